@@ -1,0 +1,1 @@
+//! The CPU backend: HLO to native code through LLVM.

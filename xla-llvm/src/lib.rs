@@ -1,0 +1,1 @@
+//! What every LLVM backend shares.

@@ -1,0 +1,1 @@
+//! The backend interface: traits, registry, client, thunks.

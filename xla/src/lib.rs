@@ -1,0 +1,1 @@
+//! The facade: platforms chosen by Cargo features.
