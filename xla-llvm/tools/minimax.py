@@ -151,7 +151,7 @@ def rational(f, numerator, denominator, a, b, weight, iterations=60):
     return best
 
 
-def fit_rational(f, numerator, denominator, a, b, weight, bits):
+def fit_rational(f, numerator, denominator, a, b, weight, bits, fixed=None):
     """As `rational`, with both rounded: the denominator first, then the numerator fitted to what it has become."""
     _, q, _ = rational(f, numerator, denominator, a, b, weight)
     q = [round_to(c, bits) for c in q]
@@ -159,7 +159,7 @@ def fit_rational(f, numerator, denominator, a, b, weight, bits):
     def below(x):
         return sum(c * x**e for c, e in zip(q, denominator))
 
-    p, peak = fit(lambda x: f(x) * below(x), numerator, a, b, lambda x: weight(x) / below(x), bits)
+    p, peak = fit(lambda x: f(x) * below(x), numerator, a, b, lambda x: weight(x) / below(x), bits, fixed)
     return p, q, peak
 
 
@@ -266,8 +266,8 @@ def tanh():
 @table
 def erf():
     f = lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z)
-    p, q, peak = fit_rational(f, all_up_to(5), all_up_to(5), mp.mpf(10) ** -12, mp.mpf("3.93") ** 2, lambda z: 1 / f(z), 24)
-    show("erf f32: numerator of erf x / x in x^2", p, 24, peak)
+    p, q, peak = fit_rational(f, all_up_to(5), all_up_to(5), mp.mpf(10) ** -12, mp.mpf("3.93") ** 2, lambda z: 1 / f(z), 24, {0: 2 / mp.sqrt(mp.pi)})
+    show("erf f32: numerator of erf x / x in x^2, after 2 / sqrt(pi)", p[1:], 24, peak)
     show("denominator", q, 24, 0)
     low, high, middle = mp.mpf("0.88"), mp.mpf("5.93"), mp.mpf(3)
     c, peak = fit(f, all_up_to(11), mp.mpf(10) ** -15, low**2, lambda z: 1 / f(z), 53)

@@ -1,7 +1,7 @@
 //! The exponential function and its complement.
 
 use super::by_precision;
-use super::wide::Wide;
+use super::wide::{Wide, exact_sum_ordered};
 use crate::lanes::Lanes;
 
 /// Cody and Waite's reduction `x = k ln 2 + r`, `|r| <= ln 2 / 2`, and the polynomial for the rest.
@@ -64,21 +64,32 @@ fn reduce<'e, 'ctx>(table: &Table, x: Lanes<'e, 'ctx>, x_low: Option<Lanes<'e, '
     Reduced { k, head, tail: (q * r).fma(r, -low) }
 }
 
-/// `e^x`. Error at most 0.88 ulp (f32) and 0.86 ulp (f64), subnormal results included.
+impl<'e, 'ctx> Reduced<'e, 'ctx> {
+    fn result(self) -> Lanes<'e, 'ctx> {
+        (self.tail + self.head + 1.0).scale_by_power_of_two(self.k)
+    }
+}
+
+/// `e^x`. Error at most 0.9 ulp, subnormal results included.
 pub fn exp<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-    scaled_exp(x, None, 0.0)
-}
-
-/// `e^(high + low)`, for a `high` that may be infinite (then `low` must be zero) but not NaN.
-pub(super) fn exp_wide<'e, 'ctx>(x: Wide<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-    scaled_exp(x.high, Some(x.low), 0.0)
-}
-
-fn scaled_exp<'e, 'ctx>(x: Lanes<'e, 'ctx>, low: Option<Lanes<'e, 'ctx>>, scale: f64) -> Lanes<'e, 'ctx> {
     let table = by_precision(x, &F32, &F64);
-    let Reduced { k, head, tail } = reduce(table, x.within(table.range.0, table.range.1), low);
-    let k = if scale == 0.0 { k } else { k + scale };
-    (tail + head + 1.0).scale_by_power_of_two(k)
+    reduce(table, x.within(table.range.0, table.range.1), None).result()
+}
+
+/// `e^(high + low)`. Where `high` is beyond the range of the exponential, `low` must be zero.
+pub(super) fn exp_of_wide<'e, 'ctx>(x: Wide<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+    let table = by_precision(x.high, &F32, &F64);
+    reduce(table, x.high.within(table.range.0, table.range.1), Some(x.low)).result()
+}
+
+/// `e^x` with most of the error of [`exp`] in a second word.
+pub(super) fn exp_in_two_words<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Wide<'e, 'ctx> {
+    let table = by_precision(x, &F32, &F64);
+    let Reduced { k, head, tail } = reduce(table, x.within(table.range.0, table.range.1), None);
+    let main = exact_sum_ordered(x.constant(1.0), head);
+    let low = main.low + tail;
+    let sum = exact_sum_ordered(main.high, low);
+    Wide { high: sum.high.scale_by_power_of_two(k), low: sum.low.scale_by_power_of_two(k) }
 }
 
 /// `e^x - 1`. Error at most 1.0 ulp.
@@ -88,6 +99,6 @@ pub fn expm1<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let Reduced { k, head, tail } = reduce(table, x.within(low, high), None);
     // Half of 2^k, so that the greatest k does not overflow before the result does.
     let half = (k - 1.0).power_of_two();
-    let y = half.fma(tail + head, half - 0.5) * 2.0;
+    let y = half.fma(tail, half.fma(head, half - 0.5)) * 2.0;
     x.fabs().lt(table.linear).select(x, y)
 }

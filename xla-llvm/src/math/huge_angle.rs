@@ -1,5 +1,7 @@
 //! Reduction of huge angles modulo pi / 2, after Payne and Hanek: in integers, with as many bits of 2 / pi as matter.
 
+use std::f64::consts::FRAC_PI_2;
+
 use super::wide::{Wide, exact_product, exact_sum_ordered};
 use crate::lanes::{Lanes, Scalar};
 
@@ -29,14 +31,14 @@ const TWO_OVER_PI: [u64; 22] = [
     0xa9e391615ee61b08,
 ];
 
-/// For f64 `x` of magnitude at least 1: `[q, r]` with `x = q pi / 2 + r` modulo 2 pi, `|r| <= pi / 4`, `r` to within an
-/// ulp. `r` is NaN where `x` is not finite.
+/// For f64 `x` of magnitude at least 1: `[q, r, low]` with `x = q pi / 2 + r + low` modulo 2 pi, `|r| <= pi / 4`. `r` is
+/// NaN where `x` is not finite.
 ///
 /// `x = m 2^e` with a 53-bit integer `m`. The bits of 2 / pi in front of position `e - 2` contribute multiples of 4 to
 /// `x 2 / pi`, and those more than 192 behind it less than 2^-137; so the product of `m` and a window of three words
 /// tells the quotient modulo 4 and a fraction that is right even for the double nearest to a multiple of pi / 2, which
 /// lies 2^-61 from it.
-pub(super) fn reduce_huge<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> [Lanes<'e, 'ctx>; 2] {
+pub(super) fn reduce_huge<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> [Lanes<'e, 'ctx>; 3] {
     let bits = x.bits();
     let exponent = bits.lshr(52) & 0x7ff;
     let m = (bits & 0xf_ffff_ffff_ffff) | (1 << 52);
@@ -63,8 +65,9 @@ pub(super) fn reduce_huge<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> [Lanes<'e, 'ctx>; 2] 
     let t = Wide { high: t.high, low: t.low + last };
     let t = exact_sum_ordered(t.high, t.low);
     // Times pi / 2.
-    let product = exact_product(t.high, x.constant(1.5707963267948966));
-    let r = product.high + (t.high.fma(6.123233995736766e-17, t.low * 1.5707963267948966) + product.low);
+    let product = exact_product(t.high, x.constant(FRAC_PI_2));
+    let low = t.high.fma(6.123233995736766e-17, t.low * FRAC_PI_2) + product.low;
+    let r = exact_sum_ordered(product.high, low);
     let finite = exponent.ne(0x7ff);
-    [quotient.signed_to_float(Scalar::F64), finite.select(r, f64::NAN)]
+    [quotient.signed_to_float(Scalar::F64), finite.select(r.high, f64::NAN), r.low]
 }

@@ -1,7 +1,8 @@
 //! Hyperbolic functions and the logistic function.
 
 use super::by_precision;
-use super::exp::{exp, expm1};
+use super::exp::{exp_in_two_words, expm1};
+use super::wide::exact_sum_ordered;
 use crate::lanes::{Lanes, Scalar};
 
 const LN2_F32: (f64, f64) = (0.693359375, -2.121_944_4e-4);
@@ -9,9 +10,11 @@ const LN2_F64: (f64, f64) = (0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-1
 
 /// `(sinh r - r) / r^3` and `(cosh r - 1) / r^2` in `r^2` on `|r| <= ln 2 / 2`.
 const SINH_F32: &[f64] = &[0.16666667, 0.008333175, 0.00019974119];
-const SINH_F64: &[f64] = &[0.16666666666666677, 0.008333333333321386, 0.0001984126988681584, 2.7557243451670957e-06, 2.5109321178544986e-08];
+const SINH_F64: &[f64] =
+    &[0.16666666666666677, 0.008333333333321386, 0.0001984126988681584, 2.7557243451670957e-06, 2.5109321178544986e-08];
 const COSH_F32: &[f64] = &[0.5, 0.04166646, 0.0013935426];
-const COSH_F64: &[f64] = &[0.5000000000000013, 0.04166666666651047, 0.0013888888948355462, 2.4801488506631744e-05, 2.7631809985216196e-07];
+const COSH_F64: &[f64] =
+    &[0.5000000000000013, 0.04166666666651047, 0.0013888888948355462, 2.4801488506631744e-05, 2.7631809985216196e-07];
 
 /// `tanh x / x` in `x^2` up to where the result rounds to 1.
 const TANH_NUMERATOR: &[f64] = &[1.0, 0.1367986, 0.0038682614, 2.8006041e-05, 3.0583458e-08, -1.2210715e-11];
@@ -21,9 +24,9 @@ const TANH_DENOMINATOR: &[f64] = &[1.0, 0.47013193, 0.02724559, 0.00039385125, 1
 /// powers of two, and those of `r`, which are short polynomials. So neither needs a division, and sinh keeps its
 /// accuracy near zero. Everything is halved, against overflow.
 struct Parts<'e, 'ctx> {
-    /// `sinh(k ln 2) / 2` and `cosh(k ln 2) / 2`.
-    sinh_k: Lanes<'e, 'ctx>,
-    cosh_k: Lanes<'e, 'ctx>,
+    /// `2^k / 4` and `2^-k / 4`: half of sinh and cosh of `k ln 2` is their difference and their sum.
+    up: Lanes<'e, 'ctx>,
+    down: Lanes<'e, 'ctx>,
     sinh_r: Lanes<'e, 'ctx>,
     cosh_r_minus_one: Lanes<'e, 'ctx>,
 }
@@ -39,13 +42,14 @@ fn parts<'e, 'ctx>(magnitude: Lanes<'e, 'ctx>) -> Parts<'e, 'ctx> {
     let cosh_r_minus_one = z * z.polynomial(by_precision(r, COSH_F32, COSH_F64));
     let k = k.small_to_int();
     let (up, down) = ((k - 2).power_of_two_or_zero(), (-k - 2).power_of_two_or_zero());
-    Parts { sinh_k: up - down, cosh_k: up + down, sinh_r, cosh_r_minus_one }
+    Parts { up, down, sinh_r, cosh_r_minus_one }
 }
 
 /// `sinh x`. Error at most 2 ulp.
 pub fn sinh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let magnitude = x.fabs();
-    let Parts { sinh_k, cosh_k, sinh_r, cosh_r_minus_one } = parts(magnitude);
+    let Parts { up, down, sinh_r, cosh_r_minus_one } = parts(magnitude);
+    let (sinh_k, cosh_k) = (up - down, up + down);
     let half = sinh_k.fma(cosh_r_minus_one, cosh_k * sinh_r) + sinh_k;
     // Halving would cost a subnormal its last bit.
     let linear = by_precision(x, 2.4e-4, 7e-9);
@@ -54,8 +58,9 @@ pub fn sinh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
 
 /// `cosh x`. Error at most 1.5 ulp.
 pub fn cosh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-    let Parts { sinh_k, cosh_k, sinh_r, cosh_r_minus_one } = parts(x.fabs());
-    (cosh_k.fma(cosh_r_minus_one, sinh_k * sinh_r) + cosh_k) * 2.0
+    let Parts { up, down, sinh_r, cosh_r_minus_one } = parts(x.fabs());
+    let (growing, falling) = (cosh_r_minus_one + sinh_r, cosh_r_minus_one - sinh_r + 1.0);
+    (up.fma(growing, down * falling) + up) * 2.0
 }
 
 /// `tanh x`. Error at most 3 ulp (f32) and 2 ulp (f64).
@@ -67,12 +72,20 @@ pub fn tanh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     // The quotient exceeds 1 nowhere below the bound and is 1 at it.
     let x = x.within(-9.02, 9.02);
     let z = x * x;
-    x * z.polynomial(TANH_NUMERATOR) / z.polynomial(TANH_DENOMINATOR)
+    // The leading coefficients are 1, so that the last step of each part rounds what is nearly exact.
+    (x * z).fma(z.polynomial(&TANH_NUMERATOR[1..]), x) / z.polynomial(TANH_DENOMINATOR)
 }
 
-/// `1 / (1 + e^-x)`, subnormal results included. Error at most 1.5 ulp.
+/// `1 / (1 + e^-x)`, subnormal results included. Error at most 1.0 ulp.
 pub fn logistic<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-    // Both tails from e^-|x|, which never overflows.
-    let e = exp(-x.fabs());
-    x.lt(0.0).select(e, 1.0) / (e + 1.0)
+    // Both tails from e^-|x|, which never overflows. It, the divisor and so the remainder are kept in two words.
+    let e = exp_in_two_words(-x.fabs());
+    let negative = x.lt(0.0);
+    let (numerator, numerator_low) = (negative.select(e.high, 1.0), negative.select(e.low, 0.0));
+    let divisor = exact_sum_ordered(x.constant(1.0), e.high);
+    let divisor_low = divisor.low + e.low;
+    let reciprocal = x.constant(1.0) / divisor.high;
+    let quotient = numerator * reciprocal;
+    let remainder = (-quotient).fma(divisor.high, numerator) + (-quotient).fma(divisor_low, numerator_low);
+    remainder.fma(reciprocal, quotient)
 }

@@ -33,7 +33,8 @@ pub fn asinh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
 /// `acosh x`, NaN below 1. Error at most 2 ulp.
 pub fn acosh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let above_one = x - 1.0;
-    let root = (above_one * (above_one + 2.0)).sqrt();
+    let square = above_one.lt(0.0).select(x.constant(f64::NAN), above_one * (above_one + 2.0));
+    let root = square.sqrt();
     log_or_doubled(x.gt(asymptotic(x)), x, exact_sum_ordered(x, root))
 }
 

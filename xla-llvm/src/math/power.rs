@@ -1,7 +1,7 @@
 //! Powers and roots.
 
 use super::by_precision;
-use super::exp::exp_wide;
+use super::exp::exp_of_wide;
 use super::log::{log_wide, with_log_specials};
 use super::wide::{Wide, exact_product, exact_sum_ordered};
 use crate::lanes::{Lanes, Scalar};
@@ -18,7 +18,7 @@ pub fn pow<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> 
     let moderate = product.high.fabs().lt(2048.0);
     let main = moderate.select(exact_sum_ordered(product.high, low).high, product.high);
     let rest = moderate.select(exact_sum_ordered(product.high, low).low, 0.0);
-    let power = exp_wide(Wide { high: main, low: rest });
+    let power = exp_of_wide(Wide { high: main, low: rest });
     let integral = y.truncate().eq(y);
     let half = y * 0.5;
     let odd = integral & half.truncate().ne(half);

@@ -93,7 +93,7 @@ fn ulp_f64(got: f64, nearest: f64, rest: f64) -> f64 {
         if bits < 0 { i64::MIN.wrapping_sub(bits) } else { bits }
     };
     let steps = order(got).wrapping_sub(order(nearest)) as f64;
-    (steps - rest * nearest.signum()).abs()
+    (steps - rest).abs()
 }
 
 fn setting(name: &str) -> Option<String> {
