@@ -1,1 +1,37 @@
-//! The HLO intermediate representation.
+//! The HLO intermediate representation: shapes, literals, operations, text form, verifier, builder, reference evaluator.
+//!
+//! ```text
+//! Module ── computations (CompId) ── instructions (InstrId)
+//!                                      │ shape: Shape      what the result looks like
+//!                                      │ op: Op            one enum, each variant with exactly its attributes
+//!                                      │ operands, users   kept consistent by Computation's edit methods
+//!                                      └ annotations       metadata, sharding, ...
+//! ```
+//!
+//! Ids are typed 32-bit numbers; nothing here is reference counted but the bytes of literals. Operations live in
+//! [`ops`], one folder a family. This crate knows no pass, no backend and no device.
+
+#![warn(missing_docs)]
+
+mod element_type;
+pub mod entity;
+mod error;
+pub mod eval;
+mod literal;
+mod module;
+pub mod ops;
+mod shape;
+pub mod text;
+
+pub use element_type::{ElementKind, ElementType};
+pub use error::{Detail, Error, Result, ResultExt};
+pub use literal::{Literal, Scalar};
+pub use module::{
+    Annotations, CompId, Computation, DeviceList, FileLocation, FrontendAttributes, InputOutputAlias, InstrId,
+    Instruction, LeafSharding, MAIN_THREAD, Metadata, Module, ModuleAttributes, ParameterLeaf, ProgramShape,
+    ShardGroup, Sharding, ShardingKind, StackFrame, StackTables, SubgroupKind, TiledSharding,
+};
+pub use ops::{Op, Opcode};
+pub use shape::{
+    ArrayShape, Dynamism, IndexIter, Layout, Shape, SplitConfig, Tile, TileDim, linear_index, multi_index, strides,
+};

@@ -1,0 +1,281 @@
+//! Calls, loops, branches and fusions.
+
+mod eval;
+mod shape;
+
+use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
+use crate::eval::Evaluator;
+use crate::text::{AttributeCursor, AttributeReader, AttributeValue, AttributeWriter};
+use crate::{CompId, Error, Literal, Result, Shape};
+
+/// Runs `body` on the state while `condition` holds; the state is operand 0.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct While {
+    /// State to `pred[]`.
+    pub condition: CompId,
+    /// State to state.
+    pub body: CompId,
+}
+
+impl ReadAttributes for While {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(While { condition: r.required("condition")?, body: r.required("body")? })
+    }
+}
+
+impl OpRules for While {
+    fn opcode(&self) -> Opcode {
+        Opcode::While
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::while_loop(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("condition", &self.condition);
+        w.attribute("body", &self.body);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::while_loop(self, ev, operands, shape)
+    }
+
+    fn called_computations(&self) -> Vec<CompId> {
+        vec![self.condition, self.body]
+    }
+
+    fn visit_called_computations(&mut self, f: &mut dyn FnMut(&mut CompId)) {
+        f(&mut self.condition);
+        f(&mut self.body);
+    }
+}
+
+/// Runs one of the branches on its operand. Operand 0 selects: a `pred[]` (true is branch 0) or an `s32[]` (out of range
+/// is the last branch); operand `i + 1` belongs to branch `i`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Conditional {
+    /// Two for a predicate, at least one for an index.
+    pub branches: Vec<CompId>,
+    /// Whether text says `true_computation` and `false_computation`.
+    pub by_predicate: bool,
+}
+
+impl ReadAttributes for Conditional {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        if let Some(branches) = r.optional("branch_computations")? {
+            return Ok(Conditional { branches, by_predicate: false });
+        }
+        let branches = vec![r.required("true_computation")?, r.required("false_computation")?];
+        Ok(Conditional { branches, by_predicate: true })
+    }
+}
+
+impl OpRules for Conditional {
+    fn opcode(&self) -> Opcode {
+        Opcode::Conditional
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::conditional(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        match self.branches[..] {
+            [on_true, on_false] if self.by_predicate => {
+                w.attribute("true_computation", &on_true);
+                w.attribute("false_computation", &on_false);
+            }
+            _ => w.attribute("branch_computations", &self.branches),
+        }
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::conditional(self, ev, operands, shape)
+    }
+
+    fn called_computations(&self) -> Vec<CompId> {
+        self.branches.clone()
+    }
+
+    fn visit_called_computations(&mut self, f: &mut dyn FnMut(&mut CompId)) {
+        self.branches.iter_mut().for_each(f);
+    }
+}
+
+/// A computation's result for the operands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Call {
+    /// What is called.
+    pub computation: CompId,
+    /// Whether the call stands for a named operation of the framework.
+    pub is_composite: bool,
+}
+
+impl ReadAttributes for Call {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Call { computation: r.required("to_apply")?, is_composite: r.optional("is_composite")?.unwrap_or(false) })
+    }
+}
+
+impl OpRules for Call {
+    fn opcode(&self) -> Opcode {
+        Opcode::Call
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::call(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("to_apply", &self.computation);
+        if self.is_composite {
+            w.attribute("is_composite", &true);
+        }
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::call(self, ev, operands, shape)
+    }
+
+    fn called_computations(&self) -> Vec<CompId> {
+        vec![self.computation]
+    }
+
+    fn visit_called_computations(&mut self, f: &mut dyn FnMut(&mut CompId)) {
+        f(&mut self.computation);
+    }
+}
+
+/// A scalar computation applied to each element of arrays of equal dimensions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Map {
+    /// All dimensions of the operands, in order.
+    pub dimensions: Vec<usize>,
+    /// What is applied.
+    pub computation: CompId,
+}
+
+impl ReadAttributes for Map {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Map { dimensions: r.optional("dimensions")?.unwrap_or_default(), computation: r.required("to_apply")? })
+    }
+}
+
+impl OpRules for Map {
+    fn opcode(&self) -> Opcode {
+        Opcode::Map
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::map(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("dimensions", &self.dimensions);
+        w.attribute("to_apply", &self.computation);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::map(self, ev, operands, shape)
+    }
+
+    fn called_computations(&self) -> Vec<CompId> {
+        vec![self.computation]
+    }
+
+    fn visit_called_computations(&mut self, f: &mut dyn FnMut(&mut CompId)) {
+        f(&mut self.computation);
+    }
+}
+
+/// What shape of loop a fusion becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FusionKind {
+    /// One element of the result at a time.
+    Loop,
+    /// Rooted in a reduction.
+    Input,
+    /// A product followed by elementwise operations.
+    Output,
+    /// A backend's own.
+    Custom,
+}
+
+/// `{output}: (operand, {path})`: that part of the result lives in that operand's buffer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OutputOperandAlias {
+    /// Path into the result.
+    pub output: Vec<usize>,
+    /// Which operand.
+    pub operand: usize,
+    /// Path into the operand.
+    pub path: Vec<usize>,
+}
+
+/// Operations compiled as one; the computation has no other caller.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Fusion {
+    /// What loop it becomes.
+    pub kind: FusionKind,
+    /// What it computes from its operands.
+    pub computation: CompId,
+    /// Results that reuse operand buffers.
+    pub aliases: Vec<OutputOperandAlias>,
+}
+
+impl ReadAttributes for Fusion {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Fusion {
+            kind: r.required("kind")?,
+            computation: r.required("calls")?,
+            aliases: r.optional("output_to_operand_aliasing")?.unwrap_or_default(),
+        })
+    }
+}
+
+impl OpRules for Fusion {
+    fn opcode(&self) -> Opcode {
+        Opcode::Fusion
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::fusion(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("kind", &self.kind);
+        if !self.aliases.is_empty() {
+            w.attribute("output_to_operand_aliasing", &self.aliases);
+        }
+        w.attribute("calls", &self.computation);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::fusion(self, ev, operands, shape)
+    }
+
+    fn called_computations(&self) -> Vec<CompId> {
+        vec![self.computation]
+    }
+
+    fn visit_called_computations(&mut self, f: &mut dyn FnMut(&mut CompId)) {
+        f(&mut self.computation);
+    }
+}
+
+impl AttributeValue for FusionKind {
+    const WHAT: &'static str = "kLoop, kInput, kOutput or kCustom";
+    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
+        Err(Error::unimplemented(Self::WHAT))
+    }
+    fn write(&self, _: &mut AttributeWriter<'_>) {}
+}
+
+impl AttributeValue for Vec<OutputOperandAlias> {
+    const WHAT: &'static str = "aliases such as {{0}: (1, {})}";
+    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
+        Err(Error::unimplemented(Self::WHAT))
+    }
+    fn write(&self, _: &mut AttributeWriter<'_>) {}
+}

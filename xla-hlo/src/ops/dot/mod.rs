@@ -1,0 +1,155 @@
+//! Contractions of two arrays.
+
+mod eval;
+mod shape;
+
+use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
+use crate::eval::Evaluator;
+use crate::text::{AttributeCursor, AttributeReader, AttributeValue, AttributeWriter};
+use crate::{Error, Literal, Result, Shape};
+
+/// Which dimensions of two arrays are contracted and which run along.
+///
+/// The result has the batch dimensions, then the free ones of the left, then the free ones of the right operand.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DotDims {
+    /// Batch dimensions of the left operand, paired by position with the right's.
+    pub lhs_batch: Vec<usize>,
+    /// Batch dimensions of the right operand.
+    pub rhs_batch: Vec<usize>,
+    /// Contracted dimensions of the left operand, paired by position with the right's.
+    pub lhs_contracting: Vec<usize>,
+    /// Contracted dimensions of the right operand.
+    pub rhs_contracting: Vec<usize>,
+}
+
+/// `operand_precision=`: how exact products must be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// As the platform likes.
+    #[default]
+    Default,
+    /// More exact.
+    High,
+    /// As exact as the type.
+    Highest,
+}
+
+macro_rules! dot_algorithms {
+    ($($(#[$doc:meta])* $variant:ident $name:literal;)*) => {
+        /// `algorithm=`: input, product and accumulator types of a dot, overriding the precision.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "the names say operand, operand and accumulator types")]
+        pub enum DotAlgorithm { $($variant,)* }
+
+        impl DotAlgorithm {
+            /// All of them.
+            pub const ALL: &[DotAlgorithm] = &[$(DotAlgorithm::$variant,)*];
+
+            /// The name in text.
+            pub const fn name(self) -> &'static str {
+                match self { $(DotAlgorithm::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+dot_algorithms! {
+    AnyF8AnyF8F32 "dot_any_f8_any_f8_f32";
+    AnyF8AnyF8F32FastAccum "dot_any_f8_any_f8_f32_fast_accum";
+    F16F16F16 "dot_f16_f16_f16";
+    F16F16F32 "dot_f16_f16_f32";
+    Bf16Bf16Bf16 "dot_bf16_bf16_bf16";
+    Bf16Bf16F32 "dot_bf16_bf16_f32";
+    Bf16Bf16F32X3 "dot_bf16_bf16_f32_x3";
+    Bf16Bf16F32X6 "dot_bf16_bf16_f32_x6";
+    Bf16Bf16F32X9 "dot_bf16_bf16_f32_x9";
+    Tf32Tf32F32 "dot_tf32_tf32_f32";
+    Tf32Tf32F32X3 "dot_tf32_tf32_f32_x3";
+    F32F32F32 "dot_f32_f32_f32";
+    F64F64F64 "dot_f64_f64_f64";
+}
+
+/// Contraction of two arrays. The result's element type is the written one (preferred element type) and may be wider
+/// than the operands'.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Dot {
+    /// Which dimensions do what.
+    pub dims: DotDims,
+    /// One for each operand, or empty for the default.
+    pub precision: Vec<Precision>,
+    /// Overrides the precision.
+    pub algorithm: Option<DotAlgorithm>,
+}
+
+impl DotDims {
+    /// Dimensions of an operand of that rank that are neither contracted nor batch, ascending.
+    pub fn free(rank: usize, batch: &[usize], contracting: &[usize]) -> Vec<usize> {
+        (0..rank).filter(|d| !batch.contains(d) && !contracting.contains(d)).collect()
+    }
+}
+
+impl ReadAttributes for Dot {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Dot {
+            dims: DotDims {
+                lhs_batch: r.optional("lhs_batch_dims")?.unwrap_or_default(),
+                lhs_contracting: r.optional("lhs_contracting_dims")?.unwrap_or_default(),
+                rhs_batch: r.optional("rhs_batch_dims")?.unwrap_or_default(),
+                rhs_contracting: r.optional("rhs_contracting_dims")?.unwrap_or_default(),
+            },
+            precision: r.optional("operand_precision")?.unwrap_or_default(),
+            algorithm: r.optional("algorithm")?,
+        })
+    }
+}
+
+impl OpRules for Dot {
+    fn opcode(&self) -> Opcode {
+        Opcode::Dot
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::dot(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        let dims = &self.dims;
+        for (name, list) in [
+            ("lhs_batch_dims", &dims.lhs_batch),
+            ("lhs_contracting_dims", &dims.lhs_contracting),
+            ("rhs_batch_dims", &dims.rhs_batch),
+            ("rhs_contracting_dims", &dims.rhs_contracting),
+        ] {
+            if !list.is_empty() {
+                w.attribute(name, list);
+            }
+        }
+        if self.precision.iter().any(|p| *p != Precision::Default) {
+            w.attribute("operand_precision", &self.precision);
+        }
+        if let Some(algorithm) = &self.algorithm {
+            w.attribute("algorithm", algorithm);
+        }
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::dot(self, ev, operands, shape)
+    }
+}
+
+impl AttributeValue for Vec<Precision> {
+    const WHAT: &'static str = "a list such as {highest,default}";
+    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
+        Err(Error::unimplemented(Self::WHAT))
+    }
+    fn write(&self, _: &mut AttributeWriter<'_>) {}
+}
+
+impl AttributeValue for DotAlgorithm {
+    const WHAT: &'static str = "an algorithm such as dot_bf16_bf16_f32";
+    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
+        Err(Error::unimplemented(Self::WHAT))
+    }
+    fn write(&self, _: &mut AttributeWriter<'_>) {}
+}

@@ -1,0 +1,376 @@
+//! Operations on one element at a time.
+
+mod eval;
+mod shape;
+
+use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
+use crate::eval::Evaluator;
+use crate::text::{AttributeCursor, AttributeReader, AttributeValue, AttributeWriter};
+use crate::{ElementKind, ElementType, Error, Literal, Result, Shape};
+
+/// Declares the operations of a family member by the names they have as opcodes.
+macro_rules! by_opcode {
+    ($(#[$doc:meta])* $name:ident: $($variant:ident)*) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[allow(missing_docs, reason = "each variant is the opcode of its name")]
+        pub enum $name { $($variant,)* }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[$name] = &[$($name::$variant,)*];
+
+            /// The opcode, as text spells it.
+            pub const fn opcode(self) -> Opcode {
+                match self { $($name::$variant => Opcode::$variant,)* }
+            }
+
+            /// The operation of that opcode, if it belongs here.
+            pub const fn from_opcode(opcode: Opcode) -> Option<$name> {
+                match opcode { $(Opcode::$variant => Some($name::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+by_opcode! {
+    /// A function of one element.
+    UnaryOp: Abs Acos Acosh Asin Asinh Atan Atanh Cbrt Ceil Cosh Cosine CountLeadingZeros Erf Exponential ExponentialMinusOne Floor Imag IsFinite Log LogPlusOne Logistic Negate Not Popcnt Real RoundNearestAfz RoundNearestEven Rsqrt Sign Sine Sinh Sqrt Tan Tanh
+}
+
+by_opcode! {
+    /// A function of two elements of one type.
+    BinaryOp: Add And Atan2 Complex Divide Maximum Minimum Mulhi Multiply Or Power Remainder ShiftLeft ShiftRightArithmetic ShiftRightLogical Subtract Xor
+}
+
+/// `result_accuracy=`: how exact a transcendental function must be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ResultAccuracy {
+    /// As the platform likes.
+    #[default]
+    Default,
+    /// More exact.
+    High,
+    /// As exact as can be.
+    Highest,
+    /// Within a tolerance; the numbers are the bits of `f64`, so that they can be compared and hashed.
+    Tolerance {
+        /// Absolute tolerance.
+        atol: u64,
+        /// Relative tolerance.
+        rtol: u64,
+        /// Units in the last place.
+        ulps: i64,
+    },
+}
+
+/// A function of each element of one array.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Unary {
+    /// Which function.
+    pub op: UnaryOp,
+    /// How exact it must be; only transcendental functions have a choice.
+    pub accuracy: ResultAccuracy,
+}
+
+impl From<UnaryOp> for Unary {
+    fn from(op: UnaryOp) -> Unary {
+        Unary { op, accuracy: ResultAccuracy::Default }
+    }
+}
+
+/// A function of the elements of two arrays of equal dimensions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Binary {
+    /// Which function.
+    pub op: BinaryOp,
+}
+
+/// What a comparison asks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs, reason = "the usual names")]
+pub enum CompareDirection {
+    Eq,
+    Ne,
+    Ge,
+    Gt,
+    Le,
+    Lt,
+}
+
+/// In which order a comparison thinks.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CompareType {
+    /// IEEE: NaN is unordered, zeros are equal.
+    Float,
+    /// -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN.
+    TotalOrder,
+    /// Two's complement.
+    Signed,
+    /// Unsigned, also for truth values.
+    Unsigned,
+}
+
+/// A comparison of the elements of two arrays.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Compare {
+    /// What is asked.
+    pub direction: CompareDirection,
+    /// In which order; `None` is the default of the element type.
+    pub order: Option<CompareType>,
+}
+
+impl Compare {
+    /// A comparison in the default order of the element type.
+    pub fn new(direction: CompareDirection) -> Compare {
+        Compare { direction, order: None }
+    }
+
+    /// The order in force for operands of that type.
+    pub fn order_for(&self, ty: ElementType) -> CompareType {
+        self.order.unwrap_or(match ty.kind() {
+            ElementKind::Float | ElementKind::Complex => CompareType::Float,
+            ElementKind::Signed => CompareType::Signed,
+            ElementKind::Unsigned | ElementKind::Pred => CompareType::Unsigned,
+        })
+    }
+}
+
+/// Element of operand 1 where operand 0 is true, else of operand 2. A scalar predicate chooses the whole array.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Select;
+
+/// `clamp(min, x, max)`; bounds may be scalars.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Clamp;
+
+/// The same number in another element type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Convert;
+
+/// The same bits in another element type; a width ratio adds or removes a minor-most dimension.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BitcastConvert;
+
+/// A float rounded as if it had fewer bits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ReducePrecision {
+    /// Exponent bits, at least 1.
+    pub exponent_bits: u32,
+    /// Mantissa bits.
+    pub mantissa_bits: u32,
+}
+
+impl ReadAttributes for Unary {
+    fn read(opcode: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        let op = UnaryOp::from_opcode(opcode).ok_or_else(|| Error::internal(format!("{opcode} is not unary")))?;
+        Ok(Unary { op, accuracy: r.optional("result_accuracy")?.unwrap_or_default() })
+    }
+}
+
+impl OpRules for Unary {
+    fn opcode(&self) -> Opcode {
+        self.op.opcode()
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::unary(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        if self.accuracy != ResultAccuracy::Default {
+            w.attribute("result_accuracy", &self.accuracy);
+        }
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::unary(self, ev, operands, shape)
+    }
+}
+
+impl ReadAttributes for Binary {
+    fn read(opcode: Opcode, _: &mut AttributeReader<'_>) -> Result<Self> {
+        let op = BinaryOp::from_opcode(opcode).ok_or_else(|| Error::internal(format!("{opcode} is not binary")))?;
+        Ok(Binary { op })
+    }
+}
+
+impl OpRules for Binary {
+    fn opcode(&self) -> Opcode {
+        self.op.opcode()
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::binary(self, cx)
+    }
+
+    fn write_attributes(&self, _: &mut AttributeWriter<'_>) {}
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::binary(self, ev, operands, shape)
+    }
+}
+
+impl ReadAttributes for Compare {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Compare { direction: r.required("direction")?, order: r.optional("type")? })
+    }
+}
+
+impl OpRules for Compare {
+    fn opcode(&self) -> Opcode {
+        Opcode::Compare
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::compare(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("direction", &self.direction);
+        if let Some(order) = &self.order {
+            w.attribute("type", order);
+        }
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::compare(self, ev, operands, shape)
+    }
+}
+
+impl ReadAttributes for Select {
+    fn read(_: Opcode, _: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Select)
+    }
+}
+
+impl OpRules for Select {
+    fn opcode(&self) -> Opcode {
+        Opcode::Select
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::select(self, cx)
+    }
+
+    fn write_attributes(&self, _: &mut AttributeWriter<'_>) {}
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::select(self, ev, operands, shape)
+    }
+}
+
+impl ReadAttributes for Clamp {
+    fn read(_: Opcode, _: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Clamp)
+    }
+}
+
+impl OpRules for Clamp {
+    fn opcode(&self) -> Opcode {
+        Opcode::Clamp
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::clamp(self, cx)
+    }
+
+    fn write_attributes(&self, _: &mut AttributeWriter<'_>) {}
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::clamp(self, ev, operands, shape)
+    }
+}
+
+impl ReadAttributes for Convert {
+    fn read(_: Opcode, _: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Convert)
+    }
+}
+
+impl OpRules for Convert {
+    fn opcode(&self) -> Opcode {
+        Opcode::Convert
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::convert(self, cx)
+    }
+
+    fn write_attributes(&self, _: &mut AttributeWriter<'_>) {}
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::convert(self, ev, operands, shape)
+    }
+}
+
+impl ReadAttributes for BitcastConvert {
+    fn read(_: Opcode, _: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(BitcastConvert)
+    }
+}
+
+impl OpRules for BitcastConvert {
+    fn opcode(&self) -> Opcode {
+        Opcode::BitcastConvert
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::bitcast_convert(self, cx)
+    }
+
+    fn write_attributes(&self, _: &mut AttributeWriter<'_>) {}
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::bitcast_convert(self, ev, operands, shape)
+    }
+}
+
+impl ReadAttributes for ReducePrecision {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(ReducePrecision { exponent_bits: r.required("exponent_bits")?, mantissa_bits: r.required("mantissa_bits")? })
+    }
+}
+
+impl OpRules for ReducePrecision {
+    fn opcode(&self) -> Opcode {
+        Opcode::ReducePrecision
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::reduce_precision(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("exponent_bits", &self.exponent_bits);
+        w.attribute("mantissa_bits", &self.mantissa_bits);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::reduce_precision(self, ev, operands, shape)
+    }
+}
+
+impl AttributeValue for ResultAccuracy {
+    const WHAT: &'static str = "an accuracy such as {mode=highest}";
+    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
+        Err(Error::unimplemented(Self::WHAT))
+    }
+    fn write(&self, _: &mut AttributeWriter<'_>) {}
+}
+
+impl AttributeValue for CompareDirection {
+    const WHAT: &'static str = "EQ, NE, GE, GT, LE or LT";
+    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
+        Err(Error::unimplemented(Self::WHAT))
+    }
+    fn write(&self, _: &mut AttributeWriter<'_>) {}
+}
+
+impl AttributeValue for CompareType {
+    const WHAT: &'static str = "FLOAT, TOTALORDER, SIGNED or UNSIGNED";
+    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
+        Err(Error::unimplemented(Self::WHAT))
+    }
+    fn write(&self, _: &mut AttributeWriter<'_>) {}
+}

@@ -1,0 +1,172 @@
+//! The operations, one folder a family: attributes, shape rule, text attributes and evaluator together.
+
+pub mod control_flow;
+pub mod dot;
+pub mod elementwise;
+pub mod indexing;
+pub mod movement;
+mod opcode;
+pub mod random;
+pub mod reduction;
+mod rules;
+pub mod structure;
+pub mod window;
+
+pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
+pub use dot::{Dot, DotAlgorithm, DotDims, Precision};
+pub use elementwise::{
+    Binary, BinaryOp, BitcastConvert, Clamp, Compare, CompareDirection, CompareType, Convert, ReducePrecision,
+    ResultAccuracy, Select, Unary, UnaryOp,
+};
+pub use indexing::{Gather, Scatter};
+pub use movement::{
+    Bitcast, Broadcast, Concatenate, Copy, DynamicSlice, DynamicUpdateSlice, Iota, Pad, PadDim, Reshape, Reverse,
+    Slice, SliceRange, Transpose,
+};
+pub use opcode::{Arity, Family, Opcode};
+pub use random::{RngAlgorithm, RngBitGenerator};
+pub use reduction::Reduce;
+pub use rules::{OpRules, ReadAttributes, ShapeContext};
+pub use structure::{Constant, GetTupleElement, OptBarrier, Parameter, Tuple};
+pub use window::{ReduceWindow, SelectAndScatter, Window, WindowDim};
+
+use crate::text::AttributeReader;
+use crate::{CompId, Error, Result};
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $variant:ident: $($opcode:ident)|+;)*) => {
+        /// An operation with exactly its own attributes.
+        ///
+        /// Matches that must handle everything have no wildcard arm, so that a new operation lists what must learn of it.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        pub enum Op { $($(#[$doc])* $variant($variant),)* }
+
+        impl Op {
+            /// The rules of this operation.
+            pub fn rules(&self) -> &dyn OpRules {
+                match self { $(Op::$variant(op) => op,)* }
+            }
+
+            fn rules_mut(&mut self) -> &mut dyn OpRules {
+                match self { $(Op::$variant(op) => op,)* }
+            }
+
+            /// Reads an operation's own attributes. The error names operations that are not here yet.
+            pub fn read(opcode: Opcode, reader: &mut AttributeReader<'_>) -> Result<Op> {
+                match opcode {
+                    $($(Opcode::$opcode)|+ => $variant::read(opcode, reader).map(Op::$variant),)*
+                    later => Err(Error::unimplemented(format!("operation {later} is not implemented yet"))),
+                }
+            }
+        }
+
+        $(impl From<$variant> for Op {
+            fn from(op: $variant) -> Op {
+                Op::$variant(op)
+            }
+        })*
+    };
+}
+
+operations! {
+    /// An input of the computation.
+    Parameter: Parameter;
+    /// A value known when compiling.
+    Constant: Constant;
+    /// Values put together.
+    Tuple: Tuple;
+    /// One value of a tuple.
+    GetTupleElement: GetTupleElement;
+    /// Identity that blocks motion across it.
+    OptBarrier: OptBarrier;
+    /// A function of one element.
+    Unary: Abs | Acos | Acosh | Asin | Asinh | Atan | Atanh | Cbrt | Ceil | Cosh | Cosine | CountLeadingZeros | Erf
+        | Exponential | ExponentialMinusOne | Floor | Imag | IsFinite | Log | LogPlusOne | Logistic | Negate | Not
+        | Popcnt | Real | RoundNearestAfz | RoundNearestEven | Rsqrt | Sign | Sine | Sinh | Sqrt | Tan | Tanh;
+    /// A function of two elements.
+    Binary: Add | And | Atan2 | Complex | Divide | Maximum | Minimum | Mulhi | Multiply | Or | Power | Remainder
+        | ShiftLeft | ShiftRightArithmetic | ShiftRightLogical | Subtract | Xor;
+    /// A comparison of two elements.
+    Compare: Compare;
+    /// One of two elements, by a truth value.
+    Select: Select;
+    /// An element kept between bounds.
+    Clamp: Clamp;
+    /// The same number in another element type.
+    Convert: Convert;
+    /// The same bits in another element type.
+    BitcastConvert: BitcastConvert;
+    /// A float rounded as if it had fewer bits.
+    ReducePrecision: ReducePrecision;
+    /// Copies along new dimensions.
+    Broadcast: Broadcast;
+    /// Other dimensions, same row-major order.
+    Reshape: Reshape;
+    /// Dimensions in another order.
+    Transpose: Transpose;
+    /// A strided box.
+    Slice: Slice;
+    /// Elements added around and between.
+    Pad: Pad;
+    /// Arrays one after the other.
+    Concatenate: Concatenate;
+    /// Dimensions backwards.
+    Reverse: Reverse;
+    /// The index along a dimension.
+    Iota: Iota;
+    /// A box at a place known when running.
+    DynamicSlice: DynamicSlice;
+    /// A box written at a place known when running.
+    DynamicUpdateSlice: DynamicUpdateSlice;
+    /// The same value in another buffer, perhaps in another layout.
+    Copy: Copy;
+    /// The same bytes under another shape.
+    Bitcast: Bitcast;
+    /// Contraction of two arrays.
+    Dot: Dot;
+    /// A fold over dimensions.
+    Reduce: Reduce;
+    /// A fold over sliding windows.
+    ReduceWindow: ReduceWindow;
+    /// Values scattered to the chosen element of each window.
+    SelectAndScatter: SelectAndScatter;
+    /// A loop.
+    While: While;
+    /// A choice of computations.
+    Conditional: Conditional;
+    /// A computation's result.
+    Call: Call;
+    /// A computation applied to each element.
+    Map: Map;
+    /// Operations compiled as one.
+    Fusion: Fusion;
+    /// Random bits from a state.
+    RngBitGenerator: RngBitGenerator;
+    /// Boxes read at indexed places.
+    Gather: Gather;
+    /// Boxes written at indexed places.
+    Scatter: Scatter;
+}
+
+impl Op {
+    /// The opcode, as text spells it.
+    pub fn opcode(&self) -> Opcode {
+        self.rules().opcode()
+    }
+
+    /// Computations named by attributes, in the order of the text.
+    pub fn called_computations(&self) -> Vec<CompId> {
+        self.rules().called_computations()
+    }
+
+    /// Replaces computations named by attributes; tells whether one changed.
+    pub fn map_called_computations(&mut self, f: &mut dyn FnMut(CompId) -> CompId) -> bool {
+        let mut changed = false;
+        self.rules_mut().visit_called_computations(&mut |id| {
+            let new = f(*id);
+            changed |= new != *id;
+            *id = new;
+        });
+        changed
+    }
+}

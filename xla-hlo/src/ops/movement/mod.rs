@@ -1,0 +1,414 @@
+//! Operations that move elements without changing them.
+
+mod eval;
+mod shape;
+
+use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
+use crate::eval::Evaluator;
+use crate::text::{AttributeCursor, AttributeReader, AttributeValue, AttributeWriter};
+use crate::{Error, Literal, Result, Shape};
+
+/// Operand dimension `i` becomes result dimension `dimensions[i]`; the result repeats along the others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Broadcast {
+    /// Result dimensions of the operand's; as many as the operand has.
+    pub dimensions: Vec<usize>,
+}
+
+impl ReadAttributes for Broadcast {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Broadcast { dimensions: r.optional("dimensions")?.unwrap_or_default() })
+    }
+}
+
+impl OpRules for Broadcast {
+    fn opcode(&self) -> Opcode {
+        Opcode::Broadcast
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::broadcast(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("dimensions", &self.dimensions);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::broadcast(self, ev, operands, shape)
+    }
+}
+
+/// Other dimensions, same elements in row-major order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Reshape {
+    /// The dimension whose size the framework left open.
+    pub inferred_dimension: Option<usize>,
+}
+
+impl ReadAttributes for Reshape {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Reshape { inferred_dimension: r.optional("inferred_dimension")? })
+    }
+}
+
+impl OpRules for Reshape {
+    fn opcode(&self) -> Opcode {
+        Opcode::Reshape
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::reshape(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        if let Some(d) = &self.inferred_dimension {
+            w.attribute("inferred_dimension", d);
+        }
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::reshape(self, ev, operands, shape)
+    }
+}
+
+/// Result dimension `i` is operand dimension `permutation[i]`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Transpose {
+    /// Operand dimensions in the order of the result.
+    pub permutation: Vec<usize>,
+}
+
+impl ReadAttributes for Transpose {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Transpose { permutation: r.required("dimensions")? })
+    }
+}
+
+impl OpRules for Transpose {
+    fn opcode(&self) -> Opcode {
+        Opcode::Transpose
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::transpose(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("dimensions", &self.permutation);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::transpose(self, ev, operands, shape)
+    }
+}
+
+/// `[start:limit:stride]` of one dimension; `limit` is exclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SliceRange {
+    /// First index.
+    pub start: usize,
+    /// One past the last index that may be taken.
+    pub limit: usize,
+    /// Step, at least 1.
+    pub stride: usize,
+}
+
+/// A strided box of the operand.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Slice {
+    /// One for each dimension.
+    pub ranges: Vec<SliceRange>,
+}
+
+impl ReadAttributes for Slice {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Slice { ranges: r.required("slice")? })
+    }
+}
+
+impl OpRules for Slice {
+    fn opcode(&self) -> Opcode {
+        Opcode::Slice
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::slice(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("slice", &self.ranges);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::slice(self, ev, operands, shape)
+    }
+}
+
+/// Padding of one dimension. Negative `low` and `high` trim, after `interior` was inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PadDim {
+    /// Elements in front.
+    pub low: i64,
+    /// Elements behind.
+    pub high: i64,
+    /// Elements between two of the operand's.
+    pub interior: usize,
+}
+
+/// Operand 0 with operand 1, a scalar, around and between its elements.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pad {
+    /// One for each dimension.
+    pub dims: Vec<PadDim>,
+}
+
+impl ReadAttributes for Pad {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Pad { dims: r.required("padding")? })
+    }
+}
+
+impl OpRules for Pad {
+    fn opcode(&self) -> Opcode {
+        Opcode::Pad
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::pad(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("padding", &self.dims);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::pad(self, ev, operands, shape)
+    }
+}
+
+/// Operands one after the other along a dimension.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Concatenate {
+    /// Where they are put together.
+    pub dimension: usize,
+}
+
+impl ReadAttributes for Concatenate {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Concatenate { dimension: single_dimension(r)? })
+    }
+}
+
+impl OpRules for Concatenate {
+    fn opcode(&self) -> Opcode {
+        Opcode::Concatenate
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::concatenate(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("dimensions", &vec![self.dimension]);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::concatenate(self, ev, operands, shape)
+    }
+}
+
+/// The operand with some dimensions backwards.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Reverse {
+    /// Dimensions to reverse.
+    pub dimensions: Vec<usize>,
+}
+
+impl ReadAttributes for Reverse {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Reverse { dimensions: r.required("dimensions")? })
+    }
+}
+
+impl OpRules for Reverse {
+    fn opcode(&self) -> Opcode {
+        Opcode::Reverse
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::reverse(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("dimensions", &self.dimensions);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::reverse(self, ev, operands, shape)
+    }
+}
+
+/// The index along a dimension.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Iota {
+    /// The dimension that counts.
+    pub dimension: usize,
+}
+
+impl ReadAttributes for Iota {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Iota { dimension: r.required("iota_dimension")? })
+    }
+}
+
+impl OpRules for Iota {
+    fn opcode(&self) -> Opcode {
+        Opcode::Iota
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::iota(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("iota_dimension", &self.dimension);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::iota(self, ev, operands, shape)
+    }
+}
+
+/// A box of operand 0 whose start the other operands give: scalars, or one vector. Starts are clamped so that the box fits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DynamicSlice {
+    /// Size of the box.
+    pub sizes: Vec<usize>,
+}
+
+impl ReadAttributes for DynamicSlice {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(DynamicSlice { sizes: r.required("dynamic_slice_sizes")? })
+    }
+}
+
+impl OpRules for DynamicSlice {
+    fn opcode(&self) -> Opcode {
+        Opcode::DynamicSlice
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::dynamic_slice(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("dynamic_slice_sizes", &self.sizes);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::dynamic_slice(self, ev, operands, shape)
+    }
+}
+
+/// Operand 0 with operand 1 written at the start that the other operands give. Starts are clamped so that the box fits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DynamicUpdateSlice;
+
+impl ReadAttributes for DynamicUpdateSlice {
+    fn read(_: Opcode, _: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(DynamicUpdateSlice)
+    }
+}
+
+impl OpRules for DynamicUpdateSlice {
+    fn opcode(&self) -> Opcode {
+        Opcode::DynamicUpdateSlice
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::dynamic_update_slice(self, cx)
+    }
+
+    fn write_attributes(&self, _: &mut AttributeWriter<'_>) {}
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::dynamic_update_slice(self, ev, operands, shape)
+    }
+}
+
+/// The same value in another buffer, perhaps in another layout.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Copy;
+
+impl ReadAttributes for Copy {
+    fn read(_: Opcode, _: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Copy)
+    }
+}
+
+impl OpRules for Copy {
+    fn opcode(&self) -> Opcode {
+        Opcode::Copy
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::copy(self, cx)
+    }
+
+    fn write_attributes(&self, _: &mut AttributeWriter<'_>) {}
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::copy(self, ev, operands, shape)
+    }
+}
+
+/// The same bytes under another shape.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Bitcast;
+
+impl ReadAttributes for Bitcast {
+    fn read(_: Opcode, _: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Bitcast)
+    }
+}
+
+impl OpRules for Bitcast {
+    fn opcode(&self) -> Opcode {
+        Opcode::Bitcast
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::bitcast(self, cx)
+    }
+
+    fn write_attributes(&self, _: &mut AttributeWriter<'_>) {}
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::bitcast(self, ev, operands, shape)
+    }
+}
+
+/// `dimensions={d}` with exactly one dimension.
+fn single_dimension(r: &mut AttributeReader<'_>) -> Result<usize> {
+    match r.required::<Vec<usize>>("dimensions")?[..] {
+        [d] => Ok(d),
+        _ => Err(Error::invalid_argument("attribute dimensions must name exactly one dimension")),
+    }
+}
+
+impl AttributeValue for Vec<SliceRange> {
+    const WHAT: &'static str = "ranges such as {[0:4], [0:8:2]}";
+    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
+        Err(Error::unimplemented(Self::WHAT))
+    }
+    fn write(&self, _: &mut AttributeWriter<'_>) {}
+}
+
+impl AttributeValue for Vec<PadDim> {
+    const WHAT: &'static str = "padding such as 0_1x2_2_1";
+    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
+        Err(Error::unimplemented(Self::WHAT))
+    }
+    fn write(&self, _: &mut AttributeWriter<'_>) {}
+}

@@ -1,0 +1,53 @@
+//! Folds over dimensions.
+
+mod eval;
+mod shape;
+
+use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
+use crate::eval::Evaluator;
+use crate::text::{AttributeReader, AttributeWriter};
+use crate::{CompId, Error, Literal, Result, Shape};
+
+/// A fold over dimensions of N arrays with N initial values; operands are the arrays, then the initial values.
+///
+/// The computation takes N accumulators and N elements and gives N results (a tuple when N > 1). Order is unspecified.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Reduce {
+    /// Dimensions that disappear.
+    pub dimensions: Vec<usize>,
+    /// The combiner.
+    pub computation: CompId,
+}
+
+impl ReadAttributes for Reduce {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Reduce { dimensions: r.required("dimensions")?, computation: r.required("to_apply")? })
+    }
+}
+
+impl OpRules for Reduce {
+    fn opcode(&self) -> Opcode {
+        Opcode::Reduce
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::reduce(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("dimensions", &self.dimensions);
+        w.attribute("to_apply", &self.computation);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::reduce(self, ev, operands, shape)
+    }
+
+    fn called_computations(&self) -> Vec<CompId> {
+        vec![self.computation]
+    }
+
+    fn visit_called_computations(&mut self, f: &mut dyn FnMut(&mut CompId)) {
+        f(&mut self.computation);
+    }
+}

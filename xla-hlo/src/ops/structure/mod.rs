@@ -1,0 +1,150 @@
+//! Parameters, constants and tuples.
+
+mod eval;
+mod shape;
+
+use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
+use crate::eval::Evaluator;
+use crate::text::{AttributeReader, AttributeWriter};
+use crate::{Error, Literal, Result, Shape};
+
+/// `parameter(number)`: an input of the computation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Parameter {
+    /// Which input, from 0.
+    pub number: usize,
+}
+
+impl ReadAttributes for Parameter {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Parameter { number: r.parameter_number()? })
+    }
+}
+
+impl OpRules for Parameter {
+    fn opcode(&self) -> Opcode {
+        Opcode::Parameter
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::parameter(self, cx)
+    }
+
+    fn write_attributes(&self, _: &mut AttributeWriter<'_>) {}
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::parameter(self, ev, operands, shape)
+    }
+}
+
+/// `constant(literal)`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Constant {
+    /// The value.
+    pub literal: Literal,
+}
+
+impl ReadAttributes for Constant {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Constant { literal: r.literal()? })
+    }
+}
+
+impl OpRules for Constant {
+    fn opcode(&self) -> Opcode {
+        Opcode::Constant
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::constant(self, cx)
+    }
+
+    fn write_attributes(&self, _: &mut AttributeWriter<'_>) {}
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::constant(self, ev, operands, shape)
+    }
+}
+
+/// Values put together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Tuple;
+
+impl ReadAttributes for Tuple {
+    fn read(_: Opcode, _: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Tuple)
+    }
+}
+
+impl OpRules for Tuple {
+    fn opcode(&self) -> Opcode {
+        Opcode::Tuple
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::tuple(self, cx)
+    }
+
+    fn write_attributes(&self, _: &mut AttributeWriter<'_>) {}
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::tuple(self, ev, operands, shape)
+    }
+}
+
+/// One value of a tuple.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GetTupleElement {
+    /// Which, from 0.
+    pub index: usize,
+}
+
+impl ReadAttributes for GetTupleElement {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(GetTupleElement { index: r.required("index")? })
+    }
+}
+
+impl OpRules for GetTupleElement {
+    fn opcode(&self) -> Opcode {
+        Opcode::GetTupleElement
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::get_tuple_element(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("index", &self.index);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::get_tuple_element(self, ev, operands, shape)
+    }
+}
+
+/// Identity that blocks motion and merging across it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OptBarrier;
+
+impl ReadAttributes for OptBarrier {
+    fn read(_: Opcode, _: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(OptBarrier)
+    }
+}
+
+impl OpRules for OptBarrier {
+    fn opcode(&self) -> Opcode {
+        Opcode::OptBarrier
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::opt_barrier(self, cx)
+    }
+
+    fn write_attributes(&self, _: &mut AttributeWriter<'_>) {}
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::opt_barrier(self, ev, operands, shape)
+    }
+}

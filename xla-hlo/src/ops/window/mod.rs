@@ -1,0 +1,140 @@
+//! Folds over sliding windows.
+
+mod eval;
+mod shape;
+
+use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
+use crate::eval::Evaluator;
+use crate::text::{AttributeCursor, AttributeReader, AttributeValue, AttributeWriter};
+use crate::{CompId, Error, Literal, Result, Shape};
+
+/// How a window slides along one dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WindowDim {
+    /// Elements in the window.
+    pub size: usize,
+    /// Step between windows, at least 1.
+    pub stride: usize,
+    /// Padding in front; negative trims.
+    pub pad_low: i64,
+    /// Padding behind; negative trims.
+    pub pad_high: i64,
+    /// Step between elements of the window, at least 1 (`rhs_dilate`).
+    pub window_dilation: usize,
+    /// Step between elements of the array, at least 1 (`lhs_dilate`).
+    pub base_dilation: usize,
+    /// Whether the window runs backwards.
+    pub reversal: bool,
+}
+
+/// A window over all (or all spatial) dimensions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Window {
+    /// One for each dimension.
+    pub dims: Vec<WindowDim>,
+}
+
+/// A fold over each position of a window, of N arrays with N initial values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ReduceWindow {
+    /// One entry for each dimension; empty means all of size 1.
+    pub window: Window,
+    /// The combiner, as in [`Reduce`](super::Reduce).
+    pub computation: CompId,
+}
+
+impl ReadAttributes for ReduceWindow {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(ReduceWindow { window: r.optional("window")?.unwrap_or_default(), computation: r.required("to_apply")? })
+    }
+}
+
+impl OpRules for ReduceWindow {
+    fn opcode(&self) -> Opcode {
+        Opcode::ReduceWindow
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::reduce_window(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        if !self.window.dims.is_empty() {
+            w.attribute("window", &self.window);
+        }
+        w.attribute("to_apply", &self.computation);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::reduce_window(self, ev, operands, shape)
+    }
+
+    fn called_computations(&self) -> Vec<CompId> {
+        vec![self.computation]
+    }
+
+    fn visit_called_computations(&mut self, f: &mut dyn FnMut(&mut CompId)) {
+        f(&mut self.computation);
+    }
+}
+
+/// Chooses an element of each window of operand 0 by `select` and combines operand 1's values there by `scatter`,
+/// starting from operand 2 everywhere.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SelectAndScatter {
+    /// One entry for each dimension; empty means all of size 1.
+    pub window: Window,
+    /// Whether the current choice stays.
+    pub select: CompId,
+    /// Combines values at one place.
+    pub scatter: CompId,
+}
+
+impl ReadAttributes for SelectAndScatter {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(SelectAndScatter {
+            window: r.optional("window")?.unwrap_or_default(),
+            select: r.required("select")?,
+            scatter: r.required("scatter")?,
+        })
+    }
+}
+
+impl OpRules for SelectAndScatter {
+    fn opcode(&self) -> Opcode {
+        Opcode::SelectAndScatter
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::select_and_scatter(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        if !self.window.dims.is_empty() {
+            w.attribute("window", &self.window);
+        }
+        w.attribute("select", &self.select);
+        w.attribute("scatter", &self.scatter);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::select_and_scatter(self, ev, operands, shape)
+    }
+
+    fn called_computations(&self) -> Vec<CompId> {
+        vec![self.select, self.scatter]
+    }
+
+    fn visit_called_computations(&mut self, f: &mut dyn FnMut(&mut CompId)) {
+        f(&mut self.select);
+        f(&mut self.scatter);
+    }
+}
+
+impl AttributeValue for Window {
+    const WHAT: &'static str = "a window such as {size=2x3 stride=1x2 pad=0_0x1_1}";
+    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
+        Err(Error::unimplemented(Self::WHAT))
+    }
+    fn write(&self, _: &mut AttributeWriter<'_>) {}
+}

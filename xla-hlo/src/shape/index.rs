@@ -1,0 +1,73 @@
+//! Walking the index space of an array.
+
+/// Strides in elements for dimensions `dims` stored in `minor_to_major` order.
+pub fn strides(dims: &[usize], minor_to_major: &[usize]) -> Vec<usize> {
+    let mut strides = vec![0; dims.len()];
+    let mut step = 1usize;
+    for &d in minor_to_major {
+        strides[d] = step;
+        step = step.saturating_mul(dims[d]);
+    }
+    strides
+}
+
+/// The row-major position of `index` in an array of `dims`.
+pub fn linear_index(dims: &[usize], index: &[usize]) -> usize {
+    dims.iter().zip(index).fold(0, |linear, (&size, &i)| linear * size + i)
+}
+
+/// The index at row-major position `linear` of an array of `dims`.
+pub fn multi_index(dims: &[usize], mut linear: usize) -> Vec<usize> {
+    let mut index = vec![0; dims.len()];
+    for (i, &size) in index.iter_mut().zip(dims).rev() {
+        if size > 0 {
+            *i = linear % size;
+            linear /= size;
+        }
+    }
+    index
+}
+
+/// All indices of an array in row-major order; a lending iterator, since each index is a slice of a reused buffer.
+#[derive(Clone, Debug)]
+pub struct IndexIter<'a> {
+    dims: &'a [usize],
+    index: Vec<usize>,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum State {
+    Before,
+    Inside,
+    Done,
+}
+
+impl<'a> IndexIter<'a> {
+    /// Starts before the first index.
+    pub fn new(dims: &'a [usize]) -> IndexIter<'a> {
+        let state = if dims.contains(&0) { State::Done } else { State::Before };
+        IndexIter { dims, index: vec![0; dims.len()], state }
+    }
+
+    /// The next index, or `None` after the last.
+    pub fn next_index(&mut self) -> Option<&[usize]> {
+        match self.state {
+            State::Done => return None,
+            State::Before => self.state = State::Inside,
+            State::Inside => self.advance(),
+        }
+        (self.state == State::Inside).then_some(&*self.index)
+    }
+
+    fn advance(&mut self) {
+        for (i, &size) in self.index.iter_mut().zip(self.dims).rev() {
+            *i += 1;
+            if *i < size {
+                return;
+            }
+            *i = 0;
+        }
+        self.state = State::Done;
+    }
+}

@@ -1,0 +1,309 @@
+//! Shapes: what a value looks like, and for arrays how it lies in memory.
+
+mod index;
+mod layout;
+
+use std::fmt;
+
+pub use index::{IndexIter, linear_index, multi_index, strides};
+pub use layout::{Layout, SplitConfig, Tile, TileDim};
+
+use crate::{ElementType, Error, Result};
+
+/// The shape of a value.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Shape {
+    /// A dense array; rank 0 is a scalar.
+    Array(ArrayShape),
+    /// A tuple of values; may be empty and may nest.
+    Tuple(Vec<Shape>),
+    /// Orders side effects; carries no data.
+    Token,
+    /// A value only custom calls understand.
+    Opaque,
+    /// `b(...)`: a buffer that holds a value of the inner shape.
+    Buffer(Box<ArrayShape>),
+}
+
+/// Whether a dimension's size is known when compiling.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Dynamism {
+    /// The size is exact.
+    #[default]
+    Static,
+    /// `<=n`: the size is a bound, the real one is known when running.
+    Bounded,
+    /// `?`: nothing is known; the stored size is 0.
+    Unbounded,
+}
+
+/// Element type, dimensions and layout of an array.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ArrayShape {
+    element_type: ElementType,
+    dims: Vec<usize>,
+    /// Empty when every dimension is static.
+    dynamism: Vec<Dynamism>,
+    layout: Option<Layout>,
+}
+
+impl ArrayShape {
+    /// An array shape without a layout.
+    pub fn new(element_type: ElementType, dims: impl Into<Vec<usize>>) -> ArrayShape {
+        ArrayShape { element_type, dims: dims.into(), dynamism: Vec::new(), layout: None }
+    }
+
+    /// A scalar shape.
+    pub fn scalar(element_type: ElementType) -> ArrayShape {
+        ArrayShape::new(element_type, [])
+    }
+
+    /// The same shape with that layout.
+    #[must_use]
+    pub fn with_layout(mut self, layout: Option<Layout>) -> ArrayShape {
+        self.layout = layout;
+        self
+    }
+
+    /// The same shape in row-major layout.
+    #[must_use]
+    pub fn with_row_major_layout(self) -> ArrayShape {
+        let rank = self.rank();
+        self.with_layout(Some(Layout::row_major(rank)))
+    }
+
+    /// The same dimensions and layout with another element type.
+    #[must_use]
+    pub fn with_element_type(mut self, element_type: ElementType) -> ArrayShape {
+        self.element_type = element_type;
+        self
+    }
+
+    /// The same shape with these dimensions' dynamism; the slice is empty or has the shape's rank.
+    #[must_use]
+    pub fn with_dynamism(mut self, dynamism: Vec<Dynamism>) -> ArrayShape {
+        let any = dynamism.iter().any(|d| *d != Dynamism::Static);
+        self.dynamism = if any { dynamism } else { Vec::new() };
+        self
+    }
+
+    /// The type of the elements.
+    pub fn element_type(&self) -> ElementType {
+        self.element_type
+    }
+
+    /// Sizes, major dimension first; bounds for dynamic dimensions.
+    pub fn dims(&self) -> &[usize] {
+        &self.dims
+    }
+
+    /// How many dimensions there are.
+    pub fn rank(&self) -> usize {
+        self.dims.len()
+    }
+
+    /// Whether the array has no dimensions.
+    pub fn is_scalar(&self) -> bool {
+        self.dims.is_empty()
+    }
+
+    /// Whether and how dimension `d` is dynamic.
+    pub fn dynamism(&self, d: usize) -> Dynamism {
+        self.dynamism.get(d).copied().unwrap_or_default()
+    }
+
+    /// Whether all sizes are exact.
+    pub fn is_static(&self) -> bool {
+        self.dynamism.is_empty()
+    }
+
+    /// The layout, if one was given.
+    pub fn layout(&self) -> Option<&Layout> {
+        self.layout.as_ref()
+    }
+
+    /// Dimension order in memory: of the layout, or row major.
+    pub fn minor_to_major(&self) -> Vec<usize> {
+        self.layout.as_ref().map_or_else(|| (0..self.rank()).rev().collect(), |l| l.minor_to_major.clone())
+    }
+
+    /// Elements in all; an error when that overflows.
+    pub fn checked_element_count(&self) -> Result<usize> {
+        let product =
+            if self.dims.contains(&0) { Some(0) } else { self.dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d)) };
+        product
+            .filter(|&n| n.checked_mul(self.element_type.byte_width()).is_some_and(|b| b <= isize::MAX as usize))
+            .ok_or_else(|| Error::resource_exhausted(format!("{self} has more elements than can be addressed")))
+    }
+
+    /// Elements in all. The shape must have been checked (the verifier and the parser do).
+    pub fn element_count(&self) -> usize {
+        self.dims.iter().product()
+    }
+
+    /// Bytes of the array, unpacked and without padding.
+    pub fn byte_size(&self) -> usize {
+        self.element_count() * self.element_type.byte_width()
+    }
+
+    /// Whether dimensions are equal (element type, dynamism and layout aside).
+    pub fn same_dims(&self, other: &ArrayShape) -> bool {
+        self.dims == other.dims
+    }
+}
+
+impl Shape {
+    /// An array shape without a layout.
+    pub fn array(element_type: ElementType, dims: impl Into<Vec<usize>>) -> Shape {
+        Shape::Array(ArrayShape::new(element_type, dims))
+    }
+
+    /// A scalar shape.
+    pub fn scalar(element_type: ElementType) -> Shape {
+        Shape::array(element_type, [])
+    }
+
+    /// The array shape, if this is one.
+    pub fn as_array(&self) -> Option<&ArrayShape> {
+        match self {
+            Shape::Array(array) => Some(array),
+            Shape::Tuple(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => None,
+        }
+    }
+
+    /// The array shape, or an error that says what it is instead.
+    pub fn expect_array(&self) -> Result<&ArrayShape> {
+        self.as_array().ok_or_else(|| Error::invalid_argument(format!("expected an array, found {self}")))
+    }
+
+    /// The tuple's elements, if this is a tuple.
+    pub fn as_tuple(&self) -> Option<&[Shape]> {
+        match self {
+            Shape::Tuple(elements) => Some(elements),
+            Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => None,
+        }
+    }
+
+    /// The element type of an array.
+    pub fn element_type(&self) -> Option<ElementType> {
+        self.as_array().map(ArrayShape::element_type)
+    }
+
+    /// The element of a nested tuple at `path`; the shape itself at the empty path.
+    pub fn subshape(&self, path: &[usize]) -> Option<&Shape> {
+        path.iter().try_fold(self, |shape, &i| shape.as_tuple()?.get(i))
+    }
+
+    /// Leaves (everything but tuples) with their paths, in depth-first order.
+    pub fn leaves(&self) -> Vec<(Vec<usize>, &Shape)> {
+        fn visit<'a>(shape: &'a Shape, path: &mut Vec<usize>, out: &mut Vec<(Vec<usize>, &'a Shape)>) {
+            let Some(elements) = shape.as_tuple() else {
+                out.push((path.clone(), shape));
+                return;
+            };
+            for (i, element) in elements.iter().enumerate() {
+                path.push(i);
+                visit(element, path, out);
+                path.pop();
+            }
+        }
+        let mut out = Vec::new();
+        visit(self, &mut Vec::new(), &mut out);
+        out
+    }
+
+    /// Equal element types and dimensions all through; layouts and dynamism are not compared.
+    pub fn compatible(&self, other: &Shape) -> bool {
+        match (self, other) {
+            (Shape::Array(a), Shape::Array(b)) => a.element_type == b.element_type && a.dims == b.dims,
+            (Shape::Buffer(a), Shape::Buffer(b)) => a.element_type == b.element_type && a.dims == b.dims,
+            (Shape::Tuple(a), Shape::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.compatible(b)),
+            (Shape::Token, Shape::Token) | (Shape::Opaque, Shape::Opaque) => true,
+            _ => false,
+        }
+    }
+
+    /// Bytes of all arrays inside, unpacked and without padding.
+    pub fn byte_size(&self) -> usize {
+        match self {
+            Shape::Array(array) => array.byte_size(),
+            Shape::Buffer(array) => array.byte_size(),
+            Shape::Tuple(elements) => elements.iter().map(Shape::byte_size).sum(),
+            Shape::Token | Shape::Opaque => 0,
+        }
+    }
+
+    /// The same shape with every array's layout replaced by what `f` says.
+    #[must_use]
+    pub fn map_layouts(&self, f: &mut dyn FnMut(&ArrayShape) -> Option<Layout>) -> Shape {
+        match self {
+            Shape::Array(array) => Shape::Array(array.clone().with_layout(f(array))),
+            Shape::Buffer(array) => Shape::Buffer(Box::new((**array).clone().with_layout(f(array)))),
+            Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(|e| e.map_layouts(f)).collect()),
+            Shape::Token => Shape::Token,
+            Shape::Opaque => Shape::Opaque,
+        }
+    }
+
+    /// The same shape without layouts.
+    #[must_use]
+    pub fn without_layout(&self) -> Shape {
+        self.map_layouts(&mut |_| None)
+    }
+
+    /// The same shape where arrays without a layout are row major.
+    #[must_use]
+    pub fn with_default_layouts(&self) -> Shape {
+        self.map_layouts(&mut |a| Some(a.layout().cloned().unwrap_or_else(|| Layout::row_major(a.rank()))))
+    }
+}
+
+impl From<ArrayShape> for Shape {
+    fn from(array: ArrayShape) -> Shape {
+        Shape::Array(array)
+    }
+}
+
+impl fmt::Display for ArrayShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[", self.element_type)?;
+        for (d, size) in self.dims.iter().enumerate() {
+            let comma = if d > 0 { "," } else { "" };
+            match self.dynamism(d) {
+                Dynamism::Static => write!(f, "{comma}{size}")?,
+                Dynamism::Bounded => write!(f, "{comma}<={size}")?,
+                Dynamism::Unbounded => write!(f, "{comma}?")?,
+            }
+        }
+        f.write_str("]")?;
+        match &self.layout {
+            Some(layout) if self.rank() > 0 || !layout.is_plain() => write!(f, "{layout}"),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// The shape as HLO text, layouts included: `(f32[2,3]{1,0}, s32[])`.
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shape::Array(array) => array.fmt(f),
+            Shape::Buffer(array) => write!(f, "b({array})"),
+            Shape::Token => f.write_str("token[]"),
+            Shape::Opaque => f.write_str("opaque[]"),
+            Shape::Tuple(elements) => {
+                f.write_str("(")?;
+                for (i, element) in elements.iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(", ")?;
+                    }
+                    if i > 0 && i % 5 == 0 {
+                        write!(f, "/*index={i}*/")?;
+                    }
+                    element.fmt(f)?;
+                }
+                f.write_str(")")
+            }
+        }
+    }
+}
