@@ -22,11 +22,7 @@ and their outputs compared with the sums that XLA gave; the options after `--` g
 
 pub fn run(mut args: Arguments) -> Result<()> {
     let own = args.contains("--own");
-    let words: Vec<String> = args
-        .finish()
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words: Vec<String> = args.finish().iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let (names, options) = split(&words);
     if let Some(option) = names.iter().find(|name| name.starts_with('-')) {
         bail!("unknown option '{option}'; those of the programs that are run come after `--`");
@@ -34,11 +30,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     setup::ensure()?;
     let xla = xla_command()?;
     let compare = root().join("../shared/bench/compare.py");
-    if own || !compare.exists() {
-        alone(&xla, names, options)
-    } else {
-        against_xla(&xla, &compare, names, options)
-    }
+    if own || !compare.exists() { alone(&xla, names, options) } else { against_xla(&xla, &compare, names, options) }
 }
 
 /// What stands before `--` and what after it.
@@ -50,20 +42,14 @@ fn split(words: &[String]) -> (&[String], &[String]) {
 }
 
 fn against_xla(xla: &Path, compare: &Path, names: &[String], options: &[String]) -> Result<()> {
-    let requirements = compare
-        .with_file_name("requirements.txt")
-        .display()
-        .to_string();
+    let requirements = compare.with_file_name("requirements.txt").display().to_string();
     let python = python("jaxlib", &["-r", &requirements])?;
     let ours = format!(
         "{} bench {{program}} --platform cpu --inputs-seed {{seed}} --threads {{threads}} --reps {{reps}} \
          --min-seconds {{min_seconds}} --json",
         xla.display()
     );
-    let mut command = program(
-        &python,
-        &[compare.as_os_str(), "--ours".as_ref(), ours.as_ref()],
-    );
+    let mut command = program(&python, &[compare.as_os_str(), "--ours".as_ref(), ours.as_ref()]);
     command.arg("--python").arg(&python);
     if !names.is_empty() {
         command.arg("--only").args(names);
@@ -76,10 +62,7 @@ fn alone(xla: &Path, names: &[String], options: &[String]) -> Result<()> {
     let programs = Programs::unpack()?;
     let chosen: Vec<&Program> = match names {
         [] => programs.all().collect(),
-        names => names
-            .iter()
-            .map(|name| programs.get(name))
-            .collect::<Result<_>>()?,
+        names => names.iter().map(|name| programs.get(name)).collect::<Result<_>>()?,
     };
     println!("\n{}", Measurement::HEAD);
     let mut bad = 0;
@@ -127,17 +110,9 @@ impl Programs {
         let folder = corpus::unpack("bench")?;
         let manifest = read_json(&folder.join("manifest.json"))?;
         let outputs = read_json(&folder.join("outputs.json"))?;
-        let entries = manifest["programs"]
-            .as_array()
-            .context("the manifest lists no programs")?;
-        let programs = entries
-            .iter()
-            .map(|entry| Program::read(&folder, entry, &outputs));
-        Ok(Programs(
-            programs
-                .map(|read| read.map(|program| (program.name.clone(), program)))
-                .collect::<Result<_>>()?,
-        ))
+        let entries = manifest["programs"].as_array().context("the manifest lists no programs")?;
+        let programs = entries.iter().map(|entry| Program::read(&folder, entry, &outputs));
+        Ok(Programs(programs.map(|read| read.map(|program| (program.name.clone(), program))).collect::<Result<_>>()?))
     }
 
     fn all(&self) -> impl Iterator<Item = &Program> {
@@ -145,28 +120,15 @@ impl Programs {
     }
 
     pub fn get(&self, name: &str) -> Result<&Program> {
-        let names = || {
-            self.0
-                .keys()
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        self.0
-            .get(name)
-            .with_context(|| format!("no program '{name}'; there are {}", names()))
+        let names = || self.0.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        self.0.get(name).with_context(|| format!("no program '{name}'; there are {}", names()))
     }
 }
 
 impl Program {
     fn read(folder: &Path, entry: &Value, outputs: &Value) -> Result<Program> {
-        let name = entry["name"]
-            .as_str()
-            .context("a program of the manifest has no name")?
-            .to_owned();
-        let sums = outputs[&name]
-            .as_array()
-            .with_context(|| format!("outputs.json has no {name}"))?;
+        let name = entry["name"].as_str().context("a program of the manifest has no name")?.to_owned();
+        let sums = outputs[&name].as_array().with_context(|| format!("outputs.json has no {name}"))?;
         Ok(Program {
             description: entry["description"].as_str().unwrap_or_default().to_owned(),
             path: folder.join(format!("{name}.hlo")),
@@ -183,29 +145,16 @@ impl Program {
     /// Compiles and times the program, and compares its outputs with XLA's.
     pub fn measure(&self, xla: &Path, options: &[String]) -> Result<Measurement> {
         let mut command = program(xla, &["bench"]);
-        command
-            .arg(&self.path)
-            .args(["--platform", "cpu", "--inputs-seed", "0", "--json"])
-            .args(options);
+        command.arg(&self.path).args(["--platform", "cpu", "--inputs-seed", "0", "--json"]).args(options);
         let text = capture(command)?;
-        let json: Value =
-            serde_json::from_str(text.trim()).context("`xla bench --json` printed no JSON")?;
+        let json: Value = serde_json::from_str(text.trim()).context("`xla bench --json` printed no JSON")?;
         if let Some(error) = json["error"].as_str() {
             bail!("{error}");
         }
-        let outputs = json["outputs"]
-            .as_array()
-            .context("`xla bench --json` gave no outputs")?;
+        let outputs = json["outputs"].as_array().context("`xla bench --json` gave no outputs")?;
         self.compare(&outputs.iter().map(Sums::read).collect::<Result<Vec<_>>>()?)?;
-        let number = |key: &str| {
-            json[key]
-                .as_f64()
-                .with_context(|| format!("`xla bench --json` gave no {key}"))
-        };
-        Ok(Measurement {
-            compile_ms: number("compile_ms")?,
-            run_us: number("run_us")?,
-        })
+        let number = |key: &str| json[key].as_f64().with_context(|| format!("`xla bench --json` gave no {key}"));
+        Ok(Measurement { compile_ms: number("compile_ms")?, run_us: number("run_us")? })
     }
 
     fn compare(&self, actual: &[Sums]) -> Result<()> {
@@ -214,26 +163,17 @@ impl Program {
         }
         for (index, (ours, xla)) in actual.iter().zip(&self.outputs).enumerate() {
             let allowed = self.tolerance * xla.abs_sum;
-            let pairs = [
-                ("sum", ours.sum, xla.sum),
-                ("abs_sum", ours.abs_sum, xla.abs_sum),
-                ("wsum", ours.wsum, xla.wsum),
-            ];
+            let pairs =
+                [("sum", ours.sum, xla.sum), ("abs_sum", ours.abs_sum, xla.abs_sum), ("wsum", ours.wsum, xla.wsum)];
             for (what, ours, xla) in pairs {
                 // False for a NaN.
                 let agrees = (ours - xla).abs() <= allowed;
                 if !agrees {
-                    bail!(
-                        "output {index}: {what} {ours} where XLA gave {xla} (allowed difference {allowed:.3e})"
-                    );
+                    bail!("output {index}: {what} {ours} where XLA gave {xla} (allowed difference {allowed:.3e})");
                 }
             }
             if ours.nonfinite != xla.nonfinite {
-                bail!(
-                    "output {index}: {} elements are not finite where XLA gave {}",
-                    ours.nonfinite,
-                    xla.nonfinite
-                );
+                bail!("output {index}: {} elements are not finite where XLA gave {}", ours.nonfinite, xla.nonfinite);
             }
         }
         Ok(())
@@ -242,11 +182,7 @@ impl Program {
 
 impl Sums {
     fn read(json: &Value) -> Result<Sums> {
-        let number = |key: &str| {
-            json[key]
-                .as_f64()
-                .with_context(|| format!("an output has no {key}"))
-        };
+        let number = |key: &str| json[key].as_f64().with_context(|| format!("an output has no {key}"));
         Ok(Sums {
             sum: number("sum")?,
             abs_sum: number("abs_sum")?,
@@ -266,21 +202,13 @@ pub struct Measurement {
 
 impl Measurement {
     /// The line above [`row`](Measurement::row)s.
-    pub const HEAD: &str =
-        "program                  instructions  compile ms      run us   GFLOP/s  outputs";
+    pub const HEAD: &str = "program                  instructions  compile ms      run us   GFLOP/s  outputs";
 
     pub fn row(&self, program: &Program) -> String {
-        let rate = program.flops.map_or_else(
-            || "-".to_owned(),
-            |flops| format!("{:.1}", flops / self.run_us / 1e3),
-        );
-        let Program {
-            name, instructions, ..
-        } = program;
+        let rate = program.flops.map_or_else(|| "-".to_owned(), |flops| format!("{:.1}", flops / self.run_us / 1e3));
+        let Program { name, instructions, .. } = program;
         let Measurement { compile_ms, run_us } = self;
-        format!(
-            "{name:<24} {instructions:>12} {compile_ms:>11.1} {run_us:>11.1} {rate:>9}  agree with XLA's"
-        )
+        format!("{name:<24} {instructions:>12} {compile_ms:>11.1} {run_us:>11.1} {rate:>9}  agree with XLA's")
     }
 }
 
@@ -294,12 +222,7 @@ mod tests {
     use super::*;
 
     fn sums(sum: f64, nonfinite: f64) -> Sums {
-        Sums {
-            sum,
-            abs_sum: 10.0,
-            wsum: 1.0,
-            nonfinite,
-        }
+        Sums { sum, abs_sum: 10.0, wsum: 1.0, nonfinite }
     }
 
     fn one_output() -> Program {
@@ -327,11 +250,7 @@ mod tests {
 
     #[test]
     fn a_row_stands_under_its_head() {
-        let row = Measurement {
-            compile_ms: 12.34,
-            run_us: 1000.0,
-        }
-        .row(&one_output());
+        let row = Measurement { compile_ms: 12.34, run_us: 1000.0 }.row(&one_output());
         assert_eq!(row.find("agree"), Measurement::HEAD.find("outputs"));
         assert!(row.contains("12.3") && row.contains(" 2.0 "), "{row}");
     }

@@ -18,20 +18,9 @@ type Step = (&'static str, fn() -> Result<()>);
 
 const STEPS: &[Step] = &[
     ("setup", setup::ensure),
-    ("format", || {
-        run_program(cargo(&["fmt", "--all", "--check"]))
-    }),
+    ("format", || run_program(cargo(&["fmt", "--all", "--check"]))),
     ("tidy", tidy::check),
-    ("clippy", || {
-        run_program(cargo(&[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "--deny",
-            "warnings",
-        ]))
-    }),
+    ("clippy", || run_program(cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))),
     ("test", || test::all(None)),
     ("rustdoc", rustdoc),
     ("corpus", || corpus::own(&corpus::Selection::default())),
@@ -50,12 +39,7 @@ pub fn run(args: Arguments) -> Result<()> {
 }
 
 fn rustdoc() -> Result<()> {
-    let mut command = cargo(&[
-        "doc",
-        "--workspace",
-        "--no-deps",
-        "--document-private-items",
-    ]);
+    let mut command = cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"]);
     command.env("RUSTDOCFLAGS", "--deny warnings");
     run_program(command)
 }

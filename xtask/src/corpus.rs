@@ -30,17 +30,8 @@ A case that uses an opcode of tests/corpus/not-yet.txt may fail.
 ";
 
 /// The suites whose operations the compiler has, but for those in `not-yet.txt`.
-const SUITES: &[&str] = &[
-    "elementwise",
-    "shapes",
-    "reductions",
-    "dot",
-    "control_flow",
-    "models",
-    "gather_scatter",
-    "rng",
-    "complex",
-];
+const SUITES: &[&str] =
+    &["elementwise", "shapes", "reductions", "dot", "control_flow", "models", "gather_scatter", "rng", "complex"];
 
 /// How long one case may take.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -57,11 +48,7 @@ impl Default for Selection {
     /// Everything that must pass.
     fn default() -> Selection {
         let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-        Selection {
-            platforms: owned(&["cpu", "interpreter"]),
-            suites: owned(SUITES),
-            case: None,
-        }
+        Selection { platforms: owned(&["cpu", "interpreter"]), suites: owned(SUITES), case: None }
     }
 }
 
@@ -100,11 +87,7 @@ pub fn own(selection: &Selection) -> Result<()> {
         let folder = unpack(suite)?;
         for entry in fs::read_dir(folder)? {
             let case = Case::read(&entry?.path())?;
-            if selection
-                .case
-                .as_ref()
-                .is_none_or(|text| case.name.contains(text))
-            {
+            if selection.case.as_ref().is_none_or(|text| case.name.contains(text)) {
                 cases.push(case);
             }
         }
@@ -132,23 +115,15 @@ impl Case {
     fn read(folder: &Path) -> Result<Case> {
         let path = folder.join("case.json");
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        let json: Value =
-            serde_json::from_str(&text).with_context(|| path.display().to_string())?;
-        let word = |key: &str| {
-            json[key]
-                .as_str()
-                .map(str::to_owned)
-                .with_context(|| format!("{}: no {key}", path.display()))
-        };
+        let json: Value = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+        let word =
+            |key: &str| json[key].as_str().map(str::to_owned).with_context(|| format!("{}: no {key}", path.display()));
         let opcodes = json["opcodes"].as_array().into_iter().flatten();
         Ok(Case {
             folder: folder.to_path_buf(),
             suite: word("suite")?,
             name: word("name")?,
-            opcodes: opcodes
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect(),
+            opcodes: opcodes.filter_map(Value::as_str).map(str::to_owned).collect(),
             rtol: json["rtol"].to_string(),
             atol: json["atol"].to_string(),
         })
@@ -162,13 +137,9 @@ pub fn checked_run(xla: &Path, platform: &str, folder: &Path) -> Result<Command>
 
 fn command(xla: &Path, platform: &str, case: &Case) -> Command {
     let mut command = program(xla, &["run"]);
-    command
-        .arg(case.folder.join("module.hlo"))
-        .args(["--platform", platform]);
+    command.arg(case.folder.join("module.hlo")).args(["--platform", platform]);
     command.arg("--inputs").arg(case.folder.join("inputs.npz"));
-    command
-        .arg("--expect")
-        .arg(case.folder.join("expected.npz"));
+    command.arg("--expect").arg(case.folder.join("expected.npz"));
     command.args(["--rtol", &case.rtol, "--atol", &case.atol]);
     command
 }
@@ -182,25 +153,14 @@ fn run_all(xla: &Path, platform: &str, cases: &[Case]) -> Vec<Outcome> {
             scope.spawn(|| {
                 while let Some((index, case)) = take(&next, cases) {
                     let problem = problem(command(xla, platform, case));
-                    let (suite, name, opcodes) =
-                        (case.suite.clone(), case.name.clone(), case.opcodes.clone());
-                    let outcome = Outcome {
-                        suite,
-                        name,
-                        opcodes,
-                        problem,
-                    };
-                    outcomes
-                        .lock()
-                        .unwrap_or_else(|poisoned| poisoned.into_inner())
-                        .push((index, outcome));
+                    let (suite, name, opcodes) = (case.suite.clone(), case.name.clone(), case.opcodes.clone());
+                    let outcome = Outcome { suite, name, opcodes, problem };
+                    outcomes.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((index, outcome));
                 }
             });
         }
     });
-    let mut outcomes = outcomes
-        .into_inner()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut outcomes = outcomes.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     outcomes.sort_by_key(|(index, _)| *index);
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
@@ -213,12 +173,7 @@ fn take<'a>(next: &AtomicUsize, cases: &'a [Case]) -> Option<(usize, &'a Case)> 
 
 /// What went wrong when a command ran, on one line; `None` when it exited with 0.
 fn problem(mut command: Command) -> Option<String> {
-    let mut child = match command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-    {
+    let mut child = match command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn() {
         Ok(child) => child,
         Err(error) => return Some(error.to_string()),
     };
@@ -234,10 +189,7 @@ fn problem(mut command: Command) -> Option<String> {
     match ended {
         Ok(None) => None,
         Ok(Some(how)) => {
-            let first = message
-                .lines()
-                .find(|line| !line.trim().is_empty())
-                .unwrap_or_default();
+            let first = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
             Some(format!("{how}: {first}"))
         }
         Err(error) => Some(error.to_string()),
@@ -265,27 +217,17 @@ fn judged(corpus: &Path, selection: &Selection) -> Result<()> {
     setup::ensure()?;
     let python = python("numpy", &["numpy"])?;
     let xla = xla_command()?;
-    let corpus =
-        fs::canonicalize(root().join(corpus)).with_context(|| corpus.display().to_string())?;
+    let corpus = fs::canonicalize(root().join(corpus)).with_context(|| corpus.display().to_string())?;
     let results = root().join("target/corpus-results.json");
     let mut verdict = Verdict::new(not_yet()?);
     for platform in &selection.platforms {
         let mut command = program(&python, &[corpus.join("check.py"), corpus.clone()]);
-        command
-            .arg("--json")
-            .arg(&results)
-            .args(["--limit", "0", "--jobs"]);
-        command.arg(
-            std::thread::available_parallelism()
-                .map_or(1, usize::from)
-                .to_string(),
-        );
+        command.arg("--json").arg(&results).args(["--limit", "0", "--jobs"]);
+        command.arg(std::thread::available_parallelism().map_or(1, usize::from).to_string());
         command.args(selection.suites.iter().flat_map(|suite| ["--suite", suite]));
         command.args(selection.case.iter().flat_map(|text| ["--case", text]));
-        let template = format!(
-            "{} run {{module}} --platform {platform} --inputs {{inputs}} --output {{out}}",
-            xla.display()
-        );
+        let template =
+            format!("{} run {{module}} --platform {platform} --inputs {{inputs}} --output {{out}}", xla.display());
         command.arg("--command").arg(template);
         run_program(command)?;
         verdict.add(platform, outcomes(&corpus, &results)?);
@@ -298,25 +240,11 @@ fn outcomes(corpus: &Path, results: &Path) -> Result<Vec<Outcome>> {
     let json: Value = serde_json::from_str(&fs::read_to_string(results)?)?;
     let rows = json.as_array().context("check.py wrote no list")?;
     let outcome = |row: &Value| {
-        let word = |key: &str| {
-            row[key]
-                .as_str()
-                .map(str::to_owned)
-                .with_context(|| format!("check.py wrote no {key}"))
-        };
+        let word = |key: &str| row[key].as_str().map(str::to_owned).with_context(|| format!("check.py wrote no {key}"));
         let (suite, name) = (word("suite")?, word("name")?);
         let opcodes = Case::read(&corpus.join(&suite).join(&name))?.opcodes;
-        let problem = if word("result")? == "pass" {
-            None
-        } else {
-            Some(word("message")?)
-        };
-        Ok(Outcome {
-            suite,
-            name,
-            opcodes,
-            problem,
-        })
+        let problem = if word("result")? == "pass" { None } else { Some(word("message")?) };
+        Ok(Outcome { suite, name, opcodes, problem })
     };
     rows.iter().map(outcome).collect()
 }
@@ -325,10 +253,7 @@ fn outcomes(corpus: &Path, results: &Path) -> Result<Vec<Outcome>> {
 fn not_yet() -> Result<Vec<String>> {
     let path = root().join("tests/corpus/not-yet.txt");
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let lines = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     Ok(lines.map(str::to_owned).collect())
 }
 
@@ -336,12 +261,7 @@ fn not_yet() -> Result<Vec<String>> {
 fn archives() -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(root().join("tests/corpus/suites"))? {
-        names.extend(
-            entry?
-                .path()
-                .file_stem()
-                .map(|name| name.to_string_lossy().into_owned()),
-        );
+        names.extend(entry?.path().file_stem().map(|name| name.to_string_lossy().into_owned()));
     }
     names.sort();
     Ok(names)
@@ -351,18 +271,13 @@ fn archives() -> Result<Vec<String>> {
 pub fn unpack(name: &str) -> Result<PathBuf> {
     let path = root().join(format!("tests/corpus/suites/{name}.zip"));
     let Ok(file) = fs::File::open(&path) else {
-        bail!(
-            "no suite '{name}' in tests/corpus/suites; there are {}",
-            archives()?.join(", ")
-        );
+        bail!("no suite '{name}' in tests/corpus/suites; there are {}", archives()?.join(", "));
     };
     let folder = root().join("tests/corpus/unpacked").join(name);
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
-    zip::ZipArchive::new(file)?
-        .extract(&folder)
-        .with_context(|| path.display().to_string())?;
+    zip::ZipArchive::new(file)?.extract(&folder).with_context(|| path.display().to_string())?;
     Ok(folder)
 }
 
@@ -373,29 +288,15 @@ mod tests {
     #[test]
     fn the_default_suites_have_archives() {
         let names = archives().unwrap();
-        assert!(
-            SUITES
-                .iter()
-                .all(|suite| names.iter().any(|name| name == suite)),
-            "{names:?}"
-        );
+        assert!(SUITES.iter().all(|suite| names.iter().any(|name| name == suite)), "{names:?}");
         let error = unpack("no_such_suite").unwrap_err().to_string();
-        assert!(
-            error.contains("no suite 'no_such_suite'") && error.contains("models"),
-            "{error}"
-        );
+        assert!(error.contains("no suite 'no_such_suite'") && error.contains("models"), "{error}");
     }
 
     #[test]
     fn a_problem_is_one_line() {
         assert_eq!(problem(program("true", &[""; 0])), None);
-        let shell = program(
-            "sh",
-            &[
-                "-c",
-                "echo >&2; echo 'f32[3] differs' >&2; echo more >&2; exit 1",
-            ],
-        );
+        let shell = program("sh", &["-c", "echo >&2; echo 'f32[3] differs' >&2; echo more >&2; exit 1"]);
         assert_eq!(problem(shell).unwrap(), "exit status: 1: f32[3] differs");
         assert!(problem(program("no-such-program-anywhere", &[""; 0])).is_some());
     }

@@ -28,9 +28,7 @@ pub fn run(args: Arguments) -> Result<()> {
     println!("Building the `xla` command (minutes the first time, seconds afterwards).");
     let xla = xla_command()?;
 
-    println!(
-        "\nA small transformer block and its gradient, every output element compared with the expected one:"
-    );
+    println!("\nA small transformer block and its gradient, every output element compared with the expected one:");
     let models = unpack("models")?;
     for name in SMALL {
         run_program(checked_run(&xla, "cpu", &models.join(name))?)?;

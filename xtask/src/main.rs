@@ -1,9 +1,5 @@
 //! The developer's commands: `cargo xtask COMMAND`. It depends on no crate of the workspace, so it builds without LLVM.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command talks to the person who runs it"
-)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to the person who runs it")]
 
 mod bench;
 mod ci;
@@ -31,48 +27,23 @@ struct Command {
 }
 
 const COMMANDS: &[Command] = &[
-    Command {
-        name: "setup",
-        about: "install what the machine lacks (LLVM 22)",
-        help: setup::HELP,
-        run: setup::run,
-    },
+    Command { name: "setup", about: "install what the machine lacks (LLVM 22)", help: setup::HELP, run: setup::run },
     Command {
         name: "demo",
         about: "build, then run a transformer block and its training step",
         help: demo::HELP,
         run: demo::run,
     },
-    Command {
-        name: "test",
-        about: "every test of the workspace",
-        help: test::HELP,
-        run: test::run,
-    },
-    Command {
-        name: "ci",
-        about: "everything a change must pass",
-        help: ci::HELP,
-        run: ci::run,
-    },
-    Command {
-        name: "tidy",
-        about: "the house rules that no other tool checks",
-        help: tidy::HELP,
-        run: tidy::run,
-    },
+    Command { name: "test", about: "every test of the workspace", help: test::HELP, run: test::run },
+    Command { name: "ci", about: "everything a change must pass", help: ci::HELP, run: ci::run },
+    Command { name: "tidy", about: "the house rules that no other tool checks", help: tidy::HELP, run: tidy::run },
     Command {
         name: "corpus",
         about: "run the corpus and compare with its expected outputs",
         help: corpus::HELP,
         run: corpus::run,
     },
-    Command {
-        name: "bench",
-        about: "time the benchmark programs",
-        help: bench::HELP,
-        run: bench::run,
-    },
+    Command { name: "bench", about: "time the benchmark programs", help: bench::HELP, run: bench::run },
 ];
 
 fn main() -> ExitCode {
@@ -94,11 +65,7 @@ fn dispatch(mut args: Arguments) -> Result<()> {
         bail!("no command '{name}'\n\n{}", overview());
     };
     if args.contains(["-h", "--help"]) {
-        println!(
-            "cargo xtask {name}: {}\n\n{}",
-            command.about,
-            command.help.trim_end()
-        );
+        println!("cargo xtask {name}: {}\n\n{}", command.about, command.help.trim_end());
         return Ok(());
     }
     (command.run)(args)
@@ -116,10 +83,7 @@ fn overview() -> String {
 fn finish(args: Arguments) -> Result<()> {
     let rest = args.finish();
     if let Some(first) = rest.first() {
-        bail!(
-            "unknown argument '{}'; `--help` lists the options",
-            first.to_string_lossy()
-        );
+        bail!("unknown argument '{}'; `--help` lists the options", first.to_string_lossy());
     }
     Ok(())
 }
@@ -130,16 +94,9 @@ mod tests {
 
     #[test]
     fn unknown_commands_and_arguments_are_refused() {
-        let error = dispatch(Arguments::from_vec(vec!["polish".into()]))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("no command 'polish'") && error.contains("demo"),
-            "{error}"
-        );
-        let error = finish(Arguments::from_vec(vec!["--fast".into()]))
-            .unwrap_err()
-            .to_string();
+        let error = dispatch(Arguments::from_vec(vec!["polish".into()])).unwrap_err().to_string();
+        assert!(error.contains("no command 'polish'") && error.contains("demo"), "{error}");
+        let error = finish(Arguments::from_vec(vec!["--fast".into()])).unwrap_err().to_string();
         assert!(error.contains("'--fast'"), "{error}");
     }
 }

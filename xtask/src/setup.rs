@@ -36,11 +36,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     let check = args.contains("--check");
     crate::finish(args)?;
     match find_llvm() {
-        Ok(found) => println!(
-            "LLVM {}: {}\nNothing is missing.",
-            found.version,
-            found.config.display()
-        ),
+        Ok(found) => println!("LLVM {}: {}\nNothing is missing.", found.version, found.config.display()),
         Err(missing) if check => bail!("{missing}\n{}", Plan::of(&Machine::this()).advice(&LLVM)),
         Err(_) => ensure()?,
     }
@@ -52,9 +48,8 @@ pub fn ensure() -> Result<()> {
     let Err(missing) = find_llvm() else {
         return Ok(());
     };
-    install(&LLVM, &missing).context(
-        "https://apt.llvm.org has llvm-22-dev for releases of Debian and Ubuntu that lack it",
-    )?;
+    install(&LLVM, &missing)
+        .context("https://apt.llvm.org has llvm-22-dev for releases of Debian and Ubuntu that lack it")?;
     match find_llvm() {
         Ok(found) => println!("LLVM {}: {}", found.version, found.config.display()),
         Err(missing) => bail!("{} is installed, yet: {missing}", LLVM.debian),
@@ -74,32 +69,18 @@ pub struct Package {
 pub fn install(package: &Package, why: &str) -> Result<()> {
     let plan = Plan::of(&Machine::this());
     println!("{why}\n{}", plan.advice(package));
-    let Plan::Apt { sudo } = plan else {
-        bail!("do that, then run this command again")
-    };
+    let Plan::Apt { sudo } = plan else { bail!("do that, then run this command again") };
     // A package source that cannot be reached is no reason to stop: the install decides.
     if let Err(error) = run_program(apt(sudo, &["update"])) {
         println!("{error}; going on");
     }
-    run_program(apt(
-        sudo,
-        &[
-            "install",
-            "--yes",
-            "--no-install-recommends",
-            package.debian,
-        ],
-    ))
+    run_program(apt(sudo, &["install", "--yes", "--no-install-recommends", package.debian]))
 }
 
 fn apt(sudo: bool, args: &[&str]) -> Command {
     // Through `env`, because sudo drops the caller's environment.
     let words = [&["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"], args].concat();
-    if sudo {
-        program("sudo", &words)
-    } else {
-        program(words[0], &words[1..])
-    }
+    if sudo { program("sudo", &words) } else { program(words[0], &words[1..]) }
 }
 
 /// An LLVM that the build will find and can link.
@@ -117,12 +98,7 @@ fn find_llvm() -> Result<Llvm, String> {
         false => format!("in {}, which {PREFIX} names", folder.display()),
     };
     let mut other = None;
-    for name in [
-        "llvm-config-22",
-        "llvm-config22",
-        "llvm22-config",
-        "llvm-config",
-    ] {
+    for name in ["llvm-config-22", "llvm-config22", "llvm22-config", "llvm-config"] {
         let config = folder.join(name);
         match ask(&config, &["--version"]) {
             Some(version) if version.split('.').next() == Some(MAJOR) => {
@@ -144,19 +120,11 @@ fn find_llvm() -> Result<Llvm, String> {
 fn check_parts(llvm: Llvm) -> Result<Llvm, String> {
     let config = llvm.config.display();
     if ask(&llvm.config, &["--link-shared", "--libnames"]).is_none() {
-        return Err(format!(
-            "LLVM {} is there, but {config} knows no shared library.",
-            llvm.version
-        ));
+        return Err(format!("LLVM {} is there, but {config} knows no shared library.", llvm.version));
     }
-    let header =
-        Path::new(&ask(&llvm.config, &["--includedir"]).unwrap_or_default()).join("llvm-c/Core.h");
+    let header = Path::new(&ask(&llvm.config, &["--includedir"]).unwrap_or_default()).join("llvm-c/Core.h");
     if !header.exists() {
-        return Err(format!(
-            "LLVM {} is there, but not its header {}.",
-            llvm.version,
-            header.display()
-        ));
+        return Err(format!("LLVM {} is there, but not its header {}.", llvm.version, header.display()));
     }
     Ok(llvm)
 }
@@ -175,11 +143,7 @@ struct Machine {
 impl Machine {
     fn this() -> Machine {
         let root = output(program("id", &["-u"])).is_some_and(|id| id == "0");
-        Machine {
-            apt: has("apt-get"),
-            root,
-            sudo: !root && has("sudo"),
-        }
+        Machine { apt: has("apt-get"), root, sudo: !root && has("sudo") }
     }
 }
 
@@ -208,9 +172,7 @@ impl Plan {
             Plan::Apt { sudo: false } => format!("`apt-get install {name}` provides it."),
             Plan::Apt { sudo: true } => format!("`sudo apt-get install {name}` provides it."),
             Plan::AskAnAdministrator => {
-                format!(
-                    "As root: `apt-get update && apt-get install {name}`. There is no sudo here to do it with."
-                )
+                format!("As root: `apt-get update && apt-get install {name}`. There is no sudo here to do it with.")
             }
             Plan::OtherSystem => package.elsewhere.to_owned(),
         }
@@ -232,26 +194,16 @@ mod tests {
 
     #[test]
     fn every_advice_names_a_package() {
-        for plan in [
-            Plan::Apt { sudo: true },
-            Plan::Apt { sudo: false },
-            Plan::AskAnAdministrator,
-        ] {
+        for plan in [Plan::Apt { sudo: true }, Plan::Apt { sudo: false }, Plan::AskAnAdministrator] {
             assert!(plan.advice(&LLVM).contains("llvm-22-dev"), "{plan:?}");
         }
         let elsewhere = Plan::OtherSystem.advice(&LLVM);
-        assert!(
-            elsewhere.contains("llvm-devel") && elsewhere.contains(PREFIX),
-            "{elsewhere}"
-        );
+        assert!(elsewhere.contains("llvm-devel") && elsewhere.contains(PREFIX), "{elsewhere}");
     }
 
     #[test]
     fn apt_asks_no_questions() {
         let line = crate::shell::line(&apt(true, &["update"]));
-        assert_eq!(
-            line,
-            "sudo env DEBIAN_FRONTEND=noninteractive apt-get update"
-        );
+        assert_eq!(line, "sudo env DEBIAN_FRONTEND=noninteractive apt-get update");
     }
 }

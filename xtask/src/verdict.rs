@@ -46,37 +46,21 @@ impl Verdict {
 
     /// Takes in what happened on a platform.
     pub fn add(&mut self, platform: &str, outcomes: Vec<Outcome>) {
-        for Outcome {
-            suite,
-            name,
-            opcodes,
-            problem,
-        } in outcomes
-        {
-            let waits: Vec<String> = opcodes
-                .into_iter()
-                .filter(|opcode| self.not_yet.contains(opcode))
-                .collect();
+        for Outcome { suite, name, opcodes, problem } in outcomes {
+            let waits: Vec<String> = opcodes.into_iter().filter(|opcode| self.not_yet.contains(opcode)).collect();
             self.seen.extend(waits.iter().cloned());
-            let counts = self
-                .counts
-                .entry((platform.to_owned(), suite.clone()))
-                .or_default();
+            let counts = self.counts.entry((platform.to_owned(), suite.clone())).or_default();
             let Some(problem) = problem else {
                 counts.passed += 1;
                 continue;
             };
             if waits.is_empty() {
                 counts.failed += 1;
-                self.failures
-                    .push(format!("{platform} {suite}/{name}: {problem}"));
+                self.failures.push(format!("{platform} {suite}/{name}: {problem}"));
             } else {
                 counts.excepted += 1;
                 let case = (platform.to_owned(), waits.join(", "));
-                self.exceptions
-                    .entry(case)
-                    .or_default()
-                    .push(format!("{suite}/{name}"));
+                self.exceptions.entry(case).or_default().push(format!("{suite}/{name}"));
                 self.needed.extend(waits);
             }
         }
@@ -88,10 +72,7 @@ impl Verdict {
         print!("{}", self.table());
         let total = |count: fn(&Counts) -> usize| self.counts.values().map(count).sum::<usize>();
         let (passed, failed) = (total(|c| c.passed), total(|c| c.failed));
-        println!(
-            "\ncorpus: {passed} passed, {failed} failed, {} skipped",
-            total(|c| c.excepted)
-        );
+        println!("\ncorpus: {passed} passed, {failed} failed, {} skipped", total(|c| c.excepted));
         let outdated: Vec<_> = self.seen.difference(&self.needed).cloned().collect();
         if failed > 0 {
             bail!("{failed} cases of the corpus failed");
@@ -100,25 +81,15 @@ impl Verdict {
             bail!("no case of the corpus passed");
         }
         if complete && !outdated.is_empty() {
-            bail!(
-                "every case with {} passes: take it out of tests/corpus/not-yet.txt",
-                outdated.join(", ")
-            );
+            bail!("every case with {} passes: take it out of tests/corpus/not-yet.txt", outdated.join(", "));
         }
         Ok(())
     }
 
     fn table(&self) -> String {
-        let mut text = format!(
-            "\n{:<13}{:<16}{:>7}{:>8}{:>10}\n",
-            "platform", "suite", "passed", "failed", "excepted"
-        );
+        let mut text = format!("\n{:<13}{:<16}{:>7}{:>8}{:>10}\n", "platform", "suite", "passed", "failed", "excepted");
         for ((platform, suite), counts) in &self.counts {
-            let Counts {
-                passed,
-                failed,
-                excepted,
-            } = counts;
+            let Counts { passed, failed, excepted } = counts;
             text += &format!("{platform:<13}{suite:<16}{passed:>7}{failed:>8}{excepted:>10}\n");
         }
         for ((platform, waits), cases) in &self.exceptions {
@@ -137,12 +108,7 @@ mod tests {
 
     fn outcome(name: &str, opcodes: &[&str], problem: Option<&str>) -> Outcome {
         let opcodes = opcodes.iter().map(ToString::to_string).collect();
-        Outcome {
-            suite: "s".to_owned(),
-            name: name.to_owned(),
-            opcodes,
-            problem: problem.map(str::to_owned),
-        }
+        Outcome { suite: "s".to_owned(), name: name.to_owned(), opcodes, problem: problem.map(str::to_owned) }
     }
 
     fn verdict(outcomes: Vec<Outcome>) -> Verdict {
@@ -153,48 +119,20 @@ mod tests {
 
     #[test]
     fn failures_count_unless_excepted() {
-        let excepted = verdict(vec![
-            outcome("a", &["add"], None),
-            outcome("b", &["fft"], Some("no fft")),
-        ]);
-        assert!(
-            excepted.table().contains("excepted on cpu for fft: s/b"),
-            "{}",
-            excepted.table()
-        );
+        let excepted = verdict(vec![outcome("a", &["add"], None), outcome("b", &["fft"], Some("no fft"))]);
+        assert!(excepted.table().contains("excepted on cpu for fft: s/b"), "{}", excepted.table());
         excepted.report(true).unwrap();
         let failed = verdict(vec![outcome("a", &["add"], Some("differs"))]);
-        assert!(
-            failed.table().contains("FAILED cpu s/a: differs"),
-            "{}",
-            failed.table()
-        );
-        assert!(
-            failed
-                .report(true)
-                .unwrap_err()
-                .to_string()
-                .contains("1 cases")
-        );
+        assert!(failed.table().contains("FAILED cpu s/a: differs"), "{}", failed.table());
+        assert!(failed.report(true).unwrap_err().to_string().contains("1 cases"));
     }
 
     #[test]
     fn an_exception_without_need_is_an_error() {
-        let run = verdict(vec![
-            outcome("a", &["sort"], None),
-            outcome("b", &["sort"], None),
-        ]);
+        let run = verdict(vec![outcome("a", &["sort"], None), outcome("b", &["sort"], None)]);
         run.report(false).unwrap();
-        assert!(
-            run.report(true)
-                .unwrap_err()
-                .to_string()
-                .contains("every case with sort passes")
-        );
-        let half = verdict(vec![
-            outcome("a", &["sort"], None),
-            outcome("b", &["sort"], Some("no")),
-        ]);
+        assert!(run.report(true).unwrap_err().to_string().contains("every case with sort passes"));
+        let half = verdict(vec![outcome("a", &["sort"], None), outcome("b", &["sort"], Some("no"))]);
         half.report(true).unwrap();
     }
 
