@@ -68,11 +68,7 @@ fn one() -> u32 {
 impl Case {
     /// The first opcode of this case that `tests/corpus/not-yet.txt` lists, if any: then the case may fail.
     pub fn waits_for(&self) -> Option<&str> {
-        self.info
-            .opcodes
-            .iter()
-            .map(String::as_str)
-            .find(|opcode| not_yet().any(|listed| listed == *opcode))
+        self.info.opcodes.iter().map(String::as_str).find(|opcode| not_yet().any(|listed| listed == *opcode))
     }
 }
 
@@ -87,10 +83,8 @@ pub fn suites() -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder())? {
         let path = entry?.path();
-        if let (Some(name), true) = (
-            path.file_stem(),
-            path.extension().is_some_and(|e| e == "zip"),
-        ) && name != "bench"
+        if let (Some(name), true) = (path.file_stem(), path.extension().is_some_and(|e| e == "zip"))
+            && name != "bench"
         {
             names.push(name.to_string_lossy().into_owned());
         }
@@ -103,61 +97,38 @@ pub fn suites() -> Result<Vec<String>> {
 pub fn suite(name: &str) -> Result<Vec<Case>> {
     let mut folders: BTreeMap<String, BTreeMap<String, Vec<u8>>> = BTreeMap::new();
     for (path, data) in members(name)? {
-        let (case, file) = path
-            .split_once('/')
-            .ok_or_else(|| broken(name, &path, "is not CASE/FILE"))?;
-        folders
-            .entry(case.to_owned())
-            .or_default()
-            .insert(file.to_owned(), data);
+        let (case, file) = path.split_once('/').ok_or_else(|| broken(name, &path, "is not CASE/FILE"))?;
+        folders.entry(case.to_owned()).or_default().insert(file.to_owned(), data);
     }
-    folders
-        .into_iter()
-        .map(|(case, files)| read_case(name, case, files))
-        .collect()
+    folders.into_iter().map(|(case, files)| read_case(name, case, files)).collect()
 }
 
 /// The HLO text of a benchmark program, such as `encoder_block`.
 pub fn bench_program(name: &str) -> Result<String> {
     let wanted = format!("{name}.hlo");
-    let mut found = members("bench")?
-        .into_iter()
-        .filter(|(path, _)| *path == wanted);
-    let (path, data) = found
-        .next()
-        .ok_or_else(|| broken("bench", &wanted, "is missing"))?;
+    let mut found = members("bench")?.into_iter().filter(|(path, _)| *path == wanted);
+    let (path, data) = found.next().ok_or_else(|| broken("bench", &wanted, "is missing"))?;
     text("bench", &path, data)
 }
 
 fn read_case(suite: &str, name: String, mut files: BTreeMap<String, Vec<u8>>) -> Result<Case> {
     let mut take = |file: &str| {
         let path = format!("{name}/{file}");
-        files
-            .remove(file)
-            .map(|data| (path.clone(), data))
-            .ok_or_else(|| broken(suite, &path, "is missing"))
+        files.remove(file).map(|data| (path.clone(), data)).ok_or_else(|| broken(suite, &path, "is missing"))
     };
     let (path, module) = take("module.hlo")?;
     let module = text(suite, &path, module)?;
     let (path, json) = take("case.json")?;
-    let info =
-        serde_json::from_slice(&json).map_err(|error| broken(suite, &path, &error.to_string()))?;
+    let info = serde_json::from_slice(&json).map_err(|error| broken(suite, &path, &error.to_string()))?;
     let (inputs, expected) = (take("inputs.npz")?.1, take("expected.npz")?.1);
-    Ok(Case {
-        suite: suite.to_owned(),
-        name,
-        module,
-        inputs,
-        expected,
-        info,
-    })
+    Ok(Case { suite: suite.to_owned(), name, module, inputs, expected, info })
 }
 
 /// The files of an archive, inflated.
 fn members(name: &str) -> Result<Vec<(String, Vec<u8>)>> {
     let path = folder().join(format!("{name}.zip"));
-    let bytes = std::fs::read(&path)
-        .map_err(|error| Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+    let bytes =
+        std::fs::read(&path).map_err(|error| Error::new(error.kind(), format!("{}: {error}", path.display())))?;
     let mut archive = zip::ZipArchive::new(std::io::Cursor::new(bytes)).map_err(Error::other)?;
     let mut files = Vec::with_capacity(archive.len());
     for index in 0..archive.len() {
@@ -175,10 +146,7 @@ fn text(suite: &str, path: &str, data: Vec<u8>) -> Result<String> {
 }
 
 fn broken(suite: &str, path: &str, what: &str) -> Error {
-    Error::new(
-        ErrorKind::InvalidData,
-        format!("tests/corpus/suites/{suite}.zip: {path}: {what}"),
-    )
+    Error::new(ErrorKind::InvalidData, format!("tests/corpus/suites/{suite}.zip: {path}: {what}"))
 }
 
 fn folder() -> PathBuf {
@@ -192,31 +160,13 @@ mod tests {
     #[test]
     fn every_case_of_every_suite_is_whole() {
         let names = suites().unwrap();
-        assert!(
-            names.iter().any(|name| name == "models") && names.iter().all(|name| name != "bench")
-        );
+        assert!(names.iter().any(|name| name == "models") && names.iter().all(|name| name != "bench"));
         let mut count = 0;
         for case in names.iter().flat_map(|name| suite(name).unwrap()) {
-            assert!(
-                case.module.contains("HloModule"),
-                "{}/{}",
-                case.suite,
-                case.name
-            );
+            assert!(case.module.contains("HloModule"), "{}/{}", case.suite, case.name);
             let member = b"PK\x03\x04";
-            assert!(
-                case.expected.starts_with(member),
-                "{}/{}",
-                case.suite,
-                case.name
-            );
-            assert_eq!(
-                case.inputs.starts_with(member),
-                !case.info.params.is_empty(),
-                "{}/{}",
-                case.suite,
-                case.name
-            );
+            assert!(case.expected.starts_with(member), "{}/{}", case.suite, case.name);
+            assert_eq!(case.inputs.starts_with(member), !case.info.params.is_empty(), "{}/{}", case.suite, case.name);
             assert!(!case.info.opcodes.is_empty() && !case.info.outputs.is_empty());
             count += 1;
         }
@@ -226,27 +176,16 @@ mod tests {
     #[test]
     fn tolerances_and_devices_are_read() {
         let cases = suite("multi_device").unwrap();
-        assert!(
-            cases
-                .iter()
-                .all(|case| case.info.num_replicas * case.info.num_partitions > 1)
-        );
+        assert!(cases.iter().all(|case| case.info.num_replicas * case.info.num_partitions > 1));
         let dot = suite("dot").unwrap();
-        assert!(
-            dot.iter().any(|case| case.info.rtol > 0.0)
-                && dot.iter().all(|case| case.info.num_replicas == 1)
-        );
+        assert!(dot.iter().any(|case| case.info.rtol > 0.0) && dot.iter().all(|case| case.info.num_replicas == 1));
     }
 
     #[test]
     fn exceptions_are_told_by_opcode() {
         let waiting: Vec<_> = not_yet().collect();
         for case in suite("fft").unwrap() {
-            let uses = case
-                .info
-                .opcodes
-                .iter()
-                .any(|opcode| waiting.contains(&opcode.as_str()));
+            let uses = case.info.opcodes.iter().any(|opcode| waiting.contains(&opcode.as_str()));
             assert_eq!(case.waits_for().is_some(), uses);
         }
     }
@@ -260,9 +199,7 @@ mod tests {
 
     #[test]
     fn an_unknown_suite_names_the_archive() {
-        let Err(error) = suite("no_such_suite") else {
-            panic!("read a suite that is not there")
-        };
+        let Err(error) = suite("no_such_suite") else { panic!("read a suite that is not there") };
         assert!(error.to_string().contains("no_such_suite.zip"), "{error}");
     }
 }

@@ -39,7 +39,7 @@ pub fn run(args: Arguments) -> Result<()> {
 }
 
 fn rustdoc() -> Result<()> {
-    let mut command = cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"]);
+    let mut command = cargo(&["doc", "--workspace", "--no-deps"]);
     command.env("RUSTDOCFLAGS", "--deny warnings");
     run_program(command)
 }

@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn a_failing_program_is_named() {
-        let error = run(cargo(&["no-such-verb"])).unwrap_err().to_string();
-        assert!(error.starts_with("`cargo no-such-verb` failed"), "{error}");
+        let error = run(program("false", &["x y"])).unwrap_err().to_string();
+        assert!(error.starts_with("`false 'x y'` failed"), "{error}");
         assert!(!has("no-such-program-anywhere"));
     }
 }
