@@ -27,7 +27,7 @@ struct Command {
 }
 
 const COMMANDS: &[Command] = &[
-    Command { name: "setup", about: "install what the machine lacks (LLVM 22)", help: setup::HELP, run: setup::run },
+    Command { name: "setup", about: "install what the machine lacks: LLVM 22", help: setup::HELP, run: setup::run },
     Command {
         name: "demo",
         about: "build, then run a transformer block and its training step",

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use pico_args::Arguments;
 
 use crate::shell::{has, output, program, run as run_program};
 
 pub const HELP: &str = "\
-Says what is missing, then installs it with apt-get (through sudo when needed) on Debian and Ubuntu;
-elsewhere it says what to install. Does nothing when all is there. The other commands call it themselves.
+Looks for LLVM 22 and the C++ library that it is linked with. Says what is missing, then installs it with apt-get (through
+sudo when needed) on Debian and Ubuntu; elsewhere it says what to install. Does nothing when all is there. The other commands call it themselves.
 
   --check    only say what is missing; fail if anything is
 
@@ -24,57 +24,72 @@ const MAJOR: &str = "22";
 /// The variable that points the build to an LLVM of one's own.
 const PREFIX: &str = "LLVM_SYS_221_PREFIX";
 
-/// LLVM's headers, shared library and `llvm-config-22`. Linking the shared library needs no other package.
-const LLVM: Package = Package {
-    debian: "llvm-22-dev",
-    elsewhere: "Install LLVM 22 with its headers and shared library. Fedora: `dnf install llvm-devel`. Arch: `pacman -S llvm`. \
-                openSUSE: `zypper install llvm22-devel`. macOS: `brew install llvm@22`. A build of one's own (with \
-                LLVM_BUILD_LLVM_DYLIB=ON) works too: set LLVM_SYS_221_PREFIX to its prefix.",
-};
-
-pub fn run(mut args: Arguments) -> Result<()> {
-    let check = args.contains("--check");
-    crate::finish(args)?;
-    match find_llvm() {
-        Ok(found) => println!("LLVM {}: {}\nNothing is missing.", found.version, found.config.display()),
-        Err(missing) if check => bail!("{missing}\n{}", Plan::of(&Machine::this()).advice(&LLVM)),
-        Err(_) => ensure()?,
-    }
-    Ok(())
-}
-
-/// Installs what is missing; silent and fast when nothing is.
-pub fn ensure() -> Result<()> {
-    let Err(missing) = find_llvm() else {
-        return Ok(());
-    };
-    install(&LLVM, &missing)
-        .context("https://apt.llvm.org has llvm-22-dev for releases of Debian and Ubuntu that lack it")?;
-    match find_llvm() {
-        Ok(found) => println!("LLVM {}: {}", found.version, found.config.display()),
-        Err(missing) => bail!("{} is installed, yet: {missing}", LLVM.debian),
-    }
-    Ok(())
-}
-
 /// Something that a distribution installs.
 pub struct Package {
     /// Its name on Debian and Ubuntu.
     pub debian: &'static str,
     /// What to do where there is no apt-get.
     pub elsewhere: &'static str,
+    /// Looks whether it is there; the error is a sentence that says what is missing.
+    pub find: fn() -> Result<(), String>,
 }
 
-/// Installs a package after saying why; where that cannot be done, says what a person must do.
-pub fn install(package: &Package, why: &str) -> Result<()> {
+/// What the build needs besides Rust: LLVM's headers, shared library and `llvm-config-22`, and the C++ standard library
+/// that it is linked with.
+const NEEDS: &[Package] = &[
+    Package {
+        debian: "llvm-22-dev",
+        elsewhere: "Install LLVM 22 with its headers and shared library. Fedora: `dnf install llvm-devel`. Arch: `pacman -S llvm`. \
+                    openSUSE: `zypper install llvm22-devel`. macOS: `brew install llvm@22`. A build of one's own (with \
+                    LLVM_BUILD_LLVM_DYLIB=ON) works too: set LLVM_SYS_221_PREFIX to its prefix.",
+        find: || find_llvm().map(drop),
+    },
+    Package {
+        debian: "g++",
+        elsewhere: "Install a C++ compiler. Fedora: `dnf install gcc-c++`. Arch: `pacman -S gcc`.",
+        find: find_cpp,
+    },
+];
+
+pub fn run(mut args: Arguments) -> Result<()> {
+    let check = args.contains("--check");
+    crate::finish(args)?;
+    if check {
+        say_what_is_missing()?
+    } else {
+        ensure()?
+    }
+    if let Ok(llvm) = find_llvm() {
+        println!("LLVM {}: {}\nNothing is missing.", llvm.version, llvm.config.display());
+    }
+    Ok(())
+}
+
+fn say_what_is_missing() -> Result<()> {
     let plan = Plan::of(&Machine::this());
-    println!("{why}\n{}", plan.advice(package));
+    let say = |package: &Package| Some(format!("{}\n{}", (package.find)().err()?, plan.advice(package)));
+    let missing: Vec<String> = NEEDS.iter().filter_map(say).collect();
+    if missing.is_empty() { Ok(()) } else { bail!("{}", missing.join("\n")) }
+}
+
+/// Installs what the build lacks; silent and fast when nothing is missing.
+pub fn ensure() -> Result<()> {
+    NEEDS.iter().try_for_each(provide)
+}
+
+/// Installs a package if it is not there, after saying why; where that cannot be done, says what a person must do.
+pub fn provide(package: &Package) -> Result<()> {
+    let Err(missing) = (package.find)() else { return Ok(()) };
+    let plan = Plan::of(&Machine::this());
+    println!("{missing}\n{}", plan.advice(package));
     let Plan::Apt { sudo } = plan else { bail!("do that, then run this command again") };
     // A package source that cannot be reached is no reason to stop: the install decides.
     if let Err(error) = run_program(apt(sudo, &["update"])) {
         println!("{error}; going on");
     }
     run_program(apt(sudo, &["install", "--yes", "--no-install-recommends", package.debian]))
+        .context("https://apt.llvm.org has LLVM 22 for releases of Debian and Ubuntu that lack it")?;
+    (package.find)().map_err(|missing| anyhow!("{} is installed, yet: {missing}", package.debian))
 }
 
 fn apt(sudo: bool, args: &[&str]) -> Command {
@@ -127,6 +142,17 @@ fn check_parts(llvm: Llvm) -> Result<Llvm, String> {
         return Err(format!("LLVM {} is there, but not its header {}.", llvm.version, header.display()));
     }
     Ok(llvm)
+}
+
+/// Asks the linker's driver for the library that `-lstdc++` would find; elsewhere than on Linux there is another one.
+fn find_cpp() -> Result<(), String> {
+    let library = "libstdc++.so";
+    let found = output(program("cc", &[format!("-print-file-name={library}")])).unwrap_or_default();
+    // It answers with the bare name when there is none.
+    if cfg!(target_os = "linux") && !found.contains('/') {
+        return Err(format!("The C++ standard library is missing: `cc` finds no {library}."));
+    }
+    Ok(())
 }
 
 fn ask(config: &Path, args: &[&str]) -> Option<String> {
@@ -193,12 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn every_advice_names_a_package() {
-        for plan in [Plan::Apt { sudo: true }, Plan::Apt { sudo: false }, Plan::AskAnAdministrator] {
-            assert!(plan.advice(&LLVM).contains("llvm-22-dev"), "{plan:?}");
+    fn every_advice_names_the_package() {
+        for package in NEEDS {
+            for plan in [Plan::Apt { sudo: true }, Plan::Apt { sudo: false }, Plan::AskAnAdministrator] {
+                assert!(plan.advice(package).contains(package.debian), "{plan:?}");
+            }
+            assert_eq!(Plan::OtherSystem.advice(package), package.elsewhere);
         }
-        let elsewhere = Plan::OtherSystem.advice(&LLVM);
-        assert!(elsewhere.contains("llvm-devel") && elsewhere.contains(PREFIX), "{elsewhere}");
     }
 
     #[test]

@@ -84,12 +84,14 @@ pub fn python(module: &str, requirement: &[&str]) -> Result<PathBuf> {
         }
     }
     println!("python3 has no {module}: making an environment with it in target/python");
-    // Debian splits what `venv` needs off into a package of its own.
-    if output(program("python3", &["-c", "import ensurepip, venv"])).is_none() {
-        let package =
-            Package { debian: "python3-venv", elsewhere: "Install Python 3 with its modules venv and ensurepip." };
-        setup::install(&package, "Python's venv is missing.")?;
-    }
+    setup::provide(&Package {
+        debian: "python3-venv",
+        elsewhere: "Install Python 3 with its modules venv and ensurepip.",
+        find: || match output(program("python3", &["-c", "import ensurepip, venv"])) {
+            Some(_) => Ok(()),
+            None => Err("Python's modules venv and ensurepip are missing.".to_owned()),
+        },
+    })?;
     run(program("python3", &["-m".as_ref(), "venv".as_ref(), venv.as_os_str()]))?;
     run(program(&own, &[&["-m", "pip", "install", "--quiet", "--disable-pip-version-check"], requirement].concat()))?;
     Ok(own)
