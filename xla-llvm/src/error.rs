@@ -12,30 +12,22 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// The caller handed in something that cannot be.
     pub fn invalid_argument(message: impl Into<String>) -> Error {
-        Error {
-            message: message.into(),
-        }
+        Error { message: message.into() }
     }
 
     /// The operation exists but not here.
     pub fn unimplemented(message: impl Into<String>) -> Error {
-        Error {
-            message: message.into(),
-        }
+        Error { message: message.into() }
     }
 
     /// Something that should not happen did.
     pub fn internal(message: impl Into<String>) -> Error {
-        Error {
-            message: message.into(),
-        }
+        Error { message: message.into() }
     }
 
     /// Memory, address space or the like ran out.
     pub fn resource_exhausted(message: impl Into<String>) -> Error {
-        Error {
-            message: message.into(),
-        }
+        Error { message: message.into() }
     }
 }
 

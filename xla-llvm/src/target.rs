@@ -8,8 +8,7 @@ use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
 use inkwell::targets::{
-    CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine,
-    TargetTriple,
+    CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple,
 };
 
 use crate::error::{Error, Result};
@@ -84,11 +83,7 @@ impl Target {
             let triple = TargetMachine::get_default_triple();
             let cpu = TargetMachine::get_host_cpu_name();
             let features = TargetMachine::get_host_cpu_features();
-            Target::new(
-                &triple.as_str().to_string_lossy(),
-                &cpu.to_string_lossy(),
-                &features.to_string_lossy(),
-            )
+            Target::new(&triple.as_str().to_string_lossy(), &cpu.to_string_lossy(), &features.to_string_lossy())
         })
         .clone()
     }
@@ -102,22 +97,11 @@ impl Target {
             cpu: cpu.to_string(),
             features: features.to_string(),
             data_layout: String::new(),
-            abilities: Abilities {
-                vector_bits: 0,
-                fma: true,
-                rounding: true,
-                half: true,
-                avx512: false,
-            },
+            abilities: Abilities { vector_bits: 0, fma: true, rounding: true, half: true, avx512: false },
         };
         let machine = Machine::create(&description, &MachineOptions::default())?;
-        description.data_layout = machine
-            .machine
-            .get_target_data()
-            .get_data_layout()
-            .as_str()
-            .to_string_lossy()
-            .into_owned();
+        description.data_layout =
+            machine.machine.get_target_data().get_data_layout().as_str().to_string_lossy().into_owned();
         description.abilities = probe(&description, &machine)?;
         Ok(Target(Arc::new(description)))
     }
@@ -160,13 +144,7 @@ impl Target {
 
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Description {
-            triple,
-            cpu,
-            features,
-            abilities,
-            ..
-        } = &*self.0;
+        let Description { triple, cpu, features, abilities, .. } = &*self.0;
         f.debug_struct("Target")
             .field("triple", triple)
             .field("cpu", cpu)
@@ -187,10 +165,7 @@ impl Machine {
         initialize();
         let triple = TargetTriple::create(&description.triple);
         let target = LlvmTarget::from_triple(&triple).map_err(|reason| {
-            Error::invalid_argument(format!(
-                "LLVM has no target for triple `{}`: {reason}",
-                description.triple
-            ))
+            Error::invalid_argument(format!("LLVM has no target for triple `{}`: {reason}", description.triple))
         })?;
         let level = match options.level {
             CodegenLevel::None => OptimizationLevel::None,
@@ -203,24 +178,14 @@ impl Machine {
             Relocation::Pic => (RelocMode::PIC, CodeModel::Default),
         };
         let machine = target
-            .create_target_machine(
-                &triple,
-                &description.cpu,
-                &description.features,
-                level,
-                reloc,
-                code_model,
-            )
+            .create_target_machine(&triple, &description.cpu, &description.features, level, reloc, code_model)
             .ok_or_else(|| {
                 Error::invalid_argument(format!(
                     "LLVM cannot generate code for triple `{}`, cpu `{}`, features `{}`",
                     description.triple, description.cpu, description.features
                 ))
             })?;
-        Ok(Machine {
-            machine,
-            passes: options.passes.clone(),
-        })
+        Ok(Machine { machine, passes: options.passes.clone() })
     }
 
     /// Runs the configured passes, if any, and generates an object file in memory.
@@ -231,31 +196,19 @@ impl Machine {
     /// Runs the configured passes, if any, and generates assembly text.
     pub fn assembly(&self, module: &Module<'_>) -> Result<String> {
         let buffer = self.generate(module, FileType::Assembly)?;
-        Ok(String::from_utf8_lossy(buffer.as_slice())
-            .trim_end_matches('\0')
-            .to_string())
+        Ok(String::from_utf8_lossy(buffer.as_slice()).trim_end_matches('\0').to_string())
     }
 
     fn generate(&self, module: &Module<'_>, kind: FileType) -> Result<MemoryBuffer<'static>> {
         if !self.passes.is_empty() {
             let options = inkwell::passes::PassBuilderOptions::create();
-            module
-                .run_passes(&self.passes, &self.machine, options)
-                .map_err(|reason| {
-                    Error::invalid_argument(format!(
-                        "LLVM refuses the pass pipeline `{}`: {reason}",
-                        self.passes
-                    ))
-                })?;
+            module.run_passes(&self.passes, &self.machine, options).map_err(|reason| {
+                Error::invalid_argument(format!("LLVM refuses the pass pipeline `{}`: {reason}", self.passes))
+            })?;
         }
-        self.machine
-            .write_to_memory_buffer(module, kind)
-            .map_err(|reason| {
-                Error::internal(format!(
-                    "LLVM failed to generate code for module `{}`: {reason}",
-                    module_name(module)
-                ))
-            })
+        self.machine.write_to_memory_buffer(module, kind).map_err(|reason| {
+            Error::internal(format!("LLVM failed to generate code for module `{}`: {reason}", module_name(module)))
+        })
     }
 }
 
@@ -273,22 +226,10 @@ pub(crate) fn initialize() {
 fn probe(description: &Description, machine: &Machine) -> Result<Abilities> {
     let triple = description.triple.as_str();
     if triple.starts_with("nvptx") || triple.starts_with("amdgcn") {
-        return Ok(Abilities {
-            vector_bits: 0,
-            fma: true,
-            rounding: true,
-            half: true,
-            avx512: false,
-        });
+        return Ok(Abilities { vector_bits: 0, fma: true, rounding: true, half: true, avx512: false });
     }
     if !(triple.starts_with("x86_64") || triple.starts_with("i686") || triple.starts_with("i386")) {
-        return Ok(Abilities {
-            vector_bits: 128,
-            fma: true,
-            rounding: true,
-            half: true,
-            avx512: false,
-        });
+        return Ok(Abilities { vector_bits: 128, fma: true, rounding: true, half: true, avx512: false });
     }
     let context = Context::create();
     let source = PROBE.replace("@TRIPLE@", triple);

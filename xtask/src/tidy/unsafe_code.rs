@@ -23,17 +23,18 @@ pub fn check_list(listed: &[String], read: impl Fn(&str) -> Option<String>) -> V
 
 /// Checks one file.
 pub fn check(path: &str, lines: &[Line], listed: &[String]) -> Vec<Finding> {
+    let uses = || lines.iter().enumerate().filter(|(_, line)| is_unsafe(&line.code));
     let mut found = Vec::new();
-    for (number, line) in lines.iter().enumerate().filter(|(_, line)| is_unsafe(&line.code)) {
-        if !listed.iter().any(|listed| listed == path) {
-            let advice =
-                format!("use safe code, call a module of {LIST}, or add this file there with a reason in its `expect`");
-            found.push(Finding::failure(path, number + 1, "unsafe", advice));
-        }
-        if needs_comment(&line.code) && !is_explained(lines, number) {
-            let advice = "say above it in a `// SAFETY:` comment why it is sound, so that it can be checked here";
-            found.push(Finding::failure(path, number + 1, "unsafe", advice));
-        }
+    if let Some((first, _)) = uses().next()
+        && !listed.iter().any(|listed| listed == path)
+    {
+        let advice =
+            format!("use safe code, call a module of {LIST}, or add this file there with a reason in its `expect`");
+        found.push(Finding::failure(path, first + 1, "unsafe", advice));
+    }
+    for (number, _) in uses().filter(|(number, line)| needs_comment(&line.code) && !is_explained(lines, *number)) {
+        let advice = "say above it in a `// SAFETY:` comment why it is sound, so that it can be checked here";
+        found.push(Finding::failure(path, number + 1, "unsafe", advice));
     }
     found
 }
