@@ -23,6 +23,7 @@ Each finding is `FILE:LINE: rule: what to do`. Warnings do not fail. The rules:
   function-size   40 lines a function is typical, 120 a warning
   leftover        no todo!, unimplemented! or dbg!
   print           no printing in libraries
+  public-docs     xla-hlo, xla-passes, xla-service and xla ask the compiler for missing documentation
   unsafe          only in the files of xtask/unsafe-files.txt, each use under a comment with `SAFETY:`
   machine-path    no path of somebody's machine in any committed text
   manifest        dependency versions and lints stand in the root Cargo.toml alone

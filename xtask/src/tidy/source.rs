@@ -26,7 +26,23 @@ pub fn check(path: &str, content: &str, lines: &[Line]) -> Vec<Finding> {
         found.extend(function_sizes(path, lines));
     }
     found.extend(macros(path, lines));
+    found.extend(public_docs(path, lines));
     found
+}
+
+/// The crates that others build on must let the compiler ask for documentation.
+fn public_docs(path: &str, lines: &[Line]) -> Option<Finding> {
+    let documented =
+        ["xla-hlo", "xla-passes", "xla-service", "xla"].iter().any(|name| path == format!("{name}/src/lib.rs"));
+    let first = lines.iter().position(|line| line.code.starts_with("pub "));
+    let asked = lines.iter().any(|line| line.code.starts_with("#![") && line.code.contains("missing_docs"));
+    let first = first.filter(|_| documented && !asked)?;
+    Some(Finding::failure(
+        path,
+        first + 1,
+        "public-docs",
+        "add `#![warn(missing_docs)]` below the crate's documentation",
+    ))
 }
 
 /// Tables and generated code may be long.
@@ -156,6 +172,17 @@ mod tests {
     fn leftovers_are_found_in_code_alone() {
         let source = "//! F.\n// todo!()\nfn f() { todo!() }\nfn g() { g(\"dbg!(\"); dbg!(1) }\n";
         assert_eq!(rules("a/src/lib.rs", source), [(3, "leftover"), (4, "leftover")]);
+    }
+
+    #[test]
+    fn what_others_build_on_is_documented() {
+        let bare = "//! F.\npub mod a;\n";
+        assert_eq!(rules("xla-hlo/src/lib.rs", bare), [(2, "public-docs")]);
+        assert!(rules("xla-hlo/src/lib.rs", "//! F.\n#![warn(missing_docs)]\npub mod a;\n").is_empty());
+        assert!(
+            rules("xla-hlo/src/lib.rs", "//! F.\nmod a;\n").is_empty()
+                && rules("backend-cpu/src/lib.rs", bare).is_empty()
+        );
     }
 
     #[test]
