@@ -39,7 +39,6 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         };
         let indices = self.emitter.indices(0..2 * width);
         self.or_self(self.emitter.builder.build_shuffle_vector(x, y, indices, "").map(Into::into))
-<<<<<<< HEAD
     }
 
     /// The lanes in the opposite order.
@@ -52,8 +51,6 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         let undefined = vector.get_type().get_poison();
         let indices = VectorType::const_vector(&indices);
         self.or_self(self.emitter.builder.build_shuffle_vector(vector, undefined, indices, "").map(Into::into))
-=======
->>>>>>> infra
     }
 
     /// A scalar in each of `width` lanes.
