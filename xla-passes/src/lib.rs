@@ -1,1 +1,4 @@
 //! Target-independent HLO passes and analyses.
+
+pub mod alias;
+pub mod buffers;
