@@ -35,6 +35,7 @@ mod options;
 pub mod platform;
 mod registry;
 pub mod signature;
+pub mod thunks;
 pub mod transfer;
 
 pub use cache::{CacheStats, CompilationCache};
@@ -46,6 +47,6 @@ pub use fingerprint::Fingerprint;
 pub use options::{CompileOptions, FallbackPolicy, OptLevel};
 pub use platform::Platform;
 pub use registry::{Availability, CompiledOut, PlatformRegistry, PlatformStatus};
-pub use signature::Signature;
+pub use signature::{Donation, Signature};
 pub use transfer::TransferManager;
 pub use xla_passes::PassOptions;

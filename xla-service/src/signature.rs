@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use xla_hlo::{ArrayShape, Error, Literal, Module, Result, ResultExt, Shape};
+use xla_hlo::{ArrayShape, Error, Literal, Module, ModuleAttributes, ParameterLeaf, Result, ResultExt, Shape};
 
 /// Leaves of the entry's parameters and of its root, depth first. Tokens carry no data and are left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,19 @@ pub struct ArgumentLeaf {
     pub name: String,
     /// Shape on the device, layout included.
     pub shape: Arc<ArrayShape>,
+    /// What the module says about donating it.
+    pub donation: Donation,
+}
+
+/// What a module says about donating an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Donation {
+    /// Nothing: a donated argument is dropped when the program has run.
+    Unused,
+    /// Its memory is reused for a result, or for anything, where it is donated; otherwise copies are made.
+    Welcome,
+    /// A result must live in its memory (`must-alias`), so it must be donated.
+    Required,
 }
 
 /// One array of the results.
@@ -43,7 +56,9 @@ impl Signature {
         for (number, &id) in entry.parameters().iter().enumerate() {
             let leaves = arrays(entry[id].shape(), &device_shape);
             for (path, shape) in leaves.context(|| format!("parameter {number} ({})", entry[id].name()))? {
-                arguments.push(ArgumentLeaf { parameter: number, path, name: entry[id].name().to_string(), shape });
+                let donation = donation(module.attributes(), number, &path);
+                let name = entry[id].name().to_string();
+                arguments.push(ArgumentLeaf { parameter: number, path, name, shape, donation });
             }
         }
         let result = entry.result_shape();
@@ -94,6 +109,17 @@ impl ArgumentLeaf {
         let path: Vec<String> = self.path.iter().map(usize::to_string).collect();
         let element = if path.is_empty() { String::new() } else { format!(", element {{{}}}", path.join(",")) };
         format!("argument {index} (parameter {} {:?}{element})", self.parameter, self.name)
+    }
+}
+
+fn donation(attributes: &ModuleAttributes, parameter: usize, path: &[usize]) -> Donation {
+    let is_it = |leaf: &ParameterLeaf| leaf.parameter == parameter && leaf.path == path;
+    let alias = attributes.input_output_alias.iter().find(|alias| is_it(&alias.parameter));
+    match alias {
+        Some(alias) if alias.must_alias => Donation::Required,
+        Some(_) => Donation::Welcome,
+        None if attributes.buffer_donors.iter().any(is_it) => Donation::Welcome,
+        None => Donation::Unused,
     }
 }
 

@@ -46,8 +46,8 @@ pub trait TransferManager: Send + Sync + fmt::Debug {
 /// Optional ability: values handed to and taken from a running program (`infeed`, `outfeed`).
 pub trait FeedTransfer: Send + Sync {
     /// Puts a value at the end of the device's infeed queue; may block while the queue is full.
-    fn to_infeed(&self, literal: &Literal) -> Result<()>;
+    fn push_infeed(&self, literal: &Literal) -> Result<()>;
 
     /// Takes a value of that shape from the device's outfeed queue; blocks until there is one.
-    fn from_outfeed(&self, shape: &xla_hlo::Shape) -> Result<Literal>;
+    fn pop_outfeed(&self, shape: &xla_hlo::Shape) -> Result<Literal>;
 }

@@ -8,7 +8,7 @@ use super::buffer::{Buffer, Slot, again};
 use super::{Client, Device, protect};
 use crate::executable::{CostAnalysis, Executable, MemoryAnalysis};
 use crate::executor::{DeviceMemory, Event};
-use crate::signature::{Signature, ungroup};
+use crate::signature::{Donation, Signature, ungroup};
 
 /// A program, compiled for a client's device. Cloning gives another handle; programs may be run from many threads at once.
 #[derive(Clone, Debug)]
@@ -96,6 +96,7 @@ impl LoadedExecutable {
     /// for [`Dispatch::Inline`] on the host, else by the resulting buffers. Arguments are judged before any is donated.
     pub fn execute_with(&self, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<Vec<Buffer>> {
         self.check_arguments(arguments)?;
+        self.check_donations(&options.donate)?;
         let uses = self.take_arguments(arguments, &options.donate)?;
         let device = &self.client.0;
         match options.dispatch {
@@ -130,7 +131,9 @@ impl LoadedExecutable {
         }
         let leaves = parameters.into_iter().flat_map(ungroup).enumerate();
         let buffers = leaves.map(|(i, leaf)| self.argument_buffer(i, &leaf)).collect::<Result<Vec<_>>>()?;
-        let results = self.execute(&buffers.iter().collect::<Vec<_>>())?;
+        // Nobody else has these buffers.
+        let options = ExecuteOptions { donate: (0..buffers.len()).collect(), ..ExecuteOptions::default() };
+        let results = self.execute_with(&buffers.iter().collect::<Vec<_>>(), &options)?;
         let literals = results.iter().map(Buffer::to_literal).collect::<Result<_>>()?;
         self.signature().group_results(literals)
     }
@@ -166,11 +169,25 @@ impl LoadedExecutable {
         Ok(())
     }
 
-    /// Slots of the arguments, those to be donated marked as such.
-    fn take_arguments(&self, arguments: &[&Buffer], donate: &[usize]) -> Result<Vec<Use>> {
+    fn check_donations(&self, donate: &[usize]) -> Result<()> {
+        let arguments = self.signature().arguments();
         if let Some(&index) = donate.iter().find(|&&index| index >= arguments.len()) {
             return Err(self.no_argument(index));
         }
+        for (i, leaf) in arguments.iter().enumerate() {
+            if leaf.donation == Donation::Required && !donate.contains(&i) {
+                return Err(Error::failed_precondition(format!(
+                    "{} of {} must be donated: a result must alias it",
+                    leaf.describe(i),
+                    self.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Slots of the arguments, those to be donated marked as such.
+    fn take_arguments(&self, arguments: &[&Buffer], donate: &[usize]) -> Result<Vec<Use>> {
         let mut uses = Vec::with_capacity(arguments.len());
         for (i, buffer) in arguments.iter().enumerate() {
             let donated = donate.contains(&i);

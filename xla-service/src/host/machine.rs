@@ -25,7 +25,7 @@ fn meminfo_total(text: &str) -> Option<usize> {
     kib.checked_mul(1024)
 }
 
-/// `model name	: Some Processor @ 2.00GHz`.
+/// `model name : Some Processor @ 2.00GHz`.
 fn processor_name(text: &str) -> Option<&str> {
     let line = text.lines().find(|line| line.starts_with("model name"))?;
     line.split_once(':').map(|(_, name)| name.trim())
