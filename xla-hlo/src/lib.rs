@@ -13,6 +13,7 @@
 
 #![warn(missing_docs)]
 
+pub mod builder;
 mod element_type;
 pub mod entity;
 mod error;
@@ -22,6 +23,7 @@ mod module;
 pub mod ops;
 mod shape;
 pub mod text;
+pub mod verify;
 
 pub use element_type::{ElementKind, ElementType};
 pub use error::{Detail, Error, Result, ResultExt};
@@ -35,3 +37,4 @@ pub use ops::{Op, Opcode};
 pub use shape::{
     ArrayShape, Dynamism, IndexIter, Layout, Shape, SplitConfig, Tile, TileDim, linear_index, multi_index, strides,
 };
+pub use verify::VerifiedModule;

@@ -1,0 +1,114 @@
+//! The verifier: reports everything that is wrong with a module, and gives the token that compilers demand.
+//!
+//! Split by subject, run in this order, since each relies on the ones before:
+//!
+//! - `structure`: operands are live, arity fits, the graph has no cycle, parameters are numbered without holes;
+//! - `calls`: called computations exist, do not call each other in circles, fusions have one caller;
+//! - `shapes`: sizes are addressable, layouts fit, each result has the shape its operation's rule gives;
+//! - `header`: entry layout, aliasing and schedule agree with the computations.
+
+mod calls;
+mod header;
+mod shapes;
+mod structure;
+
+use std::fmt;
+use std::ops::Deref;
+
+use crate::{CompId, Computation, Error, InstrId, Module, Result};
+
+/// A module that has passed the verifier. Compilers take nothing else.
+///
+/// It cannot be changed; take the module out with [`VerifiedModule::into_inner`], edit, and verify again.
+#[derive(Clone, Debug)]
+pub struct VerifiedModule(Module);
+
+impl VerifiedModule {
+    /// Verifies a module. The error lists every violation that was found.
+    pub fn new(module: Module) -> Result<VerifiedModule> {
+        check(&module)?;
+        Ok(VerifiedModule(module))
+    }
+
+    /// Gives the module back for editing.
+    pub fn into_inner(self) -> Module {
+        self.0
+    }
+}
+
+impl Deref for VerifiedModule {
+    type Target = Module;
+    fn deref(&self) -> &Module {
+        &self.0
+    }
+}
+
+/// One broken rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Where: `main`, or `%add.3 in main`; empty for the module itself.
+    pub place: String,
+    /// Which rule was broken and how.
+    pub rule: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.place.is_empty() { f.write_str(&self.rule) } else { write!(f, "{}: {}", self.place, self.rule) }
+    }
+}
+
+/// How many violations an error message lists; the rest is counted.
+const LISTED: usize = 20;
+
+/// Verifies a module in place. The error lists every violation that was found.
+pub fn check(module: &Module) -> Result<()> {
+    let violations = violations(module);
+    if violations.is_empty() {
+        return Ok(());
+    }
+    let list: Vec<String> = violations.iter().take(LISTED).map(|v| v.to_string()).collect();
+    let more = violations.len().saturating_sub(LISTED);
+    let tail = if more > 0 { format!("\n  ... and {more} more") } else { String::new() };
+    let count = match violations.len() {
+        1 => "1 rule is broken".to_string(),
+        n => format!("{n} rules are broken"),
+    };
+    Err(Error::invalid_argument(format!("module {} is not valid, {count}: {}{tail}", module.name(), list.join("\n  "))))
+}
+
+/// Everything that is wrong with a module, in the order of the checks; a later check runs only on what earlier ones let pass.
+pub fn violations(module: &Module) -> Vec<Violation> {
+    let mut report = Report { module, found: Vec::new() };
+    structure::check(&mut report);
+    if report.found.is_empty() {
+        calls::check(&mut report);
+    }
+    if report.found.is_empty() {
+        shapes::check(&mut report);
+        header::check(&mut report);
+    }
+    report.found
+}
+
+/// Collects violations.
+struct Report<'m> {
+    module: &'m Module,
+    found: Vec<Violation>,
+}
+
+impl Report<'_> {
+    fn module(&mut self, rule: impl Into<String>) {
+        self.found.push(Violation { place: String::new(), rule: rule.into() });
+    }
+
+    fn computation(&mut self, id: CompId, rule: impl Into<String>) {
+        let place = self.module[id].name().to_string();
+        self.found.push(Violation { place, rule: rule.into() });
+    }
+
+    fn instruction(&mut self, computation: &Computation, id: InstrId, rule: impl Into<String>) {
+        let place = format!("%{} in {}", computation[id].name(), computation.name());
+        self.found.push(Violation { place, rule: rule.into() });
+    }
+}
