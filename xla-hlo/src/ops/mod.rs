@@ -1,5 +1,6 @@
 //! The operations, one folder a family: attributes, shape rule, text attributes and evaluator together.
 
+mod checks;
 pub mod control_flow;
 pub mod dot;
 pub mod elementwise;

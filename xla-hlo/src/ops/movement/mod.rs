@@ -2,6 +2,7 @@
 
 mod eval;
 mod shape;
+pub(super) mod strided;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
