@@ -1,6 +1,7 @@
 //! The operations, one folder a family: attributes, shape rule, text attributes and evaluator together.
 
 mod checks;
+mod combiner;
 pub mod control_flow;
 pub mod dot;
 pub mod elementwise;

@@ -1,6 +1,6 @@
 //! Meaning of the movement family: elements are copied as bytes, so every bit survives for every element type.
 
-use super::strided::{View, copy_box};
+use super::strided::{View, clamp_start, copy_box};
 use super::*;
 use crate::ops::checks;
 use crate::{ArrayShape, Scalar};
@@ -30,8 +30,9 @@ pub(super) fn broadcast(
     shape: &Shape,
 ) -> Result<Literal> {
     let [operand] = checks::operands(operands)?;
-    let source = |to: usize| op.dimensions.iter().position(|&d| d == to);
-    let view = whole(&operand).select((0..shape.expect_array()?.rank()).map(source));
+    let mut sources = vec![None; shape.expect_array()?.rank()];
+    op.dimensions.iter().enumerate().for_each(|(d, &to)| sources[to] = Some(d));
+    let view = whole(&operand).select(sources);
     read_through(&operand, &view, shape)
 }
 
@@ -158,14 +159,11 @@ pub(super) fn dynamic_update_slice(
 /// The starts of scalars or of one vector, each clamped so that a box of `sizes` fits into an array of `dims`.
 fn clamped_starts(starts: &[Literal], dims: &[usize], sizes: &[usize]) -> Result<Vec<usize>> {
     let elements = starts.iter().flat_map(|s| (0..s.array_shape().element_count()).map(|i| s.get(i)));
-    let starts: Vec<usize> =
-        elements.zip(dims.iter().zip(sizes)).map(|(start, (&dim, &size))| clamp_start(start, dim - size)).collect();
+    let starts: Vec<usize> = elements
+        .zip(dims.iter().zip(sizes))
+        .map(|(start, (&dim, &size))| clamp_start(start.as_i128().unwrap_or(0), dim - size))
+        .collect();
     if starts.len() == dims.len() { Ok(starts) } else { Err(checks::missing_operand()) }
-}
-
-/// A start between 0 and `last`; clamped in its own signedness, so that large unsigned values are large.
-pub(in crate::ops) fn clamp_start(start: Scalar, last: usize) -> usize {
-    start.as_i128().map_or(0, |start| start.clamp(0, last as i128) as usize)
 }
 
 pub(super) fn copy(_: &Copy, _: &mut Evaluator<'_>, operands: Vec<Literal>, _: &Shape) -> Result<Literal> {

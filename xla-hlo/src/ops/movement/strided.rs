@@ -1,6 +1,6 @@
 //! Copies boxes between arrays: the one loop of every operation that moves elements, bit for bit.
 
-use crate::shape::{IndexIter, strides};
+use crate::{IndexIter, Literal, strides};
 
 /// Where the elements of a box lie in an array: the one at `index` is element `base + sum of index[d] * strides[d]`.
 ///
@@ -120,4 +120,20 @@ fn copy_row<const WIDTH: usize>(axis: Axis, source: &[u8], target: &mut [u8], st
         read += axis.from;
         write += axis.to;
     }
+}
+
+/// The bytes of an array with its dimensions in another order, row major: dimension `i` is dimension `order[i]`.
+pub(in crate::ops) fn permuted(array: &Literal, order: &[usize]) -> Vec<u8> {
+    let shape = array.array_shape();
+    let dims: Vec<usize> = order.iter().map(|&d| shape.dims()[d]).collect();
+    let from = View::row_major(shape.dims()).select(order.iter().copied().map(Some));
+    let mut bytes = vec![0; array.bytes().len()];
+    let width = shape.element_type().byte_width();
+    copy_box(&dims, width, (array.bytes(), &from), (&mut bytes, &View::row_major(&dims)));
+    bytes
+}
+
+/// A start between 0 and `last`. Wide enough for every index type, so that large unsigned values stay large.
+pub(in crate::ops) fn clamp_start(start: i128, last: usize) -> usize {
+    start.clamp(0, last as i128) as usize
 }
