@@ -12,6 +12,8 @@ pub mod random;
 pub mod reduction;
 mod rules;
 pub mod structure;
+#[cfg(test)]
+mod testing;
 pub mod window;
 
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};

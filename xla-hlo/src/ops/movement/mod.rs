@@ -3,6 +3,8 @@
 mod eval;
 mod shape;
 pub(super) mod strided;
+#[cfg(test)]
+mod tests;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
