@@ -2,3 +2,5 @@
 
 pub mod alias;
 pub mod buffers;
+pub mod copy_insertion;
+pub mod schedule;
