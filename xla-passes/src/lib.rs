@@ -25,6 +25,8 @@
 
 pub mod alias;
 pub mod buffers;
+pub mod copy_insertion;
+pub mod schedule;
 pub mod dump;
 pub mod facts;
 pub mod graph;
