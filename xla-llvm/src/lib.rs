@@ -1,1 +1,14 @@
-//! What every LLVM backend shares.
+//! What every LLVM backend shares: targets, code in memory, lanes, elemental operations, math functions.
+//!
+//! - [`target`]: the machine code is generated for, host or named, and what it can do.
+//! - [`jit`]: LLVM modules become object code and functions that can be called.
+//! - [`emitter`] and [`lanes`]: a module being written, and arithmetic that is the same for scalars and vectors.
+//! - [`math`]: transcendental functions as straight-line code over lanes, no library calls.
+//! - [`elemental`]: the elementwise operations of HLO on every element type, over all of the above.
+
+pub mod elemental;
+pub mod emitter;
+pub mod jit;
+pub mod lanes;
+pub mod math;
+pub mod target;

@@ -23,6 +23,8 @@
 
 #![warn(missing_docs)]
 
+pub mod alias;
+pub mod buffers;
 pub mod dump;
 pub mod facts;
 pub mod graph;

@@ -1,0 +1,1 @@
+//! Elementwise operations of HLO over lanes.

@@ -1,0 +1,186 @@
+//! The emitter: one LLVM module being written, and where its next instruction goes.
+
+use std::cell::RefCell;
+
+use inkwell::AddressSpace;
+use inkwell::attributes::AttributeLoc;
+use inkwell::basic_block::BasicBlock;
+use inkwell::builder::{Builder, BuilderError};
+use inkwell::context::Context;
+use inkwell::module::{Linkage, Module};
+use inkwell::targets::TargetTriple;
+use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum};
+use inkwell::values::{BasicValueEnum, FunctionValue};
+
+use crate::lanes::Lanes;
+use crate::target::Target;
+use xla_hlo::{Error, Result};
+
+/// Knobs of emission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EmitOptions {
+    /// Let the code generator fuse a multiplication and an addition of two HLO instructions into one FMA.
+    pub contract: bool,
+    /// Round f16, bf16 and f8 after each operation, as the operations are written. `false` keeps the f32 result
+    /// inside a fusion and rounds when it is stored or converted.
+    pub round_each_operation: bool,
+}
+
+impl Default for EmitOptions {
+    fn default() -> EmitOptions {
+        EmitOptions { contract: true, round_each_operation: true }
+    }
+}
+
+/// Writes one LLVM module. Instruction methods live on [`Lanes`]; what is wrong (only ever a mistake of the emitting
+/// code, such as operands of two types) is remembered and returned by [`Emitter::finish`], so that formulas read as
+/// formulas.
+pub struct Emitter<'ctx> {
+    pub(crate) context: &'ctx Context,
+    pub(crate) module: Module<'ctx>,
+    pub(crate) builder: Builder<'ctx>,
+    target: Target,
+    options: EmitOptions,
+    fault: RefCell<Option<Error>>,
+}
+
+impl<'ctx> Emitter<'ctx> {
+    /// An emitter for a new, empty module.
+    pub fn new(context: &'ctx Context, name: &str, target: &Target, options: EmitOptions) -> Emitter<'ctx> {
+        let module = context.create_module(name);
+        module.set_triple(&TargetTriple::create(target.triple()));
+        let layout = inkwell::targets::TargetData::create(target.data_layout());
+        module.set_data_layout(&layout.get_data_layout());
+        Emitter {
+            context,
+            module,
+            builder: context.create_builder(),
+            target: target.clone(),
+            options,
+            fault: RefCell::new(None),
+        }
+    }
+
+    /// The LLVM context.
+    pub fn context(&self) -> &'ctx Context {
+        self.context
+    }
+
+    /// The module being written.
+    pub fn module(&self) -> &Module<'ctx> {
+        &self.module
+    }
+
+    /// The builder, positioned where the next instruction goes. For control flow and calls; arithmetic goes through
+    /// [`Lanes`].
+    pub fn builder(&self) -> &Builder<'ctx> {
+        &self.builder
+    }
+
+    /// The target the module is for.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The emission knobs.
+    pub fn options(&self) -> EmitOptions {
+        self.options
+    }
+
+    /// The module, or the first mistake made while writing it.
+    pub fn finish(self) -> Result<Module<'ctx>> {
+        match self.fault.into_inner() {
+            Some(error) => Err(error),
+            None => Ok(self.module),
+        }
+    }
+
+    /// Fails if a mistake was made so far, and forgets it.
+    pub fn check(&self) -> Result<()> {
+        self.fault.borrow_mut().take().map_or(Ok(()), Err)
+    }
+
+    /// Adds a function that takes `parameters` pointers and returns nothing, and positions the builder in its entry.
+    pub fn kernel(&self, name: &str, parameters: usize) -> FunctionValue<'ctx> {
+        let pointer = self.context.ptr_type(AddressSpace::default());
+        let parameters = vec![BasicMetadataTypeEnum::from(pointer); parameters];
+        let function = self.module.add_function(name, self.context.void_type().fn_type(&parameters, false), None);
+        self.decorate(function);
+        self.builder.position_at_end(self.context.append_basic_block(function, "entry"));
+        function
+    }
+
+    /// Gives a function the target's CPU, features and vector width, without which LLVM generates baseline code, and
+    /// says that it does not unwind.
+    pub fn decorate(&self, function: FunctionValue<'ctx>) {
+        let string = |key: &str, value: &str| {
+            if !value.is_empty() {
+                function.add_attribute(AttributeLoc::Function, self.context.create_string_attribute(key, value));
+            }
+        };
+        string("target-cpu", self.target.cpu());
+        string("target-features", self.target.features());
+        if self.target.abilities().vector_bits > 0 {
+            let bits = self.target.abilities().vector_bits.to_string();
+            string("prefer-vector-width", &bits);
+            string("min-legal-vector-width", &bits);
+        }
+        let kind = inkwell::attributes::Attribute::get_named_enum_kind_id("nounwind");
+        function.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(kind, 0));
+    }
+
+    /// A helper function of the module, emitted at the first request: parameters and result of the types given, body
+    /// by `body`. Its name must say everything that its body depends on.
+    pub fn helper(
+        &self,
+        name: &str,
+        parameters: &[BasicTypeEnum<'ctx>],
+        result: BasicTypeEnum<'ctx>,
+        body: impl FnOnce(&Emitter<'ctx>, &[BasicValueEnum<'ctx>]) -> BasicValueEnum<'ctx>,
+    ) -> FunctionValue<'ctx> {
+        if let Some(function) = self.module.get_function(name) {
+            return function;
+        }
+        let parameters: Vec<BasicMetadataTypeEnum<'ctx>> = parameters.iter().map(|&t| t.into()).collect();
+        let function = self.module.add_function(name, result.fn_type(&parameters, false), Some(Linkage::Internal));
+        self.decorate(function);
+        let resume = self.builder.get_insert_block();
+        self.builder.position_at_end(self.context.append_basic_block(function, "entry"));
+        let value = body(self, &function.get_params());
+        self.record(self.builder.build_return(Some(&value)));
+        if let Some(block) = resume {
+            self.builder.position_at_end(block);
+        }
+        function
+    }
+
+    /// Wraps an LLVM value, so that arithmetic can be done on it.
+    pub fn lanes(&self, value: impl Into<BasicValueEnum<'ctx>>) -> Lanes<'_, 'ctx> {
+        Lanes::new(self, value.into())
+    }
+
+    /// A new block at the end of the current function.
+    pub fn block(&self, name: &str) -> Option<BasicBlock<'ctx>> {
+        let function = self.builder.get_insert_block().and_then(|block| block.get_parent());
+        if function.is_none() {
+            self.fail(Error::internal("an emitter with no current function was asked for a block"));
+        }
+        function.map(|function| self.context.append_basic_block(function, name))
+    }
+
+    /// Remembers the first mistake.
+    pub(crate) fn fail(&self, error: Error) {
+        self.fault.borrow_mut().get_or_insert(error);
+    }
+
+    /// Passes a builder's result through, remembering its error.
+    pub(crate) fn record<T>(&self, result: std::result::Result<T, BuilderError>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(reason) => {
+                self.fail(Error::internal(format!("LLVM refuses an instruction: {reason}")));
+                None
+            }
+        }
+    }
+}

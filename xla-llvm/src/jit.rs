@@ -1,0 +1,166 @@
+//! Object code loaded into this process: LLVM's ORC with JITLink, wrapped so that safe code can hold it.
+#![expect(unsafe_code, reason = "ORC has no safe bindings; every call is here")]
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::ptr;
+
+use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
+use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
+use inkwell::llvm_sys::orc2::lljit::{
+    LLVMOrcCreateLLJIT, LLVMOrcCreateLLJITBuilder, LLVMOrcDisposeLLJIT, LLVMOrcLLJITAddObjectFile,
+    LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator, LLVMOrcLLJITGetMainJITDylib, LLVMOrcLLJITLookup,
+    LLVMOrcLLJITMangleAndIntern, LLVMOrcLLJITRef,
+};
+use inkwell::llvm_sys::orc2::{
+    LLVMJITEvaluatedSymbol, LLVMJITSymbolFlags, LLVMJITSymbolGenericFlags, LLVMOrcAbsoluteSymbols,
+    LLVMOrcCSymbolMapPair, LLVMOrcDisposeMaterializationUnit, LLVMOrcExecutionSessionRef, LLVMOrcJITDylibDefine,
+    LLVMOrcObjectLayerRef,
+};
+
+use xla_hlo::{Error, Result};
+
+/// A runtime function that generated code may call by name.
+#[derive(Clone, Copy, Debug)]
+pub struct RuntimeSymbol<'a> {
+    /// The name that the code declares.
+    pub name: &'a str,
+    /// The function.
+    pub address: *const c_void,
+}
+
+/// Linked code in this process. Functions are found by name and stay valid until this is dropped, which frees the
+/// memory.
+pub struct LoadedCode {
+    jit: LLVMOrcLLJITRef,
+}
+
+// SAFETY: LLJIT and its execution session guard their state with locks of their own; a handle may be used and dropped
+// from any thread.
+unsafe impl Send for LoadedCode {}
+// SAFETY: as above; the one method that takes `&self`, the lookup, locks the session.
+unsafe impl Sync for LoadedCode {}
+
+impl LoadedCode {
+    /// Links object files (see [`crate::target::Machine::object`]) with each other, with `runtime`, and with the C
+    /// library of this process. Unresolved and doubly defined names are errors.
+    pub fn link(objects: &[Vec<u8>], runtime: &[RuntimeSymbol<'_>]) -> Result<LoadedCode> {
+        let code = LoadedCode { jit: create()? };
+        code.define(runtime)?;
+        for object in objects {
+            code.add(object)?;
+        }
+        Ok(code)
+    }
+
+    /// The address of a function or datum of the linked code; the first call links.
+    ///
+    /// The address is valid as long as this value lives. Casting it to the right function type is the caller's part.
+    pub fn address(&self, name: &str) -> Result<*const c_void> {
+        let name = c_string(name)?;
+        let mut address = 0;
+        // SAFETY: the JIT handle is alive, the name is a C string that outlives the call, `address` is written once.
+        let error = unsafe { LLVMOrcLLJITLookup(self.jit, &mut address, name.as_ptr()) };
+        check(error, "cannot link")?;
+        let address = usize::try_from(address).map_err(|_| Error::internal("a JIT address exceeds a pointer"))?;
+        Ok(ptr::with_exposed_provenance(address))
+    }
+
+    fn define(&self, runtime: &[RuntimeSymbol<'_>]) -> Result<()> {
+        if runtime.is_empty() {
+            return Ok(());
+        }
+        let generic = LLVMJITSymbolGenericFlags::LLVMJITSymbolGenericFlagsExported as u8
+            | LLVMJITSymbolGenericFlags::LLVMJITSymbolGenericFlagsCallable as u8;
+        let names = runtime.iter().map(|symbol| c_string(symbol.name)).collect::<Result<Vec<_>>>()?;
+        let mut pairs: Vec<LLVMOrcCSymbolMapPair> = Vec::with_capacity(runtime.len());
+        for (symbol, name) in runtime.iter().zip(&names) {
+            // SAFETY: the JIT handle is alive and the name a C string. The reference to the interned string that this
+            // returns is handed over to the symbol map below.
+            let interned = unsafe { LLVMOrcLLJITMangleAndIntern(self.jit, name.as_ptr()) };
+            pairs.push(LLVMOrcCSymbolMapPair {
+                Name: interned,
+                Sym: LLVMJITEvaluatedSymbol {
+                    Address: symbol.address.expose_provenance() as u64,
+                    Flags: LLVMJITSymbolFlags { GenericFlags: generic, TargetFlags: 0 },
+                },
+            });
+        }
+        // SAFETY: `pairs` has the length given and is read only during the call. On success the unit belongs to the
+        // dylib; on failure it is still ours and is disposed.
+        unsafe {
+            let unit = LLVMOrcAbsoluteSymbols(pairs.as_mut_ptr(), pairs.len());
+            let error = LLVMOrcJITDylibDefine(LLVMOrcLLJITGetMainJITDylib(self.jit), unit);
+            if !error.is_null() {
+                LLVMOrcDisposeMaterializationUnit(unit);
+            }
+            check(error, "cannot define runtime symbols")
+        }
+    }
+
+    fn add(&self, object: &[u8]) -> Result<()> {
+        // SAFETY: the range is a valid slice and is copied; the JIT takes the buffer over, on failure too.
+        unsafe {
+            let buffer =
+                LLVMCreateMemoryBufferWithMemoryRangeCopy(object.as_ptr().cast(), object.len(), c"object".as_ptr());
+            let dylib = LLVMOrcLLJITGetMainJITDylib(self.jit);
+            check(LLVMOrcLLJITAddObjectFile(self.jit, dylib, buffer), "cannot add object code")
+        }
+    }
+}
+
+impl Drop for LoadedCode {
+    fn drop(&mut self) {
+        // SAFETY: the handle was made by `create` and is disposed once. A failure to free leaves nothing to do but to
+        // consume the error, which `check` does.
+        let _ = check(unsafe { LLVMOrcDisposeLLJIT(self.jit) }, "cannot free JIT code");
+    }
+}
+
+fn create() -> Result<LLVMOrcLLJITRef> {
+    crate::target::initialize();
+    let mut jit = ptr::null_mut();
+    // SAFETY: the builder is consumed by the creation, on failure too; `jit` is written on success.
+    unsafe {
+        let builder = LLVMOrcCreateLLJITBuilder();
+        LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator(builder, linking_layer, ptr::null_mut());
+        check(LLVMOrcCreateLLJIT(&mut jit, builder), "cannot start LLVM's JIT linker")?;
+    }
+    Ok(jit)
+}
+
+/// JITLink with its in-process memory manager: on every architecture it has, code, constants and stubs lie together.
+extern "C" fn linking_layer(
+    _context: *mut c_void,
+    session: LLVMOrcExecutionSessionRef,
+    _triple: *const c_char,
+) -> LLVMOrcObjectLayerRef {
+    use inkwell::llvm_sys::orc2::ee::LLVMOrcCreateObjectLinkingLayerWithInProcessMemoryManager as create_layer;
+    use inkwell::llvm_sys::orc2::ee::LLVMOrcCreateRTDyldObjectLinkingLayerWithSectionMemoryManager as fallback_layer;
+    let mut layer = ptr::null_mut();
+    // SAFETY: the session is the one under construction; `layer` is written on success.
+    unsafe {
+        match check(create_layer(&mut layer, session), "JITLink is not available") {
+            Ok(()) => layer,
+            Err(_) => fallback_layer(session),
+        }
+    }
+}
+
+fn c_string(name: &str) -> Result<CString> {
+    CString::new(name).map_err(|_| Error::invalid_argument(format!("symbol name {name:?} contains a zero byte")))
+}
+
+/// Turns LLVM's error, which it consumes, into ours.
+fn check(error: LLVMErrorRef, what: &str) -> Result<()> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the error is not null and consumed here, once; the message is a C string until disposed.
+    let reason = unsafe {
+        let message = LLVMGetErrorMessage(error);
+        let text = CStr::from_ptr(message).to_string_lossy().into_owned();
+        LLVMDisposeErrorMessage(message);
+        text
+    };
+    Err(Error::internal(format!("{what}: {reason}")))
+}

@@ -1,0 +1,77 @@
+//! Changes of a lane's type that are one LLVM instruction.
+
+use inkwell::values::InstructionOpcode as Op;
+
+use super::{Lanes, Scalar};
+
+impl<'e, 'ctx> Lanes<'e, 'ctx> {
+    fn cast(self, op: Op, to: Scalar) -> Self {
+        if self.scalar() == to {
+            return self;
+        }
+        self.or_self(self.emitter.builder.build_cast(op, self.raw, self.type_of(to), ""))
+    }
+
+    /// The same bits as another type of the same width.
+    pub fn cast_bits(self, to: Scalar) -> Self {
+        if self.scalar().bits() != to.bits() {
+            return self.misuse("a bit cast between widths");
+        }
+        self.cast(Op::BitCast, to)
+    }
+
+    /// A float's bits as an integer.
+    pub fn bits(self) -> Self {
+        self.cast_bits(Scalar::Int(self.scalar().bits()))
+    }
+
+    /// An integer's bits as a float of that width.
+    pub fn as_float(self) -> Self {
+        match self.scalar().bits() {
+            16 => self.cast_bits(Scalar::F16),
+            32 => self.cast_bits(Scalar::F32),
+            64 => self.cast_bits(Scalar::F64),
+            _ => self.misuse("a float of a width that has none"),
+        }
+    }
+
+    /// Zero extension, or truncation, to an integer of `bits`.
+    pub fn zext(self, bits: u32) -> Self {
+        if bits < self.scalar().bits() { self.trunc(bits) } else { self.cast(Op::ZExt, Scalar::Int(bits)) }
+    }
+
+    /// Sign extension, or truncation, to an integer of `bits`.
+    pub fn sext(self, bits: u32) -> Self {
+        if bits < self.scalar().bits() { self.trunc(bits) } else { self.cast(Op::SExt, Scalar::Int(bits)) }
+    }
+
+    /// The low `bits` of an integer.
+    pub fn trunc(self, bits: u32) -> Self {
+        self.cast(Op::Trunc, Scalar::Int(bits))
+    }
+
+    /// A float in another precision, rounded to nearest even.
+    pub fn to_float(self, to: Scalar) -> Self {
+        if self.scalar().bits() < to.bits() { self.cast(Op::FPExt, to) } else { self.cast(Op::FPTrunc, to) }
+    }
+
+    /// A signed integer as a float, rounded to nearest even.
+    pub fn signed_to_float(self, to: Scalar) -> Self {
+        self.cast(Op::SIToFP, to)
+    }
+
+    /// An unsigned integer as a float, rounded to nearest even.
+    pub fn unsigned_to_float(self, to: Scalar) -> Self {
+        self.cast(Op::UIToFP, to)
+    }
+
+    /// A float truncated to a signed integer; the value must fit.
+    pub fn float_to_signed(self, bits: u32) -> Self {
+        self.cast(Op::FPToSI, Scalar::Int(bits))
+    }
+
+    /// A float truncated to an unsigned integer; the value must fit.
+    pub fn float_to_unsigned(self, bits: u32) -> Self {
+        self.cast(Op::FPToUI, Scalar::Int(bits))
+    }
+}

@@ -1,0 +1,190 @@
+//! LLVM intrinsics on lanes, each with a form for targets that lack the instruction.
+
+use inkwell::intrinsics::Intrinsic;
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, ValueKind};
+
+use super::operators::Operand;
+use super::{Lanes, Scalar};
+use crate::emitter::Emitter;
+use xla_hlo::Error;
+
+impl<'ctx> Emitter<'ctx> {
+    /// Calls an intrinsic overloaded over `types`; `None` (and a remembered mistake) if LLVM has no such intrinsic, or
+    /// its result is void.
+    pub(crate) fn intrinsic(
+        &self,
+        name: &str,
+        types: &[BasicTypeEnum<'ctx>],
+        arguments: &[BasicValueEnum<'ctx>],
+    ) -> Option<BasicValueEnum<'ctx>> {
+        let declaration = Intrinsic::find(name).and_then(|found| found.get_declaration(&self.module, types));
+        let Some(declaration) = declaration else {
+            self.fail(Error::internal(format!("LLVM has no intrinsic `{name}` over these types")));
+            return None;
+        };
+        let arguments: Vec<BasicMetadataValueEnum<'ctx>> = arguments.iter().map(|&a| a.into()).collect();
+        match self.record(self.builder.build_call(declaration, &arguments, ""))?.try_as_basic_value() {
+            ValueKind::Basic(value) => Some(value),
+            ValueKind::Instruction(_) => None,
+        }
+    }
+}
+
+impl<'e, 'ctx> Lanes<'e, 'ctx> {
+    /// An intrinsic overloaded over this value's type alone, of this value and `others`.
+    fn call(self, name: &str, others: &[BasicValueEnum<'ctx>]) -> Self {
+        let mut arguments = vec![self.raw];
+        arguments.extend_from_slice(others);
+        match self.emitter.intrinsic(name, &[self.raw.get_type()], &arguments) {
+            Some(raw) => Lanes { raw, ..self },
+            None => self,
+        }
+    }
+
+    /// `self * y + z`, rounded once where the target has FMA and twice where it has not. Code that needs the single
+    /// rounding uses [`Lanes::exact_product`].
+    pub fn fma(self, y: impl Operand<'e, 'ctx>, z: impl Operand<'e, 'ctx>) -> Self {
+        let (y, z) = (y.lift(self), z.lift(self));
+        if !(self.agrees(y) && self.agrees(z)) {
+            return self;
+        }
+        if self.emitter.target().abilities().fma { self.call("llvm.fma", &[y.raw, z.raw]) } else { self * y + z }
+    }
+
+    /// Square root, correctly rounded.
+    pub fn sqrt(self) -> Self {
+        self.call("llvm.sqrt", &[])
+    }
+
+    /// Absolute value of a float.
+    pub fn fabs(self) -> Self {
+        self.call("llvm.fabs", &[])
+    }
+
+    /// This float with the sign of `sign`.
+    pub fn copysign(self, sign: Self) -> Self {
+        if self.agrees(sign) { self.call("llvm.copysign", &[sign.raw]) } else { self }
+    }
+
+    /// Set bits of an integer.
+    pub fn popcount(self) -> Self {
+        self.call("llvm.ctpop", &[])
+    }
+
+    /// Leading zeros of an integer; its width for zero.
+    pub fn leading_zeros(self) -> Self {
+        let no_poison = self.emitter.int_type(1).const_zero();
+        self.call("llvm.ctlz", &[no_poison.into()])
+    }
+
+    /// The high word of (`self`, `low`) shifted left by `amount` modulo the width.
+    pub fn funnel_shift_left(self, low: Self, amount: Self) -> Self {
+        if self.agrees(low) && self.agrees(amount) { self.call("llvm.fshl", &[low.raw, amount.raw]) } else { self }
+    }
+
+    /// Signed minimum of integers.
+    pub fn smin(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        self.call("llvm.smin", &[rhs.lift(self).raw])
+    }
+
+    /// Signed maximum of integers.
+    pub fn smax(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        self.call("llvm.smax", &[rhs.lift(self).raw])
+    }
+
+    /// Unsigned minimum of integers.
+    pub fn umin(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        self.call("llvm.umin", &[rhs.lift(self).raw])
+    }
+
+    /// Unsigned maximum of integers.
+    pub fn umax(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        self.call("llvm.umax", &[rhs.lift(self).raw])
+    }
+
+    /// The lesser of two floats as `x < y ? x : y`, one instruction on x86: `y` where either is NaN.
+    pub fn lesser(self, y: impl Operand<'e, 'ctx>) -> Self {
+        let y = y.lift(self);
+        self.lt(y).select(self, y)
+    }
+
+    /// The greater of two floats as `x > y ? x : y`, one instruction on x86: `y` where either is NaN.
+    pub fn greater(self, y: impl Operand<'e, 'ctx>) -> Self {
+        let y = y.lift(self);
+        self.gt(y).select(self, y)
+    }
+
+    /// To the nearest integral value, ties to even.
+    pub fn round_even(self) -> Self {
+        self.round_to_integral("llvm.roundeven", |x| {
+            // Adding 2^(mantissa bits) leaves no fraction; exact for smaller values, others are integral already.
+            let big = x.constant(if x.scalar() == Scalar::F64 { 2f64.powi(52) } else { 2f64.powi(23) });
+            let magnitude = x.fabs();
+            magnitude.lt(big).select(((magnitude + big) - big).copysign(x), x)
+        })
+    }
+
+    /// Toward zero.
+    pub fn truncate(self) -> Self {
+        self.round_to_integral("llvm.trunc", |x| {
+            let magnitude = x.fabs();
+            let rounded = magnitude.round_even();
+            rounded.gt(magnitude).select(rounded - 1.0, rounded).copysign(x)
+        })
+    }
+
+    /// Toward minus infinity.
+    pub fn floor(self) -> Self {
+        self.round_to_integral("llvm.floor", |x| {
+            let rounded = x.round_even();
+            rounded.gt(x).select(rounded - 1.0, rounded).copysign(x)
+        })
+    }
+
+    /// Toward plus infinity.
+    pub fn ceil(self) -> Self {
+        self.round_to_integral("llvm.ceil", |x| {
+            let rounded = x.round_even();
+            rounded.lt(x).select(rounded + 1.0, rounded).copysign(x)
+        })
+    }
+
+    fn round_to_integral(self, name: &str, without: impl FnOnce(Self) -> Self) -> Self {
+        if self.emitter.target().abilities().rounding { self.call(name, &[]) } else { without(self) }
+    }
+
+    /// `self * 2^exponent` rounded once, for an integral float exponent of any size; NaN exponents give NaN.
+    pub fn scale_by_power_of_two(self, exponent: Self) -> Self {
+        if self.emitter.target().abilities().avx512 && (self.width() * self.scalar().bits()).is_multiple_of(512) {
+            return self.avx512_scalef(exponent);
+        }
+        let (bias, mantissa) = match self.scalar() {
+            Scalar::F64 => (1023, 52),
+            _ => (127, 23),
+        };
+        // Two factors, each a normal number, so that only the last product rounds: three times the largest exponent
+        // covers every finite result of every finite operand with the clamp below.
+        let limit = f64::from(2 * bias);
+        let clamped = exponent.lesser(limit).greater(-limit);
+        let whole = clamped.float_to_signed(self.scalar().bits());
+        let half = whole.ashr(1);
+        let power = |k: Self| ((k + i64::from(bias)) << i64::from(mantissa)).cast_bits(self.scalar());
+        self * power(half) * power(whole - half)
+    }
+
+    /// One instruction a register; the width must be a multiple of the register's lanes.
+    fn avx512_scalef(self, exponent: Self) -> Self {
+        let (lanes, name) = match self.scalar() {
+            Scalar::F64 => (8, "llvm.x86.avx512.mask.scalef.pd.512"),
+            _ => (16, "llvm.x86.avx512.mask.scalef.ps.512"),
+        };
+        let mask = self.emitter.int_type(lanes).const_all_ones();
+        let current_rounding = self.emitter.int_type(32).const_int(4, false);
+        self.in_parts(lanes, exponent, |x, k| {
+            let zero = x.constant(0.0).raw;
+            let arguments = [x.raw, k.raw, zero, mask.into(), current_rounding.into()];
+            x.emitter.intrinsic(name, &[], &arguments).map_or(x, |raw| Lanes { raw, ..x })
+        })
+    }
+}

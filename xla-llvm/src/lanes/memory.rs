@@ -1,0 +1,223 @@
+//! Loads and stores of lanes: contiguous, masked, gathered, scattered.
+#![expect(unsafe_code, reason = "LLVM's address arithmetic is an unsafe call in the bindings")]
+
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::intrinsics::Intrinsic;
+use inkwell::llvm_sys::core::LLVMBuildGEP2;
+use inkwell::types::{AsTypeRef, BasicType, BasicTypeEnum};
+use inkwell::values::{
+    AsValueRef, BasicMetadataValueEnum, BasicValue, BasicValueEnum, CallSiteValue, PointerValue, ValueKind,
+};
+
+use super::{Lanes, Scalar};
+use crate::emitter::Emitter;
+use xla_hlo::Error;
+
+impl<'ctx> Emitter<'ctx> {
+    /// The address of element `index` of an array of `scalar` at `base`: a pointer for a scalar index, a vector of
+    /// pointers for a vector. The index is signed and may be of any integer type.
+    pub fn element_address(
+        &self,
+        base: PointerValue<'ctx>,
+        index: Lanes<'_, 'ctx>,
+        scalar: Scalar,
+    ) -> BasicValueEnum<'ctx> {
+        let element = self.lane_type(scalar, 1);
+        let mut indices = [index.raw.as_value_ref()];
+        // SAFETY: all handles belong to this emitter's context and are alive as long as it; the builder is positioned
+        // in a block (every emission starts with one); the one index is an integer or a vector of integers. The
+        // instruction claims no bounds, so it is defined for any index.
+        unsafe {
+            let address = LLVMBuildGEP2(
+                self.builder.as_mut_ptr(),
+                element.as_type_ref(),
+                base.as_value_ref(),
+                indices.as_mut_ptr(),
+                1,
+                c"".as_ptr(),
+            );
+            BasicValueEnum::new(address)
+        }
+    }
+
+    /// Pointer number `index` of an array of pointers.
+    pub fn load_pointer(&self, array: PointerValue<'ctx>, index: usize) -> xla_hlo::Result<PointerValue<'ctx>> {
+        let pointer = self.context.ptr_type(inkwell::AddressSpace::default());
+        let at = self.splat_constant(self.int_type(64).const_int(index as u64 * 8, false).into(), 1);
+        let address = self.element_address(array, at, Scalar::Int(8));
+        let loaded = match address {
+            BasicValueEnum::PointerValue(address) => self.record(self.builder.build_load(pointer, address, "")),
+            _ => None,
+        };
+        match loaded {
+            Some(BasicValueEnum::PointerValue(pointer)) => Ok(pointer),
+            _ => Err(Error::internal("a pointer could not be loaded")),
+        }
+    }
+
+    /// `width` consecutive elements from element `index` of `base` on; addresses are aligned as one element. With a
+    /// mask, lanes that are not set are not read, and zero.
+    pub fn load_lanes<'e>(
+        &'e self,
+        base: PointerValue<'ctx>,
+        index: Lanes<'_, 'ctx>,
+        scalar: Scalar,
+        width: u32,
+        mask: Option<Lanes<'e, 'ctx>>,
+    ) -> Lanes<'e, 'ctx> {
+        let lanes = self.lane_type(scalar, width);
+        let address = self.element_address(base, index, scalar);
+        let loaded = match (mask, address) {
+            (Some(mask), _) => self.masked_load("llvm.masked.load", address, lanes, scalar, mask),
+            (None, BasicValueEnum::PointerValue(pointer)) => self.plain_load(pointer, lanes, scalar),
+            (None, _) => None,
+        };
+        loaded.unwrap_or(Lanes::new(self, lanes.const_zero()))
+    }
+
+    /// The elements of `base` at `indices`, one a lane. With a mask, lanes that are not set are not read, and zero.
+    pub fn gather_lanes<'e>(
+        &'e self,
+        base: PointerValue<'ctx>,
+        indices: Lanes<'e, 'ctx>,
+        scalar: Scalar,
+        mask: Option<Lanes<'e, 'ctx>>,
+    ) -> Lanes<'e, 'ctx> {
+        let width = indices.width();
+        if width == 1 {
+            return self.load_lanes(base, indices, scalar, 1, mask);
+        }
+        let lanes = self.lane_type(scalar, width);
+        let addresses = self.element_address(base, indices, scalar);
+        let mask = mask.unwrap_or(indices.mask(true));
+        let loaded = self.masked_load("llvm.masked.gather", addresses, lanes, scalar, mask);
+        loaded.unwrap_or(Lanes::new(self, lanes.const_zero()))
+    }
+
+    /// Stores lanes to consecutive elements from element `index` of `base` on; with a mask, only the lanes set.
+    pub fn store_lanes(
+        &self,
+        value: Lanes<'_, 'ctx>,
+        base: PointerValue<'ctx>,
+        index: Lanes<'_, 'ctx>,
+        mask: Option<Lanes<'_, 'ctx>>,
+    ) {
+        let scalar = value.scalar();
+        let address = self.element_address(base, index, scalar);
+        match (mask, address) {
+            (Some(mask), _) => self.masked_store("llvm.masked.store", value, address, mask),
+            (None, BasicValueEnum::PointerValue(pointer)) => {
+                if let Some(store) = self.record(self.builder.build_store(pointer, value.raw))
+                    && store.set_alignment(alignment(scalar)).is_err()
+                {
+                    self.fail(Error::internal(format!("LLVM refuses a store's alignment of {}", alignment(scalar))));
+                }
+            }
+            (None, _) => self.fail(Error::internal("a contiguous store has a vector index")),
+        }
+    }
+
+    /// Stores each lane to the element of `base` at its index; with a mask, only the lanes set. Of lanes with equal
+    /// indices the last one wins.
+    pub fn scatter_lanes(
+        &self,
+        value: Lanes<'_, 'ctx>,
+        base: PointerValue<'ctx>,
+        indices: Lanes<'_, 'ctx>,
+        mask: Option<Lanes<'_, 'ctx>>,
+    ) {
+        if value.width() == 1 {
+            return self.store_lanes(value, base, indices, mask);
+        }
+        let addresses = self.element_address(base, indices, value.scalar());
+        self.masked_store("llvm.masked.scatter", value, addresses, mask.unwrap_or(value.mask(true)));
+    }
+
+    fn plain_load<'e>(
+        &'e self,
+        address: PointerValue<'ctx>,
+        lanes: BasicTypeEnum<'ctx>,
+        scalar: Scalar,
+    ) -> Option<Lanes<'e, 'ctx>> {
+        let value = self.record(self.builder.build_load(lanes, address, ""))?;
+        if let Some(load) = value.as_instruction_value()
+            && load.set_alignment(alignment(scalar)).is_err()
+        {
+            self.fail(Error::internal(format!("LLVM refuses a load's alignment of {}", alignment(scalar))));
+        }
+        Some(Lanes::new(self, value))
+    }
+
+    /// A masked load of scalars is one of one-lane vectors, which the code generator turns into a branch.
+    fn masked_load<'e>(
+        &'e self,
+        name: &str,
+        address: BasicValueEnum<'ctx>,
+        lanes: BasicTypeEnum<'ctx>,
+        scalar: Scalar,
+        mask: Lanes<'e, 'ctx>,
+    ) -> Option<Lanes<'e, 'ctx>> {
+        let vector = self.vector_type(lanes);
+        let mask = self.as_vector(mask.raw)?;
+        let call =
+            self.access(name, &[vector, address.get_type()], &[address, mask, vector.const_zero()], 0, scalar)?;
+        let ValueKind::Basic(value) = call.try_as_basic_value() else {
+            return None;
+        };
+        if vector == lanes {
+            return Some(Lanes::new(self, value));
+        }
+        let loaded = self.record(self.builder.build_bit_cast(value, lanes, ""))?;
+        Some(Lanes::new(self, loaded))
+    }
+
+    fn masked_store(&self, name: &str, value: Lanes<'_, 'ctx>, address: BasicValueEnum<'ctx>, mask: Lanes<'_, 'ctx>) {
+        let (Some(stored), Some(mask)) = (self.as_vector(value.raw), self.as_vector(mask.raw)) else {
+            return;
+        };
+        let types = [stored.get_type(), address.get_type()];
+        self.access(name, &types, &[stored, address, mask], 1, value.scalar());
+    }
+
+    /// Calls a masked memory intrinsic, whose alignment is an attribute of its address parameter.
+    fn access(
+        &self,
+        name: &str,
+        types: &[BasicTypeEnum<'ctx>],
+        arguments: &[BasicValueEnum<'ctx>],
+        address_parameter: u32,
+        scalar: Scalar,
+    ) -> Option<CallSiteValue<'ctx>> {
+        let declaration = Intrinsic::find(name).and_then(|found| found.get_declaration(&self.module, types));
+        let Some(declaration) = declaration else {
+            self.fail(Error::internal(format!("LLVM has no intrinsic `{name}` over these types")));
+            return None;
+        };
+        let arguments: Vec<BasicMetadataValueEnum<'ctx>> = arguments.iter().map(|&a| a.into()).collect();
+        let call = self.record(self.builder.build_call(declaration, &arguments, ""))?;
+        let kind = Attribute::get_named_enum_kind_id("align");
+        let attribute = self.context.create_enum_attribute(kind, alignment(scalar).into());
+        call.add_attribute(AttributeLoc::Param(address_parameter), attribute);
+        Some(call)
+    }
+
+    fn vector_type(&self, lanes: BasicTypeEnum<'ctx>) -> BasicTypeEnum<'ctx> {
+        match lanes {
+            BasicTypeEnum::IntType(int) => int.vec_type(1).as_basic_type_enum(),
+            BasicTypeEnum::FloatType(float) => float.vec_type(1).as_basic_type_enum(),
+            other => other,
+        }
+    }
+
+    fn as_vector(&self, value: BasicValueEnum<'ctx>) -> Option<BasicValueEnum<'ctx>> {
+        match value {
+            BasicValueEnum::VectorValue(_) => Some(value),
+            scalar => self.record(self.builder.build_bit_cast(scalar, self.vector_type(scalar.get_type()), "")),
+        }
+    }
+}
+
+/// Bytes: the size of one element, whatever the width of the access.
+fn alignment(scalar: Scalar) -> u32 {
+    scalar.bits().div_ceil(8)
+}

@@ -1,0 +1,275 @@
+//! Arithmetic, comparison and selection on lanes.
+
+use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Shl, Sub};
+
+use inkwell::values::{BasicValueEnum, FastMathFlags, InstructionOpcode as Op};
+use inkwell::{FloatPredicate, IntPredicate};
+
+use super::Lanes;
+use xla_hlo::Error;
+
+/// What may stand on the right of an operator: lanes of the same type, or a constant.
+pub trait Operand<'e, 'ctx> {
+    /// This operand as lanes of the type of `like`.
+    fn lift(self, like: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx>;
+}
+
+impl<'e, 'ctx> Operand<'e, 'ctx> for Lanes<'e, 'ctx> {
+    fn lift(self, _like: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        self
+    }
+}
+
+impl<'e, 'ctx> Operand<'e, 'ctx> for f64 {
+    fn lift(self, like: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        like.constant(self)
+    }
+}
+
+impl<'e, 'ctx> Operand<'e, 'ctx> for i64 {
+    fn lift(self, like: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        like.int(self)
+    }
+}
+
+impl<'e, 'ctx> Lanes<'e, 'ctx> {
+    fn instruction(self, op: Op, rhs: impl Operand<'e, 'ctx>) -> Self {
+        let rhs = rhs.lift(self);
+        if !self.agrees(rhs) {
+            return self;
+        }
+        self.or_self(self.emitter.builder.build_binop(op, self.raw, rhs.raw, ""))
+    }
+
+    fn float_or_int(self, float: Op, int: Op, rhs: impl Operand<'e, 'ctx>) -> Self {
+        self.instruction(if self.is_float() { float } else { int }, rhs)
+    }
+
+    /// Lets the code generator fuse this addition, subtraction or multiplication with another so marked.
+    pub fn contractable(self) -> Self {
+        let instruction = match self.raw {
+            BasicValueEnum::FloatValue(value) => value.as_instruction(),
+            BasicValueEnum::VectorValue(value) => value.as_instruction(),
+            _ => None,
+        };
+        if let Some(instruction) = instruction
+            && instruction.can_use_fast_math_flags()
+            && instruction.set_fast_math_flags(FastMathFlags::AllowContract).is_err()
+        {
+            self.emitter.fail(Error::internal("LLVM refuses a fast-math flag on an instruction that can have one"));
+        }
+        self
+    }
+
+    /// Unsigned quotient; the divisor must not be zero.
+    pub fn udiv(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        self.instruction(Op::UDiv, rhs)
+    }
+
+    /// Signed quotient, truncated; the divisor must not be zero and the quotient must fit.
+    pub fn sdiv(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        self.instruction(Op::SDiv, rhs)
+    }
+
+    /// Unsigned remainder; the divisor must not be zero.
+    pub fn urem(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        self.instruction(Op::URem, rhs)
+    }
+
+    /// Signed remainder with the dividend's sign; the divisor must not be zero and the quotient must fit.
+    pub fn srem(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        self.instruction(Op::SRem, rhs)
+    }
+
+    /// Logical right shift; the amount must be below the width.
+    pub fn lshr(self, amount: impl Operand<'e, 'ctx>) -> Self {
+        self.instruction(Op::LShr, amount)
+    }
+
+    /// Arithmetic right shift; the amount must be below the width.
+    pub fn ashr(self, amount: impl Operand<'e, 'ctx>) -> Self {
+        self.instruction(Op::AShr, amount)
+    }
+
+    fn compare_float(self, predicate: FloatPredicate, rhs: impl Operand<'e, 'ctx>) -> Self {
+        let rhs = rhs.lift(self);
+        if !self.agrees(rhs) {
+            return self.mask(false);
+        }
+        let builder = &self.emitter.builder;
+        match (self.raw, rhs.raw) {
+            (BasicValueEnum::FloatValue(x), BasicValueEnum::FloatValue(y)) => {
+                self.or_self(builder.build_float_compare(predicate, x, y, "").map(Into::into))
+            }
+            (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) => {
+                self.or_self(builder.build_float_compare(predicate, x, y, "").map(Into::into))
+            }
+            _ => self.misuse("a floating-point comparison of integers"),
+        }
+    }
+
+    fn compare_int(self, predicate: IntPredicate, rhs: impl Operand<'e, 'ctx>) -> Self {
+        let rhs = rhs.lift(self);
+        if !self.agrees(rhs) {
+            return self.mask(false);
+        }
+        let builder = &self.emitter.builder;
+        match (self.raw, rhs.raw) {
+            (BasicValueEnum::IntValue(x), BasicValueEnum::IntValue(y)) => {
+                self.or_self(builder.build_int_compare(predicate, x, y, "").map(Into::into))
+            }
+            (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) => {
+                self.or_self(builder.build_int_compare(predicate, x, y, "").map(Into::into))
+            }
+            _ => self.misuse("an integer comparison of floating-point values"),
+        }
+    }
+
+    pub(crate) fn misuse(self, what: &str) -> Self {
+        self.emitter.fail(Error::internal(format!("{what}, lanes of type {}", self.raw.get_type())));
+        self
+    }
+
+    /// Equal; false where a float operand is NaN.
+    pub fn eq(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        if self.is_float() {
+            self.compare_float(FloatPredicate::OEQ, rhs)
+        } else {
+            self.compare_int(IntPredicate::EQ, rhs)
+        }
+    }
+
+    /// Not equal; true where a float operand is NaN.
+    pub fn ne(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        if self.is_float() {
+            self.compare_float(FloatPredicate::UNE, rhs)
+        } else {
+            self.compare_int(IntPredicate::NE, rhs)
+        }
+    }
+
+    /// Less: signed for integers, false for NaN.
+    pub fn lt(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        if self.is_float() {
+            self.compare_float(FloatPredicate::OLT, rhs)
+        } else {
+            self.compare_int(IntPredicate::SLT, rhs)
+        }
+    }
+
+    /// Less or equal: signed for integers, false for NaN.
+    pub fn le(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        if self.is_float() {
+            self.compare_float(FloatPredicate::OLE, rhs)
+        } else {
+            self.compare_int(IntPredicate::SLE, rhs)
+        }
+    }
+
+    /// Greater: signed for integers, false for NaN.
+    pub fn gt(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        if self.is_float() {
+            self.compare_float(FloatPredicate::OGT, rhs)
+        } else {
+            self.compare_int(IntPredicate::SGT, rhs)
+        }
+    }
+
+    /// Greater or equal: signed for integers, false for NaN.
+    pub fn ge(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        if self.is_float() {
+            self.compare_float(FloatPredicate::OGE, rhs)
+        } else {
+            self.compare_int(IntPredicate::SGE, rhs)
+        }
+    }
+
+    /// Unsigned less.
+    pub fn ult(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        self.compare_int(IntPredicate::ULT, rhs)
+    }
+
+    /// Unsigned less or equal.
+    pub fn ule(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        self.compare_int(IntPredicate::ULE, rhs)
+    }
+
+    /// Unsigned greater.
+    pub fn ugt(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        self.compare_int(IntPredicate::UGT, rhs)
+    }
+
+    /// Unsigned greater or equal.
+    pub fn uge(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        self.compare_int(IntPredicate::UGE, rhs)
+    }
+
+    /// Whether a float lane is NaN.
+    pub fn is_nan(self) -> Self {
+        self.compare_float(FloatPredicate::UNO, self)
+    }
+
+    /// Whether either float lane is NaN.
+    pub fn unordered(self, rhs: impl Operand<'e, 'ctx>) -> Self {
+        self.compare_float(FloatPredicate::UNO, rhs)
+    }
+
+    /// On a mask: `then` where set, `otherwise` elsewhere. One of the two must be lanes.
+    pub fn select(self, then: Self, otherwise: impl Operand<'e, 'ctx>) -> Self {
+        let otherwise = otherwise.lift(then);
+        if !then.agrees(otherwise) {
+            return then;
+        }
+        let builder = &self.emitter.builder;
+        match self.raw {
+            BasicValueEnum::IntValue(mask) => then.or_self(builder.build_select(mask, then.raw, otherwise.raw, "")),
+            BasicValueEnum::VectorValue(mask) => then.or_self(builder.build_select(mask, then.raw, otherwise.raw, "")),
+            _ => then.misuse("a selection by something that is no mask"),
+        }
+    }
+}
+
+macro_rules! operator {
+    ($($trait:ident $method:ident ($float:ident, $int:ident))*) => { $(
+        impl<'e, 'ctx, R: Operand<'e, 'ctx>> $trait<R> for Lanes<'e, 'ctx> {
+            type Output = Self;
+
+            fn $method(self, rhs: R) -> Self {
+                self.float_or_int(Op::$float, Op::$int, rhs)
+            }
+        }
+    )* };
+}
+
+operator! {
+    Add add (FAdd, Add)
+    Sub sub (FSub, Sub)
+    Mul mul (FMul, Mul)
+    Div div (FDiv, SDiv)
+    BitAnd bitand (And, And)
+    BitOr bitor (Or, Or)
+    BitXor bitxor (Xor, Xor)
+    Shl shl (Shl, Shl)
+}
+
+impl<'e, 'ctx> Neg for Lanes<'e, 'ctx> {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        match self.raw {
+            BasicValueEnum::FloatValue(x) => self.or_self(self.emitter.builder.build_float_neg(x, "").map(Into::into)),
+            BasicValueEnum::VectorValue(x) if self.is_float() => {
+                self.or_self(self.emitter.builder.build_float_neg(x, "").map(Into::into))
+            }
+            _ => self.int(0) - self,
+        }
+    }
+}
+
+impl<'e, 'ctx> Not for Lanes<'e, 'ctx> {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        self ^ self.int(-1)
+    }
+}

@@ -1,0 +1,277 @@
+//! The machine that code is generated for, and what the emitters must know of it.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use inkwell::OptimizationLevel;
+use inkwell::context::Context;
+use inkwell::memory_buffer::MemoryBuffer;
+use inkwell::module::Module;
+use inkwell::targets::{
+    CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple,
+};
+
+use xla_hlo::{Error, Result};
+
+/// How hard LLVM's code generator works; the mid-level passes are another knob (`MachineOptions::passes`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CodegenLevel {
+    /// Fast instruction selection and register allocation; for debugging.
+    None,
+    /// Cheap.
+    Less,
+    /// LLVM's default.
+    #[default]
+    Default,
+    /// Everything.
+    Aggressive,
+}
+
+/// Position of the generated code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Relocation {
+    /// Loaded into this process by [`crate::jit`].
+    #[default]
+    Jit,
+    /// Position independent, for objects on disk.
+    Pic,
+}
+
+/// Knobs of one [`Machine`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MachineOptions {
+    /// Code generator effort.
+    pub level: CodegenLevel,
+    /// Where the code will live.
+    pub relocation: Relocation,
+    /// An LLVM pass pipeline (`"sroa,early-cse"`, `"default<O2>"`) run before code generation; empty for none.
+    pub passes: String,
+}
+
+/// A target: triple, CPU, features, and what the emitters ask of it. Cheap to clone, `Send + Sync`.
+#[derive(Clone)]
+pub struct Target(Arc<Description>);
+
+struct Description {
+    triple: String,
+    cpu: String,
+    features: String,
+    data_layout: String,
+    abilities: Abilities,
+}
+
+/// What a target can do in hardware, found by asking LLVM to compile a probe for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abilities {
+    /// Bits of the widest vector register worth using; 0 where emission should stay scalar (GPUs).
+    pub vector_bits: u32,
+    /// Fused multiply-add is one instruction, for f32 and f64.
+    pub fma: bool,
+    /// Rounding to integral values is inline code, not a library call.
+    pub rounding: bool,
+    /// Conversion between f16 and f32 is inline code, not a library call.
+    pub half: bool,
+    /// AVX-512F.
+    pub avx512: bool,
+}
+
+impl Target {
+    /// The machine this process runs on, with all its features.
+    pub fn host() -> Result<Target> {
+        static HOST: OnceLock<Target> = OnceLock::new();
+        if let Some(host) = HOST.get() {
+            return Ok(host.clone());
+        }
+        let triple = TargetMachine::get_default_triple();
+        let cpu = TargetMachine::get_host_cpu_name();
+        let features = TargetMachine::get_host_cpu_features();
+        let host =
+            Target::new(&triple.as_str().to_string_lossy(), &cpu.to_string_lossy(), &features.to_string_lossy())?;
+        Ok(HOST.get_or_init(|| host).clone())
+    }
+
+    /// A target by LLVM triple, CPU name (empty for the triple's baseline) and features (`"+avx2,-fma"`, may be empty).
+    ///
+    /// Fails with `InvalidArgument` when LLVM does not know the triple or the CPU.
+    pub fn new(triple: &str, cpu: &str, features: &str) -> Result<Target> {
+        let mut description = Description {
+            triple: triple.to_string(),
+            cpu: cpu.to_string(),
+            features: features.to_string(),
+            data_layout: String::new(),
+            abilities: Abilities { vector_bits: 0, fma: true, rounding: true, half: true, avx512: false },
+        };
+        let machine = Machine::create(&description, &MachineOptions::default())?;
+        description.data_layout =
+            machine.machine.get_target_data().get_data_layout().as_str().to_string_lossy().into_owned();
+        description.abilities = probe(&description, &machine)?;
+        Ok(Target(Arc::new(description)))
+    }
+
+    /// The LLVM triple.
+    pub fn triple(&self) -> &str {
+        &self.0.triple
+    }
+
+    /// LLVM's name of the CPU; empty for the triple's baseline.
+    pub fn cpu(&self) -> &str {
+        &self.0.cpu
+    }
+
+    /// The features beyond the CPU's own, in LLVM's spelling.
+    pub fn features(&self) -> &str {
+        &self.0.features
+    }
+
+    /// LLVM's data layout string.
+    pub fn data_layout(&self) -> &str {
+        &self.0.data_layout
+    }
+
+    /// What the hardware does.
+    pub fn abilities(&self) -> Abilities {
+        self.0.abilities
+    }
+
+    /// Lanes of `bits` wide elements in the widest register: 16 for 32 on AVX-512, 1 where emission stays scalar.
+    pub fn lanes(&self, bits: u32) -> u32 {
+        (self.0.abilities.vector_bits / bits.max(1)).max(1)
+    }
+
+    /// A code generator for this target. One thread may use it at a time; making one takes some 20 us.
+    pub fn machine(&self, options: &MachineOptions) -> Result<Machine> {
+        Machine::create(&self.0, options)
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Description { triple, cpu, features, abilities, .. } = &*self.0;
+        f.debug_struct("Target")
+            .field("triple", triple)
+            .field("cpu", cpu)
+            .field("features", features)
+            .field("abilities", abilities)
+            .finish()
+    }
+}
+
+/// A code generator: LLVM's target machine with the options it was made with. Belongs to one thread.
+pub struct Machine {
+    machine: TargetMachine,
+    passes: String,
+}
+
+impl Machine {
+    fn create(description: &Description, options: &MachineOptions) -> Result<Machine> {
+        initialize();
+        let triple = TargetTriple::create(&description.triple);
+        let target = LlvmTarget::from_triple(&triple).map_err(|reason| {
+            Error::invalid_argument(format!("LLVM has no target for triple `{}`: {reason}", description.triple))
+        })?;
+        let level = match options.level {
+            CodegenLevel::None => OptimizationLevel::None,
+            CodegenLevel::Less => OptimizationLevel::Less,
+            CodegenLevel::Default => OptimizationLevel::Default,
+            CodegenLevel::Aggressive => OptimizationLevel::Aggressive,
+        };
+        let (reloc, code_model) = match options.relocation {
+            Relocation::Jit => (RelocMode::PIC, CodeModel::JITDefault),
+            Relocation::Pic => (RelocMode::PIC, CodeModel::Default),
+        };
+        let machine = target
+            .create_target_machine(&triple, &description.cpu, &description.features, level, reloc, code_model)
+            .ok_or_else(|| {
+                Error::invalid_argument(format!(
+                    "LLVM cannot generate code for triple `{}`, cpu `{}`, features `{}`",
+                    description.triple, description.cpu, description.features
+                ))
+            })?;
+        Ok(Machine { machine, passes: options.passes.clone() })
+    }
+
+    /// Runs the configured passes, if any, and generates an object file in memory.
+    pub fn object(&self, module: &Module<'_>) -> Result<Vec<u8>> {
+        Ok(self.generate(module, FileType::Object)?.as_slice().to_vec())
+    }
+
+    /// Runs the configured passes, if any, and generates assembly text.
+    pub fn assembly(&self, module: &Module<'_>) -> Result<String> {
+        let buffer = self.generate(module, FileType::Assembly)?;
+        Ok(String::from_utf8_lossy(buffer.as_slice()).trim_end_matches('\0').to_string())
+    }
+
+    fn generate(&self, module: &Module<'_>, kind: FileType) -> Result<MemoryBuffer<'static>> {
+        if !self.passes.is_empty() {
+            let options = inkwell::passes::PassBuilderOptions::create();
+            module.run_passes(&self.passes, &self.machine, options).map_err(|reason| {
+                Error::invalid_argument(format!("LLVM refuses the pass pipeline `{}`: {reason}", self.passes))
+            })?;
+        }
+        self.machine.write_to_memory_buffer(module, kind).map_err(|reason| {
+            Error::internal(format!("LLVM failed to generate code for module `{}`: {reason}", module_name(module)))
+        })
+    }
+}
+
+fn module_name(module: &Module<'_>) -> String {
+    module.get_name().to_string_lossy().into_owned()
+}
+
+pub(crate) fn initialize() {
+    static ONCE: OnceLock<()> = OnceLock::new();
+    ONCE.get_or_init(|| LlvmTarget::initialize_all(&InitializationConfig::default()));
+}
+
+/// Compiles four small functions for the target and reads the assembly: the surest answer to "is this one instruction
+/// here", as it is LLVM's own, whatever mixture of CPU name and features says so.
+fn probe(description: &Description, machine: &Machine) -> Result<Abilities> {
+    let triple = description.triple.as_str();
+    if triple.starts_with("nvptx") || triple.starts_with("amdgcn") {
+        return Ok(Abilities { vector_bits: 0, fma: true, rounding: true, half: true, avx512: false });
+    }
+    if !(triple.starts_with("x86_64") || triple.starts_with("i686") || triple.starts_with("i386")) {
+        return Ok(Abilities { vector_bits: 128, fma: true, rounding: true, half: true, avx512: false });
+    }
+    let context = Context::create();
+    let source = PROBE.replace("@TRIPLE@", triple);
+    let buffer = MemoryBuffer::create_from_memory_range_copy(source.as_bytes(), "probe");
+    let module = context
+        .create_module_from_ir(buffer)
+        .map_err(|reason| Error::internal(format!("the target probe does not parse: {reason}")))?;
+    let text = machine.assembly(&module)?;
+    let has = |mnemonic: &str| text.contains(mnemonic);
+    let vector_bits = match () {
+        () if has("%zmm") => 512,
+        () if has("%ymm") => 256,
+        () => 128,
+    };
+    Ok(Abilities {
+        vector_bits,
+        fma: has("vfmadd") || has("vfmsub"),
+        rounding: !has("floorf"),
+        half: has("vcvtph2ps"),
+        avx512: has("%zmm"),
+    })
+}
+
+const PROBE: &str = r#"
+target triple = "@TRIPLE@"
+declare <16 x float> @llvm.fma.v16f32(<16 x float>, <16 x float>, <16 x float>)
+declare <16 x float> @llvm.floor.v16f32(<16 x float>)
+define void @fma(ptr %p, ptr %q) #0 {
+  %a = load <16 x float>, ptr %p
+  %b = load <16 x float>, ptr %q
+  %c = call <16 x float> @llvm.fma.v16f32(<16 x float> %a, <16 x float> %b, <16 x float> %b)
+  %d = call <16 x float> @llvm.floor.v16f32(<16 x float> %c)
+  store <16 x float> %d, ptr %p
+  ret void
+}
+define void @half(ptr %p, ptr %q) #0 {
+  %a = load <4 x half>, ptr %p
+  %b = fpext <4 x half> %a to <4 x float>
+  store <4 x float> %b, ptr %q
+  ret void
+}
+attributes #0 = { "prefer-vector-width"="512" }
+"#;

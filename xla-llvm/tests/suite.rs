@@ -1,0 +1,6 @@
+//! One test binary for the whole crate, so that LLVM is linked once.
+
+#[path = "suite/accuracy.rs"]
+mod accuracy;
+#[path = "suite/kernel.rs"]
+mod kernel;
