@@ -26,7 +26,6 @@
 pub mod alias;
 pub mod buffers;
 pub mod copy_insertion;
-pub mod schedule;
 pub mod dump;
 pub mod facts;
 pub mod graph;
@@ -35,6 +34,7 @@ mod pipeline;
 mod profile;
 pub mod registry;
 pub mod report;
+pub mod schedule;
 pub mod stages;
 
 mod algebra;
