@@ -40,6 +40,21 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
+    /// Pointer number `index` of an array of pointers.
+    pub fn load_pointer(&self, array: PointerValue<'ctx>, index: usize) -> xla_hlo::Result<PointerValue<'ctx>> {
+        let pointer = self.context.ptr_type(inkwell::AddressSpace::default());
+        let at = self.splat_constant(self.int_type(64).const_int(index as u64 * 8, false).into(), 1);
+        let address = self.element_address(array, at, Scalar::Int(8));
+        let loaded = match address {
+            BasicValueEnum::PointerValue(address) => self.record(self.builder.build_load(pointer, address, "")),
+            _ => None,
+        };
+        match loaded {
+            Some(BasicValueEnum::PointerValue(pointer)) => Ok(pointer),
+            _ => Err(Error::internal("a pointer could not be loaded")),
+        }
+    }
+
     /// `width` consecutive elements from element `index` of `base` on; addresses are aligned as one element. With a
     /// mask, lanes that are not set are not read, and zero.
     pub fn load_lanes<'e>(

@@ -41,6 +41,18 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.or_self(self.emitter.builder.build_shuffle_vector(x, y, indices, "").map(Into::into))
     }
 
+    /// The lanes in the opposite order.
+    pub fn reversed(self) -> Self {
+        let BasicValueEnum::VectorValue(vector) = self.raw else {
+            return self;
+        };
+        let int = self.emitter.int_type(32);
+        let indices: Vec<_> = (0..self.width()).rev().map(|index| int.const_int(index.into(), false)).collect();
+        let undefined = vector.get_type().get_poison();
+        let indices = VectorType::const_vector(&indices);
+        self.or_self(self.emitter.builder.build_shuffle_vector(vector, undefined, indices, "").map(Into::into))
+    }
+
     /// A scalar in each of `width` lanes.
     pub fn splat(self, width: u32) -> Self {
         if width <= 1 {
