@@ -12,3 +12,4 @@ pub mod jit;
 pub mod lanes;
 pub mod math;
 pub mod target;
+pub mod value;

@@ -17,9 +17,8 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         if count == 1 {
             return self.lane(first);
         }
-        let indices = self.emitter.indices(first..first + count);
-        let undefined = vector.get_type().get_poison();
-        self.or_self(self.emitter.builder.build_shuffle_vector(vector, undefined, indices, "").map(Into::into))
+        let undefined = Lanes { raw: vector.get_type().get_poison().into(), ..self };
+        self.shuffle(undefined, &Vec::from_iter(first..first + count))
     }
 
     /// One lane, as a scalar.
@@ -33,24 +32,50 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 
     /// The lanes of this vector followed by those of an equally wide one.
     pub fn concat(self, high: Self) -> Self {
-        let width = self.width();
-        let (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) = (self.raw, high.raw) else {
-            return self.misuse("a concatenation of scalars");
-        };
-        let indices = self.emitter.indices(0..2 * width);
-        self.or_self(self.emitter.builder.build_shuffle_vector(x, y, indices, "").map(Into::into))
+        self.shuffle(high, &Vec::from_iter(0..2 * self.width()))
     }
 
-    /// The lanes in the opposite order.
-    pub fn reversed(self) -> Self {
-        let BasicValueEnum::VectorValue(vector) = self.raw else {
-            return self;
+    /// Lane 0 of this, lane 0 of the other, lane 1 of this, and so on. Scalars become vectors of two.
+    pub fn interleave(self, other: Self) -> Self {
+        let width = self.width();
+        let (x, y) = (self.splat_one(), other.splat_one());
+        let indices: Vec<u32> = (0..width).flat_map(|i| [i, width + i]).collect();
+        x.shuffle(y, &indices)
+    }
+
+    /// The even and the odd lanes: the inverse of [`Lanes::interleave`].
+    pub fn deinterleave(self) -> [Self; 2] {
+        let half = self.width() / 2;
+        [0, 1].map(|odd| {
+            if half <= 1 {
+                return self.lane(odd);
+            }
+            let indices: Vec<u32> = (0..half).map(|i| 2 * i + odd).collect();
+            self.shuffle(self, &indices)
+        })
+    }
+
+    /// A scalar as a vector of one lane; vectors as they are.
+    fn splat_one(self) -> Self {
+        match self.raw {
+            BasicValueEnum::VectorValue(_) => self,
+            scalar => match self.emitter.as_vector(scalar) {
+                Some(raw) => Lanes { raw, ..self },
+                None => self,
+            },
+        }
+    }
+
+    /// The lanes of the concatenation of this vector and an equally wide one that `indices` names.
+    pub fn shuffle(self, other: Self, indices: &[u32]) -> Self {
+        let (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) = (self.raw, other.raw) else {
+            return self.misuse("a shuffle of scalars");
         };
-        let int = self.emitter.int_type(32);
-        let indices: Vec<_> = (0..self.width()).rev().map(|index| int.const_int(index.into(), false)).collect();
-        let undefined = vector.get_type().get_poison();
-        let indices = VectorType::const_vector(&indices);
-        self.or_self(self.emitter.builder.build_shuffle_vector(vector, undefined, indices, "").map(Into::into))
+        if !self.agrees(other) {
+            return self;
+        }
+        let indices = self.emitter.indices(indices.iter().copied());
+        self.or_self(self.emitter.builder.build_shuffle_vector(x, y, indices, "").map(Into::into))
     }
 
     /// A scalar in each of `width` lanes.
@@ -69,6 +94,16 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         };
         let zeros = self.emitter.int_type(32).vec_type(width).const_zero();
         self.or_self(builder.build_shuffle_vector(first, undefined, zeros, "").map(Into::into))
+    }
+
+    /// This scalar integer plus 0, 1, 2, ... in `width` lanes.
+    pub fn counted(self, width: u32) -> Self {
+        if width <= 1 {
+            return self;
+        }
+        let int = self.emitter.int_type(self.scalar().bits());
+        let steps: Vec<_> = (0..width).map(|step| int.const_int(step.into(), false)).collect();
+        self.splat(width) + Lanes { raw: VectorType::const_vector(&steps).into(), ..self }
     }
 
     /// `f` over pieces of `lanes` lanes of this value and another, put together again. The width must be `lanes` times
@@ -97,9 +132,9 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 }
 
 impl<'ctx> crate::emitter::Emitter<'ctx> {
-    fn indices(&self, range: std::ops::Range<u32>) -> inkwell::values::VectorValue<'ctx> {
+    fn indices(&self, indices: impl Iterator<Item = u32>) -> inkwell::values::VectorValue<'ctx> {
         let int = self.int_type(32);
-        let indices: Vec<_> = range.map(|index| int.const_int(index.into(), false)).collect();
+        let indices: Vec<_> = indices.map(|index| int.const_int(index.into(), false)).collect();
         VectorType::const_vector(&indices)
     }
 }

@@ -1,0 +1,183 @@
+//! Conversions between element types, by number and by bits.
+
+use xla_hlo::{ElementKind, ElementType, Error, FloatFormat, Result};
+
+use super::format;
+use crate::emitter::Emitter;
+use crate::lanes::{Lanes, Scalar};
+use crate::value::{Value, computed_scalar, stored_scalar};
+
+impl<'ctx> Emitter<'ctx> {
+    /// The number in another element type, rounded once to nearest even. Floats become integers by truncation,
+    /// saturating, NaN as 0; integers wrap; everything but zero is true. Complex numbers become no real ones.
+    pub fn convert(&self, x: Value<'ctx>, to: ElementType) -> Result<Value<'ctx>> {
+        let from = x.element_type();
+        if from == to {
+            return Ok(x);
+        }
+        let converted = match (from.kind(), to.kind()) {
+            (ElementKind::Complex, ElementKind::Complex) => {
+                let [re, im] = self.complex_parts(x).map(|part| part.to_float(computed_scalar(to)));
+                Value::complex(to, re, im)
+            }
+            (ElementKind::Complex, ElementKind::Pred) => {
+                let [re, im] = self.complex_parts(x);
+                Value::computed(to, re.ne(0.0) | im.ne(0.0))
+            }
+            (ElementKind::Complex, _) => {
+                return Err(Error::invalid_argument(format!("convert cannot make {to} of {from}; take its real part")));
+            }
+            (_, ElementKind::Complex) => {
+                let part = self.convert(x, to.real_part())?;
+                let re = self.compute(part);
+                Value::complex(to, re, re.constant(0.0))
+            }
+            (ElementKind::Float, _) => float_to(self.compute(x), to),
+            (ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned, _) => {
+                integer_to(self.compute(x), from.kind() == ElementKind::Signed, to)
+            }
+        };
+        Ok(converted)
+    }
+
+    /// The same bits as another element type of the same width.
+    pub fn bitcast_convert(&self, x: Value<'ctx>, to: ElementType) -> Result<Value<'ctx>> {
+        let from = x.element_type();
+        if from == to {
+            return Ok(x);
+        }
+        if from.bit_width() != to.bit_width() || from.is_complex() || to.is_complex() {
+            return Err(Error::invalid_argument(format!(
+                "bitcast-convert of one element needs types of one width that are not complex, not {from} and {to}"
+            )));
+        }
+        // A narrow integer's unused bits are copies of its sign; a float's, if it has any, are zero.
+        let bits = self.store_form(x).cast_bits(Scalar::Int(stored_scalar(from).bits()));
+        let bits = match to.kind() {
+            ElementKind::Float => low_bits(bits, to),
+            _ => format::normalized(to, bits),
+        };
+        Ok(Value::stored(to, bits.cast_bits(stored_scalar(to))))
+    }
+
+    /// A float rounded as if it had `exponent_bits` and `mantissa_bits`: to nearest even, then infinity for exponents
+    /// beyond that range and zero below its normal numbers. NaN stays.
+    pub fn reduce_precision(&self, x: Value<'ctx>, exponent_bits: u32, mantissa_bits: u32) -> Result<Value<'ctx>> {
+        let ty = x.element_type();
+        if !ty.is_float() || exponent_bits == 0 {
+            return Err(Error::invalid_argument(format!(
+                "reduce-precision needs a float and at least 1 exponent bit, not {ty} and {exponent_bits}"
+            )));
+        }
+        let stored = self.store_form(x);
+        let bits = stored.cast_bits(Scalar::Int(stored.scalar().bits()));
+        let reduced = match FloatFormat::of(ty) {
+            Some(format) => reduce_bits(format, bits, exponent_bits, mantissa_bits),
+            None => reduce_power_of_two(bits, exponent_bits),
+        };
+        Ok(Value::stored(ty, reduced.cast_bits(stored.scalar())))
+    }
+}
+
+/// The bits that belong to the type, the others zero.
+fn low_bits<'e, 'ctx>(bits: Lanes<'e, 'ctx>, ty: ElementType) -> Lanes<'e, 'ctx> {
+    let unused = i64::from(bits.scalar().bits()) - ty.bit_width() as i64;
+    if unused > 0 { (bits << unused).lshr(unused) } else { bits }
+}
+
+fn float_to<'ctx>(x: Lanes<'_, 'ctx>, to: ElementType) -> Value<'ctx> {
+    match to.kind() {
+        ElementKind::Pred => Value::computed(to, x.ne(0.0)),
+        ElementKind::Signed => Value::computed(to, x.saturated_signed(to.bit_width() as u32)),
+        ElementKind::Unsigned => Value::computed(to, x.saturated_unsigned(to.bit_width() as u32)),
+        ElementKind::Float | ElementKind::Complex => Value::stored(to, format::encode(to, x)),
+    }
+}
+
+/// From lanes of an integer; a truth value counts as 0 or 1.
+fn integer_to<'ctx>(x: Lanes<'_, 'ctx>, signed: bool, to: ElementType) -> Value<'ctx> {
+    let extended = |bits: u32| if signed { x.sext(bits) } else { x.zext(bits) };
+    match to.kind() {
+        ElementKind::Pred => Value::computed(to, x.ne(0)),
+        ElementKind::Signed | ElementKind::Unsigned => {
+            Value::computed(to, format::normalized(to, extended(computed_scalar(to).bits())))
+        }
+        ElementKind::Float | ElementKind::Complex => {
+            let float = |x: Lanes<'_, 'ctx>, scalar| {
+                let raw = if signed { x.signed_to_float(scalar) } else { x.unsigned_to_float(scalar) };
+                raw.raw()
+            };
+            let emitter = x.emitter();
+            let raw = match to {
+                ElementType::F64 => float(x, Scalar::F64),
+                ElementType::F32 => float(x, Scalar::F32),
+                _ if x.scalar().bits() <= 16 => float(x, Scalar::F32),
+                // The narrow type's rounding must see the number itself, not one rounded before.
+                _ => float(with_sticky_bit(x, signed), Scalar::F64),
+            };
+            Value::stored(to, format::encode(to, emitter.lanes(raw)))
+        }
+    }
+}
+
+/// An integer that `f64` holds exactly and that rounds to any type of at most 24 bits as the given one would: bits that
+/// `f64` would lose are cut off, and one of the others set if there were any.
+fn with_sticky_bit<'e, 'ctx>(x: Lanes<'e, 'ctx>, signed: bool) -> Lanes<'e, 'ctx> {
+    if x.scalar().bits() <= 32 {
+        return x;
+    }
+    let lost = x & 0xfff;
+    let sticky = lost.ne(0).select(x.int(0x1000), 0);
+    let cut = (x & !0xfff) | sticky;
+    // Small numbers lose nothing and keep their low bits.
+    let magnitude = if signed { x ^ x.ashr(63) } else { x };
+    magnitude.ult(1 << 53).select(x, cut)
+}
+
+fn reduce_bits<'e, 'ctx>(
+    format: FloatFormat,
+    bits: Lanes<'e, 'ctx>,
+    exponent_bits: u32,
+    mantissa_bits: u32,
+) -> Lanes<'e, 'ctx> {
+    // Room for the carry out of the narrow types' magnitudes.
+    let lane_bits = bits.scalar().bits();
+    let bits = if lane_bits < 32 { bits.zext(32) } else { bits };
+    let sign_bit = format.sign_bit() as i64;
+    let sign = bits & sign_bit;
+    let unrounded = bits & sign_bit.wrapping_sub(1);
+    let magnitude = match format.mantissa_bits.checked_sub(mantissa_bits) {
+        Some(drop @ 1..) => {
+            let last = unrounded.lshr(i64::from(drop)) & 1;
+            (unrounded + last + ((1_i64 << (drop - 1)) - 1)) & !((1_i64 << drop) - 1)
+        }
+        Some(0) | None => unrounded,
+    };
+    let signed = |pattern: fn(&FloatFormat, u64) -> u64| {
+        let [positive, negative] = [0, format.sign_bit()].map(|sign| bits.int(pattern(&format, sign) as i64));
+        sign.eq(0).select(positive, negative)
+    };
+    let overflow = signed(FloatFormat::overflow);
+    let mut too_great = magnitude.ugt(format.greatest() as i64);
+    let mut reduced = magnitude | sign;
+    if exponent_bits < format.exponent_bits {
+        // The exponent field e means 2^(e - bias); so many bits reach from 1 - reach to reach.
+        let reach = (1_i64 << (exponent_bits - 1)) - 1;
+        let field = magnitude.lshr(i64::from(format.mantissa_bits));
+        let bias = i64::from(format.bias);
+        too_great = too_great | field.gt(bias + reach);
+        reduced = field.lt(bias + 1 - reach).select(signed(FloatFormat::zero), reduced);
+    }
+    let reduced = too_great.select(overflow, reduced);
+    format::is_nan(&format, bits).select(bits, reduced).trunc(lane_bits)
+}
+
+/// `f8e8m0fnu` has powers of two alone, and neither zero nor infinity to give for what is out of range: NaN it is.
+fn reduce_power_of_two<'e, 'ctx>(bits: Lanes<'e, 'ctx>, exponent_bits: u32) -> Lanes<'e, 'ctx> {
+    if exponent_bits >= 8 {
+        return bits;
+    }
+    let reach = (1_i64 << (exponent_bits - 1)) - 1;
+    let outside = bits.ult(127 + 1 - reach) | bits.ugt(127 + reach);
+    outside.select(bits.int(0xff), bits)
+}

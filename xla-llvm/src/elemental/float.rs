@@ -1,0 +1,86 @@
+//! Functions of floating-point numbers, on lanes of `f32` for the narrow types.
+
+use xla_hlo::ops::{BinaryOp, UnaryOp};
+use xla_hlo::{ElementKind, ElementType};
+
+use crate::emitter::Emitter;
+use crate::lanes::Lanes;
+use crate::math;
+use crate::value::Value;
+
+pub(super) fn unary<'ctx>(emitter: &Emitter<'ctx>, op: UnaryOp, x: Value<'ctx>) -> Option<Value<'ctx>> {
+    use UnaryOp::*;
+    let ty = x.element_type();
+    let a = emitter.compute(x);
+    let result = match op {
+        Abs => a.fabs(),
+        Acos => math::acos(a),
+        Acosh => math::acosh(a),
+        Asin => math::asin(a),
+        Asinh => math::asinh(a),
+        Atan => math::atan(a),
+        Atanh => math::atanh(a),
+        Cbrt => math::cbrt(a),
+        Ceil => a.ceil(),
+        Cosh => math::cosh(a),
+        Cosine => math::cos(a),
+        Erf => math::erf(a),
+        Exponential => math::exp(a),
+        ExponentialMinusOne => math::expm1(a),
+        Floor => a.floor(),
+        Imag => a.constant(0.0),
+        IsFinite => return Some(Value::computed(ElementType::Pred, a.fabs().lt(f64::INFINITY))),
+        Log => math::log(a),
+        LogPlusOne => math::log1p(a),
+        Logistic => math::logistic(a),
+        Negate => -a,
+        Real => return Some(x),
+        RoundNearestAfz => math::round_away(a),
+        RoundNearestEven => a.round_even(),
+        Rsqrt => math::rsqrt(a),
+        Sign => (a.is_nan() | a.eq(0.0)).select(a, a.constant(1.0).copysign(a)),
+        Sine => math::sin(a),
+        Sinh => math::sinh(a),
+        Sqrt => a.sqrt(),
+        Tan => math::tan(a),
+        Tanh => math::tanh(a),
+        CountLeadingZeros | Not | Popcnt => return None,
+    };
+    Some(emitter.rounded(ty, result))
+}
+
+pub(super) fn binary<'ctx>(
+    emitter: &Emitter<'ctx>,
+    op: BinaryOp,
+    x: Value<'ctx>,
+    y: Value<'ctx>,
+) -> Option<Value<'ctx>> {
+    use BinaryOp::*;
+    let ty = x.element_type();
+    let (a, b) = (emitter.compute(x), emitter.compute(y));
+    let result = match op {
+        Add => contracted(emitter, ty, a + b),
+        Atan2 => math::atan2(a, b),
+        Complex if ty.complex_of().is_some() => return ty.complex_of().map(|complex| Value::complex(complex, a, b)),
+        Divide => a / b,
+        Maximum => a.maximum(b),
+        Minimum => a.minimum(b),
+        Multiply => contracted(emitter, ty, a * b),
+        Power => math::pow(a, b),
+        Remainder => math::fmod(a, b),
+        Subtract => contracted(emitter, ty, a - b),
+        And | Complex | Mulhi | Or | ShiftLeft | ShiftRightArithmetic | ShiftRightLogical | Xor => return None,
+    };
+    Some(emitter.rounded(ty, result))
+}
+
+/// Allows fusing into an FMA, where no rounding to a narrower type lies between.
+pub(super) fn contracted<'e, 'ctx>(
+    emitter: &Emitter<'ctx>,
+    ty: ElementType,
+    result: Lanes<'e, 'ctx>,
+) -> Lanes<'e, 'ctx> {
+    let wide = ty.bit_width() >= 32 || !emitter.options().round_each_operation;
+    debug_assert!(matches!(ty.kind(), ElementKind::Float | ElementKind::Complex));
+    if wide && emitter.options().contract { result.contractable() } else { result }
+}
