@@ -15,7 +15,7 @@ use plan::{Access, Plan, Step};
 pub use scalar_function::ScalarFunction;
 
 use crate::ops::Op;
-use crate::{CompId, Computation, Error, Literal, Module, Result, Shape};
+use crate::{CompId, Computation, Error, InstrId, Literal, Module, Result, Shape};
 
 /// How deeply computations may call each other while evaluated; bounds the machine's stack.
 pub const MAX_CALL_DEPTH: usize = 200;
@@ -56,6 +56,8 @@ pub struct Evaluator<'m> {
     module: &'m Module,
     plans: HashMap<CompId, Arc<Plan>>,
     depth: usize,
+    /// The instruction whose evaluation began last.
+    current: Option<(&'m Computation, InstrId)>,
     steps_left: u64,
     cancelled: Option<Arc<AtomicBool>>,
     /// Whether the error on its way out already names the instruction that failed.
@@ -65,7 +67,15 @@ pub struct Evaluator<'m> {
 impl<'m> Evaluator<'m> {
     /// An evaluator of that module, without limits.
     pub fn new(module: &'m Module) -> Evaluator<'m> {
-        Evaluator { module, plans: HashMap::new(), depth: 0, steps_left: u64::MAX, cancelled: None, blamed: false }
+        Evaluator {
+            module,
+            plans: HashMap::new(),
+            depth: 0,
+            current: None,
+            steps_left: u64::MAX,
+            cancelled: None,
+            blamed: false,
+        }
     }
 
     /// Stops with [`Error::ResourceExhausted`] once `steps` instructions have run, those of called computations included.
@@ -85,6 +95,14 @@ impl<'m> Evaluator<'m> {
     /// The module whose computations are run.
     pub fn module(&self) -> &'m Module {
         self.module
+    }
+
+    /// The shape of operand `i` of the instruction whose evaluation began last, with the layout that literals lack.
+    ///
+    /// Right until the instruction calls a computation; `None` outside of [`Evaluator::call`].
+    pub fn operand_shape(&self, i: usize) -> Option<&'m Shape> {
+        let (computation, id) = self.current?;
+        computation[id].operands().get(i).map(|&operand| computation[operand].shape())
     }
 
     /// Runs a computation on one literal for each parameter, of the parameters' shapes.
@@ -113,7 +131,7 @@ impl<'m> Evaluator<'m> {
         self.plans.entry(computation).or_insert_with(|| Arc::new(Plan::new(&module[computation]))).clone()
     }
 
-    fn run(&mut self, computation: &Computation, plan: &Plan, arguments: Vec<Literal>) -> Result<Literal> {
+    fn run(&mut self, computation: &'m Computation, plan: &Plan, arguments: Vec<Literal>) -> Result<Literal> {
         let mut arguments: Vec<Option<Literal>> = arguments.into_iter().map(Some).collect();
         let mut values: Vec<Option<Literal>> = vec![None; plan.steps.len()];
         for (i, step) in plan.steps.iter().enumerate() {
@@ -148,7 +166,7 @@ impl<'m> Evaluator<'m> {
 
     fn step(
         &mut self,
-        computation: &Computation,
+        computation: &'m Computation,
         step: &Step,
         values: &mut [Option<Literal>],
         arguments: &mut [Option<Literal>],
@@ -162,6 +180,7 @@ impl<'m> Evaluator<'m> {
             Op::GetTupleElement(get) => element(values, step.operands[0], get.index)?,
             op => {
                 let operands = step.operands.iter().map(|&operand| whole(values, operand)).collect::<Result<_>>()?;
+                self.current = Some((computation, step.instruction));
                 op.rules().evaluate(self, operands, instruction.shape())?
             }
         };

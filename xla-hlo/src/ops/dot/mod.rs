@@ -1,7 +1,10 @@
 //! Contractions of two arrays.
 
+mod domain;
 mod eval;
 mod shape;
+#[cfg(test)]
+mod tests;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
