@@ -13,11 +13,7 @@ pub use exp::exp;
 
 /// One of two tables or numbers, by the lanes' precision.
 fn by_precision<T: Copy>(x: Lanes<'_, '_>, single: T, double: T) -> T {
-    if x.scalar() == Scalar::F64 {
-        double
-    } else {
-        single
-    }
+    if x.scalar() == Scalar::F64 { double } else { single }
 }
 
 impl<'e, 'ctx> Lanes<'e, 'ctx> {

@@ -1,16 +1,95 @@
 //! The reference evaluator: simple, obviously right, the oracle of everything else.
+//!
+//! [`evaluate`] runs a whole module; [`Evaluator`] runs single computations and carries the limits. The meaning of each
+//! operation stands in its family's folder under [`ops`](crate::ops); here is only the walk. [`ScalarFunction`] runs small
+//! called computations (reducers, comparators) element by element without making literals.
 
-use crate::{CompId, Error, Literal, Module, Result};
+mod plan;
+mod scalar_function;
 
-/// Runs computations of a module on literals.
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plan::{Access, Plan, Step};
+pub use scalar_function::ScalarFunction;
+
+use crate::ops::Op;
+use crate::{CompId, Computation, Error, InstrId, Literal, Module, Result, Shape};
+
+/// How deeply computations may call each other while evaluated; bounds the machine's stack.
+pub const MAX_CALL_DEPTH: usize = 200;
+
+/// Runs the entry computation of a module on `arguments`, one for each parameter, of the parameters' shapes (layouts aside).
+///
+/// The error names the first argument that does not fit, and both shapes.
+pub fn evaluate(module: &Module, arguments: Vec<Literal>) -> Result<Literal> {
+    let entry = module.entry();
+    let parameters: Vec<_> = entry.parameters().iter().map(|&p| &entry[p]).collect();
+    if parameters.len() != arguments.len() {
+        return Err(Error::invalid_argument(format!(
+            "module {} takes {} arguments, {} were given",
+            module.name(),
+            parameters.len(),
+            arguments.len()
+        )));
+    }
+    for (i, (parameter, argument)) in parameters.iter().zip(&arguments).enumerate() {
+        if !parameter.shape().compatible(argument.shape()) {
+            return Err(Error::invalid_argument(format!(
+                "argument {i} ({}) of module {} must be {}, it is {}",
+                parameter.name(),
+                module.name(),
+                parameter.shape().without_layout(),
+                argument.shape()
+            )));
+        }
+    }
+    Evaluator::new(module).call(module.entry_id(), arguments)
+}
+
+/// Runs computations of a verified module on literals.
+///
+/// Operands are moved into the operation that uses them last, so that an update in place of an array that nobody else
+/// holds copies nothing (see [`Literal::bytes_mut`]).
 pub struct Evaluator<'m> {
     module: &'m Module,
+    plans: HashMap<CompId, Arc<Plan>>,
+    depth: usize,
+    /// The instruction whose evaluation began last.
+    current: Option<(&'m Computation, InstrId)>,
+    steps_left: u64,
+    cancelled: Option<Arc<AtomicBool>>,
+    /// Whether the error on its way out already names the instruction that failed.
+    blamed: bool,
 }
 
 impl<'m> Evaluator<'m> {
-    /// An evaluator of that module.
+    /// An evaluator of that module, without limits.
     pub fn new(module: &'m Module) -> Evaluator<'m> {
-        Evaluator { module }
+        Evaluator {
+            module,
+            plans: HashMap::new(),
+            depth: 0,
+            current: None,
+            steps_left: u64::MAX,
+            cancelled: None,
+            blamed: false,
+        }
+    }
+
+    /// Stops with [`Error::ResourceExhausted`] once `steps` instructions have run, those of called computations included.
+    #[must_use]
+    pub fn with_step_limit(mut self, steps: u64) -> Evaluator<'m> {
+        self.steps_left = steps;
+        self
+    }
+
+    /// Stops with [`Error::Cancelled`] before the next instruction once the flag is set.
+    #[must_use]
+    pub fn with_cancellation(mut self, cancelled: Arc<AtomicBool>) -> Evaluator<'m> {
+        self.cancelled = Some(cancelled);
+        self
     }
 
     /// The module whose computations are run.
@@ -18,9 +97,124 @@ impl<'m> Evaluator<'m> {
         self.module
     }
 
-    /// Runs a computation.
-    pub fn call(&mut self, computation: CompId, arguments: Vec<Literal>) -> Result<Literal> {
-        let _ = arguments;
-        Err(Error::unimplemented(self.module[computation].name()))
+    /// The shape of operand `i` of the instruction whose evaluation began last, with the layout that literals lack.
+    ///
+    /// Right until the instruction calls a computation; `None` outside of [`Evaluator::call`].
+    pub fn operand_shape(&self, i: usize) -> Option<&'m Shape> {
+        let (computation, id) = self.current?;
+        computation[id].operands().get(i).map(|&operand| computation[operand].shape())
     }
+
+    /// Runs a computation on one literal for each parameter, of the parameters' shapes.
+    ///
+    /// An error names the innermost instruction that failed and its computation.
+    pub fn call(&mut self, computation: CompId, arguments: Vec<Literal>) -> Result<Literal> {
+        let Some(callee) = self.module.get(computation) else {
+            return Err(Error::invalid_argument("the called computation does not exist"));
+        };
+        if self.depth == MAX_CALL_DEPTH {
+            return Err(Error::resource_exhausted(format!(
+                "calls nest deeper than {MAX_CALL_DEPTH} at computation {}; inline calls or flatten the module",
+                callee.name()
+            )));
+        }
+        self.blamed = false;
+        let plan = self.plan(computation);
+        self.depth += 1;
+        let result = self.run(callee, &plan, arguments);
+        self.depth -= 1;
+        result
+    }
+
+    fn plan(&mut self, computation: CompId) -> Arc<Plan> {
+        let module = self.module;
+        self.plans.entry(computation).or_insert_with(|| Arc::new(Plan::new(&module[computation]))).clone()
+    }
+
+    fn run(&mut self, computation: &'m Computation, plan: &Plan, arguments: Vec<Literal>) -> Result<Literal> {
+        let mut arguments: Vec<Option<Literal>> = arguments.into_iter().map(Some).collect();
+        let mut values: Vec<Option<Literal>> = vec![None; plan.steps.len()];
+        for (i, step) in plan.steps.iter().enumerate() {
+            let result = self.spend_step().and_then(|()| self.step(computation, step, &mut values, &mut arguments));
+            match result {
+                Ok(value) => values[i] = step.is_used.then_some(value),
+                Err(error) if self.blamed => return Err(error),
+                Err(error) => {
+                    self.blamed = true;
+                    let instruction = computation[step.instruction].name();
+                    return Err(
+                        error.context(format!("evaluating {instruction} of computation {}", computation.name()))
+                    );
+                }
+            }
+        }
+        let root = plan.root.and_then(|root| values[root].take());
+        root.ok_or_else(|| Error::internal(format!("computation {} has no root", computation.name())))
+    }
+
+    fn spend_step(&mut self) -> Result<()> {
+        if self.cancelled.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+            return Err(Error::cancelled("the evaluation was cancelled"));
+        }
+        self.steps_left = self
+            .steps_left
+            .checked_sub(1)
+            .ok_or_else(|| Error::resource_exhausted("the evaluation ran out of its limit of steps"))?;
+        Ok(())
+    }
+
+    fn step(
+        &mut self,
+        computation: &'m Computation,
+        step: &Step,
+        values: &mut [Option<Literal>],
+        arguments: &mut [Option<Literal>],
+    ) -> Result<Literal> {
+        let instruction = &computation[step.instruction];
+        let value = match instruction.op() {
+            Op::Parameter(p) => arguments
+                .get_mut(p.number)
+                .and_then(Option::take)
+                .ok_or_else(|| Error::invalid_argument(format!("no argument was given for parameter {}", p.number)))?,
+            Op::GetTupleElement(get) => element(values, step.operands[0], get.index)?,
+            op => {
+                let operands = step.operands.iter().map(|&operand| whole(values, operand)).collect::<Result<_>>()?;
+                self.current = Some((computation, step.instruction));
+                op.rules().evaluate(self, operands, instruction.shape())?
+            }
+        };
+        check_result(&value, instruction.shape())?;
+        Ok(value)
+    }
+}
+
+/// The operand's value, moved out at its last use.
+fn whole(values: &mut [Option<Literal>], (at, access): (usize, Access)) -> Result<Literal> {
+    let value = values.get_mut(at).and_then(|slot| match access {
+        Access::Take => slot.take(),
+        Access::Share | Access::TakeElement => slot.clone(),
+    });
+    value.ok_or_else(|| Error::internal("an operand is used before it is computed"))
+}
+
+/// An element of the operand's value, moved out when nobody reads it later.
+fn element(values: &mut [Option<Literal>], (at, access): (usize, Access), index: usize) -> Result<Literal> {
+    let element = values.get_mut(at).and_then(|slot| match access {
+        Access::Take => slot.take()?.into_elements().into_iter().nth(index),
+        Access::TakeElement => slot.as_mut()?.take_element(index),
+        Access::Share => slot.as_ref()?.elements().get(index).cloned(),
+    });
+    element.ok_or_else(|| Error::internal(format!("the operand has no element {index}")))
+}
+
+/// A rule that gives another shape than the instruction has is a bug; found here it does no harm further on.
+fn check_result(value: &Literal, shape: &Shape) -> Result<()> {
+    if value.shape().compatible(shape) {
+        return Ok(());
+    }
+    Err(Error::internal(format!(
+        "the evaluation gave {}, the instruction is {}",
+        value.shape(),
+        shape.without_layout()
+    )))
 }

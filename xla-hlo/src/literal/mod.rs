@@ -100,9 +100,7 @@ impl Literal {
     }
 
     fn from_parts(shape: &ArrayShape, bytes: Vec<u8>) -> Literal {
-        // Bounds of dynamic dimensions are what is stored, so the literal's own shape is static.
-        let shape = shape.clone().with_layout(None).with_dynamism(Vec::new());
-        Literal { shape: Shape::Array(shape), data: Data::Array(Arc::new(bytes)) }
+        Literal { shape: Shape::Array(static_shape(shape)), data: Data::Array(Arc::new(bytes)) }
     }
 
     /// The shape, without layouts.
@@ -147,6 +145,14 @@ impl Literal {
         }
     }
 
+    /// Moves element `i` out of a tuple that nobody reads as a whole any more; `None` if there is no such element.
+    pub(crate) fn take_element(&mut self, i: usize) -> Option<Literal> {
+        match &mut self.data {
+            Data::Tuple(elements) => elements.get_mut(i).map(|e| std::mem::replace(e, Literal::token())),
+            Data::Array(_) | Data::Token => None,
+        }
+    }
+
     /// Arrays and tokens in depth-first order.
     pub fn leaves(&self) -> Vec<&Literal> {
         match &self.data {
@@ -174,11 +180,20 @@ impl Literal {
         &self.bytes()[i * width..(i + 1) * width]
     }
 
-    /// The same bytes under other dimensions of equal element count and type width.
+    /// The same bytes, shared, under another array shape that takes as many.
     pub fn reshaped(&self, shape: &ArrayShape) -> Result<Literal> {
-        match &self.data {
-            Data::Array(bytes) => Literal::from_bytes(shape, bytes.to_vec()),
-            Data::Tuple(_) | Data::Token => Err(Error::invalid_argument(format!("cannot reshape {}", self.shape))),
+        let Data::Array(bytes) = &self.data else {
+            return Err(Error::invalid_argument(format!("cannot reshape {}", self.shape)));
+        };
+        let expected = shape.checked_element_count()? * shape.element_type().byte_width();
+        if bytes.len() != expected {
+            return Err(Error::invalid_argument(format!("{} cannot have the shape {shape}", self.shape)));
         }
+        Ok(Literal { shape: Shape::Array(static_shape(shape)), data: Data::Array(bytes.clone()) })
     }
+}
+
+/// A literal's own shape: no layout, and bounds of dynamic dimensions are what is stored.
+fn static_shape(shape: &ArrayShape) -> ArrayShape {
+    shape.clone().with_layout(None).with_dynamism(Vec::new())
 }

@@ -1,5 +1,7 @@
 //! The operations, one folder a family: attributes, shape rule, text attributes and evaluator together.
 
+mod checks;
+mod combiner;
 pub mod control_flow;
 pub mod dot;
 pub mod elementwise;
@@ -10,6 +12,8 @@ pub mod random;
 pub mod reduction;
 mod rules;
 pub mod structure;
+#[cfg(test)]
+mod testing;
 pub mod window;
 
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};

@@ -8,11 +8,9 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     pub fn rarely(self, usual: Self, rare: impl FnOnce() -> Self) -> Self {
         let emitter = self.emitter;
         let any = self.any();
-        let (Some(from), Some(slow), Some(join)) = (
-            emitter.builder.get_insert_block(),
-            emitter.block("rare"),
-            emitter.block("joined"),
-        ) else {
+        let (Some(from), Some(slow), Some(join)) =
+            (emitter.builder.get_insert_block(), emitter.block("rare"), emitter.block("joined"))
+        else {
             return usual;
         };
         let inkwell::values::BasicValueEnum::IntValue(any) = any.raw else {
@@ -28,9 +26,6 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
             return usual;
         };
         phi.add_incoming(&[(&usual.raw, from), (&replaced.raw, slow_end)]);
-        Lanes {
-            raw: phi.as_basic_value(),
-            ..usual
-        }
+        Lanes { raw: phi.as_basic_value(), ..usual }
     }
 }

@@ -31,17 +31,11 @@ impl Kernel {
         let object = target.machine(&MachineOptions::default()).unwrap();
         let context = Context::create();
         let module = emit(&context, target, width, inputs, output, body);
-        module
-            .verify()
-            .unwrap_or_else(|e| panic!("{}", e.to_string()));
+        module.verify().unwrap_or_else(|e| panic!("{}", e.to_string()));
         let object = object.object(&module).unwrap();
         let code = LoadedCode::link(&[object], &[]).unwrap();
         let entry = code.address("kernel").unwrap();
-        Kernel {
-            code,
-            entry,
-            width: width as usize,
-        }
+        Kernel { code, entry, width: width as usize }
     }
 
     /// Runs the kernel over equally long arrays; lengths are padded to the width by repeating the last element.
@@ -57,8 +51,7 @@ impl Kernel {
                 input
             })
             .collect();
-        let pointers: Vec<*const c_void> =
-            inputs.iter().map(|input| input.as_ptr().cast()).collect();
+        let pointers: Vec<*const c_void> = inputs.iter().map(|input| input.as_ptr().cast()).collect();
         let mut output = vec![O::default(); padded];
         // SAFETY: the entry was emitted below with this signature and reads `padded` elements of each input, writes as
         // many of the output; the test states the element types it compiled for. The code lives as long as `self`.
@@ -84,9 +77,7 @@ pub fn emit<'c>(
     let emitter = Emitter::new(context, "test", target, EmitOptions::default());
     let pointer = context.ptr_type(Default::default());
     let long = context.i64_type();
-    let kind = context
-        .void_type()
-        .fn_type(&[pointer.into(), pointer.into(), long.into()], false);
+    let kind = context.void_type().fn_type(&[pointer.into(), pointer.into(), long.into()], false);
     let function = emitter.module().add_function("kernel", kind, None);
     emitter.decorate(function);
     let builder = emitter.builder();
@@ -100,33 +91,21 @@ pub fn emit<'c>(
     let bases: Vec<_> = (0..inputs.len())
         .map(|i| {
             let index = emitter.lanes(long.const_int(i as u64, false));
-            let slot = emitter
-                .element_address(table, index, Scalar::Int(64))
-                .into_pointer_value();
-            builder
-                .build_load(pointer, slot, "")
-                .unwrap()
-                .into_pointer_value()
+            let slot = emitter.element_address(table, index, Scalar::Int(64)).into_pointer_value();
+            builder.build_load(pointer, slot, "").unwrap().into_pointer_value()
         })
         .collect();
     builder.build_unconditional_branch(head).unwrap();
     builder.position_at_end(head);
     let phi = builder.build_phi(long, "i").unwrap();
     let index = emitter.lanes(phi.as_basic_value());
-    let values: Vec<_> = bases
-        .iter()
-        .zip(inputs)
-        .map(|(&base, &scalar)| emitter.load_lanes(base, index, scalar, width, None))
-        .collect();
+    let values: Vec<_> =
+        bases.iter().zip(inputs).map(|(&base, &scalar)| emitter.load_lanes(base, index, scalar, width, None)).collect();
     let result = body(&emitter, &values);
     assert_eq!(result.scalar(), output);
     emitter.store_lanes(result, out, index, None);
     let next = (index + i64::from(width)).raw();
-    let more = emitter
-        .lanes(next)
-        .lt(emitter.lanes(BasicValueEnum::from(count)))
-        .raw()
-        .into_int_value();
+    let more = emitter.lanes(next).lt(emitter.lanes(BasicValueEnum::from(count))).raw().into_int_value();
     let end = builder.get_insert_block().unwrap();
     builder.build_conditional_branch(more, head, done).unwrap();
     phi.add_incoming(&[(&long.const_zero(), entry), (&next, end)]);

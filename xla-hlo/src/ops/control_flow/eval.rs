@@ -1,33 +1,73 @@
 //! Meaning of the control flow family.
 
 use super::*;
+use crate::Scalar;
+use crate::eval::ScalarFunction;
 
-pub(super) fn while_loop(op: &While, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("while_loop"))
+pub(super) fn while_loop(op: &While, ev: &mut Evaluator<'_>, operands: Vec<Literal>, _: &Shape) -> Result<Literal> {
+    let mut state = first(operands)?;
+    // The state's clone lives only while the condition runs, so the body may update the state in place.
+    while is_true(&ev.call(op.condition, vec![state.clone()])?)? {
+        state = ev.call(op.body, vec![state])?;
+    }
+    Ok(state)
 }
 
 pub(super) fn conditional(
     op: &Conditional,
     ev: &mut Evaluator<'_>,
     operands: Vec<Literal>,
-    shape: &Shape,
+    _: &Shape,
 ) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("conditional"))
+    let mut operands = operands.into_iter();
+    let selector = operands.next().ok_or_else(|| Error::internal("the selector is missing"))?;
+    let branch = branch(op, &selector)?;
+    let (Some(&computation), Some(operand)) = (op.branches.get(branch), operands.nth(branch)) else {
+        return Err(Error::internal(format!("branch {branch} has no computation or no operand")));
+    };
+    ev.call(computation, vec![operand])
 }
 
-pub(super) fn call(op: &Call, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("call"))
+/// True is branch 0; an index out of range is the last branch.
+fn branch(op: &Conditional, selector: &Literal) -> Result<usize> {
+    match selector.get(0) {
+        Scalar::Pred(p) => Ok(usize::from(!p)),
+        index => {
+            let last = op.branches.len().saturating_sub(1);
+            let index = index.as_i128().ok_or_else(|| Error::internal("the selector is no integer"))?;
+            Ok(usize::try_from(index).unwrap_or(last).min(last))
+        }
+    }
+}
+
+pub(super) fn call(op: &Call, ev: &mut Evaluator<'_>, operands: Vec<Literal>, _: &Shape) -> Result<Literal> {
+    ev.call(op.computation, operands)
 }
 
 pub(super) fn map(op: &Map, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("map"))
+    let mut function = ScalarFunction::new(ev.module(), op.computation)?;
+    let mut result = Literal::zeros(shape.expect_array()?)?;
+    let mut arguments = Vec::with_capacity(operands.len());
+    for i in 0..result.array_shape().element_count() {
+        arguments.clear();
+        arguments.extend(operands.iter().map(|operand| operand.get(i)));
+        let value = function.call(ev, &arguments)?[0];
+        result.set(i, value);
+    }
+    Ok(result)
 }
 
-pub(super) fn fusion(op: &Fusion, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("fusion"))
+pub(super) fn fusion(op: &Fusion, ev: &mut Evaluator<'_>, operands: Vec<Literal>, _: &Shape) -> Result<Literal> {
+    ev.call(op.computation, operands)
+}
+
+fn first(operands: Vec<Literal>) -> Result<Literal> {
+    operands.into_iter().next().ok_or_else(|| Error::internal("the operand is missing"))
+}
+
+fn is_true(condition: &Literal) -> Result<bool> {
+    match condition.get(0) {
+        Scalar::Pred(p) => Ok(p),
+        other => Err(Error::internal(format!("the condition gave {other:?}"))),
+    }
 }

@@ -1,5 +1,6 @@
 //! Contractions of two arrays.
 
+mod domain;
 mod eval;
 mod shape;
 

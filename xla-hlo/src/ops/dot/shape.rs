@@ -1,8 +1,66 @@
 //! Shape rules of the dot family.
 
 use super::*;
+use crate::ops::checks::{self, ensure};
+use crate::{ArrayShape, ElementKind, ElementType};
 
+/// Batch and contracting dimensions pair up by position and size; the result has batch, left free, right free dimensions.
 pub(super) fn dot(op: &Dot, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let _ = (op, cx);
-    Err(Error::unimplemented("dot"))
+    let (lhs, rhs, dims) = (cx.array(0)?, cx.array(1)?, &op.dims);
+    check_pairs("batch", (lhs, &dims.lhs_batch), (rhs, &dims.rhs_batch))?;
+    check_pairs("contracting", (lhs, &dims.lhs_contracting), (rhs, &dims.rhs_contracting))?;
+    let used = |batch: &[usize], contracting: &[usize]| [batch, contracting].concat();
+    checks::distinct("batch and contracting dimensions", &used(&dims.lhs_batch, &dims.lhs_contracting), lhs.rank())
+        .map_err(|e| e.context("left operand"))?;
+    checks::distinct("batch and contracting dimensions", &used(&dims.rhs_batch, &dims.rhs_contracting), rhs.rank())
+        .map_err(|e| e.context("right operand"))?;
+    ensure!(
+        op.precision.is_empty() || op.precision.len() == 2,
+        "operand_precision must have one entry for each of the 2 operands, not {}",
+        op.precision.len()
+    );
+    let mut result: Vec<usize> = dims.lhs_batch.iter().map(|&d| lhs.dims()[d]).collect();
+    result.extend(DotDims::free(lhs.rank(), &dims.lhs_batch, &dims.lhs_contracting).iter().map(|&d| lhs.dims()[d]));
+    result.extend(DotDims::free(rhs.rank(), &dims.rhs_batch, &dims.rhs_contracting).iter().map(|&d| rhs.dims()[d]));
+    checks::array(result_type(lhs.element_type(), rhs.element_type(), cx)?, result)
+}
+
+fn check_pairs(what: &str, (lhs, left): (&ArrayShape, &[usize]), (rhs, right): (&ArrayShape, &[usize])) -> Result<()> {
+    ensure!(
+        left.len() == right.len(),
+        "{what} dimensions pair up, but the left operand has {left:?} and the right one {right:?}"
+    );
+    for (&l, &r) in left.iter().zip(right) {
+        let (Some(a), Some(b)) = (lhs.dims().get(l), rhs.dims().get(r)) else {
+            return Err(Error::invalid_argument(format!(
+                "{what} dimensions {l} of the left operand {lhs} and {r} of the right operand {rhs} do not both exist"
+            )));
+        };
+        ensure!(
+            a == b,
+            "{what} dimensions pair up, but dimension {l} of the left operand {lhs} has size {a} and dimension {r} of the right operand {rhs} has size {b}"
+        );
+    }
+    Ok(())
+}
+
+/// The written type, or the operands' wider one. Only floats may be narrowed, and complex products stay complex.
+fn result_type(lhs: ElementType, rhs: ElementType, cx: &ShapeContext<'_>) -> Result<ElementType> {
+    let rank = |ty: ElementType| match ty.kind() {
+        ElementKind::Pred => (0, 0),
+        ElementKind::Signed | ElementKind::Unsigned => (1, ty.bit_width()),
+        ElementKind::Float => (2, ty.bit_width()),
+        ElementKind::Complex => (3, ty.bit_width()),
+    };
+    let natural = if rank(rhs) > rank(lhs) { rhs } else { lhs };
+    let written = cx.written_element_type_or(natural);
+    ensure!(
+        natural.is_float() || written.bit_width() >= natural.bit_width(),
+        "the product of {lhs} and {rhs} cannot be narrowed to {written}"
+    );
+    ensure!(
+        !natural.is_complex() || written.is_complex(),
+        "the product of {lhs} and {rhs} is complex, the result type {written} is not"
+    );
+    Ok(written)
 }

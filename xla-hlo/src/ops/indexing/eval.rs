@@ -1,13 +1,145 @@
 //! Meaning of the indexing family.
 
+use super::boxes::{Boxes, SliceDim};
 use super::*;
+use crate::ops::checks;
+use crate::ops::combiner::{Combiner, fold_result};
+use crate::ops::movement::strided::{View, clamp_start, copy_box};
+use crate::{ElementType, IndexIter, Scalar, linear_index};
 
-pub(super) fn gather(op: &Gather, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("gather"))
+/// Copies the box at each start, moved inwards where it would not fit.
+pub(super) fn gather(op: &Gather, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+    let [operand, indices] = checks::operands(operands)?;
+    let result = shape.expect_array()?;
+    let mut out = Literal::zeros(result)?;
+    if out.bytes().is_empty() {
+        return Ok(out);
+    }
+    let (boxes, dims) = (Boxes::from(op), operand.array_shape().dims());
+    let width = result.element_type().byte_width();
+    let slices = Slices::new(&boxes, dims.len(), &indices);
+    let (whole, result_view) = (View::row_major(dims), View::row_major(result.dims()));
+    let mut batches = IndexIter::new(&slices.batch_sizes);
+    while let Some(batch) = batches.next_index() {
+        let start = boxes.start(dims.len(), &indices, batch);
+        let lasts = dims.iter().zip(&op.slice_sizes).map(|(&dim, &size)| dim - size);
+        let start: Vec<usize> = start.into_iter().zip(lasts).map(|(start, last)| clamp_start(start, last)).collect();
+        let to = slices.place(&result_view, batch);
+        let from = whole.clone().at(&start);
+        copy_box(&op.slice_sizes, width, (operand.bytes(), &from), (out.bytes_mut(), &to));
+    }
+    Ok(out)
 }
 
+/// Where the boxes lie in the slices: the result of a gather, the updates of a scatter.
+struct Slices {
+    /// Of each operand dimension, the slices' dimension that runs along it, if one does.
+    window: Vec<Option<usize>>,
+    /// Of each dimension that numbers the starts, the slices' dimension.
+    batch: Vec<usize>,
+    /// How many starts there are along each of those.
+    batch_sizes: Vec<usize>,
+}
+
+impl Slices {
+    fn new(boxes: &Boxes<'_>, operand_rank: usize, indices: &Literal) -> Slices {
+        let indices = indices.array_shape();
+        let mut slices = Slices { window: vec![None; operand_rank], batch: Vec::new(), batch_sizes: Vec::new() };
+        for (at, dim) in boxes.slice_dims(operand_rank, indices).into_iter().enumerate() {
+            match dim {
+                SliceDim::Window(d) => slices.window[d] = Some(at),
+                SliceDim::Batch(d) => {
+                    slices.batch.push(at);
+                    slices.batch_sizes.push(indices.dims()[d]);
+                }
+            }
+        }
+        slices
+    }
+
+    /// The box of one start as a view of the slices, its dimensions in the operand's order.
+    fn place(&self, slices: &View, batch: &[usize]) -> View {
+        let mut view = slices.clone();
+        self.batch.iter().zip(batch).for_each(|(&d, &i)| view.advance(d, i));
+        view.select(self.window.iter().copied())
+    }
+}
+
+/// Combines each box of the updates into the inputs, in row-major order of the starts; a box that does not fit is dropped.
 pub(super) fn scatter(op: &Scatter, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("scatter"))
+    let mut inputs = operands;
+    let mut rest = inputs.split_off(inputs.len() / 2);
+    let updates = rest.split_off(1);
+    let (Some(input), Some(indices), Some(update)) = (inputs.first(), rest.first(), updates.first()) else {
+        return Err(checks::missing_operand());
+    };
+    if update.bytes().is_empty() {
+        return fold_result(shape, inputs);
+    }
+    let boxes = Boxes::from(op);
+    let dims = input.array_shape().dims().to_vec();
+    let slices = Slices::new(&boxes, dims.len(), indices);
+    let update_dims = update.array_shape().dims().to_vec();
+    let sizes: Vec<usize> = slices.window.iter().map(|d| d.map_or(1, |d| update_dims[d])).collect();
+    let mut values = Values::new(op, ev, inputs, updates)?;
+    let mut batches = IndexIter::new(&slices.batch_sizes);
+    let (mut into, mut from) = (vec![0; dims.len()], vec![0; update_dims.len()]);
+    while let Some(batch) = batches.next_index() {
+        let start = boxes.start(dims.len(), indices, batch);
+        let fits =
+            start.iter().zip(&sizes).zip(&dims).all(|((&s, &size), &dim)| s >= 0 && s + size as i128 <= dim as i128);
+        if !fits {
+            continue;
+        }
+        slices.batch.iter().zip(batch).for_each(|(&d, &i)| from[d] = i);
+        let mut places = IndexIter::new(&sizes);
+        while let Some(place) = places.next_index() {
+            for (d, &i) in place.iter().enumerate() {
+                into[d] = start[d] as usize + i;
+                if let Some(u) = slices.window[d] {
+                    from[u] = i;
+                }
+            }
+            values.combine(ev, linear_index(&dims, &into), linear_index(&update_dims, &from))?;
+        }
+    }
+    fold_result(shape, values.inputs)
+}
+
+/// The arrays that are written, and what is combined into them.
+struct Values {
+    inputs: Vec<Literal>,
+    updates: Vec<Literal>,
+    combiner: Combiner,
+    /// Whether elements of the updates are copied as they are.
+    copies: bool,
+    current: Vec<Scalar>,
+}
+
+impl Values {
+    fn new(op: &Scatter, ev: &Evaluator<'_>, inputs: Vec<Literal>, updates: Vec<Literal>) -> Result<Values> {
+        let types =
+            |arrays: &[Literal]| arrays.iter().map(|a| a.array_shape().element_type()).collect::<Vec<ElementType>>();
+        let combiner = Combiner::new(ev, op.computation, &types(&updates))?;
+        let copies = combiner.replaces() && types(&inputs) == types(&updates);
+        Ok(Values { inputs, updates, combiner, copies, current: Vec::new() })
+    }
+
+    /// Combines element `from` of each update into element `into` of its input.
+    fn combine(&mut self, ev: &mut Evaluator<'_>, into: usize, from: usize) -> Result<()> {
+        if self.copies {
+            for (input, update) in self.inputs.iter_mut().zip(&self.updates) {
+                let element = update.element_bytes(from);
+                input.bytes_mut()[into * element.len()..][..element.len()].copy_from_slice(element);
+            }
+            return Ok(());
+        }
+        self.current.clear();
+        self.current.extend(self.inputs.iter().map(|input| input.get(into)));
+        self.combiner.combine(ev, &mut self.current, self.updates.iter().map(|update| update.get(from)))?;
+        for (input, value) in self.inputs.iter_mut().zip(&self.current) {
+            input.set(into, *value);
+        }
+        Ok(())
+    }
 }

@@ -1,12 +1,13 @@
 //! Gather and scatter: boxes at places known when running.
 
+mod boxes;
 mod eval;
 mod shape;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
-use crate::{CompId, Error, Literal, Result, Shape};
+use crate::{CompId, Literal, Result, Shape};
 
 /// Boxes of operand 0 read at the places operand 1 names. Starts are clamped so that boxes fit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

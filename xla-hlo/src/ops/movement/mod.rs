@@ -2,6 +2,9 @@
 
 mod eval;
 mod shape;
+pub(super) mod strided;
+#[cfg(test)]
+mod tests;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;

@@ -1,63 +1,214 @@
 //! Shape rules of the movement family.
 
 use super::*;
+use crate::ops::checks::{self, ensure};
+use crate::{ArrayShape, ElementKind};
 
+/// The written shape as the result: the text has its say about layout elsewhere.
+fn as_written(shape: &ArrayShape) -> Shape {
+    shape.clone().with_layout(None).into()
+}
+
+/// Each operand dimension becomes a result dimension of the same size.
 pub(super) fn broadcast(op: &Broadcast, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let _ = (op, cx);
-    Err(Error::unimplemented("broadcast"))
+    let (operand, result) = (cx.array(0)?, cx.written_array()?);
+    checks::same_element_type(("the operand", operand), ("the result", result))?;
+    ensure!(
+        op.dimensions.len() == operand.rank(),
+        "dimensions {:?} must name a result dimension for each of the {} dimensions of the operand {operand}",
+        op.dimensions,
+        operand.rank()
+    );
+    checks::distinct("dimensions", &op.dimensions, result.rank())?;
+    for (d, (&size, &to)) in operand.dims().iter().zip(&op.dimensions).enumerate() {
+        ensure!(
+            size == result.dims()[to],
+            "dimension {d} of the operand {operand} has size {size}, so dimension {to} of the result {result} must have it too"
+        );
+    }
+    Ok(as_written(result))
 }
 
+/// The result has as many elements as the operand.
 pub(super) fn reshape(op: &Reshape, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let _ = (op, cx);
-    Err(Error::unimplemented("reshape"))
+    let (operand, result) = (cx.array(0)?, cx.written_array()?);
+    checks::same_element_type(("the operand", operand), ("the result", result))?;
+    let (before, after) = (operand.checked_element_count()?, result.checked_element_count()?);
+    ensure!(before == after, "the operand {operand} has {before} elements, the result {result} has {after}");
+    if let Some(d) = op.inferred_dimension {
+        ensure!(d < result.rank(), "inferred_dimension={d} is no dimension of the result {result}");
+    }
+    Ok(as_written(result))
 }
 
+/// The permutation names each operand dimension once.
 pub(super) fn transpose(op: &Transpose, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let _ = (op, cx);
-    Err(Error::unimplemented("transpose"))
+    let operand = cx.array(0)?;
+    checks::distinct("dimensions", &op.permutation, operand.rank())?;
+    ensure!(
+        op.permutation.len() == operand.rank(),
+        "dimensions {:?} must name each of the {} dimensions of the operand {operand} once",
+        op.permutation,
+        operand.rank()
+    );
+    checks::array(operand.element_type(), op.permutation.iter().map(|&d| operand.dims()[d]).collect())
 }
 
+/// Every range lies inside its dimension; a result dimension has ceil((limit - start) / stride) elements.
 pub(super) fn slice(op: &Slice, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let _ = (op, cx);
-    Err(Error::unimplemented("slice"))
+    let operand = cx.array(0)?;
+    ensure!(
+        op.ranges.len() == operand.rank(),
+        "slice has {} ranges, but the operand {operand} has {} dimensions",
+        op.ranges.len(),
+        operand.rank()
+    );
+    let mut dims = Vec::with_capacity(operand.rank());
+    for (d, (range, &size)) in op.ranges.iter().zip(operand.dims()).enumerate() {
+        let SliceRange { start, limit, stride } = *range;
+        ensure!(stride > 0, "the slice of dimension {d} has stride 0; it must be at least 1");
+        ensure!(
+            start <= limit && limit <= size,
+            "the slice [{start}:{limit}] of dimension {d} must satisfy start <= limit <= {size} (operand {operand})"
+        );
+        dims.push((limit - start).div_ceil(stride));
+    }
+    checks::array(operand.element_type(), dims)
 }
 
+/// A result dimension has low + d + (d - 1) * interior + high elements.
 pub(super) fn pad(op: &Pad, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let _ = (op, cx);
-    Err(Error::unimplemented("pad"))
+    let (operand, value) = (cx.array(0)?, cx.array(1)?);
+    checks::scalar("the padding value", value)?;
+    checks::same_element_type(("the operand", operand), ("the padding value", value))?;
+    ensure!(
+        op.dims.len() == operand.rank(),
+        "padding has {} entries, but the operand {operand} has {} dimensions",
+        op.dims.len(),
+        operand.rank()
+    );
+    let padded = |(d, (pad, &size)): (usize, (&PadDim, &usize))| {
+        let between = (size as i128 - 1).max(0).checked_mul(pad.interior as i128);
+        let total = between.and_then(|b| b.checked_add(size as i128 + i128::from(pad.low) + i128::from(pad.high)));
+        checks::size(format_args!("dimension {d} of {operand} after padding"), total)
+    };
+    let dims = op.dims.iter().zip(operand.dims()).enumerate().map(padded).collect::<Result<_>>()?;
+    checks::array(operand.element_type(), dims)
 }
 
+/// Operands agree in everything but the size of the dimension along which they are put together.
 pub(super) fn concatenate(op: &Concatenate, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let _ = (op, cx);
-    Err(Error::unimplemented("concatenate"))
+    let (first, d) = (cx.array(0)?, op.dimension);
+    ensure!(d < first.rank(), "dimension {d} is no dimension of operand 0, which is {first}");
+    let mut dims = first.dims().to_vec();
+    for i in 1..cx.operands().len() {
+        let operand = cx.array(i)?;
+        let others_agree = operand.rank() == first.rank()
+            && operand.dims().iter().zip(first.dims()).enumerate().all(|(k, (a, b))| k == d || a == b);
+        ensure!(
+            others_agree && operand.element_type() == first.element_type(),
+            "operand {i} is {operand}, which differs from operand 0, {first}, in more than the size of dimension {d}"
+        );
+        dims[d] = checks::size(
+            format_args!("dimension {d} of the result"),
+            Some(dims[d] as i128 + operand.dims()[d] as i128),
+        )?;
+    }
+    checks::array(first.element_type(), dims)
 }
 
+/// The reversed dimensions exist and differ.
 pub(super) fn reverse(op: &Reverse, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let _ = (op, cx);
-    Err(Error::unimplemented("reverse"))
+    let operand = cx.array(0)?;
+    checks::distinct("dimensions", &op.dimensions, operand.rank())?;
+    Ok(as_written(operand))
 }
 
+/// The result has the counting dimension, and elements that can count.
 pub(super) fn iota(op: &Iota, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let _ = (op, cx);
-    Err(Error::unimplemented("iota"))
+    let result = cx.written_array()?;
+    ensure!(op.dimension < result.rank(), "iota_dimension={} is no dimension of the result {result}", op.dimension);
+    ensure!(
+        result.element_type().kind() != ElementKind::Pred,
+        "elements must be integers, floats or complex numbers, the result is {result}"
+    );
+    result.checked_element_count()?;
+    Ok(as_written(result))
 }
 
+/// The box fits into the operand.
 pub(super) fn dynamic_slice(op: &DynamicSlice, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let _ = (op, cx);
-    Err(Error::unimplemented("dynamic_slice"))
+    let operand = cx.array(0)?;
+    ensure!(
+        op.sizes.len() == operand.rank() && op.sizes.iter().zip(operand.dims()).all(|(size, dim)| size <= dim),
+        "dynamic_slice_sizes {:?} must have one size for each dimension of the operand {operand}, none larger than it",
+        op.sizes
+    );
+    check_starts(cx, 1, operand)?;
+    checks::array(operand.element_type(), op.sizes.clone())
 }
 
-pub(super) fn dynamic_update_slice(op: &DynamicUpdateSlice, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let _ = (op, cx);
-    Err(Error::unimplemented("dynamic_update_slice"))
+/// The update fits into the operand.
+pub(super) fn dynamic_update_slice(_: &DynamicUpdateSlice, cx: &ShapeContext<'_>) -> Result<Shape> {
+    let (operand, update) = (cx.array(0)?, cx.array(1)?);
+    checks::same_element_type(("the operand", operand), ("the update", update))?;
+    ensure!(
+        update.rank() == operand.rank() && update.dims().iter().zip(operand.dims()).all(|(size, dim)| size <= dim),
+        "the update {update} must have the operand's rank and fit into it, the operand is {operand}"
+    );
+    check_starts(cx, 2, operand)?;
+    Ok(as_written(operand))
 }
 
-pub(super) fn copy(op: &Copy, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let _ = (op, cx);
-    Err(Error::unimplemented("copy"))
+/// Starts are scalars of one integer type, one for each dimension, or one vector with as many elements.
+fn check_starts(cx: &ShapeContext<'_>, first: usize, operand: &ArrayShape) -> Result<()> {
+    let count = cx.operands().len().saturating_sub(first);
+    let starts = (first..first + count).map(|i| cx.array(i)).collect::<Result<Vec<_>>>()?;
+    if let [vector] = starts[..]
+        && vector.rank() == 1
+    {
+        ensure!(
+            vector.dims()[0] == operand.rank(),
+            "the vector of starts is {vector}, but the operand {operand} has {} dimensions",
+            operand.rank()
+        );
+        return checks::integer("the vector of starts", vector);
+    }
+    ensure!(
+        count == operand.rank(),
+        "there are {count} starts, but the operand {operand} has {} dimensions",
+        operand.rank()
+    );
+    for (d, start) in starts.iter().enumerate() {
+        checks::scalar(&format!("start {d}"), start)?;
+        checks::integer(&format!("start {d}"), start)?;
+        checks::same_element_type(("start 0", starts[0]), (&format!("start {d}"), start))?;
+    }
+    Ok(())
 }
 
-pub(super) fn bitcast(op: &Bitcast, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let _ = (op, cx);
-    Err(Error::unimplemented("bitcast"))
+/// Any value may be copied.
+pub(super) fn copy(_: &Copy, cx: &ShapeContext<'_>) -> Result<Shape> {
+    Ok(cx.operand(0)?.without_layout())
+}
+
+/// Both shapes take the same number of bits in memory.
+pub(super) fn bitcast(_: &Bitcast, cx: &ShapeContext<'_>) -> Result<Shape> {
+    let (operand, result) = (cx.array(0)?, cx.written_array()?);
+    let (before, after) = (storage_bits(operand)?, storage_bits(result)?);
+    ensure!(before == after, "the operand {operand} takes {before} bits, the result {result} takes {after}");
+    Ok(as_written(result))
+}
+
+/// Bits of the elements in memory: packed when the layout says so, padding of tiles not counted.
+fn storage_bits(shape: &ArrayShape) -> Result<u128> {
+    Ok(shape.checked_element_count()? as u128 * element_storage_bits(shape) as u128)
+}
+
+/// Bits of one element in memory: of the layout's `E(n)`, or whole bytes.
+pub(super) fn element_storage_bits(shape: &ArrayShape) -> usize {
+    match shape.layout().map_or(0, |layout| layout.element_size_in_bits) {
+        0 => shape.element_type().byte_width() * 8,
+        packed => packed as usize,
+    }
 }

@@ -6,7 +6,7 @@ mod shape;
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
-use crate::{CompId, Error, Literal, Result, Shape};
+use crate::{CompId, Literal, Result, Shape};
 
 /// A fold over dimensions of N arrays with N initial values; operands are the arrays, then the initial values.
 ///

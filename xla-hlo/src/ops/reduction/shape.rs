@@ -1,8 +1,20 @@
 //! Shape rules of the reduction family.
 
 use super::*;
+use crate::ops::checks;
+use crate::ops::combiner::{Accumulators, FoldOperands};
 
+/// The result has the dimensions that are not reduced and the combiner's element types.
 pub(super) fn reduce(op: &Reduce, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let _ = (op, cx);
-    Err(Error::unimplemented("reduce"))
+    let (dims, elements, inits) = FoldOperands::check(cx)?;
+    checks::distinct("dimensions", &op.dimensions, dims.len())?;
+    let accumulators = Accumulators::check(cx, op.computation, &elements, &inits)?;
+    accumulators.shape(&kept(op, dims.len()).iter().map(|&d| dims[d]).collect::<Vec<_>>())
+}
+
+/// Dimensions that stay, ascending.
+pub(super) fn kept(op: &Reduce, rank: usize) -> Vec<usize> {
+    let mut kept = vec![true; rank];
+    op.dimensions.iter().for_each(|&d| kept[d] = false);
+    (0..rank).filter(|&d| kept[d]).collect()
 }

@@ -2,47 +2,30 @@
 
 use super::*;
 
-pub(super) fn parameter(
-    op: &Parameter,
-    ev: &mut Evaluator<'_>,
-    operands: Vec<Literal>,
-    shape: &Shape,
-) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("parameter"))
+pub(super) fn parameter(op: &Parameter, _: &mut Evaluator<'_>, _: Vec<Literal>, _: &Shape) -> Result<Literal> {
+    Err(Error::internal(format!("parameter {} was not bound to an argument", op.number)))
 }
 
-pub(super) fn constant(
-    op: &Constant,
-    ev: &mut Evaluator<'_>,
-    operands: Vec<Literal>,
-    shape: &Shape,
-) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("constant"))
+pub(super) fn constant(op: &Constant, _: &mut Evaluator<'_>, _: Vec<Literal>, _: &Shape) -> Result<Literal> {
+    Ok(op.literal.clone())
 }
 
-pub(super) fn tuple(op: &Tuple, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("tuple"))
+pub(super) fn tuple(_: &Tuple, _: &mut Evaluator<'_>, operands: Vec<Literal>, _: &Shape) -> Result<Literal> {
+    Ok(Literal::tuple(operands))
 }
 
+/// The evaluator's driver does the same without holding the whole tuple; this serves who evaluates one instruction.
 pub(super) fn get_tuple_element(
     op: &GetTupleElement,
-    ev: &mut Evaluator<'_>,
+    _: &mut Evaluator<'_>,
     operands: Vec<Literal>,
-    shape: &Shape,
+    _: &Shape,
 ) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("get_tuple_element"))
+    let tuple = operands.into_iter().next();
+    let element = tuple.and_then(|t| t.into_elements().into_iter().nth(op.index));
+    element.ok_or_else(|| Error::internal(format!("the operand has no element {}", op.index)))
 }
 
-pub(super) fn opt_barrier(
-    op: &OptBarrier,
-    ev: &mut Evaluator<'_>,
-    operands: Vec<Literal>,
-    shape: &Shape,
-) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("opt_barrier"))
+pub(super) fn opt_barrier(_: &OptBarrier, _: &mut Evaluator<'_>, operands: Vec<Literal>, _: &Shape) -> Result<Literal> {
+    operands.into_iter().next().ok_or_else(|| Error::internal("the operand is missing"))
 }

@@ -1,23 +1,125 @@
 //! Meaning of the window family.
 
+use super::lines::fold_separably;
 use super::*;
+use crate::ops::checks;
+use crate::ops::combiner::{Combiner, FoldOperands, fold_outputs, fold_result};
+use crate::{IndexIter, linear_index};
 
+/// Folds what each window holds of the arrays, padding and holes left out, from the initial value once.
 pub(super) fn reduce_window(
     op: &ReduceWindow,
     ev: &mut Evaluator<'_>,
     operands: Vec<Literal>,
     shape: &Shape,
 ) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("reduce_window"))
+    let FoldOperands { arrays, inits } = FoldOperands::new(operands);
+    let types: Vec<_> = arrays.iter().map(|a| a.array_shape().element_type()).collect();
+    let mut combiner = Combiner::new(ev, op.computation, &types)?;
+    let inits = combiner.accumulators(&inits);
+    let mut outputs = fold_outputs(shape)?;
+    let (Some(array), Some(output)) = (arrays.first(), outputs.first_mut()) else {
+        return Err(checks::missing_operand());
+    };
+    let windows = Windows::new(&op.window, array, output.array_shape().dims())?;
+    if combiner.is_associative() {
+        let sums = fold_separably(&windows, array, |a, b| combiner.pair(ev, a, b))?;
+        for (i, sum) in sums.into_iter().enumerate() {
+            output.set(i, sum.map_or(Ok(inits[0]), |sum| combiner.pair(ev, inits[0], sum))?);
+        }
+        return fold_result(shape, outputs);
+    }
+    windows.for_each(|i, window| {
+        let mut accumulators = inits.clone();
+        window.for_each(|at| combiner.combine(ev, &mut accumulators, arrays.iter().map(|array| array.get(at))))?;
+        outputs.iter_mut().zip(accumulators).for_each(|(output, value)| output.set(i, value));
+        Ok(())
+    })?;
+    fold_result(shape, outputs)
 }
 
+/// Windows in row-major order; of each, the first element that `select` keeps against all later ones gets the source's value.
 pub(super) fn select_and_scatter(
     op: &SelectAndScatter,
     ev: &mut Evaluator<'_>,
     operands: Vec<Literal>,
     shape: &Shape,
 ) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("select_and_scatter"))
+    let [operand, source, init] = checks::operands(operands)?;
+    let ty = operand.array_shape().element_type();
+    let mut select = Combiner::new(ev, op.select, &[ty])?;
+    let mut scatter = Combiner::new(ev, op.scatter, &[source.array_shape().element_type()])?;
+    let mut result = Literal::splat(shape.expect_array()?, scatter.accumulators(&[init.get(0)])[0])?;
+    let windows = Windows::new(&op.window, &operand, source.array_shape().dims())?;
+    windows.for_each(|i, window| {
+        let mut chosen: Option<usize> = None;
+        window.for_each(|candidate| {
+            let stays = match chosen {
+                Some(current) => select.pair(ev, operand.get(current), operand.get(candidate))?.as_bool(),
+                None => false,
+            };
+            if !stays {
+                chosen = Some(candidate);
+            }
+            Ok(())
+        })?;
+        if let Some(at) = chosen {
+            let value = scatter.pair(ev, result.get(at), source.get(i))?;
+            result.set(at, value);
+        }
+        Ok(())
+    })?;
+    Ok(result)
+}
+
+/// A window sliding over an array.
+pub(super) struct Windows<'a> {
+    pub(super) dims: Vec<WindowDim>,
+    /// Sizes of the array.
+    pub(super) base: &'a [usize],
+    /// Positions along each dimension.
+    pub(super) output: Vec<usize>,
+}
+
+impl<'a> Windows<'a> {
+    fn new(window: &Window, array: &'a Literal, output: &[usize]) -> Result<Windows<'a>> {
+        let base = array.array_shape().dims();
+        Ok(Windows { dims: window.dims_for(base.len())?, base, output: output.to_vec() })
+    }
+
+    /// Visits windows in row-major order, each with its row-major number.
+    fn for_each(&self, mut f: impl FnMut(usize, &WindowElements<'_>) -> Result<()>) -> Result<()> {
+        let mut outputs = IndexIter::new(&self.output);
+        let mut i = 0;
+        while let Some(index) = outputs.next_index() {
+            let held = self.dims.iter().zip(index).zip(self.base);
+            let held = held.map(|((dim, &output), &base)| dim.base_indices(output, base)).collect();
+            f(i, &WindowElements { base: self.base, held })?;
+            i += 1;
+        }
+        Ok(())
+    }
+}
+
+/// What one window holds of an array.
+struct WindowElements<'a> {
+    base: &'a [usize],
+    /// Indices along each dimension.
+    held: Vec<Vec<usize>>,
+}
+
+impl WindowElements<'_> {
+    /// Visits the elements in the window's row-major order by their row-major positions in the array.
+    fn for_each(&self, mut f: impl FnMut(usize) -> Result<()>) -> Result<()> {
+        let sizes: Vec<usize> = self.held.iter().map(Vec::len).collect();
+        let mut index = vec![0; sizes.len()];
+        let mut places = IndexIter::new(&sizes);
+        while let Some(place) = places.next_index() {
+            for ((i, held), &k) in index.iter_mut().zip(&self.held).zip(place) {
+                *i = held[k];
+            }
+            f(linear_index(self.base, &index))?;
+        }
+        Ok(())
+    }
 }

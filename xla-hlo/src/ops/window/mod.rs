@@ -1,6 +1,8 @@
 //! Folds over sliding windows.
 
 mod eval;
+mod geometry;
+mod lines;
 mod shape;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};

@@ -1,0 +1,95 @@
+//! Checks that several families share: of shapes and attributes, and of how many operands arrived.
+
+use crate::{ArrayShape, ElementKind, ElementType, Error, Literal, Result, Shape};
+
+/// Returns an [`Error::InvalidArgument`] with that message unless the condition holds.
+macro_rules! ensure {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err($crate::Error::invalid_argument(format!($($message)+)));
+        }
+    };
+}
+pub(super) use ensure;
+
+/// An array shape whose bytes can be addressed.
+pub(super) fn array(element_type: ElementType, dims: Vec<usize>) -> Result<Shape> {
+    let shape = ArrayShape::new(element_type, dims);
+    shape.checked_element_count()?;
+    Ok(shape.into())
+}
+
+/// Demands that `dims`, the attribute `what`, names dimensions of an array of that rank, each at most once.
+pub(super) fn distinct(what: &str, dims: &[usize], rank: usize) -> Result<()> {
+    let mut seen = std::collections::HashSet::with_capacity(dims.len());
+    for &d in dims {
+        ensure!(d < rank, "{what} {dims:?} names dimension {d}, but there are only {rank} dimensions");
+        ensure!(seen.insert(d), "{what} {dims:?} names dimension {d} twice");
+    }
+    Ok(())
+}
+
+/// Demands that `dims`, the attribute `what`, ascends.
+pub(super) fn ascending(what: &str, dims: &[usize]) -> Result<()> {
+    ensure!(dims.is_sorted(), "{what} {dims:?} must be in ascending order");
+    Ok(())
+}
+
+/// Demands equal element types of two arrays, named for the message.
+pub(super) fn same_element_type(a: (&str, &ArrayShape), b: (&str, &ArrayShape)) -> Result<()> {
+    ensure!(
+        a.1.element_type() == b.1.element_type(),
+        "element types must be equal, but {} is {} and {} is {}",
+        a.0,
+        a.1,
+        b.0,
+        b.1
+    );
+    Ok(())
+}
+
+/// Demands that an array, named for the message, is a scalar.
+pub(super) fn scalar(what: &str, shape: &ArrayShape) -> Result<()> {
+    ensure!(shape.is_scalar(), "{what} must be a scalar, it is {shape}");
+    Ok(())
+}
+
+/// Demands that an array, named for the message, has integer elements.
+pub(super) fn integer(what: &str, shape: &ArrayShape) -> Result<()> {
+    ensure!(shape.element_type().is_integer(), "{what} must have integer elements, it is {shape}");
+    Ok(())
+}
+
+/// Whether a value of type `from` may stand where `to` is expected: the same type, another precision of a float, or an
+/// integer or complex type that is no wider.
+pub(super) fn feeds(from: ElementType, to: ElementType) -> bool {
+    if from.kind() != to.kind() {
+        return false;
+    }
+    match from.kind() {
+        ElementKind::Pred | ElementKind::Float => true,
+        ElementKind::Signed | ElementKind::Unsigned | ElementKind::Complex => from.bit_width() <= to.bit_width(),
+    }
+}
+
+/// A size that arithmetic on shapes gave; the error says that `what` is negative or too large.
+pub(super) fn size(what: impl std::fmt::Display, value: Option<i128>) -> Result<usize> {
+    let value =
+        value.ok_or_else(|| Error::resource_exhausted(format!("{what} is too large to be a dimension's size")))?;
+    ensure!(value >= 0, "{what} would have the negative size {value}");
+    usize::try_from(value).map_err(|e| {
+        Error::resource_exhausted(format!("{what} would have size {value}, which is too large")).with_source(e)
+    })
+}
+
+/// The operands of an operation that has exactly so many.
+pub(super) fn operands<const N: usize>(operands: Vec<Literal>) -> Result<[Literal; N]> {
+    operands.try_into().map_err(|o: Vec<Literal>| {
+        Error::internal(format!("{} operands arrived, not {N} (arity is verified)", o.len()))
+    })
+}
+
+/// The error of a verified operation to which too few operands arrived.
+pub(super) fn missing_operand() -> Error {
+    Error::internal("an operand is missing (arity is verified)")
+}

@@ -1,0 +1,240 @@
+//! The computations that reduce, reduce-window, select-and-scatter and scatter fold with.
+
+use super::checks::{self, ensure};
+use super::{BinaryOp, Op, ShapeContext};
+use crate::eval::{Evaluator, ScalarFunction};
+use crate::{ArrayShape, CompId, Computation, ElementType, Error, InstrId, Literal, Result, Scalar, Shape};
+
+/// What a combiner gives: one accumulator for each array that is folded.
+pub(super) struct Accumulators {
+    types: Vec<ElementType>,
+    is_tuple: bool,
+}
+
+impl Accumulators {
+    /// Checks the signature of a combiner `(acc_0, ..., acc_N-1, x_0, ..., x_N-1) -> acc` for N arrays with those
+    /// elements and initial values.
+    ///
+    /// All are scalars. Elements and initial values may be of another float precision than the parameters that take
+    /// them, and integers may be narrower.
+    pub(super) fn check(
+        cx: &ShapeContext<'_>,
+        computation: CompId,
+        elements: &[ElementType],
+        inits: &[ElementType],
+    ) -> Result<Accumulators> {
+        let name = cx.computation(computation)?.name();
+        let result = cx.result_shape(computation)?;
+        let (results, is_tuple) = match result.as_tuple() {
+            Some(results) => (results.iter().collect(), true),
+            None => (vec![result], false),
+        };
+        let scalar_types = |shapes: &[&Shape]| -> Option<Vec<ElementType>> {
+            shapes.iter().map(|s| s.as_array().filter(|a| a.is_scalar()).map(ArrayShape::element_type)).collect()
+        };
+        let types = scalar_types(&results).filter(|types| types.len() == elements.len());
+        let parameters = scalar_types(&cx.parameter_shapes(computation)?).filter(|p| p.len() == 2 * elements.len());
+        let (Some(types), Some(parameters)) = (types, parameters) else {
+            let n = elements.len();
+            return Err(Error::invalid_argument(format!(
+                "the combiner {name} must take {n} accumulators and {n} elements and give {n} accumulators, all scalars"
+            )));
+        };
+        let (into_accumulator, into_element) = parameters.split_at(elements.len());
+        for (i, &accumulator) in types.iter().enumerate() {
+            ensure!(
+                accumulator == into_accumulator[i],
+                "the combiner {name} gives {accumulator} as result {i}, but takes {} as accumulator {i}",
+                into_accumulator[i]
+            );
+            for (what, from, to) in [
+                ("initial values", inits[i], accumulator),
+                ("elements", elements[i], into_element[i]),
+                ("element parameters", into_element[i], accumulator),
+            ] {
+                ensure!(
+                    checks::feeds(from, to),
+                    "{what} of array {i} are {from}, which cannot stand for {to} in the combiner {name}"
+                );
+            }
+        }
+        Ok(Accumulators { types, is_tuple })
+    }
+
+    /// Element types of the accumulators.
+    pub(super) fn types(&self) -> &[ElementType] {
+        &self.types
+    }
+
+    /// The shape of arrays of `dims` that hold accumulators.
+    pub(super) fn shape(&self, dims: &[usize]) -> Result<Shape> {
+        let mut arrays = self.types.iter().map(|&ty| checks::array(ty, dims.to_vec())).collect::<Result<Vec<_>>>()?;
+        match arrays.pop() {
+            Some(array) if !self.is_tuple => Ok(array),
+            last => {
+                arrays.extend(last);
+                Ok(Shape::Tuple(arrays))
+            }
+        }
+    }
+}
+
+/// What is known of a combiner besides its result.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// An associative and commutative operation of its two parameters.
+    Associative,
+    /// The element, whatever the accumulator is.
+    Replaces,
+    /// Anything else.
+    General,
+}
+
+/// A combiner ready to be called. Every step rounds and wraps as the computation says.
+pub(super) struct Combiner {
+    function: ScalarFunction,
+    kind: Kind,
+    /// Of each array, the type to which its elements are rounded before the computation takes them, if they must be.
+    rounded_to: Vec<Option<ElementType>>,
+    arguments: Vec<Scalar>,
+}
+
+impl Combiner {
+    /// Prepares a computation whose signature was verified for arrays of those element types.
+    pub(super) fn new(ev: &Evaluator<'_>, computation: CompId, elements: &[ElementType]) -> Result<Combiner> {
+        let function = ScalarFunction::new(ev.module(), computation)?;
+        let parameters = function.parameter_types();
+        let same_types = parameters.windows(2).all(|pair| pair[0] == pair[1]);
+        let kind = if same_types { kind_of(&ev.module()[computation]) } else { Kind::General };
+        let taken_as = parameters.iter().skip(elements.len());
+        let rounded_to = elements.iter().zip(taken_as).map(|(&from, &to)| (from != to).then_some(to)).collect();
+        Ok(Combiner { function, kind, rounded_to, arguments: Vec::new() })
+    }
+
+    /// Whether the fold may be done in any order, partial results combined with each other.
+    pub(super) fn is_associative(&self) -> bool {
+        self.kind == Kind::Associative
+    }
+
+    /// Whether the combination is the element itself, bit for bit.
+    pub(super) fn replaces(&self) -> bool {
+        self.kind == Kind::Replaces
+    }
+
+    /// Initial values, of other precisions perhaps, as accumulators.
+    pub(super) fn accumulators(&self, inits: &[Scalar]) -> Vec<Scalar> {
+        inits.iter().zip(self.function.result_types()).map(|(init, &ty)| init.rounded(ty)).collect()
+    }
+
+    /// Combines the accumulators with one element of each array.
+    pub(super) fn combine(
+        &mut self,
+        ev: &mut Evaluator<'_>,
+        accumulators: &mut [Scalar],
+        elements: impl IntoIterator<Item = Scalar>,
+    ) -> Result<()> {
+        self.arguments.clear();
+        self.arguments.extend_from_slice(accumulators);
+        let taken_as = |(x, to): (Scalar, &Option<ElementType>)| to.map_or(x, |to| x.rounded(to));
+        self.arguments.extend(elements.into_iter().zip(&self.rounded_to).map(taken_as));
+        accumulators.copy_from_slice(self.function.call(ev, &self.arguments)?);
+        Ok(())
+    }
+
+    /// `a` combined with `b`, of a combiner of one array.
+    pub(super) fn pair(&mut self, ev: &mut Evaluator<'_>, a: Scalar, b: Scalar) -> Result<Scalar> {
+        let mut accumulator = [a];
+        self.combine(ev, &mut accumulator, [b])?;
+        Ok(accumulator[0])
+    }
+}
+
+/// Recognises a computation that does one well-known thing with its two parameters.
+fn kind_of(computation: &Computation) -> Kind {
+    let &[accumulator, element] = computation.parameters() else { return Kind::General };
+    let root = computation.root();
+    let operands: &[InstrId] = computation[root].operands();
+    let takes_both = operands == [accumulator, element] || operands == [element, accumulator];
+    match computation[root].op() {
+        Op::Binary(binary) if takes_both && is_associative(binary.op) => Kind::Associative,
+        _ if root == element => Kind::Replaces,
+        _ => Kind::General,
+    }
+}
+
+/// Whether an operation is associative (as HLO takes it: up to rounding) and commutative.
+fn is_associative(op: BinaryOp) -> bool {
+    match op {
+        BinaryOp::Add
+        | BinaryOp::And
+        | BinaryOp::Maximum
+        | BinaryOp::Minimum
+        | BinaryOp::Multiply
+        | BinaryOp::Or
+        | BinaryOp::Xor => true,
+        BinaryOp::Atan2
+        | BinaryOp::Complex
+        | BinaryOp::Divide
+        | BinaryOp::Mulhi
+        | BinaryOp::Power
+        | BinaryOp::Remainder
+        | BinaryOp::ShiftLeft
+        | BinaryOp::ShiftRightArithmetic
+        | BinaryOp::ShiftRightLogical
+        | BinaryOp::Subtract => false,
+    }
+}
+
+/// N arrays and N initial values, as the operands of a fold come.
+pub(super) struct FoldOperands {
+    pub(super) arrays: Vec<Literal>,
+    pub(super) inits: Vec<Scalar>,
+}
+
+impl FoldOperands {
+    /// Takes operands apart, of which there are as many initial values as arrays.
+    pub(super) fn new(mut operands: Vec<Literal>) -> FoldOperands {
+        let inits = operands.split_off(operands.len() / 2);
+        FoldOperands { arrays: operands, inits: inits.iter().map(|init| init.get(0)).collect() }
+    }
+
+    /// Checks the operands of a fold in which all arrays have the same dimensions; gives those, and the element types
+    /// of the arrays and of the initial values.
+    pub(super) fn check<'a>(cx: &ShapeContext<'a>) -> Result<(&'a [usize], Vec<ElementType>, Vec<ElementType>)> {
+        let count = cx.operands().len() / 2;
+        ensure!(
+            count > 0 && cx.operands().len() == 2 * count,
+            "operands are as many arrays as initial values, {} cannot be",
+            cx.operands().len()
+        );
+        let dims = cx.array(0)?.dims();
+        let (mut elements, mut inits) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for i in 0..count {
+            let (array, init) = (cx.array(i)?, cx.array(count + i)?);
+            ensure!(
+                array.dims() == dims,
+                "arrays must have the same dimensions, but operand 0 is {} and operand {i} is {array}",
+                cx.array(0)?
+            );
+            checks::scalar(&format!("the initial value {i}"), init)?;
+            elements.push(array.element_type());
+            inits.push(init.element_type());
+        }
+        Ok((dims, elements, inits))
+    }
+}
+
+/// The results of a fold as its result: `shape` says whether they stand in a tuple.
+pub(super) fn fold_result(shape: &Shape, mut results: Vec<Literal>) -> Result<Literal> {
+    match shape {
+        Shape::Tuple(_) => Ok(Literal::tuple(results)),
+        Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => {
+            results.pop().ok_or_else(checks::missing_operand)
+        }
+    }
+}
+
+/// Arrays of zeros for the results of a fold: the leaves of its shape.
+pub(super) fn fold_outputs(shape: &Shape) -> Result<Vec<Literal>> {
+    shape.leaves().into_iter().map(|(_, leaf)| Literal::zeros(leaf.expect_array()?)).collect()
+}

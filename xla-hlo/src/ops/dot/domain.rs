@@ -1,0 +1,124 @@
+//! The numbers in which sums of products are accumulated, one kind for each kind of result.
+
+use crate::{ElementKind, ElementType, Scalar};
+
+/// Accumulates products of elements.
+pub(super) trait Domain: Copy {
+    /// The sum of nothing.
+    const ZERO: Self;
+
+    /// An operand's element, converted as if to the result's type where that changes the kind of number.
+    fn from_element(element: Scalar, result: ElementType) -> Self;
+
+    /// `self + x * y`.
+    fn plus_product(self, x: Self, y: Self) -> Self;
+
+    /// The sum before it is rounded or wrapped to the result's type.
+    fn to_element(self, result: ElementType) -> Scalar;
+}
+
+/// Real results: products of up to 24-bit mantissas are exact, sums are rounded to the result's type once.
+impl Domain for f64 {
+    const ZERO: f64 = 0.0;
+
+    fn from_element(element: Scalar, _: ElementType) -> f64 {
+        match element {
+            Scalar::Pred(p) => f64::from(u8::from(p)),
+            Scalar::Signed(v) => v as f64,
+            Scalar::Unsigned(v) => v as f64,
+            Scalar::Float(v) | Scalar::Complex(v, _) => v,
+        }
+    }
+
+    fn plus_product(self, x: f64, y: f64) -> f64 {
+        self + x * y
+    }
+
+    fn to_element(self, _: ElementType) -> Scalar {
+        Scalar::Float(self)
+    }
+}
+
+/// Complex results: real and imaginary part.
+impl Domain for (f64, f64) {
+    const ZERO: (f64, f64) = (0.0, 0.0);
+
+    fn from_element(element: Scalar, result: ElementType) -> (f64, f64) {
+        match element {
+            Scalar::Complex(re, im) => (re, im),
+            real => (f64::from_element(real, result), 0.0),
+        }
+    }
+
+    fn plus_product(self, x: (f64, f64), y: (f64, f64)) -> (f64, f64) {
+        (self.0 + (x.0 * y.0 - x.1 * y.1), self.1 + (x.0 * y.1 + x.1 * y.0))
+    }
+
+    fn to_element(self, _: ElementType) -> Scalar {
+        Scalar::Complex(self.0, self.1)
+    }
+}
+
+/// Truth values: some pair is true in both.
+impl Domain for bool {
+    const ZERO: bool = false;
+
+    fn from_element(element: Scalar, _: ElementType) -> bool {
+        match element {
+            Scalar::Pred(p) => p,
+            Scalar::Signed(v) => v != 0,
+            Scalar::Unsigned(v) => v != 0,
+            Scalar::Float(v) => v != 0.0,
+            Scalar::Complex(re, im) => re != 0.0 || im != 0.0,
+        }
+    }
+
+    fn plus_product(self, x: bool, y: bool) -> bool {
+        self || (x && y)
+    }
+
+    fn to_element(self, _: ElementType) -> Scalar {
+        Scalar::Pred(self)
+    }
+}
+
+/// An integer modulo 2^64, of which every narrower integer type is a further modulus.
+#[derive(Clone, Copy)]
+pub(super) struct Wrapping(u64);
+
+impl Domain for Wrapping {
+    const ZERO: Wrapping = Wrapping(0);
+
+    fn from_element(element: Scalar, result: ElementType) -> Wrapping {
+        Wrapping(match element {
+            Scalar::Pred(p) => u64::from(p),
+            Scalar::Signed(v) => v as u64,
+            Scalar::Unsigned(v) => v,
+            Scalar::Float(v) | Scalar::Complex(v, _) => saturate(v, result),
+        })
+    }
+
+    fn plus_product(self, x: Wrapping, y: Wrapping) -> Wrapping {
+        Wrapping(self.0.wrapping_add(x.0.wrapping_mul(y.0)))
+    }
+
+    fn to_element(self, result: ElementType) -> Scalar {
+        match result.kind() {
+            ElementKind::Signed => Scalar::Signed(self.0 as i64),
+            ElementKind::Unsigned | ElementKind::Pred | ElementKind::Float | ElementKind::Complex => {
+                Scalar::Unsigned(self.0)
+            }
+        }
+    }
+}
+
+/// A float as an integer of that type: truncated, saturated, NaN as 0.
+fn saturate(v: f64, ty: ElementType) -> u64 {
+    let bits = ty.bit_width();
+    match ty.kind() {
+        ElementKind::Signed => (v as i64).clamp(i64::MIN >> (64 - bits), i64::MAX >> (64 - bits)) as u64,
+        ElementKind::Unsigned | ElementKind::Pred | ElementKind::Float | ElementKind::Complex => {
+            (v as u64).min(u64::MAX >> (64 - bits))
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What the tests of the operation families share: one instruction built, verified and evaluated.
+
+use super::Op;
+use crate::builder::{ComputationBuilder, ModuleBuilder};
+use crate::eval::evaluate;
+use crate::{ArrayShape, CompId, ElementKind, ElementType, InstrId, Literal, Result, Scalar, Shape};
+
+/// The value of one operation on those operands, after its shape rule and the verifier agreed.
+///
+/// `op` may first add the computations that the operation calls; `written` is the result's shape where it must be said.
+pub(super) fn run<O: Into<Op>>(
+    op: impl FnOnce(&mut ModuleBuilder) -> O,
+    written: Option<Shape>,
+    operands: &[Literal],
+) -> Result<Literal> {
+    let shapes: Vec<Shape> = operands.iter().map(|operand| operand.shape().clone()).collect();
+    run_in_layouts(op, written, operands, &shapes)
+}
+
+/// The same with operands in the layouts of those shapes.
+pub(super) fn run_in_layouts<O: Into<Op>>(
+    op: impl FnOnce(&mut ModuleBuilder) -> O,
+    written: Option<Shape>,
+    operands: &[Literal],
+    shapes: &[Shape],
+) -> Result<Literal> {
+    let mut module = ModuleBuilder::new("test");
+    let op = op(&mut module);
+    let mut b = module.computation("main");
+    let parameters = shapes.iter().map(|shape| b.parameter(shape.clone())).collect::<Result<Vec<_>>>()?;
+    let root = b.instruction(op, written, parameters)?;
+    let main = b.finish(root);
+    let module = module.finish(main)?;
+    evaluate(&module, operands.to_vec())
+}
+
+/// A computation over scalars of those types.
+pub(super) fn function(
+    module: &mut ModuleBuilder,
+    parameters: &[ElementType],
+    body: impl FnOnce(&mut ComputationBuilder<'_>, &[InstrId]) -> Result<InstrId>,
+) -> CompId {
+    let mut b = module.computation("function");
+    let parameters: Vec<InstrId> = parameters
+        .iter()
+        .map(|&ty| b.parameter(Shape::scalar(ty)))
+        .collect::<Result<_>>()
+        .expect("parameters are fine");
+    let root = body(&mut b, &parameters).expect("the body of the test's function is well-formed");
+    b.finish(root)
+}
+
+/// An array of those numbers, row major; real ones for complex types.
+pub(super) fn array(ty: ElementType, dims: &[usize], values: &[f64]) -> Literal {
+    let shape = ArrayShape::new(ty, dims);
+    assert_eq!(shape.element_count(), values.len(), "{shape} takes another number of values");
+    Literal::from_fn(&shape, |i| number(ty, values[i])).expect("the array fits into memory")
+}
+
+/// A scalar of that number.
+pub(super) fn scalar(ty: ElementType, value: f64) -> Literal {
+    array(ty, &[], &[value])
+}
+
+fn number(ty: ElementType, value: f64) -> Scalar {
+    match ty.kind() {
+        ElementKind::Float => Scalar::Float(value),
+        ElementKind::Complex => Scalar::Complex(value, 0.0),
+        ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned => Scalar::from_i64(ty, value as i64),
+    }
+}
+
+/// The array's elements as numbers, row major; the real parts of complex ones.
+pub(super) fn numbers(literal: &Literal) -> Vec<f64> {
+    (0..literal.array_shape().element_count())
+        .map(|i| match literal.get(i) {
+            Scalar::Pred(p) => f64::from(u8::from(p)),
+            Scalar::Signed(v) => v as f64,
+            Scalar::Unsigned(v) => v as f64,
+            Scalar::Float(v) | Scalar::Complex(v, _) => v,
+        })
+        .collect()
+}
+
+/// An array whose bytes are all different as far as bytes go, so that a misplaced or altered one is seen.
+pub(super) fn distinct_bytes(ty: ElementType, dims: &[usize], seed: u8) -> Literal {
+    let shape = ArrayShape::new(ty, dims);
+    let bytes = (0..shape.byte_size()).map(|i| (i as u8).wrapping_mul(37).wrapping_add(seed)).collect();
+    Literal::from_bytes(&shape, bytes).expect("the size is the shape's")
+}
+
+/// Demands that each operation is refused with a message that contains the text beside it.
+pub(super) fn assert_refused(what: &str, result: Result<Literal>, message: &str) {
+    match result {
+        Ok(value) => panic!("{what}: gave {} instead of an error about {message:?}", value.shape()),
+        Err(error) => assert!(error.message().contains(message), "{what}: {:?} lacks {message:?}", error.message()),
+    }
+}
