@@ -5,7 +5,7 @@ mod schedule;
 pub use schedule::schedule;
 
 use crate::{
-    DeadCode, FlattenCallGraph, FreeReshapes, Fuse, InlineCalls, InlineMaps, NormalizeLayouts, Pipeline,
+    DeadCode, FlattenCallGraph, FreeReshapes, Fuse, FuseRows, InlineCalls, InlineMaps, NormalizeLayouts, Pipeline,
     SimplifyTuples, TargetProfile,
 };
 
@@ -48,5 +48,5 @@ pub fn layout(_: &TargetProfile) -> Pipeline {
 
 /// Kernels: operations that a backend compiles as one.
 pub fn fuse(_: &TargetProfile) -> Pipeline {
-    Pipeline::new("fuse").pass(Fuse).pass(FreeReshapes).pass(DeadCode)
+    Pipeline::new("fuse").pass(Fuse).pass(FuseRows).pass(FreeReshapes).pass(DeadCode)
 }
