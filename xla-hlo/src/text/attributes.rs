@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 
-use super::diagnostic::{Failure, Parse};
+use super::diagnostic::{Failure, Parse, shown};
 pub(crate) use super::lexer::TokenKind;
 use super::suggest::did_you_mean;
 use super::tokens::Tokens;
@@ -150,7 +150,7 @@ impl<'a> AttributeReader<'a> {
         let message = format!(
             "{} has no attribute {}{suggestion}; it takes {own}, and what every instruction may have: {}",
             self.opcode,
-            left.name,
+            shown(left.name),
             COMMON.join(", ")
         );
         Err(Failure::invalid(left.at, message))
@@ -257,7 +257,10 @@ impl<'a> AttributeCursor<'a> {
 
 fn undefined(module: &Module, name: &str) -> String {
     let suggestion = did_you_mean(name, module.iter().map(|(_, c)| c.name()));
-    format!("there is no computation {name} above{suggestion}; a computation must be defined before it is called")
+    format!(
+        "there is no computation {} above{suggestion}; a computation must be defined before it is called",
+        shown(name)
+    )
 }
 
 /// Collects attributes as text, `, name=value` each.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::attributes::{AttributeReader, COMMON, Callables, Written};
-use super::super::diagnostic::{Failure, Parse};
+use super::super::diagnostic::{Failure, Parse, shown};
 use super::super::lexer::TokenKind;
 use super::super::suggest::did_you_mean;
 use super::Parser;
@@ -140,7 +140,7 @@ impl<'t> Parser<'t> {
             let at = t.at();
             let name = t.name("the name of an instruction")?;
             computation.find(name).ok_or_else(|| {
-                Failure::invalid(at, format!("there is no instruction {name} above in this computation"))
+                Failure::invalid(at, format!("there is no instruction {} above in this computation", shown(name)))
             })
         })
     }
@@ -209,7 +209,7 @@ fn unknown_operation(text: &str) -> Error {
         ));
     }
     let suggestion = did_you_mean(text, Opcode::ALL.iter().map(|o| o.name()));
-    Error::invalid_argument(format!("there is no operation `{text}`{suggestion}"))
+    Error::invalid_argument(format!("there is no operation `{}`{suggestion}", shown(text)))
 }
 
 fn check_arity(opcode: Opcode, count: usize) -> Result<(), String> {
