@@ -25,6 +25,7 @@
 
 pub mod alias;
 pub mod buffers;
+pub mod copy_insertion;
 pub mod dump;
 pub mod facts;
 pub mod graph;
@@ -33,8 +34,12 @@ mod pipeline;
 mod profile;
 pub mod registry;
 pub mod report;
+pub mod schedule;
 pub mod stages;
 
+mod algebra;
+mod constant_fold;
+mod cse;
 mod dead_code;
 mod flatten;
 mod fuse;
@@ -43,6 +48,9 @@ mod layout;
 mod map_inline;
 mod tuple_simplify;
 
+pub use algebra::SimplifyAlgebra;
+pub use constant_fold::FoldConstants;
+pub use cse::CommonSubexpressions;
 pub use dead_code::DeadCode;
 pub use dump::{PassEvent, PassObserver};
 pub use flatten::FlattenCallGraph;

@@ -4,6 +4,8 @@ mod attributes;
 mod domain;
 mod eval;
 mod shape;
+#[cfg(test)]
+mod tests;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
