@@ -35,7 +35,7 @@ impl Tokens<'_> {
             if !KNOWN.contains(&text) {
                 let suggestion = did_you_mean(text, KNOWN.iter().copied());
                 let message =
-                    format!("modules have no attribute {}{suggestion}; they have {}", shown(text), KNOWN.join(", "));
+                    format!("modules have no attribute {} (they have {}){suggestion}", shown(text), KNOWN.join(", "));
                 return Err(Failure::invalid(name.start, message));
             }
             seen.push(text);

@@ -9,7 +9,7 @@ use super::super::suggest::did_you_mean;
 use super::Parser;
 use super::shape::default_layout;
 use crate::ops::{Arity, ShapeContext};
-use crate::{Annotations, Computation, Error, InstrId, Instruction, Op, Opcode, Shape};
+use crate::{Annotations, Computation, ElementType, Error, InstrId, Instruction, Op, Opcode, Shape};
 
 /// Attributes as they stand behind an instruction: those of every instruction read, the operation's own not yet.
 #[derive(Default)]
@@ -73,6 +73,10 @@ impl<'t> Parser<'t> {
             }
             Some(later) => {
                 Err(Failure::new(at, Error::unimplemented(format!("operation {later} is not implemented yet"))))
+            }
+            None if self.tokens.peek_second().kind == TokenKind::LeftBracket => {
+                let suggestion = did_you_mean(text, ElementType::ALL.iter().map(|t| t.name()));
+                Err(Failure::invalid(at, format!("there is no element type `{}`{suggestion}", shown(text))))
             }
             None => Err(Failure::new(at, unknown_operation(text))),
         }
