@@ -97,10 +97,10 @@ fn geometry_is_that_of_a_window_over_padded_places() {
 fn geometry_does_not_overflow() {
     let huge = usize::MAX;
     let cases = [
-        (WindowDim { size: huge, window_dilation: huge, ..dim(1) }, 5, Some(0)),
+        (WindowDim { size: huge, window_dilation: huge, ..dim(1) }, 5, None),
         (WindowDim { stride: huge, ..dim(1) }, 5, Some(1)),
         (WindowDim { base_dilation: huge, ..dim(1) }, 5, None),
-        (WindowDim { pad_low: i64::MAX, pad_high: i64::MAX, stride: 1 << 62, ..dim(2) }, 5, Some(4)),
+        (WindowDim { pad_low: i64::MAX, pad_high: i64::MAX, stride: 1 << 62, ..dim(2) }, 5, Some(5)),
         (WindowDim { pad_low: i64::MIN, pad_high: i64::MIN, ..dim(1) }, huge, Some(0)),
         (WindowDim { base_dilation: huge, ..dim(1) }, huge, None),
     ];
@@ -269,7 +269,7 @@ fn broken_rules_are_named() {
         (vec![WindowDim { window_dilation: 0, ..dim(1) }], "rhs_dilate 0"),
         (vec![WindowDim { base_dilation: 0, ..dim(1) }], "lhs_dilate 0"),
         (vec![dim(1), dim(1)], "the window has 2 dimensions"),
-        (vec![WindowDim { pad_low: i64::MAX, pad_high: i64::MAX, ..dim(1) }], "more elements than can be addressed"),
+        (vec![WindowDim { pad_low: i64::MAX, pad_high: i64::MAX, ..dim(1) }], "too large"),
     ] {
         let op = |m: &mut ModuleBuilder| ReduceWindow { window: window(&window_dims), computation: add(m, F32) };
         assert_refused(&format!("{window_dims:?}"), run(op, None, &[x.clone(), zero.clone()]), message);
