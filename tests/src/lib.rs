@@ -1,1 +1,2 @@
 //! The conformance kit.
+pub mod corpus;

@@ -10,11 +10,11 @@ use inkwell::context::Context;
 use inkwell::module::{Linkage, Module};
 use inkwell::targets::TargetTriple;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum};
-use inkwell::values::{BasicValueEnum, FunctionValue};
+use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 
-use crate::error::{Error, Result};
 use crate::lanes::Lanes;
 use crate::target::Target;
+use xla_hlo::{Error, Result};
 
 /// Knobs of emission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,10 +28,7 @@ pub struct EmitOptions {
 
 impl Default for EmitOptions {
     fn default() -> EmitOptions {
-        EmitOptions {
-            contract: true,
-            round_each_operation: true,
-        }
+        EmitOptions { contract: true, round_each_operation: true }
     }
 }
 
@@ -49,12 +46,7 @@ pub struct Emitter<'ctx> {
 
 impl<'ctx> Emitter<'ctx> {
     /// An emitter for a new, empty module.
-    pub fn new(
-        context: &'ctx Context,
-        name: &str,
-        target: &Target,
-        options: EmitOptions,
-    ) -> Emitter<'ctx> {
+    pub fn new(context: &'ctx Context, name: &str, target: &Target, options: EmitOptions) -> Emitter<'ctx> {
         let module = context.create_module(name);
         module.set_triple(&TargetTriple::create(target.triple()));
         let layout = inkwell::targets::TargetData::create(target.data_layout());
@@ -103,26 +95,18 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// The first mistake so far, as an error.
+    /// Fails if a mistake was made so far, and forgets it.
     pub fn check(&self) -> Result<()> {
-        match &*self.fault.borrow() {
-            Some(error) => Err(error.clone()),
-            None => Ok(()),
-        }
+        self.fault.borrow_mut().take().map_or(Ok(()), Err)
     }
 
     /// Adds a function that takes `parameters` pointers and returns nothing, and positions the builder in its entry.
     pub fn kernel(&self, name: &str, parameters: usize) -> FunctionValue<'ctx> {
         let pointer = self.context.ptr_type(AddressSpace::default());
         let parameters = vec![BasicMetadataTypeEnum::from(pointer); parameters];
-        let function = self.module.add_function(
-            name,
-            self.context.void_type().fn_type(&parameters, false),
-            None,
-        );
+        let function = self.module.add_function(name, self.context.void_type().fn_type(&parameters, false), None);
         self.decorate(function);
-        self.builder
-            .position_at_end(self.context.append_basic_block(function, "entry"));
+        self.builder.position_at_end(self.context.append_basic_block(function, "entry"));
         function
     }
 
@@ -131,10 +115,7 @@ impl<'ctx> Emitter<'ctx> {
     pub fn decorate(&self, function: FunctionValue<'ctx>) {
         let string = |key: &str, value: &str| {
             if !value.is_empty() {
-                function.add_attribute(
-                    AttributeLoc::Function,
-                    self.context.create_string_attribute(key, value),
-                );
+                function.add_attribute(AttributeLoc::Function, self.context.create_string_attribute(key, value));
             }
         };
         string("target-cpu", self.target.cpu());
@@ -145,10 +126,7 @@ impl<'ctx> Emitter<'ctx> {
             string("min-legal-vector-width", &bits);
         }
         let kind = inkwell::attributes::Attribute::get_named_enum_kind_id("nounwind");
-        function.add_attribute(
-            AttributeLoc::Function,
-            self.context.create_enum_attribute(kind, 0),
-        );
+        function.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(kind, 0));
     }
 
     /// A helper function of the module, emitted at the first request: parameters and result of the types given, body
@@ -163,23 +141,32 @@ impl<'ctx> Emitter<'ctx> {
         if let Some(function) = self.module.get_function(name) {
             return function;
         }
-        let parameters: Vec<BasicMetadataTypeEnum<'ctx>> =
-            parameters.iter().map(|&t| t.into()).collect();
-        let function = self.module.add_function(
-            name,
-            result.fn_type(&parameters, false),
-            Some(Linkage::Internal),
-        );
+        let parameters: Vec<BasicMetadataTypeEnum<'ctx>> = parameters.iter().map(|&t| t.into()).collect();
+        let function = self.module.add_function(name, result.fn_type(&parameters, false), Some(Linkage::Internal));
         self.decorate(function);
         let resume = self.builder.get_insert_block();
-        self.builder
-            .position_at_end(self.context.append_basic_block(function, "entry"));
+        self.builder.position_at_end(self.context.append_basic_block(function, "entry"));
         let value = body(self, &function.get_params());
         self.record(self.builder.build_return(Some(&value)));
         if let Some(block) = resume {
             self.builder.position_at_end(block);
         }
         function
+    }
+
+    /// The address of a constant table of 64-bit words in this module, made at the first request.
+    pub fn constant_table(&self, name: &str, words: &[u64]) -> PointerValue<'ctx> {
+        if let Some(table) = self.module.get_global(name) {
+            return table.as_pointer_value();
+        }
+        let long = self.context.i64_type();
+        let values: Vec<_> = words.iter().map(|&word| long.const_int(word, false)).collect();
+        let initial = long.const_array(&values);
+        let table = self.module.add_global(initial.get_type(), None, name);
+        table.set_initializer(&initial);
+        table.set_constant(true);
+        table.set_linkage(Linkage::Private);
+        table.as_pointer_value()
     }
 
     /// Wraps an LLVM value, so that arithmetic can be done on it.
@@ -189,14 +176,9 @@ impl<'ctx> Emitter<'ctx> {
 
     /// A new block at the end of the current function.
     pub fn block(&self, name: &str) -> Option<BasicBlock<'ctx>> {
-        let function = self
-            .builder
-            .get_insert_block()
-            .and_then(|block| block.get_parent());
+        let function = self.builder.get_insert_block().and_then(|block| block.get_parent());
         if function.is_none() {
-            self.fail(Error::internal(
-                "an emitter with no current function was asked for a block",
-            ));
+            self.fail(Error::internal("an emitter with no current function was asked for a block"));
         }
         function.map(|function| self.context.append_basic_block(function, name))
     }
@@ -211,9 +193,7 @@ impl<'ctx> Emitter<'ctx> {
         match result {
             Ok(value) => Some(value),
             Err(reason) => {
-                self.fail(Error::internal(format!(
-                    "LLVM refuses an instruction: {reason}"
-                )));
+                self.fail(Error::internal(format!("LLVM refuses an instruction: {reason}")));
                 None
             }
         }

@@ -8,16 +8,16 @@ use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
 use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
 use inkwell::llvm_sys::orc2::lljit::{
     LLVMOrcCreateLLJIT, LLVMOrcCreateLLJITBuilder, LLVMOrcDisposeLLJIT, LLVMOrcLLJITAddObjectFile,
-    LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator, LLVMOrcLLJITGetMainJITDylib,
-    LLVMOrcLLJITLookup, LLVMOrcLLJITMangleAndIntern, LLVMOrcLLJITRef,
+    LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator, LLVMOrcLLJITGetMainJITDylib, LLVMOrcLLJITLookup,
+    LLVMOrcLLJITMangleAndIntern, LLVMOrcLLJITRef,
 };
 use inkwell::llvm_sys::orc2::{
     LLVMJITEvaluatedSymbol, LLVMJITSymbolFlags, LLVMJITSymbolGenericFlags, LLVMOrcAbsoluteSymbols,
-    LLVMOrcCSymbolMapPair, LLVMOrcDisposeMaterializationUnit, LLVMOrcExecutionSessionRef,
-    LLVMOrcJITDylibDefine, LLVMOrcObjectLayerRef,
+    LLVMOrcCSymbolMapPair, LLVMOrcDisposeMaterializationUnit, LLVMOrcExecutionSessionRef, LLVMOrcJITDylibDefine,
+    LLVMOrcObjectLayerRef,
 };
 
-use crate::error::{Error, Result};
+use xla_hlo::{Error, Result};
 
 /// A runtime function that generated code may call by name.
 #[derive(Clone, Copy, Debug)]
@@ -61,8 +61,7 @@ impl LoadedCode {
         // SAFETY: the JIT handle is alive, the name is a C string that outlives the call, `address` is written once.
         let error = unsafe { LLVMOrcLLJITLookup(self.jit, &mut address, name.as_ptr()) };
         check(error, "cannot link")?;
-        let address = usize::try_from(address)
-            .map_err(|_| Error::internal("a JIT address exceeds a pointer"))?;
+        let address = usize::try_from(address).map_err(|_| Error::internal("a JIT address exceeds a pointer"))?;
         Ok(ptr::with_exposed_provenance(address))
     }
 
@@ -72,10 +71,7 @@ impl LoadedCode {
         }
         let generic = LLVMJITSymbolGenericFlags::LLVMJITSymbolGenericFlagsExported as u8
             | LLVMJITSymbolGenericFlags::LLVMJITSymbolGenericFlagsCallable as u8;
-        let names = runtime
-            .iter()
-            .map(|symbol| c_string(symbol.name))
-            .collect::<Result<Vec<_>>>()?;
+        let names = runtime.iter().map(|symbol| c_string(symbol.name)).collect::<Result<Vec<_>>>()?;
         let mut pairs: Vec<LLVMOrcCSymbolMapPair> = Vec::with_capacity(runtime.len());
         for (symbol, name) in runtime.iter().zip(&names) {
             // SAFETY: the JIT handle is alive and the name a C string. The reference to the interned string that this
@@ -85,10 +81,7 @@ impl LoadedCode {
                 Name: interned,
                 Sym: LLVMJITEvaluatedSymbol {
                     Address: symbol.address.expose_provenance() as u64,
-                    Flags: LLVMJITSymbolFlags {
-                        GenericFlags: generic,
-                        TargetFlags: 0,
-                    },
+                    Flags: LLVMJITSymbolFlags { GenericFlags: generic, TargetFlags: 0 },
                 },
             });
         }
@@ -107,16 +100,10 @@ impl LoadedCode {
     fn add(&self, object: &[u8]) -> Result<()> {
         // SAFETY: the range is a valid slice and is copied; the JIT takes the buffer over, on failure too.
         unsafe {
-            let buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(
-                object.as_ptr().cast(),
-                object.len(),
-                c"object".as_ptr(),
-            );
+            let buffer =
+                LLVMCreateMemoryBufferWithMemoryRangeCopy(object.as_ptr().cast(), object.len(), c"object".as_ptr());
             let dylib = LLVMOrcLLJITGetMainJITDylib(self.jit);
-            check(
-                LLVMOrcLLJITAddObjectFile(self.jit, dylib, buffer),
-                "cannot add object code",
-            )
+            check(LLVMOrcLLJITAddObjectFile(self.jit, dylib, buffer), "cannot add object code")
         }
     }
 }
@@ -125,10 +112,7 @@ impl Drop for LoadedCode {
     fn drop(&mut self) {
         // SAFETY: the handle was made by `create` and is disposed once. A failure to free leaves nothing to do but to
         // consume the error, which `check` does.
-        let _ = check(
-            unsafe { LLVMOrcDisposeLLJIT(self.jit) },
-            "cannot free JIT code",
-        );
+        let _ = check(unsafe { LLVMOrcDisposeLLJIT(self.jit) }, "cannot free JIT code");
     }
 }
 
@@ -139,10 +123,7 @@ fn create() -> Result<LLVMOrcLLJITRef> {
     unsafe {
         let builder = LLVMOrcCreateLLJITBuilder();
         LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator(builder, linking_layer, ptr::null_mut());
-        check(
-            LLVMOrcCreateLLJIT(&mut jit, builder),
-            "cannot start LLVM's JIT linker",
-        )?;
+        check(LLVMOrcCreateLLJIT(&mut jit, builder), "cannot start LLVM's JIT linker")?;
     }
     Ok(jit)
 }
@@ -158,10 +139,7 @@ extern "C" fn linking_layer(
     let mut layer = ptr::null_mut();
     // SAFETY: the session is the one under construction; `layer` is written on success.
     unsafe {
-        match check(
-            create_layer(&mut layer, session),
-            "JITLink is not available",
-        ) {
+        match check(create_layer(&mut layer, session), "JITLink is not available") {
             Ok(()) => layer,
             Err(_) => fallback_layer(session),
         }
@@ -169,8 +147,7 @@ extern "C" fn linking_layer(
 }
 
 fn c_string(name: &str) -> Result<CString> {
-    CString::new(name)
-        .map_err(|_| Error::invalid_argument(format!("symbol name {name:?} contains a zero byte")))
+    CString::new(name).map_err(|_| Error::invalid_argument(format!("symbol name {name:?} contains a zero byte")))
 }
 
 /// Turns LLVM's error, which it consumes, into ours.

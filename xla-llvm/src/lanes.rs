@@ -4,14 +4,15 @@ mod cast;
 mod control;
 mod intrinsics;
 mod memory;
-mod operators;
+mod multiply;
+pub(crate) mod operators;
 mod shuffle;
 
 use inkwell::types::{BasicType, BasicTypeEnum, FloatType, IntType, VectorType};
 use inkwell::values::BasicValueEnum;
 
 use crate::emitter::Emitter;
-use crate::error::Error;
+use xla_hlo::Error;
 
 /// The type of one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -129,13 +130,8 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 
     /// The constant with the given bit pattern, in every lane of this floating-point type.
     pub fn from_bits(self, bits: u64) -> Lanes<'e, 'ctx> {
-        let constant = self
-            .emitter
-            .int_type(self.scalar().bits())
-            .const_int(bits, false);
-        self.emitter
-            .splat_constant(constant.into(), self.width())
-            .cast_bits(self.scalar())
+        let constant = self.emitter.int_type(self.scalar().bits()).const_int(bits, false);
+        self.emitter.splat_constant(constant.into(), self.width()).cast_bits(self.scalar())
     }
 
     /// Whether another value has this type; remembers a mistake if not.
@@ -159,9 +155,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         match result {
             Ok(raw) => Lanes { raw, ..self },
             Err(reason) => {
-                self.emitter.fail(Error::internal(format!(
-                    "LLVM refuses an instruction: {reason}"
-                )));
+                self.emitter.fail(Error::internal(format!("LLVM refuses an instruction: {reason}")));
                 self
             }
         }
@@ -200,17 +194,10 @@ impl<'ctx> Emitter<'ctx> {
             constant
         } else {
             match constant {
-                BasicValueEnum::IntValue(int) => {
-                    VectorType::const_vector(&vec![int; width as usize]).into()
-                }
-                BasicValueEnum::FloatValue(float) => {
-                    VectorType::const_vector(&vec![float; width as usize]).into()
-                }
+                BasicValueEnum::IntValue(int) => VectorType::const_vector(&vec![int; width as usize]).into(),
+                BasicValueEnum::FloatValue(float) => VectorType::const_vector(&vec![float; width as usize]).into(),
                 other => {
-                    self.fail(Error::internal(format!(
-                        "a constant of type {} cannot be splat",
-                        other.get_type()
-                    )));
+                    self.fail(Error::internal(format!("a constant of type {} cannot be splat", other.get_type())));
                     other
                 }
             }

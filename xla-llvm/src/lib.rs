@@ -6,10 +6,8 @@
 //! - [`math`]: transcendental functions as straight-line code over lanes, no library calls.
 //! - [`elemental`]: the elementwise operations of HLO on every element type, over all of the above.
 
-pub mod element_type;
 pub mod elemental;
 pub mod emitter;
-pub mod error;
 pub mod jit;
 pub mod lanes;
 pub mod math;

@@ -8,11 +8,10 @@ use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
 use inkwell::targets::{
-    CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine,
-    TargetTriple,
+    CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple,
 };
 
-use crate::error::{Error, Result};
+use xla_hlo::{Error, Result};
 
 /// How hard LLVM's code generator works; the mid-level passes are another knob (`MachineOptions::passes`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -79,18 +78,16 @@ pub struct Abilities {
 impl Target {
     /// The machine this process runs on, with all its features.
     pub fn host() -> Result<Target> {
-        static HOST: OnceLock<Result<Target>> = OnceLock::new();
-        HOST.get_or_init(|| {
-            let triple = TargetMachine::get_default_triple();
-            let cpu = TargetMachine::get_host_cpu_name();
-            let features = TargetMachine::get_host_cpu_features();
-            Target::new(
-                &triple.as_str().to_string_lossy(),
-                &cpu.to_string_lossy(),
-                &features.to_string_lossy(),
-            )
-        })
-        .clone()
+        static HOST: OnceLock<Target> = OnceLock::new();
+        if let Some(host) = HOST.get() {
+            return Ok(host.clone());
+        }
+        let triple = TargetMachine::get_default_triple();
+        let cpu = TargetMachine::get_host_cpu_name();
+        let features = TargetMachine::get_host_cpu_features();
+        let host =
+            Target::new(&triple.as_str().to_string_lossy(), &cpu.to_string_lossy(), &features.to_string_lossy())?;
+        Ok(HOST.get_or_init(|| host).clone())
     }
 
     /// A target by LLVM triple, CPU name (empty for the triple's baseline) and features (`"+avx2,-fma"`, may be empty).
@@ -102,22 +99,11 @@ impl Target {
             cpu: cpu.to_string(),
             features: features.to_string(),
             data_layout: String::new(),
-            abilities: Abilities {
-                vector_bits: 0,
-                fma: true,
-                rounding: true,
-                half: true,
-                avx512: false,
-            },
+            abilities: Abilities { vector_bits: 0, fma: true, rounding: true, half: true, avx512: false },
         };
         let machine = Machine::create(&description, &MachineOptions::default())?;
-        description.data_layout = machine
-            .machine
-            .get_target_data()
-            .get_data_layout()
-            .as_str()
-            .to_string_lossy()
-            .into_owned();
+        description.data_layout =
+            machine.machine.get_target_data().get_data_layout().as_str().to_string_lossy().into_owned();
         description.abilities = probe(&description, &machine)?;
         Ok(Target(Arc::new(description)))
     }
@@ -160,13 +146,7 @@ impl Target {
 
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Description {
-            triple,
-            cpu,
-            features,
-            abilities,
-            ..
-        } = &*self.0;
+        let Description { triple, cpu, features, abilities, .. } = &*self.0;
         f.debug_struct("Target")
             .field("triple", triple)
             .field("cpu", cpu)
@@ -187,10 +167,7 @@ impl Machine {
         initialize();
         let triple = TargetTriple::create(&description.triple);
         let target = LlvmTarget::from_triple(&triple).map_err(|reason| {
-            Error::invalid_argument(format!(
-                "LLVM has no target for triple `{}`: {reason}",
-                description.triple
-            ))
+            Error::invalid_argument(format!("LLVM has no target for triple `{}`: {reason}", description.triple))
         })?;
         let level = match options.level {
             CodegenLevel::None => OptimizationLevel::None,
@@ -203,24 +180,14 @@ impl Machine {
             Relocation::Pic => (RelocMode::PIC, CodeModel::Default),
         };
         let machine = target
-            .create_target_machine(
-                &triple,
-                &description.cpu,
-                &description.features,
-                level,
-                reloc,
-                code_model,
-            )
+            .create_target_machine(&triple, &description.cpu, &description.features, level, reloc, code_model)
             .ok_or_else(|| {
                 Error::invalid_argument(format!(
                     "LLVM cannot generate code for triple `{}`, cpu `{}`, features `{}`",
                     description.triple, description.cpu, description.features
                 ))
             })?;
-        Ok(Machine {
-            machine,
-            passes: options.passes.clone(),
-        })
+        Ok(Machine { machine, passes: options.passes.clone() })
     }
 
     /// Runs the configured passes, if any, and generates an object file in memory.
@@ -231,31 +198,19 @@ impl Machine {
     /// Runs the configured passes, if any, and generates assembly text.
     pub fn assembly(&self, module: &Module<'_>) -> Result<String> {
         let buffer = self.generate(module, FileType::Assembly)?;
-        Ok(String::from_utf8_lossy(buffer.as_slice())
-            .trim_end_matches('\0')
-            .to_string())
+        Ok(String::from_utf8_lossy(buffer.as_slice()).trim_end_matches('\0').to_string())
     }
 
     fn generate(&self, module: &Module<'_>, kind: FileType) -> Result<MemoryBuffer<'static>> {
         if !self.passes.is_empty() {
             let options = inkwell::passes::PassBuilderOptions::create();
-            module
-                .run_passes(&self.passes, &self.machine, options)
-                .map_err(|reason| {
-                    Error::invalid_argument(format!(
-                        "LLVM refuses the pass pipeline `{}`: {reason}",
-                        self.passes
-                    ))
-                })?;
+            module.run_passes(&self.passes, &self.machine, options).map_err(|reason| {
+                Error::invalid_argument(format!("LLVM refuses the pass pipeline `{}`: {reason}", self.passes))
+            })?;
         }
-        self.machine
-            .write_to_memory_buffer(module, kind)
-            .map_err(|reason| {
-                Error::internal(format!(
-                    "LLVM failed to generate code for module `{}`: {reason}",
-                    module_name(module)
-                ))
-            })
+        self.machine.write_to_memory_buffer(module, kind).map_err(|reason| {
+            Error::internal(format!("LLVM failed to generate code for module `{}`: {reason}", module_name(module)))
+        })
     }
 }
 
@@ -273,22 +228,10 @@ pub(crate) fn initialize() {
 fn probe(description: &Description, machine: &Machine) -> Result<Abilities> {
     let triple = description.triple.as_str();
     if triple.starts_with("nvptx") || triple.starts_with("amdgcn") {
-        return Ok(Abilities {
-            vector_bits: 0,
-            fma: true,
-            rounding: true,
-            half: true,
-            avx512: false,
-        });
+        return Ok(Abilities { vector_bits: 0, fma: true, rounding: true, half: true, avx512: false });
     }
     if !(triple.starts_with("x86_64") || triple.starts_with("i686") || triple.starts_with("i386")) {
-        return Ok(Abilities {
-            vector_bits: 128,
-            fma: true,
-            rounding: true,
-            half: true,
-            avx512: false,
-        });
+        return Ok(Abilities { vector_bits: 128, fma: true, rounding: true, half: true, avx512: false });
     }
     let context = Context::create();
     let source = PROBE.replace("@TRIPLE@", triple);

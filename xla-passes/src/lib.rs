@@ -1,1 +1,65 @@
 //! Target-independent HLO passes and analyses.
+//!
+//! ```text
+//! Module ─ canonicalize ─ simplify ─ expand ─ layout ─ fuse ─ schedule ─ Module
+//!            │ one meaning,   │ less work, to     │ every shape   │ loops that     │ order, copies,
+//!            │ one form       │ a fixed point     │ says its own  │ a backend      │ buffers
+//!            │                │                   │ layout        │ compiles       │
+//! ```
+//!
+//! [`stages`] has each of these as a function that gives a [`Pipeline`]; a backend puts them together and states its
+//! differences. One file a pass; each rewrite keeps the meaning of the program bit by bit but for what its own docs
+//! say. What needs the target asks the [`TargetProfile`] that the backend hands in.
+//!
+//! ```
+//! use xla_passes::{PassContext, TargetProfile, stages};
+//!
+//! # fn optimise(module: &mut xla_hlo::Module) -> xla_hlo::Result<()> {
+//! let profile = TargetProfile::generic();
+//! let report = stages::standard(&profile).run(module, &PassContext::new(&profile))?;
+//! println!("{report}");
+//! # Ok(()) }
+//! ```
+
+#![warn(missing_docs)]
+
+pub mod alias;
+pub mod buffers;
+pub mod copy_insertion;
+pub mod dump;
+pub mod facts;
+pub mod graph;
+mod pass;
+mod pipeline;
+mod profile;
+pub mod registry;
+pub mod report;
+pub mod schedule;
+pub mod stages;
+
+mod algebra;
+mod constant_fold;
+mod cse;
+mod dead_code;
+mod flatten;
+mod fuse;
+mod inline;
+mod layout;
+mod map_inline;
+mod tuple_simplify;
+
+pub use algebra::SimplifyAlgebra;
+pub use constant_fold::FoldConstants;
+pub use cse::CommonSubexpressions;
+pub use dead_code::DeadCode;
+pub use dump::{PassEvent, PassObserver};
+pub use flatten::FlattenCallGraph;
+pub use fuse::{FreeReshapes, Fuse};
+pub use inline::InlineCalls;
+pub use layout::NormalizeLayouts;
+pub use map_inline::InlineMaps;
+pub use pass::{Changed, Pass, PassContext, PassOptions};
+pub use pipeline::Pipeline;
+pub use profile::{DotProfile, FusionProfile, TargetProfile};
+pub use report::{PassRun, PassTotal, PipelineReport};
+pub use tuple_simplify::SimplifyTuples;

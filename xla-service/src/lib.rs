@@ -1,1 +1,52 @@
-//! The backend interface: traits, registry, client, thunks.
+//! The backend interface: traits, platform registry, client, thunks.
+//!
+//! ```text
+//! VerifiedModule ─ Compiler::run_hlo_passes ─> OptimizedModule ─ Compiler::run_backend ─> Executable
+//!                                                                  │                        │ execute(buffers)
+//!                        operation by operation: ThunkSequence <───┤                        v
+//!                                   Lowering, host fallback        └─ whole graph      StreamExecutor, Stream
+//! ```
+//!
+//! A backend implements four traits and names them in a [`Platform`]:
+//!
+//! | trait | says |
+//! | --- | --- |
+//! | [`StreamExecutor`] | one device: memory, streams, events, description |
+//! | [`Compiler`] | module to executable; ahead of time as an optional ability |
+//! | [`Executable`] | launch with buffers and donation; analyses; serialisation as an optional ability |
+//! | [`TransferManager`] | literals to and from device memory, layouts |
+//!
+//! Users register platforms in a [`PlatformRegistry`] and work through a [`Client`]. Everything is `Send + Sync`, errors are
+//! [`xla_hlo::Error`], and each trait's docs say who checks what. Optional abilities are traits of their own, reached by a
+//! method that gives `Option<&dyn Ability>`; the client answers their absence with `Unimplemented`, naming the platform.
+
+#![warn(missing_docs)]
+
+mod cache;
+pub mod client;
+pub mod compiler;
+mod dump;
+pub mod executable;
+pub mod executor;
+mod fingerprint;
+pub mod host;
+pub mod interpreter;
+mod options;
+pub mod platform;
+mod registry;
+pub mod signature;
+pub mod thunks;
+pub mod transfer;
+
+pub use cache::{CacheStats, CompilationCache};
+pub use client::{Buffer, Client, Dispatch, ExecuteOptions, LoadedExecutable};
+pub use compiler::{AotCompilationOptions, Compiler, OptimizedModule};
+pub use executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis};
+pub use executor::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, StreamExecutor};
+pub use fingerprint::Fingerprint;
+pub use options::{CompileOptions, FallbackPolicy, OptLevel};
+pub use platform::Platform;
+pub use registry::{Availability, CompiledOut, PlatformRegistry, PlatformStatus};
+pub use signature::{Donation, Signature};
+pub use transfer::TransferManager;
+pub use xla_passes::PassOptions;

@@ -1,2 +1,102 @@
-//! The developer commands.
-fn main() {}
+//! The developer's commands: `cargo xtask COMMAND`. It depends on no crate of the workspace, so it builds without LLVM.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to the person who runs it")]
+
+mod bench;
+mod ci;
+mod corpus;
+mod demo;
+mod setup;
+mod shell;
+mod test;
+mod tidy;
+mod verdict;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use pico_args::Arguments;
+
+/// One verb of `cargo xtask`.
+struct Command {
+    name: &'static str,
+    /// What it does, on one line.
+    about: &'static str,
+    /// Its options, printed by `--help`.
+    help: &'static str,
+    run: fn(Arguments) -> Result<()>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command { name: "setup", about: "install what the machine lacks: LLVM 22", help: setup::HELP, run: setup::run },
+    Command {
+        name: "demo",
+        about: "build, then run a transformer block and its training step",
+        help: demo::HELP,
+        run: demo::run,
+    },
+    Command { name: "test", about: "every test of the workspace", help: test::HELP, run: test::run },
+    Command { name: "ci", about: "everything a change must pass", help: ci::HELP, run: ci::run },
+    Command { name: "tidy", about: "the house rules that no other tool checks", help: tidy::HELP, run: tidy::run },
+    Command {
+        name: "corpus",
+        about: "run the corpus and compare with its expected outputs",
+        help: corpus::HELP,
+        run: corpus::run,
+    },
+    Command { name: "bench", about: "time the benchmark programs", help: bench::HELP, run: bench::run },
+];
+
+fn main() -> ExitCode {
+    match dispatch(Arguments::from_env()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(mut args: Arguments) -> Result<()> {
+    let Some(name) = args.subcommand()? else {
+        print!("{}", overview());
+        return Ok(());
+    };
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        bail!("no command '{name}'\n\n{}", overview());
+    };
+    if args.contains(["-h", "--help"]) {
+        println!("cargo xtask {name}: {}\n\n{}", command.about, command.help.trim_end());
+        return Ok(());
+    }
+    (command.run)(args)
+}
+
+fn overview() -> String {
+    let mut text = String::from("cargo xtask COMMAND [--help]\n\n");
+    for command in COMMANDS {
+        text += &format!("  {:<8}{}\n", command.name, command.about);
+    }
+    text + "\nA newcomer wants `cargo xtask demo`, a contributor `cargo xtask ci`.\n"
+}
+
+/// Fails when arguments are left that no option took.
+fn finish(args: Arguments) -> Result<()> {
+    let rest = args.finish();
+    if let Some(first) = rest.first() {
+        bail!("unknown argument '{}'; `--help` lists the options", first.to_string_lossy());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_commands_and_arguments_are_refused() {
+        let error = dispatch(Arguments::from_vec(vec!["polish".into()])).unwrap_err().to_string();
+        assert!(error.contains("no command 'polish'") && error.contains("demo"), "{error}");
+        let error = finish(Arguments::from_vec(vec!["--fast".into()])).unwrap_err().to_string();
+        assert!(error.contains("'--fast'"), "{error}");
+    }
+}

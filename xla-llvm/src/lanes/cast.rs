@@ -9,11 +9,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         if self.scalar() == to {
             return self;
         }
-        self.or_self(
-            self.emitter
-                .builder
-                .build_cast(op, self.raw, self.type_of(to), ""),
-        )
+        self.or_self(self.emitter.builder.build_cast(op, self.raw, self.type_of(to), ""))
     }
 
     /// The same bits as another type of the same width.
@@ -41,20 +37,12 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 
     /// Zero extension, or truncation, to an integer of `bits`.
     pub fn zext(self, bits: u32) -> Self {
-        if bits < self.scalar().bits() {
-            self.trunc(bits)
-        } else {
-            self.cast(Op::ZExt, Scalar::Int(bits))
-        }
+        if bits < self.scalar().bits() { self.trunc(bits) } else { self.cast(Op::ZExt, Scalar::Int(bits)) }
     }
 
     /// Sign extension, or truncation, to an integer of `bits`.
     pub fn sext(self, bits: u32) -> Self {
-        if bits < self.scalar().bits() {
-            self.trunc(bits)
-        } else {
-            self.cast(Op::SExt, Scalar::Int(bits))
-        }
+        if bits < self.scalar().bits() { self.trunc(bits) } else { self.cast(Op::SExt, Scalar::Int(bits)) }
     }
 
     /// The low `bits` of an integer.
@@ -64,11 +52,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 
     /// A float in another precision, rounded to nearest even.
     pub fn to_float(self, to: Scalar) -> Self {
-        if self.scalar().bits() < to.bits() {
-            self.cast(Op::FPExt, to)
-        } else {
-            self.cast(Op::FPTrunc, to)
-        }
+        if self.scalar().bits() < to.bits() { self.cast(Op::FPExt, to) } else { self.cast(Op::FPTrunc, to) }
     }
 
     /// A signed integer as a float, rounded to nearest even.

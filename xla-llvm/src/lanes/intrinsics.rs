@@ -7,7 +7,7 @@ use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, ValueKind};
 use super::operators::Operand;
 use super::{Lanes, Scalar};
 use crate::emitter::Emitter;
-use crate::error::Error;
+use xla_hlo::Error;
 
 impl<'ctx> Emitter<'ctx> {
     /// Calls an intrinsic overloaded over `types`; `None` (and a remembered mistake) if LLVM has no such intrinsic, or
@@ -18,20 +18,13 @@ impl<'ctx> Emitter<'ctx> {
         types: &[BasicTypeEnum<'ctx>],
         arguments: &[BasicValueEnum<'ctx>],
     ) -> Option<BasicValueEnum<'ctx>> {
-        let declaration =
-            Intrinsic::find(name).and_then(|found| found.get_declaration(&self.module, types));
+        let declaration = Intrinsic::find(name).and_then(|found| found.get_declaration(&self.module, types));
         let Some(declaration) = declaration else {
-            self.fail(Error::internal(format!(
-                "LLVM has no intrinsic `{name}` over these types"
-            )));
+            self.fail(Error::internal(format!("LLVM has no intrinsic `{name}` over these types")));
             return None;
         };
-        let arguments: Vec<BasicMetadataValueEnum<'ctx>> =
-            arguments.iter().map(|&a| a.into()).collect();
-        match self
-            .record(self.builder.build_call(declaration, &arguments, ""))?
-            .try_as_basic_value()
-        {
+        let arguments: Vec<BasicMetadataValueEnum<'ctx>> = arguments.iter().map(|&a| a.into()).collect();
+        match self.record(self.builder.build_call(declaration, &arguments, ""))?.try_as_basic_value() {
             ValueKind::Basic(value) => Some(value),
             ValueKind::Instruction(_) => None,
         }
@@ -43,10 +36,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     fn call(self, name: &str, others: &[BasicValueEnum<'ctx>]) -> Self {
         let mut arguments = vec![self.raw];
         arguments.extend_from_slice(others);
-        match self
-            .emitter
-            .intrinsic(name, &[self.raw.get_type()], &arguments)
-        {
+        match self.emitter.intrinsic(name, &[self.raw.get_type()], &arguments) {
             Some(raw) => Lanes { raw, ..self },
             None => self,
         }
@@ -59,11 +49,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         if !(self.agrees(y) && self.agrees(z)) {
             return self;
         }
-        if self.emitter.target().abilities().fma {
-            self.call("llvm.fma", &[y.raw, z.raw])
-        } else {
-            self * y + z
-        }
+        if self.emitter.target().abilities().fma { self.call("llvm.fma", &[y.raw, z.raw]) } else { self * y + z }
     }
 
     /// Square root, correctly rounded.
@@ -78,11 +64,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 
     /// This float with the sign of `sign`.
     pub fn copysign(self, sign: Self) -> Self {
-        if self.agrees(sign) {
-            self.call("llvm.copysign", &[sign.raw])
-        } else {
-            self
-        }
+        if self.agrees(sign) { self.call("llvm.copysign", &[sign.raw]) } else { self }
     }
 
     /// Set bits of an integer.
@@ -98,11 +80,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 
     /// The high word of (`self`, `low`) shifted left by `amount` modulo the width.
     pub fn funnel_shift_left(self, low: Self, amount: Self) -> Self {
-        if self.agrees(low) && self.agrees(amount) {
-            self.call("llvm.fshl", &[low.raw, amount.raw])
-        } else {
-            self
-        }
+        if self.agrees(low) && self.agrees(amount) { self.call("llvm.fshl", &[low.raw, amount.raw]) } else { self }
     }
 
     /// Signed minimum of integers.
@@ -141,15 +119,9 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     pub fn round_even(self) -> Self {
         self.round_to_integral("llvm.roundeven", |x| {
             // Adding 2^(mantissa bits) leaves no fraction; exact for smaller values, others are integral already.
-            let big = x.constant(if x.scalar() == Scalar::F64 {
-                2f64.powi(52)
-            } else {
-                2f64.powi(23)
-            });
+            let big = x.constant(if x.scalar() == Scalar::F64 { 2f64.powi(52) } else { 2f64.powi(23) });
             let magnitude = x.fabs();
-            magnitude
-                .lt(big)
-                .select(((magnitude + big) - big).copysign(x), x)
+            magnitude.lt(big).select(((magnitude + big) - big).copysign(x), x)
         })
     }
 
@@ -158,10 +130,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.round_to_integral("llvm.trunc", |x| {
             let magnitude = x.fabs();
             let rounded = magnitude.round_even();
-            rounded
-                .gt(magnitude)
-                .select(rounded - 1.0, rounded)
-                .copysign(x)
+            rounded.gt(magnitude).select(rounded - 1.0, rounded).copysign(x)
         })
     }
 
@@ -182,49 +151,6 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     }
 
     fn round_to_integral(self, name: &str, without: impl FnOnce(Self) -> Self) -> Self {
-        if self.emitter.target().abilities().rounding {
-            self.call(name, &[])
-        } else {
-            without(self)
-        }
-    }
-
-    /// `self * 2^exponent` rounded once, for an integral float exponent of any size; NaN exponents give NaN.
-    pub fn scale_by_power_of_two(self, exponent: Self) -> Self {
-        if self.emitter.target().abilities().avx512
-            && (self.width() * self.scalar().bits()).is_multiple_of(512)
-        {
-            return self.avx512_scalef(exponent);
-        }
-        let (bias, mantissa) = match self.scalar() {
-            Scalar::F64 => (1023, 52),
-            _ => (127, 23),
-        };
-        // Two factors, each a normal number, so that only the last product rounds: three times the largest exponent
-        // covers every finite result of every finite operand with the clamp below.
-        let limit = f64::from(2 * bias);
-        let clamped = exponent.lesser(limit).greater(-limit);
-        let whole = clamped.float_to_signed(self.scalar().bits());
-        let half = whole.ashr(1);
-        let power =
-            |k: Self| ((k + i64::from(bias)) << i64::from(mantissa)).cast_bits(self.scalar());
-        self * power(half) * power(whole - half)
-    }
-
-    /// One instruction a register; the width must be a multiple of the register's lanes.
-    fn avx512_scalef(self, exponent: Self) -> Self {
-        let (lanes, name) = match self.scalar() {
-            Scalar::F64 => (8, "llvm.x86.avx512.mask.scalef.pd.512"),
-            _ => (16, "llvm.x86.avx512.mask.scalef.ps.512"),
-        };
-        let mask = self.emitter.int_type(lanes).const_all_ones();
-        let current_rounding = self.emitter.int_type(32).const_int(4, false);
-        self.in_parts(lanes, exponent, |x, k| {
-            let zero = x.constant(0.0).raw;
-            let arguments = [x.raw, k.raw, zero, mask.into(), current_rounding.into()];
-            x.emitter
-                .intrinsic(name, &[], &arguments)
-                .map_or(x, |raw| Lanes { raw, ..x })
-        })
+        if self.emitter.target().abilities().rounding { self.call(name, &[]) } else { without(self) }
     }
 }

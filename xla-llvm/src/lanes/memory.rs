@@ -1,21 +1,17 @@
 //! Loads and stores of lanes: contiguous, masked, gathered, scattered.
-#![expect(
-    unsafe_code,
-    reason = "LLVM's address arithmetic is an unsafe call in the bindings"
-)]
+#![expect(unsafe_code, reason = "LLVM's address arithmetic is an unsafe call in the bindings")]
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::intrinsics::Intrinsic;
 use inkwell::llvm_sys::core::LLVMBuildGEP2;
 use inkwell::types::{AsTypeRef, BasicType, BasicTypeEnum};
 use inkwell::values::{
-    AsValueRef, BasicMetadataValueEnum, BasicValue, BasicValueEnum, CallSiteValue, PointerValue,
-    ValueKind,
+    AsValueRef, BasicMetadataValueEnum, BasicValue, BasicValueEnum, CallSiteValue, PointerValue, ValueKind,
 };
 
 use super::{Lanes, Scalar};
 use crate::emitter::Emitter;
-use crate::error::Error;
+use xla_hlo::Error;
 
 impl<'ctx> Emitter<'ctx> {
     /// The address of element `index` of an array of `scalar` at `base`: a pointer for a scalar index, a vector of
@@ -44,6 +40,21 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
+    /// Pointer number `index` of an array of pointers.
+    pub fn load_pointer(&self, array: PointerValue<'ctx>, index: usize) -> xla_hlo::Result<PointerValue<'ctx>> {
+        let pointer = self.context.ptr_type(inkwell::AddressSpace::default());
+        let at = self.splat_constant(self.int_type(64).const_int(index as u64 * 8, false).into(), 1);
+        let address = self.element_address(array, at, Scalar::Int(8));
+        let loaded = match address {
+            BasicValueEnum::PointerValue(address) => self.record(self.builder.build_load(pointer, address, "")),
+            _ => None,
+        };
+        match loaded {
+            Some(BasicValueEnum::PointerValue(pointer)) => Ok(pointer),
+            _ => Err(Error::internal("a pointer could not be loaded")),
+        }
+    }
+
     /// `width` consecutive elements from element `index` of `base` on; addresses are aligned as one element. With a
     /// mask, lanes that are not set are not read, and zero.
     pub fn load_lanes<'e>(
@@ -58,9 +69,7 @@ impl<'ctx> Emitter<'ctx> {
         let address = self.element_address(base, index, scalar);
         let loaded = match (mask, address) {
             (Some(mask), _) => self.masked_load("llvm.masked.load", address, lanes, scalar, mask),
-            (None, BasicValueEnum::PointerValue(pointer)) => {
-                self.plain_load(pointer, lanes, scalar)
-            }
+            (None, BasicValueEnum::PointerValue(pointer)) => self.plain_load(pointer, lanes, scalar),
             (None, _) => None,
         };
         loaded.unwrap_or(Lanes::new(self, lanes.const_zero()))
@@ -101,10 +110,7 @@ impl<'ctx> Emitter<'ctx> {
                 if let Some(store) = self.record(self.builder.build_store(pointer, value.raw))
                     && store.set_alignment(alignment(scalar)).is_err()
                 {
-                    self.fail(Error::internal(format!(
-                        "LLVM refuses a store's alignment of {}",
-                        alignment(scalar)
-                    )));
+                    self.fail(Error::internal(format!("LLVM refuses a store's alignment of {}", alignment(scalar))));
                 }
             }
             (None, _) => self.fail(Error::internal("a contiguous store has a vector index")),
@@ -124,12 +130,7 @@ impl<'ctx> Emitter<'ctx> {
             return self.store_lanes(value, base, indices, mask);
         }
         let addresses = self.element_address(base, indices, value.scalar());
-        self.masked_store(
-            "llvm.masked.scatter",
-            value,
-            addresses,
-            mask.unwrap_or(value.mask(true)),
-        );
+        self.masked_store("llvm.masked.scatter", value, addresses, mask.unwrap_or(value.mask(true)));
     }
 
     fn plain_load<'e>(
@@ -142,10 +143,7 @@ impl<'ctx> Emitter<'ctx> {
         if let Some(load) = value.as_instruction_value()
             && load.set_alignment(alignment(scalar)).is_err()
         {
-            self.fail(Error::internal(format!(
-                "LLVM refuses a load's alignment of {}",
-                alignment(scalar)
-            )));
+            self.fail(Error::internal(format!("LLVM refuses a load's alignment of {}", alignment(scalar))));
         }
         Some(Lanes::new(self, value))
     }
@@ -161,13 +159,8 @@ impl<'ctx> Emitter<'ctx> {
     ) -> Option<Lanes<'e, 'ctx>> {
         let vector = self.vector_type(lanes);
         let mask = self.as_vector(mask.raw)?;
-        let call = self.access(
-            name,
-            &[vector, address.get_type()],
-            &[address, mask, vector.const_zero()],
-            0,
-            scalar,
-        )?;
+        let call =
+            self.access(name, &[vector, address.get_type()], &[address, mask, vector.const_zero()], 0, scalar)?;
         let ValueKind::Basic(value) = call.try_as_basic_value() else {
             return None;
         };
@@ -178,15 +171,8 @@ impl<'ctx> Emitter<'ctx> {
         Some(Lanes::new(self, loaded))
     }
 
-    fn masked_store(
-        &self,
-        name: &str,
-        value: Lanes<'_, 'ctx>,
-        address: BasicValueEnum<'ctx>,
-        mask: Lanes<'_, 'ctx>,
-    ) {
-        let (Some(stored), Some(mask)) = (self.as_vector(value.raw), self.as_vector(mask.raw))
-        else {
+    fn masked_store(&self, name: &str, value: Lanes<'_, 'ctx>, address: BasicValueEnum<'ctx>, mask: Lanes<'_, 'ctx>) {
+        let (Some(stored), Some(mask)) = (self.as_vector(value.raw), self.as_vector(mask.raw)) else {
             return;
         };
         let types = [stored.get_type(), address.get_type()];
@@ -202,21 +188,15 @@ impl<'ctx> Emitter<'ctx> {
         address_parameter: u32,
         scalar: Scalar,
     ) -> Option<CallSiteValue<'ctx>> {
-        let declaration =
-            Intrinsic::find(name).and_then(|found| found.get_declaration(&self.module, types));
+        let declaration = Intrinsic::find(name).and_then(|found| found.get_declaration(&self.module, types));
         let Some(declaration) = declaration else {
-            self.fail(Error::internal(format!(
-                "LLVM has no intrinsic `{name}` over these types"
-            )));
+            self.fail(Error::internal(format!("LLVM has no intrinsic `{name}` over these types")));
             return None;
         };
-        let arguments: Vec<BasicMetadataValueEnum<'ctx>> =
-            arguments.iter().map(|&a| a.into()).collect();
+        let arguments: Vec<BasicMetadataValueEnum<'ctx>> = arguments.iter().map(|&a| a.into()).collect();
         let call = self.record(self.builder.build_call(declaration, &arguments, ""))?;
         let kind = Attribute::get_named_enum_kind_id("align");
-        let attribute = self
-            .context
-            .create_enum_attribute(kind, alignment(scalar).into());
+        let attribute = self.context.create_enum_attribute(kind, alignment(scalar).into());
         call.add_attribute(AttributeLoc::Param(address_parameter), attribute);
         Some(call)
     }
@@ -232,11 +212,7 @@ impl<'ctx> Emitter<'ctx> {
     fn as_vector(&self, value: BasicValueEnum<'ctx>) -> Option<BasicValueEnum<'ctx>> {
         match value {
             BasicValueEnum::VectorValue(_) => Some(value),
-            scalar => self.record(self.builder.build_bit_cast(
-                scalar,
-                self.vector_type(scalar.get_type()),
-                "",
-            )),
+            scalar => self.record(self.builder.build_bit_cast(scalar, self.vector_type(scalar.get_type()), "")),
         }
     }
 }

@@ -6,7 +6,7 @@ use inkwell::values::{BasicValueEnum, FastMathFlags, InstructionOpcode as Op};
 use inkwell::{FloatPredicate, IntPredicate};
 
 use super::Lanes;
-use crate::error::Error;
+use xla_hlo::Error;
 
 /// What may stand on the right of an operator: lanes of the same type, or a constant.
 pub trait Operand<'e, 'ctx> {
@@ -54,13 +54,9 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         };
         if let Some(instruction) = instruction
             && instruction.can_use_fast_math_flags()
-            && instruction
-                .set_fast_math_flags(FastMathFlags::AllowContract)
-                .is_err()
+            && instruction.set_fast_math_flags(FastMathFlags::AllowContract).is_err()
         {
-            self.emitter.fail(Error::internal(
-                "LLVM refuses a fast-math flag on an instruction that can have one",
-            ));
+            self.emitter.fail(Error::internal("LLVM refuses a fast-math flag on an instruction that can have one"));
         }
         self
     }
@@ -102,16 +98,12 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
         let builder = &self.emitter.builder;
         match (self.raw, rhs.raw) {
-            (BasicValueEnum::FloatValue(x), BasicValueEnum::FloatValue(y)) => self.or_self(
-                builder
-                    .build_float_compare(predicate, x, y, "")
-                    .map(Into::into),
-            ),
-            (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) => self.or_self(
-                builder
-                    .build_float_compare(predicate, x, y, "")
-                    .map(Into::into),
-            ),
+            (BasicValueEnum::FloatValue(x), BasicValueEnum::FloatValue(y)) => {
+                self.or_self(builder.build_float_compare(predicate, x, y, "").map(Into::into))
+            }
+            (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) => {
+                self.or_self(builder.build_float_compare(predicate, x, y, "").map(Into::into))
+            }
             _ => self.misuse("a floating-point comparison of integers"),
         }
     }
@@ -123,25 +115,18 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
         let builder = &self.emitter.builder;
         match (self.raw, rhs.raw) {
-            (BasicValueEnum::IntValue(x), BasicValueEnum::IntValue(y)) => self.or_self(
-                builder
-                    .build_int_compare(predicate, x, y, "")
-                    .map(Into::into),
-            ),
-            (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) => self.or_self(
-                builder
-                    .build_int_compare(predicate, x, y, "")
-                    .map(Into::into),
-            ),
+            (BasicValueEnum::IntValue(x), BasicValueEnum::IntValue(y)) => {
+                self.or_self(builder.build_int_compare(predicate, x, y, "").map(Into::into))
+            }
+            (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) => {
+                self.or_self(builder.build_int_compare(predicate, x, y, "").map(Into::into))
+            }
             _ => self.misuse("an integer comparison of floating-point values"),
         }
     }
 
     pub(crate) fn misuse(self, what: &str) -> Self {
-        self.emitter.fail(Error::internal(format!(
-            "{what}, lanes of type {}",
-            self.raw.get_type()
-        )));
+        self.emitter.fail(Error::internal(format!("{what}, lanes of type {}", self.raw.get_type())));
         self
     }
 
@@ -237,12 +222,8 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
         let builder = &self.emitter.builder;
         match self.raw {
-            BasicValueEnum::IntValue(mask) => {
-                then.or_self(builder.build_select(mask, then.raw, otherwise.raw, ""))
-            }
-            BasicValueEnum::VectorValue(mask) => {
-                then.or_self(builder.build_select(mask, then.raw, otherwise.raw, ""))
-            }
+            BasicValueEnum::IntValue(mask) => then.or_self(builder.build_select(mask, then.raw, otherwise.raw, "")),
+            BasicValueEnum::VectorValue(mask) => then.or_self(builder.build_select(mask, then.raw, otherwise.raw, "")),
             _ => then.misuse("a selection by something that is no mask"),
         }
     }
@@ -276,9 +257,7 @@ impl<'e, 'ctx> Neg for Lanes<'e, 'ctx> {
 
     fn neg(self) -> Self {
         match self.raw {
-            BasicValueEnum::FloatValue(x) => {
-                self.or_self(self.emitter.builder.build_float_neg(x, "").map(Into::into))
-            }
+            BasicValueEnum::FloatValue(x) => self.or_self(self.emitter.builder.build_float_neg(x, "").map(Into::into)),
             BasicValueEnum::VectorValue(x) if self.is_float() => {
                 self.or_self(self.emitter.builder.build_float_neg(x, "").map(Into::into))
             }

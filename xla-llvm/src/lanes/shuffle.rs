@@ -19,12 +19,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
         let indices = self.emitter.indices(first..first + count);
         let undefined = vector.get_type().get_poison();
-        self.or_self(
-            self.emitter
-                .builder
-                .build_shuffle_vector(vector, undefined, indices, "")
-                .map(Into::into),
-        )
+        self.or_self(self.emitter.builder.build_shuffle_vector(vector, undefined, indices, "").map(Into::into))
     }
 
     /// One lane, as a scalar.
@@ -33,27 +28,29 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
             return self;
         };
         let index = self.emitter.int_type(32).const_int(index.into(), false);
-        self.or_self(
-            self.emitter
-                .builder
-                .build_extract_element(vector, index, ""),
-        )
+        self.or_self(self.emitter.builder.build_extract_element(vector, index, ""))
     }
 
     /// The lanes of this vector followed by those of an equally wide one.
     pub fn concat(self, high: Self) -> Self {
         let width = self.width();
-        let (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) = (self.raw, high.raw)
-        else {
+        let (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) = (self.raw, high.raw) else {
             return self.misuse("a concatenation of scalars");
         };
         let indices = self.emitter.indices(0..2 * width);
-        self.or_self(
-            self.emitter
-                .builder
-                .build_shuffle_vector(x, y, indices, "")
-                .map(Into::into),
-        )
+        self.or_self(self.emitter.builder.build_shuffle_vector(x, y, indices, "").map(Into::into))
+    }
+
+    /// The lanes in the opposite order.
+    pub fn reversed(self) -> Self {
+        let BasicValueEnum::VectorValue(vector) = self.raw else {
+            return self;
+        };
+        let int = self.emitter.int_type(32);
+        let indices: Vec<_> = (0..self.width()).rev().map(|index| int.const_int(index.into(), false)).collect();
+        let undefined = vector.get_type().get_poison();
+        let indices = VectorType::const_vector(&indices);
+        self.or_self(self.emitter.builder.build_shuffle_vector(vector, undefined, indices, "").map(Into::into))
     }
 
     /// A scalar in each of `width` lanes.
@@ -62,44 +59,28 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
             return self;
         }
         let builder = &self.emitter.builder;
-        let BasicValueEnum::VectorValue(empty) =
-            self.emitter.lane_type(self.scalar(), width).const_zero()
-        else {
+        let BasicValueEnum::VectorValue(empty) = self.emitter.lane_type(self.scalar(), width).const_zero() else {
             return self;
         };
         let undefined = empty.get_type().get_poison();
         let index = self.emitter.int_type(32).const_zero();
-        let Some(first) = self
-            .emitter
-            .record(builder.build_insert_element(undefined, self.raw, index, ""))
-        else {
+        let Some(first) = self.emitter.record(builder.build_insert_element(undefined, self.raw, index, "")) else {
             return self;
         };
         let zeros = self.emitter.int_type(32).vec_type(width).const_zero();
-        self.or_self(
-            builder
-                .build_shuffle_vector(first, undefined, zeros, "")
-                .map(Into::into),
-        )
+        self.or_self(builder.build_shuffle_vector(first, undefined, zeros, "").map(Into::into))
     }
 
     /// `f` over pieces of `lanes` lanes of this value and another, put together again. The width must be `lanes` times
     /// a power of two.
-    pub(crate) fn in_parts(
-        self,
-        lanes: u32,
-        other: Self,
-        f: impl Fn(Self, Self) -> Self + Copy,
-    ) -> Self {
+    pub(crate) fn in_parts(self, lanes: u32, other: Self, f: impl Fn(Self, Self) -> Self + Copy) -> Self {
         let width = self.width();
         if width <= lanes {
             return f(self, other);
         }
         let half = width / 2;
         let low = self.slice(0, half).in_parts(lanes, other.slice(0, half), f);
-        let high = self
-            .slice(half, half)
-            .in_parts(lanes, other.slice(half, half), f);
+        let high = self.slice(half, half).in_parts(lanes, other.slice(half, half), f);
         low.concat(high)
     }
 
@@ -107,11 +88,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     pub fn any(self) -> Self {
         match self.raw {
             BasicValueEnum::VectorValue(_) => {
-                let raw = self.emitter.intrinsic(
-                    "llvm.vector.reduce.or",
-                    &[self.raw.get_type()],
-                    &[self.raw],
-                );
+                let raw = self.emitter.intrinsic("llvm.vector.reduce.or", &[self.raw.get_type()], &[self.raw]);
                 raw.map_or(self, |raw| Lanes { raw, ..self })
             }
             _ => self,
@@ -122,9 +99,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 impl<'ctx> crate::emitter::Emitter<'ctx> {
     fn indices(&self, range: std::ops::Range<u32>) -> inkwell::values::VectorValue<'ctx> {
         let int = self.int_type(32);
-        let indices: Vec<_> = range
-            .map(|index| int.const_int(index.into(), false))
-            .collect();
+        let indices: Vec<_> = range.map(|index| int.const_int(index.into(), false)).collect();
         VectorType::const_vector(&indices)
     }
 }

@@ -12,8 +12,8 @@ use xla_llvm::target::{MachineOptions, Target};
 
 /// A compiled array kernel with up to three inputs.
 pub struct Kernel {
-    code: LoadedCode,
-    entry: *const c_void,
+    _code: LoadedCode,
+    entry: Entry,
     width: usize,
 }
 
@@ -31,17 +31,13 @@ impl Kernel {
         let object = target.machine(&MachineOptions::default()).unwrap();
         let context = Context::create();
         let module = emit(&context, target, width, inputs, output, body);
-        module
-            .verify()
-            .unwrap_or_else(|e| panic!("{}", e.to_string()));
+        module.verify().unwrap_or_else(|e| panic!("{}", e.to_string()));
         let object = object.object(&module).unwrap();
         let code = LoadedCode::link(&[object], &[]).unwrap();
-        let entry = code.address("kernel").unwrap();
-        Kernel {
-            code,
-            entry,
-            width: width as usize,
-        }
+        let address = code.address("kernel").unwrap();
+        // SAFETY: `emit` gives the function of that name this signature.
+        let entry = unsafe { std::mem::transmute::<*const c_void, Entry>(address) };
+        Kernel { _code: code, entry, width: width as usize }
     }
 
     /// Runs the kernel over equally long arrays; lengths are padded to the width by repeating the last element.
@@ -57,18 +53,21 @@ impl Kernel {
                 input
             })
             .collect();
-        let pointers: Vec<*const c_void> =
-            inputs.iter().map(|input| input.as_ptr().cast()).collect();
+        let inputs: Vec<&[I]> = inputs.iter().map(Vec::as_slice).collect();
         let mut output = vec![O::default(); padded];
-        // SAFETY: the entry was emitted below with this signature and reads `padded` elements of each input, writes as
-        // many of the output; the test states the element types it compiled for. The code lives as long as `self`.
-        unsafe {
-            let entry: Entry = std::mem::transmute(self.entry);
-            entry(pointers.as_ptr(), output.as_mut_ptr().cast(), padded as i64);
-        }
+        self.run_into(&inputs, &mut output);
         output.truncate(count);
-        let _ = &self.code;
         output
+    }
+
+    /// Runs the kernel over arrays whose equal lengths are multiples of the width.
+    pub fn run_into<I: Copy, O: Copy>(&self, inputs: &[&[I]], output: &mut [O]) {
+        let count = output.len();
+        assert!(count > 0 && count.is_multiple_of(self.width) && inputs.iter().all(|input| input.len() == count));
+        let pointers: Vec<*const c_void> = inputs.iter().map(|input| input.as_ptr().cast()).collect();
+        // SAFETY: the code reads `count` elements of each input and writes as many of the output; the test states the
+        // element types it compiled for. The code lives as long as `self`.
+        unsafe { (self.entry)(pointers.as_ptr(), output.as_mut_ptr().cast(), count as i64) }
     }
 }
 
@@ -84,9 +83,7 @@ pub fn emit<'c>(
     let emitter = Emitter::new(context, "test", target, EmitOptions::default());
     let pointer = context.ptr_type(Default::default());
     let long = context.i64_type();
-    let kind = context
-        .void_type()
-        .fn_type(&[pointer.into(), pointer.into(), long.into()], false);
+    let kind = context.void_type().fn_type(&[pointer.into(), pointer.into(), long.into()], false);
     let function = emitter.module().add_function("kernel", kind, None);
     emitter.decorate(function);
     let builder = emitter.builder();
@@ -100,33 +97,21 @@ pub fn emit<'c>(
     let bases: Vec<_> = (0..inputs.len())
         .map(|i| {
             let index = emitter.lanes(long.const_int(i as u64, false));
-            let slot = emitter
-                .element_address(table, index, Scalar::Int(64))
-                .into_pointer_value();
-            builder
-                .build_load(pointer, slot, "")
-                .unwrap()
-                .into_pointer_value()
+            let slot = emitter.element_address(table, index, Scalar::Int(64)).into_pointer_value();
+            builder.build_load(pointer, slot, "").unwrap().into_pointer_value()
         })
         .collect();
     builder.build_unconditional_branch(head).unwrap();
     builder.position_at_end(head);
     let phi = builder.build_phi(long, "i").unwrap();
     let index = emitter.lanes(phi.as_basic_value());
-    let values: Vec<_> = bases
-        .iter()
-        .zip(inputs)
-        .map(|(&base, &scalar)| emitter.load_lanes(base, index, scalar, width, None))
-        .collect();
+    let values: Vec<_> =
+        bases.iter().zip(inputs).map(|(&base, &scalar)| emitter.load_lanes(base, index, scalar, width, None)).collect();
     let result = body(&emitter, &values);
     assert_eq!(result.scalar(), output);
     emitter.store_lanes(result, out, index, None);
     let next = (index + i64::from(width)).raw();
-    let more = emitter
-        .lanes(next)
-        .lt(emitter.lanes(BasicValueEnum::from(count)))
-        .raw()
-        .into_int_value();
+    let more = emitter.lanes(next).lt(emitter.lanes(BasicValueEnum::from(count))).raw().into_int_value();
     let end = builder.get_insert_block().unwrap();
     builder.build_conditional_branch(more, head, done).unwrap();
     phi.add_incoming(&[(&long.const_zero(), entry), (&next, end)]);

@@ -1,0 +1,154 @@
+//! A dot as matrix products: which strides, which outer loops. Knows shapes, neither LLVM nor a library.
+
+use xla_hlo::ops::DotDims;
+use xla_hlo::{ArrayShape, strides};
+
+/// A dimension that both operands and the result walk, strides in elements; 0 where one does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Steps.
+    pub extent: usize,
+    /// In the left operand.
+    pub lhs: usize,
+    /// In the right operand.
+    pub rhs: usize,
+    /// In the result; 0 for a contracted axis.
+    pub out: usize,
+}
+
+/// `out[b, m, n] = Σ_k lhs[b, m, k] · rhs[b, k, n]`, with `outer` axes run one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DotPlan {
+    /// Batch axes, and free axes that do not merge; each step is a matrix product of its own.
+    pub outer: Vec<Axis>,
+    /// Contracted axes that do not merge: products of their steps are added up.
+    pub accumulated: Vec<Axis>,
+    /// Rows of the product.
+    pub m: Axis,
+    /// Columns of the product.
+    pub n: Axis,
+    /// What is summed over.
+    pub k: Axis,
+}
+
+impl DotPlan {
+    /// The plan of a dot between arrays in their layouts.
+    pub fn new(dims: &DotDims, lhs: &ArrayShape, rhs: &ArrayShape, out: &ArrayShape) -> DotPlan {
+        let [lhs_strides, rhs_strides, out_strides] = [lhs, rhs, out].map(|s| strides(s.dims(), &s.minor_to_major()));
+        let lhs_free = DotDims::free(lhs.rank(), &dims.lhs_batch, &dims.lhs_contracting);
+        let rhs_free = DotDims::free(rhs.rank(), &dims.rhs_batch, &dims.rhs_contracting);
+        let batch = dims.lhs_batch.iter().zip(&dims.rhs_batch).enumerate().map(|(i, (&l, &r))| Axis {
+            extent: lhs.dims()[l],
+            lhs: lhs_strides[l],
+            rhs: rhs_strides[r],
+            out: out_strides[i],
+        });
+        let first_row = dims.lhs_batch.len();
+        let rows = lhs_free.iter().enumerate().map(|(i, &l)| Axis {
+            extent: lhs.dims()[l],
+            lhs: lhs_strides[l],
+            rhs: 0,
+            out: out_strides[first_row + i],
+        });
+        let first_column = first_row + lhs_free.len();
+        let columns = rhs_free.iter().enumerate().map(|(i, &r)| Axis {
+            extent: rhs.dims()[r],
+            lhs: 0,
+            rhs: rhs_strides[r],
+            out: out_strides[first_column + i],
+        });
+        let contracted = dims.lhs_contracting.iter().zip(&dims.rhs_contracting).map(|(&l, &r)| Axis {
+            extent: lhs.dims()[l],
+            lhs: lhs_strides[l],
+            rhs: rhs_strides[r],
+            out: 0,
+        });
+        let mut outer = merged(batch.collect());
+        let (m, rest) = longest(merged(rows.collect()));
+        outer.extend(rest);
+        let (n, rest) = longest(merged(columns.collect()));
+        outer.extend(rest);
+        let (k, accumulated) = longest(merged(contracted.collect()));
+        DotPlan { outer, accumulated, m, n, k }
+    }
+
+    /// Matrix products in all.
+    pub fn products(&self) -> usize {
+        self.outer.iter().map(|a| a.extent).product()
+    }
+
+    /// Multiplications in all.
+    pub fn multiplications(&self) -> f64 {
+        let sum = self.accumulated.iter().map(|a| a.extent as f64).product::<f64>();
+        self.products() as f64 * sum * self.m.extent as f64 * self.n.extent as f64 * self.k.extent as f64
+    }
+}
+
+/// Axes of more than one step, outermost first, with neighbours merged where every array walks them as one.
+fn merged(mut axes: Vec<Axis>) -> Vec<Axis> {
+    axes.retain(|a| a.extent != 1);
+    // The order of axes is free, since their steps are independent (or added up): sort so that mergeable ones meet.
+    axes.sort_by_key(|a| std::cmp::Reverse((a.lhs.max(a.rhs), a.out)));
+    let mut out: Vec<Axis> = Vec::new();
+    for axis in axes {
+        match out.last_mut() {
+            Some(last)
+                if last.lhs == axis.lhs * axis.extent
+                    && last.rhs == axis.rhs * axis.extent
+                    && last.out == axis.out * axis.extent =>
+            {
+                *last = Axis { extent: last.extent * axis.extent, ..axis };
+            }
+            _ => out.push(axis),
+        }
+    }
+    out
+}
+
+/// Takes the longest axis out; one of a single step where there is none.
+fn longest(mut axes: Vec<Axis>) -> (Axis, Vec<Axis>) {
+    match axes.iter().enumerate().max_by_key(|(_, a)| a.extent) {
+        Some((i, _)) => {
+            let axis = axes.remove(i);
+            (axis, axes)
+        }
+        None => (Axis { extent: 1, lhs: 0, rhs: 0, out: 0 }, axes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xla_hlo::ElementType::F32;
+
+    fn dims(lb: &[usize], rb: &[usize], lc: &[usize], rc: &[usize]) -> DotDims {
+        let [lhs_batch, rhs_batch, lhs_contracting, rhs_contracting] = [lb, rb, lc, rc].map(<[usize]>::to_vec);
+        DotDims { lhs_batch, rhs_batch, lhs_contracting, rhs_contracting }
+    }
+
+    #[test]
+    fn rows_of_several_dimensions_merge() {
+        let [x, w, y] = [&[4, 128, 768][..], &[768, 2304], &[4, 128, 2304]].map(|d| ArrayShape::new(F32, d));
+        let plan = DotPlan::new(&dims(&[], &[], &[2], &[0]), &x, &w, &y);
+        assert_eq!(plan.outer, vec![]);
+        assert_eq!(plan.m, Axis { extent: 512, lhs: 768, rhs: 0, out: 2304 });
+        assert_eq!(plan.n, Axis { extent: 2304, lhs: 0, rhs: 1, out: 1 });
+        assert_eq!(plan.k, Axis { extent: 768, lhs: 1, rhs: 2304, out: 0 });
+    }
+
+    #[test]
+    fn attention_heads_are_batches_by_stride() {
+        let [q, k, s] = [&[4, 128, 12, 64][..], &[4, 128, 12, 64], &[4, 12, 128, 128]].map(|d| ArrayShape::new(F32, d));
+        let plan = DotPlan::new(&dims(&[0, 2], &[0, 2], &[3], &[3]), &q, &k, &s);
+        assert_eq!(plan.products(), 48);
+        assert_eq!(plan.m, Axis { extent: 128, lhs: 768, rhs: 0, out: 128 });
+        assert_eq!(plan.n, Axis { extent: 128, lhs: 0, rhs: 768, out: 1 });
+    }
+
+    #[test]
+    fn a_scalar_product_has_no_axes() {
+        let [x, y] = [&[1][..], &[]].map(|d| ArrayShape::new(F32, d));
+        let plan = DotPlan::new(&dims(&[], &[], &[0], &[0]), &x, &x, &y);
+        assert_eq!((plan.m.extent, plan.n.extent, plan.k.extent), (1, 1, 1));
+    }
+}

@@ -1,0 +1,205 @@
+//! Reads the corpus archives of `tests/corpus/suites`: programs with their inputs and expected outputs.
+//!
+//! ```
+//! let cases = xla_tests::corpus::suite("dot").unwrap();
+//! let case = cases.iter().find(|case| case.name == "matmul_f64").unwrap();
+//! assert!(case.module.starts_with("HloModule"));
+//! ```
+
+use std::collections::BTreeMap;
+use std::io::{Error, ErrorKind, Read, Result};
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// One program of the corpus, all of it in memory.
+pub struct Case {
+    /// The suite it belongs to, such as `dot`.
+    pub suite: String,
+    /// Its name, unique in the suite.
+    pub name: String,
+    /// The HLO text.
+    pub module: String,
+    /// An `.npz` archive with `arg0`, `arg1`, ... (`arg0.dev0`, ... for several devices).
+    pub inputs: Vec<u8>,
+    /// An `.npz` archive with `out0`, `out1`, ... (`out0.dev0`, ... for several devices): the flattened result.
+    pub expected: Vec<u8>,
+    /// What `case.json` says.
+    pub info: Info,
+}
+
+/// The facts about a case that a test needs: see `tests/corpus/README.md` for the rules of comparison.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Info {
+    /// Element types that occur in the module, such as `f32`.
+    pub dtypes: Vec<String>,
+    /// HLO opcodes that occur in the module, such as `dot`.
+    pub opcodes: Vec<String>,
+    /// The entry computation's parameters in order (on one device).
+    pub params: Vec<Array>,
+    /// The flattened outputs in order (on one device).
+    pub outputs: Vec<Array>,
+    /// Relative tolerance of floating-point and complex outputs; integers and `pred` are compared exactly.
+    pub rtol: f64,
+    /// Absolute tolerance of floating-point and complex outputs.
+    pub atol: f64,
+    /// Whether the sign of a zero counts.
+    #[serde(default)]
+    pub signed_zero: bool,
+    /// Devices that take part as replicas.
+    #[serde(default = "one")]
+    pub num_replicas: u32,
+    /// Devices that take part as partitions.
+    #[serde(default = "one")]
+    pub num_partitions: u32,
+}
+
+/// The shape of a parameter or an output.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Array {
+    /// In HLO's spelling without a layout: `f32[8,16]`.
+    pub shape: String,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Case {
+    /// The first opcode of this case that `tests/corpus/not-yet.txt` lists, if any: then the case may fail.
+    pub fn waits_for(&self) -> Option<&str> {
+        self.info.opcodes.iter().map(String::as_str).find(|opcode| not_yet().any(|listed| listed == *opcode))
+    }
+}
+
+/// The opcodes that the compiler does not have yet, from `tests/corpus/not-yet.txt`.
+pub fn not_yet() -> impl Iterator<Item = &'static str> {
+    let lines = include_str!("../corpus/not-yet.txt").lines().map(str::trim);
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// The names of all suites, sorted. The benchmark programs are no suite: see [`bench_program`].
+pub fn suites() -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder())? {
+        let path = entry?.path();
+        if let (Some(name), true) = (path.file_stem(), path.extension().is_some_and(|e| e == "zip"))
+            && name != "bench"
+        {
+            names.push(name.to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Every case of a suite, sorted by name.
+pub fn suite(name: &str) -> Result<Vec<Case>> {
+    let mut folders: BTreeMap<String, BTreeMap<String, Vec<u8>>> = BTreeMap::new();
+    for (path, data) in members(name)? {
+        let (case, file) = path.split_once('/').ok_or_else(|| broken(name, &path, "is not CASE/FILE"))?;
+        folders.entry(case.to_owned()).or_default().insert(file.to_owned(), data);
+    }
+    folders.into_iter().map(|(case, files)| read_case(name, case, files)).collect()
+}
+
+/// The HLO text of a benchmark program, such as `encoder_block`.
+pub fn bench_program(name: &str) -> Result<String> {
+    let wanted = format!("{name}.hlo");
+    let mut found = members("bench")?.into_iter().filter(|(path, _)| *path == wanted);
+    let (path, data) = found.next().ok_or_else(|| broken("bench", &wanted, "is missing"))?;
+    text("bench", &path, data)
+}
+
+fn read_case(suite: &str, name: String, mut files: BTreeMap<String, Vec<u8>>) -> Result<Case> {
+    let mut take = |file: &str| {
+        let path = format!("{name}/{file}");
+        files.remove(file).map(|data| (path.clone(), data)).ok_or_else(|| broken(suite, &path, "is missing"))
+    };
+    let (path, module) = take("module.hlo")?;
+    let module = text(suite, &path, module)?;
+    let (path, json) = take("case.json")?;
+    let info = serde_json::from_slice(&json).map_err(|error| broken(suite, &path, &error.to_string()))?;
+    let (inputs, expected) = (take("inputs.npz")?.1, take("expected.npz")?.1);
+    Ok(Case { suite: suite.to_owned(), name, module, inputs, expected, info })
+}
+
+/// The files of an archive, inflated.
+fn members(name: &str) -> Result<Vec<(String, Vec<u8>)>> {
+    let path = folder().join(format!("{name}.zip"));
+    let bytes =
+        std::fs::read(&path).map_err(|error| Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(bytes)).map_err(Error::other)?;
+    let mut files = Vec::with_capacity(archive.len());
+    for index in 0..archive.len() {
+        let mut member = archive.by_index(index).map_err(Error::other)?;
+        let path = member.name().map_err(Error::other)?.into_owned();
+        let mut data = Vec::new();
+        member.read_to_end(&mut data)?;
+        files.push((path, data));
+    }
+    Ok(files)
+}
+
+fn text(suite: &str, path: &str, data: Vec<u8>) -> Result<String> {
+    String::from_utf8(data).map_err(|error| broken(suite, path, &error.to_string()))
+}
+
+fn broken(suite: &str, path: &str, what: &str) -> Error {
+    Error::new(ErrorKind::InvalidData, format!("tests/corpus/suites/{suite}.zip: {path}: {what}"))
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus/suites")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_of_every_suite_is_whole() {
+        let names = suites().unwrap();
+        assert!(names.iter().any(|name| name == "models") && names.iter().all(|name| name != "bench"));
+        let mut count = 0;
+        for case in names.iter().flat_map(|name| suite(name).unwrap()) {
+            assert!(case.module.contains("HloModule"), "{}/{}", case.suite, case.name);
+            let member = b"PK\x03\x04";
+            assert!(case.expected.starts_with(member), "{}/{}", case.suite, case.name);
+            assert_eq!(case.inputs.starts_with(member), !case.info.params.is_empty(), "{}/{}", case.suite, case.name);
+            assert!(!case.info.opcodes.is_empty() && !case.info.outputs.is_empty());
+            count += 1;
+        }
+        assert_eq!(count, 894);
+    }
+
+    #[test]
+    fn tolerances_and_devices_are_read() {
+        let cases = suite("multi_device").unwrap();
+        assert!(cases.iter().all(|case| case.info.num_replicas * case.info.num_partitions > 1));
+        let dot = suite("dot").unwrap();
+        assert!(dot.iter().any(|case| case.info.rtol > 0.0) && dot.iter().all(|case| case.info.num_replicas == 1));
+    }
+
+    #[test]
+    fn exceptions_are_told_by_opcode() {
+        let waiting: Vec<_> = not_yet().collect();
+        for case in suite("fft").unwrap() {
+            let uses = case.info.opcodes.iter().any(|opcode| waiting.contains(&opcode.as_str()));
+            assert_eq!(case.waits_for().is_some(), uses);
+        }
+    }
+
+    #[test]
+    fn benchmark_programs_are_text() {
+        assert!(bench_program("encoder_block").unwrap().contains("ENTRY"));
+        let error = bench_program("no_such_program").unwrap_err().to_string();
+        assert!(error.contains("no_such_program.hlo: is missing"), "{error}");
+    }
+
+    #[test]
+    fn an_unknown_suite_names_the_archive() {
+        let Err(error) = suite("no_such_suite") else { panic!("read a suite that is not there") };
+        assert!(error.to_string().contains("no_such_suite.zip"), "{error}");
+    }
+}

@@ -1,0 +1,278 @@
+//! Folds inside an element: reduce, reduce-window, dot. Along lanes where the fold is all there is, else lane by lane.
+
+use inkwell::values::BasicValueEnum;
+use xla_hlo::ops::{BinaryOp, Dot, DotDims, Reduce, ReduceWindow};
+use xla_hlo::{ElementKind, ElementType, Error, InstrId, Result, Scalar};
+
+use super::FusedEmitter;
+use super::address::compute_bits;
+use super::index::{Coord, Index};
+use super::movement::Conditions;
+use super::scalar_call::{identity, simple_combiner};
+use crate::elemental::{self, Value};
+
+/// A dimension shorter than this is not worth lanes.
+const LEAST_LANE_EXTENT: u64 = 8;
+
+/// What is folded: extents of the loops, and an element at their coordinates.
+type Element<'a, 'e, 'ctx, 'm> = dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[Coord]) -> Result<Value<'e, 'ctx>> + 'a;
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// Runs `body` in a nest of loops over `extents`, the last in steps of `width` lanes.
+    fn nested(
+        &mut self,
+        extents: &[u64],
+        width: u32,
+        coords: &mut Vec<Coord>,
+        carried: Vec<BasicValueEnum<'ctx>>,
+        body: &mut dyn FnMut(&mut Self, &[Coord], &[BasicValueEnum<'ctx>]) -> Result<Vec<BasicValueEnum<'ctx>>>,
+    ) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        let Some((&extent, inner)) = extents.split_first() else {
+            return body(self, coords, &carried);
+        };
+        let width_here = if inner.is_empty() { width } else { 1 };
+        if extent == 1 && width_here == 1 {
+            coords.push(Coord::default());
+            let results = self.nested(inner, width, coords, carried, body);
+            coords.pop();
+            return results;
+        }
+        let range = self.full_range(extent, width_here);
+        self.for_each(range, carried, &mut |s, symbol, carried| {
+            coords.push(Coord::symbol(symbol));
+            let results = s.nested(inner, width, coords, carried.to_vec(), body);
+            coords.pop();
+            results
+        })
+    }
+
+    /// Folds elements with an operation that has an identity: one accumulator for each lane, put together at the end.
+    fn folded_along_lanes(
+        &mut self,
+        op: BinaryOp,
+        neutral: Value<'e, 'ctx>,
+        extents: &[u64],
+        lanes: u32,
+        element: &mut Element<'_, 'e, 'ctx, 'm>,
+    ) -> Result<Value<'e, 'ctx>> {
+        let ty = neutral.element_type();
+        let start = neutral.splat(lanes);
+        let raws = self.nested(extents, lanes, &mut Vec::new(), start.raws(), &mut |s, coords, carried| {
+            let x = element(s, coords)?.splat(lanes);
+            let x = match s.existing_lanes(coords) {
+                Some(mask) => elemental::select_lanes(mask, x, start),
+                None => x,
+            };
+            let sum = Value::from_raws(s.emitter, ty, carried);
+            Ok(elemental::binary(s.emitter, op, sum, x)?.raws())
+        })?;
+        let mut sum = Value::from_raws(self.emitter, ty, &raws);
+        while sum.width() > 1 {
+            let half = sum.width() / 2;
+            sum = elemental::binary(self.emitter, op, sum.slice(0, half), sum.slice(half, half))?;
+        }
+        Ok(sum)
+    }
+
+    /// Lanes for a fold along a dimension: several registers, so that additions overlap; fewer where elements cost more.
+    fn fold_lanes(&self, ty: ElementType, extent: u64) -> u32 {
+        let one = self.emitter.target().lanes(compute_bits(ty));
+        let mut lanes = one * 4;
+        while lanes > 1 && u64::from(lanes) > extent.next_power_of_two() {
+            lanes /= 2;
+        }
+        lanes
+    }
+
+    pub(super) fn reduced(&mut self, id: InstrId, op: &Reduce, index: &Index) -> Result<Vec<Value<'e, 'ctx>>> {
+        let operands = self.graph()[id].operands().to_vec();
+        let (inputs, inits) = operands.split_at(operands.len() / 2);
+        let dims = self.graph()[inputs[0]].shape().expect_array()?.dims().to_vec();
+        let extents: Vec<u64> = op.dimensions.iter().map(|&d| dims[d] as u64).collect();
+        let width = self.width(index);
+        let mut starts = Vec::with_capacity(inits.len());
+        for &init in inits {
+            starts.push(self.element(init, &Vec::new())?.splat(width));
+        }
+        if extents.contains(&0) {
+            return Ok(starts);
+        }
+        // Dimensions in the order of the array, so that the innermost loop runs along memory.
+        let mut reduced: Vec<usize> = op.dimensions.clone();
+        reduced.sort_unstable();
+        let extents: Vec<u64> = reduced.iter().map(|&d| dims[d] as u64).collect();
+        let input_index = |coords: &[Coord]| -> Index {
+            let mut kept = index.iter();
+            let along = |d: usize| match reduced.iter().position(|&r| r == d) {
+                Some(i) => coords[i].clone(),
+                None => kept.next().cloned().unwrap_or_default(),
+            };
+            (0..dims.len()).map(along).collect()
+        };
+        let last = extents.last().copied().unwrap_or(1);
+        if let ([input], true, true) = (inputs, width == 1, last >= LEAST_LANE_EXTENT)
+            && let Some(binary) = simple_combiner(self.module, op.computation)
+            && let Some(neutral) = identity(binary, starts[0].element_type())
+        {
+            let input = *input;
+            let ty = starts[0].element_type();
+            let lanes = self.fold_lanes(ty, last);
+            let neutral = elemental::constant(self.emitter, ty, neutral);
+            let sum = self.folded_along_lanes(binary, neutral, &extents, lanes, &mut |s, coords| {
+                let at = input_index(coords);
+                let x = s.element(input, &at)?;
+                elemental::convert(s.emitter, x, ty)
+            })?;
+            return Ok(vec![elemental::binary(self.emitter, binary, starts[0], sum)?]);
+        }
+        let types: Vec<ElementType> = starts.iter().map(Value::element_type).collect();
+        let raws = self.nested(&extents, 1, &mut Vec::new(), raws_of(&starts), &mut |s, coords, carried| {
+            let at = input_index(coords);
+            let mut arguments = values_of(s, &types, carried);
+            for &input in inputs {
+                arguments.push(s.element(input, &at)?.splat(width));
+            }
+            Ok(raws_of(&s.call(op.computation, &arguments)?))
+        })?;
+        Ok(values_of(self, &types, &raws))
+    }
+
+    pub(super) fn window_reduced(&mut self, id: InstrId, op: &ReduceWindow, index: &Index) -> Result<Vec<Value<'e, 'ctx>>> {
+        let operands = self.graph()[id].operands().to_vec();
+        let (inputs, inits) = operands.split_at(operands.len() / 2);
+        let dims = self.graph()[inputs[0]].shape().expect_array()?.dims().to_vec();
+        let width = self.width(index);
+        let mut starts = Vec::with_capacity(inits.len());
+        for &init in inits {
+            starts.push(self.element(init, &Vec::new())?.splat(width));
+        }
+        if op.window.dims.is_empty() {
+            let mut arguments = starts;
+            for &input in inputs {
+                arguments.push(self.element(input, index)?);
+            }
+            return self.call(op.computation, &arguments);
+        }
+        let extents: Vec<u64> = op.window.dims.iter().map(|w| w.size as u64).collect();
+        if extents.contains(&0) || dims.contains(&0) {
+            return Ok(starts);
+        }
+        let types: Vec<ElementType> = starts.iter().map(Value::element_type).collect();
+        let raws = self.nested(&extents, 1, &mut Vec::new(), raws_of(&starts), &mut |s, coords, carried| {
+            let mut conditions = Conditions::default();
+            let mut at = Vec::with_capacity(dims.len());
+            for (d, w) in op.window.dims.iter().enumerate() {
+                let step = coords[d].clone();
+                let step = if w.reversal { step.scaled(-1).shifted(w.size as i64 - 1) } else { step };
+                let coord = index[d].clone().scaled(w.stride as i64).plus(&step.scaled(w.window_dilation as i64));
+                let coord = coord.shifted(-w.pad_low);
+                let base = w.base_dilation as i64;
+                s.require_between(&mut conditions, &coord, 0, (dims[d] as i64 - 1) * base)?;
+                at.push(if base == 1 { coord } else { s.on_grid(&mut conditions, &coord, base, dims[d])? });
+            }
+            let before = values_of(s, &types, carried);
+            let mut arguments = before.clone();
+            for &input in inputs {
+                arguments.push(match conditions.mask() {
+                    Some(mask) => s.guarded_element(input, &at, mask, conditions.level())?.splat(width),
+                    None => s.element(input, &at)?.splat(width),
+                });
+            }
+            let after = s.call(op.computation, &arguments)?;
+            let chosen = after.iter().zip(&before).map(|(&new, &old)| match conditions.mask() {
+                Some(mask) => elemental::select_lanes(super::address::widened(mask, width), new, old),
+                None => new,
+            });
+            Ok(raws_of(&chosen.collect::<Vec<_>>()))
+        })?;
+        Ok(values_of(self, &types, &raws))
+    }
+
+    /// An element of a dot: sums of products in a type wide enough, rounded once.
+    pub(super) fn contracted(&mut self, id: InstrId, dot: &Dot, index: &Index) -> Result<Value<'e, 'ctx>> {
+        let instruction = &self.graph()[id];
+        let (lhs, rhs) = (instruction.operand(0), instruction.operand(1));
+        let result = instruction.shape().expect_array()?.element_type();
+        let lhs_dims = self.graph()[lhs].shape().expect_array()?.dims().to_vec();
+        let rhs_rank = self.graph()[rhs].shape().expect_array()?.rank();
+        let sum_type = accumulator(result);
+        let width = self.width(index);
+        let extents: Vec<u64> = dot.dims.lhs_contracting.iter().map(|&d| lhs_dims[d] as u64).collect();
+        let zero = elemental::constant(self.emitter, sum_type, Scalar::zero(sum_type));
+        let (lhs_rank, d) = (lhs_dims.len(), &dot.dims);
+        let product = &mut |s: &mut Self, coords: &[Coord]| {
+            let (l, r) = operand_indices(d, lhs_rank, rhs_rank, index, coords);
+            let (x, y) = (s.element(lhs, &l)?, s.element(rhs, &r)?);
+            let lanes = x.width().max(y.width());
+            let x = elemental::convert(s.emitter, x.splat(lanes), sum_type)?;
+            let y = elemental::convert(s.emitter, y.splat(lanes), sum_type)?;
+            elemental::binary(s.emitter, BinaryOp::Multiply, x, y)
+        };
+        let sum = if extents.contains(&0) {
+            zero.splat(width)
+        } else if width == 1 && extents.last().is_some_and(|&e| e >= LEAST_LANE_EXTENT) && !sum_type.is_complex() {
+            let lanes = self.fold_lanes(sum_type, extents.last().copied().unwrap_or(1));
+            self.folded_along_lanes(BinaryOp::Add, zero, &extents, lanes, product)?
+        } else {
+            let raws = self.nested(&extents, 1, &mut Vec::new(), zero.splat(width).raws(), &mut |s, coords, carried| {
+                let x = product(s, coords)?.splat(width);
+                let sum = Value::from_raws(s.emitter, sum_type, carried);
+                Ok(elemental::binary(s.emitter, BinaryOp::Add, sum, x)?.raws())
+            })?;
+            Value::from_raws(self.emitter, sum_type, &raws)
+        };
+        elemental::convert(self.emitter, sum, result)
+    }
+}
+
+/// The type that products are summed in: f32 for narrow floats, the result's own otherwise.
+pub fn accumulator(result: ElementType) -> ElementType {
+    match result.kind() {
+        ElementKind::Float if result.bit_width() < 32 => ElementType::F32,
+        _ => result,
+    }
+}
+
+fn operand_indices(d: &DotDims, lhs_rank: usize, rhs_rank: usize, index: &Index, coords: &[Coord]) -> (Index, Index) {
+    let lhs_free = DotDims::free(lhs_rank, &d.lhs_batch, &d.lhs_contracting);
+    let rhs_free = DotDims::free(rhs_rank, &d.rhs_batch, &d.rhs_contracting);
+    let (batch, free) = index.split_at(d.lhs_batch.len());
+    let (left, right) = free.split_at(lhs_free.len());
+    let place = |rank: usize, lists: [(&[usize], &[Coord]); 3]| {
+        let mut at = vec![Coord::default(); rank];
+        for (dims, coords) in lists {
+            for (&d, c) in dims.iter().zip(coords) {
+                at[d] = c.clone();
+            }
+        }
+        at
+    };
+    (
+        place(lhs_rank, [(&d.lhs_batch, batch), (&lhs_free, left), (&d.lhs_contracting, coords)]),
+        place(rhs_rank, [(&d.rhs_batch, batch), (&rhs_free, right), (&d.rhs_contracting, coords)]),
+    )
+}
+
+fn raws_of<'ctx>(values: &[Value<'_, 'ctx>]) -> Vec<BasicValueEnum<'ctx>> {
+    values.iter().flat_map(Value::raws).collect()
+}
+
+fn values_of<'e, 'ctx>(
+    s: &FusedEmitter<'e, 'ctx, '_>,
+    types: &[ElementType],
+    mut raws: &[BasicValueEnum<'ctx>],
+) -> Vec<Value<'e, 'ctx>> {
+    let mut values = Vec::with_capacity(types.len());
+    for &ty in types {
+        let count = if ty.is_complex() { 2 } else { 1 };
+        let (own, rest) = raws.split_at(count.min(raws.len()));
+        values.push(Value::from_raws(s.emitter, ty, own));
+        raws = rest;
+    }
+    values
+}
+
+/// The error for an operation whose called computation cannot be written into a loop.
+pub(super) fn not_scalar(what: &str) -> Error {
+    Error::unimplemented(format!("{what} with a computation that is not made of scalar elementwise operations"))
+}

@@ -1,0 +1,383 @@
+//! A kernel: a fusion (or one operation) as a function over a range of units of work.
+//!
+//! The function takes an array of pointers (operands, then results) and the first and the last-but-one unit. Units are
+//! independent; a caller may run ranges of them on several threads.
+
+use inkwell::AddressSpace;
+use inkwell::context::Context;
+use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
+use xla_hlo::ops::{Op, Reduce};
+use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Module, Result, ResultExt, Shape};
+
+use super::address::compute_bits;
+use super::index::{Coord, Index, Symbol, SymbolId};
+use super::nest::Range;
+use super::plan::{LoopPlan, Survey, carrier, trial_symbols};
+use super::{FusedEmitter, Source, SymbolValue};
+use crate::emitter::Emitter;
+use crate::lanes::Lanes;
+
+/// Rows (outermost iterations) below which one row is cut into several units.
+const FEW_ROWS: u64 = 16;
+/// Elements in a unit that is a piece of a row; a multiple of every lane count.
+const PIECE: u64 = 4096;
+
+/// What a kernel is made of.
+#[derive(Clone, Debug)]
+pub struct KernelSource<'m> {
+    /// The module.
+    pub module: &'m Module,
+    /// Where the root is: a fusion's computation, or the computation of a lone operation.
+    pub computation: CompId,
+    /// The instruction whose value is stored; a tuple stores each element.
+    pub root: InstrId,
+    /// Instructions whose values are in memory, in the order of the pointers.
+    pub inputs: Vec<InstrId>,
+    /// Whether the result lies where operand 0 of a root dynamic-update-slice lies, so that only the box is written.
+    pub in_place: bool,
+}
+
+/// What a caller must know to run a kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    /// The function's name.
+    pub name: String,
+    /// Independent units of work; run with `0..units` in all.
+    pub units: u64,
+    /// Rough cost of all units together, in elementary operations on one element.
+    pub work: f64,
+}
+
+/// One stored result.
+struct Output {
+    root: InstrId,
+    /// Which value, for a fold of several arrays.
+    value: usize,
+    shape: ArrayShape,
+}
+
+/// Writes the kernel's function into the emitter's module.
+pub fn emit_kernel(emitter: &Emitter<'_>, source: &KernelSource<'_>, name: &str) -> Result<Kernel> {
+    let graph = &source.module[source.computation];
+    let context = || format!("%{} in {}", graph[source.root].name(), graph.name());
+    Writer::new(source)?.emit(emitter, name).context(context)
+}
+
+struct Writer<'a, 'm> {
+    source: &'a KernelSource<'m>,
+    outputs: Vec<Output>,
+    /// Dimensions that loops run over.
+    dims: Vec<usize>,
+}
+
+impl<'a, 'm> Writer<'a, 'm> {
+    fn new(source: &'a KernelSource<'m>) -> Result<Self> {
+        let graph = &source.module[source.computation];
+        let roots = match graph[source.root].op() {
+            Op::Tuple(_) => graph[source.root].operands().to_vec(),
+            _ => vec![source.root],
+        };
+        let mut outputs = Vec::new();
+        for root in roots {
+            for (value, (_, leaf)) in graph[root].shape().leaves().into_iter().enumerate() {
+                outputs.push(Output { root, value, shape: leaf.expect_array()?.clone() });
+            }
+        }
+        let mut writer = Writer { source, outputs, dims: Vec::new() };
+        writer.dims = writer.loop_dims()?;
+        Ok(writer)
+    }
+
+    fn graph(&self) -> &'m Computation {
+        &self.source.module[self.source.computation]
+    }
+
+    /// Dimensions of the loops: of the result with most elements, or of the box that is written in place.
+    fn loop_dims(&self) -> Result<Vec<usize>> {
+        if self.source.in_place {
+            let update = self.graph()[self.source.root].operand(1);
+            return Ok(self.graph()[update].shape().expect_array()?.dims().to_vec());
+        }
+        let dims = self.outputs.iter().map(|o| o.shape.dims()).max_by_key(|d| d.iter().product::<usize>());
+        let dims = dims.ok_or_else(|| Error::internal("a kernel without a result"))?.to_vec();
+        match self.outputs.iter().find(|o| !dims.starts_with(o.shape.dims())) {
+            Some(odd) => Err(Error::unimplemented(format!("results of {:?} and {} from one kernel", dims, odd.shape))),
+            None => Ok(dims),
+        }
+    }
+
+    fn emit(&self, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+        let function = kernel_function(emitter, name);
+        let work = self.work();
+        if self.dims.contains(&0) {
+            finish(emitter)?;
+            return Ok(Kernel { name: name.to_string(), units: 0, work });
+        }
+        let plan = self.plan(emitter)?;
+        let width = self.width(emitter, &plan);
+        let mut loops = plan.loops();
+        // Row folds take scalar results one after the other; everything else takes lanes along the innermost loop.
+        let inner = if width == 1 { 1 } else { loops.pop().unwrap_or(1) };
+        let rows: u64 = loops.iter().product();
+        let pieces = if rows < FEW_ROWS && !self.has_folds() { inner.div_ceil(PIECE) } else { 1 };
+        let units = rows * pieces;
+
+        let mut fused = self.bind(emitter, function)?;
+        let (begin, end) = (parameter(emitter, function, 1)?, parameter(emitter, function, 2)?);
+        if rows == 1 && inner > 1 {
+            // One row: its pieces are one loop over their elements.
+            let (start, stop) = (begin * PIECE as i64, (end * PIECE as i64).smin(inner as i64));
+            let range = match pieces {
+                1 => fused.full_range(inner, width),
+                _ => Range { start, end: stop, extent: Some(inner), width, whole: inner % u64::from(width) == 0 },
+            };
+            self.lanes_loop(&mut fused, &plan, &[], range)?;
+        } else {
+            let range = Range { start: begin, end, extent: Some(units), width: 1, whole: true };
+            fused.for_each(range, Vec::new(), &mut |s, unit, _| {
+                let unit = Coord::symbol(unit);
+                let (row, piece) = s.divide(&unit, pieces as i64)?;
+                let counters = counters(s, &row, &loops)?;
+                let range = match pieces {
+                    1 => s.full_range(inner, width),
+                    _ => piece_range(s, &piece, inner, width)?,
+                };
+                self.lanes_loop(s, &plan, &counters, range)?;
+                Ok(Vec::new())
+            })?;
+        }
+        finish(emitter)?;
+        Ok(Kernel { name: name.to_string(), units, work })
+    }
+
+    /// The innermost loop: stores all results for each turn.
+    fn lanes_loop<'e, 'ctx>(
+        &self,
+        fused: &mut FusedEmitter<'e, 'ctx, 'm>,
+        plan: &LoopPlan,
+        counters: &[Coord],
+        range: Range<'e, 'ctx>,
+    ) -> Result<()> {
+        if range.width == 1 && range.extent == Some(1) {
+            let symbols = variables(fused, plan, counters, None)?;
+            return self.store_all(fused, &plan.index(&symbols));
+        }
+        fused.for_each(range, Vec::new(), &mut |s, lane, _| {
+            let symbols = variables(s, plan, counters, Some(lane))?;
+            self.store_all(s, &plan.index(&symbols))?;
+            Ok(Vec::new())
+        })?;
+        Ok(())
+    }
+
+    fn store_all<'e, 'ctx>(&self, fused: &mut FusedEmitter<'e, 'ctx, 'm>, index: &Index) -> Result<()> {
+        let first = self.source.inputs.len();
+        for (number, output) in self.outputs.iter().enumerate() {
+            let target = Source { base: fused.pointers[first + number], shape: output.shape.clone() };
+            if self.source.in_place {
+                let root = self.source.root;
+                let (operand, update) = (self.graph()[root].operand(0), self.graph()[root].operand(1));
+                let starts = fused.starts(root, 2, operand, &self.dims)?;
+                let value = fused.element(update, index)?;
+                let at: Index = index.iter().zip(&starts).map(|(c, s)| c.clone().plus(s)).collect();
+                fused.store(&target, &at, value)?;
+                continue;
+            }
+            let index: Index = index[..output.shape.rank()].to_vec();
+            let level = fused.level(&index);
+            let value = fused.elements(output.root, &index)?.get(output.value).copied();
+            let value = value.ok_or_else(|| Error::internal("a result that is not there"))?;
+            fused.at_level(level, |s| s.store(&target, &index, value))?;
+        }
+        Ok(())
+    }
+
+    /// Emits the kernel once for one element into a module that is thrown away, to see what it reads and where.
+    fn plan(&self, emitter: &Emitter<'_>) -> Result<LoopPlan> {
+        let mut plan = LoopPlan::new(&self.dims);
+        loop {
+            let context = Context::create();
+            let trial = Emitter::new(&context, "trial", emitter.target(), emitter.options());
+            let function = kernel_function(&trial, "trial");
+            let mut fused = self.bind(&trial, function)?;
+            let symbols = trial_symbols(&plan, &mut fused.symbols);
+            let zero = fused.number(0);
+            fused.symbol_values = vec![SymbolValue::Uniform(zero); symbols.len()];
+            self.store_all(&mut fused, &plan.index(&symbols))?;
+            let survey = std::mem::replace(&mut fused.survey, Survey::default());
+            match plan.split(&survey, &symbols) {
+                Some(split) => plan = split,
+                None => return Ok(plan.merged(&survey, &symbols)),
+            }
+        }
+    }
+
+    /// A new emitter in the function's entry, with operands bound to its pointers.
+    fn bind<'e, 'ctx>(&self, emitter: &'e Emitter<'ctx>, function: FunctionValue<'ctx>) -> Result<FusedEmitter<'e, 'ctx, 'm>> {
+        let mut fused = FusedEmitter::new(emitter, self.source.module, self.source.computation)?;
+        let count = self.source.inputs.len() + self.outputs.len();
+        fused.pointers = pointers(emitter, function, count)?;
+        for (number, &input) in self.source.inputs.iter().enumerate() {
+            let shape = self.graph()[input].shape().expect_array()?.clone();
+            fused.sources.insert(input, Source { base: fused.pointers[number], shape });
+        }
+        Ok(fused)
+    }
+
+    /// Instructions that the kernel computes.
+    fn computed(&self) -> Vec<InstrId> {
+        let graph = self.graph();
+        let mut seen = std::collections::HashSet::from([self.source.root]);
+        let mut work = vec![self.source.root];
+        let mut found = Vec::new();
+        while let Some(id) = work.pop() {
+            if self.source.inputs.contains(&id) {
+                continue;
+            }
+            found.push(id);
+            work.extend(graph[id].operands().iter().copied().filter(|&o| seen.insert(o)));
+        }
+        found
+    }
+
+    fn has_folds(&self) -> bool {
+        let fold = |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_));
+        self.computed().iter().any(fold)
+    }
+
+    /// Lanes of the innermost loop; 1 where results are scalars folded along lanes.
+    fn width(&self, emitter: &Emitter<'_>, plan: &LoopPlan) -> u32 {
+        let inner = plan.loops().last().copied().unwrap_or(1);
+        let root = self.outputs.first().map(|o| o.root);
+        let fold = root.and_then(|r| self.fold_of(r));
+        if inner == 1 || fold == Some(FoldDirection::AlongRows) {
+            return 1;
+        }
+        let computed = self.computed();
+        let bits = computed.iter().chain(&self.source.inputs).filter_map(|&id| widest(self.graph()[id].shape()));
+        let lanes = emitter.target().lanes(bits.max().unwrap_or(32));
+        let mut lanes = if fold.is_some() { lanes * 4 } else { lanes };
+        while lanes > 1 && u64::from(lanes) >= 2 * inner {
+            lanes /= 2;
+        }
+        lanes
+    }
+
+    /// How a root folds: along the innermost dimension of its operand, or across it.
+    fn fold_of(&self, root: InstrId) -> Option<FoldDirection> {
+        let instruction = &self.graph()[root];
+        let along = match instruction.op() {
+            Op::Reduce(Reduce { dimensions, .. }) => {
+                let shape = self.graph()[instruction.operand(0)].shape().as_array()?;
+                let innermost = (0..shape.rank()).rev().find(|&d| shape.dims()[d] > 1)?;
+                dimensions.contains(&innermost)
+            }
+            Op::Dot(dot) => {
+                let rhs = self.graph()[instruction.operand(1)].shape().as_array()?;
+                dot.dims.rhs_contracting.contains(&rhs.rank().saturating_sub(1))
+            }
+            Op::Convert(_) => return self.fold_of(instruction.operand(0)),
+            _ => return None,
+        };
+        Some(if along { FoldDirection::AlongRows } else { FoldDirection::Across })
+    }
+
+    /// Elementary operations in all, roughly.
+    fn work(&self) -> f64 {
+        self.computed().into_iter().map(|id| super::support::work(self.source.module, self.graph(), id)).sum()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum FoldDirection {
+    AlongRows,
+    Across,
+}
+
+fn widest(shape: &Shape) -> Option<u32> {
+    shape.leaves().iter().filter_map(|(_, s)| s.element_type()).map(compute_bits).max()
+}
+
+/// Counters of the outer loops from the number of a row.
+fn counters(s: &mut FusedEmitter<'_, '_, '_>, row: &Coord, loops: &[u64]) -> Result<Vec<Coord>> {
+    let mut rest = row.clone();
+    let mut counters = vec![Coord::default(); loops.len()];
+    for (counter, &extent) in counters.iter_mut().zip(loops).skip(1).rev() {
+        let (quotient, remainder) = s.divide(&rest, extent as i64)?;
+        *counter = remainder;
+        rest = quotient;
+    }
+    if let Some(first) = counters.first_mut() {
+        *first = rest;
+    }
+    Ok(counters)
+}
+
+/// The elements of a piece of a row.
+fn piece_range<'e, 'ctx>(
+    s: &mut FusedEmitter<'e, 'ctx, '_>,
+    piece: &Coord,
+    inner: u64,
+    width: u32,
+) -> Result<Range<'e, 'ctx>> {
+    let number = s.number_of(&piece.clone().scaled(PIECE as i64))?;
+    let start = s.lanes_of(number);
+    let end = (start + PIECE as i64).smin(inner as i64);
+    Ok(Range { start, end, extent: Some(inner), width, whole: inner % u64::from(width) == 0 })
+}
+
+/// Symbols of a plan's variables: of each loop, the carrying variable has the counter's value and the others are 0.
+fn variables(
+    s: &mut FusedEmitter<'_, '_, '_>,
+    plan: &LoopPlan,
+    counters: &[Coord],
+    lane: Option<SymbolId>,
+) -> Result<Vec<SymbolId>> {
+    let extents = plan.extents();
+    let mut symbols = Vec::with_capacity(extents.len());
+    for (number, group) in plan.groups().iter().enumerate() {
+        let (value, level) = match (counters.get(number), lane) {
+            (Some(counter), _) => {
+                let known = s.number_of(counter)?;
+                (SymbolValue::Uniform(s.lanes_of(known)), counter.level(&s.symbols))
+            }
+            (None, Some(lane)) => (s.symbol_value(lane), s.symbols.get(lane).level),
+            (None, None) => (SymbolValue::Uniform(s.number(0)), 0),
+        };
+        let carrier = carrier(&extents, group);
+        for v in group.clone() {
+            let value = if carrier == Some(v) { value } else { SymbolValue::Uniform(s.number(0)) };
+            symbols.push(s.define(Symbol { extent: Some(extents[v]), level }, value));
+        }
+    }
+    Ok(symbols)
+}
+
+/// `void name(ptr pointers, i64 begin, i64 end)`, positioned in its entry.
+fn kernel_function<'ctx>(emitter: &Emitter<'ctx>, name: &str) -> FunctionValue<'ctx> {
+    let context = emitter.context();
+    let pointer = context.ptr_type(AddressSpace::default());
+    let long = context.i64_type();
+    let ty = context.void_type().fn_type(&[pointer.into(), long.into(), long.into()], false);
+    let function = emitter.module().add_function(name, ty, None);
+    emitter.decorate(function);
+    emitter.builder().position_at_end(context.append_basic_block(function, "entry"));
+    function
+}
+
+fn finish(emitter: &Emitter<'_>) -> Result<()> {
+    emitter.builder().build_return(None).map_err(|e| Error::internal(format!("LLVM refuses a return: {e}")))?;
+    emitter.check()
+}
+
+fn parameter<'e, 'ctx>(emitter: &'e Emitter<'ctx>, function: FunctionValue<'ctx>, number: u32) -> Result<Lanes<'e, 'ctx>> {
+    let value = function.get_nth_param(number).ok_or_else(|| Error::internal("a kernel lacks a parameter"))?;
+    Ok(emitter.lanes(value))
+}
+
+fn pointers<'ctx>(emitter: &Emitter<'ctx>, function: FunctionValue<'ctx>, count: usize) -> Result<Vec<PointerValue<'ctx>>> {
+    let Some(BasicValueEnum::PointerValue(array)) = function.get_nth_param(0) else {
+        return Err(Error::internal("a kernel lacks its pointers"));
+    };
+    (0..count).map(|i| emitter.load_pointer(array, i)).collect()
+}

@@ -1,0 +1,154 @@
+//! Fused emission: any element of any fusible operation at an index, so that a fusion is one loop nest without buffers.
+//!
+//! ```text
+//! kernel     a fusion (or one operation) as a function: which loops, what is stored        kernel.rs, reduce_root.rs
+//!   nest     levels with open blocks, loops, carried values                                nest.rs
+//!   element  the value of an instruction at an index, by family                            element.rs, movement.rs, fold.rs, ...
+//!     index  where an element lies: sums of symbols, no LLVM                               index.rs
+//!       elemental, math: what one operation does to lanes                                  ../elemental, ../math
+//! ```
+//!
+//! Code is placed at the outermost level that its index allows; values are remembered by instruction and index, so that
+//! what two consumers need is computed once.
+
+mod address;
+mod element;
+mod fold;
+pub mod index;
+mod indexing;
+mod kernel;
+mod movement;
+mod nest;
+mod plan;
+mod scalar_call;
+mod support;
+
+use std::collections::HashMap;
+
+use inkwell::values::PointerValue;
+use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module};
+
+pub use kernel::{Kernel, KernelSource, emit_kernel};
+pub use support::is_fusible;
+
+use crate::elemental::Value;
+use crate::emitter::Emitter;
+use crate::lanes::Lanes;
+use index::{Coord, Index, Symbol, SymbolId, Symbols};
+use nest::Level;
+use plan::Survey;
+
+/// The number that a symbol stands for while running, a 64-bit integer.
+#[derive(Clone, Copy)]
+enum SymbolValue<'e, 'ctx> {
+    /// The same in all lanes.
+    Uniform(Lanes<'e, 'ctx>),
+    /// `base + lane number`; lanes outside of the mask do not exist.
+    Lane { base: Lanes<'e, 'ctx>, width: u32, mask: Option<Lanes<'e, 'ctx>> },
+    /// Another number in each lane; lanes exist as those of the lane symbol it came from do.
+    Varying { lanes: Lanes<'e, 'ctx>, mask: Option<Lanes<'e, 'ctx>> },
+}
+
+/// An array in memory that an instruction's value is read from.
+#[derive(Clone)]
+struct Source<'ctx> {
+    base: PointerValue<'ctx>,
+    shape: ArrayShape,
+}
+
+/// Lanes for which a value is wanted at all; others must not touch memory.
+#[derive(Clone, Copy)]
+struct Guard<'e, 'ctx> {
+    mask: Lanes<'e, 'ctx>,
+    level: usize,
+}
+
+/// Names a guard in keys; 0 is none.
+type GuardId = usize;
+
+/// Writes the code of one kernel.
+pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
+    emitter: &'e Emitter<'ctx>,
+    module: &'m Module,
+    computation: CompId,
+    sources: HashMap<InstrId, Source<'ctx>>,
+    symbols: Symbols,
+    symbol_values: Vec<SymbolValue<'e, 'ctx>>,
+    levels: Vec<Level<'ctx>>,
+    guards: Vec<Guard<'e, 'ctx>>,
+    guard: GuardId,
+    values: HashMap<(InstrId, Index, GuardId), Vec<Value<'e, 'ctx>>>,
+    positions: HashMap<Coord, Lanes<'e, 'ctx>>,
+    runtime_divisions: HashMap<(Coord, i64), (Coord, Coord)>,
+    box_starts: HashMap<InstrId, Vec<Coord>>,
+    /// The kernel's pointers: operands, then results.
+    pointers: Vec<PointerValue<'ctx>>,
+    survey: Survey,
+}
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// Begins at the builder's place, in the entry block of a function.
+    fn new(emitter: &'e Emitter<'ctx>, module: &'m Module, computation: CompId) -> xla_hlo::Result<Self> {
+        let mut fused = FusedEmitter {
+            emitter,
+            module,
+            computation,
+            sources: HashMap::new(),
+            symbols: Symbols::default(),
+            symbol_values: Vec::new(),
+            levels: Vec::new(),
+            guards: Vec::new(),
+            guard: 0,
+            values: HashMap::new(),
+            positions: HashMap::new(),
+            runtime_divisions: HashMap::new(),
+            box_starts: HashMap::new(),
+            pointers: Vec::new(),
+            survey: Survey::default(),
+        };
+        let block = fused.current_block()?;
+        fused.enter_level(block)?;
+        Ok(fused)
+    }
+
+    fn graph(&self) -> &'m Computation {
+        &self.module[self.computation]
+    }
+
+    /// Adds a symbol that stands for `value`.
+    fn define(&mut self, symbol: Symbol, value: SymbolValue<'e, 'ctx>) -> SymbolId {
+        self.symbol_values.push(value);
+        self.symbols.add(symbol)
+    }
+
+    fn symbol_value(&self, id: SymbolId) -> SymbolValue<'e, 'ctx> {
+        self.symbol_values[id.0 as usize]
+    }
+
+    /// How many lanes a value at this index has.
+    fn width(&self, index: &[Coord]) -> u32 {
+        let widths = index.iter().flat_map(Coord::terms).map(|(id, _)| match self.symbol_value(id) {
+            SymbolValue::Uniform(_) => 1,
+            SymbolValue::Lane { width, .. } => width,
+            SymbolValue::Varying { lanes, .. } => lanes.width(),
+        });
+        widths.max().unwrap_or(1)
+    }
+
+    /// The lanes that exist of a value at this index; `None` for all.
+    fn existing_lanes(&self, index: &[Coord]) -> Option<Lanes<'e, 'ctx>> {
+        index.iter().flat_map(Coord::terms).find_map(|(id, _)| match self.symbol_value(id) {
+            SymbolValue::Uniform(_) => None,
+            SymbolValue::Lane { mask, .. } | SymbolValue::Varying { mask, .. } => mask,
+        })
+    }
+
+    /// The level that a value at this index, under the guard in force, belongs to.
+    fn level(&self, index: &[Coord]) -> usize {
+        let guard = match self.guard {
+            0 => 0,
+            id => self.guards[id - 1].level,
+        };
+        index.iter().map(|c| c.level(&self.symbols)).max().unwrap_or(0).max(guard)
+    }
+}

@@ -1,0 +1,177 @@
+//! Scalar computations (combiners, mapped functions) written into the code that uses them, and what is known of them.
+
+use std::collections::HashMap;
+
+use xla_hlo::ops::{Binary, BinaryOp, Op, Unary};
+use xla_hlo::{CompId, ElementKind, ElementType, Error, InstrId, Module, Result, Scalar};
+
+use super::FusedEmitter;
+use crate::elemental::{self, Value};
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// The results of a computation of scalars, lane by lane.
+    pub(super) fn call(&self, computation: CompId, arguments: &[Value<'e, 'ctx>]) -> Result<Vec<Value<'e, 'ctx>>> {
+        let graph = &self.module[computation];
+        let width = arguments.iter().map(|a| a.width()).max().unwrap_or(1);
+        let mut values: HashMap<InstrId, Vec<Value<'e, 'ctx>>> = HashMap::new();
+        for id in graph.post_order() {
+            let instruction = &graph[id];
+            let operands: Vec<Vec<Value<'e, 'ctx>>> =
+                instruction.operands().iter().map(|o| values.get(o).cloned().unwrap_or_default()).collect();
+            let arg = |i: usize| -> Result<Value<'e, 'ctx>> {
+                let value = operands.get(i).and_then(|v| v.first()).copied();
+                value.ok_or_else(|| Error::internal(format!("%{} lacks an operand", instruction.name())))
+            };
+            let e = self.emitter;
+            let result = match instruction.op() {
+                Op::Parameter(p) => match arguments.get(p.number) {
+                    Some(&argument) => vec![argument.splat(width)],
+                    None => return Err(Error::internal(format!("{} is called with too few arguments", graph.name()))),
+                },
+                Op::Constant(c) => {
+                    let ty = c.literal.array_shape().element_type();
+                    vec![elemental::constant(e, ty, c.literal.get(0)).splat(width)]
+                }
+                Op::Unary(Unary { op, .. }) => vec![elemental::unary(e, *op, arg(0)?)?],
+                Op::Binary(Binary { op }) => vec![elemental::binary(e, *op, arg(0)?, arg(1)?)?],
+                Op::Compare(c) => vec![elemental::compare(e, c, arg(0)?, arg(1)?)?],
+                Op::Select(_) => vec![elemental::select(e, arg(0)?, arg(1)?, arg(2)?)?],
+                Op::Clamp(_) => vec![elemental::clamp(e, arg(0)?, arg(1)?, arg(2)?)?],
+                Op::Convert(_) => {
+                    vec![elemental::convert(e, arg(0)?, instruction.shape().expect_array()?.element_type())?]
+                }
+                Op::BitcastConvert(_) => {
+                    vec![elemental::bitcast_convert(e, arg(0)?, instruction.shape().expect_array()?.element_type())?]
+                }
+                Op::ReducePrecision(r) => {
+                    vec![elemental::reduce_precision(e, arg(0)?, r.exponent_bits, r.mantissa_bits)?]
+                }
+                Op::Tuple(_) => operands.into_iter().flatten().collect(),
+                Op::GetTupleElement(gte) => {
+                    let value = operands.first().and_then(|v| v.get(gte.index)).copied();
+                    vec![value.ok_or_else(|| Error::internal("a tuple element that is not there"))?]
+                }
+                Op::Copy(_) | Op::Reshape(_) | Op::Bitcast(_) | Op::Broadcast(_) | Op::OptBarrier(_) | Op::Transpose(_) => {
+                    operands.into_iter().next().unwrap_or_default()
+                }
+                Op::Call(c) => self.call(c.computation, &flattened(operands))?,
+                Op::Map(m) => self.call(m.computation, &flattened(operands))?,
+                Op::Fusion(f) => self.call(f.computation, &flattened(operands))?,
+                other => {
+                    return Err(Error::internal(format!(
+                        "%{} ({}) is no operation on scalars",
+                        instruction.name(),
+                        other.opcode()
+                    )));
+                }
+            };
+            values.insert(id, result);
+        }
+        Ok(values.remove(&graph.root()).unwrap_or_default())
+    }
+}
+
+fn flattened<T>(operands: Vec<Vec<T>>) -> Vec<T> {
+    operands.into_iter().flatten().collect()
+}
+
+/// Whether [`FusedEmitter::call`] can write the computation: scalars (and tuples of them) in and out, elementwise inside.
+pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
+    let graph = &module[computation];
+    graph.iter().all(|(_, instruction)| {
+        let scalars = instruction.shape().leaves().iter().all(|(_, s)| s.as_array().is_some_and(|a| a.is_scalar()));
+        let known = match instruction.op() {
+            Op::Parameter(_)
+            | Op::Constant(_)
+            | Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Compare(_)
+            | Op::Select(_)
+            | Op::Clamp(_)
+            | Op::Convert(_)
+            | Op::ReducePrecision(_)
+            | Op::Tuple(_)
+            | Op::GetTupleElement(_)
+            | Op::Copy(_)
+            | Op::Reshape(_)
+            | Op::Bitcast(_)
+            | Op::Broadcast(_)
+            | Op::OptBarrier(_)
+            | Op::Transpose(_) => true,
+            Op::BitcastConvert(_) => super::support::same_width(graph, instruction),
+            Op::Call(c) => is_scalar_computation(module, c.computation),
+            Op::Map(m) => is_scalar_computation(module, m.computation),
+            Op::Fusion(f) => is_scalar_computation(module, f.computation),
+            Op::Iota(_)
+            | Op::Slice(_)
+            | Op::Pad(_)
+            | Op::Concatenate(_)
+            | Op::Reverse(_)
+            | Op::DynamicSlice(_)
+            | Op::DynamicUpdateSlice(_)
+            | Op::Dot(_)
+            | Op::Reduce(_)
+            | Op::ReduceWindow(_)
+            | Op::SelectAndScatter(_)
+            | Op::While(_)
+            | Op::Conditional(_)
+            | Op::RngBitGenerator(_)
+            | Op::Gather(_)
+            | Op::Scatter(_) => false,
+        };
+        scalars && known
+    })
+}
+
+/// The operation of a combiner that is one commutative, associative operation on its two parameters.
+pub fn simple_combiner(module: &Module, computation: CompId) -> Option<BinaryOp> {
+    let graph = &module[computation];
+    let [a, b] = graph.parameters() else { return None };
+    let root = &graph[graph.root()];
+    let Op::Binary(Binary { op }) = root.op() else { return None };
+    let operands = root.operands();
+    if operands != [*a, *b] && operands != [*b, *a] {
+        return None;
+    }
+    matches!(
+        op,
+        BinaryOp::Add
+            | BinaryOp::Multiply
+            | BinaryOp::Maximum
+            | BinaryOp::Minimum
+            | BinaryOp::And
+            | BinaryOp::Or
+            | BinaryOp::Xor
+    )
+    .then_some(*op)
+}
+
+/// The value that changes nothing under a simple combiner, for types that have it.
+pub fn identity(op: BinaryOp, ty: ElementType) -> Option<Scalar> {
+    use ElementType as T;
+    let float = |v: f64| matches!(ty, T::F16 | T::BF16 | T::F32 | T::F64 | T::F8E5M2).then_some(Scalar::Float(v));
+    let bits = ty.bit_width() as u32;
+    let (least, greatest) = match ty.kind() {
+        ElementKind::Pred => (Scalar::Pred(false), Scalar::Pred(true)),
+        ElementKind::Signed => (Scalar::Signed(i64::MIN >> (64 - bits)), Scalar::Signed(i64::MAX >> (64 - bits))),
+        ElementKind::Unsigned => (Scalar::Unsigned(0), Scalar::Unsigned(u64::MAX >> (64 - bits))),
+        ElementKind::Float => (float(f64::NEG_INFINITY)?, float(f64::INFINITY)?),
+        ElementKind::Complex => (Scalar::Complex(0.0, 0.0), Scalar::Complex(0.0, 0.0)),
+    };
+    let all_ones = match ty.kind() {
+        ElementKind::Signed => Scalar::Signed(-1),
+        _ => greatest,
+    };
+    Some(match (op, ty.kind()) {
+        (BinaryOp::Add, ElementKind::Float) => float(-0.0)?,
+        (BinaryOp::Add, ElementKind::Complex) => Scalar::Complex(-0.0, -0.0),
+        (BinaryOp::Add | BinaryOp::Or | BinaryOp::Xor, _) => Scalar::zero(ty),
+        (BinaryOp::Multiply, ElementKind::Complex) => return None,
+        (BinaryOp::Multiply, _) => Scalar::from_i64(ty, 1),
+        (BinaryOp::And, _) => all_ones,
+        (BinaryOp::Maximum | BinaryOp::Minimum, ElementKind::Complex) => return None,
+        (BinaryOp::Maximum, _) => least,
+        (BinaryOp::Minimum, _) => greatest,
+        _ => return None,
+    })
+}

@@ -1,0 +1,94 @@
+//! What fused emission can do, told before anything is emitted.
+
+use xla_hlo::ops::Op;
+use xla_hlo::{Computation, InstrId, Instruction, Module};
+
+use super::scalar_call::is_scalar_computation;
+
+/// Whether an instruction's elements can be emitted one by one, so that it may stand in a fusion.
+///
+/// Shapes must be static arrays (or tuples of them, for folds of several arrays).
+pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
+    let instruction = &graph[id];
+    let arrays = instruction.shape().leaves().iter().all(|(_, s)| s.as_array().is_some_and(|a| a.is_static()));
+    arrays
+        && match instruction.op() {
+            Op::Constant(_)
+            | Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Compare(_)
+            | Op::Select(_)
+            | Op::Clamp(_)
+            | Op::Convert(_)
+            | Op::ReducePrecision(_)
+            | Op::Broadcast(_)
+            | Op::Reshape(_)
+            | Op::Transpose(_)
+            | Op::Slice(_)
+            | Op::Pad(_)
+            | Op::Concatenate(_)
+            | Op::Reverse(_)
+            | Op::Iota(_)
+            | Op::DynamicSlice(_)
+            | Op::DynamicUpdateSlice(_)
+            | Op::Copy(_)
+            | Op::Dot(_)
+            | Op::Gather(_) => instruction.shape().as_array().is_some(),
+            Op::BitcastConvert(_) => same_width(graph, instruction),
+            // Layouts have been normalised by now, so that a bitcast is a reshape.
+            Op::Bitcast(_) => same_width(graph, instruction),
+            Op::Map(map) => is_scalar_computation(module, map.computation),
+            Op::Reduce(reduce) => is_scalar_computation(module, reduce.computation),
+            Op::ReduceWindow(reduce) => is_scalar_computation(module, reduce.computation),
+            Op::Parameter(_)
+            | Op::Tuple(_)
+            | Op::GetTupleElement(_)
+            | Op::OptBarrier(_)
+            | Op::SelectAndScatter(_)
+            | Op::While(_)
+            | Op::Conditional(_)
+            | Op::Call(_)
+            | Op::Fusion(_)
+            | Op::RngBitGenerator(_)
+            | Op::Scatter(_) => false,
+        }
+}
+
+/// Whether operand and result have elements of one width.
+pub(super) fn same_width(graph: &Computation, instruction: &Instruction) -> bool {
+    let operand = instruction.operands().first().and_then(|&o| graph[o].shape().element_type());
+    operand.zip(instruction.shape().element_type()).is_some_and(|(a, b)| a.bit_width() == b.bit_width())
+}
+
+/// Elementary operations to compute all elements of an instruction, roughly: a transcendental function counts as many.
+pub(super) fn work(module: &Module, graph: &Computation, id: InstrId) -> f64 {
+    use xla_hlo::ops::{BinaryOp, UnaryOp};
+    let instruction = &graph[id];
+    let elements = |shape: &xla_hlo::Shape| {
+        shape.leaves().iter().filter_map(|(_, s)| s.as_array()).map(|a| a.element_count() as f64).sum::<f64>()
+    };
+    let own = elements(instruction.shape());
+    let operand = || instruction.operands().first().map_or(0.0, |&o| elements(graph[o].shape()));
+    match instruction.op() {
+        Op::Unary(unary) => match unary.op {
+            UnaryOp::Abs | UnaryOp::Negate | UnaryOp::Not | UnaryOp::Real | UnaryOp::Imag => own,
+            UnaryOp::Sqrt | UnaryOp::Rsqrt => 4.0 * own,
+            _ => 10.0 * own,
+        },
+        Op::Binary(binary) => match binary.op {
+            BinaryOp::Divide | BinaryOp::Remainder => 4.0 * own,
+            BinaryOp::Power | BinaryOp::Atan2 => 20.0 * own,
+            _ => own,
+        },
+        Op::Reduce(reduce) => operand() * module[reduce.computation].len() as f64 / 3.0,
+        Op::ReduceWindow(reduce) => {
+            own * reduce.window.dims.iter().map(|d| d.size as f64).product::<f64>()
+        }
+        Op::Dot(dot) => {
+            let dims = instruction.operands().first().and_then(|&o| graph[o].shape().as_array());
+            let sum = |a: &xla_hlo::ArrayShape| dot.dims.lhs_contracting.iter().map(|&d| a.dims()[d] as f64).product::<f64>();
+            own * dims.map_or(1.0, sum)
+        }
+        _ => own,
+    }
+}

@@ -1,0 +1,71 @@
+//! Dead code: removes instructions that no result needs, and computations that nobody calls.
+
+use std::collections::HashSet;
+
+use xla_hlo::entity::SecondaryMap;
+use xla_hlo::{CompId, InstrId, Module, Op, Result};
+
+use crate::facts::Effects;
+use crate::{Pass, PassContext};
+
+/// Removes instructions that neither the root nor an effect needs, then computations that the entry does not reach.
+///
+/// Parameters stay, since they are the computation's signature.
+pub struct DeadCode;
+
+impl Pass for DeadCode {
+    fn name(&self) -> &'static str {
+        "dead-code"
+    }
+
+    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+        remove_unreachable(module)?;
+        let effects = Effects::of(module);
+        let ids: Vec<CompId> = module.ids().collect();
+        let mut removed = false;
+        for id in ids {
+            let dead = dead_instructions(module, id, &effects);
+            removed |= !dead.is_empty();
+            let computation = module.computation_mut(id);
+            for instruction in dead {
+                computation.remove(instruction)?;
+            }
+        }
+        // Dead loops and reductions were the only callers of their computations.
+        if removed { remove_unreachable(module) } else { Ok(()) }
+    }
+}
+
+/// Instructions to remove, users before operands.
+fn dead_instructions(module: &Module, id: CompId, effects: &Effects) -> Vec<InstrId> {
+    let computation = &module[id];
+    let mut live = SecondaryMap::<InstrId, bool>::new(false);
+    let mut stack = vec![computation.root()];
+    let kept = |i: InstrId| matches!(computation[i].op(), Op::Parameter(_)) || effects.has_effect(&computation[i]);
+    stack.extend(computation.ids().filter(|&i| kept(i)));
+    let mut count = 0;
+    while let Some(i) = stack.pop() {
+        if std::mem::replace(&mut live[i], true) {
+            continue;
+        }
+        count += 1;
+        stack.extend_from_slice(computation[i].operands());
+        stack.extend_from_slice(computation[i].control_predecessors());
+    }
+    if count == computation.len() {
+        return Vec::new();
+    }
+    let mut dead: Vec<InstrId> = computation.post_order().into_iter().filter(|&i| !live[i]).collect();
+    dead.reverse();
+    dead
+}
+
+fn remove_unreachable(module: &mut Module) -> Result<()> {
+    let mut reached = HashSet::from([module.entry_id()]);
+    let mut stack = vec![module.entry_id()];
+    while let Some(id) = stack.pop() {
+        stack.extend(module.callees(id).into_iter().filter(|&callee| reached.insert(callee)));
+    }
+    let dead: Vec<CompId> = module.ids().filter(|id| !reached.contains(id)).collect();
+    dead.into_iter().try_for_each(|id| module.remove(id))
+}

@@ -1,0 +1,52 @@
+//! The named stages of a compilation, as pipelines that backends put together.
+
+mod schedule;
+
+pub use schedule::schedule;
+
+use crate::{
+    DeadCode, FlattenCallGraph, FreeReshapes, Fuse, InlineCalls, InlineMaps, NormalizeLayouts, Pipeline,
+    SimplifyTuples, TargetProfile,
+};
+
+/// All stages in order.
+pub fn standard(profile: &TargetProfile) -> Pipeline {
+    Pipeline::new("standard")
+        .stage(canonicalize(profile))
+        .stage(simplify(profile))
+        .stage(expand(profile))
+        .stage(layout(profile))
+        .stage(fuse(profile))
+        .stage(schedule(profile))
+}
+
+/// One form for one meaning: no layouts that matter, no calls, each loop body called from one place.
+pub fn canonicalize(_: &TargetProfile) -> Pipeline {
+    Pipeline::new("canonicalize")
+        .pass(NormalizeLayouts)
+        .pass(InlineCalls)
+        .pass(InlineMaps)
+        .pass(SimplifyTuples)
+        .pass(DeadCode)
+        .pass(FlattenCallGraph)
+}
+
+/// Less work for the same result, to a fixed point.
+pub fn simplify(_: &TargetProfile) -> Pipeline {
+    Pipeline::fixed_point("simplify", 12).pass(SimplifyTuples).pass(DeadCode)
+}
+
+/// Operations that a target lacks, put in terms of those it has. No operation of today's table needs it.
+pub fn expand(_: &TargetProfile) -> Pipeline {
+    Pipeline::new("expand")
+}
+
+/// Every array states its layout.
+pub fn layout(_: &TargetProfile) -> Pipeline {
+    Pipeline::new("layout").pass(NormalizeLayouts).pass(DeadCode)
+}
+
+/// Kernels: operations that a backend compiles as one.
+pub fn fuse(_: &TargetProfile) -> Pipeline {
+    Pipeline::new("fuse").pass(Fuse).pass(FreeReshapes).pass(DeadCode)
+}

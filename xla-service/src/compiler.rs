@@ -1,0 +1,102 @@
+//! From a verified module to something that runs: the compiler's contract, just in time and ahead of time.
+
+use std::fmt;
+use std::sync::Arc;
+
+use xla_hlo::{Module, Result, VerifiedModule};
+
+use crate::executable::Executable;
+use crate::options::CompileOptions;
+
+/// Compiles modules for one kind of device.
+///
+/// # Contract
+///
+/// - **Checked by the caller:** the module is verified; every computation has a root, shapes agree, the call graph is a tree of
+///   finite depth. A compiler finding otherwise says [`xla_hlo::Error::Internal`].
+/// - **Unsupported operations** are [`xla_hlo::Error::Unimplemented`], naming the instruction and the platform. They are never compiled into
+///   something else.
+/// - **No device needed.** Compiling works on machines without the device; only running needs it.
+/// - **Threads.** Several modules may be compiled at the same time. Results depend on the arguments alone: no flag, environment
+///   variable or earlier compilation changes them.
+pub trait Compiler: Send + Sync + fmt::Debug {
+    /// Rewrites the module for this device: simplify, fuse, lay out, schedule, whatever [`Compiler::run_backend`] wants to see.
+    ///
+    /// Parameters and results keep number, element types and dimensions; layouts left open become those of the device.
+    fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule>;
+
+    /// Makes an executable of a module that this compiler's [`Compiler::run_hlo_passes`] gave.
+    fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>>;
+
+    /// The ability to compile to files, if this compiler has it.
+    fn ahead_of_time(&self) -> Option<&dyn AheadOfTimeCompiler> {
+        None
+    }
+
+    /// The ability to load what [`crate::executable::SerializeExecutable`] wrote, if this compiler has it.
+    fn loader(&self) -> Option<&dyn LoadExecutable> {
+        None
+    }
+}
+
+/// A module after a compiler's passes. A type of its own, so that [`Compiler::run_backend`] cannot be handed a raw module.
+#[derive(Clone, Debug)]
+pub struct OptimizedModule(VerifiedModule);
+
+impl OptimizedModule {
+    /// Says that the module has been through the passes of the compiler that calls this.
+    pub fn new(module: VerifiedModule) -> OptimizedModule {
+        OptimizedModule(module)
+    }
+
+    /// Takes the module out.
+    pub fn into_inner(self) -> VerifiedModule {
+        self.0
+    }
+}
+
+impl std::ops::Deref for OptimizedModule {
+    type Target = Module;
+    fn deref(&self) -> &Module {
+        &self.0
+    }
+}
+
+/// Optional ability: compile to files for a machine that may be another one.
+pub trait AheadOfTimeCompiler: Send + Sync {
+    /// Compiles a module to files. The module has been through this compiler's passes, with the same options.
+    fn compile_ahead_of_time(&self, module: OptimizedModule, options: &AotCompilationOptions) -> Result<Vec<AotFile>>;
+}
+
+/// What to compile for, ahead of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct AotCompilationOptions {
+    /// The knobs of every compilation.
+    pub compile: CompileOptions,
+    /// Target triple, such as `aarch64-unknown-linux-gnu`; `None` for the machine that compiles.
+    pub target: Option<String>,
+    /// Processor name as the compiler's back end knows it; `None` for the target's baseline (not the compiling machine's own).
+    pub cpu: Option<String>,
+    /// Processor features to add (`+avx2`) or take away (`-avx512f`), in order.
+    pub features: Vec<String>,
+    /// Name of the entry function and stem of the file names; `None` for the module's name made into an identifier.
+    pub symbol: Option<String>,
+    /// Whether the object may call symbols of the runtime library; otherwise it stands alone.
+    pub use_runtime_library: bool,
+}
+
+/// A file that an ahead-of-time compilation made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AotFile {
+    /// File name without a directory: `model.o`, `model.h`.
+    pub name: String,
+    /// Contents.
+    pub bytes: Vec<u8>,
+}
+
+/// Optional ability: load executables that were serialised before.
+pub trait LoadExecutable: Send + Sync {
+    /// Loads an executable. Bytes that are truncated, garbled, of another version or for another machine are
+    /// [`xla_hlo::Error::InvalidArgument`], saying which.
+    fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>>;
+}

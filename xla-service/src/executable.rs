@@ -1,0 +1,114 @@
+//! A compiled program: launch it with buffers, ask what it costs, write it down.
+
+use std::fmt;
+use std::sync::Arc;
+
+use xla_hlo::{Module, Result};
+
+use crate::executor::{DeviceMemory, Stream, StreamExecutor};
+use crate::signature::Signature;
+use crate::transfer::TransferManager;
+
+/// A compiled program, ready to be launched any number of times, also at the same time from several threads.
+///
+/// # Contract
+///
+/// - **Arguments** are those of [`Executable::signature`], in its order. The client has checked their number, shapes and
+///   layouts, that each lies on `context`'s device and has the size its shape needs, and that none is used after its donation.
+/// - **Results** are those of the signature, in its order: one memory each, all different.
+/// - **Donation.** An [`Argument::Donated`] memory is the executable's: to reuse for a result or a temporary, or to drop. An
+///   [`Argument::Shared`] one is read only; an output that is declared to alias it is a copy. `crate::thunks::ExecutionBuffers` does
+///   all of this for executables that have a buffer assignment.
+/// - **Asynchrony.** Work may still be queued on the stream when [`Executable::execute`] returns; the caller records an event behind
+///   it. The executable keeps alive what queued work uses.
+/// - **Errors** of the program found at once are returned; errors found later come out of the stream.
+pub trait Executable: Send + Sync + fmt::Debug {
+    /// The module as it was compiled, after all passes.
+    fn module(&self) -> &Module;
+
+    /// What goes in and comes out, with layouts.
+    fn signature(&self) -> &Signature;
+
+    /// Launches the program.
+    fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>>;
+
+    /// Memory the program takes.
+    fn memory_analysis(&self) -> MemoryAnalysis;
+
+    /// Work the program does, as far as it can be known without running it.
+    fn cost_analysis(&self) -> CostAnalysis;
+
+    /// The ability to be written down, if it has it. What can load it again: [`crate::compiler::Compiler::loader`].
+    fn serializer(&self) -> Option<&dyn SerializeExecutable> {
+        None
+    }
+
+    /// A text for people of how the program runs (thunks, buffers, code), under names such as `thunks.txt`; empty if there is none.
+    fn dumps(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+}
+
+/// Where a program runs.
+#[derive(Clone, Copy, Debug)]
+pub struct ExecutionContext<'a> {
+    /// The device, for memory.
+    pub executor: &'a dyn StreamExecutor,
+    /// The stream that the work is sent to.
+    pub stream: &'a dyn Stream,
+    /// How arrays lie on the device; for what runs on the host in between.
+    pub transfer: &'a dyn TransferManager,
+}
+
+/// One leaf of the arguments of a launch.
+#[derive(Debug)]
+pub enum Argument {
+    /// Read only: others may be reading it at the same time.
+    Shared(Arc<DeviceMemory>),
+    /// Given away: the program may write to it and may return it.
+    Donated(DeviceMemory),
+}
+
+impl Argument {
+    /// The memory for reading.
+    pub fn memory(&self) -> &DeviceMemory {
+        match self {
+            Argument::Shared(memory) => memory,
+            Argument::Donated(memory) => memory,
+        }
+    }
+}
+
+/// Optional ability: write a compiled program down.
+pub trait SerializeExecutable: Send + Sync {
+    /// Bytes from which the same platform can load the program again, with version and target inside.
+    fn serialize(&self) -> Result<Vec<u8>>;
+}
+
+/// Memory that one run of a program takes, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryAnalysis {
+    /// Arguments.
+    pub argument_bytes: usize,
+    /// Results.
+    pub output_bytes: usize,
+    /// Results that reuse arguments, contained in both numbers above.
+    pub alias_bytes: usize,
+    /// Temporaries, at their peak.
+    pub temporary_bytes: usize,
+    /// Constants, shared by all runs.
+    pub constant_bytes: usize,
+    /// Machine code, where it is known.
+    pub code_bytes: usize,
+}
+
+/// Work that one run of a program does. `None` where it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CostAnalysis {
+    /// Floating-point operations.
+    pub flops: Option<f64>,
+    /// Evaluations of transcendental functions.
+    pub transcendentals: Option<f64>,
+    /// Bytes read from and written to memory.
+    pub bytes_accessed: Option<f64>,
+}

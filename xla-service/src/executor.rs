@@ -1,0 +1,205 @@
+//! One device: memory, streams, events, and what it says about itself.
+
+use std::any::Any;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use xla_hlo::{Error, Result};
+
+/// One device that memory can be taken from and work can be sent to.
+///
+/// # Contract
+///
+/// - **Threads.** Every method may be called from any thread at any time.
+/// - **Memory** is owned: a [`DeviceMemory`] goes back to where it came from when it is dropped, so there is no
+///   `deallocate` to forget. Whoever writes has it mutably, whoever reads has it shared: the borrow checker keeps two
+///   threads from racing. Dropping memory that queued work still uses must be harmless: a device with asynchronous streams
+///   gives it back in stream order.
+/// - **Errors.** [`Error::ResourceExhausted`] when memory does not suffice, saying how much was asked for and how much
+///   there is; [`Error::FailedPrecondition`] when the device is gone.
+pub trait StreamExecutor: Send + Sync + fmt::Debug {
+    /// What the device is. The answer never changes.
+    fn description(&self) -> &DeviceDescription;
+
+    /// Memory of at least `bytes` bytes (and of size exactly `bytes` as it reports itself), aligned to
+    /// [`DeviceDescription::memory_alignment`]. Its contents are arbitrary. Zero bytes are a valid request.
+    fn allocate(&self, bytes: usize) -> Result<DeviceMemory>;
+
+    /// How much memory is in use, pooled and left.
+    fn memory_stats(&self) -> MemoryStats;
+
+    /// A new queue of work in order. Devices that do everything at once give one that completes each call before it returns.
+    fn create_stream(&self) -> Result<Box<dyn Stream>>;
+}
+
+/// A queue of work on one device, done in order.
+///
+/// # Contract
+///
+/// - **Order.** What is sent to one stream happens in the order of the calls. Streams are unordered among each other,
+///   but for [`Stream::wait_for`].
+/// - **Host memory** given to a copy is free again when the call returns: copies from the host may be staged, copies to the host
+///   wait. Copies on the device may be asynchronous.
+/// - **Ranges** are in bytes and have been checked against the sizes of the memories by nobody: implementations check them and
+///   give [`Error::Internal`].
+/// - **Foreign memory** (of another executor type) is [`Error::InvalidArgument`]; see [`DeviceMemory::downcast`].
+pub trait Stream: Send + Sync + fmt::Debug {
+    /// Writes host bytes to `target`, from byte `offset` on.
+    fn copy_to_device(&self, source: &[u8], target: &mut DeviceMemory, offset: usize) -> Result<()>;
+
+    /// Reads bytes of `source`, from byte `offset` on, until `target` is full. Waits for the work before it.
+    fn copy_to_host(&self, source: &DeviceMemory, offset: usize, target: &mut [u8]) -> Result<()>;
+
+    /// Copies a range of one memory to byte `offset` of another one.
+    fn copy(&self, source: &DeviceMemory, range: Range<usize>, target: &mut DeviceMemory, offset: usize) -> Result<()>;
+
+    /// Copies a range of one memory to byte `offset` of itself. The two may overlap.
+    fn copy_within(&self, memory: &mut DeviceMemory, range: Range<usize>, offset: usize) -> Result<()>;
+
+    /// An event that is reached when everything sent so far is done.
+    fn record_event(&self) -> Result<Event>;
+
+    /// Lets what is sent from now on wait for `event`, which may be of another stream of the same device.
+    fn wait_for(&self, event: &Event) -> Result<()>;
+
+    /// Returns when everything sent so far is done. An error of earlier work comes out here.
+    fn synchronize(&self) -> Result<()>;
+}
+
+/// A point in a stream's work. Cloning is cheap.
+#[derive(Clone, Default)]
+pub struct Event(Option<Arc<dyn DeviceEvent>>);
+
+/// What a device with asynchronous streams puts into an [`Event`].
+pub trait DeviceEvent: Any + Send + Sync {
+    /// Whether the point has been reached; an error if the work before it failed.
+    fn is_reached(&self) -> Result<bool>;
+
+    /// Returns when the point has been reached; an error if the work before it failed.
+    fn wait(&self) -> Result<()>;
+}
+
+impl Event {
+    /// An event that has been reached already; what synchronous streams record. Costs nothing.
+    pub fn reached() -> Event {
+        Event(None)
+    }
+
+    /// An event of an asynchronous stream.
+    pub fn new(event: impl DeviceEvent) -> Event {
+        Event(Some(Arc::new(event)))
+    }
+
+    /// Whether the point has been reached; an error if the work before it failed.
+    pub fn is_reached(&self) -> Result<bool> {
+        self.0.as_ref().map_or(Ok(true), |event| event.is_reached())
+    }
+
+    /// Blocks until the point has been reached; an error if the work before it failed.
+    pub fn wait(&self) -> Result<()> {
+        self.0.as_ref().map_or(Ok(()), |event| event.wait())
+    }
+
+    /// The device's own event; `None` if it is reached anyway or of another type.
+    pub fn downcast<T: DeviceEvent>(&self) -> Option<&T> {
+        let event: &dyn Any = self.0.as_deref()?;
+        event.downcast_ref()
+    }
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Event" } else { "Event(reached)" })
+    }
+}
+
+/// Memory of a device, given back when dropped.
+///
+/// The service only moves it around; what it is, the executor that made it knows.
+pub struct DeviceMemory(Box<dyn Allocation>);
+
+/// What an executor puts into a [`DeviceMemory`]: a pointer, a handle, a block of a pool. Dropping gives it back.
+pub trait Allocation: Any + Send + Sync + fmt::Debug {
+    /// Bytes that may be used, as they were asked for.
+    fn byte_size(&self) -> usize;
+}
+
+impl DeviceMemory {
+    /// Wraps an executor's own kind of memory.
+    pub fn new(allocation: impl Allocation) -> DeviceMemory {
+        DeviceMemory(Box::new(allocation))
+    }
+
+    /// Bytes that may be used.
+    pub fn byte_size(&self) -> usize {
+        self.0.byte_size()
+    }
+
+    /// The executor's own kind of memory. The error is for memory that came from an executor of another kind.
+    pub fn downcast<T: Allocation>(&self) -> Result<&T> {
+        let any: &dyn Any = &*self.0;
+        any.downcast_ref().ok_or_else(|| self.foreign::<T>())
+    }
+
+    /// The executor's own kind of memory, for writing.
+    pub fn downcast_mut<T: Allocation>(&mut self) -> Result<&mut T> {
+        // Asked first, since a failed mutable borrow would still be held where the error is made.
+        let any: &dyn Any = &*self.0;
+        if !any.is::<T>() {
+            return Err(self.foreign::<T>());
+        }
+        let any: &mut dyn Any = &mut *self.0;
+        any.downcast_mut().ok_or_else(|| Error::internal("device memory changed its type"))
+    }
+
+    fn foreign<T>(&self) -> Error {
+        Error::invalid_argument(format!(
+            "memory of another device was given: {:?} is no {}",
+            self.0,
+            std::any::type_name::<T>()
+        ))
+    }
+}
+
+impl fmt::Debug for DeviceMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a device says about itself: plain data, for people, cost models and tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceDescription {
+    /// Name of the platform, as the registry knows it.
+    pub platform: String,
+    /// Which of the platform's devices, from 0.
+    pub ordinal: usize,
+    /// The model, such as the vendor prints it.
+    pub model: String,
+    /// Cores, multiprocessors or whatever works side by side.
+    pub cores: usize,
+    /// Bytes of memory; `None` where the system does not tell.
+    pub memory_bytes: Option<usize>,
+    /// Every allocation starts at a multiple of this many bytes.
+    pub memory_alignment: usize,
+    /// Anything else worth telling, as name and value: instruction sets, driver versions, clocks.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// How much of a device's memory is used. All sizes in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// In live allocations, with what rounding up adds.
+    pub bytes_in_use: usize,
+    /// The most that was ever in use.
+    pub peak_bytes_in_use: usize,
+    /// Kept warm for later allocations.
+    pub bytes_pooled: usize,
+    /// What may be in use at most; `None` for no limit.
+    pub bytes_limit: Option<usize>,
+    /// Allocations so far.
+    pub allocations: u64,
+    /// Allocations that were served from warm memory.
+    pub pool_hits: u64,
+}

@@ -1,0 +1,98 @@
+//! Blocks of 64-byte aligned, always initialised host memory.
+#![expect(unsafe_code, reason = "allocates and frees raw memory")]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+
+/// Every block starts at a multiple of this: a cache line, and the widest vector register.
+pub const MEMORY_ALIGNMENT: usize = 64;
+
+/// The alignment asked of the system's allocator, which up to here can give zero pages without touching them.
+const BASE_ALIGNMENT: usize = 16;
+
+/// A block of memory, owned. Its bytes are zero at first, so they are initialised at all times.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// What the allocator gave.
+    base: NonNull<u8>,
+    /// The first aligned byte, less than `MEMORY_ALIGNMENT` behind the base.
+    start: NonNull<u8>,
+    size: usize,
+}
+
+// SAFETY: a block owns its memory and has no thread affinity; shared references to it only allow reading.
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
+/// The request to the allocator for a block of `size` usable bytes.
+fn request(size: usize) -> Option<Layout> {
+    Layout::from_size_align(size.checked_add(MEMORY_ALIGNMENT)?, BASE_ALIGNMENT).ok()
+}
+
+impl Block {
+    /// A block of zeros; `None` if the system has no memory for it.
+    pub fn new(size: usize) -> Option<Block> {
+        let layout = request(size)?;
+        // SAFETY: the layout's size is at least MEMORY_ALIGNMENT, hence not zero.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        let padding = base.as_ptr().align_offset(MEMORY_ALIGNMENT);
+        // SAFETY: padding < MEMORY_ALIGNMENT, and the allocation is MEMORY_ALIGNMENT longer than size, so this is inside.
+        let start = unsafe { base.add(padding) };
+        Some(Block { base, start, size })
+    }
+
+    /// Usable bytes.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The first byte; `size` bytes from here on may be read while the block is borrowed.
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// All bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: start is valid for size bytes (see `new`), they are initialised, and nobody writes while self is borrowed.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.size) }
+    }
+
+    /// All bytes, for writing.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`, and self is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.size) }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if let Some(layout) = request(self.size) {
+            // SAFETY: base came from `alloc_zeroed` with this very layout, since size never changes.
+            unsafe { dealloc(self.base.as_ptr(), layout) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_aligned_zero_and_writable() {
+        for size in [0, 1, 63, 64, 65, 4096, 100_000] {
+            let mut block = Block::new(size).unwrap();
+            assert_eq!(block.start().as_ptr() as usize % MEMORY_ALIGNMENT, 0);
+            assert_eq!(block.bytes().len(), size);
+            assert!(block.bytes().iter().all(|&b| b == 0));
+            block.bytes_mut().fill(7);
+            assert!(block.bytes().iter().all(|&b| b == 7));
+        }
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused() {
+        assert!(Block::new(usize::MAX).is_none());
+        assert!(Block::new(usize::MAX / 2).is_none());
+    }
+}

@@ -1,0 +1,14 @@
+//! What platforms on the host share: aligned pooled memory, a device whose streams do everything at once, layouts.
+
+mod executor;
+mod layout;
+mod machine;
+mod memory;
+mod pool;
+mod transfer;
+
+pub use executor::{HostExecutor, HostStream};
+pub use layout::{host_shape, literal_from_bytes, write_literal};
+pub use memory::MEMORY_ALIGNMENT;
+pub use pool::{HostMemory, MemoryPool, PoolLimits};
+pub use transfer::HostTransfer;

@@ -1,0 +1,343 @@
+//! A pool of host memory that hands out warm pages again.
+//!
+//! Fresh pages cost more than many of the kernels that fill them: the system zeroes each one at its first touch. So freed
+//! blocks stay in free lists by size class, up to a limit; the class used longest ago gives way first.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use xla_hlo::{Error, Result};
+
+use super::memory::{Block, MEMORY_ALIGNMENT};
+use crate::executor::{Allocation, MemoryStats};
+
+/// A pool, shared by handle: cloning gives another handle to the same pool. All methods may be called from any thread.
+#[derive(Clone, Debug)]
+pub struct MemoryPool(Arc<Shared>);
+
+/// How much a pool may take, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolLimits {
+    /// In use at most; more is [`Error::ResourceExhausted`]. `None` for whatever the system gives.
+    pub in_use: Option<usize>,
+    /// Kept warm at most.
+    pub retained: usize,
+}
+
+#[derive(Debug)]
+struct Shared {
+    limits: PoolLimits,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    classes: Vec<FreeList>,
+    stats: MemoryStats,
+    clock: u64,
+}
+
+/// Free blocks of one size class, the warmest last.
+#[derive(Debug, Default)]
+struct FreeList {
+    blocks: Vec<Block>,
+    last_used: u64,
+}
+
+/// Memory of a pool; goes back to it when dropped.
+#[derive(Debug)]
+pub struct HostMemory {
+    /// There until dropped.
+    block: Option<Block>,
+    size: usize,
+    pool: MemoryPool,
+}
+
+impl Default for PoolLimits {
+    /// As much as the machine has; a quarter of it is kept warm.
+    fn default() -> Self {
+        let memory = super::machine::memory_bytes();
+        PoolLimits { in_use: memory, retained: memory.map_or(1 << 30, |bytes| bytes / 4) }
+    }
+}
+
+impl MemoryPool {
+    /// An empty pool.
+    pub fn new(limits: PoolLimits) -> MemoryPool {
+        MemoryPool(Arc::new(Shared { limits, state: Mutex::default() }))
+    }
+
+    /// Memory of `size` bytes, aligned to [`MEMORY_ALIGNMENT`]. Contents are zeros or what an earlier user left.
+    pub fn allocate(&self, size: usize) -> Result<HostMemory> {
+        let class = SizeClass::of(size).ok_or_else(|| self.exhausted(size))?;
+        if let Some(block) = self.take_warm(class) {
+            return Ok(self.wrap(block, size));
+        }
+        // Freed outside of the lock: giving pages back to the system takes long.
+        let evicted = self.reserve(class, size)?;
+        drop(evicted);
+        let block = Block::new(class.bytes).or_else(|| {
+            self.trim();
+            Block::new(class.bytes)
+        });
+        let Some(block) = block else {
+            self.state().stats.bytes_in_use -= class.bytes;
+            return Err(self.exhausted(size));
+        };
+        Ok(self.wrap(block, size))
+    }
+
+    /// What is in use and pooled.
+    pub fn stats(&self) -> MemoryStats {
+        MemoryStats { bytes_limit: self.0.limits.in_use, ..self.state().stats }
+    }
+
+    /// Gives everything kept warm back to the system.
+    pub fn trim(&self) {
+        let mut state = self.state();
+        state.stats.bytes_pooled = 0;
+        let classes = std::mem::take(&mut state.classes);
+        drop(state);
+        drop(classes);
+    }
+
+    fn wrap(&self, block: Block, size: usize) -> HostMemory {
+        HostMemory { block: Some(block), size, pool: self.clone() }
+    }
+
+    fn take_warm(&self, class: SizeClass) -> Option<Block> {
+        let mut state = self.state();
+        state.clock += 1;
+        let clock = state.clock;
+        let list = state.classes.get_mut(class.index)?;
+        let block = list.blocks.pop()?;
+        list.last_used = clock;
+        state.stats.bytes_pooled -= class.bytes;
+        state.stats.pool_hits += 1;
+        state.count_use(class.bytes);
+        Some(block)
+    }
+
+    /// Counts a block that is about to be made as in use, and takes out what must go so that the limit holds.
+    fn reserve(&self, class: SizeClass, size: usize) -> Result<Vec<Block>> {
+        let mut state = self.state();
+        let mut evicted = Vec::new();
+        if let Some(limit) = self.0.limits.in_use {
+            if state.stats.bytes_in_use.checked_add(class.bytes).is_none_or(|sum| sum > limit) {
+                drop(state);
+                return Err(self.exhausted(size));
+            }
+            let room = limit - state.stats.bytes_in_use - class.bytes;
+            state.evict_to(room, &mut evicted);
+        }
+        state.count_use(class.bytes);
+        Ok(evicted)
+    }
+
+    fn give_back(&self, block: Block) {
+        let bytes = block.size();
+        let mut evicted = Vec::new();
+        let mut state = self.state();
+        state.stats.bytes_in_use -= bytes;
+        match SizeClass::of(bytes) {
+            Some(class) if bytes <= self.0.limits.retained => {
+                state.evict_to(self.0.limits.retained - bytes, &mut evicted);
+                state.keep(class, block);
+            }
+            Some(_) | None => evicted.push(block),
+        }
+        drop(state);
+        drop(evicted);
+    }
+
+    fn exhausted(&self, size: usize) -> Error {
+        let stats = self.stats();
+        let limit = stats.bytes_limit.map_or("no limit is set".to_string(), |l| format!("the limit is {l} bytes"));
+        Error::resource_exhausted(format!(
+            "no host memory for {size} more bytes: {} are in use, {limit}",
+            stats.bytes_in_use
+        ))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while the lock is held, and if it did, the free lists would still be consistent.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryPool {
+    fn default() -> Self {
+        MemoryPool::new(PoolLimits::default())
+    }
+}
+
+impl State {
+    fn count_use(&mut self, bytes: usize) {
+        self.stats.allocations += 1;
+        self.stats.bytes_in_use += bytes;
+        self.stats.peak_bytes_in_use = self.stats.peak_bytes_in_use.max(self.stats.bytes_in_use);
+    }
+
+    fn keep(&mut self, class: SizeClass, block: Block) {
+        if self.classes.len() <= class.index {
+            self.classes.resize_with(class.index + 1, FreeList::default);
+        }
+        self.clock += 1;
+        self.stats.bytes_pooled += block.size();
+        let list = &mut self.classes[class.index];
+        list.last_used = self.clock;
+        list.blocks.push(block);
+    }
+
+    /// Takes out blocks until at most `limit` bytes are pooled, from the class used longest ago first.
+    fn evict_to(&mut self, limit: usize, evicted: &mut Vec<Block>) {
+        while self.stats.bytes_pooled > limit {
+            let oldest = self.classes.iter_mut().filter(|l| !l.blocks.is_empty()).min_by_key(|l| l.last_used);
+            let Some(block) = oldest.and_then(|list| list.blocks.pop()) else { return };
+            self.stats.bytes_pooled -= block.size();
+            evicted.push(block);
+        }
+    }
+}
+
+/// Sizes are rounded up to a class: multiples of 64 bytes up to 256, then four steps to each doubling (at most 25 % more).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SizeClass {
+    index: usize,
+    bytes: usize,
+}
+
+impl SizeClass {
+    const FINE_LIMIT: usize = 4 * MEMORY_ALIGNMENT;
+
+    fn of(size: usize) -> Option<SizeClass> {
+        let size = size.max(1);
+        if size <= Self::FINE_LIMIT {
+            let steps = size.div_ceil(MEMORY_ALIGNMENT);
+            return Some(SizeClass { index: steps - 1, bytes: steps * MEMORY_ALIGNMENT });
+        }
+        // 2^log < size <= 2^(log+1), in steps of a quarter of 2^log.
+        let log = (size - 1).ilog2() as usize;
+        let step = 1usize << (log - 2);
+        let bytes = size.div_ceil(step).checked_mul(step)?;
+        let sub = (bytes - (1 << log)) / step - 1;
+        let doublings = log - Self::FINE_LIMIT.ilog2() as usize;
+        Some(SizeClass { index: 4 + 4 * doublings + sub, bytes })
+    }
+}
+
+impl HostMemory {
+    /// All bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.block.as_ref().map_or(&[], |block| &block.bytes()[..self.size])
+    }
+
+    /// All bytes, for writing.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.block.as_mut().map_or(&mut [], |block| &mut block.bytes_mut()[..self.size])
+    }
+
+    /// The first byte, for compiled code that reads while this is borrowed, or writes while it is borrowed mutably.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.block.as_ref().map_or(std::ptr::null_mut(), |block| block.start().as_ptr())
+    }
+}
+
+impl Allocation for HostMemory {
+    fn byte_size(&self) -> usize {
+        self.size
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        self.block.take().into_iter().for_each(|block| self.pool.give_back(block));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(in_use: usize, retained: usize) -> MemoryPool {
+        MemoryPool::new(PoolLimits { in_use: Some(in_use), retained })
+    }
+
+    #[test]
+    fn size_classes_are_ordered_tight_and_without_gaps() {
+        let mut last = SizeClass::of(0).unwrap();
+        assert_eq!(last, SizeClass { index: 0, bytes: 64 });
+        for size in 1..100_000 {
+            let class = SizeClass::of(size).unwrap();
+            assert!(class.bytes >= size, "{size}: {class:?}");
+            assert!(class.bytes <= size.div_ceil(64) * 64 || class.bytes <= size + size / 4, "{size}: {class:?}");
+            assert_eq!(class.bytes % 64, 0);
+            assert!(class.index == last.index || class.index == last.index + 1, "{size}: {last:?} {class:?}");
+            assert_eq!(class.index == last.index, class.bytes == last.bytes);
+            assert_eq!(SizeClass::of(class.bytes), Some(class), "a class holds its own size");
+            last = class;
+        }
+        assert_eq!(SizeClass::of(usize::MAX), None);
+    }
+
+    #[test]
+    fn freed_memory_is_handed_out_again() {
+        let pool = pool(1 << 20, 1 << 20);
+        let first = pool.allocate(5000).unwrap();
+        let address = first.as_ptr();
+        drop(first);
+        let second = pool.allocate(4900).unwrap();
+        assert_eq!(second.as_ptr(), address);
+        assert_eq!(second.byte_size(), 4900);
+        let stats = pool.stats();
+        assert_eq!((stats.allocations, stats.pool_hits, stats.bytes_pooled), (2, 1, 0));
+        assert_eq!(stats.bytes_in_use, 5120);
+    }
+
+    #[test]
+    fn the_class_used_longest_ago_is_evicted() {
+        let pool = pool(1 << 20, 1024);
+        let (old, new) = (pool.allocate(512).unwrap(), pool.allocate(640).unwrap());
+        drop(old);
+        drop(new);
+        assert_eq!(pool.stats().bytes_pooled, 640);
+        let _warm = pool.allocate(640).unwrap();
+        assert_eq!(pool.stats().pool_hits, 1);
+    }
+
+    #[test]
+    fn limits_hold() {
+        let pool = pool(1024, 1024);
+        let error = pool.allocate(2000).unwrap_err();
+        assert!(matches!(error, Error::ResourceExhausted(_)));
+        assert_eq!(error.message(), "no host memory for 2000 more bytes: 0 are in use, the limit is 1024 bytes");
+        assert!(pool.allocate(usize::MAX).is_err());
+        drop(pool.allocate(1024).unwrap());
+        // What is pooled does not count against a new request of another size.
+        let _other = pool.allocate(512).unwrap();
+        assert_eq!(pool.stats().bytes_pooled, 0);
+        assert_eq!(pool.stats().bytes_in_use, 512);
+        drop(pool.allocate(64).unwrap());
+        pool.trim();
+        assert_eq!(pool.stats().bytes_pooled, 0);
+    }
+
+    #[test]
+    fn many_threads_share_a_pool() {
+        let pool = pool(1 << 24, 1 << 20);
+        std::thread::scope(|scope| {
+            for t in 0..8u8 {
+                let pool = &pool;
+                scope.spawn(move || {
+                    for i in 0..500usize {
+                        let mut memory = pool.allocate(i * 37 % 3000).unwrap();
+                        memory.bytes_mut().fill(t);
+                        assert!(memory.bytes().iter().all(|&b| b == t));
+                    }
+                });
+            }
+        });
+        let stats = pool.stats();
+        assert_eq!((stats.bytes_in_use, stats.allocations), (0, 4000));
+        assert!(stats.bytes_pooled <= 1 << 20);
+    }
+}

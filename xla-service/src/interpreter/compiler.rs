@@ -1,0 +1,24 @@
+//! The compiler: passes the module through.
+
+use std::sync::Arc;
+
+use xla_hlo::{Result, VerifiedModule};
+
+use super::executable::InterpreterExecutable;
+use crate::compiler::{Compiler, OptimizedModule};
+use crate::executable::Executable;
+use crate::options::CompileOptions;
+
+#[derive(Debug)]
+pub(super) struct InterpreterCompiler;
+
+impl Compiler for InterpreterCompiler {
+    /// Does nothing, whatever the options say: the evaluator takes any module.
+    fn run_hlo_passes(&self, module: VerifiedModule, _: &CompileOptions) -> Result<OptimizedModule> {
+        Ok(OptimizedModule::new(module))
+    }
+
+    fn run_backend(&self, module: OptimizedModule, _: &CompileOptions) -> Result<Arc<dyn Executable>> {
+        Ok(Arc::new(InterpreterExecutable::new(module.into_inner())?))
+    }
+}

@@ -1,0 +1,60 @@
+//! The executable: the module itself, evaluated anew at each launch.
+
+use xla_hlo::eval::Evaluator;
+use xla_hlo::{Module, Result, VerifiedModule};
+
+use crate::executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis};
+use crate::executor::DeviceMemory;
+use crate::host::host_shape;
+use crate::signature::{Signature, ungroup};
+
+#[derive(Debug)]
+pub(super) struct InterpreterExecutable {
+    module: VerifiedModule,
+    signature: Signature,
+}
+
+impl InterpreterExecutable {
+    /// Literals have no layouts, so arrays go in and out row major, whatever layouts the module names.
+    pub(super) fn new(module: VerifiedModule) -> Result<InterpreterExecutable> {
+        let signature = Signature::new(&module, |shape| host_shape(&shape.clone().with_layout(None)))?;
+        Ok(InterpreterExecutable { module, signature })
+    }
+}
+
+impl Executable for InterpreterExecutable {
+    fn module(&self) -> &Module {
+        &self.module
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
+        let leaves = self.signature.arguments().iter().zip(&arguments);
+        let leaves = leaves.map(|(leaf, a)| context.transfer.read(context.stream, a.memory(), 0, &leaf.shape));
+        let literals = self.signature.group_arguments(leaves.collect::<Result<_>>()?)?;
+        // Donated memory goes back to the pool before anything is computed, and comes back as results.
+        drop(arguments);
+        let result = Evaluator::new(&self.module).call(self.module.entry_id(), literals)?;
+        let write = |(leaf, literal): (&crate::signature::ResultLeaf, _)| {
+            let mut memory = context.executor.allocate(leaf.shape.byte_size())?;
+            context.transfer.write(context.stream, &literal, &leaf.shape, &mut memory, 0)?;
+            Ok(memory)
+        };
+        self.signature.results().iter().zip(ungroup(result)).map(write).collect()
+    }
+
+    fn memory_analysis(&self) -> MemoryAnalysis {
+        MemoryAnalysis {
+            argument_bytes: self.signature.arguments().iter().map(|leaf| leaf.shape.byte_size()).sum(),
+            output_bytes: self.signature.results().iter().map(|leaf| leaf.shape.byte_size()).sum(),
+            ..MemoryAnalysis::default()
+        }
+    }
+
+    fn cost_analysis(&self) -> CostAnalysis {
+        CostAnalysis::default()
+    }
+}

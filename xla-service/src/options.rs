@@ -1,0 +1,70 @@
+//! The knobs of a compilation: one immutable, hashable value handed down.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use xla_passes::PassOptions;
+
+/// How to compile. Plain data: read nowhere else (no flags, no environment), part of the compilation cache's key.
+///
+/// ```
+/// use xla_service::{CompileOptions, FallbackPolicy};
+///
+/// let options = CompileOptions { host_fallback: FallbackPolicy::Forbid, ..CompileOptions::default() };
+/// assert_ne!(options, CompileOptions::default());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CompileOptions {
+    /// How hard to optimise.
+    pub opt_level: OptLevel,
+    /// How passes run: verification after each, passes left out, where to stop.
+    pub passes: PassOptions,
+    /// A directory that gets the module before and after passes, the thunks and what else there is to see; `None` for none.
+    pub dump_to: Option<PathBuf>,
+    /// Threads that the program may use; `None` for as many as the machine has cores.
+    pub threads: Option<NonZeroUsize>,
+    /// What to do with operations that the backend does not lower.
+    pub host_fallback: FallbackPolicy,
+}
+
+/// How hard to optimise. Results never differ by level but in rounding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OptLevel {
+    /// Only what is needed for the program to run.
+    O0,
+    /// Cheap optimisations.
+    O1,
+    /// Everything that usually pays.
+    O2,
+    /// Also what takes much time to compile.
+    O3,
+}
+
+/// What to do with operations that a backend does not lower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FallbackPolicy {
+    /// Evaluate them on the host.
+    Allow,
+    /// Refuse to compile: [`xla_hlo::Error::Unimplemented`], naming the instruction.
+    Forbid,
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        CompileOptions {
+            opt_level: OptLevel::O2,
+            passes: PassOptions::default(),
+            dump_to: None,
+            threads: None,
+            host_fallback: FallbackPolicy::Allow,
+        }
+    }
+}
+
+impl CompileOptions {
+    /// [`CompileOptions::threads`], or the number of cores that this process may use.
+    pub fn thread_count(&self) -> usize {
+        let available = || std::thread::available_parallelism();
+        self.threads.map_or_else(|| available().map_or(1, NonZeroUsize::get), NonZeroUsize::get)
+    }
+}

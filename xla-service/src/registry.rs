@@ -1,0 +1,205 @@
+//! The registry of platforms: an ordinary value, one list.
+
+use std::sync::Arc;
+
+use xla_hlo::{Error, Result};
+
+use crate::platform::Platform;
+
+/// Platforms by name, in the order of their registration. There may be several registries in one process.
+///
+/// ```
+/// use xla_service::{PlatformRegistry, interpreter};
+///
+/// let mut registry = PlatformRegistry::new();
+/// registry.register(interpreter::platform());
+/// assert_eq!(registry.get("interpreter").unwrap().name(), "interpreter");
+/// let error = registry.get("abacus").unwrap_err();
+/// assert!(error.message().contains("registered: interpreter"));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct PlatformRegistry {
+    platforms: Vec<Arc<dyn Platform>>,
+    compiled_out: Vec<CompiledOut>,
+}
+
+/// A platform that exists, but not in this build.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompiledOut {
+    /// The name it would have.
+    pub name: String,
+    /// What to do to have it: `build with the Cargo feature "gpu"`.
+    pub remedy: String,
+}
+
+/// What [`PlatformRegistry::check`] found out about one platform.
+#[derive(Debug)]
+pub struct PlatformStatus {
+    /// The platform's name.
+    pub name: String,
+    /// Whether this machine can run it.
+    pub availability: Availability,
+}
+
+/// Whether a platform can be used.
+#[derive(Debug)]
+pub enum Availability {
+    /// It runs here, on so many devices.
+    Usable {
+        /// At least 1.
+        devices: usize,
+    },
+    /// It is in this build, but this machine cannot run it; the error says why and what to install.
+    Unusable(Error),
+    /// It is not in this build; the text says how to have it.
+    CompiledOut(String),
+}
+
+impl PlatformRegistry {
+    /// A registry without platforms.
+    pub fn new() -> PlatformRegistry {
+        PlatformRegistry::default()
+    }
+
+    /// Adds a platform. One of the same name is replaced in its place, and given back.
+    pub fn register(&mut self, platform: Arc<dyn Platform>) -> Option<Arc<dyn Platform>> {
+        self.compiled_out.retain(|absent| absent.name != platform.name());
+        if let Some(slot) = self.platforms.iter_mut().find(|p| p.name() == platform.name()) {
+            return Some(std::mem::replace(slot, platform));
+        }
+        self.platforms.push(platform);
+        None
+    }
+
+    /// Notes that a platform exists but is not in this build, so that asking for it is answered with the remedy.
+    pub fn note_compiled_out(&mut self, name: impl Into<String>, remedy: impl Into<String>) {
+        let name = name.into();
+        if self.platforms.iter().all(|p| p.name() != name) {
+            self.compiled_out.push(CompiledOut { name, remedy: remedy.into() });
+        }
+    }
+
+    /// The platform of that name. [`Error::NotFound`] lists what is registered and what is compiled out.
+    pub fn get(&self, name: &str) -> Result<Arc<dyn Platform>> {
+        let found = self.platforms.iter().find(|p| p.name() == name);
+        found.cloned().ok_or_else(|| self.unknown(name))
+    }
+
+    /// Registered platforms in order.
+    pub fn platforms(&self) -> &[Arc<dyn Platform>] {
+        &self.platforms
+    }
+
+    /// Platforms that are not in this build.
+    pub fn compiled_out(&self) -> &[CompiledOut] {
+        &self.compiled_out
+    }
+
+    /// Asks every platform whether this machine can run it; those that are compiled out come last.
+    pub fn check(&self) -> Vec<PlatformStatus> {
+        let registered = self.platforms.iter().map(|p| PlatformStatus {
+            name: p.name().to_string(),
+            availability: match p.check() {
+                Ok(()) => Availability::Usable { devices: p.device_count() },
+                Err(why) => Availability::Unusable(why),
+            },
+        });
+        let absent = self.compiled_out.iter().map(|absent| PlatformStatus {
+            name: absent.name.clone(),
+            availability: Availability::CompiledOut(absent.remedy.clone()),
+        });
+        registered.chain(absent).collect()
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        if let Some(absent) = self.compiled_out.iter().find(|absent| absent.name == name) {
+            return Error::not_found(format!("platform {name} is not in this build: {}", absent.remedy));
+        }
+        let names: Vec<&str> = self.platforms.iter().map(|p| p.name()).collect();
+        let registered = if names.is_empty() { "none".to_string() } else { names.join(", ") };
+        let absent: Vec<String> = self.compiled_out.iter().map(|a| format!("{} ({})", a.name, a.remedy)).collect();
+        let absent =
+            if absent.is_empty() { String::new() } else { format!("; not in this build: {}", absent.join(", ")) };
+        Error::not_found(format!("no platform is called {name:?}; registered: {registered}{absent}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compiler::Compiler;
+    use crate::executor::StreamExecutor;
+    use crate::interpreter;
+    use crate::transfer::TransferManager;
+
+    /// A platform that this machine cannot run.
+    #[derive(Debug)]
+    struct Absent;
+
+    impl Platform for Absent {
+        fn name(&self) -> &str {
+            "gizmo"
+        }
+        fn check(&self) -> Result<()> {
+            Err(Error::failed_precondition("libgizmo.so is missing; install the package gizmo-driver"))
+        }
+        fn device_count(&self) -> usize {
+            0
+        }
+        fn executor(&self, _: usize) -> Result<Arc<dyn StreamExecutor>> {
+            Err(self.check().unwrap_err())
+        }
+        fn compiler(&self) -> Arc<dyn Compiler> {
+            interpreter::platform().compiler()
+        }
+        fn transfer_manager(&self) -> Arc<dyn TransferManager> {
+            interpreter::platform().transfer_manager()
+        }
+    }
+
+    fn registry() -> PlatformRegistry {
+        let mut registry = PlatformRegistry::new();
+        registry.register(interpreter::platform());
+        registry.register(Arc::new(Absent));
+        registry.note_compiled_out("gpu", "build with the Cargo feature \"gpu\"");
+        registry
+    }
+
+    #[test]
+    fn unknown_names_are_answered_with_those_there_are() {
+        let registry = registry();
+        let error = registry.get("tpu").unwrap_err();
+        assert!(matches!(error, Error::NotFound(_)));
+        assert_eq!(
+            error.message(),
+            "no platform is called \"tpu\"; registered: interpreter, gizmo; \
+             not in this build: gpu (build with the Cargo feature \"gpu\")"
+        );
+        let error = registry.get("gpu").unwrap_err();
+        assert_eq!(error.message(), "platform gpu is not in this build: build with the Cargo feature \"gpu\"");
+        let error = PlatformRegistry::new().get("cpu").unwrap_err();
+        assert_eq!(error.message(), "no platform is called \"cpu\"; registered: none");
+    }
+
+    #[test]
+    fn check_tells_usable_unusable_and_compiled_out_apart() {
+        let statuses = registry().check();
+        let names: Vec<&str> = statuses.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["interpreter", "gizmo", "gpu"]);
+        assert!(matches!(statuses[0].availability, Availability::Usable { devices: 1 }));
+        let Availability::Unusable(why) = &statuses[1].availability else { panic!("{:?}", statuses[1]) };
+        assert!(why.message().contains("gizmo-driver"));
+        assert!(matches!(&statuses[2].availability, Availability::CompiledOut(remedy) if remedy.contains("gpu")));
+    }
+
+    #[test]
+    fn the_same_name_replaces_and_registering_beats_compiled_out() {
+        let mut registry = registry();
+        assert!(registry.register(interpreter::platform()).is_some());
+        assert_eq!(registry.platforms().len(), 2);
+        registry.note_compiled_out("interpreter", "nothing");
+        assert_eq!(registry.compiled_out().len(), 1);
+        let error = registry.get("interpreter").unwrap().executor(3).unwrap_err();
+        assert_eq!(error.message(), "platform interpreter has 1 device, there is no device 3");
+    }
+}

@@ -1,0 +1,245 @@
+//! From a scheduled module with buffers to a thunk sequence.
+
+use xla_hlo::{ArrayShape, CompId, Computation, ElementType, Error, InstrId, Module, Op, Result, ResultExt, Shape};
+use xla_passes::buffers::{BufferAssignment, Slice};
+
+use super::sequence::Selector;
+use super::{ArraySlice, Lowered, Lowering, LoweringContext, StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};
+use crate::options::FallbackPolicy;
+
+impl ThunkSequence {
+    /// Builds the sequence of the entry computation, asking `lowering` how each operation becomes device code.
+    ///
+    /// The module is scheduled, calls are inlined or have one caller each, and `buffers` is its own assignment. Errors:
+    /// [`Error::Unimplemented`] naming the instruction for what `lowering` does not do where `fallback` is forbidden; errors of
+    /// `lowering`, with the instruction's name; [`Error::Internal`] where module and buffers disagree.
+    pub fn from_module(
+        module: &Module,
+        buffers: &BufferAssignment,
+        lowering: &mut dyn Lowering,
+        fallback: FallbackPolicy,
+    ) -> Result<ThunkSequence> {
+        let _span = tracing::debug_span!("thunks", module = module.name()).entered();
+        let mut builder = Builder { module, buffers, lowering, fallback, next: 0 };
+        builder.sequence(module.entry_id())
+    }
+}
+
+struct Builder<'a> {
+    module: &'a Module,
+    buffers: &'a BufferAssignment,
+    lowering: &'a mut dyn Lowering,
+    fallback: FallbackPolicy,
+    next: u32,
+}
+
+impl Builder<'_> {
+    fn sequence(&mut self, computation: CompId) -> Result<ThunkSequence> {
+        let mut thunks = Vec::new();
+        for id in self.module[computation].sequence() {
+            self.instruction(computation, id, &mut thunks).context(|| {
+                let computation = &self.module[computation];
+                format!("%{} of {}", computation[id].name(), computation.name())
+            })?;
+        }
+        Ok(ThunkSequence { thunks })
+    }
+
+    /// Adds the thunks of one instruction; most have one, what only renames values has none.
+    fn instruction(&mut self, computation: CompId, id: InstrId, thunks: &mut Vec<Thunk>) -> Result<()> {
+        let module = self.module;
+        let instruction = &module[computation][id];
+        match instruction.op() {
+            Op::Parameter(_) | Op::Constant(_) | Op::Tuple(_) | Op::GetTupleElement(_) | Op::OptBarrier(_) => {}
+            Op::Call(call) => thunks.extend(self.sequence(call.computation)?.thunks),
+            Op::While(op) => {
+                let thunk = self.thunk(computation, id)?;
+                thunks.push(self.while_loop(thunk, op.condition, op.body)?);
+            }
+            Op::Conditional(op) => {
+                let thunk = self.thunk(computation, id)?;
+                thunks.push(self.conditional(thunk, &op.branches)?);
+            }
+            Op::Bitcast(_) | Op::Reshape(_) | Op::Copy(_) => {
+                let mut thunk = self.thunk(computation, id)?;
+                match self.byte_copy(&thunk, instruction.op()) {
+                    Some(copy) if copy.is_needed => thunks.push(thunk),
+                    Some(_) => {}
+                    None => {
+                        thunk.kind = self.lower(&thunk)?;
+                        thunks.push(thunk);
+                    }
+                }
+            }
+            Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Compare(_)
+            | Op::Select(_)
+            | Op::Clamp(_)
+            | Op::Convert(_)
+            | Op::BitcastConvert(_)
+            | Op::ReducePrecision(_)
+            | Op::Broadcast(_)
+            | Op::Transpose(_)
+            | Op::Slice(_)
+            | Op::Pad(_)
+            | Op::Concatenate(_)
+            | Op::Reverse(_)
+            | Op::Iota(_)
+            | Op::DynamicSlice(_)
+            | Op::DynamicUpdateSlice(_)
+            | Op::Dot(_)
+            | Op::Reduce(_)
+            | Op::ReduceWindow(_)
+            | Op::SelectAndScatter(_)
+            | Op::Map(_)
+            | Op::Fusion(_)
+            | Op::RngBitGenerator(_)
+            | Op::Gather(_)
+            | Op::Scatter(_) => {
+                let mut thunk = self.thunk(computation, id)?;
+                thunk.kind = self.lower(&thunk)?;
+                thunks.push(thunk);
+            }
+        }
+        Ok(())
+    }
+
+    /// A thunk for that instruction, a copy until somebody knows better.
+    fn thunk(&mut self, computation: CompId, instruction: InstrId) -> Result<Thunk> {
+        let graph = &self.module[computation];
+        let mut operands = Vec::new();
+        for &operand in graph[instruction].operands() {
+            operands.extend(self.arrays(computation, operand)?);
+        }
+        let results = self.arrays(computation, instruction)?;
+        let id = ThunkId(self.next);
+        self.next = self.next.checked_add(1).ok_or_else(|| Error::resource_exhausted("more than 2^32 thunks"))?;
+        Ok(Thunk {
+            id,
+            computation,
+            instruction,
+            name: graph[instruction].name().to_string(),
+            kind: ThunkKind::Copy,
+            operands,
+            results,
+            stream: StreamId::default(),
+            waits: Vec::new(),
+        })
+    }
+
+    fn arrays(&self, computation: CompId, instruction: InstrId) -> Result<Vec<ArraySlice>> {
+        let shape = self.module[computation][instruction].shape();
+        let mut arrays = Vec::new();
+        for (path, leaf) in shape.leaves() {
+            let shape = match leaf {
+                Shape::Array(array) => array.clone(),
+                Shape::Buffer(array) => (**array).clone(),
+                Shape::Token | Shape::Opaque | Shape::Tuple(_) => continue,
+            };
+            arrays.push(ArraySlice { slice: self.buffers.slice(computation, instruction, &path)?, shape });
+        }
+        Ok(arrays)
+    }
+
+    fn lower(&mut self, thunk: &Thunk) -> Result<ThunkKind> {
+        let cx = LoweringContext {
+            module: self.module,
+            computation: thunk.computation,
+            instruction: thunk.instruction,
+            operands: &thunk.operands,
+            results: &thunk.results,
+        };
+        match (self.lowering.lower(&cx)?, self.fallback) {
+            (Lowered::Kernel(kernel), _) => Ok(ThunkKind::Kernel(kernel)),
+            (Lowered::LibraryCall(call), _) => Ok(ThunkKind::LibraryCall(call)),
+            (Lowered::NotMine, FallbackPolicy::Allow) => Ok(ThunkKind::HostFallback),
+            (Lowered::NotMine, FallbackPolicy::Forbid) => Err(Error::unimplemented(format!(
+                "the backend does not lower {} ({}), and the host fallback is forbidden",
+                cx.instruction().opcode(),
+                cx.instruction().shape()
+            ))),
+        }
+    }
+
+    /// Whether the instruction moves no byte of operand 0 to another place within the array, and if so, whether the array itself moves.
+    fn byte_copy(&self, thunk: &Thunk, op: &Op) -> Option<ByteCopy> {
+        let [operand] = &thunk.operands[..] else { return None };
+        let [result] = &thunk.results[..] else { return None };
+        let same_order = match op {
+            Op::Bitcast(_) => true,
+            Op::Reshape(_) => is_row_major(&operand.shape) && is_row_major(&result.shape),
+            _ => operand.shape.layout() == result.shape.layout(),
+        };
+        let same_bytes = same_order && operand.slice.size == result.slice.size;
+        same_bytes.then_some(ByteCopy { is_needed: operand.slice != result.slice && result.slice.size > 0 })
+    }
+
+    fn while_loop(&mut self, mut thunk: Thunk, condition: CompId, body: CompId) -> Result<Thunk> {
+        let state: Vec<Slice> = slices(&thunk.results);
+        self.expect_place("the initial state", &slices(&thunk.operands), &state)?;
+        for computation in [condition, body] {
+            let parameter = parameter(&self.module[computation])?;
+            self.expect_place("a parameter", &slices(&self.arrays(computation, parameter)?), &state)?;
+        }
+        self.expect_place("the next state", &slices(&self.arrays(body, self.module[body].root())?), &state)?;
+        let predicate = self.buffers.slice(condition, self.module[condition].root(), &[])?;
+        thunk.kind = ThunkKind::While {
+            condition: self.sequence(condition)?,
+            body: self.sequence(body)?,
+            predicate,
+            trip_count: None,
+        };
+        Ok(thunk)
+    }
+
+    fn conditional(&mut self, mut thunk: Thunk, branches: &[CompId]) -> Result<Thunk> {
+        let first = thunk.operands.first().ok_or_else(|| Error::internal("a conditional has no selector"))?;
+        let selector = match first.shape.element_type() {
+            ElementType::Pred => Selector::Predicate,
+            _ => Selector::Index,
+        };
+        let slice = first.slice;
+        let results = slices(&thunk.results);
+        let mut rest = &thunk.operands[1..];
+        let mut sequences = Vec::with_capacity(branches.len());
+        for &branch in branches {
+            let parameter = self.arrays(branch, parameter(&self.module[branch])?)?;
+            let (operand, others) = rest.split_at_checked(parameter.len()).unwrap_or((rest, &[]));
+            rest = others;
+            self.expect_place("a branch's parameter", &slices(&parameter), &slices(operand))?;
+            self.expect_place(
+                "a branch's result",
+                &slices(&self.arrays(branch, self.module[branch].root())?),
+                &results,
+            )?;
+            sequences.push(self.sequence(branch)?);
+        }
+        thunk.kind = ThunkKind::Conditional { selector, slice, branches: sequences };
+        Ok(thunk)
+    }
+
+    fn expect_place(&self, what: &str, found: &[Slice], expected: &[Slice]) -> Result<()> {
+        if found == expected {
+            return Ok(());
+        }
+        Err(Error::internal(format!("{what} is in {found:?} and not in {expected:?}; copies are missing")))
+    }
+}
+
+struct ByteCopy {
+    is_needed: bool,
+}
+
+fn slices(arrays: &[ArraySlice]) -> Vec<Slice> {
+    arrays.iter().map(|array| array.slice).collect()
+}
+
+fn parameter(computation: &Computation) -> Result<InstrId> {
+    let first = computation.parameters().first().copied();
+    first.ok_or_else(|| Error::internal(format!("computation {} has no parameter", computation.name())))
+}
+
+fn is_row_major(shape: &ArrayShape) -> bool {
+    shape.layout().is_none_or(|layout| layout.is_row_major() && layout.is_plain())
+}

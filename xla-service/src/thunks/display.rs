@@ -1,0 +1,86 @@
+//! Thunk sequences as text: one line a thunk, nested ones indented.
+
+use std::fmt;
+
+use super::{ArraySlice, Thunk, ThunkId, ThunkKind, ThunkSequence};
+use xla_passes::buffers::Slice;
+
+impl fmt::Display for ThunkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "t{}", self.0)
+    }
+}
+
+impl fmt::Debug for ThunkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for ThunkSequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_sequence(self, f, 0)
+    }
+}
+
+fn write_sequence(sequence: &ThunkSequence, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
+    sequence.thunks.iter().try_for_each(|thunk| write_thunk(thunk, f, depth))
+}
+
+/// `t3: kernel add_fusion %fusion.2 (a0[0..64] f32[16]{0}) -> (a2[0..64] f32[16]{0})`.
+fn write_thunk(thunk: &Thunk, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
+    write!(f, "{:indent$}{}: ", "", thunk.id, indent = 2 * depth)?;
+    match &thunk.kind {
+        ThunkKind::Kernel(kernel) => write!(f, "kernel {}", kernel.name)?,
+        ThunkKind::LibraryCall(call) => write!(f, "library-call {:?}", call.name)?,
+        ThunkKind::Copy => f.write_str("copy")?,
+        ThunkKind::While { .. } => f.write_str("while")?,
+        ThunkKind::Conditional { .. } => f.write_str("conditional")?,
+        ThunkKind::HostFallback => f.write_str("host-fallback")?,
+    }
+    write!(f, " %{} ", thunk.name)?;
+    write_arrays(&thunk.operands, f)?;
+    f.write_str(" -> ")?;
+    write_arrays(&thunk.results, f)?;
+    if thunk.stream.0 != 0 {
+        write!(f, " stream={}", thunk.stream.0)?;
+    }
+    if !thunk.waits.is_empty() {
+        write!(f, " waits={:?}", thunk.waits)?;
+    }
+    write_nested(&thunk.kind, f, depth)
+}
+
+fn write_nested(kind: &ThunkKind, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
+    let indent = 2 * depth + 1;
+    match kind {
+        ThunkKind::While { condition, body, predicate, trip_count } => {
+            let count = trip_count.map_or(String::new(), |n| format!(" trip-count={n}"));
+            writeln!(f, "{count}\n{:indent$}condition, predicate in {}:", "", range(predicate))?;
+            write_sequence(condition, f, depth + 1)?;
+            writeln!(f, "{:indent$}body:", "")?;
+            write_sequence(body, f, depth + 1)
+        }
+        ThunkKind::Conditional { selector, slice, branches } => {
+            writeln!(f, " by {selector:?} in {}", range(slice))?;
+            branches.iter().enumerate().try_for_each(|(i, branch)| {
+                writeln!(f, "{:indent$}branch {i}:", "")?;
+                write_sequence(branch, f, depth + 1)
+            })
+        }
+        ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy | ThunkKind::HostFallback => writeln!(f),
+    }
+}
+
+fn write_arrays(arrays: &[ArraySlice], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str("(")?;
+    for (i, array) in arrays.iter().enumerate() {
+        let comma = if i > 0 { ", " } else { "" };
+        write!(f, "{comma}{} {}", range(&array.slice), array.shape)?;
+    }
+    f.write_str(")")
+}
+
+fn range(slice: &Slice) -> String {
+    format!("{}[{}..{}]", slice.allocation, slice.offset, slice.offset.saturating_add(slice.size))
+}

@@ -1,0 +1,34 @@
+//! Thunks: a scheduled module with buffers as a list of launches, for backends that work operation by operation.
+//!
+//! ```text
+//! Module + BufferAssignment ─ ThunkSequence::from_module ─> ThunkSequence ─┬─ ThunkExecutable (runs it thunk by thunk)
+//!                                  │ Lowering::lower                       └─ a backend's own code generator (walks it)
+//!                                  └ "not mine": HostFallback, or an error where that is forbidden
+//! ```
+//!
+//! The sequence is data: it can be printed, dumped, counted and walked; what a [`KernelRef`] stands for, the backend knows. Nothing that
+//! only renames a value (tuples, their elements, bitcasts, calls) makes a thunk. What is left is launches, copies and control
+//! flow, each with the slices of memory that it reads and writes.
+//!
+//! - [`from_module`](ThunkSequence::from_module) builds it, asking a [`Lowering`];
+//! - [`BufferPlan`] knows where memory comes from, [`ExecutionBuffers`] is the memory of one execution: arguments, donated or not, results, temporaries, constants;
+//! - [`run_fallback`] runs one thunk on the host, through the evaluator;
+//! - [`ThunkExecutable`] is the [`Executable`](crate::Executable) of a backend that has nothing but a [`Launcher`].
+
+mod buffers;
+mod build;
+mod display;
+mod executable;
+mod execute;
+mod fallback;
+mod lowering;
+mod plan;
+mod sequence;
+
+pub use buffers::ExecutionBuffers;
+pub use executable::ThunkExecutable;
+pub use execute::{Launch, Launcher, execute};
+pub use fallback::{evaluate_instruction, run_fallback};
+pub use lowering::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
+pub use plan::BufferPlan;
+pub use sequence::{ArraySlice, Coverage, Selector, StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};

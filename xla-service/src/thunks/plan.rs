@@ -1,0 +1,149 @@
+//! Where each allocation's memory comes from, worked out once for all executions.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use xla_hlo::entity::EntityId;
+use xla_hlo::{ArrayShape, Error, Literal, Module, Op, ParameterLeaf, Result};
+use xla_passes::alias::ValueRef;
+use xla_passes::buffers::{AllocationId, AllocationKind, BufferAssignment};
+
+use crate::executable::{ExecutionContext, MemoryAnalysis};
+use crate::executor::DeviceMemory;
+use crate::signature::Signature;
+
+/// What [`ExecutionBuffers`](super::ExecutionBuffers) are made of, execution after execution.
+#[derive(Debug)]
+pub struct BufferPlan {
+    /// One for each allocation.
+    pub(super) sources: Vec<Source>,
+    /// Allocations of the results, in the order of the signature's.
+    pub(super) results: Vec<AllocationId>,
+    arguments: usize,
+    constants: Constants,
+    analysis: MemoryAnalysis,
+}
+
+/// Where an allocation's memory comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The argument of that number; copied if it is written or returned and was not donated.
+    Argument { index: usize, is_written: bool },
+    /// The constant of that number.
+    Constant(usize),
+    /// New memory of so many bytes.
+    Fresh(usize),
+}
+
+impl BufferPlan {
+    /// The plan of a module's assignment. [`Error::Internal`] where module, assignment and signature disagree.
+    pub fn new(module: &Module, assignment: &BufferAssignment, signature: &Signature) -> Result<BufferPlan> {
+        let mut sources = Vec::with_capacity(assignment.allocations().len());
+        let mut constants = Vec::new();
+        let mut analysis = MemoryAnalysis::default();
+        for allocation in assignment.allocations() {
+            let bytes = allocation.size;
+            sources.push(match &allocation.kind {
+                AllocationKind::Parameter { leaf, output, written } => {
+                    let aliased = if output.is_some() { bytes } else { 0 };
+                    analysis.argument_bytes += bytes;
+                    analysis.output_bytes += aliased;
+                    analysis.alias_bytes += aliased;
+                    Source::Argument { index: argument(signature, leaf)?, is_written: output.is_some() || *written }
+                }
+                AllocationKind::Constant { value } => {
+                    analysis.constant_bytes += bytes;
+                    constants.push(Constant::new(module, value, bytes)?);
+                    Source::Constant(constants.len() - 1)
+                }
+                AllocationKind::Output { .. } => {
+                    analysis.output_bytes += bytes;
+                    Source::Fresh(bytes)
+                }
+                AllocationKind::Temporary => {
+                    analysis.temporary_bytes += bytes;
+                    Source::Fresh(bytes)
+                }
+            });
+        }
+        let results: Vec<AllocationId> = assignment.output_slices().iter().map(|o| o.slice.allocation).collect();
+        if results.len() != signature.results().len() || results.iter().any(|id| id.index() >= sources.len()) {
+            return Err(Error::internal("the buffer assignment is of another module than the signature"));
+        }
+        let constants = Constants { literals: constants, devices: Mutex::default() };
+        Ok(BufferPlan { sources, results, arguments: signature.arguments().len(), constants, analysis })
+    }
+
+    /// Memory that one execution takes; code is not counted.
+    pub fn memory_analysis(&self) -> MemoryAnalysis {
+        self.analysis
+    }
+
+    /// How many arguments an execution takes.
+    pub(super) fn argument_count(&self) -> usize {
+        self.arguments
+    }
+
+    /// The constants' memory on the context's device, uploaded at the first call.
+    pub(super) fn constants(&self, context: &ExecutionContext<'_>) -> Result<Uploaded> {
+        self.constants.on_device(context)
+    }
+}
+
+fn argument(signature: &Signature, leaf: &ParameterLeaf) -> Result<usize> {
+    let found = signature.arguments().iter().position(|a| a.parameter == leaf.parameter && a.path == leaf.path);
+    found.ok_or_else(|| {
+        Error::internal(format!("there is no argument for parameter {} {:?}", leaf.parameter, leaf.path))
+    })
+}
+
+/// The constants of a program: their values, and their memory on each device it has run on.
+#[derive(Debug)]
+struct Constants {
+    literals: Vec<Constant>,
+    devices: Mutex<Vec<(usize, Uploaded)>>,
+}
+
+/// The constants' memory on one device.
+pub(super) type Uploaded = Arc<[Arc<DeviceMemory>]>;
+
+#[derive(Debug)]
+struct Constant {
+    literal: Literal,
+    shape: ArrayShape,
+    bytes: usize,
+}
+
+impl Constant {
+    /// The constant that an allocation of `bytes` bytes holds.
+    fn new(module: &Module, value: &ValueRef, bytes: usize) -> Result<Constant> {
+        let instruction = &module[value.computation][value.instruction];
+        let literal = match instruction.op() {
+            Op::Constant(c) => value.path.iter().try_fold(&c.literal, |literal, &i| literal.elements().get(i)),
+            _ => None,
+        };
+        let shape = instruction.shape().subshape(&value.path).and_then(|shape| shape.as_array());
+        match (literal, shape) {
+            (Some(literal), Some(shape)) => Ok(Constant { literal: literal.clone(), shape: shape.clone(), bytes }),
+            _ => Err(Error::internal(format!("%{} is no constant with a leaf {:?}", instruction.name(), value.path))),
+        }
+    }
+}
+
+impl Constants {
+    fn on_device(&self, context: &ExecutionContext<'_>) -> Result<Uploaded> {
+        let ordinal = context.executor.description().ordinal;
+        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, uploaded)) = devices.iter().find(|(device, _)| *device == ordinal) {
+            return Ok(uploaded.clone());
+        }
+        let mut memories = Vec::with_capacity(self.literals.len());
+        for Constant { literal, shape, bytes } in &self.literals {
+            let mut memory = context.executor.allocate(*bytes)?;
+            context.transfer.write(context.stream, literal, shape, &mut memory, 0)?;
+            memories.push(Arc::new(memory));
+        }
+        let uploaded = Uploaded::from(memories);
+        devices.push((ordinal, uploaded.clone()));
+        Ok(uploaded)
+    }
+}

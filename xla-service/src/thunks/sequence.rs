@@ -1,0 +1,156 @@
+//! The thunk sequence as data.
+
+use xla_hlo::{ArrayShape, CompId, InstrId};
+use xla_passes::buffers::Slice;
+
+use super::{KernelRef, LibraryRef};
+
+/// What happens, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThunkSequence {
+    /// In the order of the schedule. Thunks on one stream run in this order; others by [`Thunk::waits`].
+    pub thunks: Vec<Thunk>,
+}
+
+/// The number of a thunk, unique in its module, nested sequences included. Numbers grow in the order of the schedule.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThunkId(pub u32);
+
+/// The number of a stream; 0 is the one the program was launched on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u32);
+
+/// One step: an instruction that does something, where it reads and where it writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thunk {
+    /// Its number.
+    pub id: ThunkId,
+    /// The computation of the instruction that it carries out.
+    pub computation: CompId,
+    /// That instruction.
+    pub instruction: InstrId,
+    /// The instruction's name, for people.
+    pub name: String,
+    /// What happens.
+    pub kind: ThunkKind,
+    /// Array leaves of the operands: one operand after the other, each depth first.
+    pub operands: Vec<ArraySlice>,
+    /// Array leaves of the result, depth first.
+    pub results: Vec<ArraySlice>,
+    /// The stream it runs on.
+    pub stream: StreamId,
+    /// Thunks of other streams that must be done before, beyond those before it on its own stream.
+    pub waits: Vec<ThunkId>,
+}
+
+/// An array in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArraySlice {
+    /// Where its bytes are.
+    pub slice: Slice,
+    /// Its shape, with layout.
+    pub shape: ArrayShape,
+}
+
+/// What a thunk does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ThunkKind {
+    /// Launches a kernel of the backend on operands and results.
+    Kernel(KernelRef),
+    /// Calls a library of the backend on operands and results.
+    LibraryCall(LibraryRef),
+    /// Copies the bytes of operand 0 to result 0, which have the same size and never overlap in part.
+    Copy,
+    /// Runs `condition`, then, while `predicate` is true, `body` and `condition` again. The state stays where it is: operands, results,
+    /// and the parameters and roots of both computations are the same slices.
+    While {
+        /// Computes the predicate.
+        condition: ThunkSequence,
+        /// Computes the next state, in place.
+        body: ThunkSequence,
+        /// One byte, 0 or 1.
+        predicate: Slice,
+        /// How often the body runs, where that is known; then the condition need not be run.
+        trip_count: Option<u64>,
+    },
+    /// Runs one of the branches. Each writes the results.
+    Conditional {
+        /// What chooses; the slice is of operand 0.
+        selector: Selector,
+        /// Where the selector is.
+        slice: Slice,
+        /// At least one.
+        branches: Vec<ThunkSequence>,
+    },
+    /// Brings operands to the host, evaluates the instruction there, and writes the results back.
+    HostFallback,
+}
+
+/// How a conditional chooses its branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selector {
+    /// A byte: 1 chooses branch 0, 0 chooses branch 1.
+    Predicate,
+    /// A little-endian 32-bit signed integer: the branch's number; the last branch if there is none of that number.
+    Index,
+}
+
+/// How many instructions run where; the product of [`ThunkSequence::coverage`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Kernels.
+    pub kernels: usize,
+    /// Library calls.
+    pub library_calls: usize,
+    /// Copies.
+    pub copies: usize,
+    /// Loops and conditionals.
+    pub control_flow: usize,
+    /// Names of instructions that the host evaluates.
+    pub fallbacks: Vec<String>,
+}
+
+impl ThunkSequence {
+    /// All thunks, nested ones behind the one that contains them.
+    pub fn walk(&self) -> impl Iterator<Item = &Thunk> {
+        let mut stack: Vec<&Thunk> = self.thunks.iter().rev().collect();
+        std::iter::from_fn(move || {
+            let thunk = stack.pop()?;
+            for nested in thunk.kind.nested().into_iter().rev() {
+                stack.extend(nested.thunks.iter().rev());
+            }
+            Some(thunk)
+        })
+    }
+
+    /// The thunk of that number, wherever it is nested.
+    pub fn find(&self, id: ThunkId) -> Option<&Thunk> {
+        self.walk().find(|thunk| thunk.id == id)
+    }
+
+    /// How many instructions run where.
+    pub fn coverage(&self) -> Coverage {
+        let mut coverage = Coverage::default();
+        for thunk in self.walk() {
+            match &thunk.kind {
+                ThunkKind::Kernel(_) => coverage.kernels += 1,
+                ThunkKind::LibraryCall(_) => coverage.library_calls += 1,
+                ThunkKind::Copy => coverage.copies += 1,
+                ThunkKind::While { .. } | ThunkKind::Conditional { .. } => coverage.control_flow += 1,
+                ThunkKind::HostFallback => coverage.fallbacks.push(thunk.name.clone()),
+            }
+        }
+        coverage
+    }
+}
+
+impl ThunkKind {
+    /// Sequences inside, in the order they would first run.
+    pub fn nested(&self) -> Vec<&ThunkSequence> {
+        match self {
+            ThunkKind::While { condition, body, .. } => vec![condition, body],
+            ThunkKind::Conditional { branches, .. } => branches.iter().collect(),
+            ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy | ThunkKind::HostFallback => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `cargo xtask ci`: everything a change must pass, quickest answers first.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use pico_args::Arguments;
+
+use crate::shell::{cargo, run as run_program};
+use crate::{corpus, finish, setup, test, tidy};
+
+pub const HELP: &str = "\
+Formatting, tidy, clippy and rustdoc without warnings, all tests, the release build, and the corpus on every platform.
+Stops at the first step that fails.
+";
+
+/// A step's name and what it does.
+type Step = (&'static str, fn() -> Result<()>);
+
+const STEPS: &[Step] = &[
+    ("setup", setup::ensure),
+    ("format", || run_program(cargo(&["fmt", "--all", "--check"]))),
+    ("tidy", tidy::check),
+    ("clippy", || run_program(cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))),
+    ("test", || test::all(None)),
+    ("rustdoc", rustdoc),
+    ("corpus", || corpus::own(&corpus::Selection::default())),
+];
+
+pub fn run(args: Arguments) -> Result<()> {
+    finish(args)?;
+    let mut times = Vec::new();
+    for (name, step) in STEPS {
+        let start = Instant::now();
+        step().with_context(|| format!("ci step '{name}'"))?;
+        times.push(format!("{name} {:.0} s", start.elapsed().as_secs_f64()));
+    }
+    println!("\nci: all passed ({})", times.join(", "));
+    Ok(())
+}
+
+fn rustdoc() -> Result<()> {
+    let mut command = cargo(&["doc", "--workspace", "--no-deps"]);
+    command.env("RUSTDOCFLAGS", "--deny warnings");
+    run_program(command)
+}

@@ -1,0 +1,131 @@
+//! Running other programs from the root of the repository, each echoed before it runs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::setup::{self, Package};
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&manifest).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// A program with arguments that will run in the root of the repository.
+pub fn program<S: AsRef<std::ffi::OsStr>>(name: impl AsRef<std::ffi::OsStr>, args: &[S]) -> Command {
+    let mut command = Command::new(name);
+    command.args(args).current_dir(root());
+    command
+}
+
+/// Cargo, the same one that runs this program.
+pub fn cargo(args: &[&str]) -> Command {
+    program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args)
+}
+
+/// Echoes a command, runs it with the terminal's input and output, and fails when it fails.
+pub fn run(mut command: Command) -> Result<()> {
+    let line = line(&command);
+    println!("\n$ {line}");
+    let status = command.status().with_context(|| format!("cannot run `{line}`"))?;
+    if !status.success() {
+        bail!("`{line}` failed ({status})");
+    }
+    Ok(())
+}
+
+/// What a command prints to standard output; `None` when it cannot run or fails.
+pub fn output(mut command: Command) -> Option<String> {
+    let done = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    done.status.success().then(|| String::from_utf8_lossy(&done.stdout).trim().to_owned())
+}
+
+/// What a command prints to standard output; when it fails, the first line of what it says to standard error.
+pub fn capture(mut command: Command) -> Result<String> {
+    let done = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run `{}`", line(&command)))?;
+    if !done.status.success() {
+        let said = String::from_utf8_lossy(&done.stderr);
+        bail!("{}", said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it failed and said nothing"));
+    }
+    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
+/// Whether a program of that name answers to `--version`.
+pub fn has(name: &str) -> bool {
+    output(program(name, &["--version"])).is_some()
+}
+
+/// What `cargo metadata` says about the crates of the workspace.
+pub fn metadata() -> Result<Value> {
+    let text = output(cargo(&["metadata", "--no-deps", "--format-version", "1"])).context("`cargo metadata` failed")?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// Builds the release form of the `xla` command and gives its path.
+pub fn xla_command() -> Result<PathBuf> {
+    run(cargo(&["build", "--release", "--package", "xla", "--bin", "xla"]))?;
+    let metadata = metadata()?;
+    let target = metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
+    Ok(Path::new(target).join("release").join(format!("xla{}", std::env::consts::EXE_SUFFIX)))
+}
+
+/// A Python that can import `module`: the machine's own, or one of an environment under `target/`, made when needed
+/// with `pip install REQUIREMENT...`.
+pub fn python(module: &str, requirement: &[&str]) -> Result<PathBuf> {
+    let import = format!("import {module}");
+    let venv = root().join("target/python");
+    let own = venv.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+    for python in [Path::new("python3"), &own] {
+        if output(program(python, &["-c", &import])).is_some() {
+            return Ok(python.to_path_buf());
+        }
+    }
+    println!("python3 has no {module}: making an environment with it in target/python");
+    setup::provide(&Package {
+        debian: "python3-venv",
+        elsewhere: "Install Python 3 with its modules venv and ensurepip.",
+        find: || match output(program("python3", &["-c", "import ensurepip, venv"])) {
+            Some(_) => Ok(()),
+            None => Err("Python's modules venv and ensurepip are missing.".to_owned()),
+        },
+    })?;
+    run(program("python3", &["-m".as_ref(), "venv".as_ref(), venv.as_os_str()]))?;
+    run(program(&own, &[&["-m", "pip", "install", "--quiet", "--disable-pip-version-check"], requirement].concat()))?;
+    Ok(own)
+}
+
+/// A command as a person would type it from the root of the repository.
+pub fn line(command: &Command) -> String {
+    let root = format!("{}/", root().display());
+    let mut words = vec![Path::new(command.get_program()).display().to_string().replace(&root, "")];
+    for arg in command.get_args() {
+        let word = arg.to_string_lossy().replace(&root, "");
+        words.push(if word.is_empty() || word.contains([' ', '{', '\'']) { format!("'{word}'") } else { word });
+    }
+    if let Some(name) = Path::new(&words[0]).file_name().filter(|name| *name == "cargo") {
+        words[0] = name.to_string_lossy().into_owned();
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_echoed_as_typed() {
+        let command = program(root().join("target/release/xla"), &["bench", "a b", "--json"]);
+        assert_eq!(line(&command), "target/release/xla bench 'a b' --json");
+        assert_eq!(line(&program("/somewhere/bin/cargo", &["fmt"])), "cargo fmt");
+    }
+
+    #[test]
+    fn a_failing_program_is_named() {
+        let error = run(program("false", &["x y"])).unwrap_err().to_string();
+        assert!(error.starts_with("`false 'x y'` failed"), "{error}");
+        assert!(!has("no-such-program-anywhere"));
+    }
+}

@@ -1,0 +1,144 @@
+//! `cargo xtask tidy`: the house rules that neither the compiler nor clippy checks.
+
+mod layers;
+mod lexer;
+mod manifest;
+mod source;
+mod text;
+mod unsafe_code;
+
+use std::fmt;
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+use pico_args::Arguments;
+
+use crate::shell::{metadata, output, program, root};
+
+pub const HELP: &str = "\
+Each finding is `FILE:LINE: rule: what to do`. Warnings do not fail. The rules:
+
+  module-doc      the first line of a Rust file is a `//!` sentence
+  file-size       400 lines a file is typical, 800 a warning, 1,500 a failure (tables and generated code exempt by name)
+  function-size   40 lines a function is typical, 120 a warning
+  leftover        no todo!, unimplemented! or dbg!
+  print           no printing in libraries
+  public-docs     xla-hlo, xla-passes, xla-service and xla ask the compiler for missing documentation
+  unsafe          only in the files of xtask/unsafe-files.txt, each use under a comment with `SAFETY:`
+  machine-path    no path of somebody's machine in any committed text
+  manifest        dependency versions and lints stand in the root Cargo.toml alone
+  layers          the one direction of dependency between the crates, LLVM only where it belongs
+";
+
+/// One violation.
+#[derive(Debug, PartialEq)]
+struct Finding {
+    /// Relative to the root of the repository.
+    path: String,
+    /// From 1; 0 when the finding is about the whole file.
+    line: usize,
+    rule: &'static str,
+    /// What is wrong and what to do.
+    advice: String,
+    severity: Severity,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Severity {
+    Warning,
+    Failure,
+}
+
+impl Finding {
+    fn failure(path: &str, line: usize, rule: &'static str, advice: impl Into<String>) -> Finding {
+        Finding { path: path.to_owned(), line, rule, advice: advice.into(), severity: Severity::Failure }
+    }
+
+    fn warning(path: &str, line: usize, rule: &'static str, advice: impl Into<String>) -> Finding {
+        Finding { severity: Severity::Warning, ..Finding::failure(path, line, rule, advice) }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Finding { path, line, rule, advice, severity } = self;
+        let mark = match severity {
+            Severity::Warning => "warning: ",
+            Severity::Failure => "",
+        };
+        match line {
+            0 => write!(f, "{path}: {mark}{rule}: {advice}"),
+            line => write!(f, "{path}:{line}: {mark}{rule}: {advice}"),
+        }
+    }
+}
+
+pub fn run(args: Arguments) -> Result<()> {
+    crate::finish(args)?;
+    check()
+}
+
+/// Prints what is found and fails if a rule is broken.
+pub fn check() -> Result<()> {
+    let findings = findings()?;
+    for finding in &findings {
+        println!("{finding}");
+    }
+    let failures = findings.iter().filter(|finding| finding.severity == Severity::Failure).count();
+    if failures > 0 {
+        bail!("tidy: {failures} rules broken; `cargo xtask tidy --help` lists the rules");
+    }
+    println!("tidy: nothing to mend ({} warnings)", findings.len());
+    Ok(())
+}
+
+/// Everything that the rules find in the working tree.
+fn findings() -> Result<Vec<Finding>> {
+    let listed = unsafe_code::listed(&fs::read_to_string(root().join(unsafe_code::LIST))?);
+    let mut found = unsafe_code::check_list(&listed, |path| fs::read_to_string(root().join(path)).ok());
+    for path in committed_files()? {
+        // Deleted files that are not committed yet, and files that are no text.
+        let Ok(content) = fs::read_to_string(root().join(&path)) else { continue };
+        found.extend(text::check(&path, &content));
+        if path.ends_with(".rs") {
+            let lines = lexer::lines(&content);
+            found.extend(source::check(&path, &content, &lines));
+            found.extend(unsafe_code::check(&path, &lines, &listed));
+        }
+        if path.ends_with("/Cargo.toml") {
+            found.extend(manifest::check(&path, &content));
+        }
+    }
+    found.extend(layers::check(&metadata()?)?);
+    found.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+    Ok(found)
+}
+
+/// The files that git has or would take, with `/` between folders.
+fn committed_files() -> Result<Vec<String>> {
+    let args = ["-c", "core.quotepath=off", "ls-files", "--cached", "--others", "--exclude-standard"];
+    let list = output(program("git", &args)).context("`git ls-files` failed: tidy runs in a git checkout")?;
+    Ok(list.lines().map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repository_is_tidy() {
+        let failures: Vec<String> = findings()
+            .unwrap()
+            .iter()
+            .filter(|finding| finding.severity == Severity::Failure)
+            .map(Finding::to_string)
+            .collect();
+        assert!(failures.is_empty(), "\n{}", failures.join("\n"));
+    }
+
+    #[test]
+    fn findings_can_be_clicked() {
+        assert_eq!(Finding::failure("a/b.rs", 3, "print", "do").to_string(), "a/b.rs:3: print: do");
+        assert_eq!(Finding::warning("a/b.rs", 0, "file-size", "do").to_string(), "a/b.rs: warning: file-size: do");
+    }
+}

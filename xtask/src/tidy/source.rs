@@ -1,0 +1,197 @@
+//! The rules for Rust files: first line, sizes, left-overs and prints.
+
+use super::Finding;
+use super::lexer::{Line, has_word, is_word};
+
+/// Lines of a file above which it should be split, and above which it must be.
+const FILE_WARNING: usize = 800;
+const FILE_FAILURE: usize = 1500;
+
+/// Lines of a function above which it should be split.
+const FUNCTION_WARNING: usize = 120;
+
+/// Checks one file, given as it is and split by the lexer.
+pub fn check(path: &str, content: &str, lines: &[Line]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if !content.starts_with("//! ") {
+        found.push(Finding::failure(
+            path,
+            1,
+            "module-doc",
+            "begin the file with a `//!` sentence that says what it is for",
+        ));
+    }
+    if !exempt_from_size(path) {
+        found.extend(file_size(path, content.lines().count()));
+        found.extend(function_sizes(path, lines));
+    }
+    found.extend(macros(path, lines));
+    found.extend(public_docs(path, lines));
+    found
+}
+
+/// The crates that others build on must let the compiler ask for documentation.
+fn public_docs(path: &str, lines: &[Line]) -> Option<Finding> {
+    let documented =
+        ["xla-hlo", "xla-passes", "xla-service", "xla"].iter().any(|name| path == format!("{name}/src/lib.rs"));
+    let first = lines.iter().position(|line| line.code.starts_with("pub "));
+    let asked = lines.iter().any(|line| line.code.starts_with("#![") && line.code.contains("missing_docs"));
+    let first = first.filter(|_| documented && !asked)?;
+    Some(Finding::failure(
+        path,
+        first + 1,
+        "public-docs",
+        "add `#![warn(missing_docs)]` below the crate's documentation",
+    ))
+}
+
+/// Tables and generated code may be long.
+fn exempt_from_size(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let stem = name.trim_end_matches(".rs");
+    ["table", "tables", "generated"].iter().any(|kind| stem == *kind || stem.ends_with(&format!("_{kind}")))
+}
+
+fn file_size(path: &str, count: usize) -> Option<Finding> {
+    let advice = format!("{count} lines; split it by subject");
+    match count {
+        0..=FILE_WARNING => None,
+        _ if count <= FILE_FAILURE => Some(Finding::warning(path, 0, "file-size", advice)),
+        _ => Some(Finding::failure(path, 0, "file-size", advice)),
+    }
+}
+
+fn macros(path: &str, lines: &[Line]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        for name in ["todo!", "unimplemented!", "dbg!"] {
+            if has_word(&line.code, name) {
+                let advice = format!(
+                    "`{name}` is not for commits; what must wait is an `Error::unimplemented` that names the operation"
+                );
+                found.push(Finding::failure(path, number + 1, "leftover", advice));
+            }
+        }
+        for name in ["println!", "eprintln!", "print!", "eprint!"] {
+            if !may_print(path) && has_word(&line.code, name) {
+                let advice = format!("`{name}` in a library; use `tracing`, or return the text");
+                found.push(Finding::failure(path, number + 1, "print", advice));
+            }
+        }
+    }
+    found
+}
+
+/// Programs talk to people; libraries do not.
+fn may_print(path: &str) -> bool {
+    let programs = ["/src/bin/", "/examples/", "/benches/"];
+    path.starts_with("xtask/")
+        || path.ends_with("/src/main.rs")
+        || path.ends_with("build.rs")
+        || programs.iter().any(|folder| path.contains(folder))
+}
+
+/// Warns of every function that is longer than a few screens.
+fn function_sizes(path: &str, lines: &[Line]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (start, line) in lines.iter().enumerate() {
+        let Some(at) = declaration(&line.code) else { continue };
+        let Some(length) = body_end(lines, start, at).map(|end| end - start + 1) else { continue };
+        if length > FUNCTION_WARNING {
+            let advice = format!("{length} lines; split it where it changes subject");
+            found.push(Finding::warning(path, start + 1, "function-size", advice));
+        }
+    }
+    found
+}
+
+/// Where on a line a function with a name is declared, if one is.
+fn declaration(code: &str) -> Option<usize> {
+    let mut places = code.match_indices("fn ").map(|(at, _)| at);
+    places.find(|at| !code[..*at].ends_with(is_word) && code[at + 3..].starts_with(is_word))
+}
+
+/// The line on which the function that is declared at `column` of line `start` ends; `None` when it has no body.
+fn body_end(lines: &[Line], start: usize, column: usize) -> Option<usize> {
+    let (mut braces, mut others) = (0usize, 0usize);
+    for (number, line) in lines.iter().enumerate().skip(start) {
+        let code = if number == start { &line.code[column..] } else { &line.code };
+        for c in code.chars() {
+            match c {
+                '(' | '[' => others += 1,
+                ')' | ']' => others = others.saturating_sub(1),
+                '{' => braces += 1,
+                '}' => braces = braces.saturating_sub(1),
+                ';' if braces == 0 && others == 0 => return None,
+                _ => continue,
+            }
+            if c == '}' && braces == 0 && others == 0 {
+                return Some(number);
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Severity, lexer};
+    use super::*;
+
+    fn rules(path: &str, content: &str) -> Vec<(usize, &'static str)> {
+        check(path, content, &lexer::lines(content)).iter().map(|finding| (finding.line, finding.rule)).collect()
+    }
+
+    #[test]
+    fn a_file_begins_with_a_sentence() {
+        assert_eq!(rules("a/src/lib.rs", "use x;\n"), [(1, "module-doc")]);
+        assert!(rules("a/src/lib.rs", "//! What it is.\nuse x;\n").is_empty());
+    }
+
+    #[test]
+    fn sizes_warn_and_fail() {
+        let severity = |path, count| file_size(path, count).map(|finding| finding.severity);
+        assert_eq!(severity("a.rs", 800), None);
+        assert_eq!(severity("a.rs", 801), Some(Severity::Warning));
+        assert_eq!(severity("a.rs", 1501), Some(Severity::Failure));
+        let long = format!("//! Long.\n{}", "x();\n".repeat(1600));
+        assert_eq!(rules("a/src/ops.rs", &long), [(0, "file-size")]);
+        assert!(rules("a/src/op_table.rs", &long).is_empty());
+        assert!(!exempt_from_size("a/src/stable.rs"));
+    }
+
+    #[test]
+    fn long_functions_are_found_where_they_begin() {
+        let body = "    let x = [0; 3];\n    if a { b(\"}\") }\n".repeat(60);
+        let source =
+            format!("//! F.\nfn short(); // fn\npub fn long(\n    a: [u8; 4],\n) {{\n{body}}}\nfn next() {{}}\n");
+        assert_eq!(rules("a/src/lib.rs", &source), [(3, "function-size")]);
+    }
+
+    #[test]
+    fn leftovers_are_found_in_code_alone() {
+        let source = "//! F.\n// todo!()\nfn f() { todo!() }\nfn g() { g(\"dbg!(\"); dbg!(1) }\n";
+        assert_eq!(rules("a/src/lib.rs", source), [(3, "leftover"), (4, "leftover")]);
+    }
+
+    #[test]
+    fn what_others_build_on_is_documented() {
+        let bare = "//! F.\npub mod a;\n";
+        assert_eq!(rules("xla-hlo/src/lib.rs", bare), [(2, "public-docs")]);
+        assert!(rules("xla-hlo/src/lib.rs", "//! F.\n#![warn(missing_docs)]\npub mod a;\n").is_empty());
+        assert!(
+            rules("xla-hlo/src/lib.rs", "//! F.\nmod a;\n").is_empty()
+                && rules("backend-cpu/src/lib.rs", bare).is_empty()
+        );
+    }
+
+    #[test]
+    fn programs_may_print() {
+        let source = "//! F.\nfn f() { println!() }\n";
+        assert_eq!(rules("xla-hlo/src/lib.rs", source), [(2, "print")]);
+        for path in ["xla/src/main.rs", "xla/src/bin/xla/run.rs", "xtask/src/demo.rs", "a/build.rs", "a/examples/b.rs"]
+        {
+            assert!(rules(path, source).is_empty(), "{path}");
+        }
+    }
+}
