@@ -203,6 +203,9 @@ fn several_arrays_and_other_precisions() {
     let op = |m: &mut ModuleBuilder| ReduceWindow { window: window(&[dim(2)]), computation: add(m, F32) };
     let wide = run(op, None, &[array(BF16, &[2], &[256.0, 1.0]), scalar(BF16, 0.0)]).unwrap();
     assert_eq!(numbers(&wide), [257.0]);
+    let op = |m: &mut ModuleBuilder| ReduceWindow { window: window(&[dim(2)]), computation: add(m, BF16) };
+    let narrow = run(op, None, &[array(F32, &[3], &[257.0, 1.0, 0.0]), scalar(BF16, 0.0)]).unwrap();
+    assert_eq!(numbers(&narrow), [256.0, 1.0], "elements are rounded before they are combined");
 }
 
 /// Chooses the greater element, the first of equals.
