@@ -245,7 +245,11 @@ impl Line<'_> {
                     let head = self.step(Step::Control(id, instr));
                     self.uses(&flow.operand_leaves(module, id, instr), (head, region));
                     match branches[..] {
-                        [only] => self.computation(only, region, depth)?,
+                        [only] => {
+                            self.computation(only, region, depth)?;
+                            let tail = self.step(Step::Control(id, instr));
+                            self.uses(flow.leaves(id, instr), (tail, region));
+                        }
                         _ => self.branches((id, instr), &branches, head, region, depth)?,
                     }
                 }
