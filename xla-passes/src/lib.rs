@@ -25,6 +25,7 @@
 
 pub mod alias;
 pub mod buffers;
+pub mod copy_insertion;
 pub mod dump;
 pub mod facts;
 pub mod graph;
@@ -33,6 +34,7 @@ mod pipeline;
 mod profile;
 pub mod registry;
 pub mod report;
+pub mod schedule;
 pub mod stages;
 
 mod algebra;

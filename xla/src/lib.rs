@@ -1,1 +1,56 @@
-//! The facade: platforms chosen by Cargo features.
+//! An ML compiler: HLO programs in, compiled and run on a platform chosen by name.
+//!
+//! This crate is the front door: it registers the platforms that were built in (Cargo features name them) and re-exports what
+//! a user of the compiler needs. The layers below are there as [`hlo`] (the IR), [`passes`] and [`service`] (the backend interface).
+//!
+//! ```
+//! use xla::hlo::builder::ModuleBuilder;
+//! use xla::{ArrayShape, Client, CompileOptions, ElementType, Literal, Scalar, Shape};
+//!
+//! # fn main() -> xla::Result<()> {
+//! // x -> x * x
+//! let mut module = ModuleBuilder::new("square");
+//! let mut b = module.computation("main");
+//! let x = b.parameter(Shape::array(ElementType::F32, [4]))?;
+//! let square = b.multiply(x, x)?;
+//! let main = b.finish(square);
+//! let module = module.finish(main)?;
+//!
+//! let client = Client::new(&xla::registry(), "interpreter")?;
+//! let program = client.compile(&module, &CompileOptions::default())?;
+//!
+//! let shape = ArrayShape::new(ElementType::F32, [4]);
+//! let input = client.buffer(&Literal::from_fn(&shape, |i| Scalar::Float(i as f64))?)?;
+//! let results = program.execute(&[&input])?;
+//! assert_eq!(results[0].to_literal()?.get(3), Scalar::Float(9.0));
+//! # Ok(())
+//! # }
+//! ```
+
+#![warn(missing_docs)]
+
+pub use xla_hlo as hlo;
+pub use xla_hlo::{
+    ArrayShape, ElementType, Error, Layout, Literal, Module, Result, ResultExt, Scalar, Shape, VerifiedModule,
+};
+pub use xla_passes as passes;
+pub use xla_service as service;
+pub use xla_service::{
+    Availability, Buffer, Client, CompilationCache, CompileOptions, Dispatch, ExecuteOptions, FallbackPolicy,
+    LoadedExecutable, OptLevel, Platform, PlatformRegistry,
+};
+
+/// The platforms of this build: those that Cargo features name, and always the `interpreter`, in that order.
+///
+/// A value of the caller's own: register more, or replace some.
+///
+/// ```
+/// let registry = xla::registry();
+/// assert!(registry.get("interpreter").is_ok());
+/// assert!(registry.get("abacus").unwrap_err().message().contains("registered: "));
+/// ```
+pub fn registry() -> PlatformRegistry {
+    let mut registry = PlatformRegistry::new();
+    registry.register(service::interpreter::platform());
+    registry
+}

@@ -96,8 +96,7 @@ impl LoadedExecutable {
     /// for [`Dispatch::Inline`] on the host, else by the resulting buffers. Arguments are judged before any is donated.
     pub fn execute_with(&self, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<Vec<Buffer>> {
         self.check_arguments(arguments)?;
-        self.check_donations(&options.donate)?;
-        let uses = self.take_arguments(arguments, &options.donate)?;
+        let uses = self.take_arguments(arguments, &self.donations(&options.donate)?)?;
         let device = &self.client.0;
         match options.dispatch {
             Dispatch::Inline => {
@@ -169,30 +168,32 @@ impl LoadedExecutable {
         Ok(())
     }
 
-    fn check_donations(&self, donate: &[usize]) -> Result<()> {
+    /// Which arguments are to be donated, as a flag for each.
+    fn donations(&self, donate: &[usize]) -> Result<Vec<bool>> {
         let arguments = self.signature().arguments();
-        if let Some(&index) = donate.iter().find(|&&index| index >= arguments.len()) {
-            return Err(self.no_argument(index));
+        let mut flags = vec![false; arguments.len()];
+        for &index in donate {
+            *flags.get_mut(index).ok_or_else(|| self.no_argument(index))? = true;
         }
-        for (i, leaf) in arguments.iter().enumerate() {
-            if leaf.donation == Donation::Required && !donate.contains(&i) {
-                return Err(Error::failed_precondition(format!(
-                    "{} of {} must be donated: a result must alias it",
-                    leaf.describe(i),
-                    self.name()
-                )));
-            }
+        let missing =
+            arguments.iter().zip(&flags).position(|(leaf, flag)| leaf.donation == Donation::Required && !flag);
+        match missing {
+            None => Ok(flags),
+            Some(i) => Err(Error::failed_precondition(format!(
+                "{} of {} must be donated: a result must alias it",
+                arguments[i].describe(i),
+                self.name()
+            ))),
         }
-        Ok(())
     }
 
-    /// Slots of the arguments, those to be donated marked as such.
-    fn take_arguments(&self, arguments: &[&Buffer], donate: &[usize]) -> Result<Vec<Use>> {
-        let mut uses = Vec::with_capacity(arguments.len());
-        for (i, buffer) in arguments.iter().enumerate() {
-            let donated = donate.contains(&i);
-            if donated {
-                buffer.slot().donate().context(|| self.signature().arguments()[i].describe(i))?;
+    /// Slots of the arguments, those to be donated marked as such; or none, if one cannot be donated.
+    fn take_arguments(&self, arguments: &[&Buffer], donate: &[bool]) -> Result<Vec<Use>> {
+        let mut uses: Vec<Use> = Vec::with_capacity(arguments.len());
+        for (i, (buffer, &donated)) in arguments.iter().zip(donate).enumerate() {
+            if donated && let Err(error) = buffer.slot().donate() {
+                uses.iter().filter(|earlier| earlier.donated).for_each(|earlier| earlier.slot.take_back());
+                return Err(error.context(self.signature().arguments()[i].describe(i)));
             }
             uses.push(Use { slot: buffer.slot().clone(), donated });
         }

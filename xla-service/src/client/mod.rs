@@ -12,6 +12,8 @@
 mod buffer;
 mod dispatch;
 mod loaded;
+#[cfg(test)]
+mod tests;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};

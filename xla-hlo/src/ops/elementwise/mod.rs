@@ -1,7 +1,16 @@
 //! Operations on one element at a time.
 
+mod complex;
+mod complex_hyperbolic;
+mod convert;
+mod double_double;
 mod eval;
+mod function;
+mod integer;
+mod real;
 mod shape;
+
+pub(crate) use function::ElementFunction;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
