@@ -51,7 +51,7 @@ mod map_inline;
 mod trip_count;
 mod tuple_simplify;
 
-pub use algebra::SimplifyAlgebra;
+pub use algebra::{SimplifyAlgebra, rule_names};
 pub use conditional_simplify::SimplifyConditionals;
 pub use constant_fold::FoldConstants;
 pub use cse::CommonSubexpressions;

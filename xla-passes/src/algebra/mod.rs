@@ -99,6 +99,33 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 2] {
     }
 }
 
+/// Names of all rules, theme by theme; for tests that each has a case.
+pub fn rule_names() -> Vec<&'static str> {
+    let themes = [
+        reshape::RESHAPE,
+        reshape::COPY,
+        broadcast::BROADCAST,
+        broadcast::ELEMENTWISE,
+        broadcast::CONSTANT,
+        transpose::TRANSPOSE,
+        slice::SLICE,
+        slice::PAD,
+        slice::CONCATENATE,
+        slice::REVERSE,
+        slice::DYNAMIC_SLICE,
+        slice::DYNAMIC_UPDATE_SLICE,
+        arithmetic::BINARY,
+        logic::UNARY,
+        logic::COMPARE,
+        logic::SELECT,
+        convert::CONVERT,
+        convert::BITCAST_CONVERT,
+        dot::DOT,
+        reduce::REDUCE,
+    ];
+    themes.into_iter().flatten().map(|rule| rule.name).collect()
+}
+
 struct Driver<'m, 'a> {
     module: &'m mut Module,
     id: CompId,
