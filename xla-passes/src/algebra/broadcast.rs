@@ -94,7 +94,7 @@ fn elementwise_of_broadcasts(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
             new.push(x.into());
         } else if broadcast.dimensions.is_empty() {
             let shape = ArrayShape::new(cx.element_type(o)?, small);
-            new.push(cx.broadcast(x, shape, Vec::new()));
+            new.push(cx.splat_from(x, shape));
         } else {
             return None;
         }
