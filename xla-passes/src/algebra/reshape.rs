@@ -7,12 +7,7 @@ use super::draft::{Draft, Value};
 use super::{Rule, broadcast, dims, rules};
 use crate::graph;
 
-pub const RESHAPE: &[Rule] = rules![
-    reshape_to_same_dims,
-    reshape_of_reshape,
-    reshape_of_broadcast,
-    reshape_of_iota,
-];
+pub const RESHAPE: &[Rule] = rules![reshape_to_same_dims, reshape_of_reshape, reshape_of_broadcast, reshape_of_iota,];
 
 pub const ELEMENTWISE: &[Rule] = rules![elementwise_of_reshapes];
 
