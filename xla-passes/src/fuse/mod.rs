@@ -8,7 +8,6 @@ mod plan;
 mod rows;
 mod rules;
 
-pub(crate) use access::is_elementwise;
 pub use free_reshape::FreeReshapes;
 pub use rows::FuseRows;
 
