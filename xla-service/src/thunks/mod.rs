@@ -24,6 +24,8 @@ mod fallback;
 mod lowering;
 mod plan;
 mod sequence;
+#[cfg(test)]
+mod tests;
 
 pub use buffers::ExecutionBuffers;
 pub use executable::ThunkExecutable;
