@@ -119,7 +119,52 @@ def show(name, coefficients, bits, peak):
     print()
 
 
+def rational(f, numerator, denominator, a, b, weight, iterations=60):
+    """P/Q (exponents given, Q's lowest coefficient 1) near the minimax for weight(x) (P/Q - f), by least squares over
+    Chebyshev points with the weights raised where the error is large (Lawson), which needs no starting guess."""
+    a, b = mp.mpf(a), mp.mpf(b)
+    count = 12 * (len(numerator) + len(denominator))
+    points = [(a + b) / 2 - (b - a) / 2 * mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)]
+    values, weights = [f(x) for x in points], [weight(x) for x in points]
+    lawson = [mp.mpf(1)] * count
+    previous = [mp.mpf(1)] * count
+    best = None
+    for _ in range(iterations):
+        rows, rhs = [], []
+        for x, v, w, l, q in zip(points, values, weights, lawson, previous):
+            scale = w * mp.sqrt(l) / q
+            rows.append([scale * x**e for e in numerator] + [-scale * v * x**e for e in denominator if e])
+            rhs.append(scale * v)
+        solution = mp.qr_solve(mp.matrix(rows), mp.matrix(rhs))[0]
+        p = [solution[i] for i in range(len(numerator))]
+        q = [mp.mpf(1)] + [solution[i] for i in range(len(numerator), len(solution))]
+        previous = [sum(c * x**e for c, e in zip(q, denominator)) for x in points]
+        errors = [
+            abs(w * (sum(c * x**e for c, e in zip(p, numerator)) / d - v))
+            for x, v, w, d in zip(points, values, weights, previous)
+        ]
+        peak = max(errors)
+        if best is None or peak < best[2]:
+            best = (p, q, peak)
+        mean = sum(l * e for l, e in zip(lawson, errors))
+        lawson = [l * e / mean * count for l, e in zip(lawson, errors)]
+    return best
+
+
+def fit_rational(f, numerator, denominator, a, b, weight, bits, fixed=None):
+    """As `rational`, with both rounded: the denominator first, then the numerator fitted to what it has become."""
+    _, q, _ = rational(f, numerator, denominator, a, b, weight)
+    q = [round_to(c, bits) for c in q]
+
+    def below(x):
+        return sum(c * x**e for c, e in zip(q, denominator))
+
+    p, peak = fit(lambda x: f(x) * below(x), numerator, a, b, lambda x: weight(x) / below(x), bits, fixed)
+    return p, q, peak
+
+
 TABLES = {}
+PRECISIONS = (24, 53)
 
 
 def table(function):
@@ -127,22 +172,111 @@ def table(function):
     return function
 
 
-def one(x):
-    return mp.mpf(1)
+def series(terms):
+    """A power series in x, as a function that sums it until nothing changes: for quotients that cancel near 0."""
+
+    def total(x):
+        s, n = mp.mpf(0), 0
+        while True:
+            t = terms(n, x)
+            s += t
+            n += 1
+            if n > 8 and abs(t) < mp.mpf(2) ** -130 * max(abs(s), mp.mpf(2) ** -60):
+                return s
+
+    return total
+
+
+def polynomial(name, f, exponents, a, b, weight, degrees):
+    for bits, degree in zip(PRECISIONS, degrees):
+        if degree is not None:
+            c, peak = fit(f, exponents(degree), a, b, weight, bits)
+            show(f"{name} f{32 if bits == 24 else 64}", c, bits, peak)
+
+
+def all_up_to(degree):
+    return list(range(degree + 1))
 
 
 @table
 def exp():
-    # exp(r) = 1 + r + r^2 q(r), |r| <= ln2/2 (a little more for the rounding of k)
+    # e^r = 1 + r + r^2 q(r), |r| <= ln2 / 2 and a little more for the rounding of k.
     half = mp.log(2) / 2 * mp.mpf("1.0001")
+    q = series(lambda n, r: r**n / mp.factorial(n + 2))
+    polynomial("exp: (e^r - 1 - r) / r^2", q, all_up_to, -half, half, lambda r: r**2 / mp.exp(r), (4, 9))
 
-    def q(r):
-        return mp.nsum(lambda n: r**n / mp.factorial(n + 2), [0, 30]) if abs(r) < 0.01 else (mp.exp(r) - 1 - r) / r**2
 
-    for bits, degree in ((24, 4), (53, 9)):
-        weight = lambda r: r**2 / mp.exp(r)
-        c, peak = fit(q, list(range(degree + 1)), -half, half, weight, bits)
-        show(f"exp f{32 if bits == 24 else 64}: (e^r - 1 - r) / r^2", c, bits, peak)
+@table
+def log():
+    # log(1 + f) = f - f^2 / 2 + f^3 p(f), -1/3 <= f <= 1/3
+    third = mp.mpf(1) / 3
+    p = series(lambda n, f: (-f) ** n / (n + 3))
+    polynomial("log: (log(1+f) - f + f^2/2) / f^3", p, all_up_to, -third, third, lambda f: f**3 / mp.log1p(f) if f else f, (7, None))
+    # log((1+s)/(1-s)) = 2 s + s z g(z), z = s^2 <= 1/25
+    g = series(lambda n, z: 2 * z**n / (2 * n + 3))
+    polynomial("log: (2 atanh s - 2 s) / s^3, z = s^2", g, all_up_to, 0, mp.mpf(1) / 25, lambda z: z, (None, 7))
+
+
+@table
+def log_tail():
+    # atanh s = s (1 + z / 3 + z^2 t(z)), for the logarithm in two words
+    t = series(lambda n, z: z**n / (2 * n + 5))
+    polynomial("two-word log: (atanh s - s - s^3/3) / s^5, z = s^2", t, all_up_to, 0, mp.mpf(1) / 25, lambda z: z**2, (2, 7))
+
+
+@table
+def sincos():
+    top = (mp.pi / 4 * mp.mpf("1.005")) ** 2
+    s = series(lambda n, z: (-1) ** (n + 1) * z**n / mp.factorial(2 * n + 3))
+    polynomial("sin: (sin r - r) / r^3, z = r^2", s, all_up_to, 0, top, lambda z: z / mp.sinc(mp.sqrt(z)), (2, 5))
+    c = series(lambda n, z: (-1) ** n * z**n / mp.factorial(2 * n + 4))
+    polynomial("cos: (cos r - 1 + r^2/2) / r^4, z = r^2", c, all_up_to, 0, top, lambda z: z**2 / mp.cos(mp.sqrt(z)), (2, 5))
+
+
+@table
+def hyperbolic():
+    top = (mp.log(2) / 2 * mp.mpf("1.0001")) ** 2
+    s = series(lambda n, z: z**n / mp.factorial(2 * n + 3))
+    polynomial("sinh: (sinh r - r) / r^3, z = r^2", s, all_up_to, 0, top, lambda z: z, (2, 4))
+    c = series(lambda n, z: z**n / mp.factorial(2 * n + 2))
+    polynomial("cosh: (cosh r - 1) / r^2, z = r^2", c, all_up_to, 0, top, lambda z: z, (2, 4))
+
+
+@table
+def asin():
+    a = series(lambda n, z: mp.binomial(2 * n + 2, n + 1) / mp.mpf(4) ** (n + 1) * z**n / (2 * n + 3))
+    polynomial("asin: (asin x - x) / x^3, z = x^2", a, all_up_to, 0, mp.mpf("0.25"), lambda z: z, (4, 11))
+
+
+@table
+def atan():
+    a = series(lambda n, z: (-1) ** (n + 1) * z**n / (2 * n + 3))
+    polynomial("atan: (atan t - t) / t^3, z = t^2", a, all_up_to, 0, mp.mpf("0.25"), lambda z: z, (5, 12))
+
+
+@table
+def tanh():
+    # tanh x = x p(z) / q(z), z = x^2, up to where the result rounds to 1.
+    f = lambda z: mp.tanh(mp.sqrt(z)) / mp.sqrt(z)
+    p, q, peak = fit_rational(f, all_up_to(5), all_up_to(4), mp.mpf(10) ** -12, mp.mpf("9.02") ** 2, lambda z: 1 / f(z), 24)
+    show("tanh f32: numerator of tanh x / x in x^2", p, 24, peak)
+    show("denominator", q, 24, 0)
+
+
+@table
+def erf():
+    f = lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z)
+    p, q, peak = fit_rational(f, all_up_to(5), all_up_to(5), mp.mpf(10) ** -12, mp.mpf("3.93") ** 2, lambda z: 1 / f(z), 24, {0: 2 / mp.sqrt(mp.pi)})
+    show("erf f32: numerator of erf x / x in x^2, after 2 / sqrt(pi)", p[1:], 24, peak)
+    show("denominator", q, 24, 0)
+    low, high, middle = mp.mpf("0.88"), mp.mpf("5.93"), mp.mpf(3)
+    c, peak = fit(f, all_up_to(11), mp.mpf(10) ** -15, low**2, lambda z: 1 / f(z), 53)
+    show("erf f64: erf x / x in x^2 up to 0.88", c, 53, peak)
+    at = lambda t: middle * (1 + t) / (1 - t)
+    g = lambda t: mp.erfc(at(t)) * mp.exp(at(t) ** 2)
+    ends = [(x - middle) / (x + middle) for x in (low, high)]
+    c, peak = fit(g, all_up_to(13), *ends, lambda t: mp.exp(-at(t) ** 2) / mp.erf(at(t)), 53)
+    show("erf f64: erfc x e^(x^2) in (x - 3) / (x + 3) from 0.88 up to 5.93", c, 53, peak)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,9 @@ pub mod report;
 pub mod schedule;
 pub mod stages;
 
+mod algebra;
+mod constant_fold;
+mod cse;
 mod dead_code;
 mod flatten;
 mod fuse;
@@ -45,6 +48,9 @@ mod layout;
 mod map_inline;
 mod tuple_simplify;
 
+pub use algebra::SimplifyAlgebra;
+pub use constant_fold::FoldConstants;
+pub use cse::CommonSubexpressions;
 pub use dead_code::DeadCode;
 pub use dump::{PassEvent, PassObserver};
 pub use flatten::FlattenCallGraph;

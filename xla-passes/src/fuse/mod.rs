@@ -7,6 +7,7 @@ mod free_reshape;
 mod plan;
 mod rules;
 
+pub(crate) use access::is_elementwise;
 pub use free_reshape::FreeReshapes;
 
 use xla_hlo::{CompId, Module, Result};
