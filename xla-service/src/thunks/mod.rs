@@ -26,6 +26,7 @@ mod plan;
 mod sequence;
 #[cfg(test)]
 mod tests;
+mod trip_count;
 
 pub use buffers::ExecutionBuffers;
 pub use executable::ThunkExecutable;
