@@ -213,7 +213,11 @@ impl<'a, 'm> Writer<'a, 'm> {
     }
 
     /// A new emitter in the function's entry, with operands bound to its pointers.
-    fn bind<'e, 'ctx>(&self, emitter: &'e Emitter<'ctx>, function: FunctionValue<'ctx>) -> Result<FusedEmitter<'e, 'ctx, 'm>> {
+    fn bind<'e, 'ctx>(
+        &self,
+        emitter: &'e Emitter<'ctx>,
+        function: FunctionValue<'ctx>,
+    ) -> Result<FusedEmitter<'e, 'ctx, 'm>> {
         let mut fused = FusedEmitter::new(emitter, self.source.module, self.source.computation)?;
         let count = self.source.inputs.len() + self.outputs.len();
         fused.pointers = pointers(emitter, function, count)?;
@@ -370,12 +374,20 @@ fn finish(emitter: &Emitter<'_>) -> Result<()> {
     emitter.check()
 }
 
-fn parameter<'e, 'ctx>(emitter: &'e Emitter<'ctx>, function: FunctionValue<'ctx>, number: u32) -> Result<Lanes<'e, 'ctx>> {
+fn parameter<'e, 'ctx>(
+    emitter: &'e Emitter<'ctx>,
+    function: FunctionValue<'ctx>,
+    number: u32,
+) -> Result<Lanes<'e, 'ctx>> {
     let value = function.get_nth_param(number).ok_or_else(|| Error::internal("a kernel lacks a parameter"))?;
     Ok(emitter.lanes(value))
 }
 
-fn pointers<'ctx>(emitter: &Emitter<'ctx>, function: FunctionValue<'ctx>, count: usize) -> Result<Vec<PointerValue<'ctx>>> {
+fn pointers<'ctx>(
+    emitter: &Emitter<'ctx>,
+    function: FunctionValue<'ctx>,
+    count: usize,
+) -> Result<Vec<PointerValue<'ctx>>> {
     let Some(BasicValueEnum::PointerValue(array)) = function.get_nth_param(0) else {
         return Err(Error::internal("a kernel lacks its pointers"));
     };

@@ -1,5 +1,6 @@
 //! Contractions of two arrays.
 
+mod attributes;
 mod domain;
 mod eval;
 mod shape;
@@ -8,7 +9,7 @@ mod tests;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
-use crate::text::{AttributeCursor, AttributeReader, AttributeValue, AttributeWriter};
+use crate::text::{AttributeReader, AttributeWriter};
 use crate::{Error, Literal, Result, Shape};
 
 /// Which dimensions of two arrays are contracted and which run along.
@@ -139,20 +140,4 @@ impl OpRules for Dot {
     fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
         eval::dot(self, ev, operands, shape)
     }
-}
-
-impl AttributeValue for Vec<Precision> {
-    const WHAT: &'static str = "a list such as {highest,default}";
-    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
-        Err(Error::unimplemented(Self::WHAT))
-    }
-    fn write(&self, _: &mut AttributeWriter<'_>) {}
-}
-
-impl AttributeValue for DotAlgorithm {
-    const WHAT: &'static str = "an algorithm such as dot_bf16_bf16_f32";
-    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
-        Err(Error::unimplemented(Self::WHAT))
-    }
-    fn write(&self, _: &mut AttributeWriter<'_>) {}
 }
