@@ -20,6 +20,11 @@ impl Dump {
         Dump { target: options.dump_to.clone().map(|directory| (directory, stem)) }
     }
 
+    /// Writes the module's text.
+    pub fn module(&self, stage: &str, module: &Module) -> Result<()> {
+        self.write(&format!("{stage}.hlo"), || module.to_string())
+    }
+
     /// Writes what the executable has to show.
     pub fn executable(&self, executable: &dyn Executable) -> Result<()> {
         if self.target.is_none() {
@@ -34,5 +39,39 @@ impl Dump {
         fs::create_dir_all(directory).and_then(|()| fs::write(&path, text())).map_err(|e| {
             Error::failed_precondition(format!("cannot write the dump {}: {e}", path.display())).with_source(e)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::builder::ModuleBuilder;
+    use xla_hlo::{ElementType, Shape};
+
+    use super::*;
+    use crate::interpreter;
+    use crate::{Client, PlatformRegistry};
+
+    #[test]
+    fn modules_are_dumped_before_and_after_passes() {
+        let directory = std::env::temp_dir().join(format!("xla-service-dump-{}", std::process::id()));
+        let mut module = ModuleBuilder::new("a/b");
+        let mut b = module.computation("main");
+        let x = b.parameter(Shape::scalar(ElementType::F32)).unwrap();
+        let main = b.finish(x);
+        let module = module.finish(main).unwrap();
+        let mut registry = PlatformRegistry::new();
+        registry.register(interpreter::platform());
+        let client = Client::new(&registry, "interpreter").unwrap();
+        let options = CompileOptions { dump_to: Some(directory.clone()), ..CompileOptions::default() };
+        client.compile(&module, &options).unwrap();
+        for stage in ["before-passes", "after-passes"] {
+            let dumped = fs::read_to_string(directory.join(format!("a_b.{stage}.hlo"))).unwrap();
+            assert_eq!(dumped, module.to_string());
+        }
+        fs::remove_dir_all(&directory).unwrap();
+        // A directory that cannot be made is an error that names it.
+        let options = CompileOptions { dump_to: Some("/dev/null/no".into()), ..CompileOptions::default() };
+        let error = client.compile(&module, &options).unwrap_err();
+        assert!(error.message().contains("cannot write the dump /dev/null/no"), "{error}");
     }
 }

@@ -141,10 +141,12 @@ impl Device {
     fn compile(&self, module: VerifiedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         let _span = tracing::info_span!("compile", module = module.name(), platform = %self.platform).entered();
         let dump = dump::Dump::new(options, &module);
+        dump.module("before-passes", &module)?;
         let optimized = {
             let _span = tracing::info_span!("hlo-passes").entered();
             self.compiler.run_hlo_passes(module, options)?
         };
+        dump.module("after-passes", &optimized)?;
         let _span = tracing::info_span!("backend").entered();
         let executable = self.compiler.run_backend(optimized, options)?;
         dump.executable(&*executable)?;
