@@ -4,12 +4,16 @@ use std::fs;
 use std::path::PathBuf;
 
 use xla_hlo::{Error, Module, Result};
+use xla_passes::{PassEvent, PassObserver};
 
 use crate::executable::Executable;
 use crate::options::CompileOptions;
 
-/// Writes files named after the module, or nothing if no directory was asked for.
-pub(crate) struct Dump {
+/// Writes files named after the module into [`CompileOptions::dump_to`], or nothing if no directory was asked for.
+///
+/// As a [`PassObserver`] it writes the module after each pass that changed it, as `NAME.012.stage.pass.hlo`.
+#[derive(Debug)]
+pub struct Dump {
     target: Option<(PathBuf, String)>,
 }
 
@@ -33,12 +37,22 @@ impl Dump {
         executable.dumps().into_iter().try_for_each(|(name, text)| self.write(&name, || text))
     }
 
-    fn write(&self, name: &str, text: impl FnOnce() -> String) -> Result<()> {
+    /// Writes a text as `MODULE.name`. [`Error::FailedPrecondition`] names the file that cannot be written.
+    pub fn write(&self, name: &str, text: impl FnOnce() -> String) -> Result<()> {
         let Some((directory, stem)) = &self.target else { return Ok(()) };
         let path = directory.join(format!("{stem}.{name}"));
         fs::create_dir_all(directory).and_then(|()| fs::write(&path, text())).map_err(|e| {
             Error::failed_precondition(format!("cannot write the dump {}: {e}", path.display())).with_source(e)
         })
+    }
+}
+
+impl PassObserver for Dump {
+    fn after(&self, event: &PassEvent<'_>) -> Result<()> {
+        if event.changed {
+            self.module(&format!("{:03}.{}", event.index, event.path), event.module)?;
+        }
+        Ok(())
     }
 }
 

@@ -15,6 +15,7 @@ mod loaded;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
@@ -35,11 +36,10 @@ use crate::registry::PlatformRegistry;
 use crate::transfer::TransferManager;
 
 /// A connection to one device of a platform. Cloning gives another handle to it; all methods may be called from any thread.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Client(Arc<Device>);
 
 /// What handles share.
-#[derive(Debug)]
 struct Device {
     platform: String,
     executor: Arc<dyn StreamExecutor>,
@@ -134,6 +134,12 @@ impl Client {
     /// The [`Error::Unimplemented`] for an ability that the platform lacks.
     fn cannot(&self, what: &str) -> Error {
         Error::unimplemented(format!("platform {} cannot {what}", self.0.platform))
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Client({}, device {})", self.0.platform, self.device().ordinal)
     }
 }
 

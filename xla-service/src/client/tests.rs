@@ -48,7 +48,7 @@ fn sum_program(client: &Client) -> LoadedExecutable {
     client.compile(&sum_module("sum"), &CompileOptions::default()).unwrap()
 }
 
-fn message<T: std::fmt::Debug>(result: Result<T>) -> String {
+fn message<T: fmt::Debug>(result: Result<T>) -> String {
     result.unwrap_err().to_string()
 }
 
