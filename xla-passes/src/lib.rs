@@ -50,6 +50,7 @@ mod tuple_simplify;
 
 pub use algebra::SimplifyAlgebra;
 pub use constant_fold::FoldConstants;
+pub use copy_insertion::InsertCopies;
 pub use cse::CommonSubexpressions;
 pub use dead_code::DeadCode;
 pub use dump::{PassEvent, PassObserver};
@@ -62,4 +63,5 @@ pub use pass::{Changed, Pass, PassContext, PassOptions};
 pub use pipeline::Pipeline;
 pub use profile::{DotProfile, FusionProfile, TargetProfile};
 pub use report::{PassRun, PassTotal, PipelineReport};
+pub use schedule::Schedule;
 pub use tuple_simplify::SimplifyTuples;

@@ -3,8 +3,8 @@
 use xla_hlo::{Error, Result};
 
 use crate::{
-    DeadCode, FlattenCallGraph, FreeReshapes, Fuse, InlineCalls, InlineMaps, NormalizeLayouts, Pass, Pipeline,
-    SimplifyTuples,
+    DeadCode, FlattenCallGraph, FreeReshapes, Fuse, InlineCalls, InlineMaps, InsertCopies, NormalizeLayouts, Pass,
+    Pipeline, Schedule, SimplifyTuples,
 };
 
 /// A name, a sentence, and how to make the pass.
@@ -18,7 +18,9 @@ const PASSES: &[Entry] = &[
     ("fuse", "producers go into the kernels that consume them", || Box::new(Fuse)),
     ("inline-calls", "calls become the instructions they call", || Box::new(InlineCalls)),
     ("inline-maps", "mapped elementwise functions become array operations", || Box::new(InlineMaps)),
+    ("insert-copies", "values that need one buffer at the same time are copied", || Box::new(InsertCopies)),
     ("normalize-layouts", "every array becomes row major", || Box::new(NormalizeLayouts)),
+    ("schedule", "an order that keeps memory low", || Box::new(Schedule)),
     ("simplify-tuples", "elements of tuples just put together", || Box::new(SimplifyTuples)),
 ];
 

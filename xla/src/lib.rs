@@ -51,6 +51,8 @@ pub use xla_service::{
 /// ```
 pub fn registry() -> PlatformRegistry {
     let mut registry = PlatformRegistry::new();
+    #[cfg(feature = "cpu")]
+    registry.register(backend_cpu::platform());
     registry.register(service::interpreter::platform());
     registry
 }
