@@ -1,4 +1,4 @@
-//! Call inlining: a call becomes the instructions it calls.
+//! Call inlining: a call, or a fusion that came with the program, becomes the instructions it calls.
 
 use xla_hlo::{CompId, InstrId, Module, Op, Result};
 
@@ -9,7 +9,9 @@ use crate::{Pass, PassContext, graph};
 /// Thirty functions that each call the one before twice would be a billion instructions.
 const MAX_INSTRUCTIONS: usize = 1 << 18;
 
-/// Inlines every `call`, innermost first, composites included. Calls onto another execution thread stay.
+/// Inlines every `call` and `fusion`, innermost first, composites included. Calls onto another execution thread stay.
+///
+/// What a program's author (or another compiler) fused for some other target is fused anew for this one.
 pub struct InlineCalls;
 
 impl Pass for InlineCalls {
@@ -41,6 +43,7 @@ fn calls(module: &Module, caller: CompId) -> Vec<(InstrId, CompId)> {
         .iter()
         .filter_map(|(id, instruction)| match instruction.op() {
             Op::Call(call) if same_thread(call.computation) => Some((id, call.computation)),
+            Op::Fusion(fusion) if same_thread(fusion.computation) => Some((id, fusion.computation)),
             _ => None,
         })
         .collect()

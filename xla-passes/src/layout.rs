@@ -1,6 +1,6 @@
 //! Layout normalisation: every array becomes row major, and layout-changing operations become what they do.
 
-use xla_hlo::ops::{Bitcast, BitcastConvert, Reshape, Transpose};
+use xla_hlo::ops::{BitcastConvert, Reshape, Transpose};
 use xla_hlo::{
     ArrayShape, CompId, Computation, Error, InstrId, Instruction, Layout, Module, Op, ProgramShape, Result, Shape,
 };
@@ -148,9 +148,4 @@ fn normalize_header(module: &mut Module) {
     if *old != new {
         module.attributes_mut().entry_computation_layout = Some(new);
     }
-}
-
-/// A `bitcast` between row-major arrays of one element type is a `reshape` that is known to cost nothing.
-pub(crate) fn free_reshape(shape: &ArrayShape, operand: InstrId) -> Instruction {
-    Instruction::new(Bitcast.into(), shape.clone().with_row_major_layout().into(), [operand])
 }

@@ -37,6 +37,7 @@ pub mod stages;
 
 mod dead_code;
 mod flatten;
+mod fuse;
 mod inline;
 mod layout;
 mod map_inline;
@@ -45,6 +46,7 @@ mod tuple_simplify;
 pub use dead_code::DeadCode;
 pub use dump::{PassEvent, PassObserver};
 pub use flatten::FlattenCallGraph;
+pub use fuse::{FreeReshapes, Fuse};
 pub use inline::InlineCalls;
 pub use layout::NormalizeLayouts;
 pub use map_inline::InlineMaps;

@@ -2,7 +2,10 @@
 
 use xla_hlo::{Error, Result};
 
-use crate::{DeadCode, FlattenCallGraph, InlineCalls, InlineMaps, NormalizeLayouts, Pass, Pipeline, SimplifyTuples};
+use crate::{
+    DeadCode, FlattenCallGraph, FreeReshapes, Fuse, InlineCalls, InlineMaps, NormalizeLayouts, Pass, Pipeline,
+    SimplifyTuples,
+};
 
 /// A name, a sentence, and how to make the pass.
 type Entry = (&'static str, &'static str, fn() -> Box<dyn Pass>);
@@ -11,6 +14,8 @@ type Entry = (&'static str, &'static str, fn() -> Box<dyn Pass>);
 const PASSES: &[Entry] = &[
     ("dead-code", "removes what no result needs", || Box::new(DeadCode)),
     ("flatten-call-graph", "gives each call site its own computation", || Box::new(FlattenCallGraph)),
+    ("free-reshapes", "reshapes between kernels become bitcasts", || Box::new(FreeReshapes)),
+    ("fuse", "producers go into the kernels that consume them", || Box::new(Fuse)),
     ("inline-calls", "calls become the instructions they call", || Box::new(InlineCalls)),
     ("inline-maps", "mapped elementwise functions become array operations", || Box::new(InlineMaps)),
     ("normalize-layouts", "every array becomes row major", || Box::new(NormalizeLayouts)),

@@ -5,7 +5,8 @@ mod schedule;
 pub use schedule::schedule;
 
 use crate::{
-    DeadCode, FlattenCallGraph, InlineCalls, InlineMaps, NormalizeLayouts, Pipeline, SimplifyTuples, TargetProfile,
+    DeadCode, FlattenCallGraph, FreeReshapes, Fuse, InlineCalls, InlineMaps, NormalizeLayouts, Pipeline,
+    SimplifyTuples, TargetProfile,
 };
 
 /// All stages in order.
@@ -47,5 +48,5 @@ pub fn layout(_: &TargetProfile) -> Pipeline {
 
 /// Kernels: operations that a backend compiles as one.
 pub fn fuse(_: &TargetProfile) -> Pipeline {
-    Pipeline::new("fuse")
+    Pipeline::new("fuse").pass(Fuse).pass(FreeReshapes).pass(DeadCode)
 }

@@ -1,0 +1,101 @@
+//! At which indices, and how often, a fusion evaluates each of its members.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use xla_hlo::{ArrayShape, Computation, InstrId, Op};
+
+/// One way in which a fusion evaluates a member: an index map from the fusion's loop to the member's elements.
+///
+/// An emitter that remembers what it has emitted for an index evaluates a member once for each distinct access.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Access {
+    /// Equal for equal index maps (as far as can be told without arithmetic).
+    pub index_map: u64,
+    /// How many elements are evaluated through it in all.
+    pub evaluations: f64,
+}
+
+/// Index map of what a kernel's loop runs over.
+const LOOP: u64 = 0;
+
+/// Index map of values with one element.
+const SINGLE: u64 = u64::MAX;
+
+impl Access {
+    /// A fusion's root: each element once.
+    pub fn root(elements: f64) -> Access {
+        Access { index_map: LOOP, evaluations: elements }
+    }
+
+    /// Whether the elements are those the loop stands at (or there is only one).
+    pub fn is_loop_index(&self) -> bool {
+        self.index_map == LOOP || self.index_map == SINGLE
+    }
+}
+
+/// How evaluating `user` through `access` evaluates its operand number `position`.
+///
+/// `is_root` tells that `user` is what the fusion's loop runs over.
+pub fn of_operand(computation: &Computation, user: InstrId, position: usize, access: Access, is_root: bool) -> Access {
+    let instruction = &computation[user];
+    let operand = instruction.operand(position);
+    let elements = elements(computation, operand);
+    let op = instruction.op();
+    let evaluations = match op {
+        Op::Reduce(_) => elements,
+        Op::DynamicUpdateSlice(_) | Op::Concatenate(_) if is_root => elements,
+        _ => access.evaluations,
+    };
+    if elements == 1.0 {
+        return Access { index_map: SINGLE, evaluations: 1.0 };
+    }
+    let keeps_index = match op {
+        Op::DynamicUpdateSlice(_) => is_root,
+        _ => is_elementwise(op) && same_dims(computation, user, operand),
+    };
+    let index_map = if keeps_index { access.index_map } else { mapped(computation, user, position, access.index_map) };
+    Access { index_map, evaluations }
+}
+
+/// Adds an access; one through a known index map costs nothing more.
+pub fn merge(accesses: &mut Vec<Access>, new: Access) {
+    match accesses.iter_mut().find(|a| a.index_map == new.index_map) {
+        Some(known) => known.evaluations = known.evaluations.max(new.evaluations),
+        None => accesses.push(new),
+    }
+}
+
+/// Elements of an array; of the largest array of a tuple.
+pub fn elements(computation: &Computation, id: InstrId) -> f64 {
+    let count = |shape: &ArrayShape| shape.element_count() as f64;
+    computation[id].shape().leaves().iter().filter_map(|(_, s)| s.as_array().map(count)).fold(0.0, f64::max)
+}
+
+/// Whether element `i` of the result needs element `i` of operands of the same dimensions.
+pub fn is_elementwise(op: &Op) -> bool {
+    op.opcode().family() == Some(xla_hlo::ops::Family::Elementwise) || matches!(op, Op::Copy(_))
+}
+
+fn same_dims(computation: &Computation, a: InstrId, b: InstrId) -> bool {
+    match (computation[a].shape().as_array(), computation[b].shape().as_array()) {
+        (Some(a), Some(b)) => a.same_dims(b),
+        _ => false,
+    }
+}
+
+fn mapped(computation: &Computation, user: InstrId, position: usize, index_map: u64) -> u64 {
+    let instruction = &computation[user];
+    let mut hasher = DefaultHasher::new();
+    index_map.hash(&mut hasher);
+    instruction.op().hash(&mut hasher);
+    if let Some(shape) = instruction.shape().as_array() {
+        shape.dims().hash(&mut hasher);
+    }
+    match instruction.op() {
+        // The indices that these read are values, so that only the same instruction reads the same elements.
+        Op::DynamicSlice(_) | Op::Gather(_) => (user, position).hash(&mut hasher),
+        Op::Concatenate(_) => position.hash(&mut hasher),
+        _ => {}
+    }
+    hasher.finish()
+}

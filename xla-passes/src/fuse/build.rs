@@ -1,0 +1,103 @@
+//! Turns a fusion plan into fusion instructions.
+
+use std::collections::HashMap;
+
+use xla_hlo::ops::{Fusion, FusionKind, OutputOperandAlias, Parameter};
+use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result};
+
+use super::plan::{Group, Plan};
+use crate::graph::{self, clone_with_operands};
+
+/// Makes one fusion of each group that has more than its root.
+pub fn build(module: &mut Module, id: CompId, plan: &Plan) -> Result<()> {
+    let order = module[id].post_order();
+    // Consumers come first: what they read is the unfused instruction, which its own fusion then replaces.
+    for group in plan.groups.iter().filter(|g| g.members.len() > 1) {
+        let (kernel, operands) = kernel(&module[id], group, &order);
+        let root = module[id][group.root].clone();
+        let fusion = Fusion {
+            kind: if matches!(root.op(), Op::Reduce(_)) { FusionKind::Input } else { FusionKind::Loop },
+            aliases: in_place(&root, &operands),
+            computation: module.add(kernel),
+        };
+        let instruction = Instruction::new(fusion.into(), root.shape().clone(), operands)
+            .with_name(name(&module[id], group, &order))
+            .with_annotations(root.annotations().cloned().map(Box::new));
+        let computation = module.computation_mut(id);
+        let new = computation.add(instruction);
+        computation.replace_all_uses(group.root, new);
+    }
+    let computation = module.computation_mut(id);
+    for group in plan.groups.iter().filter(|g| g.members.len() > 1) {
+        remove_group(computation, group.root)?;
+    }
+    Ok(())
+}
+
+fn kernel(computation: &Computation, group: &Group, order: &[InstrId]) -> (Computation, Vec<InstrId>) {
+    let mut kernel = Computation::new("fused_computation");
+    let mut new: HashMap<InstrId, InstrId> = HashMap::new();
+    let mut operands = Vec::new();
+    let members: Vec<InstrId> = order.iter().copied().filter(|id| group.members.contains_key(id)).collect();
+    for &member in &members {
+        for &operand in computation[member].operands() {
+            if group.members.contains_key(&operand) || new.contains_key(&operand) {
+                continue;
+            }
+            let parameter = Parameter { number: operands.len() };
+            let instruction = Instruction::new(parameter.into(), computation[operand].shape().clone(), [])
+                .with_name(format!("param_{}", operands.len()));
+            new.insert(operand, kernel.add(instruction));
+            operands.push(operand);
+        }
+    }
+    for &member in &members {
+        let mapped = computation[member].operands().iter().map(|o| new[o]).collect();
+        new.insert(member, kernel.add(clone_with_operands(&computation[member], mapped)));
+    }
+    kernel.set_root(new[&group.root]);
+    (kernel, operands)
+}
+
+/// An update in place writes into its operand's buffer.
+fn in_place(root: &Instruction, operands: &[InstrId]) -> Vec<OutputOperandAlias> {
+    match root.op() {
+        Op::DynamicUpdateSlice(_) => operands
+            .iter()
+            .position(|&o| o == root.operand(0))
+            .map(|operand| OutputOperandAlias { output: Vec::new(), operand, path: Vec::new() })
+            .into_iter()
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Up to three telling operations, the root last: `multiply_add_reduce_fusion`.
+fn name(computation: &Computation, group: &Group, order: &[InstrId]) -> String {
+    let telling = |id: &InstrId| {
+        let op = computation[*id].op();
+        !matches!(op, Op::Constant(_) | Op::Broadcast(_) | Op::Reshape(_)) || *id == group.root
+    };
+    let mut names: Vec<&str> = Vec::new();
+    for id in order.iter().rev().filter(|id| group.members.contains_key(id)).filter(|id| telling(id)) {
+        let opcode = computation[*id].opcode().name();
+        if !names.contains(&opcode) {
+            names.push(opcode);
+        }
+    }
+    names.truncate(3);
+    names.reverse();
+    format!("{}_fusion", names.join("_").replace('-', "_"))
+}
+
+/// Removes a root that a fusion replaced, and what only it used. Combiners live on in the fusion.
+fn remove_group(computation: &mut Computation, root: InstrId) -> Result<()> {
+    if computation.get(root).is_some_and(|i| i.users().is_empty()) {
+        let operands = computation[root].operands().to_vec();
+        computation.remove(root)?;
+        for operand in operands {
+            graph::remove_dead(computation, operand)?;
+        }
+    }
+    Ok(())
+}

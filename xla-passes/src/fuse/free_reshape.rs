@@ -1,0 +1,38 @@
+//! Free reshapes: outside of fusions, a reshape becomes a bitcast, which backends give the same buffer.
+
+use xla_hlo::ops::Bitcast;
+use xla_hlo::{InstrId, Layout, Module, Op, Result, Shape};
+
+use super::programs;
+use crate::{Pass, PassContext};
+
+/// `reshape` between row-major arrays becomes `bitcast`, outside of fusions.
+pub struct FreeReshapes;
+
+impl Pass for FreeReshapes {
+    fn name(&self) -> &'static str {
+        "free-reshapes"
+    }
+
+    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+        for id in programs(module) {
+            let computation = module.computation_mut(id);
+            let is_free = |i: &InstrId| {
+                let instruction = &computation[*i];
+                matches!(instruction.op(), Op::Reshape(_))
+                    && [instruction.shape(), computation[instruction.operand(0)].shape()].into_iter().all(is_plain)
+            };
+            let reshapes: Vec<InstrId> = computation.ids().filter(is_free).collect();
+            for reshape in reshapes {
+                computation.set_op(reshape, Bitcast.into());
+                computation.rename(reshape, "bitcast");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_plain(shape: &Shape) -> bool {
+    let row_major = |l: &Layout| l.is_row_major() && l.is_plain();
+    shape.as_array().is_some_and(|a| a.is_static() && a.layout().is_none_or(row_major))
+}

@@ -1,0 +1,58 @@
+//! Fusion: producers are evaluated inside the kernels that consume them.
+
+mod access;
+mod build;
+mod cost;
+mod free_reshape;
+mod plan;
+mod rules;
+
+pub use free_reshape::FreeReshapes;
+
+use xla_hlo::{CompId, Module, Result};
+
+use crate::facts::{CallContext, call_context};
+use crate::{Pass, PassContext};
+
+/// Puts elementwise and data-moving operations, and constants, into the kernels that use them.
+///
+/// A kernel has one root: an elementwise or data-moving operation (`kLoop`), a reduction (`kInput`), or a
+/// `dynamic-update-slice` that writes its update in place (`kLoop` with an operand alias). What it computes stays bit for
+/// bit the same. What may be fused and when repeating work pays is asked of the [`TargetProfile`](crate::TargetProfile).
+///
+/// Contract with backends: members with one element are evaluated once in front of the loop; a member that is read
+/// through the same index by several others is evaluated once for that index. Fusions never nest.
+pub struct Fuse;
+
+impl Pass for Fuse {
+    fn name(&self) -> &'static str {
+        "fuse"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        for id in programs(module) {
+            let plan = plan::plan(&module[id], cx.profile());
+            build::build(module, id, &plan)?;
+        }
+        Ok(())
+    }
+}
+
+/// Computations that run as programs of their own: the entry, loop bodies and conditions, branches, called functions.
+pub(crate) fn programs(module: &Module) -> Vec<CompId> {
+    let mut programs = vec![module.entry_id()];
+    let mut next = 0;
+    while let Some(&id) = programs.get(next) {
+        next += 1;
+        for (_, instruction) in module[id].iter() {
+            if call_context(instruction.op()) == CallContext::Control {
+                for callee in instruction.op().called_computations() {
+                    if !programs.contains(&callee) {
+                        programs.push(callee);
+                    }
+                }
+            }
+        }
+    }
+    programs
+}

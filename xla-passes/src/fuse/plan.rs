@@ -1,0 +1,261 @@
+//! The fusion plan of a computation: which instructions go into which kernels.
+//!
+//! One walk from the root upwards. When an instruction comes up, all its users are placed, so that it is known which
+//! kernels would evaluate it, at how many indices and how often. It goes into all of them when that is cheaper than
+//! writing it to memory once and reading it back, and otherwise becomes the root of a kernel of its own. Nothing is edited
+//! before the plan is complete, and no kernel can depend on itself, since each has one root and contains only what
+//! that root needs.
+
+use std::collections::{HashMap, HashSet};
+
+use xla_hlo::entity::SecondaryMap;
+use xla_hlo::{ArrayShape, Computation, InstrId, Op};
+
+use super::access::{self, Access};
+use super::cost;
+use super::rules;
+use crate::{TargetProfile, graph};
+
+/// A kernel to be: a root and the producers that are evaluated inside.
+pub struct Group {
+    /// What the kernel writes.
+    pub root: InstrId,
+    /// Everything evaluated inside, the root included, with how it is evaluated.
+    pub members: HashMap<InstrId, Vec<Access>>,
+    /// What is read from memory.
+    pub reads: HashSet<InstrId>,
+    /// Evaluations emitted: each member once for each of its accesses.
+    pub size: usize,
+}
+
+/// Where an instruction ended up.
+#[derive(Clone, Default)]
+struct Place {
+    /// Groups that evaluate it, its own included.
+    groups: Vec<usize>,
+    /// Whether its value is written to memory.
+    stored: bool,
+    /// Seconds of work done more than once between here and the kernels' roots.
+    repeated: f64,
+}
+
+/// The plan of one computation.
+pub struct Plan {
+    /// Groups, consumers before producers.
+    pub groups: Vec<Group>,
+}
+
+/// Makes the plan.
+pub fn plan(computation: &Computation, profile: &TargetProfile) -> Plan {
+    let mut planner = Planner { computation, profile, groups: Vec::new(), places: SecondaryMap::new(Place::default()) };
+    let mut order = computation.post_order();
+    order.reverse();
+    for &id in &order {
+        planner.place(id);
+    }
+    order.reverse();
+    for &id in &order {
+        planner.expel_free_reshape(id);
+    }
+    Plan { groups: planner.groups }
+}
+
+struct Planner<'c> {
+    computation: &'c Computation,
+    profile: &'c TargetProfile,
+    groups: Vec<Group>,
+    places: SecondaryMap<InstrId, Place>,
+}
+
+/// What evaluating an instruction inside its users' groups would mean.
+struct Proposal {
+    groups: Vec<(usize, Vec<Access>)>,
+    /// Whether each user can take it; else it must be stored as well.
+    everywhere: bool,
+    repeated: f64,
+}
+
+impl Planner<'_> {
+    fn place(&mut self, id: InstrId) {
+        let proposal = self.propose(id);
+        let inside = proposal.as_ref().is_some_and(|p| !p.groups.is_empty());
+        let stored = !proposal.as_ref().is_some_and(|p| p.everywhere) || !inside;
+        let mut place = Place { groups: Vec::new(), stored, repeated: 0.0 };
+        if let Some(proposal) = proposal {
+            place.repeated = if stored { 0.0 } else { proposal.repeated };
+            for (group, accesses) in proposal.groups {
+                self.join(id, group, accesses);
+                place.groups.push(group);
+            }
+        }
+        if stored && rules::may_root(self.computation, id, self.profile) {
+            place.groups.push(self.open(id));
+        }
+        self.places[id] = place;
+    }
+
+    /// How `id` would be evaluated inside its users, or `None` when it cannot or should not be.
+    fn propose(&self, id: InstrId) -> Option<Proposal> {
+        let computation = self.computation;
+        if !rules::may_be_inside(computation, id, self.profile) || computation[id].users().is_empty() {
+            return None;
+        }
+        let mut everywhere = computation.root() != id;
+        let mut groups: Vec<(usize, Vec<Access>)> = Vec::new();
+        let mut refused: HashSet<usize> = HashSet::new();
+        for &user in computation[id].users() {
+            let place = &self.places[user];
+            // A user that is itself stored without a kernel (a dot, a call) reads from memory.
+            everywhere &= !place.groups.is_empty() && (!place.stored || self.own_group(user).is_some());
+            for &group in &place.groups {
+                match self.accesses_by(id, user, group) {
+                    Some(new) => add_accesses(&mut groups, group, new),
+                    None => {
+                        refused.insert(group);
+                    }
+                }
+            }
+        }
+        groups.retain(|(group, accesses)| !refused.contains(group) && self.fits(id, *group, accesses));
+        everywhere &= refused.is_empty() && self.all_user_groups(id).len() == groups.len();
+        if rules::is_generator(computation, id) {
+            return Some(Proposal { groups, everywhere, repeated: 0.0 });
+        }
+        let repeated = self.repeated_seconds(id, &groups)?;
+        (everywhere && repeated <= self.saved_seconds(id, groups.len())).then_some(Proposal {
+            groups,
+            everywhere,
+            repeated,
+        })
+    }
+
+    fn own_group(&self, id: InstrId) -> Option<usize> {
+        self.places[id].groups.last().copied().filter(|&g| self.groups[g].root == id)
+    }
+
+    fn all_user_groups(&self, id: InstrId) -> HashSet<usize> {
+        self.computation[id].users().iter().flat_map(|&u| self.places[u].groups.iter().copied()).collect()
+    }
+
+    /// How `user` inside `group` would evaluate `id`, or `None` if it must read it from memory.
+    fn accesses_by(&self, id: InstrId, user: InstrId, group: usize) -> Option<Vec<Access>> {
+        let computation = self.computation;
+        let target = &self.groups[group];
+        let is_root = target.root == user;
+        let mut out = Vec::new();
+        for (position, _) in computation[user].operands().iter().enumerate().filter(|(_, o)| **o == id) {
+            if !rules::user_takes(computation, user, position, id) {
+                return None;
+            }
+            for &access in &target.members[&user] {
+                access::merge(&mut out, access::of_operand(computation, user, position, access, is_root));
+            }
+        }
+        rules::keeps_update_in_place(computation, target, id, &out).then_some(out)
+    }
+
+    fn fits(&self, id: InstrId, group: usize, accesses: &[Access]) -> bool {
+        let (limits, target) = (&self.profile.fusion, &self.groups[group]);
+        // What comes from next to nothing will be evaluated inside and is never read.
+        let read = |o: &InstrId| *o != id && !rules::is_generator(self.computation, *o);
+        let known = target.reads.iter().filter(|o| read(o)).count();
+        let operands: HashSet<InstrId> = self.computation[id].operands().iter().copied().collect();
+        let new = operands.iter().filter(|o| read(o) && !target.reads.contains(o)).count();
+        target.size + accesses.len() <= limits.max_instructions && known + new < limits.max_operands
+    }
+
+    /// Seconds of work that evaluating `id` in those groups adds to evaluating it once; `None` if it must not be repeated.
+    fn repeated_seconds(&self, id: InstrId, groups: &[(usize, Vec<Access>)]) -> Option<f64> {
+        let instruction = &self.computation[id];
+        let element_type = instruction.shape().element_type()?;
+        let elements = access::elements(self.computation, id);
+        let evaluations: f64 = groups.iter().flat_map(|(_, accesses)| accesses).map(|a| a.evaluations).sum();
+        let copies: usize = groups.iter().map(|(_, accesses)| accesses.len()).sum();
+        let extra = (evaluations - elements).max(0.0);
+        let work = cost::work(instruction.op(), element_type);
+        if work >= cost::EXPENSIVE && (extra > 0.0 || copies > 1) {
+            return None;
+        }
+        let compute = cost::compute_seconds(self.profile, extra, work, element_type);
+        let reads: f64 = groups.iter().map(|(group, _)| self.new_read_seconds(id, *group)).sum();
+        let once = self.read_seconds(id);
+        let from_users: f64 = instruction.users().iter().map(|&u| self.places[u].repeated).sum();
+        Some(compute + (reads - once).max(0.0) + from_users)
+    }
+
+    /// Seconds to read the operands of `id` that a group does not read yet.
+    fn new_read_seconds(&self, id: InstrId, group: usize) -> f64 {
+        let known = &self.groups[group];
+        let operands: HashSet<InstrId> = self.computation[id].operands().iter().copied().collect();
+        operands
+            .into_iter()
+            .filter(|o| !known.reads.contains(o) && !known.members.contains_key(o))
+            .map(|o| self.transfer_seconds(o, 1.0))
+            .sum()
+    }
+
+    fn read_seconds(&self, id: InstrId) -> f64 {
+        let operands: HashSet<InstrId> = self.computation[id].operands().iter().copied().collect();
+        operands.into_iter().map(|o| self.transfer_seconds(o, 1.0)).sum()
+    }
+
+    fn transfer_seconds(&self, id: InstrId, times: f64) -> f64 {
+        let bytes = self.computation[id].shape().byte_size() as f64;
+        cost::memory_seconds(self.profile, bytes, bytes * times)
+    }
+
+    /// Seconds saved by not storing `id`: a kernel, a write, and a read by each group.
+    fn saved_seconds(&self, id: InstrId, readers: usize) -> f64 {
+        self.profile.launch_seconds + self.transfer_seconds(id, 1.0 + readers as f64)
+    }
+
+    fn join(&mut self, id: InstrId, group: usize, accesses: Vec<Access>) {
+        let group = &mut self.groups[group];
+        group.size += accesses.len();
+        group.reads.remove(&id);
+        group.members.insert(id, accesses);
+        for &operand in self.computation[id].operands() {
+            if !group.members.contains_key(&operand) {
+                group.reads.insert(operand);
+            }
+        }
+    }
+
+    fn open(&mut self, id: InstrId) -> usize {
+        let access = Access::root(access::elements(self.computation, id));
+        let reads = self.computation[id].operands().iter().copied().collect();
+        self.groups.push(Group { root: id, members: HashMap::from([(id, vec![access])]), reads, size: 1 });
+        self.groups.len() - 1
+    }
+
+    /// A reshape of a stored value is the same bytes: outside of kernels it costs nothing, and inside only indices.
+    fn expel_free_reshape(&mut self, id: InstrId) {
+        let instruction = &self.computation[id];
+        if !matches!(instruction.op(), Op::Reshape(_)) || self.places[id].stored || !graph::is_free(instruction) {
+            return;
+        }
+        let operand = instruction.operand(0);
+        let elsewhere = |p: &Planner<'_>, g: usize| !p.groups[g].members.contains_key(&operand);
+        let single = instruction.shape().as_array().is_none_or(|s: &ArrayShape| s.element_count() == 1);
+        if single || !self.places[id].groups.iter().all(|&g| elsewhere(self, g)) {
+            return;
+        }
+        let place = std::mem::replace(&mut self.places[id], Place { stored: true, ..Place::default() });
+        for g in place.groups {
+            let group = &mut self.groups[g];
+            group.members.remove(&id);
+            group.reads.insert(id);
+            let used = |o: InstrId| self.computation[o].users().iter().any(|u| group.members.contains_key(u));
+            if !used(operand) {
+                group.reads.remove(&operand);
+            }
+        }
+    }
+}
+
+fn add_accesses(groups: &mut Vec<(usize, Vec<Access>)>, group: usize, new: Vec<Access>) {
+    match groups.iter_mut().find(|(g, _)| *g == group) {
+        Some((_, accesses)) => new.into_iter().for_each(|a| access::merge(accesses, a)),
+        None => groups.push((group, new)),
+    }
+}

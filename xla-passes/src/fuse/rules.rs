@@ -1,0 +1,82 @@
+//! What may go into a kernel, apart from what it costs.
+
+use xla_hlo::{ArrayShape, Computation, InstrId, Op};
+
+use super::access::Access;
+use super::plan::Group;
+use crate::{TargetProfile, graph};
+
+/// Whether `id` can be evaluated element by element inside a kernel.
+pub fn may_be_inside(computation: &Computation, id: InstrId, profile: &TargetProfile) -> bool {
+    let instruction = &computation[id];
+    let Some(shape) = instruction.shape().as_array() else { return false };
+    let allowed = match instruction.op() {
+        // Larger constants are arrays in memory like any other.
+        Op::Constant(_) => shape.element_count() == 1,
+        // Reading along another dimension than the minor-most is slow; as a root, a transpose can go tile by tile.
+        Op::Transpose(t) if t.permutation.last().is_some_and(|&d| d + 1 != shape.rank()) => {
+            profile.can_fuse(instruction.op()) && shape.byte_size() <= profile.fusion.max_transposed_bytes
+        }
+        op => profile.can_fuse(op),
+    };
+    allowed && shape.is_static() && graph::is_free(instruction)
+}
+
+/// Whether `id` can be what a kernel writes.
+pub fn may_root(computation: &Computation, id: InstrId, profile: &TargetProfile) -> bool {
+    let instruction = &computation[id];
+    let static_shape =
+        instruction.shape().leaves().iter().all(|(_, s)| s.as_array().is_some_and(ArrayShape::is_static));
+    let allowed = match instruction.op() {
+        Op::Constant(_) | Op::Reshape(_) => false,
+        Op::DynamicUpdateSlice(_) => profile.fusion.in_place_update && profile.can_root(instruction.op()),
+        op => profile.can_root(op),
+    };
+    allowed && static_shape && graph::is_free(instruction)
+}
+
+/// Whether an instruction makes its elements from next to nothing, so that it goes into every kernel that reads it, even
+/// when something else needs it in memory too.
+pub fn is_generator(computation: &Computation, id: InstrId) -> bool {
+    let instruction = &computation[id];
+    match instruction.op() {
+        Op::Constant(_) | Op::Iota(_) => true,
+        Op::Broadcast(_) => {
+            computation[instruction.operand(0)].shape().as_array().is_some_and(|s| s.element_count() == 1)
+        }
+        _ => false,
+    }
+}
+
+/// Whether `user` can evaluate `id` on the fly as its operand number `position`.
+pub fn user_takes(computation: &Computation, user: InstrId, position: usize, id: InstrId) -> bool {
+    let instruction = &computation[user];
+    match instruction.op() {
+        // Initial values are read by every thread, in front of the loop.
+        Op::Reduce(_) => position < instruction.operands().len() / 2 || matches!(computation[id].op(), Op::Constant(_)),
+        // The buffer that is updated in place.
+        Op::DynamicUpdateSlice(_) => position != 0,
+        _ => true,
+    }
+}
+
+/// Whether a kernel rooted in an in-place update may evaluate `id`.
+///
+/// The kernel writes over operand 0 of the update while it runs. What it reads of that array must be what the same
+/// element of the update replaces: a `dynamic-slice` at the same place, used element by element.
+pub fn keeps_update_in_place(computation: &Computation, group: &Group, id: InstrId, accesses: &[Access]) -> bool {
+    let root = &computation[group.root];
+    if !matches!(root.op(), Op::DynamicUpdateSlice(_)) {
+        return true;
+    }
+    let (buffer, update) = (root.operand(0), root.operand(1));
+    let instruction = &computation[id];
+    if !instruction.operands().contains(&buffer) {
+        return true;
+    }
+    let same_place = matches!(instruction.op(), Op::DynamicSlice(_))
+        && instruction.operand(0) == buffer
+        && instruction.operands()[1..] == root.operands()[2..]
+        && graph::same_shape(instruction.shape(), computation[update].shape());
+    same_place && accesses.iter().all(Access::is_loop_index)
+}
