@@ -8,11 +8,10 @@ mod kernel;
 use std::time::Instant;
 
 use xla_hlo::ElementType;
-use xla_llvm::emitter::Emitter;
+use xla_llvm::elemental::Value;
 use xla_llvm::lanes::Lanes;
 use xla_llvm::math;
 use xla_llvm::target::{MachineOptions, Target};
-use xla_llvm::value::Value;
 
 use kernel::{Kernel, Signature, emit};
 
@@ -64,14 +63,12 @@ fn main() {
         for ty in [ElementType::F32, ElementType::F64] {
             let width = target.lanes(ty.bit_width() as u32);
             let signature = Signature { width, inputs: &[ty], output: ty, masked: false };
-            fn body<'c>(f: Function, ty: ElementType, emitter: &Emitter<'c>, x: Value<'c>) -> Value<'c> {
-                Value::computed(ty, f(emitter.compute(x)))
-            }
             let start = Instant::now();
-            let kernel = Kernel::new(&target, &signature, |emitter, x| Ok(body(*function, ty, emitter, x[0]))).unwrap();
+            let kernel = Kernel::new(&target, &signature, |_, x| Ok(Value::new(ty, function(x[0].lanes())))).unwrap();
             let milliseconds = start.elapsed().as_secs_f64() * 1e3;
             let context = inkwell::context::Context::create();
-            let module = emit(&context, &target, &signature, |e, x| Ok(body(*function, ty, e, x[0]))).unwrap();
+            let module =
+                emit(&context, &target, &signature, |_, x| Ok(Value::new(ty, function(x[0].lanes())))).unwrap();
             let machine = target.machine(&MachineOptions::default()).unwrap();
             let instructions = instructions_per_step(&machine.assembly(&module).unwrap());
             let bytes = machine.object(&module).unwrap().len();

@@ -1,5 +1,16 @@
-//! The elementwise operations of HLO over lanes, for every element type: methods of [`Emitter`](crate::emitter::Emitter)
-//! on [`Value`](crate::value::Value)s.
+//! The elementwise operations of HLO over lanes, for every element type.
+//!
+//! A [`Value`] is what one HLO element is in registers, in as many lanes as the code around it works on. Lanes have one
+//! of two forms, made into each other when needed, so that data movement moves bits and a chain of operations converts
+//! no more than it must:
+//!
+//! | element type | stored: as in memory | computed: as arithmetic wants it |
+//! | --- | --- | --- |
+//! | `pred` | `i8`, 0 or 1 | `i1`, a mask |
+//! | `s1`..`s4`, `u1`..`u4` | `i8` | `i8`, sign- or zero-extended |
+//! | `f16`, `bf16`, `f8*`, `f6*`, `f4*` | their bits in `i16` or `i8` | `f32` |
+//! | other integers, `f32`, `f64` | themselves | themselves |
+//! | `c64`, `c128` | real and imaginary part, apart | the same |
 //!
 //! Corner cases are those of the evaluator in `xla-hlo`. Floats narrower than `f32` are computed in `f32` and rounded
 //! after each operation, if the emitter's options do not say otherwise. An operation that an element type does not have
@@ -9,47 +20,56 @@ mod compare;
 mod complex;
 mod convert;
 mod float;
-pub(crate) mod format;
+mod format;
 mod integer;
+mod memory;
 mod predicate;
+mod value;
 
 use xla_hlo::ops::{BinaryOp, UnaryOp};
 use xla_hlo::{ElementKind, ElementType, Error, Opcode, Result};
 
 use crate::emitter::Emitter;
-use crate::value::Value;
 
-impl<'ctx> Emitter<'ctx> {
-    /// A function of one element.
-    pub fn unary(&self, op: UnaryOp, x: Value<'ctx>) -> Result<Value<'ctx>> {
-        let ty = x.element_type();
-        let value = match ty.kind() {
-            ElementKind::Pred => predicate::unary(self, op, x),
-            ElementKind::Signed | ElementKind::Unsigned => integer::unary(self, op, x),
-            ElementKind::Float => float::unary(self, op, x),
-            ElementKind::Complex => complex::unary(self, op, x),
-        };
-        value.ok_or_else(|| undefined(op.opcode(), ty))
-    }
+pub use compare::{clamp, compare, select, select_lanes};
+pub use convert::{bitcast_convert, clamped_index, convert, reduce_precision};
+pub use memory::{constant, constant_bytes, gather, load, scatter, store};
+pub use value::Value;
 
-    /// A function of two elements of one type.
-    pub fn binary(&self, op: BinaryOp, x: Value<'ctx>, y: Value<'ctx>) -> Result<Value<'ctx>> {
-        let ty = same_type(op.opcode(), x, y)?;
-        let value = match ty.kind() {
-            ElementKind::Pred => predicate::binary(self, op, x, y),
-            ElementKind::Signed | ElementKind::Unsigned => integer::binary(self, op, x, y),
-            ElementKind::Float => float::binary(self, op, x, y),
-            ElementKind::Complex => complex::binary(self, op, x, y),
-        };
-        value.ok_or_else(|| undefined(op.opcode(), ty))
-    }
+/// A function of one element.
+pub fn unary<'e, 'ctx>(_: &'e Emitter<'ctx>, op: UnaryOp, x: Value<'e, 'ctx>) -> Result<Value<'e, 'ctx>> {
+    let ty = x.element_type();
+    let value = match ty.kind() {
+        ElementKind::Pred => predicate::unary(op, x),
+        ElementKind::Signed | ElementKind::Unsigned => integer::unary(op, x),
+        ElementKind::Float => float::unary(op, x),
+        ElementKind::Complex => complex::unary(op, x),
+    };
+    value.ok_or_else(|| undefined(op.opcode(), ty))
+}
+
+/// A function of two elements of one type, in equally many lanes.
+pub fn binary<'e, 'ctx>(
+    _: &'e Emitter<'ctx>,
+    op: BinaryOp,
+    x: Value<'e, 'ctx>,
+    y: Value<'e, 'ctx>,
+) -> Result<Value<'e, 'ctx>> {
+    let ty = same_type(op.opcode(), x, y)?;
+    let value = match ty.kind() {
+        ElementKind::Pred => predicate::binary(op, x, y),
+        ElementKind::Signed | ElementKind::Unsigned => integer::binary(op, x, y),
+        ElementKind::Float => float::binary(op, x, y),
+        ElementKind::Complex => complex::binary(op, x, y),
+    };
+    value.ok_or_else(|| undefined(op.opcode(), ty))
 }
 
 fn undefined(opcode: Opcode, ty: ElementType) -> Error {
     Error::invalid_argument(format!("{opcode} is not defined for {ty}"))
 }
 
-fn same_type(opcode: Opcode, x: Value<'_>, y: Value<'_>) -> Result<ElementType> {
+fn same_type(opcode: Opcode, x: Value<'_, '_>, y: Value<'_, '_>) -> Result<ElementType> {
     let (ty, other) = (x.element_type(), y.element_type());
     if ty == other {
         return Ok(ty);

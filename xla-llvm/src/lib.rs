@@ -8,8 +8,8 @@
 
 pub mod elemental;
 pub mod emitter;
+pub mod fused;
 pub mod jit;
 pub mod lanes;
 pub mod math;
 pub mod target;
-pub mod value;

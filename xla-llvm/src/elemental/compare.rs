@@ -1,76 +1,80 @@
 //! Comparison, selection and clamping.
 
-use xla_hlo::ops::{CompareDirection, CompareType};
+use xla_hlo::ops::{BinaryOp, Compare, CompareDirection, CompareType};
 use xla_hlo::{ElementKind, ElementType, Error, Opcode, Result};
 
-use super::same_type;
+use super::complex::parts;
+use super::value::Value;
+use super::{binary, same_type};
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
-use crate::value::Value;
 
-impl<'ctx> Emitter<'ctx> {
-    /// A comparison, as `pred`. Complex numbers have equality alone.
-    pub fn compare(
-        &self,
-        direction: CompareDirection,
-        order: CompareType,
-        x: Value<'ctx>,
-        y: Value<'ctx>,
-    ) -> Result<Value<'ctx>> {
-        let ty = same_type(Opcode::Compare, x, y)?;
-        let equality = matches!(direction, CompareDirection::Eq | CompareDirection::Ne);
-        let fits = match (order, ty.kind()) {
-            (CompareType::Float, ElementKind::Complex) => equality,
-            (CompareType::Float | CompareType::TotalOrder, ElementKind::Float) => true,
-            (CompareType::Signed, ElementKind::Signed) => true,
-            (CompareType::Unsigned, ElementKind::Unsigned | ElementKind::Pred) => true,
-            (CompareType::Float | CompareType::TotalOrder | CompareType::Signed | CompareType::Unsigned, _) => false,
-        };
-        if !fits {
-            return Err(Error::invalid_argument(format!("{ty} has no comparison {direction:?} of type {order:?}")));
-        }
-        let mask = if ty.is_complex() {
-            let ([a, b], [c, d]) = (self.complex_parts(x), self.complex_parts(y));
-            let equal = a.eq(c) & b.eq(d);
-            if direction == CompareDirection::Eq { equal } else { !equal }
-        } else if order == CompareType::TotalOrder {
-            let (x, y) = (total_order_key(ty, self.store_form(x)), total_order_key(ty, self.store_form(y)));
-            ordered(direction, ty.is_signed(), x, y)
-        } else {
-            ordered(direction, ty.is_signed(), self.compute(x), self.compute(y))
-        };
-        Ok(Value::computed(ElementType::Pred, mask))
+/// A comparison; the result is `pred`. Complex numbers have equality alone.
+pub fn compare<'e, 'ctx>(
+    _: &'e Emitter<'ctx>,
+    op: &Compare,
+    x: Value<'e, 'ctx>,
+    y: Value<'e, 'ctx>,
+) -> Result<Value<'e, 'ctx>> {
+    let ty = same_type(Opcode::Compare, x, y)?;
+    let (direction, order) = (op.direction, op.order_for(ty));
+    let equality = matches!(direction, CompareDirection::Eq | CompareDirection::Ne);
+    let fits = match (order, ty.kind()) {
+        (CompareType::Float, ElementKind::Complex) => equality,
+        (CompareType::Float | CompareType::TotalOrder, ElementKind::Float) => true,
+        (CompareType::Signed, ElementKind::Signed) => true,
+        (CompareType::Unsigned, ElementKind::Unsigned | ElementKind::Pred) => true,
+        (CompareType::Float | CompareType::TotalOrder | CompareType::Signed | CompareType::Unsigned, _) => false,
+    };
+    if !fits {
+        return Err(Error::invalid_argument(format!("{ty} has no comparison {direction:?} of type {order:?}")));
     }
+    let mask = if ty.is_complex() {
+        let (a, b) = (parts(x), parts(y));
+        let equal = a.re.eq(b.re) & a.im.eq(b.im);
+        if direction == CompareDirection::Eq { equal } else { !equal }
+    } else if order == CompareType::TotalOrder {
+        let (x, y) = (total_order_key(ty, x.stored_lanes()), total_order_key(ty, y.stored_lanes()));
+        ordered(direction, ty.is_signed(), x, y)
+    } else {
+        ordered(direction, ty.is_signed(), x.lanes(), y.lanes())
+    };
+    Ok(Value::new(ElementType::Pred, mask))
+}
 
-    /// `on_true` where `pred` is true, else `on_false`. The three must be equally wide; see [`Emitter::splat`].
-    pub fn select(&self, pred: Value<'ctx>, on_true: Value<'ctx>, on_false: Value<'ctx>) -> Result<Value<'ctx>> {
-        let ty = same_type(Opcode::Select, on_true, on_false)?;
-        if pred.element_type() != ElementType::Pred {
-            return Err(Error::invalid_argument(format!(
-                "operand 0 of select must be pred, not {}",
-                pred.element_type()
-            )));
-        }
-        let mask = self.compute(pred);
-        if ty.is_complex() {
-            let ([a, b], [c, d]) = (self.complex_parts(on_true), self.complex_parts(on_false));
-            return Ok(Value::complex(ty, mask.select(a, c), mask.select(b, d)));
-        }
-        // In the form that both are in already, else as bits.
-        let (computed, kinds) = (self.compute(on_true), (on_true.is_computed(), on_false.is_computed()));
-        if kinds == (true, true) {
-            return Ok(Value::computed(ty, mask.select(computed, self.compute(on_false))));
-        }
-        Ok(Value::stored(ty, mask.select(self.store_form(on_true), self.store_form(on_false))))
+/// `x` where `pred`, else `y`, in equally many lanes.
+pub fn select<'e, 'ctx>(
+    _: &'e Emitter<'ctx>,
+    pred: Value<'e, 'ctx>,
+    x: Value<'e, 'ctx>,
+    y: Value<'e, 'ctx>,
+) -> Result<Value<'e, 'ctx>> {
+    same_type(Opcode::Select, x, y)?;
+    if pred.element_type() != ElementType::Pred {
+        return Err(Error::invalid_argument(format!("operand 0 of select must be pred, not {}", pred.element_type())));
     }
+    Ok(select_lanes(pred.lanes(), x, y))
+}
 
-    /// `min(max(x, least), greatest)`; a NaN among the three is the result.
-    pub fn clamp(&self, least: Value<'ctx>, x: Value<'ctx>, greatest: Value<'ctx>) -> Result<Value<'ctx>> {
-        use xla_hlo::ops::BinaryOp::{Maximum, Minimum};
-        same_type(Opcode::Clamp, least, x)?;
-        let raised = self.binary(Maximum, least, x)?;
-        self.binary(Minimum, raised, greatest)
+/// `x` in the lanes of the mask, else `y`, which has the same element type.
+pub fn select_lanes<'e, 'ctx>(mask: Lanes<'e, 'ctx>, x: Value<'e, 'ctx>, y: Value<'e, 'ctx>) -> Value<'e, 'ctx> {
+    let ty = x.element_type();
+    match (x.imaginary(), y.imaginary()) {
+        (Some(a), Some(b)) => Value::complex(ty, mask.select(x.lanes(), y.lanes()), mask.select(a, b)),
+        _ if x.is_computed() && y.is_computed() => Value::new(ty, mask.select(x.lanes(), y.lanes())),
+        _ => Value::stored(ty, mask.select(x.stored_lanes(), y.stored_lanes())),
     }
+}
+
+/// `min(max(low, x), high)`; a NaN among the three is the result.
+pub fn clamp<'e, 'ctx>(
+    emitter: &'e Emitter<'ctx>,
+    low: Value<'e, 'ctx>,
+    x: Value<'e, 'ctx>,
+    high: Value<'e, 'ctx>,
+) -> Result<Value<'e, 'ctx>> {
+    let raised = binary(emitter, BinaryOp::Maximum, low, x)?;
+    binary(emitter, BinaryOp::Minimum, raised, high)
 }
 
 fn ordered<'e, 'ctx>(

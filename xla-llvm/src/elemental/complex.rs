@@ -2,20 +2,19 @@
 
 use xla_hlo::ops::{BinaryOp, UnaryOp};
 
-use crate::emitter::Emitter;
+use super::value::Value;
 use crate::math::Complex;
-use crate::value::Value;
 
-fn parts<'e, 'ctx>(emitter: &'e Emitter<'ctx>, x: Value<'ctx>) -> Complex<'e, 'ctx> {
-    let [re, im] = emitter.complex_parts(x);
-    Complex::new(re, im)
+pub(super) fn parts<'e, 'ctx>(x: Value<'e, 'ctx>) -> Complex<'e, 'ctx> {
+    let re = x.lanes();
+    Complex::new(re, x.imaginary().unwrap_or(re.constant(0.0)))
 }
 
-pub(super) fn unary<'ctx>(emitter: &Emitter<'ctx>, op: UnaryOp, x: Value<'ctx>) -> Option<Value<'ctx>> {
+pub(super) fn unary<'e, 'ctx>(op: UnaryOp, x: Value<'e, 'ctx>) -> Option<Value<'e, 'ctx>> {
     use UnaryOp::*;
     let ty = x.element_type();
-    let z = parts(emitter, x);
-    let real = |lanes| Some(Value::computed(ty.real_part(), lanes));
+    let z = parts(x);
+    let real = |lanes| Some(Value::new(ty.real_part(), lanes));
     let result = match op {
         Abs => return real(z.abs()),
         Real => return real(z.re),
@@ -47,15 +46,10 @@ pub(super) fn unary<'ctx>(emitter: &Emitter<'ctx>, op: UnaryOp, x: Value<'ctx>) 
     Some(Value::complex(ty, result.re, result.im))
 }
 
-pub(super) fn binary<'ctx>(
-    emitter: &Emitter<'ctx>,
-    op: BinaryOp,
-    x: Value<'ctx>,
-    y: Value<'ctx>,
-) -> Option<Value<'ctx>> {
+pub(super) fn binary<'e, 'ctx>(op: BinaryOp, x: Value<'e, 'ctx>, y: Value<'e, 'ctx>) -> Option<Value<'e, 'ctx>> {
     use BinaryOp::*;
     let ty = x.element_type();
-    let (a, b) = (parts(emitter, x), parts(emitter, y));
+    let (a, b) = (parts(x), parts(y));
     let result = match op {
         Add => a.plus(b),
         Atan2 => a.atan2(b),

@@ -2,80 +2,93 @@
 
 use xla_hlo::{ElementKind, ElementType, Error, FloatFormat, Result};
 
+use super::complex::parts;
 use super::format;
+use super::value::{Value, computed_scalar, stored_scalar};
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
-use crate::value::{Value, computed_scalar, stored_scalar};
 
-impl<'ctx> Emitter<'ctx> {
-    /// The number in another element type, rounded once to nearest even. Floats become integers by truncation,
-    /// saturating, NaN as 0; integers wrap; everything but zero is true. Complex numbers become no real ones.
-    pub fn convert(&self, x: Value<'ctx>, to: ElementType) -> Result<Value<'ctx>> {
-        let from = x.element_type();
-        if from == to {
-            return Ok(x);
-        }
-        let converted = match (from.kind(), to.kind()) {
-            (ElementKind::Complex, ElementKind::Complex) => {
-                let [re, im] = self.complex_parts(x).map(|part| part.to_float(computed_scalar(to)));
-                Value::complex(to, re, im)
-            }
-            (ElementKind::Complex, ElementKind::Pred) => {
-                let [re, im] = self.complex_parts(x);
-                Value::computed(to, re.ne(0.0) | im.ne(0.0))
-            }
-            (ElementKind::Complex, _) => {
-                return Err(Error::invalid_argument(format!("convert cannot make {to} of {from}; take its real part")));
-            }
-            (_, ElementKind::Complex) => {
-                let part = self.convert(x, to.real_part())?;
-                let re = self.compute(part);
-                Value::complex(to, re, re.constant(0.0))
-            }
-            (ElementKind::Float, _) => float_to(self.compute(x), to),
-            (ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned, _) => {
-                integer_to(self.compute(x), from.kind() == ElementKind::Signed, to)
-            }
-        };
-        Ok(converted)
+/// The number in another element type, rounded once to nearest even. Floats become integers by truncation,
+/// saturating, NaN as 0; integers wrap; everything but zero is true. Complex numbers become no real ones.
+pub fn convert<'e, 'ctx>(emitter: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: ElementType) -> Result<Value<'e, 'ctx>> {
+    let from = x.element_type();
+    if from == to {
+        return Ok(x);
     }
+    let converted = match (from.kind(), to.kind()) {
+        (ElementKind::Complex, ElementKind::Complex) => {
+            let parts = parts(x);
+            let [re, im] = [parts.re, parts.im].map(|part| part.to_float(computed_scalar(to)));
+            Value::complex(to, re, im)
+        }
+        (ElementKind::Complex, ElementKind::Pred) => {
+            let parts = parts(x);
+            Value::new(to, parts.re.ne(0.0) | parts.im.ne(0.0))
+        }
+        (ElementKind::Complex, _) => {
+            return Err(Error::invalid_argument(format!("convert cannot make {to} of {from}; take its real part")));
+        }
+        (_, ElementKind::Complex) => {
+            let re = convert(emitter, x, to.real_part())?.lanes();
+            Value::complex(to, re, re.constant(0.0))
+        }
+        (ElementKind::Float, _) => float_to(x.lanes(), to),
+        (ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned, _) => {
+            integer_to(x.lanes(), from.kind() == ElementKind::Signed, to)
+        }
+    };
+    Ok(converted)
+}
 
-    /// The same bits as another element type of the same width.
-    pub fn bitcast_convert(&self, x: Value<'ctx>, to: ElementType) -> Result<Value<'ctx>> {
-        let from = x.element_type();
-        if from == to {
-            return Ok(x);
-        }
-        if from.bit_width() != to.bit_width() || from.is_complex() || to.is_complex() {
-            return Err(Error::invalid_argument(format!(
-                "bitcast-convert of one element needs types of one width that are not complex, not {from} and {to}"
-            )));
-        }
-        // A narrow integer's unused bits are copies of its sign; a float's, if it has any, are zero.
-        let bits = self.store_form(x).cast_bits(Scalar::Int(stored_scalar(from).bits()));
-        let bits = match to.kind() {
-            ElementKind::Float => low_bits(bits, to),
-            _ => format::normalized(to, bits),
-        };
-        Ok(Value::stored(to, bits.cast_bits(stored_scalar(to))))
+/// The same bits as another element type of the same width.
+pub fn bitcast_convert<'e, 'ctx>(_: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: ElementType) -> Result<Value<'e, 'ctx>> {
+    let from = x.element_type();
+    if from == to {
+        return Ok(x);
     }
+    if from.bit_width() != to.bit_width() || from.is_complex() || to.is_complex() {
+        return Err(Error::invalid_argument(format!(
+            "bitcast-convert of one element needs types of one width that are not complex, not {from} and {to}"
+        )));
+    }
+    // A narrow integer's unused bits are copies of its sign; a float's, if it has any, are zero.
+    let bits = x.stored_lanes().cast_bits(Scalar::Int(stored_scalar(from).bits()));
+    let bits = match to.kind() {
+        ElementKind::Float => low_bits(bits, to),
+        _ => format::normalized(to, bits),
+    };
+    Ok(Value::stored(to, bits.cast_bits(stored_scalar(to))))
+}
 
-    /// A float rounded as if it had `exponent_bits` and `mantissa_bits`: to nearest even, then infinity for exponents
-    /// beyond that range and zero below its normal numbers. NaN stays.
-    pub fn reduce_precision(&self, x: Value<'ctx>, exponent_bits: u32, mantissa_bits: u32) -> Result<Value<'ctx>> {
-        let ty = x.element_type();
-        if !ty.is_float() || exponent_bits == 0 {
-            return Err(Error::invalid_argument(format!(
-                "reduce-precision needs a float and at least 1 exponent bit, not {ty} and {exponent_bits}"
-            )));
-        }
-        let stored = self.store_form(x);
-        let bits = stored.cast_bits(Scalar::Int(stored.scalar().bits()));
-        let reduced = match FloatFormat::of(ty) {
-            Some(format) => reduce_bits(format, bits, exponent_bits, mantissa_bits),
-            None => reduce_power_of_two(bits, exponent_bits),
-        };
-        Ok(Value::stored(ty, reduced.cast_bits(stored.scalar())))
+/// A float rounded as if it had `exponent_bits` and `mantissa_bits`: to nearest even, then infinity for exponents
+/// beyond that range and zero below its normal numbers. NaN stays.
+pub fn reduce_precision<'e, 'ctx>(
+    _: &'e Emitter<'ctx>,
+    x: Value<'e, 'ctx>,
+    exponent_bits: u32,
+    mantissa_bits: u32,
+) -> Result<Value<'e, 'ctx>> {
+    let ty = x.element_type();
+    if !ty.is_float() || exponent_bits == 0 {
+        return Err(Error::invalid_argument(format!(
+            "reduce-precision needs a float and at least 1 exponent bit, not {ty} and {exponent_bits}"
+        )));
+    }
+    let stored = x.stored_lanes();
+    let bits = stored.cast_bits(Scalar::Int(stored.scalar().bits()));
+    let reduced = match FloatFormat::of(ty) {
+        Some(format) => reduce_bits(format, bits, exponent_bits, mantissa_bits),
+        None => reduce_power_of_two(bits, exponent_bits),
+    };
+    Ok(Value::stored(ty, reduced.cast_bits(stored.scalar())))
+}
+
+/// An integer as a 64-bit index, clamped to `0..=room` in its own signedness.
+pub fn clamped_index<'e, 'ctx>(x: Value<'e, 'ctx>, room: u64) -> Lanes<'e, 'ctx> {
+    let room = i64::try_from(room).unwrap_or(i64::MAX);
+    match x.element_type().kind() {
+        ElementKind::Signed => x.lanes().sext(64).smax(0).smin(room),
+        _ => x.lanes().zext(64).umin(room),
     }
 }
 
@@ -85,37 +98,36 @@ fn low_bits<'e, 'ctx>(bits: Lanes<'e, 'ctx>, ty: ElementType) -> Lanes<'e, 'ctx>
     if unused > 0 { (bits << unused).lshr(unused) } else { bits }
 }
 
-fn float_to<'ctx>(x: Lanes<'_, 'ctx>, to: ElementType) -> Value<'ctx> {
+fn float_to<'e, 'ctx>(x: Lanes<'e, 'ctx>, to: ElementType) -> Value<'e, 'ctx> {
     match to.kind() {
-        ElementKind::Pred => Value::computed(to, x.ne(0.0)),
-        ElementKind::Signed => Value::computed(to, x.saturated_signed(to.bit_width() as u32)),
-        ElementKind::Unsigned => Value::computed(to, x.saturated_unsigned(to.bit_width() as u32)),
+        ElementKind::Pred => Value::new(to, x.ne(0.0)),
+        ElementKind::Signed => Value::new(to, x.saturated_signed(to.bit_width() as u32)),
+        ElementKind::Unsigned => Value::new(to, x.saturated_unsigned(to.bit_width() as u32)),
         ElementKind::Float | ElementKind::Complex => Value::stored(to, format::encode(to, x)),
     }
 }
 
 /// From lanes of an integer; a truth value counts as 0 or 1.
-fn integer_to<'ctx>(x: Lanes<'_, 'ctx>, signed: bool, to: ElementType) -> Value<'ctx> {
+fn integer_to<'e, 'ctx>(x: Lanes<'e, 'ctx>, signed: bool, to: ElementType) -> Value<'e, 'ctx> {
     let extended = |bits: u32| if signed { x.sext(bits) } else { x.zext(bits) };
     match to.kind() {
-        ElementKind::Pred => Value::computed(to, x.ne(0)),
+        ElementKind::Pred => Value::new(to, x.ne(0)),
         ElementKind::Signed | ElementKind::Unsigned => {
-            Value::computed(to, format::normalized(to, extended(computed_scalar(to).bits())))
+            Value::new(to, format::normalized(to, extended(computed_scalar(to).bits())))
         }
         ElementKind::Float | ElementKind::Complex => {
-            let float = |x: Lanes<'_, 'ctx>, scalar| {
-                let raw = if signed { x.signed_to_float(scalar) } else { x.unsigned_to_float(scalar) };
-                raw.raw()
+            let float = |x: Lanes<'e, 'ctx>, scalar| match signed {
+                true => x.signed_to_float(scalar),
+                false => x.unsigned_to_float(scalar),
             };
-            let emitter = x.emitter();
-            let raw = match to {
+            let exact = match to {
                 ElementType::F64 => float(x, Scalar::F64),
                 ElementType::F32 => float(x, Scalar::F32),
                 _ if x.scalar().bits() <= 16 => float(x, Scalar::F32),
                 // The narrow type's rounding must see the number itself, not one rounded before.
                 _ => float(with_sticky_bit(x, signed), Scalar::F64),
             };
-            Value::stored(to, format::encode(to, emitter.lanes(raw)))
+            Value::stored(to, format::encode(to, exact))
         }
     }
 }

@@ -1,17 +1,16 @@
 //! Functions of floating-point numbers, on lanes of `f32` for the narrow types.
 
+use xla_hlo::ElementType;
 use xla_hlo::ops::{BinaryOp, UnaryOp};
-use xla_hlo::{ElementKind, ElementType};
 
-use crate::emitter::Emitter;
+use super::value::Value;
 use crate::lanes::Lanes;
 use crate::math;
-use crate::value::Value;
 
-pub(super) fn unary<'ctx>(emitter: &Emitter<'ctx>, op: UnaryOp, x: Value<'ctx>) -> Option<Value<'ctx>> {
+pub(super) fn unary<'e, 'ctx>(op: UnaryOp, x: Value<'e, 'ctx>) -> Option<Value<'e, 'ctx>> {
     use UnaryOp::*;
     let ty = x.element_type();
-    let a = emitter.compute(x);
+    let a = x.lanes();
     let result = match op {
         Abs => a.fabs(),
         Acos => math::acos(a),
@@ -29,7 +28,7 @@ pub(super) fn unary<'ctx>(emitter: &Emitter<'ctx>, op: UnaryOp, x: Value<'ctx>) 
         ExponentialMinusOne => math::expm1(a),
         Floor => a.floor(),
         Imag => a.constant(0.0),
-        IsFinite => return Some(Value::computed(ElementType::Pred, a.fabs().lt(f64::INFINITY))),
+        IsFinite => return Some(Value::new(ElementType::Pred, a.fabs().lt(f64::INFINITY))),
         Log => math::log(a),
         LogPlusOne => math::log1p(a),
         Logistic => math::logistic(a),
@@ -46,41 +45,32 @@ pub(super) fn unary<'ctx>(emitter: &Emitter<'ctx>, op: UnaryOp, x: Value<'ctx>) 
         Tanh => math::tanh(a),
         CountLeadingZeros | Not | Popcnt => return None,
     };
-    Some(emitter.rounded(ty, result))
+    Some(Value::rounded(ty, result))
 }
 
-pub(super) fn binary<'ctx>(
-    emitter: &Emitter<'ctx>,
-    op: BinaryOp,
-    x: Value<'ctx>,
-    y: Value<'ctx>,
-) -> Option<Value<'ctx>> {
+pub(super) fn binary<'e, 'ctx>(op: BinaryOp, x: Value<'e, 'ctx>, y: Value<'e, 'ctx>) -> Option<Value<'e, 'ctx>> {
     use BinaryOp::*;
     let ty = x.element_type();
-    let (a, b) = (emitter.compute(x), emitter.compute(y));
+    let (a, b) = (x.lanes(), y.lanes());
     let result = match op {
-        Add => contracted(emitter, ty, a + b),
+        Add => contracted(ty, a + b),
         Atan2 => math::atan2(a, b),
         Complex if ty.complex_of().is_some() => return ty.complex_of().map(|complex| Value::complex(complex, a, b)),
         Divide => a / b,
         Maximum => a.maximum(b),
         Minimum => a.minimum(b),
-        Multiply => contracted(emitter, ty, a * b),
+        Multiply => contracted(ty, a * b),
         Power => math::pow(a, b),
         Remainder => math::fmod(a, b),
-        Subtract => contracted(emitter, ty, a - b),
+        Subtract => contracted(ty, a - b),
         And | Complex | Mulhi | Or | ShiftLeft | ShiftRightArithmetic | ShiftRightLogical | Xor => return None,
     };
-    Some(emitter.rounded(ty, result))
+    Some(Value::rounded(ty, result))
 }
 
 /// Allows fusing into an FMA, where no rounding to a narrower type lies between.
-pub(super) fn contracted<'e, 'ctx>(
-    emitter: &Emitter<'ctx>,
-    ty: ElementType,
-    result: Lanes<'e, 'ctx>,
-) -> Lanes<'e, 'ctx> {
-    let wide = ty.bit_width() >= 32 || !emitter.options().round_each_operation;
-    debug_assert!(matches!(ty.kind(), ElementKind::Float | ElementKind::Complex));
-    if wide && emitter.options().contract { result.contractable() } else { result }
+fn contracted<'e, 'ctx>(ty: ElementType, result: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+    let options = result.emitter().options();
+    let wide = ty.bit_width() >= 32 || !options.round_each_operation;
+    if wide && options.contract { result.contractable() } else { result }
 }

@@ -2,8 +2,8 @@
 
 use xla_hlo::{ElementKind, ElementType, FloatFormat, FloatSpecials};
 
+use super::value::{computed_scalar, stored_scalar};
 use crate::lanes::{Lanes, Scalar};
-use crate::value::{computed_scalar, stored_scalar};
 
 /// Computed lanes from stored ones.
 pub(crate) fn decode<'e, 'ctx>(ty: ElementType, stored: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {

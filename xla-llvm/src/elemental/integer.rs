@@ -6,9 +6,8 @@ use xla_hlo::ops::{BinaryOp, UnaryOp};
 use xla_hlo::{ElementKind, ElementType};
 
 use super::format::normalized;
-use crate::emitter::Emitter;
+use super::value::Value;
 use crate::lanes::{Lanes, Scalar};
-use crate::value::Value;
 
 /// How an integer type counts.
 #[derive(Clone, Copy)]
@@ -24,11 +23,11 @@ impl Kind {
     }
 }
 
-pub(super) fn unary<'ctx>(emitter: &Emitter<'ctx>, op: UnaryOp, x: Value<'ctx>) -> Option<Value<'ctx>> {
+pub(super) fn unary<'e, 'ctx>(op: UnaryOp, x: Value<'e, 'ctx>) -> Option<Value<'e, 'ctx>> {
     use UnaryOp::*;
     let ty = x.element_type();
     let Kind { signed, bits } = Kind::of(ty);
-    let a = emitter.compute(x);
+    let a = x.lanes();
     let result = match op {
         Abs if signed => a.lt(0).select(-a, a),
         CountLeadingZeros => unsigned(a, bits).leading_zeros() - (i64::from(a.scalar().bits()) - bits),
@@ -40,19 +39,14 @@ pub(super) fn unary<'ctx>(emitter: &Emitter<'ctx>, op: UnaryOp, x: Value<'ctx>) 
         | ExponentialMinusOne | Floor | Imag | IsFinite | Log | LogPlusOne | Logistic | Real | RoundNearestAfz
         | RoundNearestEven | Rsqrt | Sign | Sine | Sinh | Sqrt | Tan | Tanh => return None,
     };
-    Some(Value::computed(ty, normalized(ty, result)))
+    Some(Value::new(ty, normalized(ty, result)))
 }
 
-pub(super) fn binary<'ctx>(
-    emitter: &Emitter<'ctx>,
-    op: BinaryOp,
-    x: Value<'ctx>,
-    y: Value<'ctx>,
-) -> Option<Value<'ctx>> {
+pub(super) fn binary<'e, 'ctx>(op: BinaryOp, x: Value<'e, 'ctx>, y: Value<'e, 'ctx>) -> Option<Value<'e, 'ctx>> {
     use BinaryOp::*;
     let ty = x.element_type();
     let kind = Kind::of(ty);
-    let (a, b) = (emitter.compute(x), emitter.compute(y));
+    let (a, b) = (x.lanes(), y.lanes());
     let result = match op {
         Add => a + b,
         And => a & b,
@@ -73,7 +67,7 @@ pub(super) fn binary<'ctx>(
         Xor => a ^ b,
         Atan2 | Complex => return None,
     };
-    Some(Value::computed(ty, normalized(ty, result)))
+    Some(Value::new(ty, normalized(ty, result)))
 }
 
 /// The type's own bits, zero-extended.

@@ -2,27 +2,21 @@
 
 use xla_hlo::ops::{BinaryOp, UnaryOp};
 
-use crate::emitter::Emitter;
-use crate::value::Value;
+use super::value::Value;
 
-pub(super) fn unary<'ctx>(emitter: &Emitter<'ctx>, op: UnaryOp, x: Value<'ctx>) -> Option<Value<'ctx>> {
+pub(super) fn unary<'e, 'ctx>(op: UnaryOp, x: Value<'e, 'ctx>) -> Option<Value<'e, 'ctx>> {
     use UnaryOp::*;
     match op {
-        Not => Some(Value::computed(x.element_type(), !emitter.compute(x))),
+        Not => Some(Value::new(x.element_type(), !x.lanes())),
         Abs | Acos | Acosh | Asin | Asinh | Atan | Atanh | Cbrt | Ceil | Cosh | Cosine | CountLeadingZeros | Erf
         | Exponential | ExponentialMinusOne | Floor | Imag | IsFinite | Log | LogPlusOne | Logistic | Negate
         | Popcnt | Real | RoundNearestAfz | RoundNearestEven | Rsqrt | Sign | Sine | Sinh | Sqrt | Tan | Tanh => None,
     }
 }
 
-pub(super) fn binary<'ctx>(
-    emitter: &Emitter<'ctx>,
-    op: BinaryOp,
-    x: Value<'ctx>,
-    y: Value<'ctx>,
-) -> Option<Value<'ctx>> {
+pub(super) fn binary<'e, 'ctx>(op: BinaryOp, x: Value<'e, 'ctx>, y: Value<'e, 'ctx>) -> Option<Value<'e, 'ctx>> {
     use BinaryOp::*;
-    let (a, b) = (emitter.compute(x), emitter.compute(y));
+    let (a, b) = (x.lanes(), y.lanes());
     let result = match op {
         Add | Maximum | Or => a | b,
         Multiply | Minimum | And => a & b,
@@ -30,5 +24,5 @@ pub(super) fn binary<'ctx>(
         Atan2 | Complex | Divide | Mulhi | Power | Remainder | ShiftLeft | ShiftRightArithmetic | ShiftRightLogical
         | Subtract => return None,
     };
-    Some(Value::computed(x.element_type(), result))
+    Some(Value::new(x.element_type(), result))
 }

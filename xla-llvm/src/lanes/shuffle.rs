@@ -78,6 +78,14 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.or_self(self.emitter.builder.build_shuffle_vector(x, y, indices, "").map(Into::into))
     }
 
+    /// The lanes in the opposite order.
+    pub fn reversed(self) -> Self {
+        match self.raw {
+            BasicValueEnum::VectorValue(_) => self.shuffle(self, &Vec::from_iter((0..self.width()).rev())),
+            _ => self,
+        }
+    }
+
     /// A scalar in each of `width` lanes.
     pub fn splat(self, width: u32) -> Self {
         if width <= 1 {
@@ -94,16 +102,6 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         };
         let zeros = self.emitter.int_type(32).vec_type(width).const_zero();
         self.or_self(builder.build_shuffle_vector(first, undefined, zeros, "").map(Into::into))
-    }
-
-    /// This scalar integer plus 0, 1, 2, ... in `width` lanes.
-    pub fn counted(self, width: u32) -> Self {
-        if width <= 1 {
-            return self;
-        }
-        let int = self.emitter.int_type(self.scalar().bits());
-        let steps: Vec<_> = (0..width).map(|step| int.const_int(step.into(), false)).collect();
-        self.splat(width) + Lanes { raw: VectorType::const_vector(&steps).into(), ..self }
     }
 
     /// `f` over pieces of `lanes` lanes of this value and another, put together again. The width must be `lanes` times
@@ -132,6 +130,16 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 }
 
 impl<'ctx> crate::emitter::Emitter<'ctx> {
+    /// 0, 1, 2, ... in integers of `bits`, as many as `width`.
+    pub fn lane_numbers(&self, bits: u32, width: u32) -> Lanes<'_, 'ctx> {
+        let int = self.int_type(bits);
+        if width <= 1 {
+            return self.splat_constant(int.const_zero().into(), 1);
+        }
+        let numbers: Vec<_> = (0..width).map(|n| int.const_int(n.into(), false)).collect();
+        self.lanes(VectorType::const_vector(&numbers))
+    }
+
     fn indices(&self, indices: impl Iterator<Item = u32>) -> inkwell::values::VectorValue<'ctx> {
         let int = self.int_type(32);
         let indices: Vec<_> = indices.map(|index| int.const_int(index.into(), false)).collect();

@@ -6,10 +6,10 @@
 use std::io::Write;
 
 use xla_hlo::ElementType;
+use xla_llvm::elemental::Value;
 use xla_llvm::lanes::Lanes;
 use xla_llvm::math;
 use xla_llvm::target::Target;
-use xla_llvm::value::Value;
 
 use crate::kernel::{Kernel, Signature};
 
@@ -107,9 +107,9 @@ fn kernels(case: &Case, ty: ElementType, arity: usize) -> [Kernel; 2] {
     let target = Target::host().unwrap();
     [1, target.lanes(ty.bit_width() as u32)].map(|width| {
         let signature = Signature { width, inputs: &vec![ty; arity], output: ty, masked: false };
-        let kernel = Kernel::new(&target, &signature, |emitter, values| {
-            let lanes: Vec<_> = values.iter().map(|&value| emitter.compute(value)).collect();
-            Ok(Value::computed(ty, (case.emit)(&lanes)))
+        let kernel = Kernel::new(&target, &signature, |_, values| {
+            let lanes: Vec<_> = values.iter().map(|&value| value.lanes()).collect();
+            Ok(Value::new(ty, (case.emit)(&lanes)))
         });
         kernel.unwrap()
     })

@@ -6,10 +6,10 @@ use std::ffi::c_void;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use xla_hlo::{ElementType, Result};
+use xla_llvm::elemental::{self, Value};
 use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::jit::LoadedCode;
 use xla_llvm::target::{MachineOptions, Target};
-use xla_llvm::value::Value;
 
 /// What a kernel computes, and from what.
 pub struct Signature<'a> {
@@ -40,7 +40,7 @@ impl Kernel {
     pub fn new(
         target: &Target,
         signature: &Signature<'_>,
-        body: impl for<'c> Fn(&Emitter<'c>, &[Value<'c>]) -> Result<Value<'c>>,
+        body: impl for<'e, 'c> Fn(&'e Emitter<'c>, &[Value<'e, 'c>]) -> Result<Value<'e, 'c>>,
     ) -> Result<Kernel> {
         let machine = target.machine(&MachineOptions::default()).unwrap();
         let context = Context::create();
@@ -119,7 +119,7 @@ pub fn emit<'c>(
     context: &'c Context,
     target: &Target,
     signature: &Signature<'_>,
-    body: impl Fn(&Emitter<'c>, &[Value<'c>]) -> Result<Value<'c>>,
+    body: impl for<'e> Fn(&'e Emitter<'c>, &[Value<'e, 'c>]) -> Result<Value<'e, 'c>>,
 ) -> Result<Module<'c>> {
     let emitter = Emitter::new(context, "test", target, EmitOptions::default());
     let pointer = context.ptr_type(Default::default());
@@ -146,15 +146,18 @@ pub fn emit<'c>(
     builder.position_at_end(head);
     let phi = builder.build_phi(long, "i").unwrap();
     let index = emitter.lanes(phi.as_basic_value());
-    let mask = signature.masked.then(|| index.counted(signature.width).lt(emitter.lanes(count).splat(signature.width)));
+    let mask = signature.masked.then(|| {
+        (index.splat(signature.width) + emitter.lane_numbers(64, signature.width))
+            .lt(emitter.lanes(count).splat(signature.width))
+    });
     let values: Vec<_> = bases
         .iter()
         .zip(signature.inputs)
-        .map(|(&base, &ty)| emitter.load(ty, base, index, signature.width, mask))
+        .map(|(&base, &ty)| elemental::load(&emitter, base, index, ty, signature.width, mask))
         .collect();
     let result = body(&emitter, &values)?;
     assert_eq!(result.element_type(), signature.output);
-    emitter.store(result, out, index, mask);
+    elemental::store(&emitter, result, out, index, mask);
     let next = (index + i64::from(signature.width)).raw();
     let more = emitter.lanes(next).lt(emitter.lanes(count)).raw().into_int_value();
     let end = builder.get_insert_block().unwrap();

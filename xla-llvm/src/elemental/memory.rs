@@ -1,0 +1,108 @@
+//! Elements in memory: one after the other, unpacked, little-endian.
+
+use inkwell::module::Linkage;
+use inkwell::values::PointerValue;
+use xla_hlo::{ElementType, Result, Scalar as Element};
+
+use super::value::{Value, computed_scalar, stored_scalar};
+use crate::emitter::Emitter;
+use crate::lanes::{Lanes, Scalar};
+
+/// `width` elements from element `at` on; lanes outside of the mask are not read, and zero.
+pub fn load<'e, 'ctx>(
+    emitter: &'e Emitter<'ctx>,
+    base: PointerValue<'ctx>,
+    at: Lanes<'e, 'ctx>,
+    ty: ElementType,
+    width: u32,
+    mask: Option<Lanes<'e, 'ctx>>,
+) -> Value<'e, 'ctx> {
+    let scalar = stored_scalar(ty);
+    if !ty.is_complex() {
+        return Value::stored(ty, emitter.load_lanes(base, at, scalar, width, mask));
+    }
+    let mask = mask.map(|mask| mask.interleave(mask));
+    let [real, imaginary] = emitter.load_lanes(base, at + at, scalar, 2 * width, mask).deinterleave();
+    Value::complex(ty, real, imaginary)
+}
+
+/// The elements at `indices`, one a lane; lanes outside of the mask are not read, and zero.
+pub fn gather<'e, 'ctx>(
+    emitter: &'e Emitter<'ctx>,
+    base: PointerValue<'ctx>,
+    indices: Lanes<'e, 'ctx>,
+    ty: ElementType,
+    mask: Option<Lanes<'e, 'ctx>>,
+) -> Value<'e, 'ctx> {
+    let scalar = stored_scalar(ty);
+    if !ty.is_complex() {
+        return Value::stored(ty, emitter.gather_lanes(base, indices, scalar, mask));
+    }
+    let real = indices + indices;
+    let part = |index| emitter.gather_lanes(base, index, scalar, mask);
+    Value::complex(ty, part(real), part(real + 1))
+}
+
+/// Stores lanes to consecutive elements from element `at` on; with a mask, only its lanes.
+pub fn store<'e, 'ctx>(
+    emitter: &'e Emitter<'ctx>,
+    value: Value<'e, 'ctx>,
+    base: PointerValue<'ctx>,
+    at: Lanes<'e, 'ctx>,
+    mask: Option<Lanes<'e, 'ctx>>,
+) {
+    match value.imaginary() {
+        None => emitter.store_lanes(value.stored_lanes(), base, at, mask),
+        Some(imaginary) => {
+            let both = value.lanes().interleave(imaginary);
+            emitter.store_lanes(both, base, at + at, mask.map(|mask| mask.interleave(mask)));
+        }
+    }
+}
+
+/// Stores each lane to the element at its index; with a mask, only its lanes. Of equal indices the last lane wins.
+pub fn scatter<'e, 'ctx>(
+    emitter: &'e Emitter<'ctx>,
+    value: Value<'e, 'ctx>,
+    base: PointerValue<'ctx>,
+    indices: Lanes<'e, 'ctx>,
+    mask: Option<Lanes<'e, 'ctx>>,
+) {
+    match value.imaginary() {
+        None => emitter.scatter_lanes(value.stored_lanes(), base, indices, mask),
+        Some(imaginary) => {
+            let real = indices + indices;
+            emitter.scatter_lanes(value.lanes(), base, real, mask);
+            emitter.scatter_lanes(imaginary, base, real + 1, mask);
+        }
+    }
+}
+
+/// A constant element in one lane, rounded to its type.
+pub fn constant<'e, 'ctx>(emitter: &'e Emitter<'ctx>, ty: ElementType, element: Element) -> Value<'e, 'ctx> {
+    let scalar = computed_scalar(ty);
+    let integer =
+        |bits: u32, v: i64| emitter.splat_constant(emitter.int_type(bits).const_int(v as u64, true).into(), 1);
+    let float = |v: f64| {
+        let bits = if scalar == Scalar::F64 { v.to_bits() } else { u64::from((v as f32).to_bits()) };
+        integer(scalar.bits(), bits as i64).cast_bits(scalar)
+    };
+    match element.rounded(ty) {
+        Element::Pred(p) => Value::new(ty, integer(1, i64::from(p))),
+        Element::Signed(v) => Value::new(ty, integer(scalar.bits(), v)),
+        Element::Unsigned(v) => Value::new(ty, integer(scalar.bits(), v as i64)),
+        Element::Float(v) => Value::new(ty, float(v)),
+        Element::Complex(re, im) => Value::complex(ty, float(re), float(im)),
+    }
+}
+
+/// Bytes as a constant of the module; its address.
+pub fn constant_bytes<'ctx>(emitter: &Emitter<'ctx>, bytes: &[u8]) -> Result<PointerValue<'ctx>> {
+    let data = emitter.context().const_string(bytes, false);
+    let global = emitter.module().add_global(data.get_type(), None, "constant");
+    global.set_initializer(&data);
+    global.set_constant(true);
+    global.set_linkage(Linkage::Private);
+    global.set_alignment(64);
+    Ok(global.as_pointer_value())
+}

@@ -1,0 +1,154 @@
+//! Elements of HLO in registers: an element type, and lanes that hold values of it.
+
+use inkwell::values::BasicValueEnum;
+use xla_hlo::{ElementKind, ElementType, Error};
+
+use super::format;
+use crate::emitter::Emitter;
+use crate::lanes::{Lanes, Scalar};
+
+/// An element of some type in as many lanes as the code works on; see [`crate::elemental`] for what the lanes are.
+#[derive(Clone, Copy)]
+pub struct Value<'e, 'ctx> {
+    ty: ElementType,
+    parts: Parts<'e, 'ctx>,
+}
+
+#[derive(Clone, Copy)]
+enum Parts<'e, 'ctx> {
+    Stored(Lanes<'e, 'ctx>),
+    Computed(Lanes<'e, 'ctx>),
+    Complex(Lanes<'e, 'ctx>, Lanes<'e, 'ctx>),
+}
+
+/// The lanes of the stored form; of one part for complex types.
+pub(crate) fn stored_scalar(ty: ElementType) -> Scalar {
+    match ty.real_part() {
+        ElementType::F32 => Scalar::F32,
+        ElementType::F64 => Scalar::F64,
+        other => Scalar::Int(8 * other.byte_width() as u32),
+    }
+}
+
+/// The lanes of the computed form; of one part for complex types.
+pub(crate) fn computed_scalar(ty: ElementType) -> Scalar {
+    match ty.kind() {
+        ElementKind::Pred => Scalar::Int(1),
+        ElementKind::Float if ty != ElementType::F64 => Scalar::F32,
+        ElementKind::Float | ElementKind::Complex | ElementKind::Signed | ElementKind::Unsigned => stored_scalar(ty),
+    }
+}
+
+impl<'e, 'ctx> Value<'e, 'ctx> {
+    /// A real value from lanes in the computed form, whose numbers the type must have.
+    pub fn new(ty: ElementType, lanes: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
+        Value { ty, parts: Parts::Computed(lanes) }
+    }
+
+    /// A real value from lanes in the stored form.
+    pub fn stored(ty: ElementType, lanes: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
+        Value { ty, parts: Parts::Stored(lanes) }
+    }
+
+    /// A float from lanes of `f32` or `f64` that an operation computed: rounded to the type now, or, where
+    /// [`EmitOptions`](crate::emitter::EmitOptions) allows, when it is stored or converted.
+    pub fn rounded(ty: ElementType, lanes: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
+        let narrow = computed_scalar(ty) != stored_scalar(ty);
+        match narrow && lanes.emitter().options().round_each_operation {
+            true => Value::stored(ty, format::encode(ty, lanes)),
+            false => Value::new(ty, lanes.to_float(computed_scalar(ty))),
+        }
+    }
+
+    /// A complex value.
+    pub fn complex(ty: ElementType, real: Lanes<'e, 'ctx>, imaginary: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
+        Value { ty, parts: Parts::Complex(real, imaginary) }
+    }
+
+    /// The element type.
+    pub fn element_type(&self) -> ElementType {
+        self.ty
+    }
+
+    /// The lanes of a real value in the computed form, or of the real part.
+    pub fn lanes(&self) -> Lanes<'e, 'ctx> {
+        match self.parts {
+            Parts::Computed(lanes) | Parts::Complex(lanes, _) => lanes,
+            Parts::Stored(lanes) => format::decode(self.ty, lanes),
+        }
+    }
+
+    /// The lanes of a real value in the stored form, or of the real part.
+    pub fn stored_lanes(&self) -> Lanes<'e, 'ctx> {
+        match self.parts {
+            Parts::Stored(lanes) | Parts::Complex(lanes, _) => lanes,
+            Parts::Computed(lanes) => format::encode(self.ty, lanes),
+        }
+    }
+
+    /// Whether the lanes are in the computed form.
+    pub(super) fn is_computed(&self) -> bool {
+        matches!(self.parts, Parts::Computed(_))
+    }
+
+    /// The imaginary part of a complex value.
+    pub fn imaginary(&self) -> Option<Lanes<'e, 'ctx>> {
+        match self.parts {
+            Parts::Complex(_, imaginary) => Some(imaginary),
+            Parts::Stored(_) | Parts::Computed(_) => None,
+        }
+    }
+
+    /// How many lanes.
+    pub fn width(&self) -> u32 {
+        match self.parts {
+            Parts::Stored(lanes) | Parts::Computed(lanes) | Parts::Complex(lanes, _) => lanes.width(),
+        }
+    }
+
+    /// The same in all parts, whatever their form.
+    fn map(self, f: impl Fn(Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx>) -> Self {
+        let parts = match self.parts {
+            Parts::Stored(lanes) => Parts::Stored(f(lanes)),
+            Parts::Computed(lanes) => Parts::Computed(f(lanes)),
+            Parts::Complex(real, imaginary) => Parts::Complex(f(real), f(imaginary)),
+        };
+        Value { parts, ..self }
+    }
+
+    /// One lane in each of `width`; nothing to do for a value that has them.
+    #[must_use]
+    pub fn splat(self, width: u32) -> Self {
+        if self.width() == width { self } else { self.map(|lanes| lanes.splat(width)) }
+    }
+
+    /// `count` lanes from `first` on.
+    #[must_use]
+    pub fn slice(self, first: u32, count: u32) -> Self {
+        self.map(|lanes| lanes.slice(first, count))
+    }
+
+    /// Lanes in the opposite order.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        self.map(Lanes::reversed)
+    }
+
+    /// LLVM's values in the computed form, one for each part: what phis and functions carry.
+    pub fn raws(&self) -> Vec<BasicValueEnum<'ctx>> {
+        std::iter::once(self.lanes()).chain(self.imaginary()).map(Lanes::raw).collect()
+    }
+
+    /// Inverse of [`Value::raws`].
+    pub fn from_raws(emitter: &'e Emitter<'ctx>, ty: ElementType, raws: &[BasicValueEnum<'ctx>]) -> Self {
+        match raws {
+            [real, imaginary] => Value::complex(ty, emitter.lanes(*real), emitter.lanes(*imaginary)),
+            [lanes, ..] => Value::new(ty, emitter.lanes(*lanes)),
+            [] => {
+                emitter.fail(Error::internal("a value without parts"));
+                let zero = emitter.lane_type(computed_scalar(ty), 1).const_zero();
+                Value::new(ty, emitter.lanes(zero))
+            }
+        }
+    }
+}
