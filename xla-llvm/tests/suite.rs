@@ -2,5 +2,7 @@
 
 #[path = "suite/accuracy.rs"]
 mod accuracy;
+#[path = "suite/elements.rs"]
+mod elements;
 #[path = "suite/kernel.rs"]
 mod kernel;
