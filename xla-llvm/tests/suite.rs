@@ -6,3 +6,5 @@ mod accuracy;
 mod elements;
 #[path = "suite/kernel.rs"]
 mod kernel;
+#[path = "suite/targets.rs"]
+mod targets;

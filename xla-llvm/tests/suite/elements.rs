@@ -153,6 +153,16 @@ fn agrees(ty: ElementType, got: Scalar, want: Scalar, tolerance: Tolerance) -> b
     }
 }
 
+/// An x86 without f16 and rounding instructions, for which conversions are other code; where this machine is an x86.
+fn plain_x86() -> Option<Target> {
+    static PLAIN: std::sync::OnceLock<Option<Target>> = std::sync::OnceLock::new();
+    let make = || {
+        let host = Target::host().unwrap();
+        host.triple().starts_with("x86_64").then(|| Target::new(host.triple(), "x86-64", "").unwrap())
+    };
+    PLAIN.get_or_init(make).clone()
+}
+
 /// Runs an operation both ways, as scalars and as vectors, on operands of equal lengths.
 fn check(
     op: &Op,
@@ -168,7 +178,8 @@ fn check(
         Ok(want) => want.array_shape().element_type(),
         Err(_) => result.unwrap_or(types[0]),
     };
-    for width in [16, 1] {
+    let plain = matches!(op, Op::Convert(_) | Op::Unary(_)).then(plain_x86).flatten().map(|target| (target, 4));
+    for (target, width) in [(target.clone(), 16), (target, 1)].into_iter().chain(plain) {
         let signature = Signature { width, inputs: &types, output, masked: true };
         let kernel = Kernel::new(&target, &signature, |e, x| emitted(e, op, result, x));
         let (want, kernel) = match (&want, kernel) {
@@ -178,7 +189,7 @@ fn check(
             (Err(reason), Ok(_)) => return Err(format!("{what} is emitted but not defined: {reason}")),
         };
         // One element less than a multiple of the width, for the masks; scalars would take long for many.
-        let count = (want.array_shape().element_count() - 1).min(if width == 1 { 3000 } else { usize::MAX });
+        let count = (want.array_shape().element_count() - 1).min(if width < 16 { 3000 } else { usize::MAX });
         let mut got = vec![0; (count + 1) * output.byte_width()];
         let size = count * output.byte_width();
         let inputs: Vec<&[u8]> =
