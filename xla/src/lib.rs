@@ -53,6 +53,8 @@ pub fn registry() -> PlatformRegistry {
     let mut registry = PlatformRegistry::new();
     #[cfg(feature = "cpu")]
     registry.register(backend_cpu::platform());
+    #[cfg(not(feature = "cpu"))]
+    registry.note_compiled_out("cpu", "build with the Cargo feature \"cpu\", which needs LLVM");
     registry.register(service::interpreter::platform());
     registry
 }
