@@ -41,7 +41,7 @@ pub mod transfer;
 
 pub use cache::{CacheStats, CompilationCache};
 pub use client::{Buffer, Client, Dispatch, ExecuteOptions, LoadedExecutable};
-pub use compiler::{AotCompilationOptions, Compiler, OptimizedModule};
+pub use compiler::{AotCompilationOptions, Compiler, HloPasses, OptimizedModule};
 pub use executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis};
 pub use executor::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, StreamExecutor};
 pub use fingerprint::Fingerprint;
