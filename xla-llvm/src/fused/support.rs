@@ -61,9 +61,8 @@ fn moves_only(op: &Op) -> bool {
 }
 
 fn touches_complex(graph: &Computation, instruction: &Instruction) -> bool {
-    let complex = |shape: &xla_hlo::Shape| {
-        shape.leaves().iter().any(|(_, s)| s.element_type().is_some_and(|t| t.is_complex()))
-    };
+    let complex =
+        |shape: &xla_hlo::Shape| shape.leaves().iter().any(|(_, s)| s.element_type().is_some_and(|t| t.is_complex()));
     complex(instruction.shape()) || instruction.operands().iter().any(|&o| complex(graph[o].shape()))
 }
 
