@@ -62,11 +62,6 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
         Value { ty: self.ty, lanes: f(self.lanes), imaginary: self.imaginary.map(f) }
     }
 
-    /// The same lanes under another type of the same lanes.
-    pub(crate) fn relabelled(self, ty: ElementType) -> Self {
-        Value { ty, ..self }
-    }
-
     /// One lane in each of `width`; nothing to do for a value that has them.
     #[must_use]
     pub fn splat(self, width: u32) -> Self {
