@@ -1,0 +1,1 @@
+//! Programs whose copies and buffers are known.
