@@ -7,6 +7,8 @@ mod free_reshape;
 mod plan;
 mod rules;
 
+#[allow(unused_imports, reason = "passes over kernels ask it")]
+pub(crate) use access::is_elementwise;
 pub use free_reshape::FreeReshapes;
 
 use xla_hlo::{CompId, Module, Result};
