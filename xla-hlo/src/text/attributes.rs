@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 
-use super::diagnostic::{Failure, Parse};
+use super::diagnostic::{Failure, Parse, shown};
 pub(crate) use super::lexer::TokenKind;
 use super::suggest::did_you_mean;
 use super::tokens::Tokens;
@@ -102,7 +102,11 @@ impl<'a> AttributeReader<'a> {
             cursor.run(|tokens| tokens.expect_end("the end of the attribute"))?;
             Ok(read)
         });
-        read.map(Some).map_err(|e| e.context(format_args!("attribute {name} must be {}", T::WHAT)))
+        read.map(Some).map_err(|e| {
+            let said = e.message().strip_prefix("expected ").is_some_and(|m| m.starts_with(T::WHAT));
+            let what = if said { String::new() } else { format!(" must be {}", T::WHAT) };
+            e.context(format_args!("attribute {name}{what}"))
+        })
     }
 
     /// The attribute `name`, or an error that says that it is missing and what it should be.
@@ -148,9 +152,9 @@ impl<'a> AttributeReader<'a> {
         let own = if self.asked.is_empty() { "none of its own".to_string() } else { self.asked.join(", ") };
         let suggestion = did_you_mean(left.name, self.asked.iter().chain(COMMON).copied());
         let message = format!(
-            "{} has no attribute {}{suggestion}; it takes {own}, and what every instruction may have: {}",
+            "{} has no attribute {} (it takes {own}, and what every instruction may have: {}){suggestion}",
             self.opcode,
-            left.name,
+            shown(left.name),
             COMMON.join(", ")
         );
         Err(Failure::invalid(left.at, message))
@@ -257,7 +261,8 @@ impl<'a> AttributeCursor<'a> {
 
 fn undefined(module: &Module, name: &str) -> String {
     let suggestion = did_you_mean(name, module.iter().map(|(_, c)| c.name()));
-    format!("there is no computation {name} above{suggestion}; a computation must be defined before it is called")
+    let name = shown(name);
+    format!("there is no computation {name} above (it must be defined before it is called){suggestion}")
 }
 
 /// Collects attributes as text, `, name=value` each.

@@ -38,6 +38,14 @@ impl Failure {
     }
 }
 
+/// The beginning of a piece of text that an error cites.
+pub(super) fn shown(text: &str) -> String {
+    match text.char_indices().nth(40) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_string(),
+    }
+}
+
 /// A line of the text and a place in it.
 struct Place<'t> {
     line: usize,

@@ -1,5 +1,6 @@
 //! Numbers in text: how floats of every type are spelled, NaN payloads included.
 
+use super::diagnostic::shown;
 use crate::{ElementType, Scalar};
 
 /// Bits of the payload of a NaN (the mantissa field, quiet bit included) for types whose NaNs have one.
@@ -35,16 +36,16 @@ pub(super) fn parse_float(ty: ElementType, text: &str) -> Result<u64, String> {
     if let Some(rest) = text.trim_start_matches('-').strip_prefix("nan") {
         return parse_nan(ty, text.starts_with('-'), rest);
     }
-    let value: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+    let value: f64 = text.parse().map_err(|_| format!("`{}` is no number", shown(text)))?;
     if value.is_infinite() {
         if !text.ends_with("inf") {
-            return Err(format!("`{text}` is too large for any type"));
+            return Err(format!("`{}` is too large for any type", shown(text)));
         }
         let bits = encode(ty, value);
         return if decode(ty, bits).is_infinite() { Ok(bits) } else { Err(format!("{ty} has no infinity")) };
     }
     let bits = encode(ty, value);
-    if fits(ty, value, bits) { Ok(bits) } else { Err(format!("`{text}` is out of the range of {ty}")) }
+    if fits(ty, value, bits) { Ok(bits) } else { Err(format!("`{}` is out of the range of {ty}", shown(text))) }
 }
 
 /// Whether a finite value rounds to the finite pattern `bits`, and was not clamped to it.
@@ -151,27 +152,37 @@ fn push_shorter(out: &mut String, value: f64, few: usize, many: usize, same: imp
 
 /// Appends `value` with so many significant digits, fixed or scientific, without trailing zeros: C's `%.*g`.
 fn push_general(out: &mut String, value: f64, digits: usize) {
-    let scientific = format!("{:.*e}", digits - 1, value);
+    let scientific = format!("{:.*e}", digits - 1, value.abs());
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let start = out.len();
+    let (first, rest) = mantissa.split_at(1);
+    let rest = rest.trim_start_matches('.').trim_end_matches('0');
+    if value < 0.0 {
+        out.push('-');
+    }
     if exponent < -4 || exponent >= digits as i32 {
-        out.push_str(mantissa);
-        trim_zeros(out, start);
+        out.push_str(first);
+        push_fraction(out, rest);
         let sign = if exponent < 0 { '-' } else { '+' };
         push_display(out, format_args!("e{sign}{:02}", exponent.abs()));
+    } else if exponent < 0 {
+        out.push_str("0.");
+        out.extend(std::iter::repeat_n('0', (-exponent - 1) as usize));
+        out.push_str(first);
+        out.push_str(rest);
     } else {
-        let decimals = (digits as i32 - 1 - exponent) as usize;
-        push_display(out, format_args!("{value:.decimals$}"));
-        trim_zeros(out, start);
+        let (whole, fraction) = rest.split_at(rest.len().min(exponent as usize));
+        out.push_str(first);
+        out.push_str(whole);
+        out.extend(std::iter::repeat_n('0', exponent as usize - whole.len()));
+        push_fraction(out, fraction);
     }
 }
 
-/// Removes zeros at the end of a fraction, and the point when nothing is left of it.
-fn trim_zeros(out: &mut String, start: usize) {
-    if out[start..].contains('.') {
-        let kept = out.trim_end_matches('0').trim_end_matches('.').len();
-        out.truncate(kept);
+fn push_fraction(out: &mut String, digits: &str) {
+    if !digits.is_empty() {
+        out.push('.');
+        out.push_str(digits);
     }
 }
 

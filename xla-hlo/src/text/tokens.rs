@@ -1,6 +1,6 @@
 //! The current token with the steps every grammar rule is made of: look, accept, expect, lists, numbers, strings.
 
-use super::diagnostic::{Failure, Parse};
+use super::diagnostic::{Failure, Parse, shown};
 use super::lexer::{Lexer, Token, TokenKind};
 use super::strings;
 use crate::Error;
@@ -124,13 +124,11 @@ impl<'t> Tokens<'t> {
     }
 
     fn describe(&self, token: Token) -> String {
-        let text = self.text(token);
-        let short: String = text.chars().take(40).collect();
-        let dots = if short.len() < text.len() { "..." } else { "" };
+        let text = shown(self.text(token));
         match token.kind {
             TokenKind::End => "the end of the text".to_string(),
-            TokenKind::AttributeName => format!("`{short}{dots}=`"),
-            _ => format!("`{short}{dots}`"),
+            TokenKind::AttributeName => format!("`{text}=`"),
+            _ => format!("`{text}`"),
         }
     }
 
@@ -202,7 +200,7 @@ impl<'t> Tokens<'t> {
             return Err(self.unexpected(what));
         }
         let value = parse_integer(self.next_text())
-            .ok_or_else(|| self.fail(format!("`{}` does not fit 64 bits", self.next_text())))?;
+            .ok_or_else(|| self.fail(format!("`{}` does not fit 64 bits", shown(self.next_text()))))?;
         self.bump();
         Ok(value)
     }

@@ -5,11 +5,13 @@ mod build;
 mod cost;
 mod free_reshape;
 mod plan;
+mod rows;
 mod rules;
 
 #[allow(unused_imports, reason = "passes over kernels ask it")]
 pub(crate) use access::is_elementwise;
 pub use free_reshape::FreeReshapes;
+pub use rows::FuseRows;
 
 use xla_hlo::{CompId, Module, Result};
 

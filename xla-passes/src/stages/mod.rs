@@ -5,6 +5,10 @@ mod schedule;
 pub use schedule::schedule;
 
 use crate::*;
+use crate::{
+    DeadCode, FlattenCallGraph, FreeReshapes, Fuse, FuseRows, InlineCalls, InlineMaps, NormalizeLayouts, Pipeline,
+    SimplifyTuples, TargetProfile,
+};
 
 /// All stages in order.
 pub fn standard(profile: &TargetProfile) -> Pipeline {
@@ -53,5 +57,5 @@ pub fn layout(_: &TargetProfile) -> Pipeline {
 
 /// Kernels: operations that a backend compiles as one.
 pub fn fuse(_: &TargetProfile) -> Pipeline {
-    Pipeline::new("fuse").pass(Fuse).pass(FreeReshapes).pass(DeadCode)
+    Pipeline::new("fuse").pass(Fuse).pass(FuseRows).pass(FreeReshapes).pass(DeadCode)
 }

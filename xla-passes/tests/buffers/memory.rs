@@ -2,6 +2,7 @@
 
 use xla_hlo::entity::EntityId;
 use xla_hlo::eval::{Evaluator, evaluate};
+use xla_hlo::text::{PrintOptions, print_module};
 use xla_hlo::{CompId, InstrId, Literal, Module, Op, Shape};
 use xla_passes::alias::may_share;
 use xla_passes::buffers::{AllocationKind, BufferAssignment, BufferOptions, Slice, assign_buffers, verify_assignment};
@@ -22,12 +23,13 @@ pub fn check(mut module: Module, arguments: &[Literal]) -> (usize, Module, Buffe
     assert_eq!(insert_copies(&mut module).expect("twice"), 0, "copies were inserted twice");
     let options = BufferOptions { verify: false, ..BufferOptions::default() };
     let assignment = assign_buffers(&module, &options).expect("buffers can be assigned");
-    verify_assignment(&module, &assignment).unwrap_or_else(|e| panic!("{e}\n{assignment}"));
+    let text = || print_module(&module, &PrintOptions::short_parsable());
+    verify_assignment(&module, &assignment).unwrap_or_else(|e| panic!("{e}\n{}\n{assignment}", text()));
     let found = run(&module, &assignment, arguments);
     let expected: Vec<&Literal> = expected.leaves();
     assert_eq!(found.len(), expected.len());
     for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
-        assert_eq!(found.bytes(), expected.bytes(), "output {i} is wrong\n{assignment}");
+        assert_eq!(found.bytes(), expected.bytes(), "output {i} is wrong\n{}\n{assignment}", text());
     }
     (copies, module, assignment)
 }

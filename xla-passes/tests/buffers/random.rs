@@ -294,6 +294,16 @@ fn operation(
     Ok((id, kind))
 }
 
+/// Where a loop's counter starts: a constant or anything small.
+fn start(random: &mut Random, b: &mut ComputationBuilder<'_>, pool: &mut Vec<(InstrId, usize)>) -> Result<InstrId> {
+    let limit = number(b, 4)?;
+    if random.one_in(4) {
+        return number(b, 0);
+    }
+    let any = value(random, b, pool, 3)?;
+    b.instruction(ops::Binary { op: BinaryOp::Remainder }, None, [any, limit])
+}
+
 fn invoke(
     random: &mut Random,
     b: &mut ComputationBuilder<'_>,
@@ -302,7 +312,11 @@ fn invoke(
 ) -> Result<()> {
     let (result, kinds) = match callee {
         Callee::Loop { condition, body, state } => {
-            let init = pack(random, b, pool, &state)?;
+            let mut elements = vec![start(random, b, pool)?];
+            for &kind in &state[1..] {
+                elements.push(value(random, b, pool, kind)?);
+            }
+            let init = b.instruction(ops::Tuple, None, elements)?;
             (b.while_loop(condition, body, init)?, state)
         }
         Callee::Choice { branches, operands, result, by_predicate } => {

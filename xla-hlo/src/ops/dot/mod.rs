@@ -119,13 +119,14 @@ impl OpRules for Dot {
 
     fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
         let dims = &self.dims;
-        for (name, list) in [
-            ("lhs_batch_dims", &dims.lhs_batch),
-            ("lhs_contracting_dims", &dims.lhs_contracting),
-            ("rhs_batch_dims", &dims.rhs_batch),
-            ("rhs_contracting_dims", &dims.rhs_contracting),
+        let batched = !dims.lhs_batch.is_empty() || !dims.rhs_batch.is_empty();
+        for (name, list, shown) in [
+            ("lhs_batch_dims", &dims.lhs_batch, batched),
+            ("lhs_contracting_dims", &dims.lhs_contracting, true),
+            ("rhs_batch_dims", &dims.rhs_batch, batched),
+            ("rhs_contracting_dims", &dims.rhs_contracting, true),
         ] {
-            if !list.is_empty() {
+            if shown {
                 w.attribute(name, list);
             }
         }

@@ -1,6 +1,6 @@
 //! What every instruction may carry: metadata, frontend attributes, statistics.
 
-use super::super::diagnostic::{Failure, Parse};
+use super::super::diagnostic::{Failure, Parse, shown};
 use super::super::lexer::TokenKind;
 use super::super::tokens::Tokens;
 use crate::{FrontendAttributes, Metadata};
@@ -60,7 +60,7 @@ impl<'t> Tokens<'t> {
                 "stack_frame_id" => metadata.stack_frame_id = self.integer("an id")?,
                 "metadata_payload" => metadata.payload = self.string("a string")?,
                 other => {
-                    return Err(Failure::invalid(name.start, format!("expected {FIELD}, found `{other}`")));
+                    return Err(Failure::invalid(name.start, format!("expected {FIELD}, found `{}`", shown(other))));
                 }
             }
             self.accept(TokenKind::Comma);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::super::diagnostic::{Failure, Parse};
+use super::super::diagnostic::{Failure, Parse, shown};
 use super::super::lexer::TokenKind;
 use super::Parser;
 use crate::ops::Op;
@@ -84,7 +84,7 @@ impl<'t> Parser<'t> {
         let at = self.tokens.at();
         let name = self.tokens.name("a computation such as `main { ... }`")?;
         if self.module.find(name).is_some() {
-            return Err(Failure::invalid(at, format!("there is already a computation {name}")));
+            return Err(Failure::invalid(at, format!("there is already a computation {}", shown(name))));
         }
         let at = self.tokens.at();
         let result = if self.tokens.kind() == TokenKind::LeftParen { Some(self.signature()?) } else { None };
@@ -123,7 +123,10 @@ impl<'t> Parser<'t> {
     fn body(&mut self, mut computation: Computation) -> Parse<(Computation, usize)> {
         self.tokens.expect(TokenKind::LeftBrace, "`{` and instructions")?;
         let mut last = None;
-        while self.tokens.kind() != TokenKind::RightBrace || last.is_none() {
+        if self.tokens.kind() == TokenKind::RightBrace {
+            return Err(self.tokens.fail("a computation needs an instruction"));
+        }
+        while self.tokens.kind() != TokenKind::RightBrace {
             let at = self.tokens.at();
             let is_root = self.tokens.accept_word("ROOT");
             if is_root && computation.root_if_set().is_some() {
@@ -152,7 +155,10 @@ impl<'t> Parser<'t> {
         let name = self.tokens.name("an instruction such as `a = f32[] ...`, or `}`")?;
         self.tokens.expect(TokenKind::Equals, "`=` after the name of an instruction")?;
         if computation.find(name).is_some() {
-            return Err(Failure::invalid(at, format!("there is already an instruction {name} in this computation")));
+            return Err(Failure::invalid(
+                at,
+                format!("there is already an instruction {} in this computation", shown(name)),
+            ));
         }
         Ok(name)
     }

@@ -1,6 +1,6 @@
 //! The module's header: attributes behind its name, and the stack tables.
 
-use super::super::diagnostic::{Failure, Parse};
+use super::super::diagnostic::{Failure, Parse, shown};
 use super::super::lexer::TokenKind;
 use super::super::suggest::did_you_mean;
 use super::super::tokens::Tokens;
@@ -34,7 +34,8 @@ impl Tokens<'_> {
             }
             if !KNOWN.contains(&text) {
                 let suggestion = did_you_mean(text, KNOWN.iter().copied());
-                let message = format!("modules have no attribute {text}{suggestion}; they have {}", KNOWN.join(", "));
+                let message =
+                    format!("modules have no attribute {} (they have {}){suggestion}", shown(text), KNOWN.join(", "));
                 return Err(Failure::invalid(name.start, message));
             }
             seen.push(text);

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use super::super::attributes::{AttributeReader, COMMON, Callables, Written};
-use super::super::diagnostic::{Failure, Parse};
+use super::super::diagnostic::{Failure, Parse, shown};
 use super::super::lexer::TokenKind;
 use super::super::suggest::did_you_mean;
 use super::Parser;
 use super::shape::default_layout;
 use crate::ops::{Arity, ShapeContext};
-use crate::{Annotations, Computation, Error, InstrId, Instruction, Op, Opcode, Shape};
+use crate::{Annotations, Computation, ElementType, Error, InstrId, Instruction, Op, Opcode, Shape};
 
 /// Attributes as they stand behind an instruction: those of every instruction read, the operation's own not yet.
 #[derive(Default)]
@@ -73,6 +73,10 @@ impl<'t> Parser<'t> {
             }
             Some(later) => {
                 Err(Failure::new(at, Error::unimplemented(format!("operation {later} is not implemented yet"))))
+            }
+            None if self.tokens.peek_second().kind == TokenKind::LeftBracket => {
+                let suggestion = did_you_mean(text, ElementType::ALL.iter().map(|t| t.name()));
+                Err(Failure::invalid(at, format!("there is no element type `{}`{suggestion}", shown(text))))
             }
             None => Err(Failure::new(at, unknown_operation(text))),
         }
@@ -140,7 +144,7 @@ impl<'t> Parser<'t> {
             let at = t.at();
             let name = t.name("the name of an instruction")?;
             computation.find(name).ok_or_else(|| {
-                Failure::invalid(at, format!("there is no instruction {name} above in this computation"))
+                Failure::invalid(at, format!("there is no instruction {} above in this computation", shown(name)))
             })
         })
     }
@@ -209,7 +213,7 @@ fn unknown_operation(text: &str) -> Error {
         ));
     }
     let suggestion = did_you_mean(text, Opcode::ALL.iter().map(|o| o.name()));
-    Error::invalid_argument(format!("there is no operation `{text}`{suggestion}"))
+    Error::invalid_argument(format!("there is no operation `{}`{suggestion}", shown(text)))
 }
 
 fn check_arity(opcode: Opcode, count: usize) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! What stands between an operation's parentheses.
 
 use super::super::attributes::Payload;
-use super::super::diagnostic::{Failure, Parse};
+use super::super::diagnostic::{Failure, Parse, shown};
 use super::super::lexer::TokenKind;
 use super::super::suggest::did_you_mean;
 use super::Parser;
@@ -66,7 +66,7 @@ impl Parser<'_> {
             None if self.free_operands => self.free_operand(computation, name, shape, at),
             None => {
                 let suggestion = did_you_mean(name, computation.iter().map(|(_, i)| i.name()));
-                let message = format!("there is no instruction {name} above in this computation{suggestion}");
+                let message = format!("there is no instruction {} above in this computation{suggestion}", shown(name));
                 Err(Failure::invalid(at, message))
             }
         }

@@ -59,6 +59,24 @@ impl Tokens<'_> {
 
     /// An array shape.
     pub fn array_shape(&mut self) -> Parse<ArrayShape> {
+        let shape = self.bare_array_shape()?;
+        let layout = if self.at_layout() { Some(self.layout(shape.rank())?) } else { default_layout(&shape) };
+        Ok(shape.with_layout(layout))
+    }
+
+    /// The shape in front of an array's literal, whose braces are no layout; a layout is read over.
+    pub fn array_shape_of_literal(&mut self) -> Parse<ArrayShape> {
+        let shape = self.bare_array_shape()?;
+        let mut ahead = self.clone();
+        let is_layout = self.at_layout() && ahead.layout(shape.rank()).is_ok();
+        if is_layout && (shape.is_scalar() || ahead.kind() == TokenKind::LeftBrace) {
+            *self = ahead;
+        }
+        Ok(shape)
+    }
+
+    /// An element type and dimensions.
+    fn bare_array_shape(&mut self) -> Parse<ArrayShape> {
         let at = self.at();
         let ty = ElementType::from_name(self.next_text()).filter(|_| self.kind() == TokenKind::Word);
         let ty = ty.ok_or_else(|| self.unexpected(WHAT))?;
@@ -67,8 +85,7 @@ impl Tokens<'_> {
         let (dims, dynamism): (Vec<usize>, Vec<Dynamism>) = dims.into_iter().unzip();
         let shape = ArrayShape::new(ty, dims).with_dynamism(dynamism);
         shape.checked_element_count().map_err(|e| Failure::new(at, e))?;
-        let layout = if self.at_layout() { Some(self.layout(shape.rank())?) } else { default_layout(&shape) };
-        Ok(shape.with_layout(layout))
+        Ok(shape)
     }
 
     fn dim(&mut self) -> Parse<(usize, Dynamism)> {

@@ -1,6 +1,6 @@
 //! Shardings.
 
-use super::super::diagnostic::{Failure, Parse};
+use super::super::diagnostic::{Failure, Parse, shown};
 use super::super::lexer::{Token, TokenKind};
 use super::super::tokens::Tokens;
 use crate::{DeviceList, LeafSharding, Metadata, ShardGroup, Sharding, ShardingKind, SubgroupKind, TiledSharding};
@@ -41,7 +41,10 @@ impl Tokens<'_> {
                 }
                 (_, text) => {
                     if kind.is_some() {
-                        return Err(Failure::invalid(item.start, format!("`{text}` after the sharding's kind")));
+                        return Err(Failure::invalid(
+                            item.start,
+                            format!("`{}` after the sharding's kind", shown(text)),
+                        ));
                     }
                     kind = Some(self.sharding_kind(item)?);
                 }
@@ -65,7 +68,7 @@ impl Tokens<'_> {
                 Ok(ShardingKind::Maximal(self.integer("a device")?))
             }
             (TokenKind::AttributeName, "devices") => self.tiled_sharding(item.start).map(ShardingKind::Tiled),
-            (_, text) => Err(Failure::invalid(item.start, format!("expected {WHAT}, found `{text}`"))),
+            (_, text) => Err(Failure::invalid(item.start, format!("expected {WHAT}, found `{}`", shown(text)))),
         }
     }
 
