@@ -5,6 +5,8 @@ mod eval;
 mod geometry;
 mod lines;
 mod shape;
+#[cfg(test)]
+mod tests;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
