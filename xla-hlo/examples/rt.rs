@@ -6,6 +6,12 @@ fn main() {
         let start = std::time::Instant::now();
         match xla_hlo::text::parse_module(&text) {
             Ok(m) => {
+                if std::env::var("VERIFY").is_ok() {
+                    if let Err(e) = xla_hlo::VerifiedModule::new(m) {
+                        println!("{path}: {e}");
+                    }
+                    continue;
+                }
                 let t = start.elapsed().as_secs_f64();
                 if std::env::var("QUIET").is_ok() {
                     let start = std::time::Instant::now();

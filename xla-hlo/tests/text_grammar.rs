@@ -102,6 +102,16 @@ fn computations_in_attributes_and_operands() {
     ));
 }
 
+/// Where the operation's rule gives the shape, it need not be written.
+#[test]
+fn shapes_left_out() {
+    insta::assert_snapshot!(body(
+        "s = add(a, b)\n c = compare(s, b), direction=GT\n t = transpose(s), dimensions={1,0}\n\
+         d = dot(a, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n u = tuple(s, negate(i))\n\
+         ROOT g = get-tuple-element(u), index=0"
+    ));
+}
+
 #[test]
 fn shapes() {
     let texts = [
