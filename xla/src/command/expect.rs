@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn floats_may_differ_by_the_tolerance() {
-        assert_eq!(difference(&TOLERANCE, &[1.0, 100.0, 0.0], &[1.01, 99.0, 0.001]), None);
+        assert_eq!(difference(&TOLERANCE, &[1.0, 100.0, 0.0], &[1.01, 99.0, 0.0009]), None);
         let worst = difference(&TOLERANCE, &[1.0, 2.0, 3.0], &[1.1, 3.0, 3.0]).unwrap();
         assert_eq!(worst, "2 of 3 beyond rtol 0.01 atol 0.001, worst at (0, 1): 3 expected 2");
     }
