@@ -10,7 +10,7 @@ use inkwell::context::Context;
 use inkwell::module::{Linkage, Module};
 use inkwell::targets::TargetTriple;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum};
-use inkwell::values::{BasicValueEnum, FunctionValue};
+use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 
 use crate::lanes::Lanes;
 use crate::target::Target;
@@ -152,6 +152,21 @@ impl<'ctx> Emitter<'ctx> {
             self.builder.position_at_end(block);
         }
         function
+    }
+
+    /// The address of a constant table of 64-bit words in this module, made at the first request.
+    pub fn constant_table(&self, name: &str, words: &[u64]) -> PointerValue<'ctx> {
+        if let Some(table) = self.module.get_global(name) {
+            return table.as_pointer_value();
+        }
+        let long = self.context.i64_type();
+        let values: Vec<_> = words.iter().map(|&word| long.const_int(word, false)).collect();
+        let initial = long.const_array(&values);
+        let table = self.module.add_global(initial.get_type(), None, name);
+        table.set_initializer(&initial);
+        table.set_constant(true);
+        table.set_linkage(Linkage::Private);
+        table.as_pointer_value()
     }
 
     /// Wraps an LLVM value, so that arithmetic can be done on it.

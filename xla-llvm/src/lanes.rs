@@ -4,7 +4,8 @@ mod cast;
 mod control;
 mod intrinsics;
 mod memory;
-mod operators;
+mod multiply;
+pub(crate) mod operators;
 mod shuffle;
 
 use inkwell::types::{BasicType, BasicTypeEnum, FloatType, IntType, VectorType};

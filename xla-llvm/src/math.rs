@@ -5,15 +5,37 @@
 //! Errors are stated in ulp, units in the last place of the true result, as the worst seen in the sweeps of the tests,
 //! and are for targets with FMA. Polynomial coefficients come from `tools/minimax.py`.
 
+mod erf;
 mod exp;
+mod exponent;
+mod huge_angle;
+mod hyperbolic;
+mod inverse_hyperbolic;
+mod inverse_trig;
+mod log;
+mod power;
+mod trig;
+mod wide;
 
 use crate::lanes::{Lanes, Scalar};
 
-pub use exp::exp;
+pub use erf::erf;
+pub use exp::{exp, expm1};
+pub use hyperbolic::{cosh, logistic, sinh, tanh};
+pub use inverse_hyperbolic::{acosh, asinh, atanh};
+pub use inverse_trig::{acos, asin, atan, atan2};
+pub use log::{log, log1p};
+pub use power::{cbrt, pow, rsqrt};
+pub use trig::{cos, sin, sin_cos, tan};
 
 /// One of two tables or numbers, by the lanes' precision.
 fn by_precision<T: Copy>(x: Lanes<'_, '_>, single: T, double: T) -> T {
     if x.scalar() == Scalar::F64 { double } else { single }
+}
+
+/// `ln 2` in two parts, the first with so few bits that its product with any exponent is exact.
+fn ln2_parts(x: Lanes<'_, '_>) -> (f64, f64) {
+    by_precision(x, (0.693359375, -2.121_944_4e-4), (0.6931471803691238, 1.9082149292705877e-10))
 }
 
 impl<'e, 'ctx> Lanes<'e, 'ctx> {
@@ -29,13 +51,5 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     /// This value kept within bounds; NaN stays.
     pub(crate) fn within(self, low: f64, high: f64) -> Self {
         self.constant(low).greater(self.constant(high).lesser(self))
-    }
-
-    /// The nearest integral value (ties to even) of `self * factor`, for results below 2^22 (f32) or 2^51 (f64) in
-    /// magnitude: adding 1.5 times the first number whose spacing is one leaves no fraction. Two cheap instructions on
-    /// every target.
-    pub(crate) fn nearest_multiple(self, factor: f64) -> Self {
-        let spacing_one = by_precision(self, 1.5 * 2f64.powi(23), 1.5 * 2f64.powi(52));
-        self.fma(factor, spacing_one) - spacing_one
     }
 }

@@ -120,6 +120,7 @@ def show(name, coefficients, bits, peak):
 
 
 TABLES = {}
+PRECISIONS = (24, 53)
 
 
 def table(function):
@@ -127,22 +128,118 @@ def table(function):
     return function
 
 
-def one(x):
-    return mp.mpf(1)
+def series(terms):
+    """A power series in x, as a function that sums it until nothing changes: for quotients that cancel near 0."""
+
+    def total(x):
+        s, n = mp.mpf(0), 0
+        while True:
+            t = terms(n, x)
+            s += t
+            n += 1
+            if n > 8 and abs(t) < mp.mpf(2) ** -130 * max(abs(s), mp.mpf(2) ** -60):
+                return s
+
+    return total
+
+
+def polynomial(name, f, exponents, a, b, weight, degrees):
+    for bits, degree in zip(PRECISIONS, degrees):
+        if degree is not None:
+            c, peak = fit(f, exponents(degree), a, b, weight, bits)
+            show(f"{name} f{32 if bits == 24 else 64}", c, bits, peak)
+
+
+def all_up_to(degree):
+    return list(range(degree + 1))
 
 
 @table
 def exp():
-    # exp(r) = 1 + r + r^2 q(r), |r| <= ln2/2 (a little more for the rounding of k)
+    # e^r = 1 + r + r^2 q(r), |r| <= ln2 / 2 and a little more for the rounding of k.
     half = mp.log(2) / 2 * mp.mpf("1.0001")
+    q = series(lambda n, r: r**n / mp.factorial(n + 2))
+    polynomial("exp: (e^r - 1 - r) / r^2", q, all_up_to, -half, half, lambda r: r**2 / mp.exp(r), (4, 9))
 
-    def q(r):
-        return mp.nsum(lambda n: r**n / mp.factorial(n + 2), [0, 30]) if abs(r) < 0.01 else (mp.exp(r) - 1 - r) / r**2
 
-    for bits, degree in ((24, 4), (53, 9)):
-        weight = lambda r: r**2 / mp.exp(r)
-        c, peak = fit(q, list(range(degree + 1)), -half, half, weight, bits)
-        show(f"exp f{32 if bits == 24 else 64}: (e^r - 1 - r) / r^2", c, bits, peak)
+@table
+def log():
+    # log(1 + f) = f - f^2 / 2 + f^3 p(f), -1/3 <= f <= 1/3
+    third = mp.mpf(1) / 3
+    p = series(lambda n, f: (-f) ** n / (n + 3))
+    polynomial("log: (log(1+f) - f + f^2/2) / f^3", p, all_up_to, -third, third, lambda f: f**3 / mp.log1p(f) if f else f, (7, None))
+    # log((1+s)/(1-s)) = 2 s + s z g(z), z = s^2 <= 1/25
+    g = series(lambda n, z: 2 * z**n / (2 * n + 3))
+    polynomial("log: (2 atanh s - 2 s) / s^3, z = s^2", g, all_up_to, 0, mp.mpf(1) / 25, lambda z: z, (None, 7))
+
+
+@table
+def log_tail():
+    # atanh s = s (1 + z / 3 + z^2 t(z)), for the logarithm in two words
+    t = series(lambda n, z: z**n / (2 * n + 5))
+    polynomial("two-word log: (atanh s - s - s^3/3) / s^5, z = s^2", t, all_up_to, 0, mp.mpf(1) / 25, lambda z: z**2, (2, 7))
+
+
+@table
+def sincos():
+    top = (mp.pi / 4 * mp.mpf("1.005")) ** 2
+    s = series(lambda n, z: (-1) ** (n + 1) * z**n / mp.factorial(2 * n + 3))
+    polynomial("sin: (sin r - r) / r^3, z = r^2", s, all_up_to, 0, top, lambda z: z / mp.sinc(mp.sqrt(z)), (2, 5))
+    c = series(lambda n, z: (-1) ** n * z**n / mp.factorial(2 * n + 4))
+    polynomial("cos: (cos r - 1 + r^2/2) / r^4, z = r^2", c, all_up_to, 0, top, lambda z: z**2 / mp.cos(mp.sqrt(z)), (2, 5))
+
+
+@table
+def hyperbolic():
+    top = (mp.log(2) / 2 * mp.mpf("1.0001")) ** 2
+    s = series(lambda n, z: z**n / mp.factorial(2 * n + 3))
+    polynomial("sinh: (sinh r - r) / r^3, z = r^2", s, all_up_to, 0, top, lambda z: z, (2, 4))
+    c = series(lambda n, z: z**n / mp.factorial(2 * n + 2))
+    polynomial("cosh: (cosh r - 1) / r^2, z = r^2", c, all_up_to, 0, top, lambda z: z, (2, 4))
+
+
+@table
+def asin():
+    a = series(lambda n, z: mp.binomial(2 * n + 2, n + 1) / mp.mpf(4) ** (n + 1) * z**n / (2 * n + 3))
+    polynomial("asin: (asin x - x) / x^3, z = x^2", a, all_up_to, 0, mp.mpf("0.25"), lambda z: z, (4, 11))
+
+
+@table
+def atan():
+    a = series(lambda n, z: (-1) ** (n + 1) * z**n / (2 * n + 3))
+    polynomial("atan: (atan t - t) / t^3, z = t^2", a, all_up_to, 0, mp.mpf("0.25"), lambda z: z, (5, 12))
+
+
+@table
+def exp2():
+    # 2^f on |f| <= 1/2, for use where an absolute error counts
+    half = mp.mpf("0.5001")
+    f = lambda f: mp.mpf(2) ** f
+    polynomial("2^f", f, all_up_to, -half, half, lambda x: 1 / f(x), (6, None))
+
+
+@table
+def tanh():
+    # tanh x = x + x z t(z), z = x^2, up to 0.55
+    t = lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z
+    polynomial("tanh: (tanh x - x) / x^3, z = x^2", t, all_up_to, mp.mpf(10) ** -9, mp.mpf("0.55") ** 2, lambda z: z, (4, None))
+
+
+@table
+def erf():
+    f = lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z)
+    for bits, name, degree, low in ((24, "f32", 5, mp.mpf("0.8")), (53, "f64", 11, mp.mpf("0.88"))):
+        c, peak = fit(f, all_up_to(degree), mp.mpf(10) ** -15, low**2, lambda z: 1 / f(z), bits, {0: 2 / mp.sqrt(mp.pi)})
+        show(f"erf {name}: erf x / x in x^2 up to {low}, after 2 / sqrt(pi)", c[1:], bits, peak)
+    g = lambda x: mp.log(mp.erfc(x), 2)
+    c, peak = fit(g, all_up_to(6), mp.mpf("0.8"), mp.mpf("3.93"), lambda x: mp.log(2) * mp.erfc(x) / mp.erf(x), 24)
+    show("erf f32: log2 erfc x from 0.8 up to 3.93", c, 24, peak)
+    low, high, middle = mp.mpf("0.88"), mp.mpf("5.93"), mp.mpf(3)
+    at = lambda t: middle * (1 + t) / (1 - t)
+    g = lambda t: mp.erfc(at(t)) * mp.exp(at(t) ** 2)
+    ends = [(x - middle) / (x + middle) for x in (low, high)]
+    c, peak = fit(g, all_up_to(12), *ends, lambda t: mp.exp(-at(t) ** 2) / mp.erf(at(t)), 53)
+    show("erf f64: erfc x e^(x^2) in (x - 3) / (x + 3) from 0.88 up to 5.93", c, 53, peak)
 
 
 if __name__ == "__main__":

@@ -123,3 +123,83 @@ impl PlatformRegistry {
         Error::not_found(format!("no platform is called {name:?}; registered: {registered}{absent}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compiler::Compiler;
+    use crate::executor::StreamExecutor;
+    use crate::interpreter;
+    use crate::transfer::TransferManager;
+
+    /// A platform that this machine cannot run.
+    #[derive(Debug)]
+    struct Absent;
+
+    impl Platform for Absent {
+        fn name(&self) -> &str {
+            "gizmo"
+        }
+        fn check(&self) -> Result<()> {
+            Err(Error::failed_precondition("libgizmo.so is missing; install the package gizmo-driver"))
+        }
+        fn device_count(&self) -> usize {
+            0
+        }
+        fn executor(&self, _: usize) -> Result<Arc<dyn StreamExecutor>> {
+            Err(self.check().unwrap_err())
+        }
+        fn compiler(&self) -> Arc<dyn Compiler> {
+            interpreter::platform().compiler()
+        }
+        fn transfer_manager(&self) -> Arc<dyn TransferManager> {
+            interpreter::platform().transfer_manager()
+        }
+    }
+
+    fn registry() -> PlatformRegistry {
+        let mut registry = PlatformRegistry::new();
+        registry.register(interpreter::platform());
+        registry.register(Arc::new(Absent));
+        registry.note_compiled_out("gpu", "build with the Cargo feature \"gpu\"");
+        registry
+    }
+
+    #[test]
+    fn unknown_names_are_answered_with_those_there_are() {
+        let registry = registry();
+        let error = registry.get("tpu").unwrap_err();
+        assert!(matches!(error, Error::NotFound(_)));
+        assert_eq!(
+            error.message(),
+            "no platform is called \"tpu\"; registered: interpreter, gizmo; \
+             not in this build: gpu (build with the Cargo feature \"gpu\")"
+        );
+        let error = registry.get("gpu").unwrap_err();
+        assert_eq!(error.message(), "platform gpu is not in this build: build with the Cargo feature \"gpu\"");
+        let error = PlatformRegistry::new().get("cpu").unwrap_err();
+        assert_eq!(error.message(), "no platform is called \"cpu\"; registered: none");
+    }
+
+    #[test]
+    fn check_tells_usable_unusable_and_compiled_out_apart() {
+        let statuses = registry().check();
+        let names: Vec<&str> = statuses.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["interpreter", "gizmo", "gpu"]);
+        assert!(matches!(statuses[0].availability, Availability::Usable { devices: 1 }));
+        let Availability::Unusable(why) = &statuses[1].availability else { panic!("{:?}", statuses[1]) };
+        assert!(why.message().contains("gizmo-driver"));
+        assert!(matches!(&statuses[2].availability, Availability::CompiledOut(remedy) if remedy.contains("gpu")));
+    }
+
+    #[test]
+    fn the_same_name_replaces_and_registering_beats_compiled_out() {
+        let mut registry = registry();
+        assert!(registry.register(interpreter::platform()).is_some());
+        assert_eq!(registry.platforms().len(), 2);
+        registry.note_compiled_out("interpreter", "nothing");
+        assert_eq!(registry.compiled_out().len(), 1);
+        let error = registry.get("interpreter").unwrap().executor(3).unwrap_err();
+        assert_eq!(error.message(), "platform interpreter has 1 device, there is no device 3");
+    }
+}

@@ -1,24 +1,40 @@
 //! The facade of the compiler: the platforms that its Cargo features name, and the crates underneath under short names.
-//!
-//! ```
 //! use xla::hlo::{ArrayShape, ElementType, Literal, Scalar, builder::ModuleBuilder};
 //! use xla::{Client, CompileOptions};
-//!
-//! # fn main() -> xla::Result<()> {
 //! let mut module = ModuleBuilder::new("double");
-//! let mut b = module.computation("main");
-//! let shape = ArrayShape::new(ElementType::F32, [4]);
 //! let x = b.parameter(shape.clone().into())?;
 //! let sum = b.add(x, x)?;
 //! let main = b.finish(sum);
-//! let module = module.finish(main)?;
-//!
 //! let registry = xla::registry();
 //! let client = Client::new(&registry, "interpreter")?;
-//! let program = client.compile(&module, &CompileOptions::default())?;
 //! let x = Literal::from_fn(&shape, |i| Scalar::Float(i as f64))?;
 //! let doubled = program.run(vec![x])?;
 //! assert_eq!(doubled.get(3), Scalar::Float(6.0));
+//! An ML compiler: HLO programs in, compiled and run on a platform chosen by name.
+//!
+//! This crate is the front door: it registers the platforms that were built in (Cargo features name them) and re-exports what
+//! a user of the compiler needs. The layers below are there as [`hlo`] (the IR), [`passes`] and [`service`] (the backend interface).
+//!
+//! ```
+//! use xla::hlo::builder::ModuleBuilder;
+//! use xla::{ArrayShape, Client, CompileOptions, ElementType, Literal, Scalar, Shape};
+//!
+//! # fn main() -> xla::Result<()> {
+//! // x -> x * x
+//! let mut module = ModuleBuilder::new("square");
+//! let mut b = module.computation("main");
+//! let x = b.parameter(Shape::array(ElementType::F32, [4]))?;
+//! let square = b.multiply(x, x)?;
+//! let main = b.finish(square);
+//! let module = module.finish(main)?;
+//!
+//! let client = Client::new(&xla::registry(), "interpreter")?;
+//! let program = client.compile(&module, &CompileOptions::default())?;
+//!
+//! let shape = ArrayShape::new(ElementType::F32, [4]);
+//! let input = client.buffer(&Literal::from_fn(&shape, |i| Scalar::Float(i as f64))?)?;
+//! let results = program.execute(&[&input])?;
+//! assert_eq!(results[0].to_literal()?.get(3), Scalar::Float(9.0));
 //! # Ok(())
 //! # }
 //! ```
@@ -26,17 +42,30 @@
 #![warn(missing_docs)]
 
 pub use xla_hlo as hlo;
+pub use xla_hlo::{
+    ArrayShape, ElementType, Error, Layout, Literal, Module, Result, ResultExt, Scalar, Shape, VerifiedModule,
+};
 pub use xla_passes as passes;
 pub use xla_service as service;
+pub use xla_service::{
+    Availability, Buffer, Client, CompilationCache, CompileOptions, Dispatch, ExecuteOptions, FallbackPolicy,
+    LoadedExecutable, OptLevel, Platform, PlatformRegistry,
+};
 
-pub use hlo::{Error, Result};
-pub use service::{Buffer, Client, CompileOptions, LoadedExecutable, PlatformRegistry};
-
-/// The platforms of this build, the preferred one first; those that a Cargo feature would add are noted with that feature.
+/// The platforms of this build: those that Cargo features name, and always the `interpreter`, in that order; the others are
+/// noted with the feature that would add them. Cheap: no device is touched.
 ///
-/// Cheap: no device is touched. A program that has platforms of its own registers them in the value it gets.
+/// A value of the caller's own: register more, or replace some.
+///
+/// ```
+/// let registry = xla::registry();
+/// assert!(registry.get("interpreter").is_ok());
+/// assert!(registry.get("abacus").unwrap_err().message().contains("registered: "));
+/// ```
 pub fn registry() -> PlatformRegistry {
     let mut registry = PlatformRegistry::new();
+    #[cfg(feature = "cpu")]
+    registry.register(backend_cpu::platform());
     #[cfg(not(feature = "cpu"))]
     registry.note_compiled_out("cpu", "build with the Cargo feature \"cpu\"");
     registry.register(service::interpreter::platform());

@@ -135,7 +135,7 @@ impl<'m> Evaluator<'m> {
         let mut arguments: Vec<Option<Literal>> = arguments.into_iter().map(Some).collect();
         let mut values: Vec<Option<Literal>> = vec![None; plan.steps.len()];
         for (i, step) in plan.steps.iter().enumerate() {
-            let result = self.spend_step().and_then(|()| self.step(computation, step, &mut values, &mut arguments));
+            let result = self.spend_steps(1).and_then(|()| self.step(computation, step, &mut values, &mut arguments));
             match result {
                 Ok(value) => values[i] = step.is_used.then_some(value),
                 Err(error) if self.blamed => return Err(error),
@@ -152,13 +152,14 @@ impl<'m> Evaluator<'m> {
         root.ok_or_else(|| Error::internal(format!("computation {} has no root", computation.name())))
     }
 
-    fn spend_step(&mut self) -> Result<()> {
+    /// Counts work against the limit, and stops when it is used up or the evaluation was cancelled.
+    fn spend_steps(&mut self, steps: u64) -> Result<()> {
         if self.cancelled.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
             return Err(Error::cancelled("the evaluation was cancelled"));
         }
         self.steps_left = self
             .steps_left
-            .checked_sub(1)
+            .checked_sub(steps)
             .ok_or_else(|| Error::resource_exhausted("the evaluation ran out of its limit of steps"))?;
         Ok(())
     }

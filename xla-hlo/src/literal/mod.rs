@@ -1,7 +1,7 @@
 //! Values: arrays of elements in row-major order, tuples of values, tokens.
 
-mod minifloat;
-mod scalar;
+pub(crate) mod float_format;
+pub(crate) mod scalar;
 
 use std::sync::Arc;
 

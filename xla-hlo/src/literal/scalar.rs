@@ -1,12 +1,12 @@
 //! One element of an array as a plain value.
 
-use super::minifloat;
+use super::float_format;
 use crate::{ElementKind, ElementType};
 
 /// One element, widened: integers to 64 bits, floats to `f64`, complex to two of them.
 ///
-/// Widening is exact for every element type. Going back rounds floats to nearest even and wraps integers, so an
-/// operation done in wide arithmetic and rounded once is the correctly rounded narrow operation for
+/// Widening is exact for every element type, NaN payloads included. Going back rounds floats to nearest even and wraps
+/// integers, so an operation done in wide arithmetic and rounded once is the correctly rounded narrow operation for
 /// `+ - * / sqrt` on every float type here (the wide format has more than twice the bits).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
@@ -23,7 +23,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Zero of that type (the least value for `f8e8m0fnu`, which has no zero).
+    /// Zero of that type; writing it as `f8e8m0fnu`, which has no zero, gives NaN.
     pub fn zero(ty: ElementType) -> Scalar {
         Scalar::from_i64(ty, 0)
     }
@@ -41,51 +41,70 @@ impl Scalar {
 
     /// Reads an element from its bytes, little-endian, as many as the type is wide.
     pub fn read(ty: ElementType, bytes: &[u8]) -> Scalar {
-        let raw = read_le(&bytes[..ty.byte_width().min(8)]);
-        match ty.kind() {
-            ElementKind::Pred => Scalar::Pred(raw & 0xff != 0),
-            ElementKind::Signed => Scalar::Signed(sign_extend(raw, ty.bit_width())),
-            ElementKind::Unsigned => Scalar::Unsigned(raw & mask(ty.bit_width())),
-            ElementKind::Float => Scalar::Float(read_float(ty, raw)),
-            ElementKind::Complex => {
-                let part = ty.real_part();
-                let half = part.byte_width();
-                let at = |b: &[u8]| read_float(part, read_le(b));
-                Scalar::Complex(at(&bytes[..half]), at(&bytes[half..2 * half]))
-            }
+        if ty.is_complex() {
+            let part = ty.real_part();
+            let half = part.byte_width();
+            let at = |b: &[u8]| float_format::widen(part, read_le(b));
+            return Scalar::Complex(at(&bytes[..half]), at(&bytes[half..2 * half]));
         }
+        Scalar::from_bits(ty, read_le(&bytes[..ty.byte_width()]))
     }
 
     /// Writes the element into its bytes, rounding floats to nearest even and wrapping integers.
     ///
-    /// The kinds must agree; a value of another kind is a bug of the caller and is converted by its number.
+    /// The kinds must agree: a value of another kind is a bug of the caller.
     pub fn write(self, ty: ElementType, bytes: &mut [u8]) {
-        let width = ty.byte_width();
-        let raw = match (ty.kind(), self) {
-            (ElementKind::Pred, Scalar::Pred(p)) => u64::from(p),
-            (ElementKind::Signed, Scalar::Signed(v)) => (v as u64) & mask(storage_bits(ty)),
-            (ElementKind::Unsigned, Scalar::Unsigned(v)) => v & mask(ty.bit_width()),
-            (ElementKind::Float, Scalar::Float(v)) => write_float(ty, v),
-            (ElementKind::Complex, Scalar::Complex(re, im)) => {
-                let part = ty.real_part();
-                let half = part.byte_width();
-                write_le(write_float(part, re), &mut bytes[..half]);
-                write_le(write_float(part, im), &mut bytes[half..2 * half]);
-                return;
-            }
-            _ => unreachable!("a {ty} element was written from {self:?}"),
-        };
+        if let Scalar::Complex(re, im) = self
+            && ty.is_complex()
+        {
+            let part = ty.real_part();
+            let half = part.byte_width();
+            write_le(float_format::narrow(part, re), &mut bytes[..half]);
+            write_le(float_format::narrow(part, im), &mut bytes[half..2 * half]);
+            return;
+        }
+        let raw = self.to_bits(ty);
         // Narrow signed integers are kept sign-extended in their byte, so that equal values have equal bytes.
         let raw = if ty.kind() == ElementKind::Signed { sign_extend(raw, ty.bit_width()) as u64 } else { raw };
-        write_le(raw, &mut bytes[..width]);
+        write_le(raw, &mut bytes[..ty.byte_width()]);
+    }
+
+    /// The pattern of the element in the low bits: as many as the type is wide, rounded and wrapped like
+    /// [`Scalar::write`]. Complex types have none; see their parts.
+    pub fn to_bits(self, ty: ElementType) -> u64 {
+        match (ty.kind(), self) {
+            (ElementKind::Pred, Scalar::Pred(p)) => u64::from(p),
+            (ElementKind::Signed, Scalar::Signed(v)) => v as u64 & mask(ty.bit_width()),
+            (ElementKind::Unsigned, Scalar::Unsigned(v)) => v & mask(ty.bit_width()),
+            (ElementKind::Float, Scalar::Float(v)) => float_format::narrow(ty, v),
+            _ => unreachable!("a {ty} element was made from {self:?}"),
+        }
+    }
+
+    /// The element with that pattern in the low bits; zero for complex types, whose parts have patterns of their own.
+    pub fn from_bits(ty: ElementType, raw: u64) -> Scalar {
+        match ty.kind() {
+            ElementKind::Pred => Scalar::Pred(raw & 0xff != 0),
+            ElementKind::Signed => Scalar::Signed(sign_extend(raw, ty.bit_width())),
+            ElementKind::Unsigned => Scalar::Unsigned(raw & mask(ty.bit_width())),
+            ElementKind::Float => Scalar::Float(float_format::widen(ty, raw & mask(ty.bit_width()))),
+            ElementKind::Complex => Scalar::zero(ty),
+        }
     }
 
     /// The value rounded to that type, as it would be read back after a write.
     #[must_use]
     pub fn rounded(self, ty: ElementType) -> Scalar {
-        let mut bytes = [0; 16];
-        self.write(ty, &mut bytes);
-        Scalar::read(ty, &bytes)
+        match self {
+            Scalar::Pred(p) => Scalar::Pred(p),
+            Scalar::Signed(v) => Scalar::Signed(sign_extend(v as u64, ty.bit_width())),
+            Scalar::Unsigned(v) => Scalar::Unsigned(v & mask(ty.bit_width())),
+            Scalar::Float(v) => Scalar::Float(float_format::round(ty, v)),
+            Scalar::Complex(re, im) => {
+                let part = ty.real_part();
+                Scalar::Complex(float_format::round(part, re), float_format::round(part, im))
+            }
+        }
     }
 
     /// The truth value; false for other kinds.
@@ -104,15 +123,13 @@ impl Scalar {
     }
 }
 
-fn storage_bits(ty: ElementType) -> usize {
-    ty.byte_width() * 8
-}
-
-const fn mask(bits: usize) -> u64 {
+/// The low `bits` bits.
+pub(crate) const fn mask(bits: usize) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
-const fn sign_extend(raw: u64, bits: usize) -> i64 {
+/// The low `bits` bits as a two's complement number.
+pub(crate) const fn sign_extend(raw: u64, bits: usize) -> i64 {
     let shift = 64 - bits as u32;
     ((raw << shift) as i64) >> shift
 }
@@ -124,20 +141,4 @@ fn read_le(bytes: &[u8]) -> u64 {
 fn write_le(value: u64, bytes: &mut [u8]) {
     let width = bytes.len();
     bytes.copy_from_slice(&value.to_le_bytes()[..width]);
-}
-
-fn read_float(ty: ElementType, raw: u64) -> f64 {
-    match ty {
-        ElementType::F64 => f64::from_bits(raw),
-        ElementType::F32 => f64::from(f32::from_bits(raw as u32)),
-        narrow => minifloat::decode(narrow, raw as u16).unwrap_or(f64::NAN),
-    }
-}
-
-fn write_float(ty: ElementType, v: f64) -> u64 {
-    match ty {
-        ElementType::F64 => v.to_bits(),
-        ElementType::F32 => u64::from((v as f32).to_bits()),
-        narrow => u64::from(minifloat::encode(narrow, v).unwrap_or(0)),
-    }
 }

@@ -18,6 +18,7 @@ pub mod window;
 
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
 pub use dot::{Dot, DotAlgorithm, DotDims, Precision};
+pub(crate) use elementwise::ElementFunction;
 pub use elementwise::{
     Binary, BinaryOp, BitcastConvert, Clamp, Compare, CompareDirection, CompareType, Convert, ReducePrecision,
     ResultAccuracy, Select, Unary, UnaryOp,

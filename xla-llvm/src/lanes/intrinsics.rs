@@ -153,38 +153,4 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     fn round_to_integral(self, name: &str, without: impl FnOnce(Self) -> Self) -> Self {
         if self.emitter.target().abilities().rounding { self.call(name, &[]) } else { without(self) }
     }
-
-    /// `self * 2^exponent` rounded once, for an integral float exponent of any size; NaN exponents give NaN.
-    pub fn scale_by_power_of_two(self, exponent: Self) -> Self {
-        if self.emitter.target().abilities().avx512 && (self.width() * self.scalar().bits()).is_multiple_of(512) {
-            return self.avx512_scalef(exponent);
-        }
-        let (bias, mantissa) = match self.scalar() {
-            Scalar::F64 => (1023, 52),
-            _ => (127, 23),
-        };
-        // Two factors, each a normal number, so that only the last product rounds: three times the largest exponent
-        // covers every finite result of every finite operand with the clamp below.
-        let limit = f64::from(2 * bias);
-        let clamped = exponent.lesser(limit).greater(-limit);
-        let whole = clamped.float_to_signed(self.scalar().bits());
-        let half = whole.ashr(1);
-        let power = |k: Self| ((k + i64::from(bias)) << i64::from(mantissa)).cast_bits(self.scalar());
-        self * power(half) * power(whole - half)
-    }
-
-    /// One instruction a register; the width must be a multiple of the register's lanes.
-    fn avx512_scalef(self, exponent: Self) -> Self {
-        let (lanes, name) = match self.scalar() {
-            Scalar::F64 => (8, "llvm.x86.avx512.mask.scalef.pd.512"),
-            _ => (16, "llvm.x86.avx512.mask.scalef.ps.512"),
-        };
-        let mask = self.emitter.int_type(lanes).const_all_ones();
-        let current_rounding = self.emitter.int_type(32).const_int(4, false);
-        self.in_parts(lanes, exponent, |x, k| {
-            let zero = x.constant(0.0).raw;
-            let arguments = [x.raw, k.raw, zero, mask.into(), current_rounding.into()];
-            x.emitter.intrinsic(name, &[], &arguments).map_or(x, |raw| Lanes { raw, ..x })
-        })
-    }
 }

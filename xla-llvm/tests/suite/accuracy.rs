@@ -1,47 +1,256 @@
-//! Math functions against wide references, in ulp.
+//! Math functions against wide references, in ulp, as scalars and as full vectors, which must agree bit for bit.
+//!
+//! `XLA_LLVM_SWEEP_STEP=1` tries every f32 instead of a sample (minutes), `XLA_LLVM_REFERENCE=FILE` another table than
+//! the committed one, and `XLA_LLVM_REPORT=FILE` appends the worst error of each function there.
 
-use xla_llvm::lanes::Scalar;
+use std::io::Write;
+
+use xla_llvm::emitter::Emitter;
+use xla_llvm::lanes::{Lanes, Scalar};
 use xla_llvm::math;
 use xla_llvm::target::Target;
 
 use crate::kernel::Kernel;
 
-/// Distance of `got` from the true value in units of the last place of the true value, for f32.
-fn ulp32(got: f32, want: f64) -> f64 {
-    if want.is_nan() || got.is_nan() {
-        return if want.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
-    }
+type Emit = for<'e, 'c> fn(&'e Emitter<'c>, &[Lanes<'e, 'c>]) -> Lanes<'e, 'c>;
+
+struct Case {
+    name: &'static str,
+    emit: Emit,
+    /// The f32 reference; binary functions have none here.
+    reference: fn(f64) -> f64,
+    /// Bounds in ulp: f32, f64.
+    bounds: (f64, f64),
+}
+
+macro_rules! unary {
+    ($name:ident, $reference:expr, $single:literal, $double:literal) => {
+        Case {
+            name: stringify!($name),
+            emit: |_, x| math::$name(x[0]),
+            reference: $reference,
+            bounds: ($single, $double),
+        }
+    };
+}
+
+const UNARY: &[Case] = &[
+    unary!(exp, libm::exp, 0.9, 0.9),
+    unary!(expm1, libm::expm1, 1.2, 1.0),
+    unary!(log, libm::log, 1.0, 1.0),
+    unary!(log1p, libm::log1p, 1.0, 1.0),
+    unary!(logistic, |x| 1.0 / (1.0 + libm::exp(-x)), 0.8, 0.8),
+    unary!(tanh, libm::tanh, 1.5, 2.0),
+    unary!(sin, libm::sin, 0.9, 0.9),
+    unary!(cos, libm::cos, 0.9, 0.9),
+    unary!(tan, libm::tan, 2.3, 2.3),
+    unary!(asin, libm::asin, 2.0, 2.0),
+    unary!(acos, libm::acos, 2.0, 2.0),
+    unary!(atan, libm::atan, 2.5, 2.5),
+    unary!(sinh, libm::sinh, 2.0, 2.0),
+    unary!(cosh, libm::cosh, 1.5, 1.5),
+    unary!(asinh, libm::asinh, 2.0, 2.0),
+    unary!(acosh, |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) }, 2.0, 2.0),
+    unary!(atanh, libm::atanh, 2.0, 2.0),
+    unary!(erf, libm::erf, 1.1, 1.3),
+    unary!(cbrt, libm::cbrt, 0.8, 0.8),
+    unary!(rsqrt, |x| 1.0 / x.sqrt(), 1.5, 1.5),
+];
+
+const BINARY: &[Case] = &[
+    Case { name: "pow", emit: |_, x| math::pow(x[0], x[1]), reference: |_| 0.0, bounds: (1.0, 1.0) },
+    Case { name: "atan2", emit: |_, x| math::atan2(x[0], x[1]), reference: |_| 0.0, bounds: (2.5, 2.5) },
+];
+
+/// Distance of `got` from the true value in units of the last place of the true value.
+fn ulp_f32(got: f32, want: f64) -> f64 {
     let rounded = want as f32;
-    if rounded.is_infinite() || got.is_infinite() {
-        return if rounded == got { 0.0 } else { f64::INFINITY };
+    if got.to_bits() == rounded.to_bits() || (got.is_nan() && rounded.is_nan()) {
+        // Equal, or both infinite, or zeros of one sign: still up to half a unit for finite values.
+        return if rounded.is_finite() { (f64::from(got) - want).abs() / unit_f32(want) } else { 0.0 };
     }
-    if want == 0.0 || got == 0.0 {
-        let signs = got.is_sign_negative() == want.is_sign_negative();
-        if got == 0.0 && want.abs() < 1e-45 && signs {
-            return 0.0;
+    if got.is_nan() || rounded.is_nan() || (got == rounded && got == 0.0) {
+        return f64::INFINITY;
+    }
+    // An infinity counts as the first number beyond the greatest.
+    let got = if got.is_infinite() { 2f64.powi(128).copysign(f64::from(got)) } else { f64::from(got) };
+    let want = want.clamp(-2f64.powi(128), 2f64.powi(128));
+    (got - want).abs() / unit_f32(want)
+}
+
+fn unit_f32(x: f64) -> f64 {
+    let exponent = (x.abs().to_bits() >> 52) as i32 - 1023;
+    2f64.powi(exponent.clamp(-126, 127) - 23)
+}
+
+/// The same for f64, the true value being `nearest` and `rest` of its last place.
+fn ulp_f64(got: f64, nearest: f64, rest: f64) -> f64 {
+    if got.is_nan() {
+        return f64::INFINITY;
+    }
+    let order = |x: f64| {
+        let bits = x.to_bits() as i64;
+        if bits < 0 { i64::MIN.wrapping_sub(bits) } else { bits }
+    };
+    let steps = order(got).wrapping_sub(order(nearest)) as f64;
+    (steps - rest).abs()
+}
+
+fn setting(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn report(line: &str) {
+    if let Some(path) = setting("XLA_LLVM_REPORT") {
+        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+        writeln!(file, "{line}").unwrap();
+    }
+}
+
+fn kernels(case: &Case, scalar: Scalar, arity: usize) -> [Kernel; 2] {
+    let target = Target::host().unwrap();
+    [1, target.lanes(scalar.bits())].map(|width| Kernel::new(&target, width, &vec![scalar; arity], scalar, case.emit))
+}
+
+fn sweep_f32(case: &Case, step: usize) {
+    let [scalar, vector] = kernels(case, Scalar::F32, 1);
+    let mut worst = (0.0, 0.0);
+    let mut check = |inputs: &[f32]| {
+        let (got, wide) = (scalar.run::<f32, f32>(&[inputs]), vector.run::<f32, f32>(&[inputs]));
+        for ((&x, &got), &wide) in inputs.iter().zip(&got).zip(&wide) {
+            assert!(
+                got.to_bits() == wide.to_bits() || got.is_nan() && wide.is_nan(),
+                "{} of {x:e}: {got:e} as a scalar, {wide:e} in a vector",
+                case.name
+            );
+            let error = ulp_f32(got, (case.reference)(f64::from(x)));
+            if error > worst.0 {
+                worst = (error, x);
+            }
+        }
+    };
+    for start in (0..1_u64 << 32).step_by(step << 20) {
+        let end = (start + ((step as u64) << 20)).min(1 << 32);
+        let inputs: Vec<f32> = (start..end).step_by(step).map(|bits| f32::from_bits(bits as u32)).collect();
+        check(&inputs);
+    }
+    // Everything near the powers of two and the specials.
+    let edges = (0..256_u32).flat_map(|e| (0..20).map(move |i| (e << 23).wrapping_add(i).wrapping_sub(10)));
+    let edges: Vec<f32> = edges.flat_map(|bits| [f32::from_bits(bits), -f32::from_bits(bits)]).collect();
+    check(&edges);
+    let (error, x) = worst;
+    report(&format!("f32 {} {error:.3} at {x:e}", case.name));
+    assert!(error <= case.bounds.0, "{} f32: {error} ulp at {x:e}, bound {}", case.name, case.bounds.0);
+}
+
+fn check_f64(case: &Case, arity: usize) {
+    let committed = include_str!("../data/f64_reference.txt");
+    let other = setting("XLA_LLVM_REFERENCE").map(|path| std::fs::read_to_string(path).unwrap());
+    let number = |field: &str| f64::from_bits(u64::from_str_radix(field, 16).unwrap());
+    let rows: Vec<Vec<&str>> = other
+        .as_deref()
+        .unwrap_or(committed)
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>())
+        .filter(|fields| fields[0] == case.name)
+        .collect();
+    assert!(rows.len() >= 100, "too few reference values of {}", case.name);
+    let inputs: Vec<Vec<f64>> = (1..=arity).map(|i| rows.iter().map(|row| number(row[i])).collect()).collect();
+    let inputs: Vec<&[f64]> = inputs.iter().map(Vec::as_slice).collect();
+    let [scalar, vector] = kernels(case, Scalar::F64, arity);
+    let (got, wide) = (scalar.run::<f64, f64>(&inputs), vector.run::<f64, f64>(&inputs));
+    let mut worst = (0.0, 0);
+    for (i, row) in rows.iter().enumerate() {
+        assert_eq!(got[i].to_bits(), wide[i].to_bits(), "{} {row:?} differs between scalar and vector", case.name);
+        let rest = row[arity + 2].parse::<f64>().unwrap() / 1000.0;
+        let error = ulp_f64(got[i], number(row[arity + 1]), rest);
+        if error > worst.0 {
+            worst = (error, i);
         }
     }
-    let exponent = (want.abs().to_bits() >> 52) as i32 - 1023;
-    let ulp = 2f64.powi(exponent.max(-126) - 23);
-    (f64::from(got) - want).abs() / ulp
+    let (error, i) = worst;
+    let at: Vec<f64> = inputs.iter().map(|input| input[i]).collect();
+    report(&format!("f64 {} {error:.3} at {at:?}", case.name));
+    assert!(error <= case.bounds.1, "{} f64: {error} ulp at {at:?}, bound {}", case.name, case.bounds.1);
 }
 
 #[test]
-fn exp_f32() {
-    let target = Target::host().unwrap();
-    let inputs: Vec<f32> = (0..=u32::MAX).step_by(997).map(f32::from_bits).collect();
-    let mut outputs = Vec::new();
-    for width in [1, target.lanes(32)] {
-        let kernel = Kernel::new(&target, width, &[Scalar::F32], Scalar::F32, |_, x| math::exp(x[0]));
-        outputs.push(kernel.run::<f32, f32>(&[&inputs]));
+fn f32_unary() {
+    let step = setting("XLA_LLVM_SWEEP_STEP").map_or(9973, |step| step.parse().unwrap());
+    failures(UNARY, |case| sweep_f32(case, step));
+}
+
+/// Pairs of f32 that matter to a function of two: random patterns, moderate numbers, and all specials with each other.
+fn pairs_f32(count: usize) -> (Vec<f32>, Vec<f32>) {
+    let specials =
+        [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 1e-45, -1e-45, 3.4e38, -3.4e38, 1.6e7, -1.6e7];
+    let specials: Vec<f32> = specials.into_iter().chain([f32::INFINITY, f32::NEG_INFINITY, f32::NAN]).collect();
+    let mut pairs: Vec<(f32, f32)> = specials.iter().flat_map(|&x| specials.iter().map(move |&y| (x, y))).collect();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 32) as u32
+    };
+    for i in 0..count {
+        let (x, y) = (next(), next());
+        let unit = |bits: u32| f32::from_bits(0x3f80_0000 | bits >> 9) - 1.0;
+        pairs.push(match i % 4 {
+            0 => (f32::from_bits(x), f32::from_bits(y)),
+            1 => (unit(x) * 4.0 - 1.0, unit(y) * 200.0 - 100.0),
+            2 => (1.0 + (unit(x) - 0.5) * 1e-3, (unit(y) - 0.5) * 1e5),
+            _ => ((unit(x) * 100.0 - 50.0).round(), (unit(y) * 60.0 - 30.0).round()),
+        });
     }
-    let mut worst = (0.0, 0.0);
-    for (i, &x) in inputs.iter().enumerate() {
-        assert_eq!(outputs[0][i].to_bits(), outputs[1][i].to_bits(), "x = {x:e}");
-        let error = ulp32(outputs[0][i], libm::exp(f64::from(x)));
-        if error > worst.0 {
-            worst = (error, x);
+    pairs.into_iter().unzip()
+}
+
+#[test]
+fn f32_binary() {
+    let (x, y) = pairs_f32(setting("XLA_LLVM_SWEEP_STEP").map_or(400_000, |_| 40_000_000));
+    for (case, reference) in BINARY.iter().zip([libm::pow as fn(f64, f64) -> f64, libm::atan2]) {
+        let [scalar, vector] = kernels(case, Scalar::F32, 2);
+        let (got, wide) = (scalar.run::<f32, f32>(&[&x, &y]), vector.run::<f32, f32>(&[&x, &y]));
+        let mut worst = (0.0, 0);
+        for i in 0..x.len() {
+            let same = got[i].to_bits() == wide[i].to_bits() || got[i].is_nan() && wide[i].is_nan();
+            assert!(same, "{} of {:e} and {:e} differs between scalar and vector", case.name, x[i], y[i]);
+            let error = ulp_f32(got[i], reference(f64::from(x[i]), f64::from(y[i])));
+            if error > worst.0 {
+                worst = (error, i);
+            }
         }
+        let (error, i) = worst;
+        report(&format!("f32 {} {error:.3} at {:e}, {:e}", case.name, x[i], y[i]));
+        assert!(error <= case.bounds.0, "{} f32: {error} ulp at {:e}, {:e}", case.name, x[i], y[i]);
     }
-    assert!(worst.0 < 0.9, "{worst:?}");
+}
+
+#[test]
+fn f64_unary() {
+    failures(UNARY, |case| check_f64(case, 1));
+}
+
+#[test]
+fn f64_binary() {
+    failures(BINARY, |case| check_f64(case, 2));
+}
+
+/// Runs all cases on two threads before failing for those that did.
+fn failures(cases: &[Case], check: impl Fn(&Case) + Sync + std::panic::RefUnwindSafe) {
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let failed = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+                    if let Err(reason) = std::panic::catch_unwind(|| check(case)) {
+                        let reason = reason.downcast_ref::<String>().cloned().unwrap_or_default();
+                        failed.lock().unwrap().push(reason);
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "{failed:#?}");
 }

@@ -12,8 +12,8 @@ use xla_llvm::target::{MachineOptions, Target};
 
 /// A compiled array kernel with up to three inputs.
 pub struct Kernel {
-    code: LoadedCode,
-    entry: *const c_void,
+    _code: LoadedCode,
+    entry: Entry,
     width: usize,
 }
 
@@ -34,8 +34,10 @@ impl Kernel {
         module.verify().unwrap_or_else(|e| panic!("{}", e.to_string()));
         let object = object.object(&module).unwrap();
         let code = LoadedCode::link(&[object], &[]).unwrap();
-        let entry = code.address("kernel").unwrap();
-        Kernel { code, entry, width: width as usize }
+        let address = code.address("kernel").unwrap();
+        // SAFETY: `emit` gives the function of that name this signature.
+        let entry = unsafe { std::mem::transmute::<*const c_void, Entry>(address) };
+        Kernel { _code: code, entry, width: width as usize }
     }
 
     /// Runs the kernel over equally long arrays; lengths are padded to the width by repeating the last element.
@@ -51,17 +53,21 @@ impl Kernel {
                 input
             })
             .collect();
-        let pointers: Vec<*const c_void> = inputs.iter().map(|input| input.as_ptr().cast()).collect();
+        let inputs: Vec<&[I]> = inputs.iter().map(Vec::as_slice).collect();
         let mut output = vec![O::default(); padded];
-        // SAFETY: the entry was emitted below with this signature and reads `padded` elements of each input, writes as
-        // many of the output; the test states the element types it compiled for. The code lives as long as `self`.
-        unsafe {
-            let entry: Entry = std::mem::transmute(self.entry);
-            entry(pointers.as_ptr(), output.as_mut_ptr().cast(), padded as i64);
-        }
+        self.run_into(&inputs, &mut output);
         output.truncate(count);
-        let _ = &self.code;
         output
+    }
+
+    /// Runs the kernel over arrays whose equal lengths are multiples of the width.
+    pub fn run_into<I: Copy, O: Copy>(&self, inputs: &[&[I]], output: &mut [O]) {
+        let count = output.len();
+        assert!(count > 0 && count.is_multiple_of(self.width) && inputs.iter().all(|input| input.len() == count));
+        let pointers: Vec<*const c_void> = inputs.iter().map(|input| input.as_ptr().cast()).collect();
+        // SAFETY: the code reads `count` elements of each input and writes as many of the output; the test states the
+        // element types it compiled for. The code lives as long as `self`.
+        unsafe { (self.entry)(pointers.as_ptr(), output.as_mut_ptr().cast(), count as i64) }
     }
 }
 

@@ -17,7 +17,7 @@
 //! and its branches, is that of the value it passes on: emit nothing for these. What an instruction that computes
 //! something may find:
 //!
-//! - **its output is an operand's slice**: only where `alias::may_share` allows it, which is where
+//! - **its output is an operand's slice**: only where [`may_share`](crate::alias::may_share) allows it, which is where
 //!   every element is read at the index where it is written (elementwise operations and loop fusions), or where the
 //!   operand is updated in place (`dynamic-update-slice`, `scatter`, fusions rooted in one); a `copy` onto itself is
 //!   nothing to do;
@@ -25,8 +25,14 @@
 //!
 //! Everything else that an instruction reads is disjoint from everything that it writes.
 
+mod assign;
+mod pack;
+mod report;
 mod types;
+mod verify;
 
+pub use assign::assign_buffers;
 pub use types::{
     Allocation, AllocationId, AllocationKind, BufferAssignment, BufferOptions, LiveValue, OutputSlice, Peak, Slice,
 };
+pub use verify::verify_assignment;

@@ -111,7 +111,7 @@ pub struct OutputSlice {
 pub struct BufferOptions {
     /// Alignment in bytes of allocations and of values inside the temporary allocation; a power of two.
     pub alignment: usize,
-    /// Run `verify_assignment` on the product. On in debug builds.
+    /// Run [`verify_assignment`](super::verify_assignment) on the product. On in debug builds.
     pub verify: bool,
 }
 
@@ -147,7 +147,7 @@ pub struct Peak {
     pub values: Vec<usize>,
 }
 
-/// Where each leaf of each executed instruction lives. Made by `assign_buffers`.
+/// Where each leaf of each executed instruction lives. Made by [`assign_buffers`](super::assign_buffers).
 #[derive(Clone, Debug)]
 pub struct BufferAssignment {
     pub(super) allocations: Vec<Allocation>,

@@ -5,9 +5,11 @@ mod build;
 mod cost;
 mod free_reshape;
 mod plan;
+mod rows;
 mod rules;
 
 pub use free_reshape::FreeReshapes;
+pub use rows::FuseRows;
 
 use xla_hlo::{CompId, Module, Result};
 

@@ -124,6 +124,11 @@ impl Slot {
         Ok(())
     }
 
+    /// Takes back a donation to a program that was not launched after all.
+    pub fn take_back(&self) {
+        self.state().donated = false;
+    }
+
     /// An error if the value was donated or failed.
     pub fn check_usable(&self) -> Result<()> {
         self.state().check_usable()

@@ -1,5 +1,6 @@
 //! Compiled programs on a device: check the arguments, launch, hand out the results.
 
+use std::fmt;
 use std::sync::Arc;
 
 use xla_hlo::{Error, Literal, Module, Result, ResultExt};
@@ -11,7 +12,7 @@ use crate::executor::{DeviceMemory, Event};
 use crate::signature::{Donation, Signature, ungroup};
 
 /// A program, compiled for a client's device. Cloning gives another handle; programs may be run from many threads at once.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct LoadedExecutable {
     client: Client,
     executable: Arc<dyn Executable>,
@@ -96,19 +97,19 @@ impl LoadedExecutable {
     /// for [`Dispatch::Inline`] on the host, else by the resulting buffers. Arguments are judged before any is donated.
     pub fn execute_with(&self, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<Vec<Buffer>> {
         self.check_arguments(arguments)?;
-        self.check_donations(&options.donate)?;
-        let uses = self.take_arguments(arguments, &options.donate)?;
+        let uses = self.take_arguments(arguments, &self.donations(&options.donate)?)?;
         let device = &self.client.0;
         match options.dispatch {
             Dispatch::Inline => {
-                let (memories, event) = run(device, &*self.executable, uses)?;
+                let (memories, event) = protect(|| run(device, &*self.executable, uses))?;
                 let slots = memories.into_iter().map(|memory| Slot::ready(memory, event.clone()));
                 Ok(self.result_buffers(slots))
             }
             Dispatch::Queued => {
                 let slots: Vec<_> = self.signature().results().iter().map(|_| Slot::pending()).collect();
                 let (client, executable, targets) = (self.client.clone(), self.executable.clone(), slots.clone());
-                device.queue().push(Box::new(move || fill(&targets, run(&client.0, &*executable, uses))));
+                let work = move || fill(&targets, protect(|| run(&client.0, &*executable, uses)));
+                device.queue().push(Box::new(work));
                 Ok(self.result_buffers(slots.into_iter()))
             }
         }
@@ -169,30 +170,32 @@ impl LoadedExecutable {
         Ok(())
     }
 
-    fn check_donations(&self, donate: &[usize]) -> Result<()> {
+    /// Which arguments are to be donated, as a flag for each.
+    fn donations(&self, donate: &[usize]) -> Result<Vec<bool>> {
         let arguments = self.signature().arguments();
-        if let Some(&index) = donate.iter().find(|&&index| index >= arguments.len()) {
-            return Err(self.no_argument(index));
+        let mut flags = vec![false; arguments.len()];
+        for &index in donate {
+            *flags.get_mut(index).ok_or_else(|| self.no_argument(index))? = true;
         }
-        for (i, leaf) in arguments.iter().enumerate() {
-            if leaf.donation == Donation::Required && !donate.contains(&i) {
-                return Err(Error::failed_precondition(format!(
-                    "{} of {} must be donated: a result must alias it",
-                    leaf.describe(i),
-                    self.name()
-                )));
-            }
+        let missing =
+            arguments.iter().zip(&flags).position(|(leaf, flag)| leaf.donation == Donation::Required && !flag);
+        match missing {
+            None => Ok(flags),
+            Some(i) => Err(Error::failed_precondition(format!(
+                "{} of {} must be donated: a result must alias it",
+                arguments[i].describe(i),
+                self.name()
+            ))),
         }
-        Ok(())
     }
 
-    /// Slots of the arguments, those to be donated marked as such.
-    fn take_arguments(&self, arguments: &[&Buffer], donate: &[usize]) -> Result<Vec<Use>> {
-        let mut uses = Vec::with_capacity(arguments.len());
-        for (i, buffer) in arguments.iter().enumerate() {
-            let donated = donate.contains(&i);
-            if donated {
-                buffer.slot().donate().context(|| self.signature().arguments()[i].describe(i))?;
+    /// Slots of the arguments, those to be donated marked as such; or none, if one cannot be donated.
+    fn take_arguments(&self, arguments: &[&Buffer], donate: &[bool]) -> Result<Vec<Use>> {
+        let mut uses: Vec<Use> = Vec::with_capacity(arguments.len());
+        for (i, (buffer, &donated)) in arguments.iter().zip(donate).enumerate() {
+            if donated && let Err(error) = buffer.slot().donate() {
+                uses.iter().filter(|earlier| earlier.donated).for_each(|earlier| earlier.slot.take_back());
+                return Err(error.context(self.signature().arguments()[i].describe(i)));
             }
             uses.push(Use { slot: buffer.slot().clone(), donated });
         }
@@ -214,6 +217,12 @@ impl LoadedExecutable {
     }
 }
 
+impl fmt::Debug for LoadedExecutable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LoadedExecutable({} on {})", self.name(), self.client.platform())
+    }
+}
+
 /// One argument of a launch.
 struct Use {
     slot: Arc<Slot>,
@@ -231,7 +240,7 @@ fn run(device: &Device, executable: &dyn Executable, uses: Vec<Use>) -> Result<(
         let (argument, _) = reader.unwrap_or_else(|| usage.slot.take_for_program())?;
         arguments.push(argument);
     }
-    let results = protect(|| executable.execute(&device.context(), arguments))?;
+    let results = executable.execute(&device.context(), arguments)?;
     let expected = executable.signature().results().len();
     if results.len() != expected {
         return Err(Error::internal(format!("the backend gave {} results instead of {expected}", results.len())));

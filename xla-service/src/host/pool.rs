@@ -3,7 +3,6 @@
 //! Fresh pages cost more than many of the kernels that fill them: the system zeroes each one at its first touch. So freed
 //! blocks stay in free lists by size class, up to a limit; the class used longest ago gives way first.
 
-use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use xla_hlo::{Error, Result};
@@ -47,7 +46,8 @@ struct FreeList {
 /// Memory of a pool; goes back to it when dropped.
 #[derive(Debug)]
 pub struct HostMemory {
-    block: ManuallyDrop<Block>,
+    /// There until dropped.
+    block: Option<Block>,
     size: usize,
     pool: MemoryPool,
 }
@@ -101,7 +101,7 @@ impl MemoryPool {
     }
 
     fn wrap(&self, block: Block, size: usize) -> HostMemory {
-        HostMemory { block: ManuallyDrop::new(block), size, pool: self.clone() }
+        HostMemory { block: Some(block), size, pool: self.clone() }
     }
 
     fn take_warm(&self, class: SizeClass) -> Option<Block> {
@@ -228,17 +228,17 @@ impl SizeClass {
 impl HostMemory {
     /// All bytes.
     pub fn bytes(&self) -> &[u8] {
-        &self.block.bytes()[..self.size]
+        self.block.as_ref().map_or(&[], |block| &block.bytes()[..self.size])
     }
 
     /// All bytes, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.block.bytes_mut()[..self.size]
+        self.block.as_mut().map_or(&mut [], |block| &mut block.bytes_mut()[..self.size])
     }
 
     /// The first byte, for compiled code that reads while this is borrowed, or writes while it is borrowed mutably.
     pub fn as_ptr(&self) -> *mut u8 {
-        self.block.start().as_ptr()
+        self.block.as_ref().map_or(std::ptr::null_mut(), |block| block.start().as_ptr())
     }
 }
 
@@ -248,12 +248,9 @@ impl Allocation for HostMemory {
     }
 }
 
-#[expect(unsafe_code, reason = "moves the block out of a value that is being dropped")]
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        // SAFETY: the block is taken only here, and self is not used afterwards.
-        let block = unsafe { ManuallyDrop::take(&mut self.block) };
-        self.pool.give_back(block);
+        self.block.take().into_iter().for_each(|block| self.pool.give_back(block));
     }
 }
 

@@ -1,53 +1,99 @@
-//! Meaning of the elementwise family.
+//! Meaning of the elementwise family: one function of scalars, applied to every element.
 
+use super::function::ElementFunction;
 use super::*;
+use crate::ops::Op;
+use crate::{ArrayShape, Scalar};
 
-pub(super) fn unary(op: &Unary, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("unary"))
+pub(super) fn unary(op: &Unary, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+    apply(op.clone().into(), &operands, shape)
 }
 
-pub(super) fn binary(op: &Binary, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("binary"))
+pub(super) fn binary(op: &Binary, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+    apply(op.clone().into(), &operands, shape)
 }
 
-pub(super) fn compare(op: &Compare, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("compare"))
+pub(super) fn compare(op: &Compare, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+    apply(op.clone().into(), &operands, shape)
 }
 
-pub(super) fn select(op: &Select, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("select"))
+pub(super) fn select(op: &Select, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+    apply(op.clone().into(), &operands, shape)
 }
 
-pub(super) fn clamp(op: &Clamp, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("clamp"))
+pub(super) fn clamp(op: &Clamp, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+    apply(op.clone().into(), &operands, shape)
 }
 
-pub(super) fn convert(op: &Convert, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("convert"))
+pub(super) fn convert(op: &Convert, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+    apply(op.clone().into(), &operands, shape)
 }
 
 pub(super) fn bitcast_convert(
     op: &BitcastConvert,
-    ev: &mut Evaluator<'_>,
+    _: &mut Evaluator<'_>,
     operands: Vec<Literal>,
     shape: &Shape,
 ) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("bitcast_convert"))
+    let result = shape.expect_array()?;
+    let operand = operand(&operands, 0)?;
+    let (from, to) = (operand.array_shape().element_type().bit_width(), result.element_type().bit_width());
+    match from.cmp(&to) {
+        std::cmp::Ordering::Equal => apply(op.clone().into(), &operands, shape),
+        std::cmp::Ordering::Less => join_bits(operand, result),
+        std::cmp::Ordering::Greater => split_bits(operand, result),
+    }
 }
 
 pub(super) fn reduce_precision(
     op: &ReducePrecision,
-    ev: &mut Evaluator<'_>,
+    _: &mut Evaluator<'_>,
     operands: Vec<Literal>,
     shape: &Shape,
 ) -> Result<Literal> {
-    let _ = (op, ev, operands, shape);
-    Err(Error::unimplemented("reduce_precision"))
+    apply(op.clone().into(), &operands, shape)
+}
+
+/// Applies the operation to every element; scalar operands beside arrays serve every element.
+fn apply(op: Op, operands: &[Literal], shape: &Shape) -> Result<Literal> {
+    let shape = shape.expect_array()?;
+    let types: Vec<_> = operands.iter().map(|operand| operand.array_shape().element_type()).collect();
+    let function = ElementFunction::new(&op, &types, shape.element_type())?
+        .ok_or_else(|| Error::internal(format!("{} is not elementwise", op.opcode())))?;
+    let mut scalars = Vec::with_capacity(operands.len());
+    Literal::from_fn(shape, |i| {
+        scalars.clear();
+        scalars
+            .extend(operands.iter().map(|operand| operand.get(if operand.array_shape().is_scalar() { 0 } else { i })));
+        function.apply(&scalars)
+    })
+}
+
+fn operand(operands: &[Literal], i: usize) -> Result<&Literal> {
+    operands.get(i).ok_or_else(|| Error::internal(format!("operand {i} is missing")))
+}
+
+/// Each element of the result takes its bits from consecutive elements, the first of them the least significant.
+fn join_bits(operand: &Literal, shape: &ArrayShape) -> Result<Literal> {
+    let from = operand.array_shape().element_type();
+    let parts = shape.element_type().bit_width() / from.bit_width();
+    Literal::from_fn(shape, |i| {
+        let bits = (0..parts).rev().fold(0, |bits, part| {
+            let next = operand.get(i * parts + part).to_bits(from);
+            // A shift by all 64 bits cannot happen: a part is narrower than the whole.
+            (bits << from.bit_width()) | next
+        });
+        Scalar::from_bits(shape.element_type(), bits)
+    })
+}
+
+/// Consecutive elements of the result take their bits from one element, the first of them the least significant.
+fn split_bits(operand: &Literal, shape: &ArrayShape) -> Result<Literal> {
+    let from = operand.array_shape().element_type();
+    let width = shape.element_type().bit_width();
+    let parts = from.bit_width() / width;
+    Literal::from_fn(shape, |i| {
+        let bits = operand.get(i / parts).to_bits(from);
+        Scalar::from_bits(shape.element_type(), bits >> (i % parts * width))
+    })
 }

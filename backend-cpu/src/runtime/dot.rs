@@ -1,0 +1,170 @@
+//! Matrix products through the `gemm` crate, for the element types it has.
+#![expect(unsafe_code, reason = "matrix products work on raw buffers of generated code")]
+
+use gemm::{Parallelism, c32, c64};
+use rayon::prelude::*;
+use xla_hlo::ElementType;
+
+use crate::dot_plan::{Axis, DotPlan};
+
+/// Multiplications below which one thread is faster than several.
+const PARALLEL_WORK: usize = 1 << 19;
+
+/// Element types that the library multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i64)]
+pub(crate) enum DotElement {
+    F32 = 0,
+    F64 = 1,
+    C64 = 2,
+    C128 = 3,
+}
+
+impl DotElement {
+    /// The library's type for an element type, if it has one.
+    pub(crate) fn of(ty: ElementType) -> Option<DotElement> {
+        match ty {
+            ElementType::F32 => Some(DotElement::F32),
+            ElementType::F64 => Some(DotElement::F64),
+            ElementType::C64 => Some(DotElement::C64),
+            ElementType::C128 => Some(DotElement::C128),
+            _ => None,
+        }
+    }
+}
+
+/// A plan as numbers that generated code can carry: element, counts of outer and accumulated axes, then
+/// `(extent, lhs, rhs, out)` of m, n, k, the outer and the accumulated axes.
+pub(crate) fn dot_descriptor(element: DotElement, plan: &DotPlan) -> Vec<i64> {
+    let mut numbers = vec![element as i64, plan.outer.len() as i64, plan.accumulated.len() as i64];
+    for axis in [&plan.m, &plan.n, &plan.k].into_iter().chain(&plan.outer).chain(&plan.accumulated) {
+        numbers.extend([axis.extent, axis.lhs, axis.rhs, axis.out].map(|n| n as i64));
+    }
+    numbers
+}
+
+fn read_axis(numbers: &[i64]) -> Axis {
+    let at = |i: usize| numbers.get(i).map_or(0, |&n| n as usize);
+    Axis { extent: at(0), lhs: at(1), rhs: at(2), out: at(3) }
+}
+
+/// Inverse of [`dot_descriptor`].
+fn read_plan(numbers: &[i64]) -> DotPlan {
+    let mut axes = numbers[3..].chunks_exact(4).map(read_axis);
+    let none = Axis { extent: 1, lhs: 0, rhs: 0, out: 0 };
+    let mut next = || axes.next().unwrap_or(none);
+    let (m, n, k) = (next(), next(), next());
+    let outer = (0..numbers[1]).map(|_| next()).collect();
+    let accumulated = (0..numbers[2]).map(|_| next()).collect();
+    DotPlan { outer, accumulated, m, n, k }
+}
+
+/// Computes the dot that `length` numbers at `descriptor` describe; `buffers` are left, right and result.
+pub(super) unsafe extern "C" fn xla_cpu_dot(buffers: *const *mut u8, descriptor: *const i64, length: i64) {
+    // SAFETY: the generated caller passes a constant of `length` numbers made by `dot_descriptor`, and three buffers
+    // that hold the shapes the plan was made from.
+    unsafe {
+        let numbers = std::slice::from_raw_parts(descriptor, length as usize);
+        let [lhs, rhs, out] = [0, 1, 2].map(|i| *buffers.add(i));
+        let plan = read_plan(numbers);
+        match numbers[0] {
+            0 => products::<f32>(&plan, lhs.cast(), rhs.cast(), out.cast(), 0.0, 1.0),
+            1 => products::<f64>(&plan, lhs.cast(), rhs.cast(), out.cast(), 0.0, 1.0),
+            2 => products::<c32>(&plan, lhs.cast(), rhs.cast(), out.cast(), c32::new(0.0, 0.0), c32::new(1.0, 0.0)),
+            _ => products::<c64>(&plan, lhs.cast(), rhs.cast(), out.cast(), c64::new(0.0, 0.0), c64::new(1.0, 0.0)),
+        }
+    }
+}
+
+/// Pointers of one product, which may go to another thread: products write to disjoint results.
+struct Operands<T> {
+    lhs: *const T,
+    rhs: *const T,
+    out: *mut T,
+}
+
+// SAFETY: the pointers are into buffers that live until the dot is done; results of different products are disjoint.
+unsafe impl<T> Send for Operands<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Operands<T> {}
+
+/// All products of a plan.
+///
+/// # Safety
+/// The pointers are to arrays that hold every place the plan's axes reach, `out` to one that nobody else uses.
+unsafe fn products<T: Copy + Send + Sync + 'static>(
+    plan: &DotPlan,
+    lhs: *const T,
+    rhs: *const T,
+    out: *mut T,
+    zero: T,
+    one: T,
+) {
+    let count = plan.products();
+    let each = plan.m.extent * plan.n.extent * plan.k.extent.max(1);
+    let threads = rayon::current_num_threads();
+    let all = Operands { lhs, rhs, out };
+    let product = |number: usize, parallelism: Parallelism| {
+        let all = &all;
+        // SAFETY: `number` is below the number of products, so the offsets stay inside the arrays; see above.
+        unsafe {
+            let (l, r, o) = offsets(&plan.outer, number);
+            let at = Operands { lhs: all.lhs.add(l), rhs: all.rhs.add(r), out: all.out.add(o) };
+            accumulate(plan, at, zero, one, parallelism);
+        }
+    };
+    if threads == 1 || each.saturating_mul(count) < PARALLEL_WORK {
+        (0..count).for_each(|number| product(number, Parallelism::None));
+    } else if count >= threads {
+        (0..count).into_par_iter().for_each(|number| product(number, Parallelism::None));
+    } else {
+        (0..count).for_each(|number| product(number, Parallelism::Rayon(threads)));
+    }
+}
+
+/// One product, summed over the accumulated axes.
+///
+/// # Safety
+/// As for [`products`].
+unsafe fn accumulate<T: Copy + 'static>(plan: &DotPlan, at: Operands<T>, zero: T, one: T, parallelism: Parallelism) {
+    let (m, n, k) = (plan.m, plan.n, plan.k);
+    let steps: usize = plan.accumulated.iter().map(|a| a.extent).product();
+    for step in 0..steps {
+        let (l, r, _) = offsets(&plan.accumulated, step);
+        // SAFETY: strides and extents are those of the plan; the destination is read only after the first step wrote it.
+        unsafe {
+            gemm::gemm(
+                m.extent,
+                n.extent,
+                k.extent,
+                at.out,
+                n.out as isize,
+                m.out as isize,
+                step > 0,
+                at.lhs.add(l),
+                k.lhs as isize,
+                m.lhs as isize,
+                at.rhs.add(r),
+                n.rhs as isize,
+                k.rhs as isize,
+                if step > 0 { one } else { zero },
+                one,
+                false,
+                false,
+                false,
+                parallelism,
+            );
+        }
+    }
+}
+
+/// Where step `number` of nested axes is, in elements of left, right and result.
+fn offsets(axes: &[Axis], mut number: usize) -> (usize, usize, usize) {
+    let mut at = (0, 0, 0);
+    for axis in axes.iter().rev() {
+        let i = number % axis.extent.max(1);
+        number /= axis.extent.max(1);
+        at = (at.0 + i * axis.lhs, at.1 + i * axis.rhs, at.2 + i * axis.out);
+    }
+    at
+}

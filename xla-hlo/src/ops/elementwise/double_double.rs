@@ -1,0 +1,263 @@
+//! Numbers of 106 bits as sums of two `f64`, for the functions whose usual formulas are wrong by more than one ulp.
+//!
+//! The arithmetic is Dekker's and Knuth's error-free transformations; the functions are their Taylor series after a
+//! reduction of the argument, and Newton steps for the inverses. Slow, and short enough to be checked by eye.
+
+/// `hi + lo`, where `lo` is at most half an ulp of `hi`.
+#[derive(Clone, Copy)]
+struct Dd {
+    hi: f64,
+    lo: f64,
+}
+
+const LN_2: Dd = Dd { hi: std::f64::consts::LN_2, lo: 2.319_046_813_846_299_6e-17 };
+
+impl From<f64> for Dd {
+    fn from(hi: f64) -> Dd {
+        Dd { hi, lo: 0.0 }
+    }
+}
+
+impl Dd {
+    /// The exact sum of two numbers.
+    fn two_sum(a: f64, b: f64) -> Dd {
+        let hi = a + b;
+        let b_part = hi - a;
+        Dd { hi, lo: (a - (hi - b_part)) + (b - b_part) }
+    }
+
+    /// The exact product of two numbers (unless it underflows).
+    fn two_product(a: f64, b: f64) -> Dd {
+        let hi = a * b;
+        Dd { hi, lo: libm::fma(a, b, -hi) }
+    }
+
+    fn add(self, other: impl Into<Dd>) -> Dd {
+        let other = other.into();
+        let s = Dd::two_sum(self.hi, other.hi);
+        let t = Dd::two_sum(self.lo, other.lo);
+        let s = Dd::two_sum(s.hi, s.lo + t.hi);
+        Dd::two_sum(s.hi, s.lo + t.lo)
+    }
+
+    fn neg(self) -> Dd {
+        Dd { hi: -self.hi, lo: -self.lo }
+    }
+
+    fn sub(self, other: impl Into<Dd>) -> Dd {
+        self.add(other.into().neg())
+    }
+
+    fn mul(self, other: impl Into<Dd>) -> Dd {
+        let other = other.into();
+        let p = Dd::two_product(self.hi, other.hi);
+        Dd::two_sum(p.hi, p.lo + self.hi * other.lo + self.lo * other.hi)
+    }
+
+    fn div(self, other: impl Into<Dd>) -> Dd {
+        let other = other.into();
+        let first = self.hi / other.hi;
+        let second = self.sub(other.mul(first)).hi / other.hi;
+        let third = self.sub(other.mul(first)).sub(other.mul(second)).hi / other.hi;
+        Dd::two_sum(first, second).add(third)
+    }
+
+    fn sqrt(self) -> Dd {
+        if self.hi == 0.0 {
+            return self;
+        }
+        let root = libm::sqrt(self.hi);
+        Dd::from(root).add(self.sub(Dd::two_product(root, root)).div(2.0 * root))
+    }
+
+    /// Times 2^e, without under- or overflow.
+    fn scale(self, e: i32) -> Dd {
+        let factor = libm::scalbn(1.0, e);
+        Dd { hi: self.hi * factor, lo: self.lo * factor }
+    }
+
+    fn value(self) -> f64 {
+        self.hi + self.lo
+    }
+
+    /// The number times 2^e, which may under- or overflow.
+    fn scaled_value(self, e: i32) -> f64 {
+        libm::scalbn(self.value(), e)
+    }
+}
+
+/// e^r - 1 for |r| below 0.4 by its Taylor series: r (1 + r/2 (1 + r/3 (1 + ...))).
+fn expm1_series(r: Dd) -> Dd {
+    let sum = (2..=27).rev().fold(Dd::from(1.0), |sum, n| sum.mul(r).div(f64::from(n)).add(1.0));
+    r.mul(sum)
+}
+
+/// `(part, k)` with e^x = (1 + part) 2^k and a small part.
+fn exp_reduced(x: f64) -> (Dd, i32) {
+    let k = libm::rint(x / LN_2.hi);
+    (expm1_series(Dd::from(x).sub(LN_2.mul(k))), k as i32)
+}
+
+/// e^x - 1 for |x| below 100.
+fn expm1(x: f64) -> Dd {
+    let (part, k) = exp_reduced(x);
+    if k == 0 { part } else { part.add(1.0).scale(k).sub(1.0) }
+}
+
+/// log(1 + u) for u from -1/2 to 2^60: one Newton step from the rounded value doubles its bits.
+fn log1p(u: Dd) -> Dd {
+    let guess = libm::log1p(u.hi);
+    let em1 = expm1(guess);
+    Dd::from(guess).add(u.sub(em1).div(em1.add(1.0)))
+}
+
+/// log x for positive x.
+fn log(x: f64) -> Dd {
+    let (fraction, exponent) = libm::frexp(x);
+    log1p(Dd::from(fraction - 1.0)).add(LN_2.mul(f64::from(exponent)))
+}
+
+/// sin t and cos t for |t| up to 3.2 by their Taylor series.
+fn sin_cos(t: f64) -> (Dd, Dd) {
+    let square = Dd::two_product(t, t);
+    let series = |first: u32| {
+        let steps = (0..24).rev().map(|i| f64::from((first + 2 * i) * (first + 2 * i + 1)));
+        steps.fold(Dd::from(1.0), |sum, n| Dd::from(1.0).sub(sum.mul(square).div(n)))
+    };
+    (series(2).mul(t), series(1))
+}
+
+/// Beyond this x^2 + 1 is x^2 in double-double arithmetic.
+const GREAT: f64 = 1e16;
+
+/// Hyperbolic sine.
+pub(super) fn sinh(x: f64) -> f64 {
+    if x == 0.0 || !x.is_finite() || x.abs() < 1e-150 {
+        return x;
+    }
+    let result = if x.abs() > 50.0 {
+        let (part, k) = exp_reduced(x.abs().min(1000.0));
+        part.add(1.0).scaled_value(k - 1)
+    } else {
+        let em1 = expm1(x.abs());
+        em1.add(em1.div(em1.add(1.0))).value() * 0.5
+    };
+    result.copysign(x)
+}
+
+/// Hyperbolic cosine.
+pub(super) fn cosh(x: f64) -> f64 {
+    if !x.is_finite() {
+        return x.abs();
+    }
+    let (part, k) = exp_reduced(x.abs().min(1000.0));
+    let e = part.add(1.0);
+    if k > 60 { e.scaled_value(k - 1) } else { e.scale(k).add(Dd::from(1.0).div(e.scale(k))).value() * 0.5 }
+}
+
+/// Hyperbolic tangent.
+pub(super) fn tanh(x: f64) -> f64 {
+    if x == 0.0 || x.is_nan() || x.abs() < 1e-150 {
+        return x;
+    }
+    let em1 = expm1(2.0 * x.abs().min(30.0));
+    em1.div(em1.add(2.0)).value().copysign(x)
+}
+
+/// 1 / (1 + e^-x).
+pub(super) fn logistic(x: f64) -> f64 {
+    if x.is_nan() {
+        return x;
+    }
+    // e^-|x| does not overflow.
+    let (part, k) = exp_reduced(-x.abs().min(800.0));
+    let e = part.add(1.0);
+    if k < -200 {
+        return if x > 0.0 { 1.0 } else { e.scaled_value(k) };
+    }
+    let e = e.scale(k);
+    let numerator = if x > 0.0 { Dd::from(1.0) } else { e };
+    numerator.div(e.add(1.0)).value()
+}
+
+/// Inverse hyperbolic sine: log1p(a + a^2 / (1 + sqrt(1 + a^2))) for a = |x|.
+pub(super) fn asinh(x: f64) -> f64 {
+    let a = x.abs();
+    if a < 1e-150 || !x.is_finite() {
+        return x;
+    }
+    let result = if a > GREAT {
+        log(a).add(LN_2)
+    } else {
+        let square = Dd::two_product(a, a);
+        log1p(square.div(square.add(1.0).sqrt().add(1.0)).add(a))
+    };
+    result.value().copysign(x)
+}
+
+/// Inverse hyperbolic cosine: log1p(t + sqrt(t (t + 2))) for t = x - 1.
+pub(super) fn acosh(x: f64) -> f64 {
+    if x.is_nan() || x == f64::INFINITY {
+        return x;
+    }
+    if x < 1.0 {
+        return f64::NAN;
+    }
+    if x > GREAT {
+        return log(x).add(LN_2).value();
+    }
+    let t = Dd::two_sum(x, -1.0);
+    log1p(t.mul(t.add(2.0)).sqrt().add(t)).value()
+}
+
+/// Inverse hyperbolic tangent: log1p(2 a / (1 - a)) / 2 for a = |x|.
+pub(super) fn atanh(x: f64) -> f64 {
+    let a = x.abs();
+    if a < 1e-150 || a.is_nan() {
+        return x;
+    }
+    if a >= 1.0 {
+        return if a == 1.0 { f64::INFINITY.copysign(x) } else { f64::NAN };
+    }
+    let u = Dd::from(2.0 * a).div(Dd::two_sum(1.0, -a));
+    (0.5 * log1p(u).value()).copysign(x)
+}
+
+/// The angle of (x, y): one Newton step on the angle from the rounded value.
+pub(super) fn atan2(y: f64, x: f64) -> f64 {
+    let guess = libm::atan2(y, x);
+    let exponent = libm::frexp(x.abs().max(y.abs())).1;
+    let (x, y) = (libm::scalbn(x, -exponent), libm::scalbn(y, -exponent));
+    // Specials are exact already; so are angles that are a quotient far below 1.
+    let plain = x.is_finite() && y.is_finite() && x.abs() > 1e-150 && y.abs() > 1e-150;
+    if !plain {
+        return guess;
+    }
+    let (sin, cos) = sin_cos(guess);
+    let across = cos.mul(y).sub(sin.mul(x));
+    let along = cos.mul(x).add(sin.mul(y));
+    Dd::from(guess).add(across.div(along)).value()
+}
+
+/// 1 / sqrt(x).
+pub(super) fn rsqrt(x: f64) -> f64 {
+    if x <= 0.0 || !x.is_finite() {
+        return 1.0 / libm::sqrt(x);
+    }
+    // x = fraction 4^half keeps the square of the root in range.
+    let half = libm::frexp(x).1 / 2;
+    let root = Dd::from(libm::scalbn(x, -2 * half)).sqrt();
+    Dd::from(1.0).div(root).scaled_value(-half)
+}
+
+/// log(x^2 + y^2) / 2 where that is near 0 and the squares neither under- nor overflow: x^2 + y^2 - 1 loses nothing here.
+pub(super) fn log_hypot_near_one(x: f64, y: f64) -> f64 {
+    let less_one = Dd::two_product(x, x).sub(1.0).add(Dd::two_product(y, y));
+    0.5 * libm::log1p(less_one.value())
+}
+
+/// log((1 + x)^2 + y^2) / 2 where that is near 0: x (2 + x) + y^2 loses nothing here.
+pub(super) fn log_hypot_of_one_plus(x: f64, y: f64) -> f64 {
+    let less_one = Dd::two_sum(2.0, x).mul(x).add(Dd::two_product(y, y));
+    0.5 * libm::log1p(less_one.value())
+}

@@ -1,0 +1,108 @@
+//! Functions of floating-point numbers, computed in `f64`; the caller rounds results to the element type.
+//!
+//! Everything comes from the `libm` crate, never from the system's library, so that the oracle gives the same bits on
+//! every machine. Its errors are below one ulp of `f64`, but for a few functions that [`double_double`] has for `f64`;
+//! narrower types take the faster `libm` forms, whose errors vanish in the rounding.
+
+use super::{BinaryOp, UnaryOp, double_double};
+use crate::ElementType;
+
+/// What a unary operation makes of a float.
+#[derive(Clone, Copy)]
+pub(super) enum RealUnary {
+    /// A float of the same type.
+    Real(fn(f64) -> f64),
+    /// A truth value.
+    Pred(fn(f64) -> bool),
+}
+
+/// The function of an operation on floats of a type, where it has one.
+pub(super) fn unary(op: UnaryOp, ty: ElementType) -> Option<RealUnary> {
+    use UnaryOp::*;
+    let wide = ty == ElementType::F64;
+    let function: fn(f64) -> f64 = match op {
+        Abs => f64::abs,
+        Acos => libm::acos,
+        Acosh if wide => double_double::acosh,
+        Acosh => libm::acosh,
+        Asin => libm::asin,
+        Asinh if wide => double_double::asinh,
+        Asinh => libm::asinh,
+        Atan => libm::atan,
+        Atanh if wide => double_double::atanh,
+        Atanh => libm::atanh,
+        Cbrt => libm::cbrt,
+        Ceil => f64::ceil,
+        Cosh if wide => double_double::cosh,
+        Cosh => libm::cosh,
+        Cosine => libm::cos,
+        Erf => libm::erf,
+        Exponential => libm::exp,
+        ExponentialMinusOne => libm::expm1,
+        Floor => f64::floor,
+        Imag => |_| 0.0,
+        IsFinite => return Some(RealUnary::Pred(f64::is_finite)),
+        Log => libm::log,
+        LogPlusOne => libm::log1p,
+        Logistic if wide => double_double::logistic,
+        Logistic => logistic,
+        Negate => |x| -x,
+        Real => |x| x,
+        RoundNearestAfz => f64::round,
+        RoundNearestEven => f64::round_ties_even,
+        Rsqrt if wide => double_double::rsqrt,
+        Rsqrt => |x| 1.0 / libm::sqrt(x),
+        Sign => sign,
+        Sine => libm::sin,
+        Sinh if wide => double_double::sinh,
+        Sinh => libm::sinh,
+        Sqrt => libm::sqrt,
+        Tan => libm::tan,
+        Tanh if wide => double_double::tanh,
+        Tanh => libm::tanh,
+        CountLeadingZeros | Not | Popcnt => return None,
+    };
+    Some(RealUnary::Real(function))
+}
+
+/// The function of an operation on floats of a type, where it has one; `complex` is none: it makes another type.
+pub(super) fn binary(op: BinaryOp, ty: ElementType) -> Option<fn(f64, f64) -> f64> {
+    use BinaryOp::*;
+    match op {
+        Add => Some(|a, b| a + b),
+        Atan2 if ty == ElementType::F64 => Some(double_double::atan2),
+        Atan2 => Some(libm::atan2),
+        Divide => Some(|a, b| a / b),
+        Maximum => Some(maximum),
+        Minimum => Some(minimum),
+        Multiply => Some(|a, b| a * b),
+        Power => Some(libm::pow),
+        Remainder => Some(|a, b| a % b),
+        Subtract => Some(|a, b| a - b),
+        And | Complex | Mulhi | Or | ShiftLeft | ShiftRightArithmetic | ShiftRightLogical | Xor => None,
+    }
+}
+
+/// The greater; the first NaN if there is one; +0 over -0.
+pub(super) fn maximum(a: f64, b: f64) -> f64 {
+    if a.is_nan() || a > b || (a == b && a.is_sign_positive()) { a } else { b }
+}
+
+/// The lesser; the first NaN if there is one; -0 over +0.
+pub(super) fn minimum(a: f64, b: f64) -> f64 {
+    if a.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b }
+}
+
+/// -1, 1, or the argument itself where it is zero or NaN.
+fn sign(x: f64) -> f64 {
+    if x.is_nan() || x == 0.0 { x } else { 1f64.copysign(x) }
+}
+
+/// 1 / (1 + e^-x), by whichever exponential does not overflow.
+fn logistic(x: f64) -> f64 {
+    if x >= 0.0 {
+        return 1.0 / (1.0 + libm::exp(-x));
+    }
+    let e = libm::exp(x);
+    e / (1.0 + e)
+}

@@ -1,0 +1,29 @@
+//! The high halves of products, which vectors have no instruction for.
+
+use super::Lanes;
+
+impl<'e, 'ctx> Lanes<'e, 'ctx> {
+    /// The high half of the unsigned product.
+    pub fn multiply_high_unsigned(self, rhs: Self) -> Self {
+        let bits = self.scalar().bits();
+        if bits <= 32 || self.width() == 1 {
+            return (self.zext(2 * bits) * rhs.zext(2 * bits)).lshr(i64::from(bits)).trunc(bits);
+        }
+        // 64-bit vector lanes: by halves, as a 128-bit vector lane would be taken apart lane by lane.
+        let mask = 0xffff_ffff_i64;
+        let ((a, b), (c, d)) = ((self.lshr(32), self & mask), (rhs.lshr(32), rhs & mask));
+        let (high, middle, cross, low) = (a * c, a * d, b * c, b * d);
+        let carry = low.lshr(32) + (middle & mask) + (cross & mask);
+        high + middle.lshr(32) + cross.lshr(32) + carry.lshr(32)
+    }
+
+    /// The high half of the signed product.
+    pub fn multiply_high_signed(self, rhs: Self) -> Self {
+        let bits = self.scalar().bits();
+        if bits <= 32 || self.width() == 1 {
+            return (self.sext(2 * bits) * rhs.sext(2 * bits)).lshr(i64::from(bits)).trunc(bits);
+        }
+        let top = i64::from(bits - 1);
+        self.multiply_high_unsigned(rhs) - (self.ashr(top) & rhs) - (rhs.ashr(top) & self)
+    }
+}

@@ -1,0 +1,78 @@
+//! Powers and roots.
+
+use super::by_precision;
+use super::exp::exp_of_wide;
+use super::log::{log_wide, with_log_specials};
+use super::wide::{Wide, exact_product, exact_sum_ordered};
+use crate::lanes::{Lanes, Scalar};
+
+/// `x^y` as IEEE 754 has it: 1 for `x = 1` or `y = 0`, even of NaN; negative `x` only to integral powers. Error at most
+/// 1 ulp.
+pub fn pow<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+    let (magnitude, infinity) = (x.fabs(), x.constant(f64::INFINITY));
+    let log = log_wide(magnitude);
+    let log_high = with_log_specials(magnitude, log.high);
+    // y log x in two words; where it is beyond every exponent of the type, or not finite, the first word is enough.
+    let product = exact_product(y, log_high);
+    let low = y.fma(log.low, product.low);
+    let moderate = product.high.fabs().lt(2048.0);
+    let main = moderate.select(exact_sum_ordered(product.high, low).high, product.high);
+    let rest = moderate.select(exact_sum_ordered(product.high, low).low, 0.0);
+    let power = exp_of_wide(Wide { high: main, low: rest });
+    let integral = y.truncate().eq(y);
+    let half = y * 0.5;
+    let odd = integral & half.truncate().ne(half);
+    let power = (odd & x.bits().lt(0)).select(-power, power);
+    let undefined = x.lt(0.0) & x.gt(-infinity) & !integral;
+    let power = undefined.select(x.constant(f64::NAN), power);
+    let one = x.eq(1.0) | y.eq(0.0) | (x.eq(-1.0) & y.fabs().eq(infinity));
+    one.select(x.constant(1.0), power)
+}
+
+/// `x^(1/3)`, of negative numbers too. Error at most 0.7 ulp.
+pub fn cbrt<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+    let magnitude = x.fabs();
+    let (least_normal, lift, drop) =
+        by_precision(x, (f64::from(f32::MIN_POSITIVE), 24, -8), (f64::MIN_POSITIVE, 54, -18));
+    let subnormal = magnitude.lt(least_normal);
+    let a = subnormal.select(magnitude * 2f64.powi(lift), magnitude);
+    let r = inverse_cube_root(a);
+    // The root itself, and one Newton step with an exact residue.
+    let y = a * r * r;
+    let square = exact_product(y, y);
+    let residue = (-square.high).fma(y, a) - square.low * y;
+    let y = residue.fma(r * r * (1.0 / 3.0), y);
+    let y = subnormal.select(y * 2f64.powi(drop), y);
+    let finite = magnitude.gt(0.0) & magnitude.lt(f64::INFINITY);
+    finite.select(y.copysign(x), x)
+}
+
+/// `a^(-1/3)` to nearly the precision of the lanes, without a division: a third of the exponent field, negated, is a
+/// guess within 4 %; each step takes the error to its fourth power, nearly.
+fn inverse_cube_root<'e, 'ctx>(a: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+    let mut r = if a.scalar() == Scalar::F64 {
+        // The upper halves of the bits are guess enough, and convert everywhere.
+        let upper = a.bits().lshr(32).small_to_float();
+        let guess = upper.fma(-1.0 / 3.0, f64::from(0x553e_f0ff_u32));
+        (guess.nearest_multiple(1.0).small_to_int() << 32).as_float()
+    } else {
+        let guess = a.bits().signed_to_float(Scalar::F32).fma(-1.0 / 3.0, f64::from(0x54a2_fa8c_u32));
+        guess.float_to_signed(32).as_float()
+    };
+    let steps = by_precision(a, 2, 3);
+    for _ in 0..steps {
+        // With c = 1 - a r^3: (1 - c)^(-1/3) = 1 + c/3 + 2 c^2/9 + 14 c^3/81 + ...
+        let c = x_minus_product(a, r);
+        r = (c * c.polynomial(&[1.0 / 3.0, 2.0 / 9.0, 14.0 / 81.0])).fma(r, r);
+    }
+    r
+}
+
+fn x_minus_product<'e, 'ctx>(a: Lanes<'e, 'ctx>, r: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+    (-(a * r)).fma(r * r, 1.0)
+}
+
+/// `1 / sqrt x`; infinity of the zero's sign at zero. Error at most 1.5 ulp.
+pub fn rsqrt<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+    x.constant(1.0) / x.sqrt()
+}

@@ -1,0 +1,106 @@
+//! Laws of contractions.
+
+use xla_hlo::ops::{Binary, BinaryOp, Convert, Dot, DotDims};
+use xla_hlo::{ArrayShape, InstrId, Op, Scalar};
+
+use super::draft::{Draft, Value};
+use super::{Rule, rules};
+
+pub const DOT: &[Rule] = rules![dot_of_nothing, dot_of_transpose, dot_without_sum];
+
+fn dot<'c>(cx: &Draft<'c>, id: InstrId) -> Option<&'c Dot> {
+    match cx.op(id) {
+        Op::Dot(dot) => Some(dot),
+        _ => None,
+    }
+}
+
+/// `dot(a, b)` over no elements = zeros.
+fn dot_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let sizes = cx.dims(cx.operand(id, 0));
+    if !dot(cx, id)?.dims.lhs_contracting.iter().any(|&d| sizes[d] == 0) {
+        return None;
+    }
+    let shape = cx.shape(id)?;
+    Some(cx.splat_of(shape, Scalar::zero(shape.element_type())))
+}
+
+/// `dot(transpose(a), b)` = `dot(a, b)` with other dimension numbers, where the free dimensions keep their order and the
+/// target reads operands in any order as fast.
+fn dot_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    if !cx.profile().dot.any_operand_order {
+        return None;
+    }
+    let mut new = dot(cx, id)?.clone();
+    let DotDims { lhs_batch, lhs_contracting, rhs_batch, rhs_contracting } = &mut new.dims;
+    let lhs = through_transpose(cx, cx.operand(id, 0), lhs_batch, lhs_contracting);
+    let rhs = through_transpose(cx, cx.operand(id, 1), rhs_batch, rhs_contracting);
+    if lhs.is_none() && rhs.is_none() {
+        return None;
+    }
+    let lhs = lhs.unwrap_or(cx.operand(id, 0));
+    let rhs = rhs.unwrap_or(cx.operand(id, 1));
+    Some(cx.add(new, cx.shape(id)?.clone(), [lhs.into(), rhs.into()]))
+}
+
+/// What is transposed to give the operand, with the dimension numbers of that; `None` where free dimensions change order.
+fn through_transpose(
+    cx: &Draft<'_>,
+    operand: InstrId,
+    batch: &mut Vec<usize>,
+    contracting: &mut Vec<usize>,
+) -> Option<InstrId> {
+    let Op::Transpose(transpose) = cx.op(operand) else { return None };
+    let before = |d: usize| transpose.permutation[d];
+    let free = DotDims::free(cx.dims(operand).len(), batch, contracting);
+    if !free.into_iter().map(before).is_sorted() {
+        return None;
+    }
+    batch.iter_mut().chain(contracting).for_each(|d| *d = before(*d));
+    Some(cx.operand(operand, 0))
+}
+
+/// `dot(a, b)` that adds up nothing = `broadcast(a) * broadcast(b)`, an elementwise product.
+///
+/// Only the sign of a zero may differ, since a sum begins with +0.
+fn dot_without_sum(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let Dot { dims, algorithm: None, .. } = dot(cx, id)? else { return None };
+    let (lhs, rhs) = (cx.operand(id, 0), cx.operand(id, 1));
+    let result = cx.shape(id)?;
+    let ty = result.element_type();
+    let sums = dims.lhs_contracting.iter().any(|&d| cx.dims(lhs)[d] != 1);
+    let narrows = [lhs, rhs].iter().any(|&o| cx.element_type(o).is_some_and(|t| t.bit_width() > ty.bit_width()));
+    if sums || narrows {
+        return None;
+    }
+    let batch = dims.lhs_batch.len();
+    let lhs_free = cx.dims(lhs).len() - batch - dims.lhs_contracting.len();
+    let a = spread(cx, lhs, &dims.lhs_batch, &dims.lhs_contracting, batch, result)?;
+    let b = spread(cx, rhs, &dims.rhs_batch, &dims.rhs_contracting, batch + lhs_free, result)?;
+    Some(cx.add(Binary { op: BinaryOp::Multiply }, result.clone(), [a, b]))
+}
+
+/// An operand of a product in the shape of the result, its free dimensions beginning at `first_free`.
+fn spread(
+    cx: &mut Draft<'_>,
+    operand: InstrId,
+    batch: &[usize],
+    contracting: &[usize],
+    first_free: usize,
+    result: &ArrayShape,
+) -> Option<Value> {
+    let sizes = cx.dims(operand);
+    let kept: Vec<usize> = (0..sizes.len()).filter(|d| !contracting.contains(d)).collect();
+    let free = DotDims::free(sizes.len(), batch, contracting);
+    let place = |d: usize| match batch.iter().position(|&b| b == d) {
+        Some(position) => Some(position),
+        None => free.iter().position(|&f| f == d).map(|position| first_free + position),
+    };
+    let dimensions: Vec<usize> = kept.iter().map(|&d| place(d)).collect::<Option<_>>()?;
+    let squeezed: Vec<usize> = kept.iter().map(|&d| sizes[d]).collect();
+    let mut value = cx.reshape(operand, &squeezed)?;
+    if cx.element_type(operand)? != result.element_type() {
+        value = cx.add(Convert, ArrayShape::new(result.element_type(), squeezed), [value]);
+    }
+    Some(cx.broadcast(value, result.clone(), dimensions))
+}

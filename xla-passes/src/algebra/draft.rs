@@ -1,0 +1,186 @@
+//! What a rule sees and what it proposes: a computation to read, and new instructions that stand for an old one.
+
+use xla_hlo::ops::{Binary, BinaryOp, Broadcast, Constant, Reshape, Transpose};
+use xla_hlo::{ArrayShape, CompId, Computation, ElementType, InstrId, Instruction, Literal, Module, Op, Scalar, Shape};
+
+use crate::TargetProfile;
+
+/// A value in a draft: an instruction that is there, or one that the draft adds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// Already in the computation.
+    Old(InstrId),
+    /// The draft's own, by position.
+    New(usize),
+}
+
+impl From<InstrId> for Value {
+    fn from(id: InstrId) -> Value {
+        Value::Old(id)
+    }
+}
+
+/// An instruction that a rule proposes.
+pub struct Proposed {
+    /// What it does.
+    pub op: Op,
+    /// What it gives; layouts are filled in later.
+    pub shape: Shape,
+    /// What it takes.
+    pub operands: Vec<Value>,
+}
+
+/// The computation as a rule sees it, and what the rule has proposed so far.
+pub struct Draft<'c> {
+    module: &'c Module,
+    computation: &'c Computation,
+    profile: &'c TargetProfile,
+    proposed: Vec<Proposed>,
+}
+
+impl<'c> Draft<'c> {
+    /// An empty draft.
+    pub fn new(module: &'c Module, computation: CompId, profile: &'c TargetProfile) -> Draft<'c> {
+        Draft { module, computation: &module[computation], profile, proposed: Vec::new() }
+    }
+
+    /// The proposed instructions, operands before users.
+    pub fn into_proposed(self) -> Vec<Proposed> {
+        self.proposed
+    }
+
+    /// What the target is like.
+    pub fn profile(&self) -> &'c TargetProfile {
+        self.profile
+    }
+
+    /// A called computation.
+    pub fn called(&self, id: CompId) -> &'c Computation {
+        &self.module[id]
+    }
+
+    /// An instruction.
+    pub fn instruction(&self, id: InstrId) -> &'c Instruction {
+        &self.computation[id]
+    }
+
+    /// An instruction's operation.
+    pub fn op(&self, id: InstrId) -> &'c Op {
+        self.computation[id].op()
+    }
+
+    /// An instruction's operand.
+    pub fn operand(&self, id: InstrId, i: usize) -> InstrId {
+        self.computation[id].operand(i)
+    }
+
+    /// An instruction's array shape; `None` for tuples and tokens.
+    pub fn shape(&self, id: InstrId) -> Option<&'c ArrayShape> {
+        self.computation[id].shape().as_array()
+    }
+
+    /// An array's sizes; empty for what is no array.
+    pub fn dims(&self, id: InstrId) -> &'c [usize] {
+        self.shape(id).map_or(&[], ArrayShape::dims)
+    }
+
+    /// An array's element type.
+    pub fn element_type(&self, id: InstrId) -> Option<ElementType> {
+        self.shape(id).map(ArrayShape::element_type)
+    }
+
+    /// Whether the only user of `id` is the instruction under consideration, and it is not the root.
+    pub fn is_used_once(&self, id: InstrId) -> bool {
+        self.computation[id].users().len() == 1 && self.computation.root() != id
+    }
+
+    /// The value of every element, when they are all the same constant: a constant, or a broadcast of one.
+    pub fn splat(&self, mut id: InstrId) -> Option<Scalar> {
+        while let Op::Broadcast(_) | Op::Reshape(_) = self.op(id) {
+            id = self.operand(id, 0);
+        }
+        match self.op(id) {
+            Op::Constant(constant) => uniform(&constant.literal),
+            _ => None,
+        }
+    }
+
+    /// The value of every element as a real float.
+    pub fn float_splat(&self, id: InstrId) -> Option<f64> {
+        match self.splat(id)? {
+            Scalar::Float(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// The value of every element as an integer.
+    pub fn integer_splat(&self, id: InstrId) -> Option<i128> {
+        self.splat(id)?.as_i128()
+    }
+
+    /// Proposes an instruction.
+    pub fn add(&mut self, op: impl Into<Op>, shape: ArrayShape, operands: impl Into<Vec<Value>>) -> Value {
+        self.proposed.push(Proposed { op: op.into(), shape: Shape::Array(shape), operands: operands.into() });
+        Value::New(self.proposed.len() - 1)
+    }
+
+    /// Proposes the operation of `id` on other operands, in the same shape.
+    pub fn same(&mut self, id: InstrId, operands: impl Into<Vec<Value>>) -> Option<Value> {
+        let shape = self.shape(id)?.clone();
+        Some(self.add(self.op(id).clone(), shape, operands))
+    }
+
+    /// Proposes a binary operation in the shape of `like`.
+    pub fn binary(
+        &mut self,
+        op: BinaryOp,
+        like: InstrId,
+        lhs: impl Into<Value>,
+        rhs: impl Into<Value>,
+    ) -> Option<Value> {
+        let shape = self.shape(like)?.clone();
+        Some(self.add(Binary { op }, shape, [lhs.into(), rhs.into()]))
+    }
+
+    /// Proposes a reshape, or gives `x` back where it has those dimensions.
+    pub fn reshape(&mut self, x: InstrId, dims: &[usize]) -> Option<Value> {
+        let shape = self.shape(x)?;
+        if shape.dims() == dims {
+            return Some(x.into());
+        }
+        let new = ArrayShape::new(shape.element_type(), dims);
+        Some(self.add(Reshape { inferred_dimension: None }, new, [x.into()]))
+    }
+
+    /// Proposes a broadcast to `dims`.
+    pub fn broadcast(&mut self, x: impl Into<Value>, shape: ArrayShape, dimensions: Vec<usize>) -> Value {
+        self.add(Broadcast { dimensions }, shape, [x.into()])
+    }
+
+    /// Proposes a transpose.
+    pub fn transpose(&mut self, x: impl Into<Value>, shape: ArrayShape, permutation: Vec<usize>) -> Value {
+        self.add(Transpose { permutation }, shape, [x.into()])
+    }
+
+    /// Proposes an array of `shape` whose elements are all the scalar `x`.
+    pub fn splat_from(&mut self, x: InstrId, shape: ArrayShape) -> Value {
+        if shape.is_scalar() { x.into() } else { self.broadcast(x, shape, Vec::new()) }
+    }
+
+    /// Proposes an array of `shape` whose elements are all `value`.
+    pub fn splat_of(&mut self, shape: &ArrayShape, value: Scalar) -> Value {
+        let ty = shape.element_type();
+        let literal = Literal::scalar(ty, value);
+        let scalar = self.add(Constant { literal }, ArrayShape::scalar(ty), []);
+        if shape.is_scalar() { scalar } else { self.broadcast(scalar, shape.clone(), Vec::new()) }
+    }
+}
+
+/// The value that all elements have, bit by bit.
+fn uniform(literal: &Literal) -> Option<Scalar> {
+    let shape = literal.shape().as_array()?;
+    let width = shape.element_type().byte_width();
+    let bytes = literal.bytes();
+    let first = bytes.get(..width)?;
+    bytes.chunks_exact(width).all(|c| c == first).then(|| literal.get(0))
+}

@@ -1,0 +1,122 @@
+//! Laws of comparisons, selections, and one-operand operations.
+
+use xla_hlo::ops::{Compare, CompareDirection, Select, Unary, UnaryOp};
+use xla_hlo::{ElementType, InstrId, Op, Scalar};
+
+use super::draft::{Draft, Value};
+use super::{Rule, rules};
+
+pub const UNARY: &[Rule] = rules![involution, abs_of_abs, not_of_compare];
+
+pub const COMPARE: &[Rule] = rules![compare_of_itself, compare_with_least_unsigned];
+
+pub const SELECT: &[Rule] = rules![select_by_constant, select_of_same, select_by_negation, select_of_truth_values];
+
+fn unary<'c>(cx: &Draft<'c>, id: InstrId) -> Option<UnaryOp> {
+    match cx.op(id) {
+        Op::Unary(unary) => Some(unary.op),
+        _ => None,
+    }
+}
+
+/// `-(-x)` = `x`; `not(not(x))` = `x`.
+fn involution(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    let op = unary(cx, id)?;
+    let own_inverse = matches!(op, UnaryOp::Negate | UnaryOp::Not) && unary(cx, inner) == Some(op);
+    own_inverse.then(|| cx.operand(inner, 0).into())
+}
+
+/// `abs(abs(x))` = `abs(x)`; `abs(-x)` = `abs(x)`.
+fn abs_of_abs(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    if unary(cx, id)? != UnaryOp::Abs {
+        return None;
+    }
+    match unary(cx, inner)? {
+        // Of a complex number the inner one has another element type.
+        UnaryOp::Abs if cx.element_type(inner) == cx.element_type(id) => Some(inner.into()),
+        UnaryOp::Negate => cx.same(id, [cx.operand(inner, 0).into()]),
+        _ => None,
+    }
+}
+
+/// `not(x == y)` = `x != y` and the other way round; for integers also `not(x < y)` = `x >= y` and its kin.
+fn not_of_compare(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    use CompareDirection::*;
+    let inner = cx.operand(id, 0);
+    let Op::Compare(compare) = cx.op(inner) else { return None };
+    if unary(cx, id)? != UnaryOp::Not {
+        return None;
+    }
+    let ordered = cx.element_type(cx.operand(inner, 0)).is_some_and(|ty| ty.is_integer() || ty == ElementType::Pred);
+    let direction = match compare.direction {
+        Eq => Ne,
+        Ne => Eq,
+        Lt if ordered => Ge,
+        Le if ordered => Gt,
+        Gt if ordered => Le,
+        Ge if ordered => Lt,
+        Lt | Le | Gt | Ge => return None,
+    };
+    let operands = [cx.operand(inner, 0).into(), cx.operand(inner, 1).into()];
+    Some(cx.add(Compare { direction, order: compare.order }, cx.shape(id)?.clone(), operands))
+}
+
+/// `x == x` is true and `x < x` false, for integers and truth values.
+fn compare_of_itself(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    use CompareDirection::*;
+    let Op::Compare(compare) = cx.op(id) else { return None };
+    let x = cx.operand(id, 0);
+    let ty = cx.element_type(x)?;
+    if x != cx.operand(id, 1) || !(ty.is_integer() || ty == ElementType::Pred) {
+        return None;
+    }
+    let truth = matches!(compare.direction, Eq | Ge | Le);
+    Some(cx.splat_of(cx.shape(id)?, Scalar::Pred(truth)))
+}
+
+/// `x < 0` is false and `x >= 0` true, for unsigned integers.
+fn compare_with_least_unsigned(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let Op::Compare(compare) = cx.op(id) else { return None };
+    let Scalar::Unsigned(0) = cx.splat(cx.operand(id, 1))? else { return None };
+    match compare.direction {
+        CompareDirection::Lt => Some(cx.splat_of(cx.shape(id)?, Scalar::Pred(false))),
+        CompareDirection::Ge => Some(cx.splat_of(cx.shape(id)?, Scalar::Pred(true))),
+        CompareDirection::Eq | CompareDirection::Ne | CompareDirection::Gt | CompareDirection::Le => None,
+    }
+}
+
+/// `select(true, x, y)` = `x`; `select(false, x, y)` = `y`.
+fn select_by_constant(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let Scalar::Pred(chosen) = cx.splat(cx.operand(id, 0))? else { return None };
+    Some(cx.operand(id, if chosen { 1 } else { 2 }).into())
+}
+
+/// `select(p, x, x)` = `x`.
+fn select_of_same(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    (cx.operand(id, 1) == cx.operand(id, 2)).then(|| cx.operand(id, 1).into())
+}
+
+/// `select(not(p), x, y)` = `select(p, y, x)`.
+fn select_by_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let predicate = cx.operand(id, 0);
+    let Op::Unary(Unary { op: UnaryOp::Not, .. }) = cx.op(predicate) else { return None };
+    let operands = [cx.operand(predicate, 0).into(), cx.operand(id, 2).into(), cx.operand(id, 1).into()];
+    Some(cx.add(Select, cx.shape(id)?.clone(), operands))
+}
+
+/// `select(p, true, false)` = `p`; `select(p, false, true)` = `not(p)`.
+fn select_of_truth_values(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let predicate = cx.operand(id, 0);
+    if cx.dims(predicate) != cx.dims(id) {
+        return None;
+    }
+    match (cx.splat(cx.operand(id, 1))?, cx.splat(cx.operand(id, 2))?) {
+        (Scalar::Pred(true), Scalar::Pred(false)) => Some(predicate.into()),
+        (Scalar::Pred(false), Scalar::Pred(true)) => {
+            Some(cx.add(Unary::from(UnaryOp::Not), cx.shape(id)?.clone(), [predicate.into()]))
+        }
+        _ => None,
+    }
+}

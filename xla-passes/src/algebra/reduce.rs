@@ -1,0 +1,79 @@
+//! Laws of reductions.
+
+use xla_hlo::ops::{Binary, Reduce};
+use xla_hlo::{InstrId, Op};
+
+use super::draft::{Draft, Value};
+use super::{Rule, rules};
+
+pub const REDUCE: &[Rule] = rules![reduce_of_nothing, reduce_of_ones, reduce_of_transpose, reduce_of_all_of_reshape];
+
+/// A reduction of one array.
+fn single<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(&'c Reduce, InstrId, InstrId)> {
+    match (cx.op(id), cx.instruction(id).operands()) {
+        (Op::Reduce(reduce), [x, init]) => Some((reduce, *x, *init)),
+        _ => None,
+    }
+}
+
+/// The combiner, where it is one binary operation of accumulator and element in that order, or a commutative one.
+fn combiner(cx: &Draft<'_>, reduce: &Reduce) -> Option<Binary> {
+    let computation = cx.called(reduce.computation);
+    let root = &computation[computation.root()];
+    let parameters = computation.parameters();
+    let in_order = root.operands() == parameters;
+    match root.op() {
+        Op::Binary(binary) if in_order && computation.len() == 3 => Some(binary.clone()),
+        _ => None,
+    }
+}
+
+/// `reduce(empty, init)` = `broadcast(init)`.
+fn reduce_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let (reduce, x, init) = single(cx, id)?;
+    let empty = reduce.dimensions.iter().any(|&d| cx.dims(x)[d] == 0);
+    if !empty {
+        return None;
+    }
+    let shape = cx.shape(id)?;
+    Some(cx.splat_from(init, shape.clone()))
+}
+
+/// `reduce(x, init)` over dimensions of size 1 = `f(init, reshape(x))`.
+fn reduce_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let (reduce, x, init) = single(cx, id)?;
+    let combiner = combiner(cx, reduce)?;
+    if cx.element_type(x) != cx.element_type(id) || reduce.dimensions.iter().any(|&d| cx.dims(x)[d] != 1) {
+        return None;
+    }
+    let shape = cx.shape(id)?;
+    let x = cx.reshape(x, shape.dims())?;
+    let init = cx.splat_from(init, shape.clone());
+    Some(cx.add(combiner, shape.clone(), [init, x]))
+}
+
+/// `reduce(transpose(x))` = `reduce(x)`, where what stays keeps its order. The order of a sum is free.
+fn reduce_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let (reduce, inner, init) = single(cx, id)?;
+    let Op::Transpose(transpose) = cx.op(inner) else { return None };
+    let kept = transpose.permutation.iter().enumerate().filter(|(i, _)| !reduce.dimensions.contains(i));
+    if !kept.map(|(_, &d)| d).is_sorted() {
+        return None;
+    }
+    let mut dimensions: Vec<usize> = reduce.dimensions.iter().map(|&d| transpose.permutation[d]).collect();
+    dimensions.sort_unstable();
+    let new = Reduce { dimensions, computation: reduce.computation };
+    Some(cx.add(new, cx.shape(id)?.clone(), [cx.operand(inner, 0).into(), init.into()]))
+}
+
+/// `reduce(reshape(x))` of all dimensions = `reduce(x)` of all dimensions. The order of a sum is free.
+fn reduce_of_all_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let (reduce, inner, init) = single(cx, id)?;
+    let Op::Reshape(_) = cx.op(inner) else { return None };
+    let x = cx.operand(inner, 0);
+    if !cx.dims(id).is_empty() {
+        return None;
+    }
+    let new = Reduce { dimensions: (0..cx.dims(x).len()).collect(), computation: reduce.computation };
+    Some(cx.add(new, cx.shape(id)?.clone(), [x.into(), init.into()]))
+}

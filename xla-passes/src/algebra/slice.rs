@@ -1,0 +1,295 @@
+//! Laws of slices, pads, concatenations and reversals.
+
+use xla_hlo::ops::{Concatenate, Iota, Reverse, Slice, SliceRange};
+use xla_hlo::{ArrayShape, InstrId, Op};
+
+use super::draft::{Draft, Value};
+use super::{Rule, dims, reshape, rules};
+
+pub const SLICE: &[Rule] = rules![
+    slice_of_everything,
+    slice_of_slice,
+    slice_of_broadcast,
+    slice_of_iota,
+    slice_of_concatenate,
+    slice_of_pad,
+    slice_of_reshape,
+];
+
+pub const PAD: &[Rule] = rules![pad_of_nothing, pad_of_empty, pad_that_trims];
+
+pub const CONCATENATE: &[Rule] = rules![concatenate_of_one, concatenate_of_empty, concatenate_of_concatenate];
+
+pub const REVERSE: &[Rule] = rules![reverse_of_nothing, reverse_of_reverse, reverse_of_broadcast];
+
+pub const DYNAMIC_SLICE: &[Rule] =
+    rules![dynamic_slice_of_everything, dynamic_slice_at_constant, dynamic_slice_of_broadcast];
+
+pub const DYNAMIC_UPDATE_SLICE: &[Rule] = rules![dynamic_update_of_everything, dynamic_update_of_nothing];
+
+fn ranges<'c>(cx: &Draft<'c>, id: InstrId) -> Option<&'c [SliceRange]> {
+    match cx.op(id) {
+        Op::Slice(slice) => Some(&slice.ranges),
+        _ => None,
+    }
+}
+
+fn whole(size: usize) -> SliceRange {
+    SliceRange { start: 0, limit: size, stride: 1 }
+}
+
+fn is_whole(range: &SliceRange, size: usize) -> bool {
+    range.start == 0 && range.limit >= size && range.stride == 1
+}
+
+fn slice(cx: &mut Draft<'_>, x: impl Into<Value>, shape: ArrayShape, ranges: Vec<SliceRange>) -> Value {
+    cx.add(Slice { ranges }, shape, [x.into()])
+}
+
+/// `slice(x)` of all elements = `x`.
+fn slice_of_everything(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let x = cx.operand(id, 0);
+    (ranges(cx, id)?.iter().all(|r| r.start == 0 && r.stride == 1) && cx.dims(x) == cx.dims(id)).then_some(x.into())
+}
+
+/// `slice(slice(x, a), b)` = `slice(x, a after b)`.
+fn slice_of_slice(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    let (outer, first) = (ranges(cx, id)?, ranges(cx, inner)?);
+    let sizes = cx.dims(cx.operand(inner, 0));
+    let compose = |(a, (b, size)): (&SliceRange, (&SliceRange, &usize))| {
+        let start = a.start.checked_add(b.start.checked_mul(a.stride)?)?;
+        let limit = a.start.checked_add(b.limit.checked_mul(a.stride)?)?.min(*size);
+        Some(SliceRange { start: start.min(limit), limit, stride: a.stride.checked_mul(b.stride)? })
+    };
+    let both = first.iter().zip(outer.iter().zip(sizes)).map(compose).collect::<Option<_>>()?;
+    Some(slice(cx, cx.operand(inner, 0), cx.shape(id)?.clone(), both))
+}
+
+/// `slice(broadcast(x))` = `broadcast(slice(x))`.
+fn slice_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    let Op::Broadcast(op) = cx.op(inner) else { return None };
+    let (all, x) = (ranges(cx, id)?, cx.operand(inner, 0));
+    let own: Vec<SliceRange> = op.dimensions.iter().map(|&d| all[d]).collect();
+    let sizes: Vec<usize> = op.dimensions.iter().map(|&d| cx.dims(id)[d]).collect();
+    let shape = ArrayShape::new(cx.element_type(x)?, sizes);
+    let value =
+        if own.iter().zip(cx.dims(x)).all(|(r, &n)| is_whole(r, n)) { x.into() } else { slice(cx, x, shape, own) };
+    Some(cx.broadcast(value, cx.shape(id)?.clone(), op.dimensions.clone()))
+}
+
+/// `slice(iota)` = a smaller `iota`, where it begins at 0 and steps by 1 along what counts.
+fn slice_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let Op::Iota(iota) = cx.op(cx.operand(id, 0)) else { return None };
+    let counting = ranges(cx, id)?[iota.dimension];
+    (counting.start == 0 && counting.stride == 1)
+        .then(|| Some(cx.add(Iota { dimension: iota.dimension }, cx.shape(id)?.clone(), [])))?
+}
+
+/// `slice(concatenate(..., x, ...))` inside of `x` = `slice(x)`.
+fn slice_of_concatenate(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    let Op::Concatenate(Concatenate { dimension }) = *cx.op(inner) else { return None };
+    let mut own = ranges(cx, id)?.to_vec();
+    let range = &mut own[dimension];
+    if cx.dims(id)[dimension] == 0 {
+        return None;
+    }
+    let last = range.start + (cx.dims(id)[dimension] - 1) * range.stride;
+    let mut first = 0;
+    for &x in cx.instruction(inner).operands() {
+        let size = cx.dims(x)[dimension];
+        if range.start >= first && last < first + size {
+            *range = SliceRange { start: range.start - first, limit: (range.limit - first).min(size), ..*range };
+            return Some(slice(cx, x, cx.shape(id)?.clone(), own));
+        }
+        first += size;
+    }
+    None
+}
+
+/// `slice(pad(x, v))` inside of `x` = `slice(x)`; outside = `broadcast(v)`. Without interior padding.
+fn slice_of_pad(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    let Op::Pad(pad) = cx.op(inner) else { return None };
+    let (x, value) = (cx.operand(inner, 0), cx.operand(inner, 1));
+    if pad.dims.iter().any(|p| p.interior > 0) || cx.dims(id).contains(&0) {
+        return None;
+    }
+    let mut own = Vec::with_capacity(pad.dims.len());
+    let mut outside = false;
+    for (d, (p, r)) in pad.dims.iter().zip(ranges(cx, id)?).enumerate() {
+        let size = i64::try_from(cx.dims(x)[d]).ok()?;
+        let start = i64::try_from(r.start).ok()? - p.low;
+        let last = i64::try_from(r.start + (cx.dims(id)[d] - 1) * r.stride).ok()? - p.low;
+        if last < 0 || start >= size {
+            outside = true;
+        } else if start >= 0 && last < size {
+            own.push(SliceRange { start: start as usize, limit: last as usize + 1, stride: r.stride });
+        }
+    }
+    if outside {
+        return Some(cx.broadcast(value, cx.shape(id)?.clone(), Vec::new()));
+    }
+    (own.len() == pad.dims.len()).then(|| Some(slice(cx, x, cx.shape(id)?.clone(), own)))?
+}
+
+/// `slice(reshape(x))` = `reshape(slice(x))`, where what is cut is the outermost of the dimensions that one dimension of
+/// `x` was split into. Then rows of `x` are read, and the reshape costs nothing.
+fn slice_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    let Op::Reshape(_) = cx.op(inner) else { return None };
+    let x = cx.operand(inner, 0);
+    let all = ranges(cx, id)?;
+    let mut own: Vec<SliceRange> = cx.dims(x).iter().map(|&n| whole(n)).collect();
+    for (from, to) in dims::factor(cx.dims(x), cx.dims(inner))? {
+        let sizes = cx.dims(inner);
+        let cut: Vec<usize> = to.iter().copied().filter(|&d| !is_whole(&all[d], sizes[d])).collect();
+        let ((&[], _) | (&[_], &[_])) = (&cut[..], &from[..]) else { return None };
+        let ([d], [source]) = (&cut[..], &from[..]) else { continue };
+        let outermost = to.iter().take_while(|&&t| t != *d).all(|&t| sizes[t] == 1);
+        let run: usize = to.iter().skip_while(|&&t| t != *d).skip(1).map(|&t| sizes[t]).product();
+        if !outermost || all[*d].stride != 1 {
+            return None;
+        }
+        own[*source] = SliceRange { start: all[*d].start * run, limit: all[*d].limit * run, stride: 1 };
+    }
+    let sizes: Vec<usize> = own.iter().map(|r| r.limit - r.start).collect();
+    let cut = slice(cx, x, ArrayShape::new(cx.element_type(x)?, sizes), own);
+    Some(cx.add(reshape::plain(), cx.shape(id)?.clone(), [cut]))
+}
+
+/// `pad(x)` with nothing = `x`.
+fn pad_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let Op::Pad(pad) = cx.op(id) else { return None };
+    let nothing = pad.dims.iter().all(|p| p.low == 0 && p.high == 0) && cx.dims(id) == cx.dims(cx.operand(id, 0));
+    nothing.then(|| cx.operand(id, 0).into())
+}
+
+/// `pad(x, v)` of no element = `broadcast(v)`.
+fn pad_of_empty(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    cx.dims(cx.operand(id, 0)).contains(&0).then_some(())?;
+    Some(cx.broadcast(cx.operand(id, 1), cx.shape(id)?.clone(), Vec::new()))
+}
+
+/// `pad(x)` that only takes away = `slice(x)`.
+fn pad_that_trims(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let Op::Pad(pad) = cx.op(id) else { return None };
+    if pad.dims.iter().any(|p| p.low > 0 || p.high > 0 || p.interior > 0) {
+        return None;
+    }
+    let range = |(p, &size): (&xla_hlo::ops::PadDim, &usize)| {
+        let start = usize::try_from(p.low.checked_neg()?).ok()?;
+        let limit = size.checked_sub(usize::try_from(p.high.checked_neg()?).ok()?)?;
+        (start <= limit).then_some(SliceRange { start, limit, stride: 1 })
+    };
+    let own = pad.dims.iter().zip(cx.dims(cx.operand(id, 0))).map(range).collect::<Option<_>>()?;
+    Some(slice(cx, cx.operand(id, 0), cx.shape(id)?.clone(), own))
+}
+
+/// `concatenate(x)` = `x`.
+fn concatenate_of_one(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    match cx.instruction(id).operands() {
+        [x] => Some((*x).into()),
+        _ => None,
+    }
+}
+
+/// `concatenate(..., empty, ...)` = `concatenate(...)`.
+fn concatenate_of_empty(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let Op::Concatenate(op) = cx.op(id) else { return None };
+    let operands = cx.instruction(id).operands();
+    let kept: Vec<Value> =
+        operands.iter().filter(|&&o| cx.dims(o)[op.dimension] != 0).map(|&o| Value::Old(o)).collect();
+    (kept.len() < operands.len() && !kept.is_empty()).then(|| cx.same(id, kept))?
+}
+
+/// `concatenate(concatenate(x, y), z)` = `concatenate(x, y, z)` along the same dimension.
+fn concatenate_of_concatenate(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let outer = cx.op(id);
+    let operands = cx.instruction(id).operands();
+    let nested = |&o: &InstrId| cx.op(o) == outer && cx.is_used_once(o);
+    if !operands.iter().any(nested) {
+        return None;
+    }
+    let flat: Vec<Value> = operands
+        .iter()
+        .flat_map(|o| if nested(o) { cx.instruction(*o).operands().to_vec() } else { vec![*o] })
+        .map(Value::Old)
+        .collect();
+    cx.same(id, flat)
+}
+
+/// `reverse(x)` along dimensions of size 1 or 0 = `x`; such dimensions are left out.
+fn reverse_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let Op::Reverse(op) = cx.op(id) else { return None };
+    let x = cx.operand(id, 0);
+    let dimensions: Vec<usize> = op.dimensions.iter().copied().filter(|&d| cx.dims(id)[d] > 1).collect();
+    match dimensions.len() {
+        0 => Some(x.into()),
+        n if n < op.dimensions.len() => Some(cx.add(Reverse { dimensions }, cx.shape(id)?.clone(), [x.into()])),
+        _ => None,
+    }
+}
+
+/// `reverse(reverse(x, a), b)` = `reverse(x, a xor b)`.
+fn reverse_of_reverse(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    let (Op::Reverse(outer), Op::Reverse(first)) = (cx.op(id), cx.op(inner)) else { return None };
+    let in_both = |d: &usize| outer.dimensions.contains(d) && first.dimensions.contains(d);
+    let dimensions: Vec<usize> =
+        outer.dimensions.iter().chain(&first.dimensions).copied().filter(|d| !in_both(d)).collect();
+    Some(cx.add(Reverse { dimensions }, cx.shape(id)?.clone(), [cx.operand(inner, 0).into()]))
+}
+
+/// `reverse(broadcast(x))` = `broadcast(x)` along dimensions that it copies.
+fn reverse_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let Op::Reverse(op) = cx.op(id) else { return None };
+    let x = cx.operand(id, 0);
+    let Op::Broadcast(broadcast) = cx.op(x) else { return None };
+    let copied = |d: &usize| !broadcast.dimensions.contains(d);
+    op.dimensions.iter().all(copied).then_some(x.into())
+}
+
+/// `dynamic-slice(x)` of all of `x` = `x`, since its start is clamped to 0.
+fn dynamic_slice_of_everything(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let x = cx.operand(id, 0);
+    (cx.dims(x) == cx.dims(id)).then_some(x.into())
+}
+
+/// `dynamic-slice(x, constants)` = `slice(x)`.
+fn dynamic_slice_at_constant(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let (x, starts) = cx.instruction(id).operands().split_first()?;
+    let (sizes, box_sizes) = (cx.dims(*x), cx.dims(id));
+    // One vector of starts is an older form.
+    if starts.len() != sizes.len() || starts.iter().any(|&s| !cx.dims(s).is_empty()) {
+        return None;
+    }
+    let range = |(&start, (&size, &taken)): (&InstrId, (&usize, &usize))| {
+        let most = size.checked_sub(taken)?;
+        let start = cx.integer_splat(start)?.clamp(0, most as i128) as usize;
+        Some(SliceRange { start, limit: start + taken, stride: 1 })
+    };
+    let own = starts.iter().zip(sizes.iter().zip(box_sizes)).map(range).collect::<Option<_>>()?;
+    Some(slice(cx, *x, cx.shape(id)?.clone(), own))
+}
+
+/// `dynamic-slice(broadcast(x))` = `broadcast(x)`, where only copied dimensions are cut.
+fn dynamic_slice_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    let Op::Broadcast(op) = cx.op(inner) else { return None };
+    let uncut = op.dimensions.iter().all(|&d| cx.dims(inner)[d] == cx.dims(id)[d]);
+    uncut.then(|| Some(cx.broadcast(cx.operand(inner, 0), cx.shape(id)?.clone(), op.dimensions.clone())))?
+}
+
+/// `dynamic-update-slice(x, y)` over all of `x` = `y`.
+fn dynamic_update_of_everything(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let update = cx.operand(id, 1);
+    (cx.dims(update) == cx.dims(id)).then_some(update.into())
+}
+
+/// `dynamic-update-slice(x, empty)` = `x`.
+fn dynamic_update_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    cx.dims(cx.operand(id, 1)).contains(&0).then(|| cx.operand(id, 0).into())
+}

@@ -1,0 +1,81 @@
+//! Laws of transposes.
+
+use xla_hlo::ops::Iota;
+use xla_hlo::{ArrayShape, InstrId, Op};
+
+use super::draft::{Draft, Value};
+use super::{Rule, dims, rules};
+
+pub const TRANSPOSE: &[Rule] = rules![
+    transpose_to_same_order,
+    transpose_of_transpose,
+    transpose_of_ones,
+    transpose_of_broadcast,
+    transpose_of_iota,
+    transpose_of_dot,
+];
+
+fn permutation<'c>(cx: &Draft<'c>, id: InstrId) -> Option<&'c [usize]> {
+    match cx.op(id) {
+        Op::Transpose(transpose) => Some(&transpose.permutation),
+        _ => None,
+    }
+}
+
+/// `transpose(x, identity)` = `x`.
+fn transpose_to_same_order(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    dims::is_identity(permutation(cx, id)?).then(|| cx.operand(id, 0).into())
+}
+
+/// `transpose(transpose(x, a), b)` = `transpose(x, a[b])`.
+fn transpose_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    let (outer, first) = (permutation(cx, id)?, permutation(cx, inner)?);
+    let both = outer.iter().map(|&d| first[d]).collect();
+    Some(cx.transpose(cx.operand(inner, 0), cx.shape(id)?.clone(), both))
+}
+
+/// `transpose(x)` = `reshape(x)`, where only ones change place.
+fn transpose_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let x = cx.operand(id, 0);
+    let sizes = cx.dims(x);
+    let moved: Vec<usize> = permutation(cx, id)?.iter().copied().filter(|&d| sizes[d] != 1).collect();
+    moved.is_sorted().then(|| cx.reshape(x, cx.dims(id)))?
+}
+
+/// `transpose(broadcast(x, d), p)` = `broadcast(x, inverse(p)[d])`.
+fn transpose_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    let Op::Broadcast(broadcast) = cx.op(inner) else { return None };
+    let place = dims::inverse(permutation(cx, id)?);
+    let dimensions = broadcast.dimensions.iter().map(|&d| place[d]).collect();
+    Some(cx.broadcast(cx.operand(inner, 0), cx.shape(id)?.clone(), dimensions))
+}
+
+/// `transpose(iota)` = `iota` along where its dimension went.
+fn transpose_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let Op::Iota(iota) = cx.op(cx.operand(id, 0)) else { return None };
+    let dimension = dims::inverse(permutation(cx, id)?)[iota.dimension];
+    Some(cx.add(Iota { dimension }, cx.shape(id)?.clone(), []))
+}
+
+/// `transpose(dot(a, b))` that swaps the free dimensions of `a` with those of `b` = `dot(b, a)`. The products are the same;
+/// the order in which they are added is free in both.
+fn transpose_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    let Op::Dot(dot) = cx.op(inner) else { return None };
+    let (lhs, rhs) = (cx.operand(inner, 0), cx.operand(inner, 1));
+    let batch = dot.dims.lhs_batch.len();
+    let lhs_free = cx.dims(lhs).len() - batch - dot.dims.lhs_contracting.len();
+    let rank = cx.dims(id).len();
+    let swapped = (0..batch).chain(batch + lhs_free..rank).chain(batch..batch + lhs_free);
+    if !cx.is_used_once(inner) || dot.algorithm.is_some() || !permutation(cx, id)?.iter().copied().eq(swapped) {
+        return None;
+    }
+    let mut new = dot.clone();
+    std::mem::swap(&mut new.dims.lhs_batch, &mut new.dims.rhs_batch);
+    std::mem::swap(&mut new.dims.lhs_contracting, &mut new.dims.rhs_contracting);
+    new.precision.reverse();
+    let shape: ArrayShape = cx.shape(id)?.clone();
+    Some(cx.add(new, shape, [rhs.into(), lhs.into()]))
+}

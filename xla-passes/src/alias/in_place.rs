@@ -1,0 +1,281 @@
+//! Which outputs an instruction may write over an operand that nobody needs any more.
+
+use std::collections::HashSet;
+
+use xla_hlo::ops::FusionKind;
+use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Op, Shape};
+
+use super::role::{has_row_major_layout, leaf_array, leaf_count};
+
+/// An output leaf that may be written over an operand leaf, both counted depth first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Share {
+    /// Leaf of the result.
+    pub(crate) output: usize,
+    /// Leaf among those of all operands, one operand after the other.
+    pub(crate) operand: usize,
+    /// Whether only a part of the operand is changed, so that sharing saves copying the rest.
+    pub(crate) update: bool,
+}
+
+/// Whether the leaf at `output` of an instruction's result may be written over the leaf at `path` of operand `operand`.
+///
+/// It may where every element is read at the index where it is written and elements have one size (elementwise
+/// operations and loop fusions of them, also through reshapes), and where an operand is updated in place
+/// (`dynamic-update-slice`, `scatter`, loop fusions of a `dynamic-update-slice` whose update does not read its operand
+/// elsewhere, and what the `output_to_operand_aliasing` of other fusions says). Kernels must be correct when the two are the same memory.
+pub fn may_share(
+    module: &Module,
+    computation: CompId,
+    instruction: InstrId,
+    output: &[usize],
+    operand: usize,
+    path: &[usize],
+) -> bool {
+    let computation = &module[computation];
+    let shape = computation[instruction].shape();
+    let Some(&operand_id) = computation[instruction].operands().get(operand) else { return false };
+    let (Some(output), Some(leaf)) = (leaf_number(shape, output), leaf_number(computation[operand_id].shape(), path))
+    else {
+        return false;
+    };
+    let operand = leaf + first_leaf(computation, instruction, operand);
+    shares(module, computation, instruction).iter().any(|s| s.output == output && s.operand == operand)
+}
+
+/// All pairs that [`may_share`] allows.
+pub(crate) fn shares(module: &Module, computation: &Computation, id: InstrId) -> Vec<Share> {
+    let instruction = &computation[id];
+    let mut found = Vec::new();
+    match instruction.op() {
+        Op::Fusion(fusion) => {
+            // What a loop fusion claims is checked; other kinds know themselves.
+            let claims = if fusion.kind == FusionKind::Loop { &[][..] } else { &fusion.aliases };
+            for alias in claims {
+                let Some(&operand) = instruction.operands().get(alias.operand) else { continue };
+                let leaf = leaf_number(computation[operand].shape(), &alias.path);
+                if let (Some(output), Some(leaf)) = (leaf_number(instruction.shape(), &alias.output), leaf) {
+                    let operand = leaf + first_leaf(computation, id, alias.operand);
+                    found.push(Share { output, operand, update: true });
+                }
+            }
+            if fusion.kind == FusionKind::Loop && module.get(fusion.computation).is_some() {
+                found.extend(fusion_shares(&module[fusion.computation]));
+            }
+        }
+        Op::Scatter(_) => {
+            let arrays = instruction.operands().len() / 2;
+            found.extend((0..arrays).map(|i| Share { output: i, operand: i, update: true }));
+        }
+        Op::DynamicUpdateSlice(_) => found.push(Share { output: 0, operand: 0, update: true }),
+        _ => {
+            for i in 0..instruction.operands().len() {
+                if operand_access(computation, id, i) == Access::Same {
+                    found.push(Share { output: 0, operand: first_leaf(computation, id, i), update: false });
+                }
+            }
+        }
+    }
+    let outputs = instruction.shape().leaves();
+    let operands: Vec<&Shape> = instruction.operands().iter().map(|&o| computation[o].shape()).collect();
+    let operands: Vec<&Shape> = operands.iter().flat_map(|s| s.leaves()).map(|(_, leaf)| leaf).collect();
+    found.retain(|s| match (outputs.get(s.output), operands.get(s.operand)) {
+        (Some((_, a)), Some(b)) => same_element_places(a, b),
+        _ => false,
+    });
+    found
+}
+
+/// Whether equal linear indices of the two are equal addresses.
+fn same_element_places(a: &Shape, b: &Shape) -> bool {
+    let (Some(a), Some(b)) = (leaf_array(a), leaf_array(b)) else { return false };
+    let width = |s: &ArrayShape| (s.element_type().byte_width(), s.layout().map_or(0, |l| l.element_size_in_bits));
+    let space = |s: &ArrayShape| s.layout().map_or(0, |l| l.memory_space);
+    width(a) == width(b) && space(a) == space(b) && same_order(a, b)
+}
+
+/// Whether an element has one linear index in both: equal dimensions and layouts, or both row major.
+fn same_order(a: &ArrayShape, b: &ArrayShape) -> bool {
+    if a.element_count() != b.element_count() || !a.is_static() || !b.is_static() {
+        return false;
+    }
+    let plain = |s: &ArrayShape| s.layout().is_none_or(|l| l.tiles.is_empty() && l.tail_padding_alignment <= 1);
+    (has_row_major_layout(a) && has_row_major_layout(b))
+        || (a.same_dims(b) && plain(a) && plain(b) && a.minor_to_major() == b.minor_to_major())
+}
+
+/// Where an instruction reads an operand when it computes its element at some linear index.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Access {
+    /// At the same linear index, or not at all.
+    Same,
+    /// At the index inside the update of that `dynamic-update-slice`.
+    Window(InstrId),
+    /// Somewhere else, or everywhere.
+    Other,
+}
+
+/// The access to operand `i` for an element of `id` itself.
+fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
+    let instruction = &computation[id];
+    let operand = computation[instruction.operand(i)].shape();
+    let (Some(from), Some(to)) = (operand.as_array(), instruction.shape().as_array()) else { return Access::Other };
+    let same_if = |yes: bool| if yes && same_order(from, to) { Access::Same } else { Access::Other };
+    let elementwise = same_if(from.same_dims(to));
+    match instruction.op() {
+        Op::Unary(_)
+        | Op::Binary(_)
+        | Op::Compare(_)
+        | Op::Select(_)
+        | Op::Clamp(_)
+        | Op::Convert(_)
+        | Op::BitcastConvert(_)
+        | Op::ReducePrecision(_)
+        | Op::Map(_)
+        | Op::Copy(_)
+        | Op::OptBarrier(_) => elementwise,
+        Op::Reshape(_) | Op::Bitcast(_) => same_if(has_row_major_layout(from) && has_row_major_layout(to)),
+        Op::DynamicUpdateSlice(_) => match i {
+            0 => elementwise,
+            1 => Access::Window(id),
+            _ => Access::Other,
+        },
+        Op::Parameter(_)
+        | Op::Constant(_)
+        | Op::Tuple(_)
+        | Op::GetTupleElement(_)
+        | Op::Broadcast(_)
+        | Op::Transpose(_)
+        | Op::Slice(_)
+        | Op::Pad(_)
+        | Op::Concatenate(_)
+        | Op::Reverse(_)
+        | Op::Iota(_)
+        | Op::DynamicSlice(_)
+        | Op::Dot(_)
+        | Op::Reduce(_)
+        | Op::ReduceWindow(_)
+        | Op::SelectAndScatter(_)
+        | Op::While(_)
+        | Op::Conditional(_)
+        | Op::Call(_)
+        | Op::Fusion(_)
+        | Op::RngBitGenerator(_)
+        | Op::Gather(_)
+        | Op::Scatter(_) => Access::Other,
+    }
+}
+
+/// The access to operand `i` when `id` itself is accessed in that way.
+fn nested_access(computation: &Computation, id: InstrId, i: usize, access: Access) -> Access {
+    match access {
+        Access::Other => Access::Other,
+        Access::Same => operand_access(computation, id, i),
+        Access::Window(update) if i == 0 && reads_window(computation, id, update) => Access::Same,
+        Access::Window(_) => match operand_access(computation, id, i) {
+            Access::Same => access,
+            Access::Window(_) | Access::Other => Access::Other,
+        },
+    }
+}
+
+/// Whether `id` is a `dynamic-slice` of exactly the box that `update`, a `dynamic-update-slice`, writes.
+fn reads_window(computation: &Computation, id: InstrId, update: InstrId) -> bool {
+    let (slice, update) = (&computation[id], &computation[update]);
+    let Op::DynamicSlice(op) = slice.op() else { return false };
+    let shape = |i: InstrId| computation[i].shape().as_array();
+    let (Some(from), Some(into)) = (shape(slice.operand(0)), shape(update.operand(0))) else { return false };
+    let Some(window) = shape(update.operand(1)) else { return false };
+    from.same_dims(into)
+        && same_order(from, into)
+        && op.sizes == window.dims()
+        && slice.operands()[1..] == update.operands()[2..]
+}
+
+/// Pairs of a loop fusion by how its parameters are accessed for each output.
+fn fusion_shares(fused: &Computation) -> Vec<Share> {
+    let root = fused.root();
+    let outputs: Vec<InstrId> = match fused[root].op() {
+        Op::Tuple(_) => fused[root].operands().to_vec(),
+        _ => vec![root],
+    };
+    let only_arrays = |id: &InstrId| fused[*id].shape().as_array().is_some();
+    if !outputs.iter().all(only_arrays) || !fused.parameters().iter().all(only_arrays) {
+        return Vec::new();
+    }
+    // With several outputs it is open whether they are computed in one loop: a parameter that two of them read is not shared.
+    let accesses: Vec<Vec<ParameterAccess>> = outputs.iter().map(|&o| parameter_accesses(fused, o)).collect();
+    let mut found = Vec::new();
+    for (output, &id) in outputs.iter().enumerate() {
+        for operand in 0..fused.parameters().len() {
+            let others = accesses.iter().enumerate().filter(|(o, _)| *o != output);
+            let mut others = others.map(|(_, a)| a[operand]);
+            if accesses[output][operand] == ParameterAccess::Same && others.all(|a| a == ParameterAccess::None) {
+                found.push(Share { output, operand, update: is_update_of(fused, id, operand) });
+            }
+        }
+    }
+    found
+}
+
+/// How one output of a fusion reads one parameter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ParameterAccess {
+    None,
+    Same,
+    Other,
+}
+
+/// How computing the element of `output` at some index reads each parameter.
+fn parameter_accesses(fused: &Computation, output: InstrId) -> Vec<ParameterAccess> {
+    let mut found = vec![ParameterAccess::None; fused.parameters().len()];
+    let mut seen = HashSet::from([(output, Access::Same)]);
+    let mut work = vec![(output, Access::Same)];
+    while let Some((id, access)) = work.pop() {
+        if let Op::Parameter(p) = fused[id].op() {
+            if let Some(known) = found.get_mut(p.number) {
+                let same = access == Access::Same && *known != ParameterAccess::Other;
+                *known = if same { ParameterAccess::Same } else { ParameterAccess::Other };
+            }
+            continue;
+        }
+        for (i, &operand) in fused[id].operands().iter().enumerate() {
+            let next = (operand, nested_access(fused, id, i, access));
+            if seen.insert(next) {
+                work.push(next);
+            }
+        }
+    }
+    found
+}
+
+/// Whether the output is a `dynamic-update-slice` of that parameter, perhaps under another shape.
+fn is_update_of(fused: &Computation, mut id: InstrId, parameter: usize) -> bool {
+    let mut updates = false;
+    loop {
+        match fused[id].op() {
+            Op::DynamicUpdateSlice(_) => updates = true,
+            Op::Bitcast(_) | Op::Reshape(_) => {}
+            Op::Parameter(p) => return updates && p.number == parameter,
+            _ => return false,
+        }
+        id = fused[id].operand(0);
+    }
+}
+
+/// The number, depth first, of the leaf at `path`.
+pub(crate) fn leaf_number(shape: &Shape, path: &[usize]) -> Option<usize> {
+    let mut number = 0;
+    let mut shape = shape;
+    for &i in path {
+        let elements = shape.as_tuple()?;
+        number += elements.iter().take(i).map(leaf_count).sum::<usize>();
+        shape = elements.get(i)?;
+    }
+    Some(number)
+}
+
+/// How many leaves the operands before operand `i` have.
+fn first_leaf(computation: &Computation, id: InstrId, i: usize) -> usize {
+    computation[id].operands().iter().take(i).map(|&o| leaf_count(computation[o].shape())).sum()
+}

@@ -1,0 +1,229 @@
+//! Packing: gives pieces of memory that live at different times overlapping places in one allocation.
+//!
+//! Two greedy heuristics for dynamic storage allocation (offline strip packing, NP-hard in general); the better result
+//! is taken. Pieces are sized in units of the alignment, so every offset is aligned.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use xla_hlo::{Error, Result};
+
+/// A piece of memory to be placed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Item {
+    /// Bytes, a multiple of the alignment.
+    pub(crate) size: usize,
+    /// First step at which it is needed.
+    pub(crate) first: u32,
+    /// Last step at which it is needed.
+    pub(crate) last: u32,
+}
+
+/// Offsets of all items and the size of the whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Packing {
+    pub(crate) offsets: Vec<usize>,
+    pub(crate) size: usize,
+}
+
+/// More items than these are only packed in the order of time, which takes `n log n` steps instead of `n^2`.
+const MAX_QUADRATIC: usize = 8192;
+
+/// Places all items.
+pub(crate) fn pack(items: &[Item]) -> Result<Packing> {
+    items.iter().try_fold(0usize, |sum, i| sum.checked_add(i.size)).filter(|&s| s <= isize::MAX as usize).ok_or_else(
+        || Error::resource_exhausted("the program's temporary values have more bytes than can be addressed"),
+    )?;
+    let by_time = pack_by_time(items);
+    if items.len() > MAX_QUADRATIC {
+        return Ok(by_time);
+    }
+    let by_size = pack_by_size(items);
+    Ok(if by_size.size <= by_time.size { by_size } else { by_time })
+}
+
+/// Largest first, each into the smallest gap between those that live at the same time.
+fn pack_by_size(items: &[Item]) -> Packing {
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by_key(|&i| (std::cmp::Reverse(items[i].size), items[i].first, i));
+    let mut packing = Packing { offsets: vec![0; items.len()], size: 0 };
+    // Placed items as (offset, index), ascending.
+    let mut placed: BTreeSet<(usize, usize)> = BTreeSet::new();
+    for i in order {
+        let item = items[i];
+        let mut best: Option<(usize, usize)> = None;
+        let mut top = 0;
+        for &(offset, other) in &placed {
+            let other = items[other];
+            if other.last < item.first || item.last < other.first {
+                continue;
+            }
+            let gap = offset.saturating_sub(top);
+            if gap >= item.size && offset >= top && best.is_none_or(|(size, _)| gap < size) {
+                best = Some((gap, top));
+            }
+            top = top.max(offset + other.size);
+        }
+        let offset = best.map_or(top, |(_, at)| at);
+        packing.offsets[i] = offset;
+        packing.size = packing.size.max(offset + item.size);
+        if item.size > 0 {
+            placed.insert((offset, i));
+        }
+    }
+    packing
+}
+
+/// In the order of time, each into the smallest free block, as a heap would do.
+fn pack_by_time(items: &[Item]) -> Packing {
+    let mut starts: Vec<usize> = (0..items.len()).collect();
+    starts.sort_by_key(|&i| (items[i].first, std::cmp::Reverse(items[i].size), i));
+    let mut ends: Vec<usize> = starts.clone();
+    ends.sort_by_key(|&i| (items[i].last, i));
+    let mut heap = Heap::default();
+    let mut packing = Packing { offsets: vec![0; items.len()], size: 0 };
+    let mut ended = ends.into_iter().peekable();
+    for i in starts {
+        while let Some(over) = ended.next_if(|&e| items[e].last < items[i].first) {
+            heap.free(packing.offsets[over], items[over].size);
+        }
+        packing.offsets[i] = heap.allocate(items[i].size);
+    }
+    packing.size = heap.top;
+    packing
+}
+
+/// Free blocks below `top`, none next to another.
+#[derive(Default)]
+struct Heap {
+    top: usize,
+    by_offset: BTreeMap<usize, usize>,
+    by_size: BTreeSet<(usize, usize)>,
+}
+
+impl Heap {
+    fn allocate(&mut self, size: usize) -> usize {
+        if size == 0 {
+            return 0;
+        }
+        if let Some(&(block, offset)) = self.by_size.range((size, 0)..).next() {
+            self.remove(offset, block);
+            self.add(offset + size, block - size);
+            return offset;
+        }
+        // The block at the top, if there is one, only needs the difference.
+        let offset = match self.by_offset.last_key_value() {
+            Some((&offset, &block)) if offset + block == self.top => {
+                self.remove(offset, block);
+                offset
+            }
+            _ => self.top,
+        };
+        self.top = offset + size;
+        offset
+    }
+
+    fn free(&mut self, mut offset: usize, mut size: usize) {
+        if size == 0 {
+            return;
+        }
+        if let Some((&before, &block)) = self.by_offset.range(..offset).next_back()
+            && before + block == offset
+        {
+            self.remove(before, block);
+            (offset, size) = (before, block + size);
+        }
+        if let Some(&block) = self.by_offset.get(&(offset + size)) {
+            self.remove(offset + size, block);
+            size += block;
+        }
+        self.add(offset, size);
+    }
+
+    fn add(&mut self, offset: usize, size: usize) {
+        if size > 0 {
+            self.by_offset.insert(offset, size);
+            self.by_size.insert((size, offset));
+        }
+    }
+
+    fn remove(&mut self, offset: usize, size: usize) {
+        self.by_offset.remove(&offset);
+        self.by_size.remove(&(size, offset));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items(list: &[(usize, u32, u32)]) -> Vec<Item> {
+        list.iter().map(|&(size, first, last)| Item { size, first, last }).collect()
+    }
+
+    fn check(items: &[Item], packing: &Packing) {
+        for (i, a) in items.iter().enumerate() {
+            assert!(packing.offsets[i] + a.size <= packing.size);
+            for (j, b) in items.iter().enumerate().skip(i + 1) {
+                let in_time = a.first <= b.last && b.first <= a.last;
+                let (x, y) = (packing.offsets[i], packing.offsets[j]);
+                let in_space = x < y + b.size && y < x + a.size;
+                assert!(!(in_time && in_space), "{a:?} at {x} and {b:?} at {y} overlap");
+            }
+        }
+    }
+
+    #[test]
+    fn a_chain_needs_two_places() {
+        let chain = items(&[(64, 0, 1), (64, 1, 2), (64, 2, 3), (64, 3, 4)]);
+        let packing = pack(&chain).unwrap();
+        check(&chain, &packing);
+        assert_eq!(packing.size, 128);
+    }
+
+    #[test]
+    fn empty_items_take_nothing() {
+        let list = items(&[(0, 0, 9), (64, 0, 9), (0, 3, 4)]);
+        assert_eq!(pack(&list).unwrap().size, 64);
+    }
+
+    #[test]
+    fn gaps_are_used_best_fit() {
+        // A long-lived piece above a hole of two; the later two fit into the hole exactly.
+        let list = items(&[(128, 0, 1), (64, 0, 9), (64, 2, 9), (64, 2, 9)]);
+        let packing = pack(&list).unwrap();
+        check(&list, &packing);
+        assert_eq!(packing.size, 192);
+    }
+
+    #[test]
+    fn random_items_never_overlap_and_stay_near_the_bound() {
+        let mut state = 1u64;
+        let mut next = |n: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % n
+        };
+        for round in 0..200 {
+            let list: Vec<Item> = (0..40)
+                .map(|_| {
+                    let first = next(50) as u32;
+                    Item { size: 64 * next(9) as usize, first, last: first + next(10) as u32 }
+                })
+                .collect();
+            for packing in [pack_by_size(&list), pack_by_time(&list), pack(&list).unwrap()] {
+                check(&list, &packing);
+            }
+            let bound = (0..60)
+                .map(|t| list.iter().filter(|i| i.first <= t && t <= i.last).map(|i| i.size).sum::<usize>())
+                .max()
+                .unwrap();
+            let size = pack(&list).unwrap().size;
+            assert!(size >= bound && size <= bound + bound / 2 + 64, "round {round}: {size} for {bound}");
+        }
+    }
+
+    #[test]
+    fn sizes_that_overflow_are_refused() {
+        let half = isize::MAX as usize & !63;
+        assert!(pack(&items(&[(half, 0, 1), (half, 2, 3)])).is_err());
+    }
+}
