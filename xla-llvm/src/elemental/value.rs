@@ -106,11 +106,6 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
         }
     }
 
-<<<<<<< HEAD
-    /// The same in all parts.
-    pub(crate) fn map(self, f: impl Fn(Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx>) -> Self {
-        Value { ty: self.ty, lanes: f(self.lanes), imaginary: self.imaginary.map(f) }
-=======
     /// The same in all parts, whatever their form.
     fn map(self, f: impl Fn(Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx>) -> Self {
         let parts = match self.parts {
@@ -119,7 +114,6 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
             Parts::Complex(real, imaginary) => Parts::Complex(f(real), f(imaginary)),
         };
         Value { parts, ..self }
->>>>>>> llvm-math
     }
 
     /// One lane in each of `width`; nothing to do for a value that has them.
