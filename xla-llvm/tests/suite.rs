@@ -4,6 +4,8 @@
 mod accuracy;
 #[path = "suite/elements.rs"]
 mod elements;
+#[path = "suite/jit.rs"]
+mod jit;
 #[path = "suite/kernel.rs"]
 mod kernel;
 #[path = "suite/targets.rs"]
