@@ -117,10 +117,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let ty = starts[0].element_type();
             let lanes = self.fold_lanes(ty, last);
             let neutral = elemental::constant(self.emitter, ty, neutral);
-            let sum = self.folded_along_lanes(binary, neutral, &extents, lanes, &mut |s, coords| {
-                let at = input_index(coords);
-                let x = s.element(input, &at)?;
-                elemental::convert(s.emitter, x, ty)
+            let sum = self.row_loop(|s| {
+                s.folded_along_lanes(binary, neutral, &extents, lanes, &mut |s, coords| {
+                    let at = input_index(coords);
+                    let x = s.element(input, &at)?;
+                    elemental::convert(s.emitter, x, ty)
+                })
             })?;
             return Ok(vec![elemental::binary(self.emitter, binary, starts[0], sum)?]);
         }
