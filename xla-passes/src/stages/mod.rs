@@ -41,6 +41,7 @@ pub fn simplify(_: &TargetProfile) -> Pipeline {
         .pass(CommonSubexpressions)
         .pass(SimplifyConditionals)
         .pass(SimplifyLoops)
+        .pass(UnrollLoops)
         .pass(DeadCode);
     Pipeline::new("simplify").stage(group).pass(AnnotateTripCounts)
 }
