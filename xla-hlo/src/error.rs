@@ -102,6 +102,14 @@ impl Error {
         self
     }
 
+    /// Puts `note` behind the message, on lines of its own. The code stays.
+    #[must_use]
+    pub fn note(mut self, note: impl std::fmt::Display) -> Error {
+        let detail = self.detail_mut();
+        detail.message = format!("{}\n{note}", detail.message);
+        self
+    }
+
     /// Records the error that caused this one.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {

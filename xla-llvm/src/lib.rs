@@ -8,6 +8,7 @@
 
 pub mod elemental;
 pub mod emitter;
+pub mod fused;
 pub mod jit;
 pub mod lanes;
 pub mod math;

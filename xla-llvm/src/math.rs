@@ -33,6 +33,11 @@ fn by_precision<T: Copy>(x: Lanes<'_, '_>, single: T, double: T) -> T {
     if x.scalar() == Scalar::F64 { double } else { single }
 }
 
+/// `ln 2` in two parts, the first with so few bits that its product with any exponent is exact.
+fn ln2_parts(x: Lanes<'_, '_>) -> (f64, f64) {
+    by_precision(x, (0.693359375, -2.121_944_4e-4), (0.6931471803691238, 1.9082149292705877e-10))
+}
+
 impl<'e, 'ctx> Lanes<'e, 'ctx> {
     /// The polynomial with the given coefficients, lowest order first, by Horner's rule.
     pub(crate) fn polynomial(self, coefficients: &[f64]) -> Self {

@@ -119,50 +119,6 @@ def show(name, coefficients, bits, peak):
     print()
 
 
-def rational(f, numerator, denominator, a, b, weight, iterations=60):
-    """P/Q (exponents given, Q's lowest coefficient 1) near the minimax for weight(x) (P/Q - f), by least squares over
-    Chebyshev points with the weights raised where the error is large (Lawson), which needs no starting guess."""
-    a, b = mp.mpf(a), mp.mpf(b)
-    count = 12 * (len(numerator) + len(denominator))
-    points = [(a + b) / 2 - (b - a) / 2 * mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)]
-    values, weights = [f(x) for x in points], [weight(x) for x in points]
-    lawson = [mp.mpf(1)] * count
-    previous = [mp.mpf(1)] * count
-    best = None
-    for _ in range(iterations):
-        rows, rhs = [], []
-        for x, v, w, l, q in zip(points, values, weights, lawson, previous):
-            scale = w * mp.sqrt(l) / q
-            rows.append([scale * x**e for e in numerator] + [-scale * v * x**e for e in denominator if e])
-            rhs.append(scale * v)
-        solution = mp.qr_solve(mp.matrix(rows), mp.matrix(rhs))[0]
-        p = [solution[i] for i in range(len(numerator))]
-        q = [mp.mpf(1)] + [solution[i] for i in range(len(numerator), len(solution))]
-        previous = [sum(c * x**e for c, e in zip(q, denominator)) for x in points]
-        errors = [
-            abs(w * (sum(c * x**e for c, e in zip(p, numerator)) / d - v))
-            for x, v, w, d in zip(points, values, weights, previous)
-        ]
-        peak = max(errors)
-        if best is None or peak < best[2]:
-            best = (p, q, peak)
-        mean = sum(l * e for l, e in zip(lawson, errors))
-        lawson = [l * e / mean * count for l, e in zip(lawson, errors)]
-    return best
-
-
-def fit_rational(f, numerator, denominator, a, b, weight, bits, fixed=None):
-    """As `rational`, with both rounded: the denominator first, then the numerator fitted to what it has become."""
-    _, q, _ = rational(f, numerator, denominator, a, b, weight)
-    q = [round_to(c, bits) for c in q]
-
-    def below(x):
-        return sum(c * x**e for c, e in zip(q, denominator))
-
-    p, peak = fit(lambda x: f(x) * below(x), numerator, a, b, lambda x: weight(x) / below(x), bits, fixed)
-    return p, q, peak
-
-
 TABLES = {}
 PRECISIONS = (24, 53)
 
@@ -255,27 +211,34 @@ def atan():
 
 
 @table
+def exp2():
+    # 2^f on |f| <= 1/2, for use where an absolute error counts
+    half = mp.mpf("0.5001")
+    f = lambda f: mp.mpf(2) ** f
+    polynomial("2^f", f, all_up_to, -half, half, lambda x: 1 / f(x), (6, None))
+
+
+@table
 def tanh():
-    # tanh x = x p(z) / q(z), z = x^2, up to where the result rounds to 1.
-    f = lambda z: mp.tanh(mp.sqrt(z)) / mp.sqrt(z)
-    p, q, peak = fit_rational(f, all_up_to(5), all_up_to(4), mp.mpf(10) ** -12, mp.mpf("9.02") ** 2, lambda z: 1 / f(z), 24)
-    show("tanh f32: numerator of tanh x / x in x^2", p, 24, peak)
-    show("denominator", q, 24, 0)
+    # tanh x = x + x z t(z), z = x^2, up to 0.55
+    t = lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z
+    polynomial("tanh: (tanh x - x) / x^3, z = x^2", t, all_up_to, mp.mpf(10) ** -9, mp.mpf("0.55") ** 2, lambda z: z, (4, None))
 
 
 @table
 def erf():
     f = lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z)
-    p, q, peak = fit_rational(f, all_up_to(5), all_up_to(5), mp.mpf(10) ** -12, mp.mpf("3.93") ** 2, lambda z: 1 / f(z), 24, {0: 2 / mp.sqrt(mp.pi)})
-    show("erf f32: numerator of erf x / x in x^2, after 2 / sqrt(pi)", p[1:], 24, peak)
-    show("denominator", q, 24, 0)
+    for bits, name, degree, low in ((24, "f32", 5, mp.mpf("0.8")), (53, "f64", 11, mp.mpf("0.88"))):
+        c, peak = fit(f, all_up_to(degree), mp.mpf(10) ** -15, low**2, lambda z: 1 / f(z), bits, {0: 2 / mp.sqrt(mp.pi)})
+        show(f"erf {name}: erf x / x in x^2 up to {low}, after 2 / sqrt(pi)", c[1:], bits, peak)
+    g = lambda x: mp.log(mp.erfc(x), 2)
+    c, peak = fit(g, all_up_to(6), mp.mpf("0.8"), mp.mpf("3.93"), lambda x: mp.log(2) * mp.erfc(x) / mp.erf(x), 24)
+    show("erf f32: log2 erfc x from 0.8 up to 3.93", c, 24, peak)
     low, high, middle = mp.mpf("0.88"), mp.mpf("5.93"), mp.mpf(3)
-    c, peak = fit(f, all_up_to(11), mp.mpf(10) ** -15, low**2, lambda z: 1 / f(z), 53)
-    show("erf f64: erf x / x in x^2 up to 0.88", c, 53, peak)
     at = lambda t: middle * (1 + t) / (1 - t)
     g = lambda t: mp.erfc(at(t)) * mp.exp(at(t) ** 2)
     ends = [(x - middle) / (x + middle) for x in (low, high)]
-    c, peak = fit(g, all_up_to(13), *ends, lambda t: mp.exp(-at(t) ** 2) / mp.erf(at(t)), 53)
+    c, peak = fit(g, all_up_to(12), *ends, lambda t: mp.exp(-at(t) ** 2) / mp.erf(at(t)), 53)
     show("erf f64: erfc x e^(x^2) in (x - 3) / (x + 3) from 0.88 up to 5.93", c, 53, peak)
 
 

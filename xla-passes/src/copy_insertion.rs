@@ -18,6 +18,20 @@ use crate::alias::classes::{Classes, Kept};
 use crate::alias::flow::Flow;
 use crate::alias::role::leaf_count;
 use crate::alias::timeline::{Place, Timeline};
+use crate::{Pass, PassContext};
+
+/// [`insert_copies`] as a pass.
+pub struct InsertCopies;
+
+impl Pass for InsertCopies {
+    fn name(&self) -> &'static str {
+        "insert-copies"
+    }
+
+    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+        insert_copies(module).map(|_| ())
+    }
+}
 
 /// Inserts the copies that a scheduled module needs before buffers can be assigned. Gives their number.
 ///

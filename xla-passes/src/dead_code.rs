@@ -24,16 +24,19 @@ impl Pass for DeadCode {
         let ids: Vec<CompId> = module.ids().collect();
         let mut removed = false;
         for id in ids {
-            let dead = dead_instructions(module, id, &effects);
-            removed |= !dead.is_empty();
-            let computation = module.computation_mut(id);
-            for instruction in dead {
-                computation.remove(instruction)?;
-            }
+            removed |= sweep(module, id, &effects)?;
         }
         // Dead loops and reductions were the only callers of their computations.
         if removed { remove_unreachable(module) } else { Ok(()) }
     }
+}
+
+/// Removes what neither the root nor an effect of one computation needs; tells whether there was anything.
+pub(crate) fn sweep(module: &mut Module, id: CompId, effects: &Effects) -> Result<bool> {
+    let dead = dead_instructions(module, id, effects);
+    let computation = module.computation_mut(id);
+    dead.iter().try_for_each(|&instruction| computation.remove(instruction))?;
+    Ok(!dead.is_empty())
 }
 
 /// Instructions to remove, users before operands.

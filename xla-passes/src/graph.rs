@@ -35,15 +35,14 @@ pub fn splice(target: &mut Computation, callee: &Computation, arguments: &[Instr
     map[&callee.root()]
 }
 
-/// Replaces a call-like instruction by the instructions of `callee`, which takes the same operands.
-pub fn inline(module: &mut Module, caller: CompId, call: InstrId, callee: CompId) -> Result<()> {
+/// Replaces a call-like instruction by the instructions of `callee`, applied to `arguments`.
+pub fn inline(module: &mut Module, caller: CompId, call: InstrId, callee: CompId, arguments: &[InstrId]) -> Result<()> {
     let callee = module[callee].clone();
     let computation = module.computation_mut(caller);
-    let arguments = computation[call].operands().to_vec();
     let before: Vec<InstrId> = computation[call].control_predecessors().to_vec();
     let after: Vec<InstrId> = computation[call].control_successors().to_vec();
     let existing = computation.ids().next_back();
-    let root = splice(computation, &callee, &arguments);
+    let root = splice(computation, &callee, arguments);
     let spliced: Vec<InstrId> = computation.ids().rev().take_while(|id| Some(*id) != existing).collect();
     for new in spliced {
         before.iter().for_each(|&b| computation.add_control_dependency(b, new));

@@ -29,7 +29,8 @@ impl Pass for InlineCalls {
                     continue;
                 }
                 total += growth;
-                graph::inline(module, caller, call, callee)?;
+                let arguments = module[caller][call].operands().to_vec();
+                graph::inline(module, caller, call, callee, &arguments)?;
             }
         }
         Ok(())

@@ -45,6 +45,8 @@ pub struct FusionProfile {
     pub max_instructions: usize,
     /// Most arrays that one fusion reads and writes.
     pub max_operands: usize,
+    /// Whether one kernel may fold rows and use the folds in the same row; see [`FuseRows`](crate::FuseRows).
+    pub row_kernels: bool,
     /// Whether a fusion may write several arrays of the same dimensions.
     pub multi_output: bool,
     /// Whether elementwise operations on the result of a reduction may go into the reduction's fusion.
@@ -107,6 +109,7 @@ impl FusionProfile {
             roots: BTreeSet::from([Opcode::Reduce, Opcode::DynamicUpdateSlice]),
             max_instructions: 512,
             max_operands: 48,
+            row_kernels: false,
             multi_output: false,
             reduce_epilogue: false,
             max_transposed_bytes: 32 << 10,

@@ -2,23 +2,28 @@
 
 use xla_hlo::{Error, Result};
 
-use crate::{
-    DeadCode, FlattenCallGraph, FreeReshapes, Fuse, InlineCalls, InlineMaps, NormalizeLayouts, Pass, Pipeline,
-    SimplifyTuples,
-};
+use crate::*;
 
 /// A name, a sentence, and how to make the pass.
 type Entry = (&'static str, &'static str, fn() -> Box<dyn Pass>);
 
 /// All passes: name, what they do, constructor.
 const PASSES: &[Entry] = &[
+    ("annotate-trip-counts", "notes how often counting loops run", || Box::new(AnnotateTripCounts)),
+    ("common-subexpressions", "equal operations and computations become one", || Box::new(CommonSubexpressions)),
     ("dead-code", "removes what no result needs", || Box::new(DeadCode)),
     ("flatten-call-graph", "gives each call site its own computation", || Box::new(FlattenCallGraph)),
+    ("fold-constants", "evaluates operations on constants", || Box::new(FoldConstants)),
     ("free-reshapes", "reshapes between kernels become bitcasts", || Box::new(FreeReshapes)),
     ("fuse", "producers go into the kernels that consume them", || Box::new(Fuse)),
-    ("inline-calls", "calls become the instructions they call", || Box::new(InlineCalls)),
+    ("inline-calls", "calls and fusions become the instructions they call", || Box::new(InlineCalls)),
     ("inline-maps", "mapped elementwise functions become array operations", || Box::new(InlineMaps)),
+    ("insert-copies", "values that need one buffer at the same time are copied", || Box::new(InsertCopies)),
     ("normalize-layouts", "every array becomes row major", || Box::new(NormalizeLayouts)),
+    ("schedule", "an order that keeps memory low", || Box::new(Schedule)),
+    ("simplify-algebra", "applies algebraic laws", || Box::new(SimplifyAlgebra)),
+    ("simplify-conditionals", "conditionals with a known choice", || Box::new(SimplifyConditionals)),
+    ("simplify-loops", "invariant, constant and dead loop state", || Box::new(SimplifyLoops)),
     ("simplify-tuples", "elements of tuples just put together", || Box::new(SimplifyTuples)),
 ];
 
@@ -38,4 +43,27 @@ pub fn pass(name: &str) -> Result<Box<dyn Pass>> {
 /// A pipeline of the named passes in that order.
 pub fn pipeline<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Pipeline> {
     names.into_iter().try_fold(Pipeline::new("custom"), |pipeline, name| Ok(pipeline.boxed(pass(name)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_makes_the_pass_of_that_name() {
+        for (name, _, make) in PASSES {
+            assert_eq!(*name, make().name());
+        }
+    }
+
+    #[test]
+    fn names_are_in_alphabetical_order() {
+        assert!(PASSES.iter().map(|(name, ..)| name).is_sorted());
+    }
+
+    #[test]
+    fn unknown_names_are_refused_with_a_list() {
+        let error = pipeline(["dead-code", "dead-cod"]).err().expect("there is no such pass");
+        assert!(error.message().contains("\"dead-cod\"") && error.message().contains("simplify-tuples"), "{error}");
+    }
 }

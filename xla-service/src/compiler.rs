@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use xla_hlo::{Module, Result, VerifiedModule};
+use xla_passes::{Pipeline, TargetProfile};
 
 use crate::executable::Executable;
 use crate::options::CompileOptions;
@@ -28,6 +29,13 @@ pub trait Compiler: Send + Sync + fmt::Debug {
     /// Makes an executable of a module that this compiler's [`Compiler::run_hlo_passes`] gave.
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>>;
 
+    /// The passes that [`Compiler::run_hlo_passes`] runs, for tools that show them, cut them short or find the one that breaks a
+    /// program; `None` for a compiler that leaves modules as they are or does not use [`xla_passes`].
+    fn passes(&self, options: &CompileOptions) -> Option<HloPasses> {
+        let _ = options;
+        None
+    }
+
     /// The ability to compile to files, if this compiler has it.
     fn ahead_of_time(&self) -> Option<&dyn AheadOfTimeCompiler> {
         None
@@ -37,6 +45,14 @@ pub trait Compiler: Send + Sync + fmt::Debug {
     fn loader(&self) -> Option<&dyn LoadExecutable> {
         None
     }
+}
+
+/// A compiler's passes, and what they are told about the target.
+pub struct HloPasses {
+    /// The passes in order.
+    pub pipeline: Pipeline,
+    /// The target.
+    pub profile: TargetProfile,
 }
 
 /// A module after a compiler's passes. A type of its own, so that [`Compiler::run_backend`] cannot be handed a raw module.

@@ -25,12 +25,13 @@
 mod cache;
 pub mod client;
 pub mod compiler;
-mod dump;
+pub mod dump;
 pub mod executable;
 pub mod executor;
 mod fingerprint;
 pub mod host;
 pub mod interpreter;
+mod optimize;
 mod options;
 pub mod platform;
 mod registry;
@@ -40,10 +41,11 @@ pub mod transfer;
 
 pub use cache::{CacheStats, CompilationCache};
 pub use client::{Buffer, Client, Dispatch, ExecuteOptions, LoadedExecutable};
-pub use compiler::{AotCompilationOptions, Compiler, OptimizedModule};
+pub use compiler::{AotCompilationOptions, Compiler, HloPasses, OptimizedModule};
 pub use executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis};
 pub use executor::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, StreamExecutor};
 pub use fingerprint::Fingerprint;
+pub use optimize::optimize;
 pub use options::{CompileOptions, FallbackPolicy, OptLevel};
 pub use platform::Platform;
 pub use registry::{Availability, CompiledOut, PlatformRegistry, PlatformStatus};

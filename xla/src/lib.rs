@@ -1,3 +1,15 @@
+//! The facade of the compiler: the platforms that its Cargo features name, and the crates underneath under short names.
+//! use xla::hlo::{ArrayShape, ElementType, Literal, Scalar, builder::ModuleBuilder};
+//! use xla::{Client, CompileOptions};
+//! let mut module = ModuleBuilder::new("double");
+//! let x = b.parameter(shape.clone().into())?;
+//! let sum = b.add(x, x)?;
+//! let main = b.finish(sum);
+//! let registry = xla::registry();
+//! let client = Client::new(&registry, "interpreter")?;
+//! let x = Literal::from_fn(&shape, |i| Scalar::Float(i as f64))?;
+//! let doubled = program.run(vec![x])?;
+//! assert_eq!(doubled.get(3), Scalar::Float(6.0));
 //! An ML compiler: HLO programs in, compiled and run on a platform chosen by name.
 //!
 //! This crate is the front door: it registers the platforms that were built in (Cargo features name them) and re-exports what
@@ -30,6 +42,12 @@
 #![warn(missing_docs)]
 
 pub use xla_hlo as hlo;
+pub use hlo::{Error, Result};
+pub use service::{Buffer, Client, CompileOptions, LoadedExecutable, PlatformRegistry};
+/// The platforms of this build, the preferred one first; those that a Cargo feature would add are noted with that feature.
+/// Cheap: no device is touched. A program that has platforms of its own registers them in the value it gets.
+    #[cfg(not(feature = "cpu"))]
+    registry.note_compiled_out("cpu", "build with the Cargo feature \"cpu\"");
 pub use xla_hlo::{
     ArrayShape, ElementType, Error, Layout, Literal, Module, Result, ResultExt, Scalar, Shape, VerifiedModule,
 };
@@ -51,6 +69,8 @@ pub use xla_service::{
 /// ```
 pub fn registry() -> PlatformRegistry {
     let mut registry = PlatformRegistry::new();
+    #[cfg(feature = "cpu")]
+    registry.register(backend_cpu::platform());
     registry.register(service::interpreter::platform());
     registry
 }

@@ -341,7 +341,14 @@ impl Computation {
 
     /// Demands that `before` runs before `after`.
     pub fn add_control_dependency(&mut self, before: InstrId, after: InstrId) {
-        if self[after].control_predecessors.contains(&before) {
+        let (predecessors, successors) = (&self[after].control_predecessors, &self[before].control_successors);
+        // Either list has the answer, and one of them may be long.
+        let known = if predecessors.len() < successors.len() {
+            predecessors.contains(&before)
+        } else {
+            successors.contains(&after)
+        };
+        if known {
             return;
         }
         self.revision += 1;

@@ -58,6 +58,12 @@ impl Module {
         &self.name
     }
 
+    /// Changes the name in the header.
+    pub fn set_name(&mut self, name: impl Into<String>) {
+        self.revision += 1;
+        self.name = name.into();
+    }
+
     /// What the header says besides the name.
     pub fn attributes(&self) -> &ModuleAttributes {
         &self.attributes
@@ -72,6 +78,11 @@ impl Module {
     /// The entry's id. Panics before one was set: builders and the parser always set it.
     pub fn entry_id(&self) -> CompId {
         self.entry.expect("a finished module has an entry computation")
+    }
+
+    /// The entry's id, or `None` while the module is being built.
+    pub fn entry_if_set(&self) -> Option<CompId> {
+        self.entry
     }
 
     /// The entry computation.

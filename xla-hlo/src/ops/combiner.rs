@@ -141,11 +141,17 @@ impl Combiner {
         Ok(())
     }
 
-    /// `a` combined with `b`, of a combiner of one array.
+    /// The accumulator combined with one element, of a combiner of one array.
+    pub(super) fn step(&mut self, ev: &mut Evaluator<'_>, accumulator: Scalar, element: Scalar) -> Result<Scalar> {
+        let mut accumulators = [accumulator];
+        self.combine(ev, &mut accumulators, [element])?;
+        Ok(accumulators[0])
+    }
+
+    /// Two elements or partial results put together, of an associative combiner of one array.
     pub(super) fn pair(&mut self, ev: &mut Evaluator<'_>, a: Scalar, b: Scalar) -> Result<Scalar> {
-        let mut accumulator = [a];
-        self.combine(ev, &mut accumulator, [b])?;
-        Ok(accumulator[0])
+        let a = self.rounded_to[0].map_or(a, |to| a.rounded(to));
+        self.step(ev, a, b)
     }
 }
 

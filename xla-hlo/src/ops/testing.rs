@@ -1,6 +1,6 @@
 //! What the tests of the operation families share: one instruction built, verified and evaluated.
 
-use super::Op;
+use super::{Binary, BinaryOp, Op};
 use crate::builder::{ComputationBuilder, ModuleBuilder};
 use crate::eval::evaluate;
 use crate::{ArrayShape, CompId, ElementKind, ElementType, InstrId, Literal, Result, Scalar, Shape};
@@ -48,6 +48,28 @@ pub(super) fn function(
         .expect("parameters are fine");
     let root = body(&mut b, &parameters).expect("the body of the test's function is well-formed");
     b.finish(root)
+}
+
+/// A computation of one binary operation on its two parameters.
+pub(super) fn combiner(module: &mut ModuleBuilder, op: BinaryOp, ty: ElementType) -> CompId {
+    function(module, &[ty, ty], |b, p| b.instruction(Binary { op }, None, [p[0], p[1]]))
+}
+
+/// `10 * acc + x`, which tells the order of a fold.
+pub(super) fn append_digit(module: &mut ModuleBuilder, ty: ElementType) -> CompId {
+    function(module, &[ty, ty], |b, p| {
+        let ten = b.constant(scalar(ty, 10.0))?;
+        let shifted = b.multiply(ten, p[0])?;
+        b.add(shifted, p[1])
+    })
+}
+
+/// `acc + x` in a form that is not recognised as a plain addition.
+pub(super) fn disguised_add(module: &mut ModuleBuilder, ty: ElementType) -> CompId {
+    function(module, &[ty, ty], |b, p| {
+        let negated = b.negate(p[1])?;
+        b.subtract(p[0], negated)
+    })
 }
 
 /// An array of those numbers, row major; real ones for complex types.

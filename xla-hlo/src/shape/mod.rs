@@ -37,6 +37,9 @@ pub enum Dynamism {
     Unbounded,
 }
 
+/// No array has more bytes: what user space reaches with 48-bit addresses. Sums over many arrays do not overflow.
+const ADDRESSABLE_BYTES: usize = 1 << 47;
+
 /// Element type, dimensions and layout of an array.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ArrayShape {
@@ -132,7 +135,7 @@ impl ArrayShape {
         let product =
             if self.dims.contains(&0) { Some(0) } else { self.dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d)) };
         product
-            .filter(|&n| n.checked_mul(self.element_type.byte_width()).is_some_and(|b| b <= isize::MAX as usize))
+            .filter(|&n| n.checked_mul(self.element_type.byte_width()).is_some_and(|b| b <= ADDRESSABLE_BYTES))
             .ok_or_else(|| Error::resource_exhausted(format!("{self} has more elements than can be addressed")))
     }
 

@@ -1,8 +1,14 @@
-//! Attributes in text: how families read and write theirs without knowing tokens.
+//! Attributes in text: how families read and write theirs without knowing where instructions begin and end.
 
-use std::marker::PhantomData;
+use std::cell::Cell;
+use std::collections::HashMap;
 
-use crate::{CompId, Error, Literal, Result};
+use super::diagnostic::{Failure, Parse, shown};
+pub(crate) use super::lexer::TokenKind;
+use super::suggest::did_you_mean;
+use super::tokens::Tokens;
+use crate::ops::Opcode;
+use crate::{CompId, Error, Literal, Module, Result};
 
 /// A type that can stand behind `name=` in an instruction.
 pub trait AttributeValue: Sized {
@@ -16,42 +22,255 @@ pub trait AttributeValue: Sized {
     fn write(&self, w: &mut AttributeWriter<'_>);
 }
 
-/// The attributes written behind an instruction's operands; each is taken once, and what is left over is an error.
-pub struct AttributeReader<'a> {
-    marker: PhantomData<&'a ()>,
+/// Attributes that every instruction may have; the parser reads them itself.
+pub(super) const COMMON: &[&str] = &[
+    "sharding",
+    "frontend_attributes",
+    "control-predecessors",
+    "metadata",
+    "backend_config",
+    "statistics",
+    "origin",
+    "parameter_replication",
+];
+
+/// Inline computations already read, by the byte of their `{`: what they became, and the byte behind their `}`.
+pub(super) type InlineComputations = HashMap<usize, (CompId, usize)>;
+
+/// What computations an attribute may name.
+#[derive(Clone, Copy)]
+pub(super) struct Callables<'a> {
+    /// Computations defined so far.
+    pub module: &'a Module,
+    /// Computations written in place of a name.
+    pub inline: &'a InlineComputations,
 }
 
-impl AttributeReader<'_> {
+/// An attribute as it was written: its name, and the bytes of name and value.
+#[derive(Clone, Debug)]
+pub(super) struct Written<'t> {
+    pub name: &'t str,
+    pub at: usize,
+    pub value: std::ops::Range<usize>,
+}
+
+/// What stands between the parentheses of operations that have no operands.
+#[derive(Debug, Default)]
+pub(super) enum Payload {
+    /// Operands, or nothing.
+    #[default]
+    None,
+    /// `parameter(N)`.
+    Number(usize),
+    /// `constant(...)`.
+    Literal(Literal),
+}
+
+/// The attributes written behind an instruction's operands; each is taken once, and what is left over is an error.
+pub struct AttributeReader<'a> {
+    text: &'a str,
+    callables: Callables<'a>,
+    opcode: Opcode,
+    written: Vec<Written<'a>>,
+    asked: Vec<&'static str>,
+    payload: Payload,
+    /// The byte that an error without a place of its own is about.
+    place: Cell<usize>,
+}
+
+impl<'a> AttributeReader<'a> {
+    /// Attributes of an instruction whose opcode stands at byte `at`.
+    pub(super) fn new(
+        text: &'a str,
+        callables: Callables<'a>,
+        (opcode, at): (Opcode, usize),
+        written: Vec<Written<'a>>,
+        payload: Payload,
+    ) -> AttributeReader<'a> {
+        AttributeReader { text, callables, opcode, written, asked: Vec::new(), payload, place: Cell::new(at) }
+    }
+
     /// The attribute `name`, if it was written.
     pub fn optional<T: AttributeValue>(&mut self, name: &'static str) -> Result<Option<T>> {
-        Err(Error::unimplemented(format!("attribute {name}: {}", T::WHAT)))
+        self.asked.push(name);
+        let Some(i) = self.written.iter().position(|w| w.name == name) else { return Ok(None) };
+        let value = self.written.swap_remove(i).value;
+        self.place.set(value.start);
+        let tokens = Tokens::over(self.text, value.start, value.end);
+        let mut cursor = AttributeCursor { tokens, callables: self.callables, place: &self.place };
+        let read = T::read(&mut cursor).and_then(|read| {
+            cursor.run(|tokens| tokens.expect_end("the end of the attribute"))?;
+            Ok(read)
+        });
+        read.map(Some).map_err(|e| {
+            let said = e.message().strip_prefix("expected ").is_some_and(|m| m.starts_with(T::WHAT));
+            let what = if said { String::new() } else { format!(" must be {}", T::WHAT) };
+            e.context(format_args!("attribute {name}{what}"))
+        })
     }
 
     /// The attribute `name`, or an error that says that it is missing and what it should be.
     pub fn required<T: AttributeValue>(&mut self, name: &'static str) -> Result<T> {
-        self.optional(name)?.ok_or_else(|| Error::invalid_argument(format!("attribute {name} is missing")))
+        if let Some(value) = self.optional(name)? {
+            return Ok(value);
+        }
+        let mut message = format!("{} needs the attribute {name}, which is {}", self.opcode, T::WHAT);
+        if let Some(similar) = self.written.iter().find(|w| !did_you_mean(w.name, [name]).is_empty()) {
+            self.place.set(similar.at);
+            message = format!("{message}; is {} meant to be it?", similar.name);
+        }
+        Err(Error::invalid_argument(message))
     }
 
     /// The number in `parameter(N)`.
     pub fn parameter_number(&mut self) -> Result<usize> {
-        Err(Error::unimplemented("parameter"))
+        match self.payload {
+            Payload::Number(number) => Ok(number),
+            Payload::None | Payload::Literal(_) => Err(Error::internal(format!("{} has no number", self.opcode))),
+        }
     }
 
     /// The literal in `constant(...)`.
     pub fn literal(&mut self) -> Result<Literal> {
-        Err(Error::unimplemented("constant"))
+        match std::mem::take(&mut self.payload) {
+            Payload::Literal(literal) => Ok(literal),
+            Payload::None | Payload::Number(_) => Err(Error::internal(format!("{} has no literal", self.opcode))),
+        }
+    }
+
+    /// Gives an error a place: that of the attribute it is about, else the opcode.
+    pub(super) fn locate(&self, error: Error) -> Failure {
+        Failure::new(self.place.get(), error)
+    }
+
+    /// Demands that every attribute was taken; gives back the empty list for reuse.
+    pub(super) fn finish(self) -> Parse<Vec<Written<'a>>> {
+        let Some(left) = self.written.first() else { return Ok(self.written) };
+        if self.asked.contains(&left.name) {
+            return Err(Failure::invalid(left.at, format!("attribute {} is given twice", left.name)));
+        }
+        let own = if self.asked.is_empty() { "none of its own".to_string() } else { self.asked.join(", ") };
+        let suggestion = did_you_mean(left.name, self.asked.iter().chain(COMMON).copied());
+        let message = format!(
+            "{} has no attribute {} (it takes {own}, and what every instruction may have: {}){suggestion}",
+            self.opcode,
+            shown(left.name),
+            COMMON.join(", ")
+        );
+        Err(Failure::invalid(left.at, message))
     }
 }
 
 /// Walks the tokens of one attribute's value.
 pub struct AttributeCursor<'a> {
-    marker: PhantomData<&'a ()>,
+    tokens: Tokens<'a>,
+    callables: Callables<'a>,
+    place: &'a Cell<usize>,
+}
+
+impl<'a> AttributeCursor<'a> {
+    /// Applies a grammar rule; remembers where it failed.
+    fn run<T>(&mut self, rule: impl FnOnce(&mut Tokens<'a>) -> Parse<T>) -> Result<T> {
+        rule(&mut self.tokens).map_err(|failure| {
+            let (at, error) = failure.into_parts();
+            self.place.set(at);
+            error
+        })
+    }
+
+    /// What kind of token comes next.
+    pub(crate) fn kind(&self) -> TokenKind {
+        self.tokens.kind()
+    }
+
+    /// The error for a value that does not go on as expected.
+    pub(crate) fn unexpected(&mut self, expected: &str) -> Error {
+        self.place.set(self.tokens.at());
+        self.tokens.unexpected(expected).into_parts().1
+    }
+
+    /// Takes the next token if it is of that kind.
+    pub(crate) fn accept(&mut self, kind: TokenKind) -> bool {
+        self.tokens.accept(kind)
+    }
+
+    /// Takes the next token, which must be of that kind; gives its text. `what` says what it is for.
+    pub(crate) fn expect(&mut self, kind: TokenKind, what: &str) -> Result<&'a str> {
+        self.run(|tokens| {
+            let token = tokens.expect(kind, what)?;
+            Ok(tokens.text(token))
+        })
+    }
+
+    /// A signed integer.
+    pub(crate) fn integer(&mut self) -> Result<i64> {
+        self.run(|tokens| tokens.integer("an integer"))
+    }
+
+    /// An integer that is not negative.
+    pub(crate) fn unsigned(&mut self) -> Result<usize> {
+        self.run(|tokens| tokens.unsigned("an integer that is not negative"))
+    }
+
+    /// A floating-point number.
+    pub(crate) fn number(&mut self) -> Result<f64> {
+        self.run(|tokens| tokens.number("a number"))
+    }
+
+    /// A word that is one of `choices`.
+    pub(crate) fn choice<T: Copy>(&mut self, choices: &[(&str, T)]) -> Result<T> {
+        self.run(|tokens| tokens.choice(choices))
+    }
+
+    /// `{item, item}`, perhaps empty.
+    pub(crate) fn braced<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        self.expect(TokenKind::LeftBrace, "`{`")?;
+        let mut items = Vec::new();
+        if self.accept(TokenKind::RightBrace) {
+            return Ok(items);
+        }
+        loop {
+            items.push(item(self)?);
+            if !self.accept(TokenKind::Comma) {
+                break;
+            }
+        }
+        self.expect(TokenKind::RightBrace, "`,` or `}`")?;
+        Ok(items)
+    }
+
+    /// `{1,2}` of indices.
+    pub(crate) fn indices(&mut self) -> Result<Vec<usize>> {
+        self.run(|tokens| tokens.braced_indices("a list of indices such as {0,2}"))
+    }
+
+    /// The name of a computation defined before, or a computation in braces.
+    fn computation(&mut self) -> Result<CompId> {
+        let callables = self.callables;
+        self.run(|tokens| {
+            if let Some(&(id, end)) = callables.inline.get(&tokens.at()) {
+                tokens.seek(end);
+                return Ok(id);
+            }
+            let at = tokens.at();
+            let name = tokens.name("the name of a computation")?;
+            callables.module.find(name).ok_or_else(|| Failure::invalid(at, undefined(callables.module, name)))
+        })
+    }
+}
+
+fn undefined(module: &Module, name: &str) -> String {
+    let suggestion = did_you_mean(name, module.iter().map(|(_, c)| c.name()));
+    let name = shown(name);
+    format!("there is no computation {name} above (it must be defined before it is called){suggestion}")
 }
 
 /// Collects attributes as text, `, name=value` each.
 pub struct AttributeWriter<'a> {
-    out: String,
-    marker: PhantomData<&'a ()>,
+    pub(super) out: &'a mut String,
+    pub(super) module: &'a Module,
+    /// `%` or nothing: what stands in front of names.
+    pub(super) sigil: &'static str,
 }
 
 impl AttributeWriter<'_> {
@@ -67,27 +286,144 @@ impl AttributeWriter<'_> {
     pub fn push(&mut self, text: &str) {
         self.out.push_str(text);
     }
+
+    /// Writes a value of a value that displays as HLO text spells it.
+    pub(crate) fn display(&mut self, value: impl std::fmt::Display) {
+        use std::fmt::Write as _;
+        // Writing to a `String` cannot fail.
+        let _ = write!(self.out, "{value}");
+    }
+
+    /// Writes items with `separator` between them.
+    pub(crate) fn join<T>(&mut self, items: &[T], separator: &str, mut item: impl FnMut(&mut Self, &T)) {
+        for (i, value) in items.iter().enumerate() {
+            if i > 0 {
+                self.push(separator);
+            }
+            item(self, value);
+        }
+    }
+
+    /// Writes `{0,2}`.
+    pub(crate) fn indices(&mut self, indices: &[usize]) {
+        self.push("{");
+        self.join(indices, ",", |w, i| w.display(i));
+        self.push("}");
+    }
 }
 
-macro_rules! pending {
-    ($($ty:ty: $what:literal;)*) => {
-        $(impl AttributeValue for $ty {
+/// A word of `choices` for each value of an enum; both directions of an attribute that is one word.
+macro_rules! attribute_words {
+    ($ty:ty, $what:literal: $($word:literal => $value:expr),+ $(,)?) => {
+        impl $crate::text::AttributeValue for $ty {
             const WHAT: &'static str = $what;
-            fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
-                Err(Error::unimplemented($what))
+
+            fn read(cursor: &mut $crate::text::AttributeCursor<'_>) -> $crate::Result<Self> {
+                cursor.choice(&[$(($word, $value)),+])
             }
-            fn write(&self, _: &mut AttributeWriter<'_>) {}
-        })*
+
+            fn write(&self, w: &mut $crate::text::AttributeWriter<'_>) {
+                $(if *self == $value {
+                    w.push($word);
+                })+
+            }
+        }
     };
 }
+pub(crate) use attribute_words;
 
-pending! {
-    bool: "true or false";
-    i64: "an integer";
-    usize: "an integer that is not negative";
-    u32: "a small integer that is not negative";
-    Vec<i64>: "a list of integers such as {0,-1}";
-    Vec<usize>: "a list of integers such as {0,2}";
-    CompId: "the name of a computation";
-    Vec<CompId>: "a list of computations such as {%a, %b}";
+attribute_words! { bool, "true or false": "true" => true, "false" => false }
+
+impl AttributeValue for i64 {
+    const WHAT: &'static str = "an integer";
+
+    fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
+        cursor.integer()
+    }
+
+    fn write(&self, w: &mut AttributeWriter<'_>) {
+        w.display(self);
+    }
+}
+
+impl AttributeValue for usize {
+    const WHAT: &'static str = "an integer that is not negative";
+
+    fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
+        cursor.unsigned()
+    }
+
+    fn write(&self, w: &mut AttributeWriter<'_>) {
+        w.display(self);
+    }
+}
+
+impl AttributeValue for u32 {
+    const WHAT: &'static str = "a small integer that is not negative";
+
+    fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
+        let value = cursor.unsigned()?;
+        u32::try_from(value).map_err(|_| Error::invalid_argument(format!("{value} is too large")))
+    }
+
+    fn write(&self, w: &mut AttributeWriter<'_>) {
+        w.display(self);
+    }
+}
+
+impl AttributeValue for Vec<i64> {
+    const WHAT: &'static str = "a list of integers such as {0,-1}";
+
+    fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
+        cursor.braced(AttributeCursor::integer)
+    }
+
+    fn write(&self, w: &mut AttributeWriter<'_>) {
+        w.push("{");
+        w.join(self, ",", |w, i| w.display(i));
+        w.push("}");
+    }
+}
+
+impl AttributeValue for Vec<usize> {
+    const WHAT: &'static str = "a list of integers such as {0,2}";
+
+    fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
+        cursor.indices()
+    }
+
+    fn write(&self, w: &mut AttributeWriter<'_>) {
+        w.indices(self);
+    }
+}
+
+impl AttributeValue for CompId {
+    const WHAT: &'static str = "the name of a computation";
+
+    fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
+        cursor.computation()
+    }
+
+    fn write(&self, w: &mut AttributeWriter<'_>) {
+        w.push(w.sigil);
+        // A call of a removed computation is for the verifier to report; printing shows it.
+        match w.module.get(*self) {
+            Some(computation) => w.push(computation.name()),
+            None => w.display(self),
+        }
+    }
+}
+
+impl AttributeValue for Vec<CompId> {
+    const WHAT: &'static str = "a list of computations such as {%a, %b}";
+
+    fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
+        cursor.braced(AttributeCursor::computation)
+    }
+
+    fn write(&self, w: &mut AttributeWriter<'_>) {
+        w.push("{");
+        w.join(self, ", ", |w, id| id.write(w));
+        w.push("}");
+    }
 }

@@ -1,5 +1,31 @@
 //! The text form of modules: reads what XLA prints, prints what XLA reads.
+//!
+//! [`parse_module`] goes from text to a [`Module`](crate::Module); `Display` and [`print_module`] go back, and
+//! `print(parse(x))` is a fixed point. What the reader decides where the text leaves it open:
+//!
+//! - An array without a layout is row major. Scalars have no layout unless one says more than the (empty) order.
+//! - A literal whose data was left out, `{...}`, holds a 32-bit counter over its bytes, as XLA's reader does it, going on
+//!   from one literal to the next. Truth values are the lowest bit of it, narrow integers its lowest bits.
+//! - `-0` is the negative zero in floating-point literals. (XLA prints it so and reads it back as +0; it is printed
+//!   here as `-0.0`, which both read rightly.)
+//! - Escapes in strings must make UTF-8; binary strings are refused.
+//! - Nesting is limited to 200 levels where XLA allows 8192.
+//!
+//! Errors are [`Error::InvalidArgument`](crate::Error::InvalidArgument) (or `Unimplemented`, naming the operation) with
+//! line, column, the source line and a caret, and what was expected. Reading is linear in the length of the text, and
+//! memory is a small multiple of it, but for omitted literals, which are bounded in all.
 
 mod attributes;
+mod diagnostic;
+mod lexer;
+mod numbers;
+mod parser;
+mod printer;
+mod strings;
+mod suggest;
+mod tokens;
 
 pub use attributes::{AttributeCursor, AttributeReader, AttributeValue, AttributeWriter};
+pub(crate) use attributes::{TokenKind, attribute_words};
+pub use parser::{parse_literal, parse_module, parse_shape};
+pub use printer::{PrintOptions, print_computation, print_instruction, print_module};

@@ -55,7 +55,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     /// `base + stride · lane number` as lanes.
     fn spread(&self, base: Lanes<'e, 'ctx>, stride: i64, width: u32) -> Lanes<'e, 'ctx> {
-        base.splat(width) + self.lane_numbers(64, width) * stride
+        base.splat(width) + self.emitter.lane_numbers(64, width) * stride
     }
 
     /// The lanes of a number.
@@ -77,8 +77,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         };
         let rest = coord.clone().plus(&Coord::symbol(id).scaled(-c));
         let rest = self.uniform_number(&rest)?;
-        let (SymbolValue::Uniform(value) | SymbolValue::Lane { base: value, .. } | SymbolValue::Varying { lanes: value, .. }) =
-            self.symbol_value(id);
+        let (SymbolValue::Uniform(value)
+        | SymbolValue::Lane { base: value, .. }
+        | SymbolValue::Varying { lanes: value, .. }) = self.symbol_value(id);
         let level = self.symbols.get(id).level;
         let sum = self.at_level(level, |_| Ok(if c == 1 { value + rest } else { value * c + rest }))?;
         self.positions.insert(coord.clone(), sum);

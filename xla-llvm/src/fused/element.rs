@@ -111,9 +111,11 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::Call(_)
             | Op::Fusion(_)
             | Op::RngBitGenerator(_)
-            | Op::Scatter(_) => {
-                Err(Error::internal(format!("%{} ({}) cannot be emitted element by element", instruction.name(), instruction.opcode())))
-            }
+            | Op::Scatter(_) => Err(Error::internal(format!(
+                "%{} ({}) cannot be emitted element by element",
+                instruction.name(),
+                instruction.opcode()
+            ))),
         }
     }
 
@@ -126,7 +128,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     /// The value of `id` where `mask` (a scalar or as wide as the index) holds; elsewhere anything, but memory is not touched.
-    pub(super) fn guarded_element(&mut self, id: InstrId, index: &Index, mask: Lanes<'e, 'ctx>, level: usize) -> Result<Value<'e, 'ctx>> {
+    pub(super) fn guarded_element(
+        &mut self,
+        id: InstrId,
+        index: &Index,
+        mask: Lanes<'e, 'ctx>,
+        level: usize,
+    ) -> Result<Value<'e, 'ctx>> {
         let outer = self.guard;
         let (mask, level) = match outer {
             0 => (mask, level),
@@ -161,7 +169,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let number = self.number_of(coord)?;
         let lanes = match (number, small) {
             (Number::Strided { base, stride, width }, true) => {
-                base.trunc(32).splat(width) + self.lane_numbers(32, width) * stride
+                base.trunc(32).splat(width) + self.emitter.lane_numbers(32, width) * stride
             }
             (number, true) => self.lanes_of(number).trunc(32),
             (number, false) => self.lanes_of(number),

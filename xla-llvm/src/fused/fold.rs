@@ -137,7 +137,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(values_of(self, &types, &raws))
     }
 
-    pub(super) fn window_reduced(&mut self, id: InstrId, op: &ReduceWindow, index: &Index) -> Result<Vec<Value<'e, 'ctx>>> {
+    pub(super) fn window_reduced(
+        &mut self,
+        id: InstrId,
+        op: &ReduceWindow,
+        index: &Index,
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
         let operands = self.graph()[id].operands().to_vec();
         let (inputs, inits) = operands.split_at(operands.len() / 2);
         let dims = self.graph()[inputs[0]].shape().expect_array()?.dims().to_vec();
@@ -214,11 +219,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let lanes = self.fold_lanes(sum_type, extents.last().copied().unwrap_or(1));
             self.folded_along_lanes(BinaryOp::Add, zero, &extents, lanes, product)?
         } else {
-            let raws = self.nested(&extents, 1, &mut Vec::new(), zero.splat(width).raws(), &mut |s, coords, carried| {
-                let x = product(s, coords)?.splat(width);
-                let sum = Value::from_raws(s.emitter, sum_type, carried);
-                Ok(elemental::binary(s.emitter, BinaryOp::Add, sum, x)?.raws())
-            })?;
+            let raws =
+                self.nested(&extents, 1, &mut Vec::new(), zero.splat(width).raws(), &mut |s, coords, carried| {
+                    let x = product(s, coords)?.splat(width);
+                    let sum = Value::from_raws(s.emitter, sum_type, carried);
+                    Ok(elemental::binary(s.emitter, BinaryOp::Add, sum, x)?.raws())
+                })?;
             Value::from_raws(self.emitter, sum_type, &raws)
         };
         elemental::convert(self.emitter, sum, result)

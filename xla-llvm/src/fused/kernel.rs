@@ -213,7 +213,11 @@ impl<'a, 'm> Writer<'a, 'm> {
     }
 
     /// A new emitter in the function's entry, with operands bound to its pointers.
-    fn bind<'e, 'ctx>(&self, emitter: &'e Emitter<'ctx>, function: FunctionValue<'ctx>) -> Result<FusedEmitter<'e, 'ctx, 'm>> {
+    fn bind<'e, 'ctx>(
+        &self,
+        emitter: &'e Emitter<'ctx>,
+        function: FunctionValue<'ctx>,
+    ) -> Result<FusedEmitter<'e, 'ctx, 'm>> {
         let mut fused = FusedEmitter::new(emitter, self.source.module, self.source.computation)?;
         let count = self.source.inputs.len() + self.outputs.len();
         fused.pointers = pointers(emitter, function, count)?;
@@ -245,22 +249,30 @@ impl<'a, 'm> Writer<'a, 'm> {
         self.computed().iter().any(fold)
     }
 
-    /// Lanes of the innermost loop; 1 where results are scalars folded along lanes.
+    /// Lanes of the innermost loop; 1 where a scalar result is folded along lanes.
     fn width(&self, emitter: &Emitter<'_>, plan: &LoopPlan) -> u32 {
         let inner = plan.loops().last().copied().unwrap_or(1);
-        let root = self.outputs.first().map(|o| o.root);
-        let fold = root.and_then(|r| self.fold_of(r));
-        if inner == 1 || fold == Some(FoldDirection::AlongRows) {
+        let computed = self.computed();
+        let folds = |direction| computed.iter().any(|&id| self.folds_into_loop(id) == Some(direction));
+        if inner == 1 || folds(FoldDirection::AlongRows) {
             return 1;
         }
-        let computed = self.computed();
         let bits = computed.iter().chain(&self.source.inputs).filter_map(|&id| widest(self.graph()[id].shape()));
         let lanes = emitter.target().lanes(bits.max().unwrap_or(32));
-        let mut lanes = if fold.is_some() { lanes * 4 } else { lanes };
+        let mut lanes = if folds(FoldDirection::Across) { lanes * 4 } else { lanes };
         while lanes > 1 && u64::from(lanes) >= 2 * inner {
             lanes /= 2;
         }
         lanes
+    }
+
+    /// How a fold whose results the innermost loop runs over (not one of a whole row of it) folds.
+    fn folds_into_loop(&self, id: InstrId) -> Option<FoldDirection> {
+        let shape = self.graph()[id].shape();
+        let leaves = shape.leaves();
+        let dims = leaves.first().and_then(|(_, s)| s.as_array()).map(ArrayShape::dims)?;
+        let elements = |dims: &[usize]| dims.iter().product::<usize>();
+        if elements(dims) < elements(&self.dims) { None } else { self.fold_of(id) }
     }
 
     /// How a root folds: along the innermost dimension of its operand, or across it.
@@ -276,7 +288,6 @@ impl<'a, 'm> Writer<'a, 'm> {
                 let rhs = self.graph()[instruction.operand(1)].shape().as_array()?;
                 dot.dims.rhs_contracting.contains(&rhs.rank().saturating_sub(1))
             }
-            Op::Convert(_) => return self.fold_of(instruction.operand(0)),
             _ => return None,
         };
         Some(if along { FoldDirection::AlongRows } else { FoldDirection::Across })
@@ -370,12 +381,20 @@ fn finish(emitter: &Emitter<'_>) -> Result<()> {
     emitter.check()
 }
 
-fn parameter<'e, 'ctx>(emitter: &'e Emitter<'ctx>, function: FunctionValue<'ctx>, number: u32) -> Result<Lanes<'e, 'ctx>> {
+fn parameter<'e, 'ctx>(
+    emitter: &'e Emitter<'ctx>,
+    function: FunctionValue<'ctx>,
+    number: u32,
+) -> Result<Lanes<'e, 'ctx>> {
     let value = function.get_nth_param(number).ok_or_else(|| Error::internal("a kernel lacks a parameter"))?;
     Ok(emitter.lanes(value))
 }
 
-fn pointers<'ctx>(emitter: &Emitter<'ctx>, function: FunctionValue<'ctx>, count: usize) -> Result<Vec<PointerValue<'ctx>>> {
+fn pointers<'ctx>(
+    emitter: &Emitter<'ctx>,
+    function: FunctionValue<'ctx>,
+    count: usize,
+) -> Result<Vec<PointerValue<'ctx>>> {
     let Some(BasicValueEnum::PointerValue(array)) = function.get_nth_param(0) else {
         return Err(Error::internal("a kernel lacks its pointers"));
     };

@@ -95,7 +95,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     /// The quotient of a coordinate by `step`, and the condition that nothing is left over.
-    pub(super) fn on_grid(&mut self, conditions: &mut Conditions<'e, 'ctx>, coord: &Coord, step: i64, size: usize) -> Result<Coord> {
+    pub(super) fn on_grid(
+        &mut self,
+        conditions: &mut Conditions<'e, 'ctx>,
+        coord: &Coord,
+        step: i64,
+        size: usize,
+    ) -> Result<Coord> {
         let level = coord.level(&self.symbols);
         let mask = self.existing_lanes(std::slice::from_ref(coord));
         let (quotient, exact) = self.at_level(level, |s| {
@@ -138,7 +144,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Starts of a dynamic slice or update, clamped so that a box of `sizes` fits into `operand`.
     ///
     /// They are scalars that every element needs, so they are computed once, outside of all loops and guards.
-    pub(super) fn starts(&mut self, id: InstrId, first: usize, operand: InstrId, sizes: &[usize]) -> Result<Vec<Coord>> {
+    pub(super) fn starts(
+        &mut self,
+        id: InstrId,
+        first: usize,
+        operand: InstrId,
+        sizes: &[usize],
+    ) -> Result<Vec<Coord>> {
         if let Some(known) = self.box_starts.get(&id) {
             return Ok(known.clone());
         }
@@ -231,7 +243,13 @@ impl<'e, 'ctx> Conditions<'e, 'ctx> {
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Adds `low <= coord <= high` where that is not certain.
-    pub(super) fn require_between(&mut self, conditions: &mut Conditions<'e, 'ctx>, coord: &Coord, low: i64, high: i64) -> Result<()> {
+    pub(super) fn require_between(
+        &mut self,
+        conditions: &mut Conditions<'e, 'ctx>,
+        coord: &Coord,
+        low: i64,
+        high: i64,
+    ) -> Result<()> {
         let bounds = coord.bounds(&self.symbols);
         let surely = |holds: fn((i64, i64), i64) -> bool, limit| bounds.is_some_and(|b| holds(b, limit));
         let (above, below) = (surely(|b, l| b.0 >= l, low), surely(|b, l| b.1 <= l, high));
@@ -270,7 +288,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     /// The element of `operand`, whose memory is touched only where the conditions hold.
-    fn choose_any(&mut self, conditions: Conditions<'e, 'ctx>, width: u32, operand: InstrId, index: &Index) -> Result<Value<'e, 'ctx>> {
+    fn choose_any(
+        &mut self,
+        conditions: Conditions<'e, 'ctx>,
+        width: u32,
+        operand: InstrId,
+        index: &Index,
+    ) -> Result<Value<'e, 'ctx>> {
         match conditions.mask {
             None => Ok(self.element(operand, index)?.splat(width)),
             Some(mask) => Ok(self.guarded_element(operand, index, mask, conditions.level)?.splat(width)),

@@ -5,7 +5,7 @@
 //! level's block, in front of the loop: nothing invariant is ever computed in a loop.
 
 use inkwell::basic_block::BasicBlock;
-use inkwell::values::{BasicValueEnum, IntValue, PhiValue};
+use inkwell::values::{BasicValueEnum, PhiValue};
 use xla_hlo::{Error, Result};
 
 use super::index::{Symbol, SymbolId};
@@ -41,7 +41,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     pub(super) fn current_block(&self) -> Result<BasicBlock<'ctx>> {
-        self.emitter.builder().get_insert_block().ok_or_else(|| Error::internal("code is emitted outside of a function"))
+        self.emitter
+            .builder()
+            .get_insert_block()
+            .ok_or_else(|| Error::internal("code is emitted outside of a function"))
     }
 
     pub(super) fn enter_level(&mut self, block: BasicBlock<'ctx>) -> Result<()> {
@@ -136,7 +139,11 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let level = self.depth();
         let symbol = self.define(
             Symbol { extent: range.extent, level },
-            if range.width == 1 { SymbolValue::Uniform(value) } else { SymbolValue::Lane { base: value, width: range.width, mask: None } },
+            if range.width == 1 {
+                SymbolValue::Uniform(value)
+            } else {
+                SymbolValue::Lane { base: value, width: range.width, mask: None }
+            },
         );
         let inputs: Vec<BasicValueEnum<'ctx>> = phis.iter().map(|phi| phi.as_basic_value()).collect();
         let outputs = body(self, symbol, &inputs)?;
@@ -181,7 +188,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let block = self.new_block("rest")?;
         self.enter_level(block)?;
         let left = (range.end - range.start).trunc(32).splat(range.width);
-        let mask = self.lane_numbers(32, range.width).ult(left);
+        let mask = self.emitter.lane_numbers(32, range.width).ult(left);
         let level = self.depth();
         let value = SymbolValue::Lane { base: range.start, width: range.width, mask: Some(mask) };
         let symbol = self.define(Symbol { extent: range.extent, level }, value);
@@ -217,16 +224,6 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.branch(condition, block, exit)?;
         self.emitter.builder().position_at_end(exit);
         Ok(())
-    }
-
-    /// 0, 1, 2, ... in integers of `bits`, as many as `width`.
-    pub(super) fn lane_numbers(&self, bits: u32, width: u32) -> Lanes<'e, 'ctx> {
-        let int = self.emitter.int_type(bits);
-        if width == 1 {
-            return self.emitter.splat_constant(int.const_zero().into(), 1);
-        }
-        let numbers: Vec<IntValue<'ctx>> = (0..width).map(|n| int.const_int(n.into(), false)).collect();
-        self.emitter.lanes(inkwell::types::VectorType::const_vector(&numbers))
     }
 
     fn new_block(&self, name: &str) -> Result<BasicBlock<'ctx>> {

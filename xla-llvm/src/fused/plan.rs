@@ -59,9 +59,10 @@ impl LoopPlan {
 
     /// Splits variables as a survey asks for; `None` when it asks for nothing new.
     pub fn split(&self, survey: &Survey, symbols: &[SymbolId]) -> Option<LoopPlan> {
-        let (at, factor) = survey.splits.iter().find_map(|(symbol, factor)| {
-            Some((symbols.iter().position(|s| s == symbol)?, *factor))
-        })?;
+        let (at, factor) = survey
+            .splits
+            .iter()
+            .find_map(|(symbol, factor)| Some((symbols.iter().position(|s| s == symbol)?, *factor)))?;
         let mut plan = self.clone();
         let mut number = 0;
         for extents in &mut plan.dims {

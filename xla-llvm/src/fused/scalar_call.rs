@@ -51,9 +51,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                     let value = operands.first().and_then(|v| v.get(gte.index)).copied();
                     vec![value.ok_or_else(|| Error::internal("a tuple element that is not there"))?]
                 }
-                Op::Copy(_) | Op::Reshape(_) | Op::Bitcast(_) | Op::Broadcast(_) | Op::OptBarrier(_) | Op::Transpose(_) => {
-                    operands.into_iter().next().unwrap_or_default()
-                }
+                Op::Copy(_)
+                | Op::Reshape(_)
+                | Op::Bitcast(_)
+                | Op::Broadcast(_)
+                | Op::OptBarrier(_)
+                | Op::Transpose(_) => operands.into_iter().next().unwrap_or_default(),
                 Op::Call(c) => self.call(c.computation, &flattened(operands))?,
                 Op::Map(m) => self.call(m.computation, &flattened(operands))?,
                 Op::Fusion(f) => self.call(f.computation, &flattened(operands))?,

@@ -81,12 +81,11 @@ pub(super) fn work(module: &Module, graph: &Computation, id: InstrId) -> f64 {
             _ => own,
         },
         Op::Reduce(reduce) => operand() * module[reduce.computation].len() as f64 / 3.0,
-        Op::ReduceWindow(reduce) => {
-            own * reduce.window.dims.iter().map(|d| d.size as f64).product::<f64>()
-        }
+        Op::ReduceWindow(reduce) => own * reduce.window.dims.iter().map(|d| d.size as f64).product::<f64>(),
         Op::Dot(dot) => {
             let dims = instruction.operands().first().and_then(|&o| graph[o].shape().as_array());
-            let sum = |a: &xla_hlo::ArrayShape| dot.dims.lhs_contracting.iter().map(|&d| a.dims()[d] as f64).product::<f64>();
+            let sum =
+                |a: &xla_hlo::ArrayShape| dot.dims.lhs_contracting.iter().map(|&d| a.dims()[d] as f64).product::<f64>();
             own * dims.map_or(1.0, sum)
         }
         _ => own,

@@ -81,6 +81,11 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.instruction(Op::SRem, rhs)
     }
 
+    /// Remainder of floats with the dividend's sign, exact; a library call a lane.
+    pub fn float_remainder(self, rhs: Self) -> Self {
+        self.instruction(Op::FRem, rhs)
+    }
+
     /// Logical right shift; the amount must be below the width.
     pub fn lshr(self, amount: impl Operand<'e, 'ctx>) -> Self {
         self.instruction(Op::LShr, amount)

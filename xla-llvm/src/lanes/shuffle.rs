@@ -97,6 +97,16 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 }
 
 impl<'ctx> crate::emitter::Emitter<'ctx> {
+    /// 0, 1, 2, ... in integers of `bits`, as many as `width`.
+    pub fn lane_numbers(&self, bits: u32, width: u32) -> Lanes<'_, 'ctx> {
+        let int = self.int_type(bits);
+        if width <= 1 {
+            return self.splat_constant(int.const_zero().into(), 1);
+        }
+        let numbers: Vec<_> = (0..width).map(|n| int.const_int(n.into(), false)).collect();
+        self.lanes(VectorType::const_vector(&numbers))
+    }
+
     fn indices(&self, range: std::ops::Range<u32>) -> inkwell::values::VectorValue<'ctx> {
         let int = self.int_type(32);
         let indices: Vec<_> = range.map(|index| int.const_int(index.into(), false)).collect();

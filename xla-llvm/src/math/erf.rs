@@ -1,60 +1,68 @@
 //! The error function.
 
-use super::exp::exp;
+use std::f64::consts::FRAC_2_SQRT_PI;
+
+use super::by_precision;
+use super::exp::{exp, exp2_roughly};
 use crate::lanes::{Lanes, Scalar};
 
-const TWO_OVER_ROOT_PI: (f64, f64) = (1.128379225730896, -5.8635382771399236e-08);
+/// `2 / sqrt(pi)` in two parts.
+const SLOPE_F32: (f64, f64) = (1.128379225730896, -5.8635382771399236e-08);
+const SLOPE_F64: (f64, f64) = (FRAC_2_SQRT_PI, 1.533545961316588e-17);
 
-/// `erf x / x` in `x^2` up to where the result rounds to 1; the numerator without its first coefficient.
-const NUMERATOR_F32: &[f64] = &[0.19077013, 0.05278832, 0.0037789473, 0.0002847853, 2.0418995e-06];
-const DENOMINATOR_F32: &[f64] = &[1.0, 0.50239843, 0.11425169, 0.014996149, 0.0011650375, 3.8002454e-05];
-
-/// `erf x / x` in `x^2` up to 0.88.
+/// `erf x / x` in `x^2`, without its first coefficient, up to 0.8 and 0.88.
+const NEAR_F32: &[f64] = &[-0.3761261, 0.11283186, -0.026822997, 0.005087884, -0.00065471133];
 const NEAR_F64: &[f64] = &[
-    1.1283791670955126,
-    -0.37612638903183276,
-    0.11283791670930697,
-    -0.026866170640227643,
-    0.00522397757479361,
-    -0.0008548323959844357,
-    0.00012055216887392844,
-    -1.4922805077481483e-05,
-    1.6416803395308297e-06,
-    -1.5908022244789821e-07,
-    1.2058493316703893e-08,
-    -3.8373021581238515e-10,
+    -0.3761263890318374,
+    0.11283791670954393,
+    -0.026866170644941078,
+    0.005223977622980396,
+    -0.0008548326838115231,
+    0.00012055324192247112,
+    -1.492537654219336e-05,
+    1.6456418350992602e-06,
+    -1.628720962258214e-07,
+    1.4110644246730054e-08,
+    -8.635377083334227e-10,
 ];
+
+/// `log2 erfc x` from 0.8 up to 3.93.
+const FAR_F32: &[f64] = &[-8.202405e-05, -1.6277515, -0.91775906, -0.1513047, 0.032745447, -0.0045659943, 0.0003010931];
 
 /// `erfc x e^(x^2)` in `(x - 3) / (x + 3)` from 0.88 up to 5.93.
 const FAR_F64: &[f64] = &[
-    0.1790011511813897,
-    -0.32623356004303045,
-    0.24560380171297885,
-    -0.15011593648877325,
-    0.07166583725804479,
-    -0.024392500079173412,
-    0.004269121710612911,
-    0.000707629704885921,
-    -0.000597633687095395,
-    4.337050937061801e-05,
-    5.9751301638672865e-05,
-    -1.9655280580536904e-05,
-    -1.5135821219031898e-05,
-    -2.4535002128330487e-06,
+    0.1790011511813839,
+    -0.3262335600436323,
+    0.24560380170030002,
+    -0.15011593651309432,
+    0.07166583955730317,
+    -0.024392463088440668,
+    0.004269416882325552,
+    0.0007090966195539398,
+    -0.0005927681727765736,
+    5.436511088532235e-05,
+    7.652014841840073e-05,
+    -3.1051340407890607e-06,
+    -5.5797768105154965e-06,
 ];
 
-/// `erf x`. Error at most 3 ulp (f32) and 1 ulp (f64).
+/// `erf x`. Error at most 1.1 ulp (f32) and 1.3 ulp (f64).
 pub fn erf<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-    if x.scalar() != Scalar::F64 {
-        let x = x.within(-3.93, 3.93);
-        let z = x * x;
-        // 2 / sqrt(pi) in two parts, as f32 is unlucky with it.
-        let rest = z.fma(z.polynomial(NUMERATOR_F32), TWO_OVER_ROOT_PI.1);
-        return x.fma(TWO_OVER_ROOT_PI.0, x * rest) / z.polynomial(DENOMINATOR_F32);
-    }
-    let magnitude = x.constant(5.93).lesser(x.fabs());
-    let near = x * (x * x).polynomial(NEAR_F64);
-    let t = (magnitude - 3.0) / (magnitude + 3.0);
-    let far = x.constant(1.0) - exp(-(magnitude * magnitude)) * t.polynomial(FAR_F64);
-    magnitude.lt(0.88).select(near, far.copysign(x))
+    let (bound, border) = by_precision(x, (3.93, 0.8), (5.93, 0.88));
+    let magnitude = x.constant(bound).lesser(x.fabs());
+    let z = magnitude * magnitude;
+    let slope = by_precision(x, SLOPE_F32, SLOPE_F64);
+    let bend = z.fma(z.polynomial(by_precision(x, NEAR_F32, NEAR_F64)), slope.1);
+    let near = magnitude.fma(slope.0, magnitude * bend);
+    // 1 - erfc x, which is at most a quarter here, and its error with it.
+    let complement = if x.scalar() == Scalar::F64 {
+        let t = (magnitude - 3.0) / (magnitude + 3.0);
+        exp(-z) * t.polynomial(FAR_F64)
+    } else {
+        let log = magnitude.polynomial(FAR_F32);
+        let k = log.nearest_multiple(1.0);
+        exp2_roughly(log - k, k)
+    };
+    // NaN is near.
+    magnitude.ge(border).select(x.constant(1.0) - complement, near).copysign(x)
 }

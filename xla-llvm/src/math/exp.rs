@@ -1,7 +1,7 @@
 //! The exponential function and its complement.
 
-use super::by_precision;
 use super::wide::{Wide, exact_sum_ordered};
+use super::{by_precision, ln2_parts};
 use crate::lanes::Lanes;
 
 /// Cody and Waite's reduction `x = k ln 2 + r`, `|r| <= ln 2 / 2`, and the polynomial for the rest.
@@ -12,8 +12,6 @@ struct Table {
     range_minus_one: (f64, f64),
     /// Below this `e^x - 1` is `x`.
     linear: f64,
-    /// `ln 2` in two parts; the first has so few bits that its product with any `k` is exact.
-    ln2: (f64, f64),
     /// `(e^r - 1 - r) / r^2`.
     polynomial: &'static [f64],
 }
@@ -22,7 +20,6 @@ const F32: Table = Table {
     range: (-104.0, 89.0),
     range_minus_one: (-18.0, 88.75),
     linear: 2.98e-8,
-    ln2: (0.693359375, -2.121_944_4e-4),
     polynomial: &[0.49999994, 0.16666517, 0.041668102, 0.0083691925, 0.0013838895],
 };
 
@@ -30,13 +27,12 @@ const F64: Table = Table {
     range: (-746.0, 710.0),
     range_minus_one: (-38.0, 709.8),
     linear: 5.55e-17,
-    ln2: (0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10),
     polynomial: &[
         0.5000000000000011,
         0.16666666666666438,
         0.041666666666525805,
         0.008333333333474566,
-        0.0013888888944841281,
+        0.001388888894484128,
         0.00019841269554935,
         2.480149187184948e-05,
         2.755753070074822e-06,
@@ -44,6 +40,9 @@ const F64: Table = Table {
         2.502444553927189e-08,
     ],
 };
+
+/// `2^f` on `|f| <= 1/2`.
+const EXP2_F32: &[f64] = &[1.0, std::f64::consts::LN_2, 0.2402265, 0.05550378, 0.009618473, 0.001338518, 0.00015299927];
 
 /// `e^x = 2^k (1 + (e^r - 1))`, taken apart.
 struct Reduced<'e, 'ctx> {
@@ -55,8 +54,9 @@ struct Reduced<'e, 'ctx> {
 
 fn reduce<'e, 'ctx>(table: &Table, x: Lanes<'e, 'ctx>, x_low: Option<Lanes<'e, 'ctx>>) -> Reduced<'e, 'ctx> {
     let k = x.nearest_multiple(std::f64::consts::LOG2_E);
-    let head = k.fma(-table.ln2.0, x);
-    let low = k * table.ln2.1;
+    let ln2 = ln2_parts(x);
+    let head = k.fma(-ln2.0, x);
+    let low = k * ln2.1;
     let low = x_low.map_or(low, |x_low| low - x_low);
     let r = head - low;
     let q = r.polynomial(table.polynomial);
@@ -90,6 +90,11 @@ pub(super) fn exp_in_two_words<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Wide<'e, 'ctx> {
     let low = main.low + tail;
     let sum = exact_sum_ordered(main.high, low);
     Wide { high: sum.high.scale_by_power_of_two(k), low: sum.low.scale_by_power_of_two(k) }
+}
+
+/// `2^(k + f)` for `|f| <= 1/2` and a normal result, in f32 to within 2 ulp: for callers that go on to an absolute error.
+pub(super) fn exp2_roughly<'e, 'ctx>(f: Lanes<'e, 'ctx>, k: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+    f.polynomial(EXP2_F32).add_to_exponent(k)
 }
 
 /// `e^x - 1`. Error at most 1.0 ulp.

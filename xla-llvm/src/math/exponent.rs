@@ -40,7 +40,14 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     /// `2^self` for an integral float in the range of normal exponents.
     pub(crate) fn power_of_two(self) -> Self {
         let (mantissa, bias) = format(self);
-        ((self.small_to_int() + bias) << mantissa).as_float()
+        // The sum has the biased exponent in its low bits; the shift drops all others.
+        ((self + (spacing_one(self) + bias as f64)).bits() << mantissa).as_float()
+    }
+
+    /// `self * 2^exponent` for an integral float exponent, where operand and result are normal numbers.
+    pub(crate) fn add_to_exponent(self, exponent: Self) -> Self {
+        let (mantissa, _) = format(self);
+        (self.bits() + ((exponent + spacing_one(self)).bits() << mantissa)).as_float()
     }
 
     /// `2^self` for an integer that is not too big; zero where that is subnormal.
@@ -49,19 +56,19 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         ((self + bias).smax(0) << mantissa).as_float()
     }
 
-    /// `self * 2^exponent`, rounded once, for an integral `exponent` of any size. NaN stays.
+    /// `self * 2^exponent`, rounded once, for an integral `exponent` of any size and a `self` that is not subnormal.
+    /// NaN stays.
     pub(crate) fn scale_by_power_of_two(self, exponent: Self) -> Self {
         if self.emitter().target().abilities().avx512 && (self.width() * self.scalar().bits()).is_multiple_of(512) {
             return self.avx512_scalef(exponent);
         }
-        let (mantissa, bias) = format(self);
+        let (_, bias) = format(self);
         // Two factors that are normal numbers, so that only the last product rounds. The clamp is far beyond where
         // every finite operand becomes zero or infinite.
         let limit = (2 * bias - 2) as f64;
-        let exponent = exponent.within(-limit, limit).small_to_int();
-        let half = exponent.ashr(1);
-        let power = |k: Self| ((k + bias) << mantissa).as_float();
-        self * power(half) * power(exponent - half)
+        let exponent = exponent.within(-limit, limit);
+        let half = exponent.nearest_multiple(0.5);
+        self * half.power_of_two() * (exponent - half).power_of_two()
     }
 
     /// One instruction a register; the width must be a multiple of the register's lanes.

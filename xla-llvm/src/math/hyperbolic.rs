@@ -1,12 +1,11 @@
 //! Hyperbolic functions and the logistic function.
 
-use super::by_precision;
-use super::exp::{exp_in_two_words, expm1};
-use super::wide::exact_sum_ordered;
-use crate::lanes::{Lanes, Scalar};
+use std::f64::consts::LOG2_E;
 
-const LN2_F32: (f64, f64) = (0.693359375, -2.121_944_4e-4);
-const LN2_F64: (f64, f64) = (0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10);
+use super::exp::{exp_in_two_words, exp2_roughly, expm1};
+use super::wide::exact_sum_ordered;
+use super::{by_precision, ln2_parts};
+use crate::lanes::{Lanes, Scalar};
 
 /// `(sinh r - r) / r^3` and `(cosh r - 1) / r^2` in `r^2` on `|r| <= ln 2 / 2`.
 const SINH_F32: &[f64] = &[0.16666667, 0.008333175, 0.00019974119];
@@ -16,9 +15,8 @@ const COSH_F32: &[f64] = &[0.5, 0.04166646, 0.0013935426];
 const COSH_F64: &[f64] =
     &[0.5000000000000013, 0.04166666666651047, 0.0013888888948355462, 2.4801488506631744e-05, 2.7631809985216196e-07];
 
-/// `tanh x / x` in `x^2` up to where the result rounds to 1.
-const TANH_NUMERATOR: &[f64] = &[1.0, 0.1367986, 0.0038682614, 2.8006041e-05, 3.0583458e-08, -1.2210715e-11];
-const TANH_DENOMINATOR: &[f64] = &[1.0, 0.47013193, 0.02724559, 0.00039385125, 1.2872747e-06];
+/// `(tanh x - x) / x^3` in `x^2` up to 0.55.
+const TANH_F32: &[f64] = &[-0.3333332, 0.13332637, -0.053856842, 0.021088233, -0.006295476];
 
 /// A magnitude `x = k ln 2 + r`: sinh and cosh of it are sums of products of those of `k ln 2`, which are sums of
 /// powers of two, and those of `r`, which are short polynomials. So neither needs a division, and sinh keeps its
@@ -32,9 +30,9 @@ struct Parts<'e, 'ctx> {
 }
 
 fn parts<'e, 'ctx>(magnitude: Lanes<'e, 'ctx>) -> Parts<'e, 'ctx> {
-    let (limit, ln2) = by_precision(magnitude, (89.5, LN2_F32), (710.5, LN2_F64));
+    let (limit, ln2) = (by_precision(magnitude, 89.5, 710.5), ln2_parts(magnitude));
     let x = magnitude.constant(limit).lesser(magnitude);
-    let k = x.nearest_multiple(std::f64::consts::LOG2_E);
+    let k = x.nearest_multiple(LOG2_E);
     let (head, low) = (k.fma(-ln2.0, x), k * ln2.1);
     let r = head - low;
     let z = r * r;
@@ -63,17 +61,21 @@ pub fn cosh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     (up.fma(growing, down * falling) + up) * 2.0
 }
 
-/// `tanh x`. Error at most 3 ulp (f32) and 2 ulp (f64).
+/// `tanh x`. Error at most 1.5 ulp (f32) and 2 ulp (f64).
 pub fn tanh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+    let magnitude = x.constant(by_precision(x, 9.02, 22.0)).lesser(x.fabs());
     if x.scalar() == Scalar::F64 {
-        let t = expm1(x.constant(22.0).lesser(x.fabs()) * 2.0);
+        let t = expm1(magnitude * 2.0);
         return (t / (t + 2.0)).copysign(x);
     }
-    // The quotient exceeds 1 nowhere below the bound and is 1 at it.
-    let x = x.within(-9.02, 9.02);
     let z = x * x;
-    // The leading coefficients are 1, so that the last step of each part rounds what is nearly exact.
-    (x * z).fma(z.polynomial(&TANH_NUMERATOR[1..]), x) / z.polynomial(TANH_DENOMINATOR)
+    let near = (x * z).fma(z.polynomial(TANH_F32), x);
+    // 1 - 2 / (e^2x + 1): what is subtracted is at most a half, and its error with it.
+    let k = magnitude.nearest_multiple(2.0 * LOG2_E);
+    let power = exp2_roughly(magnitude.fma(2.0 * LOG2_E, -k), k);
+    let far = x.constant(1.0) - x.constant(2.0) / (power + 1.0);
+    // NaN is near.
+    magnitude.ge(0.55).select(far, near).copysign(x)
 }
 
 /// `1 / (1 + e^-x)`, subnormal results included. Error at most 1.0 ulp.

@@ -1,12 +1,8 @@
 //! Natural logarithms.
 
-use super::by_precision;
 use super::wide::{Wide, exact_product, exact_sum, exact_sum_ordered};
+use super::{by_precision, ln2_parts};
 use crate::lanes::{Lanes, Scalar};
-
-/// `ln 2` in two parts; the first has so few bits that its product with any exponent is exact.
-const LN2_F32: (f64, f64) = (0.693359375, -2.121_944_4e-4);
-const LN2_F64: (f64, f64) = (0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10);
 
 /// `(log(1+f) - f + f^2/2) / f^3` on `|f| <= 1/3`.
 const CUBIC_F32: &[f64] =
@@ -62,7 +58,7 @@ fn split<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Split<'e, 'ctx> {
 
 /// `k ln 2 + log(1 + f + low)` for `|f| <= 1/3` and a tiny `low`.
 fn log_of_split<'e, 'ctx>(k: Lanes<'e, 'ctx>, f: Lanes<'e, 'ctx>, low: Option<Lanes<'e, 'ctx>>) -> Lanes<'e, 'ctx> {
-    let ln2 = by_precision(f, LN2_F32, LN2_F64);
+    let ln2 = ln2_parts(f);
     let mut rest = k * ln2.1;
     if let Some(low) = low {
         // log(1 + f + low) = log(1 + f) + low / (1 + f) + ..., and 1 - f is the quotient near enough.
@@ -132,7 +128,7 @@ pub(super) fn log_wide<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Wide<'e, 'ctx> {
     let twice = Wide { high: s.high * 2.0, low: s.low * 2.0 };
     let log = twice.plus_smaller(twice.times(cubic));
     // k ln 2: its first part times k is exact.
-    let ln2 = by_precision(f, LN2_F32, LN2_F64);
+    let ln2 = ln2_parts(f);
     let main = exact_sum(k * ln2.0, log.high);
     exact_sum_ordered(main.high, main.low + (log.low + k * ln2.1))
 }

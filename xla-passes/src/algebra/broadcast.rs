@@ -10,7 +10,6 @@ pub const BROADCAST: &[Rule] = rules![
     broadcast_to_same_dims,
     broadcast_of_broadcast,
     broadcast_of_ones,
-    broadcast_of_reshape,
     broadcast_of_transpose,
     broadcast_of_iota,
 ];
@@ -45,20 +44,6 @@ fn broadcast_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     }
     let kept = dims::nontrivial(sizes).into_iter().map(|d| op.dimensions[d]).collect();
     of_squeezed(cx, x, cx.shape(id)?, kept)
-}
-
-/// `broadcast(reshape(x))` = `broadcast(x)`, where the reshape only adds or removes ones and `x` has none.
-fn broadcast_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
-    let Op::Broadcast(op) = cx.op(id) else { return None };
-    let inner = cx.operand(id, 0);
-    let Op::Reshape(_) = cx.op(inner) else { return None };
-    let x = cx.operand(inner, 0);
-    if cx.dims(x).contains(&1) {
-        return None;
-    }
-    let map = dims::reshape_map(cx.dims(x), cx.dims(inner))?;
-    let dimensions = map.into_iter().flatten().map(|d| op.dimensions[d]).collect();
-    Some(cx.broadcast(x, cx.shape(id)?.clone(), dimensions))
 }
 
 /// `broadcast(transpose(x, p), d)` = `broadcast(x, d[inverse p])`.
@@ -109,7 +94,7 @@ fn elementwise_of_broadcasts(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
             new.push(x.into());
         } else if broadcast.dimensions.is_empty() {
             let shape = ArrayShape::new(cx.element_type(o)?, small);
-            new.push(cx.broadcast(x, shape, Vec::new()));
+            new.push(cx.splat_from(x, shape));
         } else {
             return None;
         }

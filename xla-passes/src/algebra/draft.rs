@@ -162,6 +162,11 @@ impl<'c> Draft<'c> {
         self.add(Transpose { permutation }, shape, [x.into()])
     }
 
+    /// Proposes an array of `shape` whose elements are all the scalar `x`.
+    pub fn splat_from(&mut self, x: InstrId, shape: ArrayShape) -> Value {
+        if shape.is_scalar() { x.into() } else { self.broadcast(x, shape, Vec::new()) }
+    }
+
     /// Proposes an array of `shape` whose elements are all `value`.
     pub fn splat_of(&mut self, shape: &ArrayShape, value: Scalar) -> Value {
         let ty = shape.element_type();

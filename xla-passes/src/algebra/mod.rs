@@ -58,29 +58,29 @@ impl Pass for SimplifyAlgebra {
 }
 
 /// The rules for an operation, in the order they are tried.
-fn rules_for(op: &Op) -> [&'static [Rule]; 2] {
+fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
     let none: &[Rule] = &[];
     match op {
-        Op::Unary(_) => [logic::UNARY, broadcast::ELEMENTWISE],
-        Op::Binary(_) => [arithmetic::BINARY, broadcast::ELEMENTWISE],
-        Op::Compare(_) => [logic::COMPARE, broadcast::ELEMENTWISE],
-        Op::Select(_) => [logic::SELECT, broadcast::ELEMENTWISE],
-        Op::Clamp(_) | Op::ReducePrecision(_) => [broadcast::ELEMENTWISE, none],
-        Op::Convert(_) => [convert::CONVERT, broadcast::ELEMENTWISE],
-        Op::BitcastConvert(_) => [convert::BITCAST_CONVERT, none],
-        Op::Copy(_) | Op::Bitcast(_) => [reshape::COPY, none],
-        Op::Constant(_) => [broadcast::CONSTANT, none],
-        Op::Broadcast(_) => [broadcast::BROADCAST, none],
-        Op::Reshape(_) => [reshape::RESHAPE, none],
-        Op::Transpose(_) => [transpose::TRANSPOSE, none],
-        Op::Slice(_) => [slice::SLICE, none],
-        Op::Pad(_) => [slice::PAD, none],
-        Op::Concatenate(_) => [slice::CONCATENATE, none],
-        Op::Reverse(_) => [slice::REVERSE, none],
-        Op::DynamicSlice(_) => [slice::DYNAMIC_SLICE, none],
-        Op::DynamicUpdateSlice(_) => [slice::DYNAMIC_UPDATE_SLICE, none],
-        Op::Dot(_) => [dot::DOT, none],
-        Op::Reduce(_) => [reduce::REDUCE, none],
+        Op::Unary(_) => [logic::UNARY, broadcast::ELEMENTWISE, reshape::ELEMENTWISE],
+        Op::Binary(_) => [arithmetic::BINARY, broadcast::ELEMENTWISE, reshape::ELEMENTWISE],
+        Op::Compare(_) => [logic::COMPARE, broadcast::ELEMENTWISE, reshape::ELEMENTWISE],
+        Op::Select(_) => [logic::SELECT, broadcast::ELEMENTWISE, reshape::ELEMENTWISE],
+        Op::Clamp(_) | Op::ReducePrecision(_) => [none, broadcast::ELEMENTWISE, reshape::ELEMENTWISE],
+        Op::Convert(_) => [convert::CONVERT, broadcast::ELEMENTWISE, reshape::ELEMENTWISE],
+        Op::BitcastConvert(_) => [convert::BITCAST_CONVERT, none, none],
+        Op::Copy(_) | Op::Bitcast(_) => [reshape::COPY, none, none],
+        Op::Constant(_) => [broadcast::CONSTANT, none, none],
+        Op::Broadcast(_) => [broadcast::BROADCAST, none, none],
+        Op::Reshape(_) => [reshape::RESHAPE, none, none],
+        Op::Transpose(_) => [transpose::TRANSPOSE, none, none],
+        Op::Slice(_) => [slice::SLICE, none, none],
+        Op::Pad(_) => [slice::PAD, none, none],
+        Op::Concatenate(_) => [slice::CONCATENATE, none, none],
+        Op::Reverse(_) => [slice::REVERSE, none, none],
+        Op::DynamicSlice(_) => [slice::DYNAMIC_SLICE, none, none],
+        Op::DynamicUpdateSlice(_) => [slice::DYNAMIC_UPDATE_SLICE, none, none],
+        Op::Dot(_) => [dot::DOT, none, none],
+        Op::Reduce(_) => [reduce::REDUCE, none, none],
         Op::Parameter(_)
         | Op::Tuple(_)
         | Op::GetTupleElement(_)
@@ -95,8 +95,36 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 2] {
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
         | Op::Gather(_)
-        | Op::Scatter(_) => [none, none],
+        | Op::Scatter(_) => [none, none, none],
     }
+}
+
+/// Names of all rules, theme by theme; for tests that each has a case.
+pub fn rule_names() -> Vec<&'static str> {
+    let themes = [
+        reshape::RESHAPE,
+        reshape::COPY,
+        reshape::ELEMENTWISE,
+        broadcast::BROADCAST,
+        broadcast::ELEMENTWISE,
+        broadcast::CONSTANT,
+        transpose::TRANSPOSE,
+        slice::SLICE,
+        slice::PAD,
+        slice::CONCATENATE,
+        slice::REVERSE,
+        slice::DYNAMIC_SLICE,
+        slice::DYNAMIC_UPDATE_SLICE,
+        arithmetic::BINARY,
+        logic::UNARY,
+        logic::COMPARE,
+        logic::SELECT,
+        convert::CONVERT,
+        convert::BITCAST_CONVERT,
+        dot::DOT,
+        reduce::REDUCE,
+    ];
+    themes.into_iter().flatten().map(|rule| rule.name).collect()
 }
 
 struct Driver<'m, 'a> {

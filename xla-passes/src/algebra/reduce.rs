@@ -36,7 +36,7 @@ fn reduce_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
         return None;
     }
     let shape = cx.shape(id)?;
-    if shape.is_scalar() { Some(init.into()) } else { Some(cx.broadcast(init, shape.clone(), Vec::new())) }
+    Some(cx.splat_from(init, shape.clone()))
 }
 
 /// `reduce(x, init)` over dimensions of size 1 = `f(init, reshape(x))`.
@@ -48,7 +48,7 @@ fn reduce_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     }
     let shape = cx.shape(id)?;
     let x = cx.reshape(x, shape.dims())?;
-    let init = if shape.is_scalar() { init.into() } else { cx.broadcast(init, shape.clone(), Vec::new()) };
+    let init = cx.splat_from(init, shape.clone());
     Some(cx.add(combiner, shape.clone(), [init, x]))
 }
 

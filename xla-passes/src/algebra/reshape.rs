@@ -7,13 +7,9 @@ use super::draft::{Draft, Value};
 use super::{Rule, broadcast, dims, rules};
 use crate::graph;
 
-pub const RESHAPE: &[Rule] = rules![
-    reshape_to_same_dims,
-    reshape_of_reshape,
-    reshape_of_broadcast,
-    reshape_of_iota,
-    reshape_of_elementwise_of_reshapes,
-];
+pub const RESHAPE: &[Rule] = rules![reshape_to_same_dims, reshape_of_reshape, reshape_of_broadcast, reshape_of_iota,];
+
+pub const ELEMENTWISE: &[Rule] = rules![elementwise_of_reshapes];
 
 pub const COPY: &[Rule] = rules![copy_of_same_shape];
 
@@ -60,45 +56,32 @@ fn reshape_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     Some(cx.add(Iota { dimension: map[op.dimension]? }, cx.shape(id)?.clone(), []))
 }
 
-/// `reshape(f(reshape(x), ...))` = `f(x, ...)`, where everything `f` takes has the outer dimensions before its own
-/// reshape, or has one element.
+/// `f(reshape(x), reshape(y), broadcast(scalar))` = `reshape(f(x, y, broadcast(scalar)))`, where `x` and `y` have the same
+/// dimensions.
 ///
-/// So a chain of elementwise operations on `[n,1]` between two on `[n]` loses its detour.
-fn reshape_of_elementwise_of_reshapes(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
-    let inner = cx.operand(id, 0);
-    let dims = cx.dims(id);
-    if !crate::fuse::is_elementwise(cx.op(inner)) || !cx.is_used_once(inner) || matches!(cx.op(inner), Op::Copy(_)) {
-        return None;
-    }
-    if matches!(cx.op(inner), Op::BitcastConvert(_)) {
-        return None;
-    }
-    let operands = cx.instruction(inner).operands();
-    if operands.iter().any(|&o| cx.dims(o) != cx.dims(inner)) {
-        return None;
-    }
-    let source = |cx: &Draft<'_>, o: InstrId| match cx.op(o) {
-        Op::Reshape(_) if cx.dims(cx.operand(o, 0)) == dims => Some(cx.operand(o, 0)),
-        _ => None,
-    };
-    let single = |cx: &Draft<'_>, o: InstrId| match cx.op(o) {
-        Op::Broadcast(b) if b.dimensions.is_empty() => Some(cx.operand(o, 0)),
-        _ => None,
-    };
-    if !operands.iter().any(|&o| source(cx, o).is_some()) {
+/// Reshapes move on towards broadcasts and other reshapes, which swallow them. So a chain of elementwise operations on
+/// `[n,1]` between two on `[n]` loses its detour.
+fn elementwise_of_reshapes(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let operands = cx.instruction(id).operands();
+    let before = |cx: &Draft<'_>, o: InstrId| matches!(cx.op(o), Op::Reshape(_)).then(|| cx.operand(o, 0));
+    let first = operands.iter().find_map(|&o| before(cx, o))?;
+    let dims = cx.dims(first);
+    if operands.iter().any(|&o| cx.dims(o) != cx.dims(id)) {
         return None;
     }
     let mut new: Vec<Value> = Vec::with_capacity(operands.len());
     for &o in operands {
-        if let Some(x) = source(cx, o) {
-            new.push(x.into());
-        } else {
-            let scalar = single(cx, o)?;
-            let shape = ArrayShape::new(cx.element_type(o)?, dims);
-            new.push(cx.broadcast(scalar, shape, Vec::new()));
+        match (before(cx, o), cx.op(o)) {
+            (Some(x), _) if cx.dims(x) == dims => new.push(x.into()),
+            (None, Op::Broadcast(b)) if b.dimensions.is_empty() => {
+                let shape = ArrayShape::new(cx.element_type(o)?, dims);
+                new.push(cx.splat_from(cx.operand(o, 0), shape));
+            }
+            _ => return None,
         }
     }
-    Some(cx.add(cx.op(inner).clone(), cx.shape(id)?.clone(), new))
+    let value = cx.add(cx.op(id).clone(), ArrayShape::new(cx.element_type(id)?, dims), new);
+    Some(cx.add(plain(), cx.shape(id)?.clone(), [value]))
 }
 
 /// A plain reshape.

@@ -22,8 +22,8 @@ pub(crate) struct Share {
 ///
 /// It may where every element is read at the index where it is written and elements have one size (elementwise
 /// operations and loop fusions of them, also through reshapes), and where an operand is updated in place
-/// (`dynamic-update-slice`, `scatter`, loop fusions rooted in a `dynamic-update-slice`, and what a fusion's
-/// `output_to_operand_aliasing` says). Kernels must be correct when the two are the same memory.
+/// (`dynamic-update-slice`, `scatter`, loop fusions of a `dynamic-update-slice` whose update does not read its operand
+/// elsewhere, and what the `output_to_operand_aliasing` of other fusions says). Kernels must be correct when the two are the same memory.
 pub fn may_share(
     module: &Module,
     computation: CompId,
@@ -49,7 +49,9 @@ pub(crate) fn shares(module: &Module, computation: &Computation, id: InstrId) ->
     let mut found = Vec::new();
     match instruction.op() {
         Op::Fusion(fusion) => {
-            for alias in &fusion.aliases {
+            // What a loop fusion claims is checked; other kinds know themselves.
+            let claims = if fusion.kind == FusionKind::Loop { &[][..] } else { &fusion.aliases };
+            for alias in claims {
                 let Some(&operand) = instruction.operands().get(alias.operand) else { continue };
                 let leaf = leaf_number(computation[operand].shape(), &alias.path);
                 if let (Some(output), Some(leaf)) = (leaf_number(instruction.shape(), &alias.output), leaf) {

@@ -243,9 +243,13 @@ impl Line<'_> {
                 Role::While { condition, body } => self.while_loop((id, instr), condition, body, region, depth)?,
                 Role::Conditional(branches) => {
                     let head = self.step(Step::Control(id, instr));
-                    self.uses(flow.leaves(id, computation[instr].operand(0)), (head, region));
+                    self.uses(&flow.operand_leaves(module, id, instr), (head, region));
                     match branches[..] {
-                        [only] => self.computation(only, region, depth)?,
+                        [only] => {
+                            self.computation(only, region, depth)?;
+                            let tail = self.step(Step::Control(id, instr));
+                            self.uses(flow.leaves(id, instr), (tail, region));
+                        }
                         _ => self.branches((id, instr), &branches, head, region, depth)?,
                     }
                 }
@@ -304,6 +308,8 @@ impl Line<'_> {
         self.regions.close_region(inner, back);
         let end = self.step(Step::Control(at.0, at.1));
         self.regions.close_block(block, end);
+        // State is kept through the loop even where nobody reads it.
+        self.uses(&joins.results, (end, region));
         Ok(())
     }
 
@@ -331,6 +337,7 @@ impl Line<'_> {
         }
         let tail = self.step(Step::Control(at.0, at.1));
         self.regions.close_block(block, tail);
+        self.uses(&joins.results, (tail, region));
         Ok(())
     }
 

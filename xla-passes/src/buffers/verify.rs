@@ -184,6 +184,9 @@ impl Checker<'_> {
         let computation = &self.module[comp];
         let slices = self.slices(comp, id)?;
         let is_copy = matches!(computation[id].op(), Op::Copy(_)) && may_share(self.module, comp, id, &[], 0, &[]);
+        if is_copy && slices == self.slices(comp, computation[id].operand(0))? {
+            return Ok(operands[0].clone());
+        }
         let tokens = if is_copy { operands[0].clone() } else { self.fresh(comp, id)? };
         for (i, slice) in slices.iter().flatten().enumerate() {
             if slices.iter().flatten().skip(i + 1).any(|s| s.overlaps(slice)) {

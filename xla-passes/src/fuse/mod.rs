@@ -5,10 +5,11 @@ mod build;
 mod cost;
 mod free_reshape;
 mod plan;
+mod rows;
 mod rules;
 
-pub(crate) use access::is_elementwise;
 pub use free_reshape::FreeReshapes;
+pub use rows::FuseRows;
 
 use xla_hlo::{CompId, Module, Result};
 

@@ -13,10 +13,24 @@ mod orders;
 
 use std::collections::HashMap;
 
-use xla_hlo::{CompId, Module, Result};
+use xla_hlo::{CompId, InstrId, Module, Result};
 
 use crate::alias::flow::Flow;
+use crate::{Pass, PassContext};
 use graph::Graph;
+
+/// [`schedule_module`] as a pass.
+pub struct Schedule;
+
+impl Pass for Schedule {
+    fn name(&self) -> &'static str {
+        "schedule"
+    }
+
+    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+        schedule_module(module)
+    }
+}
 
 /// Gives each executed computation a schedule, replacing those that are there, and marks the module as scheduled.
 ///
@@ -37,10 +51,14 @@ pub fn schedule_module(module: &mut Module) -> Result<()> {
         }
         if let Some((peak, order)) = best {
             inner.insert(comp, peak);
-            let order = order.into_iter().map(|node| graph.ids[node]).collect();
-            module.computation_mut(comp).set_schedule(Some(order));
+            let order: Vec<InstrId> = order.into_iter().map(|node| graph.ids[node]).collect();
+            if module[comp].schedule() != Some(&order) {
+                module.computation_mut(comp).set_schedule(Some(order));
+            }
         }
     }
-    module.attributes_mut().is_scheduled = true;
+    if !module.attributes().is_scheduled {
+        module.attributes_mut().is_scheduled = true;
+    }
     Ok(())
 }

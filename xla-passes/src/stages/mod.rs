@@ -4,8 +4,9 @@ mod schedule;
 
 pub use schedule::schedule;
 
+use crate::*;
 use crate::{
-    DeadCode, FlattenCallGraph, FreeReshapes, Fuse, InlineCalls, InlineMaps, NormalizeLayouts, Pipeline,
+    DeadCode, FlattenCallGraph, FreeReshapes, Fuse, FuseRows, InlineCalls, InlineMaps, NormalizeLayouts, Pipeline,
     SimplifyTuples, TargetProfile,
 };
 
@@ -33,7 +34,15 @@ pub fn canonicalize(_: &TargetProfile) -> Pipeline {
 
 /// Less work for the same result, to a fixed point.
 pub fn simplify(_: &TargetProfile) -> Pipeline {
-    Pipeline::fixed_point("simplify", 12).pass(SimplifyTuples).pass(DeadCode)
+    let group = Pipeline::fixed_point("simplify-group", 12)
+        .pass(SimplifyTuples)
+        .pass(SimplifyAlgebra)
+        .pass(FoldConstants)
+        .pass(CommonSubexpressions)
+        .pass(SimplifyConditionals)
+        .pass(SimplifyLoops)
+        .pass(DeadCode);
+    Pipeline::new("simplify").stage(group).pass(AnnotateTripCounts)
 }
 
 /// Operations that a target lacks, put in terms of those it has. No operation of today's table needs it.
@@ -48,5 +57,5 @@ pub fn layout(_: &TargetProfile) -> Pipeline {
 
 /// Kernels: operations that a backend compiles as one.
 pub fn fuse(_: &TargetProfile) -> Pipeline {
-    Pipeline::new("fuse").pass(Fuse).pass(FreeReshapes).pass(DeadCode)
+    Pipeline::new("fuse").pass(Fuse).pass(FuseRows).pass(FreeReshapes).pass(DeadCode)
 }

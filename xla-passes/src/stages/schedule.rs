@@ -1,8 +1,9 @@
 //! The last stage: order of instructions, copies that keep values apart, buffers.
 
-use crate::{Pipeline, TargetProfile};
+use crate::{InsertCopies, Pipeline, Schedule, TargetProfile};
 
-/// The order in which instructions run, and what running in that order needs.
+/// The order in which instructions run, and the copies that running in that order needs. What follows is
+/// [`assign_buffers`](crate::buffers::assign_buffers).
 pub fn schedule(_: &TargetProfile) -> Pipeline {
-    Pipeline::new("schedule")
+    Pipeline::new("schedule").pass(Schedule).pass(InsertCopies)
 }

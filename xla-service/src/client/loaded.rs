@@ -1,5 +1,6 @@
 //! Compiled programs on a device: check the arguments, launch, hand out the results.
 
+use std::fmt;
 use std::sync::Arc;
 
 use xla_hlo::{Error, Literal, Module, Result, ResultExt};
@@ -11,7 +12,7 @@ use crate::executor::{DeviceMemory, Event};
 use crate::signature::{Donation, Signature, ungroup};
 
 /// A program, compiled for a client's device. Cloning gives another handle; programs may be run from many threads at once.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct LoadedExecutable {
     client: Client,
     executable: Arc<dyn Executable>,
@@ -100,14 +101,15 @@ impl LoadedExecutable {
         let device = &self.client.0;
         match options.dispatch {
             Dispatch::Inline => {
-                let (memories, event) = run(device, &*self.executable, uses)?;
+                let (memories, event) = protect(|| run(device, &*self.executable, uses))?;
                 let slots = memories.into_iter().map(|memory| Slot::ready(memory, event.clone()));
                 Ok(self.result_buffers(slots))
             }
             Dispatch::Queued => {
                 let slots: Vec<_> = self.signature().results().iter().map(|_| Slot::pending()).collect();
                 let (client, executable, targets) = (self.client.clone(), self.executable.clone(), slots.clone());
-                device.queue().push(Box::new(move || fill(&targets, run(&client.0, &*executable, uses))));
+                let work = move || fill(&targets, protect(|| run(&client.0, &*executable, uses)));
+                device.queue().push(Box::new(work));
                 Ok(self.result_buffers(slots.into_iter()))
             }
         }
@@ -215,6 +217,12 @@ impl LoadedExecutable {
     }
 }
 
+impl fmt::Debug for LoadedExecutable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LoadedExecutable({} on {})", self.name(), self.client.platform())
+    }
+}
+
 /// One argument of a launch.
 struct Use {
     slot: Arc<Slot>,
@@ -232,7 +240,7 @@ fn run(device: &Device, executable: &dyn Executable, uses: Vec<Use>) -> Result<(
         let (argument, _) = reader.unwrap_or_else(|| usage.slot.take_for_program())?;
         arguments.push(argument);
     }
-    let results = protect(|| executable.execute(&device.context(), arguments))?;
+    let results = executable.execute(&device.context(), arguments)?;
     let expected = executable.signature().results().len();
     if results.len() != expected {
         return Err(Error::internal(format!("the backend gave {} results instead of {expected}", results.len())));

@@ -15,6 +15,7 @@ mod loaded;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
@@ -35,11 +36,10 @@ use crate::registry::PlatformRegistry;
 use crate::transfer::TransferManager;
 
 /// A connection to one device of a platform. Cloning gives another handle to it; all methods may be called from any thread.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Client(Arc<Device>);
 
 /// What handles share.
-#[derive(Debug)]
 struct Device {
     platform: String,
     executor: Arc<dyn StreamExecutor>,
@@ -137,14 +137,22 @@ impl Client {
     }
 }
 
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Client({}, device {})", self.0.platform, self.device().ordinal)
+    }
+}
+
 impl Device {
     fn compile(&self, module: VerifiedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         let _span = tracing::info_span!("compile", module = module.name(), platform = %self.platform).entered();
         let dump = dump::Dump::new(options, &module);
+        dump.module("before-passes", &module)?;
         let optimized = {
             let _span = tracing::info_span!("hlo-passes").entered();
             self.compiler.run_hlo_passes(module, options)?
         };
+        dump.module("after-passes", &optimized)?;
         let _span = tracing::info_span!("backend").entered();
         let executable = self.compiler.run_backend(optimized, options)?;
         dump.executable(&*executable)?;

@@ -48,7 +48,7 @@ fn sum_program(client: &Client) -> LoadedExecutable {
     client.compile(&sum_module("sum"), &CompileOptions::default()).unwrap()
 }
 
-fn message<T: std::fmt::Debug>(result: Result<T>) -> String {
+fn message<T: fmt::Debug>(result: Result<T>) -> String {
     result.unwrap_err().to_string()
 }
 
@@ -70,7 +70,7 @@ fn values_go_in_and_come_out() {
 
 #[test]
 fn wrong_arguments_are_named_with_both_shapes() {
-    let client = client();
+    let (client, other) = (client(), client());
     let program = sum_program(&client);
     let x = client.buffer(&f32s(&[1.0; 3])).unwrap();
     let long = client.buffer(&f32s(&[1.0; 4])).unwrap();
@@ -83,7 +83,6 @@ fn wrong_arguments_are_named_with_both_shapes() {
     assert!(
         message(program.run(vec![f32s(&[1.0]), f32s(&[1.0])])).contains("parameter 0 of sum is f32[3], not f32[1]")
     );
-    let other = super::tests::client();
     let elsewhere = other.buffer(&f32s(&[1.0; 3])).unwrap();
     assert!(message(program.execute(&[&x, &elsewhere])).contains("belongs to another client"));
     let error = message(client.buffer_of_shape(&f32s(&[1.0]), &ArrayShape::new(F32, [2])));

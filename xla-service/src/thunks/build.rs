@@ -1,9 +1,11 @@
 //! From a scheduled module with buffers to a thunk sequence.
 
+use xla_hlo::ops::While;
 use xla_hlo::{ArrayShape, CompId, Computation, ElementType, Error, InstrId, Module, Op, Result, ResultExt, Shape};
 use xla_passes::buffers::{BufferAssignment, Slice};
 
 use super::sequence::Selector;
+use super::trip_count::trip_count;
 use super::{ArraySlice, Lowered, Lowering, LoweringContext, StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};
 use crate::options::FallbackPolicy;
 
@@ -54,7 +56,7 @@ impl Builder<'_> {
             Op::Call(call) => thunks.extend(self.sequence(call.computation)?.thunks),
             Op::While(op) => {
                 let thunk = self.thunk(computation, id)?;
-                thunks.push(self.while_loop(thunk, op.condition, op.body)?);
+                thunks.push(self.while_loop(thunk, op)?);
             }
             Op::Conditional(op) => {
                 let thunk = self.thunk(computation, id)?;
@@ -175,7 +177,8 @@ impl Builder<'_> {
         same_bytes.then_some(ByteCopy { is_needed: operand.slice != result.slice && result.slice.size > 0 })
     }
 
-    fn while_loop(&mut self, mut thunk: Thunk, condition: CompId, body: CompId) -> Result<Thunk> {
+    fn while_loop(&mut self, mut thunk: Thunk, op: &While) -> Result<Thunk> {
+        let (condition, body) = (op.condition, op.body);
         let state: Vec<Slice> = slices(&thunk.results);
         self.expect_place("the initial state", &slices(&thunk.operands), &state)?;
         for computation in [condition, body] {
@@ -188,7 +191,7 @@ impl Builder<'_> {
             condition: self.sequence(condition)?,
             body: self.sequence(body)?,
             predicate,
-            trip_count: None,
+            trip_count: trip_count(self.module, thunk.computation, thunk.instruction, op),
         };
         Ok(thunk)
     }

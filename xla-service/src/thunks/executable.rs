@@ -16,6 +16,7 @@ use crate::signature::Signature;
 pub struct ThunkExecutable {
     module: OptimizedModule,
     signature: Signature,
+    assignment: BufferAssignment,
     plan: BufferPlan,
     sequence: ThunkSequence,
     launcher: Arc<dyn Launcher>,
@@ -26,12 +27,12 @@ impl ThunkExecutable {
     pub fn new(
         module: OptimizedModule,
         signature: Signature,
-        assignment: &BufferAssignment,
+        assignment: BufferAssignment,
         sequence: ThunkSequence,
         launcher: Arc<dyn Launcher>,
     ) -> Result<ThunkExecutable> {
-        let plan = BufferPlan::new(&module, assignment, &signature)?;
-        Ok(ThunkExecutable { module, signature, plan, sequence, launcher })
+        let plan = BufferPlan::new(&module, &assignment, &signature)?;
+        Ok(ThunkExecutable { module, signature, assignment, plan, sequence, launcher })
     }
 
     /// The thunks.
@@ -64,6 +65,9 @@ impl Executable for ThunkExecutable {
     }
 
     fn dumps(&self) -> Vec<(String, String)> {
-        vec![("thunks.txt".to_string(), self.sequence.to_string())]
+        vec![
+            ("thunks.txt".to_string(), self.sequence.to_string()),
+            ("buffers.txt".to_string(), self.assignment.to_string()),
+        ]
     }
 }

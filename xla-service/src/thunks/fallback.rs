@@ -17,7 +17,7 @@ pub fn evaluate_instruction(
     let instruction = &module[computation][instruction];
     let mut evaluator = Evaluator::new(module);
     let result = instruction.op().rules().evaluate(&mut evaluator, operands, instruction.shape());
-    result.context(|| format!("evaluating %{} on the host", instruction.name()))
+    result.context(|| "evaluated on the host")
 }
 
 /// Runs a thunk on the host, whatever its kind: operands come from memory, the instruction is evaluated, results go to memory.

@@ -24,6 +24,9 @@ mod fallback;
 mod lowering;
 mod plan;
 mod sequence;
+#[cfg(test)]
+mod tests;
+mod trip_count;
 
 pub use buffers::ExecutionBuffers;
 pub use executable::ThunkExecutable;

@@ -1,11 +1,12 @@
 //! Calls, loops, branches and fusions.
 
+mod attributes;
 mod eval;
 mod shape;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
-use crate::text::{AttributeCursor, AttributeReader, AttributeValue, AttributeWriter};
+use crate::text::{AttributeReader, AttributeWriter};
 use crate::{CompId, Error, Literal, Result, Shape};
 
 /// Runs `body` on the state while `condition` holds; the state is operand 0.
@@ -262,20 +263,4 @@ impl OpRules for Fusion {
     fn visit_called_computations(&mut self, f: &mut dyn FnMut(&mut CompId)) {
         f(&mut self.computation);
     }
-}
-
-impl AttributeValue for FusionKind {
-    const WHAT: &'static str = "kLoop, kInput, kOutput or kCustom";
-    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
-        Err(Error::unimplemented(Self::WHAT))
-    }
-    fn write(&self, _: &mut AttributeWriter<'_>) {}
-}
-
-impl AttributeValue for Vec<OutputOperandAlias> {
-    const WHAT: &'static str = "aliases such as {{0}: (1, {})}";
-    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
-        Err(Error::unimplemented(Self::WHAT))
-    }
-    fn write(&self, _: &mut AttributeWriter<'_>) {}
 }

@@ -1,5 +1,6 @@
 //! Contractions of two arrays.
 
+mod attributes;
 mod domain;
 mod eval;
 mod shape;
@@ -8,7 +9,7 @@ mod tests;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
-use crate::text::{AttributeCursor, AttributeReader, AttributeValue, AttributeWriter};
+use crate::text::{AttributeReader, AttributeWriter};
 use crate::{Error, Literal, Result, Shape};
 
 /// Which dimensions of two arrays are contracted and which run along.
@@ -118,13 +119,14 @@ impl OpRules for Dot {
 
     fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
         let dims = &self.dims;
-        for (name, list) in [
-            ("lhs_batch_dims", &dims.lhs_batch),
-            ("lhs_contracting_dims", &dims.lhs_contracting),
-            ("rhs_batch_dims", &dims.rhs_batch),
-            ("rhs_contracting_dims", &dims.rhs_contracting),
+        let batched = !dims.lhs_batch.is_empty() || !dims.rhs_batch.is_empty();
+        for (name, list, shown) in [
+            ("lhs_batch_dims", &dims.lhs_batch, batched),
+            ("lhs_contracting_dims", &dims.lhs_contracting, true),
+            ("rhs_batch_dims", &dims.rhs_batch, batched),
+            ("rhs_contracting_dims", &dims.rhs_contracting, true),
         ] {
-            if !list.is_empty() {
+            if shown {
                 w.attribute(name, list);
             }
         }
@@ -139,20 +141,4 @@ impl OpRules for Dot {
     fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
         eval::dot(self, ev, operands, shape)
     }
-}
-
-impl AttributeValue for Vec<Precision> {
-    const WHAT: &'static str = "a list such as {highest,default}";
-    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
-        Err(Error::unimplemented(Self::WHAT))
-    }
-    fn write(&self, _: &mut AttributeWriter<'_>) {}
-}
-
-impl AttributeValue for DotAlgorithm {
-    const WHAT: &'static str = "an algorithm such as dot_bf16_bf16_f32";
-    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
-        Err(Error::unimplemented(Self::WHAT))
-    }
-    fn write(&self, _: &mut AttributeWriter<'_>) {}
 }

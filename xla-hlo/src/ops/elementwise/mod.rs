@@ -1,5 +1,6 @@
 //! Operations on one element at a time.
 
+mod attributes;
 mod complex;
 mod complex_hyperbolic;
 mod convert;
@@ -14,7 +15,7 @@ pub(crate) use function::ElementFunction;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
-use crate::text::{AttributeCursor, AttributeReader, AttributeValue, AttributeWriter};
+use crate::text::{AttributeReader, AttributeWriter};
 use crate::{ElementKind, ElementType, Error, Literal, Result, Shape};
 
 /// Declares the operations of a family member by the names they have as opcodes.
@@ -358,28 +359,4 @@ impl OpRules for ReducePrecision {
     fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
         eval::reduce_precision(self, ev, operands, shape)
     }
-}
-
-impl AttributeValue for ResultAccuracy {
-    const WHAT: &'static str = "an accuracy such as {mode=highest}";
-    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
-        Err(Error::unimplemented(Self::WHAT))
-    }
-    fn write(&self, _: &mut AttributeWriter<'_>) {}
-}
-
-impl AttributeValue for CompareDirection {
-    const WHAT: &'static str = "EQ, NE, GE, GT, LE or LT";
-    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
-        Err(Error::unimplemented(Self::WHAT))
-    }
-    fn write(&self, _: &mut AttributeWriter<'_>) {}
-}
-
-impl AttributeValue for CompareType {
-    const WHAT: &'static str = "FLOAT, TOTALORDER, SIGNED or UNSIGNED";
-    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
-        Err(Error::unimplemented(Self::WHAT))
-    }
-    fn write(&self, _: &mut AttributeWriter<'_>) {}
 }

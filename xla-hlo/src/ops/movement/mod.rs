@@ -1,5 +1,6 @@
 //! Operations that move elements without changing them.
 
+mod attributes;
 mod eval;
 mod shape;
 pub(super) mod strided;
@@ -8,7 +9,7 @@ mod tests;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
-use crate::text::{AttributeCursor, AttributeReader, AttributeValue, AttributeWriter};
+use crate::text::{AttributeReader, AttributeWriter};
 use crate::{Error, Literal, Result, Shape};
 
 /// Operand dimension `i` becomes result dimension `dimensions[i]`; the result repeats along the others.
@@ -398,20 +399,4 @@ fn single_dimension(r: &mut AttributeReader<'_>) -> Result<usize> {
         [d] => Ok(d),
         _ => Err(Error::invalid_argument("attribute dimensions must name exactly one dimension")),
     }
-}
-
-impl AttributeValue for Vec<SliceRange> {
-    const WHAT: &'static str = "ranges such as {[0:4], [0:8:2]}";
-    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
-        Err(Error::unimplemented(Self::WHAT))
-    }
-    fn write(&self, _: &mut AttributeWriter<'_>) {}
-}
-
-impl AttributeValue for Vec<PadDim> {
-    const WHAT: &'static str = "padding such as 0_1x2_2_1";
-    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
-        Err(Error::unimplemented(Self::WHAT))
-    }
-    fn write(&self, _: &mut AttributeWriter<'_>) {}
 }

@@ -1,11 +1,12 @@
 //! Random bits.
 
+mod attributes;
 mod eval;
 mod shape;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
-use crate::text::{AttributeCursor, AttributeReader, AttributeValue, AttributeWriter};
+use crate::text::{AttributeReader, AttributeWriter};
 use crate::{Error, Literal, Result, Shape};
 
 /// Which generator makes the bits.
@@ -48,12 +49,4 @@ impl OpRules for RngBitGenerator {
     fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
         eval::rng_bit_generator(self, ev, operands, shape)
     }
-}
-
-impl AttributeValue for RngAlgorithm {
-    const WHAT: &'static str = "rng_default, rng_three_fry or rng_philox";
-    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
-        Err(Error::unimplemented(Self::WHAT))
-    }
-    fn write(&self, _: &mut AttributeWriter<'_>) {}
 }

@@ -2,6 +2,8 @@
 
 mod eval;
 mod shape;
+#[cfg(test)]
+mod tests;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;

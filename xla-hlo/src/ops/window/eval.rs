@@ -25,7 +25,7 @@ pub(super) fn reduce_window(
     if combiner.is_associative() {
         let sums = fold_separably(&windows, array, |a, b| combiner.pair(ev, a, b))?;
         for (i, sum) in sums.into_iter().enumerate() {
-            output.set(i, sum.map_or(Ok(inits[0]), |sum| combiner.pair(ev, inits[0], sum))?);
+            output.set(i, sum.map_or(Ok(inits[0]), |sum| combiner.step(ev, inits[0], sum))?);
         }
         return fold_result(shape, outputs);
     }
@@ -55,7 +55,7 @@ pub(super) fn select_and_scatter(
         let mut chosen: Option<usize> = None;
         window.for_each(|candidate| {
             let stays = match chosen {
-                Some(current) => select.pair(ev, operand.get(current), operand.get(candidate))?.as_bool(),
+                Some(current) => select.step(ev, operand.get(current), operand.get(candidate))?.as_bool(),
                 None => false,
             };
             if !stays {
@@ -64,7 +64,7 @@ pub(super) fn select_and_scatter(
             Ok(())
         })?;
         if let Some(at) = chosen {
-            let value = scatter.pair(ev, result.get(at), source.get(i))?;
+            let value = scatter.step(ev, result.get(at), source.get(i))?;
             result.set(at, value);
         }
         Ok(())

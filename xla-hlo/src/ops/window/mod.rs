@@ -1,14 +1,17 @@
 //! Folds over sliding windows.
 
+mod attributes;
 mod eval;
 mod geometry;
 mod lines;
 mod shape;
+#[cfg(test)]
+mod tests;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
-use crate::text::{AttributeCursor, AttributeReader, AttributeValue, AttributeWriter};
-use crate::{CompId, Error, Literal, Result, Shape};
+use crate::text::{AttributeReader, AttributeWriter};
+use crate::{CompId, Literal, Result, Shape};
 
 /// How a window slides along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -131,12 +134,4 @@ impl OpRules for SelectAndScatter {
         f(&mut self.select);
         f(&mut self.scatter);
     }
-}
-
-impl AttributeValue for Window {
-    const WHAT: &'static str = "a window such as {size=2x3 stride=1x2 pad=0_0x1_1}";
-    fn read(_: &mut AttributeCursor<'_>) -> Result<Self> {
-        Err(Error::unimplemented(Self::WHAT))
-    }
-    fn write(&self, _: &mut AttributeWriter<'_>) {}
 }

@@ -1,0 +1,119 @@
+//! Kernels and entry to machine code: a few LLVM modules, generated side by side, linked together.
+
+use std::sync::Mutex;
+
+use inkwell::context::Context;
+use xla_hlo::{Error, Result};
+use xla_llvm::emitter::{EmitOptions, Emitter};
+use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
+use xla_llvm::jit::LoadedCode;
+use xla_llvm::target::{MachineOptions, Target};
+
+use crate::entry::{self, Plan};
+use crate::runtime;
+
+/// Kernels in one LLVM module: as many as amortise its fixed cost, as few as keep all threads busy.
+const KERNELS_A_MODULE: usize = 8;
+
+/// What came out of code generation.
+pub(crate) struct Code {
+    pub loaded: LoadedCode,
+    /// Bytes of object code.
+    pub bytes: usize,
+    /// LLVM IR of each module, where it was asked for.
+    pub texts: Vec<(String, String)>,
+}
+
+/// The kernel's name in object code.
+pub(crate) fn kernel_name(index: usize) -> String {
+    format!("kernel_{index}")
+}
+
+/// Kernels first, since the entry must know their units; then the entry; then everything is linked.
+pub(crate) fn generate(
+    target: &Target,
+    kernels: &[KernelSource<'_>],
+    threads: usize,
+    with_texts: bool,
+    plan: &dyn Fn(Vec<Kernel>) -> Result<Plan>,
+) -> Result<Code> {
+    let machine = MachineOptions::default();
+    let chunk = kernels.len().div_ceil(threads.max(1)).clamp(1, KERNELS_A_MODULE);
+    let jobs: Vec<(usize, &[KernelSource<'_>])> = kernels.chunks(chunk).enumerate().collect();
+    let results: Mutex<Vec<(usize, Result<Generated>)>> = Mutex::new(Vec::new());
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let job = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let Some(&(number, sources)) = jobs.get(job) else { return };
+            let result = kernels_module(target, &machine, number * chunk, sources, with_texts);
+            results.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((number, result));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(jobs.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    results.sort_by_key(|(number, _)| *number);
+    let (mut objects, mut infos, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, result) in results {
+        let generated = result?;
+        objects.push(generated.object);
+        infos.extend(generated.kernels);
+        texts.extend(generated.text.map(|t| (format!("kernels.{number}.ll"), t)));
+    }
+    let entry = entry_module(target, &machine, &plan(infos)?, with_texts)?;
+    objects.push(entry.object);
+    texts.extend(entry.text.map(|t| ("entry.ll".to_string(), t)));
+    let bytes = objects.iter().map(Vec::len).sum();
+    let loaded = LoadedCode::link(&objects, &runtime::symbols())?;
+    Ok(Code { loaded, bytes, texts })
+}
+
+struct Generated {
+    object: Vec<u8>,
+    kernels: Vec<Kernel>,
+    text: Option<String>,
+}
+
+fn kernels_module(
+    target: &Target,
+    machine: &MachineOptions,
+    first: usize,
+    sources: &[KernelSource<'_>],
+    with_text: bool,
+) -> Result<Generated> {
+    let _span = tracing::debug_span!("kernels", first, count = sources.len()).entered();
+    let context = Context::create();
+    let emitter = Emitter::new(&context, &format!("kernels.{first}"), target, EmitOptions::default());
+    let emit = |(i, source)| emit_kernel(&emitter, source, &kernel_name(first + i));
+    let kernels = sources.iter().enumerate().map(emit).collect::<Result<Vec<_>>>()?;
+    object(emitter, target, machine, kernels, with_text)
+}
+
+fn entry_module(target: &Target, machine: &MachineOptions, plan: &Plan, with_text: bool) -> Result<Generated> {
+    let _span = tracing::debug_span!("entry").entered();
+    let context = Context::create();
+    let emitter = Emitter::new(&context, "entry", target, EmitOptions::default());
+    entry::emit(&emitter, plan)?;
+    object(emitter, target, machine, Vec::new(), with_text)
+}
+
+fn object(
+    emitter: Emitter<'_>,
+    target: &Target,
+    machine: &MachineOptions,
+    kernels: Vec<Kernel>,
+    with_text: bool,
+) -> Result<Generated> {
+    let module = emitter.finish()?;
+    let text = with_text.then(|| module.print_to_string().to_string());
+    if cfg!(debug_assertions) {
+        module.verify().map_err(|reason| Error::internal(format!("LLVM finds the emitted code wrong: {reason}")))?;
+    }
+    let object = target.machine(machine)?.object(&module)?;
+    Ok(Generated { object, kernels, text })
+}

@@ -1,0 +1,54 @@
+//! The compiler: the standard stages for this machine, then thunks, kernels and the entry.
+
+use std::sync::Arc;
+
+use xla_hlo::{Result, VerifiedModule};
+use xla_llvm::target::Target;
+use xla_passes::buffers::{BufferOptions, assign_buffers};
+use xla_passes::{PassContext, stages};
+use xla_service::host::host_shape;
+use xla_service::thunks::{BufferPlan, Thunk, ThunkKind, ThunkSequence};
+use xla_service::{CompileOptions, Compiler, Executable, OptimizedModule, Signature};
+
+use crate::capabilities::profile;
+use crate::codegen;
+use crate::entry::Plan;
+use crate::executable::CpuExecutable;
+use crate::lowering::CpuLowering;
+
+#[derive(Debug)]
+pub(crate) struct CpuCompiler;
+
+impl Compiler for CpuCompiler {
+    fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
+        let profile = profile(&Target::host()?, options.thread_count());
+        let mut module = module.into_inner();
+        let cx = PassContext::new(&profile).with_options(options.passes.clone());
+        stages::standard(&profile).run(&mut module, &cx)?;
+        Ok(OptimizedModule::new(VerifiedModule::new(module)?))
+    }
+
+    fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
+        let target = Target::host()?;
+        let assignment = assign_buffers(&module, &BufferOptions::default())?;
+        let signature = Signature::new(&module, |shape| host_shape(shape))?;
+        let plan = BufferPlan::new(&module, &assignment, &signature)?;
+        let mut lowering = CpuLowering::new(&module);
+        let sequence = ThunkSequence::from_module(&module, &assignment, &mut lowering, options.host_fallback)?;
+        let CpuLowering { kernels, dots, .. } = lowering;
+        let threads = options.thread_count();
+        let with_texts = options.dump_to.is_some();
+        let code = codegen::generate(&target, &kernels, threads, with_texts, &|kernels| {
+            let host_calls = host_calls(&sequence).map(|t| t.id).collect();
+            Ok(Plan { sequence: sequence.clone(), kernels, dots: dots.clone(), host_calls, threads })
+        })?;
+        let report = if with_texts { assignment.to_string() } else { String::new() };
+        let executable = CpuExecutable::new(module, signature, plan, sequence, code, report)?;
+        Ok(Arc::new(executable))
+    }
+}
+
+/// Thunks that the host evaluates, in the order of their numbers.
+pub(crate) fn host_calls(sequence: &ThunkSequence) -> impl Iterator<Item = &Thunk> {
+    sequence.walk().filter(|t| t.kind == ThunkKind::HostFallback)
+}

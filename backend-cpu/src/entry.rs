@@ -1,0 +1,282 @@
+//! The entry function: a thunk sequence as native code, control flow included.
+//!
+//! `i32 xla_entry(ptr allocations, ptr context)`: allocations is an array of the first byte of each allocation, context
+//! is handed back to host calls; the result is 0, or 1 when a host call failed.
+
+use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, FunctionValue, IntValue, PointerValue};
+use inkwell::{AddressSpace, IntPredicate};
+use xla_hlo::entity::EntityId;
+use xla_hlo::{Error, Result};
+use xla_llvm::emitter::Emitter;
+use xla_llvm::fused::Kernel;
+use xla_llvm::lanes::Scalar;
+use xla_passes::buffers::Slice;
+use xla_service::thunks::{ArraySlice, Selector, Thunk, ThunkId, ThunkKind, ThunkSequence};
+
+use crate::runtime::{DOT, HOST_CALL, PARALLEL};
+
+/// The entry function's name.
+pub(crate) const ENTRY: &str = "xla_entry";
+
+/// Work (elementary operations) of a kernel that is spread over threads; less is done sooner than threads wake up.
+const PARALLEL_WORK: f64 = 300_000.0;
+/// Work that a piece of a spread kernel has at least.
+const PIECE_WORK: f64 = 60_000.0;
+
+/// What the entry is emitted from.
+pub(crate) struct Plan {
+    pub sequence: ThunkSequence,
+    pub kernels: Vec<Kernel>,
+    pub dots: Vec<Vec<i64>>,
+    /// Thunks that the host evaluates, by the number that is passed to the runtime.
+    pub host_calls: Vec<ThunkId>,
+    /// Threads that kernels may be spread over.
+    pub threads: usize,
+}
+
+/// Emits the entry function into the emitter's module.
+pub(crate) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> Result<()> {
+    let context = emitter.context();
+    let pointer = context.ptr_type(AddressSpace::default());
+    let ty = context.i32_type().fn_type(&[pointer.into(), pointer.into()], false);
+    let function = emitter.module().add_function(ENTRY, ty, None);
+    emitter.decorate(function);
+    let first = context.append_basic_block(function, "entry");
+    let body = context.append_basic_block(function, "body");
+    emitter.builder().position_at_end(first);
+    let [Some(BasicValueEnum::PointerValue(allocations)), Some(BasicValueEnum::PointerValue(run))] =
+        [function.get_nth_param(0), function.get_nth_param(1)]
+    else {
+        return Err(Error::internal("the entry function lacks its parameters"));
+    };
+    // One array of pointers serves all calls, since each is done before the next begins.
+    let most = plan.sequence.walk().map(|t| t.operands.len() + t.results.len()).max().unwrap_or(0).max(1);
+    let table = pointer.array_type(most as u32);
+    let arguments = emitter.builder().build_alloca(table, "arguments").map_err(refused)?;
+    let bases =
+        (0..allocation_count(&plan.sequence)).map(|i| emitter.load_pointer(allocations, i)).collect::<Result<_>>()?;
+    emitter.builder().build_unconditional_branch(body).map_err(refused)?;
+    emitter.builder().position_at_end(body);
+
+    let failed = context.append_basic_block(function, "failed");
+    let mut writer = Writer { e: emitter, plan, function, bases, run, arguments, failed };
+    writer.sequence(&plan.sequence)?;
+    writer.ret(0)?;
+    emitter.builder().position_at_end(failed);
+    writer.ret(1)?;
+    emitter.check()
+}
+
+fn allocation_count(sequence: &ThunkSequence) -> usize {
+    let slices = |t: &Thunk| -> Vec<Slice> {
+        let arrays = t.operands.iter().chain(&t.results).map(|a| a.slice);
+        match &t.kind {
+            ThunkKind::While { predicate, .. } => arrays.chain([*predicate]).collect(),
+            _ => arrays.collect(),
+        }
+    };
+    sequence.walk().flat_map(slices).map(|s| s.allocation.index() + 1).max().unwrap_or(0)
+}
+
+struct Writer<'a, 'ctx> {
+    e: &'a Emitter<'ctx>,
+    plan: &'a Plan,
+    function: FunctionValue<'ctx>,
+    bases: Vec<PointerValue<'ctx>>,
+    run: PointerValue<'ctx>,
+    arguments: PointerValue<'ctx>,
+    failed: inkwell::basic_block::BasicBlock<'ctx>,
+}
+
+impl<'ctx> Writer<'_, 'ctx> {
+    fn sequence(&mut self, sequence: &ThunkSequence) -> Result<()> {
+        sequence.thunks.iter().try_for_each(|thunk| self.thunk(thunk))
+    }
+
+    fn thunk(&mut self, thunk: &Thunk) -> Result<()> {
+        match &thunk.kind {
+            ThunkKind::Kernel(kernel) => self.kernel(thunk, kernel.index as usize),
+            ThunkKind::LibraryCall(call) => self.dot(thunk, call.index as usize),
+            ThunkKind::Copy => self.copy(thunk),
+            ThunkKind::While { condition, body, predicate, trip_count: _ } => {
+                self.while_loop(condition, body, *predicate)
+            }
+            ThunkKind::Conditional { selector, slice, branches } => self.conditional(*selector, *slice, branches),
+            ThunkKind::HostFallback => self.host_call(thunk),
+        }
+    }
+
+    fn kernel(&mut self, thunk: &Thunk, index: usize) -> Result<()> {
+        let kernel =
+            self.plan.kernels.get(index).ok_or_else(|| Error::internal(format!("kernel {index} is missing")))?;
+        if kernel.units == 0 {
+            return Ok(());
+        }
+        self.store_arguments(thunk.operands.iter().chain(&thunk.results))?;
+        let (pointer, long) = (self.pointer_type(), self.e.context().i64_type());
+        let void = self.e.context().void_type();
+        let ty = void.fn_type(&[pointer.into(), long.into(), long.into()], false);
+        let function = self.declare(&kernel.name, ty);
+        let units = self.long(kernel.units as i64);
+        if self.plan.threads > 1 && kernel.units > 1 && kernel.work >= PARALLEL_WORK {
+            let grain = (kernel.units as f64 * PIECE_WORK / kernel.work).ceil().max(1.0);
+            let ty = void.fn_type(&[pointer.into(), pointer.into(), long.into(), long.into()], false);
+            let runtime = self.declare(PARALLEL, ty);
+            let kernel = function.as_global_value().as_pointer_value();
+            self.call(runtime, &[kernel.into(), self.arguments.into(), units.into(), self.long(grain as i64).into()])
+        } else {
+            self.call(function, &[self.arguments.into(), self.long(0).into(), units.into()])
+        }
+    }
+
+    fn dot(&mut self, thunk: &Thunk, index: usize) -> Result<()> {
+        let numbers = self.plan.dots.get(index).ok_or_else(|| Error::internal(format!("dot {index} is missing")))?;
+        self.store_arguments(thunk.operands.iter().chain(&thunk.results))?;
+        let long = self.e.context().i64_type();
+        let name = format!("dot_{index}");
+        let constant = self.e.module().get_global(&name).unwrap_or_else(|| {
+            let values: Vec<IntValue<'ctx>> = numbers.iter().map(|&n| long.const_int(n as u64, true)).collect();
+            let array = long.const_array(&values);
+            let global = self.e.module().add_global(array.get_type(), None, &name);
+            global.set_initializer(&array);
+            global.set_constant(true);
+            global.set_linkage(inkwell::module::Linkage::Private);
+            global
+        });
+        let pointer = self.pointer_type();
+        let ty = self.e.context().void_type().fn_type(&[pointer.into(), pointer.into(), long.into()], false);
+        let runtime = self.declare(DOT, ty);
+        let length = self.long(numbers.len() as i64);
+        self.call(runtime, &[self.arguments.into(), constant.as_pointer_value().into(), length.into()])
+    }
+
+    fn copy(&mut self, thunk: &Thunk) -> Result<()> {
+        let ([from], [to]) = (&thunk.operands[..], &thunk.results[..]) else {
+            return Err(Error::internal("a copy has one operand and one result"));
+        };
+        let (source, target) = (self.address(from.slice)?, self.address(to.slice)?);
+        let size = self.long(to.slice.size as i64);
+        self.e.builder().build_memmove(target, 1, source, 1, size).map(|_| ()).map_err(refused)
+    }
+
+    fn host_call(&mut self, thunk: &Thunk) -> Result<()> {
+        let number = self.plan.host_calls.iter().position(|&id| id == thunk.id);
+        let number = number.ok_or_else(|| Error::internal("a host call without a number"))?;
+        let (int, long) = (self.e.context().i32_type(), self.e.context().i64_type());
+        let runtime = self.declare(HOST_CALL, int.fn_type(&[self.pointer_type().into(), long.into()], false));
+        let arguments = [self.run.into(), self.long(number as i64).into()];
+        let call = self.e.builder().build_call(runtime, &arguments, "").map_err(refused)?;
+        let inkwell::values::ValueKind::Basic(BasicValueEnum::IntValue(status)) = call.try_as_basic_value() else {
+            return Err(Error::internal("a host call gives no status"));
+        };
+        let next = self.e.context().append_basic_block(self.function, "next");
+        let bad =
+            self.e.builder().build_int_compare(IntPredicate::NE, status, int.const_zero(), "").map_err(refused)?;
+        self.e.builder().build_conditional_branch(bad, self.failed, next).map_err(refused)?;
+        self.e.builder().position_at_end(next);
+        Ok(())
+    }
+
+    fn while_loop(&mut self, condition: &ThunkSequence, body: &ThunkSequence, predicate: Slice) -> Result<()> {
+        let block = |name| self.e.context().append_basic_block(self.function, name);
+        let (test, work, done) = (block("while"), block("do"), block("done"));
+        self.jump(test)?;
+        self.sequence(condition)?;
+        let holds = self.byte_is_set(predicate)?;
+        self.e.builder().build_conditional_branch(holds, work, done).map_err(refused)?;
+        self.e.builder().position_at_end(work);
+        self.sequence(body)?;
+        self.e.builder().build_unconditional_branch(test).map_err(refused)?;
+        self.e.builder().position_at_end(done);
+        Ok(())
+    }
+
+    fn conditional(&mut self, selector: Selector, slice: Slice, branches: &[ThunkSequence]) -> Result<()> {
+        let done = self.e.context().append_basic_block(self.function, "done");
+        let blocks: Vec<_> =
+            branches.iter().map(|_| self.e.context().append_basic_block(self.function, "branch")).collect();
+        let last = *blocks.last().ok_or_else(|| Error::internal("a conditional without branches"))?;
+        match selector {
+            Selector::Predicate => {
+                let holds = self.byte_is_set(slice)?;
+                let first = blocks[0];
+                self.e.builder().build_conditional_branch(holds, first, last).map_err(refused)?;
+            }
+            Selector::Index => {
+                let int = self.e.context().i32_type();
+                let address = self.address(slice)?;
+                let index = self.e.builder().build_load(int, address, "").map_err(refused)?.into_int_value();
+                let cases: Vec<_> =
+                    blocks.iter().enumerate().map(|(i, &block)| (int.const_int(i as u64, false), block)).collect();
+                self.e.builder().build_switch(index, last, &cases).map_err(refused)?;
+            }
+        }
+        for (branch, block) in branches.iter().zip(blocks) {
+            self.e.builder().position_at_end(block);
+            self.sequence(branch)?;
+            self.e.builder().build_unconditional_branch(done).map_err(refused)?;
+        }
+        self.e.builder().position_at_end(done);
+        Ok(())
+    }
+
+    fn byte_is_set(&self, slice: Slice) -> Result<IntValue<'ctx>> {
+        let byte = self.e.context().i8_type();
+        let address = self.address(slice)?;
+        let value = self.e.builder().build_load(byte, address, "").map_err(refused)?.into_int_value();
+        self.e.builder().build_int_compare(IntPredicate::NE, value, byte.const_zero(), "").map_err(refused)
+    }
+
+    fn store_arguments<'s>(&self, arrays: impl Iterator<Item = &'s ArraySlice>) -> Result<()> {
+        for (i, array) in arrays.enumerate() {
+            let place = self.element(self.arguments, i * 8)?;
+            let address = self.address(array.slice)?;
+            self.e.builder().build_store(place, address).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    fn address(&self, slice: Slice) -> Result<PointerValue<'ctx>> {
+        let base = self.bases.get(slice.allocation.index()).copied();
+        self.element(base.ok_or_else(|| Error::internal("a slice of no allocation"))?, slice.offset)
+    }
+
+    fn element(&self, base: PointerValue<'ctx>, offset: usize) -> Result<PointerValue<'ctx>> {
+        let offset = self.e.lanes(self.long(offset as i64));
+        match self.e.element_address(base, offset, Scalar::Int(8)) {
+            BasicValueEnum::PointerValue(address) => Ok(address),
+            _ => Err(Error::internal("an address is no pointer")),
+        }
+    }
+
+    fn declare(&self, name: &str, ty: inkwell::types::FunctionType<'ctx>) -> FunctionValue<'ctx> {
+        self.e.module().get_function(name).unwrap_or_else(|| self.e.module().add_function(name, ty, None))
+    }
+
+    fn call(&self, function: FunctionValue<'ctx>, arguments: &[BasicMetadataValueEnum<'ctx>]) -> Result<()> {
+        self.e.builder().build_call(function, arguments, "").map(|_| ()).map_err(refused)
+    }
+
+    fn jump(&self, to: inkwell::basic_block::BasicBlock<'ctx>) -> Result<()> {
+        self.e.builder().build_unconditional_branch(to).map_err(refused)?;
+        self.e.builder().position_at_end(to);
+        Ok(())
+    }
+
+    fn ret(&self, status: u64) -> Result<()> {
+        let status = self.e.context().i32_type().const_int(status, false);
+        self.e.builder().build_return(Some(&status)).map(|_| ()).map_err(refused)
+    }
+
+    fn long(&self, value: i64) -> IntValue<'ctx> {
+        self.e.context().i64_type().const_int(value as u64, true)
+    }
+
+    fn pointer_type(&self) -> inkwell::types::PointerType<'ctx> {
+        self.e.context().ptr_type(AddressSpace::default())
+    }
+}
+
+fn refused(reason: impl std::fmt::Display) -> Error {
+    Error::internal(format!("LLVM refuses an instruction: {reason}"))
+}

@@ -1,0 +1,106 @@
+//! The executable: machine code, the memory plan, and what the host must evaluate.
+#![expect(unsafe_code, reason = "generated code is called through a function pointer")]
+
+use xla_hlo::{Error, Module, Result};
+use xla_llvm::jit::LoadedCode;
+use xla_service::thunks::{BufferPlan, ExecutionBuffers, ThunkSequence};
+use xla_service::{
+    Argument, CostAnalysis, DeviceMemory, Executable, ExecutionContext, MemoryAnalysis, OptimizedModule, Signature,
+};
+
+use crate::codegen::Code;
+use crate::entry::ENTRY;
+use crate::runtime::{HostCall, RunContext};
+
+/// `i32 xla_entry(ptr allocations, ptr context)`.
+type Entry = unsafe extern "C" fn(*const *mut u8, *mut RunContext<'_>) -> i32;
+
+pub(crate) struct CpuExecutable {
+    module: OptimizedModule,
+    signature: Signature,
+    plan: BufferPlan,
+    sequence: ThunkSequence,
+    host_calls: Vec<HostCall>,
+    entry: Entry,
+    code_bytes: usize,
+    texts: Vec<(String, String)>,
+    report: String,
+    /// Keeps the code of `entry` alive.
+    _code: LoadedCode,
+}
+
+impl std::fmt::Debug for CpuExecutable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CpuExecutable").field("module", &self.module.name()).finish_non_exhaustive()
+    }
+}
+
+impl CpuExecutable {
+    pub fn new(
+        module: OptimizedModule,
+        signature: Signature,
+        plan: BufferPlan,
+        sequence: ThunkSequence,
+        code: Code,
+        report: String,
+    ) -> Result<CpuExecutable> {
+        let host_calls = crate::compiler::host_calls(&sequence).cloned().collect();
+        let address = code.loaded.address(ENTRY)?;
+        // SAFETY: the entry is emitted with this very signature (`entry::emit`), and `_code` keeps it alive.
+        let entry = unsafe { std::mem::transmute::<*const std::ffi::c_void, Entry>(address) };
+        Ok(CpuExecutable {
+            module,
+            signature,
+            plan,
+            sequence,
+            host_calls,
+            entry,
+            code_bytes: code.bytes,
+            texts: code.texts,
+            report,
+            _code: code.loaded,
+        })
+    }
+}
+
+impl Executable for CpuExecutable {
+    fn module(&self) -> &Module {
+        &self.module
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
+        let mut buffers = ExecutionBuffers::new(&self.plan, context, arguments)?;
+        let pointers = buffers.host_pointers()?;
+        let mut run =
+            RunContext { module: &self.module, calls: &self.host_calls, context, buffers: &mut buffers, error: None };
+        // SAFETY: the code was generated for this plan: it reads and writes allocations as the assignment allows, whose
+        // pointers are given here and valid until `buffers` is used again, by a host call or below, when it has returned.
+        let status = unsafe { (self.entry)(pointers.as_ptr(), &raw mut run) };
+        if status != 0 {
+            let error = run.error.take();
+            return Err(error.unwrap_or_else(|| Error::internal("generated code failed without saying why")));
+        }
+        buffers.into_results(&self.plan, context)
+    }
+
+    fn memory_analysis(&self) -> MemoryAnalysis {
+        MemoryAnalysis { code_bytes: self.code_bytes, ..self.plan.memory_analysis() }
+    }
+
+    fn cost_analysis(&self) -> CostAnalysis {
+        CostAnalysis::default()
+    }
+
+    fn dumps(&self) -> Vec<(String, String)> {
+        let mut dumps = vec![
+            ("thunks.txt".to_string(), self.sequence.to_string()),
+            ("buffers.txt".to_string(), self.report.clone()),
+        ];
+        dumps.extend(self.texts.iter().cloned());
+        dumps
+    }
+}

@@ -1,0 +1,158 @@
+//! One scheduled instruction to a kernel or a matrix product; equal ones share their code.
+
+use std::collections::HashMap;
+
+use xla_hlo::ops::{Dot, Op};
+use xla_hlo::{CompId, Computation, InstrId, Module, Result, Shape};
+use xla_llvm::fused::{KernelSource, is_fusible};
+use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
+
+use crate::dot_plan::DotPlan;
+use crate::runtime::{DotElement, dot_descriptor};
+
+/// Multiplications from which on the library is called; below, its packing costs more than the product.
+const LIBRARY_DOT: f64 = 8192.0;
+
+/// Collects what the sequence refers to.
+pub(crate) struct CpuLowering<'m> {
+    /// Kernels, by [`KernelRef::index`].
+    pub kernels: Vec<KernelSource<'m>>,
+    /// Descriptors of matrix products, by [`LibraryRef::index`].
+    pub dots: Vec<Vec<i64>>,
+    module: &'m Module,
+    known: HashMap<Key, u32>,
+}
+
+/// What makes two kernels the same code: operations, shapes and edges in order, and whether the result is in place.
+type Key = (Vec<(Op, Shape, Vec<usize>)>, Vec<usize>, bool);
+
+impl<'m> CpuLowering<'m> {
+    pub fn new(module: &'m Module) -> CpuLowering<'m> {
+        CpuLowering { kernels: Vec::new(), dots: Vec::new(), module, known: HashMap::new() }
+    }
+
+    fn kernel(&mut self, cx: &LoweringContext<'_>, source: KernelSource<'m>) -> Lowered {
+        let key = key_of(&source);
+        let next = self.kernels.len() as u32;
+        let index = *self.known.entry(key).or_insert(next);
+        if index == next {
+            self.kernels.push(source);
+        }
+        Lowered::Kernel(KernelRef { index, name: cx.instruction().name().to_string() })
+    }
+
+    fn dot(&mut self, cx: &LoweringContext<'_>, dot: &Dot) -> Option<Lowered> {
+        let ([lhs, rhs], [out]) = (cx.operands, cx.results) else { return None };
+        let ty = out.shape.element_type();
+        let element = DotElement::of(ty)?;
+        if lhs.shape.element_type() != ty || rhs.shape.element_type() != ty {
+            return None;
+        }
+        let plan = DotPlan::new(&dot.dims, &lhs.shape, &rhs.shape, &out.shape);
+        if plan.multiplications() < LIBRARY_DOT {
+            return None;
+        }
+        let name = format!(
+            "dot {ty} {}x{}x{}{}",
+            plan.m.extent,
+            plan.n.extent,
+            plan.k.extent,
+            if plan.products() > 1 { format!(" x{}", plan.products()) } else { String::new() }
+        );
+        let descriptor = dot_descriptor(element, &plan);
+        let index = self.dots.iter().position(|d| *d == descriptor).unwrap_or_else(|| {
+            self.dots.push(descriptor);
+            self.dots.len() - 1
+        });
+        Some(Lowered::LibraryCall(LibraryRef { index: index as u32, name }))
+    }
+}
+
+impl Lowering for CpuLowering<'_> {
+    fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
+        let instruction = cx.instruction();
+        if let Op::Dot(dot) = instruction.op()
+            && let Some(lowered) = self.dot(cx, dot)
+        {
+            return Ok(lowered);
+        }
+        let source = match instruction.op() {
+            Op::Fusion(fusion) => fusion_source(self.module, fusion.computation),
+            _ => lone_source(self.module, cx.computation, cx.instruction),
+        };
+        Ok(match source {
+            Some(mut source) => {
+                source.in_place = is_in_place(cx, &source);
+                self.kernel(cx, source)
+            }
+            None => Lowered::NotMine,
+        })
+    }
+}
+
+fn fusion_source(module: &Module, computation: CompId) -> Option<KernelSource<'_>> {
+    let graph = &module[computation];
+    let known = graph.iter().all(|(id, i)| match i.op() {
+        Op::Parameter(_) => i.shape().as_array().is_some(),
+        Op::Tuple(_) => id == graph.root(),
+        Op::GetTupleElement(_) => true,
+        _ => is_fusible(module, graph, id),
+    });
+    known.then(|| KernelSource {
+        module,
+        computation,
+        root: graph.root(),
+        inputs: graph.parameters().to_vec(),
+        in_place: false,
+    })
+}
+
+fn lone_source(module: &Module, computation: CompId, root: InstrId) -> Option<KernelSource<'_>> {
+    let graph = &module[computation];
+    let arrays = |id: &InstrId| graph[*id].shape().as_array().is_some();
+    let inputs = graph[root].operands().to_vec();
+    (is_fusible(module, graph, root) && inputs.iter().all(arrays)).then_some(KernelSource {
+        module,
+        computation,
+        root,
+        inputs,
+        in_place: false,
+    })
+}
+
+/// Whether the root writes a box into the buffer of the array it updates.
+fn is_in_place(cx: &LoweringContext<'_>, source: &KernelSource<'_>) -> bool {
+    let graph: &Computation = &source.module[source.computation];
+    let root = &graph[source.root];
+    let (Op::DynamicUpdateSlice(_), [result]) = (root.op(), cx.results) else { return false };
+    let position = source.inputs.iter().position(|&i| i == root.operand(0));
+    position.and_then(|p| cx.operands.get(p)).is_some_and(|operand| operand.slice == result.slice)
+}
+
+fn key_of(source: &KernelSource<'_>) -> Key {
+    let graph = &source.module[source.computation];
+    let mut position: HashMap<InstrId, usize> = HashMap::new();
+    let mut nodes = Vec::new();
+    for &input in &source.inputs {
+        position.entry(input).or_insert_with(|| {
+            nodes.push((Op::from(xla_hlo::ops::Tuple), graph[input].shape().clone(), Vec::new()));
+            nodes.len() - 1
+        });
+    }
+    let inputs = source.inputs.iter().map(|i| position[i]).collect();
+    let mut stack = vec![(source.root, false)];
+    while let Some((id, ready)) = stack.pop() {
+        if position.contains_key(&id) {
+            continue;
+        }
+        if ready {
+            let operands = graph[id].operands().iter().map(|o| position[o]).collect();
+            nodes.push((graph[id].op().clone(), graph[id].shape().clone(), operands));
+            position.insert(id, nodes.len() - 1);
+        } else {
+            stack.push((id, true));
+            stack.extend(graph[id].operands().iter().rev().map(|&o| (o, false)));
+        }
+    }
+    (nodes, inputs, source.in_place)
+}

@@ -1,0 +1,53 @@
+//! The platform: names the parts.
+
+use std::sync::Arc;
+
+use xla_hlo::{Error, Result};
+use xla_llvm::target::Target;
+use xla_service::platform::no_such_device;
+use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
+
+use crate::compiler::CpuCompiler;
+use crate::{executor, transfer};
+
+/// The name of the platform.
+pub const NAME: &str = "cpu";
+
+/// The CPU platform. It has one device: the host with all its cores.
+pub fn platform() -> Arc<dyn Platform> {
+    Arc::new(CpuPlatform { executor: executor::host() })
+}
+
+#[derive(Debug)]
+struct CpuPlatform {
+    executor: Arc<dyn StreamExecutor>,
+}
+
+impl Platform for CpuPlatform {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn check(&self) -> Result<()> {
+        Target::host().map(|_| ()).map_err(|error| {
+            Error::failed_precondition(format!("LLVM cannot generate code for this machine: {}", error.message()))
+                .with_source(error)
+        })
+    }
+
+    fn device_count(&self) -> usize {
+        usize::from(self.check().is_ok())
+    }
+
+    fn executor(&self, ordinal: usize) -> Result<Arc<dyn StreamExecutor>> {
+        if ordinal == 0 { Ok(self.executor.clone()) } else { Err(no_such_device(NAME, ordinal, 1)) }
+    }
+
+    fn compiler(&self) -> Arc<dyn Compiler> {
+        Arc::new(CpuCompiler)
+    }
+
+    fn transfer_manager(&self) -> Arc<dyn TransferManager> {
+        transfer::manager()
+    }
+}

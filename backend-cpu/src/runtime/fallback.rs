@@ -1,0 +1,47 @@
+//! The way back to the host: generated code asks for an instruction to be evaluated.
+#![expect(unsafe_code, reason = "generated code hands the context back as a pointer")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use xla_hlo::{Error, Module, Result};
+use xla_service::ExecutionContext;
+use xla_service::thunks::{ExecutionBuffers, Thunk, run_fallback};
+
+/// An instruction that the host evaluates: the thunk that says where its operands and results are.
+pub(crate) type HostCall = Thunk;
+
+/// What one execution hands to generated code, to be handed back to [`xla_cpu_host_call`].
+pub(crate) struct RunContext<'a> {
+    pub module: &'a Module,
+    pub calls: &'a [HostCall],
+    pub context: &'a ExecutionContext<'a>,
+    pub buffers: &'a mut ExecutionBuffers,
+    /// The first error; generated code stops when there is one.
+    pub error: Option<Error>,
+}
+
+impl RunContext<'_> {
+    fn run(&mut self, number: usize) -> Result<()> {
+        let call =
+            self.calls.get(number).ok_or_else(|| Error::internal(format!("host call {number} does not exist")))?;
+        run_fallback(self.module, call, self.context, self.buffers)
+    }
+}
+
+/// Evaluates call `number`; 0 when it went well.
+pub(super) unsafe extern "C" fn xla_cpu_host_call(context: *mut RunContext<'_>, number: i64) -> i32 {
+    // SAFETY: generated code passes on the context that it was started with, which outlives the run and which nobody
+    // else uses meanwhile.
+    let context = unsafe { &mut *context };
+    // A panic must not unwind through generated code.
+    let outcome = catch_unwind(AssertUnwindSafe(|| context.run(number as usize)));
+    let result =
+        outcome.unwrap_or_else(|_| Err(Error::internal("the evaluation of an operation on the host panicked")));
+    match result {
+        Ok(()) => 0,
+        Err(error) => {
+            context.error.get_or_insert(error);
+            1
+        }
+    }
+}

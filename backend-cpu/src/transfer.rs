@@ -1,0 +1,10 @@
+//! Literals to and from the device: the host's way.
+
+use std::sync::Arc;
+
+use xla_service::TransferManager;
+use xla_service::host::HostTransfer;
+
+pub(crate) fn manager() -> Arc<dyn TransferManager> {
+    Arc::new(HostTransfer)
+}

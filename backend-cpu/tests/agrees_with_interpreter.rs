@@ -1,0 +1,199 @@
+//! Programs in HLO text give the same values on this backend as in the reference evaluator.
+
+use xla_hlo::text::parse_module;
+use xla_hlo::{ElementKind, Literal, Scalar, Shape, VerifiedModule};
+use xla_service::{Client, CompileOptions, FallbackPolicy, PlatformRegistry};
+
+/// Inputs that are the same every time, between -2 and 2 or small integers.
+fn input(shape: &Shape, salt: usize) -> Literal {
+    let shape = shape.as_array().expect("parameters are arrays");
+    let ty = shape.element_type();
+    let value = |i: usize| ((i * 7919 + salt * 104_729) % 1009) as f64 / 252.0 - 2.0;
+    let element = |i: usize| match ty.kind() {
+        ElementKind::Pred => Scalar::Pred(value(i) > 0.0),
+        ElementKind::Signed => Scalar::Signed((value(i) * 4.0) as i64),
+        ElementKind::Unsigned => Scalar::Unsigned((value(i).abs() * 4.0) as u64),
+        ElementKind::Float => Scalar::Float(value(i)),
+        ElementKind::Complex => Scalar::Complex(value(i), value(i + 1)),
+    };
+    Literal::from_fn(shape, element).expect("a small array")
+}
+
+fn close(a: Scalar, b: Scalar) -> bool {
+    let near = |a: f64, b: f64| (a.is_nan() && b.is_nan()) || a == b || (a - b).abs() <= 1e-5 + 1e-5 * b.abs();
+    match (a, b) {
+        (Scalar::Float(a), Scalar::Float(b)) => near(a, b),
+        (Scalar::Complex(a, c), Scalar::Complex(b, d)) => near(a, b) && near(c, d),
+        (a, b) => a == b,
+    }
+}
+
+fn check(text: &str, fallback: FallbackPolicy) {
+    let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
+    let mut registry = PlatformRegistry::new();
+    registry.register(backend_cpu::platform());
+    registry.register(xla_service::interpreter::platform());
+    let entry = module.entry();
+    let inputs: Vec<Literal> =
+        entry.parameters().iter().enumerate().map(|(i, &p)| input(entry[p].shape(), i)).collect();
+    let run = |platform: &str| {
+        let client = Client::new(&registry, platform).expect("the platform is registered");
+        let options = CompileOptions { host_fallback: fallback, ..CompileOptions::default() };
+        let program = client.compile(&module, &options).unwrap_or_else(|e| panic!("{platform}: {e}\n{text}"));
+        let buffers: Vec<_> = inputs.iter().map(|i| client.buffer(i).expect("an upload")).collect();
+        let results = program.execute(&buffers.iter().collect::<Vec<_>>()).expect("it runs");
+        results.iter().map(|r| r.to_literal().expect("a download")).collect::<Vec<_>>()
+    };
+    let (expected, actual) = (run("interpreter"), run("cpu"));
+    assert_eq!(expected.len(), actual.len());
+    for (number, (e, a)) in expected.iter().zip(&actual).enumerate() {
+        assert_eq!(e.shape(), a.shape());
+        for i in 0..e.array_shape().element_count() {
+            assert!(
+                close(a.get(i), e.get(i)),
+                "result {number}, element {i}: {:?} expected {:?}\n{text}",
+                a.get(i),
+                e.get(i)
+            );
+        }
+    }
+}
+
+fn native(text: &str) {
+    check(text, FallbackPolicy::Forbid);
+}
+
+#[test]
+fn elementwise_chain() {
+    native(
+        "HloModule m
+        ENTRY main {
+          x = f32[37,5] parameter(0)
+          y = f32[37,5] parameter(1)
+          s = f32[37,5] add(x, y)
+          t = f32[37,5] tanh(s)
+          m = f32[37,5] multiply(t, x)
+          ROOT r = f32[37,5] maximum(m, y)
+        }",
+    );
+}
+
+#[test]
+fn softmax_over_rows() {
+    native(
+        "HloModule m
+        max { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT c = f32[] maximum(a, b) }
+        sum { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT c = f32[] add(a, b) }
+        ENTRY main {
+          x = f32[9,100] parameter(0)
+          low = f32[] constant(-inf)
+          zero = f32[] constant(0)
+          m = f32[9] reduce(x, low), dimensions={1}, to_apply=max
+          mb = f32[9,100] broadcast(m), dimensions={0}
+          d = f32[9,100] subtract(x, mb)
+          e = f32[9,100] exponential(d)
+          s = f32[9] reduce(e, zero), dimensions={1}, to_apply=sum
+          sb = f32[9,100] broadcast(s), dimensions={0}
+          ROOT r = f32[9,100] divide(e, sb)
+        }",
+    );
+}
+
+#[test]
+fn columns_and_all_reduced() {
+    native(
+        "HloModule m
+        sum { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT c = f32[] add(a, b) }
+        ENTRY main {
+          x = f32[33,70] parameter(0)
+          zero = f32[] constant(0)
+          c = f32[70] reduce(x, zero), dimensions={0}, to_apply=sum
+          a = f32[] reduce(x, zero), dimensions={0,1}, to_apply=sum
+          ROOT t = (f32[70], f32[]) tuple(c, a)
+        }",
+    );
+}
+
+#[test]
+fn movement() {
+    native(
+        "HloModule m
+        ENTRY main {
+          x = f32[6,10] parameter(0)
+          i = s32[] parameter(1)
+          t = f32[10,6] transpose(x), dimensions={1,0}
+          r = f32[4,15] reshape(t)
+          v = f32[4,15] reverse(r), dimensions={1}
+          s = f32[2,5] slice(v), slice={[1:4:2], [2:15:3]}
+          z = f32[] constant(7)
+          p = f32[7,10] pad(s, z), padding=1_2_2x-1_2_1
+          c = f32[7,12] concatenate(p, p2), dimensions={1}
+          ROOT d = f32[3,4] dynamic-slice(c, i, i), dynamic_slice_sizes={3,4}
+        }"
+        .replace(
+            "c = f32[7,12] concatenate(p, p2)",
+            "sl = f32[7,2] slice(p), slice={[0:7], [3:5]}\n c = f32[7,12] concatenate(p, sl)",
+        )
+        .as_str(),
+    );
+}
+
+#[test]
+fn loops_and_branches() {
+    native(
+        "HloModule m
+        body {
+          s = (s32[], f32[8]) parameter(0)
+          i = s32[] get-tuple-element(s), index=0
+          v = f32[8] get-tuple-element(s), index=1
+          one = s32[] constant(1)
+          n = s32[] add(i, one)
+          h = f32[] constant(0.5)
+          hb = f32[8] broadcast(h), dimensions={}
+          w = f32[8] multiply(v, hb)
+          c = f32[8] cosine(w)
+          ROOT t = (s32[], f32[8]) tuple(n, c)
+        }
+        cond {
+          s = (s32[], f32[8]) parameter(0)
+          i = s32[] get-tuple-element(s), index=0
+          ten = s32[] constant(10)
+          ROOT p = pred[] compare(i, ten), direction=LT
+        }
+        yes { x = f32[8] parameter(0)
+          ROOT r = f32[8] negate(x) }
+        no { x = f32[8] parameter(0)
+          ROOT r = f32[8] abs(x) }
+        ENTRY main {
+          x = f32[8] parameter(0)
+          zero = s32[] constant(0)
+          init = (s32[], f32[8]) tuple(zero, x)
+          w = (s32[], f32[8]) while(init), condition=cond, body=body
+          v = f32[8] get-tuple-element(w), index=1
+          p = pred[] parameter(1)
+          ROOT c = f32[8] conditional(p, v, v), true_computation=yes, false_computation=no
+        }",
+    );
+}
+
+#[test]
+fn dots_large_and_small() {
+    native(
+        "HloModule m
+        ENTRY main {
+          x = f32[4,33,64] parameter(0)
+          w = f32[64,48] parameter(1)
+          y = f32[4,33,48] dot(x, w), lhs_contracting_dims={2}, rhs_contracting_dims={0}
+          a = bf16[3,5] parameter(2)
+          b = bf16[5,7] parameter(3)
+          c = f32[3,7] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          ROOT t = (f32[4,33,48], f32[3,7]) tuple(y, c)
+        }",
+    );
+}

@@ -1,0 +1,69 @@
+//! The parser: recursive descent over tokens, one file a subject.
+
+mod annotations;
+mod computation;
+mod header;
+mod instruction;
+mod literal;
+mod operands;
+mod shape;
+mod sharding;
+
+use super::attributes::InlineComputations;
+use super::diagnostic::Parse;
+use super::tokens::Tokens;
+use crate::{Literal, Module, Result, Shape};
+use literal::Omitted;
+
+/// Reads a module, with or without header, or a lone instruction such as `f32[2] add(f32[2] x, f32[2] y)`.
+///
+/// What is read is well-formed text; whether it is a valid program is for [`crate::VerifiedModule`] to say. The error is
+/// the first one found, with its place in the text.
+pub fn parse_module(text: &str) -> Result<Module> {
+    Parser::new(text).module().map_err(|failure| failure.into_error(text))
+}
+
+/// Reads a shape such as `(f32[2,3]{1,0}, s32[])`. Arrays of rank 1 and above without a layout become row major.
+pub fn parse_shape(text: &str) -> Result<Shape> {
+    whole(text, Tokens::shape)
+}
+
+/// Reads a literal whose arrays carry their shapes: `f32[2] {1, 2.5}` or `(s32[] 1, pred[2] {1, 0})`.
+pub fn parse_literal(text: &str) -> Result<Literal> {
+    whole(text, |tokens| tokens.literal_with_shapes(&mut Omitted::default()))
+}
+
+/// Applies a rule to a text that holds nothing else.
+fn whole<'t, T>(text: &'t str, rule: impl FnOnce(&mut Tokens<'t>) -> Parse<T>) -> Result<T> {
+    let mut tokens = Tokens::over(text, 0, text.len());
+    let result = rule(&mut tokens).and_then(|value| {
+        tokens.expect_end("the end of the text")?;
+        Ok(value)
+    });
+    result.map_err(|failure| failure.into_error(text))
+}
+
+/// What is known while a module is read.
+struct Parser<'t> {
+    text: &'t str,
+    tokens: Tokens<'t>,
+    module: Module,
+    /// Computations written where a name could stand.
+    inline: InlineComputations,
+    omitted: Omitted,
+    /// Whether an operand that nobody defined is a parameter: so in a lone instruction.
+    free_operands: bool,
+}
+
+impl<'t> Parser<'t> {
+    fn new(text: &'t str) -> Parser<'t> {
+        Parser {
+            text,
+            tokens: Tokens::over(text, 0, text.len()),
+            module: Module::new(""),
+            inline: InlineComputations::new(),
+            omitted: Omitted::default(),
+            free_operands: false,
+        }
+    }
+}

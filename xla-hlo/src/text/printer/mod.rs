@@ -1,0 +1,224 @@
+//! The printer: modules as XLA's default printer writes them, but with all constants in full.
+
+mod annotations;
+mod header;
+mod literal;
+
+use std::fmt;
+
+use super::attributes::AttributeWriter;
+use crate::ops::Op;
+use crate::{CompId, Computation, InstrId, MAIN_THREAD, Module, Shape};
+
+/// What the printer writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrintOptions {
+    /// `%` in front of names.
+    pub percent: bool,
+    /// Layouts in shapes.
+    pub layouts: bool,
+    /// Shapes in front of operands.
+    pub operand_shapes: bool,
+    /// `/*index=5*/` in front of every fifth operand.
+    pub operand_indices: bool,
+    /// Parameters and result in front of a computation's body.
+    pub signatures: bool,
+    /// Constants of more than ten elements; they become `{...}` otherwise, and reading that loses them.
+    pub large_constants: bool,
+    /// `metadata=`, and the tables of stack frames it points into.
+    pub metadata: bool,
+    /// `backend_config=`.
+    pub backend_config: bool,
+    /// `control-predecessors=`.
+    pub control_dependencies: bool,
+}
+
+impl Default for PrintOptions {
+    /// Everything that is needed to read the module back, in XLA's default form.
+    fn default() -> PrintOptions {
+        PrintOptions {
+            percent: true,
+            layouts: true,
+            operand_shapes: false,
+            operand_indices: true,
+            signatures: true,
+            large_constants: true,
+            metadata: true,
+            backend_config: true,
+            control_dependencies: true,
+        }
+    }
+}
+
+impl PrintOptions {
+    /// XLA's `ShortParsable`: what the program computes, and nothing that readers can do without.
+    pub fn short_parsable() -> PrintOptions {
+        PrintOptions {
+            percent: false,
+            operand_indices: false,
+            signatures: false,
+            metadata: false,
+            control_dependencies: false,
+            ..PrintOptions::default()
+        }
+    }
+}
+
+/// A module as text: header, stack tables, computations with callees before callers, the entry last.
+pub fn print_module(module: &Module, options: &PrintOptions) -> String {
+    let mut printer = Printer::new(module, options);
+    printer.header();
+    for id in module.post_order() {
+        printer.out.push('\n');
+        printer.computation(id);
+    }
+    printer.out
+}
+
+/// A computation as text, `ENTRY` in front when it is the entry.
+pub fn print_computation(module: &Module, id: CompId, options: &PrintOptions) -> String {
+    let mut printer = Printer::new(module, options);
+    printer.computation(id);
+    printer.out
+}
+
+/// An instruction as text, in one line, `ROOT` in front when it is the root.
+pub fn print_instruction(module: &Module, computation: CompId, id: InstrId, options: &PrintOptions) -> String {
+    let mut printer = Printer::new(module, options);
+    printer.instruction(&module[computation], id);
+    printer.out
+}
+
+/// Prints with [`PrintOptions::default`]: the text reads back as the same module.
+impl fmt::Display for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&print_module(self, &PrintOptions::default()))
+    }
+}
+
+struct Printer<'m> {
+    module: &'m Module,
+    options: &'m PrintOptions,
+    out: String,
+}
+
+impl<'m> Printer<'m> {
+    fn new(module: &'m Module, options: &'m PrintOptions) -> Printer<'m> {
+        Printer { module, options, out: String::new() }
+    }
+
+    fn push(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
+    fn display(&mut self, value: impl fmt::Display) {
+        use fmt::Write as _;
+        // Writing to a `String` cannot fail.
+        let _ = write!(self.out, "{value}");
+    }
+
+    /// Items with `separator` between them.
+    fn join<T>(&mut self, items: impl IntoIterator<Item = T>, separator: &str, mut item: impl FnMut(&mut Self, T)) {
+        for (i, value) in items.into_iter().enumerate() {
+            if i > 0 {
+                self.push(separator);
+            }
+            item(self, value);
+        }
+    }
+
+    /// `/*index=5*/` in front of every fifth item but the first.
+    fn index_comment(&mut self, index: usize) {
+        if index > 0 && index.is_multiple_of(5) {
+            self.display(format_args!("/*index={index}*/"));
+        }
+    }
+
+    fn sigil(&self) -> &'static str {
+        if self.options.percent { "%" } else { "" }
+    }
+
+    fn name(&mut self, name: &str) {
+        self.push(self.sigil());
+        self.push(name);
+    }
+
+    fn shape(&mut self, shape: &Shape) {
+        if self.options.layouts { self.display(shape) } else { self.display(shape.without_layout()) }
+    }
+
+    fn computation(&mut self, id: CompId) {
+        let module = self.module;
+        let computation = &module[id];
+        if module.entry_if_set() == Some(id) {
+            self.push("ENTRY ");
+        }
+        self.name(computation.name());
+        if self.options.signatures && computation.root_if_set().is_some() {
+            self.signature(computation);
+        }
+        self.push(" {\n");
+        for instruction in computation.sequence() {
+            self.push("  ");
+            self.instruction(computation, instruction);
+            self.push("\n");
+        }
+        self.push("}");
+        if computation.execution_thread() != MAIN_THREAD {
+            self.push(", execution_thread=");
+            super::strings::push_quoted(&mut self.out, computation.execution_thread());
+        }
+        self.push("\n");
+    }
+
+    /// ` (a: f32[2]) -> f32[2]`, without layouts.
+    fn signature(&mut self, computation: &Computation) {
+        self.push(" (");
+        self.join(computation.parameters(), ", ", |p, &id| {
+            p.push(computation[id].name());
+            p.push(": ");
+            p.display(computation[id].shape().without_layout());
+        });
+        self.push(") -> ");
+        self.display(computation.result_shape().without_layout());
+    }
+
+    fn instruction(&mut self, computation: &Computation, id: InstrId) {
+        let instruction = &computation[id];
+        if computation.root_if_set() == Some(id) {
+            self.push("ROOT ");
+        }
+        self.name(instruction.name());
+        self.push(" = ");
+        self.shape(instruction.shape());
+        self.push(" ");
+        self.push(instruction.opcode().name());
+        self.push("(");
+        match instruction.op() {
+            Op::Parameter(parameter) => self.display(parameter.number),
+            Op::Constant(constant) => self.constant(&constant.literal),
+            _ => self.operands(computation, instruction.operands()),
+        }
+        self.push(")");
+        let sigil = self.sigil();
+        let mut writer = AttributeWriter { out: &mut self.out, module: self.module, sigil };
+        instruction.op().rules().write_attributes(&mut writer);
+        self.annotations(computation, instruction);
+    }
+
+    fn operands(&mut self, computation: &Computation, operands: &[InstrId]) {
+        for (i, &id) in operands.iter().enumerate() {
+            if i > 0 {
+                self.push(", ");
+            }
+            if self.options.operand_indices {
+                self.index_comment(i);
+            }
+            if self.options.operand_shapes {
+                self.shape(computation[id].shape());
+                self.push(" ");
+            }
+            self.name(computation[id].name());
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! "Did you mean": the known name that is nearest to a wrong one.
+
+/// Longer names are not compared: a typing error in them is seen at a glance, and the comparison is quadratic.
+const LONGEST: usize = 64;
+
+/// How many names are looked through.
+const LOOKED_AT: usize = 10_000;
+
+/// `; did you mean X?` for the nearest of `names` within a few edits of `wrong`, else nothing.
+pub(super) fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    // One letter is near to every other.
+    let allowed = if wrong.len() < 2 { 0 } else { 1 + wrong.len() / 4 };
+    let near = |name: &&str| name.len().abs_diff(wrong.len()) <= allowed && name.len().max(wrong.len()) <= LONGEST;
+    let scored =
+        names.into_iter().take(LOOKED_AT).filter(near).map(|name| (distance(wrong.as_bytes(), name.as_bytes()), name));
+    match scored.filter(|(d, _)| *d <= allowed).min() {
+        Some((_, name)) => format!("; did you mean {name}?"),
+        None => String::new(),
+    }
+}
+
+/// Insertions, deletions and replacements that make `b` of `a` (Levenshtein).
+fn distance(a: &[u8], b: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, &x) in a.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, &y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

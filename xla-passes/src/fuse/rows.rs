@@ -1,0 +1,332 @@
+//! Row fusion: folds along rows and what is done with them become one kernel that goes row by row.
+//!
+//! ```text
+//! max = reduce(x), dims={1}            for each row:
+//! e   = exponential(x - max)             max = fold of x over the row
+//! sum = reduce(e), dims={1}      ─>      sum = fold of exp(x - max) over the row
+//! out = e / sum                          out = exp(x - max) / sum for each element
+//! ```
+//!
+//! Softmax, layer norm and their gradients are of this form. The row is in the first-level cache when it is read again,
+//! where separate kernels would fetch it from memory each time.
+
+use std::collections::{HashMap, HashSet};
+
+use xla_hlo::ops::{Fusion, FusionKind, GetTupleElement, Parameter, Tuple};
+use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result, Shape};
+
+use super::{is_elementwise, programs};
+use crate::graph::{clone_with_operands, is_free, remove_dead};
+use crate::{Pass, PassContext};
+
+/// Merges kernels that work on the same rows. Runs after [`Fuse`](super::Fuse), where the target's kernels can do it.
+pub struct FuseRows;
+
+/// A row shorter than this is folded as fast in a kernel of its own.
+const LEAST_COLUMNS: usize = 8;
+
+impl Pass for FuseRows {
+    fn name(&self) -> &'static str {
+        "fuse-rows"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        if !cx.profile().fusion.row_kernels {
+            return Ok(());
+        }
+        let limit = cx.profile().fusion.max_instructions;
+        for program in programs(module) {
+            // Consumers first, so that a fold with several users finds them merged already.
+            let mut order = module[program].post_order();
+            order.reverse();
+            for fold in order {
+                if module[program].get(fold).is_some() {
+                    merge_into_users(module, program, fold, limit)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a kernel that goes row by row loops over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Rows {
+    /// All dimensions.
+    dims: Vec<usize>,
+    /// How many of them are rows; the rest are columns.
+    rows: usize,
+}
+
+impl Rows {
+    /// The rows of a fold along trailing dimensions.
+    fn of_fold(computation: &Computation, reduce: InstrId) -> Option<Rows> {
+        let Op::Reduce(op) = computation[reduce].op() else { return None };
+        let shape = computation[computation[reduce].operand(0)].shape().as_array()?;
+        let rows = shape.rank() - op.dimensions.len();
+        let trailing = op.dimensions.iter().all(|&d| d >= rows);
+        let columns: usize = shape.dims()[rows..].iter().product();
+        (trailing && columns >= LEAST_COLUMNS).then(|| Rows { dims: shape.dims().to_vec(), rows })
+    }
+
+    fn is_full(&self, shape: &Shape) -> bool {
+        shape.as_array().is_some_and(|a| a.dims() == self.dims)
+    }
+
+    fn is_row(&self, shape: &Shape) -> bool {
+        let row = |s: &Shape| s.as_array().is_some_and(|a| a.dims() == &self.dims[..self.rows]);
+        match shape {
+            Shape::Tuple(elements) => elements.iter().all(row),
+            other => row(other),
+        }
+    }
+}
+
+/// Merges a fold along rows into the kernel that uses it, if there is one that can take it.
+fn merge_into_users(module: &mut Module, program: CompId, fold: InstrId, limit: usize) -> Result<()> {
+    let Some(producer) = Kernel::of(module, program, fold) else { return Ok(()) };
+    let Some(rows) = Rows::of_fold(&producer.body, producer.body.root()) else { return Ok(()) };
+    let graph = &module[program];
+    let consumers: Vec<InstrId> = graph[fold].users().to_vec();
+    for &consumer in &consumers {
+        let Some(kernel) = Kernel::of(module, program, consumer) else { continue };
+        let graph = &module[program];
+        let others: Vec<InstrId> = consumers.iter().copied().filter(|&c| c != consumer).collect();
+        let keep = !others.is_empty() || graph.root() == fold;
+        if keep && others.iter().any(|&other| reaches(graph, other, consumer)) {
+            continue;
+        }
+        if producer.body.len() + kernel.body.len() > limit {
+            continue;
+        }
+        let merged = merged(fold, &producer, &kernel, keep);
+        if goes_row_by_row(&merged.body, &rows) {
+            return replace(module, program, fold, consumer, merged, keep);
+        }
+    }
+    Ok(())
+}
+
+/// Whether `to` needs `from`, directly or not.
+fn reaches(graph: &Computation, from: InstrId, to: InstrId) -> bool {
+    let mut seen = HashSet::from([from]);
+    let mut stack = vec![from];
+    while let Some(id) = stack.pop() {
+        if id == to {
+            return true;
+        }
+        let next = graph[id].users().iter().chain(graph[id].control_successors());
+        stack.extend(next.copied().filter(|&u| seen.insert(u)));
+    }
+    false
+}
+
+/// An operation or fusion as a computation of its operands.
+struct Kernel {
+    body: Computation,
+    operands: Vec<InstrId>,
+}
+
+impl Kernel {
+    fn of(module: &Module, program: CompId, id: InstrId) -> Option<Kernel> {
+        let graph = &module[program];
+        let instruction = &graph[id];
+        if !is_free(instruction) {
+            return None;
+        }
+        if let Op::Fusion(fusion) = instruction.op() {
+            let plain = fusion.aliases.is_empty();
+            let body = module[fusion.computation].clone();
+            return plain.then(|| Kernel { body, operands: instruction.operands().to_vec() });
+        }
+        let elementwise = is_elementwise(instruction.op()) || matches!(instruction.op(), Op::Broadcast(_));
+        if !(elementwise || matches!(instruction.op(), Op::Reduce(_))) {
+            return None;
+        }
+        let mut body = Computation::new("fused_computation");
+        let mut operands: Vec<InstrId> = Vec::new();
+        let mut inside = Vec::new();
+        for &operand in instruction.operands() {
+            let number = operands.iter().position(|&o| o == operand).unwrap_or_else(|| {
+                operands.push(operand);
+                operands.len() - 1
+            });
+            if body.parameters().len() <= number {
+                body.add(Instruction::new(Parameter { number }.into(), graph[operand].shape().clone(), []));
+            }
+            inside.push(body.parameters()[number]);
+        }
+        let root = body.add(clone_with_operands(instruction, inside));
+        body.set_root(root);
+        Some(Kernel { body, operands })
+    }
+}
+
+/// The consumer with the producer's instructions in place of the parameter that was its result.
+fn merged(fold: InstrId, producer: &Kernel, consumer: &Kernel, keep: bool) -> Kernel {
+    let mut body = Computation::new("fused_computation");
+    let mut operands: Vec<InstrId> = Vec::new();
+    let mut parameters: HashMap<InstrId, InstrId> = HashMap::new();
+    let mut parameter = |body: &mut Computation, operand: InstrId, shape: &Shape| {
+        *parameters.entry(operand).or_insert_with(|| {
+            operands.push(operand);
+            body.add(Instruction::new(Parameter { number: operands.len() - 1 }.into(), shape.clone(), []))
+        })
+    };
+    let mut copy = |body: &mut Computation, kernel: &Kernel, known: Option<InstrId>| {
+        let mut map: HashMap<InstrId, InstrId> = HashMap::new();
+        for id in kernel.body.post_order() {
+            let instruction = &kernel.body[id];
+            let new = match instruction.op() {
+                Op::Parameter(p) => match (kernel.operands[p.number], known) {
+                    (operand, Some(known)) if operand == fold => known,
+                    (operand, _) => parameter(body, operand, instruction.shape()),
+                },
+                _ => {
+                    let inside = instruction.operands().iter().map(|o| map[o]).collect();
+                    body.add(clone_with_operands(instruction, inside))
+                }
+            };
+            map.insert(id, new);
+        }
+        map[&kernel.body.root()]
+    };
+    let folded = copy(&mut body, producer, None);
+    let root = copy(&mut body, consumer, Some(folded));
+    let root = if keep { with_result(&mut body, root, folded) } else { root };
+    body.set_root(root);
+    Kernel { body, operands }
+}
+
+/// A tuple of the results there are and one more.
+fn with_result(body: &mut Computation, root: InstrId, more: InstrId) -> InstrId {
+    let mut results = match body[root].op() {
+        Op::Tuple(_) => body[root].operands().to_vec(),
+        _ => vec![root],
+    };
+    results.push(more);
+    let shape = Shape::Tuple(results.iter().map(|&r| body[r].shape().clone()).collect());
+    body.add(Instruction::new(Tuple.into(), shape, results))
+}
+
+/// Whether a kernel with these rows computes each fold once a row: what depends on a fold is used at its own row only.
+fn goes_row_by_row(body: &Computation, rows: &Rows) -> bool {
+    let mut folded: HashSet<InstrId> = HashSet::new();
+    let mut has_full_result = false;
+    for id in body.post_order() {
+        let instruction = &body[id];
+        let operands = instruction.operands();
+        let depends = operands.iter().any(|o| folded.contains(o));
+        let (full, row) = (rows.is_full(instruction.shape()), rows.is_row(instruction.shape()));
+        let fits = match instruction.op() {
+            Op::Reduce(_) => Rows::of_fold(body, id).as_ref() == Some(rows),
+            Op::Tuple(_) => id == body.root(),
+            _ if !depends => true,
+            Op::Broadcast(b) => {
+                let own_row = rows.is_row(body[operands[0]].shape()) && b.dimensions.iter().copied().eq(0..rows.rows);
+                full && own_row
+            }
+            Op::GetTupleElement(_) => row,
+            op => is_elementwise(op) && same_place(body, instruction, &folded, full, row, rows),
+        };
+        if !fits {
+            return false;
+        }
+        if depends || matches!(instruction.op(), Op::Reduce(_)) {
+            folded.insert(id);
+        }
+        has_full_result |= full && (id == body.root() || body[body.root()].operands().contains(&id));
+    }
+    results_fit(body, rows) && (has_full_result || all_results_are_rows(body, rows))
+}
+
+/// Elementwise operations on folded values stay in their row.
+fn same_place(
+    body: &Computation,
+    instruction: &Instruction,
+    folded: &HashSet<InstrId>,
+    full: bool,
+    row: bool,
+    rows: &Rows,
+) -> bool {
+    let fits = |o: &InstrId| {
+        let shape = body[*o].shape();
+        !folded.contains(o) || if full { rows.is_full(shape) } else { rows.is_row(shape) }
+    };
+    (full || row) && instruction.operands().iter().all(fits)
+}
+
+fn results_fit(body: &Computation, rows: &Rows) -> bool {
+    results(body).iter().all(|&r| rows.is_full(body[r].shape()) || rows.is_row(body[r].shape()))
+}
+
+fn all_results_are_rows(body: &Computation, rows: &Rows) -> bool {
+    results(body).iter().all(|&r| rows.is_row(body[r].shape()))
+}
+
+fn results(body: &Computation) -> Vec<InstrId> {
+    let root = &body[body.root()];
+    if matches!(root.op(), Op::Tuple(_)) { root.operands().to_vec() } else { vec![body.root()] }
+}
+
+/// Puts the merged kernel in the place of both.
+fn replace(
+    module: &mut Module,
+    program: CompId,
+    fold: InstrId,
+    consumer: InstrId,
+    merged: Kernel,
+    keep: bool,
+) -> Result<()> {
+    let before = module[program][consumer].clone();
+    let was_tuple = matches!(before.shape(), Shape::Tuple(_));
+    let shape = merged.body.result_shape().clone();
+    let results = results(&merged.body).len();
+    let op = Fusion { kind: FusionKind::Input, computation: module.add(merged.body), aliases: Vec::new() };
+    let graph = module.computation_mut(program);
+    let fusion = Instruction::new(op.into(), shape.clone(), merged.operands)
+        .with_name(before.name())
+        .with_annotations(before.annotations().cloned().map(Box::new));
+    let new = graph.add(fusion);
+    let mut result = |graph: &mut Computation, index: usize| {
+        let element = shape.as_tuple().and_then(|s| s.get(index)).cloned().unwrap_or(Shape::Token);
+        graph.add(Instruction::new(GetTupleElement { index }.into(), element, [new]))
+    };
+    match (keep, was_tuple) {
+        (false, _) => graph.replace_all_uses(consumer, new),
+        (true, false) => {
+            let first = result(graph, 0);
+            graph.replace_all_uses(consumer, first);
+        }
+        // Users of a tuple take its elements, whose numbers stay the same.
+        (true, true) => {
+            for user in graph[consumer].users().to_vec() {
+                graph.replace_operand(user, 0, new);
+            }
+        }
+    }
+    if keep {
+        let last = result(graph, results - 1);
+        graph.replace_all_uses(fold, last);
+    }
+    remove_fused(module, program, consumer)?;
+    remove_fused(module, program, fold)
+}
+
+/// Removes a fusion or operation that nobody uses any more, and its computation.
+fn remove_fused(module: &mut Module, program: CompId, id: InstrId) -> Result<()> {
+    let Some(instruction) = module[program].get(id) else { return Ok(()) };
+    if !instruction.users().is_empty() || module[program].root() == id {
+        return Ok(());
+    }
+    let body = match instruction.op() {
+        Op::Fusion(fusion) => Some(fusion.computation),
+        _ => None,
+    };
+    let operands = instruction.operands().to_vec();
+    module.computation_mut(program).remove(id)?;
+    for operand in operands {
+        remove_dead(module.computation_mut(program), operand)?;
+    }
+    body.map_or(Ok(()), |body| module.remove(body))
+}

@@ -1,0 +1,274 @@
+//! Loop state: what a loop carries along without need.
+
+use std::collections::{HashMap, HashSet};
+
+use xla_hlo::ops::{GetTupleElement, Tuple};
+use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result, Scalar, Shape};
+
+use crate::facts::Effects;
+use crate::graph::clone_with_operands;
+use crate::{Pass, PassContext, dead_code, graph};
+
+/// Makes the state of `while` loops as small as it can be:
+///
+/// - a loop that never begins is its initial state;
+/// - an element that the body hands on unchanged is, after the loop, what it was before;
+/// - such an element that begins as a constant becomes that constant inside;
+/// - an element that no result and no condition depends on goes.
+pub struct SimplifyLoops;
+
+impl Pass for SimplifyLoops {
+    fn name(&self) -> &'static str {
+        "simplify-loops"
+    }
+
+    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+        let callers = caller_counts(module);
+        for caller in module.post_order() {
+            for id in loops(module, caller) {
+                if never_begins(module, caller, id) {
+                    let init = module[caller][id].operand(0);
+                    module.computation_mut(caller).replace_all_uses(id, init);
+                    continue;
+                }
+                let Some(state) = LoopState::of(module, caller, id) else { continue };
+                if state.computations().iter().any(|c| callers.get(c) != Some(&1)) {
+                    continue;
+                }
+                state.forward_invariants(module)?;
+                state.sink_constants(module)?;
+                state.drop_dead(module)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn caller_counts(module: &Module) -> HashMap<CompId, usize> {
+    let mut counts = HashMap::new();
+    for (_, computation) in module.iter() {
+        for (_, instruction) in computation.iter() {
+            for callee in instruction.op().called_computations() {
+                *counts.entry(callee).or_default() += 1;
+            }
+        }
+    }
+    counts
+}
+
+fn loops(module: &Module, caller: CompId) -> Vec<InstrId> {
+    let is_loop = |i: &Instruction| matches!(i.op(), Op::While(_)) && graph::is_free(i) && !i.users().is_empty();
+    module[caller].iter().filter(|(_, i)| is_loop(i)).map(|(id, _)| id).collect()
+}
+
+fn never_begins(module: &Module, caller: CompId, id: InstrId) -> bool {
+    let Op::While(op) = module[caller][id].op() else { return false };
+    let condition = &module[op.condition];
+    match condition[condition.root()].op() {
+        Op::Constant(constant) => constant.literal.get(0) == Scalar::Pred(false),
+        _ => false,
+    }
+}
+
+/// A loop over a tuple that is taken apart and put together in the plain way.
+struct LoopState {
+    caller: CompId,
+    id: InstrId,
+    condition: CompId,
+    body: CompId,
+    elements: Vec<Shape>,
+    /// Elements that the body hands on unchanged.
+    invariant: Vec<bool>,
+}
+
+impl LoopState {
+    fn of(module: &Module, caller: CompId, id: InstrId) -> Option<LoopState> {
+        let Op::While(op) = module[caller][id].op() else { return None };
+        let elements = module[caller][id].shape().as_tuple()?.to_vec();
+        let (condition, body) = (&module[op.condition], &module[op.body]);
+        let root = &body[body.root()];
+        let plain = matches!(root.op(), Op::Tuple(_))
+            && root.users().is_empty()
+            && [condition, body].iter().all(|c| only_elements_used(c, c.parameters()[0]));
+        if !plain || op.condition == op.body {
+            return None;
+        }
+        let parameter = body.parameters()[0];
+        let handed_on = |(i, &o): (usize, &InstrId)| element_of(body, o) == Some((parameter, i));
+        let invariant = root.operands().iter().enumerate().map(handed_on).collect();
+        Some(LoopState { caller, id, condition: op.condition, body: op.body, elements, invariant })
+    }
+
+    fn computations(&self) -> [CompId; 2] {
+        [self.condition, self.body]
+    }
+
+    /// What element `i` begins as, if the initial state is put together right there.
+    fn initial(&self, module: &Module, i: usize) -> Option<InstrId> {
+        let caller = &module[self.caller];
+        let init = &caller[caller[self.id].operand(0)];
+        matches!(init.op(), Op::Tuple(_)).then(|| init.operand(i))
+    }
+
+    fn forward_invariants(&self, module: &mut Module) -> Result<()> {
+        let uses: Vec<InstrId> = module[self.caller][self.id].users().to_vec();
+        for user in uses {
+            let Some((_, i)) = element_of(&module[self.caller], user) else { continue };
+            let Some(initial) = self.initial(module, i).filter(|_| self.invariant[i]) else { continue };
+            let caller = module.computation_mut(self.caller);
+            caller.replace_all_uses(user, initial);
+            graph::remove_dead(caller, user)?;
+        }
+        Ok(())
+    }
+
+    fn sink_constants(&self, module: &mut Module) -> Result<()> {
+        for i in (0..self.elements.len()).filter(|&i| self.invariant[i]) {
+            let Some(initial) = self.initial(module, i) else { continue };
+            let constant = module[self.caller][initial].clone();
+            if !matches!(constant.op(), Op::Constant(_)) {
+                continue;
+            }
+            for id in self.computations() {
+                let inner = module.computation_mut(id);
+                let root = inner.root();
+                for element in elements_used(inner, i) {
+                    let needed = inner[element].users().iter().any(|&u| u != root);
+                    if !needed || !graph::is_free(&inner[element]) {
+                        continue;
+                    }
+                    let copy = inner.add(clone_with_operands(&constant, Vec::new()));
+                    for user in inner[element].users().to_vec() {
+                        // The root goes on handing the element on, until it is found to be dead.
+                        let operands = inner[user].operands().to_vec();
+                        for (position, _) in operands.iter().enumerate().filter(|(_, o)| **o == element) {
+                            if user != root || id != self.body {
+                                inner.replace_operand(user, position, copy);
+                            }
+                        }
+                    }
+                    if inner.root() == element {
+                        inner.set_root(copy);
+                    }
+                    graph::remove_dead(inner, element)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_dead(&self, module: &mut Module) -> Result<()> {
+        let live = self.live_elements(module);
+        if live.len() == self.elements.len() || live.is_empty() {
+            return Ok(());
+        }
+        let kept: Vec<usize> = (0..self.elements.len()).filter(|i| live.contains(i)).collect();
+        let shape = Shape::Tuple(kept.iter().map(|&i| self.elements[i].clone()).collect());
+        self.shrink_body(module, &kept, &shape)?;
+        for id in self.computations() {
+            let effects = Effects::of(module);
+            dead_code::sweep(module, id, &effects)?;
+            let inner = module.computation_mut(id);
+            let parameter = inner.parameters()[0];
+            renumber(inner, parameter, &kept);
+            inner.set_shape(parameter, shape.clone());
+        }
+        self.shrink_caller(module, &kept, &shape)
+    }
+
+    fn shrink_body(&self, module: &mut Module, kept: &[usize], shape: &Shape) -> Result<()> {
+        let body = module.computation_mut(self.body);
+        let root = body.root();
+        let operands: Vec<InstrId> = kept.iter().map(|&i| body[root].operand(i)).collect();
+        let new = body.add(Instruction::new(Tuple.into(), shape.clone(), operands));
+        body.set_root(new);
+        body.remove(root)
+    }
+
+    fn shrink_caller(&self, module: &mut Module, kept: &[usize], shape: &Shape) -> Result<()> {
+        let caller = module.computation_mut(self.caller);
+        let init = caller[self.id].operand(0);
+        let element = |caller: &mut Computation, i: usize| match caller[init].op() {
+            Op::Tuple(_) => caller[init].operand(i),
+            _ => {
+                let op = GetTupleElement { index: i };
+                caller.add(Instruction::new(op.into(), self.elements[i].clone(), [init]))
+            }
+        };
+        let elements: Vec<InstrId> = kept.iter().map(|&i| element(caller, i)).collect();
+        let state = caller.add(Instruction::new(Tuple.into(), shape.clone(), elements));
+        caller.replace_operand(self.id, 0, state);
+        caller.set_shape(self.id, shape.clone());
+        renumber(caller, self.id, kept);
+        graph::remove_dead(caller, init)
+    }
+
+    /// Elements that a result, the condition or an effect depends on, through any number of rounds.
+    fn live_elements(&self, module: &Module) -> HashSet<usize> {
+        let caller = &module[self.caller];
+        let all = || (0..self.elements.len()).collect();
+        if caller.root() == self.id || !only_elements_used(caller, self.id) {
+            return all();
+        }
+        let mut live: Vec<usize> =
+            caller[self.id].users().iter().filter_map(|&u| Some(element_of(caller, u)?.1)).collect();
+        let condition = &module[self.condition];
+        needed(condition, vec![condition.root()], &mut HashSet::new(), &mut live);
+        let body = &module[self.body];
+        let effects = Effects::of(module);
+        let forced = body.iter().filter(|(_, i)| effects.has_effect(i)).map(|(id, _)| id).collect();
+        let mut seen = HashSet::new();
+        needed(body, forced, &mut seen, &mut live);
+        let mut found = HashSet::new();
+        while let Some(i) = live.pop() {
+            if found.insert(i) {
+                needed(body, vec![body[body.root()].operand(i)], &mut seen, &mut live);
+            }
+        }
+        found
+    }
+}
+
+/// Adds to `live` the elements of the parameter that `starts` depend on.
+fn needed(computation: &Computation, starts: Vec<InstrId>, seen: &mut HashSet<InstrId>, live: &mut Vec<usize>) {
+    let parameter = computation.parameters()[0];
+    let mut stack = starts;
+    while let Some(id) = stack.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        match element_of(computation, id) {
+            Some((tuple, i)) if tuple == parameter => live.push(i),
+            _ => stack.extend_from_slice(computation[id].operands()),
+        }
+        stack.extend_from_slice(computation[id].control_predecessors());
+    }
+}
+
+/// The tuple and the index that an instruction takes an element from.
+fn element_of(computation: &Computation, id: InstrId) -> Option<(InstrId, usize)> {
+    match computation[id].op() {
+        Op::GetTupleElement(element) => Some((computation[id].operand(0), element.index)),
+        _ => None,
+    }
+}
+
+fn only_elements_used(computation: &Computation, tuple: InstrId) -> bool {
+    computation.root() != tuple && computation[tuple].users().iter().all(|&u| element_of(computation, u).is_some())
+}
+
+fn elements_used(computation: &Computation, index: usize) -> Vec<InstrId> {
+    let parameter = computation.parameters()[0];
+    let users = computation[parameter].users().iter().copied();
+    users.filter(|&u| element_of(computation, u) == Some((parameter, index))).collect()
+}
+
+/// Gives each element that is taken from `tuple` its place among those that were kept.
+fn renumber(computation: &mut Computation, tuple: InstrId, kept: &[usize]) {
+    for user in computation[tuple].users().to_vec() {
+        let Some((_, old)) = element_of(computation, user) else { continue };
+        if let Some(index) = kept.iter().position(|&k| k == old).filter(|&index| index != old) {
+            computation.set_op(user, GetTupleElement { index }.into());
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Runs a scheduled module in the memory that a buffer assignment gave it, on plain bytes.
+
+use xla_hlo::entity::EntityId;
+use xla_hlo::eval::{Evaluator, evaluate};
+use xla_hlo::text::{PrintOptions, print_module};
+use xla_hlo::{CompId, InstrId, Literal, Module, Op, Shape};
+use xla_passes::alias::may_share;
+use xla_passes::buffers::{AllocationKind, BufferAssignment, BufferOptions, Slice, assign_buffers, verify_assignment};
+use xla_passes::copy_insertion::insert_copies;
+use xla_passes::schedule::schedule_module;
+
+/// What never was written.
+const GARBAGE: u8 = 0xa5;
+
+/// Schedules, inserts copies, assigns, checks the assignment, runs it, and compares with the evaluator. Gives the number of
+/// copies and the assignment.
+pub fn check(mut module: Module, arguments: &[Literal]) -> (usize, Module, BufferAssignment) {
+    xla_hlo::verify::check(&module).expect("the test's module is valid");
+    let expected = evaluate(&module, arguments.to_vec()).expect("the evaluator runs it");
+    schedule_module(&mut module).expect("it can be scheduled");
+    let copies = insert_copies(&mut module).expect("copies can be inserted");
+    xla_hlo::verify::check(&module).expect("the module with copies is valid");
+    assert_eq!(insert_copies(&mut module).expect("twice"), 0, "copies were inserted twice");
+    let options = BufferOptions { verify: false, ..BufferOptions::default() };
+    let assignment = assign_buffers(&module, &options).expect("buffers can be assigned");
+    let text = || print_module(&module, &PrintOptions::short_parsable());
+    verify_assignment(&module, &assignment).unwrap_or_else(|e| panic!("{e}\n{}\n{assignment}", text()));
+    let found = run(&module, &assignment, arguments);
+    let expected: Vec<&Literal> = expected.leaves();
+    assert_eq!(found.len(), expected.len());
+    for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
+        assert_eq!(found.bytes(), expected.bytes(), "output {i} is wrong\n{}\n{assignment}", text());
+    }
+    (copies, module, assignment)
+}
+
+struct Run<'a> {
+    module: &'a Module,
+    assignment: &'a BufferAssignment,
+    memory: Vec<Vec<u8>>,
+}
+
+/// Runs the module; gives the leaves of its result.
+fn run(module: &Module, assignment: &BufferAssignment, arguments: &[Literal]) -> Vec<Literal> {
+    let memory = assignment.allocations().iter().map(|a| vec![GARBAGE; a.size]).collect();
+    let mut run = Run { module, assignment, memory };
+    let mut kept = Vec::new();
+    for allocation in assignment.allocations() {
+        let literal = match &allocation.kind {
+            AllocationKind::Parameter { leaf, written, output } => {
+                let number = leaf.path.iter().fold(&arguments[leaf.parameter], |l, &i| &l.elements()[i]);
+                if !written && output.is_none() {
+                    kept.push((allocation.id, number));
+                }
+                number
+            }
+            AllocationKind::Constant { value } => {
+                let Op::Constant(constant) = module[value.computation][value.instruction].op() else { panic!() };
+                let literal = value.path.iter().fold(&constant.literal, |l, &i| &l.elements()[i]);
+                kept.push((allocation.id, literal));
+                literal
+            }
+            AllocationKind::Output { .. } | AllocationKind::Temporary => continue,
+        };
+        run.memory[allocation.id.index()].copy_from_slice(literal.bytes());
+    }
+    run.computation(module.entry_id());
+    for (id, literal) in kept {
+        assert_eq!(run.memory[id.index()], literal.bytes(), "{id} was written");
+    }
+    let shapes: Vec<&Shape> = module.entry().result_shape().leaves().into_iter().map(|(_, s)| s).collect();
+    assignment.output_slices().iter().zip(shapes).map(|(o, shape)| run.read(o.slice, shape)).collect()
+}
+
+impl Run<'_> {
+    fn bytes(&mut self, slice: Slice) -> &mut [u8] {
+        &mut self.memory[slice.allocation.index()][slice.offset..slice.offset + slice.size]
+    }
+
+    fn read(&mut self, slice: Slice, shape: &Shape) -> Literal {
+        let bytes = self.bytes(slice).to_vec();
+        Literal::from_bytes(shape.as_array().expect("arrays only"), bytes).expect("sizes fit")
+    }
+
+    fn value(&mut self, comp: CompId, id: InstrId) -> Literal {
+        let module = self.module;
+        self.tree(comp, id, module[comp][id].shape(), &mut Vec::new())
+    }
+
+    fn tree(&mut self, comp: CompId, id: InstrId, shape: &Shape, path: &mut Vec<usize>) -> Literal {
+        let Some(elements) = shape.as_tuple() else {
+            let slice = self.assignment.slice(comp, id, path).expect("arrays have slices");
+            return self.read(slice, shape);
+        };
+        let mut out = Vec::new();
+        for (i, element) in elements.iter().enumerate() {
+            path.push(i);
+            out.push(self.tree(comp, id, element, path));
+            path.pop();
+        }
+        Literal::tuple(out)
+    }
+
+    fn computation(&mut self, comp: CompId) {
+        for id in self.module[comp].schedule().expect("executed computations are scheduled").to_vec() {
+            self.instruction(comp, id);
+        }
+    }
+
+    fn instruction(&mut self, comp: CompId, id: InstrId) {
+        let module = self.module;
+        let instruction = &module[comp][id];
+        match instruction.op() {
+            Op::Parameter(_)
+            | Op::Constant(_)
+            | Op::Tuple(_)
+            | Op::GetTupleElement(_)
+            | Op::OptBarrier(_)
+            | Op::Bitcast(_) => {}
+            Op::Reshape(_) => {
+                let place = |i: InstrId| self.assignment.slice(comp, i, &[]).expect("an array");
+                assert_eq!(place(id), place(instruction.operand(0)), "a reshape moved");
+            }
+            Op::Call(call) => self.computation(call.computation),
+            Op::While(op) => loop {
+                self.computation(op.condition);
+                if self.value(op.condition, module[op.condition].root()).bytes() == [0] {
+                    break;
+                }
+                self.computation(op.body);
+            },
+            Op::Conditional(op) => {
+                let selector = self.value(comp, instruction.operand(0));
+                let branch = match selector.bytes() {
+                    [truth] => usize::from(*truth == 0),
+                    bytes => {
+                        let index = i32::from_le_bytes(bytes.try_into().expect("an s32"));
+                        usize::try_from(index).unwrap_or(usize::MAX).min(op.branches.len() - 1)
+                    }
+                };
+                self.computation(op.branches[branch]);
+            }
+            _ => self.compute(comp, id),
+        }
+    }
+
+    /// Reads operands, evaluates, writes results. What results do not share with operands is spoilt before.
+    fn compute(&mut self, comp: CompId, id: InstrId) {
+        let module = self.module;
+        let instruction = &module[comp][id];
+        let results = self.assignment.leaves(comp, id).expect("executed").to_vec();
+        for (path, slice) in &results {
+            let slice = slice.expect("arrays only");
+            let mut shared = false;
+            for (i, &operand) in instruction.operands().iter().enumerate() {
+                for (from, place) in self.assignment.leaves(comp, operand).expect("executed") {
+                    shared |= *place == Some(slice) && may_share(module, comp, id, path, i, from);
+                }
+            }
+            if !shared {
+                self.bytes(slice).fill(GARBAGE);
+            }
+        }
+        let operands = instruction.operands().iter().map(|&o| self.value(comp, o)).collect();
+        let mut evaluator = Evaluator::new(module);
+        let value =
+            instruction.op().rules().evaluate(&mut evaluator, operands, instruction.shape()).expect("evaluates");
+        for (literal, (_, slice)) in value.leaves().into_iter().zip(&results) {
+            self.bytes(slice.expect("arrays only")).copy_from_slice(literal.bytes());
+        }
+    }
+}

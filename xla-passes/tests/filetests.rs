@@ -1,0 +1,107 @@
+//! Runs the cases of `tests/passes`: HLO in, snapshot out, the evaluator agreeing on both.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use support::{Case, difference, evaluate, parse_file};
+use xla_hlo::text::{PrintOptions, parse_module, print_module};
+use xla_hlo::{Module, verify};
+use xla_passes::{PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile, registry, stages};
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/passes")
+}
+
+fn files() -> Vec<(String, String)> {
+    let entries = fs::read_dir(directory()).expect("the directory of cases");
+    let mut files: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
+    files.retain(|p| p.extension().is_some_and(|e| e == "hlo"));
+    files.sort();
+    let name = |p: &Path| p.file_stem().expect("a name").to_string_lossy().into_owned();
+    files.iter().map(|p| (name(p), fs::read_to_string(p).expect("a readable file"))).collect()
+}
+
+fn pipeline(passes: &str, profile: &TargetProfile) -> Pipeline {
+    match passes.strip_prefix("stage ") {
+        Some("canonicalize") => stages::canonicalize(profile),
+        Some("simplify") => stages::simplify(profile),
+        Some("fuse") => stages::fuse(profile),
+        Some("standard") => stages::standard(profile),
+        Some(other) => panic!("there is no stage {other}"),
+        None => registry::pipeline(passes.split(", ")).expect("passes of the registry"),
+    }
+}
+
+fn run(pipeline: &Pipeline, module: &mut Module, profile: &TargetProfile) -> PipelineReport {
+    let options = PassOptions { verify: true, ..PassOptions::default() };
+    let cx = PassContext::new(profile).with_options(options);
+    pipeline.run(module, &cx).expect("the passes succeed")
+}
+
+/// Runs a case; gives what it became and how often each rule was applied.
+fn check(passes: &str, case: &Case, profile: &TargetProfile) -> (String, PipelineReport) {
+    let before = parse_module(&case.text).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
+    verify::check(&before).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
+    let mut after = before.clone();
+    let pipeline = pipeline(passes, profile);
+    let report = run(&pipeline, &mut after, profile);
+    for seed in 0..4 {
+        let special = seed < 2 && !case.approximate;
+        let steps = 100_000;
+        let (old, new) = (evaluate(&before, seed, special, steps), evaluate(&after, seed, special, steps));
+        let (Ok(old), Ok(new)) = (old, new) else { panic!("case {}: it does not evaluate", case.name) };
+        if let Some(difference) = difference(&old, &new, case.approximate) {
+            panic!("case {}, inputs {seed}: {difference}\n{after}", case.name);
+        }
+    }
+    let again = run(&pipeline, &mut after.clone(), profile);
+    assert!(
+        !again.is_changed() || passes.starts_with("stage standard"),
+        "case {}: a second run changes it:\n{after}",
+        case.name
+    );
+    (
+        print_module(&after, &PrintOptions { layouts: passes.contains("layout"), ..PrintOptions::short_parsable() }),
+        report,
+    )
+}
+
+/// Cases whose names end so must not be rewritten by any rule.
+const STAYS: &str = " stays";
+
+#[test]
+fn cases_become_their_snapshots() {
+    let profile = TargetProfile::generic();
+    let mut applied: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for (file, text) in files() {
+        let (passes, cases) = parse_file(&text);
+        let mut out = String::new();
+        for case in &cases {
+            let (result, report) = check(&passes, case, &profile);
+            let rules: Vec<&str> = report.rewrites.keys().copied().collect();
+            assert!(!case.name.ends_with(STAYS) || !report.is_changed(), "case {} is changed by {rules:?}", case.name);
+            let comment = if rules.is_empty() { String::new() } else { format!("// by {}\n", rules.join(", ")) };
+            writeln!(out, "// === {}\n{comment}{}", case.name, body(&result)).expect("writing to a string");
+            for (rule, count) in report.rewrites {
+                *applied.entry(rule).or_default() += count;
+            }
+        }
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(file, out);
+        });
+    }
+    let untested: Vec<&str> = xla_passes::rule_names().into_iter().filter(|r| !applied.contains_key(r)).collect();
+    assert!(untested.is_empty(), "rules without a case: {untested:?}");
+}
+
+/// The text without the header of a module that had none.
+fn body(text: &str) -> &str {
+    match text.split_once('\n') {
+        Some((header, rest)) if header.starts_with("HloModule") => rest.trim(),
+        _ => text.trim(),
+    }
+}

@@ -1,0 +1,128 @@
+//! What pass tests share: cases in files, random inputs, and whether two results are the same.
+
+use xla_hlo::eval::Evaluator;
+use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Module, Result, Scalar, Shape};
+
+/// A case of a file of cases.
+pub struct Case {
+    /// What stands after `// ===`.
+    pub name: String,
+    /// Whether rounding may differ.
+    pub approximate: bool,
+    /// The module.
+    pub text: String,
+}
+
+/// The passes named in the first line, and the cases of a file.
+pub fn parse_file(text: &str) -> (String, Vec<Case>) {
+    let passes = text.lines().next().and_then(|l| l.strip_prefix("// passes: ")).expect("a line `// passes: ...`");
+    let cases = text.split("\n// === ").skip(1).map(|case| {
+        let (title, body) = case.split_once('\n').expect("a case has a body");
+        let name = title.trim_end_matches(" (approximate)");
+        Case { name: name.to_string(), approximate: name != title, text: body.to_string() }
+    });
+    (passes.to_string(), cases.collect())
+}
+
+/// A small deterministic generator (splitmix64).
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn float(&mut self, special: bool) -> f64 {
+        const SPECIAL: [f64; 8] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1e-40, -1e30, 1.0];
+        if special && self.bits().is_multiple_of(4) {
+            return SPECIAL[(self.bits() % 8) as usize];
+        }
+        4.0 * self.unit() - 2.0
+    }
+
+    fn scalar(&mut self, ty: ElementType, special: bool) -> Scalar {
+        let small = (self.bits() % 9) as i64 - 3;
+        let wide = special && self.bits().is_multiple_of(4);
+        match ty.kind() {
+            ElementKind::Pred => Scalar::Pred(self.bits() & 1 == 1),
+            ElementKind::Signed => Scalar::Signed(if wide { self.bits() as i64 } else { small }).rounded(ty),
+            ElementKind::Unsigned => {
+                Scalar::Unsigned(if wide { self.bits() } else { small.unsigned_abs() }).rounded(ty)
+            }
+            ElementKind::Float => Scalar::Float(self.float(special)).rounded(ty),
+            ElementKind::Complex => Scalar::Complex(self.float(special), self.float(special)).rounded(ty),
+        }
+    }
+
+    /// A value of that shape; with special values (NaN, infinities, zeros, extremes) every now and then, or without.
+    pub fn literal(&mut self, shape: &Shape, special: bool) -> Literal {
+        match shape {
+            Shape::Array(array) => self.array(array, special),
+            Shape::Buffer(array) => self.array(array, special),
+            Shape::Tuple(elements) => Literal::tuple(elements.iter().map(|e| self.literal(e, special)).collect()),
+            Shape::Token | Shape::Opaque => Literal::token(),
+        }
+    }
+
+    fn array(&mut self, shape: &ArrayShape, special: bool) -> Literal {
+        let ty = shape.element_type();
+        Literal::from_fn(shape, |_| self.scalar(ty, special)).expect("test inputs are small")
+    }
+}
+
+/// Runs a module's entry on random inputs, for at most so many instructions.
+pub fn evaluate(module: &Module, seed: u64, special: bool, steps: u64) -> Result<Literal> {
+    let mut random = Random(seed);
+    let entry = module.entry();
+    let inputs = entry.parameters().iter().map(|&p| random.literal(entry[p].shape(), special)).collect();
+    Evaluator::new(module).with_step_limit(steps).call(module.entry_id(), inputs)
+}
+
+/// What differs first between two results, if anything; NaNs are all the same.
+pub fn difference(a: &Literal, b: &Literal, approximate: bool) -> Option<String> {
+    let (a, b) = (a.leaves(), b.leaves());
+    if a.len() != b.len() {
+        return Some(format!("{} leaves against {}", a.len(), b.len()));
+    }
+    a.iter().zip(b).enumerate().find_map(|(leaf, (a, b))| {
+        let shape = a.shape().as_array()?;
+        if !a.shape().compatible(b.shape()) {
+            return Some(format!("leaf {leaf} is {} against {}", a.shape(), b.shape()));
+        }
+        let count = shape.element_count();
+        let differs = |i: &usize| !same(a.get(*i), b.get(*i), shape.element_type(), approximate);
+        let i = (0..count).find(differs)?;
+        Some(format!("leaf {leaf} element {i} is {:?} against {:?}", a.get(i), b.get(i)))
+    })
+}
+
+fn same(a: Scalar, b: Scalar, ty: ElementType, approximate: bool) -> bool {
+    match (a, b) {
+        (Scalar::Float(x), Scalar::Float(y)) => same_float(x, y, ty, approximate),
+        (Scalar::Complex(a, b), Scalar::Complex(x, y)) => {
+            same_float(a, x, ty.real_part(), approximate) && same_float(b, y, ty.real_part(), approximate)
+        }
+        _ => a == b,
+    }
+}
+
+fn same_float(x: f64, y: f64, ty: ElementType, approximate: bool) -> bool {
+    if (x.is_nan() && y.is_nan()) || x.to_bits() == y.to_bits() {
+        return true;
+    }
+    let tolerance = match ty {
+        ElementType::F64 => 1e-12,
+        ElementType::F32 => 1e-5,
+        _ => 2e-2,
+    };
+    approximate && (x == y || (x - y).abs() <= tolerance * (1.0 + x.abs().max(y.abs())))
+}

@@ -1,0 +1,91 @@
+//! Runs a pipeline of passes as compile options say; what every backend's `run_hlo_passes` does.
+
+use xla_hlo::{Error, Result, ResultExt, VerifiedModule};
+use xla_passes::{PassContext, Pipeline, PipelineReport, TargetProfile};
+
+use crate::compiler::OptimizedModule;
+use crate::dump::Dump;
+use crate::options::CompileOptions;
+
+/// Runs `pipeline` on a module: with the options for passes, with dumps if they were asked for, and verifies what comes out.
+///
+/// An error of a pass names it; a module that is no longer valid is [`Error::Internal`].
+pub fn optimize(
+    module: VerifiedModule,
+    pipeline: &Pipeline,
+    profile: &TargetProfile,
+    options: &CompileOptions,
+) -> Result<(OptimizedModule, PipelineReport)> {
+    let _span = tracing::debug_span!("optimize", module = module.name()).entered();
+    let dump = Dump::new(options, &module);
+    let mut module = module.into_inner();
+    let context = PassContext::new(profile).with_options(options.passes.clone()).with_observer(&dump);
+    let report = pipeline.run(&mut module, &context).context(|| format!("module {}", module.name()))?;
+    let module = VerifiedModule::new(module)
+        .map_err(|e| Error::internal(format!("pipeline {} broke the module: {}", pipeline.name(), e.message())))?;
+    Ok((OptimizedModule::new(module), report))
+}
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::builder::ModuleBuilder;
+    use xla_hlo::{ElementType, Module, Shape};
+    use xla_passes::{Pass, stages};
+
+    use super::*;
+
+    fn module() -> VerifiedModule {
+        let mut module = ModuleBuilder::new("dead");
+        let mut b = module.computation("main");
+        let x = b.parameter(Shape::scalar(ElementType::F32)).unwrap();
+        b.negate(x).unwrap();
+        let main = b.finish(x);
+        module.finish(main).unwrap()
+    }
+
+    #[test]
+    fn passes_run_and_are_dumped() {
+        let directory = std::env::temp_dir().join(format!("xla-service-optimize-{}", std::process::id()));
+        let profile = TargetProfile::generic();
+        let options = CompileOptions { dump_to: Some(directory.clone()), ..CompileOptions::default() };
+        let pipeline = stages::canonicalize(&profile);
+        let (optimized, report) = optimize(module(), &pipeline, &profile, &options).unwrap();
+        assert_eq!(optimized.entry().len(), 1);
+        assert!(report.runs.iter().any(|run| run.pass == "dead-code" && run.changed));
+        let files = std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        let files: Vec<String> = files.collect();
+        assert!(files.iter().any(|name| name.ends_with(".canonicalize.dead-code.hlo")), "{files:?}");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// Leaves a module that no verifier lets pass.
+    struct Vandal;
+
+    impl Pass for Vandal {
+        fn name(&self) -> &'static str {
+            "vandal"
+        }
+        fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+            let entry = module.entry_id();
+            let root = module[entry].root();
+            module.computation_mut(entry).set_shape(root, Shape::Tuple(vec![Shape::Token, Shape::Opaque]));
+            let mut extra = xla_hlo::Computation::new("extra");
+            let x = xla_hlo::Instruction::new(xla_hlo::ops::Parameter { number: 3 }.into(), Shape::Token, []);
+            let x = extra.add(x);
+            extra.set_root(x);
+            module.add(extra);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_broken_module_does_not_leave() {
+        let profile = TargetProfile::generic();
+        let mut options = CompileOptions::default();
+        options.passes.verify = false;
+        let pipeline = Pipeline::new("bad").pass(Vandal);
+        let error = optimize(module(), &pipeline, &profile, &options).unwrap_err();
+        assert!(matches!(error, Error::Internal(_)), "{error}");
+        assert!(error.message().starts_with("pipeline bad broke the module"), "{error}");
+    }
+}

@@ -1,0 +1,220 @@
+//! How often a loop runs, where that can be read off: a counter from one constant to another by constant steps.
+//!
+//! Looks through tuples, copies and fusions, at scalars only. All arithmetic is exact, and a counter that would leave its element
+//! type on the way is not counted.
+
+use xla_hlo::ops::{BinaryOp, CompareDirection, While};
+use xla_hlo::{CompId, ElementKind, ElementType, InstrId, Module, Op};
+use xla_passes::facts;
+
+/// How often the body of `op`, the operation of `instruction`, runs. `None` where it is not known.
+pub(super) fn trip_count(module: &Module, computation: CompId, instruction: InstrId, op: &While) -> Option<u64> {
+    if module[op.condition].iter().any(|(_, i)| facts::has_side_effect(i.op())) {
+        return None;
+    }
+    let condition = Frame { module, computation: op.condition, outer: Outer::Loop };
+    let (counter, direction, bound) = condition.predicate(module[op.condition].root())?;
+    let leaf = counter.leaf?;
+    let body = Frame { module, computation: op.body, outer: Outer::Loop };
+    let next = body.element(module[op.body].root(), leaf)?;
+    if next.leaf != Some(leaf) {
+        return None;
+    }
+    let outside = Frame { module, computation, outer: Outer::Nothing };
+    let init = outside.element(module[computation][instruction].operand(0), leaf)?.number()?;
+    let ty = scalar_type(module, op.condition, leaf)?;
+    let trips = steps(init + counter.plus, next.plus, direction, bound)?;
+    let end = init + i128::from(trips) * next.plus;
+    let touched = [init, end, init + counter.plus, end + counter.plus];
+    touched.into_iter().all(|value| fits(ty, value)).then_some(trips)
+}
+
+/// `state leaf + plus`, or a number where there is no leaf.
+#[derive(Clone, Copy)]
+struct Linear {
+    leaf: Option<usize>,
+    plus: i128,
+}
+
+impl Linear {
+    fn number(self) -> Option<i128> {
+        self.leaf.is_none().then_some(self.plus)
+    }
+}
+
+/// A computation, and what its parameters are.
+struct Frame<'a> {
+    module: &'a Module,
+    computation: CompId,
+    outer: Outer<'a>,
+}
+
+enum Outer<'a> {
+    /// Nothing is known about the parameters.
+    Nothing,
+    /// The parameter is the state of the loop.
+    Loop,
+    /// The parameters are the operands of a fusion.
+    Fusion(&'a Frame<'a>, &'a [InstrId]),
+}
+
+impl Frame<'_> {
+    /// The value of a scalar.
+    fn scalar(&self, id: InstrId) -> Option<Linear> {
+        let instruction = &self.module[self.computation][id];
+        let operand = |i: usize| self.scalar(*instruction.operands().get(i)?);
+        match instruction.op() {
+            Op::Constant(constant) => {
+                let array = constant.literal.shape().as_array().filter(|a| a.element_count() == 1)?;
+                let is_integer = array.element_type().is_integer();
+                let value = is_integer.then(|| constant.literal.get(0).as_i128())??;
+                Some(Linear { leaf: None, plus: value })
+            }
+            Op::Parameter(parameter) => match self.outer {
+                Outer::Nothing => None,
+                Outer::Loop => instruction.shape().as_array().map(|_| Linear { leaf: Some(0), plus: 0 }),
+                Outer::Fusion(frame, operands) => frame.scalar(*operands.get(parameter.number)?),
+            },
+            Op::GetTupleElement(element) => self.element(instruction.operand(0), element.index),
+            Op::Copy(_) | Op::Bitcast(_) | Op::Reshape(_) | Op::OptBarrier(_) => operand(0),
+            Op::Binary(binary) => {
+                let (a, b) = (operand(0)?, operand(1)?);
+                match (binary.op, a.leaf, b.leaf) {
+                    (BinaryOp::Add, leaf, None) | (BinaryOp::Add, None, leaf) => {
+                        Some(Linear { leaf, plus: a.plus + b.plus })
+                    }
+                    (BinaryOp::Subtract, leaf, None) => Some(Linear { leaf, plus: a.plus - b.plus }),
+                    _ => None,
+                }
+            }
+            Op::Fusion(_) => self.in_fusion(id, |inner, root| inner.scalar(root)),
+            _ => None,
+        }
+    }
+
+    /// The value of element `index` of a tuple of scalars; of the value itself where it is no tuple.
+    fn element(&self, id: InstrId, index: usize) -> Option<Linear> {
+        let instruction = &self.module[self.computation][id];
+        if instruction.shape().as_array().is_some() {
+            return self.scalar(id);
+        }
+        match (instruction.op(), &self.outer) {
+            (Op::Tuple(_), _) => self.scalar(*instruction.operands().get(index)?),
+            (Op::Parameter(_), Outer::Loop) => Some(Linear { leaf: Some(index), plus: 0 }),
+            (Op::Copy(_) | Op::OptBarrier(_), _) => self.element(instruction.operand(0), index),
+            (Op::Fusion(_), _) => self.in_fusion(id, |inner, root| inner.element(root, index)),
+            _ => None,
+        }
+    }
+
+    /// What is asked of the counter: it, the comparison, the bound.
+    fn predicate(&self, id: InstrId) -> Option<(Linear, CompareDirection, i128)> {
+        let instruction = &self.module[self.computation][id];
+        match instruction.op() {
+            Op::Compare(compare) => {
+                let (a, b) = (self.scalar(instruction.operand(0))?, self.scalar(instruction.operand(1))?);
+                match (a.leaf, b.leaf) {
+                    (Some(_), None) => Some((a, compare.direction, b.plus)),
+                    (None, Some(_)) => Some((b, flipped(compare.direction), a.plus)),
+                    _ => None,
+                }
+            }
+            Op::Fusion(_) => self.in_fusion(id, |inner, root| inner.predicate(root)),
+            _ => None,
+        }
+    }
+
+    fn in_fusion<T>(&self, id: InstrId, ask: impl FnOnce(&Frame<'_>, InstrId) -> Option<T>) -> Option<T> {
+        let instruction = &self.module[self.computation][id];
+        let Op::Fusion(fusion) = instruction.op() else { return None };
+        let outer = Outer::Fusion(self, instruction.operands());
+        let inner = Frame { module: self.module, computation: fusion.computation, outer };
+        ask(&inner, self.module[fusion.computation].root())
+    }
+}
+
+fn flipped(direction: CompareDirection) -> CompareDirection {
+    match direction {
+        CompareDirection::Eq => CompareDirection::Eq,
+        CompareDirection::Ne => CompareDirection::Ne,
+        CompareDirection::Ge => CompareDirection::Le,
+        CompareDirection::Gt => CompareDirection::Lt,
+        CompareDirection::Le => CompareDirection::Ge,
+        CompareDirection::Lt => CompareDirection::Gt,
+    }
+}
+
+/// How often `first, first + step, ...` compares true in a row; `None` for ever, or for more than 2^64.
+fn steps(first: i128, step: i128, direction: CompareDirection, bound: i128) -> Option<u64> {
+    let below = |first: i128, step: i128, bound: i128| match () {
+        () if first >= bound => Some(0),
+        () if step <= 0 => None,
+        () => Some((bound - first + step - 1) / step),
+    };
+    let count = match direction {
+        CompareDirection::Lt => below(first, step, bound),
+        CompareDirection::Le => below(first, step, bound + 1),
+        CompareDirection::Gt => below(-first, -step, -bound),
+        CompareDirection::Ge => below(-first, -step, -bound + 1),
+        CompareDirection::Eq if first != bound => Some(0),
+        CompareDirection::Eq => (step != 0).then_some(1),
+        CompareDirection::Ne if first == bound => Some(0),
+        CompareDirection::Ne if step == 0 || (bound - first) % step != 0 => None,
+        CompareDirection::Ne => Some((bound - first) / step),
+    };
+    u64::try_from(count?).ok()
+}
+
+/// The element type of the counter: of leaf `leaf` of the condition's parameter.
+fn scalar_type(module: &Module, condition: CompId, leaf: usize) -> Option<ElementType> {
+    let parameter = *module[condition].parameters().first()?;
+    let shape = module[condition][parameter].shape();
+    shape.as_tuple().map_or(Some(shape), |elements| elements.get(leaf))?.element_type()
+}
+
+fn fits(ty: ElementType, value: i128) -> bool {
+    let bits = ty.bit_width();
+    match ty.kind() {
+        ElementKind::Signed => (-(1i128 << (bits - 1))..1i128 << (bits - 1)).contains(&value),
+        ElementKind::Unsigned => (0..1i128 << bits).contains(&value),
+        ElementKind::Pred | ElementKind::Float | ElementKind::Complex => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CompareDirection::{Eq, Ge, Gt, Le, Lt, Ne};
+    use super::*;
+
+    /// Counts by running, up to 1000 steps.
+    fn slow(first: i128, step: i128, direction: CompareDirection, bound: i128) -> Option<u64> {
+        let holds = |v: i128| match direction {
+            Eq => v == bound,
+            Ne => v != bound,
+            Ge => v >= bound,
+            Gt => v > bound,
+            Le => v <= bound,
+            Lt => v < bound,
+        };
+        (0..1000u64).find(|&n| !holds(first + i128::from(n) * step))
+    }
+
+    #[test]
+    fn counts_are_those_of_running() {
+        for direction in [Eq, Ne, Ge, Gt, Le, Lt] {
+            for (first, bound) in [(0, 10), (10, 0), (-3, 4), (5, 5), (4, 5), (5, 4)] {
+                for step in -4..=4 {
+                    let (fast, slow) = (steps(first, step, direction, bound), slow(first, step, direction, bound));
+                    assert_eq!(fast, slow, "{first} by {step} while {direction:?} {bound}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ranges_of_element_types() {
+        assert!(fits(ElementType::S8, 127) && fits(ElementType::S8, -128) && !fits(ElementType::S8, 128));
+        assert!(fits(ElementType::U64, i128::from(u64::MAX)) && !fits(ElementType::U64, -1));
+        assert!(!fits(ElementType::F32, 0));
+    }
+}

@@ -1,0 +1,301 @@
+//! `xla bench`: how long compiling and running takes, and how much memory.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::json;
+use xla::hlo::Literal;
+use xla::service::{Donation, ExecuteOptions, MemoryAnalysis};
+use xla::{Buffer, Client, LoadedExecutable};
+
+use super::failure::Outcome;
+use super::inputs::{self, Inputs};
+use super::measure::{self, Sums, Times, timed};
+use super::process::{self, Status};
+use super::program::{ProgramArg, Source};
+use super::progress::Progress;
+use super::session::{PlatformArg, Session};
+use super::{output, run};
+
+const EXAMPLES: &str = "\
+Examples:
+  xla bench module.hlo                              times on made-up inputs, for people
+  xla bench module.hlo --json --threads 1           one line of JSON, measured on one CPU
+  xla bench module.hlo --reps 100 --compiles 1      time 100 runs, compile once
+
+Inputs are on the device before the clock starts; it stops when all outputs are there. Compiling is timed with a new
+client each time, from the parsed module to a program that can run. A manifest.json beside MODULE may say what inputs are
+made of; without one floats are uniform in [-1, 1) and integers in [0, 8).";
+
+/// Measure how long compiling and running a program takes
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    program: ProgramArg,
+    #[command(flatten)]
+    platform: PlatformArg,
+    /// The seed that inputs are made up from
+    #[arg(long, value_name = "N", default_value = "0")]
+    inputs_seed: u64,
+    /// Time so many runs; 0: as many as fit --min-seconds, but from 7 to 5000
+    #[arg(long, value_name = "N", default_value = "0")]
+    reps: usize,
+    /// Time runs for about this long
+    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    min_seconds: f64,
+    /// Compile so many times
+    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    compiles: u16,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0);
+    number.ok_or_else(|| "a number of seconds is needed".to_string())
+}
+
+/// What was measured. Times ending in `_ms` are milliseconds, in `_us` microseconds, memory ending in `_mb` MiB.
+#[derive(Debug, Serialize)]
+struct Report {
+    name: String,
+    #[serde(rename = "impl")]
+    implementation: String,
+    compile_ms: f64,
+    compile_first_ms: f64,
+    compile_all_ms: Vec<f64>,
+    parse_ms: f64,
+    run_us: f64,
+    run_p10_us: f64,
+    run_p90_us: f64,
+    run_min_us: f64,
+    reps: usize,
+    threads: usize,
+    process_threads: u64,
+    rss_start_mb: f64,
+    rss_inputs_mb: f64,
+    peak_rss_compile_mb: f64,
+    peak_rss_run_mb: f64,
+    peak_rss_mb: f64,
+    peak_over_start_mb: f64,
+    temp_bytes: usize,
+    argument_bytes: usize,
+    output_bytes: usize,
+    outputs: Vec<Sums>,
+}
+
+/// Measures the program. With `--json` a failure is a line of JSON, too.
+pub fn run(session: &Session, args: &Args) -> Outcome {
+    let measured = measure(session, args);
+    let text = match &measured {
+        Ok(report) if args.json => json!(report).to_string() + "\n",
+        Ok(report) => report.to_string(),
+        Err(failure) if args.json => json!({"error": failure.error.to_string()}).to_string() + "\n",
+        Err(_) => String::new(),
+    };
+    output::print(&text)?;
+    measured.map(drop)
+}
+
+fn measure(session: &Session, args: &Args) -> Outcome<Report> {
+    // Before any thread starts, since threads inherit it.
+    let threads = session.pin()?;
+    let client = session.client(&session.registry(), &args.platform)?;
+    let implementation = format!("xla {} ({})", env!("CARGO_PKG_VERSION"), client.platform());
+    let start = process::status();
+    process::reset_peak();
+    drop(client);
+    let source = args.program.read()?;
+    let compiled = compile(session, args, &source)?;
+    let after_compile = process::status();
+
+    let mut program = Program::new(compiled.executable, &source, args.inputs_seed)?;
+    let with_inputs = process::status();
+    process::reset_peak();
+    let times = program.time(args)?;
+    let after_run = process::status();
+
+    let memory = program.executable.memory_analysis();
+    let peaks = Peaks { start, after_compile, with_inputs, after_run };
+    Ok(Report {
+        name: source.stem(),
+        outputs: program.sums()?,
+        ..report(implementation, threads, &compiled.times, &times, &peaks, &memory)
+    })
+}
+
+/// What the system said at the turns of the measurement.
+struct Peaks {
+    start: Status,
+    after_compile: Status,
+    with_inputs: Status,
+    after_run: Status,
+}
+
+fn report(
+    implementation: String,
+    threads: usize,
+    compile: &CompileTimes,
+    run: &Times,
+    peaks: &Peaks,
+    memory: &MemoryAnalysis,
+) -> Report {
+    let peak = peaks.after_compile.peak_kib.max(peaks.after_run.peak_kib);
+    let compiles = Times::new(compile.compile.clone());
+    Report {
+        name: String::new(),
+        implementation,
+        compile_ms: millis(compiles.median()),
+        compile_first_ms: compile.compile.first().map_or(0.0, |first| millis(*first)),
+        compile_all_ms: compile.compile.iter().map(|time| millis(*time)).collect(),
+        parse_ms: millis(Times::new(compile.parse.clone()).median()),
+        run_us: micros(run.median()),
+        run_p10_us: micros(run.quantile(0.1)),
+        run_p90_us: micros(run.quantile(0.9)),
+        run_min_us: micros(run.quantile(0.0)),
+        reps: run.count(),
+        threads,
+        process_threads: peaks.after_run.threads,
+        rss_start_mb: mib(peaks.start.resident_kib),
+        rss_inputs_mb: mib(peaks.with_inputs.resident_kib),
+        peak_rss_compile_mb: mib(peaks.after_compile.peak_kib),
+        peak_rss_run_mb: mib(peaks.after_run.peak_kib),
+        peak_rss_mb: mib(peak),
+        peak_over_start_mb: mib(peak.saturating_sub(peaks.start.resident_kib)),
+        temp_bytes: memory.temporary_bytes,
+        argument_bytes: memory.argument_bytes,
+        output_bytes: memory.output_bytes,
+        outputs: Vec::new(),
+    }
+}
+
+struct CompileTimes {
+    parse: Vec<Duration>,
+    compile: Vec<Duration>,
+}
+
+struct Compiled {
+    executable: LoadedExecutable,
+    times: CompileTimes,
+}
+
+/// Compiles as often as asked for, each time with new platforms and a new client, so that nothing is left from the time before.
+fn compile(session: &Session, args: &Args, source: &Source) -> Outcome<Compiled> {
+    let mut times = CompileTimes { parse: Vec::new(), compile: Vec::new() };
+    let mut progress = Progress::new("compiling", usize::from(args.compiles));
+    loop {
+        let client: Client = session.client(&session.registry(), &args.platform)?;
+        let (module, parse) = timed(|| source.parse());
+        let module = module?;
+        let options = session.compile_options();
+        let (executable, compile) = timed(|| -> Outcome<_> { Ok(client.compile(&source.verify(module)?, &options)?) });
+        let executable = executable?;
+        times.parse.push(parse);
+        times.compile.push(compile);
+        progress.advance();
+        if times.compile.len() >= usize::from(args.compiles) {
+            return Ok(Compiled { executable, times });
+        }
+    }
+}
+
+/// A program with its inputs on the device.
+struct Program {
+    executable: LoadedExecutable,
+    buffers: Vec<Buffer>,
+    /// Inputs that a run must be given for good, so that each run needs new ones.
+    consumed: Vec<(usize, Literal)>,
+}
+
+impl Program {
+    fn new(executable: LoadedExecutable, source: &Source, seed: u64) -> Outcome<Program> {
+        run::check_devices(executable.module(), 1)?;
+        let signature = executable.signature();
+        let mut inputs: Inputs = inputs::made(source, signature, seed)?;
+        let mut buffers = Vec::new();
+        let mut consumed = Vec::new();
+        for (i, leaf) in signature.arguments().iter().enumerate() {
+            let literal = inputs.literal(signature, i)?;
+            buffers.push(executable.argument_buffer(i, &literal)?);
+            match leaf.donation {
+                Donation::Required => consumed.push((i, literal)),
+                Donation::Welcome | Donation::Unused => {}
+            }
+        }
+        buffers.iter().try_for_each(Buffer::wait)?;
+        Ok(Program { executable, buffers, consumed })
+    }
+
+    /// One run, and how long it took. What is done before and after it is not in the time.
+    fn once(&mut self) -> xla::Result<(Vec<Buffer>, Duration)> {
+        for (i, literal) in &self.consumed {
+            self.buffers[*i] = self.executable.argument_buffer(*i, literal)?;
+            self.buffers[*i].wait()?;
+        }
+        let donate = self.consumed.iter().map(|(i, _)| *i).collect();
+        let options = ExecuteOptions { donate, ..ExecuteOptions::default() };
+        let arguments: Vec<&Buffer> = self.buffers.iter().collect();
+        let (outputs, time) = timed(|| {
+            let outputs = self.executable.execute_with(&arguments, &options)?;
+            outputs.iter().try_for_each(Buffer::wait)?;
+            Ok(outputs)
+        });
+        Ok((outputs?, time))
+    }
+
+    fn time(&mut self, args: &Args) -> Outcome<Times> {
+        let last = measure::warm_up(|| self.once().map(|(_, time)| time))?;
+        let reps = if args.reps > 0 { args.reps } else { measure::repetitions(args.min_seconds, last) };
+        let mut times = Vec::with_capacity(reps.min(1 << 20));
+        let mut progress = Progress::new("running", reps);
+        for _ in 0..reps {
+            times.push(self.once()?.1);
+            progress.advance();
+        }
+        Ok(Times::new(times))
+    }
+
+    fn sums(&mut self) -> Outcome<Vec<Sums>> {
+        let (outputs, _) = self.once()?;
+        let sums = outputs.into_iter().map(|buffer| Ok(Sums::of(&buffer.to_literal()?)));
+        Ok(sums.collect::<xla::Result<_>>()?)
+    }
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plural = if self.threads == 1 { "CPU" } else { "CPUs" };
+        writeln!(f, "{}, {}, {} {plural}", self.name, self.implementation, self.threads)?;
+        writeln!(f, "  parse    {:>12.3} ms", self.parse_ms)?;
+        let (first, compiles) = (self.compile_first_ms, self.compile_all_ms.len());
+        writeln!(f, "  compile  {:>12.3} ms    median of {compiles}, the first {first:.3}", self.compile_ms)?;
+        let (least, low, high) = (self.run_min_us, self.run_p10_us, self.run_p90_us);
+        let reps = self.reps;
+        writeln!(f, "  run      {:>12.3} us    median of {reps}, 10% {low:.3}, 90% {high:.3}, least {least:.3}", self.run_us)?;
+        let temporaries = self.temp_bytes as f64 / f64::from(1 << 20);
+        let peak = self.peak_rss_mb;
+        writeln!(f, "  memory   {:>12.1} MiB   above the start; peak {peak:.1}, temporaries {temporaries:.1}", self.peak_over_start_mb)?;
+        for (i, Sums { sum, abs_sum, nonfinite, .. }) in self.outputs.iter().enumerate() {
+            let strange = if *nonfinite > 0 { format!(", {nonfinite} not finite") } else { String::new() };
+            writeln!(f, "  output {i:<3} sum {sum:e}, of absolute values {abs_sum:e}{strange}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Milliseconds to the microsecond.
+fn millis(time: Duration) -> f64 {
+    (time.as_nanos() as f64 / 1e3).round() / 1e3
+}
+
+/// Microseconds to the nanosecond.
+fn micros(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e3
+}
+
+/// KiB as MiB to a tenth.
+fn mib(kib: u64) -> f64 {
+    (kib as f64 / 102.4).round() / 10.0
+}

@@ -1,0 +1,51 @@
+//! How the command fails: an error, and whose fault it is, which decides the exit code.
+
+use xla::hlo::Error;
+
+/// Why the command ends without having done its work.
+#[derive(Debug)]
+pub struct Failure {
+    /// What to tell the user.
+    pub error: Error,
+    /// Whether what the user gave cannot work; otherwise the program or the compiler failed.
+    pub bad_input: bool,
+}
+
+/// What a subcommand gives.
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+/// The exit code for work that failed.
+pub const FAILED: u8 = 1;
+/// The exit code for bad usage and bad input.
+pub const BAD_INPUT: u8 = 2;
+
+impl Failure {
+    /// A failure that the user can mend by giving something else.
+    pub fn usage(message: impl Into<String>) -> Failure {
+        Failure { error: Error::invalid_argument(message), bad_input: true }
+    }
+
+    /// The exit code. What is not built yet and what is broken in here is never the user's fault.
+    pub fn exit_code(&self) -> u8 {
+        let ours = matches!(self.error, Error::Unimplemented(_) | Error::Internal(_));
+        if self.bad_input && !ours { BAD_INPUT } else { FAILED }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure { error, bad_input: false }
+    }
+}
+
+/// Says that an error is about what the user gave.
+pub trait BadInput<T> {
+    /// The same result; its error is [`Failure::bad_input`].
+    fn bad_input(self) -> Outcome<T>;
+}
+
+impl<T> BadInput<T> for xla::Result<T> {
+    fn bad_input(self) -> Outcome<T> {
+        self.map_err(|error| Failure { error, bad_input: true })
+    }
+}

@@ -1,0 +1,131 @@
+//! A program's inputs: from an `.npz` file, or made up from a seed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use xla::hlo::{ArrayShape, Error, Literal, Module, Result, ResultExt};
+use xla::service::Signature;
+
+use super::failure::{BadInput, Failure, Outcome};
+use super::generate::Generator;
+use super::manifest;
+use super::npy::plain;
+use super::npz::Archive;
+use super::program::Source;
+
+/// Where inputs come from.
+#[derive(Args, Debug)]
+#[group(multiple = false)]
+pub struct InputArgs {
+    /// Read inputs arg0, arg1, ... from an .npz file, one for each array of the parameters (tuples flattened)
+    #[arg(long, value_name = "FILE")]
+    inputs: Option<PathBuf>,
+    /// Make inputs up from a seed; what kind of values, a manifest.json beside MODULE may say
+    #[arg(long, value_name = "N")]
+    inputs_seed: Option<u64>,
+}
+
+/// What a program takes and gives, before it is compiled: no layouts.
+pub fn signature(module: &Module) -> Result<Signature> {
+    Signature::new(module, |shape| Ok(plain(shape)))
+}
+
+/// Where the inputs of one run come from, one literal at a time.
+pub enum Inputs {
+    File(Archive),
+    Made { generators: Vec<Generator>, seed: u64 },
+}
+
+impl InputArgs {
+    /// Checks that there is an input for each argument, and no other.
+    pub fn open(&self, source: &Source, signature: &Signature) -> Outcome<Inputs> {
+        match (&self.inputs, self.inputs_seed) {
+            (Some(path), _) => {
+                let archive = Archive::open(path).bad_input()?;
+                check_names(&archive, signature).bad_input()?;
+                Ok(Inputs::File(archive))
+            }
+            (None, Some(seed)) => made(source, signature, seed),
+            (None, None) if signature.arguments().is_empty() => Ok(Inputs::Made { generators: Vec::new(), seed: 0 }),
+            (None, None) => Err(Failure::usage(format!(
+                "the module takes {}: give --inputs FILE.npz, or have them made up with --inputs-seed 0",
+                list(signature)
+            ))),
+        }
+    }
+}
+
+/// Inputs made up from a seed.
+pub fn made(source: &Source, signature: &Signature, seed: u64) -> Outcome<Inputs> {
+    let shapes: Vec<&ArrayShape> = signature.arguments().iter().map(|leaf| &*leaf.shape).collect();
+    let program = source.path().map(manifest::Program::beside).transpose().bad_input()?.flatten();
+    let generators = match program {
+        Some(program) => program.generators(&shapes).bad_input()?,
+        None => shapes.iter().map(|shape| Generator::for_type(shape.element_type())).collect(),
+    };
+    Ok(Inputs::Made { generators, seed })
+}
+
+impl Inputs {
+    /// The value of argument `index`. Errors name the argument, its array and both shapes.
+    pub fn literal(&mut self, signature: &Signature, index: usize) -> Outcome<Literal> {
+        let leaf = &signature.arguments()[index];
+        let literal = match self {
+            Inputs::Made { generators, seed } => generators[index].literal(&leaf.shape, *seed, index),
+            Inputs::File(archive) => {
+                let file = archive.path().display().to_string();
+                archive.read(&format!("arg{index}"), &leaf.shape).context(|| format!("arg{index} of {file}"))
+            }
+        };
+        literal.context(|| leaf.describe(index)).bad_input()
+    }
+}
+
+fn check_names(archive: &Archive, signature: &Signature) -> Result<()> {
+    let file = archive.path().display();
+    if archive.names().iter().any(|name| name.contains(".dev")) {
+        return Err(Error::unimplemented(format!(
+            "{file} has inputs for several devices (such as arg0.dev0); programs for more than one device cannot be run yet"
+        )));
+    }
+    let arguments = signature.arguments();
+    for (i, leaf) in arguments.iter().enumerate() {
+        if !archive.names().contains(&format!("arg{i}")) {
+            let (what, shape) = (leaf.describe(i), &leaf.shape);
+            let found = names(archive);
+            return Err(Error::invalid_argument(format!(
+                "{file} has no arg{i} for {what}, which is {shape}; it has {found}"
+            )));
+        }
+    }
+    let expected = |name: &String| name.strip_prefix("arg").and_then(|n| n.parse::<usize>().ok());
+    if let Some(extra) = archive.names().iter().find(|name| expected(name).is_none_or(|n| n >= arguments.len())) {
+        return Err(Error::invalid_argument(format!("{file} also has {extra}, but the module takes {}", list(signature))));
+    }
+    Ok(())
+}
+
+/// How many arrays of a list are named in a message.
+const NAMED: usize = 8;
+
+fn names(archive: &Archive) -> String {
+    let all: Vec<&str> = archive.names().iter().map(String::as_str).collect();
+    match all.len() {
+        0 => "no arrays".to_string(),
+        n if n > NAMED => format!("{} and {} more", all[..NAMED].join(", "), n - NAMED),
+        _ => all.join(", "),
+    }
+}
+
+/// `2 inputs (arg0 f32[2], arg1 s32[])`.
+fn list(signature: &Signature) -> String {
+    let arguments = signature.arguments();
+    let shown = arguments.iter().take(NAMED).enumerate().map(|(i, leaf)| format!("arg{i} {}", leaf.shape));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match arguments.len() {
+        0 => "no inputs".to_string(),
+        1 => format!("1 input ({shown})"),
+        n if n > NAMED => format!("{n} inputs ({shown}, ...)"),
+        n => format!("{n} inputs ({shown})"),
+    }
+}

@@ -1,0 +1,90 @@
+//! The `manifest.json` that may lie beside a program and says what its inputs are made of.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+use xla::hlo::{ArrayShape, ElementType, Error, Result, ResultExt};
+
+use super::generate::Generator;
+
+/// The file's name, in the folder of the program.
+const FILE: &str = "manifest.json";
+/// The generator that a manifest must name to be taken for one.
+const GENERATOR: &str = "splitmix64-v1";
+/// A larger file is not read.
+const LIMIT: u64 = 64 << 20;
+
+/// What a manifest says about a program.
+#[derive(Debug, Deserialize)]
+pub struct Program {
+    /// The program's name.
+    pub name: String,
+    file: String,
+    #[serde(default)]
+    mlirbc: Option<String>,
+    params: Vec<Parameter>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Parameter {
+    name: String,
+    shape: Vec<usize>,
+    dtype: String,
+    #[serde(rename = "gen")]
+    generator: Generator,
+}
+
+impl Program {
+    /// The entry of the program in that file; `None` without a manifest beside it, or where the manifest does not list it.
+    ///
+    /// A `manifest.json` that is for something else is passed over; one that is for programs and broken is an error.
+    pub fn beside(program: &Path) -> Result<Option<Program>> {
+        let path = program.with_file_name(FILE);
+        let Ok(file) = File::open(&path) else { return Ok(None) };
+        let mut text = Vec::new();
+        // What cannot be read or is no JSON object is not ours.
+        let read = file.take(LIMIT).read_to_end(&mut text).is_ok();
+        let Some(mut manifest) = serde_json::from_slice::<Value>(&text).ok().filter(|_| read) else { return Ok(None) };
+        if manifest["generator"] != GENERATOR {
+            return Ok(None);
+        }
+        let programs = serde_json::from_value::<Vec<Program>>(manifest["programs"].take())
+            .map_err(|e| Error::invalid_argument(format!("{}: {e}", path.display())).with_source(e))?;
+        Ok(programs.into_iter().find(|entry| entry.is_of(program)))
+    }
+
+    fn is_of(&self, program: &Path) -> bool {
+        let file = program.file_name().and_then(|name| name.to_str());
+        file.is_some_and(|name| name == self.file || Some(name) == self.mlirbc.as_deref())
+    }
+
+    /// The generators of the program's arguments, which must have the shapes that the manifest gives.
+    pub fn generators(&self, arguments: &[&ArrayShape]) -> Result<Vec<Generator>> {
+        if self.params.len() != arguments.len() {
+            let (listed, taken) = (self.params.len(), arguments.len());
+            return Err(Error::invalid_argument(format!("{FILE} lists {listed} inputs, the module takes {taken}")));
+        }
+        let pairs = self.params.iter().zip(arguments).enumerate();
+        pairs.map(|(i, (parameter, shape))| parameter.generator(shape).context(|| format!("argument {i}"))).collect()
+    }
+}
+
+impl Parameter {
+    fn generator(&self, shape: &ArrayShape) -> Result<Generator> {
+        let ty = ElementType::from_name(&self.dtype);
+        if ty != Some(shape.element_type()) || self.shape != shape.dims() {
+            let dims: Vec<String> = self.shape.iter().map(usize::to_string).collect();
+            return Err(Error::invalid_argument(format!(
+                "{FILE} says that {} is {}[{}], the module takes {}",
+                self.name,
+                self.dtype,
+                dims.join(","),
+                super::npy::plain(shape)
+            )));
+        }
+        Ok(self.generator.clone())
+    }
+}

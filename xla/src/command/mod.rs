@@ -1,0 +1,111 @@
+//! The command line: what there is to say, where it goes, and what comes back as exit code.
+//!
+//! Results go to standard output; standard error gets one error, progress if a person watches, and with `-v` the log.
+//! Exit codes: 0 fine, 1 the program or the compiler failed, 2 bad usage or bad input.
+
+mod bench;
+mod compile;
+mod convert;
+mod expect;
+mod failure;
+mod generate;
+mod inputs;
+mod manifest;
+mod measure;
+mod npy;
+mod npz;
+mod opt;
+mod output;
+mod panics;
+mod platforms;
+mod process;
+mod program;
+mod progress;
+mod run;
+mod session;
+mod threads;
+mod trace;
+
+use std::process::ExitCode;
+use std::thread;
+
+use clap::{Parser, Subcommand};
+use xla::Error;
+
+use failure::{FAILED, Failure, Outcome};
+use session::{Common, Session};
+
+/// The evaluator and some passes go as deep as a program nests, so the work is done on a stack that is deep enough.
+const STACK_BYTES: usize = 256 << 20;
+
+const EXAMPLES: &str = "\
+Examples:
+  xla run module.hlo --inputs-seed 0                      compile for this machine, run on made-up inputs
+  xla run module.hlo --inputs in.npz --output out.npz     arrays in and out, as numpy.savez writes them
+  xla bench module.hlo                                    how long compiling and running takes
+  xla opt module.hlo                                      the module after the passes of the platform
+  xla COMMAND --help                                      more about a command, with examples
+
+Exit codes: 0 fine, 1 the program failed, 2 bad usage or bad input.";
+
+/// A retargetable compiler for machine-learning programs
+#[derive(Parser, Debug)]
+#[command(name = "xla", version, after_help = EXAMPLES, propagate_version = true, max_term_width = 120)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Run(run::Args),
+    Bench(bench::Args),
+    Opt(opt::Args),
+    Compile(compile::Args),
+    Convert(convert::Args),
+    Platforms(platforms::Args),
+}
+
+/// Reads the command line, does the work, and tells of a failure.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    panics::keep_quiet();
+    let worker = thread::Builder::new().name("xla".to_string()).stack_size(STACK_BYTES).spawn(|| dispatch(cli));
+    let outcome = match worker.map(thread::JoinHandle::join) {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(_)) => Err(Error::internal("the command panicked").into()),
+        Err(e) => Err(Error::resource_exhausted(format!("no thread can be started: {e}")).into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => report(failure),
+    }
+}
+
+fn dispatch(cli: Cli) -> Outcome {
+    let session = Session::new(cli.common)?;
+    match cli.command {
+        Command::Run(args) => run::run(&session, &args),
+        Command::Bench(args) => bench::run(&session, &args),
+        Command::Opt(args) => opt::run(&session, &args),
+        Command::Compile(args) => compile::run(&session, &args),
+        Command::Convert(args) => convert::run(&args),
+        Command::Platforms(args) => platforms::run(&session, &args),
+    }
+}
+
+/// The one message of a failure.
+fn report(failure: Failure) -> ExitCode {
+    let code = failure.exit_code();
+    let mut message = format!("error: {}", failure.error);
+    if code == FAILED && matches!(failure.error, Error::Internal(_)) {
+        if let Some(panic) = panics::last() {
+            message.push_str(&format!(" ({panic})"));
+        }
+        message.push_str("\nThis is a bug in the compiler. Please report it, with the module and the command line.");
+    }
+    eprintln!("{message}");
+    ExitCode::from(code)
+}

@@ -1,0 +1,121 @@
+//! Archives of named arrays in numpy's `.npz` format.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use xla::hlo::{ArrayShape, Error, Literal, Result};
+use zip::result::ZipError;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
+
+use super::npy::{self, Header};
+
+/// What numpy appends to the names of arrays.
+const SUFFIX: &str = ".npy";
+
+/// An archive that arrays are read from.
+pub struct Archive {
+    path: PathBuf,
+    zip: ZipArchive<BufReader<File>>,
+    names: BTreeSet<String>,
+}
+
+impl Archive {
+    /// Opens an archive and lists its arrays. Errors name the file.
+    pub fn open(path: &Path) -> Result<Archive> {
+        let refuse = |what: String| Error::invalid_argument(format!("{}: {what}", path.display()));
+        let file = File::open(path).map_err(|e| Error::not_found(format!("cannot open {}: {e}", path.display())))?;
+        let zip = ZipArchive::new(BufReader::new(file)).map_err(|error| refuse(unreadable(&error)))?;
+        let mut names = BTreeSet::new();
+        for name in zip.file_names() {
+            let name = name.map_err(|error| refuse(unreadable(&error)))?;
+            names.insert(name.strip_suffix(SUFFIX).unwrap_or(&name).to_string());
+        }
+        Ok(Archive { path: path.to_path_buf(), zip, names })
+    }
+
+    /// The file, as the user named it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Names of the arrays.
+    pub fn names(&self) -> &BTreeSet<String> {
+        &self.names
+    }
+
+    /// Reads an array that must have the element type and dimensions of `shape`. Errors do not name it.
+    pub fn read(&mut self, name: &str, shape: &ArrayShape) -> Result<Literal> {
+        let refuse = |error| Error::invalid_argument(format!("cannot be read: {}", unreadable(&error)));
+        let member = format!("{name}{SUFFIX}");
+        let mut entry = self.zip.by_name(&member).map_err(refuse)?;
+        Header::read(&mut entry)?.read_data(&mut entry, shape)
+    }
+}
+
+/// Writes an archive of arrays `out0`, `out1`, ... and no compression, as `numpy.savez` does.
+pub fn write(path: &Path, outputs: &[Literal]) -> Result<()> {
+    let written = File::create(path).map_err(ZipError::from).and_then(|file| write_members(file, outputs));
+    written.map_err(|e| Error::failed_precondition(format!("cannot write {}: {e}", path.display())).with_source(e))
+}
+
+fn write_members(file: File, outputs: &[Literal]) -> zip::result::ZipResult<()> {
+    let mut zip = ZipWriter::new(BufWriter::new(file));
+    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+    for (i, literal) in outputs.iter().enumerate() {
+        let large = u32::try_from(literal.bytes().len().saturating_add(1 << 16)).is_err();
+        zip.start_file(format!("out{i}{SUFFIX}"), options.large_file(large))?;
+        npy::write(&mut zip, literal)?;
+    }
+    Ok(zip.finish()?.flush()?)
+}
+
+/// What is wrong with an archive, for people.
+fn unreadable(error: &ZipError) -> String {
+    match error {
+        ZipError::InvalidArchive(what) => format!("no whole .npz archive: {what}"),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xla::hlo::{ElementType, Scalar};
+
+    #[test]
+    fn what_was_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.npz");
+        let shape = ArrayShape::new(ElementType::BF16, [3]);
+        let literal = Literal::splat(&shape, Scalar::Float(2.5)).unwrap();
+        write(&path, &[literal.clone(), Literal::scalar(ElementType::Pred, Scalar::Pred(true))]).unwrap();
+        let mut archive = Archive::open(&path).unwrap();
+        assert_eq!(archive.names().iter().collect::<Vec<_>>(), ["out0", "out1"]);
+        assert_eq!(archive.read("out0", &shape).unwrap(), literal);
+        let error = archive.read("out1", &shape).unwrap_err();
+        assert_eq!(error.message(), "is pred[], not bf16[3]");
+        assert!(archive.read("out2", &shape).unwrap_err().message().starts_with("cannot be read"));
+    }
+
+    #[test]
+    fn damaged_archives_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.npz");
+        let shape = ArrayShape::new(ElementType::F32, [1000]);
+        write(&path, &[Literal::zeros(&shape).unwrap()]).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        for length in [0, 1, 30, 100, 2000, whole.len() - 1] {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            assert!(Archive::open(&path).is_err(), "{length}");
+        }
+        let mut flipped = whole.clone();
+        flipped[3000] ^= 1;
+        std::fs::write(&path, &flipped).unwrap();
+        let error = Archive::open(&path).unwrap().read("out0", &shape).unwrap_err();
+        assert!(error.message().to_lowercase().contains("checksum"), "{error}");
+        assert!(Archive::open(folder.path()).is_err() && Archive::open(&folder.path().join("none")).is_err());
+    }
+}

@@ -1,0 +1,98 @@
+//! Writes results to standard output, and arrays in a form for people.
+
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use xla::hlo::{Error, Literal, Result, Scalar};
+
+/// An array of more elements is shown by its first ones.
+const SHOWN: usize = 64;
+
+/// Writes text to standard output. Nobody reading it any more is no error.
+pub fn print(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::failed_precondition(format!("cannot write to standard output: {e}")).with_source(e))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Writes text to a file, or to standard output where there is none.
+pub fn write(path: Option<&Path>, text: &str) -> Result<()> {
+    let Some(path) = path else { return print(text) };
+    let fail = |e| Error::failed_precondition(format!("cannot write {}: {e}", path.display())).with_source(e);
+    std::fs::write(path, text).map_err(fail)
+}
+
+/// The array in braces as HLO text has it, or its first elements if there are many: `f32[2,2] { { 1, 2 }, { 3, 4 } }`.
+pub fn show(literal: &Literal) -> String {
+    let shape = literal.array_shape();
+    let count = shape.element_count();
+    let mut text = format!("{shape} ");
+    if count == 0 {
+        text.push_str("{}");
+    } else if count > SHOWN {
+        let first: Vec<String> = (0..8).map(|i| scalar(literal.get(i))).collect();
+        let last = scalar(literal.get(count - 1));
+        let _ = write!(text, "row major: {}, ... {last}", first.join(", "));
+    } else {
+        nested(literal, shape.dims(), 0, count, &mut text);
+    }
+    text
+}
+
+/// Appends the `count` elements from `start` on, which make an array of those dimensions.
+fn nested(literal: &Literal, dims: &[usize], start: usize, count: usize, text: &mut String) {
+    let Some((&size, inner)) = dims.split_first() else {
+        text.push_str(&scalar(literal.get(start)));
+        return;
+    };
+    let step = count / size.max(1);
+    text.push_str("{ ");
+    for i in 0..size {
+        if i > 0 {
+            text.push_str(", ");
+        }
+        nested(literal, inner, start + i * step, step, text);
+    }
+    text.push_str(" }");
+}
+
+/// A number as short as it can be read back from.
+pub fn scalar(value: Scalar) -> String {
+    let float = |v: f64| {
+        // Every float of at most 32 bits is an `f32`, and shorter to write as one.
+        let text = if f64::from(v as f32) == v { format!("{:?}", v as f32) } else { format!("{v:?}") };
+        text.strip_suffix(".0").map_or(text.clone(), str::to_string)
+    };
+    match value {
+        Scalar::Pred(v) => v.to_string(),
+        Scalar::Signed(v) => v.to_string(),
+        Scalar::Unsigned(v) => v.to_string(),
+        Scalar::Float(v) => float(v),
+        Scalar::Complex(re, im) => format!("({}, {})", float(re), float(im)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xla::hlo::{ArrayShape, ElementType};
+
+    fn shown(ty: ElementType, dims: &[usize]) -> String {
+        show(&Literal::from_fn(&ArrayShape::new(ty, dims), |i| Scalar::from_i64(ty, i as i64)).unwrap())
+    }
+
+    #[test]
+    fn arrays_are_shown() {
+        assert_eq!(shown(ElementType::F32, &[]), "f32[] 0");
+        assert_eq!(shown(ElementType::F32, &[2, 2]), "f32[2,2] { { 0, 1 }, { 2, 3 } }");
+        assert_eq!(shown(ElementType::S8, &[0]), "s8[0] {}");
+        assert_eq!(shown(ElementType::S8, &[2, 0]), "s8[2,0] {}");
+        assert_eq!(shown(ElementType::C64, &[1]), "c64[1] { (0, 0) }");
+        assert_eq!(shown(ElementType::S32, &[100]), "s32[100] row major: 0, 1, 2, 3, 4, 5, 6, 7, ... 99");
+    }
+}

@@ -1,0 +1,166 @@
+//! Reads MODULE: a file or standard input, its format told by what it contains.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use xla::hlo::{Error, Module, Result, ResultExt, VerifiedModule, text};
+
+use super::failure::{BadInput, Outcome};
+
+/// A larger module is refused.
+const LIMIT: u64 = 2 << 30;
+
+/// The argument that names a program.
+#[derive(clap::Args, Debug)]
+pub struct ProgramArg {
+    /// The program: a file of HLO text (its format is told by its content), or - for standard input
+    #[arg(value_name = "MODULE")]
+    module: PathBuf,
+}
+
+/// A program that was read, not parsed.
+pub struct Source {
+    path: Option<PathBuf>,
+    text: String,
+}
+
+impl ProgramArg {
+    /// The argument, for a subcommand that takes it in another way.
+    pub fn new(module: PathBuf) -> ProgramArg {
+        ProgramArg { module }
+    }
+
+    /// Reads the program.
+    pub fn read(&self) -> Outcome<Source> {
+        let path = (self.module.as_os_str() != "-").then(|| self.module.clone());
+        let name = path.as_deref().map_or("standard input".into(), Path::to_string_lossy);
+        let bytes = read(path.as_deref()).bad_input()?;
+        let text = hlo_text(bytes).context(|| name).bad_input()?;
+        Ok(Source { path, text })
+    }
+
+    /// Reads, parses and verifies the program.
+    pub fn module(&self) -> Outcome<(Source, VerifiedModule)> {
+        let source = self.read()?;
+        let module = source.verified()?;
+        Ok((source, module))
+    }
+}
+
+impl Source {
+    /// The file, unless it was standard input.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// The name of the file without its ending, for reports; `-` for standard input.
+    pub fn stem(&self) -> String {
+        let stem = self.path().and_then(Path::file_stem);
+        stem.map_or_else(|| "-".to_string(), |stem| stem.to_string_lossy().into_owned())
+    }
+
+    /// How the user named the program.
+    fn name(&self) -> String {
+        self.path().map_or_else(|| "standard input".to_string(), |path| path.display().to_string())
+    }
+
+    /// Parses the text.
+    pub fn parse(&self) -> Outcome<Module> {
+        let _span = tracing::info_span!("parse").entered();
+        text::parse_module(&self.text).context(|| self.name()).bad_input()
+    }
+
+    /// Parses and verifies the text.
+    pub fn verified(&self) -> Outcome<VerifiedModule> {
+        self.verify(self.parse()?)
+    }
+
+    /// Verifies the module that this text gave.
+    pub fn verify(&self, module: Module) -> Outcome<VerifiedModule> {
+        let _span = tracing::info_span!("verify").entered();
+        VerifiedModule::new(module).context(|| self.name()).bad_input()
+    }
+}
+
+fn read(path: Option<&Path>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let (name, taken) = match path {
+        None => ("standard input".to_string(), std::io::stdin().take(LIMIT + 1).read_to_end(&mut bytes)),
+        Some(path) => {
+            let name = path.display().to_string();
+            (name, File::open(path).and_then(|file| file.take(LIMIT + 1).read_to_end(&mut bytes)))
+        }
+    };
+    let taken = taken.map_err(|e| Error::not_found(format!("cannot read {name}: {e}")).with_source(e))?;
+    if taken as u64 > LIMIT {
+        return Err(Error::resource_exhausted(format!("{name} is larger than {} GiB", LIMIT >> 30)));
+    }
+    Ok(bytes)
+}
+
+/// The bytes as HLO text, or an error that says what they are instead.
+fn hlo_text(bytes: Vec<u8>) -> Result<String> {
+    const CONVERT: &str = "give HLO text instead, such as JAX's `lowered.compiler_ir(\"hlo\").as_hlo_text()`";
+    if bytes.starts_with(b"ML\xefR") {
+        return Err(Error::unimplemented(format!("MLIR bytecode (StableHLO) cannot be read yet; {CONVERT}")));
+    }
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(Error::invalid_argument("the file is empty; it should hold a module in HLO text"));
+    }
+    let control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace() && *byte != 0x0b;
+    let binary = bytes.iter().position(control);
+    // A serialised HloModuleProto or HloProto begins with field 1, a string or a message.
+    if binary.is_some() && bytes[0] == 0x0a {
+        return Err(Error::unimplemented(format!("serialised HLO (protobuf) cannot be read yet; {CONVERT}")));
+    }
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(e) => {
+            let at = e.utf8_error().valid_up_to();
+            return Err(Error::invalid_argument(format!("byte {at} is not UTF-8 text, and no module format begins so")));
+        }
+    };
+    if let Some(at) = binary {
+        let byte = text.as_bytes()[at];
+        return Err(Error::invalid_argument(format!("byte {at} is the control character {byte:#04x}: no HLO text")));
+    }
+    if is_mlir(&text) {
+        return Err(Error::unimplemented(format!("MLIR text (StableHLO) cannot be read yet; {CONVERT}")));
+    }
+    Ok(text)
+}
+
+/// Whether the first line that says something is MLIR's.
+fn is_mlir(text: &str) -> bool {
+    let lines = text.lines().map(str::trim);
+    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
+    let starts = ["module ", "module{", "#", "!", "\"builtin.module\"", "func.func", "builtin.module"];
+    lines.next().is_some_and(|first| starts.iter().any(|start| first.starts_with(start)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(bytes: &[u8]) -> String {
+        hlo_text(bytes.to_vec()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn formats_are_told_by_their_content() {
+        assert!(hlo_text(b"// a comment\nHloModule m\n".to_vec()).is_ok());
+        assert!(refusal(b"ML\xefR\x0dStableHLO").starts_with("MLIR bytecode"));
+        assert!(refusal(b"\x0a\x04main\x12\x00").starts_with("serialised HLO"));
+        for mlir in ["module @jit_f {", "#loc = loc(unknown)\nmodule {", "// text\nfunc.func @main()"] {
+            assert!(refusal(mlir.as_bytes()).starts_with("MLIR text"), "{mlir}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_module_is_refused() {
+        assert!(refusal(b" \n").starts_with("the file is empty"));
+        assert!(refusal(b"HloModule \xff").starts_with("byte 10 is not UTF-8"));
+        assert!(refusal(b"HloModule \0").starts_with("byte 10 is the control character 0x00"));
+    }
+}

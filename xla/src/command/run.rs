@@ -1,0 +1,107 @@
+//! `xla run`: compile a program, run it once, hand its outputs over.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use xla::Client;
+use xla::hlo::{Error, Literal, Module, VerifiedModule};
+use xla::service::ExecuteOptions;
+
+use super::expect::ExpectArgs;
+use super::failure::Outcome;
+use super::inputs::{self, InputArgs};
+use super::program::ProgramArg;
+use super::session::{PlatformArg, Session};
+use super::{npz, output};
+
+const EXAMPLES: &str = "\
+Examples:
+  xla run module.hlo --inputs-seed 0
+      Compile for this machine's CPU, run on made-up inputs, print the outputs.
+  xla run module.hlo --inputs in.npz --output out.npz
+      in.npz holds arg0, arg1, ... as numpy.savez writes them; out.npz gets out0, out1, ...
+  xla run module.hlo --inputs in.npz --expect expected.npz --rtol 1e-4 --atol 1e-5
+      Compare the outputs with expected ones; a difference is told, with exit code 1.
+  jax-program | xla run - --platform interpreter --inputs-seed 7
+      A program from standard input on the reference evaluator: slow, and right.
+
+Element types that numpy lacks (bf16, f8..., s4, ...) are raw bytes, as ml_dtypes saves them: |V2 or |V1, one
+element each. Inputs of floats narrower than 32 bits may also be float32.";
+
+/// Compile a program and run it once
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    program: ProgramArg,
+    #[command(flatten)]
+    platform: PlatformArg,
+    #[command(flatten)]
+    inputs: InputArgs,
+    /// Write the outputs out0, out1, ... to an .npz file (tuples flattened); else they are printed
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    expect: ExpectArgs,
+    /// Run on so many devices
+    #[arg(long, value_name = "N", default_value = "1")]
+    devices: NonZeroUsize,
+}
+
+/// Runs the program.
+pub fn run(session: &Session, args: &Args) -> Outcome {
+    session.limit_threads()?;
+    let registry = session.registry();
+    let platform = session.platform(&registry, &args.platform)?;
+    let (source, module) = args.program.module()?;
+    check_devices(&module, args.devices.get())?;
+    let signature = inputs::signature(&module)?;
+    let mut given = args.inputs.open(&source, &signature)?;
+    let literals = (0..signature.arguments().len()).map(|i| given.literal(&signature, i));
+    let literals = literals.collect::<Outcome<Vec<_>>>()?;
+    drop((source, given));
+    let client = Client::new(&registry, platform.name())?;
+    let outputs = execute(session, &client, &module, literals)?;
+    if let Some(path) = &args.output {
+        npz::write(path, &outputs)?;
+    }
+    match args.expect.check(&signature, &outputs)? {
+        Some(agreement) => output::print(&format!("{agreement}\n"))?,
+        None if args.output.is_none() => output::print(&listing(&outputs))?,
+        None => {}
+    }
+    Ok(())
+}
+
+/// Several devices are refused: neither the option nor the module's header may ask for them.
+pub fn check_devices(module: &Module, asked: usize) -> Outcome {
+    let attributes = module.attributes();
+    let (replicas, partitions) = (attributes.replica_count.max(1), attributes.num_partitions.max(1));
+    if asked > 1 || replicas.saturating_mul(partitions) > 1 {
+        return Err(Error::unimplemented(format!(
+            "programs for more than one device cannot be run yet ({replicas} replicas and {partitions} partitions in the \
+             module's header, --devices {asked})"
+        ))
+        .into());
+    }
+    Ok(())
+}
+
+fn execute(
+    session: &Session,
+    client: &Client,
+    module: &VerifiedModule,
+    literals: Vec<Literal>,
+) -> Outcome<Vec<Literal>> {
+    let executable = client.compile(module, &session.compile_options())?;
+    let buffers = literals.into_iter().enumerate().map(|(i, literal)| executable.argument_buffer(i, &literal));
+    let buffers = buffers.collect::<xla::Result<Vec<_>>>()?;
+    // Nobody needs the inputs afterwards, and some programs demand that theirs be given away.
+    let options = ExecuteOptions { donate: (0..buffers.len()).collect(), ..ExecuteOptions::default() };
+    let outputs = executable.execute_with(&buffers.iter().collect::<Vec<_>>(), &options)?;
+    Ok(outputs.iter().map(|buffer| buffer.to_literal()).collect::<xla::Result<_>>()?)
+}
+
+fn listing(outputs: &[Literal]) -> String {
+    outputs.iter().enumerate().map(|(i, literal)| format!("out{i}: {}\n", output::show(literal))).collect()
+}

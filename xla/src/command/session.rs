@@ -1,0 +1,96 @@
+//! What every subcommand is given: the options common to all, the platforms, and what lasts as long as the process.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+use xla::hlo::{Error, Result};
+use xla::service::Platform;
+use xla::{Client, CompileOptions, PlatformRegistry};
+
+use super::failure::{BadInput, Failure, Outcome};
+use super::{threads, trace};
+
+/// The platform that is used where none is named, if this build has it; else the first one.
+const PREFERRED: &str = "cpu";
+
+/// Options that every subcommand has.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Common options")]
+pub struct Common {
+    /// Write what every stage of a compilation makes into files in this directory
+    #[arg(long, global = true, value_name = "DIR")]
+    dump_to: Option<PathBuf>,
+    /// Write a trace of passes, compile stages and kernels; open it with Perfetto or chrome://tracing
+    #[arg(long, global = true, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Use at most this many threads (bench: only the process's first N CPUs)
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Say more on standard error; repeat for still more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+/// The option that names a platform.
+#[derive(Args, Debug)]
+pub struct PlatformArg {
+    /// The platform; `xla platforms` lists those of this build [default: cpu if there is one]
+    #[arg(long, value_name = "NAME")]
+    platform: Option<String>,
+}
+
+/// The surroundings of a subcommand.
+pub struct Session {
+    common: Common,
+    /// Keeps the trace's file open until the command ends.
+    _trace: Option<trace::Guard>,
+}
+
+impl Session {
+    /// Starts logging and tracing.
+    pub fn new(common: Common) -> Outcome<Session> {
+        let guard = trace::start(common.trace.as_deref(), common.verbose).bad_input()?;
+        Ok(Session { common, _trace: guard })
+    }
+
+    /// A registry of this build's platforms; always a new one, so that what platforms keep is not shared with others.
+    pub fn registry(&self) -> PlatformRegistry {
+        xla::registry()
+    }
+
+    /// The platform that was asked for, whether or not this machine can run it.
+    pub fn platform(&self, registry: &PlatformRegistry, arg: &PlatformArg) -> Outcome<std::sync::Arc<dyn Platform>> {
+        registry.get(&self.platform_name(registry, arg)?).bad_input()
+    }
+
+    /// A client of the platform that was asked for. A platform that this machine cannot run is a failure, not bad usage.
+    pub fn client(&self, registry: &PlatformRegistry, arg: &PlatformArg) -> Outcome<Client> {
+        let platform = self.platform(registry, arg)?;
+        Ok(Client::new(registry, platform.name())?)
+    }
+
+    fn platform_name(&self, registry: &PlatformRegistry, arg: &PlatformArg) -> Outcome<String> {
+        let names = || registry.platforms().iter().map(|p| p.name());
+        let default = names().find(|name| *name == PREFERRED).or_else(|| names().next()).map(str::to_string);
+        arg.platform.clone().or(default).ok_or_else(|| Failure::usage("this build has no platform at all"))
+    }
+
+    /// How to compile.
+    pub fn compile_options(&self) -> CompileOptions {
+        let threads = self.common.threads.and_then(|n| NonZeroUsize::new(usize::from(n)));
+        CompileOptions { dump_to: self.common.dump_to.clone(), threads, ..CompileOptions::default() }
+    }
+
+    /// Limits the threads that programs run on, as the options say.
+    pub fn limit_threads(&self) -> Result<()> {
+        self.common.threads.map_or(Ok(()), |n| threads::limit_pool(usize::from(n)))
+    }
+
+    /// Pins the process to as many CPUs as the options say; gives the number that may be used.
+    pub fn pin(&self) -> Result<usize> {
+        self.common.threads.map_or(Ok(()), |n| threads::pin(usize::from(n)))?;
+        let available = std::thread::available_parallelism();
+        available.map(NonZeroUsize::get).map_err(|e| Error::internal(format!("the number of CPUs is unknown: {e}")))
+    }
+}

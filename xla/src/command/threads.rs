@@ -1,0 +1,27 @@
+//! How many threads and CPUs the process may use.
+
+use xla::hlo::{Error, Result};
+
+/// Limits the pool that kernels run on. To be called before anything runs on it.
+pub fn limit_pool(threads: usize) -> Result<()> {
+    let built = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+    built.map_err(|e| Error::resource_exhausted(format!("cannot start {threads} threads: {e}")).with_source(e))
+}
+
+/// Pins this thread, and all that it starts, to the first `cpus` of the CPUs it may use.
+#[cfg(target_os = "linux")]
+pub fn pin(cpus: usize) -> Result<()> {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+    let refused = |e| Error::failed_precondition(format!("cannot pin the process to {cpus} CPUs: {e}")).with_source(e);
+    let allowed = sched_getaffinity(None).map_err(refused)?;
+    let mut chosen = CpuSet::new();
+    (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).take(cpus).for_each(|cpu| chosen.set(cpu));
+    sched_setaffinity(None, &chosen).map_err(refused)
+}
+
+/// Where threads cannot be pinned, the pool that kernels run on is limited instead.
+#[cfg(not(target_os = "linux"))]
+pub fn pin(cpus: usize) -> Result<()> {
+    limit_pool(cpus)
+}

@@ -1,0 +1,186 @@
+//! Tracing: log lines on standard error, and a file of complete events in Chrome's trace format.
+//!
+//! The format is the JSON array of "Trace Event Format" (Google): for each time a span was entered one event of phase `X`,
+//! with start and duration in microseconds. Perfetto and `chrome://tracing` read it, even if the array is not closed.
+
+use std::cell::Cell;
+use std::fmt;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+use xla::hlo::{Error, Result};
+
+/// Starts what the options ask for. Without `--trace` and `-v` nothing is started, and spans cost next to nothing.
+pub fn start(file: Option<&Path>, verbose: u8) -> Result<Option<Guard>> {
+    let level = match verbose {
+        0 => LevelFilter::OFF,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    let out = file.map(Out::create).transpose()?.map(Arc::new);
+    if out.is_none() && verbose == 0 {
+        return Ok(None);
+    }
+    let lines = (verbose > 0).then(|| tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(level));
+    let events = out.clone().map(|out| ChromeLayer { out });
+    // The command starts tracing once; only a second subscriber could be refused.
+    let set = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines).with(events));
+    set.map_err(|e| Error::internal(format!("tracing was started before: {e}")))?;
+    Ok(out.map(Guard))
+}
+
+/// Closes the trace when dropped.
+pub struct Guard(Arc<Out>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// The file, and the moment that times count from.
+struct Out {
+    start: Instant,
+    file: Mutex<Option<BufWriter<File>>>,
+}
+
+impl Out {
+    fn create(path: &Path) -> Result<Out> {
+        let fail = |e| Error::failed_precondition(format!("cannot write the trace {}: {e}", path.display()));
+        let mut file = BufWriter::new(File::create(path).map_err(fail)?);
+        let process = json!({"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "xla"}});
+        write!(file, "[\n{process}").map_err(fail)?;
+        Ok(Out { start: Instant::now(), file: Mutex::new(Some(file)) })
+    }
+
+    /// Appends an event. A full disk ends the trace, not the work.
+    fn write(&self, event: &Value) {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = file.as_mut()
+            && write!(open, ",\n{event}").is_err()
+        {
+            *file = None;
+        }
+    }
+
+    fn close(&self) {
+        if let Some(mut file) = self.file.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // Nobody is left who could be told, and what was written can be read as it is.
+            let _ = file.write_all(b"\n]\n").and_then(|()| file.flush());
+        }
+    }
+
+    fn micros(&self, at: Instant) -> f64 {
+        at.saturating_duration_since(self.start).as_nanos() as f64 / 1e3
+    }
+}
+
+/// Writes an event for each time a span was entered.
+struct ChromeLayer {
+    out: Arc<Out>,
+}
+
+/// What is kept with a span.
+struct Fields(Map<String, Value>);
+
+/// When a span was entered last.
+struct Entered(Instant);
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for ChromeLayer {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, cx: Context<'_, S>) {
+        let mut fields = Fields(Map::new());
+        attributes.record(&mut fields);
+        if let Some(span) = cx.span(id) {
+            span.extensions_mut().insert(fields);
+        }
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, cx: Context<'_, S>) {
+        if let Some(span) = cx.span(id)
+            && let Some(fields) = span.extensions_mut().get_mut::<Fields>()
+        {
+            values.record(fields);
+        }
+    }
+
+    fn on_enter(&self, id: &Id, cx: Context<'_, S>) {
+        if let Some(span) = cx.span(id) {
+            span.extensions_mut().replace(Entered(Instant::now()));
+        }
+    }
+
+    fn on_exit(&self, id: &Id, cx: Context<'_, S>) {
+        let end = Instant::now();
+        let Some(span) = cx.span(id) else { return };
+        let extensions = span.extensions();
+        let (Some(Entered(start)), Some(Fields(fields))) = (extensions.get(), extensions.get()) else { return };
+        // A span whose `name` field says which pass or kernel it is goes by that.
+        let kind = span.metadata().name();
+        let name = fields.get("name").and_then(Value::as_str).unwrap_or(kind);
+        let micros = end.saturating_duration_since(*start).as_nanos() as f64 / 1e3;
+        self.out.write(&json!({
+            "name": name, "cat": kind, "ph": "X", "ts": self.out.micros(*start), "dur": micros,
+            "pid": 1, "tid": thread_number(), "args": fields,
+        }));
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut fields = Fields(Map::new());
+        event.record(&mut fields);
+        let name = fields.0.get("message").and_then(Value::as_str).unwrap_or(event.metadata().target()).to_string();
+        self.out.write(&json!({
+            "name": name, "cat": event.metadata().target(), "ph": "i", "s": "t", "ts": self.out.micros(Instant::now()),
+            "pid": 1, "tid": thread_number(), "args": fields.0,
+        }));
+    }
+}
+
+impl Visit for Fields {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.0.insert(field.name().to_string(), value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.0.insert(field.name().to_string(), value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.0.insert(field.name().to_string(), value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.0.insert(field.name().to_string(), value.into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().to_string(), value.into());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name().to_string(), format!("{value:?}").into());
+    }
+}
+
+/// A small number for the calling thread, in the order in which threads are first seen.
+fn thread_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    thread_local!(static NUMBER: Cell<u32> = const { Cell::new(0) });
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        number.get()
+    })
+}
