@@ -42,12 +42,6 @@
 #![warn(missing_docs)]
 
 pub use xla_hlo as hlo;
-pub use hlo::{Error, Result};
-pub use service::{Buffer, Client, CompileOptions, LoadedExecutable, PlatformRegistry};
-/// The platforms of this build, the preferred one first; those that a Cargo feature would add are noted with that feature.
-/// Cheap: no device is touched. A program that has platforms of its own registers them in the value it gets.
-    #[cfg(not(feature = "cpu"))]
-    registry.note_compiled_out("cpu", "build with the Cargo feature \"cpu\"");
 pub use xla_hlo::{
     ArrayShape, ElementType, Error, Layout, Literal, Module, Result, ResultExt, Scalar, Shape, VerifiedModule,
 };
@@ -58,7 +52,8 @@ pub use xla_service::{
     LoadedExecutable, OptLevel, Platform, PlatformRegistry,
 };
 
-/// The platforms of this build: those that Cargo features name, and always the `interpreter`, in that order.
+/// The platforms of this build: those that Cargo features name, and always the `interpreter`, in that order; the others are
+/// noted with the feature that would add them. Cheap: no device is touched.
 ///
 /// A value of the caller's own: register more, or replace some.
 ///
@@ -71,6 +66,8 @@ pub fn registry() -> PlatformRegistry {
     let mut registry = PlatformRegistry::new();
     #[cfg(feature = "cpu")]
     registry.register(backend_cpu::platform());
+    #[cfg(not(feature = "cpu"))]
+    registry.note_compiled_out("cpu", "build with the Cargo feature \"cpu\"");
     registry.register(service::interpreter::platform());
     registry
 }

@@ -15,7 +15,8 @@ use std::collections::{HashMap, HashSet};
 use xla_hlo::ops::{Fusion, FusionKind, GetTupleElement, Parameter, Tuple};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result, Shape};
 
-use super::{is_elementwise, programs};
+use super::access::is_elementwise;
+use super::programs;
 use crate::graph::{clone_with_operands, is_free, remove_dead};
 use crate::{Pass, PassContext};
 
@@ -288,7 +289,7 @@ fn replace(
         .with_name(before.name())
         .with_annotations(before.annotations().cloned().map(Box::new));
     let new = graph.add(fusion);
-    let mut result = |graph: &mut Computation, index: usize| {
+    let result = |graph: &mut Computation, index: usize| {
         let element = shape.as_tuple().and_then(|s| s.get(index)).cloned().unwrap_or(Shape::Token);
         graph.add(Instruction::new(GetTupleElement { index }.into(), element, [new]))
     };

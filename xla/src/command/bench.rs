@@ -273,10 +273,18 @@ impl std::fmt::Display for Report {
         writeln!(f, "  compile  {:>12.3} ms    median of {compiles}, the first {first:.3}", self.compile_ms)?;
         let (least, low, high) = (self.run_min_us, self.run_p10_us, self.run_p90_us);
         let reps = self.reps;
-        writeln!(f, "  run      {:>12.3} us    median of {reps}, 10% {low:.3}, 90% {high:.3}, least {least:.3}", self.run_us)?;
+        writeln!(
+            f,
+            "  run      {:>12.3} us    median of {reps}, 10% {low:.3}, 90% {high:.3}, least {least:.3}",
+            self.run_us
+        )?;
         let temporaries = self.temp_bytes as f64 / f64::from(1 << 20);
         let peak = self.peak_rss_mb;
-        writeln!(f, "  memory   {:>12.1} MiB   above the start; peak {peak:.1}, temporaries {temporaries:.1}", self.peak_over_start_mb)?;
+        writeln!(
+            f,
+            "  memory   {:>12.1} MiB   above the start; peak {peak:.1}, temporaries {temporaries:.1}",
+            self.peak_over_start_mb
+        )?;
         for (i, Sums { sum, abs_sum, nonfinite, .. }) in self.outputs.iter().enumerate() {
             let strange = if *nonfinite > 0 { format!(", {nonfinite} not finite") } else { String::new() };
             writeln!(f, "  output {i:<3} sum {sum:e}, of absolute values {abs_sum:e}{strange}")?;

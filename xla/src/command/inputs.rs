@@ -100,7 +100,10 @@ fn check_names(archive: &Archive, signature: &Signature) -> Result<()> {
     }
     let expected = |name: &String| name.strip_prefix("arg").and_then(|n| n.parse::<usize>().ok());
     if let Some(extra) = archive.names().iter().find(|name| expected(name).is_none_or(|n| n >= arguments.len())) {
-        return Err(Error::invalid_argument(format!("{file} also has {extra}, but the module takes {}", list(signature))));
+        return Err(Error::invalid_argument(format!(
+            "{file} also has {extra}, but the module takes {}",
+            list(signature)
+        )));
     }
     Ok(())
 }

@@ -131,11 +131,7 @@ impl Header {
         let raw = descr.kind == 'V' && descr.size == ty.byte_width();
         let narrow_integer = ty.is_integer() && ty.bit_width() < 8 && descr.size == 1 && "iu".contains(descr.kind);
         let widened = ty.is_float() && ty.bit_width() < 32 && descr.kind == 'f' && descr.size == 4;
-        if same || raw || narrow_integer {
-            Some(Reading::AsIs)
-        } else {
-            widened.then_some(Reading::FromF32)
-        }
+        if same || raw || narrow_integer { Some(Reading::AsIs) } else { widened.then_some(Reading::FromF32) }
     }
 }
 
@@ -260,7 +256,8 @@ impl Dictionary {
             match key {
                 "descr" => {
                     // A structured type is a list; it is kept as it stands and refused later.
-                    let (value, after) = quoted(rest).or_else(|| rest.split_once(']').filter(|_| rest.starts_with('[')))?;
+                    let (value, after) =
+                        quoted(rest).or_else(|| rest.split_once(']').filter(|_| rest.starts_with('[')))?;
                     found.descr = Some(value.to_string());
                     rest = after;
                 }

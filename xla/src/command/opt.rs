@@ -83,7 +83,9 @@ fn chosen(args: &Args, platform: &str, passes: Option<HloPasses>) -> Outcome<Hlo
         return Ok(HloPasses { pipeline, profile });
     }
     passes.ok_or_else(|| {
-        Failure::usage(format!("platform {platform} has no passes of its own; name some with --passes (--list-passes lists them)"))
+        Failure::usage(format!(
+            "platform {platform} has no passes of its own; name some with --passes (--list-passes lists them)"
+        ))
     })
 }
 

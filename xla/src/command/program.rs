@@ -118,7 +118,9 @@ fn hlo_text(bytes: Vec<u8>) -> Result<String> {
         Ok(text) => text,
         Err(e) => {
             let at = e.utf8_error().valid_up_to();
-            return Err(Error::invalid_argument(format!("byte {at} is not UTF-8 text, and no module format begins so")));
+            return Err(Error::invalid_argument(format!(
+                "byte {at} is not UTF-8 text, and no module format begins so"
+            )));
         }
     };
     if let Some(at) = binary {
