@@ -182,6 +182,8 @@ pub(crate) fn widen(ty: ElementType, raw: u64) -> f64 {
     match ty {
         ElementType::F64 => f64::from_bits(raw),
         ElementType::F32 if !f32::from_bits(raw as u32).is_nan() => f64::from(f32::from_bits(raw as u32)),
+        // The same number with more bits; here, too, the processor must see no NaN.
+        ElementType::BF16 if raw & 0x7fff <= 0x7f80 => f64::from(f32::from_bits((raw as u32) << 16)),
         ElementType::F8E8M0FNU if raw == 0xff => f64::NAN,
         ElementType::F8E8M0FNU => exp2(raw as i32 - 127),
         // The processor's conversion would quieten signalling NaNs, so those of f32 come here, too.

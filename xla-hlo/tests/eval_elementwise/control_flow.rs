@@ -259,6 +259,44 @@ fn values_are_shared_until_their_last_use() {
     assert_eq!(result.elements(), expected);
 }
 
+/// A loop that writes its index at its index copies nothing, though the state is a tuple and the condition reads it:
+/// the result lies where the argument lay.
+#[test]
+fn updates_in_a_loop_are_in_place() {
+    const SIZE: i64 = 100;
+    let vector = Shape::array(ElementType::S32, [SIZE as usize]);
+    let state = Shape::Tuple(vec![vector.clone(), s32(), s32()]);
+    let mut module = ModuleBuilder::new("in_place");
+    let mut b = module.computation("condition");
+    let p = b.parameter(state.clone()).unwrap();
+    let i = b.get_tuple_element(p, 1).unwrap();
+    let size = b.get_tuple_element(p, 2).unwrap();
+    let less = b.compare(CompareDirection::Lt, i, size).unwrap();
+    let condition = b.finish(less);
+    let mut b = module.computation("body");
+    let p = b.parameter(state.clone()).unwrap();
+    let i = b.get_tuple_element(p, 1).unwrap();
+    let row = b.reshape(i, [1]).unwrap();
+    let array = b.get_tuple_element(p, 0).unwrap();
+    let updated = b.dynamic_update_slice(array, row, [i]).unwrap();
+    let one = b.constant(whole(1)).unwrap();
+    let next = b.add(i, one).unwrap();
+    // The tuple is read again after the update.
+    let size = b.get_tuple_element(p, 2).unwrap();
+    let all = b.tuple([updated, next, size]).unwrap();
+    let body = b.finish(all);
+    let mut b = module.computation("main");
+    let init = b.parameter(state).unwrap();
+    let result = b.while_loop(condition, body, init).unwrap();
+    let main = b.finish(result);
+    let module = module.finish(main).unwrap();
+    let zeros = Literal::zeros(vector.as_array().unwrap()).unwrap();
+    let address = zeros.bytes().as_ptr();
+    let result = evaluate(&module, vec![Literal::tuple(vec![zeros, whole(0), whole(SIZE)])]).unwrap();
+    assert_eq!(result.elements()[0].bytes().as_ptr(), address);
+    assert_eq!(wholes(&result.elements()[0]), (0..i128::from(SIZE)).collect::<Vec<_>>());
+}
+
 #[test]
 fn signatures_of_called_computations_are_checked() {
     let mut module = ModuleBuilder::new("signatures");

@@ -120,7 +120,7 @@ fn integers_round_once() {
     half_way(ElementType::F32, 24);
     half_way(ElementType::BF16, 8);
     let great = integers(ElementType::U64, &[u64::MAX as i128, (1 << 63) + 1]);
-    let result = run(Convert, &[great.clone()], Some(Shape::array(ElementType::F32, [2]))).unwrap();
+    let result = run(Convert, std::slice::from_ref(&great), Some(Shape::array(ElementType::F32, [2]))).unwrap();
     assert_eq!(reals(&result), [2f64.powi(64), 2f64.powi(63)]);
     let result = run(Convert, &[great], Some(Shape::array(ElementType::F16, [2]))).unwrap();
     assert_eq!(reals(&result), [f64::INFINITY, f64::INFINITY]);

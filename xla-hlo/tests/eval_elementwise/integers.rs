@@ -190,7 +190,7 @@ fn truth_values_add_as_or_and_multiply_as_and() {
         assert_eq!(table(op), [0, 0, 0, 1], "{}", op.opcode());
     }
     assert_eq!(table(BinaryOp::Xor), [0, 1, 1, 0]);
-    assert_eq!(wholes(&run(Unary::from(UnaryOp::Not), &[a.clone()], None).unwrap()), [1, 1, 0, 0]);
+    assert_eq!(wholes(&run(Unary::from(UnaryOp::Not), std::slice::from_ref(&a), None).unwrap()), [1, 1, 0, 0]);
     let less = run(Compare::new(CompareDirection::Lt), &[a, b], None).unwrap();
     assert_eq!(wholes(&less), [0, 1, 0, 0]);
 }
