@@ -6,10 +6,9 @@ use xla_hlo::{Result, VerifiedModule};
 use xla_llvm::target::Target;
 use xla_passes::buffers::{BufferOptions, assign_buffers};
 use xla_passes::stages;
-use xla_service::compiler::HloPasses;
 use xla_service::host::host_shape;
 use xla_service::thunks::{BufferPlan, Thunk, ThunkKind, ThunkSequence};
-use xla_service::{CompileOptions, Compiler, Executable, OptimizedModule, Signature, optimize};
+use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptimizedModule, Signature, optimize};
 
 use crate::capabilities::profile;
 use crate::codegen;
@@ -22,12 +21,11 @@ pub(crate) struct CpuCompiler;
 
 impl Compiler for CpuCompiler {
     fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
-        let passes = hlo_passes(options)?;
-        optimize(module, &passes.pipeline, &passes.profile, options).map(|(module, _)| module)
+        Ok(optimize(module, &passes(options)?, options, None)?.0)
     }
 
-    fn passes(&self, options: &CompileOptions) -> Option<HloPasses> {
-        hlo_passes(options).ok()
+    fn passes(&self, options: &CompileOptions) -> Result<Option<HloPasses>> {
+        Ok(Some(passes(options)?))
     }
 
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
@@ -50,7 +48,8 @@ impl Compiler for CpuCompiler {
     }
 }
 
-fn hlo_passes(options: &CompileOptions) -> Result<HloPasses> {
+/// The standard stages, for this machine.
+fn passes(options: &CompileOptions) -> Result<HloPasses> {
     let profile = profile(&Target::host()?, options.thread_count());
     Ok(HloPasses { pipeline: stages::standard(&profile), profile })
 }

@@ -59,7 +59,7 @@ pub use cse::CommonSubexpressions;
 pub use dead_code::DeadCode;
 pub use dump::{PassEvent, PassObserver};
 pub use flatten::FlattenCallGraph;
-pub use fuse::{FreeReshapes, Fuse, FuseRows};
+pub use fuse::{FreeReshapes, Fuse, FuseOutputs, FuseRows};
 pub use inline::InlineCalls;
 pub use layout::NormalizeLayouts;
 pub use loop_state::SimplifyLoops;

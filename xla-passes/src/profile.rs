@@ -110,7 +110,7 @@ impl FusionProfile {
             max_instructions: 512,
             max_operands: 48,
             row_kernels: false,
-            multi_output: false,
+            multi_output: true,
             reduce_epilogue: false,
             max_transposed_bytes: 32 << 10,
             in_place_update: true,

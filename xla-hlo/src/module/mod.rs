@@ -36,6 +36,7 @@ pub struct Module {
     computations: Arena<CompId, Computation>,
     entry: Option<CompId>,
     names: HashMap<String, CompId>,
+    next_suffix: HashMap<String, u32>,
     attributes: ModuleAttributes,
     revision: u64,
 }
@@ -48,6 +49,7 @@ impl Module {
             computations: Arena::default(),
             entry: None,
             names: HashMap::new(),
+            next_suffix: HashMap::new(),
             attributes: ModuleAttributes::default(),
             revision: 0,
         }
@@ -145,10 +147,16 @@ impl Module {
     pub fn add(&mut self, mut computation: Computation) -> CompId {
         self.revision += 1;
         let mut name = computation.name().to_string();
-        let mut n = 1;
-        while self.names.contains_key(&name) {
-            name = format!("{}.{n}", computation.name());
-            n += 1;
+        if self.names.contains_key(&name) {
+            // Kernels are added by the hundred under one name; the search goes on from where it ended.
+            let next = self.next_suffix.entry(name).or_insert(1);
+            name = loop {
+                let candidate = format!("{}.{next}", computation.name());
+                *next += 1;
+                if !self.names.contains_key(&candidate) {
+                    break candidate;
+                }
+            };
         }
         if name != computation.name() {
             computation.set_name(name.clone());

@@ -14,6 +14,7 @@
 mod address;
 mod element;
 mod fold;
+mod guard;
 pub mod index;
 mod indexing;
 mod kernel;
@@ -60,6 +61,7 @@ struct Source<'ctx> {
 #[derive(Clone, Copy)]
 struct Guard<'e, 'ctx> {
     mask: Lanes<'e, 'ctx>,
+    /// The level that the mask is computed at.
     level: usize,
 }
 

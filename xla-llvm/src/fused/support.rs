@@ -12,7 +12,6 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
     let instruction = &graph[id];
     let arrays = instruction.shape().leaves().iter().all(|(_, s)| s.as_array().is_some_and(|a| a.is_static()));
     arrays
-        && (moves_only(instruction.op()) || !touches_complex(graph, instruction))
         && match instruction.op() {
             Op::Constant(_)
             | Op::Unary(_)
@@ -53,17 +52,6 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::RngBitGenerator(_)
             | Op::Scatter(_) => false,
         }
-}
-
-/// Whether an operation takes elements as they are.
-fn moves_only(op: &Op) -> bool {
-    op.opcode().family() == Some(xla_hlo::ops::Family::Movement) || matches!(op, Op::Constant(_) | Op::Gather(_))
-}
-
-fn touches_complex(graph: &Computation, instruction: &Instruction) -> bool {
-    let complex =
-        |shape: &xla_hlo::Shape| shape.leaves().iter().any(|(_, s)| s.element_type().is_some_and(|t| t.is_complex()));
-    complex(instruction.shape()) || instruction.operands().iter().any(|&o| complex(graph[o].shape()))
 }
 
 /// Whether operand and result have elements of one width.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use xla_hlo::entity::SecondaryMap;
 use xla_hlo::ops::{Fusion, FusionKind, OutputOperandAlias, Parameter};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result};
 
@@ -10,10 +11,14 @@ use crate::graph::{self, clone_with_operands};
 
 /// Makes one fusion of each group that has more than its root.
 pub fn build(module: &mut Module, id: CompId, plan: &Plan) -> Result<()> {
-    let order = module[id].post_order();
+    let mut place = SecondaryMap::new(0);
+    module[id].post_order().into_iter().enumerate().for_each(|(i, id)| place[id] = i);
     // Consumers come first: what they read is the unfused instruction, which its own fusion then replaces.
     for group in plan.groups.iter().filter(|g| g.members.len() > 1) {
-        let (kernel, operands) = kernel(&module[id], group, &order);
+        let mut members: Vec<InstrId> = group.members.keys().copied().collect();
+        members.sort_unstable_by_key(|&m| place[m]);
+        let name = name(&module[id], group, &members);
+        let (kernel, operands) = kernel(&module[id], group, &members);
         let root = module[id][group.root].clone();
         let fusion = Fusion {
             kind: if matches!(root.op(), Op::Reduce(_)) { FusionKind::Input } else { FusionKind::Loop },
@@ -21,7 +26,7 @@ pub fn build(module: &mut Module, id: CompId, plan: &Plan) -> Result<()> {
             computation: module.add(kernel),
         };
         let instruction = Instruction::new(fusion.into(), root.shape().clone(), operands)
-            .with_name(name(&module[id], group, &order))
+            .with_name(name)
             .with_annotations(root.annotations().cloned().map(Box::new));
         let computation = module.computation_mut(id);
         let new = computation.add(instruction);
@@ -34,12 +39,12 @@ pub fn build(module: &mut Module, id: CompId, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-fn kernel(computation: &Computation, group: &Group, order: &[InstrId]) -> (Computation, Vec<InstrId>) {
+/// The kernel's computation, and what it reads; `members` are in order.
+fn kernel(computation: &Computation, group: &Group, members: &[InstrId]) -> (Computation, Vec<InstrId>) {
     let mut kernel = Computation::new("fused_computation");
     let mut new: HashMap<InstrId, InstrId> = HashMap::new();
     let mut operands = Vec::new();
-    let members: Vec<InstrId> = order.iter().copied().filter(|id| group.members.contains_key(id)).collect();
-    for &member in &members {
+    for &member in members {
         for &operand in computation[member].operands() {
             if group.members.contains_key(&operand) || new.contains_key(&operand) {
                 continue;
@@ -51,7 +56,7 @@ fn kernel(computation: &Computation, group: &Group, order: &[InstrId]) -> (Compu
             operands.push(operand);
         }
     }
-    for &member in &members {
+    for &member in members {
         let mapped = computation[member].operands().iter().map(|o| new[o]).collect();
         new.insert(member, kernel.add(clone_with_operands(&computation[member], mapped)));
     }
@@ -73,13 +78,13 @@ fn in_place(root: &Instruction, operands: &[InstrId]) -> Vec<OutputOperandAlias>
 }
 
 /// Up to three telling operations, the root last: `multiply_add_reduce_fusion`.
-fn name(computation: &Computation, group: &Group, order: &[InstrId]) -> String {
+fn name(computation: &Computation, group: &Group, members: &[InstrId]) -> String {
     let telling = |id: &InstrId| {
         let op = computation[*id].op();
         !matches!(op, Op::Constant(_) | Op::Broadcast(_) | Op::Reshape(_)) || *id == group.root
     };
     let mut names: Vec<&str> = Vec::new();
-    for id in order.iter().rev().filter(|id| group.members.contains_key(id)).filter(|id| telling(id)) {
+    for id in members.iter().rev().filter(|id| telling(id)) {
         let opcode = computation[*id].opcode().name();
         if !names.contains(&opcode) {
             names.push(opcode);

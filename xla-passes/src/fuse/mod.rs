@@ -4,11 +4,13 @@ mod access;
 mod build;
 mod cost;
 mod free_reshape;
+mod outputs;
 mod plan;
 mod rows;
 mod rules;
 
 pub use free_reshape::FreeReshapes;
+pub use outputs::FuseOutputs;
 pub use rows::FuseRows;
 
 use xla_hlo::{CompId, Module, Result};

@@ -102,7 +102,7 @@ fn merge_into_users(module: &mut Module, program: CompId, fold: InstrId, limit: 
         }
         let merged = merged(fold, &producer, &kernel, keep);
         if goes_row_by_row(&merged.body, &rows) {
-            return replace(module, program, fold, consumer, merged, keep);
+            return replace(module, program, fold, consumer, merged, keep).map(|_| ());
         }
     }
     Ok(())
@@ -123,13 +123,14 @@ fn reaches(graph: &Computation, from: InstrId, to: InstrId) -> bool {
 }
 
 /// An operation or fusion as a computation of its operands.
-struct Kernel {
+pub(super) struct Kernel {
     body: Computation,
     operands: Vec<InstrId>,
 }
 
 impl Kernel {
-    fn of(module: &Module, program: CompId, id: InstrId) -> Option<Kernel> {
+    /// The kernel of an instruction; `None` for what is no kernel or must not be touched.
+    pub(super) fn of(module: &Module, program: CompId, id: InstrId) -> Option<Kernel> {
         let graph = &module[program];
         let instruction = &graph[id];
         if !is_free(instruction) {
@@ -164,7 +165,7 @@ impl Kernel {
 }
 
 /// The consumer with the producer's instructions in place of the parameter that was its result.
-fn merged(fold: InstrId, producer: &Kernel, consumer: &Kernel, keep: bool) -> Kernel {
+pub(super) fn merged(fold: InstrId, producer: &Kernel, consumer: &Kernel, keep: bool) -> Kernel {
     let mut body = Computation::new("fused_computation");
     let mut operands: Vec<InstrId> = Vec::new();
     let mut parameters: HashMap<InstrId, InstrId> = HashMap::new();
@@ -270,20 +271,22 @@ fn results(body: &Computation) -> Vec<InstrId> {
     if matches!(root.op(), Op::Tuple(_)) { root.operands().to_vec() } else { vec![body.root()] }
 }
 
-/// Puts the merged kernel in the place of both.
-fn replace(
+/// Puts the merged kernel in the place of both. Gives its id.
+pub(super) fn replace(
     module: &mut Module,
     program: CompId,
     fold: InstrId,
     consumer: InstrId,
     merged: Kernel,
     keep: bool,
-) -> Result<()> {
+) -> Result<InstrId> {
     let before = module[program][consumer].clone();
     let was_tuple = matches!(before.shape(), Shape::Tuple(_));
     let shape = merged.body.result_shape().clone();
     let results = results(&merged.body).len();
-    let op = Fusion { kind: FusionKind::Input, computation: module.add(merged.body), aliases: Vec::new() };
+    let folds = merged.body.iter().any(|(_, i)| matches!(i.op(), Op::Reduce(_)));
+    let kind = if folds { FusionKind::Input } else { FusionKind::Loop };
+    let op = Fusion { kind, computation: module.add(merged.body), aliases: Vec::new() };
     let graph = module.computation_mut(program);
     let fusion = Instruction::new(op.into(), shape.clone(), merged.operands)
         .with_name(before.name())
@@ -311,7 +314,8 @@ fn replace(
         graph.replace_all_uses(fold, last);
     }
     remove_fused(module, program, consumer)?;
-    remove_fused(module, program, fold)
+    remove_fused(module, program, fold)?;
+    Ok(new)
 }
 
 /// Removes a fusion or operation that nobody uses any more, and its computation.

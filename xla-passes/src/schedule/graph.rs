@@ -181,6 +181,12 @@ impl Graph {
         Some(reached)
     }
 
+    /// Node numbers of instructions.
+    pub(super) fn numbers(&self, order: &[InstrId]) -> Vec<usize> {
+        let number: HashMap<InstrId, usize> = self.ids.iter().enumerate().map(|(i, id)| (*id, i)).collect();
+        order.iter().filter_map(|id| number.get(id).copied()).collect()
+    }
+
     /// How many readers of each value have not run; one more where it stays.
     pub(super) fn reader_counts(&self) -> Vec<usize> {
         self.values.iter().map(|v| v.readers.len() + usize::from(v.stays)).collect()

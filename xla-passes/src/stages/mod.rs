@@ -57,5 +57,5 @@ pub fn layout(_: &TargetProfile) -> Pipeline {
 
 /// Kernels: operations that a backend compiles as one.
 pub fn fuse(_: &TargetProfile) -> Pipeline {
-    Pipeline::new("fuse").pass(Fuse).pass(FuseRows).pass(FreeReshapes).pass(DeadCode)
+    Pipeline::new("fuse").pass(Fuse).pass(FuseRows).pass(FuseOutputs).pass(FreeReshapes).pass(DeadCode)
 }

@@ -1,0 +1,177 @@
+//! Output fusion: kernels over the same loop become one that writes several arrays.
+//!
+//! ```text
+//! m' = b * m + c * g                  for each element:
+//! v' = d * v + e * g * g       ─>       m' = ...; v' = ...; p' = p - m' / sqrt(v')
+//! p' = p - m' / sqrt(v')                store all three
+//! ```
+//!
+//! What several of them read is read once, and what one of them makes for another stays in registers.
+
+use std::collections::HashSet;
+
+use xla_hlo::entity::SecondaryMap;
+use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result, Shape};
+
+use super::access::{Access, is_elementwise, of_operand};
+use super::programs;
+use super::rows::{Kernel, merged, replace};
+use crate::facts::CallContext;
+use crate::{FusionProfile, Pass, PassContext, facts, graph};
+
+/// Merges loop kernels of the same dimensions that read the same large array, or of which one reads the other's result
+/// element by element. Runs after [`Fuse`](super::Fuse) and [`FuseRows`](super::FuseRows), where the target's kernels can
+/// write several arrays.
+pub struct FuseOutputs;
+
+impl Pass for FuseOutputs {
+    fn name(&self) -> &'static str {
+        "fuse-outputs"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        let limits = &cx.profile().fusion;
+        if !limits.multi_output {
+            return Ok(());
+        }
+        for program in programs(module) {
+            let mut order = module[program].post_order();
+            order.reverse();
+            let mut places = places(&module[program]);
+            for mut kernel in order {
+                while let Some(partner) = partner(module, program, kernel, limits, &places) {
+                    kernel = join(module, program, kernel, partner)?;
+                    places = self::places(&module[program]);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where each instruction stands in an order that has operands in front.
+type Places = SecondaryMap<InstrId, usize>;
+
+fn places(graph: &Computation) -> Places {
+    let mut places = Places::default();
+    graph.post_order().into_iter().enumerate().for_each(|(place, id)| places[id] = place);
+    places
+}
+
+/// Dimensions of the loop of a kernel that goes element by element; `None` for other instructions.
+fn loop_dims(module: &Module, graph: &Computation, id: InstrId) -> Option<Vec<usize>> {
+    let instruction = graph.get(id)?;
+    let plain = match instruction.op() {
+        Op::Fusion(fusion) => fusion.aliases.is_empty() && has_no_folds(&module[fusion.computation]),
+        op => is_elementwise(op),
+    };
+    let mut outputs = instruction.shape().leaves().into_iter().map(|(_, s)| s.as_array().map(|a| a.dims().to_vec()));
+    let first = outputs.next()??;
+    (plain && graph::is_free(instruction) && outputs.all(|o| o.as_ref() == Some(&first))).then_some(first)
+}
+
+fn has_no_folds(body: &Computation) -> bool {
+    body.iter().all(|(_, i)| facts::call_context(i.op()) == CallContext::None && !matches!(i.op(), Op::Dot(_)))
+}
+
+/// A kernel that `kernel` can take in: one of its operands, or another reader of one of its operands.
+fn partner(
+    module: &Module,
+    program: CompId,
+    kernel: InstrId,
+    limits: &FusionProfile,
+    places: &Places,
+) -> Option<InstrId> {
+    let graph = &module[program];
+    let dims = loop_dims(module, graph, kernel)?;
+    let least = graph[kernel].shape().leaves().iter().map(|(_, s)| s.byte_size()).min()? / 2;
+    let fits = |&other: &InstrId| {
+        other != kernel
+            && matches!(graph[other].shape(), Shape::Array(_))
+            && loop_dims(module, graph, other).as_ref() == Some(&dims)
+            && within_limits(module, graph, kernel, other, limits)
+    };
+    let operands = graph[kernel].operands();
+    let producer = |&o: &InstrId| {
+        fits(&o) && reads_in_place(module, graph, kernel, o) && !connected(graph, places, o, kernel, true)
+    };
+    if let Some(found) = operands.iter().copied().find(|o| producer(o)) {
+        return Some(found);
+    }
+    let large = operands.iter().filter(|&&o| graph[o].shape().byte_size() >= least.max(1));
+    let readers = large.flat_map(|&o| graph[o].users().iter().copied());
+    let apart =
+        |&o: &InstrId| !connected(graph, places, o, kernel, false) && !connected(graph, places, kernel, o, false);
+    readers.into_iter().find(|o| fits(o) && apart(o))
+}
+
+fn within_limits(module: &Module, graph: &Computation, a: InstrId, b: InstrId, limits: &FusionProfile) -> bool {
+    let size = |id: InstrId| match graph[id].op() {
+        Op::Fusion(fusion) => module[fusion.computation].len(),
+        _ => 1,
+    };
+    let outputs = graph[a].shape().leaves().len() + 1;
+    let operands = graph[a].operands().len() + graph[b].operands().len();
+    size(a) + size(b) <= limits.max_instructions && operands + outputs <= limits.max_operands
+}
+
+/// Whether a kernel reads an operand at the place its loop stands at, and nowhere else.
+fn reads_in_place(module: &Module, graph: &Computation, kernel: InstrId, operand: InstrId) -> bool {
+    let Op::Fusion(fusion) = graph[kernel].op() else {
+        return graph[kernel]
+            .operands()
+            .iter()
+            .all(|&o| o != operand || graph[o].shape().compatible(graph[kernel].shape()));
+    };
+    let body = &module[fusion.computation];
+    let mut accesses: SecondaryMap<InstrId, Vec<Access>> = SecondaryMap::default();
+    let root = body.root();
+    match body[root].op() {
+        Op::Tuple(_) => body[root].operands().iter().for_each(|&r| accesses[r].push(Access::root(1.0))),
+        _ => accesses[root].push(Access::root(1.0)),
+    }
+    for id in body.post_order().into_iter().rev().filter(|&id| !matches!(body[id].op(), Op::Tuple(_))) {
+        for access in accesses[id].clone() {
+            for (position, &o) in body[id].operands().iter().enumerate() {
+                let read = of_operand(body, id, position, access, id == root);
+                if !accesses[o].iter().any(|a| a.index_map == read.index_map) {
+                    accesses[o].push(read);
+                }
+            }
+        }
+    }
+    let positions = graph[kernel].operands().iter().enumerate().filter(|(_, o)| **o == operand);
+    let parameters = positions.map(|(position, _)| body.parameters()[position]);
+    parameters.into_iter().all(|p| accesses[p].iter().all(Access::is_loop_index))
+}
+
+/// Whether `to` needs `from`, directly or not; or, if `directly_is_fine`, through something else in between.
+fn connected(graph: &Computation, places: &Places, from: InstrId, to: InstrId, directly_is_fine: bool) -> bool {
+    let mut seen: HashSet<InstrId> = HashSet::new();
+    let next = |id: InstrId| {
+        let users = graph[id].users().iter().chain(graph[id].control_successors()).copied();
+        users.filter(|&u| places[u] <= places[to])
+    };
+    let mut stack: Vec<InstrId> = next(from).filter(|&u| !(directly_is_fine && u == to)).collect();
+    while let Some(id) = stack.pop() {
+        if id == to {
+            return true;
+        }
+        if seen.insert(id) {
+            stack.extend(next(id));
+        }
+    }
+    false
+}
+
+/// One kernel that writes what both write. Gives its id.
+fn join(module: &mut Module, program: CompId, kernel: InstrId, partner: InstrId) -> Result<InstrId> {
+    let graph = &module[program];
+    let keep = graph.root() == partner || graph[partner].users().iter().any(|&u| u != kernel);
+    let (Some(first), Some(second)) = (Kernel::of(module, program, partner), Kernel::of(module, program, kernel))
+    else {
+        return Ok(kernel);
+    };
+    let both = merged(partner, &first, &second, keep);
+    replace(module, program, partner, kernel, both, keep)
+}
