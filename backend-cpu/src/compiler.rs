@@ -5,10 +5,10 @@ use std::sync::Arc;
 use xla_hlo::{Result, VerifiedModule};
 use xla_llvm::target::Target;
 use xla_passes::buffers::{BufferOptions, assign_buffers};
-use xla_passes::{PassContext, stages};
+use xla_passes::stages;
 use xla_service::host::host_shape;
 use xla_service::thunks::{BufferPlan, Thunk, ThunkKind, ThunkSequence};
-use xla_service::{CompileOptions, Compiler, Executable, OptimizedModule, Signature};
+use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptimizedModule, Signature, optimize};
 
 use crate::capabilities::profile;
 use crate::codegen;
@@ -21,11 +21,11 @@ pub(crate) struct CpuCompiler;
 
 impl Compiler for CpuCompiler {
     fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
-        let profile = profile(&Target::host()?, options.thread_count());
-        let mut module = module.into_inner();
-        let cx = PassContext::new(&profile).with_options(options.passes.clone());
-        stages::standard(&profile).run(&mut module, &cx)?;
-        Ok(OptimizedModule::new(VerifiedModule::new(module)?))
+        Ok(optimize(module, &passes(options)?, options, None)?.0)
+    }
+
+    fn passes(&self, options: &CompileOptions) -> Result<Option<HloPasses>> {
+        Ok(Some(passes(options)?))
     }
 
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
@@ -46,6 +46,12 @@ impl Compiler for CpuCompiler {
         let executable = CpuExecutable::new(module, signature, plan, sequence, code, report)?;
         Ok(Arc::new(executable))
     }
+}
+
+/// The standard stages, for this machine.
+fn passes(options: &CompileOptions) -> Result<HloPasses> {
+    let profile = profile(&Target::host()?, options.thread_count());
+    Ok(HloPasses { pipeline: stages::standard(&profile), profile })
 }
 
 /// Thunks that the host evaluates, in the order of their numbers.

@@ -27,6 +27,7 @@ pub mod verify;
 
 pub use element_type::{ElementKind, ElementType};
 pub use error::{Detail, Error, Result, ResultExt};
+pub use literal::float_format::{FloatFormat, FloatSpecials};
 pub use literal::{Literal, Scalar};
 pub use module::{
     Annotations, CompId, Computation, DeviceList, FileLocation, FrontendAttributes, InputOutputAlias, InstrId,

@@ -1,10 +1,9 @@
 //! Round trips over the program corpus, where it is checked out beside the repository.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use xla_hlo::Error;
 use xla_hlo::text::parse_module;
-use xla_hlo::{Error, Module};
 
 /// `shared/corpus` beside the repository or further up.
 fn corpus() -> Option<PathBuf> {
@@ -25,49 +24,41 @@ fn modules(corpus: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Text without what says nothing: blank lines, and blanks at the ends of lines.
-fn essence(text: &str) -> Vec<&str> {
-    text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect()
+/// Text without what says nothing (blank lines, blanks at the ends of lines), negative zeros spelled as here.
+fn essence(text: &str) -> Vec<String> {
+    let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    lines.map(|line| line.replace("-0,", "-0.0,").replace("-0}", "-0.0}")).collect()
 }
 
-/// What a module's text goes through: printed, read again and printed again it is the same.
-fn check(module: &Module, name: &str) {
-    let printed = module.to_string();
-    let again =
-        parse_module(&printed).unwrap_or_else(|e| panic!("{name}: printed text does not parse: {e}\n{printed}"));
-    assert_eq!(printed, again.to_string(), "{name}: printing is no fixed point");
-    assert_eq!(module.instruction_count(), again.instruction_count(), "{name}");
+/// Whether a text is what XLA's printer wrote, and not written by hand.
+fn is_printed(text: &str) -> bool {
+    text.contains("entry_computation_layout={") && text.contains("ENTRY %")
 }
 
+/// Where the corpus is not there, there is nothing to check.
 #[test]
-fn printing_is_a_fixed_point() {
-    let Some(corpus) = corpus() else {
-        eprintln!("skipped: there is no shared/corpus beside the repository");
-        return;
-    };
-    let (mut parsed, mut exact) = (0, 0);
-    let mut later = BTreeMap::<String, usize>::new();
-    let mut differing = Vec::new();
+fn modules_round_trip() {
+    let Some(corpus) = corpus() else { return };
+    let (mut parsed, mut later) = (0, 0);
     for path in modules(&corpus) {
-        let name = path.display().to_string();
+        let name = path.display();
         let text = std::fs::read_to_string(&path).expect("the module can be read");
-        match parse_module(&text) {
-            Ok(module) => {
-                check(&module, &name);
-                parsed += 1;
-                if essence(&module.to_string()) == essence(&text) { exact += 1 } else { differing.push(name) }
-            }
-            Err(Error::Unimplemented(why)) => {
-                let message = why.to_string();
-                let line = message.lines().next().unwrap_or_default();
-                let operation = line.split_once("operation ").map_or(line, |(_, rest)| rest);
-                *later.entry(operation.to_string()).or_default() += 1;
+        let module = match parse_module(&text) {
+            Ok(module) => module,
+            Err(Error::Unimplemented(_)) => {
+                later += 1;
+                continue;
             }
             Err(error) => panic!("{name}: {error}"),
+        };
+        parsed += 1;
+        let printed = module.to_string();
+        let again = parse_module(&printed).unwrap_or_else(|e| panic!("{name}: printed text does not parse: {e}"));
+        assert_eq!(printed, again.to_string(), "{name}: printing is no fixed point");
+        assert_eq!(module.instruction_count(), again.instruction_count(), "{name}");
+        if is_printed(&text) {
+            assert_eq!(essence(&printed), essence(&text), "{name}: XLA printed it otherwise");
         }
     }
-    eprintln!("{parsed} modules parsed, {exact} of them printed exactly as XLA printed them");
-    eprintln!("not implemented: {later:#?}");
-    eprintln!("differing: {differing:#?}");
-    assert!(parsed > 0);
+    assert!(parsed > later, "{parsed} modules were parsed, {later} have operations that are not here");
 }

@@ -71,6 +71,8 @@ fn messages() {
         "r = constant(1)",
         "r = token[] constant(1)",
         "r = f32[2,3] parameter(x)",
+        "r = reshape(a)",
+        "r = add(a, i)",
         "r = f32[1000000000,1000000000,1000000000] broadcast(i), dimensions={}",
         "r = f32[100000,100000] constant({...})",
         "r = f32[2,3] add(a, b) /* never ends",

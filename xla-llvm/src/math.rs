@@ -5,6 +5,8 @@
 //! Errors are stated in ulp, units in the last place of the true result, as the worst seen in the sweeps of the tests,
 //! and are for targets with FMA. Polynomial coefficients come from `tools/minimax.py`.
 
+mod complex;
+mod complex_hyperbolic;
 mod erf;
 mod exp;
 mod exponent;
@@ -14,11 +16,13 @@ mod inverse_hyperbolic;
 mod inverse_trig;
 mod log;
 mod power;
+mod rounding;
 mod trig;
 mod wide;
 
 use crate::lanes::{Lanes, Scalar};
 
+pub use complex::Complex;
 pub use erf::erf;
 pub use exp::{exp, expm1};
 pub use hyperbolic::{cosh, logistic, sinh, tanh};
@@ -26,6 +30,7 @@ pub use inverse_hyperbolic::{acosh, asinh, atanh};
 pub use inverse_trig::{acos, asin, atan, atan2};
 pub use log::{log, log1p};
 pub use power::{cbrt, pow, rsqrt};
+pub use rounding::{fmod, round_away};
 pub use trig::{cos, sin, sin_cos, tan};
 
 /// One of two tables or numbers, by the lanes' precision.

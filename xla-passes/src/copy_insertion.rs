@@ -6,6 +6,8 @@
 //! because the value's memory is a caller's, a constant's or another output's, a `copy` is inserted: before the loop, at
 //! the end of the body, of the branch, of the entry computation. All others share memory without a copy.
 //!
+//! Where the source is an iota, the broadcast of a constant or a small fusion that reads nothing, it is made again instead.
+//!
 //! The `alias` module decides; this one edits. Copies are put into the schedules, and their order matters there (two
 //! state leaves that change places take three copies in the right order): do not schedule again afterwards.
 
@@ -91,12 +93,12 @@ fn apply(module: &mut Module, place: Place, leaves: &[(usize, Kept)]) -> (CompId
         Place::LoopBack(comp) | Place::Branch(comp) => (comp, None),
         Place::Output => (module.entry_id(), None),
     };
-    let computation = module.computation_mut(comp);
-    let old = before.map_or_else(|| computation.root(), |id| computation[id].operand(0));
-    let mut edit = Edit { computation, new: Vec::new(), elements: HashMap::new() };
+    let old = before.map_or_else(|| module[comp].root(), |id| module[comp][id].operand(0));
+    let mut edit = Edit { module, comp, new: Vec::new(), elements: HashMap::new() };
     let copied = edit.copy_leaves(old, leaves);
     let value = edit.rebuild(old, 0, &copied);
     let new = edit.new;
+    let computation = module.computation_mut(comp);
     match before {
         Some(id) => computation.replace_operand(id, 0, value),
         None => computation.set_root(value),
@@ -104,8 +106,15 @@ fn apply(module: &mut Module, place: Place, leaves: &[(usize, Kept)]) -> (CompId
     (comp, Insertion { before, new })
 }
 
+/// Arrays of no more bytes are copied as fast as they are made.
+const CHEAP_COPY: usize = 64;
+
+/// A fusion of no more instructions that reads nothing costs little more than writing its result.
+const CHEAP_FUSION: usize = 4;
+
 struct Edit<'m> {
-    computation: &'m mut Computation,
+    module: &'m mut Module,
+    comp: CompId,
     new: Vec<InstrId>,
     /// Those of `new` that take a tuple apart.
     elements: HashMap<(InstrId, usize), InstrId>,
@@ -113,14 +122,46 @@ struct Edit<'m> {
 
 impl Edit<'_> {
     fn add(&mut self, op: Op, shape: Shape, operands: Vec<InstrId>) -> InstrId {
-        let id = self.computation.add(Instruction::new(op, shape, operands));
+        let id = self.module.computation_mut(self.comp).add(Instruction::new(op, shape, operands));
         self.new.push(id);
         id
     }
 
+    /// A copy of an array, or the same array made again where that only writes.
     fn copy(&mut self, id: InstrId) -> InstrId {
-        let shape = self.computation[id].shape().clone();
-        self.add(Copy.into(), shape, vec![id])
+        let source = &self.computation()[id];
+        let (shape, operands) = (source.shape().clone(), source.operands().to_vec());
+        match self.made_again(id) {
+            Some(op) => self.add(op, shape, operands),
+            None => self.add(Copy.into(), shape, vec![id]),
+        }
+    }
+
+    /// The operation that makes the same array without reading one.
+    fn made_again(&mut self, id: InstrId) -> Option<Op> {
+        let source = &self.computation()[id];
+        if source.shape().as_array()?.byte_size() <= CHEAP_COPY {
+            return None;
+        }
+        match source.op() {
+            Op::Iota(_) => Some(source.op().clone()),
+            Op::Broadcast(_) => {
+                let is_constant = matches!(self.computation()[source.operand(0)].op(), Op::Constant(_));
+                is_constant.then(|| source.op().clone())
+            }
+            Op::Fusion(fusion) if source.operands().is_empty() => {
+                let mut fusion = fusion.clone();
+                let fused = self.module.get(fusion.computation).filter(|f| f.len() <= CHEAP_FUSION)?.clone();
+                // A fusion's computation has one caller.
+                fusion.computation = self.module.add(fused);
+                Some(fusion.into())
+            }
+            _ => None,
+        }
+    }
+
+    fn computation(&self) -> &Computation {
+        &self.module[self.comp]
     }
 
     /// The copies of some leaves of `value`, by leaf: all first halves of moves, then all second halves.
@@ -143,7 +184,7 @@ impl Edit<'_> {
 
     /// An instruction whose value is leaf `number` of `value`.
     fn leaf(&mut self, mut value: InstrId, mut number: usize) -> InstrId {
-        while let Shape::Tuple(elements) = self.computation[value].shape() {
+        while let Shape::Tuple(elements) = self.computation()[value].shape() {
             let mut index = 0;
             for element in elements {
                 let count = leaf_count(element);
@@ -160,7 +201,7 @@ impl Edit<'_> {
 
     /// An instruction whose value is element `index` of the tuple `value`.
     fn element(&mut self, value: InstrId, index: usize) -> InstrId {
-        let tuple = &self.computation[value];
+        let tuple = &self.computation()[value];
         if let Op::Tuple(_) = tuple.op() {
             return tuple.operand(index);
         }
@@ -175,7 +216,7 @@ impl Edit<'_> {
 
     /// `value`, whose first leaf has number `first`, with copied leaves in place of the old ones.
     fn rebuild(&mut self, value: InstrId, first: usize, copied: &BTreeMap<usize, InstrId>) -> InstrId {
-        let shape = self.computation[value].shape().clone();
+        let shape = self.computation()[value].shape().clone();
         let Shape::Tuple(elements) = &shape else { return copied.get(&first).copied().unwrap_or(value) };
         let count = leaf_count(&shape);
         if copied.range(first..first + count).next().is_none() {
@@ -189,8 +230,8 @@ impl Edit<'_> {
             leaf += leaf_count(element);
         }
         let tuple = self.add(Tuple.into(), shape, operands);
-        if let Some(annotations) = self.computation[value].annotations().cloned() {
-            *self.computation.annotations_mut(tuple) = annotations;
+        if let Some(annotations) = self.computation()[value].annotations().cloned() {
+            *self.module.computation_mut(self.comp).annotations_mut(tuple) = annotations;
         }
         tuple
     }

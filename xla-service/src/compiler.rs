@@ -31,9 +31,9 @@ pub trait Compiler: Send + Sync + fmt::Debug {
 
     /// The passes that [`Compiler::run_hlo_passes`] runs, for tools that show them, cut them short or find the one that breaks a
     /// program; `None` for a compiler that leaves modules as they are or does not use [`xla_passes`].
-    fn passes(&self, options: &CompileOptions) -> Option<HloPasses> {
+    fn passes(&self, options: &CompileOptions) -> Result<Option<HloPasses>> {
         let _ = options;
-        None
+        Ok(None)
     }
 
     /// The ability to compile to files, if this compiler has it.
@@ -47,7 +47,7 @@ pub trait Compiler: Send + Sync + fmt::Debug {
     }
 }
 
-/// A compiler's passes, and what they are told about the target.
+/// A compiler's passes, and what they are told about the target; [`crate::optimize`] runs them.
 pub struct HloPasses {
     /// The passes in order.
     pub pipeline: Pipeline,

@@ -1,36 +1,56 @@
 //! Runs a pipeline of passes as compile options say; what every backend's `run_hlo_passes` does.
 
 use xla_hlo::{Error, Result, ResultExt, VerifiedModule};
-use xla_passes::{PassContext, Pipeline, PipelineReport, TargetProfile};
+use xla_passes::{PassContext, PassEvent, PassObserver, PipelineReport};
 
-use crate::compiler::OptimizedModule;
+use crate::compiler::{HloPasses, OptimizedModule};
 use crate::dump::Dump;
 use crate::options::CompileOptions;
 
-/// Runs `pipeline` on a module: with the options for passes, with dumps if they were asked for, and verifies what comes out.
+/// Runs passes on a module: with the options for passes, with dumps if they were asked for, and verifies what comes out.
 ///
-/// An error of a pass names it; a module that is no longer valid is [`Error::Internal`].
+/// `observer`, where there is one, is told of every pass. An error of a pass names it; a module that is no longer valid is
+/// [`Error::Internal`].
 pub fn optimize(
     module: VerifiedModule,
-    pipeline: &Pipeline,
-    profile: &TargetProfile,
+    passes: &HloPasses,
     options: &CompileOptions,
+    observer: Option<&dyn PassObserver>,
 ) -> Result<(OptimizedModule, PipelineReport)> {
     let _span = tracing::debug_span!("optimize", module = module.name()).entered();
-    let dump = Dump::new(options, &module);
+    let HloPasses { pipeline, profile } = passes;
+    let watch = Watch { dump: Dump::new(options, &module), observer };
     let mut module = module.into_inner();
-    let context = PassContext::new(profile).with_options(options.passes.clone()).with_observer(&dump);
+    let context = PassContext::new(profile).with_options(options.passes.clone()).with_observer(&watch);
     let report = pipeline.run(&mut module, &context).context(|| format!("module {}", module.name()))?;
     let module = VerifiedModule::new(module)
         .map_err(|e| Error::internal(format!("pipeline {} broke the module: {}", pipeline.name(), e.message())))?;
     Ok((OptimizedModule::new(module), report))
 }
 
+/// Dumps, and tells somebody else.
+struct Watch<'a> {
+    dump: Dump,
+    observer: Option<&'a dyn PassObserver>,
+}
+
+impl PassObserver for Watch<'_> {
+    fn before(&self, event: &PassEvent<'_>) -> Result<()> {
+        self.dump.before(event)?;
+        self.observer.map_or(Ok(()), |observer| observer.before(event))
+    }
+
+    fn after(&self, event: &PassEvent<'_>) -> Result<()> {
+        self.dump.after(event)?;
+        self.observer.map_or(Ok(()), |observer| observer.after(event))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use xla_hlo::builder::ModuleBuilder;
     use xla_hlo::{ElementType, Module, Shape};
-    use xla_passes::{Pass, stages};
+    use xla_passes::{Pass, Pipeline, TargetProfile, stages};
 
     use super::*;
 
@@ -48,8 +68,8 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("xla-service-optimize-{}", std::process::id()));
         let profile = TargetProfile::generic();
         let options = CompileOptions { dump_to: Some(directory.clone()), ..CompileOptions::default() };
-        let pipeline = stages::canonicalize(&profile);
-        let (optimized, report) = optimize(module(), &pipeline, &profile, &options).unwrap();
+        let passes = HloPasses { pipeline: stages::canonicalize(&profile), profile };
+        let (optimized, report) = optimize(module(), &passes, &options, None).unwrap();
         assert_eq!(optimized.entry().len(), 1);
         assert!(report.runs.iter().any(|run| run.pass == "dead-code" && run.changed));
         let files = std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
@@ -83,8 +103,8 @@ mod tests {
         let profile = TargetProfile::generic();
         let mut options = CompileOptions::default();
         options.passes.verify = false;
-        let pipeline = Pipeline::new("bad").pass(Vandal);
-        let error = optimize(module(), &pipeline, &profile, &options).unwrap_err();
+        let passes = HloPasses { pipeline: Pipeline::new("bad").pass(Vandal), profile };
+        let error = optimize(module(), &passes, &options, None).unwrap_err();
         assert!(matches!(error, Error::Internal(_)), "{error}");
         assert!(error.message().starts_with("pipeline bad broke the module"), "{error}");
     }

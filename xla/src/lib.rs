@@ -1,15 +1,3 @@
-//! The facade of the compiler: the platforms that its Cargo features name, and the crates underneath under short names.
-//! use xla::hlo::{ArrayShape, ElementType, Literal, Scalar, builder::ModuleBuilder};
-//! use xla::{Client, CompileOptions};
-//! let mut module = ModuleBuilder::new("double");
-//! let x = b.parameter(shape.clone().into())?;
-//! let sum = b.add(x, x)?;
-//! let main = b.finish(sum);
-//! let registry = xla::registry();
-//! let client = Client::new(&registry, "interpreter")?;
-//! let x = Literal::from_fn(&shape, |i| Scalar::Float(i as f64))?;
-//! let doubled = program.run(vec![x])?;
-//! assert_eq!(doubled.get(3), Scalar::Float(6.0));
 //! An ML compiler: HLO programs in, compiled and run on a platform chosen by name.
 //!
 //! This crate is the front door: it registers the platforms that were built in (Cargo features name them) and re-exports what

@@ -7,7 +7,7 @@ use crate::ElementType;
 
 /// What the highest exponent means.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Specials {
+pub enum FloatSpecials {
     /// Infinities and NaNs, as IEEE 754 has them.
     Ieee,
     /// No infinity; NaN is all ones below the sign.
@@ -20,17 +20,21 @@ enum Specials {
 
 /// The fields of a format: sign, exponent, mantissa, from the most significant bit down.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FloatFormat {
+pub struct FloatFormat {
+    /// Bits of the exponent field.
     pub exponent_bits: u32,
+    /// Bits of the mantissa as stored.
     pub mantissa_bits: u32,
+    /// An exponent field of so much means 2^0.
     pub bias: i32,
-    specials: Specials,
+    /// What the highest exponent means.
+    pub specials: FloatSpecials,
 }
 
 impl FloatFormat {
     /// The format of a float type; `None` for `f8e8m0fnu` and for what is no float.
     pub const fn of(ty: ElementType) -> Option<FloatFormat> {
-        use Specials::*;
+        use FloatSpecials::*;
         let (exponent_bits, mantissa_bits, bias, specials) = match ty {
             ElementType::F4E2M1FN => (2, 1, 1, Finite),
             ElementType::F6E3M2FN => (3, 2, 3, Finite),
@@ -64,27 +68,27 @@ impl FloatFormat {
     /// The magnitude of the greatest finite value.
     pub const fn greatest(&self) -> u64 {
         match self.specials {
-            Specials::Ieee => self.top_exponent() - 1,
-            Specials::Fn => self.sign_bit() - 2,
-            Specials::Fnuz | Specials::Finite => self.sign_bit() - 1,
+            FloatSpecials::Ieee => self.top_exponent() - 1,
+            FloatSpecials::Fn => self.sign_bit() - 2,
+            FloatSpecials::Fnuz | FloatSpecials::Finite => self.sign_bit() - 1,
         }
     }
 
     /// The pattern of a magnitude that no finite value reaches: infinity, else NaN, else the greatest value.
     pub const fn overflow(&self, sign: u64) -> u64 {
         match self.specials {
-            Specials::Ieee => sign | self.top_exponent(),
-            Specials::Fn => sign | (self.sign_bit() - 1),
-            Specials::Fnuz => self.sign_bit(),
-            Specials::Finite => sign | self.greatest(),
+            FloatSpecials::Ieee => sign | self.top_exponent(),
+            FloatSpecials::Fn => sign | (self.sign_bit() - 1),
+            FloatSpecials::Fnuz => self.sign_bit(),
+            FloatSpecials::Finite => sign | self.greatest(),
         }
     }
 
     /// The pattern of a zero of that sign, as far as the format has one.
     pub const fn zero(&self, sign: u64) -> u64 {
         match self.specials {
-            Specials::Fnuz => 0,
-            Specials::Ieee | Specials::Fn | Specials::Finite => sign,
+            FloatSpecials::Fnuz => 0,
+            FloatSpecials::Ieee | FloatSpecials::Fn | FloatSpecials::Finite => sign,
         }
     }
 
@@ -92,10 +96,10 @@ impl FloatFormat {
     pub const fn is_nan(&self, pattern: u64) -> bool {
         let magnitude = pattern & (self.sign_bit() - 1);
         match self.specials {
-            Specials::Ieee => magnitude > self.top_exponent(),
-            Specials::Fn => magnitude == self.sign_bit() - 1,
-            Specials::Fnuz => pattern == self.sign_bit(),
-            Specials::Finite => false,
+            FloatSpecials::Ieee => magnitude > self.top_exponent(),
+            FloatSpecials::Fn => magnitude == self.sign_bit() - 1,
+            FloatSpecials::Fnuz => pattern == self.sign_bit(),
+            FloatSpecials::Finite => false,
         }
     }
 
@@ -106,7 +110,7 @@ impl FloatFormat {
         if self.is_nan(pattern) {
             return f64::from_bits(sign | self.widen_nan(magnitude));
         }
-        if self.specials == Specials::Ieee && magnitude == self.top_exponent() {
+        if self.specials == FloatSpecials::Ieee && magnitude == self.top_exponent() {
             return f64::from_bits(sign | f64::INFINITY.to_bits());
         }
         let mantissa = magnitude & ((1 << self.mantissa_bits) - 1);
@@ -119,11 +123,11 @@ impl FloatFormat {
     /// IEEE NaNs keep their payload in the upper bits of the mantissa.
     const fn widen_nan(&self, magnitude: u64) -> u64 {
         match self.specials {
-            Specials::Ieee => {
+            FloatSpecials::Ieee => {
                 let payload = magnitude & ((1 << self.mantissa_bits) - 1);
                 f64::INFINITY.to_bits() | (payload << (52 - self.mantissa_bits))
             }
-            Specials::Fn | Specials::Fnuz | Specials::Finite => f64::NAN.to_bits() & !(1 << 63),
+            FloatSpecials::Fn | FloatSpecials::Fnuz | FloatSpecials::Finite => f64::NAN.to_bits() & !(1 << 63),
         }
     }
 
@@ -142,15 +146,15 @@ impl FloatFormat {
 
     fn narrow_nan(&self, sign: u64, bits: u64) -> u64 {
         match self.specials {
-            Specials::Ieee => {
+            FloatSpecials::Ieee => {
                 let payload = (bits & ((1 << 52) - 1)) >> (52 - self.mantissa_bits);
                 let quiet = if payload == 0 { 1 << (self.mantissa_bits - 1) } else { payload };
                 sign | self.top_exponent() | quiet
             }
-            Specials::Fn => sign | (self.sign_bit() - 1),
-            Specials::Fnuz => self.sign_bit(),
+            FloatSpecials::Fn => sign | (self.sign_bit() - 1),
+            FloatSpecials::Fnuz => self.sign_bit(),
             // There is no NaN: what XLA's conversions give is the pattern of -0.
-            Specials::Finite => self.sign_bit(),
+            FloatSpecials::Finite => self.sign_bit(),
         }
     }
 
@@ -182,6 +186,8 @@ pub(crate) fn widen(ty: ElementType, raw: u64) -> f64 {
     match ty {
         ElementType::F64 => f64::from_bits(raw),
         ElementType::F32 if !f32::from_bits(raw as u32).is_nan() => f64::from(f32::from_bits(raw as u32)),
+        // The same number with more bits; here, too, the processor must see no NaN.
+        ElementType::BF16 if raw & 0x7fff <= 0x7f80 => f64::from(f32::from_bits((raw as u32) << 16)),
         ElementType::F8E8M0FNU if raw == 0xff => f64::NAN,
         ElementType::F8E8M0FNU => exp2(raw as i32 - 127),
         // The processor's conversion would quieten signalling NaNs, so those of f32 come here, too.
@@ -210,13 +216,16 @@ pub(crate) fn round(ty: ElementType, x: f64) -> f64 {
 
 /// Only powers of two exist here: zero, negative values and infinities become NaN.
 ///
-/// Defined as XLA and `ml_dtypes` do it, on the bits of an `f32`: the exponent field, rounded by the mantissa with ties to
-/// even. Subnormal numbers follow from that: up to 2^-127 they become 2^-127, above it 2^-126.
+/// As XLA and `ml_dtypes` do it from `f32`: half-way points go up, and all below 2^-127, the least power, becomes that; what
+/// is zero as an `f32` is zero.
 fn narrow_e8m0(x: f64) -> u64 {
-    let bits = (x as f32).to_bits();
-    // Negative values have the sign bit, and so lie above infinity.
-    if bits == 0 || bits >= f32::INFINITY.to_bits() {
-        return 0xff;
+    const HALF: u32 = 1 << 22;
+    match (x as f32).to_bits() {
+        0 => 0xff,
+        // Negative values have the sign bit, and so lie above infinity.
+        bits if bits >= f32::INFINITY.to_bits() => 0xff,
+        // 2^-127 is subnormal in f32.
+        bits if bits <= HALF => 0,
+        bits => u64::from((bits + HALF) >> 23),
     }
-    u64::from((bits + 0x3f_ffff + (bits >> 23 & 1)) >> 23)
 }

@@ -269,8 +269,14 @@ fn undefined(module: &Module, name: &str) -> String {
 pub struct AttributeWriter<'a> {
     pub(super) out: &'a mut String,
     pub(super) module: &'a Module,
-    /// `%` or nothing: what stands in front of names.
-    pub(super) sigil: &'static str,
+    /// Whether `%` stands in front of every name.
+    pub(super) percent: bool,
+}
+
+/// `%`, or nothing where names go without and this one is no other token then.
+pub(super) fn sigil(percent: bool, name: &str) -> &'static str {
+    let reserved = matches!(name, "inf" | "nan" | "ROOT" | "ENTRY" | "HloModule");
+    if percent || reserved { "%" } else { "" }
 }
 
 impl AttributeWriter<'_> {
@@ -405,12 +411,10 @@ impl AttributeValue for CompId {
     }
 
     fn write(&self, w: &mut AttributeWriter<'_>) {
-        w.push(w.sigil);
         // A call of a removed computation is for the verifier to report; printing shows it.
-        match w.module.get(*self) {
-            Some(computation) => w.push(computation.name()),
-            None => w.display(self),
-        }
+        let name = w.module.get(*self).map_or_else(|| self.to_string(), |c| c.name().to_string());
+        w.push(sigil(w.percent, &name));
+        w.push(&name);
     }
 }
 

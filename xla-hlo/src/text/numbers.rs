@@ -124,7 +124,8 @@ pub(super) fn push_float(out: &mut String, ty: ElementType, bits: u64) {
         // Few digits where these suffice: they do for most numbers that people write.
         ElementType::F32 => push_shorter(out, value, 6, 9, |v| v as f32 == value as f32),
         ElementType::F64 => push_shorter(out, value, 15, 17, |v| v == value),
-        _ => push_general(out, value, digits(ty)),
+        // The least `f8e8m0fnu` is only reached from below, for rounding to it is not to nearest.
+        _ => push_shorter(out, value, digits(ty), 17, |v| encode(ty, v) == bits),
     }
 }
 

@@ -1,96 +1,72 @@
-//! Comparisons and choices.
+//! Comparison, selection and clamping.
 
 use xla_hlo::ops::{BinaryOp, Compare, CompareDirection, CompareType};
-use xla_hlo::{Error, Result};
+use xla_hlo::{ElementKind, ElementType, Error, Opcode, Result};
 
-use super::binary::binary;
-use super::narrow_float;
+use super::complex::parts;
 use super::value::Value;
+use super::{binary, same_type};
 use crate::emitter::Emitter;
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, Scalar};
 
-/// A comparison; the result is `pred`.
+/// A comparison; the result is `pred`. Complex numbers have equality alone.
 pub fn compare<'e, 'ctx>(
     _: &'e Emitter<'ctx>,
     op: &Compare,
     x: Value<'e, 'ctx>,
     y: Value<'e, 'ctx>,
 ) -> Result<Value<'e, 'ctx>> {
-    let pred = |lanes| Ok(Value::new(xla_hlo::ElementType::Pred, lanes));
-    let (a, b) = (x.lanes(), y.lanes());
-    if let (Some(c), Some(d)) = (x.imaginary(), y.imaginary()) {
-        return match op.direction {
-            CompareDirection::Eq => pred(a.eq(b) & c.eq(d)),
-            CompareDirection::Ne => pred(!(a.eq(b) & c.eq(d))),
-            _ => Err(Error::internal("complex numbers have no order")),
-        };
+    let ty = same_type(Opcode::Compare, x, y)?;
+    let (direction, order) = (op.direction, op.order_for(ty));
+    let equality = matches!(direction, CompareDirection::Eq | CompareDirection::Ne);
+    let fits = match (order, ty.kind()) {
+        (CompareType::Float, ElementKind::Complex) => equality,
+        (CompareType::Float | CompareType::TotalOrder, ElementKind::Float) => true,
+        (CompareType::Signed, ElementKind::Signed) => true,
+        (CompareType::Unsigned, ElementKind::Unsigned | ElementKind::Pred) => true,
+        (CompareType::Float | CompareType::TotalOrder | CompareType::Signed | CompareType::Unsigned, _) => false,
+    };
+    if !fits {
+        return Err(Error::invalid_argument(format!("{ty} has no comparison {direction:?} of type {order:?}")));
     }
-    pred(match op.order_for(x.element_type()) {
-        CompareType::Float => ordered(op.direction, a, b),
-        CompareType::TotalOrder => signed(op.direction, total_order_key(x), total_order_key(y)),
-        CompareType::Signed => signed(op.direction, a, b),
-        CompareType::Unsigned => unsigned(op.direction, a, b),
-    })
+    let mask = if ty.is_complex() {
+        let (a, b) = (parts(x), parts(y));
+        let equal = a.re.eq(b.re) & a.im.eq(b.im);
+        if direction == CompareDirection::Eq { equal } else { !equal }
+    } else if order == CompareType::TotalOrder {
+        let (x, y) = (total_order_key(ty, x.stored_lanes()), total_order_key(ty, y.stored_lanes()));
+        ordered(direction, ty.is_signed(), x, y)
+    } else {
+        ordered(direction, ty.is_signed(), x.lanes(), y.lanes())
+    };
+    Ok(Value::new(ElementType::Pred, mask))
 }
 
-fn ordered<'e, 'ctx>(direction: CompareDirection, a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-    match direction {
-        CompareDirection::Eq => a.eq(b),
-        CompareDirection::Ne => !a.eq(b),
-        CompareDirection::Ge => a.ge(b),
-        CompareDirection::Gt => a.gt(b),
-        CompareDirection::Le => a.le(b),
-        CompareDirection::Lt => a.lt(b),
-    }
-}
-
-fn signed<'e, 'ctx>(direction: CompareDirection, a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-    ordered(direction, a, b)
-}
-
-fn unsigned<'e, 'ctx>(direction: CompareDirection, a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-    match direction {
-        CompareDirection::Eq => a.eq(b),
-        CompareDirection::Ne => a.ne(b),
-        CompareDirection::Ge => a.uge(b),
-        CompareDirection::Gt => a.ugt(b),
-        CompareDirection::Le => a.ule(b),
-        CompareDirection::Lt => a.ult(b),
-    }
-}
-
-/// Integers in the total order of floats: of negative numbers, all bits but the sign are flipped.
-fn total_order_key<'e, 'ctx>(x: Value<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-    if !x.lanes().is_float() {
-        return x.lanes();
-    }
-    let stored = narrow_float::encode(x.element_type(), x.lanes());
-    let bits = if stored.is_float() { stored.bits() } else { stored };
-    let width = i64::from(bits.scalar().bits());
-    let flips = bits.ashr(width - 1).lshr(1);
-    bits ^ flips
-}
-
-/// `x` where `pred`, else `y`.
+/// `x` where `pred`, else `y`, in equally many lanes.
 pub fn select<'e, 'ctx>(
     _: &'e Emitter<'ctx>,
     pred: Value<'e, 'ctx>,
     x: Value<'e, 'ctx>,
     y: Value<'e, 'ctx>,
 ) -> Result<Value<'e, 'ctx>> {
+    same_type(Opcode::Select, x, y)?;
+    if pred.element_type() != ElementType::Pred {
+        return Err(Error::invalid_argument(format!("operand 0 of select must be pred, not {}", pred.element_type())));
+    }
     Ok(select_lanes(pred.lanes(), x, y))
 }
 
-/// `x` in the lanes of the mask, else `y`.
+/// `x` in the lanes of the mask, else `y`, which has the same element type.
 pub fn select_lanes<'e, 'ctx>(mask: Lanes<'e, 'ctx>, x: Value<'e, 'ctx>, y: Value<'e, 'ctx>) -> Value<'e, 'ctx> {
-    let lanes = mask.select(x.lanes(), y.lanes());
+    let ty = x.element_type();
     match (x.imaginary(), y.imaginary()) {
-        (Some(a), Some(b)) => Value::complex(x.element_type(), lanes, mask.select(a, b)),
-        _ => Value::new(x.element_type(), lanes),
+        (Some(a), Some(b)) => Value::complex(ty, mask.select(x.lanes(), y.lanes()), mask.select(a, b)),
+        _ if x.is_computed() && y.is_computed() => Value::new(ty, mask.select(x.lanes(), y.lanes())),
+        _ => Value::stored(ty, mask.select(x.stored_lanes(), y.stored_lanes())),
     }
 }
 
-/// `min(max(low, x), high)`, NaN of any of the three coming out.
+/// `min(max(low, x), high)`; a NaN among the three is the result.
 pub fn clamp<'e, 'ctx>(
     emitter: &'e Emitter<'ctx>,
     low: Value<'e, 'ctx>,
@@ -99,4 +75,37 @@ pub fn clamp<'e, 'ctx>(
 ) -> Result<Value<'e, 'ctx>> {
     let raised = binary(emitter, BinaryOp::Maximum, low, x)?;
     binary(emitter, BinaryOp::Minimum, raised, high)
+}
+
+fn ordered<'e, 'ctx>(
+    direction: CompareDirection,
+    signed: bool,
+    x: Lanes<'e, 'ctx>,
+    y: Lanes<'e, 'ctx>,
+) -> Lanes<'e, 'ctx> {
+    let signed = signed || x.is_float();
+    match direction {
+        CompareDirection::Eq => x.eq(y),
+        CompareDirection::Ne => x.ne(y),
+        CompareDirection::Ge if signed => x.ge(y),
+        CompareDirection::Ge => x.uge(y),
+        CompareDirection::Gt if signed => x.gt(y),
+        CompareDirection::Gt => x.ugt(y),
+        CompareDirection::Le if signed => x.le(y),
+        CompareDirection::Le => x.ule(y),
+        CompareDirection::Lt if signed => x.lt(y),
+        CompareDirection::Lt => x.ult(y),
+    }
+}
+
+/// An integer whose order is the total order of the patterns: -NaN < -inf < -1 < -0 < 0 < 1 < inf < NaN.
+fn total_order_key<'e, 'ctx>(ty: ElementType, stored: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+    let bits = stored.cast_bits(Scalar::Int(stored.scalar().bits()));
+    if !ty.is_signed() {
+        return bits;
+    }
+    let lane_bits = i64::from(bits.scalar().bits());
+    let pattern = bits << (lane_bits - ty.bit_width() as i64);
+    // Negative patterns count down: all bits but the sign are flipped.
+    pattern ^ pattern.ashr(lane_bits - 1).lshr(1)
 }

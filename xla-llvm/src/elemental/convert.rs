@@ -1,171 +1,195 @@
-//! Conversions between element types, and bits under another type.
+//! Conversions between element types, by number and by bits.
 
-use xla_hlo::{ElementKind, ElementType, Error, Result};
+use xla_hlo::{ElementKind, ElementType, Error, FloatFormat, Result};
 
-use super::narrow_float;
-use super::round::rounded;
-use super::value::{Value, lane_scalar};
+use super::complex::parts;
+use super::format;
+use super::value::{Value, computed_scalar, stored_scalar};
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 
-/// The same number in another type: floats round to nearest even, floats to integers truncate and saturate (NaN is 0),
-/// integers to integers wrap, anything to `pred` asks whether it is not zero.
-pub fn convert<'e, 'ctx>(_: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: ElementType) -> Result<Value<'e, 'ctx>> {
+/// The number in another element type, rounded once to nearest even. Floats become integers by truncation,
+/// saturating, NaN as 0; integers wrap; everything but zero is true. Complex numbers become no real ones.
+pub fn convert<'e, 'ctx>(emitter: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: ElementType) -> Result<Value<'e, 'ctx>> {
     let from = x.element_type();
     if from == to {
         return Ok(x);
     }
-    if to.is_complex() {
-        let part = to.real_part();
-        let real = real_part_as(x, part);
-        let imaginary = match x.imaginary() {
-            Some(imaginary) => real_part_as(Value::new(from.real_part(), imaginary), part),
-            None => real.constant(0.0),
-        };
-        return Ok(Value::complex(to, real, imaginary));
-    }
-    if from.is_complex() && to != ElementType::Pred {
-        return Err(Error::internal(format!("{from} cannot be converted to {to}; take its real part")));
-    }
-    if let Some(imaginary) = x.imaginary() {
-        return Ok(Value::new(to, x.lanes().ne(0.0) | imaginary.ne(0.0)));
-    }
-    Ok(Value::new(to, real(x.lanes(), from, to)))
-}
-
-fn real_part_as<'e, 'ctx>(x: Value<'e, 'ctx>, to: ElementType) -> Lanes<'e, 'ctx> {
-    let from = x.element_type().real_part();
-    if from == to { x.lanes() } else { real(x.lanes(), from, to) }
-}
-
-fn real<'e, 'ctx>(x: Lanes<'e, 'ctx>, from: ElementType, to: ElementType) -> Lanes<'e, 'ctx> {
-    use ElementKind::*;
-    match (from.kind(), to.kind()) {
-        (Pred, Pred) => x,
-        (_, Pred) => {
-            if x.is_float() {
-                // NaN is not zero: the comparison is true for unordered operands.
-                x.ne(0.0) | x.is_nan()
-            } else {
-                x.ne(0)
-            }
+    let converted = match (from.kind(), to.kind()) {
+        (ElementKind::Complex, ElementKind::Complex) => {
+            let parts = parts(x);
+            let [re, im] = [parts.re, parts.im].map(|part| part.to_float(computed_scalar(to)));
+            Value::complex(to, re, im)
         }
-        (Pred, Signed | Unsigned) => x.zext(lane_scalar(to).bits()),
-        (Pred, Float | Complex) => x.select(float_like(x, to, 1.0), float_like(x, to, 0.0)),
-        (Signed, Signed | Unsigned) => wrapped(x.sext(lane_scalar(to).bits()), to),
-        (Unsigned, Signed | Unsigned) => wrapped(x.zext(lane_scalar(to).bits()), to),
-        (Signed | Unsigned, Float | Complex) => int_to_float(x, from, to),
-        (Float | Complex, Signed | Unsigned) => float_to_int(x, to),
-        (Float | Complex, Float | Complex) => float_to_float(x, from, to),
-    }
-}
-
-/// A constant in the lanes of `to`, as wide as `x`.
-fn float_like<'e, 'ctx>(x: Lanes<'e, 'ctx>, to: ElementType, value: f64) -> Lanes<'e, 'ctx> {
-    let zero = x.emitter().lane_type(lane_scalar(to), x.width()).const_zero();
-    x.emitter().lanes(zero).constant(value)
-}
-
-/// Integers below 8 bits wrap inside their byte.
-pub(super) fn wrapped<'e, 'ctx>(x: Lanes<'e, 'ctx>, ty: ElementType) -> Lanes<'e, 'ctx> {
-    let unused = 8 - ty.bit_width() as i64;
-    match ty.kind() {
-        ElementKind::Signed if unused > 0 => (x << unused).ashr(unused),
-        ElementKind::Unsigned if unused > 0 => x & ((1 << ty.bit_width()) - 1),
-        _ => x,
-    }
-}
-
-fn int_to_float<'e, 'ctx>(x: Lanes<'e, 'ctx>, from: ElementType, to: ElementType) -> Lanes<'e, 'ctx> {
-    let scalar = lane_scalar(to);
-    let signed = from.kind() == ElementKind::Signed;
-    let to_float = |x: Lanes<'e, 'ctx>, s: Scalar| if signed { x.signed_to_float(s) } else { x.unsigned_to_float(s) };
-    if to.bit_width() >= 32 || from.bit_width() <= 16 {
-        // 16 bits and below are exact in f32, so that rounding happens once.
-        return rounded(to, to_float(x, scalar));
-    }
-    // Wider integers round twice through f32: keep what f32 would lose as a sticky bit in the last place.
-    let wide = to_float(x, Scalar::F64);
-    let nearest = wide.to_float(Scalar::F32);
-    rounded(to, odd_f32(wide, nearest))
-}
-
-/// f64 to f32 rounded to odd: exact values stay, others get a last bit of 1, so that a later rounding is correct.
-fn odd_f32<'e, 'ctx>(wide: Lanes<'e, 'ctx>, nearest: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-    let back = nearest.to_float(Scalar::F64);
-    let bits = nearest.bits();
-    let too_far = back.fabs().gt(wide.fabs());
-    let truncated = too_far.select(bits - 1, bits);
-    let odd = truncated | 1;
-    let exact = back.eq(wide) | wide.is_nan();
-    exact.select(bits, odd).as_float()
-}
-
-fn float_to_int<'e, 'ctx>(x: Lanes<'e, 'ctx>, to: ElementType) -> Lanes<'e, 'ctx> {
-    let bits = to.bit_width() as u32;
-    let storage = lane_scalar(to).bits();
-    let signed = to.kind() == ElementKind::Signed;
-    let (least, greatest): (i64, u64) =
-        if signed { (i64::MIN >> (64 - bits), (i64::MAX >> (64 - bits)) as u64) } else { (0, u64::MAX >> (64 - bits)) };
-    // The conversion of what does not fit is undefined, so lanes are kept inside first.
-    let above = 2f64.powi(if signed { bits as i32 - 1 } else { bits as i32 });
-    let low = if signed { -above } else { 0.0 };
-    let fits = x.ge(low) & x.lt(above);
-    let safe = fits.select(x, 0.0);
-    // Through 32 bits at least: there are instructions for those.
-    let through = storage.max(32);
-    let converted =
-        if signed || storage < 32 { safe.float_to_signed(through) } else { safe.float_to_unsigned(through) };
-    let converted = converted.trunc(storage);
-    let saturated = x.ge(above).select(converted.int(greatest as i64), converted.int(least));
-    let value = fits.select(converted, saturated);
-    // Between -1 and 0, unsigned: truncates to 0, which is what `least` is.
-    x.is_nan().select(converted.int(0), value)
-}
-
-fn float_to_float<'e, 'ctx>(x: Lanes<'e, 'ctx>, from: ElementType, to: ElementType) -> Lanes<'e, 'ctx> {
-    match (lane_scalar(from), lane_scalar(to)) {
-        (Scalar::F64, Scalar::F32) if to.bit_width() < 32 && !to.is_complex() => {
-            rounded(to, odd_f32(x, x.to_float(Scalar::F32)))
+        (ElementKind::Complex, ElementKind::Pred) => {
+            let parts = parts(x);
+            Value::new(to, parts.re.ne(0.0) | parts.im.ne(0.0))
         }
-        (a, b) if a == b => rounded(to, x),
-        (_, b) => x.to_float(b),
-    }
+        (ElementKind::Complex, _) => {
+            return Err(Error::invalid_argument(format!("convert cannot make {to} of {from}; take its real part")));
+        }
+        (_, ElementKind::Complex) => {
+            let re = convert(emitter, x, to.real_part())?.lanes();
+            Value::complex(to, re, re.constant(0.0))
+        }
+        (ElementKind::Float, _) => float_to(x.lanes(), to),
+        (ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned, _) => {
+            integer_to(x.lanes(), from.kind() == ElementKind::Signed, to)
+        }
+    };
+    Ok(converted)
 }
 
-/// The same bits under another type of the same width.
+/// The same bits as another element type of the same width.
 pub fn bitcast_convert<'e, 'ctx>(_: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: ElementType) -> Result<Value<'e, 'ctx>> {
     let from = x.element_type();
     if from == to {
         return Ok(x);
     }
     if from.bit_width() != to.bit_width() || from.is_complex() || to.is_complex() {
-        return Err(Error::internal(format!("{from} to {to} changes the number of elements")));
+        return Err(Error::invalid_argument(format!(
+            "bitcast-convert of one element needs types of one width that are not complex, not {from} and {to}"
+        )));
     }
-    let bits = match from.kind() {
-        ElementKind::Float => {
-            let stored = narrow_float::encode(from, x.lanes());
-            if stored.is_float() { stored.bits() } else { stored }
-        }
-        _ => x.lanes(),
+    // A narrow integer's unused bits are copies of its sign; a float's, if it has any, are zero.
+    let bits = x.stored_lanes().cast_bits(Scalar::Int(stored_scalar(from).bits()));
+    let bits = match to.kind() {
+        ElementKind::Float => low_bits(bits, to),
+        _ => format::normalized(to, bits),
     };
-    let lanes = match to.kind() {
-        ElementKind::Float => match to {
-            ElementType::F16 => bits.cast_bits(Scalar::F16).to_float(Scalar::F32),
-            ElementType::F32 | ElementType::F64 => bits.as_float(),
-            narrow => narrow_float::decode(narrow, bits),
-        },
-        _ => wrapped(bits, to),
+    Ok(Value::stored(to, bits.cast_bits(stored_scalar(to))))
+}
+
+/// A float rounded as if it had `exponent_bits` and `mantissa_bits`: to nearest even, then infinity for exponents
+/// beyond that range and zero below its normal numbers. NaN stays.
+pub fn reduce_precision<'e, 'ctx>(
+    _: &'e Emitter<'ctx>,
+    x: Value<'e, 'ctx>,
+    exponent_bits: u32,
+    mantissa_bits: u32,
+) -> Result<Value<'e, 'ctx>> {
+    let ty = x.element_type();
+    if !ty.is_float() || exponent_bits == 0 {
+        return Err(Error::invalid_argument(format!(
+            "reduce-precision needs a float and at least 1 exponent bit, not {ty} and {exponent_bits}"
+        )));
+    }
+    let stored = x.stored_lanes();
+    let bits = stored.cast_bits(Scalar::Int(stored.scalar().bits()));
+    let reduced = match FloatFormat::of(ty) {
+        Some(format) => reduce_bits(format, bits, exponent_bits, mantissa_bits),
+        None => reduce_power_of_two(bits, exponent_bits),
     };
-    Ok(Value::new(to, lanes))
+    Ok(Value::stored(ty, reduced.cast_bits(stored.scalar())))
 }
 
 /// An integer as a 64-bit index, clamped to `0..=room` in its own signedness.
 pub fn clamped_index<'e, 'ctx>(x: Value<'e, 'ctx>, room: u64) -> Lanes<'e, 'ctx> {
     let room = i64::try_from(room).unwrap_or(i64::MAX);
-    if x.element_type().kind() == ElementKind::Signed {
-        x.lanes().sext(64).smax(0).smin(room)
-    } else {
-        x.lanes().zext(64).umin(room)
+    match x.element_type().kind() {
+        ElementKind::Signed => x.lanes().sext(64).smax(0).smin(room),
+        _ => x.lanes().zext(64).umin(room),
     }
+}
+
+/// The bits that belong to the type, the others zero.
+fn low_bits<'e, 'ctx>(bits: Lanes<'e, 'ctx>, ty: ElementType) -> Lanes<'e, 'ctx> {
+    let unused = i64::from(bits.scalar().bits()) - ty.bit_width() as i64;
+    if unused > 0 { (bits << unused).lshr(unused) } else { bits }
+}
+
+fn float_to<'e, 'ctx>(x: Lanes<'e, 'ctx>, to: ElementType) -> Value<'e, 'ctx> {
+    match to.kind() {
+        ElementKind::Pred => Value::new(to, x.ne(0.0)),
+        ElementKind::Signed => Value::new(to, x.saturated_signed(to.bit_width() as u32)),
+        ElementKind::Unsigned => Value::new(to, x.saturated_unsigned(to.bit_width() as u32)),
+        ElementKind::Float | ElementKind::Complex => Value::stored(to, format::encode(to, x)),
+    }
+}
+
+/// From lanes of an integer; a truth value counts as 0 or 1.
+fn integer_to<'e, 'ctx>(x: Lanes<'e, 'ctx>, signed: bool, to: ElementType) -> Value<'e, 'ctx> {
+    let extended = |bits: u32| if signed { x.sext(bits) } else { x.zext(bits) };
+    match to.kind() {
+        ElementKind::Pred => Value::new(to, x.ne(0)),
+        ElementKind::Signed | ElementKind::Unsigned => {
+            Value::new(to, format::normalized(to, extended(computed_scalar(to).bits())))
+        }
+        ElementKind::Float | ElementKind::Complex => {
+            let float = |x: Lanes<'e, 'ctx>, scalar| match signed {
+                true => x.signed_to_float(scalar),
+                false => x.unsigned_to_float(scalar),
+            };
+            let exact = match to {
+                ElementType::F64 => float(x, Scalar::F64),
+                ElementType::F32 => float(x, Scalar::F32),
+                _ if x.scalar().bits() <= 16 => float(x, Scalar::F32),
+                // The narrow type's rounding must see the number itself, not one rounded before.
+                _ => float(with_sticky_bit(x, signed), Scalar::F64),
+            };
+            Value::stored(to, format::encode(to, exact))
+        }
+    }
+}
+
+/// An integer that `f64` holds exactly and that rounds to any type of at most 24 bits as the given one would: bits that
+/// `f64` would lose are cut off, and one of the others set if there were any.
+fn with_sticky_bit<'e, 'ctx>(x: Lanes<'e, 'ctx>, signed: bool) -> Lanes<'e, 'ctx> {
+    if x.scalar().bits() <= 32 {
+        return x;
+    }
+    let lost = x & 0xfff;
+    let sticky = lost.ne(0).select(x.int(0x1000), 0);
+    let cut = (x & !0xfff) | sticky;
+    // Small numbers lose nothing and keep their low bits.
+    let magnitude = if signed { x ^ x.ashr(63) } else { x };
+    magnitude.ult(1 << 53).select(x, cut)
+}
+
+fn reduce_bits<'e, 'ctx>(
+    format: FloatFormat,
+    bits: Lanes<'e, 'ctx>,
+    exponent_bits: u32,
+    mantissa_bits: u32,
+) -> Lanes<'e, 'ctx> {
+    // Room for the carry out of the narrow types' magnitudes.
+    let lane_bits = bits.scalar().bits();
+    let bits = if lane_bits < 32 { bits.zext(32) } else { bits };
+    let sign_bit = format.sign_bit() as i64;
+    let sign = bits & sign_bit;
+    let unrounded = bits & sign_bit.wrapping_sub(1);
+    let magnitude = match format.mantissa_bits.checked_sub(mantissa_bits) {
+        Some(drop @ 1..) => {
+            let last = unrounded.lshr(i64::from(drop)) & 1;
+            (unrounded + last + ((1_i64 << (drop - 1)) - 1)) & !((1_i64 << drop) - 1)
+        }
+        Some(0) | None => unrounded,
+    };
+    let signed = |pattern: fn(&FloatFormat, u64) -> u64| {
+        let [positive, negative] = [0, format.sign_bit()].map(|sign| bits.int(pattern(&format, sign) as i64));
+        sign.eq(0).select(positive, negative)
+    };
+    let overflow = signed(FloatFormat::overflow);
+    let mut too_great = magnitude.ugt(format.greatest() as i64);
+    let mut reduced = magnitude | sign;
+    if exponent_bits < format.exponent_bits {
+        // The exponent field e means 2^(e - bias); so many bits reach from 1 - reach to reach.
+        let reach = (1_i64 << (exponent_bits - 1)) - 1;
+        let field = magnitude.lshr(i64::from(format.mantissa_bits));
+        let bias = i64::from(format.bias);
+        too_great = too_great | field.gt(bias + reach);
+        reduced = field.lt(bias + 1 - reach).select(signed(FloatFormat::zero), reduced);
+    }
+    let reduced = too_great.select(overflow, reduced);
+    format::is_nan(&format, bits).select(bits, reduced).trunc(lane_bits)
+}
+
+/// `f8e8m0fnu` has powers of two alone, and neither zero nor infinity to give for what is out of range: NaN it is.
+fn reduce_power_of_two<'e, 'ctx>(bits: Lanes<'e, 'ctx>, exponent_bits: u32) -> Lanes<'e, 'ctx> {
+    if exponent_bits >= 8 {
+        return bits;
+    }
+    let reach = (1_i64 << (exponent_bits - 1)) - 1;
+    let outside = bits.ult(127 + 1 - reach) | bits.ugt(127 + reach);
+    outside.select(bits.int(0xff), bits)
 }

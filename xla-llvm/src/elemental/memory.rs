@@ -2,46 +2,11 @@
 
 use inkwell::module::Linkage;
 use inkwell::values::PointerValue;
-use xla_hlo::{ElementKind, ElementType, Result, Scalar as Element};
+use xla_hlo::{ElementType, Result, Scalar as Element};
 
-use super::narrow_float;
-use super::value::{Value, lane_scalar};
+use super::value::{Value, computed_scalar, stored_scalar};
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
-
-/// What an element (or a part of a complex one) is in memory.
-fn stored_scalar(ty: ElementType) -> Scalar {
-    match ty {
-        ElementType::F16 => Scalar::F16,
-        ElementType::F32 | ElementType::C64 => Scalar::F32,
-        ElementType::F64 | ElementType::C128 => Scalar::F64,
-        other => Scalar::Int(other.byte_width() as u32 * 8),
-    }
-}
-
-/// What was loaded, as the lanes that are computed with.
-fn from_stored<'e, 'ctx>(ty: ElementType, stored: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
-    let lanes = match ty.kind() {
-        ElementKind::Pred => stored.ne(0),
-        ElementKind::Signed if ty.bit_width() < 8 => {
-            let unused = 8 - ty.bit_width() as i64;
-            (stored << unused).ashr(unused)
-        }
-        ElementKind::Unsigned if ty.bit_width() < 8 => stored & ((1 << ty.bit_width()) - 1),
-        ElementKind::Float => narrow_float::decode(ty, stored),
-        ElementKind::Signed | ElementKind::Unsigned | ElementKind::Complex => stored,
-    };
-    Value::new(ty, lanes)
-}
-
-/// Lanes as they are stored.
-fn to_stored<'e, 'ctx>(ty: ElementType, lanes: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-    match ty.kind() {
-        ElementKind::Pred => lanes.zext(8),
-        ElementKind::Float => narrow_float::encode(ty, lanes),
-        ElementKind::Signed | ElementKind::Unsigned | ElementKind::Complex => lanes,
-    }
-}
 
 /// `width` elements from element `at` on; lanes outside of the mask are not read, and zero.
 pub fn load<'e, 'ctx>(
@@ -52,11 +17,13 @@ pub fn load<'e, 'ctx>(
     width: u32,
     mask: Option<Lanes<'e, 'ctx>>,
 ) -> Value<'e, 'ctx> {
-    if ty.is_complex() {
-        let indices = consecutive(emitter, at, width);
-        return gather(emitter, base, indices, ty, mask);
+    let scalar = stored_scalar(ty);
+    if !ty.is_complex() {
+        return Value::stored(ty, emitter.load_lanes(base, at, scalar, width, mask));
     }
-    from_stored(ty, emitter.load_lanes(base, at, stored_scalar(ty), width, mask))
+    let mask = mask.map(|mask| mask.interleave(mask));
+    let [real, imaginary] = emitter.load_lanes(base, at + at, scalar, 2 * width, mask).deinterleave();
+    Value::complex(ty, real, imaginary)
 }
 
 /// The elements at `indices`, one a lane; lanes outside of the mask are not read, and zero.
@@ -68,15 +35,12 @@ pub fn gather<'e, 'ctx>(
     mask: Option<Lanes<'e, 'ctx>>,
 ) -> Value<'e, 'ctx> {
     let scalar = stored_scalar(ty);
-    if ty.is_complex() {
-        let real = indices * 2;
-        return Value::complex(
-            ty,
-            emitter.gather_lanes(base, real, scalar, mask),
-            emitter.gather_lanes(base, real + 1, scalar, mask),
-        );
+    if !ty.is_complex() {
+        return Value::stored(ty, emitter.gather_lanes(base, indices, scalar, mask));
     }
-    from_stored(ty, emitter.gather_lanes(base, indices, scalar, mask))
+    let real = indices + indices;
+    let part = |index| emitter.gather_lanes(base, index, scalar, mask);
+    Value::complex(ty, part(real), part(real + 1))
 }
 
 /// Stores lanes to consecutive elements from element `at` on; with a mask, only its lanes.
@@ -87,14 +51,16 @@ pub fn store<'e, 'ctx>(
     at: Lanes<'e, 'ctx>,
     mask: Option<Lanes<'e, 'ctx>>,
 ) {
-    if value.imaginary().is_some() {
-        let indices = consecutive(emitter, at, value.width());
-        return scatter(emitter, value, base, indices, mask);
+    match value.imaginary() {
+        None => emitter.store_lanes(value.stored_lanes(), base, at, mask),
+        Some(imaginary) => {
+            let both = value.lanes().interleave(imaginary);
+            emitter.store_lanes(both, base, at + at, mask.map(|mask| mask.interleave(mask)));
+        }
     }
-    emitter.store_lanes(to_stored(value.element_type(), value.lanes()), base, at, mask);
 }
 
-/// Stores each lane to the element at its index; with a mask, only its lanes.
+/// Stores each lane to the element at its index; with a mask, only its lanes. Of equal indices the last lane wins.
 pub fn scatter<'e, 'ctx>(
     emitter: &'e Emitter<'ctx>,
     value: Value<'e, 'ctx>,
@@ -103,22 +69,18 @@ pub fn scatter<'e, 'ctx>(
     mask: Option<Lanes<'e, 'ctx>>,
 ) {
     match value.imaginary() {
+        None => emitter.scatter_lanes(value.stored_lanes(), base, indices, mask),
         Some(imaginary) => {
-            let real = indices * 2;
+            let real = indices + indices;
             emitter.scatter_lanes(value.lanes(), base, real, mask);
             emitter.scatter_lanes(imaginary, base, real + 1, mask);
         }
-        None => emitter.scatter_lanes(to_stored(value.element_type(), value.lanes()), base, indices, mask),
     }
-}
-
-fn consecutive<'e, 'ctx>(emitter: &'e Emitter<'ctx>, at: Lanes<'e, 'ctx>, width: u32) -> Lanes<'e, 'ctx> {
-    if width == 1 { at } else { at.splat(width) + emitter.lane_numbers(64, width) }
 }
 
 /// A constant element in one lane, rounded to its type.
 pub fn constant<'e, 'ctx>(emitter: &'e Emitter<'ctx>, ty: ElementType, element: Element) -> Value<'e, 'ctx> {
-    let scalar = lane_scalar(ty);
+    let scalar = computed_scalar(ty);
     let integer =
         |bits: u32, v: i64| emitter.splat_constant(emitter.int_type(bits).const_int(v as u64, true).into(), 1);
     let float = |v: f64| {

@@ -1,8 +1,9 @@
-//! One element, in lanes.
+//! Elements of HLO in registers: an element type, and lanes that hold values of it.
 
 use inkwell::values::BasicValueEnum;
-use xla_hlo::{ElementKind, ElementType};
+use xla_hlo::{ElementKind, ElementType, Error};
 
+use super::format;
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 
@@ -10,31 +11,58 @@ use crate::lanes::{Lanes, Scalar};
 #[derive(Clone, Copy)]
 pub struct Value<'e, 'ctx> {
     ty: ElementType,
-    lanes: Lanes<'e, 'ctx>,
-    imaginary: Option<Lanes<'e, 'ctx>>,
+    parts: Parts<'e, 'ctx>,
 }
 
-/// The lanes that a value of that type computes with; of one part for complex types.
-pub(crate) fn lane_scalar(ty: ElementType) -> Scalar {
+#[derive(Clone, Copy)]
+enum Parts<'e, 'ctx> {
+    Stored(Lanes<'e, 'ctx>),
+    Computed(Lanes<'e, 'ctx>),
+    Complex(Lanes<'e, 'ctx>, Lanes<'e, 'ctx>),
+}
+
+/// The lanes of the stored form; of one part for complex types.
+pub(crate) fn stored_scalar(ty: ElementType) -> Scalar {
+    match ty.real_part() {
+        ElementType::F32 => Scalar::F32,
+        ElementType::F64 => Scalar::F64,
+        other => Scalar::Int(8 * other.byte_width() as u32),
+    }
+}
+
+/// The lanes of the computed form; of one part for complex types.
+pub(crate) fn computed_scalar(ty: ElementType) -> Scalar {
     match ty.kind() {
         ElementKind::Pred => Scalar::Int(1),
-        ElementKind::Signed | ElementKind::Unsigned => Scalar::Int(ty.byte_width() as u32 * 8),
-        ElementKind::Float | ElementKind::Complex => match ty.real_part() {
-            ElementType::F64 => Scalar::F64,
-            _ => Scalar::F32,
-        },
+        ElementKind::Float if ty != ElementType::F64 => Scalar::F32,
+        ElementKind::Float | ElementKind::Complex | ElementKind::Signed | ElementKind::Unsigned => stored_scalar(ty),
     }
 }
 
 impl<'e, 'ctx> Value<'e, 'ctx> {
-    /// A real value, whose lanes are of the type's kind.
+    /// A real value from lanes in the computed form, whose numbers the type must have.
     pub fn new(ty: ElementType, lanes: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
-        Value { ty, lanes, imaginary: None }
+        Value { ty, parts: Parts::Computed(lanes) }
+    }
+
+    /// A real value from lanes in the stored form.
+    pub fn stored(ty: ElementType, lanes: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
+        Value { ty, parts: Parts::Stored(lanes) }
+    }
+
+    /// A float from lanes of `f32` or `f64` that an operation computed: rounded to the type now, or, where
+    /// [`EmitOptions`](crate::emitter::EmitOptions) allows, when it is stored or converted.
+    pub fn rounded(ty: ElementType, lanes: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
+        let narrow = computed_scalar(ty) != stored_scalar(ty);
+        match narrow && lanes.emitter().options().round_each_operation {
+            true => Value::stored(ty, format::encode(ty, lanes)),
+            false => Value::new(ty, lanes.to_float(computed_scalar(ty))),
+        }
     }
 
     /// A complex value.
     pub fn complex(ty: ElementType, real: Lanes<'e, 'ctx>, imaginary: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
-        Value { ty, lanes: real, imaginary: Some(imaginary) }
+        Value { ty, parts: Parts::Complex(real, imaginary) }
     }
 
     /// The element type.
@@ -42,29 +70,50 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
         self.ty
     }
 
-    /// The lanes of a real value, or of the real part.
+    /// The lanes of a real value in the computed form, or of the real part.
     pub fn lanes(&self) -> Lanes<'e, 'ctx> {
-        self.lanes
+        match self.parts {
+            Parts::Computed(lanes) | Parts::Complex(lanes, _) => lanes,
+            Parts::Stored(lanes) => format::decode(self.ty, lanes),
+        }
+    }
+
+    /// The lanes of a real value in the stored form, or of the real part.
+    pub fn stored_lanes(&self) -> Lanes<'e, 'ctx> {
+        match self.parts {
+            Parts::Stored(lanes) | Parts::Complex(lanes, _) => lanes,
+            Parts::Computed(lanes) => format::encode(self.ty, lanes),
+        }
+    }
+
+    /// Whether the lanes are in the computed form.
+    pub(super) fn is_computed(&self) -> bool {
+        matches!(self.parts, Parts::Computed(_))
     }
 
     /// The imaginary part of a complex value.
     pub fn imaginary(&self) -> Option<Lanes<'e, 'ctx>> {
-        self.imaginary
+        match self.parts {
+            Parts::Complex(_, imaginary) => Some(imaginary),
+            Parts::Stored(_) | Parts::Computed(_) => None,
+        }
     }
 
     /// How many lanes.
     pub fn width(&self) -> u32 {
-        self.lanes.width()
+        match self.parts {
+            Parts::Stored(lanes) | Parts::Computed(lanes) | Parts::Complex(lanes, _) => lanes.width(),
+        }
     }
 
-    /// The same in all parts.
-    pub(crate) fn map(self, f: impl Fn(Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx>) -> Self {
-        Value { ty: self.ty, lanes: f(self.lanes), imaginary: self.imaginary.map(f) }
-    }
-
-    /// The same lanes under another type of the same lanes.
-    pub(crate) fn relabelled(self, ty: ElementType) -> Self {
-        Value { ty, ..self }
+    /// The same in all parts, whatever their form.
+    fn map(self, f: impl Fn(Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx>) -> Self {
+        let parts = match self.parts {
+            Parts::Stored(lanes) => Parts::Stored(f(lanes)),
+            Parts::Computed(lanes) => Parts::Computed(f(lanes)),
+            Parts::Complex(real, imaginary) => Parts::Complex(f(real), f(imaginary)),
+        };
+        Value { parts, ..self }
     }
 
     /// One lane in each of `width`; nothing to do for a value that has them.
@@ -85,9 +134,9 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
         self.map(Lanes::reversed)
     }
 
-    /// LLVM's values, one for each part.
+    /// LLVM's values in the computed form, one for each part: what phis and functions carry.
     pub fn raws(&self) -> Vec<BasicValueEnum<'ctx>> {
-        std::iter::once(self.lanes).chain(self.imaginary).map(Lanes::raw).collect()
+        std::iter::once(self.lanes()).chain(self.imaginary()).map(Lanes::raw).collect()
     }
 
     /// Inverse of [`Value::raws`].
@@ -96,8 +145,8 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
             [real, imaginary] => Value::complex(ty, emitter.lanes(*real), emitter.lanes(*imaginary)),
             [lanes, ..] => Value::new(ty, emitter.lanes(*lanes)),
             [] => {
-                emitter.fail(xla_hlo::Error::internal("a value without parts"));
-                let zero = emitter.lane_type(lane_scalar(ty), 1).const_zero();
+                emitter.fail(Error::internal("a value without parts"));
+                let zero = emitter.lane_type(computed_scalar(ty), 1).const_zero();
                 Value::new(ty, emitter.lanes(zero))
             }
         }

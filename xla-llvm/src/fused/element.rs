@@ -5,9 +5,8 @@ use xla_hlo::{ElementKind, Error, InstrId, Literal, Result, Scalar};
 
 use super::address::Number;
 use super::index::{Coord, Index};
-use super::{FusedEmitter, Guard, Source};
+use super::{FusedEmitter, Source};
 use crate::elemental::{self, Value};
-use crate::lanes::Lanes;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// The value of an array instruction at an index, as wide as the index.
@@ -25,7 +24,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let level = self.level(index);
         let width = self.width(index);
         let values = self.at_level(level, |s| {
-            let values = s.compute(id, index)?;
+            let values = match s.kept(id, index)? {
+                Some(value) => vec![value],
+                None => s.compute(id, index)?,
+            };
+            if let [value] = values[..] {
+                s.keep(id, index, value.splat(width))?;
+            }
             Ok(values.into_iter().map(|v| v.splat(width)).collect::<Vec<_>>())
         })?;
         self.values.insert(key, values.clone());
@@ -125,30 +130,6 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let value = if is_scalar { self.element(id, &Vec::new())? } else { self.element(id, index)? };
         let width = self.width(index);
         Ok(value.splat(width))
-    }
-
-    /// The value of `id` where `mask` (a scalar or as wide as the index) holds; elsewhere anything, but memory is not touched.
-    pub(super) fn guarded_element(
-        &mut self,
-        id: InstrId,
-        index: &Index,
-        mask: Lanes<'e, 'ctx>,
-        level: usize,
-    ) -> Result<Value<'e, 'ctx>> {
-        let outer = self.guard;
-        let (mask, level) = match outer {
-            0 => (mask, level),
-            id => {
-                let Guard { mask: other, level: other_level } = self.guards[id - 1];
-                let width = mask.width().max(other.width());
-                (super::address::widened(mask, width) & super::address::widened(other, width), level.max(other_level))
-            }
-        };
-        self.guards.push(Guard { mask, level });
-        self.guard = self.guards.len();
-        let value = self.element(id, index);
-        self.guard = outer;
-        value
     }
 
     fn constant(&mut self, literal: &Literal, index: &Index) -> Result<Value<'e, 'ctx>> {

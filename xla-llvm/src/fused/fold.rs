@@ -2,12 +2,11 @@
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::ops::{BinaryOp, Dot, DotDims, Reduce, ReduceWindow};
-use xla_hlo::{ElementKind, ElementType, Error, InstrId, Result, Scalar};
+use xla_hlo::{ElementKind, ElementType, InstrId, Result, Scalar};
 
 use super::FusedEmitter;
 use super::address::compute_bits;
 use super::index::{Coord, Index};
-use super::movement::Conditions;
 use super::scalar_call::{identity, simple_combiner};
 use crate::elemental::{self, Value};
 
@@ -118,10 +117,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let ty = starts[0].element_type();
             let lanes = self.fold_lanes(ty, last);
             let neutral = elemental::constant(self.emitter, ty, neutral);
-            let sum = self.folded_along_lanes(binary, neutral, &extents, lanes, &mut |s, coords| {
-                let at = input_index(coords);
-                let x = s.element(input, &at)?;
-                elemental::convert(s.emitter, x, ty)
+            let sum = self.row_loop(|s| {
+                s.folded_along_lanes(binary, neutral, &extents, lanes, &mut |s, coords| {
+                    let at = input_index(coords);
+                    let x = s.element(input, &at)?;
+                    elemental::convert(s.emitter, x, ty)
+                })
             })?;
             return Ok(vec![elemental::binary(self.emitter, binary, starts[0], sum)?]);
         }
@@ -164,7 +165,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
         let types: Vec<ElementType> = starts.iter().map(Value::element_type).collect();
         let raws = self.nested(&extents, 1, &mut Vec::new(), raws_of(&starts), &mut |s, coords, carried| {
-            let mut conditions = Conditions::default();
+            let mut conditions = None;
             let mut at = Vec::with_capacity(dims.len());
             for (d, w) in op.window.dims.iter().enumerate() {
                 let step = coords[d].clone();
@@ -178,14 +179,11 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let before = values_of(s, &types, carried);
             let mut arguments = before.clone();
             for &input in inputs {
-                arguments.push(match conditions.mask() {
-                    Some(mask) => s.guarded_element(input, &at, mask, conditions.level())?.splat(width),
-                    None => s.element(input, &at)?.splat(width),
-                });
+                arguments.push(s.guarded_element(input, &at, conditions)?.splat(width));
             }
             let after = s.call(op.computation, &arguments)?;
-            let chosen = after.iter().zip(&before).map(|(&new, &old)| match conditions.mask() {
-                Some(mask) => elemental::select_lanes(super::address::widened(mask, width), new, old),
+            let chosen = after.iter().zip(&before).map(|(&new, &old)| match conditions {
+                Some(guard) => elemental::select_lanes(super::address::widened(guard.mask, width), new, old),
                 None => new,
             });
             Ok(raws_of(&chosen.collect::<Vec<_>>()))
@@ -276,9 +274,4 @@ fn values_of<'e, 'ctx>(
         raws = rest;
     }
     values
-}
-
-/// The error for an operation whose called computation cannot be written into a loop.
-pub(super) fn not_scalar(what: &str) -> Error {
-    Error::unimplemented(format!("{what} with a computation that is not made of scalar elementwise operations"))
 }

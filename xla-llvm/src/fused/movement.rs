@@ -3,8 +3,8 @@
 use xla_hlo::ops::Op;
 use xla_hlo::{Error, InstrId, Result};
 
-use super::FusedEmitter;
 use super::index::{self, Coord, Index, position, reshape_groups};
+use super::{FusedEmitter, Guard};
 use crate::elemental::{self, Value};
 use crate::lanes::Lanes;
 
@@ -80,7 +80,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             return Ok(value);
         }
         let mut inside = Vec::with_capacity(dims.len());
-        let mut conditions = Conditions::default();
+        let mut conditions = None;
         for ((coord, p), &size) in index::pad(index, &pad.dims).into_iter().zip(&pad.dims).zip(dims) {
             let step = p.interior as i64 + 1;
             let last = (size as i64 - 1) * step;
@@ -97,7 +97,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// The quotient of a coordinate by `step`, and the condition that nothing is left over.
     pub(super) fn on_grid(
         &mut self,
-        conditions: &mut Conditions<'e, 'ctx>,
+        conditions: &mut Option<Guard<'e, 'ctx>>,
         coord: &Coord,
         step: i64,
         size: usize,
@@ -110,7 +110,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let quotient = lanes.sdiv(step);
             Ok((quotient, (quotient * step).eq(lanes)))
         })?;
-        conditions.add(exact, level);
+        self.require(conditions, Guard { mask: exact, level })?;
         Ok(self.computed(quotient, mask, Some(size as u64), level))
     }
 
@@ -129,11 +129,11 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             }
             let mut inside = index.clone();
             inside[dimension] = inside[dimension].clone().shifted(-low);
-            let mut conditions = Conditions::default();
+            let mut conditions = None;
             self.require_between(&mut conditions, &inside[dimension].clone(), 0, size - 1)?;
             let value = match chosen {
                 // The first stands for all lanes that no other claims, so its guard matters but not its choice.
-                None => self.choose_any(conditions, width, operand, &inside)?,
+                None => self.guarded_element(operand, &inside, conditions)?.splat(width),
                 Some(other) => self.choose(conditions, width, operand, &inside, other)?,
             };
             chosen = Some(value);
@@ -200,7 +200,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             return Ok(old);
         }
         let starts = self.starts(id, 2, operand, &sizes)?;
-        let mut conditions = Conditions::default();
+        let mut conditions = None;
         let mut inside = Vec::with_capacity(sizes.len());
         for ((coord, start), &size) in index.iter().zip(&starts).zip(&sizes) {
             let coord = coord.clone().plus(&start.clone().scaled(-1));
@@ -208,96 +208,5 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             inside.push(coord);
         }
         self.choose(conditions, width, update, &inside, old)
-    }
-}
-
-/// Conditions under which an element comes from one operand.
-#[derive(Default)]
-pub(super) struct Conditions<'e, 'ctx> {
-    mask: Option<Lanes<'e, 'ctx>>,
-    level: usize,
-}
-
-impl<'e, 'ctx> Conditions<'e, 'ctx> {
-    /// All of them, or `None` where there is none.
-    pub(super) fn mask(&self) -> Option<Lanes<'e, 'ctx>> {
-        self.mask
-    }
-
-    /// The deepest level that one depends on.
-    pub(super) fn level(&self) -> usize {
-        self.level
-    }
-
-    pub(super) fn add(&mut self, condition: Lanes<'e, 'ctx>, level: usize) {
-        self.level = self.level.max(level);
-        self.mask = Some(match self.mask {
-            None => condition,
-            Some(mask) => {
-                let width = mask.width().max(condition.width());
-                super::address::widened(mask, width) & super::address::widened(condition, width)
-            }
-        });
-    }
-}
-
-impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Adds `low <= coord <= high` where that is not certain.
-    pub(super) fn require_between(
-        &mut self,
-        conditions: &mut Conditions<'e, 'ctx>,
-        coord: &Coord,
-        low: i64,
-        high: i64,
-    ) -> Result<()> {
-        let bounds = coord.bounds(&self.symbols);
-        let surely = |holds: fn((i64, i64), i64) -> bool, limit| bounds.is_some_and(|b| holds(b, limit));
-        let (above, below) = (surely(|b, l| b.0 >= l, low), surely(|b, l| b.1 <= l, high));
-        if above && below {
-            return Ok(());
-        }
-        let level = coord.level(&self.symbols);
-        let condition = self.at_level(level, |s| {
-            let number = s.number_of(coord)?;
-            let lanes = s.lanes_of(number);
-            Ok(match (above, below) {
-                (true, _) => lanes.le(high),
-                (false, true) => lanes.ge(low),
-                // One unsigned comparison does both.
-                (false, false) => (lanes - low).ule(high - low),
-            })
-        })?;
-        conditions.add(condition, level);
-        Ok(())
-    }
-
-    /// The element of `operand` where the conditions hold, else `other`.
-    pub(super) fn choose(
-        &mut self,
-        conditions: Conditions<'e, 'ctx>,
-        width: u32,
-        operand: InstrId,
-        index: &Index,
-        other: Value<'e, 'ctx>,
-    ) -> Result<Value<'e, 'ctx>> {
-        let Some(mask) = conditions.mask else {
-            return Ok(self.element(operand, index)?.splat(width));
-        };
-        let value = self.guarded_element(operand, index, mask, conditions.level)?.splat(width);
-        Ok(elemental::select_lanes(super::address::widened(mask, width), value, other.splat(width)))
-    }
-
-    /// The element of `operand`, whose memory is touched only where the conditions hold.
-    fn choose_any(
-        &mut self,
-        conditions: Conditions<'e, 'ctx>,
-        width: u32,
-        operand: InstrId,
-        index: &Index,
-    ) -> Result<Value<'e, 'ctx>> {
-        match conditions.mask {
-            None => Ok(self.element(operand, index)?.splat(width)),
-            Some(mask) => Ok(self.guarded_element(operand, index, mask, conditions.level)?.splat(width)),
-        }
     }
 }

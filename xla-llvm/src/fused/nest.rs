@@ -209,23 +209,6 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(results)
     }
 
-    /// Runs `body` where `condition` (a scalar bit) holds; for code without a result, such as a store.
-    pub(super) fn only_if(
-        &mut self,
-        condition: Lanes<'e, 'ctx>,
-        body: impl FnOnce(&mut Self) -> Result<()>,
-    ) -> Result<()> {
-        let block = self.new_block("then")?;
-        self.enter_level(block)?;
-        body(self)?;
-        let exit = self.new_block("exit")?;
-        self.jump(exit)?;
-        self.leave_level();
-        self.branch(condition, block, exit)?;
-        self.emitter.builder().position_at_end(exit);
-        Ok(())
-    }
-
     fn new_block(&self, name: &str) -> Result<BasicBlock<'ctx>> {
         self.emitter.block(name).ok_or_else(|| Error::internal("code is emitted outside of a function"))
     }

@@ -50,6 +50,11 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.cast(Op::Trunc, Scalar::Int(bits))
     }
 
+    /// As [`Lanes::trunc`], also to the width it has.
+    pub(crate) fn trunc_to(self, bits: u32) -> Self {
+        if bits == self.scalar().bits() { self } else { self.trunc(bits) }
+    }
+
     /// A float in another precision, rounded to nearest even.
     pub fn to_float(self, to: Scalar) -> Self {
         if self.scalar().bits() < to.bits() { self.cast(Op::FPExt, to) } else { self.cast(Op::FPTrunc, to) }
@@ -73,5 +78,26 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     /// A float truncated to an unsigned integer; the value must fit.
     pub fn float_to_unsigned(self, bits: u32) -> Self {
         self.cast(Op::FPToUI, Scalar::Int(bits))
+    }
+
+    /// A float truncated to a signed integer of `bits`, saturating, NaN as 0; in lanes of at least 8 bits.
+    pub fn saturated_signed(self, bits: u32) -> Self {
+        let wide = self.saturated("llvm.fptosi.sat", bits.max(8));
+        if bits >= 8 {
+            return wide;
+        }
+        let greatest = (1 << (bits - 1)) - 1;
+        wide.smin(greatest).smax(-greatest - 1)
+    }
+
+    /// A float truncated to an unsigned integer of `bits`, saturating, NaN as 0; in lanes of at least 8 bits.
+    pub fn saturated_unsigned(self, bits: u32) -> Self {
+        let wide = self.saturated("llvm.fptoui.sat", bits.max(8));
+        if bits >= 8 { wide } else { wide.umin((1 << bits) - 1) }
+    }
+
+    fn saturated(self, name: &str, bits: u32) -> Self {
+        let types = [self.type_of(Scalar::Int(bits)), self.raw.get_type()];
+        self.emitter.intrinsic(name, &types, &[self.raw]).map_or(self, |raw| Lanes { raw, ..self })
     }
 }

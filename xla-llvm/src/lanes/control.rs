@@ -119,6 +119,43 @@ fn loop_over_lanes<'e, 'ctx, const N: usize>(
 }
 
 impl<'ctx> Emitter<'ctx> {
+    /// A loop: `state` becomes `body(state)` as long as a lane of `condition(state)` is set. All lanes go on together, so
+    /// the body must leave lanes alone whose own condition does not hold, or be harmless for them.
+    pub fn repeat_while<'e, const N: usize>(
+        &'e self,
+        state: [Lanes<'e, 'ctx>; N],
+        condition: impl FnOnce([Lanes<'e, 'ctx>; N]) -> Lanes<'e, 'ctx>,
+        body: impl FnOnce([Lanes<'e, 'ctx>; N]) -> [Lanes<'e, 'ctx>; N],
+    ) -> [Lanes<'e, 'ctx>; N] {
+        let (Some(from), Some(head), Some(again), Some(done)) =
+            (self.builder.get_insert_block(), self.block("while"), self.block("do"), self.block("done"))
+        else {
+            return state;
+        };
+        self.record(self.builder.build_unconditional_branch(head));
+        self.builder.position_at_end(head);
+        let phis = state.map(|lanes| self.record(self.builder.build_phi(lanes.raw.get_type(), "")));
+        let current: [Lanes<'e, 'ctx>; N] =
+            std::array::from_fn(|i| phis[i].map_or(state[i], |phi| Lanes { raw: phi.as_basic_value(), ..state[i] }));
+        let go_on = condition(current).any();
+        let BasicValueEnum::IntValue(bit) = go_on.raw else {
+            go_on.misuse("a loop while something that is no mask");
+            return state;
+        };
+        self.record(self.builder.build_conditional_branch(bit, again, done));
+        self.builder.position_at_end(again);
+        let next = body(current);
+        let back = self.builder.get_insert_block().unwrap_or(again);
+        self.record(self.builder.build_unconditional_branch(head));
+        for ((phi, first), next) in phis.iter().zip(state).zip(next) {
+            if let Some(phi) = phi {
+                phi.add_incoming(&[(&first.raw, from), (&next.raw, back)]);
+            }
+        }
+        self.builder.position_at_end(done);
+        current
+    }
+
     /// Fields put together as the value of a function with several results.
     fn pack(&self, kind: StructType<'ctx>, fields: &[Lanes<'_, 'ctx>]) -> BasicValueEnum<'ctx> {
         let mut packed = kind.const_zero();

@@ -115,6 +115,16 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.gt(y).select(self, y)
     }
 
+    /// The greater of two floats; a NaN where either is one. Of zeros either.
+    pub fn maximum(self, y: Self) -> Self {
+        self.is_nan().select(self, self.greater(y))
+    }
+
+    /// The lesser of two floats; a NaN where either is one. Of zeros either.
+    pub fn minimum(self, y: Self) -> Self {
+        self.is_nan().select(self, self.lesser(y))
+    }
+
     /// To the nearest integral value, ties to even.
     pub fn round_even(self) -> Self {
         self.round_to_integral("llvm.roundeven", |x| {

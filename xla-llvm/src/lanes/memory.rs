@@ -209,7 +209,8 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    fn as_vector(&self, value: BasicValueEnum<'ctx>) -> Option<BasicValueEnum<'ctx>> {
+    /// A scalar as a vector of one lane; vectors as they are.
+    pub(super) fn as_vector(&self, value: BasicValueEnum<'ctx>) -> Option<BasicValueEnum<'ctx>> {
         match value {
             BasicValueEnum::VectorValue(_) => Some(value),
             scalar => self.record(self.builder.build_bit_cast(scalar, self.vector_type(scalar.get_type()), "")),

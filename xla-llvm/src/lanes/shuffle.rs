@@ -17,9 +17,8 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         if count == 1 {
             return self.lane(first);
         }
-        let indices = self.emitter.indices(first..first + count);
-        let undefined = vector.get_type().get_poison();
-        self.or_self(self.emitter.builder.build_shuffle_vector(vector, undefined, indices, "").map(Into::into))
+        let undefined = Lanes { raw: vector.get_type().get_poison().into(), ..self };
+        self.shuffle(undefined, &Vec::from_iter(first..first + count))
     }
 
     /// One lane, as a scalar.
@@ -33,24 +32,58 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 
     /// The lanes of this vector followed by those of an equally wide one.
     pub fn concat(self, high: Self) -> Self {
+        self.shuffle(high, &Vec::from_iter(0..2 * self.width()))
+    }
+
+    /// Lane 0 of this, lane 0 of the other, lane 1 of this, and so on. Scalars become vectors of two.
+    pub fn interleave(self, other: Self) -> Self {
         let width = self.width();
-        let (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) = (self.raw, high.raw) else {
-            return self.misuse("a concatenation of scalars");
+        let (x, y) = (self.splat_one(), other.splat_one());
+        let indices: Vec<u32> = (0..width).flat_map(|i| [i, width + i]).collect();
+        x.shuffle(y, &indices)
+    }
+
+    /// The even and the odd lanes: the inverse of [`Lanes::interleave`].
+    pub fn deinterleave(self) -> [Self; 2] {
+        let half = self.width() / 2;
+        [0, 1].map(|odd| {
+            if half <= 1 {
+                return self.lane(odd);
+            }
+            let indices: Vec<u32> = (0..half).map(|i| 2 * i + odd).collect();
+            self.shuffle(self, &indices)
+        })
+    }
+
+    /// A scalar as a vector of one lane; vectors as they are.
+    fn splat_one(self) -> Self {
+        match self.raw {
+            BasicValueEnum::VectorValue(_) => self,
+            scalar => match self.emitter.as_vector(scalar) {
+                Some(raw) => Lanes { raw, ..self },
+                None => self,
+            },
+        }
+    }
+
+    /// The lanes of the concatenation of this vector and an equally wide one that `indices` names.
+    pub fn shuffle(self, other: Self, indices: &[u32]) -> Self {
+        let (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) = (self.raw, other.raw) else {
+            return self.misuse("a shuffle of scalars");
         };
-        let indices = self.emitter.indices(0..2 * width);
+        if !self.agrees(other) {
+            return self;
+        }
+        let indices = self.emitter.indices(indices.iter().copied());
         self.or_self(self.emitter.builder.build_shuffle_vector(x, y, indices, "").map(Into::into))
     }
 
     /// The lanes in the opposite order.
     pub fn reversed(self) -> Self {
-        let BasicValueEnum::VectorValue(vector) = self.raw else {
-            return self;
-        };
-        let int = self.emitter.int_type(32);
-        let indices: Vec<_> = (0..self.width()).rev().map(|index| int.const_int(index.into(), false)).collect();
-        let undefined = vector.get_type().get_poison();
-        let indices = VectorType::const_vector(&indices);
-        self.or_self(self.emitter.builder.build_shuffle_vector(vector, undefined, indices, "").map(Into::into))
+        match self.raw {
+            BasicValueEnum::VectorValue(_) => self.shuffle(self, &Vec::from_iter((0..self.width()).rev())),
+            _ => self,
+        }
     }
 
     /// A scalar in each of `width` lanes.
@@ -107,9 +140,9 @@ impl<'ctx> crate::emitter::Emitter<'ctx> {
         self.lanes(VectorType::const_vector(&numbers))
     }
 
-    fn indices(&self, range: std::ops::Range<u32>) -> inkwell::values::VectorValue<'ctx> {
+    fn indices(&self, indices: impl Iterator<Item = u32>) -> inkwell::values::VectorValue<'ctx> {
         let int = self.int_type(32);
-        let indices: Vec<_> = range.map(|index| int.const_int(index.into(), false)).collect();
+        let indices: Vec<_> = indices.map(|index| int.const_int(index.into(), false)).collect();
         VectorType::const_vector(&indices)
     }
 }

@@ -5,14 +5,15 @@
 
 use std::io::Write;
 
-use xla_llvm::emitter::Emitter;
-use xla_llvm::lanes::{Lanes, Scalar};
+use xla_hlo::ElementType;
+use xla_llvm::elemental::Value;
+use xla_llvm::lanes::Lanes;
 use xla_llvm::math;
 use xla_llvm::target::Target;
 
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Signature};
 
-type Emit = for<'e, 'c> fn(&'e Emitter<'c>, &[Lanes<'e, 'c>]) -> Lanes<'e, 'c>;
+type Emit = for<'e, 'c> fn(&[Lanes<'e, 'c>]) -> Lanes<'e, 'c>;
 
 struct Case {
     name: &'static str,
@@ -25,12 +26,7 @@ struct Case {
 
 macro_rules! unary {
     ($name:ident, $reference:expr, $single:literal, $double:literal) => {
-        Case {
-            name: stringify!($name),
-            emit: |_, x| math::$name(x[0]),
-            reference: $reference,
-            bounds: ($single, $double),
-        }
+        Case { name: stringify!($name), emit: |x| math::$name(x[0]), reference: $reference, bounds: ($single, $double) }
     };
 }
 
@@ -58,8 +54,8 @@ const UNARY: &[Case] = &[
 ];
 
 const BINARY: &[Case] = &[
-    Case { name: "pow", emit: |_, x| math::pow(x[0], x[1]), reference: |_| 0.0, bounds: (1.0, 1.0) },
-    Case { name: "atan2", emit: |_, x| math::atan2(x[0], x[1]), reference: |_| 0.0, bounds: (2.5, 2.5) },
+    Case { name: "pow", emit: |x| math::pow(x[0], x[1]), reference: |_| 0.0, bounds: (1.0, 1.0) },
+    Case { name: "atan2", emit: |x| math::atan2(x[0], x[1]), reference: |_| 0.0, bounds: (2.5, 2.5) },
 ];
 
 /// Distance of `got` from the true value in units of the last place of the true value.
@@ -107,16 +103,23 @@ fn report(line: &str) {
     }
 }
 
-fn kernels(case: &Case, scalar: Scalar, arity: usize) -> [Kernel; 2] {
+fn kernels(case: &Case, ty: ElementType, arity: usize) -> [Kernel; 2] {
     let target = Target::host().unwrap();
-    [1, target.lanes(scalar.bits())].map(|width| Kernel::new(&target, width, &vec![scalar; arity], scalar, case.emit))
+    [1, target.lanes(ty.bit_width() as u32)].map(|width| {
+        let signature = Signature { width, inputs: &vec![ty; arity], output: ty, masked: false };
+        let kernel = Kernel::new(&target, &signature, |_, values| {
+            let lanes: Vec<_> = values.iter().map(|&value| value.lanes()).collect();
+            Ok(Value::new(ty, (case.emit)(&lanes)))
+        });
+        kernel.unwrap()
+    })
 }
 
 fn sweep_f32(case: &Case, step: usize) {
-    let [scalar, vector] = kernels(case, Scalar::F32, 1);
+    let [scalar, vector] = kernels(case, ElementType::F32, 1);
     let mut worst = (0.0, 0.0);
     let mut check = |inputs: &[f32]| {
-        let (got, wide) = (scalar.run::<f32, f32>(&[inputs]), vector.run::<f32, f32>(&[inputs]));
+        let (got, wide) = (scalar.run(&[inputs]), vector.run(&[inputs]));
         for ((&x, &got), &wide) in inputs.iter().zip(&got).zip(&wide) {
             assert!(
                 got.to_bits() == wide.to_bits() || got.is_nan() && wide.is_nan(),
@@ -157,8 +160,8 @@ fn check_f64(case: &Case, arity: usize) {
     assert!(rows.len() >= 100, "too few reference values of {}", case.name);
     let inputs: Vec<Vec<f64>> = (1..=arity).map(|i| rows.iter().map(|row| number(row[i])).collect()).collect();
     let inputs: Vec<&[f64]> = inputs.iter().map(Vec::as_slice).collect();
-    let [scalar, vector] = kernels(case, Scalar::F64, arity);
-    let (got, wide) = (scalar.run::<f64, f64>(&inputs), vector.run::<f64, f64>(&inputs));
+    let [scalar, vector] = kernels(case, ElementType::F64, arity);
+    let (got, wide) = (scalar.run(&inputs), vector.run(&inputs));
     let mut worst = (0.0, 0);
     for (i, row) in rows.iter().enumerate() {
         assert_eq!(got[i].to_bits(), wide[i].to_bits(), "{} {row:?} differs between scalar and vector", case.name);
@@ -208,8 +211,8 @@ fn pairs_f32(count: usize) -> (Vec<f32>, Vec<f32>) {
 fn f32_binary() {
     let (x, y) = pairs_f32(setting("XLA_LLVM_SWEEP_STEP").map_or(400_000, |_| 40_000_000));
     for (case, reference) in BINARY.iter().zip([libm::pow as fn(f64, f64) -> f64, libm::atan2]) {
-        let [scalar, vector] = kernels(case, Scalar::F32, 2);
-        let (got, wide) = (scalar.run::<f32, f32>(&[&x, &y]), vector.run::<f32, f32>(&[&x, &y]));
+        let [scalar, vector] = kernels(case, ElementType::F32, 2);
+        let (got, wide) = (scalar.run(&[&x, &y]), vector.run(&[&x, &y]));
         let mut worst = (0.0, 0);
         for i in 0..x.len() {
             let same = got[i].to_bits() == wide[i].to_bits() || got[i].is_nan() && wide[i].is_nan();

@@ -4,82 +4,123 @@
 use std::ffi::c_void;
 
 use inkwell::context::Context;
-use inkwell::values::BasicValueEnum;
+use inkwell::module::Module;
+use xla_hlo::{ElementType, Result};
+use xla_llvm::elemental::{self, Value};
 use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::jit::LoadedCode;
-use xla_llvm::lanes::{Lanes, Scalar};
 use xla_llvm::target::{MachineOptions, Target};
 
-/// A compiled array kernel with up to three inputs.
+/// What a kernel computes, and from what.
+pub struct Signature<'a> {
+    /// Lanes per step.
+    pub width: u32,
+    /// Element types of the inputs.
+    pub inputs: &'a [ElementType],
+    /// Element type of the output.
+    pub output: ElementType,
+    /// Whether lengths may be any; else they are multiples of the width.
+    pub masked: bool,
+}
+
+/// A compiled array kernel.
 pub struct Kernel {
     _code: LoadedCode,
     entry: Entry,
-    width: usize,
+    /// The length must be a multiple of this.
+    multiple: usize,
+    inputs: Vec<usize>,
+    output: usize,
 }
 
 type Entry = unsafe extern "C" fn(*const *const c_void, *mut c_void, i64);
 
 impl Kernel {
-    /// Compiles `body`, which maps lanes of the input scalar types to lanes of `output`, at the given width.
+    /// Compiles `body`, which maps elements of the inputs to one of the output. Fails where the emission does.
     pub fn new(
         target: &Target,
-        width: u32,
-        inputs: &[Scalar],
-        output: Scalar,
-        body: impl for<'e, 'c> Fn(&'e Emitter<'c>, &[Lanes<'e, 'c>]) -> Lanes<'e, 'c>,
-    ) -> Kernel {
-        let object = target.machine(&MachineOptions::default()).unwrap();
+        signature: &Signature<'_>,
+        body: impl for<'e, 'c> Fn(&'e Emitter<'c>, &[Value<'e, 'c>]) -> Result<Value<'e, 'c>>,
+    ) -> Result<Kernel> {
+        let machine = target.machine(&MachineOptions::default()).unwrap();
         let context = Context::create();
-        let module = emit(&context, target, width, inputs, output, body);
+        let module = emit(&context, target, signature, body)?;
         module.verify().unwrap_or_else(|e| panic!("{}", e.to_string()));
-        let object = object.object(&module).unwrap();
+        let object = machine.object(&module).unwrap();
         let code = LoadedCode::link(&[object], &[]).unwrap();
         let address = code.address("kernel").unwrap();
         // SAFETY: `emit` gives the function of that name this signature.
         let entry = unsafe { std::mem::transmute::<*const c_void, Entry>(address) };
-        Kernel { _code: code, entry, width: width as usize }
+        let bytes = |ty: &ElementType| ty.byte_width();
+        Ok(Kernel {
+            _code: code,
+            entry,
+            multiple: if signature.masked { 1 } else { signature.width as usize },
+            inputs: signature.inputs.iter().map(bytes).collect(),
+            output: bytes(&signature.output),
+        })
     }
 
-    /// Runs the kernel over equally long arrays; lengths are padded to the width by repeating the last element.
-    pub fn run<I: Copy, O: Copy + Default>(&self, inputs: &[&[I]]) -> Vec<O> {
-        let count = inputs[0].len();
-        let padded = count.next_multiple_of(self.width);
-        let inputs: Vec<Vec<I>> = inputs
-            .iter()
-            .map(|input| {
-                assert_eq!(input.len(), count);
-                let mut input = input.to_vec();
-                input.resize(padded, *input.last().unwrap());
-                input
-            })
-            .collect();
-        let inputs: Vec<&[I]> = inputs.iter().map(Vec::as_slice).collect();
-        let mut output = vec![O::default(); padded];
-        self.run_into(&inputs, &mut output);
-        output.truncate(count);
-        output
-    }
-
-    /// Runs the kernel over arrays whose equal lengths are multiples of the width.
-    pub fn run_into<I: Copy, O: Copy>(&self, inputs: &[&[I]], output: &mut [O]) {
-        let count = output.len();
-        assert!(count > 0 && count.is_multiple_of(self.width) && inputs.iter().all(|input| input.len() == count));
+    /// Runs the kernel over the bytes of arrays of equally many elements, which the kernel's multiple must divide.
+    pub fn run_bytes(&self, inputs: &[&[u8]], output: &mut [u8]) {
+        let count = output.len() / self.output;
+        assert!(count > 0 && count.is_multiple_of(self.multiple) && inputs.len() == self.inputs.len());
+        assert!(inputs.iter().zip(&self.inputs).all(|(input, size)| input.len() == count * size));
         let pointers: Vec<*const c_void> = inputs.iter().map(|input| input.as_ptr().cast()).collect();
-        // SAFETY: the code reads `count` elements of each input and writes as many of the output; the test states the
-        // element types it compiled for. The code lives as long as `self`.
+        // SAFETY: the code reads `count` elements of each input and writes as many of the output, whose lengths were
+        // checked above. It lives as long as `self`.
         unsafe { (self.entry)(pointers.as_ptr(), output.as_mut_ptr().cast(), count as i64) }
     }
+
+    /// Runs the kernel over equally long arrays; lengths are padded to the multiple by repeating the last element.
+    #[allow(dead_code, reason = "not everybody who includes this file has typed arrays")]
+    pub fn run<T: Number>(&self, inputs: &[&[T]]) -> Vec<T> {
+        let count = inputs[0].len();
+        let padded = count.next_multiple_of(self.multiple);
+        let inputs: Vec<Vec<u8>> = inputs
+            .iter()
+            .map(|input| {
+                let last = *input.last().unwrap();
+                input.iter().copied().chain(std::iter::repeat_n(last, padded - count)).flat_map(T::bytes).collect()
+            })
+            .collect();
+        let mut output = vec![0; padded * self.output];
+        self.run_bytes(&inputs.iter().map(Vec::as_slice).collect::<Vec<_>>(), &mut output);
+        output.chunks(self.output).take(count).map(T::read).collect()
+    }
 }
+
+/// A number whose bytes kernels read and write.
+pub trait Number: Copy {
+    /// Its bytes in memory.
+    fn bytes(self) -> impl Iterator<Item = u8>;
+    /// From its bytes.
+    fn read(bytes: &[u8]) -> Self;
+}
+
+macro_rules! numbers {
+    ($($type:ident)*) => { $(
+        impl Number for $type {
+            fn bytes(self) -> impl Iterator<Item = u8> {
+                self.to_ne_bytes().into_iter()
+            }
+
+            fn read(bytes: &[u8]) -> $type {
+                $type::from_ne_bytes(bytes.try_into().unwrap())
+            }
+        }
+    )* };
+}
+
+numbers!(f32 f64);
 
 /// Emits `kernel(inputs: *const *const void, out: *mut void, n: i64)`, a loop in steps of the width.
 pub fn emit<'c>(
     context: &'c Context,
     target: &Target,
-    width: u32,
-    inputs: &[Scalar],
-    output: Scalar,
-    body: impl for<'e> Fn(&'e Emitter<'c>, &[Lanes<'e, 'c>]) -> Lanes<'e, 'c>,
-) -> inkwell::module::Module<'c> {
+    signature: &Signature<'_>,
+    body: impl for<'e> Fn(&'e Emitter<'c>, &[Value<'e, 'c>]) -> Result<Value<'e, 'c>>,
+) -> Result<Module<'c>> {
     let emitter = Emitter::new(context, "test", target, EmitOptions::default());
     let pointer = context.ptr_type(Default::default());
     let long = context.i64_type();
@@ -93,11 +134,11 @@ pub fn emit<'c>(
     builder.position_at_end(entry);
     let table = function.get_nth_param(0).unwrap().into_pointer_value();
     let out = function.get_nth_param(1).unwrap().into_pointer_value();
-    let count = function.get_nth_param(2).unwrap().into_int_value();
-    let bases: Vec<_> = (0..inputs.len())
+    let count = function.get_nth_param(2).unwrap();
+    let bases: Vec<_> = (0..signature.inputs.len())
         .map(|i| {
             let index = emitter.lanes(long.const_int(i as u64, false));
-            let slot = emitter.element_address(table, index, Scalar::Int(64)).into_pointer_value();
+            let slot = emitter.element_address(table, index, xla_llvm::lanes::Scalar::Int(64)).into_pointer_value();
             builder.build_load(pointer, slot, "").unwrap().into_pointer_value()
         })
         .collect();
@@ -105,17 +146,24 @@ pub fn emit<'c>(
     builder.position_at_end(head);
     let phi = builder.build_phi(long, "i").unwrap();
     let index = emitter.lanes(phi.as_basic_value());
-    let values: Vec<_> =
-        bases.iter().zip(inputs).map(|(&base, &scalar)| emitter.load_lanes(base, index, scalar, width, None)).collect();
-    let result = body(&emitter, &values);
-    assert_eq!(result.scalar(), output);
-    emitter.store_lanes(result, out, index, None);
-    let next = (index + i64::from(width)).raw();
-    let more = emitter.lanes(next).lt(emitter.lanes(BasicValueEnum::from(count))).raw().into_int_value();
+    let mask = signature.masked.then(|| {
+        (index.splat(signature.width) + emitter.lane_numbers(64, signature.width))
+            .lt(emitter.lanes(count).splat(signature.width))
+    });
+    let values: Vec<_> = bases
+        .iter()
+        .zip(signature.inputs)
+        .map(|(&base, &ty)| elemental::load(&emitter, base, index, ty, signature.width, mask))
+        .collect();
+    let result = body(&emitter, &values)?;
+    assert_eq!(result.element_type(), signature.output);
+    elemental::store(&emitter, result, out, index, mask);
+    let next = (index + i64::from(signature.width)).raw();
+    let more = emitter.lanes(next).lt(emitter.lanes(count)).raw().into_int_value();
     let end = builder.get_insert_block().unwrap();
     builder.build_conditional_branch(more, head, done).unwrap();
     phi.add_incoming(&[(&long.const_zero(), entry), (&next, end)]);
     builder.position_at_end(done);
     builder.build_return(None).unwrap();
-    emitter.finish().unwrap()
+    emitter.finish()
 }

@@ -21,7 +21,7 @@ pub(crate) struct Share {
 /// Whether the leaf at `output` of an instruction's result may be written over the leaf at `path` of operand `operand`.
 ///
 /// It may where every element is read at the index where it is written and elements have one size (elementwise
-/// operations and loop fusions of them, also through reshapes), and where an operand is updated in place
+/// operations and loop fusions of them, also through reshapes, and any loop fusion of one element), and where an operand is updated in place
 /// (`dynamic-update-slice`, `scatter`, loop fusions of a `dynamic-update-slice` whose update does not read its operand
 /// elsewhere, and what the `output_to_operand_aliasing` of other fusions says). Kernels must be correct when the two are the same memory.
 pub fn may_share(
@@ -203,6 +203,14 @@ fn fusion_shares(fused: &Computation) -> Vec<Share> {
     if !outputs.iter().all(only_arrays) || !fused.parameters().iter().all(only_arrays) {
         return Vec::new();
     }
+    if let [output] = outputs[..]
+        && element_count(fused, output) == Some(1)
+    {
+        // Nothing is read after the only element was written.
+        let single = |p: &usize| element_count(fused, fused.parameters()[*p]) == Some(1);
+        let parameters = (0..fused.parameters().len()).filter(single);
+        return parameters.map(|operand| Share { output: 0, operand, update: false }).collect();
+    }
     // With several outputs it is open whether they are computed in one loop: a parameter that two of them read is not shared.
     let accesses: Vec<Vec<ParameterAccess>> = outputs.iter().map(|&o| parameter_accesses(fused, o)).collect();
     let mut found = Vec::new();
@@ -216,6 +224,10 @@ fn fusion_shares(fused: &Computation) -> Vec<Share> {
         }
     }
     found
+}
+
+fn element_count(fused: &Computation, id: InstrId) -> Option<usize> {
+    fused[id].shape().as_array().map(ArrayShape::element_count)
 }
 
 /// How one output of a fusion reads one parameter.

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The client is where a program's inputs are judged: number, shapes, layouts, devices, donation. What comes to a backend
-//! from here has been checked. A panic below is caught here and becomes an [`Error::Internal`](xla_hlo::Error::Internal).
+//! from here has been checked. A panic below is caught here and becomes an [`Error::Internal`].
 
 mod buffer;
 mod dispatch;

@@ -3,9 +3,9 @@
 use xla_hlo::ops::While;
 use xla_hlo::{ArrayShape, CompId, Computation, ElementType, Error, InstrId, Module, Op, Result, ResultExt, Shape};
 use xla_passes::buffers::{BufferAssignment, Slice};
+use xla_passes::trip_count;
 
 use super::sequence::Selector;
-use super::trip_count::trip_count;
 use super::{ArraySlice, Lowered, Lowering, LoweringContext, StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};
 use crate::options::FallbackPolicy;
 
@@ -191,7 +191,7 @@ impl Builder<'_> {
             condition: self.sequence(condition)?,
             body: self.sequence(body)?,
             predicate,
-            trip_count: trip_count(self.module, thunk.computation, thunk.instruction, op),
+            trip_count: trip_count(self.module, thunk.computation, thunk.instruction),
         };
         Ok(thunk)
     }

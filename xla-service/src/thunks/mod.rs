@@ -26,7 +26,6 @@ mod plan;
 mod sequence;
 #[cfg(test)]
 mod tests;
-mod trip_count;
 
 pub use buffers::ExecutionBuffers;
 pub use executable::ThunkExecutable;

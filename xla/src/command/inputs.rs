@@ -72,10 +72,7 @@ impl Inputs {
         let leaf = &signature.arguments()[index];
         let literal = match self {
             Inputs::Made { generators, seed } => generators[index].literal(&leaf.shape, *seed, index),
-            Inputs::File(archive) => {
-                let file = archive.path().display().to_string();
-                archive.read(&format!("arg{index}"), &leaf.shape).context(|| format!("arg{index} of {file}"))
-            }
+            Inputs::File(archive) => archive.read(&format!("arg{index}"), &leaf.shape),
         };
         literal.context(|| leaf.describe(index)).bad_input()
     }

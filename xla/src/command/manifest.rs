@@ -20,8 +20,6 @@ const LIMIT: u64 = 64 << 20;
 /// What a manifest says about a program.
 #[derive(Debug, Deserialize)]
 pub struct Program {
-    /// The program's name.
-    pub name: String,
     file: String,
     #[serde(default)]
     mlirbc: Option<String>,

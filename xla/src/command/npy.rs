@@ -1,4 +1,6 @@
 //! Arrays in numpy's `.npy` format, as literals: headers read with suspicion, every element type written as numpy has it.
+//!
+//! Errors are predicates (`is truncated`), to which the reader of the archive adds the name of the array.
 
 use std::io::{Read, Write};
 

@@ -46,12 +46,18 @@ impl Archive {
         &self.names
     }
 
-    /// Reads an array that must have the element type and dimensions of `shape`. Errors do not name it.
+    /// Reads an array that must have the element type and dimensions of `shape`. Errors name the array and the file.
     pub fn read(&mut self, name: &str, shape: &ArrayShape) -> Result<Literal> {
-        let refuse = |error| Error::invalid_argument(format!("cannot be read: {}", unreadable(&error)));
-        let member = format!("{name}{SUFFIX}");
-        let mut entry = self.zip.by_name(&member).map_err(refuse)?;
-        Header::read(&mut entry)?.read_data(&mut entry, shape)
+        let member = self.zip.by_name(&format!("{name}{SUFFIX}"));
+        let member = member.map_err(|error| Error::invalid_argument(format!("cannot be read: {}", unreadable(&error))));
+        let read = member.and_then(|mut member| Header::read(&mut member)?.read_data(&mut member, shape));
+        read.map_err(|error| {
+            let message = format!("{name} of {} {}", self.path.display(), error.message());
+            match error {
+                Error::ResourceExhausted(_) => Error::resource_exhausted(message),
+                _ => Error::invalid_argument(message),
+            }
+        })
     }
 }
 
@@ -96,8 +102,8 @@ mod tests {
         assert_eq!(archive.names().iter().collect::<Vec<_>>(), ["out0", "out1"]);
         assert_eq!(archive.read("out0", &shape).unwrap(), literal);
         let error = archive.read("out1", &shape).unwrap_err();
-        assert_eq!(error.message(), "is pred[], not bf16[3]");
-        assert!(archive.read("out2", &shape).unwrap_err().message().starts_with("cannot be read"));
+        assert!(error.message().ends_with("out.npz is pred[], not bf16[3]"), "{error}");
+        assert!(archive.read("out2", &shape).unwrap_err().message().contains("out.npz cannot be read: "));
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use xla::hlo::{Error, Result};
-use xla::passes::{PassContext, PassEvent, PassObserver, PassOptions, Pipeline, TargetProfile, registry};
-use xla::service::HloPasses;
+use xla::passes::{PassEvent, PassObserver, PassOptions, Pipeline, TargetProfile, registry};
+use xla::service::{HloPasses, optimize};
 
 use super::failure::{BadInput, Failure, Outcome};
 use super::output;
@@ -54,23 +54,20 @@ pub struct Args {
 pub fn run(session: &Session, args: &Args) -> Outcome {
     let platforms = session.registry();
     let platform = session.platform(&platforms, &args.platform)?;
-    let passes = platform.compiler().passes(&session.compile_options());
+    let mut options = session.compile_options();
+    options.passes = PassOptions { verify: true, until: args.until.clone(), ..PassOptions::default() };
+    let passes = platform.compiler().passes(&options)?;
     if args.list_passes {
         return Ok(output::write(args.output.as_deref(), &listing(platform.name(), passes.as_ref()))?);
     }
-    let HloPasses { pipeline, profile } = chosen(args, platform.name(), passes)?;
+    let passes = chosen(args, platform.name(), passes)?;
+    if let Some(until) = args.until.as_deref().filter(|until| !passes.pipeline.names().contains(until)) {
+        return Err(unknown_step(until, platform.name(), &passes.pipeline));
+    }
     let (_, module) = ProgramArg::new(args.module.clone().unwrap_or_default()).module()?;
-    let mut module = module.into_inner();
     let printer = Printer::default();
-    let options = PassOptions { verify: true, until: args.until.clone(), ..PassOptions::default() };
-    let mut cx = PassContext::new(&profile).with_options(options);
-    if args.print_after_all {
-        cx = cx.with_observer(&printer);
-    }
-    if let Some(until) = args.until.as_deref().filter(|until| !pipeline.names().contains(until)) {
-        return Err(unknown_step(until, platform.name(), &pipeline));
-    }
-    pipeline.run(&mut module, &cx)?;
+    let observer = args.print_after_all.then_some(&printer as &dyn PassObserver);
+    let (module, _) = optimize(module, &passes, &options, observer)?;
     let text = printer.text() + &module.to_string();
     Ok(output::write(args.output.as_deref(), &text)?)
 }

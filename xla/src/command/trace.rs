@@ -4,7 +4,6 @@
 //! with start and duration in microseconds. Perfetto and `chrome://tracing` read it, even if the array is not closed.
 
 use std::cell::Cell;
-use std::fmt;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -17,6 +16,7 @@ use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::{self, format::FmtSpan};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use xla::hlo::{Error, Result};
@@ -33,7 +33,8 @@ pub fn start(file: Option<&Path>, verbose: u8) -> Result<Option<Guard>> {
     if out.is_none() && verbose == 0 {
         return Ok(None);
     }
-    let lines = (verbose > 0).then(|| tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(level));
+    let lines = || fmt::layer().with_writer(std::io::stderr).with_span_events(FmtSpan::CLOSE).with_target(false);
+    let lines = (verbose > 0).then(|| lines().with_filter(level));
     let events = out.clone().map(|out| ChromeLayer { out });
     // The command starts tracing once; only a second subscriber could be refused.
     let set = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines).with(events));
@@ -168,7 +169,7 @@ impl Visit for Fields {
         self.0.insert(field.name().to_string(), value.into());
     }
 
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         self.0.insert(field.name().to_string(), format!("{value:?}").into());
     }
 }

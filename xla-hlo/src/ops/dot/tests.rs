@@ -58,7 +58,9 @@ fn written_out(dims: &DotDims, lhs: &Literal, rhs: &Literal, index: &[usize]) ->
 
 #[test]
 fn every_arrangement_of_dimensions() {
-    let cases: Vec<(DotDims, Vec<usize>, Vec<usize>, Vec<usize>)> = vec![
+    // Roles, dimensions of the left and of the right operand and of the result.
+    type Case = (DotDims, Vec<usize>, Vec<usize>, Vec<usize>);
+    let cases: Vec<Case> = vec![
         (dims(&[], &[], &[1], &[0]), vec![2, 3], vec![3, 4], vec![2, 4]),
         (dims(&[], &[], &[0], &[1]), vec![3, 2], vec![4, 3], vec![2, 4]),
         (dims(&[], &[], &[0], &[0]), vec![3], vec![3], vec![]),

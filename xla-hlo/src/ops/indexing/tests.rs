@@ -298,7 +298,8 @@ fn broken_rules_of_scatter_are_named() {
         run(op, None, &operands.iter().copied().cloned().collect::<Vec<_>>())
     };
     let same: fn(&mut Scatter) = |_| {};
-    let cases: Vec<(fn(&mut Scatter), Vec<&Literal>, &str)> = vec![
+    type Case<'a> = (fn(&mut Scatter), Vec<&'a Literal>, &'a str);
+    let cases: Vec<Case<'_>> = vec![
         (same, vec![&x, &starts], "operands are N inputs, the indices and N updates"),
         (same, vec![&x, &updates, &updates], "must have integer elements"),
         (|op| op.update_window_dims = vec![0, 1], vec![&x, &starts, &updates], "account for each of the 2 dimensions"),

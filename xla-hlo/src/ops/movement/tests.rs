@@ -270,7 +270,8 @@ fn bitcast_packs_narrow_elements() {
     let bytes = Shape::array(ElementType::U8, [2]);
     let from = packed(ElementType::S4, &[4], 4);
     let result =
-        run_in_layouts(|_| Bitcast, Some(bytes.clone()), &[nibbles.clone()], std::slice::from_ref(&from)).unwrap();
+        run_in_layouts(|_| Bitcast, Some(bytes.clone()), std::slice::from_ref(&nibbles), std::slice::from_ref(&from))
+            .unwrap();
     assert_eq!(result.bytes(), [0xe1, 0x87], "low bits first");
     let back = run_in_layouts(|_| Bitcast, Some(from), &[result], &[bytes]).unwrap();
     assert_eq!(back, nibbles);

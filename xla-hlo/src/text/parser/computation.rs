@@ -51,7 +51,7 @@ impl<'t> Parser<'t> {
         self.free_operands = true;
         let mut computation = Computation::new(UNNAMED);
         let named = self.tokens.peek_second().kind == TokenKind::Equals;
-        let name = if named { self.definition(&computation)? } else { UNNAMED };
+        let name = if named { self.definition()? } else { UNNAMED };
         let root = self.operation(&mut computation, Some(name))?;
         computation.set_root(root);
         self.tokens.expect_end("the end of the instruction")?;
@@ -132,8 +132,14 @@ impl<'t> Parser<'t> {
             if is_root && computation.root_if_set().is_some() {
                 return Err(Failure::invalid(at, "a computation has only one ROOT"));
             }
-            let name = self.definition(&computation)?;
+            let at = self.tokens.at();
+            let name = self.definition()?;
             let id = self.operation(&mut computation, Some(name))?;
+            // A taken name gets a number when the instruction is added.
+            if computation[id].name() != name {
+                let message = format!("there is already an instruction {} in this computation", shown(name));
+                return Err(Failure::invalid(at, message));
+            }
             if is_root {
                 computation.set_root(id);
             }
@@ -146,20 +152,13 @@ impl<'t> Parser<'t> {
         Ok((computation, end))
     }
 
-    /// `name =` of an instruction; gives the name, which must be new.
-    fn definition(&mut self, computation: &Computation) -> Parse<&'t str> {
-        let at = self.tokens.at();
+    /// `name =` of an instruction; gives the name.
+    fn definition(&mut self) -> Parse<&'t str> {
         if self.tokens.kind() == TokenKind::AttributeName {
             return Err(self.tokens.fail("an instruction needs a space between its name and `=`"));
         }
         let name = self.tokens.name("an instruction such as `a = f32[] ...`, or `}`")?;
         self.tokens.expect(TokenKind::Equals, "`=` after the name of an instruction")?;
-        if computation.find(name).is_some() {
-            return Err(Failure::invalid(
-                at,
-                format!("there is already an instruction {} in this computation", shown(name)),
-            ));
-        }
         Ok(name)
     }
 

@@ -6,7 +6,7 @@ mod literal;
 
 use std::fmt;
 
-use super::attributes::AttributeWriter;
+use super::attributes::{AttributeWriter, sigil};
 use crate::ops::Op;
 use crate::{CompId, Computation, InstrId, MAIN_THREAD, Module, Shape};
 
@@ -134,12 +134,8 @@ impl<'m> Printer<'m> {
         }
     }
 
-    fn sigil(&self) -> &'static str {
-        if self.options.percent { "%" } else { "" }
-    }
-
     fn name(&mut self, name: &str) {
-        self.push(self.sigil());
+        self.push(sigil(self.options.percent, name));
         self.push(name);
     }
 
@@ -200,8 +196,8 @@ impl<'m> Printer<'m> {
             _ => self.operands(computation, instruction.operands()),
         }
         self.push(")");
-        let sigil = self.sigil();
-        let mut writer = AttributeWriter { out: &mut self.out, module: self.module, sigil };
+        let percent = self.options.percent;
+        let mut writer = AttributeWriter { out: &mut self.out, module: self.module, percent };
         instruction.op().rules().write_attributes(&mut writer);
         self.annotations(computation, instruction);
     }

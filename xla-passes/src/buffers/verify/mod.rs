@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use xla_hlo::entity::EntityId;
 use xla_hlo::{CompId, Computation, Error, InstrId, Module, Op, Result};
 
-use super::types::{AllocationKind, BufferAssignment, Slice};
 use crate::alias::may_share;
 use crate::alias::role::{Role, role};
+use crate::buffers::types::{AllocationKind, BufferAssignment, Slice};
 
 /// Checks that every leaf of every executed instruction has a place inside an allocation that may hold it, and that no
 /// value is overwritten while it is still needed. The error names the instruction and the value that is lost.
@@ -436,3 +436,6 @@ fn element_marks(computation: &Computation, id: InstrId, marks: &[Option<usize>]
     let inside = tuple.iter().map(|(path, _)| path.first() == Some(&index));
     inside.zip(marks).filter(|(inside, _)| *inside).map(|(_, mark)| *mark).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Guards: lanes for which a value is wanted at all. Elsewhere it may be anything, but memory is not touched for it.
+
+use xla_hlo::{InstrId, Result};
+
+use super::address::widened;
+use super::index::{Coord, Index};
+use super::{FusedEmitter, Guard};
+use crate::elemental::{self, Value};
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// Where both hold, computed at the level that both are known at.
+    fn both(&mut self, a: Guard<'e, 'ctx>, b: Guard<'e, 'ctx>) -> Result<Guard<'e, 'ctx>> {
+        let level = a.level.max(b.level);
+        let width = a.mask.width().max(b.mask.width());
+        let mask = self.at_level(level, |_| Ok(widened(a.mask, width) & widened(b.mask, width)))?;
+        Ok(Guard { mask, level })
+    }
+
+    /// Adds a condition to those there are.
+    pub(super) fn require(&mut self, conditions: &mut Option<Guard<'e, 'ctx>>, more: Guard<'e, 'ctx>) -> Result<()> {
+        *conditions = Some(match *conditions {
+            Some(known) => self.both(known, more)?,
+            None => more,
+        });
+        Ok(())
+    }
+
+    /// Adds `low <= coord <= high` where that is not certain.
+    pub(super) fn require_between(
+        &mut self,
+        conditions: &mut Option<Guard<'e, 'ctx>>,
+        coord: &Coord,
+        low: i64,
+        high: i64,
+    ) -> Result<()> {
+        let bounds = coord.bounds(&self.symbols);
+        let surely = |holds: fn((i64, i64), i64) -> bool, limit| bounds.is_some_and(|b| holds(b, limit));
+        let (above, below) = (surely(|b, l| b.0 >= l, low), surely(|b, l| b.1 <= l, high));
+        if above && below {
+            return Ok(());
+        }
+        let level = coord.level(&self.symbols);
+        let mask = self.at_level(level, |s| {
+            let number = s.number_of(coord)?;
+            let lanes = s.lanes_of(number);
+            Ok(match (above, below) {
+                (true, _) => lanes.le(high),
+                (false, true) => lanes.ge(low),
+                // One unsigned comparison does both.
+                (false, false) => (lanes - low).ule(high - low),
+            })
+        })?;
+        self.require(conditions, Guard { mask, level })
+    }
+
+    /// The value of `id` where the guard (and the one in force) holds; elsewhere anything.
+    pub(super) fn guarded_element(
+        &mut self,
+        id: InstrId,
+        index: &Index,
+        guard: Option<Guard<'e, 'ctx>>,
+    ) -> Result<Value<'e, 'ctx>> {
+        let Some(guard) = guard else { return self.element(id, index) };
+        let outer = self.guard;
+        let guard = match outer {
+            0 => guard,
+            number => self.both(self.guards[number - 1], guard)?,
+        };
+        self.guards.push(guard);
+        self.guard = self.guards.len();
+        let value = self.element(id, index);
+        self.guard = outer;
+        value
+    }
+
+    /// The element of `operand` where the conditions hold, else `other`.
+    pub(super) fn choose(
+        &mut self,
+        conditions: Option<Guard<'e, 'ctx>>,
+        width: u32,
+        operand: InstrId,
+        index: &Index,
+        other: Value<'e, 'ctx>,
+    ) -> Result<Value<'e, 'ctx>> {
+        let value = self.guarded_element(operand, index, conditions)?.splat(width);
+        Ok(match conditions {
+            Some(guard) => elemental::select_lanes(widened(guard.mask, width), value, other.splat(width)),
+            None => value,
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! Wrong assignments that the checker must refuse.
+
+use xla_hlo::text::parse_module;
+
+use super::*;
+use crate::buffers::{BufferOptions, assign_buffers};
+use crate::copy_insertion::insert_copies;
+use crate::schedule::schedule_module;
+
+fn assigned(text: &str) -> (Module, BufferAssignment) {
+    let mut module = parse_module(text).expect("it parses");
+    schedule_module(&mut module).expect("it can be scheduled");
+    insert_copies(&mut module).expect("copies can be inserted");
+    let assignment = assign_buffers(&module, &BufferOptions::default()).expect("buffers can be assigned");
+    (module, assignment)
+}
+
+const LOOP: &str = "
+    condition {
+      state = (s32[], f32[4]) parameter(0)
+      i = s32[] get-tuple-element(state), index=0
+      n = s32[] constant(3)
+      ROOT less = pred[] compare(i, n), direction=LT
+    }
+    body {
+      state = (s32[], f32[4]) parameter(0)
+      i = s32[] get-tuple-element(state), index=0
+      x = f32[4] get-tuple-element(state), index=1
+      one = s32[] constant(1)
+      next = s32[] add(i, one)
+      back = f32[4] reverse(x), dimensions={0}
+      sum = f32[4] add(back, x)
+      ROOT result = (s32[], f32[4]) tuple(next, sum)
+    }
+    ENTRY main {
+      start = s32[] constant(0)
+      p = f32[4] parameter(0)
+      kept = f32[4] cosine(p)
+      x = f32[4] reverse(kept), dimensions={0}
+      init = (s32[], f32[4]) tuple(start, x)
+      loop = (s32[], f32[4]) while(init), condition=condition, body=body
+      y = f32[4] get-tuple-element(loop), index=1
+      ROOT result = f32[4] subtract(y, kept)
+    }";
+
+/// Moves all leaves that live where `%from` of `comp` lives to where `%to` of another computation lives.
+fn move_leaves(module: &Module, assignment: &mut BufferAssignment, from: (&str, &str), to: (&str, &str)) {
+    let slice = |(comp, name): (&str, &str)| {
+        let comp = module.find(comp).expect("the computation exists");
+        assignment.slice(comp, module[comp].find(name).expect("the instruction exists"), &[]).expect("an array")
+    };
+    let (from, to) = (slice(from), slice(to));
+    assert_ne!(from, to, "the test moves something");
+    for leaves in assignment.leaves.values_mut() {
+        leaves.iter_mut().for_each(|(_, s)| *s = if *s == Some(from) { Some(to) } else { *s });
+    }
+}
+
+fn refused(from: (&str, &str), to: (&str, &str)) -> String {
+    let (module, mut assignment) = assigned(LOOP);
+    verify_assignment(&module, &assignment).expect("it is right before");
+    move_leaves(&module, &mut assignment, from, to);
+    verify_assignment(&module, &assignment).expect_err("the checker accepts a wrong assignment").to_string()
+}
+
+#[test]
+fn clobbered_state_is_found() {
+    assert!(refused(("body", "back"), ("body", "x")).contains("writes over its operand 0 while reading it"));
+}
+
+#[test]
+fn clobbered_values_across_a_loop_are_found() {
+    let error = refused(("body", "back"), ("main", "kept"));
+    assert!(error.contains("when %result reads it"), "{error}");
+}
+
+#[test]
+fn writes_to_parameters_are_found() {
+    assert!(refused(("main", "kept"), ("main", "p")).contains("which is not to be written"));
+}
+
+#[test]
+fn a_result_outside_of_its_output_is_found() {
+    let (module, mut assignment) = assigned(LOOP);
+    let main = module.find("main").expect("the entry");
+    let root = assignment.slice(main, module[main].root(), &[]).expect("an array");
+    let kept = module[main].find("kept").expect("it exists");
+    let kept = assignment.slice(main, kept, &[]).expect("an array");
+    let other = if kept == root { assignment.slice(main, module[main].find("y").expect("y"), &[]) } else { Ok(kept) };
+    assignment.leaves.insert((main, module[main].root()), vec![(Vec::new(), Some(other.expect("an array")))]);
+    let error = verify_assignment(&module, &assignment).expect_err("the output is elsewhere").to_string();
+    assert!(error.contains("buffer assignment is wrong"), "{error}");
+}
+
+#[test]
+fn another_order_is_found() {
+    let text = "ENTRY main {
+      x = f32[4] parameter(0)
+      a = f32[4] reverse(x), dimensions={0}
+      b = f32[4] reverse(a), dimensions={0}
+      c = f32[4] cosine(x)
+      d = f32[4] reverse(c), dimensions={0}
+      ROOT r = f32[4] add(b, d)
+    }";
+    let (mut module, assignment) = assigned(text);
+    let entry = module.entry_id();
+    let at = |name: &str| module[entry].find(name).expect("it exists");
+    let order = ["x", "c", "a", "d", "b", "r"].map(at).to_vec();
+    assert_ne!(module[entry].schedule(), Some(&order[..]));
+    module.computation_mut(entry).set_schedule(Some(order));
+    let error = verify_assignment(&module, &assignment).expect_err("two values are in one place").to_string();
+    assert!(error.contains("is not in leaf 0"), "{error}");
+}

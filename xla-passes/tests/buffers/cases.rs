@@ -1,0 +1,257 @@
+//! Programs whose copies, buffers and in-place operands are known.
+
+use xla_hlo::text::parse_module;
+use xla_hlo::{Error, Module, ParameterLeaf};
+use xla_passes::alias::may_share;
+use xla_passes::buffers::{AllocationKind, BufferOptions, assign_buffers};
+use xla_passes::copy_insertion::insert_copies;
+use xla_passes::schedule::schedule_module;
+
+use super::memory::{self, Outcome};
+
+fn check(text: &str) -> Outcome {
+    let module = parse_module(text).expect("it parses");
+    let arguments = memory::arguments(&module);
+    memory::check(module, &arguments, 100_000)
+}
+
+/// A loop that writes row `i` of `ys` in each iteration and carries a sum.
+const SCAN: &str = "
+condition {
+  state = (s32[], f32[16], f32[8,16], f32[8,16]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  n = s32[] constant(8)
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+body {
+  state = (s32[], f32[16], f32[8,16], f32[8,16]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  carry = f32[16] get-tuple-element(state), index=1
+  xs = f32[8,16] get-tuple-element(state), index=2
+  ys = f32[8,16] get-tuple-element(state), index=3
+  zero = s32[] constant(0)
+  row = f32[1,16] dynamic-slice(xs, i, zero), dynamic_slice_sizes={1,16}
+  x = f32[16] reshape(row)
+  new = f32[16] add(carry, x)
+  out = f32[1,16] reshape(new)
+  written = f32[8,16] dynamic-update-slice(ys, out, i, zero)
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  ROOT result = (s32[], f32[16], f32[8,16], f32[8,16]) tuple(next, new, xs, written)
+}
+ENTRY main {
+  start = s32[] constant(0)
+  zero = f32[] constant(0)
+  carry = f32[16] broadcast(zero), dimensions={}
+  ys = f32[8,16] broadcast(zero), dimensions={}
+  xs = f32[8,16] parameter(0)
+  init = (s32[], f32[16], f32[8,16], f32[8,16]) tuple(start, carry, xs, ys)
+  loop = (s32[], f32[16], f32[8,16], f32[8,16]) while(init), condition=condition, body=body
+  last = f32[16] get-tuple-element(loop), index=1
+  all = f32[8,16] get-tuple-element(loop), index=3
+  ROOT result = (f32[16], f32[8,16]) tuple(last, all)
+}";
+
+#[test]
+fn a_scan_writes_into_the_output() {
+    let outcome = check(SCAN);
+    assert_eq!(outcome.copies, 1, "the counter's start is a constant, nothing else is copied");
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../snapshots" }, {
+        insta::assert_snapshot!("buffers_scan", outcome.buffers);
+    });
+}
+
+#[test]
+fn a_chain_of_elementwise_operations_takes_one_buffer() {
+    let outcome = check(
+        "ENTRY main {
+           x = f32[32] parameter(0)
+           a = f32[32] negate(x)
+           b = f32[32] cosine(a)
+           c = f32[8,4] reshape(b)
+           ROOT d = f32[8,4] sine(c)
+         }",
+    );
+    assert_eq!(outcome.buffers.temp_bytes(), 0, "everything happens in the output");
+    assert_eq!(outcome.buffers.allocations().len(), 2);
+}
+
+#[test]
+fn temporaries_are_reused_when_they_are_over() {
+    let outcome = check(
+        "ENTRY main {
+           x = f32[8,8] parameter(0)
+           a = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           b = f32[8,8] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           c = f32[8,8] dot(b, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           d = f32[8,8] dot(c, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           ROOT e = f32[8,8] dot(d, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+         }",
+    );
+    assert_eq!(outcome.buffers.temp_bytes(), 2 * 256);
+    assert_eq!(outcome.buffers.peak().bytes, 2 * 256);
+}
+
+#[test]
+fn donors_take_outputs_of_their_size() {
+    let outcome = check(
+        "HloModule donor, buffer_donor={ (0, {}) }
+         ENTRY main {
+           x = f32[32] parameter(0)
+           y = f32[32] parameter(1)
+           ROOT z = f32[32] add(x, y)
+         }",
+    );
+    let leaf = ParameterLeaf { parameter: 0, path: Vec::new() };
+    assert_eq!(outcome.buffers.output_slices()[0].parameter, Some(leaf.clone()));
+    let allocation = outcome.buffers.parameter_allocation(&leaf).expect("the parameter has memory");
+    assert!(
+        matches!(&allocation.kind, AllocationKind::Parameter { output: Some(path), written: true, .. } if path.is_empty())
+    );
+}
+
+/// Operands that the entry's root may be written over.
+fn shared_operands(text: &str) -> Vec<usize> {
+    let module = parse_module(text).expect("it parses");
+    let (entry, root) = (module.entry_id(), module.entry().root());
+    let operands = 0..module.entry()[root].operands().len();
+    operands.filter(|&i| may_share(&module, entry, root, &[], i, &[])).collect()
+}
+
+fn fused(parameters: &str, body: &str, root: &str, fusion: &str) -> String {
+    format!(
+        "fused {{ {parameters} {body} }} ENTRY main {{ {parameters} ROOT r = {root} fusion({fusion}), kind=kLoop, calls=fused }}"
+    )
+}
+
+#[test]
+fn elementwise_operations_may_share_operands_of_their_width() {
+    let entry = |body: &str| shared_operands(&format!("ENTRY main {{ {body} }}"));
+    let two = "x = f32[4,2] parameter(0) y = f32[4,2] parameter(1)";
+    assert_eq!(entry(&format!("{two} ROOT r = f32[4,2] add(x, y)")), [0, 1]);
+    assert_eq!(entry(&format!("{two} ROOT r = pred[4,2] compare(x, y), direction=LT")), []);
+    assert_eq!(entry("x = f32[4] parameter(0) ROOT r = s32[4] convert(x)"), [0]);
+    assert_eq!(entry("x = f32[4] parameter(0) ROOT r = f16[4] convert(x)"), []);
+    assert_eq!(entry("x = f32[4,4] parameter(0) ROOT r = f32[4,4] transpose(x), dimensions={1,0}"), []);
+    assert_eq!(entry("x = f32[4] parameter(0) ROOT r = f32[4] reverse(x), dimensions={0}"), []);
+    let update = "x = f32[4] parameter(0) u = f32[4] parameter(1) i = s32[] parameter(2)";
+    assert_eq!(entry(&format!("{update} ROOT r = f32[4] dynamic-update-slice(x, u, i)")), [0]);
+    let select = "p = pred[] parameter(0) x = f32[4] parameter(1) y = f32[4] parameter(2)";
+    assert_eq!(entry(&format!("{select} ROOT r = f32[4] select(p, x, y)")), [1, 2]);
+    let square = "x = f32[4,4] parameter(0) y = f32[4,4] parameter(1)";
+    let dims = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+    assert_eq!(entry(&format!("{square} ROOT r = f32[4,4] dot(x, y), {dims}")), []);
+}
+
+#[test]
+fn fusions_may_share_what_they_read_where_they_write() {
+    let two = "x = f32[4,4] parameter(0) y = f32[4,4] parameter(1)";
+    let case = |body: &str| shared_operands(&fused(two, body, "f32[4,4]", "x, y"));
+    assert_eq!(case("n = f32[4,4] negate(x) ROOT r = f32[4,4] add(n, y)"), [0, 1]);
+    assert_eq!(case("t = f32[4,4] transpose(x), dimensions={1,0} ROOT r = f32[4,4] add(t, y)"), [1]);
+    assert_eq!(case("t = f32[4,4] transpose(x), dimensions={1,0} ROOT r = f32[4,4] add(t, x)"), []);
+    assert_eq!(
+        case("a = f32[16] reshape(x) b = f32[16] negate(a) c = f32[4,4] reshape(b) ROOT r = f32[4,4] add(c, y)"),
+        [0, 1]
+    );
+    assert_eq!(
+        case(
+            "i = s32[] constant(1) u = f32[1,4] slice(y), slice={[0:1],[0:4]} ROOT r = f32[4,4] dynamic-update-slice(x, u, i, i)"
+        ),
+        [0]
+    );
+}
+
+#[test]
+fn fused_updates_may_read_their_own_window_only() {
+    let three = "x = f32[8] parameter(0) u = f32[2] parameter(1) i = s32[] parameter(2) j = s32[] parameter(3)";
+    let case = |start: &str| {
+        let body = format!(
+            "old = f32[2] dynamic-slice(x, {start}), dynamic_slice_sizes={{2}} new = f32[2] add(old, u)
+             ROOT r = f32[8] dynamic-update-slice(x, new, i)"
+        );
+        shared_operands(&fused(three, &body, "f32[8]", "x, u, i, j"))
+    };
+    assert_eq!(case("i"), [0]);
+    assert_eq!(case("j"), []);
+}
+
+/// Schedules; the module is not given its copies.
+fn scheduled(text: &str) -> Module {
+    let mut module = parse_module(text).expect("it parses");
+    schedule_module(&mut module).expect("it can be scheduled");
+    module
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let message = |e: Error| e.to_string();
+    let no_copies = assign_buffers(&scheduled(SCAN), &BufferOptions::default()).map(|_| ()).map_err(message);
+    assert_eq!(
+        no_copies.unwrap_err(),
+        "leaf 0 of the operand of %loop in main cannot share its buffer; insert copies before assigning buffers"
+    );
+    let mut module = parse_module(SCAN).expect("it parses");
+    let no_schedule = insert_copies(&mut module).map_err(message).unwrap_err();
+    assert!(no_schedule.contains("schedule the module before inserting copies"), "{no_schedule}");
+    let odd = BufferOptions { alignment: 48, ..BufferOptions::default() };
+    assert!(assign_buffers(&module, &odd).is_err());
+    let mut shared = parse_module(
+        "f { x = f32[4] parameter(0) ROOT y = f32[4] negate(x) }
+         ENTRY main {
+           x = f32[4] parameter(0)
+           a = f32[4] call(x), to_apply=f
+           ROOT b = f32[4] call(a), to_apply=f
+         }",
+    )
+    .expect("it parses");
+    let not_flat = schedule_module(&mut shared).map_err(message).unwrap_err();
+    assert_eq!(not_flat, "computation f is executed by several callers; flatten the call graph first");
+}
+
+/// A chain of `n` loops, each nested in the one before.
+fn nest(n: usize) -> String {
+    let mut text = String::new();
+    let condition = |k: usize| {
+        format!("c{k} {{ x = f32[] parameter(0) o = f32[] constant(1) ROOT p = pred[] compare(x, o), direction=LT }}\n")
+    };
+    text +=
+        &format!("{}b0 {{ x = f32[] parameter(0) o = f32[] constant(1) ROOT y = f32[] add(x, o) }}\n", condition(0));
+    for k in 1..n {
+        text += &condition(k);
+        text += &format!(
+            "b{k} {{ x = f32[] parameter(0) ROOT y = f32[] while(x), condition=c{}, body=b{} }}\n",
+            k - 1,
+            k - 1
+        );
+    }
+    text + &format!(
+        "ENTRY main {{ x = f32[] parameter(0) ROOT y = f32[] while(x), condition=c{}, body=b{} }}",
+        n - 1,
+        n - 1
+    )
+}
+
+#[test]
+fn deep_nesting_is_an_error_not_a_crash() {
+    assert_eq!(check(&nest(100)).copies, 1);
+    let mut module = parse_module(&nest(1000)).expect("it parses");
+    let error = schedule_module(&mut module).unwrap_err().to_string();
+    assert!(error.contains("control flow nested deeper than"), "{error}");
+}
+
+#[test]
+fn long_programs_take_time_in_proportion() {
+    // A thousand updates of one array, each read before the next, with a few readers of everything at the end.
+    let mut text = String::from(
+        "ENTRY main {\n x0 = f32[1000] parameter(0)\n i = s32[] parameter(1)\n u = f32[1] parameter(2)\n y0 = f32[1000] negate(x0)\n",
+    );
+    let n = 1000;
+    for k in 1..=n {
+        text += &format!(" h{k} = f32[1] dynamic-slice(y{}, i), dynamic_slice_sizes={{1}}\n", k - 1);
+        text += &format!(" s{k} = f32[1] add(h{k}, u)\n y{k} = f32[1000] dynamic-update-slice(y{}, s{k}, i)\n", k - 1);
+    }
+    text += &format!(" ROOT r = f32[1000] negate(y{n})\n}}");
+    let outcome = check(&text);
+    assert_eq!((outcome.copies, outcome.buffers.temp_bytes()), (0, 64), "all updates are in place");
+}

@@ -1,0 +1,83 @@
+//! `xla bench`.
+
+use serde_json::Value;
+
+use crate::support::Folder;
+
+const BENCH: &str = "bench module.hlo --platform interpreter --min-seconds 0.01";
+
+#[test]
+fn json_has_every_field() {
+    let folder = Folder::new();
+    let done = folder.xla(&format!("{BENCH} --json --threads 1 --inputs-seed 0"));
+    assert_eq!((done.code, done.err.as_str(), done.out.lines().count()), (0, "", 1));
+    let json: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(json["name"], "module");
+    assert!(json["impl"].as_str().unwrap().contains("interpreter"));
+    for field in [
+        "compile_ms",
+        "compile_first_ms",
+        "parse_ms",
+        "run_us",
+        "run_p10_us",
+        "run_p90_us",
+        "run_min_us",
+        "peak_rss_mb",
+        "rss_start_mb",
+        "peak_over_start_mb",
+        "peak_rss_compile_mb",
+        "peak_rss_run_mb",
+    ] {
+        assert!(json[field].as_f64().unwrap() >= 0.0, "{field}: {json}");
+    }
+    assert_eq!(json["threads"], 1);
+    assert!(json["reps"].as_u64().unwrap() >= 7 && json["process_threads"].as_u64().unwrap() >= 1);
+    assert!(json["temp_bytes"].is_u64() && json["compile_all_ms"].as_array().unwrap().len() == 3);
+    let ordered = ["run_min_us", "run_p10_us", "run_us", "run_p90_us"].map(|field| json[field].as_f64().unwrap());
+    assert!(ordered.is_sorted() && ordered[0] > 0.0, "{json}");
+
+    let outputs = json["outputs"].as_array().unwrap();
+    assert_eq!(outputs.len(), 2);
+    let number = |field: &str| outputs[1][field].as_f64().unwrap();
+    assert!(number("abs_sum") > number("sum").abs() && number("wsum").abs() < 0.1 && number("nonfinite") == 0.0);
+}
+
+#[test]
+fn repetitions_and_compiles_are_counted() {
+    let folder = Folder::new();
+    let done = folder.xla(&format!("{BENCH} --json --reps 9 --compiles 2"));
+    let json: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!((json["reps"].as_u64(), json["compile_all_ms"].as_array().unwrap().len()), (Some(9), 2));
+}
+
+#[test]
+fn people_get_a_table() {
+    let done = Folder::new().xla(&format!("{BENCH} --compiles 1 --reps 7"));
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    let rows: Vec<&str> = done.out.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert_eq!(rows, ["module,", "parse", "compile", "run", "memory", "output", "output"]);
+}
+
+#[test]
+fn failures_are_a_line_of_json_too() {
+    let folder = Folder::new();
+    folder.write("bad.hlo", "HloModule m\nENTRY %e {\n");
+    let done = folder.xla("bench bad.hlo --platform interpreter --json");
+    assert_eq!(done.code, 2);
+    let json: Value = serde_json::from_str(&done.out).unwrap();
+    assert!(json["error"].as_str().unwrap().starts_with("bad.hlo: ") && json.as_object().unwrap().len() == 1);
+    assert!(done.err.starts_with("error: bad.hlo: "));
+}
+
+#[test]
+fn an_input_that_must_be_given_away_is_made_anew() {
+    let folder = Folder::new();
+    let header = "HloModule m, input_output_alias={ {}: (0, {}, must-alias) }";
+    folder.write(
+        "module.hlo",
+        format!("{header}\n\nENTRY %e {{\n  %x = f32[4]{{0}} parameter(0)\n  ROOT %y = f32[4]{{0}} add(%x, %x)\n}}\n"),
+    );
+    let done = folder.xla(&format!("{BENCH} --compiles 1 --reps 7 --json"));
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(folder.xla("run module.hlo --platform interpreter --inputs-seed 0").code, 0);
+}

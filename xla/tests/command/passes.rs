@@ -1,0 +1,93 @@
+//! `xla opt`, dumps and traces.
+
+use serde_json::Value;
+
+use crate::support::Folder;
+
+const DEAD: &str = "\
+HloModule dead, entry_computation_layout={(f32[4]{0})->f32[4]{0}}
+
+ENTRY %main (x: f32[4]) -> f32[4] {
+  %x = f32[4]{0} parameter(0)
+  %unused = f32[4]{0} negate(%x)
+  %pair = (f32[4]{0}, f32[4]{0}) tuple(%x, %unused)
+  ROOT %first = f32[4]{0} get-tuple-element(%pair), index=0
+}
+";
+
+#[test]
+fn chosen_passes_run_in_order() {
+    let folder = Folder::new();
+    folder.write("dead.hlo", DEAD);
+    let done = folder.xla("opt dead.hlo --passes simplify-tuples,dead-code --print-after-all");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    insta::assert_snapshot!(done.out);
+    let alone = folder.xla("opt dead.hlo --passes simplify-tuples,dead-code");
+    assert!(done.out.ends_with(&alone.out) && !alone.out.contains("unused"));
+    // What comes out can go in.
+    let again = folder.xla_with("opt - --passes dead-code", &alone.out);
+    assert_eq!((again.code, again.out), (0, alone.out));
+}
+
+#[test]
+fn passes_are_listed() {
+    let done = Folder::new().xla("opt --list-passes --platform interpreter");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    assert!(done.out.contains("\n  dead-code ") && done.out.contains("no pipeline of its own"), "{}", done.out);
+}
+
+#[test]
+fn unknown_passes_are_told_which_there_are() {
+    let folder = Folder::new();
+    let message = folder.fails(2, "opt module.hlo --passes dead-cod");
+    assert!(message.starts_with("there is no pass \"dead-cod\"; there are ") && message.contains("dead-code"));
+    let message = folder.fails(2, "opt module.hlo --platform interpreter");
+    assert!(message.starts_with("platform interpreter has no passes of its own"), "{message}");
+}
+
+#[test]
+#[cfg(feature = "cpu")]
+fn a_pipeline_is_cut_short() {
+    let folder = Folder::new();
+    let whole = folder.xla("opt module.hlo --platform cpu");
+    assert_eq!(whole.code, 0, "{whole:?}");
+    let cut = folder.xla("opt module.hlo --platform cpu --until canonicalize");
+    assert!(cut.code == 0 && cut.out.starts_with("HloModule sums") && cut.out != whole.out, "{cut:?}");
+    let message = folder.fails(2, "opt module.hlo --platform cpu --until fusee");
+    assert!(message.starts_with("the pipeline of platform cpu has no pass or stage \"fusee\"; it has "), "{message}");
+    assert!(folder.xla("opt --list-passes --platform cpu").out.contains("Pipeline of platform cpu:\nstandard:\n"));
+}
+
+#[test]
+fn stages_are_dumped() {
+    let folder = Folder::new();
+    let done = folder.xla("run module.hlo --platform interpreter --inputs-seed 0 --dump-to dumps");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    assert!(folder.path("dumps").read_dir().unwrap().count() > 0);
+    let blocked = folder.fails(1, "run module.hlo --platform interpreter --inputs-seed 0 --dump-to module.hlo");
+    assert!(blocked.starts_with("cannot write the dump module.hlo/"), "{blocked}");
+}
+
+#[test]
+fn a_trace_is_json_with_a_span_for_each_step() {
+    let folder = Folder::new();
+    let done = folder.xla("run module.hlo --platform interpreter --inputs-seed 0 --trace trace.json");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    let events: Vec<Value> = serde_json::from_slice(&std::fs::read(folder.path("trace.json")).unwrap()).unwrap();
+    let complete = |name: &str| events.iter().find(|event| event["ph"] == "X" && event["name"] == name);
+    for name in ["parse", "verify", "compile"] {
+        let event = complete(name).unwrap_or_else(|| panic!("{name}: {events:?}"));
+        assert!(event["ts"].as_f64().unwrap() >= 0.0 && event["dur"].as_f64().unwrap() >= 0.0 && event["tid"].is_u64());
+    }
+    assert_eq!(complete("compile").unwrap()["args"]["platform"], "interpreter");
+    let refused = folder.fails(2, "platforms --trace no/such/folder.json");
+    assert!(refused.starts_with("cannot write the trace no/such/folder.json"), "{refused}");
+}
+
+#[test]
+fn verbose_runs_log_to_standard_error() {
+    let done = Folder::new().xla("run module.hlo --platform interpreter --inputs-seed 0 -vv");
+    assert!(done.code == 0 && done.out.starts_with("out0: "), "{done:?}");
+    // Spans that ended, with the time they took.
+    assert!(done.err.contains("compile{module=\"sums\" platform=interpreter}: close time.busy="), "{done:?}");
+}
