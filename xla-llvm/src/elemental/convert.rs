@@ -9,7 +9,7 @@ use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 
 /// The number in another element type, rounded once to nearest even. Floats become integers by truncation,
-/// saturating, NaN as 0; integers wrap; everything but zero is true. Complex numbers become no real ones.
+/// saturating, NaN as 0; integers wrap; everything but zero is true. Complex numbers become no others.
 pub fn convert<'e, 'ctx>(emitter: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: ElementType) -> Result<Value<'e, 'ctx>> {
     let from = x.element_type();
     if from == to {
@@ -20,10 +20,6 @@ pub fn convert<'e, 'ctx>(emitter: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: Ele
             let parts = parts(x);
             let [re, im] = [parts.re, parts.im].map(|part| part.to_float(computed_scalar(to)));
             Value::complex(to, re, im)
-        }
-        (ElementKind::Complex, ElementKind::Pred) => {
-            let parts = parts(x);
-            Value::new(to, parts.re.ne(0.0) | parts.im.ne(0.0))
         }
         (ElementKind::Complex, _) => {
             return Err(Error::invalid_argument(format!("convert cannot make {to} of {from}; take its real part")));
