@@ -10,7 +10,7 @@ use crate::lanes::{Lanes, Scalar};
 
 /// The number in another element type, rounded once to nearest even. Floats become integers by truncation,
 /// saturating, NaN as 0; integers wrap; everything but zero is true. Complex numbers become no others.
-pub fn convert<'e, 'ctx>(emitter: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: ElementType) -> Result<Value<'e, 'ctx>> {
+pub fn convert<'e, 'ctx>(_: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: ElementType) -> Result<Value<'e, 'ctx>> {
     let from = x.element_type();
     if from == to {
         return Ok(x);
@@ -25,15 +25,23 @@ pub fn convert<'e, 'ctx>(emitter: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: Ele
             return Err(Error::invalid_argument(format!("convert cannot make {to} of {from}; take its real part")));
         }
         (_, ElementKind::Complex) => {
-            let re = convert(emitter, x, to.real_part())?.lanes();
+            let part = to.real_part();
+            let re = if from == part { x.lanes() } else { from_real(x, part).lanes() };
             Value::complex(to, re, re.constant(0.0))
         }
-        (ElementKind::Float, _) => float_to(x.lanes(), to),
-        (ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned, _) => {
-            integer_to(x.lanes(), from.kind() == ElementKind::Signed, to)
-        }
+        (ElementKind::Float | ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned, _) => from_real(x, to),
     };
     Ok(converted)
+}
+
+/// A real number in another real type.
+fn from_real<'e, 'ctx>(x: Value<'e, 'ctx>, to: ElementType) -> Value<'e, 'ctx> {
+    let from = x.element_type();
+    if from.is_float() {
+        float_to(x.lanes(), to)
+    } else {
+        integer_to(x.lanes(), from.kind() == ElementKind::Signed, to)
+    }
 }
 
 /// The same bits as another element type of the same width.

@@ -12,7 +12,7 @@ use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Module, Result, R
 use super::address::compute_bits;
 use super::index::{Coord, Index, Symbol, SymbolId};
 use super::nest::Range;
-use super::plan::{LoopPlan, Survey, carrier, trial_symbols};
+use super::plan::{LoopPlan, carrier, trial_symbols};
 use super::{FusedEmitter, Source, SymbolValue};
 use crate::emitter::Emitter;
 use crate::lanes::Lanes;
@@ -129,7 +129,13 @@ impl<'a, 'm> Writer<'a, 'm> {
             let (start, stop) = (begin * PIECE as i64, (end * PIECE as i64).smin(inner as i64));
             let range = match pieces {
                 1 => fused.full_range(inner, width),
-                _ => Range { start, end: stop, extent: Some(inner), width, whole: inner % u64::from(width) == 0 },
+                _ => Range {
+                    start,
+                    end: stop,
+                    extent: Some(inner),
+                    width,
+                    whole: inner.is_multiple_of(u64::from(width)),
+                },
             };
             self.lanes_loop(&mut fused, &plan, &[], range)?;
         } else {
@@ -214,7 +220,7 @@ impl<'a, 'm> Writer<'a, 'm> {
             let zero = fused.number(0);
             fused.symbol_values = vec![SymbolValue::Uniform(zero); symbols.len()];
             self.store_all(&mut fused, &plan.index(&symbols))?;
-            let survey = std::mem::replace(&mut fused.survey, Survey::default());
+            let survey = std::mem::take(&mut fused.survey);
             match plan.split(&survey, &symbols) {
                 Some(split) => plan = split,
                 None => return Ok(plan.merged(&survey, &symbols)),
@@ -346,7 +352,7 @@ fn piece_range<'e, 'ctx>(
     let number = s.number_of(&piece.clone().scaled(PIECE as i64))?;
     let start = s.lanes_of(number);
     let end = (start + PIECE as i64).smin(inner as i64);
-    Ok(Range { start, end, extent: Some(inner), width, whole: inner % u64::from(width) == 0 })
+    Ok(Range { start, end, extent: Some(inner), width, whole: inner.is_multiple_of(u64::from(width)) })
 }
 
 /// Symbols of the variables of the outer loops, whose counters are given.

@@ -102,15 +102,14 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         let minus = Complex::new(-re + 1.0, -im).sqrt();
         let plus = Complex::new(re + 1.0, im).sqrt();
         let near = Complex::new(atan2(minus.re, plus.re) * 2.0, asinh(plus.conj().times(minus).im));
-        let result = near.rarely(self.is_great() | self.is_nan(), || {
+        near.rarely(self.is_great() | self.is_nan(), || {
             let far = Complex::new(atan2(im.fabs(), re), -self.log_of_twice().copysign(im));
             let nan = re.constant(f64::NAN);
             let height = self.is_infinite().select(-re.constant(f64::INFINITY).copysign(im), nan);
             let odd = Complex::new(nan, height);
             let odd = Complex::new(re.constant(FRAC_PI_2), im).or_else(re.eq(0.0), odd);
             odd.or_else(self.is_nan(), far)
-        });
-        result
+        })
     }
 
     /// `acosh z`: `acos z` turned into the right half plane.
