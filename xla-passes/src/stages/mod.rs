@@ -58,5 +58,12 @@ pub fn layout(_: &TargetProfile) -> Pipeline {
 
 /// Kernels: operations that a backend compiles as one.
 pub fn fuse(_: &TargetProfile) -> Pipeline {
-    Pipeline::new("fuse").pass(Fuse).pass(FuseRows).pass(FuseOutputs).pass(FreeReshapes).pass(DeadCode)
+    Pipeline::new("fuse")
+        .pass(Fuse)
+        .pass(FuseRows)
+        .pass(FuseOutputs)
+        // Kernels that were merged may compute the same thing twice.
+        .pass(CommonSubexpressions)
+        .pass(FreeReshapes)
+        .pass(DeadCode)
 }
