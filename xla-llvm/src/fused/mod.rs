@@ -21,6 +21,7 @@ mod kernel;
 mod movement;
 mod nest;
 mod plan;
+mod row_cache;
 mod scalar_call;
 mod support;
 
@@ -38,6 +39,7 @@ use crate::lanes::Lanes;
 use index::{Coord, Index, Symbol, SymbolId, Symbols};
 use nest::Level;
 use plan::Survey;
+use row_cache::RowCache;
 
 /// The number that a symbol stands for while running, a 64-bit integer.
 #[derive(Clone, Copy)]
@@ -85,6 +87,7 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     box_starts: HashMap<InstrId, Vec<Coord>>,
     /// The kernel's pointers: operands, then results.
     pointers: Vec<PointerValue<'ctx>>,
+    cache: RowCache<'ctx>,
     survey: Survey,
 }
 
@@ -106,6 +109,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             runtime_divisions: HashMap::new(),
             box_starts: HashMap::new(),
             pointers: Vec::new(),
+            cache: RowCache::default(),
             survey: Survey::default(),
         };
         let block = fused.current_block()?;

@@ -177,7 +177,9 @@ impl Planner<'_> {
             return None;
         }
         let compute = cost::compute_seconds(self.profile, extra, work, element_type);
-        let reads: f64 = groups.iter().map(|(group, _)| self.new_read_seconds(id, *group)).sum();
+        // A kernel that evaluates a part (through a slice) reads a part.
+        let part = |a: &[Access]| (a.iter().map(|a| a.evaluations).sum::<f64>() / elements.max(1.0)).min(1.0);
+        let reads: f64 = groups.iter().map(|(group, a)| part(a) * self.new_read_seconds(id, *group)).sum();
         let once = self.read_seconds(id);
         let from_users: f64 = instruction.users().iter().map(|&u| self.places[u].repeated).sum();
         Some(compute + (reads - once).max(0.0) + from_users)
