@@ -18,19 +18,23 @@ use xla_llvm::target::{CodegenLevel, MachineOptions, Target};
 
 use kernel::{Signature, emit};
 
-/// Processor time of this thread where the system tells it, else the clock: other work on the machine counts less.
-fn milliseconds<T>(f: impl FnOnce() -> T) -> (T, f64) {
+/// How often each stage runs.
+const REPETITIONS: usize = 100;
+
+/// Mean processor time of `f` (of the clock, where the system does not tell: other work on the machine counts less).
+fn milliseconds<T>(mut f: impl FnMut() -> T) -> f64 {
     let used = || -> Option<f64> {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
         Some(text.split(' ').next()?.parse::<f64>().ok()? / 1e6)
     };
     let (start, clock) = (used(), Instant::now());
-    let value = f();
+    let values: Vec<T> = (0..REPETITIONS).map(|_| f()).collect();
     let time = match (start, used()) {
         (Some(start), Some(end)) => end - start,
         _ => clock.elapsed().as_secs_f64() * 1e3,
     };
-    (value, time)
+    drop(values);
+    time / REPETITIONS as f64
 }
 
 fn module<'c>(context: &'c Context, target: &Target, heavy: bool) -> Module<'c> {
@@ -45,34 +49,35 @@ fn module<'c>(context: &'c Context, target: &Target, heavy: bool) -> Module<'c> 
 
 fn main() {
     let target = Target::host().unwrap();
-    println!("kernel                     effort      machine context emission  object    link    free   MCJIT");
+    println!("kernel                     effort      machine context emission  object    link   MCJIT");
     for (name, heavy) in [("a * b + c", false), ("exp(a) * tanh(b) + log(c)", true)] {
         for level in [CodegenLevel::None, CodegenLevel::Less, CodegenLevel::Default, CodegenLevel::Aggressive] {
             let options = MachineOptions { level, ..MachineOptions::default() };
-            let mut best = [f64::INFINITY; 7];
-            for _ in 0..30 {
-                let (machine, making_machine) = milliseconds(|| target.machine(&options).unwrap());
-                let (context, making_context) = milliseconds(Context::create);
-                let (emitted, emission) = milliseconds(|| module(&context, &target, heavy));
-                let (object, generation) = milliseconds(|| machine.object(&emitted).unwrap());
-                let (code, linking) = milliseconds(|| {
+            let machine = target.machine(&options).unwrap();
+            let context = Context::create();
+            let fresh = || module(&context, &target, heavy);
+            let object = machine.object(&fresh()).unwrap();
+            let mut modules: Vec<_> = (0..2 * REPETITIONS).map(|_| fresh()).collect();
+            let mut next = || modules.pop().unwrap();
+            let times = [
+                milliseconds(|| target.machine(&options).unwrap()),
+                milliseconds(Context::create),
+                milliseconds(fresh),
+                milliseconds(|| machine.object(&next()).unwrap()),
+                milliseconds(|| {
                     let code = LoadedCode::link(std::slice::from_ref(&object), &[]).unwrap();
                     code.address("kernel").unwrap();
                     code
-                });
-                let (_, freeing) = milliseconds(|| drop(code));
+                }),
                 // MCJIT generates and links in one go.
-                let other = module(&context, &target, heavy);
-                let (_, mcjit) = milliseconds(|| {
-                    let engine = other.create_jit_execution_engine(OptimizationLevel::Default).unwrap();
-                    engine.get_function_address("kernel").unwrap()
-                });
-                let times = [making_machine, making_context, emission, generation, linking, freeing, mcjit];
-                for (best, time) in best.iter_mut().zip(times) {
-                    *best = best.min(time);
-                }
-            }
-            let times: Vec<String> = best.iter().map(|time| format!("{time:7.3}")).collect();
+                milliseconds(|| {
+                    let module = next();
+                    let engine = module.create_jit_execution_engine(OptimizationLevel::Default).unwrap();
+                    engine.get_function_address("kernel").unwrap();
+                    (module, engine)
+                }),
+            ];
+            let times: Vec<String> = times.iter().map(|time| format!("{time:7.3}")).collect();
             println!("{name:26} {:10} {}", format!("{level:?}"), times.join(" "));
         }
     }

@@ -6,8 +6,8 @@ use super::log::{log_wide, with_log_specials};
 use super::wide::{Wide, exact_product, exact_sum_ordered};
 use crate::lanes::{Lanes, Scalar};
 
-/// `x^y` as IEEE 754 has it: 1 for `x = 1` or `y = 0`, even of NaN; negative `x` only to integral powers. Error at most
-/// 1 ulp.
+/// `x^y` as IEEE 754 has it: 1 for `x = 1` or `y = 0`, even of NaN; negative `x` only to integral powers. Error at
+/// most 0.95 ulp (f32) and 0.9 ulp (f64).
 pub fn pow<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let (magnitude, infinity) = (x.fabs(), x.constant(f64::INFINITY));
     let log = log_wide(magnitude);
@@ -31,7 +31,7 @@ pub fn pow<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> 
     one.select(x.constant(1.0), power)
 }
 
-/// `x^(1/3)`, of negative numbers too. Error at most 0.7 ulp.
+/// `x^(1/3)`, of negative numbers too. Error at most 0.8 ulp (f32) and 0.75 ulp (f64).
 pub fn cbrt<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let magnitude = x.fabs();
     let (least_normal, lift, drop) =
