@@ -12,6 +12,7 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use xla_hlo::ElementType;
 use xla_llvm::elemental::Value;
+use xla_llvm::emitter::EmitOptions;
 use xla_llvm::jit::LoadedCode;
 use xla_llvm::math::{exp, log, tanh};
 use xla_llvm::target::{CodegenLevel, MachineOptions, Target};
@@ -39,7 +40,13 @@ fn milliseconds<T>(mut f: impl FnMut() -> T) -> f64 {
 
 fn module<'c>(context: &'c Context, target: &Target, heavy: bool) -> Module<'c> {
     let ty = ElementType::F32;
-    let signature = Signature { width: target.lanes(32), inputs: &[ty, ty, ty], output: ty, masked: true };
+    let signature = Signature {
+        width: target.lanes(32),
+        inputs: &[ty, ty, ty],
+        output: ty,
+        masked: true,
+        options: EmitOptions::default(),
+    };
     let emitted = emit(context, target, &signature, |_, x| {
         let [a, b, c] = [x[0].lanes(), x[1].lanes(), x[2].lanes()];
         Ok(Value::new(ty, if heavy { exp(a) * tanh(b) + log(c) } else { a * b + c }))

@@ -7,6 +7,7 @@ use std::io::Write;
 
 use xla_hlo::ElementType;
 use xla_llvm::elemental::Value;
+use xla_llvm::emitter::EmitOptions;
 use xla_llvm::lanes::Lanes;
 use xla_llvm::math;
 use xla_llvm::target::Target;
@@ -120,7 +121,8 @@ fn slack(target: &Target) -> f64 {
 
 fn kernels(target: &Target, case: &Case, ty: ElementType, arity: usize) -> [Kernel; 2] {
     [1, target.lanes(ty.bit_width() as u32)].map(|width| {
-        let signature = Signature { width, inputs: &vec![ty; arity], output: ty, masked: false };
+        let signature =
+            Signature { width, inputs: &vec![ty; arity], output: ty, masked: false, options: EmitOptions::default() };
         let kernel = Kernel::new(target, &signature, |_, values| {
             let lanes: Vec<_> = values.iter().map(|&value| value.lanes()).collect();
             Ok(Value::new(ty, (case.emit)(&lanes)))

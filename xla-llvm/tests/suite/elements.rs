@@ -7,7 +7,7 @@ use xla_hlo::ops::{
 };
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Result, Scalar, Shape, eval};
 use xla_llvm::elemental::{self, Value};
-use xla_llvm::emitter::Emitter;
+use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::target::Target;
 
 use crate::kernel::{Kernel, Signature};
@@ -53,7 +53,7 @@ struct Random(u64);
 impl Random {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 32) | (self.0 << 32)
+        self.0.rotate_left(32)
     }
 
     fn unit(&mut self) -> f64 {
@@ -208,7 +208,7 @@ fn check(
     let plain = plain_x86().filter(|_| matches!(op, Op::Convert(_) | Op::Unary(_))).map(|target| (target, 4));
     let others = [Some((target.clone(), 1)), plain].into_iter().flatten().filter(|_| typical);
     for (target, width) in std::iter::once((target, 16)).chain(others) {
-        let signature = Signature { width, inputs: &types, output, masked: true };
+        let signature = Signature { width, inputs: &types, output, masked: true, options: EmitOptions::default() };
         let kernel = Kernel::new(&target, &signature, |e, x| emitted(e, op, result, x));
         let (want, kernel) = match (&want, kernel) {
             (Ok(want), Ok(kernel)) => (want, kernel),
@@ -349,4 +349,23 @@ fn reduce_precision() {
         let op = ReducePrecision { exponent_bits, mantissa_bits };
         check(&op.into(), None, &[literal(ty, &samples(ty, 1000))], Tolerance::Exact)
     });
+}
+
+#[test]
+fn narrow_floats_may_be_rounded_once() {
+    let target = Target::host().unwrap();
+    let ty = ElementType::BF16;
+    // 256 has no bf16 neighbour nearer than 2: each half is lost by itself, and together they are not.
+    let [a, b] = [256.0, 0.75].map(|x| literal(ty, &[Scalar::Float(x); 16]));
+    for (round_each_operation, sum) in [(true, 256.0), (false, 258.0)] {
+        let options = EmitOptions { round_each_operation, ..EmitOptions::default() };
+        let signature = Signature { width: 16, inputs: &[ty, ty], output: ty, masked: false, options };
+        let kernel = Kernel::new(&target, &signature, |e, x| {
+            let once = elemental::binary(e, BinaryOp::Add, x[0], x[1])?;
+            elemental::binary(e, BinaryOp::Add, once, x[1])
+        });
+        let mut out = vec![0; 32];
+        kernel.unwrap().run_bytes(&[a.bytes(), b.bytes()], &mut out);
+        assert_eq!(Scalar::read(ty, &out[..2]), Scalar::Float(sum), "rounding each operation: {round_each_operation}");
+    }
 }

@@ -73,7 +73,8 @@ fn no_operation_calls_a_library() {
                 text(1, &|found| {
                     let context = Context::create();
                     let output = if op == UnaryOp::IsFinite { ElementType::Pred } else { ty };
-                    let signature = Signature { width, inputs: &[ty], output, masked: false };
+                    let signature =
+                        Signature { width, inputs: &[ty], output, masked: false, options: EmitOptions::default() };
                     let module = emit(&context, &target, &signature, |e, x| elemental::unary(e, op, x[0]));
                     if let Ok(module) = module {
                         let calls = calls(&machine.assembly(&module).unwrap());
@@ -84,7 +85,13 @@ fn no_operation_calls_a_library() {
             for op in [BinaryOp::Power, BinaryOp::Atan2, BinaryOp::Remainder, BinaryOp::Maximum, BinaryOp::Divide] {
                 text(2, &|found| {
                     let context = Context::create();
-                    let signature = Signature { width, inputs: &[ty, ty], output: ty, masked: false };
+                    let signature = Signature {
+                        width,
+                        inputs: &[ty, ty],
+                        output: ty,
+                        masked: false,
+                        options: EmitOptions::default(),
+                    };
                     let module = emit(&context, &target, &signature, |e, x| elemental::binary(e, op, x[0], x[1]));
                     let calls = calls(&machine.assembly(&module.unwrap()).unwrap());
                     found.extend(calls.into_iter().map(|name| format!("{op:?} calls {name}")));
