@@ -15,32 +15,31 @@ pub fn convert<'e, 'ctx>(_: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: ElementTy
     if from == to {
         return Ok(x);
     }
-    let converted = match (from.kind(), to.kind()) {
-        (ElementKind::Complex, ElementKind::Complex) => {
+    match (from.is_complex(), to.is_complex()) {
+        (false, false) => Ok(real_to(x, to)),
+        (false, true) => {
+            let re = real_to(x, to.real_part()).lanes();
+            Ok(Value::complex(to, re, re.constant(0.0)))
+        }
+        (true, true) => {
             let parts = parts(x);
             let [re, im] = [parts.re, parts.im].map(|part| part.to_float(computed_scalar(to)));
-            Value::complex(to, re, im)
+            Ok(Value::complex(to, re, im))
         }
-        (ElementKind::Complex, _) => {
-            return Err(Error::invalid_argument(format!("convert cannot make {to} of {from}; take its real part")));
+        (true, false) => {
+            Err(Error::invalid_argument(format!("convert cannot make {to} of {from}; take its real part")))
         }
-        (_, ElementKind::Complex) => {
-            let part = to.real_part();
-            let re = if from == part { x.lanes() } else { from_real(x, part).lanes() };
-            Value::complex(to, re, re.constant(0.0))
-        }
-        (ElementKind::Float | ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned, _) => from_real(x, to),
-    };
-    Ok(converted)
+    }
 }
 
-/// A real number in another real type.
-fn from_real<'e, 'ctx>(x: Value<'e, 'ctx>, to: ElementType) -> Value<'e, 'ctx> {
+fn real_to<'e, 'ctx>(x: Value<'e, 'ctx>, to: ElementType) -> Value<'e, 'ctx> {
     let from = x.element_type();
-    if from.is_float() {
-        float_to(x.lanes(), to)
-    } else {
-        integer_to(x.lanes(), from.kind() == ElementKind::Signed, to)
+    match from.kind() {
+        _ if from == to => x,
+        ElementKind::Float | ElementKind::Complex => float_to(x.lanes(), to),
+        ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned => {
+            integer_to(x.lanes(), from.kind() == ElementKind::Signed, to)
+        }
     }
 }
 

@@ -64,10 +64,11 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
             // An infinite real part leaves nothing of the imaginary one, whatever that is.
             Complex::new(one, size.eq(f64::INFINITY).select(re.constant(0.0).copysign(tail), tail))
         });
-        let endless = !im.fabs().lt(f64::INFINITY);
-        let imaginary = (endless & size.eq(f64::INFINITY)).select(re.constant(0.0), result.im);
+        let (endless, infinite) = (!im.fabs().lt(f64::INFINITY), size.eq(f64::INFINITY));
+        let imaginary = (endless & infinite).select(re.constant(0.0), result.im);
+        let real = (endless & !infinite).select(re.constant(f64::NAN), result.re);
         let zero = im.eq(0.0);
-        Complex::new(re.eq(0.0).select(re, result.re), zero.select(im, imaginary)).with_real(zero, super::tanh(re))
+        Complex::new(re.eq(0.0).select(re, real), zero.select(im, imaginary)).with_real(zero, super::tanh(re))
     }
 
     /// `sin z`.
