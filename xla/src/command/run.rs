@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use xla::Client;
 use xla::hlo::{Error, Literal, Module, VerifiedModule};
+use xla::npz;
 use xla::service::ExecuteOptions;
 
 use super::expect::ExpectArgs;
@@ -12,7 +13,7 @@ use super::failure::Outcome;
 use super::inputs::{self, InputArgs};
 use super::program::ProgramArg;
 use super::session::{PlatformArg, Session};
-use super::{npz, output};
+use super::output;
 
 const EXAMPLES: &str = "\
 Examples:
