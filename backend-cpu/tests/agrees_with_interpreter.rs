@@ -226,3 +226,46 @@ fn layer_norm_with_its_statistics() {
         }",
     );
 }
+
+#[test]
+fn transposes_of_every_width() {
+    for ty in ["pred", "s8", "bf16", "f32", "f64", "c64", "c128"] {
+        native(&format!(
+            "HloModule m
+            ENTRY main {{
+              x = {ty}[70,149] parameter(0)
+              y = {ty}[3,64,128] parameter(1)
+              z = {ty}[2,9,33,40] parameter(2)
+              a = {ty}[149,70] transpose(x), dimensions={{1,0}}
+              b = {ty}[128,64,3] transpose(y), dimensions={{2,1,0}}
+              c = {ty}[3,128,64] transpose(y), dimensions={{0,2,1}}
+              d = {ty}[2,33,40,9] transpose(z), dimensions={{0,2,3,1}}
+              ROOT t = ({ty}[149,70], {ty}[128,64,3], {ty}[3,128,64], {ty}[2,33,40,9]) tuple(a, b, c, d)
+            }}"
+        ));
+    }
+}
+
+#[test]
+fn transposes_among_other_operations() {
+    native(
+        "HloModule m
+        ENTRY main {
+          x = f32[80,90] parameter(0)
+          y = f32[90,80] parameter(1)
+          i = s32[] parameter(2)
+          j = s32[] parameter(3)
+          v = f32[100,100] parameter(4)
+          w = bf16[80,90] parameter(5)
+          s = f32[80,90] slice(v), slice={[10:90], [0:90]}
+          u = f32[80,90] dynamic-slice(v, i, j), dynamic_slice_sizes={80,90}
+          r = f32[80,90] reverse(s), dimensions={0}
+          wide = f32[80,90] convert(w)
+          a = f32[80,90] add(x, u)
+          b = f32[80,90] multiply(a, r)
+          c = f32[80,90] subtract(b, wide)
+          t = f32[90,80] transpose(c), dimensions={1,0}
+          ROOT z = f32[90,80] multiply(t, y)
+        }",
+    );
+}

@@ -12,7 +12,8 @@ use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Module, Result, R
 use super::address::compute_bits;
 use super::index::{Coord, Index, Symbol, SymbolId};
 use super::nest::Range;
-use super::plan::{LoopPlan, Survey, carrier, trial_symbols};
+use super::plan::{LoopPlan, carrier, trial_symbols};
+use super::tiles::TileGrid;
 use super::{FusedEmitter, Source, SymbolValue};
 use crate::emitter::Emitter;
 use crate::lanes::Lanes;
@@ -115,6 +116,12 @@ impl<'a, 'm> Writer<'a, 'm> {
         }
         let plan = self.plan(emitter)?;
         let width = self.width(emitter, &plan);
+        if let Some(across) = plan.across()
+            && width > 1
+            && !self.has_folds()
+        {
+            return self.emit_tiles(emitter, function, name, &plan, across, width);
+        }
         let mut loops = plan.loops();
         // Row folds take scalar results one after the other; everything else takes lanes along the innermost loop.
         let inner = if width == 1 { 1 } else { loops.pop().unwrap_or(1) };
@@ -129,7 +136,13 @@ impl<'a, 'm> Writer<'a, 'm> {
             let (start, stop) = (begin * PIECE as i64, (end * PIECE as i64).smin(inner as i64));
             let range = match pieces {
                 1 => fused.full_range(inner, width),
-                _ => Range { start, end: stop, extent: Some(inner), width, whole: inner % u64::from(width) == 0 },
+                _ => Range {
+                    start,
+                    end: stop,
+                    extent: Some(inner),
+                    width,
+                    whole: inner.is_multiple_of(u64::from(width)),
+                },
             };
             self.lanes_loop(&mut fused, &plan, &[], range)?;
         } else {
@@ -151,6 +164,32 @@ impl<'a, 'm> Writer<'a, 'm> {
         Ok(Kernel { name: name.to_string(), units, work })
     }
 
+    /// A unit is a tile of two loops.
+    fn emit_tiles<'ctx>(
+        &self,
+        emitter: &Emitter<'ctx>,
+        function: FunctionValue<'ctx>,
+        name: &str,
+        plan: &LoopPlan,
+        across: usize,
+        width: u32,
+    ) -> Result<Kernel> {
+        let grid = TileGrid::new(plan, across, self.widest_bits());
+        let mut fused = self.bind(emitter, function)?;
+        let (begin, end) = (parameter(emitter, function, 1)?, parameter(emitter, function, 2)?);
+        let range = Range { start: begin, end, extent: Some(grid.units()), width: 1, whole: true };
+        fused.for_each(range, Vec::new(), &mut |s, unit, _| {
+            let counters = counters(s, &Coord::symbol(unit), grid.loops())?;
+            s.tile(plan, &grid, counters, width, &mut |s, counters, range| {
+                let outer = outer_variables(s, plan, counters)?;
+                self.lanes_loop(s, plan, &outer, range)
+            })?;
+            Ok(Vec::new())
+        })?;
+        finish(emitter)?;
+        Ok(Kernel { name: name.to_string(), units: grid.units(), work: self.work() })
+    }
+
     /// The innermost loop: stores all results for each turn.
     fn lanes_loop<'e, 'ctx>(
         &self,
@@ -166,6 +205,7 @@ impl<'a, 'm> Writer<'a, 'm> {
             }
             s.for_each(range, Vec::new(), &mut |s, lane, _| {
                 let symbols = all_variables(s, plan, outer, Some(lane));
+                s.name_tile(plan, &symbols);
                 self.store_all(s, &plan.index(&symbols))?;
                 Ok(Vec::new())
             })?;
@@ -214,7 +254,7 @@ impl<'a, 'm> Writer<'a, 'm> {
             let zero = fused.number(0);
             fused.symbol_values = vec![SymbolValue::Uniform(zero); symbols.len()];
             self.store_all(&mut fused, &plan.index(&symbols))?;
-            let survey = std::mem::replace(&mut fused.survey, Survey::default());
+            let survey = std::mem::take(&mut fused.survey);
             match plan.split(&survey, &symbols) {
                 Some(split) => plan = split,
                 None => return Ok(plan.merged(&survey, &symbols)),
@@ -269,13 +309,19 @@ impl<'a, 'm> Writer<'a, 'm> {
         if inner == 1 || folds(FoldDirection::AlongRows) {
             return 1;
         }
-        let bits = computed.iter().chain(&self.source.inputs).filter_map(|&id| widest(self.graph()[id].shape()));
-        let lanes = emitter.target().lanes(bits.max().unwrap_or(32));
+        let lanes = emitter.target().lanes(self.widest_bits());
         let mut lanes = if folds(FoldDirection::Across) { lanes * 4 } else { lanes };
         while lanes > 1 && u64::from(lanes) >= 2 * inner {
             lanes /= 2;
         }
         lanes
+    }
+
+    /// Bits of the widest lane that is computed with.
+    fn widest_bits(&self) -> u32 {
+        let computed = self.computed();
+        let all = computed.iter().chain(&self.source.inputs);
+        all.filter_map(|&id| widest(self.graph()[id].shape())).max().unwrap_or(32)
     }
 
     /// How a fold whose results the innermost loop runs over (not one of a whole row of it) folds.
@@ -346,7 +392,7 @@ fn piece_range<'e, 'ctx>(
     let number = s.number_of(&piece.clone().scaled(PIECE as i64))?;
     let start = s.lanes_of(number);
     let end = (start + PIECE as i64).smin(inner as i64);
-    Ok(Range { start, end, extent: Some(inner), width, whole: inner % u64::from(width) == 0 })
+    Ok(Range { start, end, extent: Some(inner), width, whole: inner.is_multiple_of(u64::from(width)) })
 }
 
 /// Symbols of the variables of the outer loops, whose counters are given.

@@ -61,7 +61,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         if !self.is_in_row(index) || self.cache.active.contains(&writer) {
             return Ok(None);
         }
-        self.load(&source, &index[self.cache.rows..].to_vec()).map(Some)
+        self.load(id, &source, &index[self.cache.rows..].to_vec()).map(Some)
     }
 
     /// Keeps a value that was just computed, if its instruction is one to keep.

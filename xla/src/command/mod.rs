@@ -12,8 +12,6 @@ mod generate;
 mod inputs;
 mod manifest;
 mod measure;
-mod npy;
-mod npz;
 mod opt;
 mod output;
 mod panics;

@@ -24,7 +24,8 @@ pub(super) fn unary(op: UnaryOp, ty: ElementType) -> Option<RealUnary> {
         Abs => f64::abs,
         Acos => libm::acos,
         Acosh if wide => double_double::acosh,
-        Acosh => libm::acosh,
+        // Of great negative numbers `libm` gives the logarithm of nearly nothing.
+        Acosh => |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) },
         Asin => libm::asin,
         Asinh if wide => double_double::asinh,
         Asinh => libm::asinh,
