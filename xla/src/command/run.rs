@@ -11,9 +11,9 @@ use xla::service::ExecuteOptions;
 use super::expect::ExpectArgs;
 use super::failure::Outcome;
 use super::inputs::{self, InputArgs};
+use super::output;
 use super::program::ProgramArg;
 use super::session::{PlatformArg, Session};
-use super::output;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -24,7 +24,7 @@ pub(super) fn unary(op: UnaryOp, ty: ElementType) -> Option<RealUnary> {
         Abs => f64::abs,
         Acos => libm::acos,
         Acosh if wide => double_double::acosh,
-        Acosh => libm::acosh,
+        Acosh => acosh,
         Asin => libm::asin,
         Asinh if wide => double_double::asinh,
         Asinh => libm::asinh,
@@ -91,6 +91,11 @@ pub(super) fn maximum(a: f64, b: f64) -> f64 {
 /// The lesser; the first NaN if there is one; -0 over +0.
 pub(super) fn minimum(a: f64, b: f64) -> f64 {
     if a.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b }
+}
+
+/// `libm` takes large negative arguments for their absolute values.
+fn acosh(x: f64) -> f64 {
+    if x < 1.0 { f64::NAN } else { libm::acosh(x) }
 }
 
 /// -1, 1, or the argument itself where it is zero or NaN.
