@@ -58,9 +58,9 @@ pub(super) struct TileGrid {
 
 impl TileGrid {
     /// Tiles for a plan that wants them.
-    pub fn new(plan: &LoopPlan, across: usize, widest_bits: u32) -> TileGrid {
-        // Four lines of the cache in a row, yet a buffer that stays in the first-level cache.
-        let edge = (4 * 64 * 8 / u64::from(widest_bits.max(1))).clamp(32, 128);
+    pub fn new(plan: &LoopPlan, across: usize, widest_bits: u32, width: u32) -> TileGrid {
+        // Four lines of the cache in a row, yet a buffer that stays in the first-level cache; and whole turns of lanes.
+        let edge = (4 * 64 * 8 / u64::from(widest_bits.max(1))).clamp(32, 128).max(width.into());
         let mut loops = plan.loops();
         let rows = loops.remove(across).div_ceil(edge);
         if let Some(lanes) = loops.last_mut() {
