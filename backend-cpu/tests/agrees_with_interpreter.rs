@@ -199,6 +199,35 @@ fn dots_large_and_small() {
 }
 
 #[test]
+fn layer_norm_with_its_statistics() {
+    native(
+        "HloModule m
+        sum { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT c = f32[] add(a, b) }
+        ENTRY main {
+          x = f32[21,70] parameter(0)
+          y = f32[21,70] parameter(1)
+          zero = f32[] constant(0)
+          n = f32[] constant(70)
+          nb = f32[21] broadcast(n), dimensions={}
+          r = f32[21,70] add(x, y)
+          e = f32[21,70] exponential(r)
+          s = f32[21] reduce(e, zero), dimensions={1}, to_apply=sum
+          mean = f32[21] divide(s, nb)
+          mb = f32[21,70] broadcast(mean), dimensions={0}
+          d = f32[21,70] subtract(e, mb)
+          q = f32[21,70] multiply(d, d)
+          v = f32[21] reduce(q, zero), dimensions={1}, to_apply=sum
+          rs = f32[21] rsqrt(v)
+          rb = f32[21,70] broadcast(rs), dimensions={0}
+          o = f32[21,70] multiply(d, rb)
+          ROOT t = (f32[21,70], f32[21], f32[21], f32[21,70]) tuple(o, mean, rs, r)
+        }",
+    );
+}
+
+#[test]
 fn transposes_of_every_width() {
     for ty in ["pred", "s8", "bf16", "f32", "f64", "c64", "c128"] {
         native(&format!(

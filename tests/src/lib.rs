@@ -1,2 +1,8 @@
-//! The conformance kit.
+//! The conformance kit: programs, random and real, that every backend must agree on.
+#![warn(missing_docs)]
+
 pub mod corpus;
+pub mod differential;
+pub mod generate;
+pub mod program;
+pub mod shrink;

@@ -21,8 +21,8 @@ use xla_hlo::{Error, Result};
 pub struct EmitOptions {
     /// Let the code generator fuse a multiplication and an addition of two HLO instructions into one FMA.
     pub contract: bool,
-    /// Round f16, bf16 and f8 after each operation, as the operations are written. `false` keeps the f32 result
-    /// inside a fusion and rounds when it is stored or converted.
+    /// Round f16, bf16 and f8 after each operation, as the operations are written. `false` keeps the f32 result from
+    /// operation to operation and rounds when it is stored, or made to be of the narrow type by a convert.
     pub round_each_operation: bool,
 }
 

@@ -29,6 +29,9 @@
 
 #![warn(missing_docs)]
 
+pub mod compare;
+pub mod npz;
+
 pub use xla_hlo as hlo;
 pub use xla_hlo::{
     ArrayShape, ElementType, Error, Layout, Literal, Module, Result, ResultExt, Scalar, Shape, VerifiedModule,

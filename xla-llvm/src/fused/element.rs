@@ -24,7 +24,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let level = self.level(index);
         let width = self.width(index);
         let values = self.at_level(level, |s| {
-            let values = s.compute(id, index)?;
+            let values = match s.kept(id, index)? {
+                Some(value) => vec![value],
+                None => s.compute(id, index)?,
+            };
+            if let [value] = values[..] {
+                s.keep(id, index, value.splat(width))?;
+            }
             Ok(values.into_iter().map(|v| v.splat(width)).collect::<Vec<_>>())
         })?;
         self.values.insert(key, values.clone());

@@ -22,6 +22,7 @@ mod kernel;
 mod movement;
 mod nest;
 mod plan;
+mod row_cache;
 mod scalar_call;
 mod support;
 mod tiles;
@@ -40,6 +41,7 @@ use crate::lanes::Lanes;
 use index::{Coord, Index, Symbol, SymbolId, Symbols};
 use nest::Level;
 use plan::Survey;
+use row_cache::RowCache;
 use tiles::Tile;
 
 /// The number that a symbol stands for while running, a 64-bit integer.
@@ -88,6 +90,7 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     box_starts: HashMap<InstrId, Vec<Coord>>,
     /// The kernel's pointers: operands, then results.
     pointers: Vec<PointerValue<'ctx>>,
+    cache: RowCache<'ctx>,
     survey: Survey,
     /// The tile that is being worked on, in a kernel that goes in tiles.
     tile: Option<Tile<'e, 'ctx>>,
@@ -111,6 +114,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             runtime_divisions: HashMap::new(),
             box_starts: HashMap::new(),
             pointers: Vec::new(),
+            cache: RowCache::default(),
             survey: Survey::default(),
             tile: None,
         };

@@ -23,6 +23,9 @@ const LARGEST_BLOCK: u32 = 16;
 /// As for [`LARGEST_BLOCK`]; of the smallest.
 const SMALLEST_BLOCK: u32 = 4;
 
+/// Writes one row of a tile: given the counters of all loops and the range of the row's lanes.
+type Row<'a, 'e, 'ctx, 'm> = dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[Coord], Range<'e, 'ctx>) -> Result<()> + 'a;
+
 /// The tile that is being worked on.
 pub(super) struct Tile<'e, 'ctx> {
     /// Elements along one side.
@@ -90,7 +93,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         grid: &TileGrid,
         mut counters: Vec<Coord>,
         width: u32,
-        row: &mut dyn FnMut(&mut Self, &[Coord], Range<'e, 'ctx>) -> Result<()>,
+        row: &mut Row<'_, 'e, 'ctx, 'm>,
     ) -> Result<()> {
         let extents = plan.loops();
         let (rows, lanes) = (counters.pop().unwrap_or_default(), counters.pop().unwrap_or_default());
@@ -113,8 +116,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let number = self.number_of(&start)?;
         let first = self.lanes_of(number);
         let end = first + edge as i64;
-        let end = if extent % edge == 0 { end } else { end.smin(extent as i64) };
-        let whole = extent % u64::from(width) == 0;
+        let end = if extent.is_multiple_of(edge) { end } else { end.smin(extent as i64) };
+        let whole = extent.is_multiple_of(u64::from(width));
         Ok(Side { start, range: Range { start: first, end, extent: Some(extent), width, whole }, symbol: None })
     }
 

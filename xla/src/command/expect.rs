@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use xla::hlo::{Error, Literal, Result, Scalar, multi_index};
+use xla::compare::Tolerance;
+use xla::hlo::{Error, Literal, Result};
+use xla::npz::Archive;
 use xla::service::Signature;
 
 use super::failure::{BadInput, Outcome};
-use super::npz::Archive;
-use super::output::scalar;
 
 /// What the outputs should be.
 #[derive(Args, Debug)]
@@ -50,131 +50,5 @@ impl ExpectArgs {
             return Err(Error::invalid_argument(message)).bad_input();
         }
         Ok(Some(format!("{} outputs agree with {}", outputs.len(), path.display())))
-    }
-}
-
-/// How far floats may be from what is expected: `|actual - expected| <= atol + rtol * |expected|`, NaN equal to NaN, infinities
-/// equal with their sign. Complex numbers are compared in each part, with the tolerance of their absolute value.
-struct Tolerance {
-    rtol: f64,
-    atol: f64,
-    /// Whether 0 and -0 differ.
-    signed_zero: bool,
-}
-
-impl Tolerance {
-    /// `None` when the arrays, which have the same shape, agree; else where they differ most.
-    fn difference(&self, expected: &Literal, actual: &Literal) -> Option<String> {
-        let ty = expected.array_shape().element_type();
-        let exact = !ty.is_float() && !ty.is_complex();
-        let count = expected.array_shape().element_count();
-        let (mut bad, mut worst, mut worst_at) = (0, 0.0, 0);
-        for i in 0..count {
-            if expected.element_bytes(i) == actual.element_bytes(i) {
-                continue;
-            }
-            let excess = self.excess(expected.get(i), actual.get(i));
-            if excess > 1.0 {
-                bad += 1;
-                // Of integers the first that differs is told.
-                if excess > worst {
-                    (worst, worst_at) = (excess, i);
-                }
-            }
-        }
-        if bad == 0 {
-            return None;
-        }
-        let place: Vec<String> =
-            multi_index(expected.array_shape().dims(), worst_at).iter().map(usize::to_string).collect();
-        let (found, wanted) = (scalar(actual.get(worst_at)), scalar(expected.get(worst_at)));
-        let at = format!("at ({}): {found} expected {wanted}", place.join(", "));
-        Some(match exact {
-            true => format!("{bad} of {count} differ, first {at}"),
-            false => format!("{bad} of {count} beyond rtol {:?} atol {:?}, worst {at}", self.rtol, self.atol),
-        })
-    }
-
-    /// How many times the tolerance two elements differ by; above 1 is too much, and infinite where one is not finite.
-    fn excess(&self, expected: Scalar, actual: Scalar) -> f64 {
-        match (expected, actual) {
-            (Scalar::Float(e), Scalar::Float(a)) => self.real_excess(e, a, self.scale(e.abs())),
-            (Scalar::Complex(e, ei), Scalar::Complex(a, ai)) => {
-                let scale = self.scale(e.hypot(ei));
-                self.real_excess(e, a, scale).max(self.real_excess(ei, ai, scale))
-            }
-            (expected, actual) if expected == actual => 0.0,
-            _ => f64::INFINITY,
-        }
-    }
-
-    fn scale(&self, size: f64) -> f64 {
-        self.atol + if size.is_finite() { self.rtol * size } else { 0.0 }
-    }
-
-    fn real_excess(&self, e: f64, a: f64, scale: f64) -> f64 {
-        if e == 0.0 && a == 0.0 {
-            let differ = self.signed_zero && e.is_sign_negative() != a.is_sign_negative();
-            return if differ { f64::INFINITY } else { 0.0 };
-        }
-        if e == a || (e.is_nan() && a.is_nan()) {
-            return 0.0;
-        }
-        let gap = (a - e).abs();
-        if e.is_finite() && a.is_finite() && scale > 0.0 { gap / scale } else { f64::INFINITY }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use xla::hlo::{ArrayShape, ElementType};
-
-    const TOLERANCE: Tolerance = Tolerance { rtol: 0.01, atol: 0.001, signed_zero: false };
-
-    fn difference(tolerance: &Tolerance, expected: &[f64], actual: &[f64]) -> Option<String> {
-        let literal = |values: &[f64]| {
-            let shape = ArrayShape::new(ElementType::F32, [1, values.len()]);
-            Literal::from_fn(&shape, |i| Scalar::Float(values[i])).unwrap()
-        };
-        tolerance.difference(&literal(expected), &literal(actual))
-    }
-
-    #[test]
-    fn floats_may_differ_by_the_tolerance() {
-        assert_eq!(difference(&TOLERANCE, &[1.0, 100.0, 0.0], &[1.01, 99.0, 0.0009]), None);
-        let worst = difference(&TOLERANCE, &[1.0, 2.0, 3.0], &[1.1, 3.0, 3.0]).unwrap();
-        assert_eq!(worst, "2 of 3 beyond rtol 0.01 atol 0.001, worst at (0, 1): 3 expected 2");
-    }
-
-    #[test]
-    fn what_is_not_finite_must_be_the_same() {
-        let (inf, nan) = (f64::INFINITY, f64::NAN);
-        assert_eq!(difference(&TOLERANCE, &[inf, -inf, nan], &[inf, -inf, -nan]), None);
-        for (e, a) in [(inf, -inf), (inf, 1e30), (1e30, inf), (nan, 1.0), (1.0, nan)] {
-            assert!(difference(&TOLERANCE, &[e], &[a]).is_some(), "{e} {a}");
-        }
-    }
-
-    #[test]
-    fn the_sign_of_zero_counts_when_asked_for() {
-        assert_eq!(difference(&TOLERANCE, &[0.0], &[-0.0]), None);
-        let strict = Tolerance { signed_zero: true, ..TOLERANCE };
-        assert!(difference(&strict, &[0.0, 1.0], &[-0.0, 1.0]).unwrap().ends_with("at (0, 0): -0 expected 0"));
-    }
-
-    #[test]
-    fn complex_parts_share_a_tolerance() {
-        let literal = |re, im| Literal::scalar(ElementType::C64, Scalar::Complex(re, im));
-        assert_eq!(TOLERANCE.difference(&literal(100.0, 0.0), &literal(100.0, 0.9)), None);
-        assert!(TOLERANCE.difference(&literal(100.0, 0.0), &literal(100.0, 1.1)).is_some());
-    }
-
-    #[test]
-    fn integers_must_be_equal() {
-        let literal = |v| Literal::scalar(ElementType::S32, Scalar::Signed(v));
-        assert_eq!(TOLERANCE.difference(&literal(1000), &literal(1000)), None);
-        let message = TOLERANCE.difference(&literal(1000), &literal(1001)).unwrap();
-        assert_eq!(message, "1 of 1 differ, first at (): 1001 expected 1000");
     }
 }

@@ -4,13 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use xla::hlo::{ArrayShape, Error, Literal, Module, Result, ResultExt};
+use xla::npz::Archive;
 use xla::service::Signature;
 
 use super::failure::{BadInput, Failure, Outcome};
 use super::generate::Generator;
 use super::manifest;
-use super::npy::plain;
-use super::npz::Archive;
 use super::program::Source;
 
 /// Where inputs come from.
@@ -23,6 +22,11 @@ pub struct InputArgs {
     /// Make inputs up from a seed; what kind of values, a manifest.json beside MODULE may say
     #[arg(long, value_name = "N")]
     inputs_seed: Option<u64>,
+}
+
+/// The shape without its layout.
+pub fn plain(shape: &ArrayShape) -> ArrayShape {
+    shape.clone().with_layout(None)
 }
 
 /// What a program takes and gives, before it is compiled: no layouts.

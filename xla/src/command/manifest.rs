@@ -80,7 +80,7 @@ impl Parameter {
                 self.name,
                 self.dtype,
                 dims.join(","),
-                super::npy::plain(shape)
+                super::inputs::plain(shape)
             )));
         }
         Ok(self.generator.clone())

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-use xla::hlo::{Error, Literal, Result, Scalar};
+use xla::compare::scalar;
+use xla::hlo::{Error, Literal, Result};
 
 /// An array of more elements is shown by its first ones.
 const SHOWN: usize = 64;
@@ -61,26 +62,10 @@ fn nested(literal: &Literal, dims: &[usize], start: usize, count: usize, text: &
     text.push_str(" }");
 }
 
-/// A number as short as it can be read back from.
-pub fn scalar(value: Scalar) -> String {
-    let float = |v: f64| {
-        // Every float of at most 32 bits is an `f32`, and shorter to write as one.
-        let text = if f64::from(v as f32) == v { format!("{:?}", v as f32) } else { format!("{v:?}") };
-        text.strip_suffix(".0").map_or(text.clone(), str::to_string)
-    };
-    match value {
-        Scalar::Pred(v) => v.to_string(),
-        Scalar::Signed(v) => v.to_string(),
-        Scalar::Unsigned(v) => v.to_string(),
-        Scalar::Float(v) => float(v),
-        Scalar::Complex(re, im) => format!("({}, {})", float(re), float(im)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xla::hlo::{ArrayShape, ElementType};
+    use xla::hlo::{ArrayShape, ElementType, Scalar};
 
     fn shown(ty: ElementType, dims: &[usize]) -> String {
         show(&Literal::from_fn(&ArrayShape::new(ty, dims), |i| Scalar::from_i64(ty, i as i64)).unwrap())

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 
 use xla::Client;
 use xla::hlo::{Error, Literal, Module, VerifiedModule};
+use xla::npz;
 use xla::service::ExecuteOptions;
 
 use super::expect::ExpectArgs;
 use super::failure::Outcome;
 use super::inputs::{self, InputArgs};
+use super::output;
 use super::program::ProgramArg;
 use super::session::{PlatformArg, Session};
-use super::{npz, output};
 
 const EXAMPLES: &str = "\
 Examples:

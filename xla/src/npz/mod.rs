@@ -1,33 +1,51 @@
 //! Archives of named arrays in numpy's `.npz` format.
+//!
+//! Element types that numpy lacks are stored as raw bytes, one element in each, as `ml_dtypes` saves them.
+
+mod npy;
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{BufReader, BufWriter, Cursor, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use xla::hlo::{ArrayShape, Error, Literal, Result};
+use xla_hlo::{ArrayShape, Error, Literal, Result};
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-use super::npy::{self, Header};
+use npy::Header;
 
 /// What numpy appends to the names of arrays.
 const SUFFIX: &str = ".npy";
 
+/// Where an archive is read from.
+trait Source: Read + Seek {}
+
+impl<T: Read + Seek> Source for T {}
+
 /// An archive that arrays are read from.
 pub struct Archive {
     path: PathBuf,
-    zip: ZipArchive<BufReader<File>>,
+    zip: ZipArchive<Box<dyn Source>>,
     names: BTreeSet<String>,
 }
 
 impl Archive {
     /// Opens an archive and lists its arrays. Errors name the file.
     pub fn open(path: &Path) -> Result<Archive> {
-        let refuse = |what: String| Error::invalid_argument(format!("{}: {what}", path.display()));
         let file = File::open(path).map_err(|e| Error::not_found(format!("cannot open {}: {e}", path.display())))?;
-        let zip = ZipArchive::new(BufReader::new(file)).map_err(|error| refuse(unreadable(&error)))?;
+        Archive::new(path, Box::new(BufReader::new(file)))
+    }
+
+    /// Reads an archive in memory; errors name it by `path`.
+    pub fn from_bytes(path: impl AsRef<Path>, bytes: Vec<u8>) -> Result<Archive> {
+        Archive::new(path.as_ref(), Box::new(Cursor::new(bytes)))
+    }
+
+    fn new(path: &Path, source: Box<dyn Source>) -> Result<Archive> {
+        let refuse = |what: String| Error::invalid_argument(format!("{}: {what}", path.display()));
+        let zip = ZipArchive::new(source).map_err(|error| refuse(unreadable(&error)))?;
         let mut names = BTreeSet::new();
         for name in zip.file_names() {
             let name = name.map_err(|error| refuse(unreadable(&error)))?;
@@ -89,7 +107,7 @@ fn unreadable(error: &ZipError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xla::hlo::{ElementType, Scalar};
+    use xla_hlo::{ElementType, Scalar};
 
     #[test]
     fn what_was_written_is_read() {

@@ -1,0 +1,204 @@
+//! Operations on one element at a time, and what they do to what is known of numbers.
+
+use xla_hlo::ops::{BinaryOp, Compare, CompareDirection, CompareType, Unary, UnaryOp};
+use xla_hlo::{ArrayShape, ElementKind, ElementType};
+
+use super::graph::{Graph, Value};
+use super::numbers::{Noise, Numbers};
+
+/// How many units in the last place functions may be off by.
+const ULPS: f64 = 4.0;
+/// The same for functions of complex numbers, as a part of the absolute value.
+const COMPLEX_ULPS: f64 = 32.0;
+
+impl Graph<'_> {
+    pub(super) fn unary(&mut self) -> Option<Value> {
+        let op = self.random.pick(UnaryOp::ALL);
+        let x = self.any(|v| v.ty() != ElementType::Pred || op == UnaryOp::Not)?;
+        let numbers = unary(op, x.ty(), &x.numbers);
+        self.put(numbers, |b| b.instruction(Unary::from(op), None, [x.id]))
+    }
+
+    pub(super) fn binary(&mut self) -> Option<Value> {
+        let op = self.random.pick(BinaryOp::ALL);
+        let x = self.any(|_| true)?;
+        let ty = x.ty();
+        let y = if self.random.percent(5) {
+            x.clone()
+        } else {
+            self.like(ty, x.dims(), |n| binary(op, ty, &x.numbers, n).is_some())
+        };
+        let (x, y) = if self.random.percent(50) { (x, y) } else { (y, x) };
+        let numbers = binary(op, ty, &x.numbers, &y.numbers);
+        self.put(numbers, |b| b.instruction(xla_hlo::ops::Binary { op }, None, [x.id, y.id]))
+    }
+
+    pub(super) fn compare(&mut self) -> Option<Value> {
+        use CompareDirection::*;
+        let x = self.any(|v| v.numbers.is_exact())?;
+        let y = self.like(x.ty(), x.dims(), Numbers::is_exact);
+        let patterns = x.numbers.is_pattern() && y.numbers.is_pattern();
+        let total = x.ty().is_float() && patterns && self.random.percent(30);
+        let order = total.then_some(CompareType::TotalOrder);
+        let op = Compare { direction: self.random.pick(&[Eq, Ne, Ge, Gt, Le, Lt]), order };
+        self.put(Some(Numbers::within(1.0)), |b| b.instruction(op, None, [x.id, y.id]))
+    }
+
+    pub(super) fn select(&mut self) -> Option<Value> {
+        let x = self.any(|_| true)?;
+        let y = self.like(x.ty(), x.dims(), |_| true);
+        let dims = if self.random.percent(20) { vec![] } else { x.dims().to_vec() };
+        let pred = self.like(ElementType::Pred, &dims, |_| true);
+        let numbers = Numbers::either(x.ty(), &x.numbers, &y.numbers);
+        self.put(numbers, |b| b.select(pred.id, x.id, y.id))
+    }
+
+    pub(super) fn clamp(&mut self) -> Option<Value> {
+        let x = self.any(|v| !v.ty().is_complex())?;
+        let ty = x.ty();
+        let bound = |graph: &mut Self| {
+            let dims = if graph.random.percent(50) { vec![] } else { x.dims().to_vec() };
+            graph.like(ty, &dims, |_| true)
+        };
+        let (low, high) = (bound(self), bound(self));
+        let numbers = Numbers::either(ty, &low.numbers, &x.numbers)
+            .and_then(|n| Numbers::either(ty, &n, &high.numbers))
+            .map(|n| Numbers { patterns: false, ..n });
+        self.put(numbers, |b| b.clamp(low.id, x.id, high.id))
+    }
+
+    pub(super) fn convert(&mut self) -> Option<Value> {
+        let x = self.any(|_| true)?;
+        let to = if self.random.percent(50) { self.ty() } else { self.random.pick(ElementType::ALL) };
+        let numbers = convert(x.ty(), to, &x.numbers);
+        self.put(numbers, |b| b.convert(x.id, to))
+    }
+
+    pub(super) fn reduce_precision(&mut self) -> Option<Value> {
+        let x = self.any(|v| v.ty().is_float() && v.numbers.is_exact())?;
+        let (exponent, mantissa) = (self.random.between(1, 11) as u32, self.random.between(0, 24) as u32);
+        self.put(Some(Numbers::EXACT), |b| b.reduce_precision(x.id, exponent, mantissa))
+    }
+
+    pub(super) fn bitcast_convert(&mut self) -> Option<Value> {
+        let x = self.any(|v| v.numbers.is_pattern() && !v.ty().is_complex())?;
+        let to = self.random.pick(ElementType::ALL);
+        let (from_bits, to_bits) = (x.ty().bit_width(), to.bit_width());
+        let mut dims = x.dims().to_vec();
+        if from_bits > to_bits {
+            dims.push(from_bits / to_bits);
+        } else if from_bits < to_bits {
+            dims.pop();
+        }
+        if !self.is_small(&dims) {
+            return None;
+        }
+        self.put(Some(Numbers::GIVEN), |b| b.bitcast_convert(x.id, ArrayShape::new(to, dims).into()))
+    }
+}
+
+/// The numbers of a function's results.
+fn unary(op: UnaryOp, ty: ElementType, x: &Numbers) -> Option<Numbers> {
+    match ty.kind() {
+        ElementKind::Pred => Some(Numbers::EXACT),
+        ElementKind::Signed | ElementKind::Unsigned => Some(match op {
+            UnaryOp::Abs | UnaryOp::Negate if ty.is_signed() => Numbers::rounded(ty, x.bound, 1.0),
+            _ => Numbers::EXACT,
+        }),
+        ElementKind::Float => float_unary(op, ty, x),
+        ElementKind::Complex => complex_unary(op, x),
+    }
+}
+
+fn float_unary(op: UnaryOp, ty: ElementType, x: &Numbers) -> Option<Numbers> {
+    use UnaryOp::*;
+    let exact = |bound: f64, grid| x.is_exact().then(|| Numbers::rounded(ty, bound, grid));
+    match op {
+        Abs | Negate | Real => Some(Numbers { patterns: false, ..*x }),
+        Imag => Some(Numbers { grid: 1.0, ..Numbers::within(1.0) }),
+        IsFinite => exact(1.0, 1.0),
+        Ceil | Floor | RoundNearestAfz | RoundNearestEven => exact(x.bound.ceil(), 1.0),
+        Sign if x.bound.is_finite() => exact(1.0, 1.0),
+        Sign | Sqrt => exact(f64::INFINITY, 0.0),
+        CountLeadingZeros | Not | Popcnt => None,
+        Acos | Acosh | Asin | Asinh | Atan | Atanh | Cbrt | Cosh | Cosine | Erf | Exponential | ExponentialMinusOne
+        | Log | LogPlusOne | Logistic | Rsqrt | Sine | Sinh | Tan | Tanh => function(op, ty, x),
+    }
+}
+
+/// Functions that are not correctly rounded.
+fn function(op: UnaryOp, ty: ElementType, x: &Numbers) -> Option<Numbers> {
+    let (bound, slope) = range(op, x.bound);
+    if x.is_exact() {
+        let bound = if bound <= super::numbers::greatest(ty) / 4.0 { bound } else { f64::INFINITY };
+        return Some(Numbers { bound, noise: Noise::Ulps(ULPS), ..Numbers::EXACT });
+    }
+    let noise = x.absolute(ty)? * slope;
+    if !noise.is_finite() {
+        return None;
+    }
+    Numbers::noisy(ty, bound, noise, ULPS)
+}
+
+/// The greatest size of a function's values and of its slope, for arguments within a bound; infinite where it has a pole or an end.
+fn range(op: UnaryOp, x: f64) -> (f64, f64) {
+    use UnaryOp::*;
+    let none = (f64::INFINITY, f64::INFINITY);
+    if !x.is_finite() {
+        return none;
+    }
+    match op {
+        Tanh | Sine | Cosine => (1.0, 1.0),
+        Erf => (1.0, 1.2),
+        Logistic => (1.0, 0.25),
+        Atan => (1.6, 1.0),
+        Asinh => (x.asinh(), 1.0),
+        Cbrt => (x.cbrt().max(1.0), f64::INFINITY),
+        Exponential | ExponentialMinusOne | Sinh | Cosh => (x.exp(), x.exp()),
+        Abs | Acos | Acosh | Asin | Atanh | Ceil | CountLeadingZeros | Floor | Imag | IsFinite | Log | LogPlusOne
+        | Negate | Not | Popcnt | Real | RoundNearestAfz | RoundNearestEven | Rsqrt | Sign | Sqrt | Tan => none,
+    }
+}
+
+fn complex_unary(op: UnaryOp, x: &Numbers) -> Option<Numbers> {
+    match op {
+        UnaryOp::Negate | UnaryOp::Real | UnaryOp::Imag => Some(Numbers { patterns: false, ..*x }),
+        // What becomes of infinities is another question for each function.
+        _ if x.is_exact() && x.bound <= 8.0 => Some(Numbers { noise: Noise::Ulps(COMPLEX_ULPS), ..Numbers::EXACT }),
+        _ => None,
+    }
+}
+
+/// The numbers of a binary operation's results.
+fn binary(op: BinaryOp, ty: ElementType, x: &Numbers, y: &Numbers) -> Option<Numbers> {
+    use BinaryOp::*;
+    let is_exact = x.is_exact() && y.is_exact();
+    let parts = if ty.is_complex() { 2.0 } else { 1.0 };
+    match op {
+        Add | Subtract if is_exact => Some(Numbers::rounded(ty, x.bound + y.bound, x.grid.min(y.grid))),
+        Add | Subtract => Numbers::noisy(ty, x.bound + y.bound, x.absolute(ty)? + y.absolute(ty)?, 1.0),
+        Multiply if is_exact && !ty.is_complex() => Some(Numbers::rounded(ty, x.bound * y.bound, x.grid * y.grid)),
+        Multiply => {
+            let noise = x.absolute(ty)? * y.bound + y.absolute(ty)? * x.bound;
+            Numbers::noisy(ty, parts * x.bound * y.bound, parts * noise, 2.0 * parts)
+        }
+        Maximum | Minimum if ty.is_complex() => None,
+        Maximum | Minimum | Complex => {
+            Numbers::either(ty, x, y).map(|n| Numbers { patterns: false, grid: x.grid.min(y.grid), ..n })
+        }
+        Atan2 | Power | Divide if ty.is_complex() => (is_exact && x.bound <= 8.0 && y.bound <= 8.0)
+            .then_some(Numbers { noise: Noise::Ulps(COMPLEX_ULPS), ..Numbers::EXACT }),
+        Atan2 | Power if ty.is_float() => is_exact.then_some(Numbers { noise: Noise::Ulps(ULPS), ..Numbers::EXACT }),
+        And | Atan2 | Divide | Mulhi | Or | Power | Remainder | ShiftLeft | ShiftRightArithmetic
+        | ShiftRightLogical | Xor => is_exact.then_some(Numbers::EXACT),
+    }
+}
+
+fn convert(from: ElementType, to: ElementType, x: &Numbers) -> Option<Numbers> {
+    if x.is_exact() {
+        let whole = x.grid >= 1.0 || to.is_float() || to.is_complex();
+        return Some(Numbers::rounded(to, x.bound, if whole { x.grid } else { 1.0 }));
+    }
+    let to_float = to.is_float() || to.is_complex();
+    if to_float { Numbers::noisy(to, x.bound, x.absolute(from)?, 1.0) } else { None }
+}

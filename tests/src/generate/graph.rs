@@ -1,0 +1,198 @@
+//! A computation while it is being made: a pool of values that steps take from and add to.
+
+use xla_hlo::builder::ComputationBuilder;
+use xla_hlo::{ArrayShape, ElementType, InstrId, Literal, Result, Scalar};
+
+use super::callees::Callee;
+use super::numbers::Numbers;
+use super::random::Random;
+use super::values::{self, Temper};
+
+/// No array has more elements.
+const MOST_ELEMENTS: usize = 3000;
+/// Few arrays, and none that is computed with in called computations, have up to so many.
+const MANY_ELEMENTS: usize = 20_000;
+
+/// An array of the computation.
+#[derive(Clone, Debug)]
+pub struct Value {
+    /// The instruction that gives it.
+    pub id: InstrId,
+    /// Its shape, without layout.
+    pub shape: ArrayShape,
+    /// What is known of its elements.
+    pub numbers: Numbers,
+}
+
+impl Value {
+    pub(super) fn ty(&self) -> ElementType {
+        self.shape.element_type()
+    }
+
+    pub(super) fn dims(&self) -> &[usize] {
+        self.shape.dims()
+    }
+
+    pub(super) fn rank(&self) -> usize {
+        self.shape.rank()
+    }
+}
+
+/// The computation.
+pub struct Graph<'g> {
+    pub(super) b: ComputationBuilder<'g>,
+    pub(super) random: &'g mut Random,
+    pub(super) callees: &'g [Callee],
+    pub(super) values: Vec<Value>,
+    /// Arguments of the parameters made so far; `None` where no parameters may be made: in called computations.
+    pub(super) inputs: Option<Vec<Literal>>,
+    /// Element types that new arrays have.
+    pub(super) types: Vec<ElementType>,
+}
+
+impl Graph<'_> {
+    /// Adds an instruction that gives an array of those numbers. Nothing happens where nothing is known of them, or where the
+    /// builder refuses (an operation has no such element type).
+    pub(super) fn put(
+        &mut self,
+        numbers: Option<Numbers>,
+        make: impl FnOnce(&mut ComputationBuilder<'_>) -> Result<InstrId>,
+    ) -> Option<Value> {
+        let numbers = numbers?;
+        let id = make(&mut self.b).ok()?;
+        let shape = self.b.shape(id).as_array()?.clone().with_layout(None);
+        let value = Value { id, shape, numbers };
+        self.values.push(value.clone());
+        Some(value)
+    }
+
+    /// A value that is acceptable, later ones rather than earlier ones.
+    pub(super) fn any(&mut self, accept: impl Fn(&Value) -> bool) -> Option<Value> {
+        let fit: Vec<usize> = (0..self.values.len()).filter(|&i| accept(&self.values[i])).collect();
+        let tail = fit.len().div_ceil(3);
+        let from = if self.random.percent(60) { &fit[fit.len() - tail..] } else { &fit[..] };
+        (!from.is_empty()).then(|| self.values[self.random.pick(from)].clone())
+    }
+
+    /// An acceptable array of that type and those dimensions: one that is there, or a new one. Accepts what is given and exact.
+    pub(super) fn like(&mut self, ty: ElementType, dims: &[usize], accept: impl Fn(&Numbers) -> bool) -> Value {
+        let fits = |v: &Value| v.ty() == ty && v.dims() == dims && accept(&v.numbers);
+        if self.random.percent(75)
+            && let Some(value) = self.any(fits)
+        {
+            return value;
+        }
+        if self.random.percent(40)
+            && let Some(value) = self.adapted(ty, dims, &accept)
+        {
+            return value;
+        }
+        for temper in [Temper::any(self.random), Temper::Smooth, Temper::Grid] {
+            let value = self.leaf(ty, dims, temper);
+            if accept(&value.numbers) {
+                return value;
+            }
+        }
+        self.leaf(ty, dims, Temper::Grid)
+    }
+
+    /// A value of other dimensions given these, by broadcasting or reshaping.
+    fn adapted(&mut self, ty: ElementType, dims: &[usize], accept: impl Fn(&Numbers) -> bool) -> Option<Value> {
+        let count: usize = dims.iter().product();
+        let size = |v: &Value| v.shape.element_count();
+        let fits = |v: &Value| v.ty() == ty && accept(&v.numbers);
+        if self.random.percent(50)
+            && let Some(value) = self.any(|v| fits(v) && size(v) == count)
+        {
+            return self.put(Some(value.numbers), |b| b.reshape(value.id, dims));
+        }
+        let value = self.any(|v| fits(v) && v.rank() <= dims.len() && is_subsequence(v.dims(), dims))?;
+        let places = places_of(value.dims(), dims)?;
+        self.put(Some(value.numbers), |b| b.broadcast(value.id, dims, places))
+    }
+
+    /// A new array: a parameter, a constant, a count, or a constant everywhere.
+    pub(super) fn leaf(&mut self, ty: ElementType, dims: &[usize], temper: Temper) -> Value {
+        let shape = ArrayShape::new(ty, dims);
+        let count = shape.element_count();
+        if self.inputs.is_some() && self.random.percent(80) {
+            let (literal, numbers) = values::literal(self.random, &shape, temper);
+            return self.parameter(literal, numbers);
+        }
+        if !dims.is_empty() && self.random.percent(20) {
+            let d = self.random.below(dims.len());
+            let numbers = Numbers::rounded(ty, dims[d].saturating_sub(1) as f64, 1.0);
+            if let Some(value) = self.put(Some(numbers), |b| b.iota(shape.clone(), d)) {
+                return value;
+            }
+        }
+        let of_scalar = count > 64 || self.random.percent(30);
+        let made = if of_scalar { ArrayShape::scalar(ty) } else { shape };
+        let (literal, numbers) = values::literal(self.random, &made, temper);
+        let value = self.put(Some(numbers), |b| b.constant(literal)).expect("a constant can always be made");
+        if !of_scalar || dims.is_empty() {
+            return value;
+        }
+        self.put(Some(numbers), |b| b.broadcast(value.id, dims, [])).expect("a scalar can be broadcast")
+    }
+
+    /// A new parameter.
+    pub(super) fn parameter(&mut self, literal: Literal, numbers: Numbers) -> Value {
+        let shape = literal.shape().clone();
+        let value = self.put(Some(numbers), |b| b.parameter(shape)).expect("a parameter can always be made");
+        self.inputs.get_or_insert_default().push(literal);
+        value
+    }
+
+    /// A scalar constant.
+    pub(super) fn scalar(&mut self, ty: ElementType, value: i64) -> InstrId {
+        let literal = Literal::scalar(ty, Scalar::from_i64(ty, value).rounded(ty));
+        self.b.constant(literal).expect("a constant can always be made")
+    }
+
+    /// Dimensions for a new array: of rank 0 to 4, mostly odd sizes, seldom empty, seldom large.
+    pub(super) fn dims(&mut self) -> Vec<usize> {
+        let rank = self.random.pick(&[0, 1, 1, 1, 2, 2, 2, 3, 3, 4]);
+        let most = self.most_elements();
+        let mut dims: Vec<usize> = (0..rank).map(|_| self.size()).collect();
+        while dims.iter().product::<usize>() > most {
+            let at = self.random.below(rank);
+            dims[at] = dims[at].div_ceil(3);
+        }
+        dims
+    }
+
+    /// A size of a dimension.
+    pub(super) fn size(&mut self) -> usize {
+        if self.random.percent(1) {
+            return 0;
+        }
+        self.random.pick(&[1, 2, 3, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33, 64, 65, 67, 128, 130])
+    }
+
+    fn most_elements(&mut self) -> usize {
+        if self.inputs.is_some() && self.random.percent(5) { MANY_ELEMENTS } else { MOST_ELEMENTS }
+    }
+
+    /// Whether an array of those dimensions is small enough to be made.
+    pub(super) fn is_small(&self, dims: &[usize]) -> bool {
+        let count = dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
+        count.is_some_and(|n| n <= if self.inputs.is_some() { MANY_ELEMENTS } else { MOST_ELEMENTS })
+    }
+
+    /// The element type of a new array.
+    pub(super) fn ty(&mut self) -> ElementType {
+        self.random.pick(&self.types)
+    }
+}
+
+/// Whether the sizes occur in that order.
+fn is_subsequence(part: &[usize], whole: &[usize]) -> bool {
+    places_of(part, whole).is_some()
+}
+
+/// Where sizes occur, in order.
+fn places_of(part: &[usize], whole: &[usize]) -> Option<Vec<usize>> {
+    let mut rest = whole.iter().enumerate();
+    part.iter().map(|size| rest.find(|(_, d)| *d == size).map(|(i, _)| i)).collect()
+}

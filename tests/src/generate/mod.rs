@@ -1,0 +1,213 @@
+//! Random programs: typed, of moderate size, the same for the same seed for ever.
+//!
+//! ```
+//! use xla_tests::generate::{Family, program};
+//!
+//! let program = program(Family::Mixed, 7);
+//! assert_eq!(program.module.entry().parameters().len(), program.arguments.len());
+//! ```
+
+mod callees;
+mod control;
+mod elementwise;
+mod folds;
+mod graph;
+mod indexing;
+mod movement;
+mod numbers;
+mod random;
+mod values;
+
+use xla_hlo::builder::ModuleBuilder;
+use xla_hlo::ops::Tuple;
+use xla_hlo::{Computation, ElementType, InstrId, Instruction, Module, Shape};
+
+use crate::program::{Known, Program};
+
+use graph::Graph;
+pub use graph::Value;
+pub use numbers::{Noise, Numbers, epsilon, least};
+pub use random::Random;
+
+/// What programs are mostly made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Operations on one element at a time, of every element type.
+    Elementwise,
+    /// Operations that move elements.
+    Movement,
+    /// Folds over dimensions.
+    Reduction,
+    /// Folds over windows.
+    Window,
+    /// Sums of products.
+    Dot,
+    /// Gather and scatter.
+    Indexing,
+    /// Loops, branches, calls.
+    Control,
+    /// All of it.
+    Mixed,
+}
+
+impl Family {
+    /// All of them.
+    pub const ALL: [Family; 8] = [
+        Family::Elementwise,
+        Family::Movement,
+        Family::Reduction,
+        Family::Window,
+        Family::Dot,
+        Family::Indexing,
+        Family::Control,
+        Family::Mixed,
+    ];
+
+    /// The name in lower case.
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+
+    /// The family of that name.
+    pub fn from_name(name: &str) -> Option<Family> {
+        Family::ALL.into_iter().find(|family| family.name() == name)
+    }
+}
+
+/// A way to add to a computation, and how often each family takes it.
+#[derive(Clone, Copy)]
+struct Step {
+    apply: fn(&mut Graph<'_>) -> Option<Value>,
+    weights: [usize; 8],
+}
+
+macro_rules! steps {
+    ($($method:ident $weights:expr;)*) => {
+        /// Families in the order of [`Family::ALL`]. The first six suit scalars.
+        const STEPS: &[Step] = &[$(Step { apply: |graph| graph.$method(), weights: $weights },)*];
+    };
+}
+
+steps! {
+    unary [20, 3, 4, 2, 3, 3, 4, 6];
+    binary [20, 4, 5, 3, 4, 4, 6, 8];
+    compare [5, 1, 1, 1, 0, 1, 2, 2];
+    select [4, 2, 1, 1, 0, 1, 2, 2];
+    clamp [3, 0, 1, 0, 0, 0, 1, 1];
+    convert [8, 1, 2, 1, 2, 2, 2, 3];
+    reduce_precision [2, 0, 0, 0, 0, 0, 0, 1];
+    bitcast_convert [3, 1, 0, 0, 0, 0, 0, 1];
+    broadcast [1, 4, 3, 1, 2, 2, 2, 3];
+    reshape [1, 4, 3, 1, 2, 2, 2, 3];
+    transpose [1, 4, 3, 1, 2, 2, 2, 3];
+    slice [0, 4, 2, 1, 1, 1, 1, 2];
+    pad [0, 4, 1, 1, 1, 1, 1, 2];
+    concatenate [0, 4, 1, 1, 1, 1, 2, 2];
+    reverse [0, 3, 1, 1, 1, 1, 1, 1];
+    dynamic_slice [0, 4, 1, 0, 1, 1, 4, 2];
+    dynamic_update_slice [0, 4, 1, 0, 0, 1, 6, 2];
+    regroup [1, 2, 1, 1, 1, 1, 2, 1];
+    reduce [1, 1, 20, 2, 3, 2, 3, 4];
+    reduce_window [0, 0, 1, 12, 0, 0, 0, 1];
+    select_and_scatter [0, 0, 0, 8, 0, 0, 0, 1];
+    dot [0, 0, 1, 0, 12, 1, 1, 2];
+    gather [0, 0, 0, 0, 0, 10, 1, 2];
+    scatter [0, 0, 0, 0, 0, 10, 1, 2];
+    call [0, 0, 0, 0, 0, 0, 20, 6];
+    rng_bit_generator [0, 0, 0, 0, 0, 0, 1, 1];
+}
+
+impl Graph<'_> {
+    /// One more operation, if the one that is tried finds what it takes.
+    fn step(&mut self, family: Family) -> Option<Value> {
+        let weight = |step: &Step| step.weights[family as usize];
+        let mut at = self.random.below(STEPS.iter().map(weight).sum());
+        for step in STEPS {
+            match at.checked_sub(weight(step)) {
+                Some(rest) => at = rest,
+                None => return (step.apply)(self),
+            }
+        }
+        None
+    }
+}
+
+/// Element types of a program: mostly the common ones, each of them sometimes.
+fn types(random: &mut Random, family: Family) -> Vec<ElementType> {
+    use ElementType::*;
+    let common = [F32, F32, F32, S32, S32, BF16, F16, F64, Pred, S8, U8, U32, S64];
+    let rare = if family == Family::Elementwise { 60 } else { 20 };
+    (0..random.between(1, 4))
+        .map(|_| if random.percent(rare) { random.pick(ElementType::ALL) } else { random.pick(&common) })
+        .collect()
+}
+
+/// The program of a family that belongs to a seed.
+pub fn program(family: Family, seed: u64) -> Program {
+    let mut random = Random::new(seed ^ (family as u64) << 56);
+    let types = types(&mut random, family);
+    let mut module = ModuleBuilder::new(format!("{}_{seed}", family.name()));
+    let callees = callees::make(&mut module, &mut random, family, &types);
+    let mut graph = Graph {
+        b: module.computation("main"),
+        random: &mut random,
+        callees: &callees,
+        values: Vec::new(),
+        inputs: Some(Vec::new()),
+        types,
+    };
+    for _ in 0..graph.random.between(1, 2) {
+        let (ty, dims) = (graph.ty(), graph.dims());
+        let temper = values::Temper::any(graph.random);
+        graph.leaf(ty, &dims, temper);
+    }
+    let wanted = graph.random.between(2, 14);
+    let mut done = 0;
+    for _ in 0..10 * wanted {
+        done += usize::from(graph.step(family).is_some());
+        if done == wanted {
+            break;
+        }
+    }
+    let Graph { b, inputs, values, .. } = graph;
+    let last = values.last().expect("a program begins with a value").id;
+    let main = b.finish(last);
+    let module = module.finish(main).unwrap_or_else(|error| panic!("{} {seed}: {error}", family.name()));
+    let mut module = module.into_inner();
+    let outputs = choose_outputs(&mut module, &mut random, &values);
+    Program {
+        module,
+        arguments: inputs.unwrap_or_default(),
+        outputs,
+        known: values.into_iter().map(|v| (v.id, Known::Numbers(v.numbers))).collect(),
+    }
+}
+
+/// Makes most of the values that nobody uses, and some others, results.
+fn choose_outputs(module: &mut Module, random: &mut Random, values: &[Value]) -> Vec<InstrId> {
+    let entry = module.entry_id();
+    let main = module.computation_mut(entry);
+    let mut outputs: Vec<InstrId> = Vec::new();
+    for value in values {
+        let chance = if main[value.id].users().is_empty() { 90 } else { 8 };
+        if random.percent(chance) {
+            outputs.push(value.id);
+        }
+    }
+    if outputs.is_empty() {
+        outputs.push(main.root());
+    }
+    set_outputs(main, &outputs, outputs.len() > 1 || random.percent(20));
+    outputs
+}
+
+/// Makes arrays the result of a computation: as a tuple, or the only one by itself.
+pub(crate) fn set_outputs(computation: &mut Computation, outputs: &[InstrId], as_tuple: bool) {
+    if let ([one], false) = (outputs, as_tuple) {
+        computation.set_root(*one);
+        return;
+    }
+    let shape = Shape::Tuple(outputs.iter().map(|&id| computation[id].shape().clone()).collect());
+    let root = computation.add(Instruction::new(Tuple.into(), shape, outputs));
+    computation.set_root(root);
+}

@@ -1,0 +1,202 @@
+//! A program with its arguments as one file of HLO text, so that a program that once failed can be kept.
+//!
+//! Beside what runs the file has two computations that nobody calls: `inputs` gives the arguments, `tolerances` gives `f64[n,2]`,
+//! a relative and an absolute tolerance for each of the `n` results (both 0: equal to the sign of a zero).
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use xla::compare::Tolerance;
+use xla::{Error, Result};
+use xla_hlo::eval::Evaluator;
+use xla_hlo::ops::{Constant, Op, Parameter, Tuple};
+use xla_hlo::text::parse_module;
+use xla_hlo::{ArrayShape, CompId, Computation, ElementType, InstrId, Instruction, Literal, Module, Scalar, Shape};
+
+use crate::differential;
+use crate::generate::{Numbers, set_outputs};
+
+/// A program with arguments, and what is known of its values.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The module; its entry takes and gives arrays, results perhaps in a tuple.
+    pub module: Module,
+    /// One for each parameter of the entry.
+    pub arguments: Vec<Literal>,
+    /// Instructions of the entry that are its results, in order.
+    pub outputs: Vec<InstrId>,
+    /// What is known of the arrays of the entry; of others, how far results may be apart.
+    pub known: BTreeMap<InstrId, Known>,
+}
+
+/// What is known of an array.
+#[derive(Clone, Copy, Debug)]
+pub enum Known {
+    /// Its numbers.
+    Numbers(Numbers),
+    /// How far implementations may be apart.
+    Tolerance(Tolerance),
+}
+
+/// What takes the place of an instruction.
+#[derive(Clone, Debug)]
+pub enum Replacement {
+    /// A parameter with that argument.
+    Parameter(Literal),
+    /// Another instruction of the entry, of the same shape.
+    Other(InstrId),
+}
+
+impl Program {
+    /// How far results that this instruction gives may be apart.
+    pub fn tolerance(&self, id: InstrId) -> Tolerance {
+        let ty = self.module.entry()[id].shape().element_type().unwrap_or(ElementType::Pred);
+        match self.known.get(&id) {
+            Some(Known::Numbers(numbers)) => differential::tolerance(ty, numbers),
+            Some(Known::Tolerance(tolerance)) => *tolerance,
+            None => Tolerance { rtol: 0.0, atol: 0.0, signed_zero: true },
+        }
+    }
+
+    /// The program as text.
+    pub fn to_text(&self) -> String {
+        let mut module = self.module.clone();
+        let tolerances: Vec<Tolerance> = self.outputs.iter().map(|&id| self.tolerance(id)).collect();
+        let shape = ArrayShape::new(ElementType::F64, [tolerances.len(), 2]);
+        let tolerances = Literal::from_fn(&shape, |i| {
+            let tolerance = tolerances[i / 2];
+            Scalar::Float(if i % 2 == 0 { tolerance.rtol } else { tolerance.atol })
+        });
+        module.add(constants("inputs", &self.arguments));
+        module.add(constants("tolerances", &tolerances.into_iter().collect::<Vec<_>>()));
+        module.to_string()
+    }
+
+    /// Reads what [`Program::to_text`] wrote.
+    pub fn from_text(text: &str) -> Result<Program> {
+        let mut module = parse_module(text)?;
+        let arguments = take(&mut module, "inputs")?;
+        let tolerances = take(&mut module, "tolerances")?;
+        let entry = module.entry();
+        let root = entry.root();
+        let outputs = match entry[root].op() {
+            Op::Tuple(_) => entry[root].operands().to_vec(),
+            _ => vec![root],
+        };
+        let [tolerances] = &tolerances[..] else {
+            return Err(Error::invalid_argument("the computation tolerances must give one array"));
+        };
+        if tolerances.array_shape().dims() != [outputs.len(), 2] {
+            return Err(Error::invalid_argument("the computation tolerances must give a pair for each result"));
+        }
+        let number = |i| match tolerances.get(i) {
+            Scalar::Float(value) => value,
+            _ => 0.0,
+        };
+        let pairs = outputs.iter().enumerate().map(|(i, &id)| {
+            let (rtol, atol) = (number(2 * i), number(2 * i + 1));
+            (id, Known::Tolerance(Tolerance { rtol, atol, signed_zero: rtol == 0.0 && atol == 0.0 }))
+        });
+        let known = pairs.collect();
+        Ok(Program { module, arguments, outputs, known })
+    }
+
+    /// Only what the outputs need, with some instructions replaced. `None` where a replacement goes in circles.
+    pub fn rebuilt(&self, outputs: &[InstrId], replaced: &HashMap<InstrId, Replacement>) -> Option<Program> {
+        let mut rebuild = Rebuild {
+            old: self,
+            replaced,
+            new: Computation::new(self.module.entry().name()),
+            ids: HashMap::new(),
+            arguments: Vec::new(),
+        };
+        let new_outputs = outputs.iter().map(|&id| rebuild.id(id)).collect::<Option<Vec<_>>>()?;
+        let Rebuild { mut new, ids, arguments, .. } = rebuild;
+        let as_tuple = matches!(self.module.entry()[self.module.entry().root()].op(), Op::Tuple(_));
+        set_outputs(&mut new, &new_outputs, as_tuple || new_outputs.len() > 1);
+        let known = ids.iter().filter_map(|(old, new)| Some((*new, *self.known.get(old)?))).collect();
+        let mut module = self.module.clone();
+        let old_entry = module.entry_id();
+        let entry = module.add(new);
+        module.set_entry(entry);
+        module.remove(old_entry).ok()?;
+        remove_uncalled(&mut module);
+        Some(Program { module, arguments, outputs: new_outputs, known })
+    }
+}
+
+/// Builds an entry out of parts of another.
+struct Rebuild<'a> {
+    old: &'a Program,
+    replaced: &'a HashMap<InstrId, Replacement>,
+    new: Computation,
+    ids: HashMap<InstrId, InstrId>,
+    arguments: Vec<Literal>,
+}
+
+impl Rebuild<'_> {
+    /// The new id of an old instruction, which is added with all it needs.
+    fn id(&mut self, id: InstrId) -> Option<InstrId> {
+        // Entries are short, and so are chains in them.
+        if let Some(&new) = self.ids.get(&id) {
+            return Some(new);
+        }
+        let old = self.old.module.entry();
+        let new = match (self.replaced.get(&id), old[id].op()) {
+            (Some(Replacement::Other(other)), _) if *other != id => self.id(*other)?,
+            (Some(Replacement::Other(_)), _) => return None,
+            (Some(Replacement::Parameter(literal)), _) => self.parameter(literal.clone(), &old[id]),
+            (None, Op::Parameter(p)) => self.parameter(self.old.arguments[p.number].clone(), &old[id]),
+            (None, op) => {
+                let operands = old[id].operands().iter().map(|&o| self.id(o)).collect::<Option<Vec<_>>>()?;
+                let instruction = Instruction::new(op.clone(), old[id].shape().clone(), operands);
+                self.new.add(instruction.with_name(old[id].name()))
+            }
+        };
+        self.ids.insert(id, new);
+        Some(new)
+    }
+
+    fn parameter(&mut self, literal: Literal, old: &Instruction) -> InstrId {
+        let number = self.arguments.len();
+        self.arguments.push(literal);
+        self.new.add(Instruction::new(Parameter { number }.into(), old.shape().clone(), []).with_name(old.name()))
+    }
+}
+
+/// Removes computations that the entry does not reach.
+fn remove_uncalled(module: &mut Module) {
+    let mut reached = HashSet::from([module.entry_id()]);
+    let mut open = vec![module.entry_id()];
+    while let Some(id) = open.pop() {
+        open.extend(module.callees(id).into_iter().filter(|&callee| reached.insert(callee)));
+    }
+    let unreached: Vec<CompId> = module.ids().filter(|id| !reached.contains(id)).collect();
+    for id in unreached {
+        module.remove(id).expect("it is not the entry");
+    }
+}
+
+/// A computation without parameters that gives a tuple of constants.
+fn constants(name: &str, literals: &[Literal]) -> Computation {
+    let mut computation = Computation::new(name);
+    let shapes = literals.iter().map(|l| l.shape().with_default_layouts()).collect();
+    let ids: Vec<InstrId> = literals
+        .iter()
+        .map(|literal| {
+            let shape = literal.shape().with_default_layouts();
+            computation.add(Instruction::new(Constant { literal: literal.clone() }.into(), shape, []))
+        })
+        .collect();
+    let root = computation.add(Instruction::new(Tuple.into(), Shape::Tuple(shapes), ids));
+    computation.set_root(root);
+    computation
+}
+
+/// What a computation of that name gives; it is removed.
+fn take(module: &mut Module, name: &str) -> Result<Vec<Literal>> {
+    let missing = || Error::invalid_argument(format!("the module has no computation {name}"));
+    let id = module.find(name).ok_or_else(missing)?;
+    let values = Evaluator::new(module).call(id, Vec::new())?.into_elements();
+    module.remove(id)?;
+    Ok(values)
+}
