@@ -174,7 +174,7 @@ impl<'a, 'm> Writer<'a, 'm> {
         across: usize,
         width: u32,
     ) -> Result<Kernel> {
-        let grid = TileGrid::new(plan, across, self.widest_bits());
+        let grid = TileGrid::new(plan, across, self.widest_bits(), width);
         let mut fused = self.bind(emitter, function)?;
         let (begin, end) = (parameter(emitter, function, 1)?, parameter(emitter, function, 2)?);
         let range = Range { start: begin, end, extent: Some(grid.units()), width: 1, whole: true };

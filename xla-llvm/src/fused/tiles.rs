@@ -54,31 +54,33 @@ pub(super) struct TileGrid {
     edge: u64,
     /// The number of the loop whose turns are a tile's rows.
     across: usize,
-    /// Extents of all loops; those of the tile's two in tiles.
-    extents: Vec<u64>,
+    /// Extents of the loops over tiles, outermost first. The last goes along the array that is read, whose pages and
+    /// lines it leaves less often; that of the innermost loop of the plan is in front of it.
+    loops: Vec<u64>,
 }
 
 impl TileGrid {
     /// Tiles for a plan that wants them.
-    pub fn new(plan: &LoopPlan, across: usize, widest_bits: u32) -> TileGrid {
-        // 16 KiB for each buffer, so that they stay in the first-level cache.
-        let edge = if widest_bits > 32 { 32 } else { 64 };
-        let mut extents = plan.loops();
-        let inner = extents.len() - 1;
-        for side in [across, inner] {
-            extents[side] = extents[side].div_ceil(edge);
+    pub fn new(plan: &LoopPlan, across: usize, widest_bits: u32, width: u32) -> TileGrid {
+        // Four lines of the cache in a row, yet a buffer that stays in the first-level cache; and whole turns of lanes.
+        let edge = (4 * 64 * 8 / u64::from(widest_bits.max(1))).clamp(32, 128).max(width.into());
+        let mut loops = plan.loops();
+        let rows = loops.remove(across).div_ceil(edge);
+        if let Some(lanes) = loops.last_mut() {
+            *lanes = lanes.div_ceil(edge);
         }
-        TileGrid { edge, across, extents }
+        loops.push(rows);
+        TileGrid { edge, across, loops }
     }
 
     /// Tiles in all.
     pub fn units(&self) -> u64 {
-        self.extents.iter().product()
+        self.loops.iter().product()
     }
 
     /// Extents of the loops over tiles, outermost first.
     pub fn loops(&self) -> &[u64] {
-        &self.extents
+        &self.loops
     }
 }
 
@@ -94,9 +96,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         row: &mut Row<'_, 'e, 'ctx, 'm>,
     ) -> Result<()> {
         let extents = plan.loops();
-        let inner = counters.pop().unwrap_or_default();
-        let lanes = self.side(&inner, grid.edge, extents[counters.len()], width)?;
-        let rows = self.side(&counters[grid.across], grid.edge, extents[grid.across], 1)?;
+        let (rows, lanes) = (counters.pop().unwrap_or_default(), counters.pop().unwrap_or_default());
+        counters.insert(grid.across, Coord::default());
+        let lanes = self.side(&lanes, grid.edge, extents[counters.len()], width)?;
+        let rows = self.side(&rows, grid.edge, extents[grid.across], 1)?;
         let (row_range, lane_range) = (rows.range, lanes.range);
         self.tile = Some(Tile { edge: grid.edge, level: self.depth(), rows, lanes, buffers: HashMap::new() });
         self.for_each(row_range, Vec::new(), &mut |s, symbol, _| {
