@@ -3,6 +3,7 @@
 //! `XLA_TESTS_GRAPHS=10000` tries so many programs of each family instead of the usual number, `XLA_TESTS_SEED=5000` begins with
 //! another seed, and `XLA_TESTS_ONE=movement:17` tries that one alone. `XLA_TESTS_KEEP=DIR` writes what fails there, shrunk, as a file
 //! for `tests/regressions`. Each family is a test, so that they run side by side.
+#![expect(clippy::print_stdout, reason = "a test says how many programs it compared")]
 
 use std::num::NonZeroUsize;
 
