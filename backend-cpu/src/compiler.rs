@@ -31,7 +31,7 @@ impl Compiler for CpuCompiler {
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         let target = Target::host()?;
         let assignment = assign_buffers(&module, &BufferOptions::default())?;
-        let signature = Signature::new(&module, |shape| host_shape(shape))?;
+        let signature = Signature::new(&module, host_shape)?;
         let plan = BufferPlan::new(&module, &assignment, &signature)?;
         let mut lowering = CpuLowering::new(&module);
         let sequence = ThunkSequence::from_module(&module, &assignment, &mut lowering, options.host_fallback)?;

@@ -197,3 +197,75 @@ fn dots_large_and_small() {
         }",
     );
 }
+
+#[test]
+fn layer_norm_with_its_statistics() {
+    native(
+        "HloModule m
+        sum { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT c = f32[] add(a, b) }
+        ENTRY main {
+          x = f32[21,70] parameter(0)
+          y = f32[21,70] parameter(1)
+          zero = f32[] constant(0)
+          n = f32[] constant(70)
+          nb = f32[21] broadcast(n), dimensions={}
+          r = f32[21,70] add(x, y)
+          e = f32[21,70] exponential(r)
+          s = f32[21] reduce(e, zero), dimensions={1}, to_apply=sum
+          mean = f32[21] divide(s, nb)
+          mb = f32[21,70] broadcast(mean), dimensions={0}
+          d = f32[21,70] subtract(e, mb)
+          q = f32[21,70] multiply(d, d)
+          v = f32[21] reduce(q, zero), dimensions={1}, to_apply=sum
+          rs = f32[21] rsqrt(v)
+          rb = f32[21,70] broadcast(rs), dimensions={0}
+          o = f32[21,70] multiply(d, rb)
+          ROOT t = (f32[21,70], f32[21], f32[21], f32[21,70]) tuple(o, mean, rs, r)
+        }",
+    );
+}
+
+#[test]
+fn transposes_of_every_width() {
+    for ty in ["pred", "s8", "bf16", "f32", "f64", "c64", "c128"] {
+        native(&format!(
+            "HloModule m
+            ENTRY main {{
+              x = {ty}[70,149] parameter(0)
+              y = {ty}[3,64,128] parameter(1)
+              z = {ty}[2,9,33,40] parameter(2)
+              a = {ty}[149,70] transpose(x), dimensions={{1,0}}
+              b = {ty}[128,64,3] transpose(y), dimensions={{2,1,0}}
+              c = {ty}[3,128,64] transpose(y), dimensions={{0,2,1}}
+              d = {ty}[2,33,40,9] transpose(z), dimensions={{0,2,3,1}}
+              ROOT t = ({ty}[149,70], {ty}[128,64,3], {ty}[3,128,64], {ty}[2,33,40,9]) tuple(a, b, c, d)
+            }}"
+        ));
+    }
+}
+
+#[test]
+fn transposes_among_other_operations() {
+    native(
+        "HloModule m
+        ENTRY main {
+          x = f32[80,90] parameter(0)
+          y = f32[90,80] parameter(1)
+          i = s32[] parameter(2)
+          j = s32[] parameter(3)
+          v = f32[100,100] parameter(4)
+          w = bf16[80,90] parameter(5)
+          s = f32[80,90] slice(v), slice={[10:90], [0:90]}
+          u = f32[80,90] dynamic-slice(v, i, j), dynamic_slice_sizes={80,90}
+          r = f32[80,90] reverse(s), dimensions={0}
+          wide = f32[80,90] convert(w)
+          a = f32[80,90] add(x, u)
+          b = f32[80,90] multiply(a, r)
+          c = f32[80,90] subtract(b, wide)
+          t = f32[90,80] transpose(c), dimensions={1,0}
+          ROOT z = f32[90,80] multiply(t, y)
+        }",
+    );
+}

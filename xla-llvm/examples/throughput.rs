@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use xla_hlo::ElementType;
 use xla_llvm::elemental::Value;
+use xla_llvm::emitter::EmitOptions;
 use xla_llvm::lanes::Lanes;
 use xla_llvm::math;
 use xla_llvm::target::{MachineOptions, Target};
@@ -62,7 +63,8 @@ fn main() {
         }
         for ty in [ElementType::F32, ElementType::F64] {
             let width = target.lanes(ty.bit_width() as u32);
-            let signature = Signature { width, inputs: &[ty], output: ty, masked: false };
+            let signature =
+                Signature { width, inputs: &[ty], output: ty, masked: false, options: EmitOptions::default() };
             let start = Instant::now();
             let kernel = Kernel::new(&target, &signature, |_, x| Ok(Value::new(ty, function(x[0].lanes())))).unwrap();
             let milliseconds = start.elapsed().as_secs_f64() * 1e3;

@@ -12,7 +12,7 @@ use inkwell::targets::TargetTriple;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum};
 use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, Scalar};
 use crate::target::Target;
 use xla_hlo::{Error, Result};
 
@@ -21,8 +21,8 @@ use xla_hlo::{Error, Result};
 pub struct EmitOptions {
     /// Let the code generator fuse a multiplication and an addition of two HLO instructions into one FMA.
     pub contract: bool,
-    /// Round f16, bf16 and f8 after each operation, as the operations are written. `false` keeps the f32 result
-    /// inside a fusion and rounds when it is stored or converted.
+    /// Round f16, bf16 and f8 after each operation, as the operations are written. `false` keeps the f32 result from
+    /// operation to operation and rounds when it is stored, or made to be of the narrow type by a convert.
     pub round_each_operation: bool,
 }
 
@@ -167,6 +167,26 @@ impl<'ctx> Emitter<'ctx> {
         table.set_constant(true);
         table.set_linkage(Linkage::Private);
         table.as_pointer_value()
+    }
+
+    /// An array of `count` elements on the stack, for the whole run of the function, aligned to 64 bytes. What it holds at
+    /// first is not known.
+    pub fn stack_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
+        let refused = |reason: &dyn std::fmt::Display| Error::internal(format!("no array on the stack: {reason}"));
+        let here = self.builder.get_insert_block().ok_or_else(|| refused(&"there is no function"))?;
+        let entry = here.get_parent().and_then(|function| function.get_first_basic_block()).unwrap_or(here);
+        match entry.get_first_instruction() {
+            Some(first) => self.builder.position_before(&first),
+            None => self.builder.position_at_end(entry),
+        }
+        let count = u32::try_from(count).map_err(|_| refused(&"it is too large"))?;
+        let array = self.builder.build_alloca(self.lane_type(scalar, 1).array_type(count), "");
+        self.builder.position_at_end(here);
+        let array = array.map_err(|e| refused(&e))?;
+        if let Some(instruction) = array.as_instruction() {
+            instruction.set_alignment(64).map_err(|e| refused(&e))?;
+        }
+        Ok(array)
     }
 
     /// Wraps an LLVM value, so that arithmetic can be done on it.

@@ -3,18 +3,19 @@
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
+use std::sync::{Mutex, PoisonError};
 
 use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
 use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
 use inkwell::llvm_sys::orc2::lljit::{
     LLVMOrcCreateLLJIT, LLVMOrcCreateLLJITBuilder, LLVMOrcDisposeLLJIT, LLVMOrcLLJITAddObjectFile,
-    LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator, LLVMOrcLLJITGetMainJITDylib, LLVMOrcLLJITLookup,
-    LLVMOrcLLJITMangleAndIntern, LLVMOrcLLJITRef,
+    LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator, LLVMOrcLLJITGetExecutionSession, LLVMOrcLLJITGetMainJITDylib,
+    LLVMOrcLLJITLookup, LLVMOrcLLJITMangleAndIntern, LLVMOrcLLJITRef,
 };
 use inkwell::llvm_sys::orc2::{
     LLVMJITEvaluatedSymbol, LLVMJITSymbolFlags, LLVMJITSymbolGenericFlags, LLVMOrcAbsoluteSymbols,
-    LLVMOrcCSymbolMapPair, LLVMOrcDisposeMaterializationUnit, LLVMOrcExecutionSessionRef, LLVMOrcJITDylibDefine,
-    LLVMOrcObjectLayerRef,
+    LLVMOrcCSymbolMapPair, LLVMOrcDisposeMaterializationUnit, LLVMOrcExecutionSessionRef,
+    LLVMOrcExecutionSessionSetErrorReporter, LLVMOrcJITDylibDefine, LLVMOrcObjectLayerRef,
 };
 
 use xla_hlo::{Error, Result};
@@ -32,7 +33,11 @@ pub struct RuntimeSymbol<'a> {
 /// memory.
 pub struct LoadedCode {
     jit: LLVMOrcLLJITRef,
+    /// What the linker reports by the way, such as the names that it did not find. Boxed: LLVM holds its address.
+    reports: Box<Reports>,
 }
+
+type Reports = Mutex<Vec<String>>;
 
 // SAFETY: LLJIT and its execution session guard their state with locks of their own; a handle may be used and dropped
 // from any thread.
@@ -44,7 +49,13 @@ impl LoadedCode {
     /// Links object files (see [`crate::target::Machine::object`]) with each other, with `runtime`, and with the C
     /// library of this process. Unresolved and doubly defined names are errors.
     pub fn link(objects: &[Vec<u8>], runtime: &[RuntimeSymbol<'_>]) -> Result<LoadedCode> {
-        let code = LoadedCode { jit: create()? };
+        let code = LoadedCode { jit: create()?, reports: Box::default() };
+        // SAFETY: the session belongs to the JIT handle, which is disposed before the reports are freed.
+        unsafe {
+            let session = LLVMOrcLLJITGetExecutionSession(code.jit);
+            let reports: *const Reports = &*code.reports;
+            LLVMOrcExecutionSessionSetErrorReporter(session, report, reports.cast_mut().cast());
+        }
         code.define(runtime)?;
         for object in objects {
             code.add(object)?;
@@ -60,9 +71,15 @@ impl LoadedCode {
         let mut address = 0;
         // SAFETY: the JIT handle is alive, the name is a C string that outlives the call, `address` is written once.
         let error = unsafe { LLVMOrcLLJITLookup(self.jit, &mut address, name.as_ptr()) };
-        check(error, "cannot link")?;
+        check(error, "cannot link").map_err(|error| self.with_reports(error))?;
         let address = usize::try_from(address).map_err(|_| Error::internal("a JIT address exceeds a pointer"))?;
         Ok(ptr::with_exposed_provenance(address))
+    }
+
+    /// The error with what was reported since the last one.
+    fn with_reports(&self, error: Error) -> Error {
+        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        reports.drain(..).fold(error, |error, report| error.context(report))
     }
 
     fn define(&self, runtime: &[RuntimeSymbol<'_>]) -> Result<()> {
@@ -146,6 +163,13 @@ extern "C" fn linking_layer(
     }
 }
 
+/// Keeps what LLVM would otherwise write to the standard error stream.
+extern "C" fn report(reports: *mut c_void, error: LLVMErrorRef) {
+    // SAFETY: `link` hands over the address of its boxed reports, which live as long as the session.
+    let reports = unsafe { &*reports.cast_const().cast::<Reports>() };
+    reports.lock().unwrap_or_else(PoisonError::into_inner).push(text_of(error));
+}
+
 fn c_string(name: &str) -> Result<CString> {
     CString::new(name).map_err(|_| Error::invalid_argument(format!("symbol name {name:?} contains a zero byte")))
 }
@@ -155,12 +179,16 @@ fn check(error: LLVMErrorRef, what: &str) -> Result<()> {
     if error.is_null() {
         return Ok(());
     }
-    // SAFETY: the error is not null and consumed here, once; the message is a C string until disposed.
-    let reason = unsafe {
+    Err(Error::internal(format!("{what}: {}", text_of(error))))
+}
+
+/// The message of an error that is not null, which it consumes.
+fn text_of(error: LLVMErrorRef) -> String {
+    // SAFETY: the error is consumed here, once; the message is a C string until disposed.
+    unsafe {
         let message = LLVMGetErrorMessage(error);
         let text = CStr::from_ptr(message).to_string_lossy().into_owned();
         LLVMDisposeErrorMessage(message);
         text
-    };
-    Err(Error::internal(format!("{what}: {reason}")))
+    }
 }

@@ -223,15 +223,12 @@ pub(crate) fn initialize() {
     ONCE.get_or_init(|| LlvmTarget::initialize_all(&InitializationConfig::default()));
 }
 
-/// Compiles four small functions for the target and reads the assembly: the surest answer to "is this one instruction
+/// Compiles two small functions for the target and reads the assembly: the surest answer to "is this one instruction
 /// here", as it is LLVM's own, whatever mixture of CPU name and features says so.
 fn probe(description: &Description, machine: &Machine) -> Result<Abilities> {
     let triple = description.triple.as_str();
     if triple.starts_with("nvptx") || triple.starts_with("amdgcn") {
         return Ok(Abilities { vector_bits: 0, fma: true, rounding: true, half: true, avx512: false });
-    }
-    if !(triple.starts_with("x86_64") || triple.starts_with("i686") || triple.starts_with("i386")) {
-        return Ok(Abilities { vector_bits: 128, fma: true, rounding: true, half: true, avx512: false });
     }
     let context = Context::create();
     let source = PROBE.replace("@TRIPLE@", triple);
@@ -240,17 +237,18 @@ fn probe(description: &Description, machine: &Machine) -> Result<Abilities> {
         .create_module_from_ir(buffer)
         .map_err(|reason| Error::internal(format!("the target probe does not parse: {reason}")))?;
     let text = machine.assembly(&module)?;
-    let has = |mnemonic: &str| text.contains(mnemonic);
+    let has = |word: &str| text.contains(word);
     let vector_bits = match () {
         () if has("%zmm") => 512,
         () if has("%ymm") => 256,
+        () if triple.starts_with("riscv") && !has("vset") => 0,
         () => 128,
     };
     Ok(Abilities {
         vector_bits,
-        fma: has("vfmadd") || has("vfmsub"),
+        fma: !has("fmaf"),
         rounding: !has("floorf"),
-        half: has("vcvtph2ps"),
+        half: !has("__extendhfsf2") && !has("__truncsfhf2"),
         avx512: has("%zmm"),
     })
 }
@@ -271,6 +269,9 @@ define void @half(ptr %p, ptr %q) #0 {
   %a = load <4 x half>, ptr %p
   %b = fpext <4 x half> %a to <4 x float>
   store <4 x float> %b, ptr %q
+  %c = load <4 x float>, ptr %p
+  %d = fptrunc <4 x float> %c to <4 x half>
+  store <4 x half> %d, ptr %q
   ret void
 }
 attributes #0 = { "prefer-vector-width"="512" }

@@ -2,5 +2,11 @@
 
 #[path = "suite/accuracy.rs"]
 mod accuracy;
+#[path = "suite/elements.rs"]
+mod elements;
+#[path = "suite/jit.rs"]
+mod jit;
 #[path = "suite/kernel.rs"]
 mod kernel;
+#[path = "suite/targets.rs"]
+mod targets;

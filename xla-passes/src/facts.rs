@@ -24,10 +24,34 @@ pub fn call_context(op: &Op) -> CallContext {
             CallContext::Embedded
         }
         Op::Fusion(_) => CallContext::Fusion,
-        _ => {
-            debug_assert!(op.called_computations().is_empty(), "{} calls computations in an unknown way", op.opcode());
-            CallContext::None
-        }
+        Op::Parameter(_)
+        | Op::Constant(_)
+        | Op::Tuple(_)
+        | Op::GetTupleElement(_)
+        | Op::OptBarrier(_)
+        | Op::Unary(_)
+        | Op::Binary(_)
+        | Op::Compare(_)
+        | Op::Select(_)
+        | Op::Clamp(_)
+        | Op::Convert(_)
+        | Op::BitcastConvert(_)
+        | Op::ReducePrecision(_)
+        | Op::Broadcast(_)
+        | Op::Reshape(_)
+        | Op::Transpose(_)
+        | Op::Slice(_)
+        | Op::Pad(_)
+        | Op::Concatenate(_)
+        | Op::Reverse(_)
+        | Op::Iota(_)
+        | Op::DynamicSlice(_)
+        | Op::DynamicUpdateSlice(_)
+        | Op::Copy(_)
+        | Op::Bitcast(_)
+        | Op::Dot(_)
+        | Op::RngBitGenerator(_)
+        | Op::Gather(_) => CallContext::None,
     }
 }
 

@@ -50,6 +50,7 @@ mod loop_state;
 mod map_inline;
 mod trip_count;
 mod tuple_simplify;
+mod unroll;
 
 pub use algebra::{SimplifyAlgebra, rule_names};
 pub use conditional_simplify::SimplifyConditionals;
@@ -71,3 +72,4 @@ pub use report::{PassRun, PassTotal, PipelineReport};
 pub use schedule::Schedule;
 pub use trip_count::{AnnotateTripCounts, trip_count};
 pub use tuple_simplify::SimplifyTuples;
+pub use unroll::UnrollLoops;

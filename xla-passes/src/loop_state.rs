@@ -130,28 +130,9 @@ impl LoopState {
                 continue;
             }
             for id in self.computations() {
-                let inner = module.computation_mut(id);
-                let root = inner.root();
-                for element in elements_used(inner, i) {
-                    let needed = inner[element].users().iter().any(|&u| u != root);
-                    if !needed || !graph::is_free(&inner[element]) {
-                        continue;
-                    }
-                    let copy = inner.add(clone_with_operands(&constant, Vec::new()));
-                    for user in inner[element].users().to_vec() {
-                        // The root goes on handing the element on, until it is found to be dead.
-                        let operands = inner[user].operands().to_vec();
-                        for (position, _) in operands.iter().enumerate().filter(|(_, o)| **o == element) {
-                            if user != root || id != self.body {
-                                inner.replace_operand(user, position, copy);
-                            }
-                        }
-                    }
-                    if inner.root() == element {
-                        inner.set_root(copy);
-                    }
-                    graph::remove_dead(inner, element)?;
-                }
+                // The body's root goes on handing the element on, until it is found to be dead.
+                let keep = (id == self.body).then(|| module[id].root());
+                replace_element(module.computation_mut(id), i, &constant, keep)?;
             }
         }
         Ok(())
@@ -261,6 +242,32 @@ fn elements_used(computation: &Computation, index: usize) -> Vec<InstrId> {
     let parameter = computation.parameters()[0];
     let users = computation[parameter].users().iter().copied();
     users.filter(|&u| element_of(computation, u) == Some((parameter, index))).collect()
+}
+
+/// Lets everybody but `keep` use a copy of `constant` instead of element `index` of the parameter.
+fn replace_element(
+    computation: &mut Computation,
+    index: usize,
+    constant: &Instruction,
+    keep: Option<InstrId>,
+) -> Result<()> {
+    for element in elements_used(computation, index) {
+        let users: Vec<InstrId> = computation[element].users().iter().copied().filter(|&u| Some(u) != keep).collect();
+        let is_root = computation.root() == element;
+        if !graph::is_free(&computation[element]) || (users.is_empty() && !is_root) {
+            continue;
+        }
+        let copy = computation.add(clone_with_operands(constant, Vec::new()));
+        for user in users {
+            let operands = computation[user].operands().iter().map(|&o| if o == element { copy } else { o }).collect();
+            computation.set_operands(user, operands);
+        }
+        if is_root {
+            computation.set_root(copy);
+        }
+        graph::remove_dead(computation, element)?;
+    }
+    Ok(())
 }
 
 /// Gives each element that is taken from `tuple` its place among those that were kept.

@@ -27,6 +27,7 @@ const PASSES: &[Entry] = &[
     ("simplify-conditionals", "conditionals with a known choice", || Box::new(SimplifyConditionals)),
     ("simplify-loops", "invariant, constant and dead loop state", || Box::new(SimplifyLoops)),
     ("simplify-tuples", "elements of tuples just put together", || Box::new(SimplifyTuples)),
+    ("unroll-loops", "loops of a few short rounds become their rounds", || Box::new(UnrollLoops)),
 ];
 
 /// Names and descriptions of all passes, in alphabetical order.

@@ -11,7 +11,7 @@ use std::{env, fs};
 use support::{difference, evaluate};
 use xla_hlo::text::parse_module;
 use xla_hlo::{Error, Module, verify};
-use xla_passes::{PassContext, PassOptions, TargetProfile, stages};
+use xla_passes::{FusionProfile, PassContext, PassOptions, TargetProfile, stages};
 
 fn corpus() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");
@@ -40,9 +40,15 @@ fn valid_module(text: &str) -> Option<Module> {
     parse_module(text).ok().filter(|module| verify::check(module).is_ok())
 }
 
+/// A target that can do everything that passes know of.
+fn able() -> TargetProfile {
+    let fusion = FusionProfile { row_kernels: true, multi_output: true, ..FusionProfile::loops() };
+    TargetProfile { vector_bytes: 64, threads: 8, fusion, ..TargetProfile::generic() }
+}
+
 fn check(text: &str) -> Outcome {
     let Some(before) = valid_module(text) else { return Outcome::Skipped };
-    let profile = TargetProfile::generic();
+    let profile = able();
     let options = PassOptions { verify: true, ..PassOptions::default() };
     let cx = PassContext::new(&profile).with_options(options);
     let mut after = before.clone();

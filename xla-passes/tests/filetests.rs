@@ -75,7 +75,9 @@ const STAYS: &str = " stays";
 
 #[test]
 fn cases_become_their_snapshots() {
-    let profile = TargetProfile::generic();
+    // The generic target with every ability that a pass asks for.
+    let mut profile = TargetProfile::generic();
+    profile.fusion.row_kernels = true;
     let mut applied: BTreeMap<&'static str, u64> = BTreeMap::new();
     for (file, text) in files() {
         let (passes, cases) = parse_file(&text);

@@ -186,6 +186,8 @@ pub(crate) fn widen(ty: ElementType, raw: u64) -> f64 {
     match ty {
         ElementType::F64 => f64::from_bits(raw),
         ElementType::F32 if !f32::from_bits(raw as u32).is_nan() => f64::from(f32::from_bits(raw as u32)),
+        // The same number with more bits; here, too, the processor must see no NaN.
+        ElementType::BF16 if raw & 0x7fff <= 0x7f80 => f64::from(f32::from_bits((raw as u32) << 16)),
         ElementType::F8E8M0FNU if raw == 0xff => f64::NAN,
         ElementType::F8E8M0FNU => exp2(raw as i32 - 127),
         // The processor's conversion would quieten signalling NaNs, so those of f32 come here, too.
@@ -214,13 +216,16 @@ pub(crate) fn round(ty: ElementType, x: f64) -> f64 {
 
 /// Only powers of two exist here: zero, negative values and infinities become NaN.
 ///
-/// Defined as XLA and `ml_dtypes` do it, on the bits of an `f32`: the exponent field, rounded by the mantissa with ties to
-/// even. Subnormal numbers follow from that: up to 2^-127 they become 2^-127, above it 2^-126.
+/// As XLA and `ml_dtypes` do it from `f32`: half-way points go up, and all below 2^-127, the least power, becomes that; what
+/// is zero as an `f32` is zero.
 fn narrow_e8m0(x: f64) -> u64 {
-    let bits = (x as f32).to_bits();
-    // Negative values have the sign bit, and so lie above infinity.
-    if bits == 0 || bits >= f32::INFINITY.to_bits() {
-        return 0xff;
+    const HALF: u32 = 1 << 22;
+    match (x as f32).to_bits() {
+        0 => 0xff,
+        // Negative values have the sign bit, and so lie above infinity.
+        bits if bits >= f32::INFINITY.to_bits() => 0xff,
+        // 2^-127 is subnormal in f32.
+        bits if bits <= HALF => 0,
+        bits => u64::from((bits + HALF) >> 23),
     }
-    u64::from((bits + 0x3f_ffff + (bits >> 23 & 1)) >> 23)
 }

@@ -134,11 +134,22 @@ pub(crate) const fn sign_extend(raw: u64, bits: usize) -> i64 {
     ((raw << shift) as i64) >> shift
 }
 
+/// The number in 1, 2, 4 or 8 bytes, least significant first.
 fn read_le(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |acc, &b| (acc << 8) | u64::from(b))
+    match *bytes {
+        [a] => u64::from(a),
+        [a, b] => u64::from(u16::from_le_bytes([a, b])),
+        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => bytes.iter().rev().fold(0, |acc, &b| (acc << 8) | u64::from(b)),
+    }
 }
 
 fn write_le(value: u64, bytes: &mut [u8]) {
-    let width = bytes.len();
-    bytes.copy_from_slice(&value.to_le_bytes()[..width]);
+    match bytes {
+        [a] => *a = value as u8,
+        [_, _] => bytes.copy_from_slice(&(value as u16).to_le_bytes()),
+        [_, _, _, _] => bytes.copy_from_slice(&(value as u32).to_le_bytes()),
+        _ => bytes.copy_from_slice(&value.to_le_bytes()[..bytes.len()]),
+    }
 }

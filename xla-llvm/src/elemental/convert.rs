@@ -9,35 +9,38 @@ use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 
 /// The number in another element type, rounded once to nearest even. Floats become integers by truncation,
-/// saturating, NaN as 0; integers wrap; everything but zero is true. Complex numbers become no real ones.
-pub fn convert<'e, 'ctx>(emitter: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: ElementType) -> Result<Value<'e, 'ctx>> {
+/// saturating, NaN as 0; integers wrap; everything but zero is true. Complex numbers become no others.
+pub fn convert<'e, 'ctx>(_: &'e Emitter<'ctx>, x: Value<'e, 'ctx>, to: ElementType) -> Result<Value<'e, 'ctx>> {
     let from = x.element_type();
     if from == to {
         return Ok(x);
     }
-    let converted = match (from.kind(), to.kind()) {
-        (ElementKind::Complex, ElementKind::Complex) => {
+    match (from.is_complex(), to.is_complex()) {
+        (false, false) => Ok(real_to(x, to)),
+        (false, true) => {
+            let re = real_to(x, to.real_part()).lanes();
+            Ok(Value::complex(to, re, re.constant(0.0)))
+        }
+        (true, true) => {
             let parts = parts(x);
             let [re, im] = [parts.re, parts.im].map(|part| part.to_float(computed_scalar(to)));
-            Value::complex(to, re, im)
+            Ok(Value::complex(to, re, im))
         }
-        (ElementKind::Complex, ElementKind::Pred) => {
-            let parts = parts(x);
-            Value::new(to, parts.re.ne(0.0) | parts.im.ne(0.0))
+        (true, false) => {
+            Err(Error::invalid_argument(format!("convert cannot make {to} of {from}; take its real part")))
         }
-        (ElementKind::Complex, _) => {
-            return Err(Error::invalid_argument(format!("convert cannot make {to} of {from}; take its real part")));
-        }
-        (_, ElementKind::Complex) => {
-            let re = convert(emitter, x, to.real_part())?.lanes();
-            Value::complex(to, re, re.constant(0.0))
-        }
-        (ElementKind::Float, _) => float_to(x.lanes(), to),
-        (ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned, _) => {
+    }
+}
+
+fn real_to<'e, 'ctx>(x: Value<'e, 'ctx>, to: ElementType) -> Value<'e, 'ctx> {
+    let from = x.element_type();
+    match from.kind() {
+        _ if from == to => x,
+        ElementKind::Float | ElementKind::Complex => float_to(x.lanes(), to),
+        ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned => {
             integer_to(x.lanes(), from.kind() == ElementKind::Signed, to)
         }
-    };
-    Ok(converted)
+    }
 }
 
 /// The same bits as another element type of the same width.

@@ -51,7 +51,7 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
     }
 
     /// A float from lanes of `f32` or `f64` that an operation computed: rounded to the type now, or, where
-    /// [`EmitOptions`](crate::emitter::EmitOptions) allows, when it is stored or converted.
+    /// [`EmitOptions`](crate::emitter::EmitOptions) allows, when it is stored.
     pub fn rounded(ty: ElementType, lanes: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
         let narrow = computed_scalar(ty) != stored_scalar(ty);
         match narrow && lanes.emitter().options().round_each_operation {

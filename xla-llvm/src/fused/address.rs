@@ -1,6 +1,6 @@
 //! Coordinates as numbers: scalars, consecutive lanes, or one number a lane; loads and stores at them.
 
-use xla_hlo::{ElementType, Result};
+use xla_hlo::{ElementType, InstrId, Result};
 
 use super::index::{Coord, Division, Index, Symbol, position};
 use super::{FusedEmitter, Source, SymbolValue};
@@ -126,10 +126,16 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Coord::symbol(self.define(Symbol { extent, level }, value))
     }
 
-    /// The element of an array in memory at an index.
-    pub(super) fn load(&mut self, source: &Source<'ctx>, index: &Index) -> Result<Value<'e, 'ctx>> {
+    /// The element of an array in memory, the value of `id`, at an index.
+    pub(super) fn load(&mut self, id: InstrId, source: &Source<'ctx>, index: &Index) -> Result<Value<'e, 'ctx>> {
         let ty = source.shape.element_type();
         let at = position(index, &strides_of(&source.shape));
+        if self.guard == 0 && at.level(&self.symbols) == 0 {
+            self.survey.reads.insert(at.clone());
+        }
+        if let Some((base, at, width)) = self.in_tile(id, source, &at)? {
+            return Ok(elemental::load(self.emitter, base, at, ty, width, None));
+        }
         let number = self.number_of(&at)?;
         let mask = self.load_mask(index);
         Ok(match number {

@@ -24,7 +24,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let level = self.level(index);
         let width = self.width(index);
         let values = self.at_level(level, |s| {
-            let values = s.compute(id, index)?;
+            let values = match s.kept(id, index)? {
+                Some(value) => vec![value],
+                None => s.compute(id, index)?,
+            };
+            if let [value] = values[..] {
+                s.keep(id, index, value.splat(width))?;
+            }
             Ok(values.into_iter().map(|v| v.splat(width)).collect::<Vec<_>>())
         })?;
         self.values.insert(key, values.clone());
@@ -33,13 +39,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     fn compute(&mut self, id: InstrId, index: &Index) -> Result<Vec<Value<'e, 'ctx>>> {
         if let Some(source) = self.sources.get(&id).cloned() {
-            return Ok(vec![self.load(&source, index)?]);
+            return Ok(vec![self.load(id, &source, index)?]);
         }
         let instruction = &self.graph()[id];
         let operands = instruction.operands();
         let one = |value: Result<Value<'e, 'ctx>>| value.map(|v| vec![v]);
         match instruction.op() {
-            Op::Constant(c) => one(self.constant(&c.literal, index)),
+            Op::Constant(c) => one(self.constant(id, &c.literal, index)),
             Op::GetTupleElement(gte) => {
                 let tuple = self.elements(operands[0], index)?;
                 let value = tuple.get(gte.index).copied();
@@ -126,7 +132,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(value.splat(width))
     }
 
-    fn constant(&mut self, literal: &Literal, index: &Index) -> Result<Value<'e, 'ctx>> {
+    fn constant(&mut self, id: InstrId, literal: &Literal, index: &Index) -> Result<Value<'e, 'ctx>> {
         let shape = literal.array_shape();
         let ty = shape.element_type();
         let width = ty.byte_width();
@@ -135,7 +141,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             return Ok(elemental::constant(self.emitter, ty, Scalar::read(ty, bytes)));
         }
         let base = elemental::constant_bytes(self.emitter, bytes)?;
-        self.load(&Source { base, shape: shape.clone() }, index)
+        self.load(id, &Source { base, shape: shape.clone() }, index)
     }
 
     /// A coordinate as a value of that element type.

@@ -13,7 +13,11 @@ use crate::elemental::{self, Value};
 /// A dimension shorter than this is not worth lanes.
 const LEAST_LANE_EXTENT: u64 = 8;
 
-/// What is folded: extents of the loops, and an element at their coordinates.
+/// The innermost body of a nest: given the loops' coordinates and the carried values, gives those of the next turn.
+type FoldBody<'a, 'e, 'ctx, 'm> = dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[Coord], &[BasicValueEnum<'ctx>]) -> Result<Vec<BasicValueEnum<'ctx>>>
+    + 'a;
+
+/// What is folded: an element at the coordinates of the loops.
 type Element<'a, 'e, 'ctx, 'm> = dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[Coord]) -> Result<Value<'e, 'ctx>> + 'a;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
@@ -24,7 +28,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         width: u32,
         coords: &mut Vec<Coord>,
         carried: Vec<BasicValueEnum<'ctx>>,
-        body: &mut dyn FnMut(&mut Self, &[Coord], &[BasicValueEnum<'ctx>]) -> Result<Vec<BasicValueEnum<'ctx>>>,
+        body: &mut FoldBody<'_, 'e, 'ctx, 'm>,
     ) -> Result<Vec<BasicValueEnum<'ctx>>> {
         let Some((&extent, inner)) = extents.split_first() else {
             return body(self, coords, &carried);
@@ -117,10 +121,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let ty = starts[0].element_type();
             let lanes = self.fold_lanes(ty, last);
             let neutral = elemental::constant(self.emitter, ty, neutral);
-            let sum = self.folded_along_lanes(binary, neutral, &extents, lanes, &mut |s, coords| {
-                let at = input_index(coords);
-                let x = s.element(input, &at)?;
-                elemental::convert(s.emitter, x, ty)
+            let sum = self.row_loop(|s| {
+                s.folded_along_lanes(binary, neutral, &extents, lanes, &mut |s, coords| {
+                    let at = input_index(coords);
+                    let x = s.element(input, &at)?;
+                    elemental::convert(s.emitter, x, ty)
+                })
             })?;
             return Ok(vec![elemental::binary(self.emitter, binary, starts[0], sum)?]);
         }

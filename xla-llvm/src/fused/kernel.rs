@@ -12,7 +12,8 @@ use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Module, Result, R
 use super::address::compute_bits;
 use super::index::{Coord, Index, Symbol, SymbolId};
 use super::nest::Range;
-use super::plan::{LoopPlan, Survey, carrier, trial_symbols};
+use super::plan::{LoopPlan, carrier, trial_symbols};
+use super::tiles::TileGrid;
 use super::{FusedEmitter, Source, SymbolValue};
 use crate::emitter::Emitter;
 use crate::lanes::Lanes;
@@ -115,6 +116,12 @@ impl<'a, 'm> Writer<'a, 'm> {
         }
         let plan = self.plan(emitter)?;
         let width = self.width(emitter, &plan);
+        if let Some(across) = plan.across()
+            && width > 1
+            && !self.has_folds()
+        {
+            return self.emit_tiles(emitter, function, name, &plan, across, width);
+        }
         let mut loops = plan.loops();
         // Row folds take scalar results one after the other; everything else takes lanes along the innermost loop.
         let inner = if width == 1 { 1 } else { loops.pop().unwrap_or(1) };
@@ -129,7 +136,13 @@ impl<'a, 'm> Writer<'a, 'm> {
             let (start, stop) = (begin * PIECE as i64, (end * PIECE as i64).smin(inner as i64));
             let range = match pieces {
                 1 => fused.full_range(inner, width),
-                _ => Range { start, end: stop, extent: Some(inner), width, whole: inner % u64::from(width) == 0 },
+                _ => Range {
+                    start,
+                    end: stop,
+                    extent: Some(inner),
+                    width,
+                    whole: inner.is_multiple_of(u64::from(width)),
+                },
             };
             self.lanes_loop(&mut fused, &plan, &[], range)?;
         } else {
@@ -138,11 +151,12 @@ impl<'a, 'm> Writer<'a, 'm> {
                 let unit = Coord::symbol(unit);
                 let (row, piece) = s.divide(&unit, pieces as i64)?;
                 let counters = counters(s, &row, &loops)?;
+                let outer = outer_variables(s, &plan, &counters)?;
                 let range = match pieces {
                     1 => s.full_range(inner, width),
                     _ => piece_range(s, &piece, inner, width)?,
                 };
-                self.lanes_loop(s, &plan, &counters, range)?;
+                self.lanes_loop(s, &plan, &outer, range)?;
                 Ok(Vec::new())
             })?;
         }
@@ -150,43 +164,79 @@ impl<'a, 'm> Writer<'a, 'm> {
         Ok(Kernel { name: name.to_string(), units, work })
     }
 
+    /// A unit is a tile of two loops.
+    fn emit_tiles<'ctx>(
+        &self,
+        emitter: &Emitter<'ctx>,
+        function: FunctionValue<'ctx>,
+        name: &str,
+        plan: &LoopPlan,
+        across: usize,
+        width: u32,
+    ) -> Result<Kernel> {
+        let grid = TileGrid::new(plan, across, self.widest_bits(), width);
+        let mut fused = self.bind(emitter, function)?;
+        let (begin, end) = (parameter(emitter, function, 1)?, parameter(emitter, function, 2)?);
+        let range = Range { start: begin, end, extent: Some(grid.units()), width: 1, whole: true };
+        fused.for_each(range, Vec::new(), &mut |s, unit, _| {
+            let counters = counters(s, &Coord::symbol(unit), grid.loops())?;
+            s.tile(plan, &grid, counters, width, &mut |s, counters, range| {
+                let outer = outer_variables(s, plan, counters)?;
+                self.lanes_loop(s, plan, &outer, range)
+            })?;
+            Ok(Vec::new())
+        })?;
+        finish(emitter)?;
+        Ok(Kernel { name: name.to_string(), units: grid.units(), work: self.work() })
+    }
+
     /// The innermost loop: stores all results for each turn.
     fn lanes_loop<'e, 'ctx>(
         &self,
         fused: &mut FusedEmitter<'e, 'ctx, 'm>,
         plan: &LoopPlan,
-        counters: &[Coord],
+        outer: &[SymbolId],
         range: Range<'e, 'ctx>,
     ) -> Result<()> {
-        if range.width == 1 && range.extent == Some(1) {
-            let symbols = variables(fused, plan, counters, None)?;
-            return self.store_all(fused, &plan.index(&symbols));
-        }
-        fused.for_each(range, Vec::new(), &mut |s, lane, _| {
-            let symbols = variables(s, plan, counters, Some(lane))?;
-            self.store_all(s, &plan.index(&symbols))?;
-            Ok(Vec::new())
-        })?;
-        Ok(())
+        fused.row_loop(|s| {
+            if range.width == 1 && range.extent == Some(1) {
+                let symbols = all_variables(s, plan, outer, None);
+                return self.store_all(s, &plan.index(&symbols));
+            }
+            s.for_each(range, Vec::new(), &mut |s, lane, _| {
+                let symbols = all_variables(s, plan, outer, Some(lane));
+                s.name_tile(plan, &symbols);
+                self.store_all(s, &plan.index(&symbols))?;
+                Ok(Vec::new())
+            })?;
+            Ok(())
+        })
     }
 
+    /// Computes all results of one turn, then stores them: a result may lie where an operand of another one is.
     fn store_all<'e, 'ctx>(&self, fused: &mut FusedEmitter<'e, 'ctx, 'm>, index: &Index) -> Result<()> {
         let first = self.source.inputs.len();
-        for (number, output) in self.outputs.iter().enumerate() {
-            let target = Source { base: fused.pointers[first + number], shape: output.shape.clone() };
-            if self.source.in_place {
-                let root = self.source.root;
-                let (operand, update) = (self.graph()[root].operand(0), self.graph()[root].operand(1));
-                let starts = fused.starts(root, 2, operand, &self.dims)?;
-                let value = fused.element(update, index)?;
-                let at: Index = index.iter().zip(&starts).map(|(c, s)| c.clone().plus(s)).collect();
-                fused.store(&target, &at, value)?;
-                continue;
-            }
+        let pointer = |fused: &FusedEmitter<'e, 'ctx, 'm>, number: usize| fused.pointers[first + number];
+        if self.source.in_place {
+            let root = self.source.root;
+            let (operand, update) = (self.graph()[root].operand(0), self.graph()[root].operand(1));
+            let starts = fused.starts(root, 2, operand, &self.dims)?;
+            let value = fused.element(update, index)?;
+            let at: Index = index.iter().zip(&starts).map(|(c, s)| c.clone().plus(s)).collect();
+            let target = Source { base: pointer(fused, 0), shape: self.outputs[0].shape.clone() };
+            return fused.store(&target, &at, value);
+        }
+        let rows = fused.row_count();
+        fused.begin_row(index.get(..rows).unwrap_or(&[]));
+        let mut values = Vec::with_capacity(self.outputs.len());
+        for output in &self.outputs {
             let index: Index = index[..output.shape.rank()].to_vec();
-            let level = fused.level(&index);
             let value = fused.elements(output.root, &index)?.get(output.value).copied();
-            let value = value.ok_or_else(|| Error::internal("a result that is not there"))?;
+            values.push((index, value.ok_or_else(|| Error::internal("a result that is not there"))?));
+        }
+        for (number, (index, value)) in values.into_iter().enumerate() {
+            let target = Source { base: pointer(fused, number), shape: self.outputs[number].shape.clone() };
+            let level = fused.level(&index);
             fused.at_level(level, |s| s.store(&target, &index, value))?;
         }
         Ok(())
@@ -204,7 +254,7 @@ impl<'a, 'm> Writer<'a, 'm> {
             let zero = fused.number(0);
             fused.symbol_values = vec![SymbolValue::Uniform(zero); symbols.len()];
             self.store_all(&mut fused, &plan.index(&symbols))?;
-            let survey = std::mem::replace(&mut fused.survey, Survey::default());
+            let survey = std::mem::take(&mut fused.survey);
             match plan.split(&survey, &symbols) {
                 Some(split) => plan = split,
                 None => return Ok(plan.merged(&survey, &symbols)),
@@ -225,6 +275,8 @@ impl<'a, 'm> Writer<'a, 'm> {
             let shape = self.graph()[input].shape().expect_array()?.clone();
             fused.sources.insert(input, Source { base: fused.pointers[number], shape });
         }
+        let results: Vec<InstrId> = self.outputs.iter().map(|o| o.root).collect();
+        fused.plan_rows(&self.dims, &results);
         Ok(fused)
     }
 
@@ -257,13 +309,19 @@ impl<'a, 'm> Writer<'a, 'm> {
         if inner == 1 || folds(FoldDirection::AlongRows) {
             return 1;
         }
-        let bits = computed.iter().chain(&self.source.inputs).filter_map(|&id| widest(self.graph()[id].shape()));
-        let lanes = emitter.target().lanes(bits.max().unwrap_or(32));
+        let lanes = emitter.target().lanes(self.widest_bits());
         let mut lanes = if folds(FoldDirection::Across) { lanes * 4 } else { lanes };
         while lanes > 1 && u64::from(lanes) >= 2 * inner {
             lanes /= 2;
         }
         lanes
+    }
+
+    /// Bits of the widest lane that is computed with.
+    fn widest_bits(&self) -> u32 {
+        let computed = self.computed();
+        let all = computed.iter().chain(&self.source.inputs);
+        all.filter_map(|&id| widest(self.graph()[id].shape())).max().unwrap_or(32)
     }
 
     /// How a fold whose results the innermost loop runs over (not one of a whole row of it) folds.
@@ -334,34 +392,53 @@ fn piece_range<'e, 'ctx>(
     let number = s.number_of(&piece.clone().scaled(PIECE as i64))?;
     let start = s.lanes_of(number);
     let end = (start + PIECE as i64).smin(inner as i64);
-    Ok(Range { start, end, extent: Some(inner), width, whole: inner % u64::from(width) == 0 })
+    Ok(Range { start, end, extent: Some(inner), width, whole: inner.is_multiple_of(u64::from(width)) })
 }
 
-/// Symbols of a plan's variables: of each loop, the carrying variable has the counter's value and the others are 0.
-fn variables(
-    s: &mut FusedEmitter<'_, '_, '_>,
-    plan: &LoopPlan,
-    counters: &[Coord],
-    lane: Option<SymbolId>,
-) -> Result<Vec<SymbolId>> {
-    let extents = plan.extents();
-    let mut symbols = Vec::with_capacity(extents.len());
-    for (number, group) in plan.groups().iter().enumerate() {
-        let (value, level) = match (counters.get(number), lane) {
-            (Some(counter), _) => {
-                let known = s.number_of(counter)?;
-                (SymbolValue::Uniform(s.lanes_of(known)), counter.level(&s.symbols))
-            }
-            (None, Some(lane)) => (s.symbol_value(lane), s.symbols.get(lane).level),
-            (None, None) => (SymbolValue::Uniform(s.number(0)), 0),
-        };
-        let carrier = carrier(&extents, group);
-        for v in group.clone() {
-            let value = if carrier == Some(v) { value } else { SymbolValue::Uniform(s.number(0)) };
-            symbols.push(s.define(Symbol { extent: Some(extents[v]), level }, value));
-        }
+/// Symbols of the variables of the outer loops, whose counters are given.
+fn outer_variables(s: &mut FusedEmitter<'_, '_, '_>, plan: &LoopPlan, counters: &[Coord]) -> Result<Vec<SymbolId>> {
+    let mut symbols = Vec::new();
+    for (counter, group) in counters.iter().zip(plan.groups()) {
+        let known = s.number_of(counter)?;
+        let value = SymbolValue::Uniform(s.lanes_of(known));
+        group_variables(s, plan, group, value, counter.level(&s.symbols), &mut symbols);
     }
     Ok(symbols)
+}
+
+/// Symbols of all variables: the outer ones, and those of the innermost loop with its counter (0 where there is none).
+fn all_variables(
+    s: &mut FusedEmitter<'_, '_, '_>,
+    plan: &LoopPlan,
+    outer: &[SymbolId],
+    lane: Option<SymbolId>,
+) -> Vec<SymbolId> {
+    let mut symbols = outer.to_vec();
+    let (value, level) = match lane {
+        Some(lane) => (s.symbol_value(lane), s.symbols.get(lane).level),
+        None => (SymbolValue::Uniform(s.number(0)), 0),
+    };
+    for group in plan.groups().iter().filter(|g| g.start >= outer.len()) {
+        group_variables(s, plan, group, value, level, &mut symbols);
+    }
+    symbols
+}
+
+/// Symbols of one loop's variables: the carrying one has the counter's value and the others are 0.
+fn group_variables<'e, 'ctx>(
+    s: &mut FusedEmitter<'e, 'ctx, '_>,
+    plan: &LoopPlan,
+    group: &std::ops::Range<usize>,
+    value: SymbolValue<'e, 'ctx>,
+    level: usize,
+    symbols: &mut Vec<SymbolId>,
+) {
+    let extents = plan.extents();
+    let carrier = carrier(&extents, group);
+    for v in group.clone() {
+        let value = if carrier == Some(v) { value } else { SymbolValue::Uniform(s.number(0)) };
+        symbols.push(s.define(Symbol { extent: Some(extents[v]), level }, value));
+    }
 }
 
 /// `void name(ptr pointers, i64 begin, i64 end)`, positioned in its entry.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! kernel     a fusion (or one operation) as a function: which loops, what is stored        kernel.rs, reduce_root.rs
+//!   tiles    blocks of two loops, transposed on the way in                                 tiles.rs
 //!   nest     levels with open blocks, loops, carried values                                nest.rs
 //!   element  the value of an instruction at an index, by family                            element.rs, movement.rs, fold.rs, ...
 //!     index  where an element lies: sums of symbols, no LLVM                               index.rs
@@ -21,8 +22,10 @@ mod kernel;
 mod movement;
 mod nest;
 mod plan;
+mod row_cache;
 mod scalar_call;
 mod support;
+mod tiles;
 
 use std::collections::HashMap;
 
@@ -38,6 +41,8 @@ use crate::lanes::Lanes;
 use index::{Coord, Index, Symbol, SymbolId, Symbols};
 use nest::Level;
 use plan::Survey;
+use row_cache::RowCache;
+use tiles::Tile;
 
 /// The number that a symbol stands for while running, a 64-bit integer.
 #[derive(Clone, Copy)]
@@ -85,7 +90,10 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     box_starts: HashMap<InstrId, Vec<Coord>>,
     /// The kernel's pointers: operands, then results.
     pointers: Vec<PointerValue<'ctx>>,
+    cache: RowCache<'ctx>,
     survey: Survey,
+    /// The tile that is being worked on, in a kernel that goes in tiles.
+    tile: Option<Tile<'e, 'ctx>>,
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
@@ -106,7 +114,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             runtime_divisions: HashMap::new(),
             box_starts: HashMap::new(),
             pointers: Vec::new(),
+            cache: RowCache::default(),
             survey: Survey::default(),
+            tile: None,
         };
         let block = fused.current_block()?;
         fused.enter_level(block)?;

@@ -99,7 +99,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             end: self.number(extent as i64),
             extent: Some(extent),
             width,
-            whole: extent % u64::from(width) == 0,
+            whole: extent.is_multiple_of(u64::from(width)),
         }
     }
 

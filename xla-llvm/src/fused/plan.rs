@@ -10,6 +10,8 @@ use super::index::{Coord, Index, Symbol, SymbolId, Symbols, row_major_strides};
 pub(super) struct Survey {
     pub uses: BTreeSet<Coord>,
     pub splits: Vec<(SymbolId, u64)>,
+    /// Positions in memory that are read for every element, whatever its value.
+    pub reads: BTreeSet<Coord>,
 }
 
 /// The loop variables of a kernel, outermost first.
@@ -19,12 +21,18 @@ pub(super) struct LoopPlan {
     dims: Vec<Vec<u64>>,
     /// Variables (in order through all dimensions) that run as one loop.
     groups: Vec<Range<usize>>,
+    /// The loop that goes in tiles with the innermost one, since arrays are contiguous along it that are not along that.
+    across: Option<usize>,
 }
+
+/// Turns of a loop from which on tiles pay.
+const LEAST_TILED: u64 = 8;
 
 impl LoopPlan {
     /// One variable a dimension, each a loop of its own.
     pub fn new(dims: &[usize]) -> LoopPlan {
-        let mut plan = LoopPlan { dims: dims.iter().map(|&d| vec![d as u64]).collect(), groups: Vec::new() };
+        let mut plan =
+            LoopPlan { dims: dims.iter().map(|&d| vec![d as u64]).collect(), groups: Vec::new(), across: None };
         plan.groups = (0..dims.len()).map(|i| i..i + 1).collect();
         plan
     }
@@ -43,6 +51,11 @@ impl LoopPlan {
     /// Variables of each loop.
     pub fn groups(&self) -> &[Range<usize>] {
         &self.groups
+    }
+
+    /// The number of the loop that goes in tiles with the innermost one.
+    pub fn across(&self) -> Option<usize> {
+        self.across
     }
 
     /// The index of the result's element in terms of the variables' symbols.
@@ -100,7 +113,23 @@ impl LoopPlan {
                 Some(_) | None => group.end = v + 1,
             }
         }
-        LoopPlan { dims: self.dims.clone(), groups }
+        let merged = LoopPlan { dims: self.dims.clone(), groups, across: None };
+        LoopPlan { across: merged.find_across(survey, symbols), ..merged }
+    }
+
+    /// Of the loops that arrays are read contiguously along, but not along the innermost, the one with most reads.
+    fn find_across(&self, survey: &Survey, symbols: &[SymbolId]) -> Option<usize> {
+        let (extents, loops) = (self.extents(), self.loops());
+        let (inner, outer) = self.groups.split_last()?;
+        let lane = symbols[carrier(&extents, inner)?];
+        let reads = |(number, group): (usize, &Range<usize>)| {
+            let row = symbols[carrier(&extents, group)?];
+            let transposed = |at: &&Coord| at.coefficient(row) == 1 && at.coefficient(lane).unsigned_abs() > 1;
+            let count = survey.reads.iter().filter(transposed).count();
+            (count > 0 && loops[number] >= LEAST_TILED).then_some((count, number))
+        };
+        let most = outer.iter().enumerate().filter_map(reads).max()?;
+        (loops[outer.len()] >= LEAST_TILED).then_some(most.1)
     }
 }
 

@@ -43,7 +43,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     }
 
     /// `self * y + z`, rounded once where the target has FMA and twice where it has not. Code that needs the single
-    /// rounding uses [`Lanes::exact_product`].
+    /// rounding uses `exact_product` of the math functions.
     pub fn fma(self, y: impl Operand<'e, 'ctx>, z: impl Operand<'e, 'ctx>) -> Self {
         let (y, z) = (y.lift(self), z.lift(self));
         if !(self.agrees(y) && self.agrees(z)) {

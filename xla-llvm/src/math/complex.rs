@@ -232,7 +232,8 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         let excess = exact_sum(re * 2.0, squares.high);
         let low = excess.low + (squares.low + (p.low + q.low));
         let near_square = exact_sum(re.constant(1.0), excess.high);
-        let near = self.greater_part().lt(4.0);
+        // Elsewhere the sum of the squares would lose small parts, and has no need of the detour.
+        let near = self.greater_part().lt(4.0) & near_square.high.gt(0.25);
         let square = Wide {
             high: near.select(near_square.high, far_square.high),
             low: near.select(near_square.low + low, far_square.low),

@@ -64,10 +64,11 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
             // An infinite real part leaves nothing of the imaginary one, whatever that is.
             Complex::new(one, size.eq(f64::INFINITY).select(re.constant(0.0).copysign(tail), tail))
         });
-        let endless = !im.fabs().lt(f64::INFINITY);
-        let imaginary = (endless & size.eq(f64::INFINITY)).select(re.constant(0.0), result.im);
+        let (endless, infinite) = (!im.fabs().lt(f64::INFINITY), size.eq(f64::INFINITY));
+        let imaginary = (endless & infinite).select(re.constant(0.0), result.im);
+        let real = (endless & !infinite).select(re.constant(f64::NAN), result.re);
         let zero = im.eq(0.0);
-        Complex::new(re.eq(0.0).select(re, result.re), zero.select(im, imaginary)).with_real(zero, super::tanh(re))
+        Complex::new(re.eq(0.0).select(re, real), zero.select(im, imaginary)).with_real(zero, super::tanh(re))
     }
 
     /// `sin z`.
@@ -102,15 +103,14 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         let minus = Complex::new(-re + 1.0, -im).sqrt();
         let plus = Complex::new(re + 1.0, im).sqrt();
         let near = Complex::new(atan2(minus.re, plus.re) * 2.0, asinh(plus.conj().times(minus).im));
-        let result = near.rarely(self.is_great() | self.is_nan(), || {
+        near.rarely(self.is_great() | self.is_nan(), || {
             let far = Complex::new(atan2(im.fabs(), re), -self.log_of_twice().copysign(im));
             let nan = re.constant(f64::NAN);
             let height = self.is_infinite().select(-re.constant(f64::INFINITY).copysign(im), nan);
             let odd = Complex::new(nan, height);
             let odd = Complex::new(re.constant(FRAC_PI_2), im).or_else(re.eq(0.0), odd);
             odd.or_else(self.is_nan(), far)
-        });
-        result
+        })
     }
 
     /// `acosh z`: `acos z` turned into the right half plane.

@@ -70,7 +70,7 @@ impl<'e, 'ctx> Reduced<'e, 'ctx> {
     }
 }
 
-/// `e^x`. Error at most 0.9 ulp, subnormal results included.
+/// `e^x`. Error at most 0.9 ulp (f32) and 0.85 ulp (f64), subnormal results included.
 pub fn exp<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let table = by_precision(x, &F32, &F64);
     reduce(table, x.within(table.range.0, table.range.1), None).result()
@@ -97,7 +97,7 @@ pub(super) fn exp2_roughly<'e, 'ctx>(f: Lanes<'e, 'ctx>, k: Lanes<'e, 'ctx>) -> 
     f.polynomial(EXP2_F32).add_to_exponent(k)
 }
 
-/// `e^x - 1`. Error at most 1.0 ulp.
+/// `e^x - 1`. Error at most 1.2 ulp (f32) and 1.0 ulp (f64).
 pub fn expm1<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let table = by_precision(x, &F32, &F64);
     let (low, high) = table.range_minus_one;

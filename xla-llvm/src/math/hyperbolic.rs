@@ -43,7 +43,7 @@ fn parts<'e, 'ctx>(magnitude: Lanes<'e, 'ctx>) -> Parts<'e, 'ctx> {
     Parts { up, down, sinh_r, cosh_r_minus_one }
 }
 
-/// `sinh x`. Error at most 2 ulp.
+/// `sinh x`. Error at most 1.7 ulp (f32) and 1.8 ulp (f64).
 pub fn sinh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let magnitude = x.fabs();
     let Parts { up, down, sinh_r, cosh_r_minus_one } = parts(magnitude);
@@ -54,14 +54,14 @@ pub fn sinh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     magnitude.lt(linear).select(x, (half * 2.0).copysign(x))
 }
 
-/// `cosh x`. Error at most 1.5 ulp.
+/// `cosh x`. Error at most 1.3 ulp (f32) and 1.15 ulp (f64).
 pub fn cosh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let Parts { up, down, sinh_r, cosh_r_minus_one } = parts(x.fabs());
     let (growing, falling) = (cosh_r_minus_one + sinh_r, cosh_r_minus_one - sinh_r + 1.0);
     (up.fma(growing, down * falling) + up) * 2.0
 }
 
-/// `tanh x`. Error at most 1.5 ulp (f32) and 2 ulp (f64).
+/// `tanh x`. Error at most 1.7 ulp (f32) and 1.95 ulp (f64).
 pub fn tanh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let magnitude = x.constant(by_precision(x, 9.02, 22.0)).lesser(x.fabs());
     if x.scalar() == Scalar::F64 {
@@ -78,7 +78,7 @@ pub fn tanh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     magnitude.ge(0.55).select(far, near).copysign(x)
 }
 
-/// `1 / (1 + e^-x)`, subnormal results included. Error at most 1.0 ulp.
+/// `1 / (1 + e^-x)`, subnormal results included. Error at most 0.8 ulp (f32) and 0.7 ulp (f64).
 pub fn logistic<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     // Both tails from e^-|x|, which never overflows. It, the divisor and so the remainder are kept in two words.
     let e = exp_in_two_words(-x.fabs());

@@ -18,7 +18,7 @@ fn log_or_doubled<'e, 'ctx>(huge: Lanes<'e, 'ctx>, x: Lanes<'e, 'ctx>, sum: Wide
     with_log_specials(high, log_of_sum(Wide { high, low }, Some(doublings)))
 }
 
-/// `asinh x`. Error at most 2 ulp.
+/// `asinh x`. Error at most 1.25 ulp (f32) and 1.15 ulp (f64).
 pub fn asinh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let magnitude = x.fabs();
     // x + sqrt(x^2 + 1) = 1 + x + x^2 / (1 + sqrt(x^2 + 1)), the last term the least.
@@ -30,7 +30,7 @@ pub fn asinh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     log_or_doubled(magnitude.gt(asymptotic(x)), magnitude, sum).copysign(x)
 }
 
-/// `acosh x`, NaN below 1. Error at most 2 ulp.
+/// `acosh x`, NaN below 1. Error at most 1.7 ulp.
 pub fn acosh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let above_one = x - 1.0;
     let square = above_one.lt(0.0).select(x.constant(f64::NAN), above_one * (above_one + 2.0));
@@ -38,7 +38,7 @@ pub fn acosh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     log_or_doubled(x.gt(asymptotic(x)), x, exact_sum_ordered(x, root))
 }
 
-/// `atanh x`, NaN beyond 1. Error at most 2 ulp.
+/// `atanh x`, NaN beyond 1. Error at most 1.2 ulp (f32) and 0.9 ulp (f64).
 pub fn atanh<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let magnitude = x.fabs();
     // log((1 + x) / (1 - x)) / 2 = log(1 + 2 x / (1 - x)) / 2, the quotient in two words.

@@ -64,7 +64,7 @@ fn half_arc<'e, 'ctx>(magnitude: Lanes<'e, 'ctx>) -> HalfArc<'e, 'ctx> {
     HalfArc { far, main, rest }
 }
 
-/// `asin x`, NaN beyond 1. Error at most 2 ulp.
+/// `asin x`, NaN beyond 1. Error at most 1.95 ulp (f32) and 1.6 ulp (f64).
 pub fn asin<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let HalfArc { far, main, rest } = half_arc(x.fabs());
     let (high, low) = half_pi(x);
@@ -72,7 +72,7 @@ pub fn asin<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     far.select(beyond, main + rest).copysign(x)
 }
 
-/// `acos x`, NaN beyond 1. Error at most 2 ulp.
+/// `acos x`, NaN beyond 1. Error at most 1.2 ulp.
 pub fn acos<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let HalfArc { far, main, rest } = half_arc(x.fabs());
     let (high, low) = half_pi(x);
@@ -113,14 +113,15 @@ fn unfolded_angle<'e, 'ctx>(
     base.fma(high * 0.5, base.fma(low * 0.5, angle))
 }
 
-/// `atan x`. Error at most 2 ulp.
+/// `atan x`. Error at most 1.6 ulp (f32) and 1.4 ulp (f64).
 pub fn atan<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let (magnitude, one) = (x.fabs(), x.constant(1.0));
     let swapped = magnitude.gt(one);
     unfolded_angle(swapped.select(one, magnitude), swapped.select(magnitude, one), swapped, None).copysign(x)
 }
 
-/// The angle of the point (`x`, `y`) in (-pi, pi], with the signs of zeros and infinities as in C. Error at most 2.5 ulp.
+/// The angle of the point (`x`, `y`) in (-pi, pi], with the signs of zeros and infinities as in C. Error at most 1.85
+/// ulp (f32) and 1.65 ulp (f64).
 pub fn atan2<'e, 'ctx>(y: Lanes<'e, 'ctx>, x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let (up, along) = (y.fabs(), x.fabs());
     let swapped = up.gt(along);

@@ -6,15 +6,17 @@ use super::log::{log_wide, with_log_specials};
 use super::wide::{Wide, exact_product, exact_sum_ordered};
 use crate::lanes::{Lanes, Scalar};
 
-/// `x^y` as IEEE 754 has it: 1 for `x = 1` or `y = 0`, even of NaN; negative `x` only to integral powers. Error at most
-/// 1 ulp.
+/// `x^y` as IEEE 754 has it: 1 for `x = 1` or `y = 0`, even of NaN; negative `x` only to integral powers. Error at
+/// most 0.95 ulp (f32) and 0.9 ulp (f64).
 pub fn pow<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let (magnitude, infinity) = (x.fabs(), x.constant(f64::INFINITY));
     let log = log_wide(magnitude);
     let log_high = with_log_specials(magnitude, log.high);
-    // y log x in two words; where it is beyond every exponent of the type, or not finite, the first word is enough.
-    let product = exact_product(y, log_high);
-    let low = y.fma(log.low, product.low);
+    // y log x in two words, y being kept from where a product of it might overflow on the way; where it is beyond every exponent of the type, or not finite, the first word is enough.
+    let limit = by_precision(x, 2f64.powi(100), 2f64.powi(900));
+    let factor = y.within(-limit, limit);
+    let product = exact_product(factor, log_high);
+    let low = factor.fma(log.low, product.low);
     let moderate = product.high.fabs().lt(2048.0);
     let main = moderate.select(exact_sum_ordered(product.high, low).high, product.high);
     let rest = moderate.select(exact_sum_ordered(product.high, low).low, 0.0);
@@ -29,7 +31,7 @@ pub fn pow<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> 
     one.select(x.constant(1.0), power)
 }
 
-/// `x^(1/3)`, of negative numbers too. Error at most 0.7 ulp.
+/// `x^(1/3)`, of negative numbers too. Error at most 0.8 ulp (f32) and 0.75 ulp (f64).
 pub fn cbrt<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let magnitude = x.fabs();
     let (least_normal, lift, drop) =

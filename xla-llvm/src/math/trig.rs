@@ -116,13 +116,13 @@ fn with_sign<'e, 'ctx>(
     (x.bits() ^ (flip & (1_i64 << (top + 1)))).as_float()
 }
 
-/// `sin x` for any finite `x`. Error at most 1.6 ulp.
+/// `sin x` for any finite `x`. Error at most 0.9 ulp (f32) and 0.8 ulp (f64).
 pub fn sin<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let octant = octant(x.fabs());
     with_sign(octant.odd().select(octant.cosine, octant.sine), octant.quadrant, Some(x))
 }
 
-/// `cos x` for any finite `x`. Error at most 1.6 ulp.
+/// `cos x` for any finite `x`. Error at most 0.9 ulp (f32) and 0.8 ulp (f64).
 pub fn cos<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let octant = octant(x.fabs());
     with_sign(octant.odd().select(octant.sine, octant.cosine), octant.quadrant + 1, None)
@@ -137,7 +137,7 @@ pub fn sin_cos<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> (Lanes<'e, 'ctx>, Lanes<'e, 'ctx
     (sine, cosine)
 }
 
-/// `tan x` for any finite `x`. Error at most 3 ulp.
+/// `tan x` for any finite `x`. Error at most 2.25 ulp (f32) and 1.85 ulp (f64).
 pub fn tan<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let octant = octant(x.fabs());
     let odd = octant.odd();

@@ -21,6 +21,8 @@ pub struct Signature<'a> {
     pub output: ElementType,
     /// Whether lengths may be any; else they are multiples of the width.
     pub masked: bool,
+    /// Knobs of the emission.
+    pub options: EmitOptions,
 }
 
 /// A compiled array kernel.
@@ -36,6 +38,7 @@ pub struct Kernel {
 type Entry = unsafe extern "C" fn(*const *const c_void, *mut c_void, i64);
 
 impl Kernel {
+    #[allow(dead_code, reason = "not everybody who includes this file runs its kernels")]
     /// Compiles `body`, which maps elements of the inputs to one of the output. Fails where the emission does.
     pub fn new(
         target: &Target,
@@ -121,7 +124,7 @@ pub fn emit<'c>(
     signature: &Signature<'_>,
     body: impl for<'e> Fn(&'e Emitter<'c>, &[Value<'e, 'c>]) -> Result<Value<'e, 'c>>,
 ) -> Result<Module<'c>> {
-    let emitter = Emitter::new(context, "test", target, EmitOptions::default());
+    let emitter = Emitter::new(context, "test", target, signature.options);
     let pointer = context.ptr_type(Default::default());
     let long = context.i64_type();
     let kind = context.void_type().fn_type(&[pointer.into(), pointer.into(), long.into()], false);

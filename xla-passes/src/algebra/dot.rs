@@ -47,8 +47,8 @@ fn dot_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 fn through_transpose(
     cx: &Draft<'_>,
     operand: InstrId,
-    batch: &mut Vec<usize>,
-    contracting: &mut Vec<usize>,
+    batch: &mut [usize],
+    contracting: &mut [usize],
 ) -> Option<InstrId> {
     let Op::Transpose(transpose) = cx.op(operand) else { return None };
     let before = |d: usize| transpose.permutation[d];

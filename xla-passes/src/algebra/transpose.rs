@@ -59,8 +59,9 @@ fn transpose_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     Some(cx.add(Iota { dimension }, cx.shape(id)?.clone(), []))
 }
 
-/// `transpose(dot(a, b))` that swaps the free dimensions of `a` with those of `b` = `dot(b, a)`. The products are the same;
-/// the order in which they are added is free in both.
+/// `transpose(dot(a, b))` = `transpose(dot(b, a))` with the minor-most dimension in place, or no transpose at all, where the
+/// minor-most dimension of the result is free in `a`. The products are the same; the order in which they are added is
+/// free in both.
 fn transpose_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let inner = cx.operand(id, 0);
     let Op::Dot(dot) = cx.op(inner) else { return None };
@@ -68,14 +69,19 @@ fn transpose_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let batch = dot.dims.lhs_batch.len();
     let lhs_free = cx.dims(lhs).len() - batch - dot.dims.lhs_contracting.len();
     let rank = cx.dims(id).len();
-    let swapped = (0..batch).chain(batch + lhs_free..rank).chain(batch..batch + lhs_free);
-    if !cx.is_used_once(inner) || dot.algorithm.is_some() || !permutation(cx, id)?.iter().copied().eq(swapped) {
+    let swapped: Vec<usize> = (0..batch).chain(batch + lhs_free..rank).chain(batch..batch + lhs_free).collect();
+    let old = permutation(cx, id)?;
+    let minor_of_lhs = lhs_free > 0 && old.last() == Some(&(batch + lhs_free - 1)) && batch + lhs_free < rank;
+    if !minor_of_lhs || !cx.is_used_once(inner) || dot.algorithm.is_some() {
         return None;
     }
     let mut new = dot.clone();
     std::mem::swap(&mut new.dims.lhs_batch, &mut new.dims.rhs_batch);
     std::mem::swap(&mut new.dims.lhs_contracting, &mut new.dims.rhs_contracting);
     new.precision.reverse();
-    let shape: ArrayShape = cx.shape(id)?.clone();
-    Some(cx.add(new, shape, [rhs.into(), lhs.into()]))
+    let sizes: Vec<usize> = swapped.iter().map(|&d| cx.dims(inner)[d]).collect();
+    let value = cx.add(new, ArrayShape::new(cx.element_type(id)?, sizes), [rhs.into(), lhs.into()]);
+    let place = dims::inverse(&swapped);
+    let rest: Vec<usize> = old.iter().map(|&d| place[d]).collect();
+    if dims::is_identity(&rest) { Some(value) } else { Some(cx.transpose(value, cx.shape(id)?.clone(), rest)) }
 }

@@ -13,10 +13,16 @@ pub struct Access {
     pub index_map: u64,
     /// How many elements are evaluated through it in all.
     pub evaluations: f64,
+    /// Whether the member's dimensions are the outermost of the kernel's loops, in order. Then what is broadcast along inner
+    /// ones is evaluated in front of the inner loops.
+    pub in_order: bool,
 }
 
 /// Index map of what a kernel's loop runs over.
 const LOOP: u64 = 0;
+
+/// About as many elements as a vector has.
+const LANES: f64 = 16.0;
 
 /// Index map of values with one element.
 const SINGLE: u64 = u64::MAX;
@@ -24,7 +30,7 @@ const SINGLE: u64 = u64::MAX;
 impl Access {
     /// A fusion's root: each element once.
     pub fn root(elements: f64) -> Access {
-        Access { index_map: LOOP, evaluations: elements }
+        Access { index_map: LOOP, evaluations: elements, in_order: true }
     }
 
     /// Whether the elements are those the loop stands at (or there is only one).
@@ -41,20 +47,38 @@ pub fn of_operand(computation: &Computation, user: InstrId, position: usize, acc
     let operand = instruction.operand(position);
     let elements = elements(computation, operand);
     let op = instruction.op();
-    let evaluations = match op {
-        Op::Reduce(_) => elements,
-        Op::DynamicUpdateSlice(_) | Op::Concatenate(_) if is_root => elements,
-        _ => access.evaluations,
+    let (evaluations, in_order) = match op {
+        Op::Reduce(reduce) => (elements, reduces_inner_dims(computation, operand, &reduce.dimensions)),
+        Op::DynamicUpdateSlice(_) if is_root => (elements, access.in_order),
+        Op::Concatenate(_) if is_root => (elements, false),
+        Op::Broadcast(b) if access.in_order => hoisted(computation, user, &b.dimensions, access.evaluations),
+        _ => (access.evaluations, access.in_order && is_elementwise(op)),
     };
     if elements == 1.0 {
-        return Access { index_map: SINGLE, evaluations: 1.0 };
+        return Access { index_map: SINGLE, evaluations: 1.0, in_order };
     }
     let keeps_index = match op {
         Op::DynamicUpdateSlice(_) => is_root,
         _ => is_elementwise(op) && same_dims(computation, user, operand),
     };
     let index_map = if keeps_index { access.index_map } else { mapped(computation, user, position, access.index_map) };
-    Access { index_map, evaluations }
+    Access { index_map, evaluations, in_order }
+}
+
+/// Evaluations of what is broadcast to the dimensions of `user`: none of those along dimensions inside of all its own.
+fn hoisted(computation: &Computation, user: InstrId, dimensions: &[usize], evaluations: f64) -> (f64, bool) {
+    let Some(shape) = computation[user].shape().as_array() else { return (evaluations, false) };
+    let inner = dimensions.iter().max().map_or(0, |&d| d + 1);
+    let repeats: f64 = shape.dims()[inner..].iter().map(|&n| n as f64).product();
+    let in_order = dimensions.iter().copied().eq(0..inner);
+    // In front of the innermost loop there are no lanes: what that loop does not repeat often is better done in lanes.
+    (if repeats >= LANES { evaluations / repeats } else { evaluations }, in_order)
+}
+
+/// Whether a reduction's loops stand in the order of its operand's dimensions.
+fn reduces_inner_dims(computation: &Computation, operand: InstrId, dimensions: &[usize]) -> bool {
+    let rank = computation[operand].shape().as_array().map_or(0, ArrayShape::rank);
+    dimensions.iter().all(|&d| d + dimensions.len() >= rank)
 }
 
 /// Adds an access; one through a known index map costs nothing more.

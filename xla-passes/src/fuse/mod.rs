@@ -24,8 +24,9 @@ use crate::{Pass, PassContext};
 /// `dynamic-update-slice` that writes its update in place (`kLoop` with an operand alias). What it computes stays bit for
 /// bit the same. What may be fused and when repeating work pays is asked of the [`TargetProfile`](crate::TargetProfile).
 ///
-/// Contract with backends: members with one element are evaluated once in front of the loop; a member that is read
-/// through the same index by several others is evaluated once for that index. Fusions never nest.
+/// Contract with backends: what does not depend on an inner loop is evaluated in front of it (members with one element in
+/// front of all loops); a member that is read through the same index by several others is evaluated once for that index.
+/// Fusions never nest.
 pub struct Fuse;
 
 impl Pass for Fuse {

@@ -35,8 +35,6 @@ struct Place {
     groups: Vec<usize>,
     /// Whether its value is written to memory.
     stored: bool,
-    /// Seconds of work done more than once between here and the kernels' roots.
-    repeated: f64,
 }
 
 /// The plan of one computation.
@@ -44,6 +42,9 @@ pub struct Plan {
     /// Groups, consumers before producers.
     pub groups: Vec<Group>,
 }
+
+/// How far back a chain of cheap operations is followed to see where it comes from.
+const LOOK_AHEAD: usize = 5;
 
 /// Makes the plan.
 pub fn plan(computation: &Computation, profile: &TargetProfile) -> Plan {
@@ -72,7 +73,6 @@ struct Proposal {
     groups: Vec<(usize, Vec<Access>)>,
     /// Whether each user can take it; else it must be stored as well.
     everywhere: bool,
-    repeated: f64,
 }
 
 impl Planner<'_> {
@@ -80,9 +80,8 @@ impl Planner<'_> {
         let proposal = self.propose(id);
         let inside = proposal.as_ref().is_some_and(|p| !p.groups.is_empty());
         let stored = !proposal.as_ref().is_some_and(|p| p.everywhere) || !inside;
-        let mut place = Place { groups: Vec::new(), stored, repeated: 0.0 };
+        let mut place = Place { groups: Vec::new(), stored };
         if let Some(proposal) = proposal {
-            place.repeated = if stored { 0.0 } else { proposal.repeated };
             for (group, accesses) in proposal.groups {
                 self.join(id, group, accesses);
                 place.groups.push(group);
@@ -118,15 +117,8 @@ impl Planner<'_> {
         }
         groups.retain(|(group, accesses)| !refused.contains(group) && self.fits(id, *group, accesses));
         everywhere &= refused.is_empty() && self.all_user_groups(id).len() == groups.len();
-        if rules::is_generator(computation, id) {
-            return Some(Proposal { groups, everywhere, repeated: 0.0 });
-        }
-        let repeated = self.repeated_seconds(id, &groups)?;
-        (everywhere && repeated <= self.saved_seconds(id, groups.len())).then_some(Proposal {
-            groups,
-            everywhere,
-            repeated,
-        })
+        let pays = rules::is_generator(computation, id) || (everywhere && self.repeating_pays(id, &groups));
+        pays.then_some(Proposal { groups, everywhere })
     }
 
     fn own_group(&self, id: InstrId) -> Option<usize> {
@@ -164,49 +156,78 @@ impl Planner<'_> {
         target.size + accesses.len() <= limits.max_instructions && known + new < limits.max_operands
     }
 
-    /// Seconds of work that evaluating `id` in those groups adds to evaluating it once; `None` if it must not be repeated.
-    fn repeated_seconds(&self, id: InstrId, groups: &[(usize, Vec<Access>)]) -> Option<f64> {
-        let instruction = &self.computation[id];
-        let element_type = instruction.shape().element_type()?;
+    /// Whether evaluating `id` in all those groups takes no longer than storing it once and reading it back.
+    fn repeating_pays(&self, id: InstrId, groups: &[(usize, Vec<Access>)]) -> bool {
         let elements = access::elements(self.computation, id);
         let evaluations: f64 = groups.iter().flat_map(|(_, accesses)| accesses).map(|a| a.evaluations).sum();
         let copies: usize = groups.iter().map(|(_, accesses)| accesses.len()).sum();
-        let extra = (evaluations - elements).max(0.0);
-        let work = cost::work(instruction.op(), element_type);
-        if work >= cost::EXPENSIVE && (extra > 0.0 || copies > 1) {
-            return None;
+        if copies == 1 && evaluations <= elements {
+            return true;
         }
-        let compute = cost::compute_seconds(self.profile, extra, work, element_type);
-        let reads: f64 = groups.iter().map(|(group, _)| self.new_read_seconds(id, *group)).sum();
-        let once = self.read_seconds(id);
-        let from_users: f64 = instruction.users().iter().map(|&u| self.places[u].repeated).sum();
-        Some(compute + (reads - once).max(0.0) + from_users)
-    }
-
-    /// Seconds to read the operands of `id` that a group does not read yet.
-    fn new_read_seconds(&self, id: InstrId, group: usize) -> f64 {
-        let known = &self.groups[group];
+        let Some(element_type) = self.computation[id].shape().element_type() else { return false };
+        let work = cost::work(self.computation[id].op(), element_type);
+        if work >= cost::EXPENSIVE {
+            return false;
+        }
+        let compute = cost::compute_seconds(self.profile, (evaluations - elements).max(0.0), work, element_type);
         let operands: HashSet<InstrId> = self.computation[id].operands().iter().copied().collect();
-        operands
-            .into_iter()
-            .filter(|o| !known.reads.contains(o) && !known.members.contains_key(o))
-            .map(|o| self.transfer_seconds(o, 1.0))
-            .sum()
+        let inputs = operands.into_iter().map(|o| {
+            let knows = |group: &Group| group.reads.contains(&o) || group.members.contains_key(&o);
+            let new = groups.iter().filter(|(g, _)| !knows(&self.groups[*g])).count();
+            let share = new as f64 / groups.len() as f64;
+            share * self.supply_seconds(o, evaluations, groups.len(), LOOK_AHEAD)
+        });
+        compute + inputs.sum::<f64>() <= self.store_seconds(id, evaluations, groups.len())
     }
 
-    fn read_seconds(&self, id: InstrId) -> f64 {
-        let operands: HashSet<InstrId> = self.computation[id].operands().iter().copied().collect();
-        operands.into_iter().map(|o| self.transfer_seconds(o, 1.0)).sum()
+    /// Seconds to store `id` and to read it back in so many groups that evaluate so many of its elements in all.
+    fn store_seconds(&self, id: InstrId, evaluations: f64, groups: usize) -> f64 {
+        let size = self.computation[id].shape().byte_size() as f64;
+        self.profile.launch_seconds
+            + cost::memory_seconds(self.profile, size, size)
+            + self.load_seconds(id, evaluations, groups)
     }
 
-    fn transfer_seconds(&self, id: InstrId, times: f64) -> f64 {
-        let bytes = self.computation[id].shape().byte_size() as f64;
-        cost::memory_seconds(self.profile, bytes, bytes * times)
+    fn load_seconds(&self, id: InstrId, evaluations: f64, groups: usize) -> f64 {
+        let size = self.computation[id].shape().byte_size() as f64;
+        let elements = access::elements(self.computation, id).max(1.0);
+        // A kernel that evaluates a part (through a slice) reads a part.
+        let read = size * (evaluations / elements).min(groups as f64);
+        cost::memory_seconds(self.profile, size, read)
     }
 
-    /// Seconds saved by not storing `id`: a kernel, a write, and a read by each group.
-    fn saved_seconds(&self, id: InstrId, readers: usize) -> f64 {
-        self.profile.launch_seconds + self.transfer_seconds(id, 1.0 + readers as f64)
+    /// Seconds to have `id` in so many groups, stored or evaluated again, whichever takes less.
+    fn supply_seconds(&self, id: InstrId, evaluations: f64, groups: usize, look_ahead: usize) -> f64 {
+        let computation = self.computation;
+        if rules::is_generator(computation, id) {
+            return 0.0;
+        }
+        if self.is_in_memory(id) {
+            return self.load_seconds(id, evaluations, groups);
+        }
+        let store = self.store_seconds(id, evaluations, groups);
+        let Some(element_type) = computation[id].shape().element_type() else { return store };
+        let work = cost::work(computation[id].op(), element_type);
+        if look_ahead == 0 || work >= cost::EXPENSIVE {
+            return store;
+        }
+        let elements = access::elements(computation, id);
+        let evaluations = if elements == 1.0 { groups as f64 } else { evaluations };
+        let compute = cost::compute_seconds(self.profile, (evaluations - elements).max(0.0), work, element_type);
+        let operands: HashSet<InstrId> = computation[id].operands().iter().copied().collect();
+        let inputs = operands.into_iter().map(|o| self.supply_seconds(o, evaluations, groups, look_ahead - 1));
+        store.min(compute + inputs.sum::<f64>())
+    }
+
+    /// Whether a value is stored whatever the plan says.
+    fn is_in_memory(&self, id: InstrId) -> bool {
+        let computation = self.computation;
+        let reads_memory = |&u: &InstrId| {
+            !rules::may_be_inside(computation, u, self.profile) && !rules::may_root(computation, u, self.profile)
+        };
+        !rules::may_be_inside(computation, id, self.profile)
+            || computation.root() == id
+            || computation[id].users().iter().any(reads_memory)
     }
 
     fn join(&mut self, id: InstrId, group: usize, accesses: Vec<Access>) {

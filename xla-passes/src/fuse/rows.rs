@@ -37,12 +37,12 @@ impl Pass for FuseRows {
         }
         let limit = cx.profile().fusion.max_instructions;
         for program in programs(module) {
-            // Consumers first, so that a fold with several users finds them merged already.
+            // Consumers first, so that a kernel with several users finds them merged already.
             let mut order = module[program].post_order();
             order.reverse();
-            for fold in order {
-                if module[program].get(fold).is_some() {
-                    merge_into_users(module, program, fold, limit)?;
+            for producer in order {
+                if module[program].get(producer).is_some() {
+                    merge_into_users(module, program, producer, limit)?;
                 }
             }
         }
@@ -70,6 +70,11 @@ impl Rows {
         (trailing && columns >= LEAST_COLUMNS).then(|| Rows { dims: shape.dims().to_vec(), rows })
     }
 
+    /// The rows of the first fold along trailing dimensions in a kernel.
+    fn of_kernel(body: &Computation) -> Option<Rows> {
+        body.ids().find_map(|id| Rows::of_fold(body, id))
+    }
+
     fn is_full(&self, shape: &Shape) -> bool {
         shape.as_array().is_some_and(|a| a.dims() == self.dims)
     }
@@ -83,26 +88,29 @@ impl Rows {
     }
 }
 
-/// Merges a fold along rows into the kernel that uses it, if there is one that can take it.
-fn merge_into_users(module: &mut Module, program: CompId, fold: InstrId, limit: usize) -> Result<()> {
-    let Some(producer) = Kernel::of(module, program, fold) else { return Ok(()) };
-    let Some(rows) = Rows::of_fold(&producer.body, producer.body.root()) else { return Ok(()) };
+/// Merges a kernel into one that uses its result, if both go over the same rows and one of them folds them.
+fn merge_into_users(module: &mut Module, program: CompId, producer: InstrId, limit: usize) -> Result<()> {
+    let Some(kernel) = Kernel::of(module, program, producer) else { return Ok(()) };
     let graph = &module[program];
-    let consumers: Vec<InstrId> = graph[fold].users().to_vec();
-    for &consumer in &consumers {
-        let Some(kernel) = Kernel::of(module, program, consumer) else { continue };
+    let users: Vec<InstrId> = graph[producer].users().to_vec();
+    if matches!(graph[producer].shape(), Shape::Tuple(_)) {
+        return Ok(());
+    }
+    for &user in &users {
+        let Some(consumer) = Kernel::of(module, program, user) else { continue };
         let graph = &module[program];
-        let others: Vec<InstrId> = consumers.iter().copied().filter(|&c| c != consumer).collect();
-        let keep = !others.is_empty() || graph.root() == fold;
-        if keep && others.iter().any(|&other| reaches(graph, other, consumer)) {
+        let others: Vec<InstrId> = users.iter().copied().filter(|&u| u != user).collect();
+        let keep = !others.is_empty() || graph.root() == producer;
+        if keep && others.iter().any(|&other| reaches(graph, other, user)) {
             continue;
         }
-        if producer.body.len() + kernel.body.len() > limit {
+        let Some(rows) = Rows::of_kernel(&consumer.body).or_else(|| Rows::of_kernel(&kernel.body)) else { continue };
+        if kernel.body.len() + consumer.body.len() > limit {
             continue;
         }
-        let merged = merged(fold, &producer, &kernel, keep);
+        let merged = merged(producer, &kernel, &consumer, keep);
         if goes_row_by_row(&merged.body, &rows) {
-            return replace(module, program, fold, consumer, merged, keep).map(|_| ());
+            return replace(module, program, producer, user, merged, keep).map(|_| ());
         }
     }
     Ok(())

@@ -64,16 +64,15 @@ impl Graph {
             for before in instruction.operands().iter().chain(instruction.control_predecessors()) {
                 graph.add_edge(number[before], node);
             }
-            let reads = match role(computation, id) {
-                Role::Compute | Role::Call(_) | Role::While { .. } | Role::Conditional(_) => {
-                    flow.operand_leaves(module, comp, id)
+            let (reads, pairs) = match role(computation, id) {
+                Role::Parameter(_) | Role::Constant | Role::Forward | Role::Element(_) => continue,
+                Role::Compute => (flow.operand_leaves(module, comp, id), shares(module, computation, id)),
+                Role::Call(_) | Role::Conditional(_) => (flow.operand_leaves(module, comp, id), Vec::new()),
+                Role::While { .. } => {
+                    let state = flow.operand_leaves(module, comp, id);
+                    let pairs = (0..state.len()).map(|i| Share { output: i, operand: i, update: true }).collect();
+                    (state, pairs)
                 }
-                Role::Parameter(_) | Role::Constant | Role::Forward | Role::Element(_) => Vec::new(),
-            };
-            let pairs = match role(computation, id) {
-                Role::Compute => shares(module, computation, id),
-                Role::While { .. } => (0..reads.len()).map(|i| Share { output: i, operand: i, update: true }).collect(),
-                _ => Vec::new(),
             };
             let makes = flow.leaves(comp, id);
             for share in pairs {

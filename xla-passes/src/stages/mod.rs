@@ -41,6 +41,7 @@ pub fn simplify(_: &TargetProfile) -> Pipeline {
         .pass(CommonSubexpressions)
         .pass(SimplifyConditionals)
         .pass(SimplifyLoops)
+        .pass(UnrollLoops)
         .pass(DeadCode);
     Pipeline::new("simplify").stage(group).pass(AnnotateTripCounts)
 }
@@ -57,5 +58,12 @@ pub fn layout(_: &TargetProfile) -> Pipeline {
 
 /// Kernels: operations that a backend compiles as one.
 pub fn fuse(_: &TargetProfile) -> Pipeline {
-    Pipeline::new("fuse").pass(Fuse).pass(FuseRows).pass(FuseOutputs).pass(FreeReshapes).pass(DeadCode)
+    Pipeline::new("fuse")
+        .pass(Fuse)
+        .pass(FuseRows)
+        .pass(FuseOutputs)
+        // Kernels that were merged may compute the same thing twice.
+        .pass(CommonSubexpressions)
+        .pass(FreeReshapes)
+        .pass(DeadCode)
 }

@@ -24,6 +24,7 @@ mod session;
 mod threads;
 mod trace;
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::thread;
 
@@ -104,6 +105,7 @@ fn report(failure: Failure) -> ExitCode {
         }
         message.push_str("\nThis is a bug in the compiler. Please report it, with the module and the command line.");
     }
-    eprintln!("{message}");
+    // Where nobody listens the exit code still tells.
+    let _ = writeln!(std::io::stderr(), "{message}");
     ExitCode::from(code)
 }

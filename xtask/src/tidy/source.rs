@@ -84,7 +84,8 @@ fn macros(path: &str, lines: &[Line]) -> Vec<Finding> {
 
 /// Programs talk to people; libraries do not.
 fn may_print(path: &str) -> bool {
-    let programs = ["/src/bin/", "/examples/", "/benches/"];
+    // Integration tests are programs too: they say how many cases they ran.
+    let programs = ["/src/bin/", "/examples/", "/benches/", "/tests/"];
     path.starts_with("xtask/")
         || path.ends_with("/src/main.rs")
         || path.ends_with("build.rs")

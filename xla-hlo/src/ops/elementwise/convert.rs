@@ -4,13 +4,13 @@ use super::ReducePrecision;
 use crate::literal::float_format::FloatFormat;
 use crate::{ElementKind, ElementType, Scalar};
 
-/// The number in another element type, rounded once.
+/// The number as a value that, rounded or wrapped to the element type, is the number rounded once.
 ///
 /// Floats become integers by truncation, saturating, NaN as 0; everything but zero is true. Integers wrap. XLA's LLVM
 /// path goes through `f16` or `f32` on the way to 8-bit floats and so may round twice; here, as in `ml_dtypes` from `f32`,
 /// there is one rounding.
 pub(super) fn convert(x: Scalar, to: ElementType) -> Scalar {
-    let converted = match to.kind() {
+    match to.kind() {
         ElementKind::Pred => Scalar::Pred(match x {
             Scalar::Pred(p) => p,
             Scalar::Signed(v) => v != 0,
@@ -38,8 +38,7 @@ pub(super) fn convert(x: Scalar, to: ElementType) -> Scalar {
             Scalar::Complex(re, im) => Scalar::Complex(re, im),
             x => Scalar::Complex(real_number(x, to.real_part()), 0.0),
         },
-    };
-    converted.rounded(to)
+    }
 }
 
 /// The number as an `f64` that rounds to the float type as the number itself would.

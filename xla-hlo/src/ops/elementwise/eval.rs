@@ -60,13 +60,34 @@ fn apply(op: Op, operands: &[Literal], shape: &Shape) -> Result<Literal> {
     let types: Vec<_> = operands.iter().map(|operand| operand.array_shape().element_type()).collect();
     let function = ElementFunction::new(&op, &types, shape.element_type())?
         .ok_or_else(|| Error::internal(format!("{} is not elementwise", op.opcode())))?;
-    let mut scalars = Vec::with_capacity(operands.len());
-    Literal::from_fn(shape, |i| {
-        scalars.clear();
-        scalars
-            .extend(operands.iter().map(|operand| operand.get(if operand.array_shape().is_scalar() { 0 } else { i })));
-        function.apply(&scalars)
-    })
+    let columns: Vec<Column<'_>> = operands.iter().map(Column::new).collect();
+    match columns[..] {
+        [x] => Literal::from_fn(shape, |i| function.compute(&[x.at(i)])),
+        [x, y] => Literal::from_fn(shape, |i| function.compute(&[x.at(i), y.at(i)])),
+        [x, y, z] => Literal::from_fn(shape, |i| function.compute(&[x.at(i), y.at(i), z.at(i)])),
+        _ => Err(Error::internal(format!("{} has {} operands", op.opcode(), operands.len()))),
+    }
+}
+
+/// The elements of an operand, what is known of them all looked up once.
+#[derive(Clone, Copy)]
+struct Column<'a> {
+    ty: ElementType,
+    bytes: &'a [u8],
+    /// Bytes from one element to the next: none for a scalar.
+    step: usize,
+}
+
+impl<'a> Column<'a> {
+    fn new(operand: &'a Literal) -> Column<'a> {
+        let ty = operand.array_shape().element_type();
+        let step = if operand.array_shape().is_scalar() { 0 } else { ty.byte_width() };
+        Column { ty, bytes: operand.bytes(), step }
+    }
+
+    fn at(self, i: usize) -> Scalar {
+        Scalar::read(self.ty, &self.bytes[i * self.step..])
+    }
 }
 
 fn operand(operands: &[Literal], i: usize) -> Result<&Literal> {

@@ -157,10 +157,15 @@ impl ElementFunction {
 
     /// The result for one element of each operand, each a value of its type.
     pub(crate) fn apply(&self, operands: &[Scalar]) -> Scalar {
+        self.compute(operands).rounded(self.result)
+    }
+
+    /// The result before it is rounded or wrapped to its type, which writing it to a literal does.
+    pub(super) fn compute(&self, operands: &[Scalar]) -> Scalar {
         let bits = self.operand.bit_width() as u32;
         match (&self.kind, operands) {
-            (Kind::Unary(f), &[x]) => f.apply(bits, x).rounded(self.result),
-            (Kind::Binary(f), &[a, b]) => f.apply(bits, a, b).rounded(self.result),
+            (Kind::Unary(f), &[x]) => f.apply(bits, x),
+            (Kind::Binary(f), &[a, b]) => f.apply(bits, a, b),
             (Kind::Compare(op), &[a, b]) => Scalar::Pred(compare(op, self.operand, a, b)),
             (Kind::Select, &[pred, on_true, on_false]) => {
                 if pred.as_bool() {

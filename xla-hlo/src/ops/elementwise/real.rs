@@ -1,7 +1,7 @@
 //! Functions of floating-point numbers, computed in `f64`; the caller rounds results to the element type.
 //!
 //! Everything comes from the `libm` crate, never from the system's library, so that the oracle gives the same bits on
-//! every machine. Its errors are below one ulp of `f64`, but for a few functions that [`double_double`] has for `f64`;
+//! every machine. Its errors are below one ulp of `f64`, but for some functions that [`double_double`] has for `f64`;
 //! narrower types take the faster `libm` forms, whose errors vanish in the rounding.
 
 use super::{BinaryOp, UnaryOp, double_double};
@@ -24,7 +24,8 @@ pub(super) fn unary(op: UnaryOp, ty: ElementType) -> Option<RealUnary> {
         Abs => f64::abs,
         Acos => libm::acos,
         Acosh if wide => double_double::acosh,
-        Acosh => acosh,
+        // Of great negative numbers `libm` gives the logarithm of nearly nothing.
+        Acosh => |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) },
         Asin => libm::asin,
         Asinh if wide => double_double::asinh,
         Asinh => libm::asinh,
@@ -37,12 +38,16 @@ pub(super) fn unary(op: UnaryOp, ty: ElementType) -> Option<RealUnary> {
         Cosh => libm::cosh,
         Cosine => libm::cos,
         Erf => libm::erf,
+        Exponential if wide => double_double::exp,
         Exponential => libm::exp,
+        ExponentialMinusOne if wide => double_double::expm1,
         ExponentialMinusOne => libm::expm1,
         Floor => f64::floor,
         Imag => |_| 0.0,
         IsFinite => return Some(RealUnary::Pred(f64::is_finite)),
+        Log if wide => double_double::log,
         Log => libm::log,
+        LogPlusOne if wide => double_double::log1p,
         LogPlusOne => libm::log1p,
         Logistic if wide => double_double::logistic,
         Logistic => logistic,
@@ -91,11 +96,6 @@ pub(super) fn maximum(a: f64, b: f64) -> f64 {
 /// The lesser; the first NaN if there is one; -0 over +0.
 pub(super) fn minimum(a: f64, b: f64) -> f64 {
     if a.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b }
-}
-
-/// `libm` takes large negative arguments for their absolute values.
-fn acosh(x: f64) -> f64 {
-    if x < 1.0 { f64::NAN } else { libm::acosh(x) }
 }
 
 /// -1, 1, or the argument itself where it is zero or NaN.

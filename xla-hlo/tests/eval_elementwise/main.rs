@@ -1,0 +1,11 @@
+//! What the evaluator makes of elementwise operations, control flow and random bits, against tables and definitions.
+
+mod complex;
+mod control_flow;
+mod conversions;
+mod float_formats;
+mod integers;
+mod random;
+mod reals;
+mod shape_rules;
+mod support;

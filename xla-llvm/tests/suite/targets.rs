@@ -1,0 +1,102 @@
+//! The same emission for other targets: run where this machine can, else compiled and searched for library calls.
+
+use inkwell::context::Context;
+use xla_hlo::ops::{BinaryOp, UnaryOp};
+use xla_hlo::{ElementType, Error};
+use xla_llvm::elemental;
+use xla_llvm::emitter::{EmitOptions, Emitter};
+use xla_llvm::target::{MachineOptions, Relocation, Target};
+
+use crate::kernel::{Signature, emit};
+
+/// Targets by triple and CPU, with the width that vectors should have in bits (0: scalars only).
+const TARGETS: &[(&str, &str, &str, u32)] = &[
+    ("x86_64-unknown-linux-gnu", "x86-64", "", 128),
+    ("x86_64-unknown-linux-gnu", "x86-64-v3", "", 256),
+    ("x86_64-unknown-linux-gnu", "x86-64-v4", "", 512),
+    ("aarch64-unknown-linux-gnu", "", "", 128),
+    ("riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c,+v", 128),
+    ("riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c", 0),
+    ("nvptx64-nvidia-cuda", "sm_80", "", 0),
+];
+
+#[test]
+fn widths_are_those_of_the_cpu() {
+    for &(triple, cpu, features, bits) in TARGETS {
+        let target = Target::new(triple, cpu, features).unwrap();
+        assert_eq!(target.abilities().vector_bits, bits, "{triple} {cpu}");
+        assert_eq!(target.lanes(32), (bits / 32).max(1), "{triple} {cpu}");
+        assert!(!target.data_layout().is_empty());
+    }
+    assert!(!Target::new("x86_64-unknown-linux-gnu", "x86-64", "").unwrap().abilities().fma);
+    assert!(Target::new("x86_64-unknown-linux-gnu", "x86-64-v3", "").unwrap().abilities().fma);
+}
+
+#[test]
+fn what_llvm_does_not_know_is_refused() {
+    assert!(matches!(Target::new("vax-dec-ultrix", "", ""), Err(Error::InvalidArgument(_))));
+    let target = Target::host().unwrap();
+    let context = Context::create();
+    let emitter = Emitter::new(&context, "empty", &target, EmitOptions::default());
+    let machine = target.machine(&MachineOptions { passes: "no-such-pass".to_string(), ..Default::default() }).unwrap();
+    let refused = machine.object(&emitter.finish().unwrap());
+    assert!(matches!(refused, Err(Error::InvalidArgument(_))));
+}
+
+/// Names that code for this operation refers to and does not define.
+fn calls(assembly: &str) -> Vec<String> {
+    let called = |line: &str| {
+        let mut words = line.split_whitespace();
+        let mnemonic = words.next()?;
+        let name = words.next()?.trim_start_matches("*").split('@').next()?.to_string();
+        let call = ["call", "callq", "bl", "jmp", "b", "tail"].contains(&mnemonic);
+        let own = name.starts_with('.') || name.starts_with("xla.") || name.starts_with('[');
+        (call && !own).then_some(name)
+    };
+    let external = |line: &str| line.trim().strip_prefix(".extern .func").map(str::to_string);
+    assembly.lines().filter_map(|line| called(line).or(external(line))).collect()
+}
+
+#[test]
+fn no_operation_calls_a_library() {
+    for &(triple, cpu, features, _) in TARGETS {
+        let target = Target::new(triple, cpu, features).unwrap();
+        let machine = target.machine(&MachineOptions { relocation: Relocation::Pic, ..Default::default() }).unwrap();
+        for ty in [ElementType::F32, ElementType::F64, ElementType::F16, ElementType::BF16, ElementType::F8E4M3FN] {
+            let width = target.lanes(ty.bit_width().max(32) as u32);
+            let text = |arity: usize, op: &dyn Fn(&mut Vec<String>)| {
+                let mut found = Vec::new();
+                op(&mut found);
+                assert!(found.is_empty(), "{triple} {cpu} {ty} arity {arity}: {found:?}");
+            };
+            for &op in UnaryOp::ALL {
+                text(1, &|found| {
+                    let context = Context::create();
+                    let output = if op == UnaryOp::IsFinite { ElementType::Pred } else { ty };
+                    let signature =
+                        Signature { width, inputs: &[ty], output, masked: false, options: EmitOptions::default() };
+                    let module = emit(&context, &target, &signature, |e, x| elemental::unary(e, op, x[0]));
+                    if let Ok(module) = module {
+                        let calls = calls(&machine.assembly(&module).unwrap());
+                        found.extend(calls.into_iter().map(|name| format!("{op:?} calls {name}")));
+                    }
+                });
+            }
+            for op in [BinaryOp::Power, BinaryOp::Atan2, BinaryOp::Remainder, BinaryOp::Maximum, BinaryOp::Divide] {
+                text(2, &|found| {
+                    let context = Context::create();
+                    let signature = Signature {
+                        width,
+                        inputs: &[ty, ty],
+                        output: ty,
+                        masked: false,
+                        options: EmitOptions::default(),
+                    };
+                    let module = emit(&context, &target, &signature, |e, x| elemental::binary(e, op, x[0], x[1]));
+                    let calls = calls(&machine.assembly(&module.unwrap()).unwrap());
+                    found.extend(calls.into_iter().map(|name| format!("{op:?} calls {name}")));
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Loop unrolling: a loop of a few short rounds becomes its rounds.
+
+use xla_hlo::{CompId, InstrId, Instruction, Module, Op, Result};
+
+use crate::facts::{CallContext, call_context};
+use crate::{Pass, PassContext, graph, trip_count};
+
+/// Loops of more rounds stay loops.
+const MAX_ROUNDS: u64 = 8;
+
+/// Instructions of all rounds together.
+const MAX_INSTRUCTIONS: usize = 512;
+
+/// Replaces a counting loop of at most 8 rounds by its rounds, where these are at most 512 instructions in all and contain no
+/// loop, branch or call.
+///
+/// Then the rounds fuse with each other and with what surrounds them: a random number generator's rounds over a large array
+/// become one kernel instead of one for each round.
+pub struct UnrollLoops;
+
+impl Pass for UnrollLoops {
+    fn name(&self) -> &'static str {
+        "unroll-loops"
+    }
+
+    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+        for caller in module.post_order() {
+            for (id, body, rounds) in short_loops(module, caller) {
+                unroll(module, caller, id, body, rounds)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn short_loops(module: &Module, caller: CompId) -> Vec<(InstrId, CompId, u64)> {
+    let short = |(id, instruction): (InstrId, &Instruction)| {
+        let Op::While(op) = instruction.op() else { return None };
+        let rounds = trip_count(module, caller, id).filter(|&n| n <= MAX_ROUNDS)?;
+        let body = &module[op.body];
+        let straight = body.iter().all(|(_, i)| call_context(i.op()) != CallContext::Control);
+        let few = body.len().checked_mul(rounds as usize)? <= MAX_INSTRUCTIONS;
+        (straight && few && graph::is_free(instruction)).then_some((id, op.body, rounds))
+    };
+    module[caller].iter().filter_map(short).collect()
+}
+
+fn unroll(module: &mut Module, caller: CompId, id: InstrId, body: CompId, rounds: u64) -> Result<()> {
+    let body = module[body].clone();
+    let graph = module.computation_mut(caller);
+    let mut state = graph[id].operand(0);
+    for _ in 0..rounds {
+        state = graph::splice(graph, &body, &[state]);
+    }
+    graph.replace_all_uses(id, state);
+    graph.remove(id)
+}
