@@ -105,7 +105,8 @@ impl Program {
         let mut rebuild = Rebuild {
             old: self,
             replaced,
-            new: Computation::new(self.module.entry().name()),
+            // Another name than the old entry's, which is still there.
+            new: Computation::new(if self.module.entry().name() == "main" { "entry" } else { "main" }),
             ids: HashMap::new(),
             arguments: Vec::new(),
         };

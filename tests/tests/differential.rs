@@ -127,3 +127,8 @@ fn control() {
 fn mixed() {
     check(Family::Mixed);
 }
+
+#[test]
+fn large() {
+    check(Family::Large);
+}

@@ -1,13 +1,28 @@
 //! Computations that others call: combiners, scalar functions, branches, loop bodies.
 
-use xla_hlo::builder::{ComputationBuilder, ModuleBuilder};
+use xla_hlo::builder::ModuleBuilder;
 use xla_hlo::ops::{BinaryOp, CompareDirection};
-use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, InstrId, Shape};
+use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, InstrId, Literal, Scalar, Shape};
 
-use super::graph::{Graph, Value};
+use super::graph::{Graph, Sizes, Value};
 use super::numbers::Numbers;
 use super::random::Random;
-use super::{Family, STEPS, values::Temper};
+use super::values::{self, Temper};
+use super::{Family, STEPS};
+
+/// An array that goes into or comes out of a computation, and what is known of it.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    pub shape: ArrayShape,
+    pub numbers: Numbers,
+}
+
+impl Slot {
+    /// Whether an argument is what the computation was made for.
+    pub(super) fn accepts(&self, argument: &Numbers) -> bool {
+        argument.is_settled() && argument.bound <= self.numbers.bound && argument.grid >= self.numbers.grid
+    }
+}
 
 /// A computation that is there to be called.
 #[derive(Clone, Debug)]
@@ -32,11 +47,11 @@ pub enum Role {
     /// Scalars to a scalar.
     Scalar { parameters: Vec<ElementType> },
     /// Arrays to arrays: one, or a tuple of several.
-    Function { parameters: Vec<ArrayShape>, results: Vec<Numbers> },
+    Function { parameters: Vec<Slot>, results: Vec<Numbers> },
     /// Functions of tuples with the same results.
-    Branches { branches: Vec<(CompId, Vec<ArrayShape>)>, by_predicate: bool, results: usize },
+    Branches { branches: Vec<(CompId, Vec<Slot>)>, by_predicate: bool, results: Vec<Numbers> },
     /// A loop over a counter and some arrays.
-    Loop { condition: CompId, counter: ElementType, start: i64, state: Vec<ArrayShape> },
+    Loop { condition: CompId, counter: ElementType, start: i64, state: Vec<Slot> },
 }
 
 /// Makes the computations that programs of a family call.
@@ -155,20 +170,23 @@ impl Maker<'_> {
             callees: self.callees,
             values: Vec::new(),
             inputs: None,
+            sizes: Sizes::Callee,
             types: self.types.to_vec(),
         }
     }
 
-    /// A few parameters.
-    fn shapes(&mut self) -> Vec<ArrayShape> {
+    /// A few parameters: of floats a few small numbers, which can be summed up, or anything.
+    fn slots(&mut self) -> Vec<Slot> {
         let count = self.random.between(1, 3);
         let mut graph = self.graph("shapes");
-        (0..count)
-            .map(|_| {
-                let dims = graph.dims();
-                ArrayShape::new(graph.ty(), dims)
-            })
-            .collect()
+        let mut slot = || {
+            let dims = graph.dims();
+            let shape = ArrayShape::new(graph.ty(), dims);
+            let is_tame = shape.element_type().is_float() && graph.random.percent(60);
+            let numbers = if is_tame { tame(shape.element_type()) } else { Numbers::EXACT };
+            Slot { shape, numbers }
+        };
+        (0..count).map(|_| slot()).collect()
     }
 
     fn scalar(&mut self) -> Callee {
@@ -188,7 +206,7 @@ impl Maker<'_> {
     }
 
     fn function(&mut self) -> Callee {
-        let parameters = self.shapes();
+        let parameters = self.slots();
         let body = self.body("function", &parameters, false, None, Root::ArrayOrTuple);
         let results = body.results.iter().map(|v| v.numbers).collect();
         Callee { id: body.id, role: Role::Function { parameters, results } }
@@ -197,16 +215,21 @@ impl Maker<'_> {
     fn branches(&mut self) -> Callee {
         let by_predicate = self.random.percent(50);
         let count = if by_predicate { 2 } else { self.random.between(1, 4) };
-        let parameters = self.shapes();
+        let parameters = self.slots();
         let first = self.body("branch", &parameters, true, None, Root::Tuple);
-        let results: Vec<ArrayShape> = first.results.iter().map(|v| v.shape.clone()).collect();
+        let results: Vec<Slot> =
+            first.results.iter().map(|v| Slot { shape: v.shape.clone(), numbers: v.numbers }).collect();
         let mut branches = vec![(first.id, parameters)];
+        let mut numbers: Vec<Numbers> = results.iter().map(|slot| slot.numbers).collect();
         for _ in 1..count {
-            let parameters = self.shapes();
+            let parameters = self.slots();
             let body = self.body("branch", &parameters, true, Some(&results), Root::Tuple);
+            for (known, result) in numbers.iter_mut().zip(&body.results) {
+                *known = Numbers::either(result.ty(), known, &result.numbers).unwrap_or(Numbers::EXACT);
+            }
             branches.push((body.id, parameters));
         }
-        Callee { id: first.id, role: Role::Branches { branches, by_predicate, results: results.len() } }
+        Callee { id: first.id, role: Role::Branches { branches, by_predicate, results: numbers } }
     }
 
     fn looping(&mut self) -> Callee {
@@ -214,15 +237,16 @@ impl Maker<'_> {
         let counter = self.random.pick(&[S32, S32, S32, U32, S64, U8]);
         let (start, step, trips) =
             (self.random.below(3) as i64, self.random.between(1, 2) as i64, self.random.below(6) as i64);
-        let arrays = self.shapes();
-        let state: Vec<ArrayShape> = std::iter::once(ArrayShape::scalar(counter)).chain(arrays).collect();
+        let counting = Slot { shape: ArrayShape::scalar(counter), numbers: Numbers::EXACT };
+        let state: Vec<Slot> = std::iter::once(counting).chain(self.slots()).collect();
         let body = self.body("body", &state, true, Some(&state), Root::State { step });
         let mut b = self.module.computation("condition");
-        let shapes: Vec<Shape> = state.iter().cloned().map(Shape::Array).collect();
+        let shapes: Vec<Shape> = state.iter().map(|slot| Shape::Array(slot.shape.clone())).collect();
         let build = || {
             let state = b.parameter(Shape::Tuple(shapes).with_default_layouts())?;
             let i = b.get_tuple_element(state, 0)?;
-            let limit = constant(&mut b, counter, start + step * trips)?;
+            let limit = Literal::scalar(counter, Scalar::from_i64(counter, start + step * trips));
+            let limit = b.constant(limit)?;
             b.compare(CompareDirection::Lt, i, limit)
         };
         let root = build().expect("a condition can always be made");
@@ -231,25 +255,15 @@ impl Maker<'_> {
     }
 
     /// A computation of arrays (as several parameters, or as one tuple) that gives arrays, those of `wanted` or any.
-    fn body(
-        &mut self,
-        name: &str,
-        parameters: &[ArrayShape],
-        as_tuple: bool,
-        wanted: Option<&[ArrayShape]>,
-        root: Root,
-    ) -> Body {
+    fn body(&mut self, name: &str, parameters: &[Slot], as_tuple: bool, wanted: Option<&[Slot]>, root: Root) -> Body {
         let mut graph = self.graph(name);
         graph.take_parameters(parameters, as_tuple);
         let counter = graph.values.first().cloned();
-        for _ in 0..graph.random.between(1, 7) {
+        for _ in 0..graph.random.between(1, 8) {
             graph.step(Family::Mixed);
         }
-        let mut results = match wanted {
-            Some(shapes) => shapes
-                .iter()
-                .map(|shape| graph.like(shape.element_type(), shape.dims(), Numbers::is_settled))
-                .collect::<Vec<_>>(),
+        let mut results: Vec<Value> = match wanted {
+            Some(slots) => slots.iter().map(|slot| graph.wanted(slot)).collect(),
             None => (0..graph.random.between(1, 3)).filter_map(|_| graph.any(|v| v.numbers.is_settled())).collect(),
         };
         if let (Root::State { step }, Some(counter)) = (&root, counter) {
@@ -267,6 +281,40 @@ impl Maker<'_> {
     }
 }
 
+/// Numbers as [`Temper::Grid`] makes them.
+fn tame(ty: ElementType) -> Numbers {
+    let (bound, grid) = values::extent(ty, Temper::Grid);
+    Numbers { grid, patterns: false, ..Numbers::within(bound) }
+}
+
+impl Graph<'_> {
+    /// A result that a computation must give: a value that is there, made tame if need be, or a new one.
+    fn wanted(&mut self, slot: &Slot) -> Value {
+        let (ty, dims) = (slot.shape.element_type(), slot.shape.dims());
+        if slot.numbers.grid > 0.0 && self.random.percent(80) {
+            let fits = |v: &Value| v.ty() == ty && v.dims() == dims && v.numbers.is_settled() && v.numbers.bound < 1e4;
+            if let Some(value) = self.any(fits).and_then(|x| self.tamed(&x)) {
+                return value;
+            }
+        }
+        self.like(ty, dims, |n| slot.accepts(n))
+    }
+
+    /// The value rounded to whole numbers and kept small.
+    fn tamed(&mut self, x: &Value) -> Option<Value> {
+        if x.ty() == ElementType::F8E8M0FNU {
+            return None;
+        }
+        let (low, high) = (self.scalar(x.ty(), -4), self.scalar(x.ty(), 4));
+        let numbers = Numbers { zeros: x.numbers.zeros, ..tame(x.ty()) };
+        self.put(Some(numbers), |b| {
+            let rounded = b.round_nearest_even(x.id)?;
+            // Zeros are not among the bounds, so that their signs stay.
+            b.clamp(low, rounded, high)
+        })
+    }
+}
+
 /// What a body gives.
 enum Root {
     /// A tuple.
@@ -275,8 +323,4 @@ enum Root {
     ArrayOrTuple,
     /// A tuple of the loop's state, its counter advanced.
     State { step: i64 },
-}
-
-fn constant(b: &mut ComputationBuilder<'_>, ty: ElementType, value: i64) -> xla_hlo::Result<InstrId> {
-    b.constant(xla_hlo::Literal::scalar(ty, xla_hlo::Scalar::from_i64(ty, value)))
 }

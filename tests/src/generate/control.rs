@@ -1,27 +1,27 @@
 //! Calls, maps, loops and branches, and random bits.
 
 use xla_hlo::ops::{Conditional, Map, RngAlgorithm};
-use xla_hlo::{ArrayShape, CompId, ElementType, InstrId, Shape};
+use xla_hlo::{CompId, ElementType, InstrId, Shape};
 
-use super::callees::{Callee, Role};
+use super::callees::{Callee, Role, Slot};
 use super::graph::{Graph, Value};
 use super::numbers::Numbers;
 use super::values::Temper;
 
 impl Graph<'_> {
     /// Parameters of a called computation, each an array or all in one tuple.
-    pub(super) fn take_parameters(&mut self, shapes: &[ArrayShape], as_tuple: bool) {
+    pub(super) fn take_parameters(&mut self, slots: &[Slot], as_tuple: bool) {
         if !as_tuple {
-            for shape in shapes {
-                let shape = Shape::Array(shape.clone()).with_default_layouts();
-                self.put(Some(Numbers::EXACT), |b| b.parameter(shape));
+            for slot in slots {
+                let shape = Shape::Array(slot.shape.clone()).with_default_layouts();
+                self.put(Some(slot.numbers), |b| b.parameter(shape));
             }
             return;
         }
-        let tuple = Shape::Tuple(shapes.iter().cloned().map(Shape::Array).collect()).with_default_layouts();
+        let tuple = Shape::Tuple(slots.iter().map(|slot| slot.shape.clone().into()).collect()).with_default_layouts();
         let tuple = self.b.parameter(tuple).expect("a parameter can always be made");
-        for i in 0..shapes.len() {
-            self.put(Some(Numbers::EXACT), |b| b.get_tuple_element(tuple, i));
+        for (i, slot) in slots.iter().enumerate() {
+            self.put(Some(slot.numbers), |b| b.get_tuple_element(tuple, i));
         }
     }
 
@@ -34,14 +34,15 @@ impl Graph<'_> {
                 let call = self.b.call(callee.id, operands).ok()?;
                 self.results(call, results)
             }
-            Role::Branches { branches, by_predicate, results } => self.conditional(branches, *by_predicate, *results),
+            Role::Branches { branches, by_predicate, results } => self.conditional(branches, *by_predicate, results),
             Role::Loop { condition, counter, start, state } => {
                 let start = self.scalar(*counter, *start);
                 let mut operands = vec![start];
                 operands.extend(self.operands(&state[1..]));
                 let init = self.b.tuple(operands).ok()?;
                 let done = self.b.while_loop(*condition, callee.id, init).ok()?;
-                self.results(done, &vec![Numbers::EXACT; state.len()])
+                let numbers: Vec<Numbers> = state.iter().map(|slot| slot.numbers).collect();
+                self.results(done, &numbers)
             }
             Role::Combiner { .. } | Role::Replace { .. } | Role::Best { .. } | Role::Select { .. } => None,
         }
@@ -52,8 +53,9 @@ impl Graph<'_> {
         (!fit.is_empty()).then(|| self.random.pick(&fit).clone())
     }
 
-    fn operands(&mut self, shapes: &[ArrayShape]) -> Vec<InstrId> {
-        shapes.iter().map(|s| self.like(s.element_type(), s.dims(), Numbers::is_settled).id).collect()
+    fn operands(&mut self, slots: &[Slot]) -> Vec<InstrId> {
+        let operand = |slot: &Slot| self.like(slot.shape.element_type(), slot.shape.dims(), |n| slot.accepts(n)).id;
+        slots.iter().map(operand).collect()
     }
 
     /// What a call gives: an array, or the elements of a tuple.
@@ -82,9 +84,9 @@ impl Graph<'_> {
 
     fn conditional(
         &mut self,
-        branches: &[(CompId, Vec<ArrayShape>)],
+        branches: &[(CompId, Vec<Slot>)],
         by_predicate: bool,
-        results: usize,
+        results: &[Numbers],
     ) -> Option<Value> {
         let ty = if by_predicate { ElementType::Pred } else { ElementType::S32 };
         let selector = match self.any(|v| v.ty() == ty && v.rank() == 0) {
@@ -98,7 +100,7 @@ impl Graph<'_> {
         }
         let op = Conditional { branches: branches.iter().map(|b| b.0).collect(), by_predicate };
         let chosen = self.b.instruction(op, None, operands).ok()?;
-        self.results(chosen, &vec![Numbers::EXACT; results])
+        self.results(chosen, results)
     }
 
     pub(super) fn rng_bit_generator(&mut self) -> Option<Value> {

@@ -1,17 +1,34 @@
 //! A computation while it is being made: a pool of values that steps take from and add to.
 
 use xla_hlo::builder::ComputationBuilder;
-use xla_hlo::{ArrayShape, ElementType, InstrId, Literal, Result, Scalar};
+use xla_hlo::{ArrayShape, ElementType, InstrId, Layout, Literal, Result, Scalar};
 
 use super::callees::Callee;
 use super::numbers::Numbers;
 use super::random::Random;
 use super::values::{self, Temper};
 
-/// No array has more elements.
-const MOST_ELEMENTS: usize = 3000;
-/// Few arrays, and none that is computed with in called computations, have up to so many.
-const MANY_ELEMENTS: usize = 20_000;
+/// How large arrays are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sizes {
+    /// Of called computations, which may be called often.
+    Callee,
+    /// Mostly small.
+    Small,
+    /// Large enough for several threads.
+    Large,
+}
+
+impl Sizes {
+    /// No array has more elements.
+    fn most(self) -> usize {
+        match self {
+            Sizes::Callee => 3000,
+            Sizes::Small => 20_000,
+            Sizes::Large => 300_000,
+        }
+    }
+}
 
 /// An array of the computation.
 #[derive(Clone, Debug)]
@@ -46,6 +63,8 @@ pub struct Graph<'g> {
     pub(super) values: Vec<Value>,
     /// Arguments of the parameters made so far; `None` where no parameters may be made: in called computations.
     pub(super) inputs: Option<Vec<Literal>>,
+    /// How large arrays may be.
+    pub(super) sizes: Sizes,
     /// Element types that new arrays have.
     pub(super) types: Vec<ElementType>,
 }
@@ -136,9 +155,13 @@ impl Graph<'_> {
         self.put(Some(numbers), |b| b.broadcast(value.id, dims, [])).expect("a scalar can be broadcast")
     }
 
-    /// A new parameter.
+    /// A new parameter, seldom in a layout that is not row major.
     pub(super) fn parameter(&mut self, literal: Literal, numbers: Numbers) -> Value {
-        let shape = literal.shape().clone();
+        let mut shape = literal.shape().clone();
+        if let (Some(array), true) = (shape.as_array(), self.random.percent(8)) {
+            let order = self.random.permutation(array.rank());
+            shape = array.clone().with_layout(Some(Layout::from_minor_to_major(order))).into();
+        }
         let value = self.put(Some(numbers), |b| b.parameter(shape)).expect("a parameter can always be made");
         self.inputs.get_or_insert_default().push(literal);
         value
@@ -153,13 +176,24 @@ impl Graph<'_> {
     /// Dimensions for a new array: of rank 0 to 4, mostly odd sizes, seldom empty, seldom large.
     pub(super) fn dims(&mut self) -> Vec<usize> {
         let rank = self.random.pick(&[0, 1, 1, 1, 2, 2, 2, 3, 3, 4]);
-        let most = self.most_elements();
+        if self.sizes == Sizes::Large {
+            return self.large_dims(rank.clamp(1, 3));
+        }
+        let most = if self.random.percent(5) { self.sizes.most() } else { Sizes::Callee.most() };
         let mut dims: Vec<usize> = (0..rank).map(|_| self.size()).collect();
         while dims.iter().product::<usize>() > most {
             let at = self.random.below(rank);
             dims[at] = dims[at].div_ceil(3);
         }
         dims
+    }
+
+    fn large_dims(&mut self, rank: usize) -> Vec<usize> {
+        let mut dims: Vec<usize> = (0..rank).map(|_| self.random.between(1, 130)).collect();
+        let rest: usize = dims[1..].iter().product();
+        dims[0] = self.random.between(20_000, self.sizes.most() / 2).div_ceil(rest);
+        let order = self.random.permutation(rank);
+        order.into_iter().map(|i| dims[i]).collect()
     }
 
     /// A size of a dimension.
@@ -170,14 +204,10 @@ impl Graph<'_> {
         self.random.pick(&[1, 2, 3, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33, 64, 65, 67, 128, 130])
     }
 
-    fn most_elements(&mut self) -> usize {
-        if self.inputs.is_some() && self.random.percent(5) { MANY_ELEMENTS } else { MOST_ELEMENTS }
-    }
-
     /// Whether an array of those dimensions is small enough to be made.
     pub(super) fn is_small(&self, dims: &[usize]) -> bool {
         let count = dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
-        count.is_some_and(|n| n <= if self.inputs.is_some() { MANY_ELEMENTS } else { MOST_ELEMENTS })
+        count.is_some_and(|n| n <= self.sizes.most())
     }
 
     /// The element type of a new array.

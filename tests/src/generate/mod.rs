@@ -15,6 +15,7 @@ mod graph;
 mod indexing;
 mod movement;
 mod numbers;
+mod patterns;
 mod random;
 mod values;
 
@@ -24,8 +25,8 @@ use xla_hlo::{Computation, ElementType, InstrId, Instruction, Module, Shape};
 
 use crate::program::{Known, Program};
 
-use graph::Graph;
 pub use graph::Value;
+use graph::{Graph, Sizes};
 pub use numbers::{Noise, Numbers, epsilon, least};
 pub use random::Random;
 
@@ -48,11 +49,13 @@ pub enum Family {
     Control,
     /// All of it.
     Mixed,
+    /// Arrays so large that they are worth several threads.
+    Large,
 }
 
 impl Family {
     /// All of them.
-    pub const ALL: [Family; 8] = [
+    pub const ALL: [Family; 9] = [
         Family::Elementwise,
         Family::Movement,
         Family::Reduction,
@@ -61,6 +64,7 @@ impl Family {
         Family::Indexing,
         Family::Control,
         Family::Mixed,
+        Family::Large,
     ];
 
     /// The name in lower case.
@@ -78,7 +82,7 @@ impl Family {
 #[derive(Clone, Copy)]
 struct Step {
     apply: fn(&mut Graph<'_>) -> Option<Value>,
-    weights: [usize; 8],
+    weights: [usize; 9],
 }
 
 macro_rules! steps {
@@ -89,32 +93,33 @@ macro_rules! steps {
 }
 
 steps! {
-    unary [20, 3, 4, 2, 3, 3, 4, 6];
-    binary [20, 4, 5, 3, 4, 4, 6, 8];
-    compare [5, 1, 1, 1, 0, 1, 2, 2];
-    select [4, 2, 1, 1, 0, 1, 2, 2];
-    clamp [3, 0, 1, 0, 0, 0, 1, 1];
-    convert [8, 1, 2, 1, 2, 2, 2, 3];
-    reduce_precision [2, 0, 0, 0, 0, 0, 0, 1];
-    bitcast_convert [3, 1, 0, 0, 0, 0, 0, 1];
-    broadcast [1, 4, 3, 1, 2, 2, 2, 3];
-    reshape [1, 4, 3, 1, 2, 2, 2, 3];
-    transpose [1, 4, 3, 1, 2, 2, 2, 3];
-    slice [0, 4, 2, 1, 1, 1, 1, 2];
-    pad [0, 4, 1, 1, 1, 1, 1, 2];
-    concatenate [0, 4, 1, 1, 1, 1, 2, 2];
-    reverse [0, 3, 1, 1, 1, 1, 1, 1];
-    dynamic_slice [0, 4, 1, 0, 1, 1, 4, 2];
-    dynamic_update_slice [0, 4, 1, 0, 0, 1, 6, 2];
-    regroup [1, 2, 1, 1, 1, 1, 2, 1];
-    reduce [1, 1, 20, 2, 3, 2, 3, 4];
-    reduce_window [0, 0, 1, 12, 0, 0, 0, 1];
-    select_and_scatter [0, 0, 0, 8, 0, 0, 0, 1];
-    dot [0, 0, 1, 0, 12, 1, 1, 2];
-    gather [0, 0, 0, 0, 0, 10, 1, 2];
-    scatter [0, 0, 0, 0, 0, 10, 1, 2];
-    call [0, 0, 0, 0, 0, 0, 20, 6];
-    rng_bit_generator [0, 0, 0, 0, 0, 0, 1, 1];
+    unary [20, 3, 4, 2, 3, 3, 4, 6, 6];
+    binary [20, 4, 5, 3, 4, 4, 6, 8, 10];
+    compare [5, 1, 1, 1, 0, 1, 2, 2, 2];
+    select [4, 2, 1, 1, 0, 1, 2, 2, 2];
+    clamp [3, 0, 1, 0, 0, 0, 1, 1, 1];
+    convert [8, 1, 2, 1, 2, 2, 2, 3, 4];
+    reduce_precision [2, 0, 0, 0, 0, 0, 0, 1, 0];
+    bitcast_convert [3, 1, 0, 0, 0, 0, 0, 1, 1];
+    broadcast [1, 4, 3, 1, 2, 2, 2, 3, 4];
+    reshape [1, 4, 3, 1, 2, 2, 2, 3, 4];
+    transpose [1, 4, 3, 1, 2, 2, 2, 3, 6];
+    slice [0, 4, 2, 1, 1, 1, 1, 2, 3];
+    pad [0, 4, 1, 1, 1, 1, 1, 2, 3];
+    concatenate [0, 4, 1, 1, 1, 1, 2, 2, 3];
+    reverse [0, 3, 1, 1, 1, 1, 1, 1, 2];
+    dynamic_slice [0, 4, 1, 0, 1, 1, 4, 2, 2];
+    dynamic_update_slice [0, 4, 1, 0, 0, 1, 6, 2, 3];
+    regroup [1, 2, 1, 1, 1, 1, 2, 1, 1];
+    reduce [1, 1, 20, 2, 3, 2, 3, 4, 10];
+    reduce_window [0, 0, 1, 12, 0, 0, 0, 1, 0];
+    select_and_scatter [0, 0, 0, 8, 0, 0, 0, 1, 0];
+    dot [0, 0, 1, 0, 12, 1, 1, 2, 4];
+    gather [0, 0, 0, 0, 0, 10, 1, 2, 1];
+    scatter [0, 0, 0, 0, 0, 10, 1, 2, 1];
+    call [0, 0, 0, 0, 0, 0, 20, 6, 0];
+    normalize [0, 0, 8, 0, 2, 0, 2, 3, 4];
+    rng_bit_generator [0, 0, 0, 0, 0, 0, 1, 1, 0];
 }
 
 impl Graph<'_> {
@@ -154,6 +159,7 @@ pub fn program(family: Family, seed: u64) -> Program {
         callees: &callees,
         values: Vec::new(),
         inputs: Some(Vec::new()),
+        sizes: if family == Family::Large { Sizes::Large } else { Sizes::Small },
         types,
     };
     for _ in 0..graph.random.between(1, 2) {
@@ -161,7 +167,7 @@ pub fn program(family: Family, seed: u64) -> Program {
         let temper = values::Temper::any(graph.random);
         graph.leaf(ty, &dims, temper);
     }
-    let wanted = graph.random.between(2, 14);
+    let wanted = if family == Family::Large { graph.random.between(1, 5) } else { graph.random.between(2, 14) };
     let mut done = 0;
     for _ in 0..10 * wanted {
         done += usize::from(graph.step(family).is_some());

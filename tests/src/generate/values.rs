@@ -42,7 +42,7 @@ pub fn literal(random: &mut Random, shape: &ArrayShape, temper: Temper) -> (Lite
 }
 
 /// Bound and grid of the values of a type.
-fn extent(ty: ElementType, temper: Temper) -> (f64, f64) {
+pub(super) fn extent(ty: ElementType, temper: Temper) -> (f64, f64) {
     match ty.kind() {
         ElementKind::Pred => (1.0, 1.0),
         ElementKind::Signed => (2f64.powi(ty.bit_width().min(4) as i32 - 1), 1.0),

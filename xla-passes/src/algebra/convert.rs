@@ -16,16 +16,19 @@ fn convert_to_same_type(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     (cx.element_type(x) == cx.element_type(id)).then_some(x.into())
 }
 
-/// `convert(convert(x))` = `convert(x)`, where the inner one keeps every value as it is.
+/// `convert(convert(x))` = `convert(x)`, where the inner one keeps every value as it is and the outer one treats it alike.
 fn convert_of_exact_convert(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let inner = cx.operand(id, 0);
     let Op::Convert(_) = cx.op(inner) else { return None };
     let x = cx.operand(inner, 0);
     let (from, through) = (cx.element_type(x)?, cx.element_type(inner)?);
-    if !keeps_every_value(from, through) {
+    let to = cx.element_type(id)?;
+    // A float that is too great for an integer becomes its greatest value, an integer wraps around.
+    let wraps = !from.is_float() && through.is_float() && to.is_integer() && !keeps_every_value(from, to);
+    if wraps || !keeps_every_value(from, through) {
         return None;
     }
-    if cx.element_type(id) == Some(from) {
+    if to == from {
         return Some(x.into());
     }
     Some(cx.add(Convert, cx.shape(id)?.clone(), [x.into()]))

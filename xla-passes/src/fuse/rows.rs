@@ -210,8 +210,15 @@ pub(super) fn merged(fold: InstrId, producer: &Kernel, consumer: &Kernel, keep: 
 
 /// A tuple of the results there are and one more.
 fn with_result(body: &mut Computation, root: InstrId, more: InstrId) -> InstrId {
-    let mut results = match body[root].op() {
-        Op::Tuple(_) => body[root].operands().to_vec(),
+    let mut results = match (body[root].op(), body[root].shape().clone()) {
+        (Op::Tuple(_), _) => body[root].operands().to_vec(),
+        // A fold of several arrays.
+        (_, Shape::Tuple(elements)) => {
+            let element = |(index, shape): (usize, &Shape)| {
+                body.add(Instruction::new(GetTupleElement { index }.into(), shape.clone(), [root]))
+            };
+            elements.iter().enumerate().map(element).collect()
+        }
         _ => vec![root],
     };
     results.push(more);
