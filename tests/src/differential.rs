@@ -115,5 +115,5 @@ pub(crate) fn tolerance(ty: xla_hlo::ElementType, numbers: &Numbers) -> Toleranc
         Noise::Ulps(ulps) => (ulps * epsilon(ty), ulps * least(ty)),
         Noise::Absolute(noise) => (0.0, noise),
     };
-    Tolerance { rtol, atol, signed_zero: numbers.is_exact() }
+    Tolerance { rtol, atol, signed_zero: numbers.is_exact() && numbers.zeros }
 }

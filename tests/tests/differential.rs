@@ -1,8 +1,8 @@
 //! Random programs mean the same to the evaluator, after the passes, and on the CPU.
 //!
 //! `XLA_TESTS_GRAPHS=10000` tries so many programs of each family instead of the usual number, `XLA_TESTS_SEED=5000` begins with
-//! another seed, and `XLA_TESTS_ONE=movement:17` tries that one alone. Each family is a test, so that they run side by side.
-#![expect(clippy::print_stdout, reason = "a test says how many programs it compared")]
+//! another seed, and `XLA_TESTS_ONE=movement:17` tries that one alone. `XLA_TESTS_KEEP=DIR` writes what fails there, shrunk, as a file
+//! for `tests/regressions`. Each family is a test, so that they run side by side.
 
 use std::num::NonZeroUsize;
 
@@ -77,6 +77,10 @@ fn describe(family: Family, seed: u64, platform: &Differential, program: &Progra
     let smaller = again.ok().flatten().map_or(String::new(), |f| f.message);
     let optimized = platform.optimized(&small).unwrap_or_else(|e| e.to_string());
     let name = family.name();
+    if let Some(folder) = setting("XLA_TESTS_KEEP") {
+        let path = std::path::Path::new(&folder).join(format!("{name}_{seed}.hlo"));
+        std::fs::write(&path, &text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
     format!(
         "XLA_TESTS_ONE={name}:{seed} fails ({:?}): {}\nshrunk: {smaller}\n{text}\nafter passes:\n{optimized}\n",
         failure.kind, failure.message

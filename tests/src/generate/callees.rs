@@ -183,7 +183,7 @@ impl Maker<'_> {
             let step = graph.random.pick(&STEPS[..6]);
             (step.apply)(&mut graph);
         }
-        let root = graph.any(|v| v.numbers.is_exact()).expect("parameters are exact").id;
+        let root = graph.any(|v| v.numbers.is_settled()).expect("parameters are exact").id;
         Callee { id: graph.b.finish(root), role: Role::Scalar { parameters } }
     }
 
@@ -248,9 +248,9 @@ impl Maker<'_> {
         let mut results = match wanted {
             Some(shapes) => shapes
                 .iter()
-                .map(|shape| graph.like(shape.element_type(), shape.dims(), Numbers::is_exact))
+                .map(|shape| graph.like(shape.element_type(), shape.dims(), Numbers::is_settled))
                 .collect::<Vec<_>>(),
-            None => (0..graph.random.between(1, 3)).filter_map(|_| graph.any(|v| v.numbers.is_exact())).collect(),
+            None => (0..graph.random.between(1, 3)).filter_map(|_| graph.any(|v| v.numbers.is_settled())).collect(),
         };
         if let (Root::State { step }, Some(counter)) = (&root, counter) {
             let step = graph.scalar(counter.ty(), *step);

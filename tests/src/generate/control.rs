@@ -53,7 +53,7 @@ impl Graph<'_> {
     }
 
     fn operands(&mut self, shapes: &[ArrayShape]) -> Vec<InstrId> {
-        shapes.iter().map(|s| self.like(s.element_type(), s.dims(), Numbers::is_exact).id).collect()
+        shapes.iter().map(|s| self.like(s.element_type(), s.dims(), Numbers::is_settled).id).collect()
     }
 
     /// What a call gives: an array, or the elements of a tuple.
@@ -71,10 +71,10 @@ impl Graph<'_> {
     }
 
     fn map(&mut self, computation: CompId, parameters: &[ElementType]) -> Option<Value> {
-        let first = self.any(|v| v.numbers.is_exact() && v.ty() == parameters[0])?;
+        let first = self.any(|v| v.numbers.is_settled() && v.ty() == parameters[0])?;
         let mut operands = vec![first.id];
         for &ty in &parameters[1..] {
-            operands.push(self.like(ty, first.dims(), Numbers::is_exact).id);
+            operands.push(self.like(ty, first.dims(), Numbers::is_settled).id);
         }
         let op = Map { dimensions: (0..first.rank()).collect(), computation };
         self.put(Some(Numbers::EXACT), |b| b.instruction(op, None, operands))

@@ -4,7 +4,7 @@ use xla_hlo::ops::{BinaryOp, Compare, CompareDirection, CompareType, Unary, Unar
 use xla_hlo::{ArrayShape, ElementKind, ElementType};
 
 use super::graph::{Graph, Value};
-use super::numbers::{Noise, Numbers};
+use super::numbers::{Noise, Numbers, epsilon, greatest};
 
 /// How many units in the last place functions may be off by.
 const ULPS: f64 = 4.0;
@@ -63,7 +63,7 @@ impl Graph<'_> {
         let (low, high) = (bound(self), bound(self));
         let numbers = Numbers::either(ty, &low.numbers, &x.numbers)
             .and_then(|n| Numbers::either(ty, &n, &high.numbers))
-            .map(|n| Numbers { patterns: false, ..n });
+            .map(|n| if ty.is_float() { n.as_values() } else { n });
         self.put(numbers, |b| b.clamp(low.id, x.id, high.id))
     }
 
@@ -77,7 +77,8 @@ impl Graph<'_> {
     pub(super) fn reduce_precision(&mut self) -> Option<Value> {
         let x = self.any(|v| v.ty().is_float() && v.numbers.is_exact())?;
         let (exponent, mantissa) = (self.random.between(1, 11) as u32, self.random.between(0, 24) as u32);
-        self.put(Some(Numbers::EXACT), |b| b.reduce_precision(x.id, exponent, mantissa))
+        let numbers = Numbers::EXACT.zeros_of(&[&x.numbers]);
+        self.put(Some(numbers), |b| b.reduce_precision(x.id, exponent, mantissa))
     }
 
     pub(super) fn bitcast_convert(&mut self) -> Option<Value> {
@@ -112,15 +113,17 @@ fn unary(op: UnaryOp, ty: ElementType, x: &Numbers) -> Option<Numbers> {
 
 fn float_unary(op: UnaryOp, ty: ElementType, x: &Numbers) -> Option<Numbers> {
     use UnaryOp::*;
-    let exact = |bound: f64, grid| x.is_exact().then(|| Numbers::rounded(ty, bound, grid));
+    let exact = |bound: f64, grid| x.is_exact().then(|| Numbers::rounded(ty, bound, grid).zeros_of(&[x]));
     match op {
-        Abs | Negate | Real => Some(Numbers { patterns: false, ..*x }),
+        Negate | Real => Some(Numbers { patterns: false, ..*x }),
+        Abs => Some(Numbers { patterns: false, zeros: true, ..*x }),
         Imag => Some(Numbers { grid: 1.0, ..Numbers::within(1.0) }),
-        IsFinite => exact(1.0, 1.0),
+        IsFinite => x.is_exact().then(|| Numbers::within(1.0)),
         Ceil | Floor | RoundNearestAfz | RoundNearestEven => exact(x.bound.ceil(), 1.0),
         Sign if x.bound.is_finite() => exact(1.0, 1.0),
         Sign | Sqrt => exact(f64::INFINITY, 0.0),
         CountLeadingZeros | Not | Popcnt => None,
+        Rsqrt if !x.zeros => None,
         Acos | Acosh | Asin | Asinh | Atan | Atanh | Cbrt | Cosh | Cosine | Erf | Exponential | ExponentialMinusOne
         | Log | LogPlusOne | Logistic | Rsqrt | Sine | Sinh | Tan | Tanh => function(op, ty, x),
     }
@@ -130,8 +133,8 @@ fn float_unary(op: UnaryOp, ty: ElementType, x: &Numbers) -> Option<Numbers> {
 fn function(op: UnaryOp, ty: ElementType, x: &Numbers) -> Option<Numbers> {
     let (bound, slope) = range(op, x.bound);
     if x.is_exact() {
-        let bound = if bound <= super::numbers::greatest(ty) / 4.0 { bound } else { f64::INFINITY };
-        return Some(Numbers { bound, noise: Noise::Ulps(ULPS), ..Numbers::EXACT });
+        let bound = if bound <= greatest(ty) / 4.0 { bound } else { f64::INFINITY };
+        return Some(Numbers { bound, noise: Noise::Ulps(ULPS), ..Numbers::EXACT }.as_values());
     }
     let noise = x.absolute(ty)? * slope;
     if !noise.is_finite() {
@@ -164,41 +167,87 @@ fn complex_unary(op: UnaryOp, x: &Numbers) -> Option<Numbers> {
     match op {
         UnaryOp::Negate | UnaryOp::Real | UnaryOp::Imag => Some(Numbers { patterns: false, ..*x }),
         // What becomes of infinities is another question for each function.
-        _ if x.is_exact() && x.bound <= 8.0 => Some(Numbers { noise: Noise::Ulps(COMPLEX_ULPS), ..Numbers::EXACT }),
+        _ if x.is_exact() && x.zeros && x.bound <= 8.0 => Some(complex_function()),
         _ => None,
     }
 }
 
+/// Functions of complex numbers of moderate size.
+fn complex_function() -> Numbers {
+    Numbers { noise: Noise::Ulps(COMPLEX_ULPS), ..Numbers::EXACT }.as_values()
+}
+
 /// The numbers of a binary operation's results.
 fn binary(op: BinaryOp, ty: ElementType, x: &Numbers, y: &Numbers) -> Option<Numbers> {
+    match ty.kind() {
+        ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned => Some(whole_binary(op, ty, x, y)),
+        ElementKind::Float => float_binary(op, ty, x, y),
+        ElementKind::Complex => complex_binary(op, ty, x, y),
+    }
+}
+
+fn whole_binary(op: BinaryOp, ty: ElementType, x: &Numbers, y: &Numbers) -> Numbers {
+    match op {
+        BinaryOp::Add => Numbers::rounded(ty, x.bound + y.bound, 1.0),
+        BinaryOp::Subtract if ty.is_signed() => Numbers::rounded(ty, x.bound + y.bound, 1.0),
+        BinaryOp::Multiply => Numbers::rounded(ty, x.bound * y.bound, 1.0),
+        BinaryOp::Maximum | BinaryOp::Minimum => Numbers::either(ty, x, y).unwrap_or(Numbers::EXACT),
+        _ => Numbers::EXACT,
+    }
+}
+
+fn float_binary(op: BinaryOp, ty: ElementType, x: &Numbers, y: &Numbers) -> Option<Numbers> {
     use BinaryOp::*;
     let is_exact = x.is_exact() && y.is_exact();
-    let parts = if ty.is_complex() { 2.0 } else { 1.0 };
     match op {
-        Add | Subtract if is_exact => Some(Numbers::rounded(ty, x.bound + y.bound, x.grid.min(y.grid))),
-        Add | Subtract => Numbers::noisy(ty, x.bound + y.bound, x.absolute(ty)? + y.absolute(ty)?, 1.0),
-        Multiply if is_exact && !ty.is_complex() => Some(Numbers::rounded(ty, x.bound * y.bound, x.grid * y.grid)),
+        Add | Subtract => sum(ty, x, y),
+        Multiply if is_exact => {
+            let numbers = Numbers::rounded(ty, x.bound * y.bound, x.grid * y.grid).zeros_of(&[x, y]);
+            // Narrow types are rounded after each operation.
+            Some(Numbers { product: numbers.grid == 0.0 && ty.bit_width() >= 32, ..numbers })
+        }
         Multiply => {
             let noise = x.absolute(ty)? * y.bound + y.absolute(ty)? * x.bound;
-            Numbers::noisy(ty, parts * x.bound * y.bound, parts * noise, 2.0 * parts)
+            Numbers::noisy(ty, x.bound * y.bound, noise, 2.0)
         }
-        Maximum | Minimum if ty.is_complex() => None,
-        Maximum | Minimum | Complex => {
-            Numbers::either(ty, x, y).map(|n| Numbers { patterns: false, grid: x.grid.min(y.grid), ..n })
+        Maximum | Minimum => Numbers::either(ty, x, y).map(Numbers::as_values),
+        Complex => Numbers::either(ty, x, y).map(|n| Numbers { patterns: false, ..n }),
+        Atan2 | Power => (is_exact && x.zeros && y.zeros)
+            .then_some(Numbers { noise: Noise::Ulps(ULPS), ..Numbers::EXACT }.as_values()),
+        Divide => (is_exact && y.zeros).then(|| Numbers::EXACT.zeros_of(&[x])),
+        Remainder => is_exact.then(|| Numbers::EXACT.zeros_of(&[x])),
+        And | Mulhi | Or | ShiftLeft | ShiftRightArithmetic | ShiftRightLogical | Xor => None,
+    }
+}
+
+/// A sum or difference; of a product it may be fused with, so that the product is not rounded.
+fn sum(ty: ElementType, x: &Numbers, y: &Numbers) -> Option<Numbers> {
+    let bound = x.bound + y.bound;
+    if x.is_exact() && y.is_exact() && !x.product && !y.product {
+        return Some(Numbers::rounded(ty, bound, x.grid.min(y.grid)).zeros_of(&[x, y]));
+    }
+    let unrounded = |n: &Numbers| if n.product { epsilon(ty) * n.bound } else { 0.0 };
+    Numbers::noisy(ty, bound, x.absolute(ty)? + y.absolute(ty)? + unrounded(x) + unrounded(y), 1.0)
+}
+
+fn complex_binary(op: BinaryOp, ty: ElementType, x: &Numbers, y: &Numbers) -> Option<Numbers> {
+    let is_tame = |n: &Numbers| n.is_exact() && n.zeros && n.bound <= 8.0;
+    match op {
+        BinaryOp::Add | BinaryOp::Subtract => sum(ty, x, y),
+        BinaryOp::Multiply => {
+            let noise = x.absolute(ty)? * y.bound + y.absolute(ty)? * x.bound;
+            Numbers::noisy(ty, 2.0 * x.bound * y.bound, 2.0 * noise, 4.0)
         }
-        Atan2 | Power | Divide if ty.is_complex() => (is_exact && x.bound <= 8.0 && y.bound <= 8.0)
-            .then_some(Numbers { noise: Noise::Ulps(COMPLEX_ULPS), ..Numbers::EXACT }),
-        Atan2 | Power if ty.is_float() => is_exact.then_some(Numbers { noise: Noise::Ulps(ULPS), ..Numbers::EXACT }),
-        And | Atan2 | Divide | Mulhi | Or | Power | Remainder | ShiftLeft | ShiftRightArithmetic
-        | ShiftRightLogical | Xor => is_exact.then_some(Numbers::EXACT),
+        BinaryOp::Atan2 | BinaryOp::Power | BinaryOp::Divide if is_tame(x) && is_tame(y) => Some(complex_function()),
+        _ => None,
     }
 }
 
 fn convert(from: ElementType, to: ElementType, x: &Numbers) -> Option<Numbers> {
-    if x.is_exact() {
-        let whole = x.grid >= 1.0 || to.is_float() || to.is_complex();
-        return Some(Numbers::rounded(to, x.bound, if whole { x.grid } else { 1.0 }));
-    }
     let to_float = to.is_float() || to.is_complex();
+    if x.is_exact() {
+        let numbers = Numbers::rounded(to, x.bound, if x.grid >= 1.0 || to_float { x.grid } else { 1.0 });
+        return Some(if to_float { numbers.zeros_of(&[x]) } else { numbers });
+    }
     if to_float { Numbers::noisy(to, x.bound, x.absolute(from)?, 1.0) } else { None }
 }

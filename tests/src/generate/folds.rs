@@ -97,7 +97,7 @@ impl Graph<'_> {
         let init = self.like(ty, &[], orders);
         let first = self.scalar(index, 0);
         let numbers = Numbers::either(ty, &x.numbers, &init.numbers)?;
-        let numbers = Numbers { patterns: false, grid: 0.0, ..numbers };
+        let numbers = if ty.is_float() { numbers.as_values() } else { numbers };
         let both = self.b.reduce([x.id, places.id], [init.id, first], [d], callee.id).ok()?;
         self.put(Some(Numbers::EXACT), |b| b.get_tuple_element(both, 1));
         self.put(Some(numbers), |b| b.get_tuple_element(both, 0))
@@ -217,7 +217,7 @@ pub(super) fn fold(op: BinaryOp, ty: ElementType, length: usize, x: &Numbers, in
         BinaryOp::Add => {
             let (bound, grid) = (n * x.bound + init.bound, x.grid.min(init.grid));
             if x.is_exact() && init.is_exact() && fits_grid(ty, bound, grid) {
-                return Some(Numbers { patterns: false, ..Numbers::rounded(ty, bound, grid) });
+                return Some(Numbers::rounded(ty, bound, grid).as_values());
             }
             let noise = n * x.absolute(ty)? + init.absolute(ty)?;
             Numbers::noisy(ty, bound, noise, n + 1.0)
@@ -229,9 +229,7 @@ pub(super) fn fold(op: BinaryOp, ty: ElementType, length: usize, x: &Numbers, in
             }
             Numbers::noisy(ty, bound, 0.0, n + 1.0)
         }
-        BinaryOp::Maximum | BinaryOp::Minimum if ty.is_float() => {
-            Numbers::either(ty, x, init).map(|n| Numbers { patterns: false, ..n })
-        }
+        BinaryOp::Maximum | BinaryOp::Minimum if ty.is_float() => Numbers::either(ty, x, init).map(Numbers::as_values),
         _ => None,
     }
 }
@@ -248,7 +246,7 @@ fn sum_of_products(to: ElementType, length: usize, x: &Value, y: &Value) -> Opti
     // Sums are kept in f32 at least.
     let sum = if to.real_part().bit_width() < 32 { ElementType::F32 } else { to };
     if a.is_exact() && b.is_exact() && fits_grid(sum, bound, a.grid * b.grid) {
-        return Some(Numbers { patterns: false, ..Numbers::rounded(to, bound, a.grid * b.grid) });
+        return Some(Numbers::rounded(to, bound, a.grid * b.grid).as_values());
     }
     let noise = n * (a.absolute(x.ty())? * b.bound + b.absolute(y.ty())? * a.bound);
     Numbers::noisy(to, bound, noise + n * epsilon(sum) * bound, 1.0)

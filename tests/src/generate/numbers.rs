@@ -17,6 +17,10 @@ pub struct Numbers {
     pub noise: Noise,
     /// Whether the sign and payload of a NaN are determined.
     pub patterns: bool,
+    /// Whether the signs of zeros are determined: not those of sums in any order, nor those of a greatest or least value.
+    pub zeros: bool,
+    /// Whether these are rounded products, which may become part of a fused multiplication and addition.
+    pub product: bool,
 }
 
 /// How far two right implementations may be apart.
@@ -32,7 +36,8 @@ pub enum Noise {
 
 impl Numbers {
     /// Anything, but the same for everyone; NaNs aside.
-    pub const EXACT: Numbers = Numbers { bound: f64::INFINITY, grid: 0.0, noise: Noise::None, patterns: false };
+    pub const EXACT: Numbers =
+        Numbers { bound: f64::INFINITY, grid: 0.0, noise: Noise::None, patterns: false, zeros: true, product: false };
 
     /// Anything that was put there and never computed with.
     pub const GIVEN: Numbers = Numbers { patterns: true, ..Numbers::EXACT };
@@ -47,9 +52,14 @@ impl Numbers {
         self.noise == Noise::None
     }
 
+    /// Whether nothing remains to be settled by whatever comes later: signs of zeros and the rounding of products are.
+    pub fn is_settled(&self) -> bool {
+        self.is_exact() && self.zeros && !self.product
+    }
+
     /// Whether all bits are the same for everyone, those of NaNs included.
     pub fn is_pattern(&self) -> bool {
-        self.is_exact() && (self.patterns || self.bound.is_finite())
+        self.is_exact() && self.zeros && (self.patterns || self.bound.is_finite())
     }
 
     /// The difference as a number to compute with; `None` where there is no bound.
@@ -68,7 +78,9 @@ impl Numbers {
             bound,
             grid: 0.0,
             noise: Noise::Absolute(noise + epsilon(ty) * bound * ulps),
-            patterns: true,
+            patterns: false,
+            zeros: false,
+            product: false,
         })
     }
 
@@ -83,13 +95,31 @@ impl Numbers {
 
     /// What two arrays have in common: of a selection between them.
     pub fn either(ty: ElementType, a: &Numbers, b: &Numbers) -> Option<Numbers> {
-        let patterns = a.is_pattern() && b.is_pattern();
-        let (bound, grid) = (a.bound.max(b.bound), a.grid.min(b.grid));
+        let both = Numbers {
+            bound: a.bound.max(b.bound),
+            grid: a.grid.min(b.grid),
+            noise: Noise::None,
+            patterns: a.is_pattern() && b.is_pattern(),
+            zeros: a.zeros && b.zeros,
+            product: a.product || b.product,
+        };
         if a.is_exact() && b.is_exact() {
-            return Some(Numbers { bound, grid, noise: Noise::None, patterns });
+            return Some(both);
         }
         let noise = a.absolute(ty)?.max(b.absolute(ty)?);
-        bound.is_finite().then_some(Numbers { bound, grid: 0.0, noise: Noise::Absolute(noise), patterns })
+        both.bound.is_finite().then_some(Numbers { grid: 0.0, noise: Noise::Absolute(noise), ..both })
+    }
+
+    /// The same where signs of zeros are determined only if they are in `operands`.
+    #[must_use]
+    pub fn zeros_of(self, operands: &[&Numbers]) -> Numbers {
+        Numbers { zeros: self.zeros && operands.iter().all(|n| n.zeros), ..self }
+    }
+
+    /// The same where neither NaN patterns nor signs of zeros are determined.
+    #[must_use]
+    pub fn as_values(self) -> Numbers {
+        Numbers { patterns: false, zeros: false, product: false, ..self }
     }
 }
 

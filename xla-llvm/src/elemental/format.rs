@@ -155,11 +155,13 @@ fn decode_power_of_two<'e, 'ctx>(stored: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     bits.eq(0xff).select(power.int(i64::from(f32::NAN.to_bits())), power).as_float()
 }
 
-/// The exponent, rounded by the mantissa with ties to even; zero, negative values, infinities and NaN are NaN.
+/// The nearest power of two, half-way points up, and nothing below 2^-127; zero, negative values, infinities and NaN are
+/// NaN.
 fn encode_power_of_two<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let bits = x.bits();
-    let last = bits.lshr(23) & 1;
-    let rounded = (bits + last + 0x3f_ffff).lshr(23);
+    // 2^-127 is half of the least normal number of f32.
+    let half = 1 << 22;
+    let rounded = bits.ule(half).select(bits.int(0), (bits + half).lshr(23));
     let none = bits.eq(0) | bits.uge(i64::from(f32::INFINITY.to_bits()));
     none.select(rounded.int(0xff), rounded).trunc(8)
 }
