@@ -10,9 +10,7 @@ use xla::{Error, Result};
 use xla_hlo::eval::Evaluator;
 use xla_hlo::ops::{Constant, Op, Parameter, Tuple};
 use xla_hlo::text::parse_module;
-use xla_hlo::{
-    ArrayShape, CompId, Computation, ElementType, InstrId, Instruction, Literal, Module, Scalar, Shape,
-};
+use xla_hlo::{ArrayShape, CompId, Computation, ElementType, InstrId, Instruction, Literal, Module, Scalar, Shape};
 
 use crate::differential;
 use crate::generate::{Numbers, set_outputs};

@@ -48,7 +48,8 @@ impl Shrinker<'_> {
 
     /// Tries everything once; whether something helped.
     fn round(&mut self) -> bool {
-        let steps = [Self::fewer_outputs, Self::earlier_output, Self::cut, Self::bypass, Self::callees, Self::arguments];
+        let steps =
+            [Self::fewer_outputs, Self::earlier_output, Self::cut, Self::bypass, Self::callees, Self::arguments];
         let mut helped = false;
         for step in steps {
             helped |= step(self);

@@ -53,7 +53,8 @@ fn check(family: Family) {
         let program = program(family, seed);
         instructions += program.module.instruction_count();
         let platform = &platforms[(seed % 2) as usize];
-        let failure = platform.failure(&program).unwrap_or_else(|e| panic!("{}:{seed} is no program: {e}", family.name()));
+        let failure =
+            platform.failure(&program).unwrap_or_else(|e| panic!("{}:{seed} is no program: {e}", family.name()));
         if let Some(failure) = failure {
             println!("{}", describe(family, seed, platform, &program, &failure));
             failures.push(seed);
@@ -68,9 +69,8 @@ fn check(family: Family) {
 
 /// The failure, and the smallest program that fails like it.
 fn describe(family: Family, seed: u64, platform: &Differential, program: &Program, failure: &Failure) -> String {
-    let same = |candidate: &Program| {
-        matches!(platform.failure(candidate), Ok(Some(other)) if other.kind == failure.kind)
-    };
+    let same =
+        |candidate: &Program| matches!(platform.failure(candidate), Ok(Some(other)) if other.kind == failure.kind);
     let small = shrink(program, &same);
     let (again, text) = (platform.failure(&small), small.to_text());
     let smaller = again.ok().flatten().map_or(String::new(), |f| f.message);

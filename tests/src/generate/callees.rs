@@ -172,7 +172,8 @@ impl Maker<'_> {
     }
 
     fn scalar(&mut self) -> Callee {
-        let parameters: Vec<ElementType> = (0..self.random.between(1, 3)).map(|_| self.random.pick(self.types)).collect();
+        let parameters: Vec<ElementType> =
+            (0..self.random.between(1, 3)).map(|_| self.random.pick(self.types)).collect();
         let mut graph = self.graph("scalar");
         for &ty in &parameters {
             let shape = Shape::scalar(ty);

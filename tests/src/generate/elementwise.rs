@@ -188,9 +188,7 @@ fn binary(op: BinaryOp, ty: ElementType, x: &Numbers, y: &Numbers) -> Option<Num
         }
         Atan2 | Power | Divide if ty.is_complex() => (is_exact && x.bound <= 8.0 && y.bound <= 8.0)
             .then_some(Numbers { noise: Noise::Ulps(COMPLEX_ULPS), ..Numbers::EXACT }),
-        Atan2 | Power if ty.is_float() => {
-            is_exact.then_some(Numbers { noise: Noise::Ulps(ULPS), ..Numbers::EXACT })
-        }
+        Atan2 | Power if ty.is_float() => is_exact.then_some(Numbers { noise: Noise::Ulps(ULPS), ..Numbers::EXACT }),
         And | Atan2 | Divide | Mulhi | Or | Power | Remainder | ShiftLeft | ShiftRightArithmetic
         | ShiftRightLogical | Xor => is_exact.then_some(Numbers::EXACT),
     }

@@ -92,9 +92,8 @@ impl Graph<'_> {
         let orders = |n: &Numbers| n.is_exact() && (n.bound.is_finite() || !ty.is_float());
         let x = self.any(|v| v.ty() == ty && v.rank() > 0 && orders(&v.numbers))?;
         let d = self.random.below(x.rank());
-        let places = self.put(Some(Numbers::within(x.dims()[d] as f64)), |b| {
-            b.iota(x.shape.clone().with_element_type(index), d)
-        })?;
+        let places = self
+            .put(Some(Numbers::within(x.dims()[d] as f64)), |b| b.iota(x.shape.clone().with_element_type(index), d))?;
         let init = self.like(ty, &[], orders);
         let first = self.scalar(index, 0);
         let numbers = Numbers::either(ty, &x.numbers, &init.numbers)?;
@@ -146,7 +145,8 @@ impl Graph<'_> {
         let callees = self.callees;
         let select = self.random.pick(&callees.iter().collect::<Vec<_>>());
         let Role::Select { ty } = select.role else { return None };
-        let scatter = callees.iter().find(|c| matches!(c.role, Role::Combiner { op: BinaryOp::Add, ty: t } if t == ty))?;
+        let scatter =
+            callees.iter().find(|c| matches!(c.role, Role::Combiner { op: BinaryOp::Add, ty: t } if t == ty))?;
         let orders = |n: &Numbers| n.is_exact() && n.bound.is_finite();
         let x = self.any(|v| v.ty() == ty && v.rank() > 0 && orders(&v.numbers))?;
         let mut window = self.window(x.dims())?;

@@ -24,8 +24,8 @@ use xla_hlo::{Computation, ElementType, InstrId, Instruction, Module, Shape};
 
 use crate::program::{Known, Program};
 
-pub use graph::Value;
 use graph::Graph;
+pub use graph::Value;
 pub use numbers::{Noise, Numbers, epsilon, least};
 pub use random::Random;
 

@@ -11,9 +11,9 @@ use xla::service::ExecuteOptions;
 use super::expect::ExpectArgs;
 use super::failure::Outcome;
 use super::inputs::{self, InputArgs};
+use super::output;
 use super::program::ProgramArg;
 use super::session::{PlatformArg, Session};
-use super::output;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -51,7 +51,6 @@ pub struct Args {
 
 /// Runs the program.
 pub fn run(session: &Session, args: &Args) -> Outcome {
-    session.limit_threads()?;
     let registry = session.registry();
     let platform = session.platform(&registry, &args.platform)?;
     let (source, module) = args.program.module()?;

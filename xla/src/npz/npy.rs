@@ -105,7 +105,8 @@ impl Header {
     /// Raw bytes stand for any element type of their width, and 32-bit floats for any narrower float.
     pub fn read_data(&self, reader: &mut impl Read, shape: &ArrayShape) -> Result<Literal> {
         let how = self.reading(shape.element_type()).filter(|_| self.dims == shape.dims());
-        let how = how.ok_or_else(|| Error::invalid_argument(format!("is {self}, not {}", shape.clone().with_layout(None))))?;
+        let how =
+            how.ok_or_else(|| Error::invalid_argument(format!("is {self}, not {}", shape.clone().with_layout(None))))?;
         // The file's sizes are now those of the shape, which can be addressed; how much is really there is seen when reading.
         let count = shape.checked_element_count()?;
         let bytes = count.checked_mul(self.descr.size).ok_or_else(|| Error::resource_exhausted("is too large"))?;
