@@ -1,5 +1,7 @@
 //! A dot as matrix products: which strides, which outer loops. Knows shapes, neither LLVM nor a library.
 
+use std::ops::Range;
+
 use xla_hlo::ops::DotDims;
 use xla_hlo::{ArrayShape, strides};
 
@@ -77,10 +79,86 @@ impl DotPlan {
         self.outer.iter().map(|a| a.extent).product()
     }
 
+    /// Cost in all, in multiplications: arithmetic, and reading and writing what it is done on.
+    fn work(&self) -> f64 {
+        let [m, n, k] = [self.m, self.n, self.k].map(|a| a.extent as f64);
+        self.multiplications() + self.products() as f64 * ELEMENT_WORK * (m * k + k * n + m * n)
+    }
+
     /// Multiplications in all.
     pub fn multiplications(&self) -> f64 {
         let sum = self.accumulated.iter().map(|a| a.extent as f64).product::<f64>();
         self.products() as f64 * sum * self.m.extent as f64 * self.n.extent as f64 * self.k.extent as f64
+    }
+}
+
+/// A dot cut into pieces that threads take: groups of products, or blocks of the rows and columns of each product.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pieces {
+    products: Cut,
+    rows: Cut,
+    columns: Cut,
+}
+
+/// Work of a piece at least, in multiplications: some twenty microseconds.
+const PIECE_WORK: f64 = (1 << 20) as f64;
+/// What reading or writing an element costs, in multiplications, when it must come from far away.
+const ELEMENT_WORK: f64 = 8.0;
+/// Pieces that each thread takes on average, so that a slow one does not hold up the rest.
+const PIECES_A_THREAD: usize = 4;
+/// Columns are cut at multiples of this: what the library's inner loop takes at once.
+const COLUMN_STEP: usize = 64;
+/// Rows are cut at multiples of this.
+const ROW_STEP: usize = 24;
+
+impl Pieces {
+    /// How `threads` threads share a dot.
+    ///
+    /// Columns are cut first: each block of the right operand is then packed by one thread only.
+    pub fn new(plan: &DotPlan, threads: usize) -> Pieces {
+        let (products, rows, columns) = (plan.products(), plan.m.extent, plan.n.extent);
+        let worth = (plan.work() / PIECE_WORK) as usize;
+        let wanted = if threads < 2 || worth < 2 { 1 } else { worth.min(threads * PIECES_A_THREAD) };
+        let groups = wanted.min(products).max(1);
+        let wanted = wanted.div_ceil(groups);
+        let columns = Cut::new(columns, wanted, COLUMN_STEP);
+        let rows = Cut::new(rows, wanted.div_ceil(columns.count().max(1)), ROW_STEP);
+        Pieces { products: Cut::new(products, groups, 1), rows, columns }
+    }
+
+    /// Pieces in all.
+    pub fn count(&self) -> usize {
+        self.products.count() * self.rows.count() * self.columns.count()
+    }
+
+    /// Products, rows and columns of a piece.
+    pub fn get(&self, piece: usize) -> (Range<usize>, Range<usize>, Range<usize>) {
+        let (rest, column) = (piece / self.columns.count(), piece % self.columns.count());
+        let (product, row) = (rest / self.rows.count(), rest % self.rows.count());
+        (self.products.get(product), self.rows.get(row), self.columns.get(column))
+    }
+}
+
+/// A range from 0 on, cut into pieces of one size but for the last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Cut {
+    extent: usize,
+    size: usize,
+}
+
+impl Cut {
+    /// About `pieces` pieces, of a multiple of `step` each.
+    fn new(extent: usize, pieces: usize, step: usize) -> Cut {
+        Cut { extent, size: extent.div_ceil(pieces.max(1)).next_multiple_of(step).max(1) }
+    }
+
+    fn count(&self) -> usize {
+        self.extent.div_ceil(self.size)
+    }
+
+    fn get(&self, piece: usize) -> Range<usize> {
+        let start = piece * self.size;
+        start..(start + self.size).min(self.extent)
     }
 }
 
@@ -143,6 +221,42 @@ mod tests {
         assert_eq!(plan.products(), 48);
         assert_eq!(plan.m, Axis { extent: 128, lhs: 768, rhs: 0, out: 128 });
         assert_eq!(plan.n, Axis { extent: 128, lhs: 0, rhs: 768, out: 1 });
+    }
+
+    fn matrices(batch: usize, m: usize, k: usize, n: usize) -> DotPlan {
+        let [x, y, z] = [[batch, m, k], [batch, k, n], [batch, m, n]].map(|d| ArrayShape::new(F32, d));
+        DotPlan::new(&dims(&[0], &[0], &[2], &[1]), &x, &y, &z)
+    }
+
+    #[test]
+    fn pieces_cover_everything_once() {
+        for (batch, m, k, n) in [(1, 1, 1, 1), (1, 500, 300, 700), (96, 128, 64, 128), (3, 1000, 70, 10), (1, 0, 5, 9)]
+        {
+            for threads in [1, 2, 7] {
+                let pieces = Pieces::new(&matrices(batch, m, k, n), threads);
+                let mut seen = vec![0; batch * m * n];
+                for piece in 0..pieces.count() {
+                    let (products, rows, columns) = pieces.get(piece);
+                    for p in products {
+                        for r in rows.clone() {
+                            columns.clone().for_each(|c| seen[(p * m + r) * n + c] += 1);
+                        }
+                    }
+                }
+                assert!(seen.iter().all(|&times| times == 1), "{batch} {m} {k} {n} on {threads}: {pieces:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_follow_the_work() {
+        let count = |batch, m, k, n| Pieces::new(&matrices(batch, m, k, n), 2).count();
+        assert_eq!(count(1, 32, 32, 32), 1);
+        assert_eq!(count(1, 128, 128, 128), 2);
+        assert_eq!(count(1, 1024, 1024, 1024), 8);
+        assert_eq!(count(96, 128, 64, 128), 8);
+        assert_eq!(count(1, 1, 768, 3072), 8);
+        assert_eq!(count(1, 50_000, 768, 1), 8);
     }
 
     #[test]

@@ -120,10 +120,12 @@ impl<'ctx> Writer<'_, 'ctx> {
         let units = self.long(kernel.units as i64);
         if self.plan.threads > 1 && kernel.units > 1 && kernel.work >= PARALLEL_WORK {
             let grain = (kernel.units as f64 * PIECE_WORK / kernel.work).ceil().max(1.0);
-            let ty = void.fn_type(&[pointer.into(), pointer.into(), long.into(), long.into()], false);
+            let longs = [long.into(); 3];
+            let ty = void.fn_type(&[[pointer.into(); 2].as_slice(), &longs].concat(), false);
             let runtime = self.declare(PARALLEL, ty);
             let kernel = function.as_global_value().as_pointer_value();
-            self.call(runtime, &[kernel.into(), self.arguments.into(), units.into(), self.long(grain as i64).into()])
+            let (grain, threads) = (self.long(grain as i64), self.threads());
+            self.call(runtime, &[kernel.into(), self.arguments.into(), units.into(), grain.into(), threads.into()])
         } else {
             self.call(function, &[self.arguments.into(), self.long(0).into(), units.into()])
         }
@@ -144,10 +146,10 @@ impl<'ctx> Writer<'_, 'ctx> {
             global
         });
         let pointer = self.pointer_type();
-        let ty = self.e.context().void_type().fn_type(&[pointer.into(), pointer.into(), long.into()], false);
-        let runtime = self.declare(DOT, ty);
-        let length = self.long(numbers.len() as i64);
-        self.call(runtime, &[self.arguments.into(), constant.as_pointer_value().into(), length.into()])
+        let parameters = [pointer.into(), pointer.into(), long.into(), long.into()];
+        let runtime = self.declare(DOT, self.e.context().void_type().fn_type(&parameters, false));
+        let (constant, length) = (constant.as_pointer_value(), self.long(numbers.len() as i64));
+        self.call(runtime, &[self.arguments.into(), constant.into(), length.into(), self.threads().into()])
     }
 
     fn copy(&mut self, thunk: &Thunk) -> Result<()> {
@@ -270,6 +272,11 @@ impl<'ctx> Writer<'_, 'ctx> {
 
     fn long(&self, value: i64) -> IntValue<'ctx> {
         self.e.context().i64_type().const_int(value as u64, true)
+    }
+
+    /// How many threads a call may use.
+    fn threads(&self) -> IntValue<'ctx> {
+        self.long(self.plan.threads as i64)
     }
 
     fn pointer_type(&self) -> inkwell::types::PointerType<'ctx> {

@@ -1,6 +1,7 @@
 //! Programs of the committed corpus give the expected outputs, on the CPU and by the evaluator.
 //!
 //! Each suite on each platform is a test. Cases that use an opcode of `tests/corpus/not-yet.txt` are left out.
+#![expect(clippy::print_stdout, reason = "a test says how many cases it ran")]
 
 use xla::compare::Tolerance;
 use xla::npz::Archive;

@@ -2,13 +2,10 @@
 #![expect(unsafe_code, reason = "matrix products work on raw buffers of generated code")]
 
 use gemm::{Parallelism, c32, c64};
-use rayon::prelude::*;
 use xla_hlo::ElementType;
 
-use crate::dot_plan::{Axis, DotPlan};
-
-/// Multiplications below which one thread is faster than several.
-const PARALLEL_WORK: usize = 1 << 19;
+use super::pool;
+use crate::dot_plan::{Axis, DotPlan, Pieces};
 
 /// Element types that the library multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,73 +57,86 @@ fn read_plan(numbers: &[i64]) -> DotPlan {
 }
 
 /// Computes the dot that `length` numbers at `descriptor` describe; `buffers` are left, right and result.
-pub(super) unsafe extern "C" fn xla_cpu_dot(buffers: *const *mut u8, descriptor: *const i64, length: i64) {
+pub(super) unsafe extern "C" fn xla_cpu_dot(
+    buffers: *const *mut u8,
+    descriptor: *const i64,
+    length: i64,
+    threads: i64,
+) {
+    let threads = threads as usize;
     // SAFETY: the generated caller passes a constant of `length` numbers made by `dot_descriptor`, and three buffers
     // that hold the shapes the plan was made from.
     unsafe {
         let numbers = std::slice::from_raw_parts(descriptor, length as usize);
-        let [lhs, rhs, out] = [0, 1, 2].map(|i| *buffers.add(i));
         let plan = read_plan(numbers);
         match numbers[0] {
-            0 => products::<f32>(&plan, lhs.cast(), rhs.cast(), out.cast(), 0.0, 1.0),
-            1 => products::<f64>(&plan, lhs.cast(), rhs.cast(), out.cast(), 0.0, 1.0),
-            2 => products::<c32>(&plan, lhs.cast(), rhs.cast(), out.cast(), c32::new(0.0, 0.0), c32::new(1.0, 0.0)),
-            _ => products::<c64>(&plan, lhs.cast(), rhs.cast(), out.cast(), c64::new(0.0, 0.0), c64::new(1.0, 0.0)),
+            0 => products::<f32>(&plan, threads, operands(buffers), 0.0, 1.0),
+            1 => products::<f64>(&plan, threads, operands(buffers), 0.0, 1.0),
+            2 => products(&plan, threads, operands(buffers), c32::new(0.0, 0.0), c32::new(1.0, 0.0)),
+            _ => products(&plan, threads, operands(buffers), c64::new(0.0, 0.0), c64::new(1.0, 0.0)),
         }
     }
 }
 
-/// Pointers of one product, which may go to another thread: products write to disjoint results.
+/// The three pointers at `buffers`.
+///
+/// # Safety
+/// There are three.
+unsafe fn operands<T>(buffers: *const *mut u8) -> Operands<T> {
+    // SAFETY: the caller's promise.
+    let [lhs, rhs, out] = [0, 1, 2].map(|i| unsafe { *buffers.add(i) });
+    Operands { lhs: lhs.cast(), rhs: rhs.cast(), out: out.cast() }
+}
+
+/// First elements of a product's arrays.
+#[derive(Clone, Copy)]
 struct Operands<T> {
     lhs: *const T,
     rhs: *const T,
     out: *mut T,
 }
 
-// SAFETY: the pointers are into buffers that live until the dot is done; results of different products are disjoint.
-unsafe impl<T> Send for Operands<T> {}
-// SAFETY: as above.
+// SAFETY: the pointers are into buffers that live until the dot is done; pieces of it write to disjoint results.
 unsafe impl<T> Sync for Operands<T> {}
 
-/// All products of a plan.
-///
-/// # Safety
-/// The pointers are to arrays that hold every place the plan's axes reach, `out` to one that nobody else uses.
-unsafe fn products<T: Copy + Send + Sync + 'static>(
-    plan: &DotPlan,
-    lhs: *const T,
-    rhs: *const T,
-    out: *mut T,
-    zero: T,
-    one: T,
-) {
-    let count = plan.products();
-    let each = plan.m.extent * plan.n.extent * plan.k.extent.max(1);
-    let threads = rayon::current_num_threads();
-    let all = Operands { lhs, rhs, out };
-    let product = |number: usize, parallelism: Parallelism| {
-        let all = &all;
-        // SAFETY: `number` is below the number of products, so the offsets stay inside the arrays; see above.
-        unsafe {
-            let (l, r, o) = offsets(&plan.outer, number);
-            let at = Operands { lhs: all.lhs.add(l), rhs: all.rhs.add(r), out: all.out.add(o) };
-            accumulate(plan, at, zero, one, parallelism);
-        }
-    };
-    if threads == 1 || each.saturating_mul(count) < PARALLEL_WORK {
-        (0..count).for_each(|number| product(number, Parallelism::None));
-    } else if count >= threads {
-        (0..count).into_par_iter().for_each(|number| product(number, Parallelism::None));
-    } else {
-        (0..count).for_each(|number| product(number, Parallelism::Rayon(threads)));
+impl<T> Operands<T> {
+    /// The same, so many elements further.
+    ///
+    /// # Safety
+    /// The places must be inside the arrays.
+    unsafe fn offset(&self, (lhs, rhs, out): (usize, usize, usize)) -> Operands<T> {
+        // SAFETY: the caller's promise.
+        unsafe { Operands { lhs: self.lhs.add(lhs), rhs: self.rhs.add(rhs), out: self.out.add(out) } }
     }
 }
 
-/// One product, summed over the accumulated axes.
+/// All products of a plan, spread over threads.
+///
+/// # Safety
+/// The pointers are to arrays that hold every place the plan's axes reach, `out` to one that nobody else uses.
+unsafe fn products<T: Copy + Sync + 'static>(plan: &DotPlan, threads: usize, at: Operands<T>, zero: T, one: T) {
+    let pieces = Pieces::new(plan, threads);
+    let at = &at;
+    pool::parallel_for(threads, pieces.count(), &|piece| {
+        let (products, rows, columns) = pieces.get(piece);
+        for number in products {
+            // SAFETY: `number` is below the number of products, and rows and columns are inside of m and n, so the
+            // offsets stay inside the arrays; pieces are disjoint.
+            unsafe {
+                let at = at.offset(offsets(&plan.outer, number));
+                let at = at.offset((rows.start * plan.m.lhs, 0, rows.start * plan.m.out));
+                let at = at.offset((0, columns.start * plan.n.rhs, columns.start * plan.n.out));
+                block(plan, at, rows.len(), columns.len(), zero, one);
+            }
+        }
+    });
+}
+
+/// A block of one product's rows and columns, summed over all contracted axes.
 ///
 /// # Safety
 /// As for [`products`].
-unsafe fn accumulate<T: Copy + 'static>(plan: &DotPlan, at: Operands<T>, zero: T, one: T, parallelism: Parallelism) {
+unsafe fn block<T: Copy + 'static>(plan: &DotPlan, at: Operands<T>, rows: usize, columns: usize, zero: T, one: T) {
     let (m, n, k) = (plan.m, plan.n, plan.k);
     let steps: usize = plan.accumulated.iter().map(|a| a.extent).product();
     for step in 0..steps {
@@ -134,8 +144,8 @@ unsafe fn accumulate<T: Copy + 'static>(plan: &DotPlan, at: Operands<T>, zero: T
         // SAFETY: strides and extents are those of the plan; the destination is read only after the first step wrote it.
         unsafe {
             gemm::gemm(
-                m.extent,
-                n.extent,
+                rows,
+                columns,
                 k.extent,
                 at.out,
                 n.out as isize,
@@ -152,7 +162,7 @@ unsafe fn accumulate<T: Copy + 'static>(plan: &DotPlan, at: Operands<T>, zero: T
                 false,
                 false,
                 false,
-                parallelism,
+                Parallelism::None,
             );
         }
     }

@@ -6,6 +6,7 @@
 mod dot;
 mod fallback;
 mod parallel;
+mod pool;
 
 pub(crate) use dot::{DotElement, dot_descriptor};
 pub(crate) use fallback::{HostCall, RunContext};

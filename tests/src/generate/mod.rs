@@ -25,8 +25,13 @@ use xla_hlo::{Computation, ElementType, InstrId, Instruction, Module, Shape};
 
 use crate::program::{Known, Program};
 
+<<<<<<< HEAD
 pub use graph::Value;
 use graph::{Graph, Sizes};
+=======
+use graph::Graph;
+pub use graph::Value;
+>>>>>>> dots
 pub use numbers::{Noise, Numbers, epsilon, least};
 pub use random::Random;
 

@@ -51,7 +51,6 @@ pub struct Args {
 
 /// Runs the program.
 pub fn run(session: &Session, args: &Args) -> Outcome {
-    session.limit_threads()?;
     let registry = session.registry();
     let platform = session.platform(&registry, &args.platform)?;
     let (source, module) = args.program.module()?;

@@ -82,11 +82,6 @@ impl Session {
         CompileOptions { dump_to: self.common.dump_to.clone(), threads, ..CompileOptions::default() }
     }
 
-    /// Limits the threads that programs run on, as the options say.
-    pub fn limit_threads(&self) -> Result<()> {
-        self.common.threads.map_or(Ok(()), |n| threads::limit_pool(usize::from(n)))
-    }
-
     /// Pins the process to as many CPUs as the options say; gives the number that may be used.
     pub fn pin(&self) -> Result<usize> {
         self.common.threads.map_or(Ok(()), |n| threads::pin(usize::from(n)))?;

@@ -1,12 +1,6 @@
-//! How many threads and CPUs the process may use.
+//! Which CPUs the process may use.
 
 use xla::hlo::{Error, Result};
-
-/// Limits the pool that kernels run on. To be called before anything runs on it.
-pub fn limit_pool(threads: usize) -> Result<()> {
-    let built = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
-    built.map_err(|e| Error::resource_exhausted(format!("cannot start {threads} threads: {e}")).with_source(e))
-}
 
 /// Pins this thread, and all that it starts, to the first `cpus` of the CPUs it may use.
 #[cfg(target_os = "linux")]
@@ -20,8 +14,8 @@ pub fn pin(cpus: usize) -> Result<()> {
     sched_setaffinity(None, &chosen).map_err(refused)
 }
 
-/// Where threads cannot be pinned, the pool that kernels run on is limited instead.
+/// Where threads cannot be pinned, the compile options alone limit what programs use.
 #[cfg(not(target_os = "linux"))]
-pub fn pin(cpus: usize) -> Result<()> {
-    limit_pool(cpus)
+pub fn pin(_cpus: usize) -> Result<()> {
+    Ok(())
 }
