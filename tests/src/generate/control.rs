@@ -34,11 +34,7 @@ impl Graph<'_> {
                 let call = self.b.call(callee.id, operands).ok()?;
                 self.results(call, results)
             }
-<<<<<<< HEAD
             Role::Branches { branches, by_predicate, results } => self.conditional(branches, *by_predicate, results),
-=======
-            Role::Branches { branches, by_predicate, results } => self.conditional(branches, *by_predicate, *results),
->>>>>>> dots
             Role::Loop { condition, counter, start, state } => {
                 let start = self.scalar(*counter, *start);
                 let mut operands = vec![start];

@@ -238,16 +238,8 @@ fn complex_binary(op: BinaryOp, ty: ElementType, x: &Numbers, y: &Numbers) -> Op
             let noise = x.absolute(ty)? * y.bound + y.absolute(ty)? * x.bound;
             Numbers::noisy(ty, 2.0 * x.bound * y.bound, 2.0 * noise, 4.0)
         }
-<<<<<<< HEAD
         BinaryOp::Atan2 | BinaryOp::Power | BinaryOp::Divide if is_tame(x) && is_tame(y) => Some(complex_function()),
         _ => None,
-=======
-        Atan2 | Power | Divide if ty.is_complex() => (is_exact && x.bound <= 8.0 && y.bound <= 8.0)
-            .then_some(Numbers { noise: Noise::Ulps(COMPLEX_ULPS), ..Numbers::EXACT }),
-        Atan2 | Power if ty.is_float() => is_exact.then_some(Numbers { noise: Noise::Ulps(ULPS), ..Numbers::EXACT }),
-        And | Atan2 | Divide | Mulhi | Or | Power | Remainder | ShiftLeft | ShiftRightArithmetic
-        | ShiftRightLogical | Xor => is_exact.then_some(Numbers::EXACT),
->>>>>>> dots
     }
 }
 
