@@ -68,7 +68,8 @@ impl Graph<'_> {
         if !self.is_small(&plan.slices) {
             return None;
         }
-        let boxes: usize = plan.index_dims.iter().product();
+        let is_batch = |d: &usize| *d != plan.index_vector_dim;
+        let boxes = (0..plan.index_dims.len()).filter(is_batch).map(|d| plan.index_dims[d]).product();
         let numbers_of = |n: &Numbers| match op {
             Some(op) => scattered(op, ty, boxes, &x.numbers, n),
             None => Numbers::either(ty, &x.numbers, n),

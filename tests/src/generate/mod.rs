@@ -21,7 +21,7 @@ mod values;
 
 use xla_hlo::builder::ModuleBuilder;
 use xla_hlo::ops::Tuple;
-use xla_hlo::{Computation, ElementType, InstrId, Instruction, Module, Shape};
+use xla_hlo::{Computation, ElementType, InputOutputAlias, InstrId, Instruction, Module, ParameterLeaf, Shape};
 
 use crate::program::{Known, Program};
 
@@ -181,6 +181,9 @@ pub fn program(family: Family, seed: u64) -> Program {
     let module = module.finish(main).unwrap_or_else(|error| panic!("{} {seed}: {error}", family.name()));
     let mut module = module.into_inner();
     let outputs = choose_outputs(&mut module, &mut random, &values);
+    if random.percent(25) {
+        tie(&mut module, &mut random, &outputs);
+    }
     Program {
         module,
         arguments: inputs.unwrap_or_default(),
@@ -205,6 +208,22 @@ fn choose_outputs(module: &mut Module, random: &mut Random, values: &[Value]) ->
     }
     set_outputs(main, &outputs, outputs.len() > 1 || random.percent(20));
     outputs
+}
+
+/// Lets some outputs live in the buffers of parameters of their shape.
+fn tie(module: &mut Module, random: &mut Random, outputs: &[InstrId]) {
+    let main = module.entry();
+    let is_tuple = matches!(main.result_shape(), Shape::Tuple(_));
+    let mut free: Vec<usize> = (0..main.parameters().len()).collect();
+    let mut aliases = Vec::new();
+    for (i, &output) in outputs.iter().enumerate() {
+        let fits = |&number: &usize| main[main.parameters()[number]].shape() == main[output].shape();
+        let Some(at) = free.iter().position(fits).filter(|_| random.percent(60)) else { continue };
+        let parameter = ParameterLeaf { parameter: free.remove(at), path: Vec::new() };
+        let output = if is_tuple { vec![i] } else { vec![] };
+        aliases.push(InputOutputAlias { output, parameter, must_alias: random.percent(30) });
+    }
+    module.attributes_mut().input_output_alias = aliases;
 }
 
 /// Makes arrays the result of a computation: as a tuple, or the only one by itself.
