@@ -93,17 +93,21 @@ fn evaluated(module: &Module, program: &Program) -> Result<Literal> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Error::internal("the evaluator panicked")))
 }
 
-/// The program on its platform, run twice: the second time it may have its arguments' memory.
+/// The program on its platform, run twice: once keeping the arguments that it may keep, once donating all.
 fn run(compiled: &LoadedExecutable, arguments: &[Literal]) -> Result<[Literal; 2]> {
-    let buffers = arguments.iter().enumerate().map(|(i, argument)| compiled.argument_buffer(i, argument));
-    let buffers = buffers.collect::<Result<Vec<_>>>()?;
-    let handles: Vec<&Buffer> = buffers.iter().collect();
+    let aliases = &compiled.module().attributes().input_output_alias;
+    let must = aliases.iter().filter(|alias| alias.must_alias).map(|alias| alias.parameter.parameter).collect();
+    let launch = |donate: Vec<usize>| {
+        let buffers = arguments.iter().enumerate().map(|(i, argument)| compiled.argument_buffer(i, argument));
+        let buffers = buffers.collect::<Result<Vec<_>>>()?;
+        let options = ExecuteOptions { donate, ..ExecuteOptions::default() };
+        compiled.execute_with(&buffers.iter().collect::<Vec<_>>(), &options)
+    };
+    let (first, second) = (launch(must)?, launch((0..arguments.len()).collect())?);
+    // Only now, so that the second run cannot disturb what the first one gave.
     let read = |results: Vec<Buffer>| -> Result<Literal> {
         Ok(Literal::tuple(results.iter().map(Buffer::to_literal).collect::<Result<_>>()?))
     };
-    let first = compiled.execute(&handles)?;
-    let donate = (0..buffers.len()).collect();
-    let second = compiled.execute_with(&handles, &ExecuteOptions { donate, ..ExecuteOptions::default() })?;
     Ok([read(first)?, read(second)?])
 }
 
