@@ -4,7 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use xla::compare::Tolerance;
-use xla::{Client, CompilationCache, CompileOptions, Error, LoadedExecutable, PlatformRegistry, Result};
+use xla::{
+    Buffer, Client, CompilationCache, CompileOptions, Error, ExecuteOptions, LoadedExecutable, PlatformRegistry, Result,
+};
 use xla_hlo::eval::evaluate;
 use xla_hlo::{Literal, Module, VerifiedModule};
 
@@ -37,6 +39,8 @@ pub enum FailureKind {
     Passes,
     /// The passes kept the meaning; the platform computes something else.
     Platform,
+    /// It ran well, but not when it was run again with its arguments donated.
+    SecondRun,
 }
 
 impl Differential {
@@ -65,9 +69,12 @@ impl Differential {
             Err(error) => return fail(FailureKind::Passes, error.to_string()),
         }
         match run(&compiled, &program.arguments) {
-            Ok(actual) => match difference(program, &expected, &actual) {
+            Ok([actual, again]) => match difference(program, &expected, &actual) {
                 Some(difference) => fail(FailureKind::Platform, difference),
-                None => Ok(None),
+                None => match difference(program, &expected, &again) {
+                    Some(difference) => fail(FailureKind::SecondRun, difference),
+                    None => Ok(None),
+                },
             },
             Err(error) => fail(FailureKind::Run, error.to_string()),
         }
@@ -86,9 +93,22 @@ fn evaluated(module: &Module, program: &Program) -> Result<Literal> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Error::internal("the evaluator panicked")))
 }
 
-/// The program on its platform.
-fn run(compiled: &LoadedExecutable, arguments: &[Literal]) -> Result<Literal> {
-    compiled.run(arguments.to_vec())
+/// The program on its platform, run twice: once keeping the arguments that it may keep, once donating all.
+fn run(compiled: &LoadedExecutable, arguments: &[Literal]) -> Result<[Literal; 2]> {
+    let aliases = &compiled.module().attributes().input_output_alias;
+    let must = aliases.iter().filter(|alias| alias.must_alias).map(|alias| alias.parameter.parameter).collect();
+    let launch = |donate: Vec<usize>| {
+        let buffers = arguments.iter().enumerate().map(|(i, argument)| compiled.argument_buffer(i, argument));
+        let buffers = buffers.collect::<Result<Vec<_>>>()?;
+        let options = ExecuteOptions { donate, ..ExecuteOptions::default() };
+        compiled.execute_with(&buffers.iter().collect::<Vec<_>>(), &options)
+    };
+    let (first, second) = (launch(must)?, launch((0..arguments.len()).collect())?);
+    // Only now, so that the second run cannot disturb what the first one gave.
+    let read = |results: Vec<Buffer>| -> Result<Literal> {
+        Ok(Literal::tuple(results.iter().map(Buffer::to_literal).collect::<Result<_>>()?))
+    };
+    Ok([read(first)?, read(second)?])
 }
 
 /// How the first result that differs differs.

@@ -10,7 +10,10 @@ use xla::{Error, Result};
 use xla_hlo::eval::Evaluator;
 use xla_hlo::ops::{Constant, Op, Parameter, Tuple};
 use xla_hlo::text::parse_module;
-use xla_hlo::{ArrayShape, CompId, Computation, ElementType, InstrId, Instruction, Literal, Module, Scalar, Shape};
+use xla_hlo::{
+    ArrayShape, CompId, Computation, ElementType, InputOutputAlias, InstrId, Instruction, Literal, Module,
+    ParameterLeaf, Scalar, Shape,
+};
 
 use crate::differential;
 use crate::generate::{Numbers, set_outputs};
@@ -119,9 +122,27 @@ impl Program {
         let old_entry = module.entry_id();
         let entry = module.add(new);
         module.set_entry(entry);
+        module.attributes_mut().input_output_alias = self.aliases(&ids, &new_outputs, &module);
         module.remove(old_entry).ok()?;
         remove_uncalled(&mut module);
         Some(Program { module, arguments, outputs: new_outputs, known })
+    }
+}
+
+impl Program {
+    /// The aliases whose parameter and output are still there.
+    fn aliases(&self, ids: &HashMap<InstrId, InstrId>, outputs: &[InstrId], new: &Module) -> Vec<InputOutputAlias> {
+        let (old, new) = (self.module.entry(), new.entry());
+        let kept = |alias: &InputOutputAlias| {
+            let output = ids.get(self.outputs.get(alias.output.first().copied().unwrap_or(0))?)?;
+            let parameter = ids.get(old.parameters().get(alias.parameter.parameter)?)?;
+            let place = outputs.iter().position(|o| o == output)?;
+            let output = if alias.output.is_empty() && outputs.len() == 1 { vec![] } else { vec![place] };
+            let number = new.parameters().iter().position(|p| p == parameter)?;
+            let parameter = ParameterLeaf { parameter: number, path: Vec::new() };
+            Some(InputOutputAlias { output, parameter, must_alias: alias.must_alias })
+        };
+        self.module.attributes().input_output_alias.iter().filter_map(kept).collect()
     }
 }
 

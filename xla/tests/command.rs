@@ -7,6 +7,9 @@ mod support;
 mod bench;
 #[path = "command/files.rs"]
 mod files;
+#[cfg(target_os = "linux")]
+#[path = "command/hostile.rs"]
+mod hostile;
 #[path = "command/modules.rs"]
 mod modules;
 #[path = "command/passes.rs"]

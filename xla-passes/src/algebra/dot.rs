@@ -1,8 +1,9 @@
 //! Laws of contractions.
 
 use xla_hlo::ops::{Binary, BinaryOp, Convert, Dot, DotDims};
-use xla_hlo::{ArrayShape, InstrId, Op, Scalar};
+use xla_hlo::{ArrayShape, ElementType, InstrId, Op, Scalar};
 
+use super::convert::keeps_every_value;
 use super::draft::{Draft, Value};
 use super::{Rule, rules};
 
@@ -69,8 +70,12 @@ fn dot_without_sum(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let result = cx.shape(id)?;
     let ty = result.element_type();
     let sums = dims.lhs_contracting.iter().any(|&d| cx.dims(lhs)[d] != 1);
-    let narrows = [lhs, rhs].iter().any(|&o| cx.element_type(o).is_some_and(|t| t.bit_width() > ty.bit_width()));
-    if sums || narrows {
+    // Integers wrap around alike before and after they are multiplied; floats are rounded once, after.
+    let fits = |from: ElementType| match ty.is_integer() && from.is_integer() {
+        true => from.bit_width() <= ty.bit_width(),
+        false => keeps_every_value(from, ty),
+    };
+    if sums || ![lhs, rhs].iter().all(|&o| cx.element_type(o).is_some_and(fits)) {
         return None;
     }
     let batch = dims.lhs_batch.len();
