@@ -2,6 +2,7 @@
 //! the verifier compiles or is said to be unsupported.
 //!
 //! `XLA_TESTS_MUTATIONS=100` tries so many changes of each program instead of the usual number.
+#![expect(clippy::print_stdout, reason = "a test says how many cases it ran")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
