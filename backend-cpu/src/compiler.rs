@@ -35,12 +35,12 @@ impl Compiler for CpuCompiler {
         let plan = BufferPlan::new(&module, &assignment, &signature)?;
         let mut lowering = CpuLowering::new(&module);
         let sequence = ThunkSequence::from_module(&module, &assignment, &mut lowering, options.host_fallback)?;
-        let CpuLowering { kernels, dots, .. } = lowering;
+        let CpuLowering { kernels, library_calls, .. } = lowering;
         let threads = options.thread_count();
         let with_texts = options.dump_to.is_some();
         let code = codegen::generate(&target, &kernels, threads, with_texts, &|kernels| {
             let host_calls = host_calls(&sequence).map(|t| t.id).collect();
-            Ok(Plan { sequence: sequence.clone(), kernels, dots: dots.clone(), host_calls, threads })
+            Ok(Plan { sequence: sequence.clone(), kernels, library_calls: library_calls.clone(), host_calls, threads })
         })?;
         let report = if with_texts { assignment.to_string() } else { String::new() };
         let executable = CpuExecutable::new(module, signature, plan, sequence, code, report)?;

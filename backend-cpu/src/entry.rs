@@ -3,7 +3,7 @@
 //! `i32 xla_entry(ptr allocations, ptr context)`: allocations is an array of the first byte of each allocation, context
 //! is handed back to host calls; the result is 0, or 1 when a host call failed.
 
-use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, FunctionValue, IntValue, PointerValue};
+use inkwell::values::{ArrayValue, BasicMetadataValueEnum, BasicValueEnum, FunctionValue, IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 use xla_hlo::entity::EntityId;
 use xla_hlo::{Error, Result};
@@ -13,7 +13,7 @@ use xla_llvm::lanes::Scalar;
 use xla_passes::buffers::Slice;
 use xla_service::thunks::{ArraySlice, Selector, Thunk, ThunkId, ThunkKind, ThunkSequence};
 
-use crate::runtime::{DOT, HOST_CALL, PARALLEL};
+use crate::runtime::{HOST_CALL, LibraryCall, PARALLEL};
 
 /// The entry function's name.
 pub(crate) const ENTRY: &str = "xla_entry";
@@ -27,7 +27,7 @@ const PIECE_WORK: f64 = 60_000.0;
 pub(crate) struct Plan {
     pub sequence: ThunkSequence,
     pub kernels: Vec<Kernel>,
-    pub dots: Vec<Vec<i64>>,
+    pub library_calls: Vec<LibraryCall>,
     /// Thunks that the host evaluates, by the number that is passed to the runtime.
     pub host_calls: Vec<ThunkId>,
     /// Threads that kernels may be spread over.
@@ -96,7 +96,7 @@ impl<'ctx> Writer<'_, 'ctx> {
     fn thunk(&mut self, thunk: &Thunk) -> Result<()> {
         match &thunk.kind {
             ThunkKind::Kernel(kernel) => self.kernel(thunk, kernel.index as usize),
-            ThunkKind::LibraryCall(call) => self.dot(thunk, call.index as usize),
+            ThunkKind::LibraryCall(call) => self.library_call(thunk, call.index as usize),
             ThunkKind::Copy => self.copy(thunk),
             ThunkKind::While { condition, body, predicate, trip_count: _ } => {
                 self.while_loop(condition, body, *predicate)
@@ -107,16 +107,14 @@ impl<'ctx> Writer<'_, 'ctx> {
     }
 
     fn kernel(&mut self, thunk: &Thunk, index: usize) -> Result<()> {
-        let kernel =
-            self.plan.kernels.get(index).ok_or_else(|| Error::internal(format!("kernel {index} is missing")))?;
+        let kernel = self.known_kernel(index)?.clone();
         if kernel.units == 0 {
             return Ok(());
         }
         self.store_arguments(thunk.operands.iter().chain(&thunk.results))?;
         let (pointer, long) = (self.pointer_type(), self.e.context().i64_type());
         let void = self.e.context().void_type();
-        let ty = void.fn_type(&[pointer.into(), long.into(), long.into()], false);
-        let function = self.declare(&kernel.name, ty);
+        let function = self.kernel_function(&kernel.name);
         let units = self.long(kernel.units as i64);
         if self.plan.threads > 1 && kernel.units > 1 && kernel.work >= PARALLEL_WORK {
             let grain = (kernel.units as f64 * PIECE_WORK / kernel.work).ceil().max(1.0);
@@ -131,25 +129,49 @@ impl<'ctx> Writer<'_, 'ctx> {
         }
     }
 
-    fn dot(&mut self, thunk: &Thunk, index: usize) -> Result<()> {
-        let numbers = self.plan.dots.get(index).ok_or_else(|| Error::internal(format!("dot {index} is missing")))?;
+    fn library_call(&mut self, thunk: &Thunk, index: usize) -> Result<()> {
+        let missing = || Error::internal(format!("library call {index} is missing"));
+        let call = self.plan.library_calls.get(index).ok_or_else(missing)?;
         self.store_arguments(thunk.operands.iter().chain(&thunk.results))?;
         let long = self.e.context().i64_type();
-        let name = format!("dot_{index}");
-        let constant = self.e.module().get_global(&name).unwrap_or_else(|| {
-            let values: Vec<IntValue<'ctx>> = numbers.iter().map(|&n| long.const_int(n as u64, true)).collect();
-            let array = long.const_array(&values);
-            let global = self.e.module().add_global(array.get_type(), None, &name);
-            global.set_initializer(&array);
+        let numbers: Vec<IntValue<'ctx>> = call.descriptor.iter().map(|&n| self.long(n)).collect();
+        let descriptor = self.constant(&format!("call_{index}"), &long.const_array(&numbers));
+        let kernels = call.kernels.iter().map(|&kernel| self.kernel_pointer(kernel as usize));
+        let kernels = self.pointer_type().const_array(&kernels.collect::<Result<Vec<_>>>()?);
+        let kernels = self.constant(&format!("kernels_{index}"), &kernels);
+        let pointer = self.pointer_type().into();
+        let parameters = [pointer, pointer, pointer, long.into(), long.into()];
+        let runtime = self.declare(call.function.symbol(), self.e.context().void_type().fn_type(&parameters, false));
+        let length = self.long(call.descriptor.len() as i64);
+        let arguments =
+            [self.arguments.into(), kernels.into(), descriptor.into(), length.into(), self.threads().into()];
+        self.call(runtime, &arguments)
+    }
+
+    /// A private constant of that name.
+    fn constant(&self, name: &str, value: &ArrayValue<'ctx>) -> PointerValue<'ctx> {
+        let global = self.e.module().get_global(name).unwrap_or_else(|| {
+            let global = self.e.module().add_global(value.get_type(), None, name);
+            global.set_initializer(value);
             global.set_constant(true);
             global.set_linkage(inkwell::module::Linkage::Private);
             global
         });
-        let pointer = self.pointer_type();
-        let parameters = [pointer.into(), pointer.into(), long.into(), long.into()];
-        let runtime = self.declare(DOT, self.e.context().void_type().fn_type(&parameters, false));
-        let (constant, length) = (constant.as_pointer_value(), self.long(numbers.len() as i64));
-        self.call(runtime, &[self.arguments.into(), constant.into(), length.into(), self.threads().into()])
+        global.as_pointer_value()
+    }
+
+    fn kernel_pointer(&self, index: usize) -> Result<PointerValue<'ctx>> {
+        Ok(self.kernel_function(&self.known_kernel(index)?.name).as_global_value().as_pointer_value())
+    }
+
+    fn known_kernel(&self, index: usize) -> Result<&Kernel> {
+        self.plan.kernels.get(index).ok_or_else(|| Error::internal(format!("kernel {index} is missing")))
+    }
+
+    fn kernel_function(&self, name: &str) -> FunctionValue<'ctx> {
+        let (pointer, long) = (self.pointer_type(), self.e.context().i64_type());
+        let ty = self.e.context().void_type().fn_type(&[pointer.into(), long.into(), long.into()], false);
+        self.declare(name, ty)
     }
 
     fn copy(&mut self, thunk: &Thunk) -> Result<()> {

@@ -8,7 +8,7 @@ use xla_llvm::fused::{KernelSource, is_fusible};
 use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
 use crate::dot_plan::DotPlan;
-use crate::runtime::{DotElement, dot_descriptor};
+use crate::runtime::{DotElement, LibraryCall, LibraryFunction, dot_descriptor};
 
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
 const LIBRARY_DOT: f64 = 8192.0;
@@ -17,8 +17,8 @@ const LIBRARY_DOT: f64 = 8192.0;
 pub(crate) struct CpuLowering<'m> {
     /// Kernels, by [`KernelRef::index`].
     pub kernels: Vec<KernelSource<'m>>,
-    /// Descriptors of matrix products, by [`LibraryRef::index`].
-    pub dots: Vec<Vec<i64>>,
+    /// Library calls, by [`LibraryRef::index`].
+    pub library_calls: Vec<LibraryCall>,
     module: &'m Module,
     known: HashMap<Key, u32>,
 }
@@ -28,7 +28,7 @@ type Key = (Vec<(Op, Shape, Vec<usize>)>, Vec<usize>, bool);
 
 impl<'m> CpuLowering<'m> {
     pub fn new(module: &'m Module) -> CpuLowering<'m> {
-        CpuLowering { kernels: Vec::new(), dots: Vec::new(), module, known: HashMap::new() }
+        CpuLowering { kernels: Vec::new(), library_calls: Vec::new(), module, known: HashMap::new() }
     }
 
     fn kernel(&mut self, cx: &LoweringContext<'_>, source: KernelSource<'m>) -> Lowered {
@@ -60,11 +60,23 @@ impl<'m> CpuLowering<'m> {
             if plan.products() > 1 { format!(" x{}", plan.products()) } else { String::new() }
         );
         let descriptor = dot_descriptor(element, &plan);
-        let index = self.dots.iter().position(|d| *d == descriptor).unwrap_or_else(|| {
-            self.dots.push(descriptor);
-            self.dots.len() - 1
+        Some(self.library_call(LibraryFunction::Dot, descriptor, Vec::new(), name))
+    }
+
+    /// A call of a library function, with kernels by their number. Equal calls share their description.
+    fn library_call(
+        &mut self,
+        function: LibraryFunction,
+        descriptor: Vec<i64>,
+        kernels: Vec<u32>,
+        name: String,
+    ) -> Lowered {
+        let call = LibraryCall { function, descriptor, kernels };
+        let index = self.library_calls.iter().position(|known| *known == call).unwrap_or_else(|| {
+            self.library_calls.push(call);
+            self.library_calls.len() - 1
         });
-        Some(Lowered::LibraryCall(LibraryRef { index: index as u32, name }))
+        Lowered::LibraryCall(LibraryRef { index: index as u32, name })
     }
 }
 

@@ -48,7 +48,7 @@ fn is_elementwise(computation: &Computation) -> bool {
     computation.iter().all(|(_, instruction)| {
         let scalar = instruction.shape().as_array().is_some_and(ArrayShape::is_scalar);
         let known = matches!(instruction.op(), Op::Parameter(_) | Op::Constant(_))
-            || instruction.opcode().family() == Some(Family::Elementwise);
+            || instruction.opcode().family() == Family::Elementwise;
         scalar && known
     })
 }

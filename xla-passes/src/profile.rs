@@ -97,7 +97,7 @@ impl FusionProfile {
     /// What a compiler of loop nests over an elemental emitter can do: elementwise and movement inside; reductions and
     /// in-place updates as roots.
     pub fn loops() -> FusionProfile {
-        let of = |family| Opcode::ALL.iter().copied().filter(move |o| o.family() == Some(family));
+        let of = |family| Opcode::ALL.iter().copied().filter(move |o| o.family() == family);
         let mut inside: BTreeSet<Opcode> = of(Family::Elementwise).chain(of(Family::Movement)).collect();
         // Copies are made on purpose, bitcasts are free outside; updates change a buffer and can only be the root.
         for opcode in [Opcode::Copy, Opcode::Bitcast, Opcode::DynamicUpdateSlice] {

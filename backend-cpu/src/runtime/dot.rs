@@ -59,6 +59,7 @@ fn read_plan(numbers: &[i64]) -> DotPlan {
 /// Computes the dot that `length` numbers at `descriptor` describe; `buffers` are left, right and result.
 pub(super) unsafe extern "C" fn xla_cpu_dot(
     buffers: *const *mut u8,
+    _: *const super::KernelFn,
     descriptor: *const i64,
     length: i64,
     threads: i64,

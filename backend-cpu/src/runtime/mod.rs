@@ -1,7 +1,8 @@
-//! What generated code calls: parallel loops, matrix products, the way back to the host for operations not compiled.
+//! What generated code calls: parallel loops, library functions, the way back to the host for operations not compiled.
 //!
 //! Every function here is named in [`symbols`], which the JIT linker resolves. Their C signatures are stated where the
-//! code generator declares them (`entry`).
+//! code generator declares them (`entry`). Library functions (matrix products and the like) all have one,
+//! [`LibraryFn`], and are listed in [`LibraryFunction`].
 
 mod dot;
 mod fallback;
@@ -15,16 +16,62 @@ use xla_llvm::jit::RuntimeSymbol;
 
 /// Runs a kernel's units on several threads.
 pub(crate) const PARALLEL: &str = "xla_cpu_parallel";
-/// Computes a dot of which the descriptor says everything.
-pub(crate) const DOT: &str = "xla_cpu_dot";
 /// Evaluates an operation on the host.
 pub(crate) const HOST_CALL: &str = "xla_cpu_host_call";
 
+/// A kernel: buffer pointers, first unit, one past the last unit.
+pub(crate) type KernelFn = unsafe extern "C" fn(*const *mut u8, i64, i64);
+
+/// A library function: the pointers of operands and results, the kernels that the call hands along, the numbers that
+/// describe the call and how many they are, and how many threads it may use.
+type LibraryFn = unsafe extern "C" fn(*const *mut u8, *const KernelFn, *const i64, i64, i64);
+
+macro_rules! library {
+    ($($(#[$doc:meta])* $variant:ident $symbol:literal = $function:path;)*) => {
+        /// The library functions.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(crate) enum LibraryFunction { $($(#[$doc])* $variant,)* }
+
+        impl LibraryFunction {
+            const ALL: &[LibraryFunction] = &[$(LibraryFunction::$variant,)*];
+
+            /// Its name in object code.
+            pub(crate) fn symbol(self) -> &'static str {
+                match self { $(LibraryFunction::$variant => $symbol,)* }
+            }
+
+            fn address(self) -> LibraryFn {
+                match self { $(LibraryFunction::$variant => $function,)* }
+            }
+        }
+    };
+}
+
+library! {
+    /// Computes a dot.
+    Dot "xla_cpu_dot" = dot::xla_cpu_dot;
+}
+
+/// A call of a library function, but for the operands: data that generated code carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LibraryCall {
+    /// What is called.
+    pub function: LibraryFunction,
+    /// What describes the call; each function states its own meaning.
+    pub descriptor: Vec<i64>,
+    /// Kernels handed along, such as the comparison of a sort, by their number in the program.
+    pub kernels: Vec<u32>,
+}
+
 /// Names and addresses for the linker.
 pub(crate) fn symbols() -> Vec<RuntimeSymbol<'static>> {
-    vec![
+    let library = LibraryFunction::ALL.iter();
+    let library = library.map(|f| RuntimeSymbol { name: f.symbol(), address: f.address() as *const _ });
+    [
         RuntimeSymbol { name: PARALLEL, address: parallel::xla_cpu_parallel as *const _ },
-        RuntimeSymbol { name: DOT, address: dot::xla_cpu_dot as *const _ },
         RuntimeSymbol { name: HOST_CALL, address: fallback::xla_cpu_host_call as *const _ },
     ]
+    .into_iter()
+    .chain(library)
+    .collect()
 }

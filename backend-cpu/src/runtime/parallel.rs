@@ -1,10 +1,7 @@
 //! Ranges of a kernel's units on several threads.
 #![expect(unsafe_code, reason = "generated code hands in function and buffer pointers")]
 
-use super::pool;
-
-/// A kernel: buffer pointers, first unit, one past the last unit.
-pub(super) type KernelFn = unsafe extern "C" fn(*const *mut u8, i64, i64);
+use super::{KernelFn, pool};
 
 /// Pieces that each thread takes on average, so that a slow one does not hold up the rest.
 const PIECES_A_THREAD: i64 = 4;

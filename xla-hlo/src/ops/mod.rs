@@ -65,6 +65,13 @@ macro_rules! operations {
             }
         }
 
+        impl Opcode {
+            /// Whether this crate has the operation; text that uses another is refused by name.
+            pub const fn is_implemented(self) -> bool {
+                matches!(self, $($(Opcode::$opcode)|+)|*)
+            }
+        }
+
         $(impl From<$variant> for Op {
             fn from(op: $variant) -> Op {
                 Op::$variant(op)

@@ -1,4 +1,4 @@
-//! The op table: every opcode that HLO text knows, with its arity and whether its family is here.
+//! The op table: every opcode that HLO text knows, with its arity and the family it belongs to.
 
 /// How many operands an operation takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,9 +30,9 @@ macro_rules! opcodes {
                 match self { $(Opcode::$variant => Arity::$arity($n),)* }
             }
 
-            /// The folder of `ops` that has it, or `None` for operations that HLO has and this crate has not.
-            pub const fn family(self) -> Option<Family> {
-                match self { $(Opcode::$variant => opcodes!(@family $family),)* }
+            /// The folder of `ops` where it belongs.
+            pub const fn family(self) -> Family {
+                match self { $(Opcode::$variant => Family::$family,)* }
             }
 
             /// The opcode of that name.
@@ -41,8 +41,6 @@ macro_rules! opcodes {
             }
         }
     };
-    (@family Later) => { None };
-    (@family $family:ident) => { Some(Family::$family) };
 }
 
 /// The operation families, one folder each.
@@ -62,10 +60,30 @@ pub enum Family {
     Window,
     /// Calls, loops, branches, fusions.
     ControlFlow,
-    /// Random bits.
+    /// Random bits and numbers, and what uses them.
     Random,
     /// Gather and scatter.
     Indexing,
+    /// Convolutions.
+    Convolution,
+    /// Sorting and what sorting gives.
+    Sorting,
+    /// Fourier transforms.
+    Transform,
+    /// Decompositions and systems of equations.
+    Linalg,
+    /// Batch normalisation and its gradient.
+    Normalization,
+    /// Array sizes known when running.
+    Dynamic,
+    /// Calls to functions that HLO does not define.
+    Custom,
+    /// Order by tokens, and traffic with the host.
+    Token,
+    /// Operations begun and awaited.
+    Async,
+    /// What the devices of a program do together.
+    Collective,
 }
 
 opcodes! {
@@ -73,71 +91,71 @@ opcodes! {
     Acos "acos" Exactly(1) Elementwise;
     Acosh "acosh" Exactly(1) Elementwise;
     Add "add" Exactly(2) Elementwise;
-    AddDependency "add-dependency" Exactly(2) Later;
-    AfterAll "after-all" AtLeast(0) Later;
-    AllGather "all-gather" AtLeast(0) Later;
-    AllGatherDone "all-gather-done" Exactly(1) Later;
-    AllGatherStart "all-gather-start" AtLeast(0) Later;
-    AllReduce "all-reduce" AtLeast(0) Later;
-    AllReduceDone "all-reduce-done" Exactly(1) Later;
-    AllReduceStart "all-reduce-start" AtLeast(0) Later;
-    AllToAll "all-to-all" AtLeast(0) Later;
+    AddDependency "add-dependency" Exactly(2) Token;
+    AfterAll "after-all" AtLeast(0) Token;
+    AllGather "all-gather" AtLeast(0) Collective;
+    AllGatherDone "all-gather-done" Exactly(1) Collective;
+    AllGatherStart "all-gather-start" AtLeast(0) Collective;
+    AllReduce "all-reduce" AtLeast(0) Collective;
+    AllReduceDone "all-reduce-done" Exactly(1) Collective;
+    AllReduceStart "all-reduce-start" AtLeast(0) Collective;
+    AllToAll "all-to-all" AtLeast(0) Collective;
     And "and" Exactly(2) Elementwise;
     Asin "asin" Exactly(1) Elementwise;
     Asinh "asinh" Exactly(1) Elementwise;
-    AsyncDone "async-done" Exactly(1) Later;
-    AsyncStart "async-start" AtLeast(0) Later;
-    AsyncUpdate "async-update" Exactly(1) Later;
+    AsyncDone "async-done" Exactly(1) Async;
+    AsyncStart "async-start" AtLeast(0) Async;
+    AsyncUpdate "async-update" Exactly(1) Async;
     Atan "atan" Exactly(1) Elementwise;
     Atan2 "atan2" Exactly(2) Elementwise;
     Atanh "atanh" Exactly(1) Elementwise;
-    BatchNormGrad "batch-norm-grad" Exactly(5) Later;
-    BatchNormInference "batch-norm-inference" Exactly(5) Later;
-    BatchNormTraining "batch-norm-training" Exactly(3) Later;
+    BatchNormGrad "batch-norm-grad" Exactly(5) Normalization;
+    BatchNormInference "batch-norm-inference" Exactly(5) Normalization;
+    BatchNormTraining "batch-norm-training" Exactly(3) Normalization;
     Bitcast "bitcast" Exactly(1) Movement;
     BitcastConvert "bitcast-convert" Exactly(1) Elementwise;
     Broadcast "broadcast" Exactly(1) Movement;
     Call "call" AtLeast(0) ControlFlow;
     Cbrt "cbrt" Exactly(1) Elementwise;
     Ceil "ceil" Exactly(1) Elementwise;
-    Cholesky "cholesky" Exactly(1) Later;
+    Cholesky "cholesky" Exactly(1) Linalg;
     Clamp "clamp" Exactly(3) Elementwise;
-    CollectiveBroadcast "collective-broadcast" AtLeast(0) Later;
-    CollectivePermute "collective-permute" AtLeast(0) Later;
-    CollectivePermuteDone "collective-permute-done" Exactly(1) Later;
-    CollectivePermuteStart "collective-permute-start" AtLeast(0) Later;
-    CollectiveReduce "collective-reduce" AtLeast(0) Later;
+    CollectiveBroadcast "collective-broadcast" AtLeast(0) Collective;
+    CollectivePermute "collective-permute" AtLeast(0) Collective;
+    CollectivePermuteDone "collective-permute-done" Exactly(1) Collective;
+    CollectivePermuteStart "collective-permute-start" AtLeast(0) Collective;
+    CollectiveReduce "collective-reduce" AtLeast(0) Collective;
     Compare "compare" Exactly(2) Elementwise;
     Complex "complex" Exactly(2) Elementwise;
     Concatenate "concatenate" AtLeast(1) Movement;
     Conditional "conditional" AtLeast(2) ControlFlow;
     Constant "constant" Exactly(0) Structure;
     Convert "convert" Exactly(1) Elementwise;
-    Convolution "convolution" Exactly(2) Later;
+    Convolution "convolution" Exactly(2) Convolution;
     Copy "copy" Exactly(1) Movement;
-    CopyDone "copy-done" Exactly(1) Later;
-    CopyStart "copy-start" Exactly(1) Later;
+    CopyDone "copy-done" Exactly(1) Async;
+    CopyStart "copy-start" Exactly(1) Async;
     Cosh "cosh" Exactly(1) Elementwise;
     Cosine "cosine" Exactly(1) Elementwise;
     CountLeadingZeros "count-leading-zeros" Exactly(1) Elementwise;
-    CustomCall "custom-call" AtLeast(0) Later;
+    CustomCall "custom-call" AtLeast(0) Custom;
     Divide "divide" Exactly(2) Elementwise;
-    Domain "domain" Exactly(1) Later;
+    Domain "domain" Exactly(1) Structure;
     Dot "dot" Exactly(2) Dot;
-    DynamicReshape "dynamic-reshape" AtLeast(1) Later;
+    DynamicReshape "dynamic-reshape" AtLeast(1) Dynamic;
     DynamicSlice "dynamic-slice" AtLeast(1) Movement;
     DynamicUpdateSlice "dynamic-update-slice" AtLeast(2) Movement;
     Erf "erf" Exactly(1) Elementwise;
     Exponential "exponential" Exactly(1) Elementwise;
     ExponentialMinusOne "exponential-minus-one" Exactly(1) Elementwise;
-    Fft "fft" Exactly(1) Later;
+    Fft "fft" Exactly(1) Transform;
     Floor "floor" Exactly(1) Elementwise;
     Fusion "fusion" AtLeast(0) ControlFlow;
     Gather "gather" Exactly(2) Indexing;
-    GetDimensionSize "get-dimension-size" Exactly(1) Later;
+    GetDimensionSize "get-dimension-size" Exactly(1) Dynamic;
     GetTupleElement "get-tuple-element" Exactly(1) Structure;
     Imag "imag" Exactly(1) Elementwise;
-    Infeed "infeed" Exactly(1) Later;
+    Infeed "infeed" Exactly(1) Token;
     Iota "iota" Exactly(0) Movement;
     IsFinite "is-finite" Exactly(1) Elementwise;
     Log "log" Exactly(1) Elementwise;
@@ -152,56 +170,56 @@ opcodes! {
     Not "not" Exactly(1) Elementwise;
     OptBarrier "opt-barrier" Exactly(1) Structure;
     Or "or" Exactly(2) Elementwise;
-    Outfeed "outfeed" Exactly(2) Later;
+    Outfeed "outfeed" Exactly(2) Token;
     Pad "pad" Exactly(2) Movement;
     Parameter "parameter" Exactly(0) Structure;
-    PartitionId "partition-id" Exactly(0) Later;
+    PartitionId "partition-id" Exactly(0) Collective;
     Popcnt "popcnt" Exactly(1) Elementwise;
     Power "power" Exactly(2) Elementwise;
-    RaggedAllToAll "ragged-all-to-all" Exactly(6) Later;
-    RaggedDot "ragged-dot" Exactly(3) Later;
+    RaggedAllToAll "ragged-all-to-all" Exactly(6) Collective;
+    RaggedDot "ragged-dot" Exactly(3) Dot;
     Real "real" Exactly(1) Elementwise;
-    Recv "recv" Exactly(1) Later;
-    RecvDone "recv-done" Exactly(1) Later;
+    Recv "recv" Exactly(1) Token;
+    RecvDone "recv-done" Exactly(1) Token;
     Reduce "reduce" AtLeast(2) Reduction;
     ReducePrecision "reduce-precision" Exactly(1) Elementwise;
-    ReduceScatter "reduce-scatter" AtLeast(0) Later;
+    ReduceScatter "reduce-scatter" AtLeast(0) Collective;
     ReduceWindow "reduce-window" AtLeast(2) Window;
     Remainder "remainder" Exactly(2) Elementwise;
-    ReplicaId "replica-id" Exactly(0) Later;
+    ReplicaId "replica-id" Exactly(0) Collective;
     Reshape "reshape" Exactly(1) Movement;
     Reverse "reverse" Exactly(1) Movement;
-    Rng "rng" AtLeast(0) Later;
+    Rng "rng" AtLeast(0) Random;
     RngBitGenerator "rng-bit-generator" Exactly(1) Random;
-    RngGetAndUpdateState "rng-get-and-update-state" Exactly(0) Later;
+    RngGetAndUpdateState "rng-get-and-update-state" Exactly(0) Random;
     RoundNearestAfz "round-nearest-afz" Exactly(1) Elementwise;
     RoundNearestEven "round-nearest-even" Exactly(1) Elementwise;
     Rsqrt "rsqrt" Exactly(1) Elementwise;
-    ScaledDot "scaled-dot" Exactly(4) Later;
-    Scan "scan" AtLeast(0) Later;
+    ScaledDot "scaled-dot" Exactly(4) Dot;
+    Scan "scan" AtLeast(0) Reduction;
     Scatter "scatter" AtLeast(3) Indexing;
     Select "select" Exactly(3) Elementwise;
     SelectAndScatter "select-and-scatter" Exactly(3) Window;
-    Send "send" Exactly(2) Later;
-    SendDone "send-done" Exactly(1) Later;
-    SetDimensionSize "set-dimension-size" Exactly(2) Later;
+    Send "send" Exactly(2) Token;
+    SendDone "send-done" Exactly(1) Token;
+    SetDimensionSize "set-dimension-size" Exactly(2) Dynamic;
     ShiftLeft "shift-left" Exactly(2) Elementwise;
     ShiftRightArithmetic "shift-right-arithmetic" Exactly(2) Elementwise;
     ShiftRightLogical "shift-right-logical" Exactly(2) Elementwise;
-    Shuffle "shuffle" AtLeast(1) Later;
+    Shuffle "shuffle" AtLeast(1) Structure;
     Sign "sign" Exactly(1) Elementwise;
     Sine "sine" Exactly(1) Elementwise;
     Sinh "sinh" Exactly(1) Elementwise;
     Slice "slice" Exactly(1) Movement;
-    Sort "sort" AtLeast(1) Later;
+    Sort "sort" AtLeast(1) Sorting;
     Sqrt "sqrt" Exactly(1) Elementwise;
-    StochasticConvert "stochastic-convert" Exactly(2) Later;
+    StochasticConvert "stochastic-convert" Exactly(2) Random;
     Subtract "subtract" Exactly(2) Elementwise;
     Tan "tan" Exactly(1) Elementwise;
     Tanh "tanh" Exactly(1) Elementwise;
-    TopK "topk" Exactly(1) Later;
+    TopK "topk" Exactly(1) Sorting;
     Transpose "transpose" Exactly(1) Movement;
-    TriangularSolve "triangular-solve" Exactly(2) Later;
+    TriangularSolve "triangular-solve" Exactly(2) Linalg;
     Tuple "tuple" AtLeast(0) Structure;
     While "while" Exactly(1) ControlFlow;
     Xor "xor" Exactly(2) Elementwise;

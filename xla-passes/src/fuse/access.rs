@@ -97,7 +97,7 @@ pub fn elements(computation: &Computation, id: InstrId) -> f64 {
 
 /// Whether element `i` of the result needs element `i` of operands of the same dimensions.
 pub fn is_elementwise(op: &Op) -> bool {
-    op.opcode().family() == Some(xla_hlo::ops::Family::Elementwise) || matches!(op, Op::Copy(_))
+    op.opcode().family() == xla_hlo::ops::Family::Elementwise || matches!(op, Op::Copy(_))
 }
 
 fn same_dims(computation: &Computation, a: InstrId, b: InstrId) -> bool {

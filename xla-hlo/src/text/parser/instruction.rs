@@ -67,7 +67,7 @@ impl<'t> Parser<'t> {
         let at = self.tokens.at();
         let text = self.tokens.next_text();
         match Opcode::from_name(text) {
-            Some(opcode) if opcode.family().is_some() => {
+            Some(opcode) if opcode.is_implemented() => {
                 self.tokens.bump();
                 Ok(opcode)
             }
