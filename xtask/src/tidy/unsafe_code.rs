@@ -41,6 +41,14 @@ pub fn check(path: &str, lines: &[Line], listed: &[String]) -> Vec<Finding> {
 
 fn is_unsafe(code: &str) -> bool {
     has_word(code, "unsafe")
+        && code.match_indices("unsafe").any(|(at, word)| !is_function_type(&code[at + word.len()..]))
+}
+
+/// Whether what follows `unsafe` makes it a function's type, which does nothing.
+fn is_function_type(after: &str) -> bool {
+    let after = after.trim_start();
+    let abi = after.strip_prefix("extern").and_then(|after| after.split('"').nth(2));
+    abi.unwrap_or(after).trim_start().starts_with("fn(")
 }
 
 /// Blocks, implementations and foreign blocks make a promise on the spot; functions pass one on in their documentation.
@@ -88,6 +96,8 @@ mod tests {
         let source = "// SAFETY: x is valid.\nlet y = unsafe { *x };\n";
         assert_eq!(found(source, &[]), [2]);
         assert!(found(source, &["a/src/ffi.rs"]).is_empty());
+        assert!(found("type F = unsafe extern \"C\" fn(u8);\ntype G = unsafe fn(u8);\n", &[]).is_empty());
+        assert_eq!(found("unsafe extern \"C\" fn f(x: u8) {}\n", &[]), [1]);
         assert!(found("// unsafe\n#![expect(unsafe_code)]\nf(\"unsafe\")", &[]).is_empty());
     }
 
