@@ -33,7 +33,7 @@ pub use random::{RngAlgorithm, RngBitGenerator};
 pub use reduction::Reduce;
 pub use rules::{OpRules, ReadAttributes, ShapeContext};
 pub use structure::{Constant, GetTupleElement, OptBarrier, Parameter, Tuple};
-pub use window::{ReduceWindow, SelectAndScatter, Window, WindowDim};
+pub use window::{Cumulative, ReduceWindow, SelectAndScatter, Window, WindowDim};
 
 use crate::text::AttributeReader;
 use crate::{CompId, Error, Result};
