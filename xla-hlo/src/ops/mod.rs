@@ -16,6 +16,7 @@ pub mod structure;
 mod testing;
 pub mod window;
 
+pub use combiner::{combiner_identity, simple_combiner};
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
 pub use dot::{Dot, DotAlgorithm, DotDims, Precision};
 pub(crate) use elementwise::ElementFunction;
