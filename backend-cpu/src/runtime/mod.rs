@@ -6,8 +6,12 @@
 
 mod dot;
 mod fallback;
+mod keyed_place;
+mod line;
 mod parallel;
 mod pool;
+mod sort;
+mod top_k;
 
 pub(crate) use dot::{DotElement, dot_descriptor};
 pub(crate) use fallback::{HostCall, RunContext};
@@ -50,6 +54,10 @@ macro_rules! library {
 library! {
     /// Computes a dot.
     Dot "xla_cpu_dot" = dot::xla_cpu_dot;
+    /// Sorts rows of arrays together.
+    Sort "xla_cpu_sort" = sort::xla_cpu_sort;
+    /// Finds the best elements of rows.
+    TopK "xla_cpu_top_k" = top_k::xla_cpu_top_k;
 }
 
 /// A call of a library function, but for the operands: data that generated code carries.

@@ -37,6 +37,15 @@ pub(crate) fn parallel_for(threads: usize, pieces: usize, work: &(dyn Fn(usize) 
     assert!(!job.panicked.load(Ordering::Relaxed), "a piece of parallel work panicked");
 }
 
+/// Calls `work` with each of `tasks`, on at most `threads` threads at once. Returns when all calls have.
+pub(crate) fn parallel_tasks<T: Send>(threads: usize, tasks: Vec<T>, work: impl Fn(T) + Sync) {
+    let tasks: Vec<Mutex<Option<T>>> = tasks.into_iter().map(|task| Mutex::new(Some(task))).collect();
+    parallel_for(threads, tasks.len(), &|i| {
+        let task = tasks[i].lock().unwrap_or_else(PoisonError::into_inner).take();
+        task.into_iter().for_each(&work);
+    });
+}
+
 /// Work in progress. Lives on its caller's stack, and in the pool's list until the caller takes it out.
 struct Job<'a> {
     work: &'a (dyn Fn(usize) + Sync),
