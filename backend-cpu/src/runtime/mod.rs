@@ -8,6 +8,7 @@ mod dot;
 mod fallback;
 mod parallel;
 mod pool;
+mod random;
 
 pub(crate) use dot::{DotElement, dot_descriptor};
 pub(crate) use fallback::{HostCall, RunContext};
@@ -50,6 +51,15 @@ macro_rules! library {
 library! {
     /// Computes a dot.
     Dot "xla_cpu_dot" = dot::xla_cpu_dot;
+    /// Moves the device's random counter on.
+    RandomState "xla_cpu_random_state" = random::xla_cpu_random_state;
+}
+
+impl LibraryFunction {
+    /// Whether the run's context comes before the operands and results: for what a program shares with others.
+    pub(crate) fn takes_context(self) -> bool {
+        self == LibraryFunction::RandomState
+    }
 }
 
 /// A call of a library function, but for the operands: data that generated code carries.

@@ -97,6 +97,13 @@ impl Builder<'_> {
             | Op::Map(_)
             | Op::Fusion(_)
             | Op::RngBitGenerator(_)
+            | Op::RaggedDot(_)
+            | Op::ScaledDot(_)
+            | Op::Scan(_)
+            | Op::Rng(_)
+            | Op::RngGetAndUpdateState(_)
+            | Op::StochasticConvert(_)
+            | Op::BatchNorm(_)
             | Op::Gather(_)
             | Op::Scatter(_) => {
                 let mut thunk = self.thunk(computation, id)?;
