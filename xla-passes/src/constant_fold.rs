@@ -133,6 +133,8 @@ fn is_foldable(op: &Op) -> bool {
         | Op::Rng(_)
         | Op::RngGetAndUpdateState(_)
         | Op::BatchNorm(_)
-        | Op::Scatter(_) => false,
+        | Op::Scatter(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => false,
     }
 }

@@ -20,9 +20,13 @@ pub enum CallContext {
 pub fn call_context(op: &Op) -> CallContext {
     match op {
         Op::While(_) | Op::Conditional(_) | Op::Call(_) => CallContext::Control,
-        Op::Map(_) | Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scan(_) | Op::Scatter(_) => {
-            CallContext::Embedded
-        }
+        Op::Map(_)
+        | Op::Reduce(_)
+        | Op::ReduceWindow(_)
+        | Op::SelectAndScatter(_)
+        | Op::Scan(_)
+        | Op::Scatter(_)
+        | Op::Sort(_) => CallContext::Embedded,
         Op::Fusion(_) => CallContext::Fusion,
         Op::Parameter(_)
         | Op::Constant(_)
@@ -57,7 +61,8 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::RngGetAndUpdateState(_)
         | Op::StochasticConvert(_)
         | Op::BatchNorm(_)
-        | Op::Gather(_) => CallContext::None,
+        | Op::Gather(_)
+        | Op::TopK(_) => CallContext::None,
     }
 }
 
@@ -105,7 +110,9 @@ pub fn has_side_effect(op: &Op) -> bool {
         | Op::StochasticConvert(_)
         | Op::BatchNorm(_)
         | Op::Gather(_)
-        | Op::Scatter(_) => false,
+        | Op::Scatter(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => false,
         // They move the device's counter on.
         Op::Rng(_) | Op::RngGetAndUpdateState(_) => true,
     }

@@ -123,7 +123,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::RngGetAndUpdateState(_)
             | Op::StochasticConvert(_)
             | Op::BatchNorm(_)
-            | Op::Scatter(_) => Err(Error::internal(format!(
+            | Op::Scatter(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => Err(Error::internal(format!(
                 "%{} ({}) cannot be emitted element by element",
                 instruction.name(),
                 instruction.opcode()

@@ -127,7 +127,9 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::StochasticConvert(_)
             | Op::BatchNorm(_)
             | Op::Gather(_)
-            | Op::Scatter(_) => false,
+            | Op::Scatter(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => false,
         };
         scalars && known
     })

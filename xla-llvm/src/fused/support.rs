@@ -57,7 +57,9 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::RngGetAndUpdateState(_)
             | Op::StochasticConvert(_)
             | Op::BatchNorm(_)
-            | Op::Scatter(_) => false,
+            | Op::Scatter(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => false,
         }
 }
 

@@ -169,7 +169,9 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::StochasticConvert(_)
         | Op::BatchNorm(_)
         | Op::Gather(_)
-        | Op::Scatter(_) => Access::Other,
+        | Op::Scatter(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => Access::Other,
     }
 }
 
