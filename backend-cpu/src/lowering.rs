@@ -121,6 +121,10 @@ impl Lowering for CpuLowering<'_> {
         if let Some(lowered) = library_call {
             return Ok(lowered);
         }
+        if let Op::RngGetAndUpdateState(op) = instruction.op() {
+            let name = instruction.name().to_string();
+            return Ok(self.library_call(LibraryFunction::RandomState, vec![op.delta], Vec::new(), name));
+        }
         let source = match instruction.op() {
             Op::Fusion(fusion) => fusion_source(self.module, fusion.computation),
             _ => lone_source(self.module, cx.computation, cx.instruction),

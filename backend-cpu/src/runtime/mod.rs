@@ -10,6 +10,7 @@ mod keyed_place;
 mod line;
 mod parallel;
 mod pool;
+mod random;
 mod sort;
 mod top_k;
 
@@ -58,6 +59,15 @@ library! {
     Sort "xla_cpu_sort" = sort::xla_cpu_sort;
     /// Finds the best elements of rows.
     TopK "xla_cpu_top_k" = top_k::xla_cpu_top_k;
+    /// Moves the device's random counter on.
+    RandomState "xla_cpu_random_state" = random::xla_cpu_random_state;
+}
+
+impl LibraryFunction {
+    /// Whether the run's context comes before the operands and results: for what a program shares with others.
+    pub(crate) fn takes_context(self) -> bool {
+        self == LibraryFunction::RandomState
+    }
 }
 
 /// A call of a library function, but for the operands: data that generated code carries.
