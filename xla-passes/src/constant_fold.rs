@@ -126,6 +126,9 @@ fn is_foldable(op: &Op) -> bool {
         | Op::Map(_)
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
-        | Op::Scatter(_) => false,
+        | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_) => false,
     }
 }

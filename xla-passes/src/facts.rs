@@ -51,7 +51,10 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::Bitcast(_)
         | Op::Dot(_)
         | Op::RngBitGenerator(_)
-        | Op::Gather(_) => CallContext::None,
+        | Op::Gather(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_) => CallContext::None,
     }
 }
 
@@ -94,7 +97,10 @@ pub fn has_side_effect(op: &Op) -> bool {
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
         | Op::Gather(_)
-        | Op::Scatter(_) => false,
+        | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_) => false,
     }
 }
 

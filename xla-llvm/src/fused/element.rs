@@ -116,7 +116,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::Call(_)
             | Op::Fusion(_)
             | Op::RngBitGenerator(_)
-            | Op::Scatter(_) => Err(Error::internal(format!(
+            | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_) => Err(Error::internal(format!(
                 "%{} ({}) cannot be emitted element by element",
                 instruction.name(),
                 instruction.opcode()

@@ -120,7 +120,10 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::Conditional(_)
             | Op::RngBitGenerator(_)
             | Op::Gather(_)
-            | Op::Scatter(_) => false,
+            | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_) => false,
         };
         scalars && known
     })

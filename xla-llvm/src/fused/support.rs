@@ -50,7 +50,10 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::Call(_)
             | Op::Fusion(_)
             | Op::RngBitGenerator(_)
-            | Op::Scatter(_) => false,
+            | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_) => false,
         }
 }
 

@@ -67,7 +67,10 @@ pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
         | Op::Gather(_)
-        | Op::Scatter(_) => Role::Compute,
+        | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_) => Role::Compute,
     }
 }
 

@@ -98,7 +98,10 @@ impl Builder<'_> {
             | Op::Fusion(_)
             | Op::RngBitGenerator(_)
             | Op::Gather(_)
-            | Op::Scatter(_) => {
+            | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_) => {
                 let mut thunk = self.thunk(computation, id)?;
                 thunk.kind = self.lower(&thunk)?;
                 thunks.push(thunk);
