@@ -8,7 +8,7 @@ use xla_llvm::fused::{KernelSource, is_fusible};
 use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
 use crate::dot_plan::DotPlan;
-use crate::runtime::{DotElement, LibraryCall, LibraryFunction, dot_descriptor};
+use crate::runtime::{DotElement, LibraryCall, LibraryFunction, dot_descriptor, fft_descriptor};
 
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
 const LIBRARY_DOT: f64 = 8192.0;
@@ -63,6 +63,17 @@ impl<'m> CpuLowering<'m> {
         Some(self.library_call(LibraryFunction::Dot, descriptor, Vec::new(), name))
     }
 
+    /// Operations that the runtime computes whole, whatever their sizes.
+    fn library(&mut self, cx: &LoweringContext<'_>) -> Option<Lowered> {
+        let first = &cx.operands.first()?.shape;
+        let (function, descriptor) = match cx.instruction().op() {
+            Op::Fft(op) => (LibraryFunction::Fft, fft_descriptor(op, first)),
+            _ => return None,
+        };
+        let name = format!("{} {first}", cx.instruction().opcode());
+        Some(self.library_call(function, descriptor, Vec::new(), name))
+    }
+
     /// A call of a library function, with kernels by their number. Equal calls share their description.
     fn library_call(
         &mut self,
@@ -86,6 +97,9 @@ impl Lowering for CpuLowering<'_> {
         if let Op::Dot(dot) = instruction.op()
             && let Some(lowered) = self.dot(cx, dot)
         {
+            return Ok(lowered);
+        }
+        if let Some(lowered) = self.library(cx) {
             return Ok(lowered);
         }
         let source = match instruction.op() {

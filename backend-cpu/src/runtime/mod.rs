@@ -6,11 +6,13 @@
 
 mod dot;
 mod fallback;
+mod fft;
 mod parallel;
 mod pool;
 
 pub(crate) use dot::{DotElement, dot_descriptor};
 pub(crate) use fallback::{HostCall, RunContext};
+pub(crate) use fft::fft_descriptor;
 
 use xla_llvm::jit::RuntimeSymbol;
 
@@ -50,6 +52,8 @@ macro_rules! library {
 library! {
     /// Computes a dot.
     Dot "xla_cpu_dot" = dot::xla_cpu_dot;
+    /// Computes a Fourier transform.
+    Fft "xla_cpu_fft" = fft::xla_cpu_fft;
 }
 
 /// A call of a library function, but for the operands: data that generated code carries.

@@ -37,6 +37,21 @@ pub(crate) fn parallel_for(threads: usize, pieces: usize, work: &(dyn Fn(usize) 
     assert!(!job.panicked.load(Ordering::Relaxed), "a piece of parallel work panicked");
 }
 
+/// Calls `work` for each `chunk` elements of `data` (the last one may have fewer) with the chunk's number, like
+/// [`parallel_for`].
+pub(crate) fn parallel_chunks<T: Send>(
+    threads: usize,
+    data: &mut [T],
+    chunk: usize,
+    work: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
+    let chunks: Vec<Mutex<&mut [T]>> = data.chunks_mut(chunk).map(Mutex::new).collect();
+    parallel_for(threads, chunks.len(), &|i| {
+        // Nobody else asks for this chunk.
+        work(i, &mut chunks[i].lock().unwrap_or_else(PoisonError::into_inner));
+    });
+}
+
 /// Work in progress. Lives on its caller's stack, and in the pool's list until the caller takes it out.
 struct Job<'a> {
     work: &'a (dyn Fn(usize) + Sync),
