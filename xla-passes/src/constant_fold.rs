@@ -129,6 +129,8 @@ fn is_foldable(op: &Op) -> bool {
         | Op::Scatter(_)
         | Op::Fft(_)
         | Op::Cholesky(_)
-        | Op::TriangularSolve(_) => false,
+        | Op::TriangularSolve(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => false,
     }
 }

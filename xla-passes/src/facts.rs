@@ -20,7 +20,7 @@ pub enum CallContext {
 pub fn call_context(op: &Op) -> CallContext {
     match op {
         Op::While(_) | Op::Conditional(_) | Op::Call(_) => CallContext::Control,
-        Op::Map(_) | Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scatter(_) => {
+        Op::Map(_) | Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scatter(_) | Op::Sort(_) => {
             CallContext::Embedded
         }
         Op::Fusion(_) => CallContext::Fusion,
@@ -54,7 +54,8 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::Gather(_)
         | Op::Fft(_)
         | Op::Cholesky(_)
-        | Op::TriangularSolve(_) => CallContext::None,
+        | Op::TriangularSolve(_)
+        | Op::TopK(_) => CallContext::None,
     }
 }
 
@@ -100,7 +101,9 @@ pub fn has_side_effect(op: &Op) -> bool {
         | Op::Scatter(_)
         | Op::Fft(_)
         | Op::Cholesky(_)
-        | Op::TriangularSolve(_) => false,
+        | Op::TriangularSolve(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => false,
     }
 }
 

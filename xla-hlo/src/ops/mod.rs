@@ -12,6 +12,7 @@ mod opcode;
 pub mod random;
 pub mod reduction;
 mod rules;
+pub mod sorting;
 pub mod structure;
 #[cfg(test)]
 mod testing;
@@ -35,6 +36,7 @@ pub use opcode::{Arity, Family, Opcode};
 pub use random::{RngAlgorithm, RngBitGenerator};
 pub use reduction::Reduce;
 pub use rules::{OpRules, ReadAttributes, ShapeContext};
+pub use sorting::{Sort, TopK};
 pub use structure::{Constant, GetTupleElement, OptBarrier, Parameter, Tuple};
 pub use transform::{Fft, FftType};
 pub use window::{ReduceWindow, SelectAndScatter, Window, WindowDim};
@@ -168,6 +170,10 @@ operations! {
     Cholesky: Cholesky;
     /// The solution of equations with a triangular matrix.
     TriangularSolve: TriangularSolve;
+    /// Arrays sorted together.
+    Sort: Sort;
+    /// The greatest or least elements of each row.
+    TopK: TopK;
 }
 
 impl Op {

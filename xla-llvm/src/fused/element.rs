@@ -119,7 +119,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::Scatter(_)
             | Op::Fft(_)
             | Op::Cholesky(_)
-            | Op::TriangularSolve(_) => Err(Error::internal(format!(
+            | Op::TriangularSolve(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => Err(Error::internal(format!(
                 "%{} ({}) cannot be emitted element by element",
                 instruction.name(),
                 instruction.opcode()

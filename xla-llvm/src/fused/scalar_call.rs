@@ -123,7 +123,9 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::Scatter(_)
             | Op::Fft(_)
             | Op::Cholesky(_)
-            | Op::TriangularSolve(_) => false,
+            | Op::TriangularSolve(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => false,
         };
         scalars && known
     })

@@ -53,7 +53,9 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::Scatter(_)
             | Op::Fft(_)
             | Op::Cholesky(_)
-            | Op::TriangularSolve(_) => false,
+            | Op::TriangularSolve(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => false,
         }
 }
 

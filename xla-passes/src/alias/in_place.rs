@@ -165,7 +165,9 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::Scatter(_)
         | Op::Fft(_)
         | Op::Cholesky(_)
-        | Op::TriangularSolve(_) => Access::Other,
+        | Op::TriangularSolve(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => Access::Other,
     }
 }
 

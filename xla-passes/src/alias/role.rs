@@ -70,7 +70,9 @@ pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
         | Op::Scatter(_)
         | Op::Fft(_)
         | Op::Cholesky(_)
-        | Op::TriangularSolve(_) => Role::Compute,
+        | Op::TriangularSolve(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => Role::Compute,
     }
 }
 

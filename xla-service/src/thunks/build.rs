@@ -101,7 +101,9 @@ impl Builder<'_> {
             | Op::Scatter(_)
             | Op::Fft(_)
             | Op::Cholesky(_)
-            | Op::TriangularSolve(_) => {
+            | Op::TriangularSolve(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => {
                 let mut thunk = self.thunk(computation, id)?;
                 thunk.kind = self.lower(&thunk)?;
                 thunks.push(thunk);
