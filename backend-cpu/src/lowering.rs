@@ -8,7 +8,10 @@ use xla_llvm::fused::{KernelSource, is_fusible};
 use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
 use crate::dot_plan::DotPlan;
-use crate::runtime::{DotElement, LibraryCall, LibraryFunction, dot_descriptor, fft_descriptor};
+use crate::runtime::{
+    DotElement, LibraryCall, LibraryFunction, cholesky_descriptor, dot_descriptor, fft_descriptor,
+    triangular_solve_descriptor,
+};
 
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
 const LIBRARY_DOT: f64 = 8192.0;
@@ -68,6 +71,11 @@ impl<'m> CpuLowering<'m> {
         let first = &cx.operands.first()?.shape;
         let (function, descriptor) = match cx.instruction().op() {
             Op::Fft(op) => (LibraryFunction::Fft, fft_descriptor(op, first)),
+            Op::Cholesky(op) => (LibraryFunction::Cholesky, cholesky_descriptor(op, first)?),
+            Op::TriangularSolve(op) => {
+                let right = &cx.operands.get(1)?.shape;
+                (LibraryFunction::TriangularSolve, triangular_solve_descriptor(op, right)?)
+            }
             _ => return None,
         };
         let name = format!("{} {first}", cx.instruction().opcode());

@@ -7,12 +7,14 @@
 mod dot;
 mod fallback;
 mod fft;
+mod linalg;
 mod parallel;
 mod pool;
 
 pub(crate) use dot::{DotElement, dot_descriptor};
 pub(crate) use fallback::{HostCall, RunContext};
 pub(crate) use fft::fft_descriptor;
+pub(crate) use linalg::{cholesky_descriptor, triangular_solve_descriptor};
 
 use xla_llvm::jit::RuntimeSymbol;
 
@@ -54,6 +56,10 @@ library! {
     Dot "xla_cpu_dot" = dot::xla_cpu_dot;
     /// Computes a Fourier transform.
     Fft "xla_cpu_fft" = fft::xla_cpu_fft;
+    /// Decomposes positive definite matrices.
+    Cholesky "xla_cpu_cholesky" = linalg::xla_cpu_cholesky;
+    /// Solves triangular systems of equations.
+    TriangularSolve "xla_cpu_triangular_solve" = linalg::xla_cpu_triangular_solve;
 }
 
 /// A call of a library function, but for the operands: data that generated code carries.
