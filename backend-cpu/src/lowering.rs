@@ -10,6 +10,10 @@ use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringCont
 use crate::dot_plan::DotPlan;
 use crate::runtime::{DotElement, LibraryCall, LibraryFunction, dot_descriptor};
 use crate::sort::{Rows, SortOrder, SortPlan, TopKPlan, key_of_comparator};
+use crate::runtime::{
+    DotElement, LibraryCall, LibraryFunction, cholesky_descriptor, dot_descriptor, fft_descriptor,
+    triangular_solve_descriptor,
+};
 
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
 const LIBRARY_DOT: f64 = 8192.0;
@@ -92,6 +96,22 @@ impl<'m> CpuLowering<'m> {
         Some(self.library_call(LibraryFunction::Dot, descriptor, Vec::new(), name))
     }
 
+    /// Operations that the runtime computes whole, whatever their sizes.
+    fn library(&mut self, cx: &LoweringContext<'_>) -> Option<Lowered> {
+        let first = &cx.operands.first()?.shape;
+        let (function, descriptor) = match cx.instruction().op() {
+            Op::Fft(op) => (LibraryFunction::Fft, fft_descriptor(op, first)),
+            Op::Cholesky(op) => (LibraryFunction::Cholesky, cholesky_descriptor(op, first)?),
+            Op::TriangularSolve(op) => {
+                let right = &cx.operands.get(1)?.shape;
+                (LibraryFunction::TriangularSolve, triangular_solve_descriptor(op, right)?)
+            }
+            _ => return None,
+        };
+        let name = format!("{} {first}", cx.instruction().opcode());
+        Some(self.library_call(function, descriptor, Vec::new(), name))
+    }
+
     /// A call of a library function, with kernels by their number. Equal calls share their description.
     fn library_call(
         &mut self,
@@ -124,6 +144,8 @@ impl Lowering for CpuLowering<'_> {
         if let Op::RngGetAndUpdateState(op) = instruction.op() {
             let name = instruction.name().to_string();
             return Ok(self.library_call(LibraryFunction::RandomState, vec![op.delta], Vec::new(), name));
+        if let Some(lowered) = self.library(cx) {
+            return Ok(lowered);
         }
         let source = match instruction.op() {
             Op::Fusion(fusion) => fusion_source(self.module, fusion.computation),

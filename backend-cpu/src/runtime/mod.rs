@@ -8,6 +8,8 @@ mod dot;
 mod fallback;
 mod keyed_place;
 mod line;
+mod fft;
+mod linalg;
 mod parallel;
 mod pool;
 mod random;
@@ -16,6 +18,8 @@ mod top_k;
 
 pub(crate) use dot::{DotElement, dot_descriptor};
 pub(crate) use fallback::{HostCall, RunContext};
+pub(crate) use fft::fft_descriptor;
+pub(crate) use linalg::{cholesky_descriptor, triangular_solve_descriptor};
 
 use xla_llvm::jit::RuntimeSymbol;
 
@@ -68,6 +72,12 @@ impl LibraryFunction {
     pub(crate) fn takes_context(self) -> bool {
         self == LibraryFunction::RandomState
     }
+    /// Computes a Fourier transform.
+    Fft "xla_cpu_fft" = fft::xla_cpu_fft;
+    /// Decomposes positive definite matrices.
+    Cholesky "xla_cpu_cholesky" = linalg::xla_cpu_cholesky;
+    /// Solves triangular systems of equations.
+    TriangularSolve "xla_cpu_triangular_solve" = linalg::xla_cpu_triangular_solve;
 }
 
 /// A call of a library function, but for the operands: data that generated code carries.

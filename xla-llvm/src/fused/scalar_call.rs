@@ -128,6 +128,9 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::BatchNorm(_)
             | Op::Gather(_)
             | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_)
             | Op::Sort(_)
             | Op::TopK(_) => false,
         };

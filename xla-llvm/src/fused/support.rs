@@ -58,6 +58,9 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::StochasticConvert(_)
             | Op::BatchNorm(_)
             | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_)
             | Op::Sort(_)
             | Op::TopK(_) => false,
         }
