@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use xla_hlo::ops::{Dot, Op, Sort, TopK};
 use xla_hlo::{CompId, Computation, InstrId, Module, Result, Shape};
-use xla_llvm::fused::{KernelSource, is_fusible};
+use xla_llvm::fused::{KernelSource, is_fusible, is_kernel_root};
 use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
 use crate::dot_plan::DotPlan;
@@ -182,7 +182,7 @@ fn lone_source(module: &Module, computation: CompId, root: InstrId) -> Option<Ke
     let graph = &module[computation];
     let arrays = |id: &InstrId| graph[*id].shape().as_array().is_some();
     let inputs = graph[root].operands().to_vec();
-    (is_fusible(module, graph, root) && inputs.iter().all(arrays)).then_some(KernelSource {
+    (is_kernel_root(module, graph, root) && inputs.iter().all(arrays)).then_some(KernelSource {
         module,
         computation,
         root,

@@ -42,6 +42,7 @@ pub use sorting::{Sort, TopK};
 pub use structure::{Constant, GetTupleElement, OptBarrier, Parameter, Tuple};
 pub use transform::{Fft, FftType};
 pub use window::{ReduceWindow, SelectAndScatter, Window, WindowDim};
+pub use window::{Cumulative, ReduceWindow, SelectAndScatter, Window, WindowDim};
 
 use crate::text::AttributeReader;
 use crate::{CompId, Error, Result};
