@@ -269,7 +269,7 @@ impl<'a, 'm> Writer<'a, 'm> {
             let survey = std::mem::take(&mut fused.survey);
             match plan.split(&survey, &symbols) {
                 Some(split) => plan = split,
-                None => return Ok(plan.merged(&survey, &symbols)),
+                None => return Ok(plan.merged(&survey, &symbols, fused.row_count())),
             }
         }
     }

@@ -123,8 +123,20 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::While(_)
             | Op::Conditional(_)
             | Op::RngBitGenerator(_)
+            | Op::RaggedDot(_)
+            | Op::ScaledDot(_)
+            | Op::Scan(_)
+            | Op::Rng(_)
+            | Op::RngGetAndUpdateState(_)
+            | Op::StochasticConvert(_)
+            | Op::BatchNorm(_)
             | Op::Gather(_)
-            | Op::Scatter(_) => false,
+            | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => false,
         };
         scalars && known
     })
