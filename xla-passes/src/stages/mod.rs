@@ -62,7 +62,6 @@ pub fn expand(_: &TargetProfile) -> Pipeline {
         // Last, since others make folds.
         .pass(SplitFolds)
 }
-}
 
 /// Every array states its layout.
 pub fn layout(_: &TargetProfile) -> Pipeline {
