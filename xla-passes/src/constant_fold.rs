@@ -130,6 +130,7 @@ fn is_foldable(op: &Op) -> bool {
         | Op::Fft(_)
         | Op::Cholesky(_)
         | Op::TriangularSolve(_)
+        | Op::CustomCall(_)
         | Op::Sort(_)
         | Op::TopK(_) => false,
     }

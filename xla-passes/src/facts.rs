@@ -24,6 +24,7 @@ pub fn call_context(op: &Op) -> CallContext {
             CallContext::Embedded
         }
         Op::Fusion(_) => CallContext::Fusion,
+        Op::CustomCall(call) if !call.computations.is_empty() => CallContext::Embedded,
         Op::Parameter(_)
         | Op::Constant(_)
         | Op::Tuple(_)
@@ -55,6 +56,7 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::Fft(_)
         | Op::Cholesky(_)
         | Op::TriangularSolve(_)
+        | Op::CustomCall(_)
         | Op::TopK(_) => CallContext::None,
     }
 }
@@ -62,6 +64,7 @@ pub fn call_context(op: &Op) -> CallContext {
 /// Whether running `op` does more than give its result, the computations it calls aside.
 pub fn has_side_effect(op: &Op) -> bool {
     match op {
+        Op::CustomCall(call) => call.has_side_effect,
         Op::Parameter(_)
         | Op::Constant(_)
         | Op::Tuple(_)

@@ -7,6 +7,7 @@
 mod plan;
 mod scalar_function;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use plan::{Access, Plan, Step};
 pub use scalar_function::ScalarFunction;
 
-use crate::ops::Op;
-use crate::{CompId, Computation, Error, InstrId, Literal, Module, Result, Shape};
+use crate::ops::{CustomCallRegistry, Op};
+use crate::{CompId, Computation, Error, InstrId, Instruction, Literal, Module, Result, Shape};
 
 /// How deeply computations may call each other while evaluated; bounds the machine's stack.
 pub const MAX_CALL_DEPTH: usize = 200;
@@ -60,6 +61,7 @@ pub struct Evaluator<'m> {
     current: Option<(&'m Computation, InstrId)>,
     steps_left: u64,
     cancelled: Option<Arc<AtomicBool>>,
+    custom_calls: Cow<'m, CustomCallRegistry>,
     /// Whether the error on its way out already names the instruction that failed.
     blamed: bool,
 }
@@ -74,6 +76,7 @@ impl<'m> Evaluator<'m> {
             current: None,
             steps_left: u64::MAX,
             cancelled: None,
+            custom_calls: Cow::default(),
             blamed: false,
         }
     }
@@ -90,6 +93,23 @@ impl<'m> Evaluator<'m> {
     pub fn with_cancellation(mut self, cancelled: Arc<AtomicBool>) -> Evaluator<'m> {
         self.cancelled = Some(cancelled);
         self
+    }
+
+    /// Runs custom calls by those handlers; without this, by what is built in.
+    #[must_use]
+    pub fn with_custom_calls(mut self, registry: &'m CustomCallRegistry) -> Evaluator<'m> {
+        self.custom_calls = Cow::Borrowed(registry);
+        self
+    }
+
+    /// The handlers of custom calls.
+    pub(crate) fn custom_calls(&self) -> &CustomCallRegistry {
+        &self.custom_calls
+    }
+
+    /// The instruction whose evaluation began last.
+    pub(crate) fn instruction(&self) -> Option<&'m Instruction> {
+        self.current.map(|(computation, id)| &computation[id])
     }
 
     /// The module whose computations are run.

@@ -3,6 +3,7 @@
 mod checks;
 mod combiner;
 pub mod control_flow;
+pub mod custom;
 pub mod dot;
 pub mod elementwise;
 pub mod indexing;
@@ -20,6 +21,10 @@ pub mod transform;
 pub mod window;
 
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
+pub use custom::{
+    CustomCall, CustomCallApi, CustomCallContext, CustomCallHandler, CustomCallRegistry, CustomCallSchedule, DimLabels,
+    FfiAttributes, FfiValue, PaddingType,
+};
 pub use dot::{Dot, DotAlgorithm, DotDims, Precision};
 pub(crate) use elementwise::ElementFunction;
 pub use elementwise::{
@@ -170,6 +175,8 @@ operations! {
     Cholesky: Cholesky;
     /// The solution of equations with a triangular matrix.
     TriangularSolve: TriangularSolve;
+    /// A function that HLO does not define.
+    CustomCall: CustomCall;
     /// Arrays sorted together.
     Sort: Sort;
     /// The greatest or least elements of each row.

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 
 use super::diagnostic::{Failure, Parse, shown};
 pub(crate) use super::lexer::TokenKind;
+use super::parser::Omitted;
+use super::strings::push_quoted;
 use super::suggest::did_you_mean;
 use super::tokens::Tokens;
 use crate::ops::Opcode;
-use crate::{CompId, Error, Literal, Module, Result};
+use crate::{CompId, Error, Literal, Module, Result, Shape};
 
 /// A type that can stand behind `name=` in an instruction.
 pub trait AttributeValue: Sized {
@@ -244,6 +246,21 @@ impl<'a> AttributeCursor<'a> {
         self.run(|tokens| tokens.braced_indices("a list of indices such as {0,2}"))
     }
 
+    /// A quoted string, unescaped.
+    pub(crate) fn string(&mut self) -> Result<String> {
+        self.run(|tokens| tokens.string("a quoted string"))
+    }
+
+    /// A shape; arrays without a layout are row major.
+    pub(crate) fn shape(&mut self) -> Result<Shape> {
+        self.run(Tokens::shape)
+    }
+
+    /// A literal whose arrays carry their shapes; none of its data may be left out.
+    pub(crate) fn literal(&mut self) -> Result<Literal> {
+        self.run(|tokens| tokens.literal_with_shapes(&mut Omitted::refused()))
+    }
+
     /// The name of a computation defined before, or a computation in braces.
     fn computation(&mut self) -> Result<CompId> {
         let callables = self.callables;
@@ -291,6 +308,11 @@ impl AttributeWriter<'_> {
     /// Writes text of a value; for implementations of [`AttributeValue`].
     pub fn push(&mut self, text: &str) {
         self.out.push_str(text);
+    }
+
+    /// Writes text in quotes, escaped.
+    pub(crate) fn quoted(&mut self, text: &str) {
+        push_quoted(self.out, text);
     }
 
     /// Writes a value of a value that displays as HLO text spells it.

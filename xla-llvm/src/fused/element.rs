@@ -120,6 +120,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::Fft(_)
             | Op::Cholesky(_)
             | Op::TriangularSolve(_)
+            | Op::CustomCall(_)
             | Op::Sort(_)
             | Op::TopK(_) => Err(Error::internal(format!(
                 "%{} ({}) cannot be emitted element by element",

@@ -124,6 +124,7 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::Fft(_)
             | Op::Cholesky(_)
             | Op::TriangularSolve(_)
+            | Op::CustomCall(_)
             | Op::Sort(_)
             | Op::TopK(_) => false,
         };

@@ -54,6 +54,7 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::Fft(_)
             | Op::Cholesky(_)
             | Op::TriangularSolve(_)
+            | Op::CustomCall(_)
             | Op::Sort(_)
             | Op::TopK(_) => false,
         }

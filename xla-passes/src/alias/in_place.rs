@@ -166,6 +166,7 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::Fft(_)
         | Op::Cholesky(_)
         | Op::TriangularSolve(_)
+        | Op::CustomCall(_)
         | Op::Sort(_)
         | Op::TopK(_) => Access::Other,
     }

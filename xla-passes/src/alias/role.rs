@@ -71,6 +71,7 @@ pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
         | Op::Fft(_)
         | Op::Cholesky(_)
         | Op::TriangularSolve(_)
+        | Op::CustomCall(_)
         | Op::Sort(_)
         | Op::TopK(_) => Role::Compute,
     }

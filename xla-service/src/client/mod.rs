@@ -24,6 +24,7 @@ pub use loaded::{Dispatch, ExecuteOptions, LoadedExecutable};
 
 use buffer::Slot;
 use dispatch::DispatchQueue;
+use xla_hlo::ops::CustomCallRegistry;
 use xla_hlo::{ArrayShape, Error, Literal, Result, VerifiedModule};
 
 use crate::cache::CompilationCache;
@@ -48,6 +49,7 @@ struct Device {
     /// All work of this client goes to one stream, so that what is computed is there when later work needs it.
     stream: Box<dyn Stream>,
     cache: Arc<CompilationCache>,
+    custom_calls: CustomCallRegistry,
     queue: OnceLock<DispatchQueue>,
 }
 
@@ -66,6 +68,7 @@ impl Client {
         ordinal: usize,
         cache: Arc<CompilationCache>,
     ) -> Result<Client> {
+        let custom_calls = registry.custom_calls().clone();
         let platform = registry.get(platform)?;
         let executor = platform.executor(ordinal)?;
         Ok(Client(Arc::new(Device {
@@ -75,6 +78,7 @@ impl Client {
             compiler: platform.compiler(),
             transfer: platform.transfer_manager(),
             cache,
+            custom_calls,
             queue: OnceLock::new(),
         })))
     }
@@ -100,8 +104,12 @@ impl Client {
     }
 
     /// Compiles a module, or takes the program from the cache.
+    ///
+    /// Errors: those of the compiler, and [`Error::Unimplemented`] for a custom call that the registry, from which the client
+    /// was made, has no handler for.
     pub fn compile(&self, module: &VerifiedModule, options: &CompileOptions) -> Result<LoadedExecutable> {
         let device = &self.0;
+        device.custom_calls.check(module)?;
         let compile = || protect(|| device.compile(module.clone(), options));
         let executable = device.cache.get_or_compile(&device.platform, module, options, compile)?;
         Ok(LoadedExecutable::new(self.clone(), executable))
@@ -160,7 +168,12 @@ impl Device {
     }
 
     fn context(&self) -> ExecutionContext<'_> {
-        ExecutionContext { executor: &*self.executor, stream: &*self.stream, transfer: &*self.transfer }
+        ExecutionContext {
+            executor: &*self.executor,
+            stream: &*self.stream,
+            transfer: &*self.transfer,
+            custom_calls: &self.custom_calls,
+        }
     }
 
     fn queue(&self) -> &DispatchQueue {

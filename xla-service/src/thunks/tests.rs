@@ -1,7 +1,7 @@
 //! Thunks end to end on the host: a backend that lowers `add` of f32 and leaves the rest to the fallback, against the evaluator.
 
 use xla_hlo::builder::{ComputationBuilder, ModuleBuilder};
-use xla_hlo::ops::CompareDirection;
+use xla_hlo::ops::{CompareDirection, CustomCallRegistry};
 use xla_hlo::{
     ArrayShape, CompId, ElementType, Error, InputOutputAlias, InstrId, Literal, Op, Opcode, ParameterLeaf, Result,
     Scalar, Shape, VerifiedModule, eval,
@@ -73,15 +73,18 @@ fn program(module: VerifiedModule) -> ThunkExecutable {
 }
 
 /// A host device for one test, which checks that all memory came back when it goes.
-struct Host(HostExecutor);
+struct Host(HostExecutor, CustomCallRegistry);
 
 impl Host {
     fn new() -> Host {
-        Host(HostExecutor::new("test", 0, PoolLimits { in_use: Some(1 << 24), retained: 1 << 24 }))
+        Host(
+            HostExecutor::new("test", 0, PoolLimits { in_use: Some(1 << 24), retained: 1 << 24 }),
+            CustomCallRegistry::new(),
+        )
     }
 
     fn context(&self) -> ExecutionContext<'_> {
-        ExecutionContext { executor: &self.0, stream: &HostStream, transfer: &HostTransfer }
+        ExecutionContext { executor: &self.0, stream: &HostStream, transfer: &HostTransfer, custom_calls: &self.1 }
     }
 
     fn upload(&self, literal: &Literal) -> DeviceMemory {

@@ -5,7 +5,7 @@ use super::*;
 use crate::ops::checks;
 use crate::{ArrayShape, ElementKind};
 
-pub(super) fn cholesky(op: &Cholesky, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+pub(in crate::ops) fn cholesky(op: &Cholesky, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [a] = checks::operands(operands)?;
     let result = shape.expect_array()?;
     match result.element_type().kind() {
@@ -51,7 +51,7 @@ fn lower_factor<T: Field>(n: usize, a: impl Fn(usize, usize) -> T, l: &mut [T]) 
     Some(())
 }
 
-pub(super) fn triangular_solve(op: &TriangularSolve, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+pub(in crate::ops) fn triangular_solve(op: &TriangularSolve, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [a, b] = checks::operands(operands)?;
     let result = shape.expect_array()?;
     match result.element_type().kind() {

@@ -3,7 +3,7 @@
 use crate::Scalar;
 
 /// A real or complex number.
-pub(super) trait Field: Copy {
+pub(in crate::ops) trait Field: Copy {
     const ZERO: Self;
 
     fn from_element(element: Scalar) -> Self;
