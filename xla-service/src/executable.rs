@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use xla_hlo::eval::RandomState;
 use xla_hlo::ops::CustomCallRegistry;
 use xla_hlo::{Module, Result};
 
@@ -61,6 +62,8 @@ pub struct ExecutionContext<'a> {
     pub transfer: &'a dyn TransferManager,
     /// The handlers of custom calls; the client has seen that there is one for each of the program's.
     pub custom_calls: &'a CustomCallRegistry,
+    /// What the program draws random numbers from: the device's counter.
+    pub random: &'a RandomState,
 }
 
 /// One leaf of the arguments of a launch.

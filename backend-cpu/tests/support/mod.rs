@@ -1,4 +1,4 @@
-//! What tests of the backend share: one program on both platforms, on inputs that are always the same.
+//! Runs a program on this backend and in the reference evaluator, and compares.
 
 use xla_hlo::text::parse_module;
 use xla_hlo::{ElementKind, Literal, Scalar, Shape, VerifiedModule};

@@ -5,6 +5,7 @@
 //! called computations (reducers, comparators) element by element without making literals.
 
 mod plan;
+mod random_state;
 mod scalar_function;
 
 use std::borrow::Cow;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plan::{Access, Plan, Step};
+pub use random_state::RandomState;
 pub use scalar_function::ScalarFunction;
 
 use crate::ops::{CustomCallRegistry, Op};
@@ -62,6 +64,7 @@ pub struct Evaluator<'m> {
     steps_left: u64,
     cancelled: Option<Arc<AtomicBool>>,
     custom_calls: Cow<'m, CustomCallRegistry>,
+    random: RandomState,
     /// Whether the error on its way out already names the instruction that failed.
     blamed: bool,
 }
@@ -77,6 +80,7 @@ impl<'m> Evaluator<'m> {
             steps_left: u64::MAX,
             cancelled: None,
             custom_calls: Cow::default(),
+            random: RandomState::new(),
             blamed: false,
         }
     }
@@ -110,6 +114,18 @@ impl<'m> Evaluator<'m> {
     /// The instruction whose evaluation began last.
     pub(crate) fn instruction(&self) -> Option<&'m Instruction> {
         self.current.map(|(computation, id)| &computation[id])
+    }
+
+    /// Draws random numbers from that counter; an evaluator has one of its own otherwise, at its beginning.
+    #[must_use]
+    pub fn with_random_state(mut self, state: RandomState) -> Evaluator<'m> {
+        self.random = state;
+        self
+    }
+
+    /// What random numbers are drawn from.
+    pub fn random_state(&self) -> &RandomState {
+        &self.random
     }
 
     /// The module whose computations are run.

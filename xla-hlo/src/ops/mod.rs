@@ -9,6 +9,7 @@ pub mod elementwise;
 pub mod indexing;
 pub mod linalg;
 pub mod movement;
+pub mod normalization;
 mod opcode;
 pub mod random;
 pub mod reduction;
@@ -25,7 +26,7 @@ pub use custom::{
     CustomCall, CustomCallApi, CustomCallContext, CustomCallHandler, CustomCallRegistry, CustomCallSchedule, DimLabels,
     FfiAttributes, FfiValue, PaddingType,
 };
-pub use dot::{Dot, DotAlgorithm, DotDims, Precision};
+pub use dot::{Dot, DotAlgorithm, DotDims, Precision, RaggedDot, RaggedMode, ScaledDot};
 pub(crate) use elementwise::ElementFunction;
 pub use elementwise::{
     Binary, BinaryOp, BitcastConvert, Clamp, Compare, CompareDirection, CompareType, Convert, ReducePrecision,
@@ -37,14 +38,15 @@ pub use movement::{
     Bitcast, Broadcast, Concatenate, Copy, DynamicSlice, DynamicUpdateSlice, Iota, Pad, PadDim, Reshape, Reverse,
     Slice, SliceRange, Transpose,
 };
+pub use normalization::{BatchNorm, BatchNormKind, Epsilon};
 pub use opcode::{Arity, Family, Opcode};
-pub use random::{RngAlgorithm, RngBitGenerator};
-pub use reduction::Reduce;
+pub use random::{Rng, RngAlgorithm, RngBitGenerator, RngDistribution, RngGetAndUpdateState, StochasticConvert};
+pub use reduction::{Reduce, Scan};
 pub use rules::{OpRules, ReadAttributes, ShapeContext};
 pub use sorting::{Sort, TopK};
 pub use structure::{Constant, GetTupleElement, OptBarrier, Parameter, Tuple};
 pub use transform::{Fft, FftType};
-pub use window::{ReduceWindow, SelectAndScatter, Window, WindowDim};
+pub use window::{Cumulative, ReduceWindow, SelectAndScatter, Window, WindowDim};
 
 use crate::text::AttributeReader;
 use crate::{CompId, Error, Result};
@@ -147,8 +149,14 @@ operations! {
     Bitcast: Bitcast;
     /// Contraction of two arrays.
     Dot: Dot;
+    /// Contraction of two arrays, one of which falls into groups of sizes known when running.
+    RaggedDot: RaggedDot;
+    /// Contraction of two arrays whose blocks have scales.
+    ScaledDot: ScaledDot;
     /// A fold over dimensions.
     Reduce: Reduce;
+    /// A loop over one dimension.
+    Scan: Scan;
     /// A fold over sliding windows.
     ReduceWindow: ReduceWindow;
     /// Values scattered to the chosen element of each window.
@@ -165,6 +173,14 @@ operations! {
     Fusion: Fusion;
     /// Random bits from a state.
     RngBitGenerator: RngBitGenerator;
+    /// Random numbers.
+    Rng: Rng;
+    /// The device's random counter, moved on.
+    RngGetAndUpdateState: RngGetAndUpdateState;
+    /// Floats rounded to integers by random bits.
+    StochasticConvert: StochasticConvert;
+    /// Normalisation over all dimensions but the features.
+    BatchNorm: BatchNormTraining | BatchNormInference | BatchNormGrad;
     /// Boxes read at indexed places.
     Gather: Gather;
     /// Boxes written at indexed places.

@@ -21,6 +21,15 @@ pub fn standard(profile: &TargetProfile) -> Pipeline {
         .stage(schedule(profile))
 }
 
+/// The stages without which a program cannot run: nothing is simplified or fused.
+pub fn needed(profile: &TargetProfile) -> Pipeline {
+    Pipeline::new("needed")
+        .stage(canonicalize(profile))
+        .stage(expand(profile))
+        .stage(layout(profile))
+        .stage(schedule(profile))
+}
+
 /// One form for one meaning: no layouts that matter, no calls, each loop body called from one place.
 pub fn canonicalize(_: &TargetProfile) -> Pipeline {
     Pipeline::new("canonicalize")

@@ -24,6 +24,7 @@ pub use loaded::{Dispatch, ExecuteOptions, LoadedExecutable};
 
 use buffer::Slot;
 use dispatch::DispatchQueue;
+use xla_hlo::eval::RandomState;
 use xla_hlo::ops::CustomCallRegistry;
 use xla_hlo::{ArrayShape, Error, Literal, Result, VerifiedModule};
 
@@ -50,6 +51,8 @@ struct Device {
     stream: Box<dyn Stream>,
     cache: Arc<CompilationCache>,
     custom_calls: CustomCallRegistry,
+    /// What all programs of this client draw random numbers from.
+    random: RandomState,
     queue: OnceLock<DispatchQueue>,
 }
 
@@ -79,6 +82,7 @@ impl Client {
             transfer: platform.transfer_manager(),
             cache,
             custom_calls,
+            random: RandomState::new(),
             queue: OnceLock::new(),
         })))
     }
@@ -173,6 +177,7 @@ impl Device {
             stream: &*self.stream,
             transfer: &*self.transfer,
             custom_calls: &self.custom_calls,
+            random: &self.random,
         }
     }
 

@@ -37,8 +37,10 @@ impl Executable for InterpreterExecutable {
         let literals = self.signature.group_arguments(leaves.collect::<Result<_>>()?)?;
         // Donated memory goes back to the pool before anything is computed, and comes back as results.
         drop(arguments);
-        let mut evaluator = Evaluator::new(&self.module).with_custom_calls(context.custom_calls);
-        let result = evaluator.call(self.module.entry_id(), literals)?;
+        let result = Evaluator::new(&self.module)
+            .with_random_state(context.random.clone())
+            .with_custom_calls(context.custom_calls)
+            .call(self.module.entry_id(), literals)?;
         let write = |(leaf, literal): (&crate::signature::ResultLeaf, _)| {
             let mut memory = context.executor.allocate(leaf.shape.byte_size())?;
             context.transfer.write(context.stream, &literal, &leaf.shape, &mut memory, 0)?;

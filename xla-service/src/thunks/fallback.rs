@@ -1,20 +1,23 @@
 //! The host fallback: one instruction, evaluated on literals; and custom calls, whose handlers are on the host anyway.
 
-use xla_hlo::eval::Evaluator;
+use xla_hlo::eval::{Evaluator, RandomState};
 use xla_hlo::{CompId, Error, InstrId, Instruction, Literal, Module, Result, ResultExt};
 
 use super::{ExecutionBuffers, Thunk};
 use crate::executable::ExecutionContext;
 use crate::signature::{group, ungroup};
 
-/// Evaluates one instruction on values of its operands, with the reference evaluator. Computations that it calls are evaluated too.
+/// Evaluates one instruction on values of its operands, with the reference evaluator. Computations that it calls are evaluated too;
+/// random numbers are drawn from `random`.
 pub fn evaluate_instruction(
     module: &Module,
     computation: CompId,
     instruction: InstrId,
     operands: Vec<Literal>,
+    random: &RandomState,
 ) -> Result<Literal> {
-    evaluate(Evaluator::new(module), &module[computation][instruction], operands)
+    let evaluator = Evaluator::new(module).with_random_state(random.clone());
+    evaluate(evaluator, &module[computation][instruction], operands)
 }
 
 fn evaluate(mut evaluator: Evaluator<'_>, instruction: &Instruction, operands: Vec<Literal>) -> Result<Literal> {
@@ -33,7 +36,8 @@ pub fn run_fallback(
     buffers: &mut ExecutionBuffers,
 ) -> Result<()> {
     on_host(module, thunk, context, buffers, |operands| {
-        let evaluator = Evaluator::new(module).with_custom_calls(context.custom_calls);
+        let evaluator = Evaluator::new(module).with_random_state(context.random.clone());
+        let evaluator = evaluator.with_custom_calls(context.custom_calls);
         evaluate(evaluator, &module[thunk.computation][thunk.instruction], operands)
     })
 }

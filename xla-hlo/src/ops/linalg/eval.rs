@@ -24,7 +24,7 @@ fn cholesky_in<T: Field>(op: &Cholesky, a: &Literal, result: &ArrayShape) -> Res
         // `u^H u = a` is `l l^H = a` with `l = u^H`.
         let at = |i: usize, j: usize| if op.lower { matrix[i * n + j] } else { matrix[j * n + i].conjugate() };
         if lower_factor(n, at, &mut factor).is_none() {
-            factor.fill(T::from_real(f64::NAN));
+            factor.fill(T::NAN);
         } else if !op.lower {
             factor = (0..n * n).map(|i| factor[i % n * n + i / n].conjugate()).collect();
         }

@@ -77,7 +77,7 @@ impl Tokens<'_> {
     }
 
     /// A literal whose leaves carry their shapes: `( s32[] 1, f32[2] {1, 2} )`.
-    pub(super) fn literal_with_shapes(&mut self, omitted: &mut Omitted) -> Parse<Literal> {
+    pub(in crate::text) fn literal_with_shapes(&mut self, omitted: &mut Omitted) -> Parse<Literal> {
         if self.kind() != TokenKind::LeftParen {
             let shape = self.array_shape_of_literal()?;
             return self.dense(&shape, omitted);

@@ -53,7 +53,7 @@ fn decompose<T: Field>(a: &Matrix<T>, lower: bool) -> (Matrix<T>, Vec<f64>) {
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&i, &j| a.at(i, i).real().total_cmp(&a.at(j, j).real()));
     let value = |x: f64| if is_finite { x } else { f64::NAN };
-    let vectors = Matrix::from_fn(n, n, |i, j| if is_finite { v.at(i, order[j]) } else { T::from_real(f64::NAN) });
+    let vectors = Matrix::from_fn(n, n, |i, j| if is_finite { v.at(i, order[j]) } else { T::NAN });
     (vectors, order.iter().map(|&i| value(a.at(i, i).real())).collect())
 }
 
