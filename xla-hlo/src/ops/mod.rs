@@ -21,6 +21,7 @@ mod testing;
 pub mod transform;
 pub mod window;
 
+pub use combiner::{combiner_identity, simple_combiner};
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
 pub use custom::{
     CustomCall, CustomCallApi, CustomCallContext, CustomCallHandler, CustomCallRegistry, CustomCallSchedule, DimLabels,
