@@ -41,7 +41,6 @@ pub use rules::{OpRules, ReadAttributes, ShapeContext};
 pub use sorting::{Sort, TopK};
 pub use structure::{Constant, GetTupleElement, OptBarrier, Parameter, Tuple};
 pub use transform::{Fft, FftType};
-pub use window::{ReduceWindow, SelectAndScatter, Window, WindowDim};
 pub use window::{Cumulative, ReduceWindow, SelectAndScatter, Window, WindowDim};
 
 use crate::text::AttributeReader;
