@@ -31,6 +31,7 @@ pub use graph::Value;
 use graph::{Graph, Sizes};
 pub use numbers::{Noise, Numbers, epsilon, least};
 pub use random::Random;
+pub use values::{Temper, literal};
 
 /// What programs are mostly made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
