@@ -126,6 +126,12 @@ fn is_foldable(op: &Op) -> bool {
         | Op::Map(_)
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
-        | Op::Scatter(_) => false,
+        | Op::Scatter(_)
+        | Op::Domain(_)
+        | Op::AfterAll(_)
+        | Op::AddDependency(_)
+        | Op::Transfer(_)
+        | Op::Async(_)
+        | Op::Collective(_) => false,
     }
 }

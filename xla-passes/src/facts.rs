@@ -1,6 +1,7 @@
 //! Facts about operations that several passes need: effects, and how called computations are run.
 
 use xla_hlo::entity::SecondaryMap;
+use xla_hlo::ops::{Async, OpRules as _};
 use xla_hlo::{CompId, Instruction, Module, Op};
 
 /// How an operation runs the computations it calls.
@@ -19,10 +20,11 @@ pub enum CallContext {
 /// How `op` runs the computations it calls.
 pub fn call_context(op: &Op) -> CallContext {
     match op {
-        Op::While(_) | Op::Conditional(_) | Op::Call(_) => CallContext::Control,
+        Op::While(_) | Op::Conditional(_) | Op::Call(_) | Op::Async(Async::Start(_)) => CallContext::Control,
         Op::Map(_) | Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scatter(_) => {
             CallContext::Embedded
         }
+        Op::Collective(op) if !op.called_computations().is_empty() => CallContext::Embedded,
         Op::Fusion(_) => CallContext::Fusion,
         Op::Parameter(_)
         | Op::Constant(_)
@@ -51,13 +53,23 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::Bitcast(_)
         | Op::Dot(_)
         | Op::RngBitGenerator(_)
-        | Op::Gather(_) => CallContext::None,
+        | Op::Gather(_)
+        | Op::Domain(_)
+        | Op::AfterAll(_)
+        | Op::AddDependency(_)
+        | Op::Transfer(_)
+        | Op::Async(_)
+        | Op::Collective(_) => CallContext::None,
     }
 }
 
 /// Whether running `op` does more than give its result, the computations it calls aside.
+///
+/// Tokens and dependencies have none: they only order. What waits for an effect that was begun is kept where that is,
+/// see [`is_begun`].
 pub fn has_side_effect(op: &Op) -> bool {
     match op {
+        Op::Transfer(_) => true,
         Op::Parameter(_)
         | Op::Constant(_)
         | Op::Tuple(_)
@@ -94,8 +106,19 @@ pub fn has_side_effect(op: &Op) -> bool {
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
         | Op::Gather(_)
-        | Op::Scatter(_) => false,
+        | Op::Scatter(_)
+        | Op::Domain(_)
+        | Op::AfterAll(_)
+        | Op::AddDependency(_)
+        | Op::Async(_)
+        | Op::Collective(_) => false,
     }
+}
+
+/// Whether `op` begins something that must be awaited, exactly once: it is not merged with another, and while it is there, so
+/// is what awaits it.
+pub fn is_begun(op: &Op) -> bool {
+    !op.opcode().awaited_by().is_empty()
 }
 
 /// Which computations have side effects, their callees included.

@@ -1,6 +1,8 @@
 //! The operations, one folder a family: attributes, shape rule, text attributes and evaluator together.
 
+pub mod async_;
 mod checks;
+pub mod collective;
 mod combiner;
 pub mod control_flow;
 pub mod dot;
@@ -8,14 +10,21 @@ pub mod elementwise;
 pub mod indexing;
 pub mod movement;
 mod opcode;
+mod pairs;
 pub mod random;
 pub mod reduction;
 mod rules;
 pub mod structure;
 #[cfg(test)]
 mod testing;
+pub mod token;
 pub mod window;
 
+pub use async_::{Async, AsyncStart};
+pub use collective::{
+    AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, GroupMode, OnOneDevice, Participants,
+    ReplicaGroups,
+};
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
 pub use dot::{Dot, DotAlgorithm, DotDims, Precision};
 pub(crate) use elementwise::ElementFunction;
@@ -32,7 +41,8 @@ pub use opcode::{Arity, Family, Opcode};
 pub use random::{RngAlgorithm, RngBitGenerator};
 pub use reduction::Reduce;
 pub use rules::{OpRules, ReadAttributes, ShapeContext};
-pub use structure::{Constant, GetTupleElement, OptBarrier, Parameter, Tuple};
+pub use structure::{Constant, Domain, GetTupleElement, OptBarrier, Parameter, Tuple};
+pub use token::{AddDependency, AfterAll, Channel, Transfer};
 pub use window::{ReduceWindow, SelectAndScatter, Window, WindowDim};
 
 use crate::text::AttributeReader;
@@ -158,6 +168,20 @@ operations! {
     Gather: Gather;
     /// Boxes written at indexed places.
     Scatter: Scatter;
+    /// The border between regions of different shardings.
+    Domain: Domain;
+    /// A token after others.
+    AfterAll: AfterAll;
+    /// A value not before a token.
+    AddDependency: AddDependency;
+    /// Data from or to the host or another device.
+    Transfer: Infeed | Outfeed | Recv | RecvDone | Send | SendDone;
+    /// An operation begun, gone on with or awaited.
+    Async: AsyncDone | AsyncStart | AsyncUpdate | CopyDone | CopyStart;
+    /// What devices do together.
+    Collective: AllGather | AllGatherDone | AllGatherStart | AllReduce | AllReduceDone | AllReduceStart | AllToAll
+        | CollectiveBroadcast | CollectivePermute | CollectivePermuteDone | CollectivePermuteStart | CollectiveReduce
+        | PartitionId | RaggedAllToAll | ReduceScatter | ReplicaId;
 }
 
 impl Op {

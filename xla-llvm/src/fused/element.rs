@@ -116,7 +116,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::Call(_)
             | Op::Fusion(_)
             | Op::RngBitGenerator(_)
-            | Op::Scatter(_) => Err(Error::internal(format!(
+            | Op::Scatter(_)
+            | Op::Domain(_)
+            | Op::AfterAll(_)
+            | Op::AddDependency(_)
+            | Op::Transfer(_)
+            | Op::Async(_)
+            | Op::Collective(_) => Err(Error::internal(format!(
                 "%{} ({}) cannot be emitted element by element",
                 instruction.name(),
                 instruction.opcode()

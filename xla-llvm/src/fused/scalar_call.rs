@@ -120,7 +120,13 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::Conditional(_)
             | Op::RngBitGenerator(_)
             | Op::Gather(_)
-            | Op::Scatter(_) => false,
+            | Op::Scatter(_)
+            | Op::Domain(_)
+            | Op::AfterAll(_)
+            | Op::AddDependency(_)
+            | Op::Transfer(_)
+            | Op::Async(_)
+            | Op::Collective(_) => false,
         };
         scalars && known
     })

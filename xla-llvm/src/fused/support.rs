@@ -50,7 +50,13 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::Call(_)
             | Op::Fusion(_)
             | Op::RngBitGenerator(_)
-            | Op::Scatter(_) => false,
+            | Op::Scatter(_)
+            | Op::Domain(_)
+            | Op::AfterAll(_)
+            | Op::AddDependency(_)
+            | Op::Transfer(_)
+            | Op::Async(_)
+            | Op::Collective(_) => false,
         }
 }
 

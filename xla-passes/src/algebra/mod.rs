@@ -95,7 +95,13 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
         | Op::Gather(_)
-        | Op::Scatter(_) => [none, none, none],
+        | Op::Scatter(_)
+        | Op::Domain(_)
+        | Op::AfterAll(_)
+        | Op::AddDependency(_)
+        | Op::Transfer(_)
+        | Op::Async(_)
+        | Op::Collective(_) => [none, none, none],
     }
 }
 

@@ -133,7 +133,8 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::ReducePrecision(_)
         | Op::Map(_)
         | Op::Copy(_)
-        | Op::OptBarrier(_) => elementwise,
+        | Op::OptBarrier(_)
+        | Op::Domain(_) => elementwise,
         Op::Reshape(_) | Op::Bitcast(_) => same_if(has_row_major_layout(from) && has_row_major_layout(to)),
         Op::DynamicUpdateSlice(_) => match i {
             0 => elementwise,
@@ -162,7 +163,12 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
         | Op::Gather(_)
-        | Op::Scatter(_) => Access::Other,
+        | Op::Scatter(_)
+        | Op::AfterAll(_)
+        | Op::AddDependency(_)
+        | Op::Transfer(_)
+        | Op::Async(_)
+        | Op::Collective(_) => Access::Other,
     }
 }
 

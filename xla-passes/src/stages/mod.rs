@@ -6,8 +6,8 @@ pub use schedule::schedule;
 
 use crate::*;
 use crate::{
-    DeadCode, FlattenCallGraph, FreeReshapes, Fuse, FuseRows, InlineCalls, InlineMaps, NormalizeLayouts, Pipeline,
-    SimplifyTuples, TargetProfile,
+    DeadCode, DropDependencies, ExpandAsync, ExpandCollectives, FlattenCallGraph, FreeReshapes, Fuse, FuseRows,
+    InlineCalls, InlineMaps, NormalizeLayouts, Pipeline, SimplifyTuples, TargetProfile,
 };
 
 /// All stages in order.
@@ -21,12 +21,15 @@ pub fn standard(profile: &TargetProfile) -> Pipeline {
         .stage(schedule(profile))
 }
 
-/// One form for one meaning: no layouts that matter, no calls, each loop body called from one place.
+/// One form for one meaning: no layouts that matter, nothing asynchronous, no calls, each loop body called from one place.
 pub fn canonicalize(_: &TargetProfile) -> Pipeline {
     Pipeline::new("canonicalize")
         .pass(NormalizeLayouts)
+        .pass(ExpandAsync)
+        .pass(ExpandCollectives)
         .pass(InlineCalls)
         .pass(InlineMaps)
+        .pass(DropDependencies)
         .pass(SimplifyTuples)
         .pass(DeadCode)
         .pass(FlattenCallGraph)
