@@ -132,6 +132,8 @@ fn is_foldable(op: &Op) -> bool {
         | Op::AddDependency(_)
         | Op::Transfer(_)
         | Op::Async(_)
-        | Op::Collective(_) => false,
+        | Op::Collective(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => false,
     }
 }

@@ -21,7 +21,7 @@ pub enum CallContext {
 pub fn call_context(op: &Op) -> CallContext {
     match op {
         Op::While(_) | Op::Conditional(_) | Op::Call(_) | Op::Async(Async::Start(_)) => CallContext::Control,
-        Op::Map(_) | Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scatter(_) => {
+        Op::Map(_) | Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scatter(_) | Op::Sort(_) => {
             CallContext::Embedded
         }
         Op::Collective(op) if !op.called_computations().is_empty() => CallContext::Embedded,
@@ -59,7 +59,8 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::AddDependency(_)
         | Op::Transfer(_)
         | Op::Async(_)
-        | Op::Collective(_) => CallContext::None,
+        | Op::Collective(_)
+        | Op::TopK(_) => CallContext::None,
     }
 }
 
@@ -111,7 +112,9 @@ pub fn has_side_effect(op: &Op) -> bool {
         | Op::AfterAll(_)
         | Op::AddDependency(_)
         | Op::Async(_)
-        | Op::Collective(_) => false,
+        | Op::Collective(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => false,
     }
 }
 

@@ -14,6 +14,7 @@ mod pairs;
 pub mod random;
 pub mod reduction;
 mod rules;
+pub mod sorting;
 pub mod structure;
 #[cfg(test)]
 mod testing;
@@ -41,6 +42,7 @@ pub use opcode::{Arity, Family, Opcode};
 pub use random::{RngAlgorithm, RngBitGenerator};
 pub use reduction::Reduce;
 pub use rules::{OpRules, ReadAttributes, ShapeContext};
+pub use sorting::{Sort, TopK};
 pub use structure::{Constant, Domain, GetTupleElement, OptBarrier, Parameter, Tuple};
 pub use token::{AddDependency, AfterAll, Channel, Transfer};
 pub use window::{ReduceWindow, SelectAndScatter, Window, WindowDim};
@@ -182,6 +184,10 @@ operations! {
     Collective: AllGather | AllGatherDone | AllGatherStart | AllReduce | AllReduceDone | AllReduceStart | AllToAll
         | CollectiveBroadcast | CollectivePermute | CollectivePermuteDone | CollectivePermuteStart | CollectiveReduce
         | PartitionId | RaggedAllToAll | ReduceScatter | ReplicaId;
+    /// Arrays sorted together.
+    Sort: Sort;
+    /// The greatest or least elements of each row.
+    TopK: TopK;
 }
 
 impl Op {

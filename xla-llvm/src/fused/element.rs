@@ -122,7 +122,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::AddDependency(_)
             | Op::Transfer(_)
             | Op::Async(_)
-            | Op::Collective(_) => Err(Error::internal(format!(
+            | Op::Collective(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => Err(Error::internal(format!(
                 "%{} ({}) cannot be emitted element by element",
                 instruction.name(),
                 instruction.opcode()

@@ -126,7 +126,9 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::AddDependency(_)
             | Op::Transfer(_)
             | Op::Async(_)
-            | Op::Collective(_) => false,
+            | Op::Collective(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => false,
         };
         scalars && known
     })

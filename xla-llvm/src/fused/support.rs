@@ -56,7 +56,9 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::AddDependency(_)
             | Op::Transfer(_)
             | Op::Async(_)
-            | Op::Collective(_) => false,
+            | Op::Collective(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => false,
         }
 }
 

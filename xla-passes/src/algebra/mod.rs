@@ -101,7 +101,9 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::AddDependency(_)
         | Op::Transfer(_)
         | Op::Async(_)
-        | Op::Collective(_) => [none, none, none],
+        | Op::Collective(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => [none, none, none],
     }
 }
 

@@ -168,7 +168,9 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::AddDependency(_)
         | Op::Transfer(_)
         | Op::Async(_)
-        | Op::Collective(_) => Access::Other,
+        | Op::Collective(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => Access::Other,
     }
 }
 

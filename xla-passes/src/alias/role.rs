@@ -74,7 +74,9 @@ pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
         | Op::AfterAll(_)
         | Op::Transfer(_)
         | Op::Async(_)
-        | Op::Collective(_) => Role::Compute,
+        | Op::Collective(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => Role::Compute,
     }
 }
 

@@ -114,7 +114,9 @@ impl Builder<'_> {
             | Op::RngBitGenerator(_)
             | Op::Gather(_)
             | Op::Scatter(_)
-            | Op::Async(_) => {
+            | Op::Async(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => {
                 let mut thunk = self.thunk(computation, id)?;
                 thunk.kind = self.lower(&thunk)?;
                 thunks.push(thunk);
