@@ -130,6 +130,7 @@ fn is_foldable(op: &Op) -> bool {
         | Op::Domain(_)
         | Op::AfterAll(_)
         | Op::AddDependency(_)
+        | Op::Dynamic(_)
         | Op::Transfer(_)
         | Op::Async(_)
         | Op::Collective(_)

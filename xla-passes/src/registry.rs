@@ -25,6 +25,7 @@ const PASSES: &[Entry] = &[
     ("inline-maps", "mapped elementwise functions become array operations", || Box::new(InlineMaps)),
     ("insert-copies", "values that need one buffer at the same time are copied", || Box::new(InsertCopies)),
     ("normalize-layouts", "every array becomes row major", || Box::new(NormalizeLayouts)),
+    ("pad-dynamic", "arrays of sizes known when running become arrays of their bounds", || Box::new(PadDynamic)),
     ("schedule", "an order that keeps memory low", || Box::new(Schedule)),
     ("simplify-algebra", "applies algebraic laws", || Box::new(SimplifyAlgebra)),
     ("simplify-conditionals", "conditionals with a known choice", || Box::new(SimplifyConditionals)),

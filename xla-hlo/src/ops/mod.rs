@@ -6,6 +6,7 @@ pub mod collective;
 mod combiner;
 pub mod control_flow;
 pub mod dot;
+pub mod dynamic;
 pub mod elementwise;
 pub mod indexing;
 pub mod movement;
@@ -28,6 +29,7 @@ pub use collective::{
 };
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
 pub use dot::{Dot, DotAlgorithm, DotDims, Precision};
+pub use dynamic::Dynamic;
 pub(crate) use elementwise::ElementFunction;
 pub use elementwise::{
     Binary, BinaryOp, BitcastConvert, Clamp, Compare, CompareDirection, CompareType, Convert, ReducePrecision,
@@ -180,6 +182,8 @@ operations! {
     Transfer: Infeed | Outfeed | Recv | RecvDone | Send | SendDone;
     /// An operation begun, gone on with or awaited.
     Async: AsyncDone | AsyncStart | AsyncUpdate | CopyDone | CopyStart;
+    /// Sizes known when running.
+    Dynamic: DynamicReshape | GetDimensionSize | SetDimensionSize;
     /// What devices do together.
     Collective: AllGather | AllGatherDone | AllGatherStart | AllReduce | AllReduceDone | AllReduceStart | AllToAll
         | CollectiveBroadcast | CollectivePermute | CollectivePermuteDone | CollectivePermuteStart | CollectiveReduce

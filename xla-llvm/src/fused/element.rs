@@ -120,6 +120,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::Domain(_)
             | Op::AfterAll(_)
             | Op::AddDependency(_)
+            | Op::Dynamic(_)
             | Op::Transfer(_)
             | Op::Async(_)
             | Op::Collective(_)

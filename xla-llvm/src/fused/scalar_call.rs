@@ -124,6 +124,7 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::Domain(_)
             | Op::AfterAll(_)
             | Op::AddDependency(_)
+            | Op::Dynamic(_)
             | Op::Transfer(_)
             | Op::Async(_)
             | Op::Collective(_)

@@ -54,6 +54,7 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::Domain(_)
             | Op::AfterAll(_)
             | Op::AddDependency(_)
+            | Op::Dynamic(_)
             | Op::Transfer(_)
             | Op::Async(_)
             | Op::Collective(_)

@@ -99,6 +99,7 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::Domain(_)
         | Op::AfterAll(_)
         | Op::AddDependency(_)
+        | Op::Dynamic(_)
         | Op::Transfer(_)
         | Op::Async(_)
         | Op::Collective(_)

@@ -166,6 +166,7 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::Scatter(_)
         | Op::AfterAll(_)
         | Op::AddDependency(_)
+        | Op::Dynamic(_)
         | Op::Transfer(_)
         | Op::Async(_)
         | Op::Collective(_)

@@ -72,6 +72,7 @@ pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
         | Op::Gather(_)
         | Op::Scatter(_)
         | Op::AfterAll(_)
+        | Op::Dynamic(_)
         | Op::Transfer(_)
         | Op::Async(_)
         | Op::Collective(_)

@@ -27,7 +27,7 @@ pub fn work(op: &Op, element_type: ElementType) -> f64 {
         Op::Gather(_) | Op::Scatter(_) => 8.0,
         Op::Dot(_) | Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Sort(_) | Op::TopK(_) => 1e6,
         Op::Domain(_) | Op::AfterAll(_) | Op::AddDependency(_) => 0.0,
-        Op::Transfer(_) | Op::Async(_) | Op::Collective(_) => 1e6,
+        Op::Transfer(_) | Op::Async(_) | Op::Collective(_) | Op::Dynamic(_) => 1e6,
         Op::While(_) | Op::Conditional(_) | Op::Call(_) | Op::Map(_) | Op::Fusion(_) | Op::RngBitGenerator(_) => 1e6,
     };
     work * complex

@@ -7,7 +7,7 @@ pub use schedule::schedule;
 use crate::*;
 use crate::{
     DeadCode, DropDependencies, ExpandAsync, ExpandCollectives, FlattenCallGraph, FreeReshapes, Fuse, FuseRows,
-    InlineCalls, InlineMaps, NormalizeLayouts, Pipeline, SimplifyTuples, TargetProfile,
+    InlineCalls, InlineMaps, NormalizeLayouts, PadDynamic, Pipeline, SimplifyTuples, TargetProfile,
 };
 
 /// All stages in order.
@@ -30,6 +30,7 @@ pub fn canonicalize(_: &TargetProfile) -> Pipeline {
         .pass(InlineCalls)
         .pass(InlineMaps)
         .pass(DropDependencies)
+        .pass(PadDynamic)
         .pass(SimplifyTuples)
         .pass(DeadCode)
         .pass(FlattenCallGraph)

@@ -115,6 +115,7 @@ impl Builder<'_> {
             | Op::Gather(_)
             | Op::Scatter(_)
             | Op::Async(_)
+            | Op::Dynamic(_)
             | Op::Sort(_)
             | Op::TopK(_) => {
                 let mut thunk = self.thunk(computation, id)?;
