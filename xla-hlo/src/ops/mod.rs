@@ -1,16 +1,20 @@
 //! The operations, one folder a family: attributes, shape rule, text attributes and evaluator together.
 
+pub mod async_;
 mod checks;
+pub mod collective;
 mod combiner;
 pub mod control_flow;
 pub mod custom;
 pub mod dot;
+pub mod dynamic;
 pub mod elementwise;
 pub mod indexing;
 pub mod linalg;
 pub mod movement;
 pub mod normalization;
 mod opcode;
+mod pairs;
 pub mod random;
 pub mod reduction;
 mod rules;
@@ -28,6 +32,14 @@ pub use custom::{
     FfiAttributes, FfiValue, PaddingType,
 };
 pub use dot::{Dot, DotAlgorithm, DotDims, Precision, RaggedDot, RaggedMode, ScaledDot};
+pub mod token;
+
+pub use async_::{Async, AsyncStart};
+pub use collective::{
+    AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, GroupMode, OnOneDevice, Participants,
+    ReplicaGroups,
+pub use dot::{Dot, DotAlgorithm, DotDims, Precision};
+pub use dynamic::Dynamic;
 pub(crate) use elementwise::ElementFunction;
 pub use elementwise::{
     Binary, BinaryOp, BitcastConvert, Clamp, Compare, CompareDirection, CompareType, Convert, ReducePrecision,
@@ -48,6 +60,9 @@ pub use sorting::{Sort, TopK};
 pub use structure::{Constant, GetTupleElement, OptBarrier, Parameter, Tuple};
 pub use transform::{Fft, FftType};
 pub use window::{Cumulative, ReduceWindow, SelectAndScatter, Window, WindowDim};
+pub use structure::{Constant, Domain, GetTupleElement, OptBarrier, Parameter, Tuple};
+pub use token::{AddDependency, AfterAll, Channel, Transfer};
+pub use window::{ReduceWindow, SelectAndScatter, Window, WindowDim};
 
 use crate::text::AttributeReader;
 use crate::{CompId, Error, Result};
@@ -194,6 +209,22 @@ operations! {
     TriangularSolve: TriangularSolve;
     /// A function that HLO does not define.
     CustomCall: CustomCall;
+    /// The border between regions of different shardings.
+    Domain: Domain;
+    /// A token after others.
+    AfterAll: AfterAll;
+    /// A value not before a token.
+    AddDependency: AddDependency;
+    /// Data from or to the host or another device.
+    Transfer: Infeed | Outfeed | Recv | RecvDone | Send | SendDone;
+    /// An operation begun, gone on with or awaited.
+    Async: AsyncDone | AsyncStart | AsyncUpdate | CopyDone | CopyStart;
+    /// Sizes known when running.
+    Dynamic: DynamicReshape | GetDimensionSize | SetDimensionSize;
+    /// What devices do together.
+    Collective: AllGather | AllGatherDone | AllGatherStart | AllReduce | AllReduceDone | AllReduceStart | AllToAll
+        | CollectiveBroadcast | CollectivePermute | CollectivePermuteDone | CollectivePermuteStart | CollectiveReduce
+        | PartitionId | RaggedAllToAll | ReduceScatter | ReplicaId;
     /// Arrays sorted together.
     Sort: Sort;
     /// The greatest or least elements of each row.

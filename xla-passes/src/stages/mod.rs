@@ -8,6 +8,8 @@ use crate::*;
 use crate::{
     DeadCode, FlattenCallGraph, FreeReshapes, Fuse, FuseRows, InlineCalls, InlineMaps, NormalizeLayouts, Pipeline,
     SimplifyTuples, TargetProfile, WidenLinalg,
+    DeadCode, DropDependencies, ExpandAsync, ExpandCollectives, FlattenCallGraph, FreeReshapes, Fuse, FuseRows,
+    InlineCalls, InlineMaps, NormalizeLayouts, PadDynamic, Pipeline, SimplifyTuples, TargetProfile,
 };
 
 /// All stages in order.
@@ -31,11 +33,16 @@ pub fn needed(profile: &TargetProfile) -> Pipeline {
 }
 
 /// One form for one meaning: no layouts that matter, no calls, each loop body called from one place.
+/// One form for one meaning: no layouts that matter, nothing asynchronous, no calls, each loop body called from one place.
 pub fn canonicalize(_: &TargetProfile) -> Pipeline {
     Pipeline::new("canonicalize")
         .pass(NormalizeLayouts)
+        .pass(ExpandAsync)
+        .pass(ExpandCollectives)
         .pass(InlineCalls)
         .pass(InlineMaps)
+        .pass(DropDependencies)
+        .pass(PadDynamic)
         .pass(SimplifyTuples)
         .pass(DeadCode)
         .pass(FlattenCallGraph)
