@@ -322,8 +322,11 @@ fn the_best_of_rows() {
             }
         }
     }
+}
+
+#[test]
 fn tokens_asynchronous_operations_and_collectives_of_one_device() {
-    check(
+    native(
         "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n\
          body { a = f32[8,2] parameter(0) d = f32[8,2] sine(a) ROOT r = f32[8,2] multiply(d, a) }, execution_thread=\"t\"\n\
          ENTRY main {\n x = f32[8,2] parameter(0)\n y = f32[5,2] parameter(1)\n i = s32[] parameter(2)\n\
@@ -339,12 +342,12 @@ fn tokens_asynchronous_operations_and_collectives_of_one_device() {
          q = f32[5,2] ragged-all-to-all(g, p, reads, sizes, writes, sizes)\n z = u32[] replica-id()\n\
          j = f32[8,2] domain(h), domain={kind=\"sharding\", entry={replicated}, exit={replicated}}\n\
          ROOT r = (f32[8,2], f32[8,2], f32[5,2], u32[]) tuple(g, j, q, z)\n}",
-        FallbackPolicy::Forbid,
     );
 }
 
+#[test]
 fn sizes_known_when_running() {
-    check(
+    native(
         "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n\
          max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }\n\
          ENTRY main {\n x = f32[3,4] parameter(0)\n w = f32[4,5] parameter(1)\n k = s32[] constant(2)\n\
@@ -359,6 +362,5 @@ fn sizes_known_when_running() {
          padded = f32[3,<=9] pad(y, ten), padding=0_0x1_1_1\n rows = f32[3] reduce(padded, zero), dimensions={1}, to_apply=add\n\
          size = s32[] get-dimension-size(padded), dimensions={1}\n\
          ROOT r = (f32[3], f32[], f32[3,5], f32[], f32[3], f32[3], s32[]) tuple(sum, greatest, product, all, columns, rows, size)\n}",
-        FallbackPolicy::Forbid,
     );
 }

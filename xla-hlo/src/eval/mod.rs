@@ -17,11 +17,9 @@ use plan::{Access, Plan, Step};
 pub use random_state::RandomState;
 pub use scalar_function::ScalarFunction;
 
+use crate::ops::dynamic::sizes;
 use crate::ops::{CustomCallRegistry, Op};
 use crate::{CompId, Computation, Error, InstrId, Instruction, Literal, Module, Result, Shape};
-use crate::ops::Op;
-use crate::ops::dynamic::sizes;
-use crate::{CompId, Computation, Error, InstrId, Literal, Module, Result, Shape};
 
 /// How deeply computations may call each other while evaluated; bounds the machine's stack.
 pub const MAX_CALL_DEPTH: usize = 200;

@@ -22,9 +22,15 @@ pub mod sorting;
 pub mod structure;
 #[cfg(test)]
 mod testing;
+pub mod token;
 pub mod transform;
 pub mod window;
 
+pub use async_::{Async, AsyncStart};
+pub use collective::{
+    AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, GroupMode, OnOneDevice, Participants,
+    ReplicaGroups,
+};
 pub use combiner::{combiner_identity, simple_combiner};
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
 pub use custom::{
@@ -32,13 +38,6 @@ pub use custom::{
     FfiAttributes, FfiValue, PaddingType,
 };
 pub use dot::{Dot, DotAlgorithm, DotDims, Precision, RaggedDot, RaggedMode, ScaledDot};
-pub mod token;
-
-pub use async_::{Async, AsyncStart};
-pub use collective::{
-    AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, GroupMode, OnOneDevice, Participants,
-    ReplicaGroups,
-pub use dot::{Dot, DotAlgorithm, DotDims, Precision};
 pub use dynamic::Dynamic;
 pub(crate) use elementwise::ElementFunction;
 pub use elementwise::{
@@ -57,12 +56,10 @@ pub use random::{Rng, RngAlgorithm, RngBitGenerator, RngDistribution, RngGetAndU
 pub use reduction::{Reduce, Scan};
 pub use rules::{OpRules, ReadAttributes, ShapeContext};
 pub use sorting::{Sort, TopK};
-pub use structure::{Constant, GetTupleElement, OptBarrier, Parameter, Tuple};
-pub use transform::{Fft, FftType};
-pub use window::{Cumulative, ReduceWindow, SelectAndScatter, Window, WindowDim};
 pub use structure::{Constant, Domain, GetTupleElement, OptBarrier, Parameter, Tuple};
 pub use token::{AddDependency, AfterAll, Channel, Transfer};
-pub use window::{ReduceWindow, SelectAndScatter, Window, WindowDim};
+pub use transform::{Fft, FftType};
+pub use window::{Cumulative, ReduceWindow, SelectAndScatter, Window, WindowDim};
 
 use crate::text::AttributeReader;
 use crate::{CompId, Error, Result};

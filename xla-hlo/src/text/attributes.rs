@@ -11,8 +11,7 @@ use super::strings::push_quoted;
 use super::suggest::did_you_mean;
 use super::tokens::Tokens;
 use crate::ops::Opcode;
-use crate::{CompId, ElementType, Error, Literal, Module, Result, Shape};
-use crate::{CompId, Computation, Error, Literal, MAIN_THREAD, Module, Result, Shape, Sharding};
+use crate::{CompId, Computation, ElementType, Error, Literal, MAIN_THREAD, Module, Result, Shape, Sharding};
 
 /// A type that can stand behind `name=` in an instruction.
 pub trait AttributeValue: Sized {
@@ -276,11 +275,6 @@ impl<'a> AttributeCursor<'a> {
         self.run(|tokens| tokens.braced_indices("a list of indices such as {0,2}"))
     }
 
-    /// A quoted string, unescaped.
-    pub(crate) fn string(&mut self) -> Result<String> {
-        self.run(|tokens| tokens.string("a quoted string"))
-    }
-
     /// A shape; arrays without a layout are row major.
     pub(crate) fn shape(&mut self) -> Result<Shape> {
         self.run(Tokens::shape)
@@ -348,8 +342,6 @@ impl AttributeWriter<'_> {
     /// Writes text in quotes, escaped.
     pub(crate) fn quoted(&mut self, text: &str) {
         push_quoted(self.out, text);
-    /// Writes text in double quotes, escaped.
-        super::strings::push_quoted(self.out, text);
     }
 
     /// Writes a value of a value that displays as HLO text spells it.
