@@ -19,6 +19,7 @@ mod executor;
 mod lowering;
 mod platform;
 mod runtime;
+mod scatter_plan;
 mod sort;
 mod transfer;
 

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use xla_hlo::ops::{Dot, Op, Sort, TopK};
-use xla_hlo::{CompId, Computation, InstrId, Module, Result, Shape};
-use xla_llvm::fused::{KernelSource, is_fusible};
+use xla_hlo::ops::{Dot, Op, Scatter, Sort, TopK};
+use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Result, Shape};
+use xla_llvm::fused::{KernelSource, is_fusible, is_scalar_computation, scatter_run};
 use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
 use crate::dot_plan::DotPlan;
 use crate::runtime::{DotElement, LibraryCall, LibraryFunction, dot_descriptor};
+use crate::scatter_plan::ScatterPlan;
 use crate::sort::{Rows, SortOrder, SortPlan, TopKPlan, key_of_comparator};
 
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
@@ -92,6 +93,24 @@ impl<'m> CpuLowering<'m> {
         Some(self.library_call(LibraryFunction::Dot, descriptor, Vec::new(), name))
     }
 
+    /// `None` where the combiner cannot be compiled into a kernel.
+    fn scatter(&mut self, cx: &LoweringContext<'_>, scatter: &Scatter) -> Option<Lowered> {
+        let shapes: Vec<&ArrayShape> = cx.operands.iter().map(|operand| &operand.shape).collect();
+        let (inputs, rest) = shapes.split_at_checked(cx.results.len())?;
+        let (&indices, updates) = rest.split_first()?;
+        let (&input, &update) = (inputs.first()?, updates.first()?);
+        if !is_scalar_computation(self.module, scatter.computation) || !shapes.iter().all(|shape| shape.is_static()) {
+            return None;
+        }
+        let run = scatter_run(scatter, input, update);
+        let plan = ScatterPlan::new(scatter, inputs, indices, update, run)?;
+        let (module, computation, root) = (self.module, cx.computation, cx.instruction);
+        let operands = cx.instruction().operands().to_vec();
+        let kernel = self.kernel_number(KernelSource { module, computation, root, inputs: operands, in_place: true });
+        let name = format!("scatter {} in runs of {run}", cx.instruction().shape().without_layout());
+        Some(self.library_call(LibraryFunction::Scatter, plan.to_numbers(), vec![kernel], name))
+    }
+
     /// A call of a library function, with kernels by their number. Equal calls share their description.
     fn library_call(
         &mut self,
@@ -116,6 +135,7 @@ impl Lowering for CpuLowering<'_> {
             Op::Dot(dot) => self.dot(cx, dot),
             Op::Sort(sort) => self.sort(cx, sort),
             Op::TopK(op) => self.top_k(cx, op),
+            Op::Scatter(scatter) => self.scatter(cx, scatter),
             _ => None,
         };
         if let Some(lowered) = library_call {

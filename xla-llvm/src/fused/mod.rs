@@ -24,6 +24,7 @@ mod nest;
 mod plan;
 mod row_cache;
 mod scalar_call;
+mod scatter;
 mod support;
 mod tiles;
 
@@ -33,6 +34,8 @@ use inkwell::values::PointerValue;
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module};
 
 pub use kernel::{Kernel, KernelSource, emit_kernel};
+pub use scalar_call::is_scalar_computation;
+pub use scatter::scatter_run;
 pub use support::is_fusible;
 
 use crate::elemental::Value;
