@@ -4,11 +4,14 @@ use std::collections::HashMap;
 
 use xla_hlo::ops::{Dot, Op, Scatter, Sort, TopK};
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Result, Shape};
-use xla_llvm::fused::{KernelSource, is_fusible, is_scalar_computation, scatter_run};
+use xla_llvm::fused::{KernelSource, is_fusible, is_kernel_root, is_scalar_computation, scatter_run};
 use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
 use crate::dot_plan::DotPlan;
-use crate::runtime::{DotElement, LibraryCall, LibraryFunction, dot_descriptor};
+use crate::runtime::{
+    DotElement, LibraryCall, LibraryFunction, cholesky_descriptor, dot_descriptor, fft_descriptor,
+    triangular_solve_descriptor,
+};
 use crate::scatter_plan::ScatterPlan;
 use crate::sort::{Rows, SortOrder, SortPlan, TopKPlan, key_of_comparator};
 
@@ -111,6 +114,28 @@ impl<'m> CpuLowering<'m> {
         Some(self.library_call(LibraryFunction::Scatter, plan.to_numbers(), vec![kernel], name))
     }
 
+    /// The library call that an operation becomes, if it becomes one.
+    fn library(&mut self, cx: &LoweringContext<'_>) -> Option<Lowered> {
+        let instruction = cx.instruction();
+        let first = || cx.operands.first().map(|operand| &operand.shape);
+        let (function, descriptor) = match instruction.op() {
+            Op::Dot(dot) => return self.dot(cx, dot),
+            Op::Sort(sort) => return self.sort(cx, sort),
+            Op::TopK(op) => return self.top_k(cx, op),
+            Op::Scatter(scatter) => return self.scatter(cx, scatter),
+            Op::RngGetAndUpdateState(op) => (LibraryFunction::RandomState, vec![op.delta]),
+            Op::Fft(op) => (LibraryFunction::Fft, fft_descriptor(op, first()?)),
+            Op::Cholesky(op) => (LibraryFunction::Cholesky, cholesky_descriptor(op, first()?)?),
+            Op::TriangularSolve(op) => {
+                let right = &cx.operands.get(1)?.shape;
+                (LibraryFunction::TriangularSolve, triangular_solve_descriptor(op, right)?)
+            }
+            _ => return None,
+        };
+        let name = first().map_or_else(String::new, |shape| format!(" {shape}"));
+        Some(self.library_call(function, descriptor, Vec::new(), format!("{}{name}", instruction.opcode())))
+    }
+
     /// A call of a library function, with kernels by their number. Equal calls share their description.
     fn library_call(
         &mut self,
@@ -131,14 +156,7 @@ impl<'m> CpuLowering<'m> {
 impl Lowering for CpuLowering<'_> {
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
         let instruction = cx.instruction();
-        let library_call = match instruction.op() {
-            Op::Dot(dot) => self.dot(cx, dot),
-            Op::Sort(sort) => self.sort(cx, sort),
-            Op::TopK(op) => self.top_k(cx, op),
-            Op::Scatter(scatter) => self.scatter(cx, scatter),
-            _ => None,
-        };
-        if let Some(lowered) = library_call {
+        if let Some(lowered) = self.library(cx) {
             return Ok(lowered);
         }
         let source = match instruction.op() {
@@ -176,7 +194,7 @@ fn lone_source(module: &Module, computation: CompId, root: InstrId) -> Option<Ke
     let graph = &module[computation];
     let arrays = |id: &InstrId| graph[*id].shape().as_array().is_some();
     let inputs = graph[root].operands().to_vec();
-    (is_fusible(module, graph, root) && inputs.iter().all(arrays)).then_some(KernelSource {
+    (is_kernel_root(module, graph, root) && inputs.iter().all(arrays)).then_some(KernelSource {
         module,
         computation,
         root,

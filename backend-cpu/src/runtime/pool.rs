@@ -46,6 +46,17 @@ pub(crate) fn parallel_tasks<T: Send>(threads: usize, tasks: Vec<T>, work: impl 
     });
 }
 
+/// Calls `work` for each `chunk` elements of `data` (the last one may have fewer) with the chunk's number, like
+/// [`parallel_for`].
+pub(crate) fn parallel_chunks<T: Send>(
+    threads: usize,
+    data: &mut [T],
+    chunk: usize,
+    work: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
+    parallel_tasks(threads, data.chunks_mut(chunk).enumerate().collect(), |(i, chunk)| work(i, chunk));
+}
+
 /// Work in progress. Lives on its caller's stack, and in the pool's list until the caller takes it out.
 struct Job<'a> {
     work: &'a (dyn Fn(usize) + Sync),
