@@ -7,14 +7,18 @@
 use std::ops::Range;
 
 use super::KernelFn;
-use super::line::Line;
+use super::line::{Bits, Line};
 use super::pool::parallel_for;
-use crate::scatter_plan::{Apart, ScatterPlan};
+use crate::scatter_plan::{Apart, BatchAxis, ScatterPlan};
 
 /// Elements of the updates that are worth several threads.
 const PARALLEL: usize = 1 << 14;
 /// Runs that are handed to the kernel at once.
 const RUNS: usize = 1024;
+/// Windows whose starts are computed together.
+const BLOCK: usize = 256;
+/// The start of a window that is dropped; it stays above this whatever is added.
+const DROPPED: usize = 1 << 63;
 /// Bytes that a thread copies at least.
 const COPY_PIECE: usize = 1 << 20;
 
@@ -95,12 +99,29 @@ struct Part {
     components: Vec<Range<usize>>,
 }
 
+/// The numbers of a component that windows of a part begin at, and what a step is worth in the inputs.
+struct Wanted {
+    range: Range<usize>,
+    worth: usize,
+}
+
 /// Where a window is looked up and where its update begins; `inputs` is what is known of its place without looking.
 #[derive(Clone, Copy, Default)]
 struct Place {
     indices: usize,
     updates: usize,
     inputs: usize,
+}
+
+impl Place {
+    /// The place `i` steps along a dimension of the numbering.
+    fn moved(self, steps: &BatchAxis, i: usize) -> Place {
+        Place {
+            indices: self.indices + i * steps.indices,
+            updates: self.updates + i * steps.updates,
+            inputs: self.inputs + i * steps.inputs,
+        }
+    }
 }
 
 impl Scatter<'_> {
@@ -132,49 +153,57 @@ impl Scatter<'_> {
 
     /// Goes through the windows from that dimension of the numbering on.
     fn windows(&self, axis: usize, place: Place, part: &Part, runs: &mut Runs) {
-        let Some(steps) = self.plan.batch.get(axis) else {
-            return self.window(place, part, runs);
-        };
-        let is_last = axis + 1 == self.plan.batch.len();
+        const ONE: BatchAxis = BatchAxis { extent: 1, indices: 0, updates: 0, inputs: 0 };
+        let last = self.plan.batch.len().saturating_sub(1);
+        if axis >= last {
+            let steps = self.plan.batch.get(axis).unwrap_or(&ONE);
+            return self.row(steps, part.batch.get(axis).cloned().unwrap_or(0..1), place, part, runs);
+        }
         for i in part.batch[axis].clone() {
-            let place = Place {
-                indices: place.indices + i * steps.indices,
-                updates: place.updates + i * steps.updates,
-                inputs: place.inputs + i * steps.inputs,
-            };
-            if is_last {
-                self.window(place, part, runs);
-            } else {
-                self.windows(axis + 1, place, part, runs);
+            self.windows(axis + 1, place.moved(&self.plan.batch[axis], i), part, runs);
+        }
+    }
+
+    /// Goes through the windows along the last dimension of the numbering, a block of them at a time: first one component
+    /// of all starts, then the next.
+    fn row(&self, steps: &BatchAxis, numbers: Range<usize>, place: Place, part: &Part, runs: &mut Runs) {
+        let mut block = [0; BLOCK];
+        for first in numbers.clone().step_by(BLOCK) {
+            let starts = &mut block[..BLOCK.min(numbers.end - first)];
+            let place = place.moved(steps, first);
+            starts.iter_mut().enumerate().for_each(|(i, start)| *start = place.inputs + i * steps.inputs);
+            for (component, range) in self.plan.components.iter().zip(&part.components) {
+                let at = place.indices + component.offset;
+                let wanted = Wanted { range: range.clone(), worth: component.inputs };
+                match self.plan.index.0 {
+                    1 => self.add_component::<u8>(starts, at, steps.indices, &wanted),
+                    2 => self.add_component::<u16>(starts, at, steps.indices, &wanted),
+                    4 => self.add_component::<u32>(starts, at, steps.indices, &wanted),
+                    _ => self.add_component::<u64>(starts, at, steps.indices, &wanted),
+                }
+            }
+            if self.plan.window.is_empty() {
+                runs.extend(starts, place.updates, steps.updates);
+                continue;
+            }
+            for (i, &start) in starts.iter().enumerate().filter(|(_, start)| **start < DROPPED) {
+                self.runs(0, start, place.updates + i * steps.updates, runs);
             }
         }
     }
 
-    #[inline]
-    fn window(&self, place: Place, part: &Part, runs: &mut Runs) {
-        let mut into = place.inputs;
-        for (component, range) in self.plan.components.iter().zip(&part.components) {
-            let at = self.index(place.indices + component.offset);
-            if !range.contains(&at) {
-                return;
-            }
-            into += at * component.inputs;
-        }
-        self.runs(0, into, place.updates, runs);
-    }
-
-    /// An index; negative ones are greater than any place.
-    #[inline]
-    fn index(&self, at: usize) -> usize {
-        let (bytes, bits, signed) = self.plan.index;
-        let raw = match bytes {
-            1 => u64::from(self.indices.read::<u8>(at)),
-            2 => u64::from(self.indices.read::<u16>(at)),
-            4 => u64::from(self.indices.read::<u32>(at)),
-            _ => self.indices.read::<u64>(at),
-        };
+    /// Adds what a component says to starts, which it drops where the number is not wanted.
+    fn add_component<T: Bits>(&self, starts: &mut [usize], at: usize, step: usize, wanted: &Wanted) {
+        let (_, bits, signed) = self.plan.index;
         let unused = 64 - bits;
-        (if signed { ((raw << unused) as i64 >> unused) as u64 } else { raw << unused >> unused }) as usize
+        let (first, count, worth) = (wanted.range.start, wanted.range.len(), wanted.worth);
+        for (i, start) in starts.iter_mut().enumerate() {
+            let raw = self.indices.read::<T>(at + i * step).low() << unused;
+            // Negative numbers become larger than any place.
+            let number = if signed { ((raw as i64) >> unused) as usize } else { (raw >> unused) as usize };
+            let is_wanted = number.wrapping_sub(first) < count;
+            *start = if is_wanted { *start + number * worth } else { DROPPED };
+        }
     }
 
     /// Notes the runs of a window from that dimension of it on.
@@ -195,22 +224,36 @@ struct Runs {
     kernel: KernelFn,
     /// The kernel's pointers; the last two are set when it is called.
     pointers: Vec<*mut u8>,
-    into: Vec<i64>,
-    from: Vec<i64>,
+    /// Where they begin in the arrays and in the updates.
+    into: [i64; RUNS],
+    from: [i64; RUNS],
+    count: usize,
 }
 
 impl Runs {
     fn new(scatter: &Scatter<'_>) -> Runs {
         let pointers = [&scatter.arrays[..], &[std::ptr::null_mut(); 2]].concat();
-        let [into, from] = [(); 2].map(|()| Vec::with_capacity(RUNS));
-        Runs { kernel: scatter.kernel, pointers, into, from }
+        Runs { kernel: scatter.kernel, pointers, into: [0; RUNS], from: [0; RUNS], count: 0 }
     }
 
-    #[inline]
     fn push(&mut self, into: usize, from: usize) {
-        self.into.push(into as i64);
-        self.from.push(from as i64);
-        if self.into.len() == RUNS {
+        self.make_room(1);
+        (self.into[self.count], self.from[self.count]) = (into as i64, from as i64);
+        self.count += 1;
+    }
+
+    /// Adds the starts of up to [`BLOCK`] runs that are not dropped; the updates are `step` elements from each other.
+    fn extend(&mut self, starts: &[usize], from: usize, step: usize) {
+        self.make_room(starts.len());
+        for (i, &start) in starts.iter().enumerate() {
+            // Written in any case, counted where it stays: no branch.
+            (self.into[self.count], self.from[self.count]) = (start as i64, (from + i * step) as i64);
+            self.count += usize::from(start < DROPPED);
+        }
+    }
+
+    fn make_room(&mut self, count: usize) {
+        if self.count + count > RUNS {
             self.flush();
         }
     }
@@ -222,8 +265,7 @@ impl Runs {
         }
         // SAFETY: the kernel takes these pointers, and as many runs as are in the lists, each of which lies in the arrays:
         // windows that do not fit were dropped. Nobody else writes these elements: see `Scatter::part`.
-        unsafe { (self.kernel)(self.pointers.as_ptr(), 0, self.into.len() as i64) };
-        self.into.clear();
-        self.from.clear();
+        unsafe { (self.kernel)(self.pointers.as_ptr(), 0, self.count as i64) };
+        self.count = 0;
     }
 }
