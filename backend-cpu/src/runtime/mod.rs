@@ -13,6 +13,7 @@ mod line;
 mod parallel;
 mod pool;
 mod random;
+mod scatter;
 mod sort;
 mod top_k;
 
@@ -61,6 +62,8 @@ library! {
     Dot "xla_cpu_dot" = dot::xla_cpu_dot;
     /// Sorts rows of arrays together.
     Sort "xla_cpu_sort" = sort::xla_cpu_sort;
+    /// Combines updates into arrays at indexed places.
+    Scatter "xla_cpu_scatter" = scatter::xla_cpu_scatter;
     /// Finds the best elements of rows.
     TopK "xla_cpu_top_k" = top_k::xla_cpu_top_k;
     /// Moves the device's random counter on.
