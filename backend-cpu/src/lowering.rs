@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 
-use xla_hlo::ops::{Dot, Op};
+use xla_hlo::ops::{Convolution, Dot, Op, SparsityConfig};
 use xla_hlo::{CompId, Computation, InstrId, Module, Result, Shape};
 use xla_llvm::fused::{KernelSource, is_fusible};
 use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
+use crate::convolution_plan::ConvolutionPlan;
 use crate::dot_plan::DotPlan;
-use crate::runtime::{DotElement, LibraryCall, LibraryFunction, dot_descriptor};
+use crate::runtime::{
+    ConvolutionElement, DotElement, LibraryCall, LibraryFunction, convolution_descriptor, dot_descriptor,
+};
 
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
 const LIBRARY_DOT: f64 = 8192.0;
@@ -63,6 +66,21 @@ impl<'m> CpuLowering<'m> {
         Some(self.library_call(LibraryFunction::Dot, descriptor, Vec::new(), name))
     }
 
+    /// `None` for operands that are not stored in full, and for element types that a pass should have replaced but could not.
+    fn convolution(&mut self, cx: &LoweringContext<'_>, op: &Convolution) -> Option<Lowered> {
+        let ([input, kernel], [out]) = (cx.operands, cx.results) else { return None };
+        let ty = out.shape.element_type();
+        let element = ConvolutionElement::of(ty)?;
+        let same_types = input.shape.element_type() == ty && kernel.shape.element_type() == ty;
+        if !same_types || op.sparsity != SparsityConfig::default() {
+            return None;
+        }
+        let plan = ConvolutionPlan::new(op, &input.shape, &kernel.shape, &out.shape);
+        let name = format!("convolution {ty} {}x{}", plan.results(), plan.products());
+        let descriptor = convolution_descriptor(element, &plan);
+        Some(self.library_call(LibraryFunction::Convolution, descriptor, Vec::new(), name))
+    }
+
     /// A call of a library function, with kernels by their number. Equal calls share their description.
     fn library_call(
         &mut self,
@@ -87,6 +105,9 @@ impl Lowering for CpuLowering<'_> {
             && let Some(lowered) = self.dot(cx, dot)
         {
             return Ok(lowered);
+        }
+        if let Op::Convolution(op) = instruction.op() {
+            return Ok(self.convolution(cx, op).unwrap_or(Lowered::NotMine));
         }
         let source = match instruction.op() {
             Op::Fusion(fusion) => fusion_source(self.module, fusion.computation),

@@ -50,6 +50,7 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::Copy(_)
         | Op::Bitcast(_)
         | Op::Dot(_)
+        | Op::Convolution(_)
         | Op::RngBitGenerator(_)
         | Op::Gather(_) => CallContext::None,
     }
@@ -84,6 +85,7 @@ pub fn has_side_effect(op: &Op) -> bool {
         | Op::Copy(_)
         | Op::Bitcast(_)
         | Op::Dot(_)
+        | Op::Convolution(_)
         | Op::Reduce(_)
         | Op::ReduceWindow(_)
         | Op::SelectAndScatter(_)

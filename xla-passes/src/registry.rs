@@ -27,6 +27,7 @@ const PASSES: &[Entry] = &[
     ("simplify-conditionals", "conditionals with a known choice", || Box::new(SimplifyConditionals)),
     ("simplify-loops", "invariant, constant and dead loop state", || Box::new(SimplifyLoops)),
     ("simplify-tuples", "elements of tuples just put together", || Box::new(SimplifyTuples)),
+    ("unify-convolution-types", "convolutions have one of a few element types", || Box::new(UnifyConvolutionTypes)),
     ("unroll-loops", "loops of a few short rounds become their rounds", || Box::new(UnrollLoops)),
 ];
 

@@ -4,11 +4,13 @@
 //! code generator declares them (`entry`). Library functions (matrix products and the like) all have one,
 //! [`LibraryFn`], and are listed in [`LibraryFunction`].
 
+mod convolution;
 mod dot;
 mod fallback;
 mod parallel;
 mod pool;
 
+pub(crate) use convolution::{ConvolutionElement, convolution_descriptor};
 pub(crate) use dot::{DotElement, dot_descriptor};
 pub(crate) use fallback::{HostCall, RunContext};
 
@@ -50,6 +52,8 @@ macro_rules! library {
 library! {
     /// Computes a dot.
     Dot "xla_cpu_dot" = dot::xla_cpu_dot;
+    /// Computes a convolution.
+    Convolution "xla_cpu_convolution" = convolution::xla_cpu_convolution;
 }
 
 /// A call of a library function, but for the operands: data that generated code carries.

@@ -9,6 +9,7 @@
 
 mod callees;
 mod control;
+mod convolutions;
 mod elementwise;
 mod folds;
 mod graph;
@@ -115,6 +116,7 @@ steps! {
     reduce_window [0, 0, 1, 12, 0, 0, 0, 1, 0];
     select_and_scatter [0, 0, 0, 8, 0, 0, 0, 1, 0];
     dot [0, 0, 1, 0, 12, 1, 1, 2, 4];
+    convolution [0, 0, 0, 2, 8, 0, 0, 2, 1];
     gather [0, 0, 0, 0, 0, 10, 1, 2, 1];
     scatter [0, 0, 0, 0, 0, 10, 1, 2, 1];
     call [0, 0, 0, 0, 0, 0, 20, 6, 0];

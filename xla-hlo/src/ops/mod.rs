@@ -3,11 +3,13 @@
 mod checks;
 mod combiner;
 pub mod control_flow;
+pub mod convolution;
 pub mod dot;
 pub mod elementwise;
 pub mod indexing;
 pub mod movement;
 mod opcode;
+mod products;
 pub mod random;
 pub mod reduction;
 mod rules;
@@ -17,6 +19,7 @@ mod testing;
 pub mod window;
 
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
+pub use convolution::{Convolution, ConvolutionDims, ConvolutionKind, Sparsity, SparsityConfig};
 pub use dot::{Dot, DotAlgorithm, DotDims, Precision};
 pub(crate) use elementwise::ElementFunction;
 pub use elementwise::{
@@ -136,6 +139,8 @@ operations! {
     Bitcast: Bitcast;
     /// Contraction of two arrays.
     Dot: Dot;
+    /// Sums of products under a sliding kernel.
+    Convolution: Convolution;
     /// A fold over dimensions.
     Reduce: Reduce;
     /// A fold over sliding windows.

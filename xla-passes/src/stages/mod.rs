@@ -46,9 +46,9 @@ pub fn simplify(_: &TargetProfile) -> Pipeline {
     Pipeline::new("simplify").stage(group).pass(AnnotateTripCounts)
 }
 
-/// Operations that a target lacks, put in terms of those it has. No operation of today's table needs it.
+/// Operations that a target lacks, put in terms of those it has.
 pub fn expand(_: &TargetProfile) -> Pipeline {
-    Pipeline::new("expand")
+    Pipeline::new("expand").pass(UnifyConvolutionTypes)
 }
 
 /// Every array states its layout.
