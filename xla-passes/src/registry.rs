@@ -29,6 +29,7 @@ const PASSES: &[Entry] = &[
     ("simplify-tuples", "elements of tuples just put together", || Box::new(SimplifyTuples)),
     ("unify-convolution-types", "convolutions have one of a few element types", || Box::new(UnifyConvolutionTypes)),
     ("unroll-loops", "loops of a few short rounds become their rounds", || Box::new(UnrollLoops)),
+    ("widen-linalg", "linear algebra on narrow floats is done in f32", || Box::new(WidenLinalg)),
 ];
 
 /// Names and descriptions of all passes, in alphabetical order.

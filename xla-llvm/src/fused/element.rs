@@ -117,7 +117,19 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::Fusion(_)
             | Op::Convolution(_)
             | Op::RngBitGenerator(_)
-            | Op::Scatter(_) => Err(Error::internal(format!(
+            | Op::RaggedDot(_)
+            | Op::ScaledDot(_)
+            | Op::Scan(_)
+            | Op::Rng(_)
+            | Op::RngGetAndUpdateState(_)
+            | Op::StochasticConvert(_)
+            | Op::BatchNorm(_)
+            | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => Err(Error::internal(format!(
                 "%{} ({}) cannot be emitted element by element",
                 instruction.name(),
                 instruction.opcode()

@@ -62,13 +62,25 @@ pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
         | Op::Dot(_)
         | Op::Convolution(_)
         | Op::Reduce(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
+        | Op::Scan(_)
+        | Op::Rng(_)
+        | Op::RngGetAndUpdateState(_)
+        | Op::StochasticConvert(_)
+        | Op::BatchNorm(_)
         | Op::ReduceWindow(_)
         | Op::SelectAndScatter(_)
         | Op::Map(_)
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
         | Op::Gather(_)
-        | Op::Scatter(_) => Role::Compute,
+        | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => Role::Compute,
     }
 }
 

@@ -11,6 +11,8 @@ mod integer;
 mod real;
 mod shape;
 
+pub(super) use convert::total_order_key;
+
 pub(crate) use function::ElementFunction;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
