@@ -7,11 +7,18 @@
 //!                  the sequence itself -> one native entry function            entry.rs
 //! execute          pointers of all allocations -> the entry function           executable.rs
 //!                  parallel loops, library functions, host calls               runtime/
+//! run_backend      ThunkSequence: kernels, library calls, loops, host calls    lowering.rs, dot_plan.rs, convolution_plan.rs
+//!                  kernels -> LLVM modules, generated in parallel              codegen.rs  (xla-llvm::fused)
+//!                  the sequence itself -> one native entry function            entry.rs
+//! execute          pointers of all allocations -> the entry function           executable.rs
+//!                  parallel loops, products, convolutions, host calls                 runtime/
 //! ```
 
 mod capabilities;
 mod codegen;
 mod compiler;
+mod convolution_plan;
+mod cut;
 mod dot_plan;
 mod entry;
 mod executable;

@@ -9,6 +9,7 @@
 
 mod callees;
 mod control;
+mod convolutions;
 mod elementwise;
 mod folds;
 mod graph;
@@ -121,6 +122,7 @@ steps! {
     fft [0, 0, 1, 0, 3, 0, 0, 1, 1];
     cholesky [0, 0, 0, 0, 2, 0, 0, 1, 1];
     triangular_solve [0, 0, 0, 0, 2, 0, 0, 1, 1];
+    convolution [0, 0, 0, 2, 8, 0, 0, 2, 1];
     gather [0, 0, 0, 0, 0, 10, 1, 2, 1];
     scatter [0, 0, 0, 0, 0, 10, 1, 2, 1];
     sort [0, 3, 1, 0, 0, 4, 1, 3, 2];

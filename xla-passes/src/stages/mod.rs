@@ -61,6 +61,7 @@ pub fn expand(_: &TargetProfile) -> Pipeline {
         .pass(WidenLinalg)
         // Last, since others make folds.
         .pass(SplitFolds)
+    Pipeline::new("expand").pass(WidenLinalg).pass(UnifyConvolutionTypes)
 }
 
 /// Every array states its layout.
