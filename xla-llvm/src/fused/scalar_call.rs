@@ -117,6 +117,7 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::DynamicSlice(_)
             | Op::DynamicUpdateSlice(_)
             | Op::Dot(_)
+            | Op::Convolution(_)
             | Op::Reduce(_)
             | Op::ReduceWindow(_)
             | Op::SelectAndScatter(_)
@@ -135,6 +136,14 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::Fft(_)
             | Op::Cholesky(_)
             | Op::TriangularSolve(_)
+            | Op::CustomCall(_)
+            | Op::Domain(_)
+            | Op::AfterAll(_)
+            | Op::AddDependency(_)
+            | Op::Dynamic(_)
+            | Op::Transfer(_)
+            | Op::Async(_)
+            | Op::Collective(_)
             | Op::Sort(_)
             | Op::TopK(_) => false,
         };

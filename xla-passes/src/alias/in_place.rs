@@ -134,7 +134,8 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::ReducePrecision(_)
         | Op::Map(_)
         | Op::Copy(_)
-        | Op::OptBarrier(_) => elementwise,
+        | Op::OptBarrier(_)
+        | Op::Domain(_) => elementwise,
         Op::Reshape(_) | Op::Bitcast(_) => same_if(has_row_major_layout(from) && has_row_major_layout(to)),
         Op::DynamicUpdateSlice(_) => match i {
             0 => elementwise,
@@ -154,6 +155,7 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::Iota(_)
         | Op::DynamicSlice(_)
         | Op::Dot(_)
+        | Op::Convolution(_)
         | Op::Reduce(_)
         | Op::ReduceWindow(_)
         | Op::SelectAndScatter(_)
@@ -174,6 +176,13 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::Fft(_)
         | Op::Cholesky(_)
         | Op::TriangularSolve(_)
+        | Op::CustomCall(_)
+        | Op::AfterAll(_)
+        | Op::AddDependency(_)
+        | Op::Dynamic(_)
+        | Op::Transfer(_)
+        | Op::Async(_)
+        | Op::Collective(_)
         | Op::Sort(_)
         | Op::TopK(_) => Access::Other,
     }
