@@ -5,14 +5,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result};
 
-use crate::facts::{CallContext, Effects, call_context};
+use crate::facts::{CallContext, Effects, call_context, is_begun};
 use crate::{Pass, PassContext, graph};
 
 /// Keeps the first of equal instructions: same operation with same attributes, operands and shape.
 ///
 /// Constants are compared by their bits, so NaNs and zeros keep their signs and payloads. Combiners, comparators and
-/// mapped functions that are equal but for names become one computation first, so that equal reductions are seen. Barriers
-/// and what has effects are left alone.
+/// mapped functions that are equal but for names become one computation first, so that equal reductions are seen. Barriers,
+/// what has effects and what must be awaited are left alone.
 pub struct CommonSubexpressions;
 
 impl Pass for CommonSubexpressions {
@@ -33,7 +33,7 @@ impl Pass for CommonSubexpressions {
 }
 
 fn is_mergeable(instruction: &Instruction, effects: &Effects) -> bool {
-    let blocked = matches!(instruction.op(), Op::Parameter(_) | Op::OptBarrier(_));
+    let blocked = matches!(instruction.op(), Op::Parameter(_) | Op::OptBarrier(_)) || is_begun(instruction.op());
     !blocked && graph::is_free(instruction) && !effects.has_effect(instruction)
 }
 

@@ -17,6 +17,7 @@ use plan::{Access, Plan, Step};
 pub use random_state::RandomState;
 pub use scalar_function::ScalarFunction;
 
+use crate::ops::dynamic::sizes;
 use crate::ops::{CustomCallRegistry, Op};
 use crate::{CompId, Computation, Error, InstrId, Instruction, Literal, Module, Result, Shape};
 
@@ -38,7 +39,7 @@ pub fn evaluate(module: &Module, arguments: Vec<Literal>) -> Result<Literal> {
         )));
     }
     for (i, (parameter, argument)) in parameters.iter().zip(&arguments).enumerate() {
-        if !parameter.shape().compatible(argument.shape()) {
+        if !sizes::fits(argument.shape(), parameter.shape()) {
             return Err(Error::invalid_argument(format!(
                 "argument {i} ({}) of module {} must be {}, it is {}",
                 parameter.name(),
@@ -215,9 +216,15 @@ impl<'m> Evaluator<'m> {
                 .ok_or_else(|| Error::invalid_argument(format!("no argument was given for parameter {}", p.number)))?,
             Op::GetTupleElement(get) => element(values, step.operands[0], get.index)?,
             op => {
-                let operands = step.operands.iter().map(|&operand| whole(values, operand)).collect::<Result<_>>()?;
+                let mut operands =
+                    step.operands.iter().map(|&operand| whole(values, operand)).collect::<Result<Vec<_>>>()?;
                 self.current = Some((computation, step.instruction));
-                op.rules().evaluate(self, operands, instruction.shape())?
+                if step.is_dynamic {
+                    let (op, shape) = sizes::at_real_sizes(op, self.module, &mut operands, instruction.shape())?;
+                    op.rules().evaluate(self, operands, &shape)?
+                } else {
+                    op.rules().evaluate(self, operands, instruction.shape())?
+                }
             }
         };
         check_result(&value, instruction.shape())?;
@@ -246,7 +253,7 @@ fn element(values: &mut [Option<Literal>], (at, access): (usize, Access), index:
 
 /// A rule that gives another shape than the instruction has is a bug; found here it does no harm further on.
 fn check_result(value: &Literal, shape: &Shape) -> Result<()> {
-    if value.shape().compatible(shape) {
+    if sizes::fits(value.shape(), shape) {
         return Ok(());
     }
     Err(Error::internal(format!(

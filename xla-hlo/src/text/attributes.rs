@@ -11,7 +11,7 @@ use super::strings::push_quoted;
 use super::suggest::did_you_mean;
 use super::tokens::Tokens;
 use crate::ops::Opcode;
-use crate::{CompId, ElementType, Error, Literal, Module, Result, Shape};
+use crate::{CompId, Computation, ElementType, Error, Literal, MAIN_THREAD, Module, Result, Shape, Sharding};
 
 /// A type that can stand behind `name=` in an instruction.
 pub trait AttributeValue: Sized {
@@ -242,14 +242,37 @@ impl<'a> AttributeCursor<'a> {
         Ok(items)
     }
 
-    /// `{1,2}` of indices.
-    pub(crate) fn indices(&mut self) -> Result<Vec<usize>> {
-        self.run(|tokens| tokens.braced_indices("a list of indices such as {0,2}"))
+    /// `open item, item close`, perhaps empty; `open` with what is expected there.
+    pub(crate) fn list<T>(
+        &mut self,
+        (open, what): (TokenKind, &str),
+        close: TokenKind,
+        mut item: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.expect(open, what)?;
+        let mut items = Vec::new();
+        while !self.accept(close) {
+            if !items.is_empty() {
+                self.expect(TokenKind::Comma, "`,` or the end of the list")?;
+            }
+            items.push(item(self)?);
+        }
+        Ok(items)
     }
 
     /// A quoted string, unescaped.
-    pub(crate) fn string(&mut self) -> Result<String> {
-        self.run(|tokens| tokens.string("a quoted string"))
+    pub(crate) fn string(&mut self, what: &str) -> Result<String> {
+        self.run(|tokens| tokens.string(what))
+    }
+
+    /// A sharding such as `{devices=[2]0,1}`.
+    pub(crate) fn sharding(&mut self) -> Result<Sharding> {
+        self.run(Tokens::sharding)
+    }
+
+    /// `{1,2}` of indices.
+    pub(crate) fn indices(&mut self) -> Result<Vec<usize>> {
+        self.run(|tokens| tokens.braced_indices("a list of indices such as {0,2}"))
     }
 
     /// A shape; arrays without a layout are row major.
@@ -304,6 +327,11 @@ impl AttributeWriter<'_> {
         self.out.push_str(name);
         self.out.push('=');
         value.write(self);
+    }
+
+    /// The thread that a computation runs on; the main one for a computation that was removed.
+    pub(crate) fn execution_thread(&self, computation: CompId) -> &str {
+        self.module.get(computation).map_or(MAIN_THREAD, Computation::execution_thread)
     }
 
     /// Writes text of a value; for implementations of [`AttributeValue`].
@@ -398,6 +426,30 @@ impl AttributeValue for u32 {
     fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
         let value = cursor.unsigned()?;
         u32::try_from(value).map_err(|_| Error::invalid_argument(format!("{value} is too large")))
+    }
+
+    fn write(&self, w: &mut AttributeWriter<'_>) {
+        w.display(self);
+    }
+}
+
+impl AttributeValue for String {
+    const WHAT: &'static str = "a quoted string";
+
+    fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
+        cursor.string(Self::WHAT)
+    }
+
+    fn write(&self, w: &mut AttributeWriter<'_>) {
+        w.quoted(self);
+    }
+}
+
+impl AttributeValue for Shape {
+    const WHAT: &'static str = "a shape such as f32[2,3]";
+
+    fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
+        cursor.run(Tokens::shape)
     }
 
     fn write(&self, w: &mut AttributeWriter<'_>) {

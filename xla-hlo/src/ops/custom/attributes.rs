@@ -43,18 +43,6 @@ impl AttributeValue for DimLabels {
     }
 }
 
-impl AttributeValue for String {
-    const WHAT: &'static str = "a quoted string";
-
-    fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
-        cursor.string()
-    }
-
-    fn write(&self, w: &mut AttributeWriter<'_>) {
-        w.quoted(self);
-    }
-}
-
 impl AttributeValue for Vec<Shape> {
     const WHAT: &'static str = "a list of shapes such as {f32[2]{0}, s32[]}";
 

@@ -1,6 +1,7 @@
 //! The parser: recursive descent over tokens, one file a subject.
 
 mod annotations;
+mod asynchronous;
 mod computation;
 mod header;
 mod instruction;
