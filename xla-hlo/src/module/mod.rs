@@ -4,6 +4,7 @@ mod annotations;
 mod attributes;
 mod computation;
 mod instruction;
+pub(crate) mod names;
 
 use std::collections::HashMap;
 

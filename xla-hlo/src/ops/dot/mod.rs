@@ -3,6 +3,7 @@
 mod attributes;
 mod domain;
 mod eval;
+mod proto;
 mod shape;
 #[cfg(test)]
 mod tests;

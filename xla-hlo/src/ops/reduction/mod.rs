@@ -1,6 +1,7 @@
 //! Folds over dimensions.
 
 mod eval;
+mod proto;
 mod shape;
 #[cfg(test)]
 mod tests;

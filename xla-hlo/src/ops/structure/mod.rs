@@ -1,6 +1,7 @@
 //! Parameters, constants and tuples.
 
 mod eval;
+mod proto;
 mod shape;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
