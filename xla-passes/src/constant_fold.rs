@@ -126,6 +126,8 @@ fn is_foldable(op: &Op) -> bool {
         | Op::Map(_)
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
-        | Op::Scatter(_) => false,
+        | Op::Scatter(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => false,
     }
 }

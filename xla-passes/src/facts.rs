@@ -20,7 +20,7 @@ pub enum CallContext {
 pub fn call_context(op: &Op) -> CallContext {
     match op {
         Op::While(_) | Op::Conditional(_) | Op::Call(_) => CallContext::Control,
-        Op::Map(_) | Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scatter(_) => {
+        Op::Map(_) | Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scatter(_) | Op::Sort(_) => {
             CallContext::Embedded
         }
         Op::Fusion(_) => CallContext::Fusion,
@@ -51,7 +51,8 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::Bitcast(_)
         | Op::Dot(_)
         | Op::RngBitGenerator(_)
-        | Op::Gather(_) => CallContext::None,
+        | Op::Gather(_)
+        | Op::TopK(_) => CallContext::None,
     }
 }
 
@@ -94,7 +95,9 @@ pub fn has_side_effect(op: &Op) -> bool {
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
         | Op::Gather(_)
-        | Op::Scatter(_) => false,
+        | Op::Scatter(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => false,
     }
 }
 

@@ -288,4 +288,14 @@ impl ComputationBuilder<'_> {
     pub fn scatter(&mut self, op: Scatter, x: InstrId, indices: InstrId, updates: InstrId) -> Result<InstrId> {
         self.instruction(op, None, [x, indices, updates])
     }
+
+    /// Arrays sorted together along `dimension`, stably; the comparator gets two elements of each array.
+    pub fn sort(&mut self, operands: impl Into<Vec<InstrId>>, dimension: usize, comparator: CompId) -> Result<InstrId> {
+        self.instruction(Sort { dimension, is_stable: true, computation: comparator }, None, operands)
+    }
+
+    /// The `k` greatest (or least) elements of each row: `(values, s32 places)`.
+    pub fn top_k(&mut self, x: InstrId, k: usize, largest: bool) -> Result<InstrId> {
+        self.instruction(TopK { k, largest, is_stable: false }, None, [x])
+    }
 }

@@ -11,6 +11,7 @@ mod opcode;
 pub mod random;
 pub mod reduction;
 mod rules;
+pub mod sorting;
 pub mod structure;
 #[cfg(test)]
 mod testing;
@@ -32,6 +33,7 @@ pub use opcode::{Arity, Family, Opcode};
 pub use random::{RngAlgorithm, RngBitGenerator};
 pub use reduction::Reduce;
 pub use rules::{OpRules, ReadAttributes, ShapeContext};
+pub use sorting::{Sort, TopK};
 pub use structure::{Constant, GetTupleElement, OptBarrier, Parameter, Tuple};
 pub use window::{ReduceWindow, SelectAndScatter, Window, WindowDim};
 
@@ -172,6 +174,10 @@ operations! {
     Gather: Gather;
     /// Boxes written at indexed places.
     Scatter: Scatter;
+    /// Arrays sorted together.
+    Sort: Sort;
+    /// The greatest or least elements of each row.
+    TopK: TopK;
 }
 
 impl Op {

@@ -120,7 +120,9 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::Conditional(_)
             | Op::RngBitGenerator(_)
             | Op::Gather(_)
-            | Op::Scatter(_) => false,
+            | Op::Scatter(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => false,
         };
         scalars && known
     })

@@ -50,7 +50,9 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::Call(_)
             | Op::Fusion(_)
             | Op::RngBitGenerator(_)
-            | Op::Scatter(_) => false,
+            | Op::Scatter(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => false,
         }
 }
 

@@ -95,7 +95,9 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
         | Op::Gather(_)
-        | Op::Scatter(_) => [none, none, none],
+        | Op::Scatter(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => [none, none, none],
     }
 }
 

@@ -162,7 +162,9 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
         | Op::Gather(_)
-        | Op::Scatter(_) => Access::Other,
+        | Op::Scatter(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => Access::Other,
     }
 }
 

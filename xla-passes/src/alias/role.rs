@@ -67,7 +67,9 @@ pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
         | Op::Gather(_)
-        | Op::Scatter(_) => Role::Compute,
+        | Op::Scatter(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => Role::Compute,
     }
 }
 

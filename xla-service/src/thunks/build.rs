@@ -98,7 +98,9 @@ impl Builder<'_> {
             | Op::Fusion(_)
             | Op::RngBitGenerator(_)
             | Op::Gather(_)
-            | Op::Scatter(_) => {
+            | Op::Scatter(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => {
                 let mut thunk = self.thunk(computation, id)?;
                 thunk.kind = self.lower(&thunk)?;
                 thunks.push(thunk);

@@ -69,7 +69,7 @@ fn integer_to_float(v: u64, to: ElementType) -> f64 {
 /// A key whose integer order is the total order of the patterns: -NaN < -inf < -1 < -0 < 0 < 1 < inf < NaN.
 ///
 /// Types with one NaN in the place of -0 have it there in the order, too: the order is of patterns.
-pub(super) fn total_order_key(ty: ElementType, x: Scalar) -> i64 {
+pub(in crate::ops) fn total_order_key(ty: ElementType, x: Scalar) -> i64 {
     let bits = x.to_bits(ty);
     if !ty.is_signed() {
         return bits as i64;

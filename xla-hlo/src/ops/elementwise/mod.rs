@@ -12,6 +12,8 @@ mod proto;
 mod real;
 mod shape;
 
+pub(super) use convert::total_order_key;
+
 pub(crate) use function::ElementFunction;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
