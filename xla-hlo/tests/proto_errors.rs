@@ -4,7 +4,7 @@ use prost::Message;
 use prost::bytes::Bytes;
 use xla_hlo::proto::messages::{
     BufferDonorEntryProto, HloComputationProto, HloInstructionProto, HloModuleProto, InstructionSequenceProto,
-    LayoutProto, LiteralProto, ShapeProto,
+    LayoutProto, LiteralProto, PayloadProto, ShapeProto,
 };
 use xla_hlo::proto::{parse_module, serialize_module};
 use xla_hlo::{Error, text};
@@ -96,7 +96,7 @@ fn messages() {
         with_instruction(1, |i| literal(i).f32s.clear()),
         with_instruction(1, |i| literal(i).shape = None),
         with_instruction(1, |i| literal(i).shape.as_mut().unwrap().dimensions = vec![1 << 40]),
-        with_instruction(1, |i| literal(i).shape.as_mut().unwrap().element_type = 13),
+        with_instruction(1, |i| literal(i).shape.as_mut().unwrap().element_type = 17 + 17),
         with_instruction(2, |i| i.operand_ids.truncate(1)),
         with_instruction(2, |i| i.operand_ids[1] = id(2, 3)),
         with_instruction(2, |i| i.operand_ids[1] = id(2, 2)),
@@ -108,7 +108,7 @@ fn messages() {
         with_instruction(3, |i| i.opcode = "compare".to_string()),
         with_instruction(3, |i| i.opcode = "fusion".to_string()),
         with_instruction(3, |i| i.backend_config = vec![b'a', 0xff]),
-        with_instruction(3, |i| i.metadata.as_mut().unwrap().metadata_payload = Some(Default::default())),
+        with_instruction(3, |i| i.metadata.as_mut().unwrap().metadata_payload = Some(PayloadProto { index: Some(3) })),
         with_instruction(3, |i| i.sharding.insert(Default::default()).r#type = 9),
         with_instruction(3, |i| i.sharding.insert(Default::default()).r#type = 3),
         with_instruction(3, |i| i.result_accuracy.insert(Default::default()).mode = Some(5)),
