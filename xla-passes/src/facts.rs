@@ -10,7 +10,7 @@ pub enum CallContext {
     None,
     /// As a program of their own, on whole values: loops, branches, calls.
     Control,
-    /// Compiled as part of the calling operation, element by element: combiners, comparators, mapped functions.
+    /// Compiled as part of the calling operation: combiners, comparators, mapped functions, steps of scans.
     Embedded,
     /// Compiled as one kernel.
     Fusion,
@@ -20,9 +20,13 @@ pub enum CallContext {
 pub fn call_context(op: &Op) -> CallContext {
     match op {
         Op::While(_) | Op::Conditional(_) | Op::Call(_) => CallContext::Control,
-        Op::Map(_) | Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scatter(_) | Op::Sort(_) => {
-            CallContext::Embedded
-        }
+        Op::Map(_)
+        | Op::Reduce(_)
+        | Op::ReduceWindow(_)
+        | Op::SelectAndScatter(_)
+        | Op::Scan(_)
+        | Op::Scatter(_)
+        | Op::Sort(_) => CallContext::Embedded,
         Op::Fusion(_) => CallContext::Fusion,
         Op::Parameter(_)
         | Op::Constant(_)
@@ -50,8 +54,17 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::Copy(_)
         | Op::Bitcast(_)
         | Op::Dot(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
         | Op::RngBitGenerator(_)
+        | Op::Rng(_)
+        | Op::RngGetAndUpdateState(_)
+        | Op::StochasticConvert(_)
+        | Op::BatchNorm(_)
         | Op::Gather(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::TopK(_) => CallContext::None,
     }
 }
@@ -85,7 +98,10 @@ pub fn has_side_effect(op: &Op) -> bool {
         | Op::Copy(_)
         | Op::Bitcast(_)
         | Op::Dot(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
         | Op::Reduce(_)
+        | Op::Scan(_)
         | Op::ReduceWindow(_)
         | Op::SelectAndScatter(_)
         | Op::While(_)
@@ -94,10 +110,17 @@ pub fn has_side_effect(op: &Op) -> bool {
         | Op::Map(_)
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
+        | Op::StochasticConvert(_)
+        | Op::BatchNorm(_)
         | Op::Gather(_)
         | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => false,
+        // They move the device's counter on.
+        Op::Rng(_) | Op::RngGetAndUpdateState(_) => true,
     }
 }
 

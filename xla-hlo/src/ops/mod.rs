@@ -6,7 +6,9 @@ pub mod control_flow;
 pub mod dot;
 pub mod elementwise;
 pub mod indexing;
+pub mod linalg;
 pub mod movement;
+pub mod normalization;
 mod opcode;
 pub mod random;
 pub mod reduction;
@@ -15,27 +17,31 @@ pub mod sorting;
 pub mod structure;
 #[cfg(test)]
 mod testing;
+pub mod transform;
 pub mod window;
 
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
-pub use dot::{Dot, DotAlgorithm, DotDims, Precision};
+pub use dot::{Dot, DotAlgorithm, DotDims, Precision, RaggedDot, RaggedMode, ScaledDot};
 pub(crate) use elementwise::ElementFunction;
 pub use elementwise::{
     Binary, BinaryOp, BitcastConvert, Clamp, Compare, CompareDirection, CompareType, Convert, ReducePrecision,
     ResultAccuracy, Select, Unary, UnaryOp,
 };
 pub use indexing::{Gather, Scatter};
+pub use linalg::{Cholesky, TransposeKind, TriangularSolve};
 pub use movement::{
     Bitcast, Broadcast, Concatenate, Copy, DynamicSlice, DynamicUpdateSlice, Iota, Pad, PadDim, Reshape, Reverse,
     Slice, SliceRange, Transpose,
 };
+pub use normalization::{BatchNorm, BatchNormKind, Epsilon};
 pub use opcode::{Arity, Family, Opcode};
-pub use random::{RngAlgorithm, RngBitGenerator};
-pub use reduction::Reduce;
+pub use random::{Rng, RngAlgorithm, RngBitGenerator, RngDistribution, RngGetAndUpdateState, StochasticConvert};
+pub use reduction::{Reduce, Scan};
 pub use rules::{OpRules, ReadAttributes, ShapeContext};
 pub use sorting::{Sort, TopK};
 pub use structure::{Constant, GetTupleElement, OptBarrier, Parameter, Tuple};
-pub use window::{ReduceWindow, SelectAndScatter, Window, WindowDim};
+pub use transform::{Fft, FftType};
+pub use window::{Cumulative, ReduceWindow, SelectAndScatter, Window, WindowDim};
 
 use crate::proto::{ProtoAttributes, ProtoReader, ProtoWriter};
 use crate::text::AttributeReader;
@@ -152,8 +158,14 @@ operations! {
     Bitcast: Bitcast;
     /// Contraction of two arrays.
     Dot: Dot;
+    /// Contraction of two arrays, one of which falls into groups of sizes known when running.
+    RaggedDot: RaggedDot;
+    /// Contraction of two arrays whose blocks have scales.
+    ScaledDot: ScaledDot;
     /// A fold over dimensions.
     Reduce: Reduce;
+    /// A loop over one dimension.
+    Scan: Scan;
     /// A fold over sliding windows.
     ReduceWindow: ReduceWindow;
     /// Values scattered to the chosen element of each window.
@@ -170,10 +182,24 @@ operations! {
     Fusion: Fusion;
     /// Random bits from a state.
     RngBitGenerator: RngBitGenerator;
+    /// Random numbers.
+    Rng: Rng;
+    /// The device's random counter, moved on.
+    RngGetAndUpdateState: RngGetAndUpdateState;
+    /// Floats rounded to integers by random bits.
+    StochasticConvert: StochasticConvert;
+    /// Normalisation over all dimensions but the features.
+    BatchNorm: BatchNormTraining | BatchNormInference | BatchNormGrad;
     /// Boxes read at indexed places.
     Gather: Gather;
     /// Boxes written at indexed places.
     Scatter: Scatter;
+    /// A Fourier transform.
+    Fft: Fft;
+    /// The triangular factor of a positive definite matrix.
+    Cholesky: Cholesky;
+    /// The solution of equations with a triangular matrix.
+    TriangularSolve: TriangularSolve;
     /// Arrays sorted together.
     Sort: Sort;
     /// The greatest or least elements of each row.

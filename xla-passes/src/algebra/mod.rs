@@ -94,8 +94,18 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::Map(_)
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
+        | Op::Scan(_)
+        | Op::Rng(_)
+        | Op::RngGetAndUpdateState(_)
+        | Op::StochasticConvert(_)
+        | Op::BatchNorm(_)
         | Op::Gather(_)
         | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => [none, none, none],
     }

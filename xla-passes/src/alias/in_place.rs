@@ -161,8 +161,18 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::Call(_)
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
+        | Op::Scan(_)
+        | Op::Rng(_)
+        | Op::RngGetAndUpdateState(_)
+        | Op::StochasticConvert(_)
+        | Op::BatchNorm(_)
         | Op::Gather(_)
         | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => Access::Other,
     }

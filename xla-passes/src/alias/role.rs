@@ -61,6 +61,13 @@ pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
         | Op::Copy(_)
         | Op::Dot(_)
         | Op::Reduce(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
+        | Op::Scan(_)
+        | Op::Rng(_)
+        | Op::RngGetAndUpdateState(_)
+        | Op::StochasticConvert(_)
+        | Op::BatchNorm(_)
         | Op::ReduceWindow(_)
         | Op::SelectAndScatter(_)
         | Op::Map(_)
@@ -68,6 +75,9 @@ pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
         | Op::RngBitGenerator(_)
         | Op::Gather(_)
         | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => Role::Compute,
     }

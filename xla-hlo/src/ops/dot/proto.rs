@@ -1,7 +1,7 @@
 //! Contractions in messages.
 
-use super::{Dot, DotAlgorithm, DotDims, Precision};
-use crate::proto::messages::{DotDimensionNumbers, PrecisionConfig};
+use super::{Dot, DotAlgorithm, DotDims, Precision, RaggedDot, ScaledDot};
+use crate::proto::messages::{DotDimensionNumbers, HloInstructionProto, PrecisionConfig, RaggedDotDimensionNumbers};
 use crate::proto::numbers::{indices, longs, required};
 use crate::proto::{ProtoAttributes, ProtoNumber, ProtoReader, ProtoWriter, proto_numbers};
 use crate::{Opcode, Result};
@@ -55,7 +55,7 @@ pub(in crate::ops) fn write_precision(
     PrecisionConfig { operand_precision, algorithm: algorithm.map_or(0, ProtoNumber::number) }
 }
 
-pub(super) fn read_dims(proto: &DotDimensionNumbers) -> Result<DotDims> {
+fn read_dims(proto: &DotDimensionNumbers) -> Result<DotDims> {
     Ok(DotDims {
         lhs_batch: indices("lhs_batch_dimensions", &proto.lhs_batch_dimensions)?,
         rhs_batch: indices("rhs_batch_dimensions", &proto.rhs_batch_dimensions)?,
@@ -64,7 +64,7 @@ pub(super) fn read_dims(proto: &DotDimensionNumbers) -> Result<DotDims> {
     })
 }
 
-pub(super) fn write_dims(dims: &DotDims) -> Result<DotDimensionNumbers> {
+fn write_dims(dims: &DotDims) -> Result<DotDimensionNumbers> {
     Ok(DotDimensionNumbers {
         lhs_contracting_dimensions: longs("a contracting dimension", &dims.lhs_contracting)?,
         rhs_contracting_dimensions: longs("a contracting dimension", &dims.rhs_contracting)?,
@@ -73,16 +73,54 @@ pub(super) fn write_dims(dims: &DotDims) -> Result<DotDimensionNumbers> {
     })
 }
 
+/// The dimensions in a message that must have them.
+fn required_dims(message: &mut HloInstructionProto) -> Result<DotDims> {
+    read_dims(&*required("dot_dimension_numbers", message.dot_dimension_numbers.take())?)
+}
+
 impl ProtoAttributes for Dot {
     fn read_proto(_: Opcode, r: &mut ProtoReader<'_>) -> Result<Self> {
         let (precision, algorithm) = read_precision(r.message.precision_config.as_deref())?;
-        let dims = required("dot_dimension_numbers", r.message.dot_dimension_numbers.take())?;
-        Ok(Dot { dims: read_dims(&dims)?, precision, algorithm })
+        Ok(Dot { dims: required_dims(&mut r.message)?, precision, algorithm })
     }
 
     fn write_proto(&self, w: &mut ProtoWriter<'_>) -> Result<()> {
         w.message.dot_dimension_numbers = Some(Box::new(write_dims(&self.dims)?));
         w.message.precision_config = Some(Box::new(write_precision(&self.precision, self.algorithm, 2)));
+        Ok(())
+    }
+}
+
+impl ProtoAttributes for ScaledDot {
+    fn read_proto(_: Opcode, r: &mut ProtoReader<'_>) -> Result<Self> {
+        let (precision, algorithm) = read_precision(r.message.precision_config.as_deref())?;
+        Ok(ScaledDot { dims: required_dims(&mut r.message)?, precision, algorithm })
+    }
+
+    fn write_proto(&self, w: &mut ProtoWriter<'_>) -> Result<()> {
+        w.message.dot_dimension_numbers = Some(Box::new(write_dims(&self.dims)?));
+        w.message.precision_config = Some(Box::new(write_precision(&self.precision, self.algorithm, 2)));
+        Ok(())
+    }
+}
+
+impl ProtoAttributes for RaggedDot {
+    fn read_proto(_: Opcode, r: &mut ProtoReader<'_>) -> Result<Self> {
+        let (precision, _) = read_precision(r.message.precision_config.as_deref())?;
+        let numbers = required("ragged_dot_dimension_numbers", r.message.ragged_dot_dimension_numbers.take())?;
+        let dims = read_dims(&numbers.dot_dimension_numbers.unwrap_or_default())?;
+        let ragged = indices("lhs_ragged_dimensions", &numbers.lhs_ragged_dimensions)?;
+        let groups = indices("rhs_group_dimensions", &numbers.rhs_group_dimensions)?;
+        RaggedDot::with_lists(dims, &ragged, &groups, precision)
+    }
+
+    fn write_proto(&self, w: &mut ProtoWriter<'_>) -> Result<()> {
+        w.message.ragged_dot_dimension_numbers = Some(Box::new(RaggedDotDimensionNumbers {
+            dot_dimension_numbers: Some(write_dims(&self.dims)?),
+            lhs_ragged_dimensions: longs("the ragged dimension", &[self.ragged_dimension])?,
+            rhs_group_dimensions: longs("the group dimension", self.group_dimension.as_slice())?,
+        }));
+        w.message.precision_config = Some(Box::new(write_precision(&self.precision, None, 2)));
         Ok(())
     }
 }
