@@ -8,12 +8,11 @@ use xla_llvm::fused::{KernelSource, is_fusible, is_kernel_root};
 use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
 use crate::dot_plan::DotPlan;
-use crate::runtime::{DotElement, LibraryCall, LibraryFunction, dot_descriptor};
-use crate::sort::{Rows, SortOrder, SortPlan, TopKPlan, key_of_comparator};
 use crate::runtime::{
     DotElement, LibraryCall, LibraryFunction, cholesky_descriptor, dot_descriptor, fft_descriptor,
     triangular_solve_descriptor,
 };
+use crate::sort::{Rows, SortOrder, SortPlan, TopKPlan, key_of_comparator};
 
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
 const LIBRARY_DOT: f64 = 8192.0;
@@ -97,19 +96,25 @@ impl<'m> CpuLowering<'m> {
     }
 
     /// Operations that the runtime computes whole, whatever their sizes.
+    /// The library call that an operation becomes, if it becomes one.
     fn library(&mut self, cx: &LoweringContext<'_>) -> Option<Lowered> {
-        let first = &cx.operands.first()?.shape;
-        let (function, descriptor) = match cx.instruction().op() {
-            Op::Fft(op) => (LibraryFunction::Fft, fft_descriptor(op, first)),
-            Op::Cholesky(op) => (LibraryFunction::Cholesky, cholesky_descriptor(op, first)?),
+        let instruction = cx.instruction();
+        let first = || cx.operands.first().map(|operand| &operand.shape);
+        let (function, descriptor) = match instruction.op() {
+            Op::Dot(dot) => return self.dot(cx, dot),
+            Op::Sort(sort) => return self.sort(cx, sort),
+            Op::TopK(op) => return self.top_k(cx, op),
+            Op::RngGetAndUpdateState(op) => (LibraryFunction::RandomState, vec![op.delta]),
+            Op::Fft(op) => (LibraryFunction::Fft, fft_descriptor(op, first()?)),
+            Op::Cholesky(op) => (LibraryFunction::Cholesky, cholesky_descriptor(op, first()?)?),
             Op::TriangularSolve(op) => {
                 let right = &cx.operands.get(1)?.shape;
                 (LibraryFunction::TriangularSolve, triangular_solve_descriptor(op, right)?)
             }
             _ => return None,
         };
-        let name = format!("{} {first}", cx.instruction().opcode());
-        Some(self.library_call(function, descriptor, Vec::new(), name))
+        let name = first().map_or_else(String::new, |shape| format!(" {shape}"));
+        Some(self.library_call(function, descriptor, Vec::new(), format!("{}{name}", instruction.opcode())))
     }
 
     /// A call of a library function, with kernels by their number. Equal calls share their description.
@@ -132,18 +137,6 @@ impl<'m> CpuLowering<'m> {
 impl Lowering for CpuLowering<'_> {
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
         let instruction = cx.instruction();
-        let library_call = match instruction.op() {
-            Op::Dot(dot) => self.dot(cx, dot),
-            Op::Sort(sort) => self.sort(cx, sort),
-            Op::TopK(op) => self.top_k(cx, op),
-            _ => None,
-        };
-        if let Some(lowered) = library_call {
-            return Ok(lowered);
-        }
-        if let Op::RngGetAndUpdateState(op) = instruction.op() {
-            let name = instruction.name().to_string();
-            return Ok(self.library_call(LibraryFunction::RandomState, vec![op.delta], Vec::new(), name));
         if let Some(lowered) = self.library(cx) {
             return Ok(lowered);
         }

@@ -6,10 +6,10 @@
 
 mod dot;
 mod fallback;
-mod keyed_place;
-mod line;
 mod fft;
+mod keyed_place;
 mod linalg;
+mod line;
 mod parallel;
 mod pool;
 mod random;
@@ -65,6 +65,12 @@ library! {
     TopK "xla_cpu_top_k" = top_k::xla_cpu_top_k;
     /// Moves the device's random counter on.
     RandomState "xla_cpu_random_state" = random::xla_cpu_random_state;
+    /// Computes a Fourier transform.
+    Fft "xla_cpu_fft" = fft::xla_cpu_fft;
+    /// Decomposes positive definite matrices.
+    Cholesky "xla_cpu_cholesky" = linalg::xla_cpu_cholesky;
+    /// Solves triangular systems of equations.
+    TriangularSolve "xla_cpu_triangular_solve" = linalg::xla_cpu_triangular_solve;
 }
 
 impl LibraryFunction {
@@ -72,12 +78,6 @@ impl LibraryFunction {
     pub(crate) fn takes_context(self) -> bool {
         self == LibraryFunction::RandomState
     }
-    /// Computes a Fourier transform.
-    Fft "xla_cpu_fft" = fft::xla_cpu_fft;
-    /// Decomposes positive definite matrices.
-    Cholesky "xla_cpu_cholesky" = linalg::xla_cpu_cholesky;
-    /// Solves triangular systems of equations.
-    TriangularSolve "xla_cpu_triangular_solve" = linalg::xla_cpu_triangular_solve;
 }
 
 /// A call of a library function, but for the operands: data that generated code carries.

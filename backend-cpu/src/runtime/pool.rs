@@ -43,6 +43,9 @@ pub(crate) fn parallel_tasks<T: Send>(threads: usize, tasks: Vec<T>, work: impl 
     parallel_for(threads, tasks.len(), &|i| {
         let task = tasks[i].lock().unwrap_or_else(PoisonError::into_inner).take();
         task.into_iter().for_each(&work);
+    });
+}
+
 /// Calls `work` for each `chunk` elements of `data` (the last one may have fewer) with the chunk's number, like
 /// [`parallel_for`].
 pub(crate) fn parallel_chunks<T: Send>(
@@ -51,11 +54,7 @@ pub(crate) fn parallel_chunks<T: Send>(
     chunk: usize,
     work: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
-    let chunks: Vec<Mutex<&mut [T]>> = data.chunks_mut(chunk).map(Mutex::new).collect();
-    parallel_for(threads, chunks.len(), &|i| {
-        // Nobody else asks for this chunk.
-        work(i, &mut chunks[i].lock().unwrap_or_else(PoisonError::into_inner));
-    });
+    parallel_tasks(threads, data.chunks_mut(chunk).enumerate().collect(), |(i, chunk)| work(i, chunk));
 }
 
 /// Work in progress. Lives on its caller's stack, and in the pool's list until the caller takes it out.

@@ -1,4 +1,3 @@
-//! What tests of the backend share: one program on both platforms, on inputs that are always the same.
 //! Runs a program on this backend and in the reference evaluator, and compares.
 
 use xla_hlo::text::parse_module;
@@ -61,7 +60,6 @@ fn check(text: &str, fallback: FallbackPolicy) {
 }
 
 /// Runs a program on this backend and in the evaluator; nothing may fall back to the host.
-/// Checks that the backend compiles the program by itself and computes what the evaluator does.
 pub fn native(text: &str) {
     check(text, FallbackPolicy::Forbid);
 }

@@ -26,7 +26,8 @@ impl Graph<'_> {
     }
 
     pub(super) fn call(&mut self) -> Option<Value> {
-        let callee = self.callee(|role| !matches!(role, Role::Combiner { .. } | Role::Select { .. } | Role::Order { .. }))?;
+        let callee =
+            self.callee(|role| !matches!(role, Role::Combiner { .. } | Role::Select { .. } | Role::Order { .. }))?;
         match &callee.role {
             Role::Scalar { parameters } => self.map(callee.id, parameters),
             Role::Function { parameters, results } => {
