@@ -26,7 +26,7 @@ proto_numbers! {
 }
 
 /// How exact products must be: `operand_precision` (as in text, empty where it is the default) and `algorithm`.
-pub(in crate::ops) fn read_precision(
+pub(in crate::ops) fn read_precision_config(
     config: Option<&PrecisionConfig>,
 ) -> Result<(Vec<Precision>, Option<DotAlgorithm>)> {
     let Some(config) = config else { return Ok((Vec::new(), None)) };
@@ -42,8 +42,8 @@ pub(in crate::ops) fn read_precision(
     Ok((precisions, algorithm))
 }
 
-/// The message for [`read_precision`] of an operation with so many operands that have a precision.
-pub(in crate::ops) fn write_precision(
+/// The message for [`read_precision_config`] of an operation with so many operands that have a precision.
+pub(in crate::ops) fn write_precision_config(
     precisions: &[Precision],
     algorithm: Option<DotAlgorithm>,
     operands: usize,
@@ -80,33 +80,33 @@ fn required_dims(message: &mut HloInstructionProto) -> Result<DotDims> {
 
 impl ProtoAttributes for Dot {
     fn read_proto(_: Opcode, r: &mut ProtoReader<'_>) -> Result<Self> {
-        let (precision, algorithm) = read_precision(r.message.precision_config.as_deref())?;
+        let (precision, algorithm) = read_precision_config(r.message.precision_config.as_deref())?;
         Ok(Dot { dims: required_dims(&mut r.message)?, precision, algorithm })
     }
 
     fn write_proto(&self, w: &mut ProtoWriter<'_>) -> Result<()> {
         w.message.dot_dimension_numbers = Some(Box::new(write_dims(&self.dims)?));
-        w.message.precision_config = Some(Box::new(write_precision(&self.precision, self.algorithm, 2)));
+        w.message.precision_config = Some(Box::new(write_precision_config(&self.precision, self.algorithm, 2)));
         Ok(())
     }
 }
 
 impl ProtoAttributes for ScaledDot {
     fn read_proto(_: Opcode, r: &mut ProtoReader<'_>) -> Result<Self> {
-        let (precision, algorithm) = read_precision(r.message.precision_config.as_deref())?;
+        let (precision, algorithm) = read_precision_config(r.message.precision_config.as_deref())?;
         Ok(ScaledDot { dims: required_dims(&mut r.message)?, precision, algorithm })
     }
 
     fn write_proto(&self, w: &mut ProtoWriter<'_>) -> Result<()> {
         w.message.dot_dimension_numbers = Some(Box::new(write_dims(&self.dims)?));
-        w.message.precision_config = Some(Box::new(write_precision(&self.precision, self.algorithm, 2)));
+        w.message.precision_config = Some(Box::new(write_precision_config(&self.precision, self.algorithm, 2)));
         Ok(())
     }
 }
 
 impl ProtoAttributes for RaggedDot {
     fn read_proto(_: Opcode, r: &mut ProtoReader<'_>) -> Result<Self> {
-        let (precision, _) = read_precision(r.message.precision_config.as_deref())?;
+        let (precision, _) = read_precision_config(r.message.precision_config.as_deref())?;
         let numbers = required("ragged_dot_dimension_numbers", r.message.ragged_dot_dimension_numbers.take())?;
         let dims = read_dims(&numbers.dot_dimension_numbers.unwrap_or_default())?;
         let ragged = indices("lhs_ragged_dimensions", &numbers.lhs_ragged_dimensions)?;
@@ -120,7 +120,7 @@ impl ProtoAttributes for RaggedDot {
             lhs_ragged_dimensions: longs("the ragged dimension", &[self.ragged_dimension])?,
             rhs_group_dimensions: longs("the group dimension", self.group_dimension.as_slice())?,
         }));
-        w.message.precision_config = Some(Box::new(write_precision(&self.precision, None, 2)));
+        w.message.precision_config = Some(Box::new(write_precision_config(&self.precision, None, 2)));
         Ok(())
     }
 }
