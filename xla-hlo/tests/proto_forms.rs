@@ -176,8 +176,8 @@ fn annotations_are_kept() {
          g = f32[2] negate(f), sharding={maximal_mesh[device_id=3]}, origin={()}, backend_config=\"text\"\n  \
          h = f32[2] negate(g), sharding={mesh['x'=2,'y'=4], [{'y':(1)2}], unreduced={'x'}, manual={'y':(2)2}, \
          metadata={{op_name=\"x\"}}}\n  \
-         i = f32[2] negate(h), sharding={mesh['x'=4, device_ids=([2,2]T(1,0))], replicated}\n  \
-         j = f32[2] negate(i), sharding={mesh['x'=2,'y'=2, device_ids=(0,2,1,3)], unreduced}, backend_config={\"a\": 2}\n  \
+         i = f32[2] negate(h), sharding={mesh['x'=4], device_ids=([2,2]T(1,0)), replicated}\n  \
+         j = f32[2] negate(i), sharding={mesh['x'=2,'y'=2], device_ids=(0,2,1,3), unreduced}, backend_config={\"a\": 2}\n  \
          ROOT r = () tuple(), sharding={}",
     );
 }

@@ -57,17 +57,19 @@ fn reduction_word(number: i32) -> Result<&'static str> {
 
 fn mesh_text(mesh: &MeshProto) -> String {
     let list = |numbers: &[i64]| numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
-    let mut items: Vec<String> = mesh.axes.iter().map(|a| format!("{}={}", axis_name(&a.name), a.size)).collect();
-    if let Some(iota) = &mesh.iota_transform {
+    let axes: Vec<String> = mesh.axes.iter().map(|a| format!("{}={}", axis_name(&a.name), a.size)).collect();
+    let device_ids = if let Some(iota) = &mesh.iota_transform {
         let transpose = match &iota.transpose_perm[..] {
             [] | [_] => String::new(),
             perm => format!("T({})", list(perm)),
         };
-        items.push(format!(" device_ids=([{}]{transpose})", list(&iota.reshape_dims)));
+        format!(", device_ids=([{}]{transpose})", list(&iota.reshape_dims))
     } else if !mesh.device_ids.is_empty() {
-        items.push(format!(" device_ids=({})", list(&mesh.device_ids)));
-    }
-    format!("mesh[{}]", items.join(","))
+        format!(", device_ids=({})", list(&mesh.device_ids))
+    } else {
+        String::new()
+    };
+    format!("mesh[{}]{device_ids}", axes.join(","))
 }
 
 /// An axis is quoted, with single quotes where that is enough.
@@ -121,9 +123,9 @@ fn named(t: &mut Tokens<'_>) -> Parse<(NamedShardingProto, Vec<Metadata>)> {
         t.expect(TokenKind::RightBracket, "`]`")?;
         proto.mesh = Some(MeshProto { device_ids, ..MeshProto::default() });
     } else {
-        let mesh = mesh(t)?;
+        let mut mesh = mesh(t)?;
         while t.accept(TokenKind::Comma) {
-            part(t, &mesh, &mut proto, &mut metadata)?;
+            part(t, &mut mesh, &mut proto, &mut metadata)?;
         }
         proto.mesh = Some(mesh);
     }
@@ -132,7 +134,7 @@ fn named(t: &mut Tokens<'_>) -> Parse<(NamedShardingProto, Vec<Metadata>)> {
     Ok((proto, metadata))
 }
 
-/// `mesh['x'=2,'y'=4]`, perhaps with device ids.
+/// `mesh['x'=2,'y'=4]`; device ids may stand inside, or behind it like other parts.
 fn mesh(t: &mut Tokens<'_>) -> Parse<MeshProto> {
     if !t.accept_word("mesh") {
         return Err(t.unexpected("a mesh such as mesh['x'=2]"));
@@ -176,7 +178,7 @@ fn device_ids(t: &mut Tokens<'_>, mesh: &mut MeshProto) -> Parse<()> {
 /// What follows a comma behind the mesh.
 fn part(
     t: &mut Tokens<'_>,
-    mesh: &MeshProto,
+    mesh: &mut MeshProto,
     proto: &mut NamedShardingProto,
     metadata: &mut Vec<Metadata>,
 ) -> Parse<()> {
@@ -194,7 +196,8 @@ fn part(
                 _ => proto.manual_axes = axes.collect(),
             }
         }
-        _ => match t.attribute_name("`replicated=`, `unreduced=`, `manual=` or `metadata=`")? {
+        _ => match t.attribute_name("`device_ids=`, `replicated=`, `unreduced=`, `manual=` or `metadata=`")? {
+            "device_ids" => device_ids(t, mesh)?,
             "replicated" => proto.replicated_axes = axes(t, mesh)?,
             "unreduced" => {
                 if t.kind() == TokenKind::Word {
