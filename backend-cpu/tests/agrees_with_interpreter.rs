@@ -322,4 +322,43 @@ fn the_best_of_rows() {
             }
         }
     }
+fn tokens_asynchronous_operations_and_collectives_of_one_device() {
+    check(
+        "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n\
+         body { a = f32[8,2] parameter(0) d = f32[8,2] sine(a) ROOT r = f32[8,2] multiply(d, a) }, execution_thread=\"t\"\n\
+         ENTRY main {\n x = f32[8,2] parameter(0)\n y = f32[5,2] parameter(1)\n i = s32[] parameter(2)\n\
+         t = token[] after-all()\n a = f32[8,2] add-dependency(x, t)\n\
+         s = ((f32[8,2]), f32[8,2], s32[]) async-start(a), calls=body\n b = f32[8,2] async-done(s)\n\
+         n = ((f32[8,2], f32[8,2]), f32[8,2], u32[]) add-start(a, b)\n c = f32[8,2] add-done(n)\n\
+         k = (f32[8,2], f32[8,2], u32[]) copy-start(c)\n d = f32[8,2] copy-done(k)\n\
+         e = f32[8,2] all-reduce(d), to_apply=add\n f = (f32[8,2], f32[8,2]) all-gather-start(e), dimensions={0}\n\
+         g = f32[8,2] all-gather-done(f)\n h = f32[8,2] collective-permute(g), source_target_pairs={{0,1}}\n\
+         o = (s32[], s32[]) tuple(i, i)\n\
+         p = f32[5,2] collective-permute(g, y, o, o), source_target_pairs={{0,0}}, slice_sizes={{2,1}}\n\
+         reads = s32[3] constant({0, 4, -1})\n sizes = s32[3] constant({2, 3, 2})\n writes = s32[3] constant({1, 2, 3})\n\
+         q = f32[5,2] ragged-all-to-all(g, p, reads, sizes, writes, sizes)\n z = u32[] replica-id()\n\
+         j = f32[8,2] domain(h), domain={kind=\"sharding\", entry={replicated}, exit={replicated}}\n\
+         ROOT r = (f32[8,2], f32[8,2], f32[5,2], u32[]) tuple(g, j, q, z)\n}",
+        FallbackPolicy::Forbid,
+    );
+}
+
+fn sizes_known_when_running() {
+    check(
+        "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n\
+         max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }\n\
+         ENTRY main {\n x = f32[3,4] parameter(0)\n w = f32[4,5] parameter(1)\n k = s32[] constant(2)\n\
+         zero = f32[] constant(0)\n low = f32[] constant(-inf)\n ten = f32[] constant(10)\n\
+         y = f32[3,<=4] set-dimension-size(x, k), dimensions={1}\n e = f32[3,<=4] exponential(y)\n\
+         sum = f32[3] reduce(e, ten), dimensions={1}, to_apply=add\n greatest = f32[] reduce(y, low), dimensions={0,1}, to_apply=max\n\
+         product = f32[3,5] dot(e, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n\
+         twice = f32[3,<=8] concatenate(y, e), dimensions={1}\n flat = f32[<=24] reshape(twice)\n i = f32[24] iota(), iota_dimension=0\n\
+         weighted = f32[<=24] multiply(flat, i)\n all = f32[] reduce(weighted, zero), dimensions={0}, to_apply=add\n\
+         three = s32[] constant(3)\n turned = f32[<=4,3] dynamic-reshape(y, k, three)\n\
+         columns = f32[3] reduce(turned, zero), dimensions={0}, to_apply=add\n\
+         padded = f32[3,<=9] pad(y, ten), padding=0_0x1_1_1\n rows = f32[3] reduce(padded, zero), dimensions={1}, to_apply=add\n\
+         size = s32[] get-dimension-size(padded), dimensions={1}\n\
+         ROOT r = (f32[3], f32[], f32[3,5], f32[], f32[3], f32[3], s32[]) tuple(sum, greatest, product, all, columns, rows, size)\n}",
+        FallbackPolicy::Forbid,
+    );
 }

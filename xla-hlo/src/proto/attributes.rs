@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::messages::HloInstructionProto;
-use super::numbers;
+use super::computation::Known;
+use super::messages::{HloInstructionProto, OpSharding};
+use super::metadata::Payloads;
+use super::{numbers, sharding};
 use crate::ops::Opcode;
 use crate::text::AttributeWord;
-use crate::{CompId, ElementType, Error, Result, Shape};
+use crate::{CompId, Computation, ElementType, Error, Module, Result, Shape, Sharding};
 
 /// The attributes of an operation in its message, both ways; beside [`OpRules`](crate::ops::OpRules).
 ///
@@ -66,23 +68,19 @@ pub struct ProtoReader<'a> {
     pub(crate) message: HloInstructionProto,
     /// Shapes of the operands.
     pub(crate) operands: Vec<&'a Shape>,
-    computations: &'a HashMap<i64, CompId>,
+    known: &'a Known,
 }
 
 impl<'a> ProtoReader<'a> {
-    pub(super) fn new(
-        message: HloInstructionProto,
-        operands: Vec<&'a Shape>,
-        computations: &'a HashMap<i64, CompId>,
-    ) -> ProtoReader<'a> {
-        ProtoReader { message, operands, computations }
+    pub(super) fn new(message: HloInstructionProto, operands: Vec<&'a Shape>, known: &'a Known) -> ProtoReader<'a> {
+        ProtoReader { message, operands, known }
     }
 
     /// All called computations, in order.
     pub(crate) fn calls(&self) -> Result<Vec<CompId>> {
         let ids = self.message.called_computation_ids.iter();
         ids.map(|id| {
-            let known = self.computations.get(id).copied();
+            let known = self.known.computations.get(id).copied();
             known.ok_or_else(|| {
                 Error::invalid_argument(format!("called_computation_ids names computation {id}, which does not exist"))
             })
@@ -110,6 +108,16 @@ impl<'a> ProtoReader<'a> {
     /// The entries of `dimensions`.
     pub(crate) fn dimensions(&self) -> Result<Vec<usize>> {
         numbers::indices("dimensions", &self.message.dimensions)
+    }
+
+    /// The channel; 0 is none.
+    pub(crate) fn channel_id(&self) -> Option<i64> {
+        Some(self.message.channel_id).filter(|&id| id != 0)
+    }
+
+    /// A sharding.
+    pub(crate) fn sharding(&self, sharding: OpSharding) -> Result<Sharding> {
+        sharding::read(sharding, &self.known.payloads)
     }
 
     /// A value that is a word, spelled as in text.
@@ -140,24 +148,28 @@ pub struct ProtoWriter<'a> {
     pub(crate) shape: &'a Shape,
     /// Shapes of the operands.
     pub(crate) operands: Vec<&'a Shape>,
-    computations: &'a HashMap<CompId, i64>,
+    pub(super) module: &'a Module,
+    pub(super) computations: &'a HashMap<CompId, i64>,
+    pub(super) payloads: &'a mut Payloads,
 }
 
-impl<'a> ProtoWriter<'a> {
-    pub(super) fn new(
-        message: &'a mut HloInstructionProto,
-        shape: &'a Shape,
-        operands: Vec<&'a Shape>,
-        computations: &'a HashMap<CompId, i64>,
-    ) -> ProtoWriter<'a> {
-        ProtoWriter { message, shape, operands, computations }
+impl ProtoWriter<'_> {
+    /// The execution thread of a called computation.
+    pub(crate) fn thread_of(&self, computation: CompId) -> Result<&str> {
+        let computation = self.module.get(computation);
+        computation.map(Computation::execution_thread).ok_or_else(removed)
+    }
+
+    /// A sharding.
+    pub(crate) fn sharding(&mut self, sharding: &Sharding) -> Result<OpSharding> {
+        sharding::write(sharding, self.payloads)
     }
 
     /// Sets the called computations.
     pub(crate) fn calls(&mut self, computations: &[CompId]) -> Result<()> {
         let id = |computation: &CompId| {
             let id = self.computations.get(computation).copied();
-            id.ok_or_else(|| Error::invalid_argument("calls a computation that was removed"))
+            id.ok_or_else(removed)
         };
         self.message.called_computation_ids = computations.iter().map(id).collect::<Result<_>>()?;
         Ok(())
@@ -168,4 +180,8 @@ impl<'a> ProtoWriter<'a> {
         self.message.dimensions = numbers::longs("dimensions", dimensions)?;
         Ok(())
     }
+}
+
+fn removed() -> Error {
+    Error::invalid_argument("calls a computation that was removed")
 }

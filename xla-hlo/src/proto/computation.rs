@@ -90,7 +90,7 @@ fn read_instruction(
     let annotations = annotations::read(&mut message, &known.payloads)?;
     let name = sanitized(&message.name);
     let operand_shapes = operands.iter().map(|&o| computation[o].shape()).collect();
-    let mut reader = ProtoReader::new(message, operand_shapes, &known.computations);
+    let mut reader = ProtoReader::new(message, operand_shapes, known);
     let op = Op::read_proto(opcode, &mut reader)?;
     let instruction = Instruction::new(op, shape, operands).with_name(name).with_annotations(annotations);
     Ok((instruction, predecessors))
@@ -190,7 +190,7 @@ pub(super) fn write(
         execution_thread: thread.unwrap_or_default().to_string(),
     };
     for &instruction in &order {
-        let message = write_instruction(computation, instruction, &places, identities, payloads)
+        let message = write_instruction(module, computation, instruction, &places, identities, payloads)
             .context(|| format!("%{} in {}", computation[instruction].name(), computation.name()))?;
         proto.instructions.push(message.encode_to_vec().into());
     }
@@ -198,6 +198,7 @@ pub(super) fn write(
 }
 
 fn write_instruction(
+    module: &Module,
     computation: &Computation,
     id: InstrId,
     places: &HashMap<InstrId, Place>,
@@ -216,8 +217,14 @@ fn write_instruction(
         ..HloInstructionProto::default()
     };
     annotations::write(&mut message, instruction.annotations(), payloads)?;
-    let operands = computation.operand_shapes(id);
-    let mut writer = ProtoWriter::new(&mut message, instruction.shape(), operands, &identities.computations);
+    let mut writer = ProtoWriter {
+        message: &mut message,
+        shape: instruction.shape(),
+        operands: computation.operand_shapes(id),
+        module,
+        computations: &identities.computations,
+        payloads,
+    };
     instruction.op().write_proto(&mut writer)?;
     Ok(message)
 }

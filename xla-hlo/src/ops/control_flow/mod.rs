@@ -5,6 +5,8 @@ mod eval;
 mod proto;
 mod shape;
 
+pub(in crate::ops) use proto::{read_aliases, write_aliases};
+
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};

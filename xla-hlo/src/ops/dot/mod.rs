@@ -16,6 +16,8 @@ mod tests;
 pub use ragged::{RaggedDot, RaggedMode};
 pub use scaled::ScaledDot;
 
+pub(in crate::ops) use proto::{read_precision_config, write_precision_config};
+
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};

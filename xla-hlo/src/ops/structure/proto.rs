@@ -1,6 +1,6 @@
 //! Parameters, constants and tuples in messages.
 
-use super::{Constant, GetTupleElement, OptBarrier, Parameter, Tuple};
+use super::{Constant, Domain, GetTupleElement, OptBarrier, Parameter, Tuple};
 use crate::proto::numbers::{fit, index, required};
 use crate::proto::{ProtoAttributes, ProtoReader, ProtoWriter, literal, proto_without_attributes};
 use crate::{Opcode, Result, ResultExt};
@@ -37,6 +37,24 @@ impl ProtoAttributes for GetTupleElement {
 
     fn write_proto(&self, w: &mut ProtoWriter<'_>) -> Result<()> {
         w.message.tuple_index = fit("tuple_index", self.index)?;
+        Ok(())
+    }
+}
+
+impl ProtoAttributes for Domain {
+    /// XLA names the sides from the operand's point of view: what text calls the entry is the exit of messages.
+    fn read_proto(_: Opcode, r: &mut ProtoReader<'_>) -> Result<Self> {
+        let (entry, exit) = (r.message.domain_exit_sharding.take(), r.message.domain_entry_sharding.take());
+        Ok(Domain {
+            kind: "sharding".to_string(),
+            entry: r.sharding(*required("domain_exit_sharding", entry)?)?,
+            exit: r.sharding(*required("domain_entry_sharding", exit)?)?,
+        })
+    }
+
+    fn write_proto(&self, w: &mut ProtoWriter<'_>) -> Result<()> {
+        w.message.domain_exit_sharding = Some(Box::new(w.sharding(&self.entry)?));
+        w.message.domain_entry_sharding = Some(Box::new(w.sharding(&self.exit)?));
         Ok(())
     }
 }

@@ -11,6 +11,8 @@ mod tests;
 
 pub use geometry::Cumulative;
 
+pub(in crate::ops) use proto::{read_window, write_window};
+
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
