@@ -282,16 +282,16 @@ fn sorts_one_array_with_special_values() {
             before {{
               a = f32[] parameter(0)
               b = f32[] parameter(1)
-              nan = f32[] constant(nan)
+              quiet = f32[] constant(nan)
               zero = f32[] constant(0)
               na = pred[] compare(a, a), direction=NE
               za = pred[] compare(a, zero), direction=EQ
               sa = f32[] select(za, zero, a)
-              ka = f32[] select(na, nan, sa)
+              ka = f32[] select(na, quiet, sa)
               nb = pred[] compare(b, b), direction=NE
               zb = pred[] compare(b, zero), direction=EQ
               sb = f32[] select(zb, zero, b)
-              kb = f32[] select(nb, nan, sb)
+              kb = f32[] select(nb, quiet, sb)
               ROOT r = pred[] compare(ka, kb), direction={order}, type=TOTALORDER
             }}
             ENTRY main {{
@@ -322,8 +322,11 @@ fn the_best_of_rows() {
             }
         }
     }
+}
+
+#[test]
 fn tokens_asynchronous_operations_and_collectives_of_one_device() {
-    check(
+    native(
         "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n\
          body { a = f32[8,2] parameter(0) d = f32[8,2] sine(a) ROOT r = f32[8,2] multiply(d, a) }, execution_thread=\"t\"\n\
          ENTRY main {\n x = f32[8,2] parameter(0)\n y = f32[5,2] parameter(1)\n i = s32[] parameter(2)\n\
@@ -339,12 +342,12 @@ fn tokens_asynchronous_operations_and_collectives_of_one_device() {
          q = f32[5,2] ragged-all-to-all(g, p, reads, sizes, writes, sizes)\n z = u32[] replica-id()\n\
          j = f32[8,2] domain(h), domain={kind=\"sharding\", entry={replicated}, exit={replicated}}\n\
          ROOT r = (f32[8,2], f32[8,2], f32[5,2], u32[]) tuple(g, j, q, z)\n}",
-        FallbackPolicy::Forbid,
     );
 }
 
+#[test]
 fn sizes_known_when_running() {
-    check(
+    native(
         "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n\
          max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }\n\
          ENTRY main {\n x = f32[3,4] parameter(0)\n w = f32[4,5] parameter(1)\n k = s32[] constant(2)\n\
@@ -359,6 +362,255 @@ fn sizes_known_when_running() {
          padded = f32[3,<=9] pad(y, ten), padding=0_0x1_1_1\n rows = f32[3] reduce(padded, zero), dimensions={1}, to_apply=add\n\
          size = s32[] get-dimension-size(padded), dimensions={1}\n\
          ROOT r = (f32[3], f32[], f32[3,5], f32[], f32[3], f32[3], s32[]) tuple(sum, greatest, product, all, columns, rows, size)\n}",
-        FallbackPolicy::Forbid,
+/// A scatter of that combiner body (over `a` and `b`), with shapes and attributes as they are written.
+fn scatter_of(ty: &str, body: &str, [x, i, u]: [&str; 3], attributes: &str) -> String {
+    format!(
+        "HloModule m
+        combine {{
+          a = {ty}[] parameter(0)
+          b = {ty}[] parameter(1)
+          {body}
+        }}
+        ENTRY main {{
+          x = {ty}[{x}] parameter(0)
+          i = {i} parameter(1)
+          u = {ty}[{u}] parameter(2)
+          ROOT r = {ty}[{x}] scatter(x, i, u), {attributes}, to_apply=combine
+        }}"
+    )
+}
+
+const ADD: &str = "ROOT r = REAL[] add(a, b)";
+const POINTS: &str =
+    "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1";
+const ROWS: &str =
+    "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1";
+
+#[test]
+fn scatters_of_every_element_type() {
+    for ty in ["pred", "s4", "u8", "s16", "s32", "u64", "f8e5m2", "bf16", "f16", "f32", "f64", "c64", "c128"] {
+        let add = &ADD.replace("REAL", ty);
+        let replace = &format!("ROOT r = {ty}[] copy(b)");
+        let ordered = &format!("d = {ty}[] add(a, a)\n ROOT r = {ty}[] add(d, b)");
+        for body in [add, replace, ordered] {
+            if ty == "pred" && body != replace {
+                continue;
+            }
+            native(&scatter_of(ty, body, ["7", "s32[40,1]", "40"], POINTS));
+            native(&scatter_of(ty, body, ["7,37", "s64[40,1]", "40,37"], ROWS));
+            native(&scatter_of(ty, body, ["7,37", "s8[40,1]", "40,23"], ROWS));
+        }
+/// A convolution of two parameters by itself.
+fn convolution(result: &str, input: &str, kernel: &str, attributes: &str) {
+    native(&format!(
+        "HloModule m
+        ENTRY main {{
+          x = {input} parameter(0)
+          w = {kernel} parameter(1)
+          ROOT r = {result} convolution(x, w), {attributes}
+        }}"
+    ));
+}
+
+#[test]
+fn convolutions_of_every_element_type() {
+    let window = "window={size=3x2 stride=1x2 pad=1_1x0_1}, dim_labels=b01f_01io->b01f";
+    for (from, to) in [
+        ("f32", "f32"),
+        ("f64", "f64"),
+        ("f16", "f16"),
+        ("bf16", "bf16"),
+        ("bf16", "f32"),
+        ("f8e4m3fn", "f8e4m3fn"),
+        ("f8e5m2", "f32"),
+        ("f4e2m1fn", "f4e2m1fn"),
+        ("c64", "c64"),
+        ("c128", "c128"),
+        ("c64", "f32"),
+        ("pred", "pred"),
+        ("pred", "s32"),
+        ("s2", "s2"),
+        ("s4", "s4"),
+        ("u4", "s32"),
+        ("s8", "s32"),
+        ("s8", "s8"),
+        ("u8", "u8"),
+        ("s16", "s64"),
+        ("u16", "u16"),
+        ("s32", "s32"),
+        ("u32", "u32"),
+        ("s32", "f32"),
+        ("s64", "s64"),
+        ("u64", "u64"),
+        ("f32", "s32"),
+    ] {
+        convolution(&format!("{to}[2,5,3,19]"), &format!("{from}[2,5,6,5]"), &format!("{from}[3,2,5,19]"), window);
+    }
+}
+
+#[test]
+fn scatters_of_every_arrangement() {
+    let add = &ADD.replace("REAL", "f32");
+    let cases = [
+        // Windows of two dimensions, some outside.
+        (
+            ["9,12", "s32[2,30]", "3,30,5"],
+            "update_window_dims={0,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={1,0}, index_vector_dim=0",
+        ),
+        // Batches, and an index without a dimension of its own.
+        (
+            ["4,20", "s32[30,4]", "30,4"],
+            "update_window_dims={}, inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={1}, index_vector_dim=2",
+        ),
+        // Unsigned indices, columns.
+        (
+            ["6,9", "u8[11,1]", "6,11"],
+            "update_window_dims={0}, inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, index_vector_dim=1",
+        ),
+        // One window at a place that is not named.
+        (
+            ["6,9", "s32[0]", "4,9"],
+            "update_window_dims={0,1}, inserted_window_dims={}, scatter_dims_to_operand_dims={}, index_vector_dim=0",
+        ),
+        // Nothing at all.
+        (
+            ["6,9", "s32[0,1]", "0,9"],
+            "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1",
+        ),
+        (
+            ["0,9", "s32[3,1]", "3,9"],
+            "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1",
+        ),
+        // Large enough for several threads.
+        (["8", "s32[50000,1]", "50000"], POINTS),
+        (["9,40", "s32[3000,1]", "3000,40"], ROWS),
+    ];
+    for (shapes, attributes) in cases {
+        native(&scatter_of("f32", add, shapes, attributes));
+fn convolutions_of_every_arrangement() {
+    for (result, input, kernel, attributes) in [
+        ("f32[2,7,5]", "f32[2,9,3]", "f32[3,3,5]", "window={size=3}, dim_labels=b0f_0io->b0f"),
+        ("f32[4,6]", "f32[4,9]", "f32[9,6]", "dim_labels=bf_io->bf"),
+        ("f32[2,33,6,5]", "f32[2,7,6,5]", "f32[33,7,3,3]", "window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01"),
+        ("f32[1,4,4,4,8]", "f32[1,5,5,5,3]", "f32[2,2,2,3,8]", "window={size=2x2x2}, dim_labels=b012f_012io->b012f"),
+        // Depthwise, with one and with several results of a channel, and grouped.
+        (
+            "f32[2,6,6,37]",
+            "f32[2,6,6,37]",
+            "f32[3,3,1,37]",
+            "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=37",
+        ),
+        (
+            "f32[2,4,4,32]",
+            "f32[2,6,6,32]",
+            "f32[3,3,1,32]",
+            "window={size=3x3}, dim_labels=b01f_01io->b01f, feature_group_count=32",
+        ),
+        (
+            "f32[1,15,6,6]",
+            "f32[1,5,6,6]",
+            "f32[15,1,3,3]",
+            "window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01, feature_group_count=5",
+        ),
+        (
+            "f32[1,6,6,40]",
+            "f32[1,6,6,4]",
+            "f32[3,3,2,40]",
+            "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=2",
+        ),
+        // Groups of images: gradients of grouped convolutions.
+        (
+            "f32[3,3,2,8]",
+            "f32[4,6,6,4]",
+            "f32[4,6,6,8]",
+            "window={size=6x6 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf, batch_group_count=2",
+        ),
+        (
+            "f32[3,3,1,24]",
+            "f32[2,6,6,24]",
+            "f32[2,6,6,24]",
+            "window={size=6x6 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf, batch_group_count=24",
+        ),
+        // Gradients: of a kernel, and of the input of a convolution with strides.
+        (
+            "f32[3,3,3,20]",
+            "f32[5,16,16,3]",
+            "f32[5,16,16,20]",
+            "window={size=16x16 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf",
+        ),
+        (
+            "f32[2,12,12,5]",
+            "f32[2,6,6,9]",
+            "f32[3,3,5,9]",
+            "window={size=3x3 pad=1_2x1_2 lhs_dilate=2x2}, dim_labels=b01f_01oi->b01f",
+        ),
+        (
+            "f32[2,11,13,5]",
+            "f32[2,6,5,9]",
+            "f32[1,2,5,9]",
+            "window={size=1x2 pad=0_0x1_0 lhs_dilate=2x3 rhs_reversal=1x1}, dim_labels=b01f_01oi->b01f",
+        ),
+        (
+            "f32[1,4,6,3]",
+            "f32[1,7,6,2]",
+            "f32[3,2,2,3]",
+            "window={size=3x2 stride=3x2 pad=2_1x-1_3 lhs_dilate=2x2 rhs_dilate=3x2 rhs_reversal=1x0}, \
+                dim_labels=b01f_01io->b01f",
+        ),
+        // Padding as far as nobody goes, and a window wider than anything.
+        (
+            "f32[1,2,1]",
+            "f32[1,3,1]",
+            "f32[2,1,1]",
+            "window={size=2 stride=1000000 pad=1000000_1000000 rhs_dilate=1000000}, dim_labels=b0f_0io->b0f",
+        ),
+        ("f32[1,5,2]", "f32[1,0,3]", "f32[2,3,2]", "window={size=2 pad=3_3}, dim_labels=b0f_0io->b0f"),
+        ("f32[0,2,2]", "f32[0,3,3]", "f32[2,3,2]", "window={size=2}, dim_labels=b0f_0io->b0f"),
+        ("f32[1,2,2]", "f32[1,3,0]", "f32[2,0,2]", "window={size=2}, dim_labels=b0f_0io->b0f"),
+    ] {
+        convolution(result, input, kernel, attributes);
+    }
+}
+
+#[test]
+fn scatters_of_several_arrays_and_of_one_twice() {
+    native(
+        "HloModule m
+        both {
+          a = f32[] parameter(0)
+          b = s32[] parameter(1)
+          c = f32[] parameter(2)
+          d = s32[] parameter(3)
+          x = f32[] multiply(a, c)
+          y = s32[] maximum(b, d)
+          ROOT t = (f32[], s32[]) tuple(x, y)
+        }
+        sum {
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT r = f32[] add(a, b)
+        }
+        ENTRY main {
+          x = f32[6,3] parameter(0)
+          y = s32[6,3] parameter(1)
+          i = s32[5,1] parameter(2)
+          u = f32[5,3] parameter(3)
+          v = s32[5,3] parameter(4)
+          j = s32[6,1] parameter(5)
+          r = (f32[6,3], s32[6,3]) scatter(x, y, i, u, v), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=both
+          p = f32[6,3] get-tuple-element(r), index=0
+          q = s32[6,3] get-tuple-element(r), index=1
+          z = f32[6,3] tanh(x)
+          w = f32[6,3] scatter(z, j, z), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum
+          ROOT t = (f32[6,3], s32[6,3], f32[6,3]) tuple(p, q, w)
+        }",
     );
+fn convolutions_for_several_threads() {
+    let window = "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f";
+    convolution("f32[3,28,28,40]", "f32[3,28,28,24]", "f32[3,3,24,40]", window);
+    convolution("f32[1,7,7,200]", "f32[1,7,7,100]", "f32[3,3,100,200]", window);
+    let gradient = "window={size=28x28 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf";
+    convolution("f32[3,3,12,20]", "f32[16,28,28,12]", "f32[16,28,28,20]", gradient);
+    let depthwise = format!("{window}, feature_group_count=72");
+    convolution("f32[4,28,28,72]", "f32[4,28,28,72]", "f32[3,3,1,72]", &depthwise);
 }

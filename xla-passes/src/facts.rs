@@ -20,7 +20,7 @@ pub enum CallContext {
 /// How `op` runs the computations it calls.
 pub fn call_context(op: &Op) -> CallContext {
     match op {
-        Op::While(_) | Op::Conditional(_) | Op::Call(_) => CallContext::Control,
+        Op::While(_) | Op::Conditional(_) | Op::Call(_) | Op::Async(Async::Start(_)) => CallContext::Control,
         Op::Map(_)
         | Op::Reduce(_)
         | Op::ReduceWindow(_)
@@ -28,10 +28,6 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::Scan(_)
         | Op::Scatter(_)
         | Op::Sort(_) => CallContext::Embedded,
-        Op::While(_) | Op::Conditional(_) | Op::Call(_) | Op::Async(Async::Start(_)) => CallContext::Control,
-        Op::Map(_) | Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scatter(_) | Op::Sort(_) => {
-            CallContext::Embedded
-        }
         Op::Collective(op) if !op.called_computations().is_empty() => CallContext::Embedded,
         Op::Fusion(_) => CallContext::Fusion,
         Op::CustomCall(call) if !call.computations.is_empty() => CallContext::Embedded,
@@ -61,6 +57,7 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::Copy(_)
         | Op::Bitcast(_)
         | Op::Dot(_)
+        | Op::Convolution(_)
         | Op::RaggedDot(_)
         | Op::ScaledDot(_)
         | Op::RngBitGenerator(_)
@@ -90,8 +87,8 @@ pub fn call_context(op: &Op) -> CallContext {
 /// see [`is_begun`].
 pub fn has_side_effect(op: &Op) -> bool {
     match op {
-        Op::CustomCall(call)
-        Op::Transfer(_) => call.has_side_effect,
+        Op::CustomCall(call) => call.has_side_effect,
+        Op::Transfer(_) => true,
         Op::Parameter(_)
         | Op::Constant(_)
         | Op::Tuple(_)
@@ -118,6 +115,7 @@ pub fn has_side_effect(op: &Op) -> bool {
         | Op::Copy(_)
         | Op::Bitcast(_)
         | Op::Dot(_)
+        | Op::Convolution(_)
         | Op::RaggedDot(_)
         | Op::ScaledDot(_)
         | Op::Reduce(_)

@@ -6,6 +6,7 @@ pub mod collective;
 mod combiner;
 pub mod control_flow;
 pub mod custom;
+pub mod convolution;
 pub mod dot;
 pub mod dynamic;
 pub mod elementwise;
@@ -15,6 +16,7 @@ pub mod movement;
 pub mod normalization;
 mod opcode;
 mod pairs;
+mod products;
 pub mod random;
 pub mod reduction;
 mod rules;
@@ -37,6 +39,7 @@ pub use custom::{
     CustomCall, CustomCallApi, CustomCallContext, CustomCallHandler, CustomCallRegistry, CustomCallSchedule, DimLabels,
     FfiAttributes, FfiValue, PaddingType,
 };
+pub use convolution::{Convolution, ConvolutionDims, ConvolutionKind, Sparsity, SparsityConfig};
 pub use dot::{Dot, DotAlgorithm, DotDims, Precision, RaggedDot, RaggedMode, ScaledDot};
 pub use dynamic::Dynamic;
 pub(crate) use elementwise::ElementFunction;
@@ -180,6 +183,8 @@ operations! {
     RaggedDot: RaggedDot;
     /// Contraction of two arrays whose blocks have scales.
     ScaledDot: ScaledDot;
+    /// Sums of products under a sliding kernel.
+    Convolution: Convolution;
     /// A fold over dimensions.
     Reduce: Reduce;
     /// A loop over one dimension.

@@ -5,12 +5,6 @@ mod schedule;
 pub use schedule::schedule;
 
 use crate::*;
-use crate::{
-    DeadCode, FlattenCallGraph, FreeReshapes, Fuse, FuseRows, InlineCalls, InlineMaps, NormalizeLayouts, Pipeline,
-    SimplifyTuples, TargetProfile, WidenLinalg,
-    DeadCode, DropDependencies, ExpandAsync, ExpandCollectives, FlattenCallGraph, FreeReshapes, Fuse, FuseRows,
-    InlineCalls, InlineMaps, NormalizeLayouts, PadDynamic, Pipeline, SimplifyTuples, TargetProfile,
-};
 
 /// All stages in order.
 pub fn standard(profile: &TargetProfile) -> Pipeline {
@@ -32,7 +26,6 @@ pub fn needed(profile: &TargetProfile) -> Pipeline {
         .stage(schedule(profile))
 }
 
-/// One form for one meaning: no layouts that matter, no calls, each loop body called from one place.
 /// One form for one meaning: no layouts that matter, nothing asynchronous, no calls, each loop body called from one place.
 pub fn canonicalize(_: &TargetProfile) -> Pipeline {
     Pipeline::new("canonicalize")
@@ -68,6 +61,7 @@ pub fn expand(_: &TargetProfile) -> Pipeline {
         .pass(WidenLinalg)
         // Last, since others make folds.
         .pass(SplitFolds)
+    Pipeline::new("expand").pass(WidenLinalg).pass(UnifyConvolutionTypes)
 }
 
 /// Every array states its layout.
