@@ -5,8 +5,8 @@ mod checks;
 pub mod collective;
 mod combiner;
 pub mod control_flow;
-pub mod custom;
 pub mod convolution;
+pub mod custom;
 pub mod dot;
 pub mod dynamic;
 pub mod elementwise;
@@ -35,11 +35,11 @@ pub use collective::{
 };
 pub use combiner::{combiner_identity, simple_combiner};
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
+pub use convolution::{Convolution, ConvolutionDims, ConvolutionKind, Sparsity, SparsityConfig};
 pub use custom::{
     CustomCall, CustomCallApi, CustomCallContext, CustomCallHandler, CustomCallRegistry, CustomCallSchedule, DimLabels,
     FfiAttributes, FfiValue, PaddingType,
 };
-pub use convolution::{Convolution, ConvolutionDims, ConvolutionKind, Sparsity, SparsityConfig};
 pub use dot::{Dot, DotAlgorithm, DotDims, Precision, RaggedDot, RaggedMode, ScaledDot};
 pub use dynamic::Dynamic;
 pub(crate) use elementwise::ElementFunction;
