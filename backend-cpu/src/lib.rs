@@ -2,16 +2,11 @@
 //!
 //! ```text
 //! run_hlo_passes   the standard stages with this machine's profile             compiler.rs, capabilities.rs
-//! run_backend      ThunkSequence: kernels, library calls, loops, host calls    lowering.rs, dot_plan.rs, sort/, scatter_plan.rs
+//! run_backend      ThunkSequence: kernels, library calls, loops, host calls    lowering.rs, *_plan.rs, sort/
 //!                  kernels -> LLVM modules, generated in parallel              codegen.rs  (xla-llvm::fused)
 //!                  the sequence itself -> one native entry function            entry.rs
 //! execute          pointers of all allocations -> the entry function           executable.rs
 //!                  parallel loops, library functions, host calls               runtime/
-//! run_backend      ThunkSequence: kernels, library calls, loops, host calls    lowering.rs, dot_plan.rs, convolution_plan.rs
-//!                  kernels -> LLVM modules, generated in parallel              codegen.rs  (xla-llvm::fused)
-//!                  the sequence itself -> one native entry function            entry.rs
-//! execute          pointers of all allocations -> the entry function           executable.rs
-//!                  parallel loops, products, convolutions, host calls                 runtime/
 //! ```
 
 mod capabilities;

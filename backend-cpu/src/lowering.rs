@@ -2,12 +2,9 @@
 
 use std::collections::HashMap;
 
-use xla_hlo::ops::{Dot, Op, Scatter, Sort, TopK};
+use xla_hlo::ops::{Convolution, Dot, Op, Scatter, Sort, SparsityConfig, TopK};
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Result, Shape};
 use xla_llvm::fused::{KernelSource, is_fusible, is_kernel_root, is_scalar_computation, scatter_run};
-use xla_hlo::ops::{Convolution, Dot, Op, Sort, SparsityConfig, TopK};
-use xla_hlo::{CompId, Computation, InstrId, Module, Result, Shape};
-use xla_llvm::fused::{KernelSource, is_fusible, is_kernel_root};
 use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
 use crate::convolution_plan::ConvolutionPlan;
@@ -116,6 +113,8 @@ impl<'m> CpuLowering<'m> {
         let kernel = self.kernel_number(KernelSource { module, computation, root, inputs: operands, in_place: true });
         let name = format!("scatter {} in runs of {run}", cx.instruction().shape().without_layout());
         Some(self.library_call(LibraryFunction::Scatter, plan.to_numbers(), vec![kernel], name))
+    }
+
     /// A convolution in the runtime; `None` for operands that are not stored in full, and for element types that a pass should
     /// have replaced but could not.
     fn convolution(&mut self, cx: &LoweringContext<'_>, op: &Convolution) -> Option<Lowered> {

@@ -59,9 +59,9 @@ pub fn simplify(_: &TargetProfile) -> Pipeline {
 pub fn expand(_: &TargetProfile) -> Pipeline {
     Pipeline::new("expand")
         .pass(WidenLinalg)
+        .pass(UnifyConvolutionTypes)
         // Last, since others make folds.
         .pass(SplitFolds)
-    Pipeline::new("expand").pass(WidenLinalg).pass(UnifyConvolutionTypes)
 }
 
 /// Every array states its layout.
