@@ -168,7 +168,7 @@ pub fn program(family: Family, seed: u64) -> Program {
     };
     for _ in 0..graph.random.between(1, 2) {
         let (ty, dims) = (graph.ty(), graph.dims());
-        let temper = values::Temper::any(graph.random);
+        let temper = Temper::any(graph.random);
         graph.leaf(ty, &dims, temper);
     }
     let wanted = if family == Family::Large { graph.random.between(1, 5) } else { graph.random.between(2, 14) };
