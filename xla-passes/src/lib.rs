@@ -1,10 +1,10 @@
 //! Target-independent HLO passes and analyses.
 //!
 //! ```text
-//! Module ─ canonicalize ─ simplify ─ expand ─ layout ─ fuse ─ schedule ─ Module
-//!            │ one meaning,   │ less work, to     │ every shape   │ loops that     │ order, copies,
-//!            │ one form       │ a fixed point     │ says its own  │ a backend      │ buffers
-//!            │                │                   │ layout        │ compiles       │
+//! Module ─ canonicalize ─ expand ─ simplify ─ layout ─ fuse ─ schedule ─ Module
+//!            │ one meaning,   │ fewer       │ less work, │ every shape   │ loops that  │ order, copies,
+//!            │ one form       │ operations  │ to a fixed │ says its own  │ a backend   │ buffers
+//!            │                │             │ point      │ layout        │ compiles    │
 //! ```
 //!
 //! [`stages`] has each of these as a function that gives a [`Pipeline`]; a backend puts them together and states its
@@ -42,6 +42,7 @@ mod conditional_simplify;
 mod constant_fold;
 mod cse;
 mod dead_code;
+mod expand;
 mod flatten;
 mod fuse;
 mod inline;
@@ -59,6 +60,10 @@ pub use copy_insertion::InsertCopies;
 pub use cse::CommonSubexpressions;
 pub use dead_code::DeadCode;
 pub use dump::{PassEvent, PassObserver};
+pub use expand::{
+    ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandRaggedDots, ExpandRng, ExpandScaledDots,
+    ExpandScans, ExpandStochasticConverts,
+};
 pub use flatten::FlattenCallGraph;
 pub use fuse::{FreeReshapes, Fuse, FuseOutputs, FuseRows};
 pub use inline::InlineCalls;

@@ -6,16 +6,17 @@ pub use schedule::schedule;
 
 use crate::*;
 use crate::{
-    DeadCode, FlattenCallGraph, FreeReshapes, Fuse, FuseRows, InlineCalls, InlineMaps, NormalizeLayouts, Pipeline,
-    SimplifyTuples, TargetProfile,
+    DeadCode, ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandRaggedDots, ExpandRng,
+    ExpandScaledDots, ExpandScans, ExpandStochasticConverts, FlattenCallGraph, FreeReshapes, Fuse, FuseRows,
+    InlineCalls, InlineMaps, NormalizeLayouts, Pipeline, SimplifyTuples, TargetProfile,
 };
 
 /// All stages in order.
 pub fn standard(profile: &TargetProfile) -> Pipeline {
     Pipeline::new("standard")
         .stage(canonicalize(profile))
-        .stage(simplify(profile))
         .stage(expand(profile))
+        .stage(simplify(profile))
         .stage(layout(profile))
         .stage(fuse(profile))
         .stage(schedule(profile))
@@ -46,9 +47,20 @@ pub fn simplify(_: &TargetProfile) -> Pipeline {
     Pipeline::new("simplify").stage(group).pass(AnnotateTripCounts)
 }
 
-/// Operations that a target lacks, put in terms of those it has. No operation of today's table needs it.
+/// Operations that a target lacks, put in terms of those it has; before simplification, which then sees what they became.
 pub fn expand(_: &TargetProfile) -> Pipeline {
     Pipeline::new("expand")
+        .pass(ExpandScans)
+        .pass(ExpandBatchNorms)
+        .pass(ExpandRaggedDots)
+        .pass(ExpandScaledDots)
+        // Random numbers become random bits.
+        .pass(ExpandRng)
+        .pass(ExpandBitGenerators)
+        .pass(ExpandStochasticConverts)
+        .pass(ExpandBitcastConverts)
+        .pass(SimplifyTuples)
+        .pass(DeadCode)
 }
 
 /// Every array states its layout.
