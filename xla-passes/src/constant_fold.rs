@@ -134,6 +134,9 @@ fn is_foldable(op: &Op) -> bool {
         | Op::RngGetAndUpdateState(_)
         | Op::BatchNorm(_)
         | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => false,
     }

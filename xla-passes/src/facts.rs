@@ -62,6 +62,9 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::StochasticConvert(_)
         | Op::BatchNorm(_)
         | Op::Gather(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::TopK(_) => CallContext::None,
     }
 }
@@ -111,6 +114,9 @@ pub fn has_side_effect(op: &Op) -> bool {
         | Op::BatchNorm(_)
         | Op::Gather(_)
         | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => false,
         // They move the device's counter on.

@@ -344,6 +344,21 @@ impl ComputationBuilder<'_> {
         self.instruction(op, None, [x, indices, updates])
     }
 
+    /// A Fourier transform over the innermost dimensions, whose sizes on the real side are `length`.
+    pub fn fft(&mut self, fft_type: FftType, x: InstrId, length: impl Into<Vec<usize>>) -> Result<InstrId> {
+        self.instruction(Fft { fft_type, fft_length: length.into() }, None, [x])
+    }
+
+    /// The triangular factor of positive definite matrices, of which the lower or the upper triangle is read.
+    pub fn cholesky(&mut self, a: InstrId, lower: bool) -> Result<InstrId> {
+        self.instruction(Cholesky { lower }, None, [a])
+    }
+
+    /// The solution of equations with triangular matrices `a`.
+    pub fn triangular_solve(&mut self, op: TriangularSolve, a: InstrId, b: InstrId) -> Result<InstrId> {
+        self.instruction(op, None, [a, b])
+    }
+
     /// Arrays sorted together along `dimension`, stably; the comparator gets two elements of each array.
     pub fn sort(&mut self, operands: impl Into<Vec<InstrId>>, dimension: usize, comparator: CompId) -> Result<InstrId> {
         self.instruction(Sort { dimension, is_stable: true, computation: comparator }, None, operands)

@@ -6,6 +6,7 @@ pub mod control_flow;
 pub mod dot;
 pub mod elementwise;
 pub mod indexing;
+pub mod linalg;
 pub mod movement;
 pub mod normalization;
 mod opcode;
@@ -16,6 +17,7 @@ pub mod sorting;
 pub mod structure;
 #[cfg(test)]
 mod testing;
+pub mod transform;
 pub mod window;
 
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
@@ -26,6 +28,7 @@ pub use elementwise::{
     ResultAccuracy, Select, Unary, UnaryOp,
 };
 pub use indexing::{Gather, Scatter};
+pub use linalg::{Cholesky, TransposeKind, TriangularSolve};
 pub use movement::{
     Bitcast, Broadcast, Concatenate, Copy, DynamicSlice, DynamicUpdateSlice, Iota, Pad, PadDim, Reshape, Reverse,
     Slice, SliceRange, Transpose,
@@ -37,7 +40,8 @@ pub use reduction::{Reduce, Scan};
 pub use rules::{OpRules, ReadAttributes, ShapeContext};
 pub use sorting::{Sort, TopK};
 pub use structure::{Constant, GetTupleElement, OptBarrier, Parameter, Tuple};
-pub use window::{ReduceWindow, SelectAndScatter, Window, WindowDim};
+pub use transform::{Fft, FftType};
+pub use window::{Cumulative, ReduceWindow, SelectAndScatter, Window, WindowDim};
 
 use crate::text::AttributeReader;
 use crate::{CompId, Error, Result};
@@ -176,6 +180,12 @@ operations! {
     Gather: Gather;
     /// Boxes written at indexed places.
     Scatter: Scatter;
+    /// A Fourier transform.
+    Fft: Fft;
+    /// The triangular factor of a positive definite matrix.
+    Cholesky: Cholesky;
+    /// The solution of equations with a triangular matrix.
+    TriangularSolve: TriangularSolve;
     /// Arrays sorted together.
     Sort: Sort;
     /// The greatest or least elements of each row.

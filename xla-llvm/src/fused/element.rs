@@ -124,6 +124,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::StochasticConvert(_)
             | Op::BatchNorm(_)
             | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_)
             | Op::Sort(_)
             | Op::TopK(_) => Err(Error::internal(format!(
                 "%{} ({}) cannot be emitted element by element",

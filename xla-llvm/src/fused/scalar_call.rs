@@ -25,7 +25,11 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let e = self.emitter;
             let result = match instruction.op() {
                 Op::Parameter(p) => match arguments.get(p.number) {
-                    Some(&argument) => vec![argument.splat(width)],
+                    // Narrower elements may stand for a parameter.
+                    Some(&argument) => {
+                        let ty = instruction.shape().expect_array()?.element_type();
+                        vec![elemental::convert(e, argument, ty)?.splat(width)]
+                    }
                     None => return Err(Error::internal(format!("{} is called with too few arguments", graph.name()))),
                 },
                 Op::Constant(c) => {
@@ -128,6 +132,9 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::BatchNorm(_)
             | Op::Gather(_)
             | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_)
             | Op::Sort(_)
             | Op::TopK(_) => false,
         };

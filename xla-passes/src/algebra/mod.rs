@@ -103,6 +103,9 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::BatchNorm(_)
         | Op::Gather(_)
         | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => [none, none, none],
     }

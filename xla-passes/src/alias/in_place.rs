@@ -170,6 +170,9 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::BatchNorm(_)
         | Op::Gather(_)
         | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => Access::Other,
     }

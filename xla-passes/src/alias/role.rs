@@ -75,6 +75,9 @@ pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
         | Op::RngBitGenerator(_)
         | Op::Gather(_)
         | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => Role::Compute,
     }

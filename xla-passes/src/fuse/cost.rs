@@ -29,7 +29,7 @@ pub fn work(op: &Op, element_type: ElementType) -> f64 {
         Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scan(_) | Op::BatchNorm(_) => 1e6,
         Op::While(_) | Op::Conditional(_) | Op::Call(_) | Op::Map(_) | Op::Fusion(_) => 1e6,
         Op::RngBitGenerator(_) | Op::Rng(_) | Op::RngGetAndUpdateState(_) | Op::StochasticConvert(_) => 1e6,
-        Op::Sort(_) | Op::TopK(_) => 1e6,
+        Op::Sort(_) | Op::TopK(_) | Op::Fft(_) | Op::Cholesky(_) | Op::TriangularSolve(_) => 1e6,
     };
     work * complex
 }

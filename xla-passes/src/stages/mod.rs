@@ -5,11 +5,6 @@ mod schedule;
 pub use schedule::schedule;
 
 use crate::*;
-use crate::{
-    DeadCode, ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandRaggedDots, ExpandRng,
-    ExpandScaledDots, ExpandScans, ExpandStochasticConverts, FlattenCallGraph, FreeReshapes, Fuse, FuseRows,
-    InlineCalls, InlineMaps, NormalizeLayouts, Pipeline, SimplifyTuples, TargetProfile,
-};
 
 /// All stages in order.
 pub fn standard(profile: &TargetProfile) -> Pipeline {
@@ -19,6 +14,15 @@ pub fn standard(profile: &TargetProfile) -> Pipeline {
         .stage(simplify(profile))
         .stage(layout(profile))
         .stage(fuse(profile))
+        .stage(schedule(profile))
+}
+
+/// The stages without which a program cannot run: nothing is simplified or fused.
+pub fn needed(profile: &TargetProfile) -> Pipeline {
+    Pipeline::new("needed")
+        .stage(canonicalize(profile))
+        .stage(expand(profile))
+        .stage(layout(profile))
         .stage(schedule(profile))
 }
 
@@ -59,6 +63,7 @@ pub fn expand(_: &TargetProfile) -> Pipeline {
         .pass(ExpandBitGenerators)
         .pass(ExpandStochasticConverts)
         .pass(ExpandBitcastConverts)
+        .pass(WidenLinalg)
         .pass(SimplifyTuples)
         .pass(DeadCode)
 }

@@ -106,6 +106,9 @@ impl Builder<'_> {
             | Op::BatchNorm(_)
             | Op::Gather(_)
             | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_)
             | Op::Sort(_)
             | Op::TopK(_) => {
                 let mut thunk = self.thunk(computation, id)?;
