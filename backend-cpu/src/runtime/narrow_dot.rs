@@ -6,18 +6,20 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use gemm::Parallelism;
+use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
-use half::{bf16, f16};
 use xla_hlo::{ElementType, Scalar};
 
 use super::dot::{Operands, offsets, operands, read_plan};
 use super::pool;
 use crate::dot_plan::{DotPlan, Pieces};
 
-/// Rows, columns and contracted elements of a panel: two panels of `f32` and their product fit into a megabyte of cache.
+/// Rows, columns and contracted elements of a panel: two panels of `f32` fit into a megabyte of cache.
 const ROWS: usize = 256;
 const COLUMNS: usize = 256;
 const DEPTH: usize = 384;
+/// Rows whose sums are kept while one panel of the right operand meets all of them: some panels of the left one.
+const TALL: usize = 4 * ROWS;
 
 /// How elements of an operand are read.
 enum Reader {
@@ -121,17 +123,45 @@ impl WriterOf {
     /// # Safety
     /// There is room for them.
     unsafe fn write(self, sums: &[f32], to: *mut u8, stride: usize) {
-        for (i, &sum) in sums.iter().enumerate() {
-            // SAFETY: the caller's promise.
-            unsafe {
-                match self {
-                    WriterOf::F32 => *to.cast::<f32>().add(i * stride) = sum,
-                    WriterOf::BF16 => *to.cast::<bf16>().add(i * stride) = bf16::from_f32(sum),
-                    WriterOf::F16 => *to.cast::<f16>().add(i * stride) = f16::from_f32(sum),
+        // SAFETY: the caller's promise; generated code aligns arrays of these types to their elements.
+        unsafe {
+            match self {
+                WriterOf::F32 => put(sums, to.cast::<f32>(), stride, |sum| sum),
+                WriterOf::BF16 => put(sums, to.cast::<u16>(), stride, bf16_bits),
+                WriterOf::F16 if stride == 1 => {
+                    let halves = std::slice::from_raw_parts_mut(to.cast::<u16>(), sums.len());
+                    halves.reinterpret_cast_mut::<f16>().convert_from_f32_slice(sums);
                 }
+                WriterOf::F16 => put(sums, to.cast::<f16>(), stride, f16::from_f32),
             }
         }
     }
+}
+
+/// Converts elements to places that lie `stride` apart.
+///
+/// # Safety
+/// There is room for them.
+unsafe fn put<T>(sums: &[f32], to: *mut T, stride: usize, convert: impl Fn(f32) -> T) {
+    if stride == 1 {
+        // SAFETY: the caller's promise.
+        let to = unsafe { std::slice::from_raw_parts_mut(to, sums.len()) };
+        to.iter_mut().zip(sums).for_each(|(to, &sum)| *to = convert(sum));
+        return;
+    }
+    for (i, &sum) in sums.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { *to.add(i * stride) = convert(sum) };
+    }
+}
+
+/// The upper half of an `f32`, rounded to nearest even; without a branch, so that it is done for many at once.
+fn bf16_bits(x: f32) -> u16 {
+    let bits = x.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
+    // A NaN stays one even if its payload is in the lower half.
+    let nan = bits | 0x0040_0000;
+    ((if x.is_nan() { nan } else { rounded }) >> 16) as u16
 }
 
 /// Element types of left operand, right operand and result, when this file multiplies them: floats of 8, 16 and 32 bits,
@@ -192,7 +222,7 @@ unsafe fn products(types: NarrowTypes, plan: &DotPlan, threads: usize, at: Opera
         SCRATCH.with_borrow_mut(|scratch| {
             for number in products {
                 for columns in blocks(columns.clone(), COLUMNS) {
-                    for rows in blocks(rows.clone(), ROWS) {
+                    for rows in blocks(rows.clone(), TALL) {
                         // SAFETY: the product's number, rows and columns are inside of the plan; pieces are disjoint.
                         unsafe { product.block(number, rows, columns.clone(), scratch) };
                     }
@@ -247,16 +277,21 @@ impl Product<'_> {
             for depth in blocks(0..k.extent, DEPTH) {
                 let (l, r) = (l + dl + depth.start * k.lhs, r + dr + depth.start * k.rhs);
                 // SAFETY: all offsets are those of the plan's axes, below their extents.
-                unsafe {
-                    let lhs = self.at.lhs.add(l * self.lhs.bytes());
-                    let left = panel(&self.lhs, lhs, (rows.len(), m.lhs), (depth.len(), k.lhs), &mut scratch.lhs);
+                let right = unsafe {
                     let rhs = self.at.rhs.add(r * self.rhs.bytes());
-                    let right = panel(&self.rhs, rhs, (columns.len(), n.rhs), (depth.len(), k.rhs), &mut scratch.rhs);
+                    panel(&self.rhs, rhs, (columns.len(), n.rhs), (depth.len(), k.rhs), &mut scratch.rhs)
+                };
+                for part in blocks(0..rows.len(), ROWS) {
+                    // SAFETY: as above.
+                    let left = unsafe {
+                        let lhs = self.at.lhs.add((l + part.start * m.lhs) * self.lhs.bytes());
+                        panel(&self.lhs, lhs, (part.len(), m.lhs), (depth.len(), k.lhs), &mut scratch.lhs)
+                    };
                     multiply(
-                        (rows.len(), columns.len(), depth.len()),
+                        (part.len(), columns.len(), depth.len()),
                         (&scratch.lhs, left),
                         (&scratch.rhs, right),
-                        &mut scratch.sums,
+                        &mut scratch.sums[part.start * columns.len()..],
                     );
                 }
             }
@@ -366,6 +401,22 @@ mod tests {
                     assert_eq!(f64::from(to[i * strides.across + j * strides.depth]), expected);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn sums_round_to_nearest_even() {
+        for (x, expected) in [
+            (1.0, 0x3f80),
+            (1.003_906_25, 0x3f80),
+            (1.011_718_75, 0x3f82),
+            (1.004, 0x3f81),
+            (-0.0, 0x8000),
+            (f32::MAX, 0x7f80),
+            (f32::NEG_INFINITY, 0xff80),
+            (f32::from_bits(0x7f80_0001), 0x7fc0),
+        ] {
+            assert_eq!(bf16_bits(x), expected, "{x}");
         }
     }
 

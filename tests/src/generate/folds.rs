@@ -161,7 +161,7 @@ impl Graph<'_> {
     }
 
     /// An array that can be folded by an operation.
-    fn folded(&mut self, op: BinaryOp, ty: ElementType) -> Option<Value> {
+    pub(super) fn folded(&mut self, op: BinaryOp, ty: ElementType) -> Option<Value> {
         let fits = |n: &Numbers| is_order_free(op) || is_tame(ty, n);
         match self.any(|v| v.ty() == ty && v.rank() > 0 && fits(&v.numbers)) {
             Some(x) if self.random.percent(80) => Some(x),
@@ -173,7 +173,7 @@ impl Graph<'_> {
     }
 
     /// An initial value: mostly the one that changes nothing.
-    fn initial(&mut self, op: BinaryOp, ty: ElementType) -> Value {
+    pub(super) fn initial(&mut self, op: BinaryOp, ty: ElementType) -> Value {
         let neutral = match op {
             BinaryOp::Add | BinaryOp::Or | BinaryOp::Xor => Some(0),
             BinaryOp::Multiply => Some(1),
@@ -196,7 +196,7 @@ fn is_order_free(op: BinaryOp) -> bool {
 }
 
 /// Whether sums of such numbers mean something.
-fn is_tame(ty: ElementType, numbers: &Numbers) -> bool {
+pub(super) fn is_tame(ty: ElementType, numbers: &Numbers) -> bool {
     match ty.kind() {
         ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned => true,
         ElementKind::Float | ElementKind::Complex => numbers.bound <= 1e4 && numbers.absolute(ty).is_some(),
@@ -235,7 +235,7 @@ pub(super) fn fold(op: BinaryOp, ty: ElementType, length: usize, x: &Numbers, in
 }
 
 /// The numbers of sums of `length` products.
-fn sum_of_products(to: ElementType, length: usize, x: &Value, y: &Value) -> Option<Numbers> {
+pub(super) fn sum_of_products(to: ElementType, length: usize, x: &Value, y: &Value) -> Option<Numbers> {
     if is_whole(to) {
         return Some(Numbers::EXACT);
     }

@@ -15,6 +15,7 @@ mod graph;
 mod indexing;
 mod movement;
 mod numbers;
+mod numerics;
 mod patterns;
 mod random;
 mod sorting;
@@ -116,6 +117,9 @@ steps! {
     reduce_window [0, 0, 1, 12, 0, 0, 0, 1, 0];
     select_and_scatter [0, 0, 0, 8, 0, 0, 0, 1, 0];
     dot [0, 0, 1, 0, 12, 1, 1, 2, 4];
+    ragged_dot [0, 0, 1, 0, 5, 1, 1, 2, 1];
+    scan [0, 0, 4, 0, 0, 0, 3, 2, 0];
+    batch_norm [0, 0, 3, 0, 0, 0, 0, 1, 1];
     gather [0, 0, 0, 0, 0, 10, 1, 2, 1];
     scatter [0, 0, 0, 0, 0, 10, 1, 2, 1];
     sort [0, 3, 1, 0, 0, 4, 1, 3, 2];
