@@ -57,7 +57,7 @@ impl Graph<'_> {
     }
 
     /// The result type of a product: as the operands, or wider.
-    fn product_type(&mut self, ty: ElementType) -> ElementType {
+    pub(super) fn product_type(&mut self, ty: ElementType) -> ElementType {
         use ElementType::*;
         let wider: &[ElementType] = match ty.kind() {
             ElementKind::Signed => &[S32, S64],
@@ -128,7 +128,7 @@ impl Graph<'_> {
         (work <= 60_000).then_some(window)
     }
 
-    fn window_dim(&mut self) -> WindowDim {
+    pub(super) fn window_dim(&mut self) -> WindowDim {
         let pad = [0, 0, 0, 1, 2, 3, -1];
         WindowDim {
             size: self.random.pick(&[1, 2, 2, 3, 3, 4, 5, 9]),

@@ -208,12 +208,34 @@ impl ComputationBuilder<'_> {
         dims: DotDims,
         element_type: Option<ElementType>,
     ) -> Result<InstrId> {
-        let op = Dot { dims, precision: Vec::new(), algorithm: None };
-        let id = self.instruction(op.clone(), None, [lhs, rhs])?;
+        self.product(Dot { dims, precision: Vec::new(), algorithm: None }, element_type, [lhs, rhs])
+    }
+
+    /// A kernel that slides over an input; `element_type` is the result's (preferred element type), `None` that of the
+    /// operand that holds the other's values.
+    pub fn convolution(
+        &mut self,
+        input: InstrId,
+        kernel: InstrId,
+        op: Convolution,
+        element_type: Option<ElementType>,
+    ) -> Result<InstrId> {
+        self.product(op, element_type, [input, kernel])
+    }
+
+    /// An operation on two operands whose result is of that element type, or the one that its shape rule gives.
+    fn product(
+        &mut self,
+        op: impl Into<Op>,
+        element_type: Option<ElementType>,
+        operands: [InstrId; 2],
+    ) -> Result<InstrId> {
+        let op = op.into();
+        let id = self.instruction(op.clone(), None, operands)?;
         match element_type {
             Some(ty) if self.shape(id).element_type() != Some(ty) => {
                 let shape = self.shape(id).expect_array()?.clone().with_element_type(ty);
-                self.instruction(op, Some(shape.into()), [lhs, rhs])
+                self.instruction(op, Some(shape.into()), operands)
             }
             Some(_) | None => Ok(id),
         }
@@ -342,6 +364,19 @@ impl ComputationBuilder<'_> {
     /// Boxes written at indexed places.
     pub fn scatter(&mut self, op: Scatter, x: InstrId, indices: InstrId, updates: InstrId) -> Result<InstrId> {
         self.instruction(op, None, [x, indices, updates])
+    }
+
+    /// A function that HLO does not define, with a text for its handler and a result of `shape`.
+    pub fn custom_call(
+        &mut self,
+        op: CustomCall,
+        config: &str,
+        shape: Shape,
+        operands: impl Into<Vec<InstrId>>,
+    ) -> Result<InstrId> {
+        let id = self.instruction(op, Some(shape), operands)?;
+        self.computation.annotations_mut(id).backend_config = config.to_string();
+        Ok(id)
     }
 
     /// A Fourier transform over the innermost dimensions, whose sizes on the real side are `length`.

@@ -12,6 +12,7 @@ pub fn standard(profile: &TargetProfile) -> Pipeline {
         .stage(canonicalize(profile))
         .stage(expand(profile))
         .stage(simplify(profile))
+        .stage(split(profile))
         .stage(layout(profile))
         .stage(fuse(profile))
         .stage(schedule(profile))
@@ -26,12 +27,16 @@ pub fn needed(profile: &TargetProfile) -> Pipeline {
         .stage(schedule(profile))
 }
 
-/// One form for one meaning: no layouts that matter, no calls, each loop body called from one place.
+/// One form for one meaning: no layouts that matter, nothing asynchronous, no calls, each loop body called from one place.
 pub fn canonicalize(_: &TargetProfile) -> Pipeline {
     Pipeline::new("canonicalize")
         .pass(NormalizeLayouts)
+        .pass(ExpandAsync)
+        .pass(ExpandCollectives)
         .pass(InlineCalls)
         .pass(InlineMaps)
+        .pass(DropDependencies)
+        .pass(PadDynamic)
         .pass(SimplifyTuples)
         .pass(DeadCode)
         .pass(FlattenCallGraph)
@@ -64,8 +69,14 @@ pub fn expand(_: &TargetProfile) -> Pipeline {
         .pass(ExpandStochasticConverts)
         .pass(ExpandBitcastConverts)
         .pass(WidenLinalg)
+        .pass(UnifyConvolutionTypes)
         .pass(SimplifyTuples)
         .pass(DeadCode)
+}
+
+/// What a target is slow at, in parts; after simplification, which would put them together again.
+pub fn split(_: &TargetProfile) -> Pipeline {
+    Pipeline::new("split").pass(SplitFolds)
 }
 
 /// Every array states its layout.
