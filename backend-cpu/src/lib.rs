@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! run_hlo_passes   the standard stages with this machine's profile             compiler.rs, capabilities.rs
-//! run_backend      ThunkSequence: kernels, library calls, loops, host calls    lowering.rs, dot_plan.rs, convolution_plan.rs
+//! run_backend      ThunkSequence: kernels, library calls, loops, host calls    lowering.rs, *_plan.rs, sort/
 //!                  kernels -> LLVM modules, generated in parallel              codegen.rs  (xla-llvm::fused)
 //!                  the sequence itself -> one native entry function            entry.rs
 //! execute          pointers of all allocations -> the entry function           executable.rs
-//!                  parallel loops, products, convolutions, host calls                 runtime/
+//!                  parallel loops, library functions, host calls               runtime/
 //! ```
 
 mod capabilities;
@@ -21,6 +21,7 @@ mod executor;
 mod lowering;
 mod platform;
 mod runtime;
+mod scatter_plan;
 mod sort;
 mod transfer;
 

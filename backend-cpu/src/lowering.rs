@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use xla_hlo::ops::{Convolution, Dot, Op, Sort, SparsityConfig, TopK};
-use xla_hlo::{CompId, Computation, InstrId, Module, Result, Shape};
-use xla_llvm::fused::{KernelSource, is_fusible, is_kernel_root};
+use xla_hlo::ops::{Convolution, Dot, Op, Scatter, Sort, SparsityConfig, TopK};
+use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Result, Shape};
+use xla_llvm::fused::{KernelSource, is_fusible, is_kernel_root, is_scalar_computation, scatter_run};
 use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
 use crate::convolution_plan::ConvolutionPlan;
@@ -13,6 +13,7 @@ use crate::runtime::{
     ConvolutionElement, DotElement, LibraryCall, LibraryFunction, cholesky_descriptor, convolution_descriptor,
     dot_descriptor, fft_descriptor, triangular_solve_descriptor,
 };
+use crate::scatter_plan::ScatterPlan;
 use crate::sort::{Rows, SortOrder, SortPlan, TopKPlan, key_of_comparator};
 
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
@@ -96,6 +97,24 @@ impl<'m> CpuLowering<'m> {
         Some(self.library_call(LibraryFunction::Dot, descriptor, Vec::new(), name))
     }
 
+    /// `None` where the combiner cannot be compiled into a kernel.
+    fn scatter(&mut self, cx: &LoweringContext<'_>, scatter: &Scatter) -> Option<Lowered> {
+        let shapes: Vec<&ArrayShape> = cx.operands.iter().map(|operand| &operand.shape).collect();
+        let (inputs, rest) = shapes.split_at_checked(cx.results.len())?;
+        let (&indices, updates) = rest.split_first()?;
+        let (&input, &update) = (inputs.first()?, updates.first()?);
+        if !is_scalar_computation(self.module, scatter.computation) || !shapes.iter().all(|shape| shape.is_static()) {
+            return None;
+        }
+        let run = scatter_run(scatter, input, update);
+        let plan = ScatterPlan::new(scatter, inputs, indices, update, run)?;
+        let (module, computation, root) = (self.module, cx.computation, cx.instruction);
+        let operands = cx.instruction().operands().to_vec();
+        let kernel = self.kernel_number(KernelSource { module, computation, root, inputs: operands, in_place: true });
+        let name = format!("scatter {} in runs of {run}", cx.instruction().shape().without_layout());
+        Some(self.library_call(LibraryFunction::Scatter, plan.to_numbers(), vec![kernel], name))
+    }
+
     /// A convolution in the runtime; `None` for operands that are not stored in full, and for element types that a pass should
     /// have replaced but could not.
     fn convolution(&mut self, cx: &LoweringContext<'_>, op: &Convolution) -> Option<Lowered> {
@@ -121,6 +140,7 @@ impl<'m> CpuLowering<'m> {
             Op::Convolution(op) => return self.convolution(cx, op),
             Op::Sort(sort) => return self.sort(cx, sort),
             Op::TopK(op) => return self.top_k(cx, op),
+            Op::Scatter(scatter) => return self.scatter(cx, scatter),
             Op::RngGetAndUpdateState(op) => (LibraryFunction::RandomState, vec![op.delta]),
             Op::Fft(op) => (LibraryFunction::Fft, fft_descriptor(op, first()?)),
             Op::Cholesky(op) => (LibraryFunction::Cholesky, cholesky_descriptor(op, first()?)?),

@@ -23,7 +23,7 @@ fn message<T>(result: Result<T>) -> String {
 fn messages() {
     let lines = [
         "r = f32[2,3] ad(a, b)",
-        "r = f32[2,3] collective-reduce(a, b)",
+        "r = f32[2,3] shuffle(a, b)",
         "r = f32[2,3] add-start(a, b)",
         "r = f32[2,3] add(a)",
         "r = f32[2,3] add(a, c)",

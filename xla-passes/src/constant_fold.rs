@@ -138,6 +138,14 @@ fn is_foldable(op: &Op) -> bool {
         | Op::Fft(_)
         | Op::Cholesky(_)
         | Op::TriangularSolve(_)
+        | Op::CustomCall(_)
+        | Op::Domain(_)
+        | Op::AfterAll(_)
+        | Op::AddDependency(_)
+        | Op::Dynamic(_)
+        | Op::Transfer(_)
+        | Op::Async(_)
+        | Op::Collective(_)
         | Op::Sort(_)
         | Op::TopK(_) => false,
     }

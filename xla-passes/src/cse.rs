@@ -5,14 +5,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result};
 
-use crate::facts::{CallContext, Effects, call_context};
+use crate::facts::{CallContext, Effects, call_context, is_begun};
 use crate::{Pass, PassContext, graph};
 
 /// Keeps the first of equal instructions: same operation with same attributes, operands and shape.
 ///
 /// Constants are compared by their bits, so NaNs and zeros keep their signs and payloads. Combiners, comparators and
-/// mapped functions that are equal but for names become one computation first, so that equal reductions are seen. Barriers
-/// and what has effects are left alone.
+/// mapped functions that are equal but for names become one computation first, so that equal reductions are seen. Barriers,
+/// what has effects and what must be awaited are left alone.
 pub struct CommonSubexpressions;
 
 impl Pass for CommonSubexpressions {
@@ -33,7 +33,7 @@ impl Pass for CommonSubexpressions {
 }
 
 fn is_mergeable(instruction: &Instruction, effects: &Effects) -> bool {
-    let blocked = matches!(instruction.op(), Op::Parameter(_) | Op::OptBarrier(_));
+    let blocked = matches!(instruction.op(), Op::Parameter(_) | Op::OptBarrier(_)) || is_begun(instruction.op());
     !blocked && graph::is_free(instruction) && !effects.has_effect(instruction)
 }
 
@@ -80,8 +80,14 @@ fn hash_op(op: &Op, hasher: &mut DefaultHasher) {
 fn is_equal(a: &Instruction, b: &Instruction) -> bool {
     a.operands() == b.operands()
         && a.shape() == b.shape()
-        && a.op() == b.op()
+        && is_same_op(a, b)
         && a.annotations().and_then(|a| a.sharding.as_ref()) == b.annotations().and_then(|b| b.sharding.as_ref())
+}
+
+/// Whether two instructions do the same to equal operands. What a custom call does is in its configuration too.
+fn is_same_op(a: &Instruction, b: &Instruction) -> bool {
+    let config = |i: &Instruction| i.annotations().map(|a| a.backend_config.clone()).unwrap_or_default();
+    a.op() == b.op() && (!matches!(a.op(), Op::CustomCall(_)) || config(a) == config(b))
 }
 
 /// Lets callers of equal embedded computations call the first of them.
@@ -137,7 +143,7 @@ fn computations_equal(a: &Computation, b: &Computation) -> bool {
         let same_operands = left.operands().len() == right.operands().len()
             && left.operands().iter().zip(right.operands()).all(|(l, r)| matched.get(l) == Some(r));
         let free = graph::is_free(left) && graph::is_free(right);
-        if !same_operands || !free || left.op() != right.op() || left.shape() != right.shape() {
+        if !same_operands || !free || !is_same_op(left, right) || left.shape() != right.shape() {
             return false;
         }
         matched.insert(x, y);

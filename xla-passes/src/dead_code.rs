@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{CompId, InstrId, Module, Op, Result};
 
-use crate::facts::Effects;
+use crate::facts::{Effects, is_begun};
 use crate::{Pass, PassContext};
 
 /// Removes instructions that neither the root nor an effect needs, then computations that the entry does not reach.
@@ -54,6 +54,9 @@ fn dead_instructions(module: &Module, id: CompId, effects: &Effects) -> Vec<Inst
         count += 1;
         stack.extend_from_slice(computation[i].operands());
         stack.extend_from_slice(computation[i].control_predecessors());
+        if is_begun(computation[i].op()) {
+            stack.extend_from_slice(computation[i].users());
+        }
     }
     if count == computation.len() {
         return Vec::new();

@@ -25,6 +25,7 @@
 mod cache;
 pub mod client;
 pub mod compiler;
+mod device_only;
 pub mod dump;
 pub mod executable;
 pub mod executor;

@@ -130,6 +130,12 @@ fn arrays(shape: &Shape, device_shape: impl Fn(&ArrayShape) -> Result<ArrayShape
     let mut out = Vec::new();
     for (path, leaf) in shape.leaves() {
         match leaf {
+            Shape::Array(array) if !array.is_static() => {
+                return Err(Error::unimplemented(format!(
+                    "{array}, whose size is known only when running, cannot go into or out of a program; give it its \
+                     bound, and pass the size too"
+                )));
+            }
             Shape::Array(array) => out.push((path, Arc::new(device_shape(array)?))),
             Shape::Token => {}
             Shape::Opaque | Shape::Buffer(_) | Shape::Tuple(_) => {

@@ -14,6 +14,7 @@ mod line;
 mod parallel;
 mod pool;
 mod random;
+mod scatter;
 mod sort;
 mod top_k;
 
@@ -65,6 +66,8 @@ library! {
     Convolution "xla_cpu_convolution" = convolution::xla_cpu_convolution;
     /// Sorts rows of arrays together.
     Sort "xla_cpu_sort" = sort::xla_cpu_sort;
+    /// Combines updates into arrays at indexed places.
+    Scatter "xla_cpu_scatter" = scatter::xla_cpu_scatter;
     /// Finds the best elements of rows.
     TopK "xla_cpu_top_k" = top_k::xla_cpu_top_k;
     /// Moves the device's random counter on.

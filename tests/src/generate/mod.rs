@@ -14,6 +14,7 @@ mod elementwise;
 mod folds;
 mod graph;
 mod indexing;
+mod linalg;
 mod movement;
 mod numbers;
 mod patterns;
@@ -31,6 +32,7 @@ pub use graph::Value;
 use graph::{Graph, Sizes};
 pub use numbers::{Noise, Numbers, epsilon, least};
 pub use random::Random;
+pub use values::{Temper, literal};
 
 /// What programs are mostly made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +119,9 @@ steps! {
     reduce_window [0, 0, 1, 12, 0, 0, 0, 1, 0];
     select_and_scatter [0, 0, 0, 8, 0, 0, 0, 1, 0];
     dot [0, 0, 1, 0, 12, 1, 1, 2, 4];
+    fft [0, 0, 1, 0, 3, 0, 0, 1, 1];
+    cholesky [0, 0, 0, 0, 2, 0, 0, 1, 1];
+    triangular_solve [0, 0, 0, 0, 2, 0, 0, 1, 1];
     convolution [0, 0, 0, 2, 8, 0, 0, 2, 1];
     gather [0, 0, 0, 0, 0, 10, 1, 2, 1];
     scatter [0, 0, 0, 0, 0, 10, 1, 2, 1];
@@ -169,7 +174,7 @@ pub fn program(family: Family, seed: u64) -> Program {
     };
     for _ in 0..graph.random.between(1, 2) {
         let (ty, dims) = (graph.ty(), graph.dims());
-        let temper = values::Temper::any(graph.random);
+        let temper = Temper::any(graph.random);
         graph.leaf(ty, &dims, temper);
     }
     let wanted = if family == Family::Large { graph.random.between(1, 5) } else { graph.random.between(2, 14) };

@@ -1,5 +1,6 @@
 //! Builds computations in Rust: each method adds one instruction whose shape its rule gives.
 
+mod effects;
 mod methods;
 
 use crate::ops::{Constant, Op, Parameter, ShapeContext};

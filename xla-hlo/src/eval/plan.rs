@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::entity::SecondaryMap;
 use crate::ops::Op;
+use crate::ops::dynamic::sizes::is_dynamic;
 use crate::{Computation, InstrId};
 
 /// A computation made ready to run; steps are in sequence order and number the values.
@@ -20,6 +21,8 @@ pub(super) struct Step {
     pub operands: Vec<(usize, Access)>,
     /// Whether anybody reads the result.
     pub is_used: bool,
+    /// Whether an operand or the result may have other sizes than its shape says.
+    pub is_dynamic: bool,
 }
 
 /// How a step reads an operand.
@@ -66,7 +69,9 @@ impl Plan {
                 .map(|&operand| (position[operand], later[operand].read_before_by(instruction.op())))
                 .collect();
             operands.reverse();
-            steps.push(Step { instruction: id, operands, is_used });
+            let mut shapes = instruction.operands().iter().map(|&o| computation[o].shape());
+            let is_dynamic = is_dynamic(instruction.shape()) || shapes.any(is_dynamic);
+            steps.push(Step { instruction: id, operands, is_used, is_dynamic });
         }
         steps.reverse();
         let root = computation.root_if_set().map(|root| position[root]).filter(|&root| root < steps.len());

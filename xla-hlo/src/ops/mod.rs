@@ -1,16 +1,21 @@
 //! The operations, one folder a family: attributes, shape rule, text attributes and evaluator together.
 
+pub mod async_;
 mod checks;
+pub mod collective;
 mod combiner;
 pub mod control_flow;
 pub mod convolution;
+pub mod custom;
 pub mod dot;
+pub mod dynamic;
 pub mod elementwise;
 pub mod indexing;
 pub mod linalg;
 pub mod movement;
 pub mod normalization;
 mod opcode;
+mod pairs;
 mod products;
 pub mod random;
 pub mod reduction;
@@ -19,12 +24,24 @@ pub mod sorting;
 pub mod structure;
 #[cfg(test)]
 mod testing;
+pub mod token;
 pub mod transform;
 pub mod window;
 
+pub use async_::{Async, AsyncStart};
+pub use collective::{
+    AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, GroupMode, OnOneDevice, Participants,
+    ReplicaGroups,
+};
+pub use combiner::{combiner_identity, simple_combiner};
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
 pub use convolution::{Convolution, ConvolutionDims, ConvolutionKind, Sparsity, SparsityConfig};
+pub use custom::{
+    CustomCall, CustomCallApi, CustomCallContext, CustomCallHandler, CustomCallRegistry, CustomCallSchedule, DimLabels,
+    FfiAttributes, FfiValue, PaddingType,
+};
 pub use dot::{Dot, DotAlgorithm, DotDims, Precision, RaggedDot, RaggedMode, ScaledDot};
+pub use dynamic::Dynamic;
 pub(crate) use elementwise::ElementFunction;
 pub use elementwise::{
     Binary, BinaryOp, BitcastConvert, Clamp, Compare, CompareDirection, CompareType, Convert, ReducePrecision,
@@ -42,7 +59,8 @@ pub use random::{Rng, RngAlgorithm, RngBitGenerator, RngDistribution, RngGetAndU
 pub use reduction::{Reduce, Scan};
 pub use rules::{OpRules, ReadAttributes, ShapeContext};
 pub use sorting::{Sort, TopK};
-pub use structure::{Constant, GetTupleElement, OptBarrier, Parameter, Tuple};
+pub use structure::{Constant, Domain, GetTupleElement, OptBarrier, Parameter, Tuple};
+pub use token::{AddDependency, AfterAll, Channel, Transfer};
 pub use transform::{Fft, FftType};
 pub use window::{Cumulative, ReduceWindow, SelectAndScatter, Window, WindowDim};
 
@@ -191,6 +209,24 @@ operations! {
     Cholesky: Cholesky;
     /// The solution of equations with a triangular matrix.
     TriangularSolve: TriangularSolve;
+    /// A function that HLO does not define.
+    CustomCall: CustomCall;
+    /// The border between regions of different shardings.
+    Domain: Domain;
+    /// A token after others.
+    AfterAll: AfterAll;
+    /// A value not before a token.
+    AddDependency: AddDependency;
+    /// Data from or to the host or another device.
+    Transfer: Infeed | Outfeed | Recv | RecvDone | Send | SendDone;
+    /// An operation begun, gone on with or awaited.
+    Async: AsyncDone | AsyncStart | AsyncUpdate | CopyDone | CopyStart;
+    /// Sizes known when running.
+    Dynamic: DynamicReshape | GetDimensionSize | SetDimensionSize;
+    /// What devices do together.
+    Collective: AllGather | AllGatherDone | AllGatherStart | AllReduce | AllReduceDone | AllReduceStart | AllToAll
+        | CollectiveBroadcast | CollectivePermute | CollectivePermuteDone | CollectivePermuteStart | CollectiveReduce
+        | PartitionId | RaggedAllToAll | ReduceScatter | ReplicaId;
     /// Arrays sorted together.
     Sort: Sort;
     /// The greatest or least elements of each row.

@@ -3,7 +3,7 @@
 use super::Opcode;
 use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
-use crate::{ArrayShape, CompId, Computation, ElementType, Error, Literal, Module, Result, Shape};
+use crate::{ArrayShape, CompId, Computation, ElementType, Error, Literal, Module, ModuleAttributes, Result, Shape};
 
 /// The rules of one operation: its name, shape, text attributes, called computations and meaning.
 pub trait OpRules {
@@ -51,6 +51,11 @@ impl<'a> ShapeContext<'a> {
     /// A context over the operands' shapes and the shape that was written for the result, if one was.
     pub fn new(module: &'a Module, operands: &'a [&'a Shape], written: Option<&'a Shape>) -> Self {
         ShapeContext { module, operands, written }
+    }
+
+    /// What the header of the module says.
+    pub fn attributes(&self) -> &'a ModuleAttributes {
+        self.module.attributes()
     }
 
     /// Shapes of the operands.

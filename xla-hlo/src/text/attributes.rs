@@ -6,10 +6,12 @@ use std::collections::HashMap;
 use super::diagnostic::{Failure, Parse, shown};
 pub(crate) use super::lexer::TokenKind;
 use super::numbers::push_float;
+use super::parser::Omitted;
+use super::strings::push_quoted;
 use super::suggest::did_you_mean;
 use super::tokens::Tokens;
 use crate::ops::Opcode;
-use crate::{CompId, ElementType, Error, Literal, Module, Result};
+use crate::{CompId, Computation, ElementType, Error, Literal, MAIN_THREAD, Module, Result, Shape, Sharding};
 
 /// A type that can stand behind `name=` in an instruction.
 pub trait AttributeValue: Sized {
@@ -240,9 +242,47 @@ impl<'a> AttributeCursor<'a> {
         Ok(items)
     }
 
+    /// `open item, item close`, perhaps empty; `open` with what is expected there.
+    pub(crate) fn list<T>(
+        &mut self,
+        (open, what): (TokenKind, &str),
+        close: TokenKind,
+        mut item: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.expect(open, what)?;
+        let mut items = Vec::new();
+        while !self.accept(close) {
+            if !items.is_empty() {
+                self.expect(TokenKind::Comma, "`,` or the end of the list")?;
+            }
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// A quoted string, unescaped.
+    pub(crate) fn string(&mut self, what: &str) -> Result<String> {
+        self.run(|tokens| tokens.string(what))
+    }
+
+    /// A sharding such as `{devices=[2]0,1}`.
+    pub(crate) fn sharding(&mut self) -> Result<Sharding> {
+        self.run(Tokens::sharding)
+    }
+
     /// `{1,2}` of indices.
     pub(crate) fn indices(&mut self) -> Result<Vec<usize>> {
         self.run(|tokens| tokens.braced_indices("a list of indices such as {0,2}"))
+    }
+
+    /// A shape; arrays without a layout are row major.
+    pub(crate) fn shape(&mut self) -> Result<Shape> {
+        self.run(Tokens::shape)
+    }
+
+    /// A literal whose arrays carry their shapes; none of its data may be left out.
+    pub(crate) fn literal(&mut self) -> Result<Literal> {
+        self.run(|tokens| tokens.literal_with_shapes(&mut Omitted::refused()))
     }
 
     /// The name of a computation defined before, or a computation in braces.
@@ -289,9 +329,19 @@ impl AttributeWriter<'_> {
         value.write(self);
     }
 
+    /// The thread that a computation runs on; the main one for a computation that was removed.
+    pub(crate) fn execution_thread(&self, computation: CompId) -> &str {
+        self.module.get(computation).map_or(MAIN_THREAD, Computation::execution_thread)
+    }
+
     /// Writes text of a value; for implementations of [`AttributeValue`].
     pub fn push(&mut self, text: &str) {
         self.out.push_str(text);
+    }
+
+    /// Writes text in quotes, escaped.
+    pub(crate) fn quoted(&mut self, text: &str) {
+        push_quoted(self.out, text);
     }
 
     /// Writes a value of a value that displays as HLO text spells it.
@@ -376,6 +426,30 @@ impl AttributeValue for u32 {
     fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
         let value = cursor.unsigned()?;
         u32::try_from(value).map_err(|_| Error::invalid_argument(format!("{value} is too large")))
+    }
+
+    fn write(&self, w: &mut AttributeWriter<'_>) {
+        w.display(self);
+    }
+}
+
+impl AttributeValue for String {
+    const WHAT: &'static str = "a quoted string";
+
+    fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
+        cursor.string(Self::WHAT)
+    }
+
+    fn write(&self, w: &mut AttributeWriter<'_>) {
+        w.quoted(self);
+    }
+}
+
+impl AttributeValue for Shape {
+    const WHAT: &'static str = "a shape such as f32[2,3]";
+
+    fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
+        cursor.run(Tokens::shape)
     }
 
     fn write(&self, w: &mut AttributeWriter<'_>) {

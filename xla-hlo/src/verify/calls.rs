@@ -1,14 +1,14 @@
-//! The call graph: callees exist, nobody calls itself, a fusion's computation has one caller.
+//! The call graph: callees exist, nobody calls itself, a fusion's or asynchronous computation has one caller.
 
 use std::collections::HashMap;
 
 use super::Report;
 use crate::CompId;
-use crate::ops::Op;
+use crate::ops::{Async, Op};
 
 pub(super) fn check(report: &mut Report<'_>) {
     let module = report.module;
-    let mut fusion_callers: HashMap<CompId, usize> = HashMap::new();
+    let mut owned: HashMap<CompId, &str> = HashMap::new();
     let mut callers: HashMap<CompId, usize> = HashMap::new();
     for (_, computation) in module.iter() {
         for (id, instruction) in computation.iter() {
@@ -18,15 +18,17 @@ pub(super) fn check(report: &mut Report<'_>) {
                     return;
                 }
                 *callers.entry(callee).or_default() += 1;
-                if matches!(instruction.op(), Op::Fusion(_)) {
-                    *fusion_callers.entry(callee).or_default() += 1;
+                match instruction.op() {
+                    Op::Fusion(_) => drop(owned.insert(callee, "a fusion's")),
+                    Op::Async(Async::Start(_)) => drop(owned.insert(callee, "an asynchronous")),
+                    _ => {}
                 }
             }
         }
     }
-    for callee in fusion_callers.into_keys() {
+    for (callee, whose) in owned {
         if callers[&callee] > 1 {
-            report.computation(callee, "a fusion's computation must have one caller");
+            report.computation(callee, format!("{whose} computation must have one caller"));
         }
     }
     check_acyclic(report);

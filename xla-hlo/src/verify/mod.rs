@@ -5,10 +5,12 @@
 //! - `structure`: operands are live, arity fits, the graph has no cycle, parameters are numbered without holes;
 //! - `calls`: called computations exist, do not call each other in circles, fusions have one caller;
 //! - `shapes`: sizes are addressable, layouts fit, each result has the shape its operation's rule gives;
+//! - `pairs`: what is begun is awaited once, on the same channel;
 //! - `header`: entry layout, aliasing and schedule agree with the computations.
 
 mod calls;
 mod header;
+mod pairs;
 mod shapes;
 mod structure;
 
@@ -86,6 +88,7 @@ pub fn violations(module: &Module) -> Vec<Violation> {
     }
     if report.found.is_empty() {
         shapes::check(&mut report);
+        pairs::check(&mut report);
         header::check(&mut report);
     }
     report.found

@@ -107,6 +107,14 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::Fft(_)
         | Op::Cholesky(_)
         | Op::TriangularSolve(_)
+        | Op::CustomCall(_)
+        | Op::Domain(_)
+        | Op::AfterAll(_)
+        | Op::AddDependency(_)
+        | Op::Dynamic(_)
+        | Op::Transfer(_)
+        | Op::Async(_)
+        | Op::Collective(_)
         | Op::Sort(_)
         | Op::TopK(_) => [none, none, none],
     }

@@ -229,6 +229,7 @@ impl Builder<'_> {
                 let all: Result<Vec<Vec<ValueId>>> = (0..instruction.operands().len()).map(|i| of(flow, i)).collect();
                 Ok(all?.concat())
             }
+            Role::First => of(flow, 0),
             Role::Element(index) => element(computation, id, &of(flow, 0)?, index),
             Role::Call(callee) => {
                 let operands: Result<Vec<Vec<ValueId>>> =

@@ -11,6 +11,8 @@ pub(crate) enum Role {
     Constant,
     /// The leaves of all operands, one operand after the other: tuples, barriers, other names for the same bytes.
     Forward,
+    /// The leaves of operand 0; others only order.
+    First,
     /// The leaves of one element of operand 0.
     Element(usize),
     /// A loop over the leaves of operand 0.
@@ -34,7 +36,8 @@ pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
     match instruction.op() {
         Op::Parameter(p) => Role::Parameter(p.number),
         Op::Constant(_) => Role::Constant,
-        Op::Tuple(_) | Op::OptBarrier(_) => Role::Forward,
+        Op::Tuple(_) | Op::OptBarrier(_) | Op::Domain(_) => Role::Forward,
+        Op::AddDependency(_) => Role::First,
         Op::GetTupleElement(gte) => Role::Element(gte.index),
         Op::Bitcast(_) => forward_if(same_bytes(computation, id)),
         Op::Reshape(_) => forward_if(same_bytes(computation, id) && is_row_major(computation, id)),
@@ -79,6 +82,12 @@ pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
         | Op::Fft(_)
         | Op::Cholesky(_)
         | Op::TriangularSolve(_)
+        | Op::CustomCall(_)
+        | Op::AfterAll(_)
+        | Op::Dynamic(_)
+        | Op::Transfer(_)
+        | Op::Async(_)
+        | Op::Collective(_)
         | Op::Sort(_)
         | Op::TopK(_) => Role::Compute,
     }

@@ -237,7 +237,7 @@ impl Line<'_> {
         let computation = &module[id];
         for instr in computation.sequence() {
             match role(computation, instr) {
-                Role::Parameter(_) | Role::Constant | Role::Forward | Role::Element(_) => {}
+                Role::Parameter(_) | Role::Constant | Role::Forward | Role::First | Role::Element(_) => {}
                 Role::Compute => self.compute(id, instr, region),
                 Role::Call(callee) => self.computation(callee, region, depth)?,
                 Role::While { condition, body } => self.while_loop((id, instr), condition, body, region, depth)?,

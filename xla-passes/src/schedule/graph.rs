@@ -65,7 +65,7 @@ impl Graph {
                 graph.add_edge(number[before], node);
             }
             let (reads, pairs) = match role(computation, id) {
-                Role::Parameter(_) | Role::Constant | Role::Forward | Role::Element(_) => continue,
+                Role::Parameter(_) | Role::Constant | Role::Forward | Role::First | Role::Element(_) => continue,
                 Role::Compute => (flow.operand_leaves(module, comp, id), shares(module, computation, id)),
                 Role::Call(_) | Role::Conditional(_) => (flow.operand_leaves(module, comp, id), Vec::new()),
                 Role::While { .. } => {
@@ -111,7 +111,7 @@ impl Graph {
         for (node, id) in self.ids.iter().enumerate() {
             let needs = |c: &CompId| inner.get(c).copied().unwrap_or(0);
             match role(&module[comp], *id) {
-                Role::Parameter(_) | Role::Constant | Role::Forward | Role::Element(_) => continue,
+                Role::Parameter(_) | Role::Constant | Role::Forward | Role::First | Role::Element(_) => continue,
                 Role::Compute => {}
                 Role::Call(callee) => self.nodes[node].inner = needs(&callee),
                 Role::While { condition, body } => self.nodes[node].inner = needs(&condition).max(needs(&body)),

@@ -5,10 +5,6 @@ mod schedule;
 pub use schedule::schedule;
 
 use crate::*;
-use crate::{
-    DeadCode, FlattenCallGraph, FreeReshapes, Fuse, FuseRows, InlineCalls, InlineMaps, NormalizeLayouts, Pipeline,
-    SimplifyTuples, TargetProfile, WidenLinalg,
-};
 
 /// All stages in order.
 pub fn standard(profile: &TargetProfile) -> Pipeline {
@@ -30,12 +26,16 @@ pub fn needed(profile: &TargetProfile) -> Pipeline {
         .stage(schedule(profile))
 }
 
-/// One form for one meaning: no layouts that matter, no calls, each loop body called from one place.
+/// One form for one meaning: no layouts that matter, nothing asynchronous, no calls, each loop body called from one place.
 pub fn canonicalize(_: &TargetProfile) -> Pipeline {
     Pipeline::new("canonicalize")
         .pass(NormalizeLayouts)
+        .pass(ExpandAsync)
+        .pass(ExpandCollectives)
         .pass(InlineCalls)
         .pass(InlineMaps)
+        .pass(DropDependencies)
+        .pass(PadDynamic)
         .pass(SimplifyTuples)
         .pass(DeadCode)
         .pass(FlattenCallGraph)
@@ -55,9 +55,13 @@ pub fn simplify(_: &TargetProfile) -> Pipeline {
     Pipeline::new("simplify").stage(group).pass(AnnotateTripCounts)
 }
 
-/// Operations that a target lacks, put in terms of those it has.
+/// Operations that a target lacks, or is slow at, put in terms of others.
 pub fn expand(_: &TargetProfile) -> Pipeline {
-    Pipeline::new("expand").pass(WidenLinalg).pass(UnifyConvolutionTypes)
+    Pipeline::new("expand")
+        .pass(WidenLinalg)
+        .pass(UnifyConvolutionTypes)
+        // Last, since others make folds.
+        .pass(SplitFolds)
 }
 
 /// Every array states its layout.

@@ -6,6 +6,7 @@ use xla_hlo::{Result, VerifiedModule};
 
 use super::executable::InterpreterExecutable;
 use crate::compiler::{Compiler, OptimizedModule};
+use crate::device_only;
 use crate::executable::Executable;
 use crate::options::CompileOptions;
 
@@ -19,6 +20,7 @@ impl Compiler for InterpreterCompiler {
     }
 
     fn run_backend(&self, module: OptimizedModule, _: &CompileOptions) -> Result<Arc<dyn Executable>> {
+        device_only::refuse(&module)?;
         Ok(Arc::new(InterpreterExecutable::new(module.into_inner())?))
     }
 }

@@ -7,6 +7,7 @@ use xla_passes::trip_count;
 
 use super::sequence::Selector;
 use super::{ArraySlice, Lowered, Lowering, LoweringContext, StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};
+use crate::device_only;
 use crate::options::FallbackPolicy;
 
 impl ThunkSequence {
@@ -52,7 +53,21 @@ impl Builder<'_> {
         let module = self.module;
         let instruction = &module[computation][id];
         match instruction.op() {
-            Op::Parameter(_) | Op::Constant(_) | Op::Tuple(_) | Op::GetTupleElement(_) | Op::OptBarrier(_) => {}
+            Op::Parameter(_)
+            | Op::Constant(_)
+            | Op::Tuple(_)
+            | Op::GetTupleElement(_)
+            | Op::OptBarrier(_)
+            | Op::Domain(_)
+            | Op::AfterAll(_)
+            | Op::AddDependency(_) => {}
+            Op::Transfer(_) => return Err(device_only::refused(instruction.op())),
+            Op::Collective(op) => {
+                op.on_one_device(module, &module[computation].operand_shapes(id))?;
+                let mut thunk = self.thunk(computation, id)?;
+                thunk.kind = self.lower(&thunk)?;
+                thunks.push(thunk);
+            }
             Op::Call(call) => thunks.extend(self.sequence(call.computation)?.thunks),
             Op::While(op) => {
                 let thunk = self.thunk(computation, id)?;
@@ -110,6 +125,9 @@ impl Builder<'_> {
             | Op::Fft(_)
             | Op::Cholesky(_)
             | Op::TriangularSolve(_)
+            | Op::CustomCall(_)
+            | Op::Async(_)
+            | Op::Dynamic(_)
             | Op::Sort(_)
             | Op::TopK(_) => {
                 let mut thunk = self.thunk(computation, id)?;
@@ -168,6 +186,7 @@ impl Builder<'_> {
         match (self.lowering.lower(&cx)?, self.fallback) {
             (Lowered::Kernel(kernel), _) => Ok(ThunkKind::Kernel(kernel)),
             (Lowered::LibraryCall(call), _) => Ok(ThunkKind::LibraryCall(call)),
+            (Lowered::NotMine, _) if matches!(cx.instruction().op(), Op::CustomCall(_)) => Ok(ThunkKind::CustomCall),
             (Lowered::NotMine, FallbackPolicy::Allow) => Ok(ThunkKind::HostFallback),
             (Lowered::NotMine, FallbackPolicy::Forbid) => Err(Error::unimplemented(format!(
                 "the backend does not lower {} ({}), and the host fallback is forbidden",

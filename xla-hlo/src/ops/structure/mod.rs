@@ -1,12 +1,13 @@
-//! Parameters, constants and tuples.
+//! Parameters, constants, tuples, barriers and borders.
 
+mod attributes;
 mod eval;
 mod shape;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
-use crate::{Error, Literal, Result, Shape};
+use crate::{Error, Literal, Result, Shape, Sharding};
 
 /// `parameter(number)`: an input of the computation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -146,5 +147,40 @@ impl OpRules for OptBarrier {
 
     fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
         eval::opt_barrier(self, ev, operands, shape)
+    }
+}
+
+/// The border between two regions of different shardings; gives its operand.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Domain {
+    /// What the border is about: `sharding`.
+    pub kind: String,
+    /// The sharding before it.
+    pub entry: Sharding,
+    /// The sharding behind it.
+    pub exit: Sharding,
+}
+
+impl ReadAttributes for Domain {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        r.required("domain")
+    }
+}
+
+impl OpRules for Domain {
+    fn opcode(&self) -> Opcode {
+        Opcode::Domain
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        Ok(cx.operand(0)?.without_layout())
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("domain", self);
+    }
+
+    fn evaluate(&self, _: &mut Evaluator<'_>, operands: Vec<Literal>, _: &Shape) -> Result<Literal> {
+        operands.into_iter().next().ok_or_else(super::checks::missing_operand)
     }
 }

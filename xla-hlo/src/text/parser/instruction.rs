@@ -7,6 +7,7 @@ use super::super::diagnostic::{Failure, Parse, shown};
 use super::super::lexer::TokenKind;
 use super::super::suggest::did_you_mean;
 use super::Parser;
+use super::asynchronous::{Chain, Spelling};
 use super::shape::default_layout;
 use crate::ops::{Arity, ShapeContext};
 use crate::{Annotations, Computation, ElementType, Error, InstrId, Instruction, Op, Opcode, Shape};
@@ -36,15 +37,25 @@ impl<'t> Parser<'t> {
         shape: Option<Shape>,
     ) -> Parse<InstrId> {
         let at = self.tokens.at();
-        let opcode = self.opcode()?;
+        let Spelling { opcode, wrapped } = self.opcode()?;
         let (operands, payload) = self.arguments(computation, opcode, shape.as_ref())?;
         check_arity(opcode, operands.len()).map_err(|message| Failure::invalid(at, message))?;
+        // What is read from the attributes: of a short form's beginning, those of what it begins.
+        let read = wrapped.filter(|_| opcode == Opcode::AsyncStart).unwrap_or(opcode);
+        check_arity(read, operands.len()).map_err(|message| Failure::invalid(at, message))?;
         let attributes = if name.is_some() { self.attributes(computation)? } else { Attributes::default() };
 
         let callables = Callables { module: &self.module, inline: &self.inline };
         let mut reader = AttributeReader::new(self.text, callables, (opcode, at), attributes.own, payload);
-        let op = Op::read(opcode, &mut reader).map_err(|e| reader.locate(e))?;
+        let op = Op::read(read, &mut reader).map_err(|e| reader.locate(e))?;
+        let chain = Chain::read(opcode, &mut reader).map_err(|e| reader.locate(e))?;
         reader.finish()?;
+        let op = match wrapped {
+            Some(_) if opcode == Opcode::AsyncStart => self
+                .wrap(op, shape.as_ref(), (computation, &operands), attributes.annotations.as_deref())
+                .map_err(|e| Failure::new(at, e))?,
+            Some(_) | None => op,
+        };
 
         let shape = match shape {
             Some(shape) => shape,
@@ -57,10 +68,11 @@ impl<'t> Parser<'t> {
         for before in attributes.control_predecessors {
             computation.add_control_dependency(before, id);
         }
+        self.join_chain(computation, id, &chain, wrapped).map_err(|e| Failure::new(at, e))?;
         Ok(id)
     }
 
-    fn opcode(&mut self) -> Parse<Opcode> {
+    fn opcode(&mut self) -> Parse<Spelling> {
         if self.tokens.kind() != TokenKind::Word {
             return Err(self.tokens.unexpected("a shape or an operation"));
         }
@@ -69,10 +81,14 @@ impl<'t> Parser<'t> {
         match Opcode::from_name(text) {
             Some(opcode) if opcode.is_implemented() => {
                 self.tokens.bump();
-                Ok(opcode)
+                Ok(Spelling { opcode, wrapped: None })
             }
             Some(later) => {
                 Err(Failure::new(at, Error::unimplemented(format!("operation {later} is not implemented yet"))))
+            }
+            None if let Some(short) = Spelling::short(text) => {
+                self.tokens.bump();
+                Ok(short)
             }
             None if self.tokens.peek_second().kind == TokenKind::LeftBracket => {
                 let suggestion = did_you_mean(text, ElementType::ALL.iter().map(|t| t.name()));
@@ -206,12 +222,6 @@ impl<'t> Parser<'t> {
 
 /// The error for an opcode that is in no table.
 fn unknown_operation(text: &str) -> Error {
-    let wrapped = ["-start", "-update", "-done"].iter().find_map(|suffix| text.strip_suffix(suffix));
-    if let Some(wrapped) = wrapped.filter(|w| Opcode::from_name(w).is_some()) {
-        return Error::unimplemented(format!(
-            "operation async-start is not implemented yet ({text} is the short form of an asynchronous {wrapped})"
-        ));
-    }
     let suggestion = did_you_mean(text, Opcode::ALL.iter().map(|o| o.name()));
     Error::invalid_argument(format!("there is no operation `{}`{suggestion}", shown(text)))
 }

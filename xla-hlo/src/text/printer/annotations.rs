@@ -1,11 +1,22 @@
 //! What every instruction may carry, in the order XLA prints it.
 
+use super::super::attributes::AttributeWriter;
 use super::super::strings::{push_json_or_quoted, push_quoted};
-use super::Printer;
+use super::{PrintOptions, Printer};
 use crate::{
     Annotations, Computation, DeviceList, FrontendAttributes, Instruction, LeafSharding, Metadata, ShardGroup,
     Sharding, ShardingKind, SubgroupKind, TiledSharding,
 };
+
+impl AttributeWriter<'_> {
+    /// Writes a sharding, which some operations have as their own.
+    pub(crate) fn sharding(&mut self, sharding: &Sharding) {
+        let options = PrintOptions::default();
+        let mut printer = Printer::new(self.module, &options);
+        printer.sharding(sharding);
+        self.push(&printer.out);
+    }
+}
 
 impl Printer<'_> {
     /// `, name=value` for everything that is set.

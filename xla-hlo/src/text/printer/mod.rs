@@ -4,10 +4,11 @@ mod annotations;
 mod header;
 mod literal;
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use super::attributes::{AttributeWriter, sigil};
-use crate::ops::Op;
+use crate::ops::{Async, Op, async_};
 use crate::{CompId, Computation, InstrId, MAIN_THREAD, Module, Shape};
 
 /// What the printer writes.
@@ -68,7 +69,8 @@ impl PrintOptions {
 pub fn print_module(module: &Module, options: &PrintOptions) -> String {
     let mut printer = Printer::new(module, options);
     printer.header();
-    for id in module.post_order() {
+    let hidden = printer.short_forms.insert(short_forms(module)).clone();
+    for id in module.post_order().into_iter().filter(|id| !hidden.contains(id)) {
         printer.out.push('\n');
         printer.computation(id);
     }
@@ -96,15 +98,43 @@ impl fmt::Display for Module {
     }
 }
 
+/// Computations that are not printed: the short form of what begins them says all, and nobody else calls them.
+fn short_forms(module: &Module) -> HashSet<CompId> {
+    let mut hidden = HashSet::new();
+    let mut calls: HashMap<CompId, usize> = HashMap::new();
+    for (_, computation) in module.iter() {
+        let callees = computation.iter().flat_map(|(_, instruction)| instruction.op().called_computations());
+        callees.for_each(|callee| *calls.entry(callee).or_default() += 1);
+        let is_start = |op: &Op| matches!(op, Op::Async(Async::Start(_)));
+        let starts = computation.iter().filter(|(_, i)| is_start(i.op()));
+        hidden.extend(starts.filter_map(|(id, _)| Some(async_::short_form(module, computation, id)?.0)));
+    }
+    hidden.retain(|callee| calls.get(callee) == Some(&1));
+    hidden
+}
+
+/// What a short form adds to the name of the operation.
+fn short_suffix(step: &Async) -> &'static str {
+    match step {
+        Async::Start(_) => "-start",
+        Async::Update => "-update",
+        Async::Done => "-done",
+        // Copies have names of their own.
+        Async::CopyStart { .. } | Async::CopyDone => "",
+    }
+}
+
 struct Printer<'m> {
     module: &'m Module,
+    /// Of a whole module, the computations that short forms stand for.
+    short_forms: Option<HashSet<CompId>>,
     options: &'m PrintOptions,
     out: String,
 }
 
 impl<'m> Printer<'m> {
     fn new(module: &'m Module, options: &'m PrintOptions) -> Printer<'m> {
-        Printer { module, options, out: String::new() }
+        Printer { module, short_forms: None, options, out: String::new() }
     }
 
     fn push(&mut self, text: &str) {
@@ -188,7 +218,14 @@ impl<'m> Printer<'m> {
         self.push(" = ");
         self.shape(instruction.shape());
         self.push(" ");
-        self.push(instruction.opcode().name());
+        let short = self.short_form(computation, id);
+        match (short, instruction.op()) {
+            (Some(wrapped), Op::Async(step)) => {
+                self.push(wrapped.opcode().name());
+                self.push(short_suffix(step));
+            }
+            _ => self.push(instruction.opcode().name()),
+        }
         self.push("(");
         match instruction.op() {
             Op::Parameter(parameter) => self.display(parameter.number),
@@ -198,8 +235,23 @@ impl<'m> Printer<'m> {
         self.push(")");
         let percent = self.options.percent;
         let mut writer = AttributeWriter { out: &mut self.out, module: self.module, percent };
-        instruction.op().rules().write_attributes(&mut writer);
+        match (short, instruction.op()) {
+            (Some(wrapped), Op::Async(Async::Start(start))) => {
+                async_::attributes::write_thread(start.computation, &mut writer);
+                wrapped.rules().write_attributes(&mut writer);
+            }
+            _ => instruction.op().rules().write_attributes(&mut writer),
+        }
         self.annotations(computation, instruction);
+    }
+
+    /// The operation that an asynchronous one stands for, where the short form says all there is to say.
+    fn short_form(&self, computation: &Computation, id: InstrId) -> Option<&'m Op> {
+        let (callee, root) = async_::short_form(self.module, computation, id)?;
+        if self.short_forms.as_ref().is_some_and(|known| !known.contains(&callee)) {
+            return None;
+        }
+        Some(self.module[callee][root].op())
     }
 
     fn operands(&mut self, computation: &Computation, operands: &[InstrId]) {

@@ -155,6 +155,7 @@ impl Checker<'_> {
                 Role::Parameter(number) => parameters.get(number).cloned().unwrap_or_default(),
                 Role::Constant => self.constant(comp, id)?,
                 Role::Forward => operands.concat(),
+                Role::First => operands[0].clone(),
                 Role::Element(index) => {
                     let tuple = computation[instruction.operand(0)].shape().leaves();
                     let inside = tuple.iter().map(|(path, _)| path.first() == Some(&index));
@@ -314,6 +315,7 @@ impl Checker<'_> {
             let found = match role(computation, id) {
                 Role::Parameter(number) => parameters.get(number).cloned().unwrap_or_default(),
                 Role::Forward => (0..instruction.operands().len()).flat_map(of).collect(),
+                Role::First => of(0),
                 Role::Element(index) => element_marks(computation, id, &of(0), index),
                 Role::Call(callee) => {
                     let operands: Vec<_> = (0..instruction.operands().len()).map(of).collect();

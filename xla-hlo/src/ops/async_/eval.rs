@@ -1,0 +1,40 @@
+//! Meaning of asynchronous operations: all is done at the start.
+
+use super::super::checks;
+use super::{Async, AsyncStart};
+use crate::eval::Evaluator;
+use crate::{ElementType, Error, Literal, Result, Scalar, Shape};
+
+pub(super) fn evaluate(op: &Async, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+    match op {
+        Async::Start(start) => begin(start, ev, operands, shape),
+        Async::Update => first(operands),
+        Async::Done => element(operands, 1),
+        Async::CopyStart { .. } => {
+            let operand = first(operands)?;
+            let state = Literal::scalar(ElementType::U32, Scalar::Unsigned(0));
+            Ok(Literal::tuple(vec![operand.clone(), operand, state]))
+        }
+        Async::CopyDone => element(operands, 0),
+    }
+}
+
+fn begin(start: &AsyncStart, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+    let result = ev.call(start.computation, operands.clone())?;
+    let mut elements = vec![Literal::tuple(operands), result];
+    // What a backend keeps to find the operation again means nothing here.
+    let state = shape.as_tuple().and_then(|elements| elements.get(2..)).unwrap_or_default();
+    for shape in state {
+        elements.push(Literal::zeros_of(shape)?);
+    }
+    Ok(Literal::tuple(elements))
+}
+
+fn first(operands: Vec<Literal>) -> Result<Literal> {
+    operands.into_iter().next().ok_or_else(checks::missing_operand)
+}
+
+fn element(operands: Vec<Literal>, i: usize) -> Result<Literal> {
+    let element = first(operands)?.into_elements().into_iter().nth(i);
+    element.ok_or_else(|| Error::internal(format!("the operand has no element {i}")))
+}

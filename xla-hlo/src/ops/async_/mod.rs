@@ -1,0 +1,127 @@
+//! Operations begun by one instruction and awaited by another.
+
+pub(crate) mod attributes;
+mod eval;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use super::control_flow::OutputOperandAlias;
+use super::{Family, OpRules, Opcode, ReadAttributes, ShapeContext};
+use crate::eval::Evaluator;
+use crate::text::{AttributeReader, AttributeWriter};
+use crate::{CompId, Computation, InstrId, Literal, Module, Op, Result, Shape};
+
+/// Begins an operation, goes on with it, or waits for it.
+///
+/// A chain is linear: a start has one user, which is an update or the done; so has an update.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Async {
+    /// Begins a computation on the operands; gives `((operands), result, state...)`.
+    Start(AsyncStart),
+    /// Lets a computation that was begun go on; gives what its operand is.
+    Update,
+    /// Waits for a computation that was begun; gives its result.
+    Done,
+    /// Begins a copy of the operand; gives `(copy, operand, u32[])`.
+    CopyStart {
+        /// Which parameter of the next program is fetched early.
+        cross_program_prefetch_index: Option<i64>,
+    },
+    /// Waits for a copy that was begun; gives the copy.
+    CopyDone,
+}
+
+/// What `async-start` begins.
+///
+/// Text has a short form for computations of one operation: `subtract-start`, `subtract-update`, `subtract-done`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AsyncStart {
+    /// Takes the operands; has no other caller. Its execution thread is where it runs.
+    pub computation: CompId,
+    /// Results that reuse operand buffers.
+    pub aliases: Vec<OutputOperandAlias>,
+}
+
+impl ReadAttributes for Async {
+    fn read(opcode: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        attributes::read(opcode, r)
+    }
+}
+
+impl OpRules for Async {
+    fn opcode(&self) -> Opcode {
+        match self {
+            Async::Start(_) => Opcode::AsyncStart,
+            Async::Update => Opcode::AsyncUpdate,
+            Async::Done => Opcode::AsyncDone,
+            Async::CopyStart { .. } => Opcode::CopyStart,
+            Async::CopyDone => Opcode::CopyDone,
+        }
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::infer(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        attributes::write(self, w);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::evaluate(self, ev, operands, shape)
+    }
+
+    fn called_computations(&self) -> Vec<CompId> {
+        match self {
+            Async::Start(start) => vec![start.computation],
+            Async::Update | Async::Done | Async::CopyStart { .. } | Async::CopyDone => Vec::new(),
+        }
+    }
+
+    fn visit_called_computations(&mut self, f: &mut dyn FnMut(&mut CompId)) {
+        match self {
+            Async::Start(start) => f(&mut start.computation),
+            Async::Update | Async::Done | Async::CopyStart { .. } | Async::CopyDone => {}
+        }
+    }
+}
+
+/// The start of the chain that an `async-start`, `-update` or `-done` belongs to; `None` where the chain is broken.
+pub fn async_start(computation: &Computation, mut id: InstrId) -> Option<(InstrId, &AsyncStart)> {
+    // A chain is no longer than the computation, unless the graph has a cycle.
+    for _ in 0..computation.len() {
+        let instruction = computation.get(id)?;
+        match instruction.op() {
+            Op::Async(Async::Start(start)) => return Some((id, start)),
+            Op::Async(Async::Update | Async::Done) => id = *instruction.operands().first()?,
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// What text may show in place of an asynchronous computation: the computation and its only operation.
+///
+/// That must take the parameters as its operands, in order, so that the short form reads back as the same computation.
+pub(crate) fn short_form(module: &Module, computation: &Computation, id: InstrId) -> Option<(CompId, InstrId)> {
+    let (id, start) = async_start(computation, id)?;
+    let result = computation[id].shape().subshape(&[1])?;
+    let callee = module.get(start.computation)?;
+    let root = callee.root_if_set()?;
+    let instruction = callee.get(root)?;
+    let is_plain = callee.len() == callee.parameters().len() + 1
+        && instruction.operands() == callee.parameters()
+        && instruction.control_predecessors().is_empty()
+        && instruction.shape() == result
+        && start.aliases.is_empty();
+    (is_plain && has_short_form(instruction.opcode())).then_some((start.computation, root))
+}
+
+/// Whether text may begin an operation by adding `-start` to its name: not where that is another operation's name, as
+/// that of `copy-start`, and not for what computes nothing.
+pub(crate) fn has_short_form(opcode: Opcode) -> bool {
+    let computes = !matches!(opcode, Opcode::Parameter | Opcode::Constant) && opcode.family() != Family::Async;
+    let is_taken = |suffix| Opcode::from_name(&format!("{opcode}{suffix}")).is_some();
+    computes && !["-start", "-update", "-done"].into_iter().any(is_taken)
+}

@@ -1,0 +1,55 @@
+//! Meaning of operations on sizes.
+
+use super::super::checks;
+use super::Dynamic;
+use crate::shape::{IndexIter, linear_index};
+use crate::{ArrayShape, ElementType, Error, Literal, Result, Scalar, Shape};
+
+/// `shape` is the instruction's own, with bounds.
+pub(super) fn evaluate(op: &Dynamic, operands: &[Literal], shape: &Shape) -> Result<Literal> {
+    let x = operands.first().ok_or_else(checks::missing_operand)?;
+    let sizes: Vec<i128> = operands[1..].iter().map(|size| size.get(0).as_i128().unwrap_or_default()).collect();
+    match op {
+        Dynamic::GetDimensionSize { dimension } => {
+            let size = x.array_shape().dims()[*dimension];
+            Ok(Literal::scalar(ElementType::S32, Scalar::from_i64(ElementType::S32, size as i64)))
+        }
+        Dynamic::SetDimensionSize { dimension } => {
+            let size = sizes.first().ok_or_else(checks::missing_operand)?;
+            let bound = shape.expect_array()?.dims()[*dimension];
+            let mut dims = x.array_shape().dims().to_vec();
+            dims[*dimension] = (*size).clamp(0, bound as i128) as usize;
+            resized(x, &dims)
+        }
+        Dynamic::DynamicReshape => {
+            let bounds = shape.expect_array()?.dims();
+            let dims: Vec<usize> =
+                sizes.iter().zip(bounds).map(|(&size, &bound)| size.clamp(0, bound as i128) as usize).collect();
+            let shape = ArrayShape::new(x.array_shape().element_type(), dims);
+            if shape.element_count() != x.array_shape().element_count() {
+                return Err(Error::invalid_argument(format!(
+                    "dynamic-reshape of {} to {shape}, which has another number of elements",
+                    x.shape()
+                )));
+            }
+            x.reshaped(&shape)
+        }
+    }
+}
+
+/// The elements at indices below `dims`; zeros where there are none.
+pub(super) fn resized(x: &Literal, dims: &[usize]) -> Result<Literal> {
+    let old = x.array_shape();
+    if old.dims() == dims {
+        return Ok(x.clone());
+    }
+    let mut result = Literal::zeros(&ArrayShape::new(old.element_type(), dims))?;
+    let width = old.element_type().byte_width();
+    let common: Vec<usize> = old.dims().iter().zip(dims).map(|(&a, &b)| a.min(b)).collect();
+    let mut indices = IndexIter::new(&common);
+    while let Some(index) = indices.next_index() {
+        let (from, to) = (linear_index(old.dims(), index) * width, linear_index(dims, index) * width);
+        result.bytes_mut()[to..to + width].copy_from_slice(&x.bytes()[from..from + width]);
+    }
+    Ok(result)
+}

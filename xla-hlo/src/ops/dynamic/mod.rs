@@ -1,0 +1,79 @@
+//! Array sizes known when running.
+//!
+//! A dimension of shape `f32[<=8]` has a bound that is known when compiling and a size that is known when running. When
+//! evaluated, a value simply has its own sizes, so every operation respects them; compilers compute on arrays of the
+//! bounds and keep what lies behind the sizes from mattering.
+
+mod eval;
+mod shape;
+pub(crate) mod sizes;
+#[cfg(test)]
+mod tests;
+
+use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
+use crate::eval::Evaluator;
+use crate::text::{AttributeReader, AttributeWriter};
+use crate::{Error, Literal, Result, Shape};
+
+/// An operation on sizes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Dynamic {
+    /// The size of a dimension, `s32[]`.
+    GetDimensionSize {
+        /// Which dimension.
+        dimension: usize,
+    },
+    /// Operand 0 with another size, operand 1, of a dimension: elements behind it are cut off, and elements that come in
+    /// view are undefined. Sizes below 0 count as 0, and sizes above the bound as the bound.
+    SetDimensionSize {
+        /// Which dimension.
+        dimension: usize,
+    },
+    /// The elements of operand 0 in row-major order under the sizes of the other operands, one `s32[]` for each dimension
+    /// of the result. As many elements as before are needed.
+    DynamicReshape,
+}
+
+impl ReadAttributes for Dynamic {
+    fn read(opcode: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        let dimension = |r: &mut AttributeReader<'_>| match r.required::<Vec<usize>>("dimensions")?[..] {
+            [dimension] => Ok(dimension),
+            ref several => {
+                Err(Error::invalid_argument(format!("dimensions must name one dimension, it names {}", several.len())))
+            }
+        };
+        match opcode {
+            Opcode::GetDimensionSize => Ok(Dynamic::GetDimensionSize { dimension: dimension(r)? }),
+            Opcode::SetDimensionSize => Ok(Dynamic::SetDimensionSize { dimension: dimension(r)? }),
+            Opcode::DynamicReshape => Ok(Dynamic::DynamicReshape),
+            other => Err(Error::internal(format!("{other} is not about sizes"))),
+        }
+    }
+}
+
+impl OpRules for Dynamic {
+    fn opcode(&self) -> Opcode {
+        match self {
+            Dynamic::GetDimensionSize { .. } => Opcode::GetDimensionSize,
+            Dynamic::SetDimensionSize { .. } => Opcode::SetDimensionSize,
+            Dynamic::DynamicReshape => Opcode::DynamicReshape,
+        }
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::infer(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        match self {
+            Dynamic::GetDimensionSize { dimension } | Dynamic::SetDimensionSize { dimension } => {
+                w.attribute("dimensions", &vec![*dimension]);
+            }
+            Dynamic::DynamicReshape => {}
+        }
+    }
+
+    fn evaluate(&self, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::evaluate(self, &operands, shape)
+    }
+}

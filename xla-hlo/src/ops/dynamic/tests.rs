@@ -1,0 +1,105 @@
+//! Sizes known when running: text, shapes, and operations on values below their bounds.
+
+use super::super::testing::{array, assert_refused, numbers, scalar};
+use crate::ElementType::{F32, S32};
+use crate::eval::evaluate;
+use crate::text::parse_module;
+use crate::verify::VerifiedModule;
+use crate::{Literal, Result, Shape};
+
+/// The value of a program over `x: f32[2,4]` = 1 to 8 and `k: s32[]`, where `y` is `x` with `k` columns.
+fn run(instructions: &str, k: f64) -> Result<Literal> {
+    let text = format!(
+        "add {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }}\n\
+         ENTRY main {{\n x = f32[2,4] parameter(0)\n k = s32[] parameter(1)\n zero = f32[] constant(0)\n \
+         y = f32[2,<=4] set-dimension-size(x, k), dimensions={{1}}\n {instructions}\n}}"
+    );
+    let module = parse_module(&text)?;
+    let printed = module.to_string();
+    assert_eq!(parse_module(&printed)?.to_string(), printed, "printing is a fixed point");
+    let x = array(F32, &[2, 4], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+    evaluate(&*VerifiedModule::new(module)?, vec![x, scalar(S32, k)])
+}
+
+#[test]
+fn operations_respect_sizes() {
+    for (instructions, k, dims, expected) in [
+        ("ROOT r = f32[2,<=4] negate(y)", 2.0, &[2usize, 2][..], &[-1.0, -2.0, -5.0, -6.0][..]),
+        ("ROOT r = f32[2,<=4] negate(y)", -3.0, &[2, 0], &[]),
+        ("ROOT r = f32[2,<=4] negate(y)", 9.0, &[2, 4], &[-1.0, -2.0, -3.0, -4.0, -5.0, -6.0, -7.0, -8.0]),
+        ("ROOT r = f32[2] reduce(y, zero), dimensions={1}, to_apply=add", 3.0, &[2], &[6.0, 18.0]),
+        ("ROOT r = f32[<=4] reduce(y, zero), dimensions={0}, to_apply=add", 1.0, &[1], &[6.0]),
+        (
+            "ROOT r = f32[2,2] dot(y, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+            2.0,
+            &[2, 2],
+            &[5.0, 17.0, 17.0, 61.0],
+        ),
+        ("ROOT r = f32[2,<=8] concatenate(y, y), dimensions={1}", 1.0, &[2, 2], &[1.0, 1.0, 5.0, 5.0]),
+        ("ROOT r = f32[<=4,2] transpose(y), dimensions={1,0}", 1.0, &[1, 2], &[1.0, 5.0]),
+        ("ROOT r = f32[<=8] reshape(y)", 2.0, &[4], &[1.0, 2.0, 5.0, 6.0]),
+        (
+            "b = f32[<=4,3,2] broadcast(y), dimensions={2,0}\n ROOT r = f32[<=4,2] reduce(b, zero), dimensions={1}, to_apply=add",
+            1.0,
+            &[1, 2],
+            &[3.0, 15.0],
+        ),
+        (
+            "p = f32[2,<=5] pad(y, zero), padding=0_0x0_1\n ROOT r = f32[<=5] reduce(p, zero), dimensions={0}, to_apply=add",
+            1.0,
+            &[2],
+            &[6.0, 0.0],
+        ),
+        ("ROOT r = f32[2,<=4] add(y, x)", 1.0, &[2, 1], &[2.0, 10.0]),
+        (
+            "ROOT r = f32[2,2] dot(y, x), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+            2.0,
+            &[2, 2],
+            &[5.0, 17.0, 17.0, 61.0],
+        ),
+        ("ROOT r = s32[] get-dimension-size(y), dimensions={1}", 3.0, &[], &[3.0]),
+        ("ROOT r = s32[] get-dimension-size(y), dimensions={0}", 3.0, &[], &[2.0]),
+        (
+            "two = s32[] constant(2)\n ROOT r = f32[<=4,2] dynamic-reshape(y, k, two)",
+            2.0,
+            &[2, 2],
+            &[1.0, 2.0, 5.0, 6.0],
+        ),
+        (
+            "t = (f32[2,<=4], s32[]) tuple(y, k)\n g = f32[2,<=4] get-tuple-element(t), index=0\n ROOT r = f32[2,<=4] abs(g)",
+            1.0,
+            &[2, 1],
+            &[1.0, 5.0],
+        ),
+    ] {
+        let value = run(instructions, k).unwrap_or_else(|e| panic!("{instructions}: {e}"));
+        let ty = value.array_shape().element_type();
+        assert_eq!(*value.shape(), Shape::array(ty, dims), "{instructions}");
+        assert_eq!(numbers(&value), expected, "{instructions}");
+    }
+}
+
+#[test]
+fn arguments_and_results_have_their_own_sizes() {
+    let text = "ENTRY main { x = f32[<=4,2] parameter(0) ROOT r = f32[<=4,2] negate(x) }";
+    let module = VerifiedModule::new(parse_module(text).unwrap()).unwrap();
+    let value = evaluate(&module, vec![array(F32, &[1, 2], &[1.0, 2.0])]).unwrap();
+    assert_eq!(value, array(F32, &[1, 2], &[-1.0, -2.0]));
+    assert!(evaluate(&module, vec![array(F32, &[5, 2], &[0.0; 10])]).is_err());
+    assert!(evaluate(&module, vec![array(F32, &[4, 1], &[0.0; 4])]).is_err());
+}
+
+#[test]
+fn broken_rules() {
+    for (instructions, message) in [
+        ("ROOT r = s32[] get-dimension-size(x), dimensions={2}", "has no dimension 2"),
+        ("ROOT r = s32[] get-dimension-size(x), dimensions={0,1}", "dimensions must name one dimension"),
+        ("ROOT r = s64[] get-dimension-size(x), dimensions={0}", "get-dimension-size gives s32[]"),
+        ("ROOT r = f32[<=2,4] set-dimension-size(x, zero), dimensions={0}", "a size, must be s32[]"),
+        ("ROOT r = f32[<=8] dynamic-reshape(x, k, k)", "needs 1 sizes, found 2"),
+        ("ROOT r = f32[<=9] dynamic-reshape(x, k)", "has up to 8 elements"),
+        ("ROOT r = f32[<=8] dynamic-reshape(x, k)", "which has another number of elements"),
+    ] {
+        assert_refused(instructions, run(instructions, 3.0), message);
+    }
+}

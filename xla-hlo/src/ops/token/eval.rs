@@ -1,0 +1,12 @@
+//! Meaning of transfers: there is nobody at the other end.
+
+use super::Transfer;
+use crate::ops::OpRules as _;
+use crate::{Error, Literal, Result};
+
+pub(super) fn transfer(op: &Transfer) -> Result<Literal> {
+    Err(Error::unimplemented(format!(
+        "{} cannot be run: there are no queues to the host and no links between devices",
+        op.opcode()
+    )))
+}

@@ -1,0 +1,143 @@
+//! Tokens, which order effects and have no bytes, and traffic with the host and with other devices.
+
+mod attributes;
+mod eval;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
+use crate::eval::Evaluator;
+use crate::text::{AttributeReader, AttributeWriter};
+use crate::{Error, Literal, Result, Shape};
+
+/// A token that comes after all operand tokens; without operands, a fresh one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AfterAll;
+
+impl ReadAttributes for AfterAll {
+    fn read(_: Opcode, _: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(AfterAll)
+    }
+}
+
+impl OpRules for AfterAll {
+    fn opcode(&self) -> Opcode {
+        Opcode::AfterAll
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::after_all(cx)
+    }
+
+    fn write_attributes(&self, _: &mut AttributeWriter<'_>) {}
+
+    fn evaluate(&self, _: &mut Evaluator<'_>, _: Vec<Literal>, _: &Shape) -> Result<Literal> {
+        Ok(Literal::token())
+    }
+}
+
+/// Operand 0, of any shape, not before the token that is operand 1.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AddDependency;
+
+impl ReadAttributes for AddDependency {
+    fn read(_: Opcode, _: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(AddDependency)
+    }
+}
+
+impl OpRules for AddDependency {
+    fn opcode(&self) -> Opcode {
+        Opcode::AddDependency
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::add_dependency(cx)
+    }
+
+    fn write_attributes(&self, _: &mut AttributeWriter<'_>) {}
+
+    fn evaluate(&self, _: &mut Evaluator<'_>, operands: Vec<Literal>, _: &Shape) -> Result<Literal> {
+        operands.into_iter().next().ok_or_else(super::checks::missing_operand)
+    }
+}
+
+/// Data that comes from or goes to the host or another device. Every one of them is an effect.
+///
+/// No platform of this workspace has queues to a host or links between devices yet: compilers refuse these operations
+/// by name, and so does the evaluator.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Transfer {
+    /// The next value that the host has put into the device's queue: `(data, token)`; the operand is a token.
+    Infeed {
+        /// A backend's own text.
+        config: String,
+    },
+    /// Puts operand 0 into the queue that the host reads, not before the token that is operand 1; gives a token.
+    Outfeed {
+        /// What the host gets, with its layout; absent: operand 0 as it is.
+        shape: Option<Shape>,
+        /// A backend's own text.
+        config: String,
+    },
+    /// Begins to send operand 0, not before the token that is operand 1; gives `(data, u32[], token)`.
+    Send(Channel),
+    /// Waits until a `send` is done; gives a token.
+    SendDone(Channel),
+    /// Begins to receive, not before the token that is operand 0; gives `(data, u32[], token)`.
+    Recv(Channel),
+    /// Waits until a `recv` is done; gives `(data, token)`.
+    RecvDone(Channel),
+}
+
+/// Which two ends of a transfer belong together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Channel {
+    /// The channel's number, positive; absent: the backend finds out.
+    pub id: Option<i64>,
+    /// Whether the other end is the host.
+    pub is_host_transfer: bool,
+}
+
+impl ReadAttributes for Transfer {
+    fn read(opcode: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(match opcode {
+            Opcode::Infeed => Transfer::Infeed { config: r.optional("infeed_config")?.unwrap_or_default() },
+            Opcode::Outfeed => Transfer::Outfeed {
+                shape: r.optional("outfeed_shape")?,
+                config: r.optional("outfeed_config")?.unwrap_or_default(),
+            },
+            Opcode::Send => Transfer::Send(Channel::read(r)?),
+            Opcode::SendDone => Transfer::SendDone(Channel::read(r)?),
+            Opcode::Recv => Transfer::Recv(Channel::read(r)?),
+            Opcode::RecvDone => Transfer::RecvDone(Channel::read(r)?),
+            other => return Err(Error::internal(format!("{other} is no transfer"))),
+        })
+    }
+}
+
+impl OpRules for Transfer {
+    fn opcode(&self) -> Opcode {
+        match self {
+            Transfer::Infeed { .. } => Opcode::Infeed,
+            Transfer::Outfeed { .. } => Opcode::Outfeed,
+            Transfer::Send(_) => Opcode::Send,
+            Transfer::SendDone(_) => Opcode::SendDone,
+            Transfer::Recv(_) => Opcode::Recv,
+            Transfer::RecvDone(_) => Opcode::RecvDone,
+        }
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::transfer(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        attributes::write(self, w);
+    }
+
+    fn evaluate(&self, _: &mut Evaluator<'_>, _: Vec<Literal>, _: &Shape) -> Result<Literal> {
+        eval::transfer(self)
+    }
+}

@@ -1,0 +1,72 @@
+//! What is begun is awaited exactly once, and by its own kind.
+
+use super::Report;
+use crate::ops::{Channel, Op, Transfer};
+use crate::{Computation, InstrId, Opcode};
+
+pub(super) fn check(report: &mut Report<'_>) {
+    let module = report.module;
+    for (_, computation) in module.iter() {
+        for (id, instruction) in computation.iter() {
+            let opcode = instruction.opcode();
+            if !opcode.awaited_by().is_empty() {
+                check_begun(report, computation, id);
+            }
+            if !opcode.awaits().is_empty() {
+                check_awaiting(report, computation, id);
+            }
+        }
+    }
+}
+
+fn check_begun(report: &mut Report<'_>, computation: &Computation, id: InstrId) {
+    let instruction = &computation[id];
+    let by = instruction.opcode().awaited_by();
+    let fits = match *instruction.users() {
+        [user] => {
+            let user = &computation[user];
+            by.contains(&user.opcode()) && user.operands().iter().filter(|&&o| o == id).count() == 1
+        }
+        _ => false,
+    };
+    if !fits || computation.root_if_set() == Some(id) {
+        let rule = format!("{} must be used once, by {}", instruction.opcode(), names(by));
+        report.instruction(computation, id, rule);
+    }
+}
+
+fn check_awaiting(report: &mut Report<'_>, computation: &Computation, id: InstrId) {
+    let instruction = &computation[id];
+    let Some(&operand) = instruction.operands().first() else { return };
+    let of = instruction.opcode().awaits();
+    if !of.contains(&computation[operand].opcode()) {
+        let rule = format!("{} must wait for {}", instruction.opcode(), names(of));
+        report.instruction(computation, id, rule);
+        return;
+    }
+    let (Some(begun), Some(awaited)) = (channel(computation[operand].op()), channel(instruction.op())) else { return };
+    if begun.id != awaited.id || begun.is_host_transfer != awaited.is_host_transfer {
+        let say = |c: &Channel| {
+            let id = c.id.map_or_else(|| "no channel_id".to_string(), |id| format!("channel_id {id}"));
+            format!("{id} and is_host_transfer {}", c.is_host_transfer)
+        };
+        let name = computation[operand].name();
+        report.instruction(computation, id, format!("has {}, but %{name} has {}", say(awaited), say(begun)));
+    }
+}
+
+fn channel(op: &Op) -> Option<&Channel> {
+    match op {
+        Op::Transfer(
+            Transfer::Send(channel)
+            | Transfer::SendDone(channel)
+            | Transfer::Recv(channel)
+            | Transfer::RecvDone(channel),
+        ) => Some(channel),
+        _ => None,
+    }
+}
+
+fn names(opcodes: &[Opcode]) -> String {
+    opcodes.iter().map(|o| o.name()).collect::<Vec<_>>().join(" or ")
+}

@@ -1,0 +1,47 @@
+//! Borders and orders that mean nothing: domains, and dependencies on tokens behind which there is no effect.
+
+use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result};
+
+use crate::{Pass, PassContext, graph};
+
+/// `domain(x)` is `x`; `add-dependency(x, t)` is `x` where `t` comes from `after-all` of nothing but such tokens.
+pub struct DropDependencies;
+
+impl Pass for DropDependencies {
+    fn name(&self) -> &'static str {
+        "drop-dependencies"
+    }
+
+    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+        let ids: Vec<CompId> = module.ids().collect();
+        for id in ids {
+            rewrite(module.computation_mut(id))?;
+        }
+        Ok(())
+    }
+}
+
+fn rewrite(computation: &mut Computation) -> Result<()> {
+    let mut idle = xla_hlo::entity::SecondaryMap::<InstrId, bool>::new(false);
+    for id in computation.post_order() {
+        let instruction = &computation[id];
+        if !graph::is_free(instruction) {
+            continue;
+        }
+        let is_idle = match instruction.op() {
+            Op::AfterAll(_) => {
+                idle[id] = instruction.operands().iter().all(|&token| idle[token]);
+                false
+            }
+            Op::AddDependency(_) => idle[instruction.operand(1)],
+            Op::Domain(_) => true,
+            _ => false,
+        };
+        if is_idle {
+            let value = instruction.operand(0);
+            computation.replace_all_uses(id, value);
+            computation.remove(id)?;
+        }
+    }
+    Ok(())
+}

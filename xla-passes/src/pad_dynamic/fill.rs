@@ -1,0 +1,90 @@
+//! What is read in place of elements behind the sizes, and arithmetic on sizes.
+
+use xla_hlo::ops::{BinaryOp, CompareDirection};
+use xla_hlo::{ElementKind, ElementType, InstrId, Op, Result, Scalar};
+
+use super::{Padder, Sizes};
+
+impl Padder<'_> {
+    /// `x` with the scalar `fill` behind the sizes of `dimensions`; `x` itself where none of them has a size.
+    pub(super) fn filled(&mut self, x: InstrId, sizes: &Sizes, dimensions: &[usize], fill: InstrId) -> Result<InstrId> {
+        let shape = self.at.array(x)?;
+        let mut inside = None;
+        for &d in dimensions {
+            let Some(size) = sizes[d] else { continue };
+            let index = self.at.iota(ElementType::S32, shape.dims(), d);
+            let size = self.at.splat(size, shape.dims())?;
+            let here = self.at.compare(CompareDirection::Lt, index, size)?;
+            inside = Some(match inside {
+                Some(inside) => self.at.binary(BinaryOp::And, inside, here)?,
+                None => here,
+            });
+        }
+        let Some(inside) = inside else { return Ok(x) };
+        let fill = self.at.splat(fill, shape.dims())?;
+        self.at.select(inside, x, fill)
+    }
+
+    /// A size of that number.
+    pub(super) fn known(&mut self, size: usize) -> Result<InstrId> {
+        let size = i32::try_from(size).map_err(|_| {
+            xla_hlo::Error::unimplemented(format!("a dimension of size {size} beside sizes known when running"))
+        })?;
+        Ok(self.at.integer(ElementType::S32, i64::from(size)))
+    }
+
+    /// A size from the program, brought between 0 and its bound.
+    pub(super) fn clamped(&mut self, size: InstrId, bound: usize) -> Result<InstrId> {
+        let (zero, bound) = (self.known(0)?, self.known(bound)?);
+        let size = self.at.binary(BinaryOp::Maximum, size, zero)?;
+        self.at.binary(BinaryOp::Minimum, size, bound)
+    }
+
+    /// The size of dimension `d` of an array, known when compiling or running.
+    pub(super) fn size_of(&mut self, x: InstrId, d: usize) -> Result<InstrId> {
+        match self.array_sizes(x)[d] {
+            Some(size) => Ok(size),
+            None => {
+                let bound = self.at.array(x)?.dims()[d];
+                self.known(bound)
+            }
+        }
+    }
+
+    /// A value that a fold starting from `init` may take any number of times.
+    ///
+    /// That is `init` itself for operations like maximum, which take it once and again without a difference; else the
+    /// identity of the operation. Of a function that is not one operation, `init` must be the identity, as HLO demands.
+    pub(super) fn identity(&mut self, combiner: xla_hlo::CompId, init: InstrId) -> Result<InstrId> {
+        let ty = self.at.array(init)?.element_type();
+        let Some(value) = self.at.binary_combiner(combiner).and_then(|op| neutral(op, ty)) else { return Ok(init) };
+        Ok(self.at.scalar(ty, value))
+    }
+}
+
+/// The identity of operations that are not idempotent; negative zero for sums, since a sum with it keeps every sign.
+fn neutral(op: BinaryOp, ty: ElementType) -> Option<Scalar> {
+    let number = |value: f64| match ty.kind() {
+        ElementKind::Float => Scalar::Float(value),
+        ElementKind::Complex => Scalar::Complex(value, if value == 0.0 { value } else { 0.0 }),
+        ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned => Scalar::from_i64(ty, value as i64),
+    };
+    match op {
+        BinaryOp::Add | BinaryOp::Xor => Some(number(-0.0)),
+        BinaryOp::Multiply => Some(number(1.0)),
+        _ => None,
+    }
+}
+
+impl crate::insert::Inserter<'_> {
+    /// The operation that a combiner applies to its two parameters, if it does nothing else.
+    pub(super) fn binary_combiner(&self, combiner: xla_hlo::CompId) -> Option<BinaryOp> {
+        let combiner = self.called(combiner)?;
+        let root = &combiner[combiner.root()];
+        let &[a, b] = combiner.parameters() else { return None };
+        match root.op() {
+            Op::Binary(binary) if root.operands() == [a, b] || root.operands() == [b, a] => Some(binary.op),
+            _ => None,
+        }
+    }
+}
