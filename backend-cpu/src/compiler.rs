@@ -8,7 +8,7 @@ use xla_passes::buffers::{BufferOptions, assign_buffers};
 use xla_passes::stages;
 use xla_service::host::host_shape;
 use xla_service::thunks::{BufferPlan, Thunk, ThunkKind, ThunkSequence};
-use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptimizedModule, Signature, optimize};
+use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, Signature, optimize};
 
 use crate::capabilities::profile;
 use crate::codegen;
@@ -48,10 +48,14 @@ impl Compiler for CpuCompiler {
     }
 }
 
-/// The standard stages, for this machine.
+/// The standard stages, for this machine; without optimisation, those that the backend cannot do without.
 fn passes(options: &CompileOptions) -> Result<HloPasses> {
     let profile = profile(&Target::host()?, options.thread_count());
-    Ok(HloPasses { pipeline: stages::standard(&profile), profile })
+    let pipeline = match options.opt_level {
+        OptLevel::O0 => stages::needed(&profile),
+        OptLevel::O1 | OptLevel::O2 | OptLevel::O3 => stages::standard(&profile),
+    };
+    Ok(HloPasses { pipeline, profile })
 }
 
 /// Thunks that the host evaluates, in the order of their numbers.

@@ -49,8 +49,8 @@ pub(crate) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> Result<()> {
     else {
         return Err(Error::internal("the entry function lacks its parameters"));
     };
-    // One array of pointers serves all calls, since each is done before the next begins.
-    let most = plan.sequence.walk().map(|t| t.operands.len() + t.results.len()).max().unwrap_or(0).max(1);
+    // One array of pointers serves all calls, since each is done before the next begins; one place is for the context.
+    let most = plan.sequence.walk().map(|t| t.operands.len() + t.results.len()).max().unwrap_or(0) + 1;
     let table = pointer.array_type(most as u32);
     let arguments = emitter.builder().build_alloca(table, "arguments").map_err(refused)?;
     let bases =
@@ -132,7 +132,11 @@ impl<'ctx> Writer<'_, 'ctx> {
     fn library_call(&mut self, thunk: &Thunk, index: usize) -> Result<()> {
         let missing = || Error::internal(format!("library call {index} is missing"));
         let call = self.plan.library_calls.get(index).ok_or_else(missing)?;
-        self.store_arguments(thunk.operands.iter().chain(&thunk.results))?;
+        let first = usize::from(call.function.takes_context());
+        if first > 0 {
+            self.e.builder().build_store(self.arguments, self.run).map_err(refused)?;
+        }
+        self.store_arguments_from(first, thunk.operands.iter().chain(&thunk.results))?;
         let long = self.e.context().i64_type();
         let numbers: Vec<IntValue<'ctx>> = call.descriptor.iter().map(|&n| self.long(n)).collect();
         let descriptor = self.constant(&format!("call_{index}"), &long.const_array(&numbers));
@@ -252,7 +256,12 @@ impl<'ctx> Writer<'_, 'ctx> {
     }
 
     fn store_arguments<'s>(&self, arrays: impl Iterator<Item = &'s ArraySlice>) -> Result<()> {
-        for (i, array) in arrays.enumerate() {
+        self.store_arguments_from(0, arrays)
+    }
+
+    /// Stores the addresses of arrays from place `first` of the arguments on.
+    fn store_arguments_from<'s>(&self, first: usize, arrays: impl Iterator<Item = &'s ArraySlice>) -> Result<()> {
+        for (i, array) in arrays.enumerate().map(|(i, array)| (first + i, array)) {
             let place = self.element(self.arguments, i * 8)?;
             let address = self.address(array.slice)?;
             self.e.builder().build_store(place, address).map_err(refused)?;

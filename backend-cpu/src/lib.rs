@@ -19,6 +19,7 @@ mod executor;
 mod lowering;
 mod platform;
 mod runtime;
+mod sort;
 mod transfer;
 
 pub use platform::{NAME, platform};

@@ -2,13 +2,17 @@
 
 use std::collections::HashMap;
 
-use xla_hlo::ops::{Dot, Op};
+use xla_hlo::ops::{Dot, Op, Sort, TopK};
 use xla_hlo::{CompId, Computation, InstrId, Module, Result, Shape};
-use xla_llvm::fused::{KernelSource, is_fusible};
+use xla_llvm::fused::{KernelSource, is_fusible, is_kernel_root};
 use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
 use crate::dot_plan::DotPlan;
-use crate::runtime::{DotElement, LibraryCall, LibraryFunction, dot_descriptor};
+use crate::runtime::{
+    DotElement, LibraryCall, LibraryFunction, cholesky_descriptor, dot_descriptor, fft_descriptor,
+    triangular_solve_descriptor,
+};
+use crate::sort::{Rows, SortOrder, SortPlan, TopKPlan, key_of_comparator};
 
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
 const LIBRARY_DOT: f64 = 8192.0;
@@ -32,13 +36,41 @@ impl<'m> CpuLowering<'m> {
     }
 
     fn kernel(&mut self, cx: &LoweringContext<'_>, source: KernelSource<'m>) -> Lowered {
+        Lowered::Kernel(KernelRef { index: self.kernel_number(source), name: cx.instruction().name().to_string() })
+    }
+
+    /// The number of that kernel in the program.
+    fn kernel_number(&mut self, source: KernelSource<'m>) -> u32 {
         let key = key_of(&source);
         let next = self.kernels.len() as u32;
         let index = *self.known.entry(key).or_insert(next);
         if index == next {
             self.kernels.push(source);
         }
-        Lowered::Kernel(KernelRef { index, name: cx.instruction().name().to_string() })
+        index
+    }
+
+    /// `None` where the comparator cannot be compiled as a kernel.
+    fn sort(&mut self, cx: &LoweringContext<'_>, sort: &Sort) -> Option<Lowered> {
+        let (order, kernels) = match key_of_comparator(self.module, sort.computation) {
+            Some((array, key)) => (SortOrder::Key { array, key }, Vec::new()),
+            None => {
+                let comparator = fusion_source(self.module, sort.computation)?;
+                (SortOrder::Comparator, vec![self.kernel_number(comparator)])
+            }
+        };
+        let first = cx.operands.first()?;
+        let rows = Rows::new(&first.shape, sort.dimension);
+        let widths = cx.operands.iter().map(|o| o.shape.element_type().byte_width()).collect();
+        let name = format!("sort {} of {}", rows.count, rows.length);
+        let plan = SortPlan { rows, widths, order };
+        Some(self.library_call(LibraryFunction::Sort, plan.to_numbers(), kernels, name))
+    }
+
+    fn top_k(&mut self, cx: &LoweringContext<'_>, op: &TopK) -> Option<Lowered> {
+        let plan = TopKPlan::new(&cx.operands.first()?.shape, op.k, op.largest)?;
+        let name = format!("topk {} of {} x {}", plan.k, plan.rows, plan.length);
+        Some(self.library_call(LibraryFunction::TopK, plan.to_numbers(), Vec::new(), name))
     }
 
     fn dot(&mut self, cx: &LoweringContext<'_>, dot: &Dot) -> Option<Lowered> {
@@ -63,6 +95,28 @@ impl<'m> CpuLowering<'m> {
         Some(self.library_call(LibraryFunction::Dot, descriptor, Vec::new(), name))
     }
 
+    /// Operations that the runtime computes whole, whatever their sizes.
+    /// The library call that an operation becomes, if it becomes one.
+    fn library(&mut self, cx: &LoweringContext<'_>) -> Option<Lowered> {
+        let instruction = cx.instruction();
+        let first = || cx.operands.first().map(|operand| &operand.shape);
+        let (function, descriptor) = match instruction.op() {
+            Op::Dot(dot) => return self.dot(cx, dot),
+            Op::Sort(sort) => return self.sort(cx, sort),
+            Op::TopK(op) => return self.top_k(cx, op),
+            Op::RngGetAndUpdateState(op) => (LibraryFunction::RandomState, vec![op.delta]),
+            Op::Fft(op) => (LibraryFunction::Fft, fft_descriptor(op, first()?)),
+            Op::Cholesky(op) => (LibraryFunction::Cholesky, cholesky_descriptor(op, first()?)?),
+            Op::TriangularSolve(op) => {
+                let right = &cx.operands.get(1)?.shape;
+                (LibraryFunction::TriangularSolve, triangular_solve_descriptor(op, right)?)
+            }
+            _ => return None,
+        };
+        let name = first().map_or_else(String::new, |shape| format!(" {shape}"));
+        Some(self.library_call(function, descriptor, Vec::new(), format!("{}{name}", instruction.opcode())))
+    }
+
     /// A call of a library function, with kernels by their number. Equal calls share their description.
     fn library_call(
         &mut self,
@@ -83,9 +137,7 @@ impl<'m> CpuLowering<'m> {
 impl Lowering for CpuLowering<'_> {
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
         let instruction = cx.instruction();
-        if let Op::Dot(dot) = instruction.op()
-            && let Some(lowered) = self.dot(cx, dot)
-        {
+        if let Some(lowered) = self.library(cx) {
             return Ok(lowered);
         }
         let source = match instruction.op() {
@@ -123,7 +175,7 @@ fn lone_source(module: &Module, computation: CompId, root: InstrId) -> Option<Ke
     let graph = &module[computation];
     let arrays = |id: &InstrId| graph[*id].shape().as_array().is_some();
     let inputs = graph[root].operands().to_vec();
-    (is_fusible(module, graph, root) && inputs.iter().all(arrays)).then_some(KernelSource {
+    (is_kernel_root(module, graph, root) && inputs.iter().all(arrays)).then_some(KernelSource {
         module,
         computation,
         root,

@@ -1,67 +1,8 @@
 //! Programs in HLO text give the same values on this backend as in the reference evaluator.
 
-use xla_hlo::text::parse_module;
-use xla_hlo::{ElementKind, Literal, Scalar, Shape, VerifiedModule};
-use xla_service::{Client, CompileOptions, FallbackPolicy, PlatformRegistry};
+mod support;
 
-/// Inputs that are the same every time, between -2 and 2 or small integers.
-fn input(shape: &Shape, salt: usize) -> Literal {
-    let shape = shape.as_array().expect("parameters are arrays");
-    let ty = shape.element_type();
-    let value = |i: usize| ((i * 7919 + salt * 104_729) % 1009) as f64 / 252.0 - 2.0;
-    let element = |i: usize| match ty.kind() {
-        ElementKind::Pred => Scalar::Pred(value(i) > 0.0),
-        ElementKind::Signed => Scalar::Signed((value(i) * 4.0) as i64),
-        ElementKind::Unsigned => Scalar::Unsigned((value(i).abs() * 4.0) as u64),
-        ElementKind::Float => Scalar::Float(value(i)),
-        ElementKind::Complex => Scalar::Complex(value(i), value(i + 1)),
-    };
-    Literal::from_fn(shape, element).expect("a small array")
-}
-
-fn close(a: Scalar, b: Scalar) -> bool {
-    let near = |a: f64, b: f64| (a.is_nan() && b.is_nan()) || a == b || (a - b).abs() <= 1e-5 + 1e-5 * b.abs();
-    match (a, b) {
-        (Scalar::Float(a), Scalar::Float(b)) => near(a, b),
-        (Scalar::Complex(a, c), Scalar::Complex(b, d)) => near(a, b) && near(c, d),
-        (a, b) => a == b,
-    }
-}
-
-fn check(text: &str, fallback: FallbackPolicy) {
-    let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
-    let mut registry = PlatformRegistry::new();
-    registry.register(backend_cpu::platform());
-    registry.register(xla_service::interpreter::platform());
-    let entry = module.entry();
-    let inputs: Vec<Literal> =
-        entry.parameters().iter().enumerate().map(|(i, &p)| input(entry[p].shape(), i)).collect();
-    let run = |platform: &str| {
-        let client = Client::new(&registry, platform).expect("the platform is registered");
-        let options = CompileOptions { host_fallback: fallback, ..CompileOptions::default() };
-        let program = client.compile(&module, &options).unwrap_or_else(|e| panic!("{platform}: {e}\n{text}"));
-        let buffers: Vec<_> = inputs.iter().map(|i| client.buffer(i).expect("an upload")).collect();
-        let results = program.execute(&buffers.iter().collect::<Vec<_>>()).expect("it runs");
-        results.iter().map(|r| r.to_literal().expect("a download")).collect::<Vec<_>>()
-    };
-    let (expected, actual) = (run("interpreter"), run("cpu"));
-    assert_eq!(expected.len(), actual.len());
-    for (number, (e, a)) in expected.iter().zip(&actual).enumerate() {
-        assert_eq!(e.shape(), a.shape());
-        for i in 0..e.array_shape().element_count() {
-            assert!(
-                close(a.get(i), e.get(i)),
-                "result {number}, element {i}: {:?} expected {:?}\n{text}",
-                a.get(i),
-                e.get(i)
-            );
-        }
-    }
-}
-
-fn native(text: &str) {
-    check(text, FallbackPolicy::Forbid);
-}
+use support::native;
 
 #[test]
 fn elementwise_chain() {
@@ -272,7 +213,7 @@ fn transposes_among_other_operations() {
 
 #[test]
 fn tokens_asynchronous_operations_and_collectives_of_one_device() {
-    check(
+    native(
         "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n\
          body { a = f32[8,2] parameter(0) d = f32[8,2] sine(a) ROOT r = f32[8,2] multiply(d, a) }, execution_thread=\"t\"\n\
          ENTRY main {\n x = f32[8,2] parameter(0)\n y = f32[5,2] parameter(1)\n i = s32[] parameter(2)\n\
@@ -288,13 +229,12 @@ fn tokens_asynchronous_operations_and_collectives_of_one_device() {
          q = f32[5,2] ragged-all-to-all(g, p, reads, sizes, writes, sizes)\n z = u32[] replica-id()\n\
          j = f32[8,2] domain(h), domain={kind=\"sharding\", entry={replicated}, exit={replicated}}\n\
          ROOT r = (f32[8,2], f32[8,2], f32[5,2], u32[]) tuple(g, j, q, z)\n}",
-        FallbackPolicy::Forbid,
     );
 }
 
 #[test]
 fn sizes_known_when_running() {
-    check(
+    native(
         "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n\
          max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }\n\
          ENTRY main {\n x = f32[3,4] parameter(0)\n w = f32[4,5] parameter(1)\n k = s32[] constant(2)\n\
@@ -309,6 +249,118 @@ fn sizes_known_when_running() {
          padded = f32[3,<=9] pad(y, ten), padding=0_0x1_1_1\n rows = f32[3] reduce(padded, zero), dimensions={1}, to_apply=add\n\
          size = s32[] get-dimension-size(padded), dimensions={1}\n\
          ROOT r = (f32[3], f32[], f32[3,5], f32[], f32[3], f32[3], s32[]) tuple(sum, greatest, product, all, columns, rows, size)\n}",
-        FallbackPolicy::Forbid,
     );
+}
+
+/// Sorts of two arrays of that type and of places along a dimension, by a comparator of `a`, `b` (and `i`, `j`) with that body.
+fn sort_of(ty: &str, dims: &str, dimension: usize, before: &str) -> String {
+    format!(
+        "HloModule m
+        before {{
+          a = {ty}[] parameter(0)
+          b = {ty}[] parameter(1)
+          i = s32[] parameter(2)
+          j = s32[] parameter(3)
+          {before}
+        }}
+        ENTRY main {{
+          x = {ty}[{dims}] parameter(0)
+          places = s32[{dims}] iota(), iota_dimension={dimension}
+          ROOT r = ({ty}[{dims}], s32[{dims}]) sort(x, places), dimensions={{{dimension}}}, is_stable=true, to_apply=before
+        }}"
+    )
+}
+
+#[test]
+fn sorts_by_keys_of_every_width() {
+    let types = [
+        ("pred", ""),
+        ("s4", ""),
+        ("u8", ""),
+        ("s16", ""),
+        ("s32", ""),
+        ("u64", ""),
+        ("f8e5m2", ", type=TOTALORDER"),
+        ("bf16", ", type=TOTALORDER"),
+        ("f32", ""),
+        ("f64", ", type=TOTALORDER"),
+    ];
+    for (ty, order) in types {
+        for direction in ["LT", "GT"] {
+            let before = format!("ROOT r = pred[] compare(a, b), direction={direction}{order}");
+            native(&sort_of(ty, "700", 0, &before));
+            native(&sort_of(ty, "3,11,5", 1, &before));
+        }
+    }
+    native(&sort_of("f32", "40000", 0, "ROOT r = pred[] compare(b, a), direction=GT"));
+    native(&sort_of("s64", "3,20000", 1, "ROOT r = pred[] compare(a, b), direction=LT"));
+}
+
+#[test]
+fn sorts_by_any_comparator() {
+    let by_size_then_place = "p = f32[] abs(a)
+          q = f32[] abs(b)
+          less = pred[] compare(p, q), direction=LT
+          same = pred[] compare(p, q), direction=EQ
+          later = pred[] compare(i, j), direction=GT
+          tie = pred[] and(same, later)
+          ROOT r = pred[] or(less, tie)";
+    for (dims, dimension) in [("1", 0), ("0,3", 1), ("300", 0), ("4,70,3", 1), ("20000", 0)] {
+        native(&sort_of("f32", dims, dimension, by_size_then_place));
+    }
+    let by_part = "p = f32[] imag(a)
+          q = f32[] imag(b)
+          ROOT r = pred[] compare(p, q), direction=LT";
+    native(&sort_of("c64", "2,90", 1, by_part));
+    native(&sort_of("c128", "90", 0, &by_part.replace("f32", "f64")));
+}
+
+#[test]
+fn sorts_one_array_with_special_values() {
+    for (count, order) in [(50, "LT"), (3000, "GT"), (50_000, "LT")] {
+        native(&format!(
+            "HloModule m
+            before {{
+              a = f32[] parameter(0)
+              b = f32[] parameter(1)
+              nan = f32[] constant(nan)
+              zero = f32[] constant(0)
+              na = pred[] compare(a, a), direction=NE
+              za = pred[] compare(a, zero), direction=EQ
+              sa = f32[] select(za, zero, a)
+              ka = f32[] select(na, nan, sa)
+              nb = pred[] compare(b, b), direction=NE
+              zb = pred[] compare(b, zero), direction=EQ
+              sb = f32[] select(zb, zero, b)
+              kb = f32[] select(nb, nan, sb)
+              ROOT r = pred[] compare(ka, kb), direction={order}, type=TOTALORDER
+            }}
+            ENTRY main {{
+              x = f32[{count}] parameter(0)
+              rough = f32[{count}] round-nearest-even(x)
+              odd = f32[{count}] divide(x, rough)
+              sorted = f32[{count}] sort(odd), dimensions={{0}}, is_stable=true, to_apply=before
+              signs = f32[{count}] multiply(rough, rough)
+              zeros = f32[{count}] negate(signs)
+              ROOT r = f32[{count}] add(sorted, zeros)
+            }}"
+        ));
+    }
+}
+
+#[test]
+fn the_best_of_rows() {
+    for ty in ["f32", "bf16", "s8", "u32", "f64", "s64", "pred", "f8e4m3fn", "u4"] {
+        for (dims, rows, k) in [("2000", "", 5), ("7,300", "7,", 20), ("3,4,40", "3,4,", 40), ("2,9", "2,", 0)] {
+            for largest in [true, false] {
+                native(&format!(
+                    "HloModule m
+                    ENTRY main {{
+                      x = {ty}[{dims}] parameter(0)
+                      ROOT r = ({ty}[{rows}{k}], s32[{rows}{k}]) topk(x), k={k}, largest={largest}
+                    }}"
+                ));
+            }
+        }
+    }
 }

@@ -1,13 +1,18 @@
 //! The same program by the reference evaluator, by the evaluator after a platform's passes, and on the platform.
+//!
+//! Beside that: its text read and printed again, the platform without optimisation, and the platform a second time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use xla::compare::Tolerance;
 use xla::{
-    Buffer, Client, CompilationCache, CompileOptions, Error, ExecuteOptions, LoadedExecutable, PlatformRegistry, Result,
+    Buffer, Client, CompilationCache, CompileOptions, Error, ExecuteOptions, LoadedExecutable, OptLevel,
+    PlatformRegistry, Result,
 };
 use xla_hlo::eval::evaluate;
+use xla_hlo::text::parse_module;
 use xla_hlo::{Literal, Module, VerifiedModule};
 
 use crate::generate::{Noise, Numbers, epsilon, least};
@@ -19,8 +24,29 @@ pub struct Differential {
     options: CompileOptions,
 }
 
+/// What is checked beside the platform itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modes {
+    /// The module, and what becomes of it, come back from their text as they were.
+    pub text: bool,
+    /// The platform computes the same without optimisation.
+    pub unoptimized: bool,
+    /// Compiled again it is the same module and gives the same bits.
+    pub again: bool,
+}
+
+impl Modes {
+    /// Everything.
+    pub const ALL: Modes = Modes { text: true, unoptimized: true, again: true };
+
+    /// What is checked of a generated program: over a few seeds everything, which for each of them would take twice as long.
+    pub fn of_seed(seed: u64) -> Modes {
+        Modes { text: true, unoptimized: seed / 2 % 3 == 1, again: seed / 2 % 3 == 2 }
+    }
+}
+
 /// How a program went wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// What was wrong.
     pub kind: FailureKind,
@@ -29,8 +55,16 @@ pub struct Failure {
 }
 
 /// What was wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureKind {
+    /// The generator made something that is no program, or that the evaluator cannot run.
+    Generator,
+    /// The process that compiled or ran it died.
+    Crash,
+    /// It took too long.
+    Hang,
+    /// Its text reads as something else.
+    Text,
     /// It did not compile.
     Compile,
     /// It did not run.
@@ -41,6 +75,10 @@ pub enum FailureKind {
     Platform,
     /// It ran well, but not when it was run again with its arguments donated.
     SecondRun,
+    /// Without optimisation the platform computes something else.
+    Unoptimized,
+    /// Compiled again it is another module or gives other bits.
+    Again,
 }
 
 impl Differential {
@@ -51,33 +89,67 @@ impl Differential {
         Ok(Differential { client: Client::for_device(registry, platform, 0, cache)?, options })
     }
 
-    /// `None` if everybody agrees. The error says that the program is none: that it breaks a rule, or that the evaluator fails.
+    /// `None` if everybody agrees, in all modes. The error says that the program is none: that it breaks a rule, or that the evaluator
+    /// fails.
     pub fn failure(&self, program: &Program) -> Result<Option<Failure>> {
+        self.failure_in(program, Modes::ALL)
+    }
+
+    /// The same for some modes.
+    pub fn failure_in(&self, program: &Program, modes: Modes) -> Result<Option<Failure>> {
         let module = VerifiedModule::new(program.module.clone())?;
         let expected = evaluate(&module, program.arguments.clone())?;
-        let fail = |kind, message: String| Ok(Some(Failure { kind, message }));
-        let compiled = match self.client.compile(&module, &self.options) {
-            Ok(compiled) => compiled,
-            Err(error) => return fail(FailureKind::Compile, error.to_string()),
-        };
-        match evaluated(compiled.module(), program) {
-            Ok(actual) => {
-                if let Some(difference) = difference(program, &expected, &actual) {
-                    return fail(FailureKind::Passes, difference);
-                }
-            }
-            Err(error) => return fail(FailureKind::Passes, error.to_string()),
+        Ok(self.check(program, &module, &expected, modes).err())
+    }
+
+    fn check(
+        &self,
+        program: &Program,
+        module: &VerifiedModule,
+        expected: &Literal,
+        modes: Modes,
+    ) -> std::result::Result<(), Failure> {
+        let same = |kind, actual: &Literal| fail_if(kind, difference(program, expected, actual));
+        if modes.text {
+            text_round_trip(module)?;
         }
-        match run(&compiled, &program.arguments) {
-            Ok([actual, again]) => match difference(program, &expected, &actual) {
-                Some(difference) => fail(FailureKind::Platform, difference),
-                None => match difference(program, &expected, &again) {
-                    Some(difference) => fail(FailureKind::SecondRun, difference),
-                    None => Ok(None),
-                },
-            },
-            Err(error) => fail(FailureKind::Run, error.to_string()),
+        let compiled = self.client.compile(module, &self.options).map_err(is(FailureKind::Compile))?;
+        if modes.text {
+            text_round_trip(compiled.module())?;
         }
+        same(FailureKind::Passes, &evaluated(compiled.module(), program).map_err(is(FailureKind::Passes))?)?;
+        let [actual, donated] = run(&compiled, &program.arguments).map_err(is(FailureKind::Run))?;
+        same(FailureKind::Platform, &actual)?;
+        same(FailureKind::SecondRun, &donated)?;
+        if modes.again {
+            self.again(program, module, compiled.module(), &actual).map_err(is(FailureKind::Again))??;
+        }
+        if modes.unoptimized {
+            let options = CompileOptions { opt_level: OptLevel::O0, ..self.options.clone() };
+            let unoptimized = || run(&self.client.compile(module, &options)?, &program.arguments);
+            let [actual, donated] = unoptimized().map_err(is(FailureKind::Unoptimized))?;
+            same(FailureKind::Unoptimized, &actual)?;
+            same(FailureKind::Unoptimized, &donated)?;
+        }
+        Ok(())
+    }
+
+    /// Compiles and runs once more, and wants the very same.
+    fn again(
+        &self,
+        program: &Program,
+        module: &VerifiedModule,
+        first: &Module,
+        actual: &Literal,
+    ) -> Result<std::result::Result<(), Failure>> {
+        let compiled = self.client.compile(module, &self.options)?;
+        if compiled.module().to_string() != first.to_string() {
+            let message = format!("compiled again it becomes another module:\n{}", compiled.module());
+            return Ok(fail_if(FailureKind::Again, Some(message)));
+        }
+        let [again, _] = run(&compiled, &program.arguments)?;
+        let message = (again != *actual).then(|| "compiled again it gives other bits".to_string());
+        Ok(fail_if(FailureKind::Again, message))
     }
 
     /// The module after the platform's passes, as text, for a message.
@@ -85,6 +157,23 @@ impl Differential {
         let module = VerifiedModule::new(program.module.clone())?;
         Ok(self.client.compile(&module, &self.options)?.module().to_string())
     }
+}
+
+/// An error as a failure of that kind.
+fn is(kind: FailureKind) -> impl Fn(Error) -> Failure {
+    move |error| Failure { kind, message: error.to_string() }
+}
+
+fn fail_if(kind: FailureKind, message: Option<String>) -> std::result::Result<(), Failure> {
+    message.map_or(Ok(()), |message| Err(Failure { kind, message }))
+}
+
+/// A module's text reads as a module with that text, which a verifier lets pass.
+fn text_round_trip(module: &Module) -> std::result::Result<(), Failure> {
+    let text = module.to_string();
+    let again = parse_module(&text).and_then(VerifiedModule::new).map_err(is(FailureKind::Text))?;
+    let other = again.to_string();
+    fail_if(FailureKind::Text, (other != text).then(|| format!("printed, read and printed it is:\n{other}")))
 }
 
 /// The module by the evaluator, whose panic is an error.

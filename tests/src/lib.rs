@@ -1,8 +1,11 @@
 //! The conformance kit: programs, random and real, that every backend must agree on.
 #![warn(missing_docs)]
 
+pub mod campaign;
 pub mod corpus;
 pub mod differential;
 pub mod generate;
+pub mod isolated;
 pub mod program;
 pub mod shrink;
+pub mod worker;

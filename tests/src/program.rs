@@ -1,7 +1,8 @@
 //! A program with its arguments as one file of HLO text, so that a program that once failed can be kept.
 //!
-//! Beside what runs the file has two computations that nobody calls: `inputs` gives the arguments, `tolerances` gives `f64[n,2]`,
-//! a relative and an absolute tolerance for each of the `n` results (both 0: equal to the sign of a zero).
+//! Beside what runs the file has two computations that nobody calls: `inputs` gives the arguments, `tolerances` gives `f64[n,3]`,
+//! for each of the `n` results a relative tolerance, an absolute one, and 1 if the sign of a zero counts. (`f64[n,2]`: it counts
+//! where both tolerances are 0.)
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -64,10 +65,10 @@ impl Program {
     pub fn to_text(&self) -> String {
         let mut module = self.module.clone();
         let tolerances: Vec<Tolerance> = self.outputs.iter().map(|&id| self.tolerance(id)).collect();
-        let shape = ArrayShape::new(ElementType::F64, [tolerances.len(), 2]);
+        let shape = ArrayShape::new(ElementType::F64, [tolerances.len(), 3]);
         let tolerances = Literal::from_fn(&shape, |i| {
-            let tolerance = tolerances[i / 2];
-            Scalar::Float(if i % 2 == 0 { tolerance.rtol } else { tolerance.atol })
+            let Tolerance { rtol, atol, signed_zero } = tolerances[i / 3];
+            Scalar::Float([rtol, atol, f64::from(u8::from(signed_zero))][i % 3])
         });
         module.add(constants("inputs", &self.arguments));
         module.add(constants("tolerances", &tolerances.into_iter().collect::<Vec<_>>()));
@@ -88,16 +89,22 @@ impl Program {
         let [tolerances] = &tolerances[..] else {
             return Err(Error::invalid_argument("the computation tolerances must give one array"));
         };
-        if tolerances.array_shape().dims() != [outputs.len(), 2] {
-            return Err(Error::invalid_argument("the computation tolerances must give a pair for each result"));
-        }
+        let columns = match *tolerances.array_shape().dims() {
+            [results, columns @ 2..=3] if results == outputs.len() => columns,
+            _ => {
+                return Err(Error::invalid_argument(
+                    "the computation tolerances must give three numbers for each result",
+                ));
+            }
+        };
         let number = |i| match tolerances.get(i) {
             Scalar::Float(value) => value,
             _ => 0.0,
         };
         let pairs = outputs.iter().enumerate().map(|(i, &id)| {
-            let (rtol, atol) = (number(2 * i), number(2 * i + 1));
-            (id, Known::Tolerance(Tolerance { rtol, atol, signed_zero: rtol == 0.0 && atol == 0.0 }))
+            let (rtol, atol) = (number(columns * i), number(columns * i + 1));
+            let signed_zero = if columns == 3 { number(3 * i + 2) != 0.0 } else { rtol == 0.0 && atol == 0.0 };
+            (id, Known::Tolerance(Tolerance { rtol, atol, signed_zero }))
         });
         let known = pairs.collect();
         Ok(Program { module, arguments, outputs, known })

@@ -1,19 +1,20 @@
 //! Random programs mean the same to the evaluator, after the passes, and on the CPU.
 //!
 //! `XLA_TESTS_GRAPHS=10000` tries so many programs of each family instead of the usual number, `XLA_TESTS_SEED=5000` begins with
-//! another seed, and `XLA_TESTS_ONE=movement:17` tries that one alone. `XLA_TESTS_KEEP=DIR` writes what fails there, shrunk, as a file
-//! for `tests/regressions`. Each family is a test, so that they run side by side.
+//! another seed, and `XLA_TESTS_ONE=movement:17` tries that one alone. What fails is kept, shrunk, as a file for `tests/regressions`
+//! in the folder `XLA_TESTS_KEEP`, even where the process died of it. Each family is a test, so that they run side by side.
+//! `cargo xtask fuzz` does the same for as long as one likes.
 #![expect(clippy::print_stdout, reason = "a test says how many programs it compared")]
 
-use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
 
-use xla::CompileOptions;
-use xla_tests::differential::{Differential, Failure};
-use xla_tests::generate::{Family, program};
+use xla_tests::campaign::{Campaign, Finding};
+use xla_tests::differential::Differential;
+use xla_tests::generate::Family;
 use xla_tests::program::Program;
-use xla_tests::shrink::shrink;
 
-/// Programs of each family: 2,400 in all.
+/// Programs of each family: 2,700 in all.
 const GRAPHS: u64 = 300;
 /// No more failures are shrunk.
 const MOST_FAILURES: usize = 5;
@@ -26,65 +27,54 @@ fn number(name: &str) -> Option<u64> {
     setting(name).map(|text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
 }
 
-/// The seeds to try of a family.
-fn seeds(family: Family) -> Vec<u64> {
-    if let Some(one) = setting("XLA_TESTS_ONE") {
-        let (name, seed) = one.split_once(':').expect("XLA_TESTS_ONE is FAMILY:SEED");
-        let of_family = Family::from_name(name).expect("XLA_TESTS_ONE names a family") == family;
-        return if of_family { vec![seed.parse().expect("XLA_TESTS_ONE ends with a number")] } else { Vec::new() };
-    }
-    let first = number("XLA_TESTS_SEED").unwrap_or(0);
-    (first..first + number("XLA_TESTS_GRAPHS").unwrap_or(GRAPHS)).collect()
-}
-
-/// The CPU with one thread, and with two.
-fn platforms() -> [Differential; 2] {
-    let registry = xla::registry();
-    [1, 2].map(|threads| {
-        let options = CompileOptions { threads: NonZeroUsize::new(threads), ..CompileOptions::default() };
-        Differential::new(&registry, "cpu", options).expect("the CPU is there")
-    })
+/// The first seed of a family to try, and how many.
+fn seeds(family: Family) -> (u64, u64) {
+    let Some(one) = setting("XLA_TESTS_ONE") else {
+        return (number("XLA_TESTS_SEED").unwrap_or(0), number("XLA_TESTS_GRAPHS").unwrap_or(GRAPHS));
+    };
+    let (name, seed) = one.split_once(':').expect("XLA_TESTS_ONE is FAMILY:SEED");
+    let of_family = Family::from_name(name).expect("XLA_TESTS_ONE names a family") == family;
+    (seed.parse().expect("XLA_TESTS_ONE ends with a number"), u64::from(of_family))
 }
 
 fn check(family: Family) {
-    let platforms = platforms();
-    let seeds = seeds(family);
-    let mut failures = Vec::new();
-    let mut instructions = 0;
-    for &seed in &seeds {
-        let program = program(family, seed);
-        instructions += program.module.instruction_count();
-        let platform = &platforms[(seed % 2) as usize];
-        let failure =
-            platform.failure(&program).unwrap_or_else(|e| panic!("{}:{seed} is no program: {e}", family.name()));
-        if let Some(failure) = failure {
-            println!("{}", describe(family, seed, platform, &program, &failure));
-            failures.push(seed);
-            if failures.len() == MOST_FAILURES {
-                break;
-            }
-        }
+    let (first_seed, programs) = seeds(family);
+    let keep = setting("XLA_TESTS_KEEP").unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").to_string());
+    let campaign = Campaign {
+        families: vec![family],
+        first_seed,
+        programs: Some(programs),
+        time: None,
+        jobs: 1,
+        worker: vec![env!("CARGO_BIN_EXE_xla-tests").into(), "worker".into()],
+        keep: PathBuf::from(keep),
+        most_failures: MOST_FAILURES,
+        patience: Duration::from_secs(120),
+    };
+    let summary = campaign.run(&|_| {}).unwrap();
+    for finding in &summary.findings {
+        println!("{}", describe(finding));
     }
-    println!("{}: {} programs, {instructions} instructions", family.name(), seeds.len());
-    assert!(failures.is_empty(), "{} programs of seeds {failures:?} fail", family.name());
+    println!("{}: {} programs, {} instructions", family.name(), summary.total(), summary.instructions);
+    let seeds: Vec<u64> = summary.findings.iter().map(|finding| finding.seed).collect();
+    assert!(seeds.is_empty(), "{} programs of seeds {seeds:?} fail", family.name());
 }
 
-/// The failure, and the smallest program that fails like it.
-fn describe(family: Family, seed: u64, platform: &Differential, program: &Program, failure: &Failure) -> String {
-    let same =
-        |candidate: &Program| matches!(platform.failure(candidate), Ok(Some(other)) if other.kind == failure.kind);
-    let small = shrink(program, &same);
-    let (again, text) = (platform.failure(&small), small.to_text());
-    let smaller = again.ok().flatten().map_or(String::new(), |f| f.message);
-    let optimized = platform.optimized(&small).unwrap_or_else(|e| e.to_string());
-    let name = family.name();
-    if let Some(folder) = setting("XLA_TESTS_KEEP") {
-        let path = std::path::Path::new(&folder).join(format!("{name}_{seed}.hlo"));
-        std::fs::write(&path, &text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    }
+/// A finding, and what the passes make of it.
+fn describe(finding: &Finding) -> String {
+    let optimized = || {
+        let cpu = Differential::new(&xla::registry(), "cpu", xla::CompileOptions::default())?;
+        cpu.optimized(&Program::from_text(&finding.text)?)
+    };
+    let optimized = optimized().unwrap_or_else(|error| error.to_string());
     format!(
-        "XLA_TESTS_ONE={name}:{seed} fails ({:?}): {}\nshrunk: {smaller}\n{text}\nafter passes:\n{optimized}\n",
-        failure.kind, failure.message
+        "XLA_TESTS_ONE={}:{} fails ({:?}): {}\n{}\nafter passes:\n{optimized}\nkept as {}",
+        finding.family.name(),
+        finding.seed,
+        finding.failure.kind,
+        finding.failure.message,
+        finding.text,
+        finding.path.display(),
     )
 }
 
@@ -131,4 +121,28 @@ fn mixed() {
 #[test]
 fn large() {
     check(Family::Large);
+}
+
+/// A worker that dies is a finding, kept as a file, and the campaign goes on.
+#[test]
+fn a_dying_worker_is_survived() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("dying");
+    let campaign = Campaign {
+        families: vec![Family::Movement],
+        first_seed: 0,
+        programs: Some(3),
+        time: None,
+        jobs: 1,
+        worker: ["sh", "-c", "read request; echo 'it hurts' >&2; kill -SEGV $$"].map(String::from).to_vec(),
+        keep: folder,
+        most_failures: 2,
+        patience: Duration::from_secs(20),
+    };
+    let summary = campaign.run(&|_| {}).unwrap();
+    assert_eq!(summary.findings.len(), 2);
+    for finding in &summary.findings {
+        assert_eq!(finding.failure.kind, xla_tests::differential::FailureKind::Crash);
+        assert!(finding.failure.message.contains("it hurts"), "{}", finding.failure.message);
+        assert!(finding.path.exists() && Program::from_text(&finding.text).is_ok());
+    }
 }

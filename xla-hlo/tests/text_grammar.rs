@@ -316,3 +316,21 @@ fn print_options() {
     assert_eq!(print_module(&parse(&short), &PrintOptions::short_parsable()), short);
     insta::assert_snapshot!([print_module(&module, &plain), short].join("\n"));
 }
+
+#[test]
+fn transforms_and_linear_algebra() {
+    insta::assert_snapshot!(body(
+        "z = c64[2,3] complex(a, b)\n\
+         f0 = c64[2,3] fft(z), fft_type=FFT, fft_length={3}\n\
+         f1 = c64[2,3] fft(z), fft_length={2,3}, fft_type=IFFT\n\
+         f2 = c64[2,2] fft(a), fft_type=RFFT, fft_length={3}\n\
+         f3 = f32[2,4] fft(z), fft_type=IRFFT, fft_length={2,4}\n\
+         m = f32[3,3] dot(a, b), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n\
+         c0 = f32[3,3] cholesky(m), lower=true\n\
+         c1 = f32[3,3] cholesky(m), lower=false\n\
+         c2 = f32[3,3] cholesky(m)\n\
+         t0 = f32[2,3] triangular-solve(m, a), transpose_a=NO_TRANSPOSE\n\
+         t1 = f32[2,3] triangular-solve(m, a), transpose_a=ADJOINT, unit_diagonal=true, lower=true, left_side=false\n\
+         ROOT t2 = f32[3,3] triangular-solve(m, m), left_side=true, lower=false, transpose_a=TRANSPOSE"
+    ));
+}

@@ -106,7 +106,8 @@ fn is_foldable(op: &Op) -> bool {
         | Op::DynamicUpdateSlice(_)
         | Op::Dot(_)
         | Op::Reduce(_)
-        | Op::Gather(_) => true,
+        | Op::Gather(_)
+        | Op::StochasticConvert(_) => true,
         // Broadcasts and iotas are smaller than their results; the rest has no single array as its result, may run for
         // long, or stands where it stands on purpose.
         Op::Broadcast(_)
@@ -126,6 +127,12 @@ fn is_foldable(op: &Op) -> bool {
         | Op::Map(_)
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
+        | Op::Scan(_)
+        | Op::Rng(_)
+        | Op::RngGetAndUpdateState(_)
+        | Op::BatchNorm(_)
         | Op::Scatter(_)
         | Op::Domain(_)
         | Op::AfterAll(_)
@@ -134,6 +141,9 @@ fn is_foldable(op: &Op) -> bool {
         | Op::Transfer(_)
         | Op::Async(_)
         | Op::Collective(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => false,
     }

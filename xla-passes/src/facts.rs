@@ -11,7 +11,7 @@ pub enum CallContext {
     None,
     /// As a program of their own, on whole values: loops, branches, calls.
     Control,
-    /// Compiled as part of the calling operation, element by element: combiners, comparators, mapped functions.
+    /// Compiled as part of the calling operation: combiners, comparators, mapped functions, steps of scans.
     Embedded,
     /// Compiled as one kernel.
     Fusion,
@@ -21,9 +21,13 @@ pub enum CallContext {
 pub fn call_context(op: &Op) -> CallContext {
     match op {
         Op::While(_) | Op::Conditional(_) | Op::Call(_) | Op::Async(Async::Start(_)) => CallContext::Control,
-        Op::Map(_) | Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scatter(_) | Op::Sort(_) => {
-            CallContext::Embedded
-        }
+        Op::Map(_)
+        | Op::Reduce(_)
+        | Op::ReduceWindow(_)
+        | Op::SelectAndScatter(_)
+        | Op::Scan(_)
+        | Op::Scatter(_)
+        | Op::Sort(_) => CallContext::Embedded,
         Op::Collective(op) if !op.called_computations().is_empty() => CallContext::Embedded,
         Op::Fusion(_) => CallContext::Fusion,
         Op::Parameter(_)
@@ -52,7 +56,13 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::Copy(_)
         | Op::Bitcast(_)
         | Op::Dot(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
         | Op::RngBitGenerator(_)
+        | Op::Rng(_)
+        | Op::RngGetAndUpdateState(_)
+        | Op::StochasticConvert(_)
+        | Op::BatchNorm(_)
         | Op::Gather(_)
         | Op::Domain(_)
         | Op::AfterAll(_)
@@ -61,6 +71,9 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::Transfer(_)
         | Op::Async(_)
         | Op::Collective(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::TopK(_) => CallContext::None,
     }
 }
@@ -98,7 +111,10 @@ pub fn has_side_effect(op: &Op) -> bool {
         | Op::Copy(_)
         | Op::Bitcast(_)
         | Op::Dot(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
         | Op::Reduce(_)
+        | Op::Scan(_)
         | Op::ReduceWindow(_)
         | Op::SelectAndScatter(_)
         | Op::While(_)
@@ -107,6 +123,8 @@ pub fn has_side_effect(op: &Op) -> bool {
         | Op::Map(_)
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
+        | Op::StochasticConvert(_)
+        | Op::BatchNorm(_)
         | Op::Gather(_)
         | Op::Scatter(_)
         | Op::Domain(_)
@@ -115,8 +133,13 @@ pub fn has_side_effect(op: &Op) -> bool {
         | Op::Dynamic(_)
         | Op::Async(_)
         | Op::Collective(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => false,
+        // They move the device's counter on.
+        Op::Rng(_) | Op::RngGetAndUpdateState(_) => true,
     }
 }
 

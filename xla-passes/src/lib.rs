@@ -57,6 +57,7 @@ mod pad_dynamic;
 mod trip_count;
 mod tuple_simplify;
 mod unroll;
+mod widen_linalg;
 
 pub use algebra::{SimplifyAlgebra, rule_names};
 pub use conditional_simplify::SimplifyConditionals;
@@ -83,3 +84,4 @@ pub use schedule::Schedule;
 pub use trip_count::{AnnotateTripCounts, trip_count};
 pub use tuple_simplify::SimplifyTuples;
 pub use unroll::UnrollLoops;
+pub use widen_linalg::WidenLinalg;

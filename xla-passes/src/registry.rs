@@ -32,6 +32,7 @@ const PASSES: &[Entry] = &[
     ("simplify-loops", "invariant, constant and dead loop state", || Box::new(SimplifyLoops)),
     ("simplify-tuples", "elements of tuples just put together", || Box::new(SimplifyTuples)),
     ("unroll-loops", "loops of a few short rounds become their rounds", || Box::new(UnrollLoops)),
+    ("widen-linalg", "linear algebra on narrow floats is done in f32", || Box::new(WidenLinalg)),
 ];
 
 /// Names and descriptions of all passes, in alphabetical order.

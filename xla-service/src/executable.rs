@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use xla_hlo::eval::RandomState;
 use xla_hlo::{Module, Result};
 
 use crate::executor::{DeviceMemory, Stream, StreamExecutor};
@@ -58,6 +59,8 @@ pub struct ExecutionContext<'a> {
     pub stream: &'a dyn Stream,
     /// How arrays lie on the device; for what runs on the host in between.
     pub transfer: &'a dyn TransferManager,
+    /// What the program draws random numbers from: the device's counter.
+    pub random: &'a RandomState,
 }
 
 /// One leaf of the arguments of a launch.

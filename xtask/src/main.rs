@@ -5,6 +5,7 @@ mod bench;
 mod ci;
 mod corpus;
 mod demo;
+mod fuzz;
 mod setup;
 mod shell;
 mod test;
@@ -43,6 +44,7 @@ const COMMANDS: &[Command] = &[
         help: corpus::HELP,
         run: corpus::run,
     },
+    Command { name: "fuzz", about: "random programs and fuzz targets", help: fuzz::HELP, run: fuzz::run },
     Command { name: "bench", about: "time the benchmark programs", help: bench::HELP, run: bench::run },
 ];
 

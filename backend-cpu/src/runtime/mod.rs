@@ -6,11 +6,20 @@
 
 mod dot;
 mod fallback;
+mod fft;
+mod keyed_place;
+mod linalg;
+mod line;
 mod parallel;
 mod pool;
+mod random;
+mod sort;
+mod top_k;
 
 pub(crate) use dot::{DotElement, dot_descriptor};
 pub(crate) use fallback::{HostCall, RunContext};
+pub(crate) use fft::fft_descriptor;
+pub(crate) use linalg::{cholesky_descriptor, triangular_solve_descriptor};
 
 use xla_llvm::jit::RuntimeSymbol;
 
@@ -50,6 +59,25 @@ macro_rules! library {
 library! {
     /// Computes a dot.
     Dot "xla_cpu_dot" = dot::xla_cpu_dot;
+    /// Sorts rows of arrays together.
+    Sort "xla_cpu_sort" = sort::xla_cpu_sort;
+    /// Finds the best elements of rows.
+    TopK "xla_cpu_top_k" = top_k::xla_cpu_top_k;
+    /// Moves the device's random counter on.
+    RandomState "xla_cpu_random_state" = random::xla_cpu_random_state;
+    /// Computes a Fourier transform.
+    Fft "xla_cpu_fft" = fft::xla_cpu_fft;
+    /// Decomposes positive definite matrices.
+    Cholesky "xla_cpu_cholesky" = linalg::xla_cpu_cholesky;
+    /// Solves triangular systems of equations.
+    TriangularSolve "xla_cpu_triangular_solve" = linalg::xla_cpu_triangular_solve;
+}
+
+impl LibraryFunction {
+    /// Whether the run's context comes before the operands and results: for what a program shares with others.
+    pub(crate) fn takes_context(self) -> bool {
+        self == LibraryFunction::RandomState
+    }
 }
 
 /// A call of a library function, but for the operands: data that generated code carries.

@@ -37,6 +37,26 @@ pub(crate) fn parallel_for(threads: usize, pieces: usize, work: &(dyn Fn(usize) 
     assert!(!job.panicked.load(Ordering::Relaxed), "a piece of parallel work panicked");
 }
 
+/// Calls `work` with each of `tasks`, on at most `threads` threads at once. Returns when all calls have.
+pub(crate) fn parallel_tasks<T: Send>(threads: usize, tasks: Vec<T>, work: impl Fn(T) + Sync) {
+    let tasks: Vec<Mutex<Option<T>>> = tasks.into_iter().map(|task| Mutex::new(Some(task))).collect();
+    parallel_for(threads, tasks.len(), &|i| {
+        let task = tasks[i].lock().unwrap_or_else(PoisonError::into_inner).take();
+        task.into_iter().for_each(&work);
+    });
+}
+
+/// Calls `work` for each `chunk` elements of `data` (the last one may have fewer) with the chunk's number, like
+/// [`parallel_for`].
+pub(crate) fn parallel_chunks<T: Send>(
+    threads: usize,
+    data: &mut [T],
+    chunk: usize,
+    work: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
+    parallel_tasks(threads, data.chunks_mut(chunk).enumerate().collect(), |(i, chunk)| work(i, chunk));
+}
+
 /// Work in progress. Lives on its caller's stack, and in the pool's list until the caller takes it out.
 struct Job<'a> {
     work: &'a (dyn Fn(usize) + Sync),

@@ -1,7 +1,7 @@
 //! Computations that others call: combiners, scalar functions, branches, loop bodies.
 
-use xla_hlo::builder::ModuleBuilder;
-use xla_hlo::ops::{BinaryOp, CompareDirection};
+use xla_hlo::builder::{ComputationBuilder, ModuleBuilder};
+use xla_hlo::ops::{BinaryOp, Compare, CompareDirection, CompareType};
 use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, InstrId, Literal, Scalar, Shape};
 
 use super::graph::{Graph, Sizes, Value};
@@ -44,6 +44,8 @@ pub enum Role {
     Best { ty: ElementType, index: ElementType },
     /// Whether the first of two elements is at least the second.
     Select { ty: ElementType },
+    /// Whether one of two places in arrays of these types comes before the other: two elements of each.
+    Order { types: Vec<ElementType> },
     /// Scalars to a scalar.
     Scalar { parameters: Vec<ElementType> },
     /// Arrays to arrays: one, or a tuple of several.
@@ -81,6 +83,9 @@ pub fn make(module: &mut ModuleBuilder, random: &mut Random, family: Family, typ
         };
         callees.push(Callee { id, role });
     }
+    let mut sorted: Vec<ElementType> = (0..random.between(1, 3)).map(|_| random.pick(types)).collect();
+    sorted.extend(random.percent(30).then_some(ElementType::S32));
+    callees.push(Callee { id: order(module, random, &sorted), role: Role::Order { types: sorted } });
     if matches!(family, Family::Control | Family::Mixed) {
         for _ in 0..random.between(2, 4) {
             let mut maker = Maker { module, random, callees: &callees, types };
@@ -146,6 +151,62 @@ fn best(module: &mut ModuleBuilder, ty: ElementType, index: ElementType) -> Comp
     };
     let root = build().expect(NAME);
     b.finish(root)
+}
+
+/// A strict weak order of places by one or two of the arrays: as frontends write it, or one that needs asking.
+fn order(module: &mut ModuleBuilder, random: &mut Random, types: &[ElementType]) -> CompId {
+    let mut b = module.computation("before");
+    let pairs: Vec<(InstrId, InstrId, ElementType)> = types
+        .iter()
+        .map(|&ty| {
+            let [x, y] = [(); 2].map(|()| b.parameter(Shape::scalar(ty)).expect(NAME));
+            (x, y, ty)
+        })
+        .collect();
+    let one_zero = random.percent(40);
+    let (first, second) = (random.pick(&pairs), random.pick(&pairs));
+    let direction = random.pick(&[CompareDirection::Lt, CompareDirection::Gt]);
+    let both = random.percent(40);
+    let mut build = || {
+        let before = ordered(&mut b, direction, first, one_zero)?;
+        if !both {
+            return Ok(before);
+        }
+        let equal = ordered(&mut b, CompareDirection::Eq, first, one_zero)?;
+        let then = ordered(&mut b, CompareDirection::Lt, second, false)?;
+        let then = b.and(equal, then)?;
+        b.or(before, then)
+    };
+    let root: xla_hlo::Result<InstrId> = build();
+    b.finish(root.expect(NAME))
+}
+
+/// A comparison in total order, perhaps of floats with one zero and one NaN; of complex numbers that of their real parts.
+fn ordered(
+    b: &mut ComputationBuilder<'_>,
+    direction: CompareDirection,
+    (x, y, ty): (InstrId, InstrId, ElementType),
+    one_zero: bool,
+) -> xla_hlo::Result<InstrId> {
+    use ElementType::{BF16, F16, F32, F64};
+    let mut key = |x| {
+        if ty.is_complex() {
+            return b.real(x);
+        }
+        if !one_zero || ![BF16, F16, F32, F64].contains(&ty) {
+            return Ok(x);
+        }
+        let zero = b.constant(Literal::scalar(ty, Scalar::Float(0.0)))?;
+        let nan = b.constant(Literal::scalar(ty, Scalar::Float(f64::NAN)))?;
+        let is_zero = b.compare(CompareDirection::Eq, x, zero)?;
+        let is_nan = b.compare(CompareDirection::Ne, x, x)?;
+        let plain = b.select(is_zero, zero, x)?;
+        b.select(is_nan, nan, plain)
+    };
+    let (x, y) = (key(x)?, key(y)?);
+    let is_float = ty.is_float() || ty.is_complex();
+    let order = is_float.then_some(CompareType::TotalOrder);
+    b.instruction(Compare { direction, order }, None, [x, y])
 }
 
 /// Makes computations with bodies of their own.

@@ -26,7 +26,8 @@ impl Graph<'_> {
     }
 
     pub(super) fn call(&mut self) -> Option<Value> {
-        let callee = self.callee(|role| !matches!(role, Role::Combiner { .. } | Role::Select { .. }))?;
+        let callee =
+            self.callee(|role| !matches!(role, Role::Combiner { .. } | Role::Select { .. } | Role::Order { .. }))?;
         match &callee.role {
             Role::Scalar { parameters } => self.map(callee.id, parameters),
             Role::Function { parameters, results } => {
@@ -44,7 +45,8 @@ impl Graph<'_> {
                 let numbers: Vec<Numbers> = state.iter().map(|slot| slot.numbers).collect();
                 self.results(done, &numbers)
             }
-            Role::Combiner { .. } | Role::Replace { .. } | Role::Best { .. } | Role::Select { .. } => None,
+            Role::Combiner { .. } | Role::Replace { .. } | Role::Best { .. } => None,
+            Role::Select { .. } | Role::Order { .. } => None,
         }
     }
 

@@ -82,7 +82,7 @@ impl Graph<'_> {
                 self.put(numbers, |b| b.reduce([x.id], [init.id], dims, callee.id))
             }
             Role::Best { ty, index } => self.reduce_best(callee, ty, index),
-            Role::Replace { .. } | Role::Scalar { .. } | Role::Select { .. } => None,
+            Role::Replace { .. } | Role::Scalar { .. } | Role::Select { .. } | Role::Order { .. } => None,
             Role::Function { .. } | Role::Branches { .. } | Role::Loop { .. } => None,
         }
     }

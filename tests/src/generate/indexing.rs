@@ -60,7 +60,7 @@ impl Graph<'_> {
         let (op, ty) = match callee.role {
             Role::Combiner { op, ty } => (Some(op), ty),
             Role::Replace { ty } => (None, ty),
-            Role::Best { .. } | Role::Scalar { .. } | Role::Select { .. } => return None,
+            Role::Best { .. } | Role::Scalar { .. } | Role::Select { .. } | Role::Order { .. } => return None,
             Role::Function { .. } | Role::Branches { .. } | Role::Loop { .. } => return None,
         };
         let x = self.any(|v| v.ty() == ty && v.rank() > 0)?;

@@ -17,6 +17,7 @@ mod movement;
 mod numbers;
 mod patterns;
 mod random;
+mod sorting;
 mod values;
 
 use xla_hlo::builder::ModuleBuilder;
@@ -117,6 +118,8 @@ steps! {
     dot [0, 0, 1, 0, 12, 1, 1, 2, 4];
     gather [0, 0, 0, 0, 0, 10, 1, 2, 1];
     scatter [0, 0, 0, 0, 0, 10, 1, 2, 1];
+    sort [0, 3, 1, 0, 0, 4, 1, 3, 2];
+    top_k [0, 2, 1, 0, 0, 3, 1, 2, 1];
     call [0, 0, 0, 0, 0, 0, 20, 6, 0];
     normalize [0, 0, 8, 0, 2, 0, 2, 3, 4];
     rng_bit_generator [0, 0, 0, 0, 0, 0, 1, 1, 0];

@@ -279,6 +279,61 @@ impl ComputationBuilder<'_> {
         self.instruction(RngBitGenerator { algorithm }, Some(shape), [state])
     }
 
+    /// Random numbers of `shape`, with the scalar parameters `a` and `b` of their distribution.
+    pub fn rng(&mut self, distribution: RngDistribution, a: InstrId, b: InstrId, shape: Shape) -> Result<InstrId> {
+        self.instruction(Rng { distribution }, Some(shape), [a, b])
+    }
+
+    /// The device's random counter (`u64[2]`), which then moves on by `delta`.
+    pub fn rng_get_and_update_state(&mut self, delta: i64) -> Result<InstrId> {
+        self.instruction(RngGetAndUpdateState { delta }, Some(Shape::array(ElementType::U64, [2])), [])
+    }
+
+    /// Floats as integers of that type, rounded up with a chance of their fraction.
+    pub fn stochastic_convert(&mut self, x: InstrId, random: InstrId, to: ElementType) -> Result<InstrId> {
+        let shape = self.shape(x).expect_array()?.clone().with_element_type(to);
+        self.instruction(StochasticConvert, Some(shape.into()), [x, random])
+    }
+
+    /// A batch normalisation; [`BatchNormKind`] says what its operands are.
+    pub fn batch_norm(
+        &mut self,
+        kind: BatchNormKind,
+        operands: impl Into<Vec<InstrId>>,
+        epsilon: f32,
+        feature_index: usize,
+    ) -> Result<InstrId> {
+        self.instruction(BatchNorm { kind, epsilon: Epsilon::new(epsilon), feature_index }, None, operands)
+    }
+
+    /// A loop over one dimension of `inputs` with `carries`, a number of which `op` has.
+    pub fn scan(
+        &mut self,
+        op: Scan,
+        inputs: impl Into<Vec<InstrId>>,
+        carries: impl Into<Vec<InstrId>>,
+    ) -> Result<InstrId> {
+        let mut operands = inputs.into();
+        operands.extend(carries.into());
+        self.instruction(op, None, operands)
+    }
+
+    /// Contraction of arrays of which one falls into groups; the result has the wider element type of the two.
+    pub fn ragged_dot(&mut self, op: RaggedDot, lhs: InstrId, rhs: InstrId, sizes: InstrId) -> Result<InstrId> {
+        self.instruction(op, None, [lhs, rhs, sizes])
+    }
+
+    /// Contraction of `(array, scale)` with `(array, scale)`; `shape` is the result's.
+    pub fn scaled_dot(
+        &mut self,
+        op: ScaledDot,
+        lhs: (InstrId, InstrId),
+        rhs: (InstrId, InstrId),
+        shape: Shape,
+    ) -> Result<InstrId> {
+        self.instruction(op, Some(shape), [lhs.0, rhs.0, lhs.1, rhs.1])
+    }
+
     /// Boxes read at indexed places.
     pub fn gather(&mut self, op: Gather, x: InstrId, indices: InstrId) -> Result<InstrId> {
         self.instruction(op, None, [x, indices])
@@ -287,6 +342,21 @@ impl ComputationBuilder<'_> {
     /// Boxes written at indexed places.
     pub fn scatter(&mut self, op: Scatter, x: InstrId, indices: InstrId, updates: InstrId) -> Result<InstrId> {
         self.instruction(op, None, [x, indices, updates])
+    }
+
+    /// A Fourier transform over the innermost dimensions, whose sizes on the real side are `length`.
+    pub fn fft(&mut self, fft_type: FftType, x: InstrId, length: impl Into<Vec<usize>>) -> Result<InstrId> {
+        self.instruction(Fft { fft_type, fft_length: length.into() }, None, [x])
+    }
+
+    /// The triangular factor of positive definite matrices, of which the lower or the upper triangle is read.
+    pub fn cholesky(&mut self, a: InstrId, lower: bool) -> Result<InstrId> {
+        self.instruction(Cholesky { lower }, None, [a])
+    }
+
+    /// The solution of equations with triangular matrices `a`.
+    pub fn triangular_solve(&mut self, op: TriangularSolve, a: InstrId, b: InstrId) -> Result<InstrId> {
+        self.instruction(op, None, [a, b])
     }
 
     /// Arrays sorted together along `dimension`, stably; the comparator gets two elements of each array.

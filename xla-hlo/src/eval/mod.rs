@@ -5,6 +5,7 @@
 //! called computations (reducers, comparators) element by element without making literals.
 
 mod plan;
+mod random_state;
 mod scalar_function;
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plan::{Access, Plan, Step};
+pub use random_state::RandomState;
 pub use scalar_function::ScalarFunction;
 
 use crate::ops::Op;
@@ -61,6 +63,7 @@ pub struct Evaluator<'m> {
     current: Option<(&'m Computation, InstrId)>,
     steps_left: u64,
     cancelled: Option<Arc<AtomicBool>>,
+    random: RandomState,
     /// Whether the error on its way out already names the instruction that failed.
     blamed: bool,
 }
@@ -75,6 +78,7 @@ impl<'m> Evaluator<'m> {
             current: None,
             steps_left: u64::MAX,
             cancelled: None,
+            random: RandomState::new(),
             blamed: false,
         }
     }
@@ -91,6 +95,18 @@ impl<'m> Evaluator<'m> {
     pub fn with_cancellation(mut self, cancelled: Arc<AtomicBool>) -> Evaluator<'m> {
         self.cancelled = Some(cancelled);
         self
+    }
+
+    /// Draws random numbers from that counter; an evaluator has one of its own otherwise, at its beginning.
+    #[must_use]
+    pub fn with_random_state(mut self, state: RandomState) -> Evaluator<'m> {
+        self.random = state;
+        self
+    }
+
+    /// What random numbers are drawn from.
+    pub fn random_state(&self) -> &RandomState {
+        &self.random
     }
 
     /// The module whose computations are run.

@@ -174,7 +174,21 @@ impl Computation {
     }
 
     /// Adds an instruction whose operands are already here. An empty name becomes the opcode's; a taken name gets a number.
-    pub fn add(&mut self, mut instruction: Instruction) -> InstrId {
+    pub fn add(&mut self, instruction: Instruction) -> InstrId {
+        let id = self.append(instruction);
+        if let Op::Parameter(p) = &self[id].op {
+            // Numbers may come in any order; holes are filled by later parameters, and the verifier reports what stays open.
+            let number = p.number;
+            self.parameters.pop();
+            let at = self.parameters.partition_point(|&p| self.parameter_number(p) < number);
+            self.parameters.insert(at, id);
+        }
+        id
+    }
+
+    /// Like [`Computation::add`], but parameters stay in the order in which they come, until
+    /// [`Computation::sort_parameters`]: that takes less time where there are many, in any order.
+    pub(crate) fn append(&mut self, mut instruction: Instruction) -> InstrId {
         self.revision += 1;
         let wish = if instruction.name.is_empty() { instruction.opcode().name() } else { &instruction.name };
         let name = self.unique_name(wish);
@@ -183,32 +197,26 @@ impl Computation {
         instruction.control_successors.clear();
         let operands = instruction.operands.clone();
         let predecessors = std::mem::take(&mut instruction.control_predecessors);
-        let parameter = match &instruction.op {
-            Op::Parameter(p) => Some(p.number),
-            _ => None,
-        };
+        let is_parameter = matches!(instruction.op, Op::Parameter(_));
         let id = self.instructions.push(instruction);
         self.names.insert(name, id);
         for operand in operands {
-            // Nobody else became a user meanwhile, so a repeated operand is seen at the end of its list.
-            let users = &mut self.instructions[operand].users;
-            if users.last() != Some(&id) {
-                users.push(id);
-            }
+            self.instructions[operand].users.insert(id);
         }
         for predecessor in predecessors {
             self.add_control_dependency(predecessor, id);
         }
-        if let Some(number) = parameter {
-            self.record_parameter(number, id);
+        if is_parameter {
+            self.parameters.push(id);
         }
         id
     }
 
-    fn record_parameter(&mut self, number: usize, id: InstrId) {
-        // Numbers may come in any order; holes are filled by later parameters, and the verifier reports what stays open.
-        let at = self.parameters.partition_point(|&p| self.parameter_number(p) < number);
-        self.parameters.insert(at, id);
+    /// Puts parameters in the order of their numbers; of equal numbers the one that came later is first.
+    pub(crate) fn sort_parameters(&mut self) {
+        let mut parameters = std::mem::take(&mut self.parameters);
+        parameters.sort_by_key(|&p| (self.parameter_number(p), std::cmp::Reverse(p)));
+        self.parameters = parameters;
     }
 
     fn parameter_number(&self, id: InstrId) -> usize {
@@ -241,15 +249,12 @@ impl Computation {
     }
 
     fn add_user(&mut self, operand: InstrId, user: InstrId) {
-        let users = &mut self.instructions[operand].users;
-        if !users.contains(&user) {
-            users.push(user);
-        }
+        self.instructions[operand].users.insert(user);
     }
 
     fn drop_user(&mut self, operand: InstrId, user: InstrId) {
         if !self[user].operands.contains(&operand) {
-            self.instructions[operand].users.retain(|&u| u != user);
+            self.instructions[operand].users.remove(user);
         }
     }
 
@@ -290,7 +295,7 @@ impl Computation {
         if old == new {
             return;
         }
-        for user in self[old].users.clone() {
+        for user in self[old].users().to_vec() {
             if user == new {
                 continue;
             }
@@ -366,7 +371,7 @@ impl Computation {
     /// Removes an instruction that nobody uses. An error says who still does.
     pub fn remove(&mut self, id: InstrId) -> Result<()> {
         let instruction = &self[id];
-        if let Some(&user) = instruction.users.first() {
+        if let Some(&user) = instruction.users().first() {
             return Err(Error::internal(format!("cannot remove {}: {} uses it", instruction.name, self[user].name)));
         }
         if self.root == Some(id) {
@@ -389,7 +394,7 @@ impl Computation {
         self.parameters.retain(|&p| p != id);
         let operands: HashSet<InstrId> = removed.operands.into_iter().collect();
         for operand in operands {
-            self.instructions[operand].users.retain(|&u| u != id);
+            self.instructions[operand].users.remove(id);
         }
         if let Some(schedule) = &mut self.schedule {
             schedule.retain(|&s| s != id);

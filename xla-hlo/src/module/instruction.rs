@@ -1,5 +1,6 @@
 //! One operation in a computation: its shape, operands, users and annotations.
 
+use super::users::Users;
 use super::{Annotations, InstrId};
 use crate::Shape;
 use crate::ops::{Op, Opcode};
@@ -13,7 +14,7 @@ pub struct Instruction {
     pub(super) shape: Shape,
     pub(super) op: Op,
     pub(super) operands: Vec<InstrId>,
-    pub(super) users: Vec<InstrId>,
+    pub(super) users: Users,
     pub(super) control_predecessors: Vec<InstrId>,
     pub(super) control_successors: Vec<InstrId>,
     pub(super) annotations: Option<Box<Annotations>>,
@@ -27,7 +28,7 @@ impl Instruction {
             shape,
             op,
             operands: operands.into(),
-            users: Vec::new(),
+            users: Users::default(),
             control_predecessors: Vec::new(),
             control_successors: Vec::new(),
             annotations: None,
@@ -78,9 +79,14 @@ impl Instruction {
         self.operands[i]
     }
 
-    /// Instructions that have this one as an operand, each once, in the order they began to.
+    /// Instructions that have this one as an operand, each once; a few dozen in the order they began to.
     pub fn users(&self) -> &[InstrId] {
-        &self.users
+        self.users.as_slice()
+    }
+
+    /// Whether that instruction has this one as an operand; quicker than to search [`Instruction::users`].
+    pub fn is_used_by(&self, user: InstrId) -> bool {
+        self.users.contains(user)
     }
 
     /// Instructions that must run before, beyond operands.

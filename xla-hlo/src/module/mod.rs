@@ -4,6 +4,7 @@ mod annotations;
 mod attributes;
 mod computation;
 mod instruction;
+mod users;
 
 use std::collections::HashMap;
 

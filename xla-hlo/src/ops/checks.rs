@@ -60,6 +60,12 @@ pub(super) fn integer(what: &str, shape: &ArrayShape) -> Result<()> {
     Ok(())
 }
 
+/// Demands that an array, named for the message, has real float elements.
+pub(super) fn float(what: &str, shape: &ArrayShape) -> Result<()> {
+    ensure!(shape.element_type().is_float(), "{what} must have float elements, it is {shape}");
+    Ok(())
+}
+
 /// Whether a value of type `from` may stand where `to` is expected: the same type, another precision of a float, or an
 /// integer or complex type that is no wider.
 pub(super) fn feeds(from: ElementType, to: ElementType) -> bool {

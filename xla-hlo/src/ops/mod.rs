@@ -9,7 +9,9 @@ pub mod dot;
 pub mod dynamic;
 pub mod elementwise;
 pub mod indexing;
+pub mod linalg;
 pub mod movement;
+pub mod normalization;
 mod opcode;
 mod pairs;
 pub mod random;
@@ -20,6 +22,7 @@ pub mod structure;
 #[cfg(test)]
 mod testing;
 pub mod token;
+pub mod transform;
 pub mod window;
 
 pub use async_::{Async, AsyncStart};
@@ -28,7 +31,7 @@ pub use collective::{
     ReplicaGroups,
 };
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
-pub use dot::{Dot, DotAlgorithm, DotDims, Precision};
+pub use dot::{Dot, DotAlgorithm, DotDims, Precision, RaggedDot, RaggedMode, ScaledDot};
 pub use dynamic::Dynamic;
 pub(crate) use elementwise::ElementFunction;
 pub use elementwise::{
@@ -36,18 +39,21 @@ pub use elementwise::{
     ResultAccuracy, Select, Unary, UnaryOp,
 };
 pub use indexing::{Gather, Scatter};
+pub use linalg::{Cholesky, TransposeKind, TriangularSolve};
 pub use movement::{
     Bitcast, Broadcast, Concatenate, Copy, DynamicSlice, DynamicUpdateSlice, Iota, Pad, PadDim, Reshape, Reverse,
     Slice, SliceRange, Transpose,
 };
+pub use normalization::{BatchNorm, BatchNormKind, Epsilon};
 pub use opcode::{Arity, Family, Opcode};
-pub use random::{RngAlgorithm, RngBitGenerator};
-pub use reduction::Reduce;
+pub use random::{Rng, RngAlgorithm, RngBitGenerator, RngDistribution, RngGetAndUpdateState, StochasticConvert};
+pub use reduction::{Reduce, Scan};
 pub use rules::{OpRules, ReadAttributes, ShapeContext};
 pub use sorting::{Sort, TopK};
 pub use structure::{Constant, Domain, GetTupleElement, OptBarrier, Parameter, Tuple};
 pub use token::{AddDependency, AfterAll, Channel, Transfer};
-pub use window::{ReduceWindow, SelectAndScatter, Window, WindowDim};
+pub use transform::{Fft, FftType};
+pub use window::{Cumulative, ReduceWindow, SelectAndScatter, Window, WindowDim};
 
 use crate::text::AttributeReader;
 use crate::{CompId, Error, Result};
@@ -150,8 +156,14 @@ operations! {
     Bitcast: Bitcast;
     /// Contraction of two arrays.
     Dot: Dot;
+    /// Contraction of two arrays, one of which falls into groups of sizes known when running.
+    RaggedDot: RaggedDot;
+    /// Contraction of two arrays whose blocks have scales.
+    ScaledDot: ScaledDot;
     /// A fold over dimensions.
     Reduce: Reduce;
+    /// A loop over one dimension.
+    Scan: Scan;
     /// A fold over sliding windows.
     ReduceWindow: ReduceWindow;
     /// Values scattered to the chosen element of each window.
@@ -168,6 +180,14 @@ operations! {
     Fusion: Fusion;
     /// Random bits from a state.
     RngBitGenerator: RngBitGenerator;
+    /// Random numbers.
+    Rng: Rng;
+    /// The device's random counter, moved on.
+    RngGetAndUpdateState: RngGetAndUpdateState;
+    /// Floats rounded to integers by random bits.
+    StochasticConvert: StochasticConvert;
+    /// Normalisation over all dimensions but the features.
+    BatchNorm: BatchNormTraining | BatchNormInference | BatchNormGrad;
     /// Boxes read at indexed places.
     Gather: Gather;
     /// Boxes written at indexed places.
@@ -188,6 +208,12 @@ operations! {
     Collective: AllGather | AllGatherDone | AllGatherStart | AllReduce | AllReduceDone | AllReduceStart | AllToAll
         | CollectiveBroadcast | CollectivePermute | CollectivePermuteDone | CollectivePermuteStart | CollectiveReduce
         | PartitionId | RaggedAllToAll | ReduceScatter | ReplicaId;
+    /// A Fourier transform.
+    Fft: Fft;
+    /// The triangular factor of a positive definite matrix.
+    Cholesky: Cholesky;
+    /// The solution of equations with a triangular matrix.
+    TriangularSolve: TriangularSolve;
     /// Arrays sorted together.
     Sort: Sort;
     /// The greatest or least elements of each row.

@@ -3,6 +3,8 @@
 use super::{Binary, BinaryOp, Op};
 use crate::builder::{ComputationBuilder, ModuleBuilder};
 use crate::eval::evaluate;
+use crate::text::{PrintOptions, parse_module, print_module};
+use crate::verify::VerifiedModule;
 use crate::{ArrayShape, CompId, ElementKind, ElementType, InstrId, Literal, Result, Scalar, Shape};
 
 /// The value of one operation on those operands, after its shape rule and the verifier agreed.
@@ -116,5 +118,31 @@ pub(super) fn assert_refused(what: &str, result: Result<Literal>, message: &str)
     match result {
         Ok(value) => panic!("{what}: gave {} instead of an error about {message:?}", value.shape()),
         Err(error) => assert!(error.message().contains(message), "{what}: {:?} lacks {message:?}", error.message()),
+    }
+}
+
+/// The value of a module in text, which must also print back: what is printed is read as the same and printed the same.
+pub(super) fn run_text(text: &str, operands: &[Literal]) -> Result<Literal> {
+    let module = VerifiedModule::new(parse_module(text)?)?;
+    let printed = print_module(&module, &PrintOptions::short_parsable());
+    let again = parse_module(&printed).unwrap_or_else(|e| panic!("{e} in what was printed:\n{printed}"));
+    assert_eq!(print_module(&again, &PrintOptions::short_parsable()), printed, "printing is a fixed point");
+    evaluate(&module, operands.to_vec())
+}
+
+/// The line of a module's entry root as it is printed, without its name.
+pub(super) fn printed_root(text: &str) -> String {
+    let module = parse_module(text).unwrap_or_else(|e| panic!("{e}"));
+    let printed = print_module(&module, &PrintOptions::short_parsable());
+    let line = printed.lines().rfind(|line| line.trim_start().starts_with("ROOT")).expect("there is a root");
+    line.split_once(" = ").expect("the root has a name").1.to_string()
+}
+
+/// Demands that numbers are as near as `tolerance`, relative to their greater magnitude above 1.
+pub(super) fn assert_near(what: &str, found: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(found.len(), expected.len(), "{what}: {found:?}");
+    for (a, b) in found.iter().zip(expected) {
+        let near = (a - b).abs() <= tolerance * b.abs().max(1.0) || (a.is_nan() && b.is_nan()) || a == b;
+        assert!(near, "{what}: {found:?} instead of {expected:?}");
     }
 }

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 
 use super::diagnostic::{Failure, Parse, shown};
 pub(crate) use super::lexer::TokenKind;
+use super::numbers::push_float;
 use super::suggest::did_you_mean;
 use super::tokens::Tokens;
 use crate::ops::Opcode;
-use crate::{CompId, Computation, Error, Literal, MAIN_THREAD, Module, Result, Shape, Sharding};
+use crate::{CompId, Computation, ElementType, Error, Literal, MAIN_THREAD, Module, Result, Shape, Sharding};
 
 /// A type that can stand behind `name=` in an instruction.
 pub trait AttributeValue: Sized {
@@ -336,6 +337,11 @@ impl AttributeWriter<'_> {
         use std::fmt::Write as _;
         // Writing to a `String` cannot fail.
         let _ = write!(self.out, "{value}");
+    }
+
+    /// Writes a float with as many digits as tell it apart.
+    pub(crate) fn float(&mut self, value: f32) {
+        push_float(self.out, ElementType::F32, u64::from(value.to_bits()));
     }
 
     /// Writes items with `separator` between them.

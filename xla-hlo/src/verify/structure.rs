@@ -48,7 +48,7 @@ fn check_instruction(report: &mut Report<'_>, computation: &Computation, id: Ins
         report.instruction(computation, id, format!("{} {complaint}", instruction.opcode()));
     }
     for &operand in instruction.operands() {
-        if !computation[operand].users().contains(&id) {
+        if !computation[operand].is_used_by(id) {
             report.instruction(computation, operand, format!("does not know its user %{}", instruction.name()));
         }
     }

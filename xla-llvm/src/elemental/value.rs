@@ -128,6 +128,12 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
         self.map(|lanes| lanes.slice(first, count))
     }
 
+    /// Lanes by the number of the lane of this value that they are to hold.
+    #[must_use]
+    pub fn permuted(self, indices: &[u32]) -> Self {
+        self.map(|lanes| lanes.shuffle(lanes, indices))
+    }
+
     /// Lanes in the opposite order.
     #[must_use]
     pub fn reversed(self) -> Self {

@@ -174,6 +174,11 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 let mask = mask.map(|m| widened(m, width));
                 elemental::store(self.emitter, value.splat(width), target.base, base, mask);
             }
+            Number::Strided { base, stride: -1, width } => {
+                let first = base - i64::from(width - 1);
+                let mask = mask.map(|m| widened(m, width).reversed());
+                elemental::store(self.emitter, value.splat(width).reversed(), target.base, first, mask);
+            }
             Number::Strided { width, .. } => {
                 let indices = self.lanes_of(number);
                 let mask = mask.map(|m| widened(m, width));

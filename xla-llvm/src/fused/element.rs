@@ -116,6 +116,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::Call(_)
             | Op::Fusion(_)
             | Op::RngBitGenerator(_)
+            | Op::RaggedDot(_)
+            | Op::ScaledDot(_)
+            | Op::Scan(_)
+            | Op::Rng(_)
+            | Op::RngGetAndUpdateState(_)
+            | Op::StochasticConvert(_)
+            | Op::BatchNorm(_)
             | Op::Scatter(_)
             | Op::Domain(_)
             | Op::AfterAll(_)
@@ -124,6 +131,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::Transfer(_)
             | Op::Async(_)
             | Op::Collective(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_)
             | Op::Sort(_)
             | Op::TopK(_) => Err(Error::internal(format!(
                 "%{} ({}) cannot be emitted element by element",

@@ -1,13 +1,14 @@
-//! Folds inside an element: reduce, reduce-window, dot. Along lanes where the fold is all there is, else lane by lane.
+//! Folds inside an element: reduce, dot. Along lanes where the fold is all there is, else lane by lane.
 
 use inkwell::values::BasicValueEnum;
-use xla_hlo::ops::{BinaryOp, Dot, DotDims, Reduce, ReduceWindow};
+use xla_hlo::ops::{BinaryOp, Dot, DotDims, Reduce};
 use xla_hlo::{ElementKind, ElementType, InstrId, Result, Scalar};
 
 use super::FusedEmitter;
 use super::address::compute_bits;
 use super::index::{Coord, Index};
 use super::scalar_call::{identity, simple_combiner};
+use super::window::{raws_of, values_of};
 use crate::elemental::{self, Value};
 
 /// A dimension shorter than this is not worth lanes.
@@ -89,14 +90,11 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     pub(super) fn reduced(&mut self, id: InstrId, op: &Reduce, index: &Index) -> Result<Vec<Value<'e, 'ctx>>> {
         let operands = self.graph()[id].operands().to_vec();
-        let (inputs, inits) = operands.split_at(operands.len() / 2);
+        let inputs = &operands[..operands.len() / 2];
         let dims = self.graph()[inputs[0]].shape().expect_array()?.dims().to_vec();
         let extents: Vec<u64> = op.dimensions.iter().map(|&d| dims[d] as u64).collect();
         let width = self.width(index);
-        let mut starts = Vec::with_capacity(inits.len());
-        for &init in inits {
-            starts.push(self.element(init, &Vec::new())?.splat(width));
-        }
+        let starts = self.fold_starts(id, width)?;
         if extents.contains(&0) {
             return Ok(starts);
         }
@@ -138,59 +136,6 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 arguments.push(s.element(input, &at)?.splat(width));
             }
             Ok(raws_of(&s.call(op.computation, &arguments)?))
-        })?;
-        Ok(values_of(self, &types, &raws))
-    }
-
-    pub(super) fn window_reduced(
-        &mut self,
-        id: InstrId,
-        op: &ReduceWindow,
-        index: &Index,
-    ) -> Result<Vec<Value<'e, 'ctx>>> {
-        let operands = self.graph()[id].operands().to_vec();
-        let (inputs, inits) = operands.split_at(operands.len() / 2);
-        let dims = self.graph()[inputs[0]].shape().expect_array()?.dims().to_vec();
-        let width = self.width(index);
-        let mut starts = Vec::with_capacity(inits.len());
-        for &init in inits {
-            starts.push(self.element(init, &Vec::new())?.splat(width));
-        }
-        if op.window.dims.is_empty() {
-            let mut arguments = starts;
-            for &input in inputs {
-                arguments.push(self.element(input, index)?);
-            }
-            return self.call(op.computation, &arguments);
-        }
-        let extents: Vec<u64> = op.window.dims.iter().map(|w| w.size as u64).collect();
-        if extents.contains(&0) || dims.contains(&0) {
-            return Ok(starts);
-        }
-        let types: Vec<ElementType> = starts.iter().map(Value::element_type).collect();
-        let raws = self.nested(&extents, 1, &mut Vec::new(), raws_of(&starts), &mut |s, coords, carried| {
-            let mut conditions = None;
-            let mut at = Vec::with_capacity(dims.len());
-            for (d, w) in op.window.dims.iter().enumerate() {
-                let step = coords[d].clone();
-                let step = if w.reversal { step.scaled(-1).shifted(w.size as i64 - 1) } else { step };
-                let coord = index[d].clone().scaled(w.stride as i64).plus(&step.scaled(w.window_dilation as i64));
-                let coord = coord.shifted(-w.pad_low);
-                let base = w.base_dilation as i64;
-                s.require_between(&mut conditions, &coord, 0, (dims[d] as i64 - 1) * base)?;
-                at.push(if base == 1 { coord } else { s.on_grid(&mut conditions, &coord, base, dims[d])? });
-            }
-            let before = values_of(s, &types, carried);
-            let mut arguments = before.clone();
-            for &input in inputs {
-                arguments.push(s.guarded_element(input, &at, conditions)?.splat(width));
-            }
-            let after = s.call(op.computation, &arguments)?;
-            let chosen = after.iter().zip(&before).map(|(&new, &old)| match conditions {
-                Some(guard) => elemental::select_lanes(super::address::widened(guard.mask, width), new, old),
-                None => new,
-            });
-            Ok(raws_of(&chosen.collect::<Vec<_>>()))
         })?;
         Ok(values_of(self, &types, &raws))
     }
@@ -259,23 +204,4 @@ fn operand_indices(d: &DotDims, lhs_rank: usize, rhs_rank: usize, index: &Index,
         place(lhs_rank, [(&d.lhs_batch, batch), (&lhs_free, left), (&d.lhs_contracting, coords)]),
         place(rhs_rank, [(&d.rhs_batch, batch), (&rhs_free, right), (&d.rhs_contracting, coords)]),
     )
-}
-
-fn raws_of<'ctx>(values: &[Value<'_, 'ctx>]) -> Vec<BasicValueEnum<'ctx>> {
-    values.iter().flat_map(Value::raws).collect()
-}
-
-fn values_of<'e, 'ctx>(
-    s: &FusedEmitter<'e, 'ctx, '_>,
-    types: &[ElementType],
-    mut raws: &[BasicValueEnum<'ctx>],
-) -> Vec<Value<'e, 'ctx>> {
-    let mut values = Vec::with_capacity(types.len());
-    for &ty in types {
-        let count = if ty.is_complex() { 2 } else { 1 };
-        let (own, rest) = raws.split_at(count.min(raws.len()));
-        values.push(Value::from_raws(s.emitter, ty, own));
-        raws = rest;
-    }
-    values
 }

@@ -60,7 +60,18 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         index: &Index,
         guard: Option<Guard<'e, 'ctx>>,
     ) -> Result<Value<'e, 'ctx>> {
-        let Some(guard) = guard else { return self.element(id, index) };
+        match guard {
+            Some(guard) => self.under_guard(guard, |s| s.element(id, index)),
+            None => self.element(id, index),
+        }
+    }
+
+    /// Runs `f` under one more guard.
+    pub(super) fn under_guard<R>(
+        &mut self,
+        guard: Guard<'e, 'ctx>,
+        f: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
         let outer = self.guard;
         let guard = match outer {
             0 => guard,
@@ -68,9 +79,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         };
         self.guards.push(guard);
         self.guard = self.guards.len();
-        let value = self.element(id, index);
+        let result = f(self);
         self.guard = outer;
-        value
+        result
     }
 
     /// The element of `operand` where the conditions hold, else `other`.

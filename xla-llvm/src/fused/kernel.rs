@@ -23,6 +23,9 @@ const FEW_ROWS: u64 = 16;
 /// Elements in a unit that is a piece of a row; a multiple of every lane count.
 const PIECE: u64 = 4096;
 
+/// Vector registers of accumulators in a fold across lanes, so that its steps overlap.
+pub(super) const FOLDED_REGISTERS: u32 = 4;
+
 /// What a kernel is made of.
 #[derive(Clone, Debug)]
 pub struct KernelSource<'m> {
@@ -50,11 +53,11 @@ pub struct Kernel {
 }
 
 /// One stored result.
-struct Output {
+pub(super) struct Output {
     root: InstrId,
     /// Which value, for a fold of several arrays.
     value: usize,
-    shape: ArrayShape,
+    pub shape: ArrayShape,
 }
 
 /// Writes the kernel's function into the emitter's module.
@@ -64,9 +67,10 @@ pub fn emit_kernel(emitter: &Emitter<'_>, source: &KernelSource<'_>, name: &str)
     Writer::new(source)?.emit(emitter, name).context(context)
 }
 
-struct Writer<'a, 'm> {
-    source: &'a KernelSource<'m>,
-    outputs: Vec<Output>,
+/// Writes one kernel.
+pub(super) struct Writer<'a, 'm> {
+    pub source: &'a KernelSource<'m>,
+    pub outputs: Vec<Output>,
     /// Dimensions that loops run over.
     dims: Vec<usize>,
 }
@@ -89,7 +93,7 @@ impl<'a, 'm> Writer<'a, 'm> {
         Ok(writer)
     }
 
-    fn graph(&self) -> &'m Computation {
+    pub fn graph(&self) -> &'m Computation {
         &self.source.module[self.source.computation]
     }
 
@@ -113,6 +117,10 @@ impl<'a, 'm> Writer<'a, 'm> {
         if self.dims.contains(&0) {
             finish(emitter)?;
             return Ok(Kernel { name: name.to_string(), units: 0, work });
+        }
+        if let Some(strands) = self.strands()? {
+            let units = self.emit_strands(emitter, function, &strands)?;
+            return Ok(Kernel { name: name.to_string(), units, work });
         }
         let plan = self.plan(emitter)?;
         let width = self.width(emitter, &plan);
@@ -251,19 +259,20 @@ impl<'a, 'm> Writer<'a, 'm> {
             let function = kernel_function(&trial, "trial");
             let mut fused = self.bind(&trial, function)?;
             let symbols = trial_symbols(&plan, &mut fused.symbols);
-            let zero = fused.number(0);
-            fused.symbol_values = vec![SymbolValue::Uniform(zero); symbols.len()];
+            // Any number that is not known, so that no loop is seen to be empty.
+            let value = SymbolValue::Uniform(parameter(&trial, function, 1)?);
+            fused.symbol_values = vec![value; symbols.len()];
             self.store_all(&mut fused, &plan.index(&symbols))?;
             let survey = std::mem::take(&mut fused.survey);
             match plan.split(&survey, &symbols) {
                 Some(split) => plan = split,
-                None => return Ok(plan.merged(&survey, &symbols)),
+                None => return Ok(plan.merged(&survey, &symbols, fused.row_count())),
             }
         }
     }
 
     /// A new emitter in the function's entry, with operands bound to its pointers.
-    fn bind<'e, 'ctx>(
+    pub fn bind<'e, 'ctx>(
         &self,
         emitter: &'e Emitter<'ctx>,
         function: FunctionValue<'ctx>,
@@ -310,15 +319,12 @@ impl<'a, 'm> Writer<'a, 'm> {
             return 1;
         }
         let lanes = emitter.target().lanes(self.widest_bits());
-        let mut lanes = if folds(FoldDirection::Across) { lanes * 4 } else { lanes };
-        while lanes > 1 && u64::from(lanes) >= 2 * inner {
-            lanes /= 2;
-        }
-        lanes
+        let lanes = if folds(FoldDirection::Across) { lanes * FOLDED_REGISTERS } else { lanes };
+        fitting(lanes, inner)
     }
 
     /// Bits of the widest lane that is computed with.
-    fn widest_bits(&self) -> u32 {
+    pub fn widest_bits(&self) -> u32 {
         let computed = self.computed();
         let all = computed.iter().chain(&self.source.inputs);
         all.filter_map(|&id| widest(self.graph()[id].shape())).max().unwrap_or(32)
@@ -357,6 +363,14 @@ impl<'a, 'm> Writer<'a, 'm> {
     }
 }
 
+/// So many lanes, or fewer where a loop is shorter.
+pub(super) fn fitting(mut lanes: u32, extent: u64) -> u32 {
+    while lanes > 1 && u64::from(lanes) >= 2 * extent {
+        lanes /= 2;
+    }
+    lanes
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum FoldDirection {
     AlongRows,
@@ -368,7 +382,7 @@ fn widest(shape: &Shape) -> Option<u32> {
 }
 
 /// Counters of the outer loops from the number of a row.
-fn counters(s: &mut FusedEmitter<'_, '_, '_>, row: &Coord, loops: &[u64]) -> Result<Vec<Coord>> {
+pub(super) fn counters(s: &mut FusedEmitter<'_, '_, '_>, row: &Coord, loops: &[u64]) -> Result<Vec<Coord>> {
     let mut rest = row.clone();
     let mut counters = vec![Coord::default(); loops.len()];
     for (counter, &extent) in counters.iter_mut().zip(loops).skip(1).rev() {
@@ -453,12 +467,12 @@ fn kernel_function<'ctx>(emitter: &Emitter<'ctx>, name: &str) -> FunctionValue<'
     function
 }
 
-fn finish(emitter: &Emitter<'_>) -> Result<()> {
+pub(super) fn finish(emitter: &Emitter<'_>) -> Result<()> {
     emitter.builder().build_return(None).map_err(|e| Error::internal(format!("LLVM refuses a return: {e}")))?;
     emitter.check()
 }
 
-fn parameter<'e, 'ctx>(
+pub(super) fn parameter<'e, 'ctx>(
     emitter: &'e Emitter<'ctx>,
     function: FunctionValue<'ctx>,
     number: u32,

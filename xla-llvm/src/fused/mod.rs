@@ -3,8 +3,9 @@
 //! ```text
 //! kernel     a fusion (or one operation) as a function: which loops, what is stored        kernel.rs, reduce_root.rs
 //!   tiles    blocks of two loops, transposed on the way in                                 tiles.rs
+//!   strands  work along some dimensions, independent along the others: scans, selections    strands.rs, scan.rs, ...
 //!   nest     levels with open blocks, loops, carried values                                nest.rs
-//!   element  the value of an instruction at an index, by family                            element.rs, movement.rs, fold.rs, ...
+//!   element  the value of an instruction at an index, by family                            element.rs, movement.rs, window.rs, ...
 //!     index  where an element lies: sums of symbols, no LLVM                               index.rs
 //!       elemental, math: what one operation does to lanes                                  ../elemental, ../math
 //! ```
@@ -24,8 +25,12 @@ mod nest;
 mod plan;
 mod row_cache;
 mod scalar_call;
+mod scan;
+mod select_scatter;
+mod strands;
 mod support;
 mod tiles;
+mod window;
 
 use std::collections::HashMap;
 
@@ -33,7 +38,7 @@ use inkwell::values::PointerValue;
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module};
 
 pub use kernel::{Kernel, KernelSource, emit_kernel};
-pub use support::is_fusible;
+pub use support::{is_fusible, is_kernel_root};
 
 use crate::elemental::Value;
 use crate::emitter::Emitter;

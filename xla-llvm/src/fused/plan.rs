@@ -93,9 +93,11 @@ impl LoopPlan {
     }
 
     /// Merges neighbouring variables whose every use is the position in both: `c · extent · outer + c · inner`.
-    /// A variable of one turn goes with any neighbour, since its value is always 0.
-    pub fn merged(&self, survey: &Survey, symbols: &[SymbolId]) -> LoopPlan {
+    /// A variable of one turn goes with any neighbour, since its value is always 0. The first `rows` dimensions stay apart from the
+    /// others: what is kept of a row is found by the others alone.
+    pub fn merged(&self, survey: &Survey, symbols: &[SymbolId], rows: usize) -> LoopPlan {
         let extents = self.extents();
+        let first_of_row: usize = self.dims[..rows].iter().map(Vec::len).sum();
         let one = |outer: usize, inner: usize| {
             survey.uses.iter().all(|coord| {
                 let (o, i) = (coord.coefficient(symbols[outer]), coord.coefficient(symbols[inner]));
@@ -109,6 +111,7 @@ impl LoopPlan {
                 continue;
             };
             match carrier(&extents, group) {
+                _ if v == first_of_row => groups.push(v..v + 1),
                 Some(last) if extents[v] > 1 && !one(last, v) => groups.push(v..v + 1),
                 Some(_) | None => group.end = v + 1,
             }

@@ -104,7 +104,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let graph = self.graph();
         let is_full = |id: InstrId| graph[id].shape().as_array().is_some_and(|a| a.dims() == dims);
         let fold = |id: &InstrId| match graph[*id].op() {
-            Op::Reduce(r) if is_full(graph[*id].operand(0)) => Some(dims.len() - r.dimensions.len()),
+            Op::Reduce(r) if is_full(graph[*id].operand(0)) => {
+                let rows = dims.len() - r.dimensions.len();
+                // Only whole rows: a fold of other dimensions goes through all rows, one of nothing or of single elements has none.
+                let is_row = r.dimensions.iter().all(|&d| d >= rows) && dims[rows..].iter().any(|&d| d > 1);
+                is_row.then_some(rows)
+            }
             _ => None,
         };
         let order: Vec<InstrId> = graph.post_order();
@@ -138,6 +143,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             }
             cost.insert(id, if keep { 1.0 } else { own });
         }
-        self.cache.rows = rows;
+        if !self.cache.kept.is_empty() {
+            self.cache.rows = rows;
+        }
     }
 }

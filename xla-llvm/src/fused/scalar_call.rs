@@ -25,7 +25,11 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let e = self.emitter;
             let result = match instruction.op() {
                 Op::Parameter(p) => match arguments.get(p.number) {
-                    Some(&argument) => vec![argument.splat(width)],
+                    // Narrower elements may stand for a parameter.
+                    Some(&argument) => {
+                        let ty = instruction.shape().expect_array()?.element_type();
+                        vec![elemental::convert(e, argument, ty)?.splat(width)]
+                    }
                     None => return Err(Error::internal(format!("{} is called with too few arguments", graph.name()))),
                 },
                 Op::Constant(c) => {
@@ -119,6 +123,13 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::While(_)
             | Op::Conditional(_)
             | Op::RngBitGenerator(_)
+            | Op::RaggedDot(_)
+            | Op::ScaledDot(_)
+            | Op::Scan(_)
+            | Op::Rng(_)
+            | Op::RngGetAndUpdateState(_)
+            | Op::StochasticConvert(_)
+            | Op::BatchNorm(_)
             | Op::Gather(_)
             | Op::Scatter(_)
             | Op::Domain(_)
@@ -128,6 +139,9 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::Transfer(_)
             | Op::Async(_)
             | Op::Collective(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_)
             | Op::Sort(_)
             | Op::TopK(_) => false,
         };

@@ -5,6 +5,9 @@ use xla_hlo::{Computation, InstrId, Instruction, Module};
 
 use super::scalar_call::is_scalar_computation;
 
+/// Elementary operations of one step of a scan.
+const SCAN_STEP: f64 = 4.0;
+
 /// Whether an instruction's elements can be emitted one by one, so that it may stand in a fusion.
 ///
 /// Shapes must be static arrays (or tuples of them, for folds of several arrays).
@@ -50,6 +53,13 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::Call(_)
             | Op::Fusion(_)
             | Op::RngBitGenerator(_)
+            | Op::RaggedDot(_)
+            | Op::ScaledDot(_)
+            | Op::Scan(_)
+            | Op::Rng(_)
+            | Op::RngGetAndUpdateState(_)
+            | Op::StochasticConvert(_)
+            | Op::BatchNorm(_)
             | Op::Scatter(_)
             | Op::Domain(_)
             | Op::AfterAll(_)
@@ -58,9 +68,26 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::Transfer(_)
             | Op::Async(_)
             | Op::Collective(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_)
             | Op::Sort(_)
             | Op::TopK(_) => false,
         }
+}
+
+/// Whether an instruction can be a kernel's root: one that is fusible, or that has a kernel of its own.
+pub fn is_kernel_root(module: &Module, graph: &Computation, id: InstrId) -> bool {
+    let is_static = |id: InstrId| graph[id].shape().as_array().is_some_and(|a| a.is_static());
+    match graph[id].op() {
+        Op::SelectAndScatter(op) => {
+            is_static(id)
+                && is_static(graph[id].operand(1))
+                && is_scalar_computation(module, op.select)
+                && is_scalar_computation(module, op.scatter)
+        }
+        _ => is_fusible(module, graph, id),
+    }
 }
 
 /// Whether operand and result have elements of one width.
@@ -90,7 +117,17 @@ pub(super) fn work(module: &Module, graph: &Computation, id: InstrId) -> f64 {
             _ => own,
         },
         Op::Reduce(reduce) => operand() * module[reduce.computation].len() as f64 / 3.0,
-        Op::ReduceWindow(reduce) => own * reduce.window.dims.iter().map(|d| d.size as f64).product::<f64>(),
+        Op::ReduceWindow(reduce) => {
+            let base = instruction.operands().first().and_then(|&o| graph[o].shape().as_array());
+            match base.and_then(|base| reduce.window.cumulative(base.dims())) {
+                Some(_) => SCAN_STEP * own,
+                None => own * reduce.window.dims.iter().map(|d| d.size as f64).product::<f64>(),
+            }
+        }
+        Op::SelectAndScatter(op) => {
+            let windows = instruction.operands().get(1).map_or(0.0, |&o| elements(graph[o].shape()));
+            own + 3.0 * windows * op.window.dims.iter().map(|d| d.size as f64).product::<f64>()
+        }
         Op::Dot(dot) => {
             let dims = instruction.operands().first().and_then(|&o| graph[o].shape().as_array());
             let sum =

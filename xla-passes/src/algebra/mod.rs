@@ -94,6 +94,13 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::Map(_)
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
+        | Op::Scan(_)
+        | Op::Rng(_)
+        | Op::RngGetAndUpdateState(_)
+        | Op::StochasticConvert(_)
+        | Op::BatchNorm(_)
         | Op::Gather(_)
         | Op::Scatter(_)
         | Op::Domain(_)
@@ -103,6 +110,9 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::Transfer(_)
         | Op::Async(_)
         | Op::Collective(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => [none, none, none],
     }

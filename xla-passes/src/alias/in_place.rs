@@ -162,6 +162,13 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::Call(_)
         | Op::Fusion(_)
         | Op::RngBitGenerator(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
+        | Op::Scan(_)
+        | Op::Rng(_)
+        | Op::RngGetAndUpdateState(_)
+        | Op::StochasticConvert(_)
+        | Op::BatchNorm(_)
         | Op::Gather(_)
         | Op::Scatter(_)
         | Op::AfterAll(_)
@@ -170,6 +177,9 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::Transfer(_)
         | Op::Async(_)
         | Op::Collective(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => Access::Other,
     }

@@ -64,6 +64,13 @@ pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
         | Op::Copy(_)
         | Op::Dot(_)
         | Op::Reduce(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
+        | Op::Scan(_)
+        | Op::Rng(_)
+        | Op::RngGetAndUpdateState(_)
+        | Op::StochasticConvert(_)
+        | Op::BatchNorm(_)
         | Op::ReduceWindow(_)
         | Op::SelectAndScatter(_)
         | Op::Map(_)
@@ -76,6 +83,9 @@ pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
         | Op::Transfer(_)
         | Op::Async(_)
         | Op::Collective(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => Role::Compute,
     }

@@ -7,7 +7,7 @@ pub use schedule::schedule;
 use crate::*;
 use crate::{
     DeadCode, DropDependencies, ExpandAsync, ExpandCollectives, FlattenCallGraph, FreeReshapes, Fuse, FuseRows,
-    InlineCalls, InlineMaps, NormalizeLayouts, PadDynamic, Pipeline, SimplifyTuples, TargetProfile,
+    InlineCalls, InlineMaps, NormalizeLayouts, PadDynamic, Pipeline, SimplifyTuples, TargetProfile, WidenLinalg,
 };
 
 /// All stages in order.
@@ -18,6 +18,15 @@ pub fn standard(profile: &TargetProfile) -> Pipeline {
         .stage(expand(profile))
         .stage(layout(profile))
         .stage(fuse(profile))
+        .stage(schedule(profile))
+}
+
+/// The stages without which a program cannot run: nothing is simplified or fused.
+pub fn needed(profile: &TargetProfile) -> Pipeline {
+    Pipeline::new("needed")
+        .stage(canonicalize(profile))
+        .stage(expand(profile))
+        .stage(layout(profile))
         .stage(schedule(profile))
 }
 
@@ -50,9 +59,9 @@ pub fn simplify(_: &TargetProfile) -> Pipeline {
     Pipeline::new("simplify").stage(group).pass(AnnotateTripCounts)
 }
 
-/// Operations that a target lacks, put in terms of those it has. No operation of today's table needs it.
+/// Operations that a target lacks, put in terms of those it has.
 pub fn expand(_: &TargetProfile) -> Pipeline {
-    Pipeline::new("expand")
+    Pipeline::new("expand").pass(WidenLinalg)
 }
 
 /// Every array states its layout.

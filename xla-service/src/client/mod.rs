@@ -24,6 +24,7 @@ pub use loaded::{Dispatch, ExecuteOptions, LoadedExecutable};
 
 use buffer::Slot;
 use dispatch::DispatchQueue;
+use xla_hlo::eval::RandomState;
 use xla_hlo::{ArrayShape, Error, Literal, Result, VerifiedModule};
 
 use crate::cache::CompilationCache;
@@ -48,6 +49,8 @@ struct Device {
     /// All work of this client goes to one stream, so that what is computed is there when later work needs it.
     stream: Box<dyn Stream>,
     cache: Arc<CompilationCache>,
+    /// What all programs of this client draw random numbers from.
+    random: RandomState,
     queue: OnceLock<DispatchQueue>,
 }
 
@@ -75,6 +78,7 @@ impl Client {
             compiler: platform.compiler(),
             transfer: platform.transfer_manager(),
             cache,
+            random: RandomState::new(),
             queue: OnceLock::new(),
         })))
     }
@@ -160,7 +164,12 @@ impl Device {
     }
 
     fn context(&self) -> ExecutionContext<'_> {
-        ExecutionContext { executor: &*self.executor, stream: &*self.stream, transfer: &*self.transfer }
+        ExecutionContext {
+            executor: &*self.executor,
+            stream: &*self.stream,
+            transfer: &*self.transfer,
+            random: &self.random,
+        }
     }
 
     fn queue(&self) -> &DispatchQueue {

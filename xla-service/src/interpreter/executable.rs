@@ -37,7 +37,9 @@ impl Executable for InterpreterExecutable {
         let literals = self.signature.group_arguments(leaves.collect::<Result<_>>()?)?;
         // Donated memory goes back to the pool before anything is computed, and comes back as results.
         drop(arguments);
-        let result = Evaluator::new(&self.module).call(self.module.entry_id(), literals)?;
+        let result = Evaluator::new(&self.module)
+            .with_random_state(context.random.clone())
+            .call(self.module.entry_id(), literals)?;
         let write = |(leaf, literal): (&crate::signature::ResultLeaf, _)| {
             let mut memory = context.executor.allocate(leaf.shape.byte_size())?;
             context.transfer.write(context.stream, &literal, &leaf.shape, &mut memory, 0)?;

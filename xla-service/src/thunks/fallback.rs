@@ -1,21 +1,23 @@
 //! The host fallback: one instruction, evaluated on literals.
 
-use xla_hlo::eval::Evaluator;
+use xla_hlo::eval::{Evaluator, RandomState};
 use xla_hlo::{CompId, Error, InstrId, Literal, Module, Result, ResultExt};
 
 use super::{ExecutionBuffers, Thunk};
 use crate::executable::ExecutionContext;
 use crate::signature::{group, ungroup};
 
-/// Evaluates one instruction on values of its operands, with the reference evaluator. Computations that it calls are evaluated too.
+/// Evaluates one instruction on values of its operands, with the reference evaluator. Computations that it calls are evaluated too;
+/// random numbers are drawn from `random`.
 pub fn evaluate_instruction(
     module: &Module,
     computation: CompId,
     instruction: InstrId,
     operands: Vec<Literal>,
+    random: &RandomState,
 ) -> Result<Literal> {
     let instruction = &module[computation][instruction];
-    let mut evaluator = Evaluator::new(module);
+    let mut evaluator = Evaluator::new(module).with_random_state(random.clone());
     let result = instruction.op().rules().evaluate(&mut evaluator, operands, instruction.shape());
     result.context(|| "evaluated on the host")
 }
@@ -38,7 +40,8 @@ pub fn run_fallback(
     let graph = &module[thunk.computation];
     let mut leaves = leaves.into_iter();
     let operands = graph.operand_shapes(thunk.instruction).into_iter().map(|shape| group(shape, &mut leaves));
-    let result = evaluate_instruction(module, thunk.computation, thunk.instruction, operands.collect::<Result<_>>()?)?;
+    let operands = operands.collect::<Result<_>>()?;
+    let result = evaluate_instruction(module, thunk.computation, thunk.instruction, operands, context.random)?;
     let results = ungroup(result);
     if results.len() != thunk.results.len() {
         return Err(Error::internal(format!("%{} gave {} arrays on the host", thunk.name, results.len())));

@@ -1,6 +1,7 @@
 //! Thunks end to end on the host: a backend that lowers `add` of f32 and leaves the rest to the fallback, against the evaluator.
 
 use xla_hlo::builder::{ComputationBuilder, ModuleBuilder};
+use xla_hlo::eval::RandomState;
 use xla_hlo::ops::CompareDirection;
 use xla_hlo::{
     ArrayShape, CompId, ElementType, Error, InputOutputAlias, InstrId, Literal, Op, Opcode, ParameterLeaf, Result,
@@ -73,15 +74,16 @@ fn program(module: VerifiedModule) -> ThunkExecutable {
 }
 
 /// A host device for one test, which checks that all memory came back when it goes.
-struct Host(HostExecutor);
+struct Host(HostExecutor, RandomState);
 
 impl Host {
     fn new() -> Host {
-        Host(HostExecutor::new("test", 0, PoolLimits { in_use: Some(1 << 24), retained: 1 << 24 }))
+        let limits = PoolLimits { in_use: Some(1 << 24), retained: 1 << 24 };
+        Host(HostExecutor::new("test", 0, limits), RandomState::new())
     }
 
     fn context(&self) -> ExecutionContext<'_> {
-        ExecutionContext { executor: &self.0, stream: &HostStream, transfer: &HostTransfer }
+        ExecutionContext { executor: &self.0, stream: &HostStream, transfer: &HostTransfer, random: &self.1 }
     }
 
     fn upload(&self, literal: &Literal) -> DeviceMemory {
@@ -363,7 +365,7 @@ fn one_instruction_on_literals() {
     let add = module.entry().root();
     assert!(matches!(module.entry()[add].op(), Op::Binary(_)));
     let x = f32s(&[1.0, 2.0, 3.0, 4.0]);
-    let sum = evaluate_instruction(&module, main, add, vec![x.clone(), x]).unwrap();
+    let sum = evaluate_instruction(&module, main, add, vec![x.clone(), x], &RandomState::new()).unwrap();
     assert_eq!(sum, f32s(&[2.0, 4.0, 6.0, 8.0]));
 }
 

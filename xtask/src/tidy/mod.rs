@@ -105,7 +105,8 @@ fn findings() -> Result<Vec<Finding>> {
             found.extend(source::check(&path, &content, &lines));
             found.extend(unsafe_code::check(&path, &lines, &listed));
         }
-        if path.ends_with("/Cargo.toml") {
+        // A workspace of its own inherits nothing.
+        if path.ends_with("/Cargo.toml") && !content.contains("[workspace]") {
             found.extend(manifest::check(&path, &content));
         }
     }

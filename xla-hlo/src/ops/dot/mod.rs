@@ -3,9 +3,17 @@
 mod attributes;
 mod domain;
 mod eval;
+mod ragged;
+mod ragged_eval;
+#[cfg(test)]
+mod ragged_tests;
+mod scaled;
 mod shape;
 #[cfg(test)]
 mod tests;
+
+pub use ragged::{RaggedDot, RaggedMode};
+pub use scaled::ScaledDot;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
@@ -91,17 +99,41 @@ impl DotDims {
     pub fn free(rank: usize, batch: &[usize], contracting: &[usize]) -> Vec<usize> {
         (0..rank).filter(|d| !batch.contains(d) && !contracting.contains(d)).collect()
     }
+
+    fn read(r: &mut AttributeReader<'_>) -> Result<DotDims> {
+        Ok(DotDims {
+            lhs_batch: r.optional("lhs_batch_dims")?.unwrap_or_default(),
+            lhs_contracting: r.optional("lhs_contracting_dims")?.unwrap_or_default(),
+            rhs_batch: r.optional("rhs_batch_dims")?.unwrap_or_default(),
+            rhs_contracting: r.optional("rhs_contracting_dims")?.unwrap_or_default(),
+        })
+    }
+
+    fn write(&self, w: &mut AttributeWriter<'_>) {
+        let batched = !self.lhs_batch.is_empty() || !self.rhs_batch.is_empty();
+        for (name, list, shown) in [
+            ("lhs_batch_dims", &self.lhs_batch, batched),
+            ("lhs_contracting_dims", &self.lhs_contracting, true),
+            ("rhs_batch_dims", &self.rhs_batch, batched),
+            ("rhs_contracting_dims", &self.rhs_contracting, true),
+        ] {
+            if shown {
+                w.attribute(name, list);
+            }
+        }
+    }
+}
+
+fn write_precision(precision: &Vec<Precision>, w: &mut AttributeWriter<'_>) {
+    if precision.iter().any(|p| *p != Precision::Default) {
+        w.attribute("operand_precision", precision);
+    }
 }
 
 impl ReadAttributes for Dot {
     fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
         Ok(Dot {
-            dims: DotDims {
-                lhs_batch: r.optional("lhs_batch_dims")?.unwrap_or_default(),
-                lhs_contracting: r.optional("lhs_contracting_dims")?.unwrap_or_default(),
-                rhs_batch: r.optional("rhs_batch_dims")?.unwrap_or_default(),
-                rhs_contracting: r.optional("rhs_contracting_dims")?.unwrap_or_default(),
-            },
+            dims: DotDims::read(r)?,
             precision: r.optional("operand_precision")?.unwrap_or_default(),
             algorithm: r.optional("algorithm")?,
         })
@@ -118,21 +150,8 @@ impl OpRules for Dot {
     }
 
     fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
-        let dims = &self.dims;
-        let batched = !dims.lhs_batch.is_empty() || !dims.rhs_batch.is_empty();
-        for (name, list, shown) in [
-            ("lhs_batch_dims", &dims.lhs_batch, batched),
-            ("lhs_contracting_dims", &dims.lhs_contracting, true),
-            ("rhs_batch_dims", &dims.rhs_batch, batched),
-            ("rhs_contracting_dims", &dims.rhs_contracting, true),
-        ] {
-            if shown {
-                w.attribute(name, list);
-            }
-        }
-        if self.precision.iter().any(|p| *p != Precision::Default) {
-            w.attribute("operand_precision", &self.precision);
-        }
+        self.dims.write(w);
+        write_precision(&self.precision, w);
         if let Some(algorithm) = &self.algorithm {
             w.attribute("algorithm", algorithm);
         }

@@ -6,7 +6,18 @@ use crate::{ArrayShape, ElementKind, ElementType};
 
 /// Batch and contracting dimensions pair up by position and size; the result has batch, left free, right free dimensions.
 pub(super) fn dot(op: &Dot, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let (lhs, rhs, dims) = (cx.array(0)?, cx.array(1)?, &op.dims);
+    let (ty, dims) = contraction(&op.dims, &op.precision, &[], cx)?;
+    checks::array(ty, dims)
+}
+
+/// Element type and dimensions of a contraction of operands 0 and 1, `dropped` dimensions of the right one aside.
+pub(super) fn contraction(
+    dims: &DotDims,
+    precision: &[Precision],
+    dropped: &[usize],
+    cx: &ShapeContext<'_>,
+) -> Result<(ElementType, Vec<usize>)> {
+    let (lhs, rhs) = (cx.array(0)?, cx.array(1)?);
     check_pairs("batch", (lhs, &dims.lhs_batch), (rhs, &dims.rhs_batch))?;
     check_pairs("contracting", (lhs, &dims.lhs_contracting), (rhs, &dims.rhs_contracting))?;
     let used = |batch: &[usize], contracting: &[usize]| [batch, contracting].concat();
@@ -15,14 +26,15 @@ pub(super) fn dot(op: &Dot, cx: &ShapeContext<'_>) -> Result<Shape> {
     checks::distinct("batch and contracting dimensions", &used(&dims.rhs_batch, &dims.rhs_contracting), rhs.rank())
         .map_err(|e| e.context("right operand"))?;
     ensure!(
-        op.precision.is_empty() || op.precision.len() == 2,
+        precision.is_empty() || precision.len() == 2,
         "operand_precision must have one entry for each of the 2 operands, not {}",
-        op.precision.len()
+        precision.len()
     );
     let mut result: Vec<usize> = dims.lhs_batch.iter().map(|&d| lhs.dims()[d]).collect();
     result.extend(DotDims::free(lhs.rank(), &dims.lhs_batch, &dims.lhs_contracting).iter().map(|&d| lhs.dims()[d]));
-    result.extend(DotDims::free(rhs.rank(), &dims.rhs_batch, &dims.rhs_contracting).iter().map(|&d| rhs.dims()[d]));
-    checks::array(result_type(lhs.element_type(), rhs.element_type(), cx)?, result)
+    let columns = DotDims::free(rhs.rank(), &dims.rhs_batch, &dims.rhs_contracting);
+    result.extend(columns.iter().filter(|d| !dropped.contains(d)).map(|&d| rhs.dims()[d]));
+    Ok((result_type(lhs.element_type(), rhs.element_type(), cx)?, result))
 }
 
 fn check_pairs(what: &str, (lhs, left): (&ArrayShape, &[usize]), (rhs, right): (&ArrayShape, &[usize])) -> Result<()> {

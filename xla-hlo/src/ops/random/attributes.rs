@@ -1,6 +1,6 @@
-//! The text of generators.
+//! The text of generators and distributions.
 
-use super::RngAlgorithm;
+use super::{RngAlgorithm, RngDistribution};
 use crate::text::attribute_words;
 
 attribute_words! {
@@ -8,4 +8,10 @@ attribute_words! {
     "rng_default" => RngAlgorithm::Default,
     "rng_three_fry" => RngAlgorithm::ThreeFry,
     "rng_philox" => RngAlgorithm::Philox,
+}
+
+attribute_words! {
+    RngDistribution, "rng_uniform or rng_normal":
+    "rng_uniform" => RngDistribution::Uniform,
+    "rng_normal" => RngDistribution::Normal,
 }

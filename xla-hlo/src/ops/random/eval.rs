@@ -41,7 +41,7 @@ fn word(state: &Literal, i: usize) -> u64 {
 
 /// The next counter and the bits: words of consecutive blocks over the elements in row-major order, one to four of them for
 /// a block by their width.
-fn philox_bits(key: u64, counter: u128, shape: &ArrayShape) -> Result<(u128, Literal)> {
+pub(super) fn philox_bits(key: u64, counter: u128, shape: &ArrayShape) -> Result<(u128, Literal)> {
     let ty = shape.element_type();
     let per_block = if ty.bit_width() > 32 { 2 } else { 4 };
     let mut block = [0; 4];

@@ -1,7 +1,8 @@
 //! Shape rules of the random family.
 
 use super::*;
-use crate::{ArrayShape, ElementType};
+use crate::ops::checks::{self, ensure};
+use crate::{ArrayShape, ElementKind, ElementType};
 
 pub(super) fn rng_bit_generator(op: &RngBitGenerator, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (state, written) = (cx.array(0)?, cx.written()?);
@@ -35,4 +36,44 @@ pub(super) fn rng_bit_generator(op: &RngBitGenerator, cx: &ShapeContext<'_>) -> 
 /// Random bits make an integer or, as its pattern, a float.
 fn has_patterns(ty: ElementType) -> bool {
     ty.is_integer() || ty.is_float()
+}
+
+/// The written shape; both parameters are scalars of its element type.
+pub(super) fn rng(op: &Rng, cx: &ShapeContext<'_>) -> Result<Shape> {
+    ensure!(cx.operands().len() == 2, "rng takes the 2 parameters of its distribution, not {}", cx.operands().len());
+    let result = cx.written_array()?;
+    for i in 0..2 {
+        let parameter = cx.array(i)?;
+        checks::scalar(&format!("parameter {i} of rng"), parameter)?;
+        checks::same_element_type((&format!("parameter {i} of rng"), parameter), ("its result", result))?;
+    }
+    let ty = result.element_type();
+    let (allowed, what) = match op.distribution {
+        RngDistribution::Uniform => (ty.kind() != ElementKind::Complex, "truth values, integers or floats"),
+        RngDistribution::Normal => (ty.is_float(), "floats"),
+    };
+    ensure!(allowed, "this distribution of rng gives {what}, not {ty}");
+    checks::array(ty, result.dims().to_vec())
+}
+
+pub(super) fn rng_get_and_update_state(_: &RngGetAndUpdateState, cx: &ShapeContext<'_>) -> Result<Shape> {
+    let state = Shape::array(ElementType::U64, [2]);
+    let written = cx.written()?;
+    ensure!(written.compatible(&state), "rng-get-and-update-state gives u64[2], not {}", written.without_layout());
+    Ok(state)
+}
+
+pub(super) fn stochastic_convert(_: &StochasticConvert, cx: &ShapeContext<'_>) -> Result<Shape> {
+    let (x, random, result) = (cx.array(0)?, cx.array(1)?, cx.written_array()?);
+    checks::float("operand 0", x)?;
+    ensure!(
+        random.element_type().kind() == ElementKind::Unsigned
+            && random.element_type().bit_width() == x.element_type().bit_width(),
+        "the random bits must be unsigned integers as wide as operand 0 ({x}), they are {random}"
+    );
+    checks::integer("the result", result)?;
+    for (what, other) in [("the random bits", random), ("the result", result)] {
+        ensure!(other.same_dims(x), "{what} must have the dimensions of operand 0 ({x}), they are {other}");
+    }
+    checks::array(result.element_type(), x.dims().to_vec())
 }

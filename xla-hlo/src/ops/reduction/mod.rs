@@ -1,9 +1,14 @@
-//! Folds over dimensions.
+//! Folds over dimensions, and loops over one.
 
 mod eval;
+mod scan;
+#[cfg(test)]
+mod scan_tests;
 mod shape;
 #[cfg(test)]
 mod tests;
+
+pub use scan::Scan;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;

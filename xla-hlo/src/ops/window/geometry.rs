@@ -24,6 +24,12 @@ impl WindowDim {
         reversal: false,
     };
 
+    /// Whether each position holds the element at that position and nothing else.
+    pub fn is_unit(&self) -> bool {
+        // How a window of one element is dilated or reversed makes no difference.
+        WindowDim { window_dilation: 1, reversal: false, ..*self } == WindowDim::UNIT
+    }
+
     /// How many positions the window has along a dimension of `base` elements:
     /// floor((dilated base + padding - dilated window) / stride) + 1, or 0 where the window does not fit.
     pub fn output_size(&self, base: usize) -> Result<usize> {
@@ -90,7 +96,36 @@ impl WindowDim {
     }
 }
 
+/// A window that holds all elements up to its position along one dimension: folds are running totals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cumulative {
+    /// The dimension.
+    pub dimension: usize,
+    /// Whether windows hold the elements from their position to the end.
+    pub from_end: bool,
+    /// Whether the fold of a window is the fold of the one it contains and one more step, for any combiner; else only
+    /// for associative and commutative ones.
+    pub in_order: bool,
+}
+
 impl Window {
+    /// Whether the window grows by one element from each position to the next, along one dimension of an array of
+    /// `base`.
+    pub fn cumulative(&self, base: &[usize]) -> Option<Cumulative> {
+        let mut others = (0..self.dims.len()).filter(|&d| !self.dims[d].is_unit());
+        let (dimension, None) = (others.next()?, others.next()) else { return None };
+        let (w, size) = (self.dims[dimension], *base.get(dimension)?);
+        let from_end = match (w.pad_low, w.pad_high) {
+            (0, high) if high > 0 => true,
+            (low, 0) if low > 0 => false,
+            _ => return None,
+        };
+        let whole = WindowDim { size, pad_low: 0, pad_high: 0, reversal: false, ..WindowDim::UNIT };
+        let grows = WindowDim { pad_low: 0, pad_high: 0, reversal: false, ..w } == whole
+            && usize::try_from(w.pad_low + w.pad_high).is_ok_and(|pad| pad + 1 == size);
+        grows.then_some(Cumulative { dimension, from_end, in_order: from_end == w.reversal })
+    }
+
     /// The window's dimensions for an array of that rank: what was written, or a single element.
     pub fn dims_for(&self, rank: usize) -> Result<Vec<WindowDim>> {
         if self.dims.is_empty() {

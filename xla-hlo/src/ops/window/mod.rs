@@ -8,6 +8,8 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
+pub use geometry::Cumulative;
+
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};

@@ -294,3 +294,28 @@ fn broken_rules_are_named() {
     };
     assert_refused("scatter", run(op, None, &[x, source(3), zero]), "must give f32[]");
 }
+
+#[test]
+fn windows_that_grow_are_cumulative() {
+    let grows = |pad_low, pad_high, reversal| WindowDim { pad_low, pad_high, reversal, ..dim(4) };
+    let cumulative = |dims: &[WindowDim], base: &[usize]| window(dims).cumulative(base);
+    let expected = |dimension, from_end, in_order| Some(Cumulative { dimension, from_end, in_order });
+    assert_eq!(cumulative(&[grows(3, 0, false), dim(1)], &[4, 9]), expected(0, false, true));
+    assert_eq!(cumulative(&[dim(1), grows(0, 3, false)], &[9, 4]), expected(1, true, false));
+    assert_eq!(cumulative(&[grows(0, 3, true)], &[4]), expected(0, true, true));
+    assert_eq!(cumulative(&[grows(3, 0, true)], &[4]), expected(0, false, false));
+    for other in [
+        grows(2, 1, false),
+        grows(3, 3, false),
+        grows(-3, 0, false),
+        dim(1),
+        WindowDim { stride: 2, ..grows(3, 0, false) },
+        WindowDim { window_dilation: 2, ..grows(3, 0, false) },
+        WindowDim { base_dilation: 2, ..grows(3, 0, false) },
+    ] {
+        assert_eq!(cumulative(&[other], &[4]), None, "{other:?}");
+    }
+    assert_eq!(cumulative(&[grows(3, 0, false)], &[5]), None);
+    assert_eq!(cumulative(&[grows(3, 0, false), grows(3, 0, false)], &[4, 4]), None);
+    assert_eq!(Window::default().cumulative(&[4]), None);
+}

@@ -53,6 +53,7 @@ impl<'t> Parser<'t> {
         let named = self.tokens.peek_second().kind == TokenKind::Equals;
         let name = if named { self.definition()? } else { UNNAMED };
         let root = self.operation(&mut computation, Some(name))?;
+        computation.sort_parameters();
         computation.set_root(root);
         self.tokens.expect_end("the end of the instruction")?;
         let entry = self.module.add(computation);
@@ -145,6 +146,7 @@ impl<'t> Parser<'t> {
             }
             last = Some(id);
         }
+        computation.sort_parameters();
         if let (None, Some(last)) = (computation.root_if_set(), last) {
             computation.set_root(last);
         }

@@ -64,7 +64,7 @@ impl<'t> Parser<'t> {
         let name = name.map_or_else(|| format!("{opcode}.anon"), str::to_string);
         let instruction =
             Instruction::new(op, shape, operands).with_name(name).with_annotations(attributes.annotations);
-        let id = computation.add(instruction);
+        let id = computation.append(instruction);
         for before in attributes.control_predecessors {
             computation.add_control_dependency(before, id);
         }

@@ -1,0 +1,134 @@
+//! Matrices anywhere in memory, with any steps between rows and columns.
+#![expect(unsafe_code, reason = "blocks of one matrix are written while others are read")]
+
+use std::ops::Range;
+
+use super::number::Number;
+use gemm::Parallelism;
+
+/// A matrix in memory that somebody else owns.
+#[derive(Clone, Copy)]
+pub(super) struct View<T> {
+    first: *mut T,
+    rows: usize,
+    columns: usize,
+    row_step: isize,
+    column_step: isize,
+}
+
+// SAFETY: see `View::row_major`, which asks for what makes it so.
+unsafe impl<T: Send> Send for View<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for View<T> {}
+
+impl<T: Number> View<T> {
+    /// The row-major matrix of `rows * columns` elements at `first`.
+    ///
+    /// # Safety
+    /// The elements are there, initialised, for as long as the view and what is made of it are used. What one thread writes
+    /// through views nobody else reads or writes meanwhile.
+    pub(super) unsafe fn row_major(first: *mut T, rows: usize, columns: usize) -> View<T> {
+        View { first, rows, columns, row_step: columns as isize, column_step: 1 }
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(super) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Rows as columns.
+    pub(super) fn transposed(self) -> View<T> {
+        View { rows: self.columns, columns: self.rows, row_step: self.column_step, column_step: self.row_step, ..self }
+    }
+
+    /// The last row first.
+    pub(super) fn reversed(self) -> View<T> {
+        let last = self.rows.saturating_sub(1) as isize;
+        View { first: self.first.wrapping_offset(last * self.row_step), row_step: -self.row_step, ..self }
+    }
+
+    /// Some rows and columns. Panics on those that there are not.
+    pub(super) fn block(self, rows: Range<usize>, columns: Range<usize>) -> View<T> {
+        assert!(rows.start <= rows.end && rows.end <= self.rows, "rows {rows:?} of {}", self.rows);
+        assert!(columns.start <= columns.end && columns.end <= self.columns, "columns {columns:?} of {}", self.columns);
+        let offset = rows.start as isize * self.row_step + columns.start as isize * self.column_step;
+        View { first: self.first.wrapping_offset(offset), rows: rows.len(), columns: columns.len(), ..self }
+    }
+
+    /// Some rows, all columns.
+    pub(super) fn row_range(self, rows: Range<usize>) -> View<T> {
+        self.block(rows, 0..self.columns)
+    }
+
+    fn place(&self, row: usize, column: usize) -> *mut T {
+        debug_assert!(row < self.rows && column < self.columns);
+        self.first.wrapping_offset(row as isize * self.row_step + column as isize * self.column_step)
+    }
+
+    /// Calls `f` with every place, and with its number in row-major order, in the order that memory likes.
+    fn for_each_place(&self, mut f: impl FnMut(usize, *mut T)) {
+        let (rows, columns) = (self.rows, self.columns);
+        if self.column_step.abs() <= self.row_step.abs() {
+            (0..rows).for_each(|i| (0..columns).for_each(|j| f(i * columns + j, self.place(i, j))));
+        } else {
+            (0..columns).for_each(|j| (0..rows).for_each(|i| f(i * columns + j, self.place(i, j))));
+        }
+    }
+
+    /// Copies the elements into a row-major array.
+    pub(super) fn load(&self, to: &mut [T]) {
+        // SAFETY: the place is one of the view's (`row_major`).
+        self.for_each_place(|i, place| to[i] = unsafe { *place });
+    }
+
+    /// Copies the elements of a row-major array here.
+    pub(super) fn store(&self, from: &[T]) {
+        // SAFETY: as in `load`.
+        self.for_each_place(|i, place| unsafe { *place = from[i] });
+    }
+
+    /// Makes every element one value.
+    pub(super) fn fill(&self, value: T) {
+        // SAFETY: as in `load`.
+        self.for_each_place(|_, place| unsafe { *place = value });
+    }
+
+    /// Subtracts `lhs * rhs`, of which the right one may be conjugated, and the left one as well.
+    pub(super) fn subtract_product(
+        &self,
+        (lhs, conjugate_lhs): (View<T>, bool),
+        (rhs, conjugate_rhs): (View<T>, bool),
+    ) {
+        assert!(lhs.rows == self.rows && rhs.columns == self.columns && lhs.columns == rhs.rows);
+        if self.rows == 0 || self.columns == 0 || lhs.columns == 0 {
+            return;
+        }
+        // SAFETY: the places are those of views (`row_major`) of matching sizes.
+        unsafe {
+            gemm::gemm(
+                self.rows,
+                self.columns,
+                lhs.columns,
+                self.first,
+                self.column_step,
+                self.row_step,
+                true,
+                lhs.first,
+                lhs.column_step,
+                lhs.row_step,
+                rhs.first,
+                rhs.column_step,
+                rhs.row_step,
+                T::one(),
+                -T::one(),
+                false,
+                conjugate_lhs,
+                conjugate_rhs,
+                Parallelism::None,
+            );
+        }
+    }
+}

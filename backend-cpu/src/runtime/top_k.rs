@@ -1,0 +1,126 @@
+//! The best elements of rows: what cannot be among them is passed over, a few candidates are kept.
+#![expect(unsafe_code, reason = "works on raw buffers of generated code")]
+
+use super::KernelFn;
+use super::keyed_place::KeyedPlace;
+use super::line::{Bits, Line};
+use super::pool::parallel_for;
+use crate::sort::{Key, TopKPlan};
+
+/// Elements in all that are worth several threads.
+const PARALLEL: usize = 1 << 14;
+/// Pieces that each thread takes on average, so that a slow one does not hold up the rest.
+const PIECES_A_THREAD: usize = 4;
+/// Elements that are looked at together: mostly none of them is a candidate.
+const BLOCK: usize = 32;
+/// Candidates kept beside the best ones, so that the worst are thrown out seldom.
+const SPARE: usize = 256;
+
+/// Finds what the plan says that `length` numbers at `descriptor` are; `buffers` are operand, values and places.
+pub(super) unsafe extern "C" fn xla_cpu_top_k(
+    buffers: *const *mut u8,
+    _: *const KernelFn,
+    descriptor: *const i64,
+    length: i64,
+    threads: i64,
+) {
+    // SAFETY: the generated caller passes a constant of so many numbers.
+    let numbers = unsafe { std::slice::from_raw_parts(descriptor, length as usize) };
+    let Some(plan) = TopKPlan::from_numbers(numbers) else { return };
+    // SAFETY: the caller passes pointers to the plan's operand and its two results.
+    let [from, values, places] = [0, 1, 2].map(|i| unsafe { *buffers.add(i) });
+    // SAFETY: the arrays have that many elements of those widths; the operand is only read, and what is written of the
+    // results belongs to one row, which one thread works on.
+    let best = unsafe {
+        Best {
+            from: Line::new(from, plan.width, 1, plan.rows * plan.length),
+            values: Line::new(values, plan.width, 1, plan.rows * plan.k),
+            places: Line::new(places, size_of::<i32>(), 1, plan.rows * plan.k),
+            plan: &plan,
+        }
+    };
+    if plan.k == 0 || plan.rows == 0 {
+        return;
+    }
+    let threads = if plan.rows * plan.length < PARALLEL { 1 } else { threads as usize };
+    let pieces = plan.rows.min(threads * PIECES_A_THREAD);
+    parallel_for(threads, pieces, &|piece| {
+        let rows = plan.rows * piece / pieces..plan.rows * (piece + 1) / pieces;
+        match plan.width {
+            1 => best.rows::<u8, u64>(rows),
+            2 => best.rows::<u16, u64>(rows),
+            4 => best.rows::<u32, u64>(rows),
+            _ => best.rows::<u64, u128>(rows),
+        }
+    });
+}
+
+struct Best<'a> {
+    from: Line,
+    values: Line,
+    places: Line,
+    plan: &'a TopKPlan,
+}
+
+impl Best<'_> {
+    fn rows<T: Bits, C: KeyedPlace>(&self, rows: std::ops::Range<usize>) {
+        let mut candidates = Vec::new();
+        for row in rows {
+            candidates.clear();
+            self.collect::<T, C>(row * self.plan.length, &mut candidates);
+            candidates.sort_unstable();
+            for (i, place) in candidates.iter().take(self.plan.k).map(|c| c.place()).enumerate() {
+                let to = row * self.plan.k + i;
+                self.values.write(to, self.from.read::<T>(row * self.plan.length + place));
+                self.places.write(to, place as u32);
+            }
+        }
+    }
+
+    /// The best elements of the row that begins there, and some others, in no order.
+    fn collect<T: Bits, C: KeyedPlace>(&self, first: usize, candidates: &mut Vec<C>) {
+        let TopKPlan { length, k, key, .. } = *self.plan;
+        let room = (2 * k).max(k + SPARE);
+        let mut at = 0;
+        // The first ones are candidates in any case; so are all of a short row.
+        while at < length.min(room) {
+            candidates.push(C::new(key.of(self.from.read::<T>(first + at).low()), at));
+            at += 1;
+        }
+        if at == length {
+            return;
+        }
+        let mut limit = keep_best(candidates, k);
+        while at < length {
+            let block = at..(at + BLOCK).min(length);
+            at = block.end;
+            if block.len() == BLOCK && !self.any_below::<T>(first + block.start, key, limit) {
+                continue;
+            }
+            for i in block {
+                let key = key.of(self.from.read::<T>(first + i).low());
+                // An equal key at a higher place is worse than those that are there.
+                if key < limit {
+                    candidates.push(C::new(key, i));
+                    if candidates.len() == room {
+                        limit = keep_best(candidates, k);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether one of [`BLOCK`] elements has a key below the limit.
+    fn any_below<T: Bits>(&self, first: usize, key: Key, limit: u64) -> bool {
+        let block: [T; BLOCK] = self.from.read_block(first);
+        // All of them are looked at, which vector instructions do faster than finding the first.
+        block.into_iter().fold(false, |any, element| any | (key.of(element.low()) < limit))
+    }
+}
+
+/// Leaves the `k` best candidates, of which there are more; gives the worst key of those.
+fn keep_best<C: KeyedPlace>(candidates: &mut Vec<C>, k: usize) -> u64 {
+    let (_, &mut worst, _) = candidates.select_nth_unstable(k - 1);
+    candidates.truncate(k);
+    worst.key()
+}

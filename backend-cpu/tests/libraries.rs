@@ -1,0 +1,205 @@
+//! Operations that the runtime computes whole give the same values as in the reference evaluator.
+
+mod support;
+
+use support::native;
+
+/// Transforms of every kind over those dimensions, behind others, in both precisions.
+fn transforms(outer: &str, dims: &[usize]) {
+    let list = |dims: &[usize]| dims.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+    let length = list(dims);
+    let mut half = dims.to_vec();
+    let last = half.last_mut().expect("a dimension");
+    *last = if *last == 0 { 0 } else { *last / 2 + 1 };
+    let half = list(&half);
+    for (real, complex) in [("f32", "c64"), ("f64", "c128")] {
+        native(&format!(
+            "HloModule m
+            ENTRY main {{
+              x = {complex}[{outer}{length}] parameter(0)
+              y = {real}[{outer}{length}] parameter(1)
+              z = {complex}[{outer}{half}] parameter(2)
+              a = {complex}[{outer}{length}] fft(x), fft_type=FFT, fft_length={{{length}}}
+              b = {complex}[{outer}{length}] fft(x), fft_type=IFFT, fft_length={{{length}}}
+              c = {complex}[{outer}{half}] fft(y), fft_type=RFFT, fft_length={{{length}}}
+              d = {real}[{outer}{length}] fft(z), fft_type=IRFFT, fft_length={{{length}}}
+              ROOT t = ({complex}[{outer}{length}], {complex}[{outer}{length}], {complex}[{outer}{half}], {real}[{outer}{length}])
+                tuple(a, b, c, d)
+            }}"
+        ));
+    }
+}
+
+#[test]
+fn transforms_of_one_dimension() {
+    for n in [0, 1, 2, 3, 8, 15, 17, 60] {
+        transforms("3,2,", &[n]);
+    }
+    transforms("0,", &[4]);
+    transforms("", &[16]);
+}
+
+#[test]
+fn transforms_of_several_dimensions() {
+    for dims in [&[5, 4][..], &[1, 6], &[6, 1], &[0, 4], &[4, 0], &[3, 4, 5], &[2, 1, 3], &[7, 3, 40]] {
+        transforms("2,", dims);
+    }
+}
+
+#[test]
+fn transforms_on_several_threads() {
+    native(
+        "HloModule m
+        ENTRY main {
+          x = c64[3,70,90] parameter(0)
+          y = f32[5000,8] parameter(1)
+          z = c64[40,20,33] parameter(2)
+          s = f32[] constant(0.01)
+          sb = f32[3,70,90] broadcast(s), dimensions={}
+          re = f32[3,70,90] real(x)
+          im = f32[3,70,90] imag(x)
+          rs = f32[3,70,90] multiply(re, sb)
+          is = f32[3,70,90] multiply(im, sb)
+          small = c64[3,70,90] complex(rs, is)
+          a = c64[3,70,90] fft(small), fft_type=FFT, fft_length={70,90}
+          b = c64[5000,5] fft(y), fft_type=RFFT, fft_length={8}
+          c = f32[40,20,64] fft(z), fft_type=IRFFT, fft_length={20,64}
+          ROOT t = (c64[3,70,90], c64[5000,5], f32[40,20,64]) tuple(a, b, c)
+        }",
+    );
+}
+
+/// Decomposes `x x^H / n + 1` for random `x`.
+fn decompositions(ty: &str, batch: usize, n: usize) {
+    let transposed = match ty {
+        "c64" | "c128" => {
+            let real = if ty == "c64" { "f32" } else { "f64" };
+            format!(
+                "re = {real}[{batch},{n},{n}] real(x)
+                 im = {real}[{batch},{n},{n}] imag(x)
+                 ni = {real}[{batch},{n},{n}] negate(im)
+                 w = {ty}[{batch},{n},{n}] complex(re, ni)"
+            )
+        }
+        _ => format!("w = {ty}[{batch},{n},{n}] copy(x)"),
+    };
+    native(&format!(
+        "HloModule m
+        ENTRY main {{
+          x = {ty}[{batch},{n},{n}] parameter(0)
+          {transposed}
+          p = {ty}[{batch},{n},{n}] dot(x, w), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{2}}
+          s = {ty}[] constant({scale})
+          sb = {ty}[{batch},{n},{n}] broadcast(s), dimensions={{}}
+          q = {ty}[{batch},{n},{n}] multiply(p, sb)
+          i = s32[{batch},{n},{n}] iota(), iota_dimension=1
+          j = s32[{batch},{n},{n}] iota(), iota_dimension=2
+          e = pred[{batch},{n},{n}] compare(i, j), direction=EQ
+          d = {ty}[{batch},{n},{n}] convert(e)
+          a = {ty}[{batch},{n},{n}] add(q, d)
+          l = {ty}[{batch},{n},{n}] cholesky(a), lower=true
+          u = {ty}[{batch},{n},{n}] cholesky(a), lower=false
+          nothing = {ty}[{batch},{n},{n}] cholesky(x), lower=true
+          ROOT t = ({ty}[{batch},{n},{n}], {ty}[{batch},{n},{n}], {ty}[{batch},{n},{n}]) tuple(l, u, nothing)
+        }}",
+        scale = match ty {
+            "c64" | "c128" => format!("({}, 0)", 1.0 / n.max(1) as f64),
+            _ => (1.0 / n.max(1) as f64).to_string(),
+        }
+    ));
+}
+
+#[test]
+fn decompositions_of_all_sizes() {
+    for ty in ["f32", "f64", "c64", "c128"] {
+        for (batch, n) in [(2, 0), (0, 3), (3, 1), (5, 4), (2, 31), (1, 33), (2, 100), (1, 150)] {
+            decompositions(ty, batch, n);
+        }
+    }
+}
+
+#[test]
+fn narrow_decompositions() {
+    // What is rounded between widened and narrow arithmetic is more than the comparison allows; exact numbers are not.
+    native(
+        "HloModule m
+        ENTRY main {
+          x = bf16[2,2] constant({{4, 9}, {2, 5}})
+          y = f16[2,1] parameter(0)
+          z = f16[2,2] constant({{2, 9}, {1, 0.5}})
+          zero = bf16[] constant(0)
+          l = bf16[2,2] cholesky(x), lower=true
+          w = f16[2,1] triangular-solve(z, y), left_side=true, lower=true, transpose_a=NO_TRANSPOSE
+          ROOT t = (bf16[2,2], f16[2,1]) tuple(l, w)
+        }",
+    );
+}
+
+/// Every form of a triangular solve of `n` unknowns and `m` right sides; the matrix has a large diagonal.
+fn solves(ty: &str, batch: usize, n: usize, m: usize) {
+    let (mut forms, mut names, mut shapes) = (String::new(), Vec::new(), Vec::new());
+    for form in 0..24 {
+        let flag = |bit: usize| form & bit != 0;
+        let kind = ["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"][form / 8];
+        let (dims, right) = if flag(1) { (format!("{batch},{n},{m}"), "b") } else { (format!("{batch},{m},{n}"), "c") };
+        forms += &format!(
+            "x{form} = {ty}[{dims}] triangular-solve(a, {right}), left_side={}, lower={}, unit_diagonal={}, transpose_a={kind}\n",
+            flag(1),
+            flag(2),
+            flag(4)
+        );
+        names.push(format!("x{form}"));
+        shapes.push(format!("{ty}[{dims}]"));
+    }
+    let scalar = |x: f64| if ty.starts_with('c') { format!("({x}, 0)") } else { x.to_string() };
+    native(&format!(
+        "HloModule m
+        ENTRY main {{
+          x = {ty}[{batch},{n},{n}] parameter(0)
+          b = {ty}[{batch},{n},{m}] parameter(1)
+          c = {ty}[{batch},{m},{n}] parameter(2)
+          s = {ty}[] constant({small})
+          sb = {ty}[{batch},{n},{n}] broadcast(s), dimensions={{}}
+          q = {ty}[{batch},{n},{n}] multiply(x, sb)
+          i = s32[{batch},{n},{n}] iota(), iota_dimension=1
+          j = s32[{batch},{n},{n}] iota(), iota_dimension=2
+          e = pred[{batch},{n},{n}] compare(i, j), direction=EQ
+          d = {ty}[{batch},{n},{n}] convert(e)
+          a = {ty}[{batch},{n},{n}] add(q, d)
+          {forms}
+          ROOT t = ({}) tuple({})
+        }}",
+        shapes.join(", "),
+        names.join(", "),
+        small = scalar(0.2 / n.max(1) as f64),
+    ));
+}
+
+#[test]
+fn solves_in_every_form() {
+    for ty in ["f32", "f64", "c64", "c128"] {
+        for (batch, n, m) in
+            [(1, 0, 3), (2, 3, 0), (0, 2, 2), (3, 1, 1), (2, 5, 3), (1, 32, 7), (1, 45, 130), (1, 100, 1)]
+        {
+            solves(ty, batch, n, m);
+        }
+    }
+}
+
+#[test]
+fn solves_on_several_threads() {
+    solves("f32", 1, 70, 200);
+    solves("f64", 40, 20, 20);
+}
+
+#[test]
+fn singular_systems_divide_by_zero() {
+    native(
+        "HloModule m
+        ENTRY main {
+          a = f32[2,2] constant({{2, 7}, {1, 0}})
+          b = f32[2,3] constant({{2, 2, 2}, {2, 1, 0}})
+          ROOT x = f32[2,3] triangular-solve(a, b), left_side=true, lower=true, transpose_a=NO_TRANSPOSE
+        }",
+    );
+}

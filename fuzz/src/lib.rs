@@ -1,0 +1,5 @@
+//! The fuzz targets as functions.
+
+mod targets;
+
+pub use targets::*;

@@ -1,0 +1,65 @@
+//! What is done with a fuzzer's input: a panic is a finding. `tests/tests/fuzz_inputs.rs` does the same with inputs that once were.
+
+use xla_hlo::text::parse_module;
+use xla_hlo::{ArrayShape, ElementType, Module, Shape, VerifiedModule};
+use xla_passes::{PassContext, PassOptions, TargetProfile, stages};
+
+/// Modules with more instructions are left alone by [`passes`].
+const MOST_INSTRUCTIONS: usize = 300;
+/// Modules with larger arrays are left alone by [`passes`]: constants of that size may be computed.
+const MOST_ELEMENTS: usize = 1 << 14;
+
+/// Text that is a module is printed, and what is printed reads as the same module.
+pub fn text(input: &[u8]) {
+    let Some(module) = verified(input) else { return };
+    let printed = module.to_string();
+    let again =
+        parse_module(&printed).unwrap_or_else(|error| panic!("what is printed cannot be read: {error}\n{printed}"));
+    assert_eq!(again.to_string(), printed, "printed, read and printed again it is another module");
+    if let Err(error) = VerifiedModule::new(again) {
+        panic!("a verified module, printed and read, is refused: {error}\n{printed}");
+    }
+}
+
+/// A module goes through all passes and is verified after each.
+pub fn passes(input: &[u8]) {
+    let Some(module) = verified(input) else { return };
+    if module.instruction_count() > MOST_INSTRUCTIONS || !is_small(&module) {
+        return;
+    }
+    let mut module = module.into_inner();
+    let profile = TargetProfile::generic();
+    let context = PassContext::new(&profile).with_options(PassOptions { verify: true, ..PassOptions::default() });
+    match stages::standard(&profile).run(&mut module, &context) {
+        Err(xla_hlo::Error::Internal(detail)) => panic!("{detail:?}"),
+        Ok(_) | Err(_) => {}
+    }
+}
+
+/// An archive is refused, or its arrays can be read.
+pub fn npz(input: &[u8]) {
+    let Ok(mut archive) = xla::npz::Archive::from_bytes("input.npz", input.to_vec()) else { return };
+    let names = archive.names().clone();
+    for name in names.iter().take(8) {
+        for &ty in ElementType::ALL {
+            for dims in [&[][..], &[4], &[2, 3], &[0, 1 << 20]] {
+                // Whether it has that shape is for the archive to say.
+                let _ = archive.read(name, &ArrayShape::new(ty, dims));
+            }
+        }
+    }
+}
+
+fn verified(input: &[u8]) -> Option<VerifiedModule> {
+    VerifiedModule::new(parse_module(std::str::from_utf8(input).ok()?).ok()?).ok()
+}
+
+fn is_small(module: &Module) -> bool {
+    let small = |shape: &Shape| {
+        shape
+            .leaves()
+            .iter()
+            .all(|(_, leaf)| leaf.as_array().is_none_or(|array| array.element_count() <= MOST_ELEMENTS))
+    };
+    module.iter().all(|(_, computation)| computation.iter().all(|(_, instruction)| small(instruction.shape())))
+}

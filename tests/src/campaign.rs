@@ -1,0 +1,174 @@
+//! Many random programs, checked by worker processes; what fails is made small and kept as a file.
+
+use std::collections::BTreeMap;
+use std::io::Result;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::differential::{Failure, FailureKind};
+use crate::generate::{Family, program};
+use crate::isolated::Isolated;
+use crate::program::Program;
+use crate::shrink::shrink;
+use crate::worker::{Reply, Request};
+
+/// What to try, and how.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The families, which take turns.
+    pub families: Vec<Family>,
+    /// The first seed of each family.
+    pub first_seed: u64,
+    /// Programs of each family, at most.
+    pub programs: Option<u64>,
+    /// No new program is begun after that.
+    pub time: Option<Duration>,
+    /// Workers at the same time.
+    pub jobs: usize,
+    /// The command that starts a worker.
+    pub worker: Vec<String>,
+    /// Where failing programs are kept.
+    pub keep: PathBuf,
+    /// It ends with so many failures.
+    pub most_failures: usize,
+    /// Time for one program.
+    pub patience: Duration,
+}
+
+/// A program that failed.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The family.
+    pub family: Family,
+    /// The seed.
+    pub seed: u64,
+    /// What was wrong.
+    pub failure: Failure,
+    /// The small program that fails the same way, as text; the whole one where its text does not fail.
+    pub text: String,
+    /// The file that has it.
+    pub path: PathBuf,
+    /// Instructions of the small program.
+    pub instructions: usize,
+}
+
+/// What a campaign came to.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Programs of each family.
+    pub programs: BTreeMap<String, u64>,
+    /// Instructions in all of them.
+    pub instructions: usize,
+    /// What failed.
+    pub findings: Vec<Finding>,
+}
+
+impl Summary {
+    /// How many programs were tried.
+    pub fn total(&self) -> u64 {
+        self.programs.values().sum()
+    }
+}
+
+/// What the threads share.
+struct Progress {
+    next: u64,
+    summary: Summary,
+}
+
+impl Campaign {
+    /// Runs it. After each program, and after each finding was made small, `watch` sees where it stands. An error is that no worker
+    /// can be started or no file be written.
+    pub fn run(&self, watch: &(dyn Fn(&Summary) + Sync)) -> Result<Summary> {
+        std::fs::create_dir_all(&self.keep)?;
+        let progress = Mutex::new(Progress { next: 0, summary: Summary::default() });
+        let end = self.time.map(|time| Instant::now() + time);
+        std::thread::scope(|scope| {
+            let work = || {
+                let mut isolated = Isolated::new(self.worker.clone(), self.patience, self.keep.clone());
+                while let Some((family, seed)) = self.take(&progress, end) {
+                    self.one(&mut isolated, family, seed, &progress, watch)?;
+                }
+                Ok(())
+            };
+            let threads: Vec<_> = (0..self.jobs.max(1)).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().try_for_each(|thread| {
+                thread.join().unwrap_or_else(|_| Err(std::io::Error::other("a thread of the campaign panicked")))
+            })
+        })?;
+        let mut summary = progress.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).summary;
+        summary.findings.sort_by_key(|finding| (finding.family.name(), finding.seed));
+        Ok(summary)
+    }
+
+    /// The next program, unless it is time to stop.
+    fn take(&self, progress: &Mutex<Progress>, end: Option<Instant>) -> Option<(Family, u64)> {
+        let mut progress = progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let number = progress.next;
+        let seed = number / self.families.len() as u64;
+        let done = self.programs.is_some_and(|programs| seed >= programs)
+            || end.is_some_and(|end| Instant::now() >= end)
+            || progress.summary.findings.len() >= self.most_failures;
+        if done {
+            return None;
+        }
+        progress.next += 1;
+        Some((self.families[number as usize % self.families.len()], self.first_seed + seed))
+    }
+
+    fn one(
+        &self,
+        isolated: &mut Isolated,
+        family: Family,
+        seed: u64,
+        progress: &Mutex<Progress>,
+        watch: &(dyn Fn(&Summary) + Sync),
+    ) -> Result<()> {
+        let reply = isolated.ask(&Request::Seed { family: family.name(), seed })?;
+        let (instructions, failure) = match reply {
+            Reply::Agree(instructions) => (instructions, None),
+            Reply::Differ(failure) => (0, Some(failure)),
+            Reply::Invalid(message) => (0, Some(Failure { kind: FailureKind::Generator, message })),
+        };
+        let finding = failure.map(|failure| self.finding(isolated, family, seed, failure)).transpose()?;
+        let mut progress = progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *progress.summary.programs.entry(family.name()).or_default() += 1;
+        progress.summary.instructions += instructions;
+        progress.summary.findings.extend(finding);
+        watch(&progress.summary);
+        Ok(())
+    }
+
+    /// Writes the program that failed at once, then the smallest one that fails the same way.
+    fn finding(&self, isolated: &mut Isolated, family: Family, seed: u64, failure: Failure) -> Result<Finding> {
+        let whole = program(family, seed);
+        let path = self.keep.join(format!("{}_{seed}.hlo", family.name()));
+        std::fs::write(&path, whole.to_text())?;
+        let shrunk = self.shrunk(isolated, &whole, failure.kind)?;
+        let (small, failure) = shrunk.unwrap_or((whole, failure));
+        let text = small.to_text();
+        std::fs::write(&path, &text)?;
+        let instructions = small.module.instruction_count();
+        Ok(Finding { family, seed, failure, text, path, instructions })
+    }
+
+    /// `None` where the program does not fail once it was written and read.
+    fn shrunk(
+        &self,
+        isolated: &mut Isolated,
+        whole: &Program,
+        kind: FailureKind,
+    ) -> Result<Option<(Program, Failure)>> {
+        if isolated.failure(whole)?.is_none_or(|failure| failure.kind != kind) {
+            return Ok(None);
+        }
+        let shared = Mutex::new(isolated);
+        let ask = |candidate: &Program| {
+            let mut isolated = shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            isolated.failure(candidate)
+        };
+        let small = shrink(whole, &|candidate| matches!(ask(candidate), Ok(Some(failure)) if failure.kind == kind));
+        Ok(ask(&small)?.map(|failure| (small, failure)))
+    }
+}

@@ -1,0 +1,48 @@
+//! `xla-tests check`: program files as `fuzz` keeps them; and the worker that does the same on request.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use xla_tests::worker::{Checker, Reply, Request};
+
+use super::Outcome;
+
+#[derive(Debug, clap::Args)]
+pub struct Platform {
+    /// The platform that is compared with the evaluator.
+    #[arg(long, default_value = "cpu")]
+    pub platform: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    platform: Platform,
+    /// Files of programs with their arguments: see the documentation of `xla_tests::program`.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+}
+
+/// Checks each file in this process, in all modes.
+pub fn run(arguments: Arguments) -> Outcome {
+    let checker = Checker::new(&xla::registry(), &arguments.platform.platform)?;
+    let mut code = ExitCode::SUCCESS;
+    for path in arguments.files {
+        let name = path.display().to_string();
+        match checker.answer(&Request::File(path)) {
+            Reply::Agree(instructions) => println!("{name}: {instructions} instructions, all agree"),
+            Reply::Differ(failure) => {
+                println!("{name}: {:?}: {}", failure.kind, failure.message);
+                code = ExitCode::FAILURE;
+            }
+            Reply::Invalid(message) => return Err(format!("{name}: {message}").into()),
+        }
+    }
+    Ok(code)
+}
+
+/// Answers requests until standard input ends.
+pub fn worker(platform: Platform) -> Outcome {
+    Checker::new(&xla::registry(), &platform.platform)?.serve(std::io::stdin().lock(), std::io::stdout().lock())?;
+    Ok(ExitCode::SUCCESS)
+}

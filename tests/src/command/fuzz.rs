@@ -1,0 +1,105 @@
+//! `xla-tests fuzz`: random programs for a time or a count, failures made small and kept.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use xla_tests::campaign::{Campaign, Finding, Summary};
+use xla_tests::generate::Family;
+
+use super::Outcome;
+use super::check::Platform;
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    platform: Platform,
+    /// Only this family of programs; may be given several times.
+    #[arg(long, value_parser = family)]
+    family: Vec<Family>,
+    /// The first seed; of the clock unless given.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Programs of each family.
+    #[arg(long)]
+    programs: Option<u64>,
+    /// Seconds after which no program is begun; 60 if neither this nor `--programs` is given.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Programs at the same time.
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
+    /// Where failing programs are kept, as files for `tests/regressions`.
+    #[arg(long, default_value = "target/fuzz")]
+    keep: PathBuf,
+    /// Failures after which it ends.
+    #[arg(long, default_value_t = 20)]
+    most_failures: usize,
+    /// Seconds that one program may take.
+    #[arg(long, default_value_t = 60)]
+    patience: u64,
+}
+
+fn family(name: &str) -> Result<Family, String> {
+    let names = || Family::ALL.map(Family::name).join(", ");
+    Family::from_name(name).ok_or_else(|| format!("there are {}", names()))
+}
+
+pub fn run(arguments: Arguments) -> Outcome {
+    let seconds = arguments.seconds.or(arguments.programs.is_none().then_some(60));
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() << 20);
+    let own = std::env::current_exe()?.into_os_string().into_string().map_err(|_| "a path that is not Unicode")?;
+    let campaign = Campaign {
+        families: if arguments.family.is_empty() { Family::ALL.to_vec() } else { arguments.family },
+        first_seed: arguments.seed.unwrap_or_else(clock),
+        programs: arguments.programs,
+        time: seconds.map(Duration::from_secs),
+        jobs: arguments.jobs,
+        worker: vec![own, "worker".into(), "--platform".into(), arguments.platform.platform],
+        keep: arguments.keep,
+        most_failures: arguments.most_failures,
+        patience: Duration::from_secs(arguments.patience),
+    };
+    println!("random programs from seed {}", campaign.first_seed);
+    let bar = bar(&campaign);
+    let told = AtomicUsize::new(0);
+    let summary = campaign.run(&|summary| {
+        for finding in &summary.findings[told.swap(summary.findings.len(), Ordering::Relaxed)..] {
+            bar.suspend(|| println!("{}", describe(finding)));
+        }
+        bar.set_position(if campaign.programs.is_some() { summary.total() } else { bar.elapsed().as_secs() });
+        bar.set_message(message(summary));
+    })?;
+    bar.finish_and_clear();
+    report(&summary);
+    Ok(if summary.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn bar(campaign: &Campaign) -> ProgressBar {
+    let length = match (campaign.programs, campaign.time) {
+        (Some(programs), _) => programs * campaign.families.len() as u64,
+        (None, time) => time.map_or(0, |time| time.as_secs()),
+    };
+    let bar = ProgressBar::new(length);
+    if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} {wide_bar} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn message(summary: &Summary) -> String {
+    format!("{} programs, {} failures", summary.total(), summary.findings.len())
+}
+
+fn describe(finding: &Finding) -> String {
+    let Finding { family, seed, failure, path, instructions, .. } = finding;
+    let (family, path) = (family.name(), path.display());
+    format!("{family}:{seed} {:?}: {}\n  {instructions} instructions: {path}", failure.kind, failure.message)
+}
+
+fn report(summary: &Summary) {
+    let counts: Vec<String> = summary.programs.iter().map(|(family, count)| format!("{family} {count}")).collect();
+    println!("{}, {} instructions ({})", message(summary), summary.instructions, counts.join(", "));
+}

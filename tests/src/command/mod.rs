@@ -1,0 +1,38 @@
+//! The subcommands, a file each.
+
+mod check;
+mod fuzz;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What a subcommand gives: 0 if all is well, 1 if something was found.
+pub type Outcome = Result<ExitCode, Box<dyn Error>>;
+
+#[derive(Debug, Parser)]
+#[command(name = "xla-tests", about = "Random programs, and what each platform can do")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Compares random programs: evaluator, passes, platform.
+    Fuzz(fuzz::Arguments),
+    /// Checks program files as `fuzz` keeps them.
+    Check(check::Arguments),
+    /// Checks what standard input asks for, line by line; `fuzz` starts these.
+    #[command(hide = true)]
+    Worker(check::Platform),
+}
+
+pub fn run(arguments: Arguments) -> Outcome {
+    match arguments.command {
+        Command::Fuzz(arguments) => fuzz::run(arguments),
+        Command::Check(arguments) => check::run(arguments),
+        Command::Worker(platform) => check::worker(platform),
+    }
+}

@@ -1,0 +1,117 @@
+//! A process that checks programs for another one: whatever a program does to it, the other one lives on.
+//!
+//! Requests come as lines of JSON on standard input, and each is answered by a line on standard output.
+
+use std::io::{BufRead, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use xla::{CompileOptions, Error, PlatformRegistry, Result};
+
+use crate::differential::{Differential, Failure, Modes};
+use crate::generate::{Family, program};
+use crate::program::Program;
+
+/// What to check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// The generated program of a family that belongs to a seed, in some of the modes.
+    Seed {
+        /// The family's name.
+        family: String,
+        /// The seed.
+        seed: u64,
+    },
+    /// A program that [`Program::to_text`] wrote, in all modes, on one and on two threads.
+    File(PathBuf),
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reply {
+    /// All agree on a program of so many instructions.
+    Agree(usize),
+    /// Somebody does not.
+    Differ(Failure),
+    /// It is no program.
+    Invalid(String),
+}
+
+/// Checks programs on one platform.
+pub struct Checker {
+    /// With one thread, and with two.
+    platforms: [Differential; 2],
+}
+
+impl Checker {
+    /// For a platform of the registry.
+    pub fn new(registry: &PlatformRegistry, platform: &str) -> Result<Checker> {
+        let differential = |threads| {
+            let options = CompileOptions { threads: NonZeroUsize::new(threads), ..CompileOptions::default() };
+            Differential::new(registry, platform, options)
+        };
+        Ok(Checker { platforms: [differential(1)?, differential(2)?] })
+    }
+
+    /// Checks what is asked for.
+    pub fn answer(&self, request: &Request) -> Reply {
+        self.check(request).unwrap_or_else(|error| Reply::Invalid(error.to_string()))
+    }
+
+    fn check(&self, request: &Request) -> Result<Reply> {
+        match request {
+            Request::Seed { family, seed } => {
+                let family = Family::from_name(family)
+                    .ok_or_else(|| Error::invalid_argument(format!("there is no family {family}")))?;
+                let program = program(family, *seed);
+                let platform = &self.platforms[(seed % 2) as usize];
+                Ok(reply(&program, platform.failure_in(&program, Modes::of_seed(*seed))?))
+            }
+            Request::File(path) => {
+                let text = std::fs::read_to_string(path).map_err(|error| Error::invalid_argument(error.to_string()))?;
+                let program = Program::from_text(&text)?;
+                let mut failure = None;
+                for platform in &self.platforms {
+                    failure = failure.or(platform.failure(&program)?);
+                }
+                Ok(reply(&program, failure))
+            }
+        }
+    }
+
+    /// Answers requests until there are no more.
+    pub fn serve(&self, requests: impl BufRead, mut replies: impl Write) -> std::io::Result<()> {
+        for line in requests.lines() {
+            let reply = match serde_json::from_str(&line?) {
+                Ok(request) => self.answer(&request),
+                Err(error) => Reply::Invalid(error.to_string()),
+            };
+            writeln!(replies, "{}", serde_json::to_string(&reply)?)?;
+            replies.flush()?;
+        }
+        Ok(())
+    }
+}
+
+fn reply(program: &Program, failure: Option<Failure>) -> Reply {
+    failure.map_or_else(|| Reply::Agree(program.module.instruction_count()), Reply::Differ)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_answered_line_by_line() {
+        let checker = Checker::new(&xla::registry(), "cpu").unwrap();
+        let seed = Request::Seed { family: "movement".into(), seed: 3 };
+        let none = Request::Seed { family: "sculpture".into(), seed: 3 };
+        let [seed, none] = [seed, none].map(|request| serde_json::to_string(&request).unwrap());
+        let mut replies = Vec::new();
+        checker.serve(format!("{seed}\nnonsense\n{none}\n").as_bytes(), &mut replies).unwrap();
+        let replies = String::from_utf8(replies).unwrap();
+        let replies: Vec<Reply> = replies.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(matches!(replies[..], [Reply::Agree(_), Reply::Invalid(_), Reply::Invalid(_)]), "{replies:?}");
+    }
+}

@@ -1,0 +1,35 @@
+//! The counter that random numbers are drawn from.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a counter begins with, as XLA's CPU backend has it.
+const FIRST: u128 = 0x0701_2395;
+
+/// A 128-bit counter from which `rng` and `rng-get-and-update-state` draw: one for all programs of a device.
+///
+/// Clones are handles to the same counter. What is drawn is never drawn again before the counter has gone all the way
+/// round; in which order programs that run at the same time draw is left open.
+#[derive(Clone, Debug)]
+pub struct RandomState(Arc<Mutex<u128>>);
+
+impl RandomState {
+    /// A counter at its beginning.
+    pub fn new() -> RandomState {
+        RandomState(Arc::new(Mutex::new(FIRST)))
+    }
+
+    /// Moves the counter on by `delta` and gives what it was before. Wraps around.
+    pub fn advance(&self, delta: i64) -> u128 {
+        // A number cannot be left half written.
+        let mut counter = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = *counter;
+        *counter = before.wrapping_add_signed(i128::from(delta));
+        before
+    }
+}
+
+impl Default for RandomState {
+    fn default() -> RandomState {
+        RandomState::new()
+    }
+}

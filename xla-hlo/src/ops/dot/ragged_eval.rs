@@ -1,0 +1,105 @@
+//! Meaning of ragged dots: sums of products, element by element.
+
+use super::domain::{Domain, Wrapping};
+use super::ragged::{RaggedDot, RaggedMode};
+use super::{DotDims, Result};
+use crate::{ArrayShape, ElementKind, IndexIter, Literal, linear_index, multi_index};
+
+pub(super) fn ragged_dot(
+    op: &RaggedDot,
+    lhs: &Literal,
+    rhs: &Literal,
+    sizes: &Literal,
+    shape: &ArrayShape,
+) -> Result<Literal> {
+    let sums = Sums { op, lhs, rhs, ends: ends(sizes, lhs.array_shape().dims()[op.ragged_dimension]), sizes, shape };
+    match shape.element_type().kind() {
+        ElementKind::Pred => sums.all::<bool>(),
+        ElementKind::Signed | ElementKind::Unsigned => sums.all::<Wrapping>(),
+        ElementKind::Float => sums.all::<f64>(),
+        ElementKind::Complex => sums.all::<(f64, f64)>(),
+    }
+}
+
+/// Where each group ends, in an array like that of the sizes: no further than `extent`.
+fn ends(sizes: &Literal, extent: usize) -> Vec<usize> {
+    let groups = sizes.array_shape().dims().last().copied().unwrap_or(0).max(1);
+    let mut ends = Vec::with_capacity(sizes.array_shape().element_count());
+    for i in 0..sizes.array_shape().element_count() {
+        let start = if i % groups == 0 { 0 } else { ends[i - 1] };
+        let size = sizes.get(i).as_i128().unwrap_or(0).clamp(0, extent as i128) as usize;
+        ends.push((start + size).min(extent));
+    }
+    ends
+}
+
+struct Sums<'a> {
+    op: &'a RaggedDot,
+    lhs: &'a Literal,
+    rhs: &'a Literal,
+    sizes: &'a Literal,
+    ends: Vec<usize>,
+    shape: &'a ArrayShape,
+}
+
+impl Sums<'_> {
+    fn all<T: Domain>(&self) -> Result<Literal> {
+        let ty = self.shape.element_type();
+        Literal::from_fn(self.shape, |i| self.one::<T>(&multi_index(self.shape.dims(), i)).to_element(ty))
+    }
+
+    /// The sum at one index of the result.
+    fn one<T: Domain>(&self, index: &[usize]) -> T {
+        let (op, dims) = (self.op, &self.op.dims);
+        let (l, r) = (self.lhs.array_shape(), self.rhs.array_shape());
+        let (wanted, index) = match op.mode() {
+            RaggedMode::Contracted => (Some(index[0]), &index[1..]),
+            RaggedMode::Rows | RaggedMode::Batch => (None, index),
+        };
+        let rows = DotDims::free(l.rank(), &dims.lhs_batch, &dims.lhs_contracting);
+        let mut columns = DotDims::free(r.rank(), &dims.rhs_batch, &dims.rhs_contracting);
+        columns.retain(|&d| Some(d) != op.group_dimension);
+        let (batch, free) = index.split_at(dims.lhs_batch.len());
+        let (row, column) = free.split_at(rows.len());
+        let (mut at_l, mut at_r) = (vec![0; l.rank()], vec![0; r.rank()]);
+        put(&mut at_l, [(&dims.lhs_batch, batch), (&rows, row)]);
+        put(&mut at_r, [(&dims.rhs_batch, batch), (&columns, column)]);
+        let extents: Vec<usize> = dims.lhs_contracting.iter().map(|&d| l.dims()[d]).collect();
+        let mut steps = IndexIter::new(&extents);
+        let mut sum = T::ZERO;
+        let ty = self.shape.element_type();
+        while let Some(step) = steps.next_index() {
+            put(&mut at_l, [(&dims.lhs_contracting, step)]);
+            put(&mut at_r, [(&dims.rhs_contracting, step)]);
+            match (op.mode(), self.group_of(&at_l)) {
+                (RaggedMode::Batch, _) => {}
+                (RaggedMode::Rows, Some(group)) => put(&mut at_r, [(op.group_dimension.as_slice(), &[group])]),
+                (RaggedMode::Contracted, group) if group == wanted => {}
+                (RaggedMode::Rows | RaggedMode::Contracted, _) => continue,
+            }
+            let x = T::from_element(self.lhs.get(linear_index(l.dims(), &at_l)), ty);
+            let y = T::from_element(self.rhs.get(linear_index(r.dims(), &at_r)), ty);
+            sum = sum.plus_product(x, y);
+        }
+        sum
+    }
+
+    /// The group of an element of the left operand.
+    fn group_of(&self, index: &[usize]) -> Option<usize> {
+        let dims = self.sizes.array_shape().dims();
+        let groups = *dims.last()?;
+        let outer: Vec<usize> = match dims.len() {
+            1 => Vec::new(),
+            _ => self.op.prefix(index.len()).iter().map(|&d| index[d]).collect(),
+        };
+        let first = linear_index(&dims[..dims.len() - 1], &outer) * groups;
+        self.ends[first..first + groups].iter().position(|&end| index[self.op.ragged_dimension] < end)
+    }
+}
+
+/// Sets coordinates: `values` along `dims`.
+fn put<const N: usize>(index: &mut [usize], roles: [(&[usize], &[usize]); N]) {
+    for (dims, values) in roles {
+        dims.iter().zip(values).for_each(|(&d, &v)| index[d] = v);
+    }
+}

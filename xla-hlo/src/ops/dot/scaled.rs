@@ -1,0 +1,95 @@
+//! Scaled dots: the operation, its shape rule and its meaning.
+
+use super::{Dot, DotAlgorithm, DotDims, OpRules, Opcode, Precision, ReadAttributes, ShapeContext, eval, shape};
+use crate::eval::Evaluator;
+use crate::ops::checks::{self, ensure};
+use crate::text::{AttributeReader, AttributeWriter};
+use crate::{ArrayShape, ElementType, Literal, Result, Scalar, Shape, linear_index, multi_index};
+
+/// Contraction of two arrays of floats, operands 0 and 1, whose blocks have scales, operands 2 and 3.
+///
+/// A scale has as many dimensions as its array, each a divisor of the array's: it serves a block of as many elements as
+/// the quotient says (32 in MX formats, 16 in NVFP4, a whole dimension for size 1). `bf16[1,1]` means that there is none.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ScaledDot {
+    /// Which dimensions do what.
+    pub dims: DotDims,
+    /// One for each of the first two operands, or empty for the default.
+    pub precision: Vec<Precision>,
+    /// Overrides the precision.
+    pub algorithm: Option<DotAlgorithm>,
+}
+
+impl ScaledDot {
+    /// The contraction of the arrays once they are scaled.
+    pub fn unscaled(&self) -> Dot {
+        Dot { dims: self.dims.clone(), precision: self.precision.clone(), algorithm: self.algorithm }
+    }
+
+    /// Whether a scale of that shape stands for no scaling.
+    pub fn is_no_scale(scale: &ArrayShape) -> bool {
+        scale.element_type() == ElementType::BF16 && scale.dims() == [1, 1]
+    }
+}
+
+impl ReadAttributes for ScaledDot {
+    fn read(opcode: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        let Dot { dims, precision, algorithm } = Dot::read(opcode, r)?;
+        Ok(ScaledDot { dims, precision, algorithm })
+    }
+}
+
+impl OpRules for ScaledDot {
+    fn opcode(&self) -> Opcode {
+        Opcode::ScaledDot
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        infer_shape(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        self.unscaled().write_attributes(w);
+    }
+
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        let [lhs, rhs, lhs_scale, rhs_scale] = checks::operands(operands)?;
+        let operands = vec![scaled(&lhs, &lhs_scale)?, scaled(&rhs, &rhs_scale)?];
+        eval::dot(&self.unscaled(), ev, operands, shape)
+    }
+}
+
+fn infer_shape(op: &ScaledDot, cx: &ShapeContext<'_>) -> Result<Shape> {
+    for (side, name) in ["left", "right"].iter().enumerate() {
+        let (array, scale) = (cx.array(side)?, cx.array(side + 2)?);
+        checks::float(&format!("the {name} operand"), array)?;
+        checks::float(&format!("the {name} scale"), scale)?;
+        let divides = |(&block, &size): (&usize, &usize)| size.checked_rem(block).map_or(size == 0, |rest| rest == 0);
+        let fits = array.rank() == scale.rank() && scale.dims().iter().zip(array.dims()).all(divides);
+        ensure!(
+            fits || ScaledDot::is_no_scale(scale),
+            "each dimension of the {name} scale must divide that of its operand {array}, or the scale be bf16[1,1] for \
+             none; it is {scale}"
+        );
+    }
+    let result = shape::dot(&op.unscaled(), cx)?;
+    checks::float("the result", result.expect_array()?)?;
+    Ok(result)
+}
+
+/// The array times its scales, in `f64`, where the products of all narrower types are exact.
+fn scaled(array: &Literal, scale: &Literal) -> Result<Literal> {
+    let shape = array.array_shape().clone().with_element_type(ElementType::F64);
+    let (dims, blocks) = (shape.dims(), scale.array_shape().dims());
+    let number = |x: Scalar| if let Scalar::Float(v) = x { v } else { f64::NAN };
+    let none = ScaledDot::is_no_scale(scale.array_shape());
+    Literal::from_fn(&shape, |i| {
+        let x = number(array.get(i));
+        if none {
+            return Scalar::Float(x);
+        }
+        let index = multi_index(dims, i);
+        let block: Vec<usize> = index.iter().zip(dims.iter().zip(blocks)).map(|(i, (d, b))| i / (d / b)).collect();
+        Scalar::Float(x * number(scale.get(linear_index(blocks, &block))))
+    })
+}

@@ -1,0 +1,105 @@
+//! The numbers in which linear algebra is evaluated: double precision, real or complex.
+
+use crate::Scalar;
+
+/// A real or complex number.
+pub(super) trait Field: Copy {
+    const ZERO: Self;
+
+    fn from_element(element: Scalar) -> Self;
+
+    fn to_element(self) -> Scalar;
+
+    fn from_real(x: f64) -> Self;
+
+    fn real(self) -> f64;
+
+    fn conjugate(self) -> Self;
+
+    /// `self - x * y`.
+    fn minus_product(self, x: Self, y: Self) -> Self;
+
+    fn divided_by(self, divisor: Self) -> Self;
+}
+
+impl Field for f64 {
+    const ZERO: f64 = 0.0;
+
+    fn from_element(element: Scalar) -> f64 {
+        match element {
+            Scalar::Float(x) | Scalar::Complex(x, _) => x,
+            Scalar::Pred(_) | Scalar::Signed(_) | Scalar::Unsigned(_) => 0.0,
+        }
+    }
+
+    fn to_element(self) -> Scalar {
+        Scalar::Float(self)
+    }
+
+    fn from_real(x: f64) -> f64 {
+        x
+    }
+
+    fn real(self) -> f64 {
+        self
+    }
+
+    fn conjugate(self) -> f64 {
+        self
+    }
+
+    fn minus_product(self, x: f64, y: f64) -> f64 {
+        self - x * y
+    }
+
+    fn divided_by(self, divisor: f64) -> f64 {
+        self / divisor
+    }
+}
+
+/// Real and imaginary part.
+impl Field for (f64, f64) {
+    const ZERO: (f64, f64) = (0.0, 0.0);
+
+    fn from_element(element: Scalar) -> (f64, f64) {
+        match element {
+            Scalar::Complex(re, im) => (re, im),
+            real => (f64::from_element(real), 0.0),
+        }
+    }
+
+    fn to_element(self) -> Scalar {
+        Scalar::Complex(self.0, self.1)
+    }
+
+    fn from_real(x: f64) -> (f64, f64) {
+        (x, 0.0)
+    }
+
+    fn real(self) -> f64 {
+        self.0
+    }
+
+    fn conjugate(self) -> (f64, f64) {
+        (self.0, -self.1)
+    }
+
+    fn minus_product(self, x: (f64, f64), y: (f64, f64)) -> (f64, f64) {
+        (self.0 - (x.0 * y.0 - x.1 * y.1), self.1 - (x.0 * y.1 + x.1 * y.0))
+    }
+
+    /// Scaled so that no part of the divisor overflows when squared (R. Smith, 1962).
+    fn divided_by(self, divisor: (f64, f64)) -> (f64, f64) {
+        let (a, b) = self;
+        let (c, d) = divisor;
+        if c.abs() >= d.abs() {
+            let ratio = if c == 0.0 { 0.0 } else { d / c };
+            let length = c + d * ratio;
+            ((a + b * ratio) / length, (b - a * ratio) / length)
+        } else {
+            let ratio = c / d;
+            let length = c * ratio + d;
+            ((a * ratio + b) / length, (b * ratio - a) / length)
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Shape rules of the linear algebra family.
+
+use super::*;
+use crate::ArrayShape;
+use crate::ops::checks::{self, ensure};
+
+/// Like the operand, whose matrices are square.
+pub(super) fn cholesky(cx: &ShapeContext<'_>) -> Result<Shape> {
+    let a = cx.array(0)?;
+    square("the operand", a)?;
+    numbers("the operand", a)?;
+    checks::array(a.element_type(), a.dims().to_vec())
+}
+
+/// Like operand 1, of which each matrix has as many rows (or columns, where the unknown stands left) as operand 0's has.
+pub(super) fn triangular_solve(op: &TriangularSolve, cx: &ShapeContext<'_>) -> Result<Shape> {
+    let (a, b) = (cx.array(0)?, cx.array(1)?);
+    square("operand 0", a)?;
+    numbers("operand 0", a)?;
+    checks::same_element_type(("operand 0", a), ("operand 1", b))?;
+    ensure!(a.rank() == b.rank(), "operand 0 {a} and operand 1 {b} must have as many dimensions");
+    let batch = a.rank() - 2;
+    ensure!(
+        a.dims()[..batch] == b.dims()[..batch],
+        "the dimensions before the last two must be equal, operand 0 is {a} and operand 1 {b}"
+    );
+    let shared = if op.left_side { batch } else { batch + 1 };
+    ensure!(
+        b.dims()[shared] == a.dims()[batch],
+        "left_side={} asks for size {} in dimension {shared} of operand 1, which is {b}",
+        op.left_side,
+        a.dims()[batch]
+    );
+    checks::array(b.element_type(), b.dims().to_vec())
+}
+
+fn square(what: &str, shape: &ArrayShape) -> Result<()> {
+    match shape.dims() {
+        [.., rows, columns] if rows == columns => Ok(()),
+        _ => Err(crate::Error::invalid_argument(format!(
+            "the last two dimensions of {what} must be those of a square matrix, it is {shape}"
+        ))),
+    }
+}
+
+fn numbers(what: &str, shape: &ArrayShape) -> Result<()> {
+    let ty = shape.element_type();
+    ensure!(ty.is_float() || ty.is_complex(), "{what} must have float or complex elements, it is {shape}");
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! Meaning of stochastic-convert.
+
+use super::*;
+use crate::ops::checks;
+use crate::{ElementKind, ElementType, Scalar};
+
+pub(super) fn convert(operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+    let [x, random] = checks::operands(operands)?;
+    let shape = shape.expect_array()?;
+    let random_bits = random.array_shape().element_type().bit_width() as i32;
+    Literal::from_fn(shape, |i| match (x.get(i), random.get(i)) {
+        (Scalar::Float(x), Scalar::Unsigned(random)) => round(x, random, random_bits, shape.element_type()),
+        _ => Scalar::zero(shape.element_type()),
+    })
+}
+
+/// Works on the magnitude: its fraction in units of the random bits, what is below a unit cut off, is the number of
+/// random values for which it is rounded up. NaN gives 0, what is out of range the end of the range.
+fn round(x: f64, random: u64, random_bits: i32, to: ElementType) -> Scalar {
+    let (least, greatest) = range(to);
+    if x.is_nan() {
+        return Scalar::zero(to);
+    }
+    let whole = x.abs().trunc();
+    let fraction = libm::ldexp(x.abs() - whole, random_bits).trunc();
+    let magnitude = if (random as u128) < fraction as u128 { whole + 1.0 } else { whole };
+    // Beyond 2^53 floats have no fraction, so that the sum is exact; conversion to i128 saturates far outside of the range.
+    let value = magnitude as i128 * if x < 0.0 { -1 } else { 1 };
+    let value = value.clamp(least, greatest);
+    match to.kind() {
+        ElementKind::Signed => Scalar::Signed(value as i64),
+        ElementKind::Pred | ElementKind::Unsigned | ElementKind::Float | ElementKind::Complex => {
+            Scalar::Unsigned(value as u64)
+        }
+    }
+}
+
+/// Least and greatest value of an integer type.
+fn range(ty: ElementType) -> (i128, i128) {
+    let bits = ty.bit_width();
+    match ty.kind() {
+        ElementKind::Signed => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+        ElementKind::Pred | ElementKind::Unsigned | ElementKind::Float | ElementKind::Complex => (0, (1 << bits) - 1),
+    }
+}

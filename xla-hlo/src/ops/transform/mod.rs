@@ -1,0 +1,69 @@
+//! Fourier transforms.
+
+mod attributes;
+mod eval;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
+use crate::eval::Evaluator;
+use crate::text::{AttributeReader, AttributeWriter};
+use crate::{Literal, Result, Shape};
+
+/// Which Fourier transform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FftType {
+    /// Complex to complex: `y[k] = sum over j of x[j] exp(-2 pi i j k / n)`.
+    Fft,
+    /// The inverse of [`FftType::Fft`], divided by the number of elements transformed.
+    Ifft,
+    /// Real to complex: the first `n / 2 + 1` elements of the last dimension, from which the others follow.
+    Rfft,
+    /// The inverse of [`FftType::Rfft`]: complex to real. What those others would have to be for a real result is
+    /// taken for granted; so the imaginary parts of elements 0 and `n / 2` have no effect.
+    Irfft,
+}
+
+/// A Fourier transform over the innermost one to three dimensions.
+///
+/// Elements are `c64` or `c128`, on the real side of [`FftType::Rfft`] and [`FftType::Irfft`] `f32` or `f64`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Fft {
+    /// Which transform.
+    pub fft_type: FftType,
+    /// Sizes of the transformed dimensions, on the real side where there is one.
+    pub fft_length: Vec<usize>,
+}
+
+impl ReadAttributes for Fft {
+    fn read(_: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
+        Ok(Fft { fft_type: r.required("fft_type")?, fft_length: r.required("fft_length")? })
+    }
+}
+
+impl OpRules for Fft {
+    fn opcode(&self) -> Opcode {
+        Opcode::Fft
+    }
+
+    fn infer_shape(&self, cx: &ShapeContext<'_>) -> Result<Shape> {
+        shape::fft(self, cx)
+    }
+
+    fn write_attributes(&self, w: &mut AttributeWriter<'_>) {
+        w.attribute("fft_type", &self.fft_type);
+        w.attribute("fft_length", &self.fft_length);
+    }
+
+    fn evaluate(&self, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+        eval::fft(self, operands, shape)
+    }
+}
+
+impl Fft {
+    /// The size of the last dimension on the complex side of a real transform of `n` elements.
+    pub fn half_size(n: usize) -> usize {
+        if n == 0 { 0 } else { n / 2 + 1 }
+    }
+}

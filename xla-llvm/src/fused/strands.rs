@@ -1,0 +1,116 @@
+//! Kernels that work their way along some dimensions and are independent along the others.
+//!
+//! A strand is what lies at one place of the independent dimensions. Where the innermost dimension is one of those,
+//! neighbouring strands are lanes; a unit of the kernel is one vector of strands.
+
+use inkwell::values::FunctionValue;
+use xla_hlo::ops::{Op, ReduceWindow, SelectAndScatter};
+use xla_hlo::{Error, InstrId, Result};
+
+use super::index::{Coord, Index};
+use super::kernel::{FOLDED_REGISTERS, Writer, counters, finish, fitting, parameter};
+use super::nest::Range;
+use super::scalar_call::simple_combiner;
+use super::{FusedEmitter, Source};
+use crate::emitter::Emitter;
+
+/// A kernel of strands.
+pub(super) struct Strands<'m> {
+    work: Work<'m>,
+    /// Sizes of the array that the strands divide.
+    dims: Vec<usize>,
+    /// Whether a dimension is independent.
+    independent: Vec<bool>,
+}
+
+enum Work<'m> {
+    Scan(&'m ReduceWindow),
+    SelectAndScatter(&'m SelectAndScatter),
+}
+
+impl<'m> Writer<'_, 'm> {
+    /// How the kernel is made of strands, if it is.
+    pub(super) fn strands(&self) -> Result<Option<Strands<'m>>> {
+        let graph = self.graph();
+        let root = &graph[self.source.root];
+        let dims_of = |id: InstrId| Ok::<_, Error>(graph[id].shape().expect_array()?.dims().to_vec());
+        Ok(match root.op() {
+            Op::ReduceWindow(op) => {
+                let dims = dims_of(root.operand(0))?;
+                let scan = op.window.cumulative(&dims);
+                let any_order = simple_combiner(self.source.module, op.computation).is_some();
+                scan.filter(|scan| scan.in_order || any_order).map(|scan| Strands {
+                    work: Work::Scan(op),
+                    independent: (0..dims.len()).map(|d| d != scan.dimension).collect(),
+                    dims,
+                })
+            }
+            Op::SelectAndScatter(op) => {
+                let dims = dims_of(root.operand(0))?;
+                let independent = op.window.dims_for(dims.len())?.iter().map(|w| w.is_unit()).collect();
+                Some(Strands { work: Work::SelectAndScatter(op), dims, independent })
+            }
+            _ => None,
+        })
+    }
+
+    /// Writes the function's body; gives the number of units.
+    pub(super) fn emit_strands<'ctx>(
+        &self,
+        emitter: &Emitter<'ctx>,
+        function: FunctionValue<'ctx>,
+        strands: &Strands<'m>,
+    ) -> Result<u64> {
+        let extent = |d: usize| strands.dims[d] as u64;
+        let rank = strands.dims.len();
+        let lane = (0..rank).rev().find(|&d| extent(d) > 1).filter(|&d| strands.independent[d]);
+        let outer: Vec<usize> = (0..rank).filter(|&d| strands.independent[d] && Some(d) != lane).collect();
+        let loops: Vec<u64> = outer.iter().map(|&d| extent(d)).collect();
+        let lanes = emitter.target().lanes(self.widest_bits());
+        let width = lane.map_or(1, |d| fitting(lanes * FOLDED_REGISTERS, extent(d)));
+        let pieces = lane.map_or(1, |d| extent(d).div_ceil(width.into()));
+        let units = loops.iter().product::<u64>() * pieces;
+
+        let mut fused = self.bind(emitter, function)?;
+        let (begin, end) = (parameter(emitter, function, 1)?, parameter(emitter, function, 2)?);
+        let range = Range { start: begin, end, extent: Some(units), width: 1, whole: true };
+        fused.for_each(range, Vec::new(), &mut |s, unit, _| {
+            let (row, piece) = s.divide(&Coord::symbol(unit), pieces as i64)?;
+            let mut index = vec![Coord::default(); rank];
+            for (&d, counter) in outer.iter().zip(counters(s, &row, &loops)?) {
+                index[d] = counter;
+            }
+            let Some(lane) = lane else { return self.strand(s, strands, index).map(|()| Vec::new()) };
+            let first = s.number_of(&piece.scaled(width.into()))?;
+            let start = s.lanes_of(first);
+            let (extent, whole) = (extent(lane), extent(lane).is_multiple_of(width.into()));
+            let end = (start + i64::from(width)).smin(extent as i64);
+            s.for_each(Range { start, end, extent: Some(extent), width, whole }, Vec::new(), &mut |s, symbol, _| {
+                index[lane] = Coord::symbol(symbol);
+                self.strand(s, strands, index.clone()).map(|()| Vec::new())
+            })
+        })?;
+        finish(emitter)?;
+        Ok(units)
+    }
+
+    /// One vector of strands, at an index that is 0 along the other dimensions.
+    fn strand<'e, 'ctx>(
+        &self,
+        fused: &mut FusedEmitter<'e, 'ctx, 'm>,
+        strands: &Strands<'m>,
+        index: Index,
+    ) -> Result<()> {
+        let root = self.source.root;
+        let results = fused.pointers[self.source.inputs.len()..].iter().zip(&self.outputs);
+        let results: Vec<Source<'ctx>> =
+            results.map(|(&base, output)| Source { base, shape: output.shape.clone() }).collect();
+        match strands.work {
+            Work::Scan(op) => fused.scan(root, op, &strands.dims, index, &results),
+            Work::SelectAndScatter(op) => match &results[..] {
+                [result] => fused.select_and_scatter(root, op, &strands.independent, index, result),
+                _ => Err(Error::internal("select-and-scatter has one result")),
+            },
+        }
+    }
+}
