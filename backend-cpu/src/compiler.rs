@@ -58,7 +58,7 @@ fn passes(options: &CompileOptions) -> Result<HloPasses> {
     Ok(HloPasses { pipeline, profile })
 }
 
-/// Thunks that the host evaluates, in the order of their numbers.
+/// Thunks that need the host: custom calls and what it evaluates, in the order of their numbers.
 pub(crate) fn host_calls(sequence: &ThunkSequence) -> impl Iterator<Item = &Thunk> {
-    sequence.walk().filter(|t| t.kind == ThunkKind::HostFallback)
+    sequence.walk().filter(|t| matches!(t.kind, ThunkKind::CustomCall | ThunkKind::HostFallback))
 }

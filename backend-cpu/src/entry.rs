@@ -102,7 +102,7 @@ impl<'ctx> Writer<'_, 'ctx> {
                 self.while_loop(condition, body, *predicate)
             }
             ThunkKind::Conditional { selector, slice, branches } => self.conditional(*selector, *slice, branches),
-            ThunkKind::HostFallback => self.host_call(thunk),
+            ThunkKind::CustomCall | ThunkKind::HostFallback => self.host_call(thunk),
         }
     }
 

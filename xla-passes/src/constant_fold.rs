@@ -134,6 +134,10 @@ fn is_foldable(op: &Op) -> bool {
         | Op::RngGetAndUpdateState(_)
         | Op::BatchNorm(_)
         | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
+        | Op::CustomCall(_)
         | Op::Domain(_)
         | Op::AfterAll(_)
         | Op::AddDependency(_)
@@ -141,9 +145,6 @@ fn is_foldable(op: &Op) -> bool {
         | Op::Transfer(_)
         | Op::Async(_)
         | Op::Collective(_)
-        | Op::Fft(_)
-        | Op::Cholesky(_)
-        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => false,
     }

@@ -80,8 +80,14 @@ fn hash_op(op: &Op, hasher: &mut DefaultHasher) {
 fn is_equal(a: &Instruction, b: &Instruction) -> bool {
     a.operands() == b.operands()
         && a.shape() == b.shape()
-        && a.op() == b.op()
+        && is_same_op(a, b)
         && a.annotations().and_then(|a| a.sharding.as_ref()) == b.annotations().and_then(|b| b.sharding.as_ref())
+}
+
+/// Whether two instructions do the same to equal operands. What a custom call does is in its configuration too.
+fn is_same_op(a: &Instruction, b: &Instruction) -> bool {
+    let config = |i: &Instruction| i.annotations().map(|a| a.backend_config.clone()).unwrap_or_default();
+    a.op() == b.op() && (!matches!(a.op(), Op::CustomCall(_)) || config(a) == config(b))
 }
 
 /// Lets callers of equal embedded computations call the first of them.
@@ -137,7 +143,7 @@ fn computations_equal(a: &Computation, b: &Computation) -> bool {
         let same_operands = left.operands().len() == right.operands().len()
             && left.operands().iter().zip(right.operands()).all(|(l, r)| matched.get(l) == Some(r));
         let free = graph::is_free(left) && graph::is_free(right);
-        if !same_operands || !free || left.op() != right.op() || left.shape() != right.shape() {
+        if !same_operands || !free || !is_same_op(left, right) || left.shape() != right.shape() {
             return false;
         }
         matched.insert(x, y);

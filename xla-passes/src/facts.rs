@@ -30,6 +30,7 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::Sort(_) => CallContext::Embedded,
         Op::Collective(op) if !op.called_computations().is_empty() => CallContext::Embedded,
         Op::Fusion(_) => CallContext::Fusion,
+        Op::CustomCall(call) if !call.computations.is_empty() => CallContext::Embedded,
         Op::Parameter(_)
         | Op::Constant(_)
         | Op::Tuple(_)
@@ -64,6 +65,10 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::StochasticConvert(_)
         | Op::BatchNorm(_)
         | Op::Gather(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
+        | Op::CustomCall(_)
         | Op::Domain(_)
         | Op::AfterAll(_)
         | Op::AddDependency(_)
@@ -71,9 +76,6 @@ pub fn call_context(op: &Op) -> CallContext {
         | Op::Transfer(_)
         | Op::Async(_)
         | Op::Collective(_)
-        | Op::Fft(_)
-        | Op::Cholesky(_)
-        | Op::TriangularSolve(_)
         | Op::TopK(_) => CallContext::None,
     }
 }
@@ -84,6 +86,7 @@ pub fn call_context(op: &Op) -> CallContext {
 /// see [`is_begun`].
 pub fn has_side_effect(op: &Op) -> bool {
     match op {
+        Op::CustomCall(call) => call.has_side_effect,
         Op::Transfer(_) => true,
         Op::Parameter(_)
         | Op::Constant(_)
@@ -127,15 +130,15 @@ pub fn has_side_effect(op: &Op) -> bool {
         | Op::BatchNorm(_)
         | Op::Gather(_)
         | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
         | Op::Domain(_)
         | Op::AfterAll(_)
         | Op::AddDependency(_)
         | Op::Dynamic(_)
         | Op::Async(_)
         | Op::Collective(_)
-        | Op::Fft(_)
-        | Op::Cholesky(_)
-        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => false,
         // They move the device's counter on.

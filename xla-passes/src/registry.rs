@@ -31,6 +31,7 @@ const PASSES: &[Entry] = &[
     ("simplify-conditionals", "conditionals with a known choice", || Box::new(SimplifyConditionals)),
     ("simplify-loops", "invariant, constant and dead loop state", || Box::new(SimplifyLoops)),
     ("simplify-tuples", "elements of tuples just put together", || Box::new(SimplifyTuples)),
+    ("split-folds", "large folds into few results become work for many threads", || Box::new(SplitFolds)),
     ("unroll-loops", "loops of a few short rounds become their rounds", || Box::new(UnrollLoops)),
     ("widen-linalg", "linear algebra on narrow floats is done in f32", || Box::new(WidenLinalg)),
 ];

@@ -78,6 +78,7 @@ fn cases_become_their_snapshots() {
     // The generic target with every ability that a pass asks for.
     let mut profile = TargetProfile::generic();
     profile.fusion.row_kernels = true;
+    profile.threads = 4;
     let mut applied: BTreeMap<&'static str, u64> = BTreeMap::new();
     for (file, text) in files() {
         let (passes, cases) = parse_file(&text);

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use xla_hlo::eval::RandomState;
+use xla_hlo::ops::CustomCallRegistry;
 use xla_hlo::{Module, Result};
 
 use crate::executor::{DeviceMemory, Stream, StreamExecutor};
@@ -59,6 +60,8 @@ pub struct ExecutionContext<'a> {
     pub stream: &'a dyn Stream,
     /// How arrays lie on the device; for what runs on the host in between.
     pub transfer: &'a dyn TransferManager,
+    /// The handlers of custom calls; the client has seen that there is one for each of the program's.
+    pub custom_calls: &'a CustomCallRegistry,
     /// What the program draws random numbers from: the device's counter.
     pub random: &'a RandomState,
 }

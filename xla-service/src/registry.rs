@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use xla_hlo::ops::CustomCallRegistry;
 use xla_hlo::{Error, Result};
 
 use crate::platform::Platform;
@@ -21,6 +22,7 @@ use crate::platform::Platform;
 pub struct PlatformRegistry {
     platforms: Vec<Arc<dyn Platform>>,
     compiled_out: Vec<CompiledOut>,
+    custom_calls: CustomCallRegistry,
 }
 
 /// A platform that exists, but not in this build.
@@ -69,6 +71,18 @@ impl PlatformRegistry {
         }
         self.platforms.push(platform);
         None
+    }
+
+    /// Handlers of custom calls, for programs of every platform: what is built in, and what is registered here.
+    ///
+    /// A client takes them over when it is made; later changes are for later clients.
+    pub fn custom_calls(&self) -> &CustomCallRegistry {
+        &self.custom_calls
+    }
+
+    /// The handlers for registering more.
+    pub fn custom_calls_mut(&mut self) -> &mut CustomCallRegistry {
+        &mut self.custom_calls
     }
 
     /// Notes that a platform exists but is not in this build, so that asking for it is answered with the remedy.

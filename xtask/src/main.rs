@@ -4,6 +4,7 @@
 mod bench;
 mod ci;
 mod corpus;
+mod coverage;
 mod demo;
 mod fuzz;
 mod setup;
@@ -43,6 +44,12 @@ const COMMANDS: &[Command] = &[
         about: "run the corpus and compare with its expected outputs",
         help: corpus::HELP,
         run: corpus::run,
+    },
+    Command {
+        name: "coverage",
+        about: "which operation works on which element type where",
+        help: coverage::HELP,
+        run: coverage::run,
     },
     Command { name: "fuzz", about: "random programs and fuzz targets", help: fuzz::HELP, run: fuzz::run },
     Command { name: "bench", about: "time the benchmark programs", help: bench::HELP, run: bench::run },

@@ -1,13 +1,13 @@
-//! The way back to the host: generated code asks for an instruction to be evaluated.
+//! The way back to the host: generated code asks for a custom call, or for an instruction to be evaluated.
 #![expect(unsafe_code, reason = "generated code hands the context back as a pointer")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use xla_hlo::{Error, Module, Result};
 use xla_service::ExecutionContext;
-use xla_service::thunks::{ExecutionBuffers, Thunk, run_fallback};
+use xla_service::thunks::{ExecutionBuffers, Thunk, ThunkKind, run_custom_call, run_fallback};
 
-/// An instruction that the host evaluates: the thunk that says where its operands and results are.
+/// A custom call or an instruction that the host evaluates: the thunk that says where its operands and results are.
 pub(crate) type HostCall = Thunk;
 
 /// What one execution hands to generated code, to be handed back to [`xla_cpu_host_call`].
@@ -24,11 +24,14 @@ impl RunContext<'_> {
     fn run(&mut self, number: usize) -> Result<()> {
         let call =
             self.calls.get(number).ok_or_else(|| Error::internal(format!("host call {number} does not exist")))?;
-        run_fallback(self.module, call, self.context, self.buffers)
+        match call.kind {
+            ThunkKind::CustomCall => run_custom_call(self.module, call, self.context, self.buffers),
+            _ => run_fallback(self.module, call, self.context, self.buffers),
+        }
     }
 }
 
-/// Evaluates call `number`; 0 when it went well.
+/// Runs call `number`; 0 when it went well.
 pub(super) unsafe extern "C" fn xla_cpu_host_call(context: *mut RunContext<'_>, number: i64) -> i32 {
     // SAFETY: generated code passes on the context that it was started with, which outlives the run and which nobody
     // else uses meanwhile.

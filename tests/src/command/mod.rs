@@ -1,6 +1,7 @@
 //! The subcommands, a file each.
 
 mod check;
+mod coverage;
 mod fuzz;
 
 use std::error::Error;
@@ -24,6 +25,8 @@ enum Command {
     Fuzz(fuzz::Arguments),
     /// Checks program files as `fuzz` keeps them.
     Check(check::Arguments),
+    /// Tries each operation on each element type: native, by the host, refused, wrong.
+    Coverage(coverage::Arguments),
     /// Checks what standard input asks for, line by line; `fuzz` starts these.
     #[command(hide = true)]
     Worker(check::Platform),
@@ -32,6 +35,7 @@ enum Command {
 pub fn run(arguments: Arguments) -> Outcome {
     match arguments.command {
         Command::Fuzz(arguments) => fuzz::run(arguments),
+        Command::Coverage(arguments) => coverage::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Worker(platform) => check::worker(platform),
     }

@@ -13,6 +13,7 @@ mod elementwise;
 mod folds;
 mod graph;
 mod indexing;
+mod linalg;
 mod movement;
 mod numbers;
 mod patterns;
@@ -30,6 +31,7 @@ pub use graph::Value;
 use graph::{Graph, Sizes};
 pub use numbers::{Noise, Numbers, epsilon, least};
 pub use random::Random;
+pub use values::{Temper, literal};
 
 /// What programs are mostly made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +118,9 @@ steps! {
     reduce_window [0, 0, 1, 12, 0, 0, 0, 1, 0];
     select_and_scatter [0, 0, 0, 8, 0, 0, 0, 1, 0];
     dot [0, 0, 1, 0, 12, 1, 1, 2, 4];
+    fft [0, 0, 1, 0, 3, 0, 0, 1, 1];
+    cholesky [0, 0, 0, 0, 2, 0, 0, 1, 1];
+    triangular_solve [0, 0, 0, 0, 2, 0, 0, 1, 1];
     gather [0, 0, 0, 0, 0, 10, 1, 2, 1];
     scatter [0, 0, 0, 0, 0, 10, 1, 2, 1];
     sort [0, 3, 1, 0, 0, 4, 1, 3, 2];

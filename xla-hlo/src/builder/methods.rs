@@ -344,6 +344,19 @@ impl ComputationBuilder<'_> {
         self.instruction(op, None, [x, indices, updates])
     }
 
+    /// A function that HLO does not define, with a text for its handler and a result of `shape`.
+    pub fn custom_call(
+        &mut self,
+        op: CustomCall,
+        config: &str,
+        shape: Shape,
+        operands: impl Into<Vec<InstrId>>,
+    ) -> Result<InstrId> {
+        let id = self.instruction(op, Some(shape), operands)?;
+        self.computation.annotations_mut(id).backend_config = config.to_string();
+        Ok(id)
+    }
+
     /// A Fourier transform over the innermost dimensions, whose sizes on the real side are `length`.
     pub fn fft(&mut self, fft_type: FftType, x: InstrId, length: impl Into<Vec<usize>>) -> Result<InstrId> {
         self.instruction(Fft { fft_type, fft_length: length.into() }, None, [x])

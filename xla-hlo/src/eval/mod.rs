@@ -8,6 +8,7 @@ mod plan;
 mod random_state;
 mod scalar_function;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,9 +17,9 @@ use plan::{Access, Plan, Step};
 pub use random_state::RandomState;
 pub use scalar_function::ScalarFunction;
 
-use crate::ops::Op;
 use crate::ops::dynamic::sizes;
-use crate::{CompId, Computation, Error, InstrId, Literal, Module, Result, Shape};
+use crate::ops::{CustomCallRegistry, Op};
+use crate::{CompId, Computation, Error, InstrId, Instruction, Literal, Module, Result, Shape};
 
 /// How deeply computations may call each other while evaluated; bounds the machine's stack.
 pub const MAX_CALL_DEPTH: usize = 200;
@@ -63,6 +64,7 @@ pub struct Evaluator<'m> {
     current: Option<(&'m Computation, InstrId)>,
     steps_left: u64,
     cancelled: Option<Arc<AtomicBool>>,
+    custom_calls: Cow<'m, CustomCallRegistry>,
     random: RandomState,
     /// Whether the error on its way out already names the instruction that failed.
     blamed: bool,
@@ -78,6 +80,7 @@ impl<'m> Evaluator<'m> {
             current: None,
             steps_left: u64::MAX,
             cancelled: None,
+            custom_calls: Cow::default(),
             random: RandomState::new(),
             blamed: false,
         }
@@ -95,6 +98,23 @@ impl<'m> Evaluator<'m> {
     pub fn with_cancellation(mut self, cancelled: Arc<AtomicBool>) -> Evaluator<'m> {
         self.cancelled = Some(cancelled);
         self
+    }
+
+    /// Runs custom calls by those handlers; without this, by what is built in.
+    #[must_use]
+    pub fn with_custom_calls(mut self, registry: &'m CustomCallRegistry) -> Evaluator<'m> {
+        self.custom_calls = Cow::Borrowed(registry);
+        self
+    }
+
+    /// The handlers of custom calls.
+    pub(crate) fn custom_calls(&self) -> &CustomCallRegistry {
+        &self.custom_calls
+    }
+
+    /// The instruction whose evaluation began last.
+    pub(crate) fn instruction(&self) -> Option<&'m Instruction> {
+        self.current.map(|(computation, id)| &computation[id])
     }
 
     /// Draws random numbers from that counter; an evaluator has one of its own otherwise, at its beginning.

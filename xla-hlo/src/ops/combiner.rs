@@ -3,7 +3,9 @@
 use super::checks::{self, ensure};
 use super::{BinaryOp, Op, ShapeContext};
 use crate::eval::{Evaluator, ScalarFunction};
-use crate::{ArrayShape, CompId, Computation, ElementType, Error, InstrId, Literal, Result, Scalar, Shape};
+use crate::{
+    ArrayShape, CompId, Computation, ElementKind, ElementType, Error, InstrId, Literal, Result, Scalar, Shape,
+};
 
 /// What a combiner gives: one accumulator for each array that is folded.
 pub(super) struct Accumulators {
@@ -157,14 +159,22 @@ impl Combiner {
 
 /// Recognises a computation that does one well-known thing with its two parameters.
 fn kind_of(computation: &Computation) -> Kind {
-    let &[accumulator, element] = computation.parameters() else { return Kind::General };
-    let root = computation.root();
-    let operands: &[InstrId] = computation[root].operands();
-    let takes_both = operands == [accumulator, element] || operands == [element, accumulator];
-    match computation[root].op() {
-        Op::Binary(binary) if takes_both && is_associative(binary.op) => Kind::Associative,
-        _ if root == element => Kind::Replaces,
+    match computation.parameters() {
+        _ if simple_combiner(computation).is_some() => Kind::Associative,
+        &[_, element] if computation.root() == element => Kind::Replaces,
         _ => Kind::General,
+    }
+}
+
+/// The operation of a combiner that is one associative and commutative operation on its two parameters.
+pub fn simple_combiner(computation: &Computation) -> Option<BinaryOp> {
+    let &[accumulator, element] = computation.parameters() else { return None };
+    let root = &computation[computation.root()];
+    let operands: &[InstrId] = root.operands();
+    let takes_both = operands == [accumulator, element] || operands == [element, accumulator];
+    match root.op() {
+        Op::Binary(binary) if takes_both && is_associative(binary.op) => Some(binary.op),
+        _ => None,
     }
 }
 
@@ -189,6 +199,36 @@ fn is_associative(op: BinaryOp) -> bool {
         | BinaryOp::ShiftRightLogical
         | BinaryOp::Subtract => false,
     }
+}
+
+/// The value that changes nothing under the operation of a simple combiner, for types that have it.
+pub fn combiner_identity(op: BinaryOp, ty: ElementType) -> Option<Scalar> {
+    use ElementType as T;
+    let float = |v: f64| matches!(ty, T::F16 | T::BF16 | T::F32 | T::F64 | T::F8E5M2).then_some(Scalar::Float(v));
+    let bits = ty.bit_width() as u32;
+    let (least, greatest) = match ty.kind() {
+        ElementKind::Pred => (Scalar::Pred(false), Scalar::Pred(true)),
+        ElementKind::Signed => (Scalar::Signed(i64::MIN >> (64 - bits)), Scalar::Signed(i64::MAX >> (64 - bits))),
+        ElementKind::Unsigned => (Scalar::Unsigned(0), Scalar::Unsigned(u64::MAX >> (64 - bits))),
+        ElementKind::Float => (float(f64::NEG_INFINITY)?, float(f64::INFINITY)?),
+        ElementKind::Complex => (Scalar::Complex(0.0, 0.0), Scalar::Complex(0.0, 0.0)),
+    };
+    let all_ones = match ty.kind() {
+        ElementKind::Signed => Scalar::Signed(-1),
+        _ => greatest,
+    };
+    Some(match (op, ty.kind()) {
+        (BinaryOp::Add, ElementKind::Float) => float(-0.0)?,
+        (BinaryOp::Add, ElementKind::Complex) => Scalar::Complex(-0.0, -0.0),
+        (BinaryOp::Add | BinaryOp::Or | BinaryOp::Xor, _) => Scalar::zero(ty),
+        (BinaryOp::Multiply, ElementKind::Complex) => return None,
+        (BinaryOp::Multiply, _) => Scalar::from_i64(ty, 1),
+        (BinaryOp::And, _) => all_ones,
+        (BinaryOp::Maximum | BinaryOp::Minimum, ElementKind::Complex) => return None,
+        (BinaryOp::Maximum, _) => least,
+        (BinaryOp::Minimum, _) => greatest,
+        _ => return None,
+    })
 }
 
 /// N arrays and N initial values, as the operands of a fold come.

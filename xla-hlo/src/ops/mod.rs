@@ -5,6 +5,7 @@ mod checks;
 pub mod collective;
 mod combiner;
 pub mod control_flow;
+pub mod custom;
 pub mod dot;
 pub mod dynamic;
 pub mod elementwise;
@@ -30,7 +31,12 @@ pub use collective::{
     AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, GroupMode, OnOneDevice, Participants,
     ReplicaGroups,
 };
+pub use combiner::{combiner_identity, simple_combiner};
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
+pub use custom::{
+    CustomCall, CustomCallApi, CustomCallContext, CustomCallHandler, CustomCallRegistry, CustomCallSchedule, DimLabels,
+    FfiAttributes, FfiValue, PaddingType,
+};
 pub use dot::{Dot, DotAlgorithm, DotDims, Precision, RaggedDot, RaggedMode, ScaledDot};
 pub use dynamic::Dynamic;
 pub(crate) use elementwise::ElementFunction;
@@ -192,6 +198,14 @@ operations! {
     Gather: Gather;
     /// Boxes written at indexed places.
     Scatter: Scatter;
+    /// A Fourier transform.
+    Fft: Fft;
+    /// The triangular factor of a positive definite matrix.
+    Cholesky: Cholesky;
+    /// The solution of equations with a triangular matrix.
+    TriangularSolve: TriangularSolve;
+    /// A function that HLO does not define.
+    CustomCall: CustomCall;
     /// The border between regions of different shardings.
     Domain: Domain;
     /// A token after others.
@@ -208,12 +222,6 @@ operations! {
     Collective: AllGather | AllGatherDone | AllGatherStart | AllReduce | AllReduceDone | AllReduceStart | AllToAll
         | CollectiveBroadcast | CollectivePermute | CollectivePermuteDone | CollectivePermuteStart | CollectiveReduce
         | PartitionId | RaggedAllToAll | ReduceScatter | ReplicaId;
-    /// A Fourier transform.
-    Fft: Fft;
-    /// The triangular factor of a positive definite matrix.
-    Cholesky: Cholesky;
-    /// The solution of equations with a triangular matrix.
-    TriangularSolve: TriangularSolve;
     /// Arrays sorted together.
     Sort: Sort;
     /// The greatest or least elements of each row.

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use super::diagnostic::{Failure, Parse, shown};
 pub(crate) use super::lexer::TokenKind;
 use super::numbers::push_float;
+use super::parser::Omitted;
+use super::strings::push_quoted;
 use super::suggest::did_you_mean;
 use super::tokens::Tokens;
 use crate::ops::Opcode;
@@ -273,6 +275,16 @@ impl<'a> AttributeCursor<'a> {
         self.run(|tokens| tokens.braced_indices("a list of indices such as {0,2}"))
     }
 
+    /// A shape; arrays without a layout are row major.
+    pub(crate) fn shape(&mut self) -> Result<Shape> {
+        self.run(Tokens::shape)
+    }
+
+    /// A literal whose arrays carry their shapes; none of its data may be left out.
+    pub(crate) fn literal(&mut self) -> Result<Literal> {
+        self.run(|tokens| tokens.literal_with_shapes(&mut Omitted::refused()))
+    }
+
     /// The name of a computation defined before, or a computation in braces.
     fn computation(&mut self) -> Result<CompId> {
         let callables = self.callables;
@@ -327,9 +339,9 @@ impl AttributeWriter<'_> {
         self.out.push_str(text);
     }
 
-    /// Writes text in double quotes, escaped.
+    /// Writes text in quotes, escaped.
     pub(crate) fn quoted(&mut self, text: &str) {
-        super::strings::push_quoted(self.out, text);
+        push_quoted(self.out, text);
     }
 
     /// Writes a value of a value that displays as HLO text spells it.
@@ -437,7 +449,7 @@ impl AttributeValue for Shape {
     const WHAT: &'static str = "a shape such as f32[2,3]";
 
     fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
-        cursor.run(Tokens::shape)
+        cursor.shape()
     }
 
     fn write(&self, w: &mut AttributeWriter<'_>) {

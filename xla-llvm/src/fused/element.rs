@@ -124,6 +124,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::StochasticConvert(_)
             | Op::BatchNorm(_)
             | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_)
+            | Op::CustomCall(_)
             | Op::Domain(_)
             | Op::AfterAll(_)
             | Op::AddDependency(_)
@@ -131,9 +135,6 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::Transfer(_)
             | Op::Async(_)
             | Op::Collective(_)
-            | Op::Fft(_)
-            | Op::Cholesky(_)
-            | Op::TriangularSolve(_)
             | Op::Sort(_)
             | Op::TopK(_) => Err(Error::internal(format!(
                 "%{} ({}) cannot be emitted element by element",

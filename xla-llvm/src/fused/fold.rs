@@ -1,13 +1,12 @@
 //! Folds inside an element: reduce, dot. Along lanes where the fold is all there is, else lane by lane.
 
 use inkwell::values::BasicValueEnum;
-use xla_hlo::ops::{BinaryOp, Dot, DotDims, Reduce};
-use xla_hlo::{ElementKind, ElementType, InstrId, Result, Scalar};
+use xla_hlo::ops::{BinaryOp, Dot, DotDims, Reduce, combiner_identity, simple_combiner};
+use xla_hlo::{ElementKind, ElementType, InstrId, Module, Result, Scalar};
 
 use super::FusedEmitter;
 use super::address::compute_bits;
 use super::index::{Coord, Index};
-use super::scalar_call::{identity, simple_combiner};
 use super::window::{raws_of, values_of};
 use crate::elemental::{self, Value};
 
@@ -112,11 +111,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         };
         let last = extents.last().copied().unwrap_or(1);
         if let ([input], true, true) = (inputs, width == 1, last >= LEAST_LANE_EXTENT)
-            && let Some(binary) = simple_combiner(self.module, op.computation)
-            && let Some(neutral) = identity(binary, starts[0].element_type())
+            && let ty = starts[0].element_type()
+            && let Some((binary, neutral)) = splits_into_lanes(self.module, op, ty)
         {
             let input = *input;
-            let ty = starts[0].element_type();
             let lanes = self.fold_lanes(ty, last);
             let neutral = elemental::constant(self.emitter, ty, neutral);
             let sum = self.row_loop(|s| {
@@ -176,6 +174,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         };
         elemental::convert(self.emitter, sum, result)
     }
+}
+
+/// The operation of a fold of one array whose parts can be folded apart, and the value that changes nothing.
+pub(super) fn splits_into_lanes(module: &Module, op: &Reduce, ty: ElementType) -> Option<(BinaryOp, Scalar)> {
+    let binary = simple_combiner(&module[op.computation])?;
+    Some((binary, combiner_identity(binary, ty)?))
 }
 
 /// The type that products are summed in: f32 for narrow floats, the result's own otherwise.

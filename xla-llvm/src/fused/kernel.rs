@@ -10,6 +10,7 @@ use xla_hlo::ops::{Op, Reduce};
 use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Module, Result, ResultExt, Shape};
 
 use super::address::compute_bits;
+use super::fold::splits_into_lanes;
 use super::index::{Coord, Index, Symbol, SymbolId};
 use super::nest::Range;
 use super::plan::{LoopPlan, carrier, trial_symbols};
@@ -24,7 +25,7 @@ const FEW_ROWS: u64 = 16;
 const PIECE: u64 = 4096;
 
 /// Vector registers of accumulators in a fold across lanes, so that its steps overlap.
-pub(super) const FOLDED_REGISTERS: u32 = 4;
+pub(super) const FOLDED_REGISTERS: u32 = 8;
 
 /// What a kernel is made of.
 #[derive(Clone, Debug)]
@@ -134,14 +135,16 @@ impl<'a, 'm> Writer<'a, 'm> {
         // Row folds take scalar results one after the other; everything else takes lanes along the innermost loop.
         let inner = if width == 1 { 1 } else { loops.pop().unwrap_or(1) };
         let rows: u64 = loops.iter().product();
-        let pieces = if rows < FEW_ROWS && !self.has_folds() { inner.div_ceil(PIECE) } else { 1 };
+        let piece = self.piece(width);
+        let pieces = if rows < FEW_ROWS { piece.map_or(1, |piece| inner.div_ceil(piece)) } else { 1 };
+        let piece = piece.unwrap_or(inner);
         let units = rows * pieces;
 
         let mut fused = self.bind(emitter, function)?;
         let (begin, end) = (parameter(emitter, function, 1)?, parameter(emitter, function, 2)?);
         if rows == 1 && inner > 1 {
             // One row: its pieces are one loop over their elements.
-            let (start, stop) = (begin * PIECE as i64, (end * PIECE as i64).smin(inner as i64));
+            let (start, stop) = (begin * piece as i64, (end * piece as i64).smin(inner as i64));
             let range = match pieces {
                 1 => fused.full_range(inner, width),
                 _ => Range {
@@ -157,12 +160,12 @@ impl<'a, 'm> Writer<'a, 'm> {
             let range = Range { start: begin, end, extent: Some(units), width: 1, whole: true };
             fused.for_each(range, Vec::new(), &mut |s, unit, _| {
                 let unit = Coord::symbol(unit);
-                let (row, piece) = s.divide(&unit, pieces as i64)?;
+                let (row, number) = s.divide(&unit, pieces as i64)?;
                 let counters = counters(s, &row, &loops)?;
                 let outer = outer_variables(s, &plan, &counters)?;
                 let range = match pieces {
                     1 => s.full_range(inner, width),
-                    _ => piece_range(s, &piece, inner, width)?,
+                    _ => piece_range(s, &number, piece, inner, width)?,
                 };
                 self.lanes_loop(s, &plan, &outer, range)?;
                 Ok(Vec::new())
@@ -323,6 +326,17 @@ impl<'a, 'm> Writer<'a, 'm> {
         fitting(lanes, inner)
     }
 
+    /// Elements of a unit that is a piece of a row, where rows can be cut: nothing may be folded again for each piece.
+    fn piece(&self, width: u32) -> Option<u64> {
+        let is_fold = |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_));
+        let folds: Vec<InstrId> = self.computed().into_iter().filter(is_fold).collect();
+        match &folds[..] {
+            [] => Some(PIECE),
+            _ if width > 1 && folds.iter().all(|&id| self.folds_into_loop(id).is_some()) => Some(width.into()),
+            _ => None,
+        }
+    }
+
     /// Bits of the widest lane that is computed with.
     pub fn widest_bits(&self) -> u32 {
         let computed = self.computed();
@@ -343,9 +357,13 @@ impl<'a, 'm> Writer<'a, 'm> {
     fn fold_of(&self, root: InstrId) -> Option<FoldDirection> {
         let instruction = &self.graph()[root];
         let along = match instruction.op() {
-            Op::Reduce(Reduce { dimensions, .. }) => {
+            Op::Reduce(op @ Reduce { dimensions, .. }) => {
                 let shape = self.graph()[instruction.operand(0)].shape().as_array()?;
                 let innermost = (0..shape.rank()).rev().find(|&d| shape.dims()[d] > 1)?;
+                let ty = instruction.shape().as_array().map(ArrayShape::element_type);
+                if ty.and_then(|ty| splits_into_lanes(self.source.module, op, ty)).is_none() {
+                    return Some(FoldDirection::SideBySide);
+                }
                 dimensions.contains(&innermost)
             }
             Op::Dot(dot) => {
@@ -373,8 +391,12 @@ pub(super) fn fitting(mut lanes: u32, extent: u64) -> u32 {
 
 #[derive(Clone, Copy, PartialEq)]
 enum FoldDirection {
+    /// Neighbours in one fold are lanes.
     AlongRows,
+    /// Neighbouring folds are lanes, and their elements neighbours in memory.
     Across,
+    /// Neighbouring folds are lanes, wherever their elements are: the fold must go in order.
+    SideBySide,
 }
 
 fn widest(shape: &Shape) -> Option<u32> {
@@ -399,13 +421,14 @@ pub(super) fn counters(s: &mut FusedEmitter<'_, '_, '_>, row: &Coord, loops: &[u
 /// The elements of a piece of a row.
 fn piece_range<'e, 'ctx>(
     s: &mut FusedEmitter<'e, 'ctx, '_>,
-    piece: &Coord,
+    number: &Coord,
+    piece: u64,
     inner: u64,
     width: u32,
 ) -> Result<Range<'e, 'ctx>> {
-    let number = s.number_of(&piece.clone().scaled(PIECE as i64))?;
+    let number = s.number_of(&number.clone().scaled(piece as i64))?;
     let start = s.lanes_of(number);
-    let end = (start + PIECE as i64).smin(inner as i64);
+    let end = (start + piece as i64).smin(inner as i64);
     Ok(Range { start, end, extent: Some(inner), width, whole: inner.is_multiple_of(u64::from(width)) })
 }
 

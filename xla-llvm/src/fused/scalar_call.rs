@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use xla_hlo::ops::{Binary, BinaryOp, Op, Unary};
-use xla_hlo::{CompId, ElementKind, ElementType, Error, InstrId, Module, Result, Scalar};
+use xla_hlo::ops::{Binary, Op, Unary};
+use xla_hlo::{CompId, Error, InstrId, Module, Result};
 
 use super::FusedEmitter;
 use crate::elemental::{self, Value};
@@ -132,6 +132,10 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::BatchNorm(_)
             | Op::Gather(_)
             | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_)
+            | Op::CustomCall(_)
             | Op::Domain(_)
             | Op::AfterAll(_)
             | Op::AddDependency(_)
@@ -139,65 +143,9 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::Transfer(_)
             | Op::Async(_)
             | Op::Collective(_)
-            | Op::Fft(_)
-            | Op::Cholesky(_)
-            | Op::TriangularSolve(_)
             | Op::Sort(_)
             | Op::TopK(_) => false,
         };
         scalars && known
-    })
-}
-
-/// The operation of a combiner that is one commutative, associative operation on its two parameters.
-pub fn simple_combiner(module: &Module, computation: CompId) -> Option<BinaryOp> {
-    let graph = &module[computation];
-    let [a, b] = graph.parameters() else { return None };
-    let root = &graph[graph.root()];
-    let Op::Binary(Binary { op }) = root.op() else { return None };
-    let operands = root.operands();
-    if operands != [*a, *b] && operands != [*b, *a] {
-        return None;
-    }
-    matches!(
-        op,
-        BinaryOp::Add
-            | BinaryOp::Multiply
-            | BinaryOp::Maximum
-            | BinaryOp::Minimum
-            | BinaryOp::And
-            | BinaryOp::Or
-            | BinaryOp::Xor
-    )
-    .then_some(*op)
-}
-
-/// The value that changes nothing under a simple combiner, for types that have it.
-pub fn identity(op: BinaryOp, ty: ElementType) -> Option<Scalar> {
-    use ElementType as T;
-    let float = |v: f64| matches!(ty, T::F16 | T::BF16 | T::F32 | T::F64 | T::F8E5M2).then_some(Scalar::Float(v));
-    let bits = ty.bit_width() as u32;
-    let (least, greatest) = match ty.kind() {
-        ElementKind::Pred => (Scalar::Pred(false), Scalar::Pred(true)),
-        ElementKind::Signed => (Scalar::Signed(i64::MIN >> (64 - bits)), Scalar::Signed(i64::MAX >> (64 - bits))),
-        ElementKind::Unsigned => (Scalar::Unsigned(0), Scalar::Unsigned(u64::MAX >> (64 - bits))),
-        ElementKind::Float => (float(f64::NEG_INFINITY)?, float(f64::INFINITY)?),
-        ElementKind::Complex => (Scalar::Complex(0.0, 0.0), Scalar::Complex(0.0, 0.0)),
-    };
-    let all_ones = match ty.kind() {
-        ElementKind::Signed => Scalar::Signed(-1),
-        _ => greatest,
-    };
-    Some(match (op, ty.kind()) {
-        (BinaryOp::Add, ElementKind::Float) => float(-0.0)?,
-        (BinaryOp::Add, ElementKind::Complex) => Scalar::Complex(-0.0, -0.0),
-        (BinaryOp::Add | BinaryOp::Or | BinaryOp::Xor, _) => Scalar::zero(ty),
-        (BinaryOp::Multiply, ElementKind::Complex) => return None,
-        (BinaryOp::Multiply, _) => Scalar::from_i64(ty, 1),
-        (BinaryOp::And, _) => all_ones,
-        (BinaryOp::Maximum | BinaryOp::Minimum, ElementKind::Complex) => return None,
-        (BinaryOp::Maximum, _) => least,
-        (BinaryOp::Minimum, _) => greatest,
-        _ => return None,
     })
 }

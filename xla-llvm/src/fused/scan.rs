@@ -4,12 +4,11 @@
 //! neighbours in one strand: with an associative combiner a register is scanned in as many steps as its lanes have bits,
 //! each combining lanes twice as far apart, and then the total of all before it is added.
 
-use xla_hlo::ops::{BinaryOp, Cumulative, ReduceWindow};
+use xla_hlo::ops::{BinaryOp, Cumulative, ReduceWindow, simple_combiner};
 use xla_hlo::{ElementType, Error, InstrId, Result};
 
 use super::index::{Coord, Index};
 use super::kernel::fitting;
-use super::scalar_call::simple_combiner;
 use super::window::{raws_of, values_of};
 use super::{FusedEmitter, Source};
 use crate::elemental::{self, Value};
@@ -50,7 +49,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let size = dims[shape.dimension] as u64;
         let scan = Scan { root, op, shape, size, index, results };
         let innermost = dims[shape.dimension + 1..].iter().all(|&d| d == 1);
-        match simple_combiner(self.module, op.computation) {
+        match simple_combiner(&self.module[op.computation]) {
             Some(combiner) if innermost => self.scan_lanes(&scan, combiner),
             Some(_) | None => self.scan_steps(&scan),
         }

@@ -4,13 +4,12 @@
 //! neighbouring strands are lanes; a unit of the kernel is one vector of strands.
 
 use inkwell::values::FunctionValue;
-use xla_hlo::ops::{Op, ReduceWindow, SelectAndScatter};
+use xla_hlo::ops::{Op, ReduceWindow, SelectAndScatter, simple_combiner};
 use xla_hlo::{Error, InstrId, Result};
 
 use super::index::{Coord, Index};
 use super::kernel::{FOLDED_REGISTERS, Writer, counters, finish, fitting, parameter};
 use super::nest::Range;
-use super::scalar_call::simple_combiner;
 use super::{FusedEmitter, Source};
 use crate::emitter::Emitter;
 
@@ -38,7 +37,7 @@ impl<'m> Writer<'_, 'm> {
             Op::ReduceWindow(op) => {
                 let dims = dims_of(root.operand(0))?;
                 let scan = op.window.cumulative(&dims);
-                let any_order = simple_combiner(self.source.module, op.computation).is_some();
+                let any_order = simple_combiner(&self.source.module[op.computation]).is_some();
                 scan.filter(|scan| scan.in_order || any_order).map(|scan| Strands {
                     work: Work::Scan(op),
                     independent: (0..dims.len()).map(|d| d != scan.dimension).collect(),

@@ -61,6 +61,10 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::StochasticConvert(_)
             | Op::BatchNorm(_)
             | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_)
+            | Op::CustomCall(_)
             | Op::Domain(_)
             | Op::AfterAll(_)
             | Op::AddDependency(_)
@@ -68,9 +72,6 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::Transfer(_)
             | Op::Async(_)
             | Op::Collective(_)
-            | Op::Fft(_)
-            | Op::Cholesky(_)
-            | Op::TriangularSolve(_)
             | Op::Sort(_)
             | Op::TopK(_) => false,
         }

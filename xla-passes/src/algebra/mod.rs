@@ -103,6 +103,10 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::BatchNorm(_)
         | Op::Gather(_)
         | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
+        | Op::CustomCall(_)
         | Op::Domain(_)
         | Op::AfterAll(_)
         | Op::AddDependency(_)
@@ -110,9 +114,6 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::Transfer(_)
         | Op::Async(_)
         | Op::Collective(_)
-        | Op::Fft(_)
-        | Op::Cholesky(_)
-        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => [none, none, none],
     }

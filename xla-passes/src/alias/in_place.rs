@@ -23,7 +23,8 @@ pub(crate) struct Share {
 /// It may where every element is read at the index where it is written and elements have one size (elementwise
 /// operations and loop fusions of them, also through reshapes, and any loop fusion of one element), and where an operand is updated in place
 /// (`dynamic-update-slice`, `scatter`, loop fusions of a `dynamic-update-slice` whose update does not read its operand
-/// elsewhere, and what the `output_to_operand_aliasing` of other fusions says). Kernels must be correct when the two are the same memory.
+/// elsewhere, and what the `output_to_operand_aliasing` of other fusions says). Kernels must be correct when the two are the same memory;
+/// one that writes several arrays of the same dimensions computes all their elements at an index before it stores any.
 pub fn may_share(
     module: &Module,
     computation: CompId,
@@ -171,15 +172,16 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::BatchNorm(_)
         | Op::Gather(_)
         | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
+        | Op::CustomCall(_)
         | Op::AfterAll(_)
         | Op::AddDependency(_)
         | Op::Dynamic(_)
         | Op::Transfer(_)
         | Op::Async(_)
         | Op::Collective(_)
-        | Op::Fft(_)
-        | Op::Cholesky(_)
-        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => Access::Other,
     }
@@ -230,14 +232,18 @@ fn fusion_shares(fused: &Computation) -> Vec<Share> {
         let parameters = (0..fused.parameters().len()).filter(single);
         return parameters.map(|operand| Share { output: 0, operand, update: false }).collect();
     }
-    // With several outputs it is open whether they are computed in one loop: a parameter that two of them read is not shared.
+    // Outputs of the same dimensions are computed in one loop, all of them for an index before any is stored; of others,
+    // a parameter that two of them read is not shared.
+    let dims = |id: InstrId| fused[id].shape().as_array().map(ArrayShape::dims);
+    let one_loop = outputs.windows(2).all(|pair| dims(pair[0]) == dims(pair[1]));
+    let leaves_intact = |a: ParameterAccess| a == ParameterAccess::None || (one_loop && a == ParameterAccess::Same);
     let accesses: Vec<Vec<ParameterAccess>> = outputs.iter().map(|&o| parameter_accesses(fused, o)).collect();
     let mut found = Vec::new();
     for (output, &id) in outputs.iter().enumerate() {
         for operand in 0..fused.parameters().len() {
             let others = accesses.iter().enumerate().filter(|(o, _)| *o != output);
             let mut others = others.map(|(_, a)| a[operand]);
-            if accesses[output][operand] == ParameterAccess::Same && others.all(|a| a == ParameterAccess::None) {
+            if accesses[output][operand] == ParameterAccess::Same && others.all(leaves_intact) {
                 found.push(Share { output, operand, update: is_update_of(fused, id, operand) });
             }
         }

@@ -78,14 +78,15 @@ pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
         | Op::RngBitGenerator(_)
         | Op::Gather(_)
         | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
+        | Op::CustomCall(_)
         | Op::AfterAll(_)
         | Op::Dynamic(_)
         | Op::Transfer(_)
         | Op::Async(_)
         | Op::Collective(_)
-        | Op::Fft(_)
-        | Op::Cholesky(_)
-        | Op::TriangularSolve(_)
         | Op::Sort(_)
         | Op::TopK(_) => Role::Compute,
     }

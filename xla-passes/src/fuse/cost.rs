@@ -31,7 +31,7 @@ pub fn work(op: &Op, element_type: ElementType) -> f64 {
         Op::RngBitGenerator(_) | Op::Rng(_) | Op::RngGetAndUpdateState(_) | Op::StochasticConvert(_) => 1e6,
         Op::Sort(_) | Op::TopK(_) | Op::Fft(_) | Op::Cholesky(_) | Op::TriangularSolve(_) => 1e6,
         Op::Domain(_) | Op::AfterAll(_) | Op::AddDependency(_) => 0.0,
-        Op::Transfer(_) | Op::Async(_) | Op::Collective(_) | Op::Dynamic(_) => 1e6,
+        Op::Transfer(_) | Op::Async(_) | Op::Collective(_) | Op::Dynamic(_) | Op::CustomCall(_) => 1e6,
     };
     work * complex
 }

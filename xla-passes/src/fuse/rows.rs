@@ -238,6 +238,8 @@ fn goes_row_by_row(body: &Computation, rows: &Rows) -> bool {
         let fits = match instruction.op() {
             Op::Reduce(_) => Rows::of_fold(body, id).as_ref() == Some(rows),
             Op::Tuple(_) => id == body.root(),
+            // Whole strands at once, in a kernel of its own.
+            Op::ReduceWindow(_) => false,
             _ if !depends => true,
             Op::Broadcast(b) => {
                 let own_row = rows.is_row(body[operands[0]].shape()) && b.dimensions.iter().copied().eq(0..rows.rows);

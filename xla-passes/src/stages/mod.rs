@@ -59,9 +59,12 @@ pub fn simplify(_: &TargetProfile) -> Pipeline {
     Pipeline::new("simplify").stage(group).pass(AnnotateTripCounts)
 }
 
-/// Operations that a target lacks, put in terms of those it has.
+/// Operations that a target lacks, or is slow at, put in terms of others.
 pub fn expand(_: &TargetProfile) -> Pipeline {
-    Pipeline::new("expand").pass(WidenLinalg)
+    Pipeline::new("expand")
+        .pass(WidenLinalg)
+        // Last, since others make folds.
+        .pass(SplitFolds)
 }
 
 /// Every array states its layout.

@@ -25,6 +25,7 @@ pub use loaded::{Dispatch, ExecuteOptions, LoadedExecutable};
 use buffer::Slot;
 use dispatch::DispatchQueue;
 use xla_hlo::eval::RandomState;
+use xla_hlo::ops::CustomCallRegistry;
 use xla_hlo::{ArrayShape, Error, Literal, Result, VerifiedModule};
 
 use crate::cache::CompilationCache;
@@ -49,6 +50,7 @@ struct Device {
     /// All work of this client goes to one stream, so that what is computed is there when later work needs it.
     stream: Box<dyn Stream>,
     cache: Arc<CompilationCache>,
+    custom_calls: CustomCallRegistry,
     /// What all programs of this client draw random numbers from.
     random: RandomState,
     queue: OnceLock<DispatchQueue>,
@@ -69,6 +71,7 @@ impl Client {
         ordinal: usize,
         cache: Arc<CompilationCache>,
     ) -> Result<Client> {
+        let custom_calls = registry.custom_calls().clone();
         let platform = registry.get(platform)?;
         let executor = platform.executor(ordinal)?;
         Ok(Client(Arc::new(Device {
@@ -78,6 +81,7 @@ impl Client {
             compiler: platform.compiler(),
             transfer: platform.transfer_manager(),
             cache,
+            custom_calls,
             random: RandomState::new(),
             queue: OnceLock::new(),
         })))
@@ -104,8 +108,12 @@ impl Client {
     }
 
     /// Compiles a module, or takes the program from the cache.
+    ///
+    /// Errors: those of the compiler, and [`Error::Unimplemented`] for a custom call that the registry, from which the client
+    /// was made, has no handler for.
     pub fn compile(&self, module: &VerifiedModule, options: &CompileOptions) -> Result<LoadedExecutable> {
         let device = &self.0;
+        device.custom_calls.check(module)?;
         let compile = || protect(|| device.compile(module.clone(), options));
         let executable = device.cache.get_or_compile(&device.platform, module, options, compile)?;
         Ok(LoadedExecutable::new(self.clone(), executable))
@@ -168,6 +176,7 @@ impl Device {
             executor: &*self.executor,
             stream: &*self.stream,
             transfer: &*self.transfer,
+            custom_calls: &self.custom_calls,
             random: &self.random,
         }
     }

@@ -39,6 +39,7 @@ impl Executable for InterpreterExecutable {
         drop(arguments);
         let result = Evaluator::new(&self.module)
             .with_random_state(context.random.clone())
+            .with_custom_calls(context.custom_calls)
             .call(self.module.entry_id(), literals)?;
         let write = |(leaf, literal): (&crate::signature::ResultLeaf, _)| {
             let mut memory = context.executor.allocate(leaf.shape.byte_size())?;

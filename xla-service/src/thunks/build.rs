@@ -126,6 +126,7 @@ impl Builder<'_> {
             | Op::Fft(_)
             | Op::Cholesky(_)
             | Op::TriangularSolve(_)
+            | Op::CustomCall(_)
             | Op::Sort(_)
             | Op::TopK(_) => {
                 let mut thunk = self.thunk(computation, id)?;
@@ -184,6 +185,7 @@ impl Builder<'_> {
         match (self.lowering.lower(&cx)?, self.fallback) {
             (Lowered::Kernel(kernel), _) => Ok(ThunkKind::Kernel(kernel)),
             (Lowered::LibraryCall(call), _) => Ok(ThunkKind::LibraryCall(call)),
+            (Lowered::NotMine, _) if matches!(cx.instruction().op(), Op::CustomCall(_)) => Ok(ThunkKind::CustomCall),
             (Lowered::NotMine, FallbackPolicy::Allow) => Ok(ThunkKind::HostFallback),
             (Lowered::NotMine, FallbackPolicy::Forbid) => Err(Error::unimplemented(format!(
                 "the backend does not lower {} ({}), and the host fallback is forbidden",

@@ -36,6 +36,7 @@ fn write_thunk(thunk: &Thunk, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::
         ThunkKind::Copy => f.write_str("copy")?,
         ThunkKind::While { .. } => f.write_str("while")?,
         ThunkKind::Conditional { .. } => f.write_str("conditional")?,
+        ThunkKind::CustomCall => f.write_str("custom-call")?,
         ThunkKind::HostFallback => f.write_str("host-fallback")?,
     }
     write!(f, " %{} ", thunk.name)?;
@@ -68,7 +69,8 @@ fn write_nested(kind: &ThunkKind, f: &mut fmt::Formatter<'_>, depth: usize) -> f
                 write_sequence(branch, f, depth + 1)
             })
         }
-        ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy | ThunkKind::HostFallback => writeln!(f),
+        ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => writeln!(f),
+        ThunkKind::CustomCall | ThunkKind::HostFallback => writeln!(f),
     }
 }
 

@@ -6,7 +6,7 @@ use xla_hlo::{Error, Module, Result, ResultExt};
 use xla_passes::buffers::Slice;
 
 use super::sequence::Selector;
-use super::{ExecutionBuffers, KernelRef, LibraryRef, Thunk, ThunkKind, ThunkSequence, run_fallback};
+use super::{ExecutionBuffers, KernelRef, LibraryRef, Thunk, ThunkKind, ThunkSequence, run_custom_call, run_fallback};
 use crate::executable::ExecutionContext;
 
 /// Starts what a backend lowered.
@@ -87,6 +87,7 @@ impl Run<'_> {
                 let branch = branches.get(branch).ok_or_else(|| Error::internal("a conditional lacks a branch"))?;
                 self.sequence(branch)
             }
+            ThunkKind::CustomCall => run_custom_call(self.module, thunk, self.context, self.buffers),
             ThunkKind::HostFallback => run_fallback(self.module, thunk, self.context, self.buffers),
         }
     }

@@ -1,7 +1,7 @@
-//! The host fallback: one instruction, evaluated on literals.
+//! The host fallback: one instruction, evaluated on literals; and custom calls, whose handlers are on the host anyway.
 
 use xla_hlo::eval::{Evaluator, RandomState};
-use xla_hlo::{CompId, Error, InstrId, Literal, Module, Result, ResultExt};
+use xla_hlo::{CompId, Error, InstrId, Instruction, Literal, Module, Result, ResultExt};
 
 use super::{ExecutionBuffers, Thunk};
 use crate::executable::ExecutionContext;
@@ -16,8 +16,11 @@ pub fn evaluate_instruction(
     operands: Vec<Literal>,
     random: &RandomState,
 ) -> Result<Literal> {
-    let instruction = &module[computation][instruction];
-    let mut evaluator = Evaluator::new(module).with_random_state(random.clone());
+    let evaluator = Evaluator::new(module).with_random_state(random.clone());
+    evaluate(evaluator, &module[computation][instruction], operands)
+}
+
+fn evaluate(mut evaluator: Evaluator<'_>, instruction: &Instruction, operands: Vec<Literal>) -> Result<Literal> {
     let result = instruction.op().rules().evaluate(&mut evaluator, operands, instruction.shape());
     result.context(|| "evaluated on the host")
 }
@@ -32,6 +35,34 @@ pub fn run_fallback(
     context: &ExecutionContext<'_>,
     buffers: &mut ExecutionBuffers,
 ) -> Result<()> {
+    on_host(module, thunk, context, buffers, |operands| {
+        let evaluator = Evaluator::new(module).with_random_state(context.random.clone());
+        let evaluator = evaluator.with_custom_calls(context.custom_calls);
+        evaluate(evaluator, &module[thunk.computation][thunk.instruction], operands)
+    })
+}
+
+/// Runs a [`ThunkKind::CustomCall`](super::ThunkKind::CustomCall) by the context's handlers.
+///
+/// Work before it on the context's stream is waited for.
+pub fn run_custom_call(
+    module: &Module,
+    thunk: &Thunk,
+    context: &ExecutionContext<'_>,
+    buffers: &mut ExecutionBuffers,
+) -> Result<()> {
+    let instruction = &module[thunk.computation][thunk.instruction];
+    on_host(module, thunk, context, buffers, |operands| context.custom_calls.call(instruction, operands))
+}
+
+/// Reads a thunk's operands, and writes what `f` makes of them to its results.
+fn on_host(
+    module: &Module,
+    thunk: &Thunk,
+    context: &ExecutionContext<'_>,
+    buffers: &mut ExecutionBuffers,
+    f: impl FnOnce(Vec<Literal>) -> Result<Literal>,
+) -> Result<()> {
     let mut leaves = Vec::with_capacity(thunk.operands.len());
     for array in &thunk.operands {
         let memory = buffers.memory(array.slice.allocation)?;
@@ -40,8 +71,7 @@ pub fn run_fallback(
     let graph = &module[thunk.computation];
     let mut leaves = leaves.into_iter();
     let operands = graph.operand_shapes(thunk.instruction).into_iter().map(|shape| group(shape, &mut leaves));
-    let operands = operands.collect::<Result<_>>()?;
-    let result = evaluate_instruction(module, thunk.computation, thunk.instruction, operands, context.random)?;
+    let result = f(operands.collect::<Result<_>>()?)?;
     let results = ungroup(result);
     if results.len() != thunk.results.len() {
         return Err(Error::internal(format!("%{} gave {} arrays on the host", thunk.name, results.len())));

@@ -12,7 +12,7 @@
 //!
 //! - [`from_module`](ThunkSequence::from_module) builds it, asking a [`Lowering`];
 //! - [`BufferPlan`] knows where memory comes from, [`ExecutionBuffers`] is the memory of one execution: arguments, donated or not, results, temporaries, constants;
-//! - [`run_fallback`] runs one thunk on the host, through the evaluator;
+//! - [`run_fallback`] runs one thunk on the host, through the evaluator; [`run_custom_call`] through a custom call's handler;
 //! - [`ThunkExecutable`] is the [`Executable`](crate::Executable) of a backend that has nothing but a [`Launcher`].
 
 mod buffers;
@@ -30,7 +30,7 @@ mod tests;
 pub use buffers::ExecutionBuffers;
 pub use executable::ThunkExecutable;
 pub use execute::{Launch, Launcher, execute};
-pub use fallback::{evaluate_instruction, run_fallback};
+pub use fallback::{evaluate_instruction, run_custom_call, run_fallback};
 pub use lowering::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 pub use plan::BufferPlan;
 pub use sequence::{ArraySlice, Coverage, Selector, StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};

@@ -82,6 +82,8 @@ pub enum ThunkKind {
         /// At least one.
         branches: Vec<ThunkSequence>,
     },
+    /// Brings operands to the host, calls the handler of the custom call's target there, and writes the results back.
+    CustomCall,
     /// Brings operands to the host, evaluates the instruction there, and writes the results back.
     HostFallback,
 }
@@ -102,6 +104,8 @@ pub struct Coverage {
     pub kernels: usize,
     /// Library calls.
     pub library_calls: usize,
+    /// Custom calls by a handler on the host.
+    pub custom_calls: usize,
     /// Copies.
     pub copies: usize,
     /// Loops and conditionals.
@@ -137,6 +141,7 @@ impl ThunkSequence {
                 ThunkKind::LibraryCall(_) => coverage.library_calls += 1,
                 ThunkKind::Copy => coverage.copies += 1,
                 ThunkKind::While { .. } | ThunkKind::Conditional { .. } => coverage.control_flow += 1,
+                ThunkKind::CustomCall => coverage.custom_calls += 1,
                 ThunkKind::HostFallback => coverage.fallbacks.push(thunk.name.clone()),
             }
         }
@@ -150,7 +155,8 @@ impl ThunkKind {
         match self {
             ThunkKind::While { condition, body, .. } => vec![condition, body],
             ThunkKind::Conditional { branches, .. } => branches.iter().collect(),
-            ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy | ThunkKind::HostFallback => Vec::new(),
+            ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => Vec::new(),
+            ThunkKind::CustomCall | ThunkKind::HostFallback => Vec::new(),
         }
     }
 }

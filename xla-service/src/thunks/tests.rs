@@ -2,7 +2,7 @@
 
 use xla_hlo::builder::{ComputationBuilder, ModuleBuilder};
 use xla_hlo::eval::RandomState;
-use xla_hlo::ops::CompareDirection;
+use xla_hlo::ops::{CompareDirection, CustomCallRegistry};
 use xla_hlo::{
     ArrayShape, CompId, ElementType, Error, InputOutputAlias, InstrId, Literal, Op, Opcode, ParameterLeaf, Result,
     Scalar, Shape, VerifiedModule, eval,
@@ -74,16 +74,22 @@ fn program(module: VerifiedModule) -> ThunkExecutable {
 }
 
 /// A host device for one test, which checks that all memory came back when it goes.
-struct Host(HostExecutor, RandomState);
+struct Host(HostExecutor, RandomState, CustomCallRegistry);
 
 impl Host {
     fn new() -> Host {
         let limits = PoolLimits { in_use: Some(1 << 24), retained: 1 << 24 };
-        Host(HostExecutor::new("test", 0, limits), RandomState::new())
+        Host(HostExecutor::new("test", 0, limits), RandomState::new(), CustomCallRegistry::new())
     }
 
     fn context(&self) -> ExecutionContext<'_> {
-        ExecutionContext { executor: &self.0, stream: &HostStream, transfer: &HostTransfer, random: &self.1 }
+        ExecutionContext {
+            executor: &self.0,
+            stream: &HostStream,
+            transfer: &HostTransfer,
+            random: &self.1,
+            custom_calls: &self.2,
+        }
     }
 
     fn upload(&self, literal: &Literal) -> DeviceMemory {

@@ -87,21 +87,27 @@ pub(super) fn map(op: &Map, cx: &ShapeContext<'_>) -> Result<Shape> {
 pub(super) fn fusion(op: &Fusion, cx: &ShapeContext<'_>) -> Result<Shape> {
     cx.expect_parameters(op.computation, cx.operands())?;
     let result = cx.result_shape(op.computation)?;
-    for alias in &op.aliases {
-        let operand = cx.operand(alias.operand)?;
-        let (from, to) = (result.subshape(&alias.output), operand.subshape(&alias.path));
-        if !matches!((from, to), (Some(from), Some(to)) if from.compatible(to)) {
-            return Err(Error::invalid_argument(format!(
-                "output {:?} of fusion cannot live in operand {} at {:?}: {} and {}",
-                alias.output,
-                alias.operand,
-                alias.path,
-                result.without_layout(),
-                operand.without_layout()
-            )));
-        }
-    }
+    op.aliases.iter().try_for_each(|alias| alias.check("fusion", cx, result))?;
     Ok(result.without_layout())
+}
+
+impl OutputOperandAlias {
+    /// Demands that those parts of the result and of an operand of `what` have the same shape.
+    pub(in crate::ops) fn check(&self, what: &str, cx: &ShapeContext<'_>, result: &Shape) -> Result<()> {
+        let operand = cx.operand(self.operand)?;
+        let (from, to) = (result.subshape(&self.output), operand.subshape(&self.path));
+        if matches!((from, to), (Some(from), Some(to)) if from.compatible(to)) {
+            return Ok(());
+        }
+        Err(Error::invalid_argument(format!(
+            "output {:?} of {what} cannot live in operand {} at {:?}: {} and {}",
+            self.output,
+            self.operand,
+            self.path,
+            result.without_layout(),
+            operand.without_layout()
+        )))
+    }
 }
 
 fn expect_result(cx: &ShapeContext<'_>, computation: CompId, expected: &Shape, what: &str) -> Result<()> {

@@ -5,7 +5,7 @@ use super::*;
 use crate::ops::checks;
 use crate::{ArrayShape, ElementKind};
 
-pub(super) fn cholesky(op: &Cholesky, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+pub(in crate::ops) fn cholesky(op: &Cholesky, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [a] = checks::operands(operands)?;
     let result = shape.expect_array()?;
     match result.element_type().kind() {
@@ -24,7 +24,7 @@ fn cholesky_in<T: Field>(op: &Cholesky, a: &Literal, result: &ArrayShape) -> Res
         // `u^H u = a` is `l l^H = a` with `l = u^H`.
         let at = |i: usize, j: usize| if op.lower { matrix[i * n + j] } else { matrix[j * n + i].conjugate() };
         if lower_factor(n, at, &mut factor).is_none() {
-            factor.fill(T::from_real(f64::NAN));
+            factor.fill(T::NAN);
         } else if !op.lower {
             factor = (0..n * n).map(|i| factor[i % n * n + i / n].conjugate()).collect();
         }
@@ -51,7 +51,7 @@ fn lower_factor<T: Field>(n: usize, a: impl Fn(usize, usize) -> T, l: &mut [T]) 
     Some(())
 }
 
-pub(super) fn triangular_solve(op: &TriangularSolve, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+pub(in crate::ops) fn triangular_solve(op: &TriangularSolve, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [a, b] = checks::operands(operands)?;
     let result = shape.expect_array()?;
     match result.element_type().kind() {

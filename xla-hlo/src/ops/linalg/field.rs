@@ -3,8 +3,9 @@
 use crate::Scalar;
 
 /// A real or complex number.
-pub(super) trait Field: Copy {
+pub(in crate::ops) trait Field: Copy {
     const ZERO: Self;
+    const NAN: Self;
 
     fn from_element(element: Scalar) -> Self;
 
@@ -24,6 +25,7 @@ pub(super) trait Field: Copy {
 
 impl Field for f64 {
     const ZERO: f64 = 0.0;
+    const NAN: f64 = f64::NAN;
 
     fn from_element(element: Scalar) -> f64 {
         match element {
@@ -60,6 +62,7 @@ impl Field for f64 {
 /// Real and imaginary part.
 impl Field for (f64, f64) {
     const ZERO: (f64, f64) = (0.0, 0.0);
+    const NAN: (f64, f64) = (f64::NAN, f64::NAN);
 
     fn from_element(element: Scalar) -> (f64, f64) {
         match element {

@@ -4,10 +4,13 @@
 
 mod attributes;
 mod eval;
-mod field;
+pub(in crate::ops) mod field;
 mod shape;
 #[cfg(test)]
 mod tests;
+
+pub(in crate::ops) use eval::{cholesky as evaluate_cholesky, triangular_solve as evaluate_triangular_solve};
+pub(in crate::ops) use shape::triangular_solve_of as triangular_solve_shape;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;

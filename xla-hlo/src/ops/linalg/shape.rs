@@ -14,7 +14,11 @@ pub(super) fn cholesky(cx: &ShapeContext<'_>) -> Result<Shape> {
 
 /// Like operand 1, of which each matrix has as many rows (or columns, where the unknown stands left) as operand 0's has.
 pub(super) fn triangular_solve(op: &TriangularSolve, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let (a, b) = (cx.array(0)?, cx.array(1)?);
+    triangular_solve_of(op, cx.array(0)?, cx.array(1)?)
+}
+
+/// The same of operands that no context holds.
+pub(in crate::ops) fn triangular_solve_of(op: &TriangularSolve, a: &ArrayShape, b: &ArrayShape) -> Result<Shape> {
     square("operand 0", a)?;
     numbers("operand 0", a)?;
     checks::same_element_type(("operand 0", a), ("operand 1", b))?;

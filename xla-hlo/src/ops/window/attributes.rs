@@ -10,6 +10,9 @@ impl AttributeValue for Window {
 
     fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
         cursor.expect(TokenKind::LeftBrace, "`{`")?;
+        if cursor.accept(TokenKind::RightBrace) {
+            return Ok(Window::default());
+        }
         let mut fields = Fields::default();
         while !cursor.accept(TokenKind::RightBrace) {
             fields.read_one(cursor)?;
@@ -18,6 +21,9 @@ impl AttributeValue for Window {
     }
 
     fn write(&self, w: &mut AttributeWriter<'_>) {
+        if self.dims.is_empty() {
+            return w.push("{}");
+        }
         let mut separator = "{";
         let mut field = |name: &str, needed: bool, dim: &dyn Fn(&WindowDim) -> String| {
             if needed {

@@ -8,9 +8,11 @@ use crate::{ArrayShape, ElementKind, ElementType, Error, Literal, Scalar, Shape}
 
 /// What literals whose data was left out are filled with.
 #[derive(Clone, Debug)]
-pub(super) struct Omitted {
+pub(in crate::text) struct Omitted {
     counter: u32,
     bytes_left: usize,
+    /// How many bytes there were at first.
+    limit: usize,
 }
 
 /// Omitted literals of one text take no more bytes than this in all: a few characters must not demand all memory.
@@ -18,18 +20,21 @@ const OMITTED_BYTES: usize = 1 << 30;
 
 impl Default for Omitted {
     fn default() -> Omitted {
-        Omitted { counter: 0, bytes_left: OMITTED_BYTES }
+        Omitted { counter: 0, bytes_left: OMITTED_BYTES, limit: OMITTED_BYTES }
     }
 }
 
 impl Omitted {
+    /// For literals whose data must be there.
+    pub(in crate::text) fn refused() -> Omitted {
+        Omitted { counter: 0, bytes_left: 0, limit: 0 }
+    }
+
     /// The next `count` elements of the pattern.
     fn fill(&mut self, ty: ElementType, count: usize) -> Result<Vec<u8>, Error> {
         let size = count * ty.byte_width();
         self.bytes_left = self.bytes_left.checked_sub(size).ok_or_else(|| {
-            Error::resource_exhausted(format!(
-                "literals left out as {{...}} would take more than {OMITTED_BYTES} bytes"
-            ))
+            Error::resource_exhausted(format!("literals left out as {{...}} would take more than {} bytes", self.limit))
         })?;
         let mut bytes = Vec::with_capacity(size.next_multiple_of(4));
         while bytes.len() < size {
@@ -72,7 +77,7 @@ impl Tokens<'_> {
     }
 
     /// A literal whose leaves carry their shapes: `( s32[] 1, f32[2] {1, 2} )`.
-    pub(super) fn literal_with_shapes(&mut self, omitted: &mut Omitted) -> Parse<Literal> {
+    pub(in crate::text) fn literal_with_shapes(&mut self, omitted: &mut Omitted) -> Parse<Literal> {
         if self.kind() != TokenKind::LeftParen {
             let shape = self.array_shape_of_literal()?;
             return self.dense(&shape, omitted);

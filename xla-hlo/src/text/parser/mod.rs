@@ -14,7 +14,7 @@ use super::attributes::InlineComputations;
 use super::diagnostic::Parse;
 use super::tokens::Tokens;
 use crate::{Literal, Module, Result, Shape};
-use literal::Omitted;
+pub(super) use literal::Omitted;
 
 /// Reads a module, with or without header, or a lone instruction such as `f32[2] add(f32[2] x, f32[2] y)`.
 ///

@@ -1,0 +1,86 @@
+//! Custom calls run by handlers, built in or registered, without the evaluator.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use support::native;
+use xla_hlo::ops::CustomCallContext;
+use xla_hlo::text::{parse_literal, parse_module};
+use xla_hlo::{Error, Literal, Result, VerifiedModule};
+use xla_service::{Client, CompileOptions, FallbackPolicy, PlatformRegistry};
+
+#[test]
+fn what_is_built_in_needs_no_fallback() {
+    native(
+        "HloModule m
+        ENTRY main {
+          x = f32[2,5,4] parameter(0)
+          qr = (f32[2,5,4], f32[2,4]) custom-call(x), custom_call_target=\"Qr\"
+          a = f32[2,5,4] get-tuple-element(qr), index=0
+          t = f32[2,4] get-tuple-element(qr), index=1
+          q = f32[2,5,4] custom-call(a, t), custom_call_target=\"ProductOfElementaryHouseholderReflectors\"
+          n = f32[2,5,4] negate(q)
+          ROOT r = (f32[2,5,4], f32[2,5,4], f32[2,4]) tuple(n, a, t)
+        }",
+    );
+}
+
+const TEXT: &str = r#"
+ENTRY main {
+  x = f32[2] parameter(0)
+  unused = f32[2] custom-call(x), custom_call_target="count", custom_call_has_side_effect=true
+  dead = f32[2] custom-call(x), custom_call_target="fail"
+  token = token[] custom-call(x), custom_call_target="count", custom_call_has_side_effect=true, backend_config="token"
+  ROOT y = (f32[2], f32[2]) custom-call(x), custom_call_target="twice", output_to_operand_aliasing={{0}: (0, {})}
+}"#;
+
+/// The program's results with those handlers, and how often the counting one was called.
+fn run(platform: &str, text: &str) -> Result<(Vec<Literal>, usize)> {
+    let mut registry = PlatformRegistry::new();
+    registry.register(backend_cpu::platform());
+    registry.register(xla_service::interpreter::platform());
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counter = calls.clone();
+    let count = move |call: &CustomCallContext<'_>, operands: Vec<Literal>| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Ok(if call.config() == "token" { Literal::token() } else { operands[0].clone() })
+    };
+    let twice =
+        |_: &CustomCallContext<'_>, operands: Vec<Literal>| Ok(Literal::tuple([operands.clone(), operands].concat()));
+    let fail =
+        |_: &CustomCallContext<'_>, _: Vec<Literal>| Err::<Literal, _>(Error::failed_precondition("out of luck"));
+    let handlers = registry.custom_calls_mut();
+    handlers.register("count", Arc::new(count));
+    handlers.register("twice", Arc::new(twice));
+    handlers.register("fail", Arc::new(fail));
+    let module = VerifiedModule::new(parse_module(text)?)?;
+    let client = Client::new(&registry, platform)?;
+    let options = CompileOptions { host_fallback: FallbackPolicy::Forbid, ..CompileOptions::default() };
+    let program = client.compile(&module, &options)?;
+    let x = client.buffer(&parse_literal("f32[2] {1, -2}")?)?;
+    let results = program.execute(&[&x])?;
+    let results = results.iter().map(|r| r.to_literal()).collect::<Result<_>>()?;
+    Ok((results, calls.load(Ordering::Relaxed)))
+}
+
+#[test]
+fn calls_with_side_effects_happen_once() {
+    let (results, calls) = run("cpu", TEXT).unwrap();
+    assert_eq!(results.iter().map(Literal::to_string).collect::<Vec<_>>(), ["f32[2] {1, -2}"; 2]);
+    assert_eq!(calls, 2);
+}
+
+#[test]
+fn errors_of_handlers_and_of_missing_ones_arrive() {
+    let failing = TEXT.replace("\"twice\"", "\"fail\"");
+    for platform in ["cpu", "interpreter"] {
+        let error = run(platform, &failing).unwrap_err();
+        assert!(matches!(error, Error::FailedPrecondition(_)), "{error}");
+        assert!(error.message().contains("custom call \"fail\": out of luck"), "{error}");
+        let error = run(platform, &TEXT.replace("\"twice\"", "\"thrice\"")).unwrap_err();
+        assert!(matches!(error, Error::Unimplemented(_)), "{error}");
+        assert!(error.message().contains("no handler for the custom call target \"thrice\""), "{error}");
+    }
+}

@@ -1,0 +1,171 @@
+//! Handlers of custom calls, and the registry in which they are found.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{CustomCall, FfiAttributes, builtin};
+use crate::{Error, Instruction, Literal, Module, Op, Result, Shape};
+
+/// The meaning of a custom call's target.
+///
+/// Any function of a context and operands is a handler:
+///
+/// ```
+/// use std::sync::Arc;
+/// use xla_hlo::eval::Evaluator;
+/// use xla_hlo::ops::{CustomCallContext, CustomCallRegistry};
+/// use xla_hlo::{Literal, Result, Scalar, VerifiedModule, text::parse_module};
+///
+/// fn scale(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
+///     let factor = call.attributes()?.integer("factor")? as f64;
+///     Literal::from_fn(call.result_shape().expect_array()?, |i| match operands[0].get(i) {
+///         Scalar::Float(x) => Scalar::Float(factor * x),
+///         other => other,
+///     })
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let text = "ENTRY main {
+///   x = f32[2] parameter(0)
+///   ROOT y = f32[2] custom-call(x), custom_call_target=\"scale\", api_version=API_VERSION_TYPED_FFI,
+///     backend_config={factor = 3 : i64}
+/// }";
+/// let module = VerifiedModule::new(parse_module(text)?)?;
+/// assert!(CustomCallRegistry::new().check(&module).is_err());
+///
+/// let mut registry = CustomCallRegistry::new();
+/// registry.register("scale", Arc::new(scale));
+/// registry.check(&module)?;
+/// let x = xla_hlo::text::parse_literal("f32[2] {1, -2}")?;
+/// let y = Evaluator::new(&module).with_custom_calls(&registry).call(module.entry_id(), vec![x])?;
+/// assert_eq!(y.to_string(), "f32[2] {3, -6}");
+/// # Ok(())
+/// # }
+/// ```
+pub trait CustomCallHandler: Send + Sync {
+    /// The result for those operands, of the shape [`CustomCallContext::result_shape`].
+    ///
+    /// May be called from several threads at once, in any order that the program's data allows; calls without side effect
+    /// also any number of times, or never.
+    fn call(&self, call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal>;
+}
+
+impl<F> CustomCallHandler for F
+where
+    F: Fn(&CustomCallContext<'_>, Vec<Literal>) -> Result<Literal> + Send + Sync,
+{
+    fn call(&self, call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
+        self(call, operands)
+    }
+}
+
+/// What a handler may know of a call besides its operands.
+#[derive(Clone, Copy)]
+pub struct CustomCallContext<'a> {
+    op: &'a CustomCall,
+    config: &'a str,
+    result: &'a Shape,
+}
+
+impl<'a> CustomCallContext<'a> {
+    /// The call and all its attributes.
+    pub fn op(&self) -> &'a CustomCall {
+        self.op
+    }
+
+    /// The text that the program has for the handler (`backend_config`), opaque to the compiler.
+    pub fn config(&self) -> &'a str {
+        self.config
+    }
+
+    /// The text as typed values, which it is for calls of [`CustomCallApi::TypedFfi`](super::CustomCallApi). An empty text has none.
+    pub fn attributes(&self) -> Result<FfiAttributes> {
+        FfiAttributes::parse(self.config)
+    }
+
+    /// Shape of the result, layouts included.
+    pub fn result_shape(&self) -> &'a Shape {
+        self.result
+    }
+}
+
+/// Handlers by target: those that are registered, then those that are built in.
+///
+/// | built in | gives |
+/// | --- | --- |
+/// | `Eigh` | eigenvectors and eigenvalues of symmetric matrices |
+/// | `Qr` | Householder vectors with the triangular factor, and their scales |
+/// | `ProductOfElementaryHouseholderReflectors` | the matrix with orthonormal columns that those stand for |
+/// | `lapack_{s,d,c,z}potrf_ffi`, `..getrf_ffi`, `..geqrf_ffi`, `..trsm_ffi` | the LAPACK routines, as JAX calls them |
+/// | `lapack_{s,d}orgqr_ffi`, `lapack_{c,z}ungqr_ffi`, `lapack_{s,d}syevd_ffi`, `lapack_{c,z}heevd_ffi` | the same |
+#[derive(Clone, Default)]
+pub struct CustomCallRegistry {
+    handlers: BTreeMap<String, Arc<dyn CustomCallHandler>>,
+}
+
+impl CustomCallRegistry {
+    /// A registry with nothing but what is built in.
+    pub fn new() -> CustomCallRegistry {
+        CustomCallRegistry::default()
+    }
+
+    /// Gives a target its meaning, before anything built in; gives back the handler that it replaces.
+    pub fn register(
+        &mut self,
+        target: impl Into<String>,
+        handler: Arc<dyn CustomCallHandler>,
+    ) -> Option<Arc<dyn CustomCallHandler>> {
+        self.handlers.insert(target.into(), handler)
+    }
+
+    /// The handler of a target.
+    pub fn find(&self, target: &str) -> Option<&dyn CustomCallHandler> {
+        self.handlers.get(target).map(|handler| &**handler).or_else(|| builtin::find(target))
+    }
+
+    /// Demands that every custom call of a module has a handler; [`Error::Unimplemented`] names the first one that has not.
+    pub fn check(&self, module: &Module) -> Result<()> {
+        for (_, computation) in module.iter() {
+            for (_, instruction) in computation.iter() {
+                if let Op::CustomCall(op) = instruction.op()
+                    && self.find(&op.target).is_none()
+                {
+                    let place = format!("%{} of {}", instruction.name(), computation.name());
+                    return Err(unknown(&op.target).context(place));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the custom call of an instruction.
+    ///
+    /// Errors: those of the handler, [`Error::Unimplemented`] where there is none, [`Error::Internal`] where its result does
+    /// not have the instruction's shape.
+    pub fn call(&self, instruction: &Instruction, operands: Vec<Literal>) -> Result<Literal> {
+        let Op::CustomCall(op) = instruction.op() else {
+            return Err(Error::internal(format!("{} is no custom call", instruction.opcode())));
+        };
+        let handler = self.find(&op.target).ok_or_else(|| unknown(&op.target))?;
+        let config = instruction.annotations().map_or("", |a| a.backend_config.as_str());
+        let context = CustomCallContext { op, config, result: instruction.shape() };
+        let named = |error: Error| error.context(format!("custom call {:?}", op.target));
+        let result = handler.call(&context, operands).map_err(named)?;
+        if result.shape().compatible(instruction.shape()) {
+            return Ok(result);
+        }
+        let (found, expected) = (result.shape(), instruction.shape().without_layout());
+        Err(named(Error::internal(format!("the handler gave {found}, the instruction is {expected}"))))
+    }
+}
+
+fn unknown(target: &str) -> Error {
+    Error::unimplemented(format!("there is no handler for the custom call target {target:?}; register one"))
+}
+
+impl fmt::Debug for CustomCallRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CustomCallRegistry").field(&self.handlers.keys().collect::<Vec<_>>()).finish()
+    }
+}
