@@ -5,6 +5,8 @@ use std::ops::Range;
 use xla_hlo::ops::DotDims;
 use xla_hlo::{ArrayShape, strides};
 
+use crate::cut::Cut;
+
 /// A dimension that both operands and the result walk, strides in elements; 0 where one does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
@@ -136,29 +138,6 @@ impl Pieces {
         let (rest, column) = (piece / self.columns.count(), piece % self.columns.count());
         let (product, row) = (rest / self.rows.count(), rest % self.rows.count());
         (self.products.get(product), self.rows.get(row), self.columns.get(column))
-    }
-}
-
-/// A range from 0 on, cut into pieces of one size but for the last.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Cut {
-    extent: usize,
-    size: usize,
-}
-
-impl Cut {
-    /// About `pieces` pieces, of a multiple of `step` each.
-    fn new(extent: usize, pieces: usize, step: usize) -> Cut {
-        Cut { extent, size: extent.div_ceil(pieces.max(1)).next_multiple_of(step).max(1) }
-    }
-
-    fn count(&self) -> usize {
-        self.extent.div_ceil(self.size)
-    }
-
-    fn get(&self, piece: usize) -> Range<usize> {
-        let start = piece * self.size;
-        start..(start + self.size).min(self.extent)
     }
 }
 

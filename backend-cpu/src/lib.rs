@@ -2,16 +2,18 @@
 //!
 //! ```text
 //! run_hlo_passes   the standard stages with this machine's profile             compiler.rs, capabilities.rs
-//! run_backend      ThunkSequence: kernels, dots, loops, host calls             lowering.rs, dot_plan.rs
+//! run_backend      ThunkSequence: kernels, library calls, loops, host calls    lowering.rs, *_plan.rs, sort/
 //!                  kernels -> LLVM modules, generated in parallel              codegen.rs  (xla-llvm::fused)
 //!                  the sequence itself -> one native entry function            entry.rs
 //! execute          pointers of all allocations -> the entry function           executable.rs
-//!                  parallel loops, matrix products, host calls                 runtime/
+//!                  parallel loops, library functions, host calls               runtime/
 //! ```
 
 mod capabilities;
 mod codegen;
 mod compiler;
+mod convolution_plan;
+mod cut;
 mod dot_plan;
 mod entry;
 mod executable;
@@ -19,6 +21,7 @@ mod executor;
 mod lowering;
 mod platform;
 mod runtime;
+mod scatter_plan;
 mod sort;
 mod transfer;
 

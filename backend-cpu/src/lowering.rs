@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 
-use xla_hlo::ops::{Dot, Op, Sort, TopK};
-use xla_hlo::{CompId, Computation, InstrId, Module, Result, Shape};
-use xla_llvm::fused::{KernelSource, is_fusible, is_kernel_root};
+use xla_hlo::ops::{Convolution, Dot, Op, Scatter, Sort, SparsityConfig, TopK};
+use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Result, Shape};
+use xla_llvm::fused::{KernelSource, is_fusible, is_kernel_root, is_scalar_computation, scatter_run};
 use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
+use crate::convolution_plan::ConvolutionPlan;
 use crate::dot_plan::DotPlan;
 use crate::runtime::{
-    DotElement, LibraryCall, LibraryFunction, cholesky_descriptor, dot_descriptor, fft_descriptor,
-    triangular_solve_descriptor,
+    ConvolutionElement, DotElement, LibraryCall, LibraryFunction, cholesky_descriptor, convolution_descriptor,
+    dot_descriptor, fft_descriptor, triangular_solve_descriptor,
 };
+use crate::scatter_plan::ScatterPlan;
 use crate::sort::{Rows, SortOrder, SortPlan, TopKPlan, key_of_comparator};
 
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
@@ -95,15 +97,50 @@ impl<'m> CpuLowering<'m> {
         Some(self.library_call(LibraryFunction::Dot, descriptor, Vec::new(), name))
     }
 
-    /// Operations that the runtime computes whole, whatever their sizes.
+    /// `None` where the combiner cannot be compiled into a kernel.
+    fn scatter(&mut self, cx: &LoweringContext<'_>, scatter: &Scatter) -> Option<Lowered> {
+        let shapes: Vec<&ArrayShape> = cx.operands.iter().map(|operand| &operand.shape).collect();
+        let (inputs, rest) = shapes.split_at_checked(cx.results.len())?;
+        let (&indices, updates) = rest.split_first()?;
+        let (&input, &update) = (inputs.first()?, updates.first()?);
+        if !is_scalar_computation(self.module, scatter.computation) || !shapes.iter().all(|shape| shape.is_static()) {
+            return None;
+        }
+        let run = scatter_run(scatter, input, update);
+        let plan = ScatterPlan::new(scatter, inputs, indices, update, run)?;
+        let (module, computation, root) = (self.module, cx.computation, cx.instruction);
+        let operands = cx.instruction().operands().to_vec();
+        let kernel = self.kernel_number(KernelSource { module, computation, root, inputs: operands, in_place: true });
+        let name = format!("scatter {} in runs of {run}", cx.instruction().shape().without_layout());
+        Some(self.library_call(LibraryFunction::Scatter, plan.to_numbers(), vec![kernel], name))
+    }
+
+    /// A convolution in the runtime; `None` for operands that are not stored in full, and for element types that a pass should
+    /// have replaced but could not.
+    fn convolution(&mut self, cx: &LoweringContext<'_>, op: &Convolution) -> Option<Lowered> {
+        let ([input, kernel], [out]) = (cx.operands, cx.results) else { return None };
+        let ty = out.shape.element_type();
+        let element = ConvolutionElement::of(ty)?;
+        let same_types = input.shape.element_type() == ty && kernel.shape.element_type() == ty;
+        if !same_types || op.sparsity != SparsityConfig::default() {
+            return None;
+        }
+        let plan = ConvolutionPlan::new(op, &input.shape, &kernel.shape, &out.shape);
+        let name = format!("convolution {ty} {}x{}", plan.results(), plan.products());
+        let descriptor = convolution_descriptor(element, &plan);
+        Some(self.library_call(LibraryFunction::Convolution, descriptor, Vec::new(), name))
+    }
+
     /// The library call that an operation becomes, if it becomes one.
     fn library(&mut self, cx: &LoweringContext<'_>) -> Option<Lowered> {
         let instruction = cx.instruction();
         let first = || cx.operands.first().map(|operand| &operand.shape);
         let (function, descriptor) = match instruction.op() {
             Op::Dot(dot) => return self.dot(cx, dot),
+            Op::Convolution(op) => return self.convolution(cx, op),
             Op::Sort(sort) => return self.sort(cx, sort),
             Op::TopK(op) => return self.top_k(cx, op),
+            Op::Scatter(scatter) => return self.scatter(cx, scatter),
             Op::RngGetAndUpdateState(op) => (LibraryFunction::RandomState, vec![op.delta]),
             Op::Fft(op) => (LibraryFunction::Fft, fft_descriptor(op, first()?)),
             Op::Cholesky(op) => (LibraryFunction::Cholesky, cholesky_descriptor(op, first()?)?),

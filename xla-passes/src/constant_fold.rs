@@ -80,7 +80,7 @@ fn work(module: &Module, instruction: &Instruction, operand_bytes: usize) -> usi
     let result = instruction.shape().byte_size();
     let per_element = match instruction.op() {
         // Each result element contracts at most all of an operand.
-        Op::Dot(_) => return result.saturating_mul(operand_bytes),
+        Op::Dot(_) | Op::Convolution(_) => return result.saturating_mul(operand_bytes),
         op => op.called_computations().iter().map(|&c| module[c].len()).sum::<usize>().max(1),
     };
     (result.saturating_add(operand_bytes)).saturating_mul(per_element)
@@ -105,6 +105,7 @@ fn is_foldable(op: &Op) -> bool {
         | Op::DynamicSlice(_)
         | Op::DynamicUpdateSlice(_)
         | Op::Dot(_)
+        | Op::Convolution(_)
         | Op::Reduce(_)
         | Op::Gather(_)
         | Op::StochasticConvert(_) => true,

@@ -2,24 +2,50 @@
 #![expect(unsafe_code, reason = "elements lie in raw buffers of generated code")]
 
 /// The bits of an element, by its width in bytes.
-pub(super) trait Bits: Copy + Send + Sync + 'static {
+pub(super) trait Bits: Copy + Ord + Send + Sync + 'static {
     /// The lower 64 of them.
     fn low(self) -> u64;
+
+    /// The lower bits of a number.
+    fn of(low: u64) -> Self;
+
+    /// Sign and magnitude as an integer of the same order, where `float` has all bits set, or the bits themselves, where
+    /// it has none; then those of `flip` inverted. It takes few instructions, and those on vectors.
+    fn ordered(self, float: Self, flip: Self) -> Self;
 }
 
 macro_rules! bits {
-    ($($ty:ty)*) => {
+    ($($ty:ty: $signed:ty;)*) => {
         $(impl Bits for $ty {
             #[inline(always)]
             #[allow(clippy::unnecessary_cast, reason = "of one type it is none")]
             fn low(self) -> u64 {
                 self as u64
             }
+
+            #[inline(always)]
+            #[allow(clippy::unnecessary_cast, reason = "of one type it is none")]
+            fn of(low: u64) -> $ty {
+                low as $ty
+            }
+
+            #[inline(always)]
+            fn ordered(self, float: $ty, flip: $ty) -> $ty {
+                let last = <$ty>::BITS - 1;
+                let negative = (self as $signed >> last) as $ty;
+                self ^ ((negative | 1 << last) & float) ^ flip
+            }
         })*
     };
 }
 
-bits!(u8 u16 u32 u64 u128);
+bits! {
+    u8: i8;
+    u16: i16;
+    u32: i32;
+    u64: i64;
+    u128: i128;
+}
 
 /// Elements of one width at equal distances.
 #[derive(Clone, Copy)]

@@ -4,6 +4,7 @@
 //! code generator declares them (`entry`). Library functions (matrix products and the like) all have one,
 //! [`LibraryFn`], and are listed in [`LibraryFunction`].
 
+mod convolution;
 mod dot;
 mod fallback;
 mod fft;
@@ -13,9 +14,11 @@ mod line;
 mod parallel;
 mod pool;
 mod random;
+mod scatter;
 mod sort;
 mod top_k;
 
+pub(crate) use convolution::{ConvolutionElement, convolution_descriptor};
 pub(crate) use dot::{DotElement, dot_descriptor};
 pub(crate) use fallback::{HostCall, RunContext};
 pub(crate) use fft::fft_descriptor;
@@ -59,8 +62,12 @@ macro_rules! library {
 library! {
     /// Computes a dot.
     Dot "xla_cpu_dot" = dot::xla_cpu_dot;
+    /// Computes a convolution.
+    Convolution "xla_cpu_convolution" = convolution::xla_cpu_convolution;
     /// Sorts rows of arrays together.
     Sort "xla_cpu_sort" = sort::xla_cpu_sort;
+    /// Combines updates into arrays at indexed places.
+    Scatter "xla_cpu_scatter" = scatter::xla_cpu_scatter;
     /// Finds the best elements of rows.
     TopK "xla_cpu_top_k" = top_k::xla_cpu_top_k;
     /// Moves the device's random counter on.

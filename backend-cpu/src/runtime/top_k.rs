@@ -91,10 +91,12 @@ impl Best<'_> {
             return;
         }
         let mut limit = keep_best(candidates, k);
+        let passes = Passes::<T>::new(key);
         while at < length {
             let block = at..(at + BLOCK).min(length);
             at = block.end;
-            if block.len() == BLOCK && !self.any_below::<T>(first + block.start, key, limit) {
+            let passes = passes.filter(|_| block.len() == BLOCK);
+            if passes.is_some_and(|passes| !passes.any_below(self.from.read_block(first + block.start), limit)) {
                 continue;
             }
             for i in block {
@@ -109,12 +111,27 @@ impl Best<'_> {
             }
         }
     }
+}
 
-    /// Whether one of [`BLOCK`] elements has a key below the limit.
-    fn any_below<T: Bits>(&self, first: usize, key: Key, limit: u64) -> bool {
-        let block: [T; BLOCK] = self.from.read_block(first);
+/// Tells quickly that all elements of a block may be passed over.
+#[derive(Clone, Copy)]
+struct Passes<T> {
+    float: T,
+    flip: T,
+}
+
+impl<T: Bits> Passes<T> {
+    /// `None` for elements that do not fill their type.
+    fn new(key: Key) -> Option<Passes<T>> {
+        let (is_float, flip) = key.plain().filter(|_| key.bits as usize == 8 * size_of::<T>())?;
+        Some(Passes { float: T::of(if is_float { u64::MAX } else { 0 }), flip: T::of(flip) })
+    }
+
+    /// Whether one of the elements has a key below the limit.
+    fn any_below(&self, block: [T; BLOCK], limit: u64) -> bool {
+        let limit = T::of(limit);
         // All of them are looked at, which vector instructions do faster than finding the first.
-        block.into_iter().fold(false, |any, element| any | (key.of(element.low()) < limit))
+        block.into_iter().fold(false, |any, element| any | (element.ordered(self.float, self.flip) < limit))
     }
 }
 

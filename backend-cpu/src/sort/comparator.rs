@@ -35,37 +35,37 @@ pub(crate) fn key_of_comparator(module: &Module, comparator: CompId) -> Option<(
 struct Function {
     /// The parameter that is its argument.
     parameter: usize,
-    /// What it gives for zeros and for NaNs, where that is something else.
-    zero: Option<Scalar>,
-    nan: Option<Scalar>,
+    /// The patterns that it gives for zeros and for NaNs, where that is something else.
+    zero: Option<u64>,
+    nan: Option<u64>,
 }
 
 impl Function {
     /// The function that an instruction computes of one parameter, if it is such a one.
     fn of(graph: &Computation, id: InstrId) -> Option<Function> {
+        let ty = graph[id].shape().element_type().filter(|ty| !ty.is_complex())?;
         let Fact::Element(parameter) = *known(graph, None, Case::Ordinary).get(&id)? else { return None };
         let given = |case| match known(graph, Some(parameter), case).get(&id)? {
             Fact::Element(_) => Some(None),
-            Fact::Number(number) => Some(Some(*number)),
+            Fact::Number(number) => Some(Some(number.to_bits(ty))),
             Fact::Truth(_) => None,
         };
-        let ordinary: Option<Scalar> = given(Case::Ordinary)?;
+        let ordinary: Option<u64> = given(Case::Ordinary)?;
         ordinary.is_none().then_some(Function { parameter, zero: given(Case::Zero)?, nan: given(Case::Nan)? })
     }
 
     /// The keys of elements for a comparison of results in that order.
     fn key(&self, ty: ElementType, order: CompareType) -> Option<Key> {
         let key = Key::total_order(ty)?;
-        let pattern = |number: Option<Scalar>| number.map(|number| number.to_bits(ty));
         if order != CompareType::Float {
-            return key.replacing(ty, pattern(self.zero), pattern(self.nan));
+            return key.replacing(ty, self.zero, self.nan);
         }
         // Zeros are equal whatever their signs, and NaNs get the last place.
         let last = (1 << (ty.bit_width() - 1)) - 1;
-        let place = |number: Scalar| match number {
+        let place = |pattern: u64| match Scalar::from_bits(ty, pattern) {
             Scalar::Float(0.0) => 0,
             Scalar::Float(v) if v.is_nan() => last,
-            number => number.to_bits(ty),
+            _ => pattern,
         };
         let (zero, nan) = (self.zero.map_or(0, place), self.nan.map_or(last, place));
         match key.replacing(ty, Some(zero), Some(nan)) {
@@ -220,16 +220,16 @@ mod tests {
     }
 
     /// What JAX writes: NaNs as one, zeros as one.
-    const CANONICAL: &str = "nan = f32[] constant(nan)
+    const CANONICAL: &str = "quiet = f32[] constant(nan)
         zero = f32[] constant(0)
         na = pred[] compare(a, a), direction=NE
         za = pred[] compare(a, zero), direction=EQ
         sa = f32[] select(za, zero, a)
-        ka = f32[] select(na, nan, sa)
+        ka = f32[] select(na, quiet, sa)
         nb = pred[] compare(b, b), direction=NE
         zb = pred[] compare(b, zero), direction=EQ
         sb = f32[] select(zb, zero, b)
-        kb = f32[] select(nb, nan, sb)\n";
+        kb = f32[] select(nb, quiet, sb)\n";
 
     #[test]
     fn special_values_may_be_replaced() {

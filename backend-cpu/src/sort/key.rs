@@ -82,6 +82,16 @@ impl Key {
         }
     }
 
+    /// Whether keys are those of floats rather than of integers, and which bits are inverted at last; `None` where special
+    /// values are replaced.
+    pub fn plain(&self) -> Option<(bool, u64)> {
+        match self.form {
+            Form::Integer => Some((false, self.flip)),
+            Form::Float { zero_limit: 0, nan_limit: u64::MAX, .. } => Some((true, self.flip)),
+            Form::Float { .. } => None,
+        }
+    }
+
     /// The key as numbers that generated code can carry.
     pub fn to_numbers(self) -> [i64; Key::NUMBERS] {
         let (is_float, [zero_limit, zero, nan_limit, nan]) = match self.form {

@@ -57,7 +57,7 @@ impl Graph<'_> {
     }
 
     /// The result type of a product: as the operands, or wider.
-    fn product_type(&mut self, ty: ElementType) -> ElementType {
+    pub(super) fn product_type(&mut self, ty: ElementType) -> ElementType {
         use ElementType::*;
         let wider: &[ElementType] = match ty.kind() {
             ElementKind::Signed => &[S32, S64],
@@ -128,7 +128,7 @@ impl Graph<'_> {
         (work <= 60_000).then_some(window)
     }
 
-    fn window_dim(&mut self) -> WindowDim {
+    pub(super) fn window_dim(&mut self) -> WindowDim {
         let pad = [0, 0, 0, 1, 2, 3, -1];
         WindowDim {
             size: self.random.pick(&[1, 2, 2, 3, 3, 4, 5, 9]),
@@ -196,7 +196,7 @@ fn is_order_free(op: BinaryOp) -> bool {
 }
 
 /// Whether sums of such numbers mean something.
-fn is_tame(ty: ElementType, numbers: &Numbers) -> bool {
+pub(super) fn is_tame(ty: ElementType, numbers: &Numbers) -> bool {
     match ty.kind() {
         ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned => true,
         ElementKind::Float | ElementKind::Complex => numbers.bound <= 1e4 && numbers.absolute(ty).is_some(),
@@ -235,7 +235,7 @@ pub(super) fn fold(op: BinaryOp, ty: ElementType, length: usize, x: &Numbers, in
 }
 
 /// The numbers of sums of `length` products.
-fn sum_of_products(to: ElementType, length: usize, x: &Value, y: &Value) -> Option<Numbers> {
+pub(super) fn sum_of_products(to: ElementType, length: usize, x: &Value, y: &Value) -> Option<Numbers> {
     if is_whole(to) {
         return Some(Numbers::EXACT);
     }

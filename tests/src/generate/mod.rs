@@ -9,6 +9,7 @@
 
 mod callees;
 mod control;
+mod convolutions;
 mod elementwise;
 mod folds;
 mod graph;
@@ -121,6 +122,7 @@ steps! {
     fft [0, 0, 1, 0, 3, 0, 0, 1, 1];
     cholesky [0, 0, 0, 0, 2, 0, 0, 1, 1];
     triangular_solve [0, 0, 0, 0, 2, 0, 0, 1, 1];
+    convolution [0, 0, 0, 2, 8, 0, 0, 2, 1];
     gather [0, 0, 0, 0, 0, 10, 1, 2, 1];
     scatter [0, 0, 0, 0, 0, 10, 1, 2, 1];
     sort [0, 3, 1, 0, 0, 4, 1, 3, 2];
@@ -172,7 +174,7 @@ pub fn program(family: Family, seed: u64) -> Program {
     };
     for _ in 0..graph.random.between(1, 2) {
         let (ty, dims) = (graph.ty(), graph.dims());
-        let temper = values::Temper::any(graph.random);
+        let temper = Temper::any(graph.random);
         graph.leaf(ty, &dims, temper);
     }
     let wanted = if family == Family::Large { graph.random.between(1, 5) } else { graph.random.between(2, 14) };

@@ -208,12 +208,34 @@ impl ComputationBuilder<'_> {
         dims: DotDims,
         element_type: Option<ElementType>,
     ) -> Result<InstrId> {
-        let op = Dot { dims, precision: Vec::new(), algorithm: None };
-        let id = self.instruction(op.clone(), None, [lhs, rhs])?;
+        self.product(Dot { dims, precision: Vec::new(), algorithm: None }, element_type, [lhs, rhs])
+    }
+
+    /// A kernel that slides over an input; `element_type` is the result's (preferred element type), `None` that of the
+    /// operand that holds the other's values.
+    pub fn convolution(
+        &mut self,
+        input: InstrId,
+        kernel: InstrId,
+        op: Convolution,
+        element_type: Option<ElementType>,
+    ) -> Result<InstrId> {
+        self.product(op, element_type, [input, kernel])
+    }
+
+    /// An operation on two operands whose result is of that element type, or the one that its shape rule gives.
+    fn product(
+        &mut self,
+        op: impl Into<Op>,
+        element_type: Option<ElementType>,
+        operands: [InstrId; 2],
+    ) -> Result<InstrId> {
+        let op = op.into();
+        let id = self.instruction(op.clone(), None, operands)?;
         match element_type {
             Some(ty) if self.shape(id).element_type() != Some(ty) => {
                 let shape = self.shape(id).expect_array()?.clone().with_element_type(ty);
-                self.instruction(op, Some(shape.into()), [lhs, rhs])
+                self.instruction(op, Some(shape.into()), operands)
             }
             Some(_) | None => Ok(id),
         }

@@ -5,6 +5,7 @@ mod checks;
 pub mod collective;
 mod combiner;
 pub mod control_flow;
+pub mod convolution;
 pub mod custom;
 pub mod dot;
 pub mod dynamic;
@@ -15,6 +16,7 @@ pub mod movement;
 pub mod normalization;
 mod opcode;
 mod pairs;
+mod products;
 pub mod random;
 pub mod reduction;
 mod rules;
@@ -33,6 +35,7 @@ pub use collective::{
 };
 pub use combiner::{combiner_identity, simple_combiner};
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
+pub use convolution::{Convolution, ConvolutionDims, ConvolutionKind, Sparsity, SparsityConfig};
 pub use custom::{
     CustomCall, CustomCallApi, CustomCallContext, CustomCallHandler, CustomCallRegistry, CustomCallSchedule, DimLabels,
     FfiAttributes, FfiValue, PaddingType,
@@ -166,6 +169,8 @@ operations! {
     RaggedDot: RaggedDot;
     /// Contraction of two arrays whose blocks have scales.
     ScaledDot: ScaledDot;
+    /// Sums of products under a sliding kernel.
+    Convolution: Convolution;
     /// A fold over dimensions.
     Reduce: Reduce;
     /// A loop over one dimension.

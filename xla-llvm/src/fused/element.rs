@@ -115,6 +115,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::Conditional(_)
             | Op::Call(_)
             | Op::Fusion(_)
+            | Op::Convolution(_)
             | Op::RngBitGenerator(_)
             | Op::RaggedDot(_)
             | Op::ScaledDot(_)

@@ -62,10 +62,17 @@ pub(super) struct Output {
 }
 
 /// Writes the kernel's function into the emitter's module.
+///
+/// The kernel of a scatter is another one than those of arrays: its units are runs of elements ([`super::scatter_run`]) that
+/// its caller lists, combined one after the other. Its pointers are those of the arrays that are written, of the updates, and
+/// of two lists of 64-bit positions: where each run begins in the arrays, and where in the updates.
 pub fn emit_kernel(emitter: &Emitter<'_>, source: &KernelSource<'_>, name: &str) -> Result<Kernel> {
     let graph = &source.module[source.computation];
     let context = || format!("%{} in {}", graph[source.root].name(), graph.name());
-    Writer::new(source)?.emit(emitter, name).context(context)
+    match graph[source.root].op() {
+        Op::Scatter(op) => super::scatter::emit(emitter, source, op, name).context(context),
+        _ => Writer::new(source)?.emit(emitter, name).context(context),
+    }
 }
 
 /// Writes one kernel.
@@ -479,7 +486,7 @@ fn group_variables<'e, 'ctx>(
 }
 
 /// `void name(ptr pointers, i64 begin, i64 end)`, positioned in its entry.
-fn kernel_function<'ctx>(emitter: &Emitter<'ctx>, name: &str) -> FunctionValue<'ctx> {
+pub(super) fn kernel_function<'ctx>(emitter: &Emitter<'ctx>, name: &str) -> FunctionValue<'ctx> {
     let context = emitter.context();
     let pointer = context.ptr_type(AddressSpace::default());
     let long = context.i64_type();
@@ -504,7 +511,7 @@ pub(super) fn parameter<'e, 'ctx>(
     Ok(emitter.lanes(value))
 }
 
-fn pointers<'ctx>(
+pub(super) fn pointers<'ctx>(
     emitter: &Emitter<'ctx>,
     function: FunctionValue<'ctx>,
     count: usize,

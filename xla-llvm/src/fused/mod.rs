@@ -26,6 +26,7 @@ mod plan;
 mod row_cache;
 mod scalar_call;
 mod scan;
+mod scatter;
 mod select_scatter;
 mod strands;
 mod support;
@@ -38,6 +39,8 @@ use inkwell::values::PointerValue;
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module};
 
 pub use kernel::{Kernel, KernelSource, emit_kernel};
+pub use scalar_call::is_scalar_computation;
+pub use scatter::scatter_run;
 pub use support::{is_fusible, is_kernel_root};
 
 use crate::elemental::Value;

@@ -117,6 +117,7 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             | Op::DynamicSlice(_)
             | Op::DynamicUpdateSlice(_)
             | Op::Dot(_)
+            | Op::Convolution(_)
             | Op::Reduce(_)
             | Op::ReduceWindow(_)
             | Op::SelectAndScatter(_)

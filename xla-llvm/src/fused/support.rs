@@ -52,6 +52,7 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::Conditional(_)
             | Op::Call(_)
             | Op::Fusion(_)
+            | Op::Convolution(_)
             | Op::RngBitGenerator(_)
             | Op::RaggedDot(_)
             | Op::ScaledDot(_)

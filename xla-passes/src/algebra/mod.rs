@@ -93,6 +93,7 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::Call(_)
         | Op::Map(_)
         | Op::Fusion(_)
+        | Op::Convolution(_)
         | Op::RngBitGenerator(_)
         | Op::RaggedDot(_)
         | Op::ScaledDot(_)

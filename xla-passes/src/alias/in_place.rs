@@ -155,6 +155,7 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::Iota(_)
         | Op::DynamicSlice(_)
         | Op::Dot(_)
+        | Op::Convolution(_)
         | Op::Reduce(_)
         | Op::ReduceWindow(_)
         | Op::SelectAndScatter(_)

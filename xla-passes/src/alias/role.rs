@@ -63,6 +63,7 @@ pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
         | Op::DynamicUpdateSlice(_)
         | Op::Copy(_)
         | Op::Dot(_)
+        | Op::Convolution(_)
         | Op::Reduce(_)
         | Op::RaggedDot(_)
         | Op::ScaledDot(_)

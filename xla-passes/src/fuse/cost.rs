@@ -25,7 +25,7 @@ pub fn work(op: &Op, element_type: ElementType) -> f64 {
         Op::Pad(_) | Op::DynamicSlice(_) | Op::DynamicUpdateSlice(_) => 2.0,
         Op::Concatenate(_) => 2.0,
         Op::Gather(_) | Op::Scatter(_) => 8.0,
-        Op::Dot(_) | Op::RaggedDot(_) | Op::ScaledDot(_) => 1e6,
+        Op::Dot(_) | Op::RaggedDot(_) | Op::ScaledDot(_) | Op::Convolution(_) => 1e6,
         Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scan(_) | Op::BatchNorm(_) => 1e6,
         Op::While(_) | Op::Conditional(_) | Op::Call(_) | Op::Map(_) | Op::Fusion(_) => 1e6,
         Op::RngBitGenerator(_) | Op::Rng(_) | Op::RngGetAndUpdateState(_) | Op::StochasticConvert(_) => 1e6,

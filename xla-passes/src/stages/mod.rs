@@ -5,10 +5,6 @@ mod schedule;
 pub use schedule::schedule;
 
 use crate::*;
-use crate::{
-    DeadCode, DropDependencies, ExpandAsync, ExpandCollectives, FlattenCallGraph, FreeReshapes, Fuse, FuseRows,
-    InlineCalls, InlineMaps, NormalizeLayouts, PadDynamic, Pipeline, SimplifyTuples, TargetProfile, WidenLinalg,
-};
 
 /// All stages in order.
 pub fn standard(profile: &TargetProfile) -> Pipeline {
@@ -63,6 +59,7 @@ pub fn simplify(_: &TargetProfile) -> Pipeline {
 pub fn expand(_: &TargetProfile) -> Pipeline {
     Pipeline::new("expand")
         .pass(WidenLinalg)
+        .pass(UnifyConvolutionTypes)
         // Last, since others make folds.
         .pass(SplitFolds)
 }

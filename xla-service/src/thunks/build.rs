@@ -106,6 +106,7 @@ impl Builder<'_> {
             | Op::DynamicSlice(_)
             | Op::DynamicUpdateSlice(_)
             | Op::Dot(_)
+            | Op::Convolution(_)
             | Op::Reduce(_)
             | Op::ReduceWindow(_)
             | Op::SelectAndScatter(_)

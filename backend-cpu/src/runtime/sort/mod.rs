@@ -161,18 +161,26 @@ fn pack_keys<T: Bits, P: KeyedPlace>(from: Line, length: usize, key: Key, items:
 
 /// Writes each element of the results from the place that the item of its number names.
 fn permute<I: Copy + Sync>(row: &[Row], items: &[I], place: fn(I) -> usize, threads: usize) {
+    if threads < 2 {
+        return row.iter().for_each(|array| permute_array(array, 0, items, place));
+    }
     let piece = items.len().div_ceil(threads * PIECES_A_THREAD).max(PARALLEL);
     let mut tasks = Vec::new();
     for array in row {
         tasks.extend(items.chunks(piece).enumerate().map(|(number, items)| (array, number * piece, items)));
     }
-    parallel_tasks(threads, tasks, |(array, first, items)| match array.width {
+    parallel_tasks(threads, tasks, |(array, first, items)| permute_array(array, first, items, place));
+}
+
+/// Writes the elements of one array from `first` on.
+fn permute_array<I: Copy>(array: &Row, first: usize, items: &[I], place: fn(I) -> usize) {
+    match array.width {
         1 => permute_elements::<u8, I>(array, first, items, place),
         2 => permute_elements::<u16, I>(array, first, items, place),
         4 => permute_elements::<u32, I>(array, first, items, place),
         8 => permute_elements::<u64, I>(array, first, items, place),
         _ => permute_elements::<u128, I>(array, first, items, place),
-    });
+    }
 }
 
 fn permute_elements<T: Bits, I: Copy>(array: &Row, first: usize, items: &[I], place: fn(I) -> usize) {

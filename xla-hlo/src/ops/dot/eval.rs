@@ -1,9 +1,9 @@
 //! Meaning of the dot family.
 
-use super::domain::{Domain, Wrapping};
 use super::*;
 use crate::ops::checks;
 use crate::ops::movement::strided::permuted;
+use crate::ops::products::{Domain, Wrapping};
 use crate::{ElementKind, ElementType, Scalar};
 
 /// Sums of products, as exact as the kind of the result's elements allows; precision and algorithm ask for less.

@@ -1,7 +1,6 @@
 //! Contractions of two arrays.
 
 mod attributes;
-mod domain;
 mod eval;
 mod ragged;
 mod ragged_eval;

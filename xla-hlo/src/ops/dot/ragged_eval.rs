@@ -1,8 +1,8 @@
 //! Meaning of ragged dots: sums of products, element by element.
 
-use super::domain::{Domain, Wrapping};
 use super::ragged::{RaggedDot, RaggedMode};
 use super::{DotDims, Result};
+use crate::ops::products::{Domain, Wrapping};
 use crate::{ArrayShape, ElementKind, IndexIter, Literal, linear_index, multi_index};
 
 pub(super) fn ragged_dot(

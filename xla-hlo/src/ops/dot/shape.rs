@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::ops::checks::{self, ensure};
-use crate::{ArrayShape, ElementKind, ElementType};
+use crate::ops::products::precision;
+use crate::{ArrayShape, ElementType};
 
 /// Batch and contracting dimensions pair up by position and size; the result has batch, left free, right free dimensions.
 pub(super) fn dot(op: &Dot, cx: &ShapeContext<'_>) -> Result<Shape> {
@@ -58,13 +59,7 @@ fn check_pairs(what: &str, (lhs, left): (&ArrayShape, &[usize]), (rhs, right): (
 
 /// The written type, or the operands' wider one. Only floats may be narrowed, and complex products stay complex.
 fn result_type(lhs: ElementType, rhs: ElementType, cx: &ShapeContext<'_>) -> Result<ElementType> {
-    let rank = |ty: ElementType| match ty.kind() {
-        ElementKind::Pred => (0, 0),
-        ElementKind::Signed | ElementKind::Unsigned => (1, ty.bit_width()),
-        ElementKind::Float => (2, ty.bit_width()),
-        ElementKind::Complex => (3, ty.bit_width()),
-    };
-    let natural = if rank(rhs) > rank(lhs) { rhs } else { lhs };
+    let natural = if precision(rhs) > precision(lhs) { rhs } else { lhs };
     let written = cx.written_element_type_or(natural);
     ensure!(
         natural.is_float() || written.bit_width() >= natural.bit_width(),

@@ -74,9 +74,6 @@ impl Fields {
 
     fn into_window(self) -> Result<Window> {
         let rank = self.size.len();
-        if rank == 0 {
-            return Err(Error::invalid_argument("a window needs size="));
-        }
         let lengths = [
             ("stride", self.stride.len()),
             ("pad", self.pad.len()),

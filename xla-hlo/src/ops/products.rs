@@ -1,6 +1,66 @@
-//! The numbers in which sums of products are accumulated, one kind for each kind of result.
+//! Sums of products: of which element type they are, and the numbers in which they are accumulated.
 
+use crate::literal::float_format::{FloatFormat, FloatSpecials, widen};
 use crate::{ElementKind, ElementType, Scalar};
+
+/// Orders element types by what they can hold: truth values, integers, floats, complex numbers, by width each.
+pub(super) fn precision(ty: ElementType) -> (u8, usize) {
+    match ty.kind() {
+        ElementKind::Pred => (0, 0),
+        ElementKind::Signed | ElementKind::Unsigned => (1, ty.bit_width()),
+        ElementKind::Float => (2, ty.bit_width()),
+        ElementKind::Complex => (3, ty.bit_width()),
+    }
+}
+
+/// The one of two element types that holds all the other's values; `None` where neither does.
+pub(super) fn common_type(a: ElementType, b: ElementType) -> Option<ElementType> {
+    [(a, b), (b, a)].into_iter().find(|&(from, to)| holds(to, from)).map(|(_, to)| to)
+}
+
+/// The type in which products of elements of two types are summed before the sum is converted to `result`: the result's
+/// own where that is wider, else the operands'. A float of fewer than 32 bits that would be rounded twice is summed as f32.
+pub(super) fn sum_type(lhs: ElementType, rhs: ElementType, result: ElementType) -> ElementType {
+    let natural = if precision(rhs) > precision(lhs) { rhs } else { lhs };
+    if natural == result || precision(result) > precision(natural) {
+        result
+    } else if natural.is_float() && natural.bit_width() < 32 {
+        ElementType::F32
+    } else {
+        natural
+    }
+}
+
+/// Whether every value of type `from` is one of type `to`.
+fn holds(to: ElementType, from: ElementType) -> bool {
+    use ElementKind::*;
+    let digits = |ty: ElementType| ty.bit_width() - usize::from(ty.kind() == Signed);
+    match (from.kind(), to.kind()) {
+        _ if from == to => true,
+        (Pred, _) => true,
+        (_, Pred) => false,
+        (Complex, _) => to.is_complex() && to.bit_width() > from.bit_width(),
+        (_, Complex) => holds(to.real_part(), from),
+        (Signed | Unsigned, Float) => {
+            FloatFormat::of(to).is_some_and(|format| digits(from) <= format.mantissa_bits as usize + 1)
+        }
+        (Signed, Unsigned) => false,
+        (Unsigned | Signed, Signed) | (Unsigned, Unsigned) => digits(from) <= digits(to),
+        (Float, Float) => float_holds(to, from),
+        (Float, Signed | Unsigned) => false,
+    }
+}
+
+fn float_holds(to: ElementType, from: ElementType) -> bool {
+    let Some(wide) = FloatFormat::of(to) else { return false };
+    // Powers of two from 2^-127 to 2^127.
+    let Some(narrow) = FloatFormat::of(from) else { return wide.exponent_bits >= 8 };
+    let has_infinity = |format: &FloatFormat| matches!(format.specials, FloatSpecials::Ieee);
+    narrow.mantissa_bits <= wide.mantissa_bits
+        && widen(from, narrow.greatest()) <= widen(to, wide.greatest())
+        && widen(from, 1) >= widen(to, 1)
+        && (has_infinity(&wide) || !has_infinity(&narrow))
+}
 
 /// Accumulates products of elements.
 pub(super) trait Domain: Copy {

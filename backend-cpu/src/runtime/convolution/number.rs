@@ -1,0 +1,114 @@
+//! Element types of convolutions: how vectors of them are multiplied and added.
+
+use pulp::bytemuck::{cast_slice, cast_slice_mut};
+use pulp::{Simd, c32, c64};
+use std::slice::{from_mut, from_ref};
+
+/// A type whose products are summed, alone and as vectors of a machine's width.
+pub(super) trait Number: Copy + Send + Sync + 'static {
+    /// Nothing.
+    const ZERO: Self;
+
+    /// A vector of numbers, side by side.
+    type Register<S: Simd>: Copy;
+
+    /// `x` in each lane.
+    fn splat<S: Simd>(simd: S, x: Self) -> Self::Register<S>;
+
+    /// `a + b`.
+    fn add<S: Simd>(simd: S, a: Self::Register<S>, b: Self::Register<S>) -> Self::Register<S>;
+
+    /// `a * b + sum`.
+    fn multiply_add<S: Simd>(
+        simd: S,
+        a: Self::Register<S>,
+        b: Self::Register<S>,
+        sum: Self::Register<S>,
+    ) -> Self::Register<S>;
+
+    /// `a + b` of single numbers.
+    fn plus(self, other: Self) -> Self;
+}
+
+/// How many numbers a vector holds.
+pub(super) const fn lanes<T: Number, S: Simd>() -> usize {
+    size_of::<T::Register<S>>() / size_of::<T>()
+}
+
+macro_rules! library_number {
+    ($ty:ty, $zero:expr, $register:ident, $splat:ident, $add:ident, $multiply_add:ident) => {
+        impl Number for $ty {
+            const ZERO: Self = $zero;
+
+            type Register<S: Simd> = S::$register;
+
+            #[inline(always)]
+            fn splat<S: Simd>(simd: S, x: Self) -> S::$register {
+                simd.$splat(x)
+            }
+
+            #[inline(always)]
+            fn add<S: Simd>(simd: S, a: S::$register, b: S::$register) -> S::$register {
+                simd.$add(a, b)
+            }
+
+            #[inline(always)]
+            fn multiply_add<S: Simd>(simd: S, a: S::$register, b: S::$register, sum: S::$register) -> S::$register {
+                simd.$multiply_add(a, b, sum)
+            }
+
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+        }
+    };
+}
+
+library_number!(f32, 0.0, f32s, splat_f32s, add_f32s, mul_add_e_f32s);
+library_number!(f64, 0.0, f64s, splat_f64s, add_f64s, mul_add_e_f64s);
+library_number!(c32, c32::new(0.0, 0.0), c32s, splat_c32s, add_c32s, mul_add_e_c32s);
+library_number!(c64, c64::new(0.0, 0.0), c64s, splat_c64s, add_c64s, mul_add_e_c64s);
+
+/// Integers modulo a power of two, lane by lane, which the compiler makes vector instructions of.
+macro_rules! wrapping_number {
+    ($ty:ty, $register:ident, $splat:ident) => {
+        impl Number for $ty {
+            const ZERO: Self = 0;
+
+            type Register<S: Simd> = S::$register;
+
+            #[inline(always)]
+            fn splat<S: Simd>(simd: S, x: Self) -> S::$register {
+                simd.$splat(x)
+            }
+
+            #[inline(always)]
+            fn add<S: Simd>(_: S, mut a: S::$register, b: S::$register) -> S::$register {
+                let sums = cast_slice_mut::<_, $ty>(from_mut(&mut a));
+                for (sum, &b) in sums.iter_mut().zip(cast_slice::<_, $ty>(from_ref(&b))) {
+                    *sum = sum.wrapping_add(b);
+                }
+                a
+            }
+
+            #[inline(always)]
+            fn multiply_add<S: Simd>(_: S, a: S::$register, b: S::$register, mut sum: S::$register) -> S::$register {
+                let sums = cast_slice_mut::<_, $ty>(from_mut(&mut sum));
+                let (a, b) = (cast_slice::<_, $ty>(from_ref(&a)), cast_slice::<_, $ty>(from_ref(&b)));
+                for ((sum, &a), &b) in sums.iter_mut().zip(a).zip(b) {
+                    *sum = sum.wrapping_add(a.wrapping_mul(b));
+                }
+                sum
+            }
+
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+        }
+    };
+}
+
+wrapping_number!(i32, i32s, splat_i32s);
+wrapping_number!(i64, i64s, splat_i64s);

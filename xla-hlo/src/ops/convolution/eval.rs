@@ -1,0 +1,164 @@
+//! Meaning of convolutions.
+
+use super::*;
+use crate::ops::checks;
+use crate::ops::movement::strided::permuted;
+use crate::ops::products::{Domain, Wrapping};
+use crate::ops::{Convert, ElementFunction, Op, WindowDim};
+use crate::{ArrayShape, ElementKind, IndexIter, Scalar, linear_index};
+
+/// Sums of products, as exact as the kind of their elements allows; precision and algorithm ask for less.
+pub(super) fn convolution(
+    op: &Convolution,
+    _: &mut Evaluator<'_>,
+    operands: Vec<Literal>,
+    shape: &Shape,
+) -> Result<Literal> {
+    if op.sparsity != SparsityConfig::default() {
+        return Err(Error::unimplemented(
+            "convolution of operands of which not all elements are stored (sparsity_config)",
+        ));
+    }
+    let [input, kernel] = checks::operands(operands)?;
+    let shape = shape.expect_array()?;
+    let [lhs, rhs] = [&input, &kernel].map(|operand| operand.array_shape().element_type());
+    let ty = Convolution::sum_type(lhs, rhs, shape.element_type());
+    let (input, kernel) = (converted(input, ty)?, converted(kernel, ty)?);
+    let sums = shape.clone().with_element_type(ty);
+    let sums = match ty.kind() {
+        ElementKind::Pred => sums_of_products::<bool>(op, &input, &kernel, &sums),
+        ElementKind::Signed | ElementKind::Unsigned => sums_of_products::<Wrapping>(op, &input, &kernel, &sums),
+        ElementKind::Float => sums_of_products::<f64>(op, &input, &kernel, &sums),
+        ElementKind::Complex => sums_of_products::<(f64, f64)>(op, &input, &kernel, &sums),
+    };
+    converted(sums?, shape.element_type())
+}
+
+/// The array in another element type; of complex numbers that become real, the real part.
+fn converted(array: Literal, to: ElementType) -> Result<Literal> {
+    let shape = array.array_shape().clone();
+    let from = shape.element_type();
+    if from == to {
+        return Ok(array);
+    }
+    let real = if to.is_complex() { from } else { from.real_part() };
+    let convert = ElementFunction::new(&Op::from(Convert), &[real], to)?
+        .ok_or_else(|| Error::internal("convert is a function of elements"))?;
+    Literal::from_fn(&shape.with_element_type(to), |i| match array.get(i) {
+        Scalar::Complex(re, _) if !to.is_complex() => convert.apply(&[Scalar::Float(re)]),
+        element => convert.apply(&[element]),
+    })
+}
+
+/// All results; operands and result are of the type that the sums are computed in.
+fn sums_of_products<T: Domain>(
+    op: &Convolution,
+    input: &Literal,
+    kernel: &Literal,
+    shape: &ArrayShape,
+) -> Result<Literal> {
+    let mut out = Literal::zeros(shape)?;
+    if shape.dims().contains(&0) {
+        return Ok(out);
+    }
+    let slide = Slide::<T>::new(op, input, kernel);
+    let dims = &op.dims;
+    let ty = shape.element_type();
+    let mut results = IndexIter::new(shape.dims());
+    let mut taps = slide.taps(vec![0; dims.spatial_rank()]);
+    let mut i = 0;
+    while let Some(index) = results.next_index() {
+        let position: Vec<usize> = dims.output_spatial.iter().map(|&d| index[d]).collect();
+        if taps.output != position {
+            taps = slide.taps(position);
+        }
+        let sum = slide.sum(&taps, index[dims.output_batch], index[dims.output_feature]);
+        out.set(i, sum.to_element(ty).rounded(ty));
+        i += 1;
+    }
+    Ok(out)
+}
+
+/// A kernel `[output channel, window, input channel]` over an input `[image, spatial, channel]`.
+struct Slide<'a, T> {
+    windows: &'a [WindowDim],
+    input: Vec<T>,
+    /// Sizes of the input's spatial dimensions.
+    base: Vec<usize>,
+    /// Channels of the input.
+    channels: usize,
+    kernel: Vec<T>,
+    /// Sizes of the window.
+    size: Vec<usize>,
+    /// Channels of the kernel's input: those of a group.
+    kernel_channels: usize,
+    /// Images of a group, one of the result each.
+    images: usize,
+    /// The result's channels of a group of channels, and of a group of images.
+    outputs: (usize, usize),
+}
+
+/// What the window holds at one position: places in the input and in the kernel, both of their spatial dimensions.
+struct Taps {
+    output: Vec<usize>,
+    places: Vec<(usize, usize)>,
+}
+
+impl<'a, T: Domain> Slide<'a, T> {
+    fn new(op: &'a Convolution, input: &Literal, kernel: &Literal) -> Slide<'a, T> {
+        let dims = &op.dims;
+        let order = |first: usize, spatial: &[usize], last: usize| [&[first], spatial, &[last]].concat();
+        let elements = |array: &Literal, order: &[usize]| {
+            let ty = array.array_shape().element_type();
+            let bytes = permuted(array, order);
+            let elements = bytes.chunks_exact(ty.byte_width()).map(|b| T::from_element(Scalar::read(ty, b), ty));
+            elements.collect::<Vec<T>>()
+        };
+        let (base, size) = (input.array_shape().dims(), kernel.array_shape().dims());
+        let features = size[dims.kernel_output_feature];
+        Slide {
+            windows: &op.window.dims,
+            input: elements(input, &order(dims.input_batch, &dims.input_spatial, dims.input_feature)),
+            base: dims.input_spatial.iter().map(|&d| base[d]).collect(),
+            channels: base[dims.input_feature],
+            kernel: elements(
+                kernel,
+                &order(dims.kernel_output_feature, &dims.kernel_spatial, dims.kernel_input_feature),
+            ),
+            size: dims.kernel_spatial.iter().map(|&d| size[d]).collect(),
+            kernel_channels: size[dims.kernel_input_feature],
+            images: base[dims.input_batch] / op.batch_group_count,
+            outputs: (features / op.feature_group_count, features / op.batch_group_count),
+        }
+    }
+
+    fn taps(&self, output: Vec<usize>) -> Taps {
+        let held = |d: usize| -> Vec<(usize, usize)> {
+            let window = &self.windows[d];
+            let place = |k: usize| Some((window.base_index(output[d], k, self.base[d])?, k));
+            (0..window.size).filter_map(place).collect()
+        };
+        let held: Vec<_> = (0..self.windows.len()).map(held).collect();
+        let counts: Vec<usize> = held.iter().map(Vec::len).collect();
+        let mut choices = IndexIter::new(&counts);
+        let mut places = Vec::new();
+        while let Some(choice) = choices.next_index() {
+            let (at, k): (Vec<usize>, Vec<usize>) = choice.iter().zip(&held).map(|(&i, held)| held[i]).unzip();
+            places.push((linear_index(&self.base, &at), linear_index(&self.size, &k)));
+        }
+        Taps { output, places }
+    }
+
+    /// The result at a position for an image and an output channel.
+    fn sum(&self, taps: &Taps, image: usize, channel: usize) -> T {
+        let first_channel = channel / self.outputs.0 * self.kernel_channels;
+        let image = channel / self.outputs.1 * self.images + image;
+        let (places, window): (usize, usize) = (self.base.iter().product(), self.size.iter().product());
+        taps.places.iter().fold(T::ZERO, |sum, &(at, k)| {
+            let at = (image * places + at) * self.channels + first_channel;
+            let k = (channel * window + k) * self.kernel_channels;
+            let (x, w) = (&self.input[at..at + self.kernel_channels], &self.kernel[k..k + self.kernel_channels]);
+            x.iter().zip(w).fold(sum, |sum, (&x, &w)| sum.plus_product(x, w))
+        })
+    }
+}
