@@ -142,7 +142,7 @@ fn convolutions_for_several_threads() {
     convolution("f32[3,28,28,40]", "f32[3,28,28,24]", "f32[3,3,24,40]", window);
     convolution("f32[1,7,7,200]", "f32[1,7,7,100]", "f32[3,3,100,200]", window);
     let gradient = "window={size=28x28 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf";
-    convolution("f32[3,3,12,20]", "f32[16,28,28,12]", "f32[16,28,28,20]", gradient);
+    convolution("f64[3,3,12,20]", "f64[16,28,28,12]", "f64[16,28,28,20]", gradient);
     let depthwise = format!("{window}, feature_group_count=72");
     convolution("f32[4,28,28,72]", "f32[4,28,28,72]", "f32[3,3,1,72]", &depthwise);
 }

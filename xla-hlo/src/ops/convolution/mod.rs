@@ -75,6 +75,9 @@ pub struct SparsityConfig {
 /// what is under the kernel, over the input's channels. Padding and holes count as zero.
 ///
 /// The result's element type is the written one (preferred element type) and may differ from the operands'.
+///
+/// Whether padding times an infinity or NaN of the kernel is zero or NaN is for the platform to say: the evaluator leaves it
+/// out, and XLA does either, by element type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Convolution {
     /// One entry for each spatial dimension; sizes are the kernel's.
