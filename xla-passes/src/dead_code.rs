@@ -34,8 +34,9 @@ impl Pass for DeadCode {
 /// Removes what neither the root nor an effect of one computation needs; tells whether there was anything.
 pub(crate) fn sweep(module: &mut Module, id: CompId, effects: &Effects) -> Result<bool> {
     let dead = dead_instructions(module, id, effects);
-    let computation = module.computation_mut(id);
-    dead.iter().try_for_each(|&instruction| computation.remove(instruction))?;
+    if !dead.is_empty() {
+        module.computation_mut(id).remove_all(&dead)?;
+    }
     Ok(!dead.is_empty())
 }
 

@@ -1,7 +1,7 @@
 //! For each opcode a tiny program that uses it on any element type.
 //!
 //! In a recipe `$t` stands for the element type, `$op` for the opcode, `$part` for the type of a complex number's parts, `$bits` for the
-//! unsigned integers of the same width (or the type itself), `$add` for a sum (of truth values: or), and `$before` for the comparison
+//! unsigned integers of the same width (or the type itself, where there are none or it is complex), `$add` for a sum (of truth values: or), and `$before` for the comparison
 //! that the type has (`LT`, of complex numbers `EQ`). A recipe that breaks a shape rule says that the operation does not have the type.
 
 use xla_hlo::{ElementKind, ElementType, Opcode};
@@ -264,7 +264,9 @@ pub fn recipe(opcode: Opcode) -> Recipe {
 
 /// The program of a recipe for an element type.
 pub fn text(opcode: Opcode, ty: ElementType, computations: &str, entry: &str) -> String {
-    let bits = ElementType::ALL.iter().find(|t| t.kind() == ElementKind::Unsigned && t.bit_width() == ty.bit_width());
+    let same_width =
+        |t: &&ElementType| t.kind() == ElementKind::Unsigned && t.bit_width() == ty.bit_width() && !ty.is_complex();
+    let bits = ElementType::ALL.iter().find(same_width);
     let words = [
         ("$part", ty.real_part().name()),
         ("$bits", bits.unwrap_or(&ty).name()),

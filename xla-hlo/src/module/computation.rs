@@ -373,7 +373,9 @@ impl Computation {
         }
         let Some(removed) = self.instructions.remove(id) else { return Ok(()) };
         self.names.remove(&removed.name);
-        self.parameters.retain(|&p| p != id);
+        if matches!(removed.op, Op::Parameter(_)) {
+            self.parameters.retain(|&p| p != id);
+        }
         let operands: HashSet<InstrId> = removed.operands.into_iter().collect();
         for operand in operands {
             self.instructions[operand].users.remove(id);
@@ -382,6 +384,17 @@ impl Computation {
             schedule.retain(|&s| s != id);
         }
         Ok(())
+    }
+
+    /// Removes instructions one after the other as [`Computation::remove`] does; of many this takes less time.
+    pub fn remove_all(&mut self, ids: &[InstrId]) -> Result<()> {
+        let schedule = self.schedule.take();
+        let result = ids.iter().try_for_each(|&id| self.remove(id));
+        self.schedule = schedule.map(|mut order| {
+            order.retain(|&id| self.get(id).is_some());
+            order
+        });
+        result
     }
 
     /// Replaces every called computation in every operation; for cloning and merging modules.

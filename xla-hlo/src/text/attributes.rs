@@ -466,7 +466,7 @@ impl AttributeValue for Shape {
     const WHAT: &'static str = "a shape such as f32[2,3]";
 
     fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
-        cursor.run(Tokens::shape)
+        cursor.shape()
     }
 
     fn write(&self, w: &mut AttributeWriter<'_>) {

@@ -24,6 +24,17 @@ pub(super) struct WindowPlace<'a> {
     pub index: &'a Index,
 }
 
+/// Which elements of a window along one dimension are inside of the array.
+#[derive(Clone, Copy, PartialEq)]
+enum Fit {
+    /// All, wherever the window is.
+    Always,
+    /// Those of the range, which is found out while running.
+    InRange,
+    /// Each must be tested.
+    Perhaps,
+}
+
 /// What is done for an element of a window: given its index in the array, the condition under which it is one, and the
 /// carried values, gives those for the next element.
 pub(super) type WindowBody<'a, 'e, 'ctx, 'm> = dyn FnMut(
@@ -92,12 +103,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let Some(w) = place.dims.get(d) else { return body(self, at, condition, &carried) };
         let stride = if place.output[d] > 1 { w.stride as i64 } else { 1 };
         let begin = place.index[d].clone().scaled(stride).shifted(w.pad_low.saturating_neg());
-        let (range, inside) = self.window_range(w, &begin, place.base[d])?;
+        let (range, fit) = self.window_range(w, &begin, place.base[d])?;
         let mut turn = |s: &mut Self, step: Coord, carried: &[BasicValueEnum<'ctx>]| {
             let step = if w.reversal { step.scaled(-1).shifted(w.size as i64 - 1) } else { step };
             let coord = begin.clone().plus(&step.scaled(w.window_dilation as i64));
             let (mut condition, grid) = (condition, w.base_dilation as i64);
-            if !inside {
+            if fit == Fit::Perhaps {
                 s.require_between(&mut condition, &coord, 0, (place.base[d] as i64 - 1) * grid)?;
             }
             at.push(if grid == 1 { coord } else { s.on_grid(&mut condition, &coord, grid, place.base[d])? });
@@ -105,15 +116,16 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             at.pop();
             results
         };
-        if w.size == 1 && (inside || self.width(std::slice::from_ref(&begin)) > 1) {
+        // The one element is there, or is tested; where the range says whether it is, the range must run.
+        if w.size == 1 && fit != Fit::InRange {
             return turn(self, Coord::default(), &carried);
         }
         self.for_each(range, carried, &mut |s, symbol, carried| turn(s, Coord::symbol(symbol), carried))
     }
 
     /// The elements of a window that begins at `begin` of a dilated dimension of `base` elements, or a few more; and
-    /// whether each of them is surely inside of the array.
-    fn window_range(&mut self, w: &WindowDim, begin: &Coord, base: usize) -> Result<(Range<'e, 'ctx>, bool)> {
+    /// whether they are inside of the array.
+    fn window_range(&mut self, w: &WindowDim, begin: &Coord, base: usize) -> Result<(Range<'e, 'ctx>, Fit)> {
         let (size, dilation) = (w.size as i64, w.window_dilation as i64);
         let bounds = begin.bounds(&self.symbols);
         let last = (size - 1).checked_mul(dilation);
@@ -121,7 +133,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             .zip(last)
             .is_some_and(|((low, high), last)| low >= 0 && high.checked_add(last).is_some_and(|end| end < base as i64));
         if fits && w.base_dilation == 1 {
-            return Ok((self.full_range(w.size as u64, 1), true));
+            return Ok((self.full_range(w.size as u64, 1), Fit::Always));
         }
         let uniform = w.base_dilation == 1 && self.width(std::slice::from_ref(begin)) == 1;
         let (first, end) = if uniform {
@@ -141,7 +153,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         };
         // Backwards, the first elements come last.
         let (start, end) = if w.reversal { (-end + size, -first + size) } else { (first, end) };
-        Ok((Range { start, end, extent: Some(w.size as u64), width: 1, whole: true }, uniform))
+        let fit = if uniform { Fit::InRange } else { Fit::Perhaps };
+        Ok((Range { start, end, extent: Some(w.size as u64), width: 1, whole: true }, fit))
     }
 
     /// The initial values of a fold, as its accumulators.

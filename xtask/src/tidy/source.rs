@@ -85,7 +85,7 @@ fn macros(path: &str, lines: &[Line]) -> Vec<Finding> {
 /// Programs talk to people; libraries do not.
 fn may_print(path: &str) -> bool {
     // Integration tests are programs too: they say how many cases they ran.
-    let programs = ["/src/bin/", "/examples/", "/benches/", "/tests/"];
+    let programs = ["/src/bin/", "/examples/", "/benches/", "/tests/", "tests/src/command/"];
     path.starts_with("xtask/")
         || path.ends_with("/src/main.rs")
         || path.ends_with("build.rs")
