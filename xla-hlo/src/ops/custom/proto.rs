@@ -92,7 +92,8 @@ impl ProtoAttributes for CustomCall {
 /// No array has more dimensions.
 const MAX_RANK: usize = 64;
 
-/// The text `b01f_01io->b01f` of dimensions by what they are for; `?` where one is for nothing.
+/// The text `b01f_01io->b01f` of dimensions by what they are for; `?` where one is for nothing. What text left out is
+/// dimension 0 in messages, and gives way to what is there.
 fn read_labels(dims: &ConvolutionDimensionNumbers) -> Result<DimLabels> {
     let side = |a: (char, i64), b: (char, i64), spatial: &[i64]| {
         let mut labels = Vec::new();
@@ -100,8 +101,8 @@ fn read_labels(dims: &ConvolutionDimensionNumbers) -> Result<DimLabels> {
         let spatial = spatial.iter().enumerate().map(|(i, &d)| (i.to_string(), d));
         for (label, dimension) in named.into_iter().chain(spatial) {
             let place = index("a dimension", dimension)?;
-            if place >= MAX_RANK || labels.get(place).is_some_and(|l| l != "?") {
-                return Err(Error::invalid_argument(format!("dimension {place} is too large or used twice")));
+            if place >= MAX_RANK {
+                return Err(Error::invalid_argument(format!("dimension {place} is too large")));
             }
             if labels.len() <= place {
                 labels.resize(place + 1, "?".to_string());
@@ -121,22 +122,22 @@ fn read_labels(dims: &ConvolutionDimensionNumbers) -> Result<DimLabels> {
     )))
 }
 
-/// Dimensions by what they are for. Each label is there once, and spatial ones count from 0.
+/// Dimensions by what they are for, 0 for labels that are not there; spatial ones count from 0.
 fn write_labels(labels: &DimLabels) -> Result<ConvolutionDimensionNumbers> {
-    let wrong = || Error::invalid_argument(format!("dim_labels={} does not name each dimension once", labels.0));
+    let wrong = || Error::invalid_argument(format!("dim_labels={} has not three parts", labels.0));
     let (input, rest) = labels.0.split_once('_').ok_or_else(wrong)?;
     let (kernel, output) = rest.split_once("->").ok_or_else(wrong)?;
     let place = |side: &str, label: char| side.find(label).map(|i| i as i64);
-    let named = |side: &str, label: char| place(side, label).ok_or_else(wrong);
+    let named = |side: &str, label: char| place(side, label).unwrap_or(0);
     let spatial = |side: &str| -> Vec<i64> { ('0'..='9').map_while(|label| place(side, label)).collect() };
     Ok(ConvolutionDimensionNumbers {
-        kernel_input_feature_dimension: named(kernel, 'i')?,
-        kernel_output_feature_dimension: named(kernel, 'o')?,
+        kernel_input_feature_dimension: named(kernel, 'i'),
+        kernel_output_feature_dimension: named(kernel, 'o'),
         kernel_spatial_dimensions: spatial(kernel),
-        input_batch_dimension: named(input, 'b')?,
-        input_feature_dimension: named(input, 'f')?,
-        output_batch_dimension: named(output, 'b')?,
-        output_feature_dimension: named(output, 'f')?,
+        input_batch_dimension: named(input, 'b'),
+        input_feature_dimension: named(input, 'f'),
+        output_batch_dimension: named(output, 'b'),
+        output_feature_dimension: named(output, 'f'),
         input_spatial_dimensions: spatial(input),
         output_spatial_dimensions: spatial(output),
     })
