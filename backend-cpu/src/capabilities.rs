@@ -1,15 +1,12 @@
 //! What this machine is like, for the passes.
 
-use xla_hlo::Opcode;
 use xla_llvm::target::Target;
 use xla_passes::{FusionProfile, TargetProfile};
 
 /// The profile of a target with so many threads. Cache sizes and rates are those of current server cores; they steer
 /// choices between two correct programs, so rough numbers do.
 pub(crate) fn profile(target: &Target, threads: usize) -> TargetProfile {
-    let mut fusion = FusionProfile { row_kernels: true, multi_output: true, ..FusionProfile::loops() };
-    // Widths of integer and float differ in a bitcast-convert that adds a dimension; the emitter has the others.
-    fusion.inside.remove(&Opcode::BitcastConvert);
+    let fusion = FusionProfile { row_kernels: true, multi_output: true, ..FusionProfile::loops() };
     TargetProfile {
         vector_bytes: (target.abilities().vector_bits as usize / 8).max(4),
         l1_bytes: 32 << 10,

@@ -174,17 +174,13 @@ impl ConvolutionPlan {
 
     /// Elements of the result.
     pub fn results(&self) -> usize {
-        self.groups.extent * self.images.extent * self.outputs.extent * self.places()
-    }
-
-    /// Positions of the window in an image.
-    fn places(&self) -> usize {
-        self.spatial.iter().map(|s| s.axis.extent).product()
+        let places = self.spatial.iter().map(|s| s.axis.extent);
+        count(places.chain([self.groups.extent, self.images.extent, self.outputs.extent]))
     }
 
     /// Products that are summed for one result.
     pub fn products(&self) -> usize {
-        self.channels.extent * self.spatial.iter().map(|s| s.window.size).product::<usize>()
+        count(self.spatial.iter().map(|s| s.window.size).chain([self.channels.extent]))
     }
 
     /// Positions of all images, outermost axis first: those of each axis.
@@ -201,6 +197,11 @@ impl ConvolutionPlan {
             s.window.base_dilation == 1 && s.window.pad_low <= 0 && last < s.base as i128
         })
     }
+}
+
+/// A product that saturates only where another extent is 0, since arrays of such sizes exist.
+fn count(extents: impl Iterator<Item = usize>) -> usize {
+    extents.fold(1, usize::saturating_mul)
 }
 
 /// What one thread computes at a time: channels of the result at positions of a group.

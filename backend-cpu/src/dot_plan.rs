@@ -118,9 +118,14 @@ impl Pieces {
     ///
     /// Columns are cut first: each block of the right operand is then packed by one thread only.
     pub fn new(plan: &DotPlan, threads: usize) -> Pieces {
+        Pieces::with_pieces_a_thread(plan, threads, PIECES_A_THREAD)
+    }
+
+    /// The same with another number of pieces that each thread takes on average.
+    pub fn with_pieces_a_thread(plan: &DotPlan, threads: usize, pieces_a_thread: usize) -> Pieces {
         let (products, rows, columns) = (plan.products(), plan.m.extent, plan.n.extent);
         let worth = (plan.work() / PIECE_WORK) as usize;
-        let wanted = if threads < 2 || worth < 2 { 1 } else { worth.min(threads * PIECES_A_THREAD) };
+        let wanted = if threads < 2 || worth < 2 { 1 } else { worth.min(threads * pieces_a_thread) };
         let groups = wanted.min(products).max(1);
         let wanted = wanted.div_ceil(groups);
         let columns = Cut::new(columns, wanted, COLUMN_STEP);

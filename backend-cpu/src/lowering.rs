@@ -10,8 +10,8 @@ use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringCont
 use crate::convolution_plan::ConvolutionPlan;
 use crate::dot_plan::DotPlan;
 use crate::runtime::{
-    ConvolutionElement, DotElement, LibraryCall, LibraryFunction, cholesky_descriptor, convolution_descriptor,
-    dot_descriptor, fft_descriptor, triangular_solve_descriptor,
+    ConvolutionElement, DotElement, LibraryCall, LibraryFunction, NarrowTypes, cholesky_descriptor,
+    convolution_descriptor, dot_descriptor, fft_descriptor, triangular_solve_descriptor,
 };
 use crate::scatter_plan::ScatterPlan;
 use crate::sort::{Rows, SortOrder, SortPlan, TopKPlan, key_of_comparator};
@@ -78,10 +78,11 @@ impl<'m> CpuLowering<'m> {
     fn dot(&mut self, cx: &LoweringContext<'_>, dot: &Dot) -> Option<Lowered> {
         let ([lhs, rhs], [out]) = (cx.operands, cx.results) else { return None };
         let ty = out.shape.element_type();
-        let element = DotElement::of(ty)?;
-        if lhs.shape.element_type() != ty || rhs.shape.element_type() != ty {
-            return None;
-        }
+        let types = [lhs, rhs, out].map(|array| array.shape.element_type());
+        let (function, elements) = match DotElement::of(ty).filter(|_| types == [ty; 3]) {
+            Some(element) => (LibraryFunction::Dot, element as i64),
+            None => (LibraryFunction::NarrowDot, NarrowTypes::of(types)?.to_number()),
+        };
         let plan = DotPlan::new(&dot.dims, &lhs.shape, &rhs.shape, &out.shape);
         if plan.multiplications() < LIBRARY_DOT {
             return None;
@@ -93,8 +94,8 @@ impl<'m> CpuLowering<'m> {
             plan.k.extent,
             if plan.products() > 1 { format!(" x{}", plan.products()) } else { String::new() }
         );
-        let descriptor = dot_descriptor(element, &plan);
-        Some(self.library_call(LibraryFunction::Dot, descriptor, Vec::new(), name))
+        let descriptor = dot_descriptor(elements, &plan);
+        Some(self.library_call(function, descriptor, Vec::new(), name))
     }
 
     /// `None` where the combiner cannot be compiled into a kernel.

@@ -222,3 +222,77 @@ fn nothing_to_select_from() {
     native(&select_and_scatter("f32", "GE", "add", "4,0", "2,0", "size=3x1"));
     native(&select_and_scatter("f32", "GE", "add", "0,3", "2,3", "size=2x1 pad=2_1x0_0"));
 }
+
+#[test]
+fn columns_of_every_type() {
+    for &ty in TYPES {
+        let op = if ty == "pred" { "xor" } else { "maximum" };
+        native(&format!(
+            "HloModule m\n{}ENTRY main {{
+              x = {ty}[3,37,530] parameter(0)
+              init = {ty}[] constant({})
+              a = {ty}[3,530] reduce(x, init), dimensions={{1}}, to_apply=f
+              b = {ty}[530] reduce(x, init), dimensions={{1,0}}, to_apply=f
+              ROOT t = ({ty}[3,530], {ty}[530]) tuple(a, b) }}",
+            combiner("f", ty, op),
+            one(ty)
+        ));
+    }
+}
+
+#[test]
+fn columns_in_order_and_of_several_arrays() {
+    native(&format!(
+        "HloModule m\n{BEST}{}ENTRY main {{
+          x = f32[70,129] parameter(0)
+          y = f32[70] parameter(1)
+          z = c64[40,64] parameter(2)
+          yb = f32[70,129] broadcast(y), dimensions={{0}}
+          w = f32[70,129] multiply(x, yb)
+          i = s32[70,129] iota(), iota_dimension=0
+          low = f32[] constant(-inf)
+          zero = s32[] constant(0)
+          init = c64[] constant((1, 2))
+          c = c64[64] reduce(z, init), dimensions={{0}}, to_apply=f
+          r = (f32[129], s32[129]) reduce(w, i, low, zero), dimensions={{0}}, to_apply=best
+          ROOT t = (c64[64], (f32[129], s32[129])) tuple(c, r) }}",
+        combiner("f", "c64", "subtract")
+    ));
+}
+
+#[test]
+fn neighbouring_folds_of_any_combiner() {
+    for dims in ["100,33", "3,33", "1,33", "70,2"] {
+        let (rows, _) = dims.split_once(',').expect("two dimensions");
+        native(&format!(
+            "HloModule m\n{BEST}{}ENTRY main {{
+              x = f32[{dims}] parameter(0)
+              i = s32[{dims}] iota(), iota_dimension=1
+              low = f32[] constant(-inf)
+              zero = s32[] constant(0)
+              d = f32[{rows}] reduce(x, low), dimensions={{1}}, to_apply=g
+              r = (f32[{rows}], s32[{rows}]) reduce(x, i, low, zero), dimensions={{1}}, to_apply=best
+              v = f32[{rows}] get-tuple-element(r), index=0
+              p = s32[{rows}] get-tuple-element(r), index=1
+              ROOT t = (f32[{rows}], s32[{rows}], f32[{rows}]) tuple(v, p, d) }}",
+            combiner("g", "f32", "power")
+        ));
+    }
+}
+
+#[test]
+fn large_folds_are_split() {
+    for (dims, kept, folded) in
+        [("1000003", "", "0"), ("2,500009", "2", "1"), ("4096,2,100", "100", "0,1"), ("8,65536", "", "0,1")]
+    {
+        for (ty, op) in [("s32", "add"), ("f32", "maximum"), ("u8", "xor")] {
+            native(&format!(
+                "HloModule m\n{}ENTRY main {{
+                  x = {ty}[{dims}] parameter(0)
+                  init = {ty}[] constant(1)
+                  ROOT r = {ty}[{kept}] reduce(x, init), dimensions={{{folded}}}, to_apply=f }}",
+                combiner("f", ty, op)
+            ));
+        }
+    }
+}

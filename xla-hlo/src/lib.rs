@@ -1,4 +1,4 @@
-//! The HLO intermediate representation: shapes, literals, operations, text form, verifier, builder, reference evaluator.
+//! The HLO intermediate representation: shapes, literals, operations, text and protobuf forms, verifier, builder, reference evaluator.
 //!
 //! ```text
 //! Module ── computations (CompId) ── instructions (InstrId)
@@ -21,6 +21,7 @@ pub mod eval;
 mod literal;
 mod module;
 pub mod ops;
+pub mod proto;
 mod shape;
 pub mod text;
 pub mod verify;
@@ -29,6 +30,7 @@ pub use element_type::{ElementKind, ElementType};
 pub use error::{Detail, Error, Result, ResultExt};
 pub use literal::float_format::{FloatFormat, FloatSpecials};
 pub use literal::{Literal, Scalar};
+pub(crate) use module::names;
 pub use module::{
     Annotations, CompId, Computation, DeviceList, FileLocation, FrontendAttributes, InputOutputAlias, InstrId,
     Instruction, LeafSharding, MAIN_THREAD, Metadata, Module, ModuleAttributes, ParameterLeaf, ProgramShape,

@@ -1,10 +1,10 @@
 //! Target-independent HLO passes and analyses.
 //!
 //! ```text
-//! Module ─ canonicalize ─ simplify ─ expand ─ layout ─ fuse ─ schedule ─ Module
-//!            │ one meaning,   │ less work, to     │ every shape   │ loops that     │ order, copies,
-//!            │ one form       │ a fixed point     │ says its own  │ a backend      │ buffers
-//!            │                │                   │ layout        │ compiles       │
+//! Module ─ canonicalize ─ expand ─ simplify ─ layout ─ fuse ─ schedule ─ Module
+//!            │ one meaning,   │ fewer       │ less work, │ every shape   │ loops that  │ order, copies,
+//!            │ one form       │ operations  │ to a fixed │ says its own  │ a backend   │ buffers
+//!            │                │             │ point      │ layout        │ compiles    │
 //! ```
 //!
 //! [`stages`] has each of these as a function that gives a [`Pipeline`]; a backend puts them together and states its
@@ -45,6 +45,7 @@ mod convolution_types;
 mod cse;
 mod dead_code;
 mod drop_dependencies;
+mod expand;
 mod expand_async;
 mod expand_collectives;
 mod flatten;
@@ -70,6 +71,10 @@ pub use cse::CommonSubexpressions;
 pub use dead_code::DeadCode;
 pub use drop_dependencies::DropDependencies;
 pub use dump::{PassEvent, PassObserver};
+pub use expand::{
+    ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandRaggedDots, ExpandRng, ExpandScaledDots,
+    ExpandScans, ExpandStochasticConverts,
+};
 pub use expand_async::ExpandAsync;
 pub use expand_collectives::ExpandCollectives;
 pub use flatten::FlattenCallGraph;

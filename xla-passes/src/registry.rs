@@ -14,7 +14,19 @@ const PASSES: &[Entry] = &[
     ("dead-code", "removes what no result needs", || Box::new(DeadCode)),
     ("drop-dependencies", "borders and orders that mean nothing", || Box::new(DropDependencies)),
     ("expand-async", "what is begun and awaited becomes a call or a copy", || Box::new(ExpandAsync)),
+    ("expand-batch-norms", "batch normalisations become sums and elementwise operations", || {
+        Box::new(ExpandBatchNorms)
+    }),
+    ("expand-bit-generators", "random bits become integer arithmetic", || Box::new(ExpandBitGenerators)),
+    ("expand-bitcast-converts", "bitcasts between widths become shifts", || Box::new(ExpandBitcastConverts)),
     ("expand-collectives", "collectives of one device become what they give", || Box::new(ExpandCollectives)),
+    ("expand-ragged-dots", "ragged dots become dots and masks", || Box::new(ExpandRaggedDots)),
+    ("expand-rng", "random numbers become random bits made into numbers", || Box::new(ExpandRng)),
+    ("expand-scaled-dots", "scaled dots become dots of scaled arrays", || Box::new(ExpandScaledDots)),
+    ("expand-scans", "scans become loops", || Box::new(ExpandScans)),
+    ("expand-stochastic-converts", "stochastic rounding becomes elementwise operations", || {
+        Box::new(ExpandStochasticConverts)
+    }),
     ("flatten-call-graph", "gives each call site its own computation", || Box::new(FlattenCallGraph)),
     ("fold-constants", "evaluates operations on constants", || Box::new(FoldConstants)),
     ("free-reshapes", "reshapes between kernels become bitcasts", || Box::new(FreeReshapes)),

@@ -18,12 +18,10 @@ use crate::{Pass, PassContext, TargetProfile, graph};
 /// commutative operation with a neutral value. The order of such a fold is free, so that floats may round otherwise.
 pub struct SplitFolds;
 
-/// Elements from which on a fold is worth more than one thread.
-const LEAST_ELEMENTS: usize = 1 << 18;
 /// Parts for each thread, so that all are done at about the same time.
 const PARTS_PER_THREAD: usize = 4;
 /// Results that one thread folds side by side, in a fold across the innermost dimension.
-const SIDE_BY_SIDE: usize = 64;
+const SIDE_BY_SIDE: usize = 512;
 
 impl Pass for SplitFolds {
     fn name(&self) -> &'static str {
@@ -80,7 +78,8 @@ impl Split {
         let innermost = dims.iter().rposition(|&d| d > 1)?;
         let side_by_side = if reduce.dimensions.contains(&innermost) { 1 } else { dims[innermost].min(SIDE_BY_SIDE) };
         let apart = result.element_count() / side_by_side;
-        if shape.element_count() < LEAST_ELEMENTS || apart >= PARTS_PER_THREAD * profile.threads {
+        // What fits into a cache of one thread is folded before another thread has begun.
+        if shape.byte_size() < profile.l2_bytes || apart >= PARTS_PER_THREAD * profile.threads {
             return None;
         }
         // Of equally long dimensions the outermost: its parts lie together.

@@ -51,7 +51,7 @@ fn check(passes: &str, case: &Case, profile: &TargetProfile) -> (String, Pipelin
     let report = run(&pipeline, &mut after, profile);
     for seed in 0..4 {
         let special = seed < 2 && !case.approximate;
-        let steps = 100_000;
+        let steps = 1_000_000;
         let (old, new) = (evaluate(&before, seed, special, steps), evaluate(&after, seed, special, steps));
         let (Ok(old), Ok(new)) = (old, new) else { panic!("case {}: it does not evaluate", case.name) };
         if let Some(difference) = difference(&old, &new, case.approximate) {

@@ -30,10 +30,10 @@ impl DotElement {
     }
 }
 
-/// A plan as numbers that generated code can carry: element, counts of outer and accumulated axes, then
+/// A plan as numbers that generated code can carry: what the elements are, counts of outer and accumulated axes, then
 /// `(extent, lhs, rhs, out)` of m, n, k, the outer and the accumulated axes.
-pub(crate) fn dot_descriptor(element: DotElement, plan: &DotPlan) -> Vec<i64> {
-    let mut numbers = vec![element as i64, plan.outer.len() as i64, plan.accumulated.len() as i64];
+pub(crate) fn dot_descriptor(elements: i64, plan: &DotPlan) -> Vec<i64> {
+    let mut numbers = vec![elements, plan.outer.len() as i64, plan.accumulated.len() as i64];
     for axis in [&plan.m, &plan.n, &plan.k].into_iter().chain(&plan.outer).chain(&plan.accumulated) {
         numbers.extend([axis.extent, axis.lhs, axis.rhs, axis.out].map(|n| n as i64));
     }
@@ -46,7 +46,7 @@ fn read_axis(numbers: &[i64]) -> Axis {
 }
 
 /// Inverse of [`dot_descriptor`].
-fn read_plan(numbers: &[i64]) -> DotPlan {
+pub(super) fn read_plan(numbers: &[i64]) -> DotPlan {
     let mut axes = numbers[3..].chunks_exact(4).map(read_axis);
     let none = Axis { extent: 1, lhs: 0, rhs: 0, out: 0 };
     let mut next = || axes.next().unwrap_or(none);
@@ -83,7 +83,7 @@ pub(super) unsafe extern "C" fn xla_cpu_dot(
 ///
 /// # Safety
 /// There are three.
-unsafe fn operands<T>(buffers: *const *mut u8) -> Operands<T> {
+pub(super) unsafe fn operands<T>(buffers: *const *mut u8) -> Operands<T> {
     // SAFETY: the caller's promise.
     let [lhs, rhs, out] = [0, 1, 2].map(|i| unsafe { *buffers.add(i) });
     Operands { lhs: lhs.cast(), rhs: rhs.cast(), out: out.cast() }
@@ -91,10 +91,10 @@ unsafe fn operands<T>(buffers: *const *mut u8) -> Operands<T> {
 
 /// First elements of a product's arrays.
 #[derive(Clone, Copy)]
-struct Operands<T> {
-    lhs: *const T,
-    rhs: *const T,
-    out: *mut T,
+pub(super) struct Operands<T> {
+    pub lhs: *const T,
+    pub rhs: *const T,
+    pub out: *mut T,
 }
 
 // SAFETY: the pointers are into buffers that live until the dot is done; pieces of it write to disjoint results.
@@ -170,7 +170,7 @@ unsafe fn block<T: Copy + 'static>(plan: &DotPlan, at: Operands<T>, rows: usize,
 }
 
 /// Where step `number` of nested axes is, in elements of left, right and result.
-fn offsets(axes: &[Axis], mut number: usize) -> (usize, usize, usize) {
+pub(super) fn offsets(axes: &[Axis], mut number: usize) -> (usize, usize, usize) {
     let mut at = (0, 0, 0);
     for axis in axes.iter().rev() {
         let i = number % axis.extent.max(1);

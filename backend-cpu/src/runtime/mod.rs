@@ -11,6 +11,7 @@ mod fft;
 mod keyed_place;
 mod linalg;
 mod line;
+mod narrow_dot;
 mod parallel;
 mod pool;
 mod random;
@@ -23,6 +24,7 @@ pub(crate) use dot::{DotElement, dot_descriptor};
 pub(crate) use fallback::{HostCall, RunContext};
 pub(crate) use fft::fft_descriptor;
 pub(crate) use linalg::{cholesky_descriptor, triangular_solve_descriptor};
+pub(crate) use narrow_dot::NarrowTypes;
 
 use xla_llvm::jit::RuntimeSymbol;
 
@@ -62,6 +64,8 @@ macro_rules! library {
 library! {
     /// Computes a dot.
     Dot "xla_cpu_dot" = dot::xla_cpu_dot;
+    /// Computes a dot of narrow floats, or of floats of different types.
+    NarrowDot "xla_cpu_narrow_dot" = narrow_dot::xla_cpu_narrow_dot;
     /// Computes a convolution.
     Convolution "xla_cpu_convolution" = convolution::xla_cpu_convolution;
     /// Sorts rows of arrays together.

@@ -161,7 +161,7 @@ impl Graph<'_> {
     }
 
     /// An array that can be folded by an operation.
-    fn folded(&mut self, op: BinaryOp, ty: ElementType) -> Option<Value> {
+    pub(super) fn folded(&mut self, op: BinaryOp, ty: ElementType) -> Option<Value> {
         let fits = |n: &Numbers| is_order_free(op) || is_tame(ty, n);
         match self.any(|v| v.ty() == ty && v.rank() > 0 && fits(&v.numbers)) {
             Some(x) if self.random.percent(80) => Some(x),
@@ -173,7 +173,7 @@ impl Graph<'_> {
     }
 
     /// An initial value: mostly the one that changes nothing.
-    fn initial(&mut self, op: BinaryOp, ty: ElementType) -> Value {
+    pub(super) fn initial(&mut self, op: BinaryOp, ty: ElementType) -> Value {
         let neutral = match op {
             BinaryOp::Add | BinaryOp::Or | BinaryOp::Xor => Some(0),
             BinaryOp::Multiply => Some(1),

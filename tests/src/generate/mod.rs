@@ -17,6 +17,7 @@ mod indexing;
 mod linalg;
 mod movement;
 mod numbers;
+mod numerics;
 mod patterns;
 mod random;
 mod sorting;
@@ -119,6 +120,9 @@ steps! {
     reduce_window [0, 0, 1, 12, 0, 0, 0, 1, 0];
     select_and_scatter [0, 0, 0, 8, 0, 0, 0, 1, 0];
     dot [0, 0, 1, 0, 12, 1, 1, 2, 4];
+    ragged_dot [0, 0, 1, 0, 5, 1, 1, 2, 1];
+    scan [0, 0, 4, 0, 0, 0, 3, 2, 0];
+    batch_norm [0, 0, 3, 0, 0, 0, 0, 1, 1];
     fft [0, 0, 1, 0, 3, 0, 0, 1, 1];
     cholesky [0, 0, 0, 0, 2, 0, 0, 1, 1];
     triangular_solve [0, 0, 0, 0, 2, 0, 0, 1, 1];

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{CompId, InstrId, Instruction};
+use super::{CompId, InstrId, Instruction, names};
 use crate::entity::{Arena, SecondaryMap};
 use crate::ops::Op;
 use crate::{Error, Result, Shape};
@@ -227,25 +227,7 @@ impl Computation {
     }
 
     fn unique_name(&mut self, wish: &str) -> String {
-        if !self.names.contains_key(wish) {
-            return wish.to_string();
-        }
-        let stem = match wish.rsplit_once('.') {
-            Some((stem, digits))
-                if !stem.is_empty() && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) =>
-            {
-                stem
-            }
-            _ => wish,
-        };
-        let next = self.next_suffix.entry(stem.to_string()).or_insert(1);
-        loop {
-            let candidate = format!("{stem}.{next}");
-            *next += 1;
-            if !self.names.contains_key(&candidate) {
-                return candidate;
-            }
-        }
+        names::unique(wish, &mut self.next_suffix, |name| self.names.contains_key(name))
     }
 
     fn add_user(&mut self, operand: InstrId, user: InstrId) {

@@ -4,6 +4,7 @@ mod annotations;
 mod attributes;
 mod computation;
 mod instruction;
+pub(crate) mod names;
 mod users;
 
 use std::collections::HashMap;

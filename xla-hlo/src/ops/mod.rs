@@ -1,4 +1,4 @@
-//! The operations, one folder a family: attributes, shape rule, text attributes and evaluator together.
+//! The operations, one folder a family: attributes, shape rule, attributes in text and messages, evaluator together.
 
 pub mod async_;
 mod checks;
@@ -64,6 +64,7 @@ pub use token::{AddDependency, AfterAll, Channel, Transfer};
 pub use transform::{Fft, FftType};
 pub use window::{Cumulative, ReduceWindow, SelectAndScatter, Window, WindowDim};
 
+use crate::proto::{ProtoAttributes, ProtoReader, ProtoWriter};
 use crate::text::AttributeReader;
 use crate::{CompId, Error, Result};
 
@@ -91,6 +92,19 @@ macro_rules! operations {
                     $($(Opcode::$opcode)|+ => $variant::read(opcode, reader).map(Op::$variant),)*
                     later => Err(Error::unimplemented(format!("operation {later} is not implemented yet"))),
                 }
+            }
+
+            /// Reads an operation's own attributes from its message; as [`Op::read`] otherwise.
+            pub fn read_proto(opcode: Opcode, reader: &mut ProtoReader<'_>) -> Result<Op> {
+                match opcode {
+                    $($(Opcode::$opcode)|+ => $variant::read_proto(opcode, reader).map(Op::$variant),)*
+                    later => Err(Error::unimplemented(format!("operation {later} is not implemented yet"))),
+                }
+            }
+
+            /// Writes the operation's own attributes into its message.
+            pub fn write_proto(&self, writer: &mut ProtoWriter<'_>) -> Result<()> {
+                match self { $(Op::$variant(op) => op.write_proto(writer),)* }
             }
         }
 

@@ -374,6 +374,15 @@ impl AttributeWriter<'_> {
     }
 }
 
+/// An attribute value that is one word.
+pub(crate) trait AttributeWord: AttributeValue {
+    /// The value of a word.
+    fn from_word(word: &str) -> Option<Self>;
+
+    /// The word of a value.
+    fn word(&self) -> &'static str;
+}
+
 /// A word of `choices` for each value of an enum; both directions of an attribute that is one word.
 macro_rules! attribute_words {
     ($ty:ty, $what:literal: $($word:literal => $value:expr),+ $(,)?) => {
@@ -385,9 +394,17 @@ macro_rules! attribute_words {
             }
 
             fn write(&self, w: &mut $crate::text::AttributeWriter<'_>) {
-                $(if *self == $value {
-                    w.push($word);
-                })+
+                w.push($crate::text::AttributeWord::word(self));
+            }
+        }
+
+        impl $crate::text::AttributeWord for $ty {
+            fn from_word(word: &str) -> Option<Self> {
+                match word { $($word => Some($value),)+ _ => None }
+            }
+
+            fn word(&self) -> &'static str {
+                match *self { $(value if value == $value => $word,)+ _ => "" }
             }
         }
     };
@@ -449,7 +466,7 @@ impl AttributeValue for Shape {
     const WHAT: &'static str = "a shape such as f32[2,3]";
 
     fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
-        cursor.run(Tokens::shape)
+        cursor.shape()
     }
 
     fn write(&self, w: &mut AttributeWriter<'_>) {

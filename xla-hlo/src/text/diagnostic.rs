@@ -39,7 +39,7 @@ impl Failure {
 }
 
 /// The beginning of a piece of text that an error cites.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_string(),

@@ -26,6 +26,10 @@ mod suggest;
 mod tokens;
 
 pub use attributes::{AttributeCursor, AttributeReader, AttributeValue, AttributeWriter};
-pub(crate) use attributes::{TokenKind, attribute_words};
+pub(crate) use attributes::{AttributeWord, TokenKind, attribute_words};
+pub(crate) use diagnostic::{Failure, Parse, shown};
 pub use parser::{parse_literal, parse_module, parse_shape};
+pub(crate) use printer::print_metadata;
 pub use printer::{PrintOptions, print_computation, print_instruction, print_module};
+pub(crate) use strings::quoted;
+pub(crate) use tokens::Tokens;

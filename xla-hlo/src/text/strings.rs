@@ -96,6 +96,13 @@ pub(super) fn push_quoted(out: &mut String, text: &str) {
     out.push('"');
 }
 
+/// `text` in double quotes, with C escapes.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::new();
+    push_quoted(&mut out, text);
+    out
+}
+
 /// Appends `text` bare when it is a JSON dictionary, else quoted.
 pub(super) fn push_json_or_quoted(out: &mut String, text: &str) {
     if dictionary_end(text.as_bytes(), 0) == Some(text.len()) { out.push_str(text) } else { push_quoted(out, text) }

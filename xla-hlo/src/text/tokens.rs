@@ -11,7 +11,7 @@ pub(super) const MAX_DEPTH: usize = 200;
 
 /// A place in a stream of tokens.
 #[derive(Clone, Debug)]
-pub(super) struct Tokens<'t> {
+pub(crate) struct Tokens<'t> {
     lexer: Lexer<'t>,
     token: Token,
     depth: usize,

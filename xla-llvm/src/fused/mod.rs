@@ -3,7 +3,7 @@
 //! ```text
 //! kernel     a fusion (or one operation) as a function: which loops, what is stored        kernel.rs, reduce_root.rs
 //!   tiles    blocks of two loops, transposed on the way in                                 tiles.rs
-//!   strands  work along some dimensions, independent along the others: scans, selections    strands.rs, scan.rs, ...
+//!   strands  work along some dimensions, independent along the others: scans, columns, ...  strands.rs, scan.rs, ...
 //!   nest     levels with open blocks, loops, carried values                                nest.rs
 //!   element  the value of an instruction at an index, by family                            element.rs, movement.rs, window.rs, ...
 //!     index  where an element lies: sums of symbols, no LLVM                               index.rs
@@ -14,6 +14,7 @@
 //! what two consumers need is computed once.
 
 mod address;
+mod columns;
 mod element;
 mod fold;
 mod guard;

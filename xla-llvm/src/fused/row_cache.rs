@@ -87,7 +87,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     fn scratch(&mut self, id: InstrId) -> Result<Source<'ctx>> {
         let full = self.graph()[id].shape().expect_array()?;
         let shape = ArrayShape::new(full.element_type(), &full.dims()[self.cache.rows..]);
-        let bytes = u32::try_from(shape.byte_size()).map_err(|_| Error::internal("a row is too long to be kept"))?;
+        self.stack_memory(shape)
+    }
+
+    /// Memory on the kernel's stack, which holds anything at first.
+    pub(super) fn stack_memory(&mut self, shape: ArrayShape) -> Result<Source<'ctx>> {
+        let bytes =
+            u32::try_from(shape.byte_size()).map_err(|_| Error::internal("an array is too large for the stack"))?;
         self.at_level(0, |s| {
             let array = s.emitter.context().i8_type().array_type(bytes);
             let alloca = s.emitter.builder().build_alloca(array, "row");

@@ -4,14 +4,20 @@
 //! neighbouring strands are lanes; a unit of the kernel is one vector of strands.
 
 use inkwell::values::FunctionValue;
-use xla_hlo::ops::{Op, ReduceWindow, SelectAndScatter, simple_combiner};
+use xla_hlo::ops::{Op, Reduce, ReduceWindow, SelectAndScatter, simple_combiner};
 use xla_hlo::{Error, InstrId, Result};
 
+use super::columns::{STRIP, Strip};
 use super::index::{Coord, Index};
 use super::kernel::{FOLDED_REGISTERS, Writer, counters, finish, fitting, parameter};
 use super::nest::Range;
 use super::{FusedEmitter, Source};
 use crate::emitter::Emitter;
+
+/// Rows from which on columns are folded in strips; fewer have their accumulators in registers.
+const LEAST_ROWS: usize = 32;
+/// As for [`LEAST_ROWS`]; of columns.
+const LEAST_COLUMNS: usize = 64;
 
 /// A kernel of strands.
 pub(super) struct Strands<'m> {
@@ -23,8 +29,20 @@ pub(super) struct Strands<'m> {
 }
 
 enum Work<'m> {
+    Columns(&'m Reduce),
     Scan(&'m ReduceWindow),
     SelectAndScatter(&'m SelectAndScatter),
+}
+
+impl Work<'_> {
+    /// Vector registers of strands side by side, fewer where each has more to carry along.
+    fn registers(&self) -> u32 {
+        match self {
+            Work::Columns(_) => 2,
+            Work::Scan(_) => FOLDED_REGISTERS,
+            Work::SelectAndScatter(_) => 1,
+        }
+    }
 }
 
 impl<'m> Writer<'_, 'm> {
@@ -34,6 +52,14 @@ impl<'m> Writer<'_, 'm> {
         let root = &graph[self.source.root];
         let dims_of = |id: InstrId| Ok::<_, Error>(graph[id].shape().expect_array()?.dims().to_vec());
         Ok(match root.op() {
+            Op::Reduce(op) => {
+                let dims = dims_of(root.operand(0))?;
+                let rows: usize = op.dimensions.iter().map(|&d| dims[d]).product();
+                let columns = (0..dims.len()).rfind(|&d| dims[d] > 1).filter(|d| !op.dimensions.contains(d));
+                let pays = rows >= LEAST_ROWS && columns.is_some_and(|d| dims[d] >= LEAST_COLUMNS);
+                let independent = (0..dims.len()).map(|d| !op.dimensions.contains(&d)).collect();
+                pays.then_some(Strands { work: Work::Columns(op), dims, independent })
+            }
             Op::ReduceWindow(op) => {
                 let dims = dims_of(root.operand(0))?;
                 let scan = op.window.cumulative(&dims);
@@ -66,8 +92,9 @@ impl<'m> Writer<'_, 'm> {
         let outer: Vec<usize> = (0..rank).filter(|&d| strands.independent[d] && Some(d) != lane).collect();
         let loops: Vec<u64> = outer.iter().map(|&d| extent(d)).collect();
         let lanes = emitter.target().lanes(self.widest_bits());
-        let width = lane.map_or(1, |d| fitting(lanes * FOLDED_REGISTERS, extent(d)));
-        let pieces = lane.map_or(1, |d| extent(d).div_ceil(width.into()));
+        let width = lane.map_or(1, |d| fitting(lanes * strands.work.registers(), extent(d)));
+        let size = if matches!(strands.work, Work::Columns(_)) { STRIP } else { width.into() };
+        let pieces = lane.map_or(1, |d| extent(d).div_ceil(size));
         let units = loops.iter().product::<u64>() * pieces;
 
         let mut fused = self.bind(emitter, function)?;
@@ -80,11 +107,18 @@ impl<'m> Writer<'_, 'm> {
                 index[d] = counter;
             }
             let Some(lane) = lane else { return self.strand(s, strands, index).map(|()| Vec::new()) };
-            let first = s.number_of(&piece.scaled(width.into()))?;
-            let start = s.lanes_of(first);
+            let first = piece.scaled(size as i64);
+            let number = s.number_of(&first)?;
+            let start = s.lanes_of(number);
             let (extent, whole) = (extent(lane), extent(lane).is_multiple_of(width.into()));
-            let end = (start + i64::from(width)).smin(extent as i64);
-            s.for_each(Range { start, end, extent: Some(extent), width, whole }, Vec::new(), &mut |s, symbol, _| {
+            let end = (start + size as i64).smin(extent as i64);
+            let range = Range { start, end, extent: Some(extent), width, whole };
+            if let Work::Columns(op) = strands.work {
+                let strip = Strip { index, lane, range, first };
+                let results = self.results(s);
+                return s.fold_columns(self.source.root, op, &strands.dims, strip, &results).map(|()| Vec::new());
+            }
+            s.for_each(range, Vec::new(), &mut |s, symbol, _| {
                 index[lane] = Coord::symbol(symbol);
                 self.strand(s, strands, index.clone()).map(|()| Vec::new())
             })
@@ -101,15 +135,20 @@ impl<'m> Writer<'_, 'm> {
         index: Index,
     ) -> Result<()> {
         let root = self.source.root;
-        let results = fused.pointers[self.source.inputs.len()..].iter().zip(&self.outputs);
-        let results: Vec<Source<'ctx>> =
-            results.map(|(&base, output)| Source { base, shape: output.shape.clone() }).collect();
+        let results = self.results(fused);
         match strands.work {
+            Work::Columns(_) => Err(Error::internal("columns are folded in strips")),
             Work::Scan(op) => fused.scan(root, op, &strands.dims, index, &results),
             Work::SelectAndScatter(op) => match &results[..] {
                 [result] => fused.select_and_scatter(root, op, &strands.independent, index, result),
                 _ => Err(Error::internal("select-and-scatter has one result")),
             },
         }
+    }
+
+    /// Where results are stored.
+    fn results<'ctx>(&self, fused: &FusedEmitter<'_, 'ctx, 'm>) -> Vec<Source<'ctx>> {
+        let results = fused.pointers[self.source.inputs.len()..].iter().zip(&self.outputs);
+        results.map(|(&base, output)| Source { base, shape: output.shape.clone() }).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! What may go into a kernel, apart from what it costs.
 
-use xla_hlo::{ArrayShape, Computation, InstrId, Op};
+use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Op};
 
 use super::access::Access;
 use super::plan::Group;
@@ -17,6 +17,8 @@ pub fn may_be_inside(computation: &Computation, id: InstrId, profile: &TargetPro
         Op::Transpose(t) if t.permutation.last().is_some_and(|&d| d + 1 != shape.rank()) => {
             profile.can_fuse(instruction.op()) && shape.byte_size() <= profile.fusion.max_transposed_bytes
         }
+        // Between types of different widths it changes the dimensions: no operation on single elements.
+        Op::BitcastConvert(_) => keeps_width(computation, id) && profile.can_fuse(instruction.op()),
         op => profile.can_fuse(op),
     };
     allowed && shape.is_static() && graph::is_free(instruction)
@@ -30,9 +32,17 @@ pub fn may_root(computation: &Computation, id: InstrId, profile: &TargetProfile)
     let allowed = match instruction.op() {
         Op::Constant(_) | Op::Reshape(_) => false,
         Op::DynamicUpdateSlice(_) => profile.fusion.in_place_update && profile.can_root(instruction.op()),
+        Op::BitcastConvert(_) => keeps_width(computation, id) && profile.can_root(instruction.op()),
         op => profile.can_root(op),
     };
     allowed && static_shape && graph::is_free(instruction)
+}
+
+/// Whether operand and result have elements of one width.
+fn keeps_width(computation: &Computation, id: InstrId) -> bool {
+    let instruction = &computation[id];
+    let width = |id: InstrId| computation[id].shape().element_type().map(ElementType::bit_width);
+    width(id) == width(instruction.operand(0))
 }
 
 /// Whether an instruction makes its elements from next to nothing, so that it goes into every kernel that reads it, even

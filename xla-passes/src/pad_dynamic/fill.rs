@@ -1,7 +1,7 @@
 //! What is read in place of elements behind the sizes, and arithmetic on sizes.
 
-use xla_hlo::ops::{BinaryOp, CompareDirection};
-use xla_hlo::{ElementKind, ElementType, InstrId, Op, Result, Scalar};
+use xla_hlo::ops::{BinaryOp, CompareDirection, simple_combiner};
+use xla_hlo::{ElementKind, ElementType, InstrId, Result, Scalar};
 
 use super::{Padder, Sizes};
 
@@ -57,7 +57,8 @@ impl Padder<'_> {
     /// identity of the operation. Of a function that is not one operation, `init` must be the identity, as HLO demands.
     pub(super) fn identity(&mut self, combiner: xla_hlo::CompId, init: InstrId) -> Result<InstrId> {
         let ty = self.at.array(init)?.element_type();
-        let Some(value) = self.at.binary_combiner(combiner).and_then(|op| neutral(op, ty)) else { return Ok(init) };
+        let op = self.at.called(combiner).and_then(simple_combiner);
+        let Some(value) = op.and_then(|op| neutral(op, ty)) else { return Ok(init) };
         Ok(self.at.scalar(ty, value))
     }
 }
@@ -73,18 +74,5 @@ fn neutral(op: BinaryOp, ty: ElementType) -> Option<Scalar> {
         BinaryOp::Add | BinaryOp::Xor => Some(number(-0.0)),
         BinaryOp::Multiply => Some(number(1.0)),
         _ => None,
-    }
-}
-
-impl crate::insert::Inserter<'_> {
-    /// The operation that a combiner applies to its two parameters, if it does nothing else.
-    pub(super) fn binary_combiner(&self, combiner: xla_hlo::CompId) -> Option<BinaryOp> {
-        let combiner = self.called(combiner)?;
-        let root = &combiner[combiner.root()];
-        let &[a, b] = combiner.parameters() else { return None };
-        match root.op() {
-            Op::Binary(binary) if root.operands() == [a, b] || root.operands() == [b, a] => Some(binary.op),
-            _ => None,
-        }
     }
 }

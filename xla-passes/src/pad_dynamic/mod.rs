@@ -71,9 +71,12 @@ impl Padder<'_> {
     fn run(mut self) -> Result<()> {
         for id in self.at.computation().post_order() {
             let name = self.at.computation()[id].name().to_string();
-            let place = || format!("%{name} of {}", self.at.computation().name());
-            let place = place();
+            let place = format!("%{name} of {}", self.at.computation().name());
             let sizes = self.rule(id).context(|| place.clone())?;
+            // Rules that put an instruction in other terms note the sizes of what stands for it.
+            if self.at.computation().get(id).is_none() {
+                continue;
+            }
             self.check_known(id, &sizes).context(|| place)?;
             if sizes.iter().flatten().any(Option::is_some) {
                 self.sizes.insert(id, sizes);

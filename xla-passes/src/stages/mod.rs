@@ -10,8 +10,9 @@ use crate::*;
 pub fn standard(profile: &TargetProfile) -> Pipeline {
     Pipeline::new("standard")
         .stage(canonicalize(profile))
-        .stage(simplify(profile))
         .stage(expand(profile))
+        .stage(simplify(profile))
+        .stage(split(profile))
         .stage(layout(profile))
         .stage(fuse(profile))
         .stage(schedule(profile))
@@ -55,13 +56,27 @@ pub fn simplify(_: &TargetProfile) -> Pipeline {
     Pipeline::new("simplify").stage(group).pass(AnnotateTripCounts)
 }
 
-/// Operations that a target lacks, or is slow at, put in terms of others.
+/// Operations that a target lacks, put in terms of those it has; before simplification, which then sees what they became.
 pub fn expand(_: &TargetProfile) -> Pipeline {
     Pipeline::new("expand")
+        .pass(ExpandScans)
+        .pass(ExpandBatchNorms)
+        .pass(ExpandRaggedDots)
+        .pass(ExpandScaledDots)
+        // Random numbers become random bits.
+        .pass(ExpandRng)
+        .pass(ExpandBitGenerators)
+        .pass(ExpandStochasticConverts)
+        .pass(ExpandBitcastConverts)
         .pass(WidenLinalg)
         .pass(UnifyConvolutionTypes)
-        // Last, since others make folds.
-        .pass(SplitFolds)
+        .pass(SimplifyTuples)
+        .pass(DeadCode)
+}
+
+/// What a target is slow at, in parts; after simplification, which would put them together again.
+pub fn split(_: &TargetProfile) -> Pipeline {
+    Pipeline::new("split").pass(SplitFolds)
 }
 
 /// Every array states its layout.

@@ -122,12 +122,12 @@ impl Builder<'_> {
             | Op::BatchNorm(_)
             | Op::Gather(_)
             | Op::Scatter(_)
+            | Op::Async(_)
+            | Op::Dynamic(_)
             | Op::Fft(_)
             | Op::Cholesky(_)
             | Op::TriangularSolve(_)
             | Op::CustomCall(_)
-            | Op::Async(_)
-            | Op::Dynamic(_)
             | Op::Sort(_)
             | Op::TopK(_) => {
                 let mut thunk = self.thunk(computation, id)?;

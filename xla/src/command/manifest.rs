@@ -56,7 +56,8 @@ impl Program {
 
     fn is_of(&self, program: &Path) -> bool {
         let file = program.file_name().and_then(|name| name.to_str());
-        file.is_some_and(|name| name == self.file || Some(name) == self.mlirbc.as_deref())
+        let is_listed = |name: &str| name == self.file || Some(name) == self.mlirbc.as_deref();
+        file.is_some_and(|name| is_listed(name.strip_suffix(".pb").unwrap_or(name)))
     }
 
     /// The generators of the program's arguments, which must have the shapes that the manifest gives.

@@ -58,7 +58,7 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
     options.passes = PassOptions { verify: true, until: args.until.clone(), ..PassOptions::default() };
     let passes = platform.compiler().passes(&options)?;
     if args.list_passes {
-        return Ok(output::write(args.output.as_deref(), &listing(platform.name(), passes.as_ref()))?);
+        return Ok(output::write(args.output.as_deref(), listing(platform.name(), passes.as_ref()).as_bytes())?);
     }
     let passes = chosen(args, platform.name(), passes)?;
     if let Some(until) = args.until.as_deref().filter(|until| !passes.pipeline.names().contains(until)) {
@@ -69,7 +69,7 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
     let observer = args.print_after_all.then_some(&printer as &dyn PassObserver);
     let (module, _) = optimize(module, &passes, &options, observer)?;
     let text = printer.text() + &module.to_string();
-    Ok(output::write(args.output.as_deref(), &text)?)
+    Ok(output::write(args.output.as_deref(), text.as_bytes())?)
 }
 
 /// The passes to run, and the target they are for.

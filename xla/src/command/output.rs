@@ -12,8 +12,12 @@ const SHOWN: usize = 64;
 
 /// Writes text to standard output. Nobody reading it any more is no error.
 pub fn print(text: &str) -> Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+fn print_bytes(bytes: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => {
             Err(Error::failed_precondition(format!("cannot write to standard output: {e}")).with_source(e))
         }
@@ -21,11 +25,11 @@ pub fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Writes text to a file, or to standard output where there is none.
-pub fn write(path: Option<&Path>, text: &str) -> Result<()> {
-    let Some(path) = path else { return print(text) };
+/// Writes bytes to a file, or to standard output where there is none.
+pub fn write(path: Option<&Path>, bytes: &[u8]) -> Result<()> {
+    let Some(path) = path else { return print_bytes(bytes) };
     let fail = |e| Error::failed_precondition(format!("cannot write {}: {e}", path.display())).with_source(e);
-    std::fs::write(path, text).map_err(fail)
+    std::fs::write(path, bytes).map_err(fail)
 }
 
 /// The array in braces as HLO text has it, or its first elements if there are many: `f32[2,2] { { 1, 2 }, { 3, 4 } }`.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use xla::hlo::{Error, Module, Result, ResultExt, VerifiedModule, text};
+use xla::hlo::{Error, Module, Result, ResultExt, VerifiedModule, proto, text};
 
 use super::failure::{BadInput, Outcome};
 
@@ -14,7 +14,7 @@ const LIMIT: u64 = 2 << 30;
 /// The argument that names a program.
 #[derive(clap::Args, Debug)]
 pub struct ProgramArg {
-    /// The program: a file of HLO text (its format is told by its content), or - for standard input
+    /// The program: a file of HLO text or serialised HLO (told by its content), or - for standard input
     #[arg(value_name = "MODULE")]
     module: PathBuf,
 }
@@ -22,7 +22,16 @@ pub struct ProgramArg {
 /// A program that was read, not parsed.
 pub struct Source {
     path: Option<PathBuf>,
-    text: String,
+    content: Content,
+}
+
+/// A program in one of the forms that can be read.
+#[derive(Debug)]
+enum Content {
+    /// HLO text.
+    Text(String),
+    /// Serialised HLO.
+    Proto(Vec<u8>),
 }
 
 impl ProgramArg {
@@ -36,8 +45,8 @@ impl ProgramArg {
         let path = (self.module.as_os_str() != "-").then(|| self.module.clone());
         let name = path.as_deref().map_or("standard input".into(), Path::to_string_lossy);
         let bytes = read(path.as_deref()).bad_input()?;
-        let text = hlo_text(bytes).context(|| name).bad_input()?;
-        Ok(Source { path, text })
+        let content = content(bytes).context(|| name).bad_input()?;
+        Ok(Source { path, content })
     }
 
     /// Reads, parses and verifies the program.
@@ -57,7 +66,8 @@ impl Source {
     /// The name of the file without its ending, for reports; `-` for standard input.
     pub fn stem(&self) -> String {
         let stem = self.path().and_then(Path::file_stem);
-        stem.map_or_else(|| "-".to_string(), |stem| stem.to_string_lossy().into_owned())
+        let stem = stem.map_or_else(|| "-".to_string(), |stem| stem.to_string_lossy().into_owned());
+        stem.strip_suffix(".hlo").map(str::to_string).unwrap_or(stem)
     }
 
     /// How the user named the program.
@@ -65,18 +75,22 @@ impl Source {
         self.path().map_or_else(|| "standard input".to_string(), |path| path.display().to_string())
     }
 
-    /// Parses the text.
+    /// Parses the program.
     pub fn parse(&self) -> Outcome<Module> {
         let _span = tracing::info_span!("parse").entered();
-        text::parse_module(&self.text).context(|| self.name()).bad_input()
+        let module = match &self.content {
+            Content::Text(text) => text::parse_module(text),
+            Content::Proto(bytes) => proto::parse_module(bytes),
+        };
+        module.context(|| self.name()).bad_input()
     }
 
-    /// Parses and verifies the text.
+    /// Parses and verifies the program.
     pub fn verified(&self) -> Outcome<VerifiedModule> {
         self.verify(self.parse()?)
     }
 
-    /// Verifies the module that this text gave.
+    /// Verifies the module that this program gave.
     pub fn verify(&self, module: Module) -> Outcome<VerifiedModule> {
         let _span = tracing::info_span!("verify").entered();
         VerifiedModule::new(module).context(|| self.name()).bad_input()
@@ -99,8 +113,8 @@ fn read(path: Option<&Path>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The bytes as HLO text, or an error that says what they are instead.
-fn hlo_text(bytes: Vec<u8>) -> Result<String> {
+/// The bytes as a program, or an error that says what they are instead.
+fn content(bytes: Vec<u8>) -> Result<Content> {
     const CONVERT: &str = "give HLO text instead, such as JAX's `lowered.compiler_ir(\"hlo\").as_hlo_text()`";
     if bytes.starts_with(b"ML\xefR") {
         return Err(Error::unimplemented(format!("MLIR bytecode (StableHLO) cannot be read yet; {CONVERT}")));
@@ -110,9 +124,10 @@ fn hlo_text(bytes: Vec<u8>) -> Result<String> {
     }
     let control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace() && *byte != 0x0b;
     let binary = bytes.iter().position(control);
-    // A serialised HloModuleProto or HloProto begins with field 1, a string or a message.
-    if binary.is_some() && bytes[0] == 0x0a {
-        return Err(Error::unimplemented(format!("serialised HLO (protobuf) cannot be read yet; {CONVERT}")));
+    // A serialised module begins with field 1, or with field 2 where it has no name; in text both are white space or
+    // control characters, and no serialised module is without the latter.
+    if binary.is_some() && matches!(bytes[0], 0x0a | 0x12) {
+        return Ok(Content::Proto(bytes));
     }
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
@@ -130,7 +145,7 @@ fn hlo_text(bytes: Vec<u8>) -> Result<String> {
     if is_mlir(&text) {
         return Err(Error::unimplemented(format!("MLIR text (StableHLO) cannot be read yet; {CONVERT}")));
     }
-    Ok(text)
+    Ok(Content::Text(text))
 }
 
 /// Whether the first line that says something is MLIR's.
@@ -146,14 +161,15 @@ mod tests {
     use super::*;
 
     fn refusal(bytes: &[u8]) -> String {
-        hlo_text(bytes.to_vec()).unwrap_err().to_string()
+        content(bytes.to_vec()).unwrap_err().to_string()
     }
 
     #[test]
     fn formats_are_told_by_their_content() {
-        assert!(hlo_text(b"// a comment\nHloModule m\n".to_vec()).is_ok());
+        assert!(matches!(content(b"// a comment\nHloModule m\n".to_vec()), Ok(Content::Text(_))));
+        assert!(matches!(content(b"\n\nHloModule m\n".to_vec()), Ok(Content::Text(_))));
+        assert!(matches!(content(b"\x0a\x04main\x12\x00".to_vec()), Ok(Content::Proto(_))));
         assert!(refusal(b"ML\xefR\x0dStableHLO").starts_with("MLIR bytecode"));
-        assert!(refusal(b"\x0a\x04main\x12\x00").starts_with("serialised HLO"));
         for mlir in ["module @jit_f {", "#loc = loc(unknown)\nmodule {", "// text\nfunc.func @main()"] {
             assert!(refusal(mlir.as_bytes()).starts_with("MLIR text"), "{mlir}");
         }

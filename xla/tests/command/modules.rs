@@ -17,6 +17,8 @@ fn bad_modules_are_refused_with_a_place() {
         ("binary.hlo", b"HloModule m\n\0\x01\x02"),
         ("latin.hlo", b"HloModule caf\xe9\n"),
         ("image.hlo", b"\x89PNG\x0d\x0a\x1a\x0a"),
+        ("malformed.hlo.pb", b"\x0a\x05jit_f\x12\x04main\x1a\x02\x08\x01"),
+        ("truncated.hlo.pb", b"\x0a\x05jit_f\x12\x04main\x1a\x7f\x0a\x01e"),
     ];
     let mut messages = String::new();
     for (name, content) in files {
@@ -33,7 +35,6 @@ fn other_forms_are_recognised_by_content() {
     let files: &[(&str, &[u8])] = &[
         ("a", b"ML\xefR\x0dStableHLO_v1.9.0\0"),
         ("b", b"module @jit_f attributes {mhlo.num_partitions = 1 : i32} {\n}\n"),
-        ("c", b"\x0a\x05jit_f\x12\x04main\x1a\x02\x08\x01"),
     ];
     let mut messages = String::new();
     for (name, content) in files {
@@ -41,6 +42,20 @@ fn other_forms_are_recognised_by_content() {
         messages += &format!("{}\n", folder.fails(1, &format!("run {name} --platform interpreter")));
     }
     insta::assert_snapshot!(messages);
+}
+
+#[test]
+fn a_serialised_module_is_the_same_program() {
+    let folder = Folder::new();
+    assert_eq!(folder.xla("convert module.hlo --to pb -o module.hlo.pb").code, 0);
+    let text = folder.xla("convert module.hlo.pb --to hlo");
+    assert_eq!((text.code, text.err.as_str(), text.out.as_str()), (0, "", MODULE));
+    let run = |module: &str| folder.xla(&format!("run {module} --platform interpreter --inputs-seed 1"));
+    let (from_text, from_proto) = (run("module.hlo"), run("module.hlo.pb"));
+    assert_eq!((from_proto.code, from_proto.out), (0, from_text.out));
+    let json = folder.xla("bench module.hlo.pb --platform interpreter --json --reps 1 --compiles 1");
+    assert!(json.code == 0 && json.out.contains("\"name\":\"module\""), "{}{}", json.out, json.err);
+    assert_eq!(folder.xla("opt module.hlo.pb --platform interpreter").code, 0);
 }
 
 #[test]

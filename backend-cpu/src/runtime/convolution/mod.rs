@@ -88,6 +88,9 @@ const KERNEL_BYTES: usize = 24 << 10;
 /// Bytes of a packed part of the input, roughly: what the second cache holds.
 const INPUT_BYTES: usize = 512 << 10;
 
+/// Products that are looked at together: places in the kernel are listed for so many.
+const PRODUCTS: usize = 16 << 10;
+
 /// Numbers that a vector of this machine holds.
 struct Lanes<T>(PhantomData<T>);
 
@@ -170,12 +173,9 @@ impl<'a, T: Number> Call<'a, T> {
     /// The call's pointers are to arrays of the plan's shapes, and nobody else uses the piece's results.
     unsafe fn piece(&self, piece: &Piece) {
         let whole = Slab::whole(self.plan);
-        let slabs = if self.direct {
-            vec![whole]
-        } else {
-            let size = pack::size(&self.view(piece, &whole).packed) * self.element_width() * size_of::<T>();
-            whole.cut(&self.order, size.div_ceil(INPUT_BYTES))
-        };
+        let packed = if self.direct { 0 } else { view::packed_size(self.plan, piece, &whole) };
+        let bytes = packed.saturating_mul(self.element_width() * size_of::<T>());
+        let slabs = whole.cut(&self.order, bytes.div_ceil(INPUT_BYTES).max(self.plan.products().div_ceil(PRODUCTS)));
         for (number, slab) in slabs.iter().enumerate() {
             let view = self.view(piece, slab);
             // SAFETY: the caller's promise.

@@ -102,6 +102,7 @@ impl<T: Number, const SIDE_BY_SIDE: bool> Tiles<'_, T, SIDE_BY_SIDE> {
     /// # Safety
     /// As for [`Tiles::run`].
     #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "rows and columns of registers read best by number")]
     unsafe fn sums<S: Simd, const V: usize, const H: usize>(
         &self,
         simd: S,

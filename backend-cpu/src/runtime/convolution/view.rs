@@ -120,7 +120,8 @@ impl View {
                 Role::Spatial(d) => {
                     let (positions, taps) = (&piece.positions[d + 1], &slab.taps[d]);
                     let (sources, position, tap) = places(&plan.spatial[d], positions, taps);
-                    steps.spatial[d] = (position * step, tap * step);
+                    // A step that no second position or element takes may be too long for a number.
+                    steps.spatial[d] = (position.wrapping_mul(step), tap.wrapping_mul(step));
                     sources
                 }
             };
@@ -165,6 +166,23 @@ fn first_place(s: &Spatial, positions: &Range<usize>, taps: &Range<usize>) -> i1
     at(positions.start, s.window.stride) + at(taps.start, s.window.window_dilation) - i128::from(s.window.pad_low)
 }
 
+/// The places from the first to the last that is read, or `None` where they are more than pairs of a position and an
+/// element of the window.
+fn span(s: &Spatial, positions: usize, taps: usize) -> Option<usize> {
+    let last = |count: usize, step: usize| (count as i128 - 1).max(0).saturating_mul(step as i128);
+    let span = last(positions, s.window.stride).saturating_add(last(taps, s.window.window_dilation)).saturating_add(1);
+    (span <= positions as i128 * taps as i128).then_some(span as usize)
+}
+
+/// Elements of the packed input of a slab.
+pub(super) fn packed_size(plan: &ConvolutionPlan, piece: &Piece, slab: &Slab) -> usize {
+    let places = plan.spatial.iter().zip(&slab.taps).enumerate().map(|(d, (s, taps))| {
+        let positions = piece.positions[d + 1].len();
+        span(s, positions, taps.len()).unwrap_or(positions * taps.len())
+    });
+    places.fold(piece.positions[0].len() * slab.channels.len(), usize::saturating_mul)
+}
+
 /// A packed spatial dimension, and the steps in it of neighbouring positions and elements of the window.
 ///
 /// It has every place from the first to the last that is read, or, where those are further apart than they are many, each
@@ -177,10 +195,8 @@ fn places(s: &Spatial, positions: &Range<usize>, taps: &Range<usize>) -> (Source
         let inside = place >= 0 && place % holes == 0 && place / holes < s.base as i128;
         if inside { (place / holes) as usize * s.axis.input } else { HOLE }
     };
-    let last = |count: usize, step: i128| (count as i128 - 1).max(0).saturating_mul(step);
-    let span = last(positions.len(), stride).saturating_add(last(taps.len(), dilation)).saturating_add(1);
-    if span <= positions.len() as i128 * taps.len() as i128 {
-        ((0..span).map(|i| source(first + i)).collect(), s.window.stride, s.window.window_dilation)
+    if let Some(span) = span(s, positions.len(), taps.len()) {
+        ((0..span).map(|i| source(first + i as i128)).collect(), s.window.stride, s.window.window_dilation)
     } else {
         let of_tap =
             |tap: usize| (0..positions.len()).map(move |p| first + tap as i128 * dilation + p as i128 * stride);

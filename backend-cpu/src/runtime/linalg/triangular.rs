@@ -21,6 +21,9 @@ pub(super) struct Triangle<T> {
 /// Replaces each column of `x` by the solution of the equations of which it is the right side.
 pub(super) fn solve_on_threads<T: Number>(triangle: Triangle<T>, x: View<T>, threads: usize) {
     let (n, columns) = (x.rows(), x.columns());
+    if n == 0 || columns == 0 {
+        return;
+    }
     let work = n.saturating_mul(n).saturating_mul(columns) / 2;
     let pieces = if work < PARALLEL_WORK { 1 } else { threads.min(columns.div_ceil(PANEL)).max(1) };
     pool::parallel_for(threads, pieces, &|piece| {

@@ -4,6 +4,7 @@ mod attributes;
 mod eval;
 mod groups;
 mod participants;
+mod proto;
 mod shape;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,10 @@
 
 mod attributes;
 mod eval;
+mod proto;
 mod shape;
+
+pub(in crate::ops) use proto::{read_aliases, write_aliases};
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;

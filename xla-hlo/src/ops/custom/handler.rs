@@ -97,7 +97,7 @@ impl<'a> CustomCallContext<'a> {
 /// | `Eigh` | eigenvectors and eigenvalues of symmetric matrices |
 /// | `Qr` | Householder vectors with the triangular factor, and their scales |
 /// | `ProductOfElementaryHouseholderReflectors` | the matrix with orthonormal columns that those stand for |
-/// | `lapack_{s,d,c,z}potrf_ffi`, `..getrf_ffi`, `..geqrf_ffi`, `..trsm_ffi` | the LAPACK routines, as JAX calls them |
+/// | `lapack_{s,d,c,z}potrf_ffi`, `..getrf_ffi`, `..geqrf_ffi`, `..gesdd_ffi`, `..trsm_ffi` | the LAPACK routines, as JAX calls them |
 /// | `lapack_{s,d}orgqr_ffi`, `lapack_{c,z}ungqr_ffi`, `lapack_{s,d}syevd_ffi`, `lapack_{c,z}heevd_ffi` | the same |
 #[derive(Clone, Default)]
 pub struct CustomCallRegistry {

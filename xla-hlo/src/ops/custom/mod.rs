@@ -7,6 +7,7 @@ mod attributes;
 mod builtin;
 mod ffi;
 mod handler;
+mod proto;
 mod shape;
 #[cfg(test)]
 mod tests;

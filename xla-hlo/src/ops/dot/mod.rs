@@ -2,6 +2,7 @@
 
 mod attributes;
 mod eval;
+mod proto;
 mod ragged;
 mod ragged_eval;
 #[cfg(test)]
@@ -13,6 +14,8 @@ mod tests;
 
 pub use ragged::{RaggedDot, RaggedMode};
 pub use scaled::ScaledDot;
+
+pub(in crate::ops) use proto::{read_precision_config, write_precision_config};
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;

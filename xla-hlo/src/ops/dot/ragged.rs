@@ -70,7 +70,19 @@ impl ReadAttributes for RaggedDot {
         let precision = r.optional("operand_precision")?.unwrap_or_default();
         let ragged: Vec<usize> = r.required("lhs_ragged_dims")?;
         let groups: Vec<usize> = r.optional("rhs_group_dims")?.unwrap_or_default();
-        let (&[ragged_dimension], [] | [_]) = (&ragged[..], &groups[..]) else {
+        RaggedDot::with_lists(dims, &ragged, &groups, precision)
+    }
+}
+
+impl RaggedDot {
+    /// From lists of dimensions, as text and messages have them.
+    pub(super) fn with_lists(
+        dims: DotDims,
+        ragged: &[usize],
+        groups: &[usize],
+        precision: Vec<Precision>,
+    ) -> Result<RaggedDot> {
+        let (&[ragged_dimension], [] | [_]) = (ragged, groups) else {
             return Err(Error::unimplemented(format!(
                 "ragged-dot with one ragged and at most one group dimension is implemented; there are {ragged:?} and {groups:?}"
             )));

@@ -5,6 +5,7 @@
 //! bounds and keep what lies behind the sizes from mattering.
 
 mod eval;
+mod proto;
 mod shape;
 pub(crate) mod sizes;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::function::ElementFunction;
 use super::*;
+use crate::literal::scalar::mask;
 use crate::ops::Op;
 use crate::{ArrayShape, Scalar};
 
@@ -115,6 +116,7 @@ fn split_bits(operand: &Literal, shape: &ArrayShape) -> Result<Literal> {
     let parts = from.bit_width() / width;
     Literal::from_fn(shape, |i| {
         let bits = operand.get(i / parts).to_bits(from);
-        Scalar::from_bits(shape.element_type(), bits >> (i % parts * width))
+        // A truth value is the one bit, whatever is beside it.
+        Scalar::from_bits(shape.element_type(), bits >> (i % parts * width) & mask(width))
     })
 }

@@ -8,6 +8,7 @@ mod double_double;
 mod eval;
 mod function;
 mod integer;
+mod proto;
 mod real;
 mod shape;
 

@@ -5,6 +5,7 @@
 mod attributes;
 mod eval;
 pub(in crate::ops) mod field;
+mod proto;
 mod shape;
 #[cfg(test)]
 mod tests;

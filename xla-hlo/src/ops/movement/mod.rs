@@ -2,6 +2,7 @@
 
 mod attributes;
 mod eval;
+mod proto;
 mod shape;
 pub(super) mod strided;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod attributes;
 mod eval;
+mod proto;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,17 @@ pub enum BatchNormKind {
     Inference,
     /// `(x, scale, mean, variance, gradient of the result)` to the gradients of `(x, scale, offset)`.
     Grad,
+}
+
+impl BatchNormKind {
+    fn from_opcode(opcode: Opcode) -> Result<BatchNormKind> {
+        match opcode {
+            Opcode::BatchNormTraining => Ok(BatchNormKind::Training),
+            Opcode::BatchNormInference => Ok(BatchNormKind::Inference),
+            Opcode::BatchNormGrad => Ok(BatchNormKind::Grad),
+            other => Err(Error::internal(format!("{other} is no batch normalisation"))),
+        }
+    }
 }
 
 /// What is added to a variance before its root is taken: an `f32`, held as bits so that it can be compared and hashed.
@@ -54,12 +66,7 @@ pub struct BatchNorm {
 
 impl ReadAttributes for BatchNorm {
     fn read(opcode: Opcode, r: &mut AttributeReader<'_>) -> Result<Self> {
-        let kind = match opcode {
-            Opcode::BatchNormTraining => BatchNormKind::Training,
-            Opcode::BatchNormInference => BatchNormKind::Inference,
-            Opcode::BatchNormGrad => BatchNormKind::Grad,
-            other => return Err(Error::internal(format!("{other} is no batch normalisation"))),
-        };
+        let kind = BatchNormKind::from_opcode(opcode)?;
         Ok(BatchNorm { kind, epsilon: r.required("epsilon")?, feature_index: r.required("feature_index")? })
     }
 }

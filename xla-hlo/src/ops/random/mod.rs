@@ -3,6 +3,7 @@
 mod attributes;
 mod distribution;
 mod eval;
+mod proto;
 mod shape;
 mod stochastic;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Folds over dimensions, and loops over one.
 
 mod eval;
+mod proto;
 mod scan;
 #[cfg(test)]
 mod scan_tests;

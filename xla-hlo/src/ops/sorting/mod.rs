@@ -1,6 +1,7 @@
 //! Sorting, and the greatest or least elements.
 
 mod eval;
+mod proto;
 mod shape;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 mod attributes;
 mod eval;
+mod proto;
 mod shape;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};

@@ -4,11 +4,14 @@ mod attributes;
 mod eval;
 mod geometry;
 mod lines;
+mod proto;
 mod shape;
 #[cfg(test)]
 mod tests;
 
 pub use geometry::Cumulative;
+
+pub(in crate::ops) use proto::{read_window, write_window};
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;

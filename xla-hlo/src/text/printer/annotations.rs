@@ -72,7 +72,7 @@ impl Printer<'_> {
     }
 
     /// `{op_name="a" source_line=3}`: the fields that are set.
-    fn metadata(&mut self, metadata: &Metadata) {
+    pub fn metadata(&mut self, metadata: &Metadata) {
         let Metadata {
             op_type,
             op_name,

@@ -9,7 +9,7 @@ use std::fmt;
 
 use super::attributes::{AttributeWriter, sigil};
 use crate::ops::{Async, Op, async_};
-use crate::{CompId, Computation, InstrId, MAIN_THREAD, Module, Shape};
+use crate::{CompId, Computation, InstrId, MAIN_THREAD, Metadata, Module, Shape};
 
 /// What the printer writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +88,14 @@ pub fn print_computation(module: &Module, id: CompId, options: &PrintOptions) ->
 pub fn print_instruction(module: &Module, computation: CompId, id: InstrId, options: &PrintOptions) -> String {
     let mut printer = Printer::new(module, options);
     printer.instruction(&module[computation], id);
+    printer.out
+}
+
+/// Metadata as text, in braces.
+pub(crate) fn print_metadata(metadata: &Metadata) -> String {
+    let (module, options) = (Module::new(""), PrintOptions::default());
+    let mut printer = Printer::new(&module, &options);
+    printer.metadata(metadata);
     printer.out
 }
 

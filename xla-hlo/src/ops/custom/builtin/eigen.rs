@@ -57,7 +57,8 @@ fn decompose<T: Field>(a: &Matrix<T>, lower: bool) -> (Matrix<T>, Vec<f64>) {
     (vectors, order.iter().map(|&i| value(a.at(i, i).real())).collect())
 }
 
-fn square<T: Field>(x: T) -> f64 {
+/// The square of the magnitude.
+pub(super) fn square<T: Field>(x: T) -> f64 {
     match x.to_element() {
         Scalar::Complex(re, im) => re * re + im * im,
         _ => x.real() * x.real(),
@@ -67,33 +68,52 @@ fn square<T: Field>(x: T) -> f64 {
 /// Makes elements `p, q` and `q, p` zero by a rotation of two columns and two rows, which `v` collects.
 fn rotate<T: Field>(a: &mut Matrix<T>, v: &mut Matrix<T>, p: usize, q: usize) {
     let off = a.at(p, q);
-    let size = square(off).sqrt();
-    if size == 0.0 {
+    if square(off) == 0.0 {
         return;
     }
-    // The phase makes the element real, then the angle is that of a symmetric matrix.
-    let phase = off.divided_by(T::from_real(size));
-    let theta = (a.at(q, q).real() - a.at(p, p).real()) / (2.0 * size);
-    let tangent = theta.signum() / (theta.abs() + theta.hypot(1.0));
-    let cosine = 1.0 / tangent.hypot(1.0);
-    let sine = tangent * cosine;
-    let n = a.rows;
-    // Column p becomes c p - s conj(phase) q, column q becomes s phase p + c q.
-    let turn = |m: &mut Matrix<T>| {
-        for i in 0..n {
-            let (x, y) = (m.at(i, p), m.at(i, q));
-            *m.at_mut(i, p) = combination(x, T::from_real(cosine), y, times(phase.conjugate(), -sine));
-            *m.at_mut(i, q) = combination(x, times(phase, sine), y, T::from_real(cosine));
-        }
-    };
-    turn(a);
-    turn(v);
-    for j in 0..n {
-        let (x, y) = (a.at(p, j), a.at(q, j));
-        *a.at_mut(p, j) = combination(x, T::from_real(cosine), y, times(phase, -sine));
-        *a.at_mut(q, j) = combination(x, times(phase.conjugate(), sine), y, T::from_real(cosine));
-    }
+    let rotation = Rotation::new(off, a.at(p, p).real(), a.at(q, q).real());
+    rotation.turn_columns(a, p, q);
+    rotation.turn_columns(v, p, q);
+    rotation.turn_rows(a, p, q);
     (*a.at_mut(p, q), *a.at_mut(q, p)) = (T::ZERO, T::ZERO);
+}
+
+/// A rotation of two columns or rows.
+#[derive(Clone, Copy)]
+pub(super) struct Rotation<T> {
+    cosine: T,
+    sine: T,
+}
+
+impl<T: Field> Rotation<T> {
+    /// The one that makes the Hermitian matrix of those diagonal elements and `off`, which is not 0, above it diagonal.
+    pub(super) fn new(off: T, first: f64, second: f64) -> Rotation<T> {
+        let size = square(off).sqrt();
+        // The phase makes the element real, then the angle is that of a symmetric matrix.
+        let phase = off.divided_by(T::from_real(size));
+        let theta = (second - first) / (2.0 * size);
+        let tangent = theta.signum() / (theta.abs() + theta.hypot(1.0));
+        let cosine = 1.0 / tangent.hypot(1.0);
+        Rotation { cosine: T::from_real(cosine), sine: times(phase, tangent * cosine) }
+    }
+
+    /// Multiplies by the rotation on the right.
+    pub(super) fn turn_columns(&self, m: &mut Matrix<T>, p: usize, q: usize) {
+        for i in 0..m.rows {
+            let (x, y) = (m.at(i, p), m.at(i, q));
+            *m.at_mut(i, p) = combination(x, self.cosine, y, times(self.sine.conjugate(), -1.0));
+            *m.at_mut(i, q) = combination(x, self.sine, y, self.cosine);
+        }
+    }
+
+    /// Multiplies by its adjoint on the left.
+    fn turn_rows(&self, m: &mut Matrix<T>, p: usize, q: usize) {
+        for j in 0..m.columns {
+            let (x, y) = (m.at(p, j), m.at(q, j));
+            *m.at_mut(p, j) = combination(x, self.cosine, y, times(self.sine, -1.0));
+            *m.at_mut(q, j) = combination(x, self.sine.conjugate(), y, self.cosine);
+        }
+    }
 }
 
 /// `x a + y b`.

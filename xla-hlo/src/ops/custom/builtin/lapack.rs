@@ -3,7 +3,7 @@
 
 use super::eigen::decompose_all;
 use super::matrix::{array, elements, for_field, matrices, result_arrays};
-use super::{householder, lu};
+use super::{householder, lu, singular};
 use crate::ops::linalg::{self, field::Field};
 use crate::ops::{Cholesky, CustomCallContext, CustomCallHandler, FfiAttributes, TransposeKind, TriangularSolve};
 use crate::{Error, Literal, Result, Scalar};
@@ -19,6 +19,7 @@ pub(super) fn find(target: &str) -> Option<&'static dyn CustomCallHandler> {
         ("s" | "d", "orgqr") | ("c" | "z", "ungqr") => &householder::product,
         ("s" | "d", "syevd") | ("c" | "z", "heevd") => &syevd,
         ("s" | "d" | "c" | "z", "trsm") => &trsm,
+        ("s" | "d" | "c" | "z", "gesdd") => &singular::gesdd,
         _ => return None,
     };
     Some(handler)

@@ -22,6 +22,11 @@ impl<T: Field> Matrix<T> {
         Matrix::from_fn(n, n, |i, j| if i == j { T::from_real(1.0) } else { T::ZERO })
     }
 
+    /// The conjugate of the transpose.
+    pub(super) fn adjoint(&self) -> Matrix<T> {
+        Matrix::from_fn(self.columns, self.rows, |i, j| self.at(j, i).conjugate())
+    }
+
     pub(super) fn at(&self, i: usize, j: usize) -> T {
         self.elements[i * self.columns + j]
     }

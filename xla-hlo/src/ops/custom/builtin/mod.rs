@@ -5,6 +5,7 @@ mod householder;
 mod lapack;
 mod lu;
 mod matrix;
+mod singular;
 
 use super::CustomCallHandler;
 

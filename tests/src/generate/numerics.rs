@@ -1,0 +1,99 @@
+//! Ragged dots, scans and batch normalisations.
+
+use xla_hlo::ops::{BatchNormKind, DotDims, RaggedDot, Scan};
+use xla_hlo::{ElementKind, ElementType};
+
+use super::callees::Role;
+use super::folds::{fold, is_tame, sum_of_products};
+use super::graph::{Graph, Value};
+use super::numbers::{Numbers, epsilon};
+use super::values::Temper;
+
+impl Graph<'_> {
+    /// A matrix, or a batch of them, whose rows or columns fall into groups.
+    pub(super) fn ragged_dot(&mut self) -> Option<Value> {
+        let ty = self.ty();
+        if ty == ElementType::Pred {
+            return None;
+        }
+        let (batch, m, k, n) = (self.random.percent(40).then(|| self.size()), self.size(), self.size(), self.size());
+        let groups = self.random.between(1, 4);
+        let batch: Vec<usize> = batch.into_iter().collect();
+        let contracted = self.random.percent(40);
+        let rhs_dims = if contracted { vec![k, n] } else { vec![groups, k, n] };
+        let lhs_dims = [batch.clone(), vec![m, k]].concat();
+        let rhs_dims = [batch.clone(), rhs_dims].concat();
+        let first = batch.len();
+        let work = lhs_dims.iter().product::<usize>() * n * groups;
+        if work > 200_000 || !self.is_small(&rhs_dims) {
+            return None;
+        }
+        let lhs = self.like(ty, &lhs_dims, |x| is_tame(ty, x));
+        let rhs = self.like(ty, &rhs_dims, |x| is_tame(ty, x));
+        let size_type = self.random.pick(&[ElementType::S32, ElementType::U8, ElementType::S64]);
+        let own_sizes = !batch.is_empty() && self.random.percent(50);
+        let size_dims = if own_sizes { [batch, vec![groups]].concat() } else { vec![groups] };
+        let sizes = self.like(size_type, &size_dims, |x| x.is_exact());
+        let batch: Vec<usize> = (0..first).collect();
+        let op = RaggedDot {
+            dims: DotDims {
+                lhs_batch: batch.clone(),
+                rhs_batch: batch,
+                lhs_contracting: vec![first + 1],
+                rhs_contracting: vec![first + usize::from(!contracted)],
+            },
+            ragged_dimension: if contracted { first + 1 } else { first },
+            group_dimension: (!contracted).then_some(first),
+            precision: Vec::new(),
+        };
+        let numbers = sum_of_products(ty, k, &lhs, &rhs);
+        self.put(numbers, |b| b.ragged_dot(op, lhs.id, rhs.id, sizes.id))
+    }
+
+    /// A fold in order, of a vector.
+    pub(super) fn scan(&mut self) -> Option<Value> {
+        let callees = self.callees;
+        let callee = self.random.pick(&callees.iter().collect::<Vec<_>>());
+        let Role::Combiner { op, ty } = callee.role else { return None };
+        let x = self.folded(op, ty)?;
+        let (&[length], false) = (x.dims(), ty == ElementType::F8E8M0FNU) else { return None };
+        let init = self.initial(op, ty);
+        let numbers = fold(op, ty, length, &x.numbers, &init.numbers);
+        let scan = Scan {
+            dimension: 0,
+            num_carries: 1,
+            is_reverse: self.random.percent(50),
+            is_associative: false,
+            computation: callee.id,
+        };
+        self.put(numbers, |b| b.scan(scan, [x.id], [init.id]))
+    }
+
+    /// A batch normalisation with so large an epsilon that it is well conditioned.
+    pub(super) fn batch_norm(&mut self) -> Option<Value> {
+        let ty = self.random.pick(&[ElementType::F32, ElementType::F64]);
+        let mut dims = self.dims();
+        if dims.is_empty() {
+            dims = vec![self.size()];
+        }
+        let feature = self.random.below(dims.len());
+        let features = dims[feature];
+        let count: usize = dims.iter().product::<usize>().checked_div(features)?;
+        if count == 0 {
+            return None;
+        }
+        let is_small = |n: &Numbers| n.is_exact() && n.bound <= 4.0 && n.bound > 0.0;
+        let x = self.leaf(ty, &dims, Temper::Grid);
+        let (scale, offset) = (self.leaf(ty, &[features], Temper::Grid), self.leaf(ty, &[features], Temper::Grid));
+        if ![&x, &scale, &offset].iter().all(|v| is_small(&v.numbers) && v.ty().kind() == ElementKind::Float) {
+            return None;
+        }
+        // Sums may lose a rounding with each element; what comes after is off by as much.
+        let lost = (count as f64 + 4.0) * epsilon(ty) * 4.0;
+        let numbers = Numbers::noisy(ty, 40.0, 64.0 * lost, 64.0);
+        let operands = [x.id, scale.id, offset.id];
+        let all = self.b.batch_norm(BatchNormKind::Training, operands, 1.0, feature).ok()?;
+        self.put(Numbers::noisy(ty, 4.0, lost, 4.0), |b| b.get_tuple_element(all, 1));
+        self.put(numbers, |b| b.get_tuple_element(all, 0))
+    }
+}

@@ -1,0 +1,114 @@
+//! What every instruction may carry besides its meaning.
+
+use super::messages::{FrontendAttributesProto, HloInstructionProto, ParameterReplication, Statistic, StatisticsViz};
+use super::metadata::Payloads;
+use super::numbers::text;
+use super::{origin, sharding};
+use crate::{Annotations, Error, FrontendAttributes, Result, ResultExt};
+
+/// The statistic that text has for the index of the one to be shown.
+const SHOWN_INDEX: &str = "visualizing_index";
+
+/// Takes annotations out of the message; `None` where it has none.
+pub(super) fn read(message: &mut HloInstructionProto, payloads: &Payloads) -> Result<Option<Box<Annotations>>> {
+    let metadata = message.metadata.take().map(|m| payloads.read(*m)).transpose().context(|| "metadata")?;
+    let sharding = message.sharding.take().map(|s| sharding::read(*s, payloads)).transpose();
+    let annotations = Annotations {
+        metadata: metadata.unwrap_or_default(),
+        sharding: sharding.context(|| "sharding")?,
+        frontend_attributes: message.frontend_attributes.take().map_or_else(Default::default, |f| f.map),
+        backend_config: text("backend_config", std::mem::take(&mut message.backend_config))?,
+        statistics: message.statistics_viz.take().map(read_statistics).unwrap_or_default(),
+        origin: match message.original_value.take() {
+            Some(original) => origin::read(&original).context(|| "original_value")?,
+            None => String::new(),
+        },
+        parameter_replication: message
+            .parameter_replication
+            .take()
+            .map_or_else(Vec::new, |r| r.replicated_at_leaf_buffers),
+    };
+    Ok((annotations != Annotations::default()).then(|| Box::new(annotations)))
+}
+
+fn read_statistics(proto: StatisticsViz) -> Vec<(String, String)> {
+    if proto.statistics.is_empty() {
+        return Vec::new();
+    }
+    let index = (SHOWN_INDEX.to_string(), proto.stat_index_to_visualize.to_string());
+    let statistics = proto.statistics.into_iter().map(|s| (s.stat_name, number_text(s.stat_val)));
+    std::iter::once(index).chain(statistics).collect()
+}
+
+/// The shortest text that reads back as the same number.
+fn number_text(value: f64) -> String {
+    if value.is_nan() {
+        return "nan".to_string();
+    }
+    let magnitude = value.abs();
+    let plain = magnitude == 0.0 || magnitude.is_infinite() || (1e-5..1e15).contains(&magnitude);
+    if plain { value.to_string() } else { format!("{value:e}") }
+}
+
+/// Puts annotations into the message. XLA writes some messages even where they say nothing, and so does this.
+pub(super) fn write(
+    message: &mut HloInstructionProto,
+    annotations: Option<&Annotations>,
+    payloads: &mut Payloads,
+) -> Result<()> {
+    let none = Annotations::default();
+    let Annotations {
+        metadata,
+        sharding,
+        frontend_attributes,
+        backend_config,
+        statistics,
+        origin,
+        parameter_replication,
+    } = annotations.unwrap_or(&none);
+    message.metadata = Some(Box::new(payloads.write(metadata)?));
+    message.sharding = sharding.as_ref().map(|s| sharding::write(s, payloads).map(Box::new)).transpose()?;
+    message.frontend_attributes = Some(write_frontend_attributes(frontend_attributes));
+    message.backend_config = backend_config.clone().into_bytes();
+    message.statistics_viz = Some(write_statistics(statistics)?);
+    if !origin.is_empty() {
+        message.original_value = Some(Box::new(origin::write(origin)?));
+    }
+    if !parameter_replication.is_empty() {
+        let replicated_at_leaf_buffers = parameter_replication.clone();
+        message.parameter_replication = Some(ParameterReplication { replicated_at_leaf_buffers });
+    }
+    Ok(())
+}
+
+/// Writes frontend attributes, of a module or an instruction.
+pub(super) fn write_frontend_attributes(attributes: &FrontendAttributes) -> FrontendAttributesProto {
+    FrontendAttributesProto { map: attributes.clone() }
+}
+
+fn write_statistics(statistics: &[(String, String)]) -> Result<StatisticsViz> {
+    let mut proto = StatisticsViz::default();
+    for (name, value) in statistics {
+        let number = || Error::invalid_argument(format!("statistic {name} is `{value}`, which is no number"));
+        if name == SHOWN_INDEX {
+            proto.stat_index_to_visualize = value.parse().map_err(|_| number())?;
+        } else {
+            let stat_val = value.parse().map_err(|_| number())?;
+            proto.statistics.push(Statistic { stat_name: name.clone(), stat_val });
+        }
+    }
+    Ok(proto)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_back() {
+        for value in [0.0, -0.0, 1.5, 0.1, 3.0, 1e300, -2.5e-300, f64::INFINITY, f64::MAX, 1e-5, 123456789012345678.0] {
+            assert_eq!(number_text(value).parse::<f64>().unwrap().to_bits(), value.to_bits(), "{value}");
+        }
+        assert_eq!(number_text(f64::NAN), "nan");
+    }
+}

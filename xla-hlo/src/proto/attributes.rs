@@ -1,0 +1,187 @@
+//! Attributes in messages: how families read and write theirs without knowing how ids are made.
+
+use std::collections::HashMap;
+
+use super::computation::Known;
+use super::messages::{HloInstructionProto, OpSharding};
+use super::metadata::Payloads;
+use super::{numbers, sharding};
+use crate::ops::Opcode;
+use crate::text::AttributeWord;
+use crate::{CompId, Computation, ElementType, Error, Module, Result, Shape, Sharding};
+
+/// The attributes of an operation in its message, both ways; beside [`OpRules`](crate::ops::OpRules).
+///
+/// What every instruction has (name, shape, operands, metadata, ...) is read and written elsewhere.
+pub trait ProtoAttributes: Sized {
+    /// Takes the operation's own attributes out of the message.
+    fn read_proto(opcode: Opcode, r: &mut ProtoReader<'_>) -> Result<Self>;
+
+    /// Puts the operation's own attributes into the message.
+    fn write_proto(&self, w: &mut ProtoWriter<'_>) -> Result<()>;
+}
+
+/// Both directions of operations that have no attributes: unit structs.
+macro_rules! proto_without_attributes {
+    ($($op:ident),* $(,)?) => {
+        $(impl $crate::proto::ProtoAttributes for $op {
+            fn read_proto(_: $crate::Opcode, _: &mut $crate::proto::ProtoReader<'_>) -> $crate::Result<Self> {
+                Ok($op)
+            }
+
+            fn write_proto(&self, _: &mut $crate::proto::ProtoWriter<'_>) -> $crate::Result<()> {
+                Ok(())
+            }
+        })*
+    };
+}
+pub(crate) use proto_without_attributes;
+
+/// An enum that is a number in messages.
+pub(crate) trait ProtoNumber: Sized {
+    /// The value of a number.
+    fn from_number(number: i32) -> Option<Self>;
+
+    /// The number of a value.
+    fn number(self) -> i32;
+}
+
+/// The number of each value of an enum, of which none may be forgotten.
+macro_rules! proto_numbers {
+    ($ty:ident: $($number:literal => $variant:ident),+ $(,)?) => {
+        impl $crate::proto::ProtoNumber for $ty {
+            fn from_number(number: i32) -> Option<Self> {
+                match number { $($number => Some($ty::$variant),)+ _ => None }
+            }
+
+            fn number(self) -> i32 {
+                match self { $($ty::$variant => $number,)+ }
+            }
+        }
+    };
+}
+pub(crate) use proto_numbers;
+
+/// The message of an instruction, and what its ids mean.
+pub struct ProtoReader<'a> {
+    /// The message; operations take out of it what is theirs.
+    pub(crate) message: HloInstructionProto,
+    /// Shapes of the operands.
+    pub(crate) operands: Vec<&'a Shape>,
+    known: &'a Known,
+}
+
+impl<'a> ProtoReader<'a> {
+    pub(super) fn new(message: HloInstructionProto, operands: Vec<&'a Shape>, known: &'a Known) -> ProtoReader<'a> {
+        ProtoReader { message, operands, known }
+    }
+
+    /// All called computations, in order.
+    pub(crate) fn calls(&self) -> Result<Vec<CompId>> {
+        let ids = self.message.called_computation_ids.iter();
+        ids.map(|id| {
+            let known = self.known.computations.get(id).copied();
+            known.ok_or_else(|| {
+                Error::invalid_argument(format!("called_computation_ids names computation {id}, which does not exist"))
+            })
+        })
+        .collect()
+    }
+
+    /// The called computations of an operation that has exactly so many.
+    pub(crate) fn called<const N: usize>(&self) -> Result<[CompId; N]> {
+        let calls = self.calls()?;
+        let count = calls.len();
+        calls.try_into().map_err(|_| {
+            Error::invalid_argument(format!("called_computation_ids has {count} entries where {N} are needed"))
+        })
+    }
+
+    /// The only entry of `dimensions`.
+    pub(crate) fn dimension(&self) -> Result<usize> {
+        match self.message.dimensions[..] {
+            [d] => numbers::index("dimensions", d),
+            _ => Err(Error::invalid_argument("dimensions must name exactly one dimension")),
+        }
+    }
+
+    /// The entries of `dimensions`.
+    pub(crate) fn dimensions(&self) -> Result<Vec<usize>> {
+        numbers::indices("dimensions", &self.message.dimensions)
+    }
+
+    /// The channel; 0 is none.
+    pub(crate) fn channel_id(&self) -> Option<i64> {
+        Some(self.message.channel_id).filter(|&id| id != 0)
+    }
+
+    /// A sharding.
+    pub(crate) fn sharding(&self, sharding: OpSharding) -> Result<Sharding> {
+        sharding::read(sharding, &self.known.payloads)
+    }
+
+    /// A value that is a word, spelled as in text.
+    pub(crate) fn word<T: AttributeWord>(field: &str, word: &str) -> Result<T> {
+        T::from_word(word).ok_or_else(|| {
+            let word: String = word.chars().take(40).collect();
+            Error::invalid_argument(format!("{field} is `{word}`, which is not {}", T::WHAT))
+        })
+    }
+
+    /// A value that is a number.
+    pub(crate) fn number<T: ProtoNumber>(field: &str, number: i32) -> Result<T> {
+        let value = T::from_number(number);
+        value.ok_or_else(|| Error::invalid_argument(format!("{field} is {number}, which has no meaning here")))
+    }
+}
+
+/// The element type of an operand; a predicate where there is none (which the verifier reports).
+pub(crate) fn operand_type(operands: &[&Shape], i: usize) -> ElementType {
+    operands.get(i).and_then(|shape| shape.element_type()).unwrap_or(ElementType::Pred)
+}
+
+/// The message of an instruction that is being written.
+pub struct ProtoWriter<'a> {
+    /// The message; operations put into it what is theirs.
+    pub(crate) message: &'a mut HloInstructionProto,
+    /// The shape of the result.
+    pub(crate) shape: &'a Shape,
+    /// Shapes of the operands.
+    pub(crate) operands: Vec<&'a Shape>,
+    pub(super) module: &'a Module,
+    pub(super) computations: &'a HashMap<CompId, i64>,
+    pub(super) payloads: &'a mut Payloads,
+}
+
+impl ProtoWriter<'_> {
+    /// The execution thread of a called computation.
+    pub(crate) fn thread_of(&self, computation: CompId) -> Result<&str> {
+        let computation = self.module.get(computation);
+        computation.map(Computation::execution_thread).ok_or_else(removed)
+    }
+
+    /// A sharding.
+    pub(crate) fn sharding(&mut self, sharding: &Sharding) -> Result<OpSharding> {
+        sharding::write(sharding, self.payloads)
+    }
+
+    /// Sets the called computations.
+    pub(crate) fn calls(&mut self, computations: &[CompId]) -> Result<()> {
+        let id = |computation: &CompId| {
+            let id = self.computations.get(computation).copied();
+            id.ok_or_else(removed)
+        };
+        self.message.called_computation_ids = computations.iter().map(id).collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    /// Sets `dimensions`.
+    pub(crate) fn dimensions(&mut self, dimensions: &[usize]) -> Result<()> {
+        self.message.dimensions = numbers::longs("dimensions", dimensions)?;
+        Ok(())
+    }
+}
+
+fn removed() -> Error {
+    Error::invalid_argument("calls a computation that was removed")
+}

@@ -1,0 +1,57 @@
+//! Operations put in terms of others that every target has: one pass for each, one file for each pass.
+//!
+//! What an expansion gives is what the evaluator gives for the operation itself, up to rounding where the pass says so.
+
+mod batch_norm;
+mod bit_generator;
+mod bitcast_convert;
+mod philox;
+mod ragged_dot;
+mod rng;
+mod scaled_dot;
+mod scan;
+mod stochastic_convert;
+mod threefry;
+mod writer;
+
+pub use batch_norm::ExpandBatchNorms;
+pub use bit_generator::ExpandBitGenerators;
+pub use bitcast_convert::ExpandBitcastConverts;
+pub use ragged_dot::ExpandRaggedDots;
+pub use rng::ExpandRng;
+pub use scaled_dot::ExpandScaledDots;
+pub use scan::ExpandScans;
+pub use stochastic_convert::ExpandStochasticConverts;
+
+use writer::Writer;
+use xla_hlo::{CompId, Computation, InstrId, Module, Result};
+
+/// Replaces each instruction that `wanted` picks by what `expand` writes for it; `expand` gives what stands for its value.
+///
+/// What is written takes over the control dependencies of what it stands for.
+fn expand_each(
+    module: &mut Module,
+    wanted: impl Fn(&Computation, InstrId) -> bool,
+    expand: impl Fn(&mut Writer<'_>, InstrId) -> Result<InstrId>,
+) -> Result<()> {
+    let computations: Vec<CompId> = module.ids().collect();
+    for id in computations {
+        let found: Vec<InstrId> = module[id].ids().filter(|&i| wanted(&module[id], i)).collect();
+        for old in found {
+            let newest = module[id].ids().next_back();
+            let new = expand(&mut Writer::new(module, id), old)?;
+            let computation = module.computation_mut(id);
+            let before = computation[old].control_predecessors().to_vec();
+            let after = computation[old].control_successors().to_vec();
+            let written: Vec<InstrId> = computation.ids().rev().take_while(|i| Some(*i) != newest).collect();
+            for instruction in written {
+                before.iter().for_each(|&b| computation.add_control_dependency(b, instruction));
+                after.iter().for_each(|&a| computation.add_control_dependency(instruction, a));
+            }
+            computation.set_schedule(None);
+            computation.replace_all_uses(old, new);
+            computation.remove(old)?;
+        }
+    }
+    Ok(())
+}
