@@ -136,7 +136,7 @@ impl<'m> Evaluator<'m> {
 
     /// The shape of operand `i` of the instruction whose evaluation began last, with the layout that literals lack.
     ///
-    /// Right until the instruction calls a computation; `None` outside of [`Evaluator::call`].
+    /// Right until the instruction calls a computation; `None` before the first one.
     pub fn operand_shape(&self, i: usize) -> Option<&'m Shape> {
         let (computation, id) = self.current?;
         computation[id].operands().get(i).map(|&operand| computation[operand].shape())
@@ -161,6 +161,17 @@ impl<'m> Evaluator<'m> {
         let result = self.run(callee, &plan, arguments);
         self.depth -= 1;
         result
+    }
+
+    /// Evaluates one instruction on the values of its operands.
+    pub fn evaluate(&mut self, computation: CompId, id: InstrId, operands: Vec<Literal>) -> Result<Literal> {
+        let computation = self
+            .module
+            .get(computation)
+            .ok_or_else(|| Error::invalid_argument("the computation of the instruction does not exist"))?;
+        self.current = Some((computation, id));
+        let instruction = &computation[id];
+        instruction.op().rules().evaluate(self, operands, instruction.shape())
     }
 
     fn plan(&mut self, computation: CompId) -> Arc<Plan> {

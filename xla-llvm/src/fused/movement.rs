@@ -1,7 +1,7 @@
 //! Operations that move elements: other indices, guards where an element may come from elsewhere.
 
 use xla_hlo::ops::Op;
-use xla_hlo::{Error, InstrId, Result};
+use xla_hlo::{Error, InstrId, Result, Scalar};
 
 use super::index::{self, Coord, Index, position, reshape_groups};
 use super::{FusedEmitter, Guard};
@@ -138,7 +138,14 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             };
             chosen = Some(value);
         }
-        chosen.ok_or_else(|| Error::internal("an element of an empty concatenation"))
+        // Nobody reads a place that is in no operand: a guard forbids it.
+        Ok(match chosen {
+            Some(chosen) => chosen,
+            None => {
+                let ty = self.graph()[id].shape().expect_array()?.element_type();
+                elemental::constant(self.emitter, ty, Scalar::zero(ty)).splat(width)
+            }
+        })
     }
 
     /// Starts of a dynamic slice or update, clamped so that a box of `sizes` fits into `operand`.

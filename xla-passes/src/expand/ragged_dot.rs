@@ -25,11 +25,32 @@ fn expand(w: &mut Writer<'_>, id: InstrId) -> Result<InstrId> {
     let Op::RaggedDot(op) = w.graph()[id].op().clone() else { return Ok(id) };
     let result = w.array(id)?.clone();
     let operands = w.operands(id);
-    let (lhs, rhs, sizes) = (operands[0], operands[1], operands[2]);
+    let (lhs, rhs, sizes) = (with_zero(w, operands[0])?, with_zero(w, operands[1])?, operands[2]);
+    let ty = result.element_type();
+    let computed = expand_to(w, &op, [lhs, rhs, sizes], result.with_element_type(type_with_zero(ty)))?;
+    w.convert(computed, ty)
+}
+
+/// The element type in which masks can put zeros: `f8e8m0fnu` has none.
+fn type_with_zero(ty: ElementType) -> ElementType {
+    if ty == ElementType::F8E8M0FNU { ElementType::F32 } else { ty }
+}
+
+fn with_zero(w: &mut Writer<'_>, x: InstrId) -> Result<InstrId> {
+    let ty = type_with_zero(w.element_type(x)?);
+    w.convert(x, ty)
+}
+
+fn expand_to(
+    w: &mut Writer<'_>,
+    op: &RaggedDot,
+    [lhs, rhs, sizes]: [InstrId; 3],
+    result: ArrayShape,
+) -> Result<InstrId> {
     match op.mode() {
-        RaggedMode::Batch => w.add(dot(&op, op.dims.clone()), Some(result.with_layout(None).into()), &[lhs, rhs]),
-        RaggedMode::Rows => rows(w, &op, [lhs, rhs, sizes], &result),
-        RaggedMode::Contracted => contracted(w, &op, [lhs, rhs, sizes], &result),
+        RaggedMode::Batch => w.add(dot(op, op.dims.clone()), Some(result.with_layout(None).into()), &[lhs, rhs]),
+        RaggedMode::Rows => rows(w, op, [lhs, rhs, sizes], &result),
+        RaggedMode::Contracted => contracted(w, op, [lhs, rhs, sizes], &result),
     }
 }
 

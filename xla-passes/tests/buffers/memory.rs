@@ -200,8 +200,7 @@ impl Run<'_> {
         }
         let operands = instruction.operands().iter().map(|&o| self.value(comp, o)).collect();
         let mut evaluator = Evaluator::new(module);
-        let value =
-            instruction.op().rules().evaluate(&mut evaluator, operands, instruction.shape()).expect("evaluates");
+        let value = evaluator.evaluate(comp, id, operands).expect("evaluates");
         for (literal, (_, slice)) in value.leaves().into_iter().zip(&results) {
             if let Some(slice) = slice {
                 self.bytes(*slice).copy_from_slice(literal.bytes());

@@ -1,7 +1,7 @@
 //! The host fallback: one instruction, evaluated on literals; and custom calls, whose handlers are on the host anyway.
 
 use xla_hlo::eval::{Evaluator, RandomState};
-use xla_hlo::{CompId, Error, InstrId, Instruction, Literal, Module, Result, ResultExt};
+use xla_hlo::{CompId, Error, InstrId, Literal, Module, Result, ResultExt};
 
 use super::{ExecutionBuffers, Thunk};
 use crate::executable::ExecutionContext;
@@ -16,13 +16,8 @@ pub fn evaluate_instruction(
     operands: Vec<Literal>,
     random: &RandomState,
 ) -> Result<Literal> {
-    let evaluator = Evaluator::new(module).with_random_state(random.clone());
-    evaluate(evaluator, &module[computation][instruction], operands)
-}
-
-fn evaluate(mut evaluator: Evaluator<'_>, instruction: &Instruction, operands: Vec<Literal>) -> Result<Literal> {
-    let result = instruction.op().rules().evaluate(&mut evaluator, operands, instruction.shape());
-    result.context(|| "evaluated on the host")
+    let mut evaluator = Evaluator::new(module).with_random_state(random.clone());
+    evaluator.evaluate(computation, instruction, operands).context(|| "evaluated on the host")
 }
 
 /// Runs a thunk on the host, whatever its kind: operands come from memory, the instruction is evaluated, results go to memory.
@@ -37,8 +32,8 @@ pub fn run_fallback(
 ) -> Result<()> {
     on_host(module, thunk, context, buffers, |operands| {
         let evaluator = Evaluator::new(module).with_random_state(context.random.clone());
-        let evaluator = evaluator.with_custom_calls(context.custom_calls);
-        evaluate(evaluator, &module[thunk.computation][thunk.instruction], operands)
+        let mut evaluator = evaluator.with_custom_calls(context.custom_calls);
+        evaluator.evaluate(thunk.computation, thunk.instruction, operands).context(|| "evaluated on the host")
     })
 }
 

@@ -72,19 +72,19 @@ impl Channels {
             "feature_group_count={features} and batch_group_count={batches} cannot both be more than 1"
         );
         ensure!(
-            self.input % features == 0 && self.input / features == self.kernel_input,
+            self.input.is_multiple_of(features) && self.input / features == self.kernel_input,
             "the input has {} channels in {features} groups, but the kernel takes {} channels of a group",
             self.input,
             self.kernel_input
         );
         ensure!(
-            self.images % batches == 0,
+            self.images.is_multiple_of(batches),
             "the input's {} images cannot be divided by batch_group_count={batches}",
             self.images
         );
         for (name, count) in [("feature_group_count", features), ("batch_group_count", batches)] {
             ensure!(
-                self.output % count == 0,
+                self.output.is_multiple_of(count),
                 "the kernel's {} output channels cannot be divided by {name}={count}",
                 self.output
             );

@@ -152,6 +152,6 @@ fn reshaped(value: &ArrayShape, result: &ArrayShape) -> Result<Vec<usize>> {
         return Err(Error::unimplemented(format!("reshape of {value} to {result}: its sizes do not follow")));
     };
     let others: usize = dims.iter().enumerate().filter(|(i, _)| *i != d).map(|(_, &size)| size).product();
-    dims[d] = if others == 0 { dims[d] } else { value.element_count() / others };
+    dims[d] = value.element_count().checked_div(others).unwrap_or(dims[d]);
     Ok(dims)
 }

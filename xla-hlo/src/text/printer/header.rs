@@ -106,16 +106,16 @@ impl Printer<'_> {
                 self.push("}");
             }
         }
+        if !attributes.frontend_attributes.is_empty() {
+            self.push(", frontend_attributes=");
+            self.frontend_attributes(&attributes.frontend_attributes);
+        }
         for (name, count) in
             [("replica_count", attributes.replica_count), ("num_partitions", attributes.num_partitions)]
         {
             if count > 1 {
                 self.display(format_args!(", {name}={count}"));
             }
-        }
-        if !attributes.frontend_attributes.is_empty() {
-            self.push(", frontend_attributes=");
-            self.frontend_attributes(&attributes.frontend_attributes);
         }
     }
 
