@@ -30,9 +30,8 @@ pub fn passes(input: &[u8]) {
     let mut module = module.into_inner();
     let profile = TargetProfile::generic();
     let context = PassContext::new(&profile).with_options(PassOptions { verify: true, ..PassOptions::default() });
-    match stages::standard(&profile).run(&mut module, &context) {
-        Err(xla_hlo::Error::Internal(detail)) => panic!("{detail:?}"),
-        Ok(_) | Err(_) => {}
+    if let Err(xla_hlo::Error::Internal(detail)) = stages::standard(&profile).run(&mut module, &context) {
+        panic!("{detail:?}");
     }
 }
 

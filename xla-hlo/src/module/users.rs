@@ -12,6 +12,7 @@ const FEW: usize = 64;
 pub(super) struct Users {
     list: Vec<InstrId>,
     /// Where each user is in a list that is longer than [`FEW`].
+    #[expect(clippy::box_collection, reason = "the many instructions with few users pay one word for it")]
     places: Option<Box<HashMap<InstrId, usize>>>,
 }
 

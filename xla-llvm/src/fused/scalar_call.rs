@@ -82,7 +82,7 @@ fn flattened<T>(operands: Vec<Vec<T>>) -> Vec<T> {
     operands.into_iter().flatten().collect()
 }
 
-/// Whether [`FusedEmitter::call`] can write the computation: scalars (and tuples of them) in and out, elementwise inside.
+/// Whether a kernel can call the computation: scalars (and tuples of them) in and out, elementwise inside.
 pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
     let graph = &module[computation];
     graph.iter().all(|(_, instruction)| {

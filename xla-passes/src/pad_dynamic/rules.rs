@@ -305,7 +305,7 @@ fn kept_dimensions(from: &ArrayShape, to: &ArrayShape, sizes: &Sizes) -> Option<
     for (d, &size) in sizes.iter().enumerate().filter(|(_, size)| size.is_some()) {
         let before: usize = from.dims()[..d].iter().product();
         let same = |&t: &usize| to.dims()[t] == from.dims()[d] && to.dims()[..t].iter().product::<usize>() == before;
-        let target = (0..to.rank()).filter(same).last()?;
+        let target = (0..to.rank()).rfind(same)?;
         // A dimension of bound 1 or 0 could be any of several.
         if from.dims()[d] <= 1 || before == 0 {
             return None;
