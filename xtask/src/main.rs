@@ -7,6 +7,7 @@ mod ci;
 mod corpus;
 mod coverage;
 mod demo;
+mod downstream;
 mod fuzz;
 mod setup;
 mod shell;
@@ -70,6 +71,12 @@ const COMMANDS: &[Command] = &[
         about: "what a vendor must change in a backend",
         help: backend::TODO_HELP,
         run: backend::todo,
+    },
+    Command {
+        name: "downstream",
+        about: "crates outside of the workspace that use it",
+        help: downstream::HELP,
+        run: downstream::run,
     },
     Command { name: "bench", about: "time the benchmark programs", help: bench::HELP, run: bench::run },
 ];
