@@ -130,15 +130,15 @@ fn convolutions() {
 #[test]
 fn boxes() {
     for start in ["i", "k"] {
-        at_every_size(&format!(
-            "ROOT r = f32[2,<=3] dynamic-slice(y, i, {start}), dynamic_slice_sizes={{2,3}}"
-        ));
+        at_every_size(&format!("ROOT r = f32[2,<=3] dynamic-slice(y, i, {start}), dynamic_slice_sizes={{2,3}}"));
         at_every_size(&format!(
             "wide = f32[3,16] broadcast(zero), dimensions={{}}
              ROOT r = f32[3,16] dynamic-update-slice(wide, y, i, {start})"
         ));
     }
-    at_every_size("one = f32[3,0] slice(x), slice={[0:3], [0:0]}\n ROOT r = f32[3,<=8] dynamic-update-slice(y, one, i, k)");
+    at_every_size(
+        "one = f32[3,0] slice(x), slice={[0:3], [0:0]}\n ROOT r = f32[3,<=8] dynamic-update-slice(y, one, i, k)",
+    );
 }
 
 #[test]
