@@ -44,8 +44,8 @@ impl Padder<'_> {
             return Ok(Vec::new());
         }
         let init = self.packed(init, &state)?;
-        let condition = self.adapted(op.condition, &[state.clone()], &Vec::new())?;
-        let body = self.adapted(op.body, &[state.clone()], &state)?;
+        let condition = self.adapted(op.condition, std::slice::from_ref(&state), &Vec::new())?;
+        let body = self.adapted(op.body, std::slice::from_ref(&state), &state)?;
         let last = self.at.add(While { condition, body }, [init])?;
         self.stand_for_packed(id, last, &shape, &state)
     }

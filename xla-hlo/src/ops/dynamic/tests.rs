@@ -3,7 +3,7 @@
 use super::super::testing::{array, assert_refused, numbers, scalar};
 use crate::ElementType::{F32, S32};
 use crate::eval::evaluate;
-use crate::text::parse_module;
+use crate::text::{parse_module, parse_shape};
 use crate::verify::VerifiedModule;
 use crate::{Literal, Result, Shape};
 
@@ -111,7 +111,7 @@ fn arguments_and_results_have_their_own_sizes() {
 
 #[test]
 fn values_grow_to_their_bounds() {
-    let shape: Shape = "(f32[<=3,2], s32[])".parse().unwrap();
+    let shape = parse_shape("(f32[<=3,2], s32[])").unwrap();
     let value = Literal::tuple(vec![array(F32, &[1, 2], &[1.0, 2.0]), scalar(S32, 7.0)]);
     let expected = Literal::tuple(vec![array(F32, &[3, 2], &[1.0, 2.0, 0.0, 0.0, 0.0, 0.0]), scalar(S32, 7.0)]);
     assert_eq!(value.at_bounds(&shape).unwrap(), expected);
