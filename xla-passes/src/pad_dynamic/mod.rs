@@ -43,8 +43,8 @@ impl Pass for PadDynamic {
         }
         let header = module.attributes().entry_computation_layout.as_ref();
         if let Some(layout) = header.filter(|l| is_dynamic(&l.result) || l.parameters.iter().any(is_dynamic)) {
-            let parameters = layout.parameters.iter().map(bounds).collect();
-            let layout = ProgramShape { parameters, result: bounds(&layout.result) };
+            let parameters = layout.parameters.iter().map(Shape::at_bounds).collect();
+            let layout = ProgramShape { parameters, result: layout.result.at_bounds() };
             module.attributes_mut().entry_computation_layout = Some(layout);
         }
         Ok(())
@@ -62,15 +62,6 @@ fn is_concerned(module: &Module, id: CompId) -> bool {
 
 fn is_dynamic(shape: &Shape) -> bool {
     shape.leaves().iter().any(|(_, leaf)| leaf.as_array().is_some_and(|a| !a.is_static()))
-}
-
-/// The same shape with bounds as sizes.
-fn bounds(shape: &Shape) -> Shape {
-    match shape {
-        Shape::Array(array) => array.clone().with_dynamism(Vec::new()).into(),
-        Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(bounds).collect()),
-        Shape::Buffer(_) | Shape::Token | Shape::Opaque => shape.clone(),
-    }
 }
 
 /// The sizes of an array's dimensions, `s32[]` each, where they are below the bound.
@@ -185,7 +176,7 @@ impl Padder<'_> {
                 computation.replace_all_uses(id, data);
                 computation.remove(id)?;
             } else if is_dynamic(computation[id].shape()) {
-                let shape = bounds(computation[id].shape());
+                let shape = computation[id].shape().at_bounds();
                 computation.set_shape(id, shape);
             }
         }

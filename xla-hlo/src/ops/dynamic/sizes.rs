@@ -73,7 +73,7 @@ pub(crate) fn at_real_sizes(op: &Op, module: &Module, operands: &mut [Literal], 
             let dims = arrays.max_by_key(|a| a.rank()).map(|a| a.dims().to_vec()).unwrap_or_default();
             infer(op, &with_dims(shape, dims)?)?
         }
-        op => infer(op, &without_bounds(shape))?,
+        op => infer(op, &shape.at_bounds())?,
     };
     Ok((op.clone(), shape))
 }
@@ -168,14 +168,6 @@ fn cut_to_common_sizes(op: &Op, operands: &mut [Literal]) -> Result<()> {
 
 fn with_dims(shape: &Shape, dims: Vec<usize>) -> Result<Shape> {
     Ok(ArrayShape::new(shape.expect_array()?.element_type(), dims).into())
-}
-
-fn without_bounds(shape: &Shape) -> Shape {
-    match shape {
-        Shape::Array(array) => array.clone().with_dynamism(Vec::new()).into(),
-        Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(without_bounds).collect()),
-        Shape::Buffer(_) | Shape::Token | Shape::Opaque => shape.clone(),
-    }
 }
 
 /// The sizes of a reshape's result: the only dynamic dimension takes what elements the others leave.
