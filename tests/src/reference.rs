@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use xla_hlo::ops::{Arity, Family};
-use xla_hlo::{ElementType, Opcode};
+use xla_hlo::text::parse_module;
+use xla_hlo::{ElementType, Opcode, VerifiedModule};
 
-use crate::coverage::{Recipe, program_text, recipe, refusal};
+use crate::coverage::{Recipe, program_text, recipe};
 
 /// Families in the order of the page, with what they are.
 const FAMILIES: &[(Family, &str)] = &[
@@ -54,19 +55,23 @@ fn entry(opcode: Opcode) -> String {
         Arity::AtLeast(0) => "any number of operands".to_string(),
         Arity::AtLeast(count) => format!("{count} or more operands"),
     };
-    let mut text = format!("\n### `{}`\n\n{operands}. ", opcode.name());
-    match recipe(opcode) {
-        Recipe::NotAlone(why) => text + &format!("No example by itself: {why}.\n"),
-        Recipe::Program { .. } => {
-            let types: Vec<ElementType> =
-                ElementType::ALL.iter().copied().filter(|&ty| refusal(opcode, ty).is_none()).collect();
-            let shown = types.iter().find(|ty| **ty == ElementType::F32).or(types.first());
-            let Some(&shown) = shown else { return text + "No element type takes it.\n" };
-            text += &format!("Element types: {}.\n", names(&types));
-            let program = program_text(opcode, shown).unwrap_or_default();
-            text + &format!("\n```text\n{program}\n```\n")
+    let head = format!("\n### `{}`\n\n{operands}. ", opcode.name());
+    let is_taken = |ty: &ElementType| {
+        let text = program_text(opcode, *ty);
+        text.is_some_and(|text| parse_module(&text).and_then(VerifiedModule::new).is_ok())
+    };
+    let types: Vec<ElementType> = ElementType::ALL.iter().copied().filter(is_taken).collect();
+    let shown = types.iter().find(|ty| **ty == ElementType::F32).or(types.first());
+    let Some(program) = shown.and_then(|&ty| program_text(opcode, ty)) else {
+        return head + "No released version of XLA reads it; refused by name.\n";
+    };
+    let refused = match recipe(opcode) {
+        Some(Recipe::DeviceOnly(_)) => {
+            " Needs a queue to the host or another device: verified, printed, refused when compiling."
         }
-    }
+        Some(Recipe::Program { .. }) | None => "",
+    };
+    format!("{head}Element types: {}.{refused}\n\n```text\n{program}```\n", names(&types))
 }
 
 fn names(types: &[ElementType]) -> String {

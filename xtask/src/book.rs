@@ -47,7 +47,8 @@ fn mdbook() -> Result<PathBuf> {
         }
     }
     println!("there is no mdBook: building it into target/tools");
-    let words = ["install", "mdbook", "--version", "0.5", "--locked", "--no-default-features", "--root", "target/tools"];
+    let words =
+        ["install", "mdbook", "--version", "0.5", "--locked", "--no-default-features", "--root", "target/tools"];
     run_program(cargo(&words)).context("mdBook could not be built")?;
     Ok(own)
 }

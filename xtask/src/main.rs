@@ -3,6 +3,7 @@
 
 mod backend;
 mod bench;
+mod book;
 mod ci;
 mod corpus;
 mod coverage;
@@ -78,6 +79,7 @@ const COMMANDS: &[Command] = &[
         help: downstream::HELP,
         run: downstream::run,
     },
+    Command { name: "book", about: "the book, with its reference of operations", help: book::HELP, run: book::run },
     Command { name: "bench", about: "time the benchmark programs", help: bench::HELP, run: bench::run },
 ];
 
