@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use xla_hlo::{Error, Literal, Module, Result, ResultExt};
 
-use super::buffer::{Buffer, Slot, again};
+use super::buffer::{Buffer, Slot};
 use super::{Client, Device, protect};
 use crate::executable::{CostAnalysis, Executable, MemoryAnalysis};
 use crate::executor::{DeviceMemory, Event};
@@ -253,6 +253,6 @@ fn fill(slots: &[Arc<Slot>], outcome: Result<(Vec<DeviceMemory>, Event)>) {
         Ok((memories, event)) => {
             slots.iter().zip(memories).for_each(|(slot, memory)| slot.fill(Ok((memory, event.clone()))));
         }
-        Err(error) => slots.iter().for_each(|slot| slot.fill(Err(again(&error)))),
+        Err(error) => slots.iter().for_each(|slot| slot.fill(Err(error.again()))),
     }
 }
