@@ -16,6 +16,7 @@
 //! "not mine" to every instruction: the reference evaluator computes them on the host, and every program runs. Then
 //! operations move to the device one at a time, each a function and a test; see `lowering/mod.rs`.
 //!
+//! Hardware with a graph compiler of its own takes whole modules instead: see `examples/whole_graph.rs`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

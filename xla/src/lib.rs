@@ -59,6 +59,10 @@ pub fn registry() -> PlatformRegistry {
     registry.register(backend_cpu::platform());
     #[cfg(not(feature = "cpu"))]
     registry.note_compiled_out("cpu", "build with the Cargo feature \"cpu\"");
+    #[cfg(feature = "template")]
+    registry.register(backend_template::platform());
+    #[cfg(not(feature = "template"))]
+    registry.note_compiled_out("template", "build with the Cargo feature \"template\"");
     registry.register(service::interpreter::platform());
     registry
 }

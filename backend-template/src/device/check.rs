@@ -2,10 +2,10 @@
 
 use xla_hlo::{ElementType, Error, Result};
 
+use super::REGISTERS;
 use super::memory::Region;
 use super::program::{Affine, Coordinate, Index, Instruction, Program, Register, VectorOp, View};
 use super::tensor::{Access, TensorDescriptor};
-use super::REGISTERS;
 
 /// Instructions that the core's program memory holds.
 const PROGRAM_MEMORY: usize = 1 << 14;

@@ -52,8 +52,7 @@ impl Core<'_, '_> {
             Instruction::Splat { to, value } => self.registers[to.0] = [*value; LANES],
             Instruction::Iota { to, coordinate } => {
                 let ty = self.ty(*to);
-                self.registers[to.0] =
-                    self.lanes(coordinate).map(|number| Scalar::from_i64(ty, number).rounded(ty));
+                self.registers[to.0] = self.lanes(coordinate).map(|number| Scalar::from_i64(ty, number).rounded(ty));
             }
             Instruction::Choose { to, inside, outside, bounds } => self.choose(*to, *inside, *outside, bounds),
             Instruction::Vector { to, op, operands } => return self.vector(*to, op, operands),

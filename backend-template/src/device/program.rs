@@ -60,7 +60,7 @@ pub enum VectorOp {
 }
 
 /// One instruction. Every register has one element type, which the program declares.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Instruction {
     /// Runs `body` with `index` 0, `step`, 2 `step` ... below `extent`.
     Loop {
@@ -189,9 +189,9 @@ impl Affine {
 
     /// The value, given those of the index registers.
     pub(super) fn value(&self, indices: &[i64]) -> i64 {
-        self.terms.iter().fold(self.constant, |sum, &(index, factor)| {
-            sum.wrapping_add(indices[index.0].wrapping_mul(factor))
-        })
+        self.terms
+            .iter()
+            .fold(self.constant, |sum, &(index, factor)| sum.wrapping_add(indices[index.0].wrapping_mul(factor)))
     }
 }
 

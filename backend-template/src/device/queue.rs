@@ -49,7 +49,11 @@ pub struct Predicate {
 #[derive(Debug)]
 pub(super) enum Task {
     Command(Command),
-    Download { label: Arc<str>, from: Region, reply: Sender<Result<Vec<u8>>> },
+    Download {
+        label: Arc<str>,
+        from: Region,
+        reply: Sender<Result<Vec<u8>>>,
+    },
     Record(Completer),
     Wait(Event),
     /// Answers when everything before it is done.
@@ -96,9 +100,8 @@ impl Queue {
         let (sender, tasks) = mpsc::channel();
         let work = move || Worker::new(faults).run(tasks);
         let thread = thread::Builder::new().name("device-queue".to_string()).spawn(work);
-        let thread = thread.map_err(|e| {
-            Error::resource_exhausted(format!("no thread for a device queue: {e}")).with_source(e)
-        })?;
+        let thread = thread
+            .map_err(|e| Error::resource_exhausted(format!("no thread for a device queue: {e}")).with_source(e))?;
         Ok(Queue { tasks: Arc::new(Drain(Mutex::new(Some(sender)))), thread: Some(thread) })
     }
 
@@ -161,7 +164,8 @@ impl Drain {
     pub fn drain(&self) {
         let (reply, answer) = mpsc::channel();
         if self.push(Task::Pause(reply)).is_ok() {
-            drop(answer.recv());
+            // An error says that the queue has ended, which is as good.
+            let _ = answer.recv();
         }
     }
 

@@ -38,9 +38,9 @@ impl TensorDescriptor {
             [n] => [1, n.div_ceil(LANES)],
             [.., rows, columns] => [rows.div_ceil(TILE_ROWS), columns.div_ceil(TILE_COLUMNS)],
         };
-        let tile = if dims.is_empty() { 1 } else { LANES };
+        let (tile, width) = (if dims.is_empty() { 1 } else { LANES }, element_type.byte_width());
         let outer = &dims[..dims.len().saturating_sub(2)];
-        let sizes = outer.iter().chain(&grid).chain([&tile, &element_type.byte_width()]);
+        let sizes = outer.iter().chain(&grid).chain([&tile, &width]);
         let is_empty = dims.contains(&0);
         let byte_size = sizes.copied().try_fold(usize::from(!is_empty), usize::checked_mul);
         let byte_size = byte_size.ok_or_else(|| {

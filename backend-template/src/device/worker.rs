@@ -185,15 +185,13 @@ impl<'a> Locked<'a> {
     }
 
     fn copy(&mut self, from: &Region, to: &Region) {
-        match self.0.get_disjoint_mut([self.place(from), self.place(to)]) {
+        let places = [self.place(from), self.place(to)];
+        match self.0.get_disjoint_mut(places) {
             Ok([(_, source), (_, target)]) => {
                 target.bytes[to.range.clone()].copy_from_slice(&source.bytes[from.range.clone()]);
             }
             // Both are in one block.
-            Err(_) => {
-                let place = self.place(to);
-                self.0[place].1.bytes.copy_within(from.range.clone(), to.range.start);
-            }
+            Err(_) => self.0[places[1]].1.bytes.copy_within(from.range.clone(), to.range.start),
         }
     }
 

@@ -22,9 +22,8 @@ pub(super) struct ProgramBuilder {
 impl ProgramBuilder {
     /// A program whose tensors are the instruction's operands, then its results.
     pub fn new(cx: &LoweringContext<'_>) -> Result<ProgramBuilder> {
-        let describe = |array: &ArraySlice, access| {
-            TensorDescriptor::new(array.shape.element_type(), array.shape.dims(), access)
-        };
+        let describe =
+            |array: &ArraySlice, access| TensorDescriptor::new(array.shape.element_type(), array.shape.dims(), access);
         let operands = cx.operands.iter().map(|array| describe(array, Access::Read));
         let results = cx.results.iter().map(|array| describe(array, Access::Write));
         let tensors = operands.chain(results).collect::<Result<_>>()?;
