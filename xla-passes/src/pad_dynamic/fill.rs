@@ -8,12 +8,12 @@ use super::{Padder, Sizes};
 impl Padder<'_> {
     /// `x` with the scalar `fill` behind the sizes of `dimensions`; `x` itself where none of them has a size.
     pub(super) fn filled(&mut self, x: InstrId, sizes: &Sizes, dimensions: &[usize], fill: InstrId) -> Result<InstrId> {
-        let shape = self.at.array(x)?;
+        let shape = self.at.array(x)?.clone();
         let mut inside = None;
         for &d in dimensions {
             let Some(size) = sizes[d] else { continue };
-            let index = self.at.iota(ElementType::S32, shape.dims(), d);
-            let size = self.at.splat(size, shape.dims())?;
+            let index = self.at.iota(ElementType::S32, shape.dims(), d)?;
+            let size = self.at.broadcast(size, shape.dims(), &[])?;
             let here = self.at.compare(CompareDirection::Lt, index, size)?;
             inside = Some(match inside {
                 Some(inside) => self.at.binary(BinaryOp::And, inside, here)?,
@@ -21,7 +21,7 @@ impl Padder<'_> {
             });
         }
         let Some(inside) = inside else { return Ok(x) };
-        let fill = self.at.splat(fill, shape.dims())?;
+        let fill = self.at.broadcast(fill, shape.dims(), &[])?;
         self.at.select(inside, x, fill)
     }
 
@@ -30,7 +30,7 @@ impl Padder<'_> {
         let size = i32::try_from(size).map_err(|_| {
             xla_hlo::Error::unimplemented(format!("a dimension of size {size} beside sizes known when running"))
         })?;
-        Ok(self.at.integer(ElementType::S32, i64::from(size)))
+        self.at.integer(ElementType::S32, i64::from(size))
     }
 
     /// A size from the program, brought between 0 and its bound.
@@ -57,9 +57,9 @@ impl Padder<'_> {
     /// identity of the operation. Of a function that is not one operation, `init` must be the identity, as HLO demands.
     pub(super) fn identity(&mut self, combiner: xla_hlo::CompId, init: InstrId) -> Result<InstrId> {
         let ty = self.at.array(init)?.element_type();
-        let op = self.at.called(combiner).and_then(simple_combiner);
+        let op = self.at.module().get(combiner).and_then(simple_combiner);
         let Some(value) = op.and_then(|op| neutral(op, ty)) else { return Ok(init) };
-        Ok(self.at.scalar(ty, value))
+        self.at.scalar(ty, value)
     }
 }
 

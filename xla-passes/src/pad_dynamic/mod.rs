@@ -69,12 +69,12 @@ struct Padder<'m> {
 
 impl Padder<'_> {
     fn run(mut self) -> Result<()> {
-        for id in self.at.computation().post_order() {
-            let name = self.at.computation()[id].name().to_string();
-            let place = format!("%{name} of {}", self.at.computation().name());
+        for id in self.at.graph().post_order() {
+            let name = self.at.graph()[id].name().to_string();
+            let place = format!("%{name} of {}", self.at.graph().name());
             let sizes = self.rule(id).context(|| place.clone())?;
             // Rules that put an instruction in other terms note the sizes of what stands for it.
-            if self.at.computation().get(id).is_none() {
+            if self.at.graph().get(id).is_none() {
                 continue;
             }
             self.check_known(id, &sizes).context(|| place)?;
@@ -82,11 +82,11 @@ impl Padder<'_> {
                 self.sizes.insert(id, sizes);
             }
         }
-        let root = self.at.computation().root();
+        let root = self.at.graph().root();
         if self.sizes.contains_key(&root) {
             return Err(Error::unimplemented(format!(
                 "the result of {} has a size that is known only when running; give it its bound and return the size too",
-                self.at.computation().name()
+                self.at.graph().name()
             )));
         }
         self.forget()
@@ -94,7 +94,7 @@ impl Padder<'_> {
 
     /// Demands that every dynamic dimension has its size by now.
     fn check_known(&self, id: InstrId, sizes: &[Sizes]) -> Result<()> {
-        let instruction = &self.at.computation()[id];
+        let instruction = &self.at.graph()[id];
         for (leaf, (_, shape)) in instruction.shape().leaves().into_iter().enumerate() {
             let Some(array) = shape.as_array().filter(|a| !a.is_static()) else { continue };
             let known = |d: usize| sizes.get(leaf).and_then(|s| s.get(d)).is_some_and(Option::is_some);
@@ -110,7 +110,7 @@ impl Padder<'_> {
 
     /// Takes operations on sizes and dynamic shapes out of the computation, now that scalars say it all.
     fn forget(&mut self) -> Result<()> {
-        let computation = self.at.computation_mut();
+        let computation = self.at.graph_mut();
         for id in computation.post_order() {
             if let Op::Dynamic(Dynamic::SetDimensionSize { .. }) = computation[id].op() {
                 let data = computation[id].operand(0);
@@ -134,13 +134,13 @@ impl Padder<'_> {
     fn array_sizes(&self, id: InstrId) -> Sizes {
         match self.sizes.get(&id) {
             Some(leaves) => leaves.first().cloned().unwrap_or_default(),
-            None => vec![None; self.at.computation()[id].shape().as_array().map_or(0, |a| a.rank())],
+            None => vec![None; self.at.graph()[id].shape().as_array().map_or(0, |a| a.rank())],
         }
     }
 
     /// Sizes of all leaves of a value.
     fn leaf_sizes(&self, id: InstrId) -> Vec<Sizes> {
-        let leaves = self.at.computation()[id].shape().leaves();
+        let leaves = self.at.graph()[id].shape().leaves();
         let none = || leaves.iter().map(|(_, leaf)| vec![None; leaf.as_array().map_or(0, |a| a.rank())]).collect();
         self.sizes.get(&id).cloned().unwrap_or_else(none)
     }

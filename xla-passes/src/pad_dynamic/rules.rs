@@ -8,7 +8,7 @@ use super::{Padder, Sizes};
 impl Padder<'_> {
     /// The sizes of an instruction's leaves; puts what it reads behind sizes out of the way.
     pub(super) fn rule(&mut self, id: InstrId) -> Result<Vec<Sizes>> {
-        let instruction = &self.at.computation()[id];
+        let instruction = &self.at.graph()[id];
         let (op, operands) = (instruction.op().clone(), instruction.operands().to_vec());
         match &op {
             Op::Dynamic(Dynamic::GetDimensionSize { dimension }) => return self.get_size(id, operands[0], *dimension),
@@ -40,7 +40,7 @@ impl Padder<'_> {
                 Ok(vec![transpose.permutation.iter().map(|&d| sizes[d]).collect()])
             }
             Op::Slice(slice) => {
-                let (sizes, shape) = (self.array_sizes(operands[0]), self.at.array(operands[0])?);
+                let (sizes, shape) = (self.array_sizes(operands[0]), self.at.array(operands[0])?.clone());
                 let is_whole = |d: usize| {
                     slice.ranges[d].start == 0
                         && slice.ranges[d].stride == 1
@@ -80,18 +80,18 @@ impl Padder<'_> {
 
     /// Lets `value` stand for an instruction that has been put in other terms.
     fn replace(&mut self, id: InstrId, value: InstrId) -> Result<()> {
-        crate::chain::complete(self.at.computation_mut(), &[id], value)
+        crate::chain::complete(self.at.graph_mut(), &[id], value)
     }
 
     fn element_sizes(&self, tuple: InstrId, index: usize) -> Vec<Sizes> {
-        let paths = self.at.computation()[tuple].shape().leaves();
+        let paths = self.at.graph()[tuple].shape().leaves();
         let inside = paths.iter().map(|(path, _)| path.first() == Some(&index));
         self.leaf_sizes(tuple).into_iter().zip(inside).filter(|(_, inside)| *inside).map(|(sizes, _)| sizes).collect()
     }
 
     /// Elements pair up by index, so all arrays have the sizes of one of them.
     fn elementwise(&mut self, id: InstrId, op: &Op, operands: &[InstrId]) -> Result<Vec<Sizes>> {
-        let shape = self.at.array(id)?;
+        let shape = self.at.array(id)?.clone();
         let mut sizes: Sizes = vec![None; shape.rank()];
         for &operand in operands {
             if self.at.array(operand)?.same_dims(&shape) {
@@ -116,10 +116,10 @@ impl Padder<'_> {
             let fill = self.at.convert(fill, ty)?;
             let own = self.array_sizes(operand);
             let filled = self.filled(operand, &own, &reduce.dimensions, fill)?;
-            self.at.computation_mut().replace_operand(id, i, filled);
+            self.at.graph_mut().replace_operand(id, i, filled);
         }
         let kept: Sizes = (0..sizes.len()).filter(|d| !reduce.dimensions.contains(d)).map(|d| sizes[d]).collect();
-        Ok(vec![kept; self.at.computation()[id].shape().leaves().len()])
+        Ok(vec![kept; self.at.graph()[id].shape().leaves().len()])
     }
 
     fn dot(&mut self, id: InstrId, dot: &Dot, operands: &[InstrId]) -> Result<Vec<Sizes>> {
@@ -135,7 +135,7 @@ impl Padder<'_> {
             let ty = self.at.array(operands[side])?.element_type();
             let zero = self.at.zeros(&ArrayShape::scalar(ty))?;
             let filled = self.filled(operands[side], &own, contracted[side], zero)?;
-            self.at.computation_mut().replace_operand(id, side, filled);
+            self.at.graph_mut().replace_operand(id, side, filled);
         }
         let batch = dims.lhs_batch.iter().zip(&dims.rhs_batch).map(|(&l, &r)| all[0][l].or(all[1][r]));
         let mut sizes: Sizes = batch.collect();
@@ -151,7 +151,7 @@ impl Padder<'_> {
         let changed = |d: &usize| pad.dims[*d] != PadDim { low: 0, high: 0, interior: 0 };
         let dimensions: Vec<usize> = (0..sizes.len()).filter(changed).collect();
         let filled = self.filled(operands[0], &sizes, &dimensions, operands[1])?;
-        self.at.computation_mut().replace_operand(id, 0, filled);
+        self.at.graph_mut().replace_operand(id, 0, filled);
         for d in dimensions {
             let Some(size) = sizes[d] else { continue };
             let PadDim { low, high, interior } = pad.dims[d];
@@ -162,7 +162,7 @@ impl Padder<'_> {
             let gaps = self.at.binary(BinaryOp::Maximum, gaps, zero)?;
             let interior = self.known(interior)?;
             let gaps = self.at.binary(BinaryOp::Multiply, gaps, interior)?;
-            let edges = self.at.integer(ElementType::S32, low.saturating_add(high));
+            let edges = self.at.integer(ElementType::S32, low.saturating_add(high))?;
             let padded = self.at.binary(BinaryOp::Add, size, gaps)?;
             let padded = self.at.binary(BinaryOp::Add, padded, edges)?;
             sizes[d] = Some(self.at.binary(BinaryOp::Maximum, padded, zero)?);
@@ -172,7 +172,7 @@ impl Padder<'_> {
 
     /// Each array is written where the elements of the one before end, over what lies behind its size.
     fn concatenate(&mut self, id: InstrId, dimension: usize, operands: &[InstrId]) -> Result<Vec<Sizes>> {
-        let shape = self.at.array(id)?;
+        let shape = self.at.array(id)?.clone();
         let mut sizes: Sizes = vec![None; shape.rank()];
         for &operand in operands {
             let own = self.array_sizes(operand);
@@ -198,7 +198,7 @@ impl Padder<'_> {
     }
 
     fn reshape(&mut self, id: InstrId, operand: InstrId) -> Result<Vec<Sizes>> {
-        let (from, to) = (self.at.array(operand)?, self.at.array(id)?);
+        let (from, to) = (self.at.array(operand)?.clone(), self.at.array(id)?.clone());
         let sizes = self.array_sizes(operand);
         if let Some(sizes) = kept_dimensions(&from, &to, &sizes) {
             return Ok(vec![sizes]);
@@ -220,7 +220,7 @@ impl Padder<'_> {
     }
 
     fn dynamic_reshape(&mut self, id: InstrId, operands: &[InstrId]) -> Result<Vec<Sizes>> {
-        let to = self.at.array(id)?;
+        let to = self.at.array(id)?.clone();
         let mut sizes = Vec::with_capacity(to.rank());
         for (d, &bound) in to.dims().iter().enumerate() {
             let is_static = to.dynamism(d) == xla_hlo::Dynamism::Static;
@@ -231,7 +231,7 @@ impl Padder<'_> {
 
     /// Elements of `operand`, counted within its sizes, at the places counted within those of the result.
     fn elements_in_order(&mut self, id: InstrId, operand: InstrId, sizes: Sizes) -> Result<Vec<Sizes>> {
-        let (from, to) = (self.at.array(operand)?, self.at.array(id)?);
+        let (from, to) = (self.at.array(operand)?.clone(), self.at.array(id)?.clone());
         self.known(from.element_count())?;
         if to.element_count() == 0 {
             let empty = self.at.zeros(&to)?;
@@ -242,8 +242,8 @@ impl Padder<'_> {
         let mut number = self.spread(0, to.dims())?;
         let mut stride = self.known(1)?;
         for d in (0..to.rank()).rev() {
-            let index = self.at.iota(ElementType::S32, to.dims(), d);
-            let step = self.at.splat(stride, to.dims())?;
+            let index = self.at.iota(ElementType::S32, to.dims(), d)?;
+            let step = self.at.broadcast(stride, to.dims(), &[])?;
             let part = self.at.binary(BinaryOp::Multiply, index, step)?;
             number = self.at.binary(BinaryOp::Add, number, part)?;
             let size = match sizes[d] {
@@ -258,7 +258,7 @@ impl Padder<'_> {
             let size = self.size_of(operand, d)?;
             let one = self.known(1)?;
             let size = self.at.binary(BinaryOp::Maximum, size, one)?;
-            let size = self.at.splat(size, to.dims())?;
+            let size = self.at.broadcast(size, to.dims(), &[])?;
             let index = self.at.binary(BinaryOp::Remainder, number, size)?;
             number = self.at.binary(BinaryOp::Divide, number, size)?;
             let step = self.spread(bound_stride, to.dims())?;
@@ -277,7 +277,7 @@ impl Padder<'_> {
     /// A known number in every element.
     fn spread(&mut self, number: usize, dims: &[usize]) -> Result<InstrId> {
         let number = self.known(number)?;
-        self.at.splat(number, dims)
+        self.at.broadcast(number, dims, &[])
     }
 
     /// The elements of `x` at row-major places.
