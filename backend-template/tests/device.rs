@@ -255,7 +255,7 @@ fn wrong_programs_are_refused() {
         Instruction::Splat { to: x, value: Scalar::Float(1.0) },
         Instruction::Vector { to: x, op: VectorOp::Unary(UnaryOp::Abs), operands: vec![x, y] },
         Instruction::Vector { to: x, op: VectorOp::Select, operands: vec![x, y, y] },
-        Instruction::LoadIndex { index: Index(0), tensor: 0, limit: 1 },
+        Instruction::LoadIndex { index: Index(0), tensor: 0, at: Vec::new(), range: 0..=1 },
         Instruction::Loop { index: Index(0), extent: 1, step: 0, body: Vec::new() },
     ] {
         let error = load(2, vec![body]).expect_err("a wrong instruction");

@@ -84,9 +84,10 @@ impl Checker<'_> {
                 self.body(body)?;
                 self.has_index(*index) && *step > 0
             }
-            Instruction::LoadIndex { index, tensor, .. } => {
-                let is_number = |t: &TensorDescriptor| t.dims().is_empty() && t.element_type().is_integer();
-                self.has_index(*index) && self.loads_from(*tensor).is_some_and(is_number)
+            Instruction::LoadIndex { index, tensor, at, range } => {
+                let fits = |t: &TensorDescriptor| t.dims().len() == at.len() && t.element_type().is_integer();
+                let is_right = self.has_index(*index) && !range.is_empty() && at.iter().all(|at| self.affine(at));
+                is_right && self.loads_from(*tensor).is_some_and(fits)
             }
             Instruction::Load { to, tensor, view } => self.transfers(*to, self.loads_from(*tensor), view),
             Instruction::Store { from, tensor, view } => self.transfers(*from, self.stores_to(*tensor), view),
@@ -162,7 +163,11 @@ impl Checker<'_> {
         index.0 < self.0.indices
     }
 
-    fn coordinate(&self, Coordinate { start: Affine { terms, .. }, .. }: &Coordinate) -> bool {
+    fn coordinate(&self, coordinate: &Coordinate) -> bool {
+        self.affine(&coordinate.start)
+    }
+
+    fn affine(&self, Affine { terms, .. }: &Affine) -> bool {
         terms.iter().all(|(index, _)| self.has_index(*index))
     }
 }

@@ -5,7 +5,7 @@ use xla_hlo::{ElementKind, ElementType, Error, Result, Scalar};
 
 use super::check::Kernel;
 use super::memory::Region;
-use super::program::{Coordinate, Instruction, Program, Register, VectorOp, View};
+use super::program::{Affine, Coordinate, Instruction, Program, Register, VectorOp, View};
 use super::tensor::TensorDescriptor;
 use super::worker::Locked;
 use super::{LANES, TILE_COLUMNS, TILE_ROWS};
@@ -41,11 +41,10 @@ impl Core<'_, '_> {
                     self.run(body)?;
                 }
             }
-            Instruction::LoadIndex { index, tensor, limit } => {
-                let descriptor = &self.program.tensors[*tensor];
-                let number = Scalar::read(descriptor.element_type(), self.memory.bytes(&self.bindings[*tensor]));
-                let number = number.as_i128().unwrap_or_default().clamp(0, *limit as i128);
-                self.indices[index.0] = number as i64;
+            Instruction::LoadIndex { index, tensor, at, range } => {
+                let number = self.element(*tensor, at).and_then(Scalar::as_i128).unwrap_or_default();
+                let (low, high) = (i128::from(*range.start()), i128::from(*range.end()));
+                self.indices[index.0] = number.clamp(low, high) as i64;
             }
             Instruction::Load { to, tensor, view } => self.load(*to, *tensor, view),
             Instruction::Store { from, tensor, view } => self.store(*from, *tensor, view),
@@ -65,6 +64,16 @@ impl Core<'_, '_> {
             Instruction::MatMul { to, lhs, rhs } => self.matmul(*to, *lhs, *rhs),
         }
         Ok(())
+    }
+
+    fn element(&self, tensor: usize, at: &[Affine]) -> Option<Scalar> {
+        let descriptor = &self.program.tensors[tensor];
+        let inside = |(at, &size): (&Affine, &usize)| {
+            usize::try_from(at.value(&self.indices)).ok().filter(|&number| number < size)
+        };
+        let element: Vec<usize> = at.iter().zip(descriptor.dims()).map(inside).collect::<Option<_>>()?;
+        let bytes = &self.memory.bytes(&self.bindings[tensor])[descriptor.offset(&element)..];
+        Some(Scalar::read(descriptor.element_type(), bytes))
     }
 
     fn load(&mut self, to: Register, tensor: usize, view: &View) {
@@ -145,7 +154,7 @@ impl Core<'_, '_> {
         let combine = self.combiner(op, register)?;
         let tile = &mut self.registers[register.0];
         let mut along = |stride: usize, count: usize| {
-            let firsts = (0..LANES).filter(|lane| lane / stride % count == 0);
+            let firsts = (0..LANES).filter(|lane| (lane / stride).is_multiple_of(count));
             for first in firsts {
                 let line = (first..).step_by(stride).take(count);
                 let value = line.clone().skip(1).fold(tile[first], |value, lane| combine(value, tile[lane]));

@@ -96,8 +96,10 @@ impl Device {
         self.0.ledger.usage()
     }
 
-    /// Lets the operation of that kind fail that comes after `skip` others which go well.
+    /// Lets the operation of that kind fail that comes after `skip` others which go well. Waits until all queues are idle, so that it
+    /// is one of those sent from now on.
     pub fn inject_fault(&self, kind: FaultKind, skip: u64) {
+        self.queues().iter().for_each(|queue| queue.drain());
         self.0.faults.inject(kind, skip);
     }
 

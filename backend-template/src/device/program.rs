@@ -1,5 +1,7 @@
 //! The instruction set: what a program for the core is made of.
 
+use std::ops::RangeInclusive;
+
 use xla_hlo::ops::{
     Binary, BinaryOp, BitcastConvert, Clamp, Compare, Convert, ElementFunction, Op, ReducePrecision, Select, Unary,
     UnaryOp,
@@ -73,14 +75,16 @@ pub enum Instruction {
         /// What is run.
         body: Vec<Instruction>,
     },
-    /// Reads an integer scalar from memory, clamped to `0..=limit`.
+    /// Reads an integer from memory; 0 from outside of the tensor.
     LoadIndex {
         /// Where it goes.
         index: Index,
-        /// The tensor, a scalar.
+        /// From which tensor.
         tensor: usize,
-        /// The greatest value.
-        limit: usize,
+        /// Which element, a coordinate for each dimension.
+        at: Vec<Affine>,
+        /// What the number is clamped to.
+        range: RangeInclusive<i64>,
     },
     /// DMA from memory.
     Load {
@@ -187,6 +191,11 @@ impl Affine {
         Affine { constant, terms: Vec::new() }
     }
 
+    /// The value of an index register.
+    pub fn of(index: Index) -> Affine {
+        Affine { constant: 0, terms: vec![(index, 1)] }
+    }
+
     /// The value, given those of the index registers.
     pub(super) fn value(&self, indices: &[i64]) -> i64 {
         self.terms
@@ -203,7 +212,7 @@ impl Coordinate {
 
     /// The value of an index register in every lane.
     pub fn of(index: Index) -> Coordinate {
-        Coordinate { start: Affine { constant: 0, terms: vec![(index, 1)] }, ..Coordinate::default() }
+        Coordinate { start: Affine::of(index), ..Coordinate::default() }
     }
 
     /// From one row of lanes to the next, so much more.
@@ -228,10 +237,13 @@ impl Coordinate {
         self
     }
 
-    /// `self` and the value of an index register.
+    /// The sum of both.
     #[must_use]
-    pub fn plus(mut self, index: Index) -> Coordinate {
-        self.start.terms.push((index, 1));
+    pub fn plus(mut self, other: &Coordinate) -> Coordinate {
+        self.start.constant = self.start.constant.wrapping_add(other.start.constant);
+        self.start.terms.extend(&other.start.terms);
+        self.per_row = self.per_row.wrapping_add(other.per_row);
+        self.per_column = self.per_column.wrapping_add(other.per_column);
         self
     }
 }

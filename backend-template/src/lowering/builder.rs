@@ -1,13 +1,15 @@
 //! Builds programs instruction by instruction; values are numbered as they come, and get registers at the end.
 
+use std::ops::RangeInclusive;
+
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{ElementType, Result, Scalar};
 use xla_service::thunks::{ArraySlice, LoweringContext};
 
 use super::registers;
 use crate::device::{
-    Access, Coordinate, Index, Instruction, LANES, Program, Register, TILE_COLUMNS, TILE_ROWS, TensorDescriptor,
-    VectorOp, View,
+    Access, Affine, Coordinate, Index, Instruction, LANES, Program, Register, TILE_COLUMNS, TILE_ROWS,
+    TensorDescriptor, VectorOp, View,
 };
 
 /// A program that grows.
@@ -88,11 +90,18 @@ impl ProgramBuilder {
         Coordinate::of(self.begin_loop(dims[d], step)).per_row(per_row).per_column(per_column)
     }
 
-    /// An index register with an integer scalar from memory, clamped to `0..=limit`.
-    pub fn load_index(&mut self, tensor: usize, limit: usize) -> Index {
+    /// A start that is an integer scalar in memory, clamped to `0..=limit`; read once, before anything else.
+    pub fn load_start(&mut self, tensor: usize, limit: usize) -> Coordinate {
         let index = self.new_index();
-        self.prologue.push(Instruction::LoadIndex { index, tensor, limit });
-        index
+        self.prologue.push(Instruction::LoadIndex { index, tensor, at: Vec::new(), range: 0..=limit as i64 });
+        Coordinate::of(index)
+    }
+
+    /// An element of an array of integers, clamped to a range.
+    pub fn load_index(&mut self, tensor: usize, at: Vec<Affine>, range: RangeInclusive<i64>) -> Coordinate {
+        let index = self.new_index();
+        self.push(Instruction::LoadIndex { index, tensor, at, range });
+        Coordinate::of(index)
     }
 
     /// Elements of a tensor at coordinates, one for each dimension.
@@ -110,6 +119,13 @@ impl ProgramBuilder {
     /// Stores to a tensor at coordinates, one for each dimension.
     pub fn store(&mut self, from: Register, tensor: usize, at: &[Coordinate]) {
         self.store_view(from, tensor, View::Box(at.to_vec()));
+    }
+
+    /// Stores the lanes whose coordinates are in their bounds; the others keep what is in the tensor.
+    pub fn store_within(&mut self, from: Register, tensor: usize, at: &[Coordinate], bounds: Vec<(Coordinate, usize)>) {
+        let old = self.load(tensor, at);
+        let new = self.choose(from, old, bounds);
+        self.store(new, tensor, at);
     }
 
     /// Stores to a tensor.

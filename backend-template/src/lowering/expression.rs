@@ -181,8 +181,8 @@ impl<'a> Expression<'a> {
         let mut inside = Vec::with_capacity(at.len());
         for (d, (coordinate, start)) in at.iter().zip(starts).enumerate() {
             let Some(&tensor) = self.tensors.get(start) else { return Ok(None) };
-            let start = b.load_index(tensor, dims[d] - op.sizes[d]);
-            inside.push(coordinate.clone().plus(start));
+            let start = b.load_start(tensor, dims[d] - op.sizes[d]);
+            inside.push(coordinate.clone().plus(&start));
         }
         self.value(b, array, &inside)
     }

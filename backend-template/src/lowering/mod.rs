@@ -5,7 +5,8 @@
 //! expression.rs   elementwise operations and movement, alone or fused: an element tile of any of them at any place
 //! fused.rs        loops over the tiles of a result            reduce.rs   folds
 //! dot.rs          contractions on the matrix unit             reshape.rs  elements in row-major order
-//! update.rs       a box written into an array
+//! update.rs       a box written into an array           window.rs   folds over sliding windows
+//! indexing.rs     gather and scatter                    pad.rs      padding between elements
 //! builder.rs      programs instruction by instruction         registers.rs  which register holds which value
 //! ```
 //!
@@ -17,10 +18,13 @@ mod builder;
 mod dot;
 mod expression;
 mod fused;
+mod indexing;
+mod pad;
 mod reduce;
 mod registers;
 mod reshape;
 mod update;
+mod window;
 
 use xla_hlo::{Error, Op, Result};
 use xla_service::thunks::{KernelRef, Lowered, Lowering, LoweringContext};
@@ -54,6 +58,10 @@ fn lower(cx: &LoweringContext<'_>) -> Result<Option<Program>> {
     match cx.instruction().op() {
         Op::Dot(op) => dot::lower(cx, op),
         Op::Reduce(op) => reduce::lower(cx, op),
+        Op::ReduceWindow(op) => window::lower(cx, op),
+        Op::Gather(op) => indexing::gather(cx, op),
+        Op::Scatter(op) => indexing::scatter(cx, op),
+        Op::Pad(op) if op.dims.iter().any(|dim| dim.interior > 0) => pad::lower(cx, op),
         Op::Reshape(_) | Op::Bitcast(_) => reshape::lower(cx),
         Op::DynamicUpdateSlice(_) => update::lower(cx),
         Op::Fusion(op) => fused::lower_fusion(cx, op),

@@ -1,8 +1,6 @@
 //! Every lowering, in every element type and with edge values, against the reference evaluator. Nothing may fall back to the host.
 
-mod support;
-
-use support::{native, tame, values};
+use crate::support::{native, tame, values};
 use xla_hlo::ElementType;
 
 /// Types that no operation here treats in a way of its own, and those that some do.
@@ -25,12 +23,18 @@ const TYPES: [ElementType; 14] = [
 
 /// Runs a program for each type, whose name replaces the `T` before dimensions; what a type has no such operation for is left out by `applies`.
 fn each(text: &str, applies: impl Fn(ElementType) -> bool) {
-    TYPES.into_iter().filter(|&ty| applies(ty)).for_each(|ty| native(&text.replace("T[", &format!("{}[", ty.name())), &values));
+    TYPES
+        .into_iter()
+        .filter(|&ty| applies(ty))
+        .for_each(|ty| native(&text.replace("T[", &format!("{}[", ty.name())), &values));
 }
 
 /// As [`each`], with small numbers.
 fn each_tame(text: &str, applies: impl Fn(ElementType) -> bool) {
-    TYPES.into_iter().filter(|&ty| applies(ty)).for_each(|ty| native(&text.replace("T[", &format!("{}[", ty.name())), &tame));
+    TYPES
+        .into_iter()
+        .filter(|&ty| applies(ty))
+        .for_each(|ty| native(&text.replace("T[", &format!("{}[", ty.name())), &tame));
 }
 
 fn is_number(ty: ElementType) -> bool {
@@ -236,7 +240,7 @@ fn a_fold_of_an_expression() {
           q = T[13,10] add(p, b)
           ROOT r = T[13] reduce(q, z), dimensions={1}, to_apply=f
         }",
-        |ty| is_number(ty) && ty != ElementType::F8E4M3FN,
+        |ty| is_number(ty) && !ty.is_complex() && ty != ElementType::F8E4M3FN,
     );
 }
 
@@ -341,5 +345,104 @@ fn empty_and_scalar_arrays() {
             ),
             is_number,
         );
+    }
+}
+
+#[test]
+fn padding_between_elements() {
+    for (dims, padding) in [("10,13", "1_2_1x-1_3_1"), ("8,20", "-2_0_2x1_3_2")] {
+        each(
+            &format!(
+                "HloModule m
+                ENTRY main {{
+                  x = T[4,6] parameter(0)
+                  z = T[] parameter(1)
+                  ROOT r = T[{dims}] pad(x, z), padding={padding}
+                }}"
+            ),
+            |_| true,
+        );
+    }
+}
+
+#[test]
+fn gathers_of_rows_and_of_boxes() {
+    for index in ["s32", "u8", "s64"] {
+        each(
+            &format!(
+                "HloModule m
+                ENTRY main {{
+                  x = T[7,10] parameter(0)
+                  i = {index}[5] parameter(1)
+                  j = {index}[2,3,4] parameter(2)
+                  k = {index}[7,3] parameter(3)
+                  rows = T[5,10] gather(x, i), offset_dims={{1}}, collapsed_slice_dims={{0}}, start_index_map={{0}},
+                    index_vector_dim=1, slice_sizes={{1,10}}
+                  boxes = T[3,2,4,9] gather(x, j), offset_dims={{0,3}}, collapsed_slice_dims={{}}, start_index_map={{1,0}},
+                    index_vector_dim=0, slice_sizes={{3,9}}
+                  own = T[7,3] gather(x, k), offset_dims={{}}, collapsed_slice_dims={{1}}, start_index_map={{1}},
+                    operand_batching_dims={{0}}, start_indices_batching_dims={{0}}, index_vector_dim=2, slice_sizes={{1,1}}
+                  ROOT r = (T[5,10], T[3,2,4,9], T[7,3]) tuple(rows, boxes, own)
+                }}"
+            )
+            .replace("T[3,2,4,9]", "T[3,3,4,9]"),
+            |_| true,
+        );
+    }
+}
+
+#[test]
+fn scatters_of_rows_and_of_elements() {
+    for combiner in ["add(a, b)", "maximum(b, a)", "parameter(1)"] {
+        let root = match combiner {
+            "parameter(1)" => "a = T[] parameter(0)\n ROOT b = T[] parameter(1)".to_string(),
+            _ => format!("a = T[] parameter(0)\n b = T[] parameter(1)\n ROOT c = T[] {combiner}"),
+        };
+        each_tame(
+            &format!(
+                "HloModule m
+                f {{ {root} }}
+                ENTRY main {{
+                  x = T[7,10] parameter(0)
+                  i = s32[5,1] parameter(1)
+                  u = T[5,10] parameter(2)
+                  j = s32[2,6] parameter(3)
+                  v = T[6,2,3] parameter(4)
+                  rows = T[7,10] scatter(x, i, u), update_window_dims={{1}}, inserted_window_dims={{0}},
+                    scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=f
+                  boxes = T[7,10] scatter(x, j, v), update_window_dims={{1,2}}, inserted_window_dims={{}},
+                    scatter_dims_to_operand_dims={{1,0}}, index_vector_dim=0, to_apply=f
+                  ROOT r = (T[7,10], T[7,10]) tuple(rows, boxes)
+                }}"
+            ),
+            |ty| is_number(ty) && !(combiner.starts_with("max") && ty.is_complex()),
+        );
+    }
+}
+
+#[test]
+fn folds_over_windows() {
+    for op in ["add", "maximum", "minimum"] {
+        for (result, window) in [
+            ("4,8", "size=2x3"),
+            ("3,5", "size=3x2 stride=1x2 pad=0_0x1_0"),
+            ("4,10", "size=3x4 pad=2_1x1_2 rhs_dilate=2x1"),
+            ("5,10", "size=1x10 pad=0_0x9_0"),
+        ] {
+            each_tame(
+                &format!(
+                    "HloModule m
+                    f {{ a = T[] parameter(0)
+                      b = T[] parameter(1)
+                      ROOT c = T[] {op}(a, b) }}
+                    ENTRY main {{
+                      x = T[5,10] parameter(0)
+                      i = T[] parameter(1)
+                      ROOT r = T[{result}] reduce-window(x, i), window={{{window}}}, to_apply=f
+                    }}"
+                ),
+                |ty| is_number(ty) && ty != ElementType::F8E4M3FN && !(op != "add" && ty.is_complex()),
+            );
+        }
     }
 }

@@ -1,11 +1,9 @@
 //! The platform by its traits: transfers, whole programs, what is written down and loaded, and faults.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{array, clients, module, results, values};
 use backend_template::{DeviceOptions, NAME, platform, platform_with};
-use support::{array, clients, module, results, values};
 use xla_hlo::{ArrayShape, ElementType, Error, Literal, Scalar};
 use xla_service::{Client, CompileOptions, Fault, PlatformRegistry, serialized};
 
@@ -74,7 +72,7 @@ fn programs_are_written_down_and_loaded() {
     let loaded = client.load(&bytes, &options).expect("it can be loaded");
     let expected = results(&evaluator.compile(&module, &options).expect("it compiles"), &[argument()]);
     for (found, expected) in results(&loaded, &[argument()]).iter().zip(&expected) {
-        support::assert_close(found, expected, "loaded");
+        crate::support::assert_close(found, expected, "loaded");
     }
     let refused = |bytes: &[u8], why: &str| {
         let error = client.load(bytes, &options).expect_err("not these bytes");
@@ -119,7 +117,11 @@ fn every_fault_names_its_place_leaks_nothing_and_is_over() {
             }
             let again = program.execute(&[&argument]).expect("the fault is over");
             for (result, expected) in again.iter().zip(&expected) {
-                support::assert_close(&result.to_literal().expect("the fault is over"), expected, "after a fault");
+                crate::support::assert_close(
+                    &result.to_literal().expect("the fault is over"),
+                    expected,
+                    "after a fault",
+                );
             }
             drop((again, program));
             client.cache().clear();
