@@ -32,7 +32,21 @@ const RESHAPED: &str = "
 
 #[test]
 fn every_array_lies_in_tiles_and_bitcasts_are_spelled_out() {
-    insta::assert_snapshot!(compiled(RESHAPED), @"");
+    insta::assert_snapshot!(compiled(RESHAPED), @"
+    HloModule module_main, is_scheduled=true, entry_computation_layout={(f32[3,10]{1,0:T(4,8)})->s32[30]{0:T(32)}}
+
+    ENTRY %main (x: f32[3,10]) -> s32[30] {
+      %x = f32[3,10]{1,0:T(4,8)} parameter(0)
+      %n = f32[3,10]{1,0:T(4,8)} negate(%x)
+      %reshape.1 = f32[5,6]{1,0:T(4,8)} reshape(%n)
+      %bitcast-convert = s32[5,6]{1,0:T(4,8)} bitcast-convert(%reshape.1)
+      %t = s32[6,5]{1,0:T(4,8)} transpose(%bitcast-convert), dimensions={1,0}
+      %c = s32[] constant(1)
+      %broadcast = s32[6,5]{1,0:T(4,8)} broadcast(%c), dimensions={}
+      %add = s32[6,5]{1,0:T(4,8)} add(%t, %broadcast)
+      ROOT %reshape = s32[30]{0:T(32)} reshape(%add)
+    }
+    ");
 }
 
 #[test]
