@@ -67,6 +67,7 @@ pub fn registry() -> PlatformRegistry {
     let mut registry = PlatformRegistry::new();
     backends! { registry:
         "cpu" => backend_cpu;
+        "template" => backend_template;
     }
     registry.register(service::interpreter::platform());
     registry
