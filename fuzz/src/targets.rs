@@ -1,5 +1,6 @@
 //! What is done with a fuzzer's input: a panic is a finding. `tests/tests/fuzz_inputs.rs` does the same with inputs that once were.
 
+use xla_hlo::proto;
 use xla_hlo::text::parse_module;
 use xla_hlo::{ArrayShape, ElementType, Module, Shape, VerifiedModule};
 use xla_passes::{PassContext, PassOptions, TargetProfile, stages};
@@ -11,14 +12,23 @@ const MOST_ELEMENTS: usize = 1 << 14;
 
 /// Text that is a module is printed, and what is printed reads as the same module.
 pub fn text(input: &[u8]) {
-    let Some(module) = verified(input) else { return };
-    let printed = module.to_string();
-    let again =
-        parse_module(&printed).unwrap_or_else(|error| panic!("what is printed cannot be read: {error}\n{printed}"));
-    assert_eq!(again.to_string(), printed, "printed, read and printed again it is another module");
-    if let Err(error) = VerifiedModule::new(again) {
-        panic!("a verified module, printed and read, is refused: {error}\n{printed}");
+    if let Some(module) = verified(input) {
+        text_round_trip(&module);
     }
+}
+
+/// A message that is a module is written again and reads as the same module, as does its text.
+pub fn proto(input: &[u8]) {
+    let Some(module) = proto::parse_module(input).ok().and_then(|module| VerifiedModule::new(module).ok()) else {
+        return;
+    };
+    let printed = module.to_string();
+    let written = proto::serialize_module(&module)
+        .unwrap_or_else(|error| panic!("what was read cannot be written: {error}\n{printed}"));
+    let again = proto::parse_module(&written)
+        .unwrap_or_else(|error| panic!("what is written cannot be read: {error}\n{printed}"));
+    assert_eq!(again.to_string(), printed, "written and read again it is another module");
+    text_round_trip(&module);
 }
 
 /// A module goes through all passes and is verified after each.
@@ -46,6 +56,16 @@ pub fn npz(input: &[u8]) {
                 let _ = archive.read(name, &ArrayShape::new(ty, dims));
             }
         }
+    }
+}
+
+fn text_round_trip(module: &Module) {
+    let printed = module.to_string();
+    let again =
+        parse_module(&printed).unwrap_or_else(|error| panic!("what is printed cannot be read: {error}\n{printed}"));
+    assert_eq!(again.to_string(), printed, "printed, read and printed again it is another module");
+    if let Err(error) = VerifiedModule::new(again) {
+        panic!("a verified module, printed and read, is refused: {error}\n{printed}");
     }
 }
 
