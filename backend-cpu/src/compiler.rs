@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use xla_hlo::{Result, VerifiedModule};
 use xla_llvm::target::Target;
-use xla_passes::buffers::{BufferOptions, assign_buffers};
+use xla_passes::buffers::BufferOptions;
 use xla_passes::stages;
-use xla_service::host::host_shape;
-use xla_service::thunks::{BufferPlan, Thunk, ThunkKind, ThunkSequence};
-use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, Signature, optimize};
+use xla_service::compiler::LoadExecutable;
+use xla_service::host::HostTransfer;
+use xla_service::thunks::{Thunk, ThunkKind, ThunkProgram, ThunkSequence};
+use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize, serialized};
 
 use crate::capabilities::profile;
 use crate::codegen;
@@ -30,21 +31,28 @@ impl Compiler for CpuCompiler {
 
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         let target = Target::host()?;
-        let assignment = assign_buffers(&module, &BufferOptions::default())?;
-        let signature = Signature::new(&module, host_shape)?;
-        let plan = BufferPlan::new(&module, &assignment, &signature)?;
         let mut lowering = CpuLowering::new(&module);
-        let sequence = ThunkSequence::from_module(&module, &assignment, &mut lowering, options.host_fallback)?;
+        let program = ThunkProgram::new(&module, &mut lowering, &HostTransfer, &BufferOptions::default(), options)?;
         let CpuLowering { kernels, library_calls, .. } = lowering;
+        let sequence = &program.sequence;
         let threads = options.thread_count();
         let with_texts = options.dump_to.is_some();
         let code = codegen::generate(&target, &kernels, threads, with_texts, &|kernels| {
-            let host_calls = host_calls(&sequence).map(|t| t.id).collect();
+            let host_calls = host_calls(sequence).map(|t| t.id).collect();
             Ok(Plan { sequence: sequence.clone(), kernels, library_calls: library_calls.clone(), host_calls, threads })
         })?;
-        let report = if with_texts { assignment.to_string() } else { String::new() };
-        let executable = CpuExecutable::new(module, signature, plan, sequence, code, report)?;
-        Ok(Arc::new(executable))
+        Ok(Arc::new(CpuExecutable::new(module, program, code)?))
+    }
+
+    fn loader(&self) -> Option<&dyn LoadExecutable> {
+        Some(self)
+    }
+}
+
+impl LoadExecutable for CpuCompiler {
+    /// Compiles the module that was written down; machine code is made anew for this machine.
+    fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
+        self.run_backend(serialized::read(crate::NAME, bytes)?.module, options)
     }
 }
 

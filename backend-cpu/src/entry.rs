@@ -1,7 +1,8 @@
 //! The entry function: a thunk sequence as native code, control flow included.
 //!
-//! `i32 xla_entry(ptr allocations, ptr context)`: allocations is an array of the first byte of each allocation, context
-//! is handed back to host calls; the result is 0, or 1 when a host call failed.
+//! `i32 xla_entry(ptr allocations, ptr context, ptr cancel)`: allocations is an array of the first byte of each allocation,
+//! context is handed back to host calls, cancel is a byte that loops look at; the result is 0, or 1 when a host call failed or
+//! the byte was set.
 
 use inkwell::values::{ArrayValue, BasicMetadataValueEnum, BasicValueEnum, FunctionValue, IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
@@ -38,14 +39,17 @@ pub(crate) struct Plan {
 pub(crate) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> Result<()> {
     let context = emitter.context();
     let pointer = context.ptr_type(AddressSpace::default());
-    let ty = context.i32_type().fn_type(&[pointer.into(), pointer.into()], false);
+    let ty = context.i32_type().fn_type(&[pointer.into(); 3], false);
     let function = emitter.module().add_function(ENTRY, ty, None);
     emitter.decorate(function);
     let first = context.append_basic_block(function, "entry");
     let body = context.append_basic_block(function, "body");
     emitter.builder().position_at_end(first);
-    let [Some(BasicValueEnum::PointerValue(allocations)), Some(BasicValueEnum::PointerValue(run))] =
-        [function.get_nth_param(0), function.get_nth_param(1)]
+    let [
+        Some(BasicValueEnum::PointerValue(allocations)),
+        Some(BasicValueEnum::PointerValue(run)),
+        Some(BasicValueEnum::PointerValue(cancel)),
+    ] = [0, 1, 2].map(|i| function.get_nth_param(i))
     else {
         return Err(Error::internal("the entry function lacks its parameters"));
     };
@@ -59,7 +63,7 @@ pub(crate) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> Result<()> {
     emitter.builder().position_at_end(body);
 
     let failed = context.append_basic_block(function, "failed");
-    let mut writer = Writer { e: emitter, plan, function, bases, run, arguments, failed };
+    let mut writer = Writer { e: emitter, plan, function, bases, run, cancel, arguments, failed };
     writer.sequence(&plan.sequence)?;
     writer.ret(0)?;
     emitter.builder().position_at_end(failed);
@@ -84,6 +88,7 @@ struct Writer<'a, 'ctx> {
     function: FunctionValue<'ctx>,
     bases: Vec<PointerValue<'ctx>>,
     run: PointerValue<'ctx>,
+    cancel: PointerValue<'ctx>,
     arguments: PointerValue<'ctx>,
     failed: inkwell::basic_block::BasicBlock<'ctx>,
 }
@@ -209,6 +214,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         let block = |name| self.e.context().append_basic_block(self.function, name);
         let (test, work, done) = (block("while"), block("do"), block("done"));
         self.jump(test)?;
+        self.stop_if_cancelled()?;
         self.sequence(condition)?;
         let holds = self.byte_is_set(predicate)?;
         self.e.builder().build_conditional_branch(holds, work, done).map_err(refused)?;
@@ -216,6 +222,20 @@ impl<'ctx> Writer<'_, 'ctx> {
         self.sequence(body)?;
         self.e.builder().build_unconditional_branch(test).map_err(refused)?;
         self.e.builder().position_at_end(done);
+        Ok(())
+    }
+
+    /// Leaves the function if somebody has set the flag, which another thread may do at any time: hence the volatile load.
+    fn stop_if_cancelled(&mut self) -> Result<()> {
+        let byte = self.e.context().i8_type();
+        let flag = self.e.builder().build_load(byte, self.cancel, "cancel").map_err(refused)?.into_int_value();
+        if let Some(load) = flag.as_instruction() {
+            load.set_volatile(true).map_err(refused)?;
+        }
+        let set = self.e.builder().build_int_compare(IntPredicate::NE, flag, byte.const_zero(), "").map_err(refused)?;
+        let on = self.e.context().append_basic_block(self.function, "on");
+        self.e.builder().build_conditional_branch(set, self.failed, on).map_err(refused)?;
+        self.e.builder().position_at_end(on);
         Ok(())
     }
 

@@ -1,30 +1,31 @@
 //! The executable: machine code, the memory plan, and what the host must evaluate.
 #![expect(unsafe_code, reason = "generated code is called through a function pointer")]
 
+use std::sync::atomic::AtomicBool;
+
 use xla_hlo::{Error, Module, Result};
 use xla_llvm::jit::LoadedCode;
-use xla_service::thunks::{BufferPlan, ExecutionBuffers, ThunkSequence};
+use xla_service::executable::SerializeExecutable;
+use xla_service::thunks::{ExecutionBuffers, ThunkProgram, ThunkSequence};
 use xla_service::{
     Argument, CostAnalysis, DeviceMemory, Executable, ExecutionContext, MemoryAnalysis, OptimizedModule, Signature,
+    serialized,
 };
 
 use crate::codegen::Code;
 use crate::entry::ENTRY;
 use crate::runtime::{HostCall, RunContext};
 
-/// `i32 xla_entry(ptr allocations, ptr context)`.
-type Entry = unsafe extern "C" fn(*const *mut u8, *mut RunContext<'_>) -> i32;
+/// `i32 xla_entry(ptr allocations, ptr context, ptr cancel)`.
+type Entry = unsafe extern "C" fn(*const *mut u8, *mut RunContext<'_>, *const AtomicBool) -> i32;
 
 pub(crate) struct CpuExecutable {
     module: OptimizedModule,
-    signature: Signature,
-    plan: BufferPlan,
-    sequence: ThunkSequence,
+    program: ThunkProgram,
     host_calls: Vec<HostCall>,
     entry: Entry,
     code_bytes: usize,
     texts: Vec<(String, String)>,
-    report: String,
     /// Keeps the code of `entry` alive.
     _code: LoadedCode,
 }
@@ -36,28 +37,18 @@ impl std::fmt::Debug for CpuExecutable {
 }
 
 impl CpuExecutable {
-    pub fn new(
-        module: OptimizedModule,
-        signature: Signature,
-        plan: BufferPlan,
-        sequence: ThunkSequence,
-        code: Code,
-        report: String,
-    ) -> Result<CpuExecutable> {
-        let host_calls = crate::compiler::host_calls(&sequence).cloned().collect();
+    pub fn new(module: OptimizedModule, program: ThunkProgram, code: Code) -> Result<CpuExecutable> {
+        let host_calls = crate::compiler::host_calls(&program.sequence).cloned().collect();
         let address = code.loaded.address(ENTRY)?;
         // SAFETY: the entry is emitted with this very signature (`entry::emit`), and `_code` keeps it alive.
         let entry = unsafe { std::mem::transmute::<*const std::ffi::c_void, Entry>(address) };
         Ok(CpuExecutable {
             module,
-            signature,
-            plan,
-            sequence,
+            program,
             host_calls,
             entry,
             code_bytes: code.bytes,
             texts: code.texts,
-            report,
             _code: code.loaded,
         })
     }
@@ -69,38 +60,55 @@ impl Executable for CpuExecutable {
     }
 
     fn signature(&self) -> &Signature {
-        &self.signature
+        &self.program.signature
     }
 
     fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
-        let mut buffers = ExecutionBuffers::new(&self.plan, context, arguments)?;
+        let mut buffers = ExecutionBuffers::new(&self.program.plan, context, arguments)?;
         let pointers = buffers.host_pointers()?;
         let mut run =
             RunContext { module: &self.module, calls: &self.host_calls, context, buffers: &mut buffers, error: None };
+        let cancel = context.cancel.flag();
         // SAFETY: the code was generated for this plan: it reads and writes allocations as the assignment allows, whose
-        // pointers are given here and valid until `buffers` is used again, by a host call or below, when it has returned.
-        let status = unsafe { (self.entry)(pointers.as_ptr(), &raw mut run) };
+        // pointers are given here and valid until `buffers` is used again, by a host call or below, when it has returned; the flag lives in the context.
+        let status = unsafe { (self.entry)(pointers.as_ptr(), &raw mut run, &raw const **cancel) };
         if status != 0 {
             let error = run.error.take();
-            return Err(error.unwrap_or_else(|| Error::internal("generated code failed without saying why")));
+            let unknown = || Error::internal("generated code failed without saying why");
+            return Err(error.or_else(|| context.cancel.check().err()).unwrap_or_else(unknown));
         }
-        buffers.into_results(&self.plan, context)
+        buffers.into_results(&self.program.plan, context)
     }
 
     fn memory_analysis(&self) -> MemoryAnalysis {
-        MemoryAnalysis { code_bytes: self.code_bytes, ..self.plan.memory_analysis() }
+        MemoryAnalysis { code_bytes: self.code_bytes, ..self.program.plan.memory_analysis() }
     }
 
     fn cost_analysis(&self) -> CostAnalysis {
         CostAnalysis::default()
     }
 
+    fn thunks(&self) -> Option<&ThunkSequence> {
+        Some(&self.program.sequence)
+    }
+
+    fn serializer(&self) -> Option<&dyn SerializeExecutable> {
+        Some(self)
+    }
+
     fn dumps(&self) -> Vec<(String, String)> {
         let mut dumps = vec![
-            ("thunks.txt".to_string(), self.sequence.to_string()),
-            ("buffers.txt".to_string(), self.report.clone()),
+            ("thunks.txt".to_string(), self.program.sequence.to_string()),
+            ("buffers.txt".to_string(), self.program.assignment.to_string()),
         ];
         dumps.extend(self.texts.iter().cloned());
         dumps
+    }
+}
+
+impl SerializeExecutable for CpuExecutable {
+    /// The optimised module: machine code is made anew where it is loaded, for the machine there.
+    fn serialize(&self) -> Result<Vec<u8>> {
+        serialized::write(crate::NAME, &self.module, &[])
     }
 }

@@ -32,6 +32,20 @@ pub struct TargetProfile {
     pub fusion: FusionProfile,
     /// Which forms of a contraction are as fast as any other.
     pub dot: DotProfile,
+    /// The tiles that arrays lie in; `None` for plain row-major memory.
+    pub tiles: Option<TileProfile>,
+}
+
+/// Tiles that arrays lie in on a device, padded up to whole tiles; see [`Layout::tiles`](xla_hlo::Layout::tiles).
+///
+/// The two minor dimensions of an array lie in tiles of `rows` by `columns` elements, a vector in tiles of as many elements, and
+/// a scalar as it is. Tiles follow one another in row-major order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TileProfile {
+    /// Elements along the second minor dimension.
+    pub rows: usize,
+    /// Elements along the minor dimension.
+    pub columns: usize,
 }
 
 /// What a target's compiler can put into one fusion.
@@ -79,6 +93,7 @@ impl TargetProfile {
             launch_seconds: 5e-7,
             fusion: FusionProfile::loops(),
             dot: DotProfile { any_operand_order: true },
+            tiles: None,
         }
     }
 

@@ -44,6 +44,7 @@ const PASSES: &[Entry] = &[
     ("simplify-loops", "invariant, constant and dead loop state", || Box::new(SimplifyLoops)),
     ("simplify-tuples", "elements of tuples just put together", || Box::new(SimplifyTuples)),
     ("split-folds", "large folds into few results become work for many threads", || Box::new(SplitFolds)),
+    ("tile-layouts", "arrays lie in the target's tiles", || Box::new(TileLayouts)),
     ("unify-convolution-types", "convolutions have one of a few element types", || Box::new(UnifyConvolutionTypes)),
     ("unroll-loops", "loops of a few short rounds become their rounds", || Box::new(UnrollLoops)),
     ("widen-linalg", "linear algebra on narrow floats is done in f32", || Box::new(WidenLinalg)),

@@ -7,8 +7,10 @@ use xla_hlo::eval::RandomState;
 use xla_hlo::ops::CustomCallRegistry;
 use xla_hlo::{Module, Result};
 
+use crate::cancel::CancelToken;
 use crate::executor::{DeviceMemory, Stream, StreamExecutor};
 use crate::signature::Signature;
+use crate::thunks::ThunkSequence;
 use crate::transfer::TransferManager;
 
 /// A compiled program, ready to be launched any number of times, also at the same time from several threads.
@@ -45,6 +47,11 @@ pub trait Executable: Send + Sync + fmt::Debug {
         None
     }
 
+    /// The steps it runs in, for reports of what runs where; `None` for a program that is one whole.
+    fn thunks(&self) -> Option<&ThunkSequence> {
+        None
+    }
+
     /// A text for people of how the program runs (thunks, buffers, code), under names such as `thunks.txt`; empty if there is none.
     fn dumps(&self) -> Vec<(String, String)> {
         Vec::new()
@@ -64,6 +71,8 @@ pub struct ExecutionContext<'a> {
     pub custom_calls: &'a CustomCallRegistry,
     /// What the program draws random numbers from: the device's counter.
     pub random: &'a RandomState,
+    /// By which the caller may ask for the program to stop.
+    pub cancel: &'a CancelToken,
 }
 
 /// One leaf of the arguments of a launch.

@@ -31,6 +31,37 @@ pub trait StreamExecutor: Send + Sync + fmt::Debug {
 
     /// A new queue of work in order. Devices that do everything at once give one that completes each call before it returns.
     fn create_stream(&self) -> Result<Box<dyn Stream>>;
+
+    /// The ability to fail on purpose, for tests of what happens then, if this device has it.
+    fn fault_injection(&self) -> Option<&dyn FaultInjection> {
+        None
+    }
+}
+
+/// Optional ability: faults on request. Simulated devices and debug drivers have it; the conformance kit asks for it.
+pub trait FaultInjection: Send + Sync {
+    /// Lets the device fail once: at the operation of that kind after `skip` more have gone well. Replaces an earlier
+    /// request for the same kind. [`Error::Unimplemented`] for a kind of fault that this device cannot make.
+    fn inject(&self, fault: Fault, skip: u64) -> Result<()>;
+
+    /// Takes all requests back that have not come true.
+    fn clear(&self);
+}
+
+/// What can be made to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// An allocation: [`Error::ResourceExhausted`].
+    Allocation,
+    /// A kernel or library call.
+    Kernel,
+    /// A copy: to the device, from it, or on it.
+    Copy,
+}
+
+impl Fault {
+    /// All kinds.
+    pub const ALL: [Fault; 3] = [Fault::Allocation, Fault::Kernel, Fault::Copy];
 }
 
 /// A queue of work on one device, done in order.
@@ -44,7 +75,10 @@ pub trait StreamExecutor: Send + Sync + fmt::Debug {
 /// - **Ranges** are in bytes and have been checked against the sizes of the memories by nobody: implementations check them and
 ///   give [`Error::Internal`].
 /// - **Foreign memory** (of another executor type) is [`Error::InvalidArgument`]; see [`DeviceMemory::downcast`].
-pub trait Stream: Send + Sync + fmt::Debug {
+/// - **Errors of asynchronous work** never become wrong values: they come out of the next event that is recorded on the stream
+///   and of [`Stream::synchronize`], and of every copy to the host of memory that the failed work, or work that read what it
+///   should have written, was to write. Work that does not depend on it goes on.
+pub trait Stream: Any + Send + Sync + fmt::Debug {
     /// Writes host bytes to `target`, from byte `offset` on.
     fn copy_to_device(&self, source: &[u8], target: &mut DeviceMemory, offset: usize) -> Result<()>;
 
@@ -65,6 +99,26 @@ pub trait Stream: Send + Sync + fmt::Debug {
 
     /// Returns when everything sent so far is done. An error of earlier work comes out here.
     fn synchronize(&self) -> Result<()>;
+
+    /// Says what the work belongs to that the calling thread sends from now on: `platform cpu, thunk t3 (%fusion.2)`. A device puts it in
+    /// front of errors that come out later, when nobody else knows any more whose they are; one that does everything at
+    /// once has no use for it.
+    fn annotate(&self, place: &dyn Fn() -> String) {
+        let _ = place;
+    }
+}
+
+impl dyn Stream {
+    /// The executor's own kind of stream. The error is for a stream that came from an executor of another kind.
+    pub fn downcast<T: Stream>(&self) -> Result<&T> {
+        let any: &dyn Any = self;
+        any.downcast_ref().ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "a stream of another device was given: {self:?} is no {}",
+                std::any::type_name::<T>()
+            ))
+        })
+    }
 }
 
 /// A point in a stream's work. Cloning is cheap.

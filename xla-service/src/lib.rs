@@ -23,6 +23,7 @@
 #![warn(missing_docs)]
 
 mod cache;
+mod cancel;
 pub mod client;
 pub mod compiler;
 mod device_only;
@@ -36,15 +37,19 @@ mod optimize;
 mod options;
 pub mod platform;
 mod registry;
+pub mod serialized;
 pub mod signature;
 pub mod thunks;
 pub mod transfer;
 
 pub use cache::{CacheStats, CompilationCache};
+pub use cancel::CancelToken;
 pub use client::{Buffer, Client, Dispatch, ExecuteOptions, LoadedExecutable};
 pub use compiler::{AotCompilationOptions, Compiler, HloPasses, OptimizedModule};
 pub use executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis};
-pub use executor::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, StreamExecutor};
+pub use executor::{
+    DeviceDescription, DeviceMemory, Event, Fault, FaultInjection, MemoryStats, Stream, StreamExecutor,
+};
 pub use fingerprint::Fingerprint;
 pub use optimize::optimize;
 pub use options::{CompileOptions, FallbackPolicy, OptLevel};

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use xla_hlo::{Error, Module, Result};
+use xla_hlo::{Error, Module, Result, ResultExt};
 use xla_service::ExecutionContext;
 use xla_service::thunks::{ExecutionBuffers, Thunk, ThunkKind, run_custom_call, run_fallback};
 
@@ -24,10 +24,11 @@ impl RunContext<'_> {
     fn run(&mut self, number: usize) -> Result<()> {
         let call =
             self.calls.get(number).ok_or_else(|| Error::internal(format!("host call {number} does not exist")))?;
-        match call.kind {
+        let result = self.context.cancel.check().and_then(|()| match call.kind {
             ThunkKind::CustomCall => run_custom_call(self.module, call, self.context, self.buffers),
             _ => run_fallback(self.module, call, self.context, self.buffers),
-        }
+        });
+        result.context(|| call.place())
     }
 }
 

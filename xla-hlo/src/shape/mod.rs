@@ -144,9 +144,25 @@ impl ArrayShape {
         self.dims.iter().product()
     }
 
-    /// Bytes of the array, unpacked and without padding.
+    /// Bytes of the array's elements, unpacked and without padding.
     pub fn byte_size(&self) -> usize {
         self.element_count() * self.element_type.byte_width()
+    }
+
+    /// Bytes of the array as it lies in memory: unpacked, each level of tiles padded up to whole ones, then the end up to the
+    /// tail alignment. Saturates where that overflows.
+    pub fn padded_byte_size(&self) -> usize {
+        let Some(layout) = self.layout.as_ref().filter(|l| !l.is_plain()) else { return self.byte_size() };
+        if self.dims.contains(&0) {
+            return 0;
+        }
+        let major_to_minor = layout.minor_to_major.iter().rev();
+        let mut sizes: Vec<usize> = major_to_minor.filter_map(|&d| self.dims.get(d).copied()).collect();
+        layout.tiles.iter().for_each(|tile| tile.apply(&mut sizes));
+        let elements = sizes.into_iter().fold(1, usize::saturating_mul);
+        let alignment = usize::try_from(layout.tail_padding_alignment).unwrap_or(usize::MAX).max(1);
+        let elements = elements.checked_next_multiple_of(alignment).unwrap_or(usize::MAX);
+        elements.saturating_mul(self.element_type.byte_width())
     }
 
     /// Whether dimensions are equal (element type, dynamism and layout aside).

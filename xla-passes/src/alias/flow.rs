@@ -160,7 +160,7 @@ impl Builder<'_> {
             self.values.push(Value {
                 origin: ValueRef { computation, instruction, path },
                 kind: kind.clone(),
-                bytes: array.map_or(0, |a| a.byte_size()),
+                bytes: array.map_or(0, |a| a.padded_byte_size()),
                 in_memory: array.is_some(),
                 memory_space: array.and_then(|a| a.layout()).map_or(0, |l| l.memory_space),
             });

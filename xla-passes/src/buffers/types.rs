@@ -39,7 +39,7 @@ pub struct Slice {
     pub allocation: AllocationId,
     /// First byte; a multiple of the allocation's alignment.
     pub offset: usize,
-    /// Bytes of the array, unpacked (`ArrayShape::byte_size`); 0 for empty arrays.
+    /// Bytes of the array, unpacked, tiles and padding included (`ArrayShape::padded_byte_size`); 0 for empty arrays.
     pub size: usize,
 }
 

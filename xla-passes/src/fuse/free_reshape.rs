@@ -6,7 +6,7 @@ use xla_hlo::{InstrId, Layout, Module, Op, Result, Shape};
 use super::programs;
 use crate::{Pass, PassContext};
 
-/// `reshape` between row-major arrays becomes `bitcast`, outside of fusions.
+/// `reshape` between row-major arrays becomes `bitcast`, outside of fusions; nothing is free where arrays lie in tiles.
 pub struct FreeReshapes;
 
 impl Pass for FreeReshapes {
@@ -14,7 +14,10 @@ impl Pass for FreeReshapes {
         "free-reshapes"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        if cx.profile().tiles.is_some() {
+            return Ok(());
+        }
         for id in programs(module) {
             let computation = module.computation_mut(id);
             let is_free = |i: &InstrId| {

@@ -7,9 +7,11 @@ use xla_hlo::{Error, Literal, Module, Result, ResultExt};
 
 use super::buffer::{Buffer, Slot, again};
 use super::{Client, Device, protect};
+use crate::cancel::CancelToken;
 use crate::executable::{CostAnalysis, Executable, MemoryAnalysis};
 use crate::executor::{DeviceMemory, Event};
 use crate::signature::{Donation, Signature, ungroup};
+use crate::thunks::ThunkSequence;
 
 /// A program, compiled for a client's device. Cloning gives another handle; programs may be run from many threads at once.
 #[derive(Clone)]
@@ -26,6 +28,8 @@ pub struct ExecuteOptions {
     pub donate: Vec<usize>,
     /// Who runs the program.
     pub dispatch: Dispatch,
+    /// By which the run can be asked to stop; [`Error::Cancelled`] is then what it gives.
+    pub cancel: CancelToken,
 }
 
 /// Who runs a program.
@@ -68,6 +72,11 @@ impl LoadedExecutable {
         self.executable.cost_analysis()
     }
 
+    /// The steps it runs in, for reports of what runs where; `None` for a program that is one whole.
+    pub fn thunks(&self) -> Option<&ThunkSequence> {
+        self.executable.thunks()
+    }
+
     /// How the program runs (thunks, buffers, code), as named texts.
     pub fn dumps(&self) -> Vec<(String, String)> {
         self.executable.dumps()
@@ -101,14 +110,15 @@ impl LoadedExecutable {
         let device = &self.client.0;
         match options.dispatch {
             Dispatch::Inline => {
-                let (memories, event) = protect(|| run(device, &*self.executable, uses))?;
+                let (memories, event) = protect(|| run(device, &*self.executable, uses, &options.cancel))?;
                 let slots = memories.into_iter().map(|memory| Slot::ready(memory, event.clone()));
                 Ok(self.result_buffers(slots))
             }
             Dispatch::Queued => {
                 let slots: Vec<_> = self.signature().results().iter().map(|_| Slot::pending()).collect();
                 let (client, executable, targets) = (self.client.clone(), self.executable.clone(), slots.clone());
-                let work = move || fill(&targets, protect(|| run(&client.0, &*executable, uses)));
+                let cancel = options.cancel.clone();
+                let work = move || fill(&targets, protect(|| run(&client.0, &*executable, uses, &cancel)));
                 device.queue().push(Box::new(work));
                 Ok(self.result_buffers(slots.into_iter()))
             }
@@ -230,7 +240,12 @@ struct Use {
 }
 
 /// Waits for the arguments, launches, and gives the results with the event of their completion.
-fn run(device: &Device, executable: &dyn Executable, uses: Vec<Use>) -> Result<(Vec<DeviceMemory>, Event)> {
+fn run(
+    device: &Device,
+    executable: &dyn Executable,
+    uses: Vec<Use>,
+    cancel: &CancelToken,
+) -> Result<(Vec<DeviceMemory>, Event)> {
     let _span = tracing::debug_span!("execute", module = executable.module().name()).entered();
     let mut arguments = Vec::with_capacity(uses.len());
     // Readers first: a buffer that is both read and donated in this call stays shared.
@@ -240,7 +255,8 @@ fn run(device: &Device, executable: &dyn Executable, uses: Vec<Use>) -> Result<(
         let (argument, _) = reader.unwrap_or_else(|| usage.slot.take_for_program())?;
         arguments.push(argument);
     }
-    let results = executable.execute(&device.context(), arguments)?;
+    let results = cancel.check().and_then(|()| executable.execute(&device.context(cancel), arguments));
+    let results = results.context(|| format!("platform {}", device.platform))?;
     let expected = executable.signature().results().len();
     if results.len() != expected {
         return Err(Error::internal(format!("the backend gave {} results instead of {expected}", results.len())));

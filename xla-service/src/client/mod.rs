@@ -29,6 +29,7 @@ use xla_hlo::ops::CustomCallRegistry;
 use xla_hlo::{ArrayShape, Error, Literal, Result, VerifiedModule};
 
 use crate::cache::CompilationCache;
+use crate::cancel::CancelToken;
 use crate::compiler::Compiler;
 use crate::dump;
 use crate::executable::{Executable, ExecutionContext};
@@ -171,13 +172,14 @@ impl Device {
         Ok(executable)
     }
 
-    fn context(&self) -> ExecutionContext<'_> {
+    fn context<'a>(&'a self, cancel: &'a CancelToken) -> ExecutionContext<'a> {
         ExecutionContext {
             executor: &*self.executor,
             stream: &*self.stream,
             transfer: &*self.transfer,
             custom_calls: &self.custom_calls,
             random: &self.random,
+            cancel,
         }
     }
 

@@ -140,7 +140,7 @@ fn queued_programs_run_in_order_and_chain() {
     let program = sum_program(&client);
     let one = client.buffer(&f32s(&[1.0; 3])).unwrap();
     let mut total = client.buffer(&f32s(&[0.0; 3])).unwrap();
-    let queued = ExecuteOptions { donate: vec![0], dispatch: Dispatch::Queued };
+    let queued = ExecuteOptions { donate: vec![0], dispatch: Dispatch::Queued, ..ExecuteOptions::default() };
     for _ in 0..100 {
         total = program.execute_with(&[&total, &one], &queued).unwrap().swap_remove(0);
     }
@@ -164,7 +164,7 @@ fn many_threads_run_one_program() {
                 let x = client.buffer(&f32s(&[t as f32; 3])).unwrap();
                 for i in 0..50 {
                     let dispatch = if i % 2 == 0 { Dispatch::Inline } else { Dispatch::Queued };
-                    let options = ExecuteOptions { donate: vec![1], dispatch };
+                    let options = ExecuteOptions { donate: vec![1], dispatch, ..ExecuteOptions::default() };
                     let y = client.buffer(&f32s(&[i as f32; 3])).unwrap();
                     let results = program.execute_with(&[&x, &y], &options).unwrap();
                     assert_eq!(results[0].to_literal().unwrap(), f32s(&[(t + i) as f32; 3]));

@@ -40,6 +40,7 @@ impl Executable for InterpreterExecutable {
         let result = Evaluator::new(&self.module)
             .with_random_state(context.random.clone())
             .with_custom_calls(context.custom_calls)
+            .with_cancellation(context.cancel.flag().clone())
             .call(self.module.entry_id(), literals)?;
         let write = |(leaf, literal): (&crate::signature::ResultLeaf, _)| {
             let mut memory = context.executor.allocate(leaf.shape.byte_size())?;

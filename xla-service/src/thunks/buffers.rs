@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use xla_hlo::entity::EntityId;
-use xla_hlo::{Error, Result};
+use xla_hlo::{Error, Result, ResultExt};
 use xla_passes::buffers::{AllocationId, Slice};
 
 use super::BufferPlan;
@@ -43,8 +43,11 @@ impl ExecutionBuffers {
         }
         let constants = plan.constants(context)?;
         let mut arguments: Vec<Option<Argument>> = arguments.into_iter().map(Some).collect();
-        let mut entry = |source: &Source| match *source {
-            Source::Fresh(bytes) => context.executor.allocate(bytes).map(Entry::Owned),
+        let mut entry = |(index, source): (usize, &Source)| match *source {
+            Source::Fresh(bytes) => {
+                let memory = context.executor.allocate(bytes);
+                memory.context(|| plan.purpose(AllocationId::from_index(index))).map(Entry::Owned)
+            }
             Source::Constant(number) => Ok(Entry::Shared(constants[number].clone())),
             Source::Argument { index, is_written } => match arguments[index].take() {
                 Some(Argument::Donated(memory)) => Ok(Entry::Owned(memory)),
@@ -53,7 +56,7 @@ impl ExecutionBuffers {
                 None => Err(Error::internal(format!("argument {index} has two allocations"))),
             },
         };
-        Ok(ExecutionBuffers { entries: plan.sources.iter().map(&mut entry).collect::<Result<_>>()? })
+        Ok(ExecutionBuffers { entries: plan.sources.iter().enumerate().map(&mut entry).collect::<Result<_>>()? })
     }
 
     /// The memory of an allocation.

@@ -17,6 +17,13 @@ impl fmt::Debug for ThunkId {
     }
 }
 
+impl Thunk {
+    /// Says which thunk it is, for errors: `thunk t3 (%fusion.2)`.
+    pub fn place(&self) -> String {
+        format!("thunk {} (%{})", self.id, self.name)
+    }
+}
+
 impl fmt::Display for ThunkSequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_sequence(self, f, 0)

@@ -3,41 +3,41 @@
 use std::sync::Arc;
 
 use xla_hlo::{Module, Result};
-use xla_passes::buffers::BufferAssignment;
 
-use super::{BufferPlan, ExecutionBuffers, Launcher, ThunkSequence, execute};
+use super::{ExecutionBuffers, Launcher, ThunkProgram, ThunkSequence, execute};
 use crate::compiler::OptimizedModule;
-use crate::executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis};
+use crate::executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis, SerializeExecutable};
 use crate::executor::DeviceMemory;
+use crate::serialized;
 use crate::signature::Signature;
 
 /// A thunk sequence with everything it needs to run, and the backend's [`Launcher`].
 #[derive(Debug)]
 pub struct ThunkExecutable {
     module: OptimizedModule,
-    signature: Signature,
-    assignment: BufferAssignment,
-    plan: BufferPlan,
-    sequence: ThunkSequence,
+    program: ThunkProgram,
     launcher: Arc<dyn Launcher>,
+    /// The platform whose program it is when written down.
+    platform: Option<String>,
 }
 
 impl ThunkExecutable {
-    /// Puts the parts together; all of them are of this very module.
-    pub fn new(
-        module: OptimizedModule,
-        signature: Signature,
-        assignment: BufferAssignment,
-        sequence: ThunkSequence,
-        launcher: Arc<dyn Launcher>,
-    ) -> Result<ThunkExecutable> {
-        let plan = BufferPlan::new(&module, &assignment, &signature)?;
-        Ok(ThunkExecutable { module, signature, assignment, plan, sequence, launcher })
+    /// A module, how it runs, and what starts its kernels.
+    pub fn new(module: OptimizedModule, program: ThunkProgram, launcher: Arc<dyn Launcher>) -> ThunkExecutable {
+        ThunkExecutable { module, program, launcher, platform: None }
+    }
+
+    /// Lets the program be written down as one of that platform. What is written is the optimised module; the platform's
+    /// loader reads it with [`serialized::read`] and lowers it again.
+    #[must_use]
+    pub fn serialized_for(mut self, platform: impl Into<String>) -> ThunkExecutable {
+        self.platform = Some(platform.into());
+        self
     }
 
     /// The thunks.
     pub fn sequence(&self) -> &ThunkSequence {
-        &self.sequence
+        &self.program.sequence
     }
 }
 
@@ -47,27 +47,42 @@ impl Executable for ThunkExecutable {
     }
 
     fn signature(&self) -> &Signature {
-        &self.signature
+        &self.program.signature
     }
 
     fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
-        let mut buffers = ExecutionBuffers::new(&self.plan, context, arguments)?;
-        execute(&self.module, &self.sequence, &*self.launcher, context, &mut buffers)?;
-        buffers.into_results(&self.plan, context)
+        let ThunkProgram { plan, sequence, .. } = &self.program;
+        let mut buffers = ExecutionBuffers::new(plan, context, arguments)?;
+        execute(&self.module, sequence, &*self.launcher, context, &mut buffers)?;
+        buffers.into_results(plan, context)
     }
 
     fn memory_analysis(&self) -> MemoryAnalysis {
-        self.plan.memory_analysis()
+        self.program.plan.memory_analysis()
     }
 
     fn cost_analysis(&self) -> CostAnalysis {
         CostAnalysis::default()
     }
 
+    fn thunks(&self) -> Option<&ThunkSequence> {
+        Some(&self.program.sequence)
+    }
+
+    fn serializer(&self) -> Option<&dyn SerializeExecutable> {
+        self.platform.is_some().then_some(self)
+    }
+
     fn dumps(&self) -> Vec<(String, String)> {
         vec![
-            ("thunks.txt".to_string(), self.sequence.to_string()),
-            ("buffers.txt".to_string(), self.assignment.to_string()),
+            ("thunks.txt".to_string(), self.program.sequence.to_string()),
+            ("buffers.txt".to_string(), self.program.assignment.to_string()),
         ]
+    }
+}
+
+impl SerializeExecutable for ThunkExecutable {
+    fn serialize(&self) -> Result<Vec<u8>> {
+        serialized::write(self.platform.as_deref().unwrap_or_default(), &self.module, &[])
     }
 }

@@ -5,9 +5,14 @@ use std::fmt;
 use xla_hlo::{Error, Module, Result, ResultExt};
 use xla_passes::buffers::Slice;
 
+use super::loops::can_be_recorded;
 use super::sequence::Selector;
-use super::{ExecutionBuffers, KernelRef, LibraryRef, Thunk, ThunkKind, ThunkSequence, run_custom_call, run_fallback};
+use super::{
+    DeviceLoops, ExecutionBuffers, KernelRef, LibraryRef, Thunk, ThunkKind, ThunkSequence, run_custom_call,
+    run_fallback,
+};
 use crate::executable::ExecutionContext;
+use crate::executor::Stream;
 
 /// Starts what a backend lowered.
 ///
@@ -22,6 +27,11 @@ pub trait Launcher: Send + Sync + fmt::Debug {
 
     /// Calls a library.
     fn library_call(&self, call: &LibraryRef, launch: &mut Launch<'_>) -> Result<()>;
+
+    /// The ability to run loops on the device, if it has it.
+    fn device_loops(&self) -> Option<&dyn DeviceLoops> {
+        None
+    }
 }
 
 /// One launch: on what, with what.
@@ -33,6 +43,18 @@ pub struct Launch<'a> {
     pub context: &'a ExecutionContext<'a>,
     /// Memory by allocation.
     pub buffers: &'a mut ExecutionBuffers,
+}
+
+impl Launch<'_> {
+    /// Says what is launched where: `platform cpu, thunk t3 (%fusion.2)`. Devices put it into errors that come out later, when
+    /// nobody else knows any more whose they are.
+    pub fn place(&self) -> String {
+        place(self.context, self.thunk)
+    }
+}
+
+fn place(context: &ExecutionContext<'_>, thunk: &Thunk) -> String {
+    format!("platform {}, {}", context.executor.description().platform, thunk.place())
 }
 
 /// Runs a sequence. Control flow is decided on the host, which waits for the device where it must see a predicate.
@@ -58,7 +80,9 @@ impl Run<'_> {
     fn sequence(&mut self, sequence: &ThunkSequence) -> Result<()> {
         for thunk in &sequence.thunks {
             let _span = tracing::trace_span!("thunk", name = %thunk.name, id = %thunk.id).entered();
-            self.thunk(thunk).context(|| format!("%{}", thunk.name))?;
+            self.context.cancel.check().context(|| thunk.place())?;
+            self.context.stream.annotate(&|| place(self.context, thunk));
+            self.thunk(thunk).context(|| thunk.place())?;
         }
         Ok(())
     }
@@ -71,6 +95,15 @@ impl Run<'_> {
                 ([from], [to]) => self.buffers.copy(self.context, from.slice, to.slice),
                 _ => Err(Error::internal("a copy has one operand and one result")),
             },
+            ThunkKind::While { condition, body, predicate, .. }
+                if can_be_recorded(condition)
+                    && can_be_recorded(body)
+                    && let Some(loops) = self.launcher.device_loops() =>
+            {
+                let condition = self.recorded(loops, condition)?;
+                let body = self.recorded(loops, body)?;
+                loops.run_while(&mut self.launch(thunk), condition, *predicate, body)
+            }
             ThunkKind::While { condition, body, predicate, trip_count: None } => loop {
                 self.sequence(condition)?;
                 if self.byte(*predicate)? == 0 {
@@ -90,6 +123,15 @@ impl Run<'_> {
             ThunkKind::CustomCall => run_custom_call(self.module, thunk, self.context, self.buffers),
             ThunkKind::HostFallback => run_fallback(self.module, thunk, self.context, self.buffers),
         }
+    }
+
+    /// Runs a sequence on a stream that keeps it.
+    fn recorded(&mut self, loops: &dyn DeviceLoops, sequence: &ThunkSequence) -> Result<Box<dyn Stream>> {
+        let stream = loops.record()?;
+        let context = ExecutionContext { stream: &*stream, ..*self.context };
+        Run { module: self.module, launcher: self.launcher, context: &context, buffers: self.buffers }
+            .sequence(sequence)?;
+        Ok(stream)
     }
 
     fn launch<'b>(&'b mut self, thunk: &'b Thunk) -> Launch<'b> {

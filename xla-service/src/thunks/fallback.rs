@@ -31,8 +31,10 @@ pub fn run_fallback(
     buffers: &mut ExecutionBuffers,
 ) -> Result<()> {
     on_host(module, thunk, context, buffers, |operands| {
-        let evaluator = Evaluator::new(module).with_random_state(context.random.clone());
-        let mut evaluator = evaluator.with_custom_calls(context.custom_calls);
+        let mut evaluator = Evaluator::new(module)
+            .with_random_state(context.random.clone())
+            .with_custom_calls(context.custom_calls)
+            .with_cancellation(context.cancel.flag().clone());
         evaluator.evaluate(thunk.computation, thunk.instruction, operands).context(|| "evaluated on the host")
     })
 }

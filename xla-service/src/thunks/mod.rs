@@ -13,7 +13,8 @@
 //! - [`from_module`](ThunkSequence::from_module) builds it, asking a [`Lowering`];
 //! - [`BufferPlan`] knows where memory comes from, [`ExecutionBuffers`] is the memory of one execution: arguments, donated or not, results, temporaries, constants;
 //! - [`run_fallback`] runs one thunk on the host, through the evaluator; [`run_custom_call`] through a custom call's handler;
-//! - [`ThunkExecutable`] is the [`Executable`](crate::Executable) of a backend that has nothing but a [`Launcher`].
+//! - [`ThunkProgram`] is all of this for one module, and [`ThunkExecutable`] the [`Executable`](crate::Executable) of a backend that has nothing but a [`Launcher`];
+//! - [`DeviceLoops`] are loops that the device runs without asking the host, for backends whose devices can.
 
 mod buffers;
 mod build;
@@ -21,8 +22,10 @@ mod display;
 mod executable;
 mod execute;
 mod fallback;
+mod loops;
 mod lowering;
 mod plan;
+mod program;
 mod sequence;
 #[cfg(test)]
 mod tests;
@@ -31,6 +34,8 @@ pub use buffers::ExecutionBuffers;
 pub use executable::ThunkExecutable;
 pub use execute::{Launch, Launcher, execute};
 pub use fallback::{evaluate_instruction, run_custom_call, run_fallback};
+pub use loops::DeviceLoops;
 pub use lowering::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 pub use plan::BufferPlan;
+pub use program::ThunkProgram;
 pub use sequence::{ArraySlice, Coverage, Selector, StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};

@@ -1,11 +1,12 @@
 //! Where each allocation's memory comes from, worked out once for all executions.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use xla_hlo::entity::EntityId;
-use xla_hlo::{ArrayShape, Error, Literal, Module, Op, ParameterLeaf, Result};
+use xla_hlo::{ArrayShape, Error, Literal, Module, Op, ParameterLeaf, Result, ResultExt};
 use xla_passes::alias::ValueRef;
-use xla_passes::buffers::{AllocationId, AllocationKind, BufferAssignment};
+use xla_passes::buffers::{Allocation, AllocationId, AllocationKind, BufferAssignment, LiveValue};
 
 use crate::executable::{ExecutionContext, MemoryAnalysis};
 use crate::executor::DeviceMemory;
@@ -18,6 +19,8 @@ pub struct BufferPlan {
     pub(super) sources: Vec<Source>,
     /// Allocations of the results, in the order of the signature's.
     pub(super) results: Vec<AllocationId>,
+    /// What new memory is for, one text for each allocation that wants some; for errors.
+    purposes: Vec<(AllocationId, String)>,
     arguments: usize,
     constants: Constants,
     analysis: MemoryAnalysis,
@@ -70,7 +73,14 @@ impl BufferPlan {
             return Err(Error::internal("the buffer assignment is of another module than the signature"));
         }
         let constants = Constants { literals: constants, devices: Mutex::default() };
-        Ok(BufferPlan { sources, results, arguments: signature.arguments().len(), constants, analysis })
+        let purposes = purposes(assignment);
+        Ok(BufferPlan { sources, results, purposes, arguments: signature.arguments().len(), constants, analysis })
+    }
+
+    /// What an allocation's new memory is for: `the result %add f32[8] (a2)`.
+    pub(super) fn purpose(&self, id: AllocationId) -> String {
+        let found = self.purposes.iter().find(|(allocation, _)| *allocation == id);
+        found.map_or_else(|| format!("allocation {id}"), |(_, purpose)| format!("{purpose} ({id})"))
     }
 
     /// Memory that one execution takes; code is not counted.
@@ -87,6 +97,25 @@ impl BufferPlan {
     pub(super) fn constants(&self, context: &ExecutionContext<'_>) -> Result<Uploaded> {
         self.constants.on_device(context)
     }
+}
+
+fn purposes(assignment: &BufferAssignment) -> Vec<(AllocationId, String)> {
+    let mut largest: HashMap<AllocationId, &LiveValue> = HashMap::new();
+    for value in assignment.values() {
+        let entry = largest.entry(value.slice.allocation).or_insert(value);
+        if value.slice.size > entry.slice.size {
+            *entry = value;
+        }
+    }
+    let purpose = |allocation: &Allocation| {
+        let name = &largest.get(&allocation.id)?.name;
+        match allocation.kind {
+            AllocationKind::Output { .. } => Some((allocation.id, format!("the result {name}"))),
+            AllocationKind::Temporary => Some((allocation.id, format!("temporary values, the largest of them {name}"))),
+            AllocationKind::Parameter { .. } | AllocationKind::Constant { .. } => None,
+        }
+    };
+    assignment.allocations().iter().filter_map(purpose).collect()
 }
 
 fn argument(signature: &Signature, leaf: &ParameterLeaf) -> Result<usize> {
@@ -138,8 +167,9 @@ impl Constants {
         }
         let mut memories = Vec::with_capacity(self.literals.len());
         for Constant { literal, shape, bytes } in &self.literals {
-            let mut memory = context.executor.allocate(*bytes)?;
-            context.transfer.write(context.stream, literal, shape, &mut memory, 0)?;
+            let place = || format!("the constant {shape}");
+            let mut memory = context.executor.allocate(*bytes).context(place)?;
+            context.transfer.write(context.stream, literal, shape, &mut memory, 0).context(place)?;
             memories.push(Arc::new(memory));
         }
         let uploaded = Uploaded::from(memories);

@@ -17,8 +17,8 @@ use crate::executable::{Argument, Executable, ExecutionContext};
 use crate::executor::{DeviceMemory, StreamExecutor};
 use crate::host::{HostExecutor, HostMemory, HostStream, HostTransfer, PoolLimits, host_shape};
 use crate::options::FallbackPolicy;
-use crate::signature::{Signature, ungroup};
-use crate::{OptimizedModule, TransferManager};
+use crate::signature::ungroup;
+use crate::{CancelToken, CompileOptions, OptimizedModule, TransferManager};
 
 const F32: ElementType = ElementType::F32;
 const S32: ElementType = ElementType::S32;
@@ -66,20 +66,20 @@ impl Launcher for Adder {
 }
 
 fn program(module: VerifiedModule) -> ThunkExecutable {
-    let (module, assignment) = prepare(module);
-    let sequence = ThunkSequence::from_module(&module, &assignment, &mut lower_add, FallbackPolicy::Allow).unwrap();
-    let signature = Signature::new(&module, host_shape).unwrap();
+    let (module, _) = prepare(module);
     let module = OptimizedModule::new(module);
-    ThunkExecutable::new(module, signature, assignment, sequence, std::sync::Arc::new(Adder)).unwrap()
+    let (buffers, options) = (BufferOptions::default(), CompileOptions::default());
+    let program = ThunkProgram::new(&module, &mut lower_add, &HostTransfer, &buffers, &options).unwrap();
+    ThunkExecutable::new(module, program, std::sync::Arc::new(Adder))
 }
 
 /// A host device for one test, which checks that all memory came back when it goes.
-struct Host(HostExecutor, RandomState, CustomCallRegistry);
+struct Host(HostExecutor, RandomState, CustomCallRegistry, CancelToken);
 
 impl Host {
     fn new() -> Host {
         let limits = PoolLimits { in_use: Some(1 << 24), retained: 1 << 24 };
-        Host(HostExecutor::new("test", 0, limits), RandomState::new(), CustomCallRegistry::new())
+        Host(HostExecutor::new("test", 0, limits), RandomState::new(), CustomCallRegistry::new(), CancelToken::new())
     }
 
     fn context(&self) -> ExecutionContext<'_> {
@@ -89,6 +89,7 @@ impl Host {
             transfer: &HostTransfer,
             random: &self.1,
             custom_calls: &self.2,
+            cancel: &self.3,
         }
     }
 

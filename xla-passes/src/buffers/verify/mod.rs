@@ -10,10 +10,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use xla_hlo::entity::EntityId;
-use xla_hlo::{CompId, Computation, Error, InstrId, Module, Op, Result};
+use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Module, Op, Result};
 
 use crate::alias::may_share;
-use crate::alias::role::{Role, role};
+use crate::alias::role::{Role, leaf_array, role};
 use crate::buffers::types::{AllocationKind, BufferAssignment, Slice};
 
 /// Checks that every leaf of every executed instruction has a place inside an allocation that may hold it, and that no
@@ -393,7 +393,7 @@ impl Checker<'_> {
                 let end = slice.offset.checked_add(slice.size);
                 let fits = end.is_some_and(|end| end <= allocation.size)
                     && slice.offset.is_multiple_of(allocation.alignment)
-                    && slice.size == leaf.byte_size()
+                    && slice.size == leaf_array(leaf).map_or(0, ArrayShape::padded_byte_size)
                     && *path == shape_path;
                 if !fits {
                     return Err(self.error(*comp, *id, &format!("does not fit at {path:?} into {}", slice.allocation)));

@@ -1,4 +1,4 @@
-//! Layout normalisation: every array becomes row major, and layout-changing operations become what they do.
+//! Layouts: every array becomes row major, and layout-changing operations what they do; at the end, the target's tiles.
 
 use xla_hlo::ops::{BitcastConvert, Reshape, Transpose};
 use xla_hlo::{
@@ -6,6 +6,10 @@ use xla_hlo::{
 };
 
 use crate::{Pass, PassContext};
+
+mod tile;
+
+pub use tile::TileLayouts;
 
 /// Gives every array a plain row-major layout, in computations and in the module's header.
 ///
@@ -24,7 +28,7 @@ impl Pass for NormalizeLayouts {
         for id in ids {
             normalize(module.computation_mut(id))?;
         }
-        normalize_header(module);
+        normalize_header(module, row_major);
         Ok(())
     }
 }
@@ -140,11 +144,11 @@ fn retyped(computation: &mut Computation, x: InstrId, to: &ArrayShape) -> Result
     Ok(computation.add(Instruction::new(BitcastConvert.into(), shape.into(), [x])))
 }
 
-/// The header's layout becomes that of the (now row-major) entry.
-fn normalize_header(module: &mut Module) {
+/// The header's layout becomes that of the entry.
+fn normalize_header(module: &mut Module, layout: impl Fn(&Shape) -> Shape) {
     let Some(old) = &module.attributes().entry_computation_layout else { return };
-    let new =
-        ProgramShape { parameters: old.parameters.iter().map(row_major).collect(), result: row_major(&old.result) };
+    let parameters = old.parameters.iter().map(&layout).collect();
+    let new = ProgramShape { parameters, result: layout(&old.result) };
     if *old != new {
         module.attributes_mut().entry_computation_layout = Some(new);
     }

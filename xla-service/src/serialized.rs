@@ -1,0 +1,141 @@
+//! Programs as bytes: the module as a backend's passes left it, in an envelope that tells whose it is and whether it is whole.
+//!
+//! Loading compiles the module's backend part again, without passes. A backend whose back end is slow puts its device code
+//! behind the module, as the payload's second part.
+//!
+//! ```text
+//! "XLA program\n" | version u32 | platform: length u32, UTF-8 | module: length u64, HloModuleProto | code: length u64, bytes | checksum u64
+//! ```
+//!
+//! Numbers are little-endian; the checksum is FNV-1a (64 bits) over everything before it.
+
+use xla_hlo::{Error, Result, ResultExt, VerifiedModule, proto};
+
+use crate::compiler::OptimizedModule;
+
+const MAGIC: &[u8] = b"XLA program\n";
+const VERSION: u32 = 1;
+
+/// A program that was written down.
+#[derive(Clone, Debug)]
+pub struct SerializedProgram {
+    /// The module after passes.
+    pub module: OptimizedModule,
+    /// Whatever else the backend wrote; empty for backends that lower again.
+    pub code: Vec<u8>,
+}
+
+/// Writes a program of that platform.
+pub fn write(platform: &str, module: &OptimizedModule, code: &[u8]) -> Result<Vec<u8>> {
+    let module = proto::serialize_module(module)?;
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(VERSION.to_le_bytes());
+    let name = u32::try_from(platform.len()).map_err(|_| Error::invalid_argument("the platform's name is too long"))?;
+    bytes.extend(name.to_le_bytes());
+    bytes.extend(platform.as_bytes());
+    for part in [&module[..], code] {
+        bytes.extend((part.len() as u64).to_le_bytes());
+        bytes.extend(part);
+    }
+    bytes.extend(checksum(&bytes).to_le_bytes());
+    Ok(bytes)
+}
+
+/// Reads what [`write()`] wrote. [`Error::InvalidArgument`] for bytes that are no program, truncated, garbled, of another version or
+/// of another platform, saying which.
+pub fn read(platform: &str, bytes: &[u8]) -> Result<SerializedProgram> {
+    let Some(rest) = bytes.strip_prefix(MAGIC) else {
+        return Err(Error::invalid_argument("these bytes are no serialised program"));
+    };
+    let mut rest = Reader(rest);
+    let version = u32::from_le_bytes(rest.array()?);
+    if version != VERSION {
+        return Err(Error::invalid_argument(format!(
+            "the serialised program is of version {version}, this build reads version {VERSION}; compile it again"
+        )));
+    }
+    let name = u32::from_le_bytes(rest.array()?);
+    let name = String::from_utf8_lossy(rest.take(name.into())?).into_owned();
+    let module = u64::from_le_bytes(rest.array()?);
+    let module = rest.take(module)?;
+    let code = u64::from_le_bytes(rest.array()?);
+    let code = rest.take(code)?.to_vec();
+    let expected = u64::from_le_bytes(rest.array()?);
+    if !rest.0.is_empty() || checksum(&bytes[..bytes.len() - 8]) != expected {
+        return Err(Error::invalid_argument("the serialised program is garbled: its checksum does not fit"));
+    }
+    if name != platform {
+        return Err(Error::invalid_argument(format!(
+            "the serialised program is for platform {name}, this is {platform}"
+        )));
+    }
+    let module = proto::parse_module(module).and_then(VerifiedModule::new);
+    let module = module.context(|| "the module of the serialised program")?;
+    Ok(SerializedProgram { module: OptimizedModule::new(module), code })
+}
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo): finds accidents, not attacks.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: u64) -> Result<&'a [u8]> {
+        let count = usize::try_from(count).ok();
+        let Some((taken, rest)) = count.and_then(|count| self.0.split_at_checked(count)) else {
+            return Err(Error::invalid_argument("the serialised program is truncated"));
+        };
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(self.take(N as u64)?);
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::builder::ModuleBuilder;
+    use xla_hlo::{ElementType, Shape};
+
+    use super::*;
+
+    fn program() -> OptimizedModule {
+        let mut module = ModuleBuilder::new("negate");
+        let mut b = module.computation("main");
+        let x = b.parameter(Shape::array(ElementType::BF16, [3])).unwrap();
+        let root = b.negate(x).unwrap();
+        let main = b.finish(root);
+        OptimizedModule::new(module.finish(main).unwrap())
+    }
+
+    #[test]
+    fn there_and_back() {
+        let bytes = write("abacus", &program(), b"beads").unwrap();
+        let read = read("abacus", &bytes).unwrap();
+        assert_eq!(read.module.to_string(), program().to_string());
+        assert_eq!(read.code, b"beads");
+    }
+
+    #[test]
+    fn every_accident_is_told() {
+        let bytes = write("abacus", &program(), b"beads").unwrap();
+        for end in 0..bytes.len() {
+            let error = read("abacus", &bytes[..end]).unwrap_err();
+            assert!(matches!(error, Error::InvalidArgument(_)), "{end}: {error}");
+        }
+        for place in 0..bytes.len() {
+            let mut garbled = bytes.clone();
+            garbled[place] ^= 0x20;
+            let error = read("abacus", &garbled).unwrap_err();
+            assert!(matches!(error, Error::InvalidArgument(_)), "{place}: {error}");
+        }
+        let error = read("slide-rule", &bytes).unwrap_err();
+        assert!(error.message().contains("for platform abacus, this is slide-rule"), "{error}");
+    }
+}

@@ -1,0 +1,43 @@
+//! What every backend that works operation by operation makes of an optimised module.
+
+use xla_hlo::Result;
+use xla_passes::buffers::{BufferAssignment, BufferOptions, assign_buffers};
+
+use super::{BufferPlan, Lowering, ThunkSequence};
+use crate::compiler::OptimizedModule;
+use crate::options::CompileOptions;
+use crate::signature::Signature;
+use crate::transfer::TransferManager;
+
+/// How a module runs: thunks, and a place for every value. What of it is the same for every backend.
+#[derive(Debug)]
+pub struct ThunkProgram {
+    /// What goes in and comes out, in the device's layouts.
+    pub signature: Signature,
+    /// Where every value lives.
+    pub assignment: BufferAssignment,
+    /// Where the memory for that comes from.
+    pub plan: BufferPlan,
+    /// What happens.
+    pub sequence: ThunkSequence,
+}
+
+impl ThunkProgram {
+    /// Assigns buffers and builds the thunks, asking `lowering` for each operation.
+    ///
+    /// `transfer` says how arrays lie on the device; the passes must have left the layouts that it has (see
+    /// [`TileProfile`](xla_passes::TileProfile)). Errors: those of [`ThunkSequence::from_module`] and of [`assign_buffers`].
+    pub fn new(
+        module: &OptimizedModule,
+        lowering: &mut dyn Lowering,
+        transfer: &dyn TransferManager,
+        buffers: &BufferOptions,
+        options: &CompileOptions,
+    ) -> Result<ThunkProgram> {
+        let assignment = assign_buffers(module, buffers)?;
+        let signature = Signature::new(module, |shape| transfer.device_shape(shape))?;
+        let plan = BufferPlan::new(module, &assignment, &signature)?;
+        let sequence = ThunkSequence::from_module(module, &assignment, lowering, options.host_fallback)?;
+        Ok(ThunkProgram { signature, assignment, plan, sequence })
+    }
+}
