@@ -2,7 +2,7 @@
 
 use xla_hlo::proto;
 use xla_hlo::text::parse_module;
-use xla_hlo::{ArrayShape, ElementType, Module, Shape, VerifiedModule};
+use xla_hlo::{ArrayShape, CompId, ElementType, InstrId, Module, Shape, VerifiedModule};
 use xla_passes::{PassContext, PassOptions, TargetProfile, stages};
 
 /// Modules with more instructions are left alone by [`passes`].
@@ -19,9 +19,9 @@ pub fn text(input: &[u8]) {
 
 /// A message that is a module is written again and reads as the same module, as does its text.
 pub fn proto(input: &[u8]) {
-    let Some(module) = proto::parse_module(input).ok().and_then(|module| VerifiedModule::new(module).ok()) else {
-        return;
-    };
+    let Ok(mut module) = proto::parse_module(input) else { return };
+    name_apart(&mut module);
+    let Ok(module) = VerifiedModule::new(module) else { return };
     let printed = module.to_string();
     let written = proto::serialize_module(&module)
         .unwrap_or_else(|error| panic!("what was read cannot be written: {error}\n{printed}"));
@@ -29,6 +29,18 @@ pub fn proto(input: &[u8]) {
         .unwrap_or_else(|error| panic!("what is written cannot be read: {error}\n{printed}"));
     assert_eq!(again.to_string(), printed, "written and read again it is another module");
     text_round_trip(&module);
+}
+
+/// Gives instructions names that differ in the whole module, as they will when it is written.
+fn name_apart(module: &mut Module) {
+    let ids: Vec<CompId> = module.ids().collect();
+    for (i, id) in ids.into_iter().enumerate() {
+        let computation = module.computation_mut(id);
+        let instructions: Vec<InstrId> = computation.ids().collect();
+        for (place, instruction) in instructions.into_iter().enumerate() {
+            computation.rename(instruction, &format!("v{i}-{place}"));
+        }
+    }
 }
 
 /// A module goes through all passes and is verified after each.
