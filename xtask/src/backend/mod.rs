@@ -122,6 +122,8 @@ pub fn remove(mut args: Arguments) -> Result<()> {
     }
     std::fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", name.package()))?;
     register::remove(&root(), &name)?;
+    // Cargo.lock forgets it too.
+    run_program(cargo(&["update", "--workspace", "--offline", "--quiet"]))?;
     println!("{} is gone", name.package());
     Ok(())
 }
