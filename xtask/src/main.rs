@@ -3,10 +3,12 @@
 
 mod backend;
 mod bench;
+mod book;
 mod ci;
 mod corpus;
 mod coverage;
 mod demo;
+mod downstream;
 mod fuzz;
 mod setup;
 mod shell;
@@ -71,6 +73,13 @@ const COMMANDS: &[Command] = &[
         help: backend::TODO_HELP,
         run: backend::todo,
     },
+    Command {
+        name: "downstream",
+        about: "crates outside of the workspace that use it",
+        help: downstream::HELP,
+        run: downstream::run,
+    },
+    Command { name: "book", about: "the book, with its reference of operations", help: book::HELP, run: book::run },
     Command { name: "bench", about: "time the benchmark programs", help: bench::HELP, run: bench::run },
 ];
 

@@ -3,6 +3,7 @@
 mod check;
 mod coverage;
 mod fuzz;
+mod operations;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ enum Command {
     Check(check::Arguments),
     /// Tries each operation on each element type: native, by the host, refused, wrong.
     Coverage(coverage::Arguments),
+    /// Writes the page of the book that lists every operation.
+    Operations(operations::Arguments),
     /// Checks what standard input asks for, line by line; `fuzz` starts these.
     #[command(hide = true)]
     Worker(check::Platform),
@@ -37,6 +40,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         Command::Fuzz(arguments) => fuzz::run(arguments),
         Command::Coverage(arguments) => coverage::run(arguments),
         Command::Check(arguments) => check::run(arguments),
+        Command::Operations(arguments) => operations::run(arguments),
         Command::Worker(platform) => check::worker(platform),
     }
 }

@@ -4,16 +4,30 @@ mod page;
 mod recipes;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use xla::compare::Tolerance;
-use xla::{Client, CompileOptions, Error, FallbackPolicy, Literal, Module, PlatformRegistry, Result, VerifiedModule};
-use xla_hlo::eval::evaluate;
+use xla::{
+    Client, CompileOptions, Error, FallbackPolicy, Literal, LoadedExecutable, Module, PlatformRegistry, Result,
+    VerifiedModule,
+};
+use xla_hlo::eval::Evaluator;
+use xla_hlo::ops::{CustomCallContext, CustomCallRegistry};
 use xla_hlo::text::parse_module;
 use xla_hlo::{ElementType, Opcode};
 
 use crate::generate::{Random, Temper, epsilon, literal};
 pub use page::page;
 pub use recipes::{Check, Recipe, recipe};
+
+/// The program by which an operation is tried on an element type; `None` for an operation that nobody can write.
+pub fn program_text(opcode: Opcode, ty: ElementType) -> Option<String> {
+    let (computations, entry) = match recipe(opcode)? {
+        Recipe::Program { computations, entry, .. } => (computations, entry),
+        Recipe::DeviceOnly(entry) => ("", entry),
+    };
+    Some(recipes::text(opcode, ty, computations, entry))
+}
 
 /// How an operation fares with an element type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +44,8 @@ pub enum Status {
     Wrong(String),
     /// The operation is not there at all.
     Missing,
-    /// It is not tried by itself, and why.
-    NotAlone(&'static str),
+    /// It needs more than one device and its memory; it is read, verified, printed, and refused by name when compiling.
+    DeviceOnly,
 }
 
 /// One opcode's line of the table.
@@ -55,9 +69,9 @@ pub struct Table {
 impl Table {
     /// Tries every opcode whose name contains `filter`.
     pub fn new(registry: &PlatformRegistry, platform: &str, filter: &str) -> Result<Table> {
-        let client = Client::new(registry, platform)?;
+        let trials = Trials::new(registry, platform)?;
         let row = |&opcode: &Opcode| {
-            let status = |&ty: &ElementType| status(&client, opcode, ty);
+            let status = |&ty: &ElementType| trials.status(opcode, ty);
             Row { opcode, statuses: ElementType::ALL.iter().map(status).collect() }
         };
         let chosen = Opcode::ALL.iter().filter(|opcode| opcode.name().contains(filter));
@@ -72,54 +86,90 @@ impl Table {
     }
 }
 
-/// Tries one operation on one element type.
-pub fn status(client: &Client, opcode: Opcode, ty: ElementType) -> Status {
-    let Recipe::Program { computations, entry, check } = recipe(opcode) else {
-        let Recipe::NotAlone(why) = recipe(opcode) else { return Status::Missing };
-        return Status::NotAlone(why);
-    };
-    if !opcode.is_implemented() {
-        return Status::Missing;
+/// Where operations are tried.
+struct Trials {
+    client: Client,
+    custom_calls: CustomCallRegistry,
+}
+
+impl Trials {
+    /// A device of that platform, with a handler for the target that the recipe of custom-call names.
+    fn new(registry: &PlatformRegistry, platform: &str) -> Result<Trials> {
+        let mut registry = registry.clone();
+        let given = |_: &CustomCallContext<'_>, operands: Vec<Literal>| Ok(operands[0].clone());
+        registry.custom_calls_mut().register("coverage", Arc::new(given));
+        Ok(Trials { client: Client::new(&registry, platform)?, custom_calls: registry.custom_calls().clone() })
     }
-    let text = recipes::text(opcode, ty, computations, entry);
-    let module = match parse_module(&text).and_then(VerifiedModule::new) {
-        Ok(module) => module,
-        Err(Error::Unimplemented(_)) => return Status::Missing,
-        Err(_) => return Status::NotAllowed,
-    };
-    let work = || tried(client, &module, ty, check);
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Status::Wrong("it panics".to_string()))
-}
 
-/// Why the recipe of an opcode is no program for a type; for tests and people.
-pub fn refusal(opcode: Opcode, ty: ElementType) -> Option<String> {
-    let Recipe::Program { computations, entry, .. } = recipe(opcode) else { return None };
-    let text = recipes::text(opcode, ty, computations, entry);
-    parse_module(&text).and_then(VerifiedModule::new).err().map(|error| error.to_string())
-}
+    /// Tries one operation on one element type.
+    fn status(&self, opcode: Opcode, ty: ElementType) -> Status {
+        let Some(recipe) = recipe(opcode).filter(|_| opcode.is_implemented()) else { return Status::Missing };
+        let module = match program(opcode, recipe, ty) {
+            Ok(module) => module,
+            Err(Error::Unimplemented(_)) => return Status::Missing,
+            Err(_) => return Status::NotAllowed,
+        };
+        let work = || match recipe {
+            Recipe::Program { check, .. } => self.tried(&module, ty, check),
+            Recipe::DeviceOnly(_) => self.refused(opcode, &module),
+        };
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Status::Wrong("it panics".to_string()))
+    }
 
-fn tried(client: &Client, module: &VerifiedModule, ty: ElementType, check: Check) -> Status {
-    let arguments = arguments(module);
-    let expected = match evaluate(module, arguments.clone()) {
-        Ok(expected) => expected,
-        Err(error) => return Status::Wrong(format!("the evaluator: {error}")),
-    };
-    let compile =
-        |host_fallback| client.compile(module, &CompileOptions { host_fallback, ..CompileOptions::default() });
-    let (compiled, status) = match compile(FallbackPolicy::Forbid) {
-        Ok(compiled) => (compiled, Status::Native),
-        Err(Error::Unimplemented(_)) => match compile(FallbackPolicy::Allow) {
-            Ok(compiled) => (compiled, Status::Fallback),
-            Err(error @ Error::Unimplemented(_)) => return Status::Refused(error.to_string()),
+    fn tried(&self, module: &VerifiedModule, ty: ElementType, check: Check) -> Status {
+        let arguments = arguments(module);
+        let evaluator = Evaluator::new(module).with_custom_calls(&self.custom_calls);
+        let expected = match evaluate_at_bounds(evaluator, module, arguments.clone()) {
+            Ok(expected) => expected,
+            Err(error) => return Status::Wrong(format!("the evaluator: {error}")),
+        };
+        let (compiled, status) = match self.compile(module, FallbackPolicy::Forbid) {
+            Ok(compiled) => (compiled, Status::Native),
+            Err(Error::Unimplemented(_)) => match self.compile(module, FallbackPolicy::Allow) {
+                Ok(compiled) => (compiled, Status::Fallback),
+                Err(error @ Error::Unimplemented(_)) => return Status::Refused(error.to_string()),
+                Err(error) => return Status::Wrong(error.to_string()),
+            },
             Err(error) => return Status::Wrong(error.to_string()),
-        },
-        Err(error) => return Status::Wrong(error.to_string()),
-    };
-    match compiled.run(arguments) {
-        Ok(actual) => difference(&expected, &actual, ty, check).map_or(status, Status::Wrong),
-        Err(error @ Error::Unimplemented(_)) => Status::Refused(error.to_string()),
-        Err(error) => Status::Wrong(error.to_string()),
+        };
+        match compiled.run(arguments) {
+            Ok(actual) => difference(&expected, &actual, ty, check).map_or(status, Status::Wrong),
+            Err(error @ Error::Unimplemented(_)) => Status::Refused(error.to_string()),
+            Err(error) => Status::Wrong(error.to_string()),
+        }
     }
+
+    /// Demands that a program prints back the same, and that compiling refuses it by the name of the opcode or of what begins it.
+    fn refused(&self, opcode: Opcode, module: &VerifiedModule) -> Status {
+        let printed = module.to_string();
+        if parse_module(&printed).ok().map(|again| again.to_string()) != Some(printed) {
+            return Status::Wrong("it does not print back the same".to_string());
+        }
+        let name = opcode.name().trim_end_matches("-done");
+        match self.compile(module, FallbackPolicy::Allow) {
+            Err(error @ Error::Unimplemented(_)) if error.message().contains(name) => Status::DeviceOnly,
+            Err(error) => Status::Wrong(error.to_string()),
+            Ok(_) => Status::Wrong("it compiles".to_string()),
+        }
+    }
+
+    fn compile(&self, module: &VerifiedModule, host_fallback: FallbackPolicy) -> Result<LoadedExecutable> {
+        self.client.compile(module, &CompileOptions { host_fallback, ..CompileOptions::default() })
+    }
+}
+
+/// What the entry gives, arrays at their bounds as devices give them.
+fn evaluate_at_bounds(mut evaluator: Evaluator<'_>, module: &Module, arguments: Vec<Literal>) -> Result<Literal> {
+    evaluator.call(module.entry_id(), arguments)?.at_bounds(module.entry().result_shape())
+}
+
+/// The program of a recipe for an element type.
+fn program(opcode: Opcode, recipe: Recipe, ty: ElementType) -> Result<VerifiedModule> {
+    let (computations, entry) = match recipe {
+        Recipe::Program { computations, entry, .. } => (computations, entry),
+        Recipe::DeviceOnly(entry) => ("", entry),
+    };
+    parse_module(&recipes::text(opcode, ty, computations, entry)).and_then(VerifiedModule::new)
 }
 
 /// Small numbers for each parameter, the same every time.
@@ -151,12 +201,11 @@ mod tests {
 
     #[test]
     fn each_recipe_is_a_program_for_some_type() {
-        for &opcode in Opcode::ALL.iter().filter(|opcode| opcode.is_implemented()) {
-            if let Recipe::Program { .. } = recipe(opcode) {
-                let refusals = ElementType::ALL.iter().map(|&ty| refusal(opcode, ty));
-                let refusals: Vec<String> = refusals.map_while(|refusal| refusal).collect();
-                assert!(refusals.len() < ElementType::ALL.len(), "{opcode}: {}", refusals.last().unwrap());
-            }
+        for &opcode in Opcode::ALL {
+            let Some(recipe) = recipe(opcode) else { continue };
+            let mut refusals = Vec::new();
+            let is_program = |&ty: &ElementType| program(opcode, recipe, ty).map_err(|e| refusals.push(e)).is_ok();
+            assert!(ElementType::ALL.iter().any(is_program), "{opcode}: {}", refusals[0]);
         }
     }
 

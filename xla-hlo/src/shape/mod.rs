@@ -264,6 +264,16 @@ impl Shape {
         }
     }
 
+    /// The same shape with bounds of dynamic dimensions as their sizes.
+    #[must_use]
+    pub fn at_bounds(&self) -> Shape {
+        match self {
+            Shape::Array(array) => array.clone().with_dynamism(Vec::new()).into(),
+            Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(Shape::at_bounds).collect()),
+            Shape::Buffer(_) | Shape::Token | Shape::Opaque => self.clone(),
+        }
+    }
+
     /// The same shape without layouts.
     #[must_use]
     pub fn without_layout(&self) -> Shape {

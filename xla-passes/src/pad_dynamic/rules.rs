@@ -19,6 +19,9 @@ impl Padder<'_> {
                 return Ok(vec![sizes]);
             }
             Op::Dynamic(Dynamic::DynamicReshape) => return self.dynamic_reshape(id, &operands),
+            Op::While(op) => return self.while_loop(id, op, operands[0]),
+            Op::Conditional(op) => return self.conditional(id, op, &operands),
+            Op::Call(op) => return self.call(id, op, &operands),
             _ => {}
         }
         if !operands.iter().any(|&o| self.is_padded(o)) {
@@ -39,25 +42,19 @@ impl Padder<'_> {
                 let sizes = self.array_sizes(operands[0]);
                 Ok(vec![transpose.permutation.iter().map(|&d| sizes[d]).collect()])
             }
-            Op::Slice(slice) => {
-                let (sizes, shape) = (self.array_sizes(operands[0]), self.at.array(operands[0])?.clone());
-                let is_whole = |d: usize| {
-                    slice.ranges[d].start == 0
-                        && slice.ranges[d].stride == 1
-                        && slice.ranges[d].limit == shape.dims()[d]
-                };
-                if sizes.iter().enumerate().all(|(d, size)| size.is_none() || is_whole(d)) {
-                    return Ok(vec![sizes]);
-                }
-                Err(self.unknown(&op))
-            }
-            Op::Reverse(reverse) => {
-                let sizes = self.array_sizes(operands[0]);
-                if reverse.dimensions.iter().all(|&d| sizes[d].is_none()) {
-                    return Ok(vec![sizes]);
-                }
-                Err(self.unknown(&op))
-            }
+            Op::Slice(slice) => self.slice(id, slice, operands[0]),
+            Op::DynamicSlice(slice) => self.dynamic_slice(id, slice, &operands),
+            Op::DynamicUpdateSlice(_) => self.dynamic_update_slice(id, &operands),
+            Op::Gather(gather) => self.gather(id, gather, &operands),
+            Op::Scatter(scatter) => self.scatter(id, scatter, &operands),
+            Op::Reverse(reverse) => self.reverse(id, reverse, operands[0]),
+            Op::Sort(sort) => self.sort(id, sort, &operands),
+            Op::TopK(top_k) => self.top_k(id, top_k, operands[0]),
+            Op::ReduceWindow(op) => self.reduce_window(id, op, &operands),
+            Op::SelectAndScatter(op) => self.select_and_scatter(id, op, &operands),
+            Op::Convolution(op) => self.convolution(id, op, &operands),
+            Op::Fft(fft) => self.batches(id, fft.fft_length.len(), &operands),
+            Op::Cholesky(_) | Op::TriangularSolve(_) => self.batches(id, 2, &operands),
             Op::Pad(pad) => self.pad(id, pad, &operands),
             Op::Concatenate(concatenate) => self.concatenate(id, concatenate.dimension, &operands),
             Op::Reshape(_) => self.reshape(id, operands[0]),
@@ -78,12 +75,33 @@ impl Padder<'_> {
         Ok(Vec::new())
     }
 
+    /// Operations on the last dimensions, which must be whole, of each of many arrays.
+    fn batches(&mut self, id: InstrId, inner: usize, operands: &[InstrId]) -> Result<Vec<Sizes>> {
+        let mut sizes = self.array_sizes(operands[0]);
+        for &operand in &operands[1..] {
+            sizes = self.agreed(&sizes, &self.array_sizes(operand))?;
+        }
+        if sizes.iter().rev().take(inner).any(Option::is_some) {
+            return Err(self.unknown(self.at.graph()[id].op()));
+        }
+        Ok(vec![sizes])
+    }
+
+    /// Lets `value`, which has those sizes, stand for an instruction that has been put in other terms.
+    pub(super) fn stand_for(&mut self, id: InstrId, value: InstrId, sizes: Vec<Sizes>) -> Result<Vec<Sizes>> {
+        self.replace(id, value)?;
+        if sizes.iter().flatten().any(Option::is_some) {
+            self.sizes.insert(value, sizes);
+        }
+        Ok(Vec::new())
+    }
+
     /// Lets `value` stand for an instruction that has been put in other terms.
-    fn replace(&mut self, id: InstrId, value: InstrId) -> Result<()> {
+    pub(super) fn replace(&mut self, id: InstrId, value: InstrId) -> Result<()> {
         crate::chain::complete(self.at.graph_mut(), &[id], value)
     }
 
-    fn element_sizes(&self, tuple: InstrId, index: usize) -> Vec<Sizes> {
+    pub(super) fn element_sizes(&self, tuple: InstrId, index: usize) -> Vec<Sizes> {
         let paths = self.at.graph()[tuple].shape().leaves();
         let inside = paths.iter().map(|(path, _)| path.first() == Some(&index));
         self.leaf_sizes(tuple).into_iter().zip(inside).filter(|(_, inside)| *inside).map(|(sizes, _)| sizes).collect()
@@ -95,8 +113,7 @@ impl Padder<'_> {
         let mut sizes: Sizes = vec![None; shape.rank()];
         for &operand in operands {
             if self.at.array(operand)?.same_dims(&shape) {
-                let more = self.array_sizes(operand);
-                sizes.iter_mut().zip(more).for_each(|(size, more)| *size = size.or(more));
+                sizes = self.agreed(&sizes, &self.array_sizes(operand))?;
             } else if self.is_padded(operand) {
                 return Err(self.unknown(op));
             }
@@ -109,12 +126,10 @@ impl Padder<'_> {
         let mut sizes: Sizes = vec![None; self.at.array(operands[0])?.rank()];
         for (i, &operand) in operands[..count].iter().enumerate() {
             let own = self.array_sizes(operand);
-            sizes.iter_mut().zip(own).for_each(|(size, own)| *size = size.or(own));
+            sizes = self.agreed(&sizes, &own)?;
             let fill = self.identity(reduce.computation, operands[count + i])?;
             // The element type may be another precision than that of the initial value.
-            let ty = self.at.array(operand)?.element_type();
-            let fill = self.at.convert(fill, ty)?;
-            let own = self.array_sizes(operand);
+            let fill = self.at.convert(fill, self.at.element_type(operand)?)?;
             let filled = self.filled(operand, &own, &reduce.dimensions, fill)?;
             self.at.graph_mut().replace_operand(id, i, filled);
         }
@@ -130,15 +145,17 @@ impl Padder<'_> {
         for side in 0..2 {
             let mut own = all[side].clone();
             for (&here, &there) in contracted[side].iter().zip(contracted[1 - side]) {
-                own[here] = own[here].or(all[1 - side][there]);
+                let there = all[1 - side][there];
+                own[here] = if side == 0 { self.smaller(own[here], there)? } else { self.smaller(there, own[here])? };
             }
-            let ty = self.at.array(operands[side])?.element_type();
-            let zero = self.at.zeros(&ArrayShape::scalar(ty))?;
+            let zero = self.at.zeros(&ArrayShape::scalar(self.at.element_type(operands[side])?))?;
             let filled = self.filled(operands[side], &own, contracted[side], zero)?;
             self.at.graph_mut().replace_operand(id, side, filled);
         }
-        let batch = dims.lhs_batch.iter().zip(&dims.rhs_batch).map(|(&l, &r)| all[0][l].or(all[1][r]));
-        let mut sizes: Sizes = batch.collect();
+        let mut sizes: Sizes = Vec::with_capacity(self.at.array(id)?.rank());
+        for (&l, &r) in dims.lhs_batch.iter().zip(&dims.rhs_batch) {
+            sizes.push(self.smaller(all[0][l], all[1][r])?);
+        }
         let free = xla_hlo::ops::DotDims::free;
         sizes.extend(free(all[0].len(), &dims.lhs_batch, &dims.lhs_contracting).into_iter().map(|d| all[0][d]));
         sizes.extend(free(all[1].len(), &dims.rhs_batch, &dims.rhs_contracting).into_iter().map(|d| all[1][d]));
@@ -174,11 +191,13 @@ impl Padder<'_> {
     fn concatenate(&mut self, id: InstrId, dimension: usize, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let shape = self.at.array(id)?.clone();
         let mut sizes: Sizes = vec![None; shape.rank()];
+        let mut has_ends = false;
         for &operand in operands {
-            let own = self.array_sizes(operand);
-            sizes.iter_mut().zip(own).for_each(|(size, own)| *size = size.or(own));
+            let mut own = self.array_sizes(operand);
+            has_ends |= own[dimension].take().is_some();
+            sizes = self.agreed(&sizes, &own)?;
         }
-        if sizes[dimension].is_none() {
+        if !has_ends {
             return Ok(vec![sizes]);
         }
         let zero = self.known(0)?;
@@ -192,9 +211,7 @@ impl Padder<'_> {
             end = self.at.binary(BinaryOp::Add, end, size)?;
         }
         sizes[dimension] = Some(end);
-        self.replace(id, result)?;
-        self.sizes.insert(result, vec![sizes]);
-        Ok(Vec::new())
+        self.stand_for(id, result, vec![sizes])
     }
 
     fn reshape(&mut self, id: InstrId, operand: InstrId) -> Result<Vec<Sizes>> {
@@ -235,9 +252,7 @@ impl Padder<'_> {
         self.known(from.element_count())?;
         if to.element_count() == 0 {
             let empty = self.at.zeros(&to)?;
-            self.replace(id, empty)?;
-            self.sizes.insert(empty, vec![sizes]);
-            return Ok(Vec::new());
+            return self.stand_for(id, empty, vec![sizes]);
         }
         let mut number = self.spread(0, to.dims())?;
         let mut stride = self.known(1)?;
@@ -267,11 +282,7 @@ impl Padder<'_> {
             bound_stride *= from.dims()[d];
         }
         let result = self.elements_at(operand, place)?;
-        self.replace(id, result)?;
-        if sizes.iter().any(Option::is_some) {
-            self.sizes.insert(result, vec![sizes]);
-        }
-        Ok(Vec::new())
+        self.stand_for(id, result, vec![sizes])
     }
 
     /// A known number in every element.
