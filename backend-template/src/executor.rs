@@ -92,6 +92,7 @@ impl FaultInjection for TemplateExecutor {
 #[derive(Debug)]
 pub(crate) struct TemplateMemory(Arc<Block>);
 
+// VENDOR(memory): a part of the memory, as the driver's calls take it: an address and a size.
 impl TemplateMemory {
     /// A part of it, as commands take it.
     pub fn region(&self, offset: usize, size: usize) -> Result<Region> {
@@ -99,6 +100,7 @@ impl TemplateMemory {
     }
 }
 
+// VENDOR(memory): the size that was asked for.
 impl Allocation for TemplateMemory {
     fn byte_size(&self) -> usize {
         self.0.size()
@@ -115,6 +117,7 @@ pub(crate) struct TemplateStream {
     sink: Sink,
 }
 
+// VENDOR(streams): the driver's queue; a recording only where the device runs loops.
 enum Sink {
     Queue(Queue),
     Recording(Mutex<Vec<Command>>),
@@ -125,6 +128,7 @@ thread_local! {
     static PLACE: RefCell<Arc<str>> = RefCell::new(format!("platform {NAME}").into());
 }
 
+// VENDOR(streams): how work goes to the driver. What is told of an error that comes out later begins with `PLACE`.
 impl TemplateStream {
     /// A stream that keeps what is sent to it.
     pub fn recording() -> TemplateStream {
@@ -216,6 +220,7 @@ impl fmt::Debug for TemplateStream {
 /// A point in a stream's work.
 struct TemplateEvent(device::Event);
 
+// VENDOR(streams): ask the driver whether the point was reached, and wait for it.
 impl DeviceEvent for TemplateEvent {
     fn is_reached(&self) -> Result<bool> {
         self.0.is_reached()

@@ -154,6 +154,16 @@ impl ProgramBuilder {
         to
     }
 
+    /// The same value in a register of its own.
+    pub fn copied(&mut self, value: Register) -> Register {
+        self.choose(value, value, Vec::new())
+    }
+
+    /// A value put into a register that has one.
+    pub fn assign(&mut self, to: Register, value: Register) {
+        self.push(Instruction::Choose { to, inside: value, outside: value, bounds: Vec::new() });
+    }
+
     /// A function of each lane.
     pub fn vector(&mut self, ty: ElementType, op: VectorOp, operands: Vec<Register>) -> Register {
         let to = self.new_register(ty);

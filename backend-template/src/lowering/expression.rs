@@ -12,11 +12,20 @@ use xla_service::thunks::LoweringContext;
 use super::builder::ProgramBuilder;
 use crate::device::{Coordinate, Register, VectorOp};
 
+/// Where the value of an instruction is that is not computed.
+#[derive(Clone, Copy)]
+enum Leaf {
+    /// In memory, as tensor of that number.
+    Tensor(usize),
+    /// In a register.
+    Value(Register),
+}
+
 /// Computes elements of instructions of one computation.
 pub(super) struct Expression<'a> {
     computation: &'a Computation,
-    /// Instructions whose values are in memory, with the tensors they are.
-    tensors: HashMap<InstrId, usize>,
+    /// Instructions that are not computed here.
+    leaves: HashMap<InstrId, Leaf>,
     /// What has been computed in the loop that is being built.
     known: HashMap<(InstrId, Vec<Coordinate>), Register>,
 }
@@ -36,8 +45,16 @@ impl<'a> Expression<'a> {
 
     fn new(computation: &'a Computation, leaves: &[InstrId], operands: usize) -> Option<Expression<'a>> {
         let are_arrays = leaves.iter().all(|&leaf| matches!(computation[leaf].shape(), Shape::Array(_)));
-        let tensors = leaves.iter().copied().zip(0..).collect();
-        (are_arrays && leaves.len() == operands).then_some(Expression { computation, tensors, known: HashMap::new() })
+        let tensors = leaves.iter().copied().zip((0..).map(Leaf::Tensor)).collect();
+        let is_one_each = are_arrays && leaves.len() == operands;
+        is_one_each.then_some(Expression { computation, leaves: tensors, known: HashMap::new() })
+    }
+
+    /// Of a computation of scalars, whose parameters have those values.
+    pub fn of_values(computation: &'a Computation, values: &[Register]) -> Expression<'a> {
+        let parameters = computation.parameters().iter().copied();
+        let leaves = parameters.zip(values.iter().copied().map(Leaf::Value)).collect();
+        Expression { computation, leaves, known: HashMap::new() }
     }
 
     /// The computation.
@@ -58,8 +75,9 @@ impl<'a> Expression<'a> {
         if let Some(&register) = self.known.get(&key) {
             return Ok(Some(register));
         }
-        let value = match self.tensors.get(&id) {
-            Some(&tensor) => Some(b.load(tensor, at)),
+        let value = match self.leaves.get(&id) {
+            Some(&Leaf::Tensor(tensor)) => Some(b.load(tensor, at)),
+            Some(&Leaf::Value(register)) => Some(register),
             None => self.compute(b, id, at)?,
         };
         self.known.extend(value.map(|register| (key, register)));
@@ -180,7 +198,7 @@ impl<'a> Expression<'a> {
         let (array, starts) = (operands[0], &operands[1..]);
         let mut inside = Vec::with_capacity(at.len());
         for (d, (coordinate, start)) in at.iter().zip(starts).enumerate() {
-            let Some(&tensor) = self.tensors.get(start) else { return Ok(None) };
+            let Some(&Leaf::Tensor(tensor)) = self.leaves.get(start) else { return Ok(None) };
             let start = b.load_start(tensor, dims[d] - op.sizes[d]);
             inside.push(coordinate.clone().plus(&start));
         }

@@ -3,10 +3,12 @@
 //! ```text
 //! mod.rs          which instruction is lowered by which function, the table of kernels
 //! expression.rs   elementwise operations and movement, alone or fused: an element tile of any of them at any place
-//! fused.rs        loops over the tiles of a result            reduce.rs   folds
-//! dot.rs          contractions on the matrix unit             reshape.rs  elements in row-major order
-//! update.rs       a box written into an array           window.rs   folds over sliding windows
-//! indexing.rs     gather and scatter                    pad.rs      padding between elements
+//! fused.rs        loops over the tiles of a result
+//! reduce.rs       folds by one operation                fold.rs         folds by any computation
+//! window.rs       folds over sliding windows            indexing.rs     gather and scatter
+//! dot.rs          contractions on the matrix unit       convolution.rs  sums of products under a sliding kernel
+//! reshape.rs      elements in row-major order           pad.rs          padding between elements
+//! update.rs       a box written into an array
 //! builder.rs      programs instruction by instruction         registers.rs  which register holds which value
 //! ```
 //!
@@ -15,8 +17,10 @@
 //! reference evaluator computes the instruction on the host.
 
 mod builder;
+mod convolution;
 mod dot;
 mod expression;
+mod fold;
 mod fused;
 mod indexing;
 mod pad;
@@ -57,6 +61,7 @@ impl Lowering for TemplateLowering {
 fn lower(cx: &LoweringContext<'_>) -> Result<Option<Program>> {
     match cx.instruction().op() {
         Op::Dot(op) => dot::lower(cx, op),
+        Op::Convolution(op) => convolution::lower(cx, op),
         Op::Reduce(op) => reduce::lower(cx, op),
         Op::ReduceWindow(op) => window::lower(cx, op),
         Op::Gather(op) => indexing::gather(cx, op),

@@ -6,6 +6,7 @@ use xla_service::thunks::LoweringContext;
 
 use super::builder::ProgramBuilder;
 use super::expression::Expression;
+use super::fold;
 use crate::device::{Coordinate, Program};
 
 /// A reduction by itself.
@@ -24,8 +25,8 @@ pub(super) fn lower_root(
     op: &Reduce,
     operands: &[InstrId],
 ) -> Result<Option<Program>> {
-    let &[array, init] = operands else { return Ok(None) };
-    let Some(combine) = simple_combiner(&cx.module[op.computation]) else { return Ok(None) };
+    let combine = simple_combiner(&cx.module[op.computation]);
+    let (&[array, init], Some(combine)) = (operands, combine) else { return fold::lower(cx, expression, op, operands) };
     let computation = expression.computation();
     let (dims, ty) = match computation[array].shape().as_array() {
         Some(shape) => (shape.dims(), shape.element_type()),

@@ -3,7 +3,7 @@
 use crate::support::{native, tame, values};
 use xla_hlo::ElementType;
 
-/// Types that no operation here treats in a way of its own, and those that some do.
+/// One type at least of each kind, width and treatment.
 const TYPES: [ElementType; 14] = [
     ElementType::Pred,
     ElementType::S4,
@@ -444,5 +444,64 @@ fn folds_over_windows() {
                 |ty| is_number(ty) && ty != ElementType::F8E4M3FN && !(op != "add" && ty.is_complex()),
             );
         }
+    }
+}
+
+#[test]
+fn folds_by_any_computation() {
+    for (kept, folded) in [("5,9", "1"), ("3,9", "0"), ("", "0,1,2")] {
+        each(
+            &format!(
+                "HloModule m
+                f {{ a = T[] parameter(0)
+                  i = s32[] parameter(1)
+                  b = T[] parameter(2)
+                  j = s32[] parameter(3)
+                  g = pred[] compare(b, a), direction=GT
+                  v = T[] select(g, b, a)
+                  k = s32[] select(g, j, i)
+                  ROOT t = (T[], s32[]) tuple(v, k) }}
+                ENTRY main {{
+                  x = T[5,3,9] parameter(0)
+                  i = s32[5,3,9] iota(), iota_dimension=2
+                  v = T[] parameter(1)
+                  k = s32[] constant(-1)
+                  ROOT r = (T[{kept}], s32[{kept}]) reduce(x, i, v, k), dimensions={{{folded}}}, to_apply=f
+                }}"
+            ),
+            |ty| !ty.is_complex(),
+        );
+    }
+}
+
+#[test]
+fn convolutions() {
+    for (input, kernel, result, how) in [
+        ("2,9,5", "3,5,11", "2,7,11", "window={size=3}, dim_labels=b0f_0io->b0f"),
+        ("5,3,6,7", "2,3,3,4", "5,3,4,4", "window={size=2x3 stride=2x1 pad=0_0x1_-2}, dim_labels=bf01_01io->b01f"),
+        (
+            "1,8,8,6",
+            "3,3,2,9",
+            "1,8,4,9",
+            "window={size=3x3 stride=1x2 pad=1_1x1_1 rhs_reversal=1x0}, dim_labels=b01f_01io->b01f, feature_group_count=3",
+        ),
+        (
+            "2,10,4",
+            "3,1,4",
+            "2,8,4",
+            "window={size=3 pad=1_1 rhs_dilate=2}, dim_labels=b0f_0io->b0f, feature_group_count=4",
+        ),
+    ] {
+        each_tame(
+            &format!(
+                "HloModule m
+                ENTRY main {{
+                  x = T[{input}] parameter(0)
+                  k = T[{kernel}] parameter(1)
+                  ROOT r = T[{result}] convolution(x, k), {how}
+                }}"
+            ),
+            is_number,
+        );
     }
 }

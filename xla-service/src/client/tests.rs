@@ -289,7 +289,7 @@ fn failures_below_become_errors() {
     let x = client.buffer(&f32s(&[1.0; 3])).unwrap();
     let expected = [
         ("panics", "internal error: a backend panicked: oh no"),
-        ("fails", "no fuel"),
+        ("fails", "platform faulty: no fuel"),
         ("forgets", "internal error: the backend gave 0 results instead of 2"),
     ];
     for (name, text) in expected {
