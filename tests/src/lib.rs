@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 pub mod campaign;
+pub mod conformance;
 pub mod corpus;
 pub mod coverage;
 pub mod differential;

@@ -10,6 +10,7 @@ mod fuzz;
 mod setup;
 mod shell;
 mod test;
+mod test_backend;
 mod tidy;
 mod verdict;
 
@@ -51,6 +52,12 @@ const COMMANDS: &[Command] = &[
         help: coverage::HELP,
         run: coverage::run,
     },
+    Command {
+        name: "test-backend",
+        about: "the conformance suite for one platform",
+        help: test_backend::HELP,
+        run: test_backend::run,
+    },
     Command { name: "fuzz", about: "random programs and fuzz targets", help: fuzz::HELP, run: fuzz::run },
     Command { name: "bench", about: "time the benchmark programs", help: bench::HELP, run: bench::run },
 ];
@@ -83,7 +90,7 @@ fn dispatch(mut args: Arguments) -> Result<()> {
 fn overview() -> String {
     let mut text = String::from("cargo xtask COMMAND [--help]\n\n");
     for command in COMMANDS {
-        text += &format!("  {:<8}  {}\n", command.name, command.about);
+        text += &format!("  {:<12}  {}\n", command.name, command.about);
     }
     text + "\nA newcomer wants `cargo xtask demo`, a contributor `cargo xtask ci`.\n"
 }

@@ -1,6 +1,7 @@
 //! The subcommands, a file each.
 
 mod check;
+mod conformance;
 mod coverage;
 mod fuzz;
 
@@ -25,6 +26,8 @@ enum Command {
     Fuzz(fuzz::Arguments),
     /// Checks program files as `fuzz` keeps them.
     Check(check::Arguments),
+    /// Tries everything that a backend must do, in levels.
+    Conformance(conformance::Arguments),
     /// Tries each operation on each element type: native, by the host, refused, wrong.
     Coverage(coverage::Arguments),
     /// Checks what standard input asks for, line by line; `fuzz` starts these.
@@ -35,6 +38,7 @@ enum Command {
 pub fn run(arguments: Arguments) -> Outcome {
     match arguments.command {
         Command::Fuzz(arguments) => fuzz::run(arguments),
+        Command::Conformance(arguments) => conformance::run(arguments),
         Command::Coverage(arguments) => coverage::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Worker(platform) => check::worker(platform),

@@ -13,6 +13,7 @@ use xla_hlo::{ElementType, Opcode};
 
 use crate::generate::{Random, Temper, epsilon, literal};
 pub use page::page;
+pub(crate) use page::{STYLE, escaped, legend, table_html};
 pub use recipes::{Check, Recipe, recipe};
 
 /// How an operation fares with an element type.
@@ -24,6 +25,8 @@ pub enum Status {
     Native,
     /// The host evaluates it.
     Fallback,
+    /// It fails, and that is declared, for this reason.
+    Expected(String),
     /// The platform says that it cannot.
     Refused(String),
     /// It fails otherwise, or gives something else than the evaluator.
@@ -64,6 +67,29 @@ impl Table {
         Ok(Table { platform: platform.to_string(), rows: chosen.map(row).collect() })
     }
 
+    /// A table of what can be known without the platform: what is missing, and what is not tried by itself.
+    pub fn blank(platform: &str) -> Table {
+        let row = |&opcode: &Opcode| {
+            let status = |&ty: &ElementType| program(opcode, ty).err().unwrap_or(Status::NotAllowed);
+            Row { opcode, statuses: ElementType::ALL.iter().map(status).collect() }
+        };
+        Table { platform: platform.to_string(), rows: Opcode::ALL.iter().map(row).collect() }
+    }
+
+    /// Sets a cell, if the table has it.
+    pub fn set(&mut self, opcode: Opcode, ty: ElementType, status: Status) {
+        let Some(column) = ElementType::ALL.iter().position(|&other| other == ty) else { return };
+        if let Some(row) = self.rows.iter_mut().find(|row| row.opcode == opcode) {
+            row.statuses[column] = status;
+        }
+    }
+
+    /// A cell, if the table has it.
+    pub fn get(&self, opcode: Opcode, ty: ElementType) -> Option<&Status> {
+        let column = ElementType::ALL.iter().position(|&other| other == ty)?;
+        self.rows.iter().find(|row| row.opcode == opcode).map(|row| &row.statuses[column])
+    }
+
     /// All statuses with their places.
     pub fn cells(&self) -> impl Iterator<Item = (Opcode, ElementType, &Status)> {
         self.rows
@@ -72,20 +98,37 @@ impl Table {
     }
 }
 
-/// Tries one operation on one element type.
-pub fn status(client: &Client, opcode: Opcode, ty: ElementType) -> Status {
-    let Recipe::Program { computations, entry, check } = recipe(opcode) else {
-        let Recipe::NotAlone(why) = recipe(opcode) else { return Status::Missing };
-        return Status::NotAlone(why);
+/// The tiny program that uses an opcode on an element type, and how its results are compared; a status where there is none.
+pub fn program(opcode: Opcode, ty: ElementType) -> std::result::Result<(VerifiedModule, Check), Status> {
+    program_with(opcode, ty, str::to_string)
+}
+
+/// The same with something changed in its text.
+pub fn program_with(
+    opcode: Opcode,
+    ty: ElementType,
+    change: impl Fn(&str) -> String,
+) -> std::result::Result<(VerifiedModule, Check), Status> {
+    let (computations, entry, check) = match recipe(opcode) {
+        Recipe::Program { computations, entry, check } => (computations, entry, check),
+        Recipe::NotAlone(why) => return Err(Status::NotAlone(why)),
     };
     if !opcode.is_implemented() {
-        return Status::Missing;
+        return Err(Status::Missing);
     }
-    let text = recipes::text(opcode, ty, computations, entry);
-    let module = match parse_module(&text).and_then(VerifiedModule::new) {
-        Ok(module) => module,
-        Err(Error::Unimplemented(_)) => return Status::Missing,
-        Err(_) => return Status::NotAllowed,
+    let text = change(&recipes::text(opcode, ty, computations, entry));
+    match parse_module(&text).and_then(VerifiedModule::new) {
+        Ok(module) => Ok((module, check)),
+        Err(Error::Unimplemented(_)) => Err(Status::Missing),
+        Err(_) => Err(Status::NotAllowed),
+    }
+}
+
+/// Tries one operation on one element type.
+pub fn status(client: &Client, opcode: Opcode, ty: ElementType) -> Status {
+    let (module, check) = match program(opcode, ty) {
+        Ok(program) => program,
+        Err(status) => return status,
     };
     let work = || tried(client, &module, ty, check);
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Status::Wrong("it panics".to_string()))
@@ -123,7 +166,7 @@ fn tried(client: &Client, module: &VerifiedModule, ty: ElementType, check: Check
 }
 
 /// Small numbers for each parameter, the same every time.
-fn arguments(module: &Module) -> Vec<Literal> {
+pub fn arguments(module: &Module) -> Vec<Literal> {
     let mut random = Random::new(1);
     let entry = module.entry();
     let shapes = entry.parameters().iter().filter_map(|&id| entry[id].shape().as_array());
