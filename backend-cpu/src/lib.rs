@@ -21,7 +21,6 @@ mod executor;
 mod lowering;
 mod platform;
 mod runtime;
-mod scatter_plan;
 mod sort;
 mod transfer;
 

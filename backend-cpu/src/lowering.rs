@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use xla_hlo::ops::{Convolution, Dot, Op, Scatter, Sort, SparsityConfig, TopK};
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Result, Shape};
-use xla_llvm::fused::{KernelSource, is_fusible, is_kernel_root, is_scalar_computation, scatter_run};
+use xla_llvm::fused::{KernelSource, ScatterPlan, is_fusible, is_kernel_root, is_scalar_computation};
 use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
 use crate::convolution_plan::ConvolutionPlan;
@@ -13,7 +13,6 @@ use crate::runtime::{
     ConvolutionElement, DotElement, LibraryCall, LibraryFunction, NarrowTypes, cholesky_descriptor,
     convolution_descriptor, dot_descriptor, fft_descriptor, triangular_solve_descriptor,
 };
-use crate::scatter_plan::ScatterPlan;
 use crate::sort::{Rows, SortOrder, SortPlan, TopKPlan, key_of_comparator};
 
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
@@ -107,13 +106,14 @@ impl<'m> CpuLowering<'m> {
         if !is_scalar_computation(self.module, scatter.computation) || !shapes.iter().all(|shape| shape.is_static()) {
             return None;
         }
-        let run = scatter_run(scatter, input, update);
-        let plan = ScatterPlan::new(scatter, inputs, indices, update, run)?;
+        let units = ScatterPlan::new(scatter, input, indices, update).units();
+        let bytes = inputs.iter().map(|shape| shape.element_count() * shape.element_type().byte_width());
+        let descriptor = [units as i64].into_iter().chain(bytes.map(|bytes| bytes as i64)).collect();
         let (module, computation, root) = (self.module, cx.computation, cx.instruction);
         let operands = cx.instruction().operands().to_vec();
         let kernel = self.kernel_number(KernelSource { module, computation, root, inputs: operands, in_place: true });
-        let name = format!("scatter {} in runs of {run}", cx.instruction().shape().without_layout());
-        Some(self.library_call(LibraryFunction::Scatter, plan.to_numbers(), vec![kernel], name))
+        let name = format!("scatter {}", cx.instruction().shape().without_layout());
+        Some(self.library_call(LibraryFunction::Scatter, descriptor, vec![kernel], name))
     }
 
     /// A convolution in the runtime; `None` for operands that are not stored in full, and for element types that a pass should

@@ -1,7 +1,8 @@
 //! What is done with a fuzzer's input: a panic is a finding. `tests/tests/fuzz_inputs.rs` does the same with inputs that once were.
 
+use xla_hlo::proto;
 use xla_hlo::text::parse_module;
-use xla_hlo::{ArrayShape, ElementType, Module, Shape, VerifiedModule};
+use xla_hlo::{ArrayShape, CompId, ElementType, InstrId, Module, Shape, VerifiedModule};
 use xla_passes::{PassContext, PassOptions, TargetProfile, stages};
 
 /// Modules with more instructions are left alone by [`passes`].
@@ -11,13 +12,34 @@ const MOST_ELEMENTS: usize = 1 << 14;
 
 /// Text that is a module is printed, and what is printed reads as the same module.
 pub fn text(input: &[u8]) {
-    let Some(module) = verified(input) else { return };
+    if let Some(module) = verified(input) {
+        text_round_trip(&module);
+    }
+}
+
+/// A message that is a module is written again and reads as the same module, as does its text.
+pub fn proto(input: &[u8]) {
+    let Ok(mut module) = proto::parse_module(input) else { return };
+    name_apart(&mut module);
+    let Ok(module) = VerifiedModule::new(module) else { return };
     let printed = module.to_string();
-    let again =
-        parse_module(&printed).unwrap_or_else(|error| panic!("what is printed cannot be read: {error}\n{printed}"));
-    assert_eq!(again.to_string(), printed, "printed, read and printed again it is another module");
-    if let Err(error) = VerifiedModule::new(again) {
-        panic!("a verified module, printed and read, is refused: {error}\n{printed}");
+    let written = proto::serialize_module(&module)
+        .unwrap_or_else(|error| panic!("what was read cannot be written: {error}\n{printed}"));
+    let again = proto::parse_module(&written)
+        .unwrap_or_else(|error| panic!("what is written cannot be read: {error}\n{printed}"));
+    assert_eq!(again.to_string(), printed, "written and read again it is another module");
+    text_round_trip(&module);
+}
+
+/// Gives instructions names that differ in the whole module, as they will when it is written.
+fn name_apart(module: &mut Module) {
+    let ids: Vec<CompId> = module.ids().collect();
+    for (i, id) in ids.into_iter().enumerate() {
+        let computation = module.computation_mut(id);
+        let instructions: Vec<InstrId> = computation.ids().collect();
+        for (place, instruction) in instructions.into_iter().enumerate() {
+            computation.rename(instruction, &format!("v{i}-{place}"));
+        }
     }
 }
 
@@ -46,6 +68,16 @@ pub fn npz(input: &[u8]) {
                 let _ = archive.read(name, &ArrayShape::new(ty, dims));
             }
         }
+    }
+}
+
+fn text_round_trip(module: &Module) {
+    let printed = module.to_string();
+    let again =
+        parse_module(&printed).unwrap_or_else(|error| panic!("what is printed cannot be read: {error}\n{printed}"));
+    assert_eq!(again.to_string(), printed, "printed, read and printed again it is another module");
+    if let Err(error) = VerifiedModule::new(again) {
+        panic!("a verified module, printed and read, is refused: {error}\n{printed}");
     }
 }
 

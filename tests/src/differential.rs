@@ -1,6 +1,6 @@
 //! The same program by the reference evaluator, by the evaluator after a platform's passes, and on the platform.
 //!
-//! Beside that: its text read and printed again, the platform without optimisation, and the platform a second time.
+//! Beside that: its text and its message read and written again, the platform without optimisation, and the platform a second time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use xla::{
 };
 use xla_hlo::eval::evaluate;
 use xla_hlo::text::parse_module;
-use xla_hlo::{Literal, Module, VerifiedModule};
+use xla_hlo::{CompId, Literal, Module, VerifiedModule, proto};
 
 use crate::generate::{Noise, Numbers, epsilon, least};
 use crate::program::Program;
@@ -27,7 +27,7 @@ pub struct Differential {
 /// What is checked beside the platform itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modes {
-    /// The module, and what becomes of it, come back from their text as they were.
+    /// The module, and what becomes of it, come back from their text and their message as they were.
     pub text: bool,
     /// The platform computes the same without optimisation.
     pub unoptimized: bool,
@@ -65,6 +65,8 @@ pub enum FailureKind {
     Hang,
     /// Its text reads as something else.
     Text,
+    /// Its message reads as something else.
+    Proto,
     /// It did not compile.
     Compile,
     /// It did not run.
@@ -112,10 +114,12 @@ impl Differential {
         let same = |kind, actual: &Literal| fail_if(kind, difference(program, expected, actual));
         if modes.text {
             text_round_trip(module)?;
+            proto_round_trip(module)?;
         }
         let compiled = self.client.compile(module, &self.options).map_err(is(FailureKind::Compile))?;
         if modes.text {
             text_round_trip(compiled.module())?;
+            proto_round_trip(compiled.module())?;
         }
         same(FailureKind::Passes, &evaluated(compiled.module(), program).map_err(is(FailureKind::Passes))?)?;
         let [actual, donated] = run(&compiled, &program.arguments).map_err(is(FailureKind::Run))?;
@@ -174,6 +178,28 @@ fn text_round_trip(module: &Module) -> std::result::Result<(), Failure> {
     let again = parse_module(&text).and_then(VerifiedModule::new).map_err(is(FailureKind::Text))?;
     let other = again.to_string();
     fail_if(FailureKind::Text, (other != text).then(|| format!("printed, read and printed it is:\n{other}")))
+}
+
+/// A module's message reads as a module with the same text, which a verifier lets pass.
+fn proto_round_trip(module: &Module) -> std::result::Result<(), Failure> {
+    let module = with_unique_names(module);
+    let again = proto::serialize_module(&module).and_then(|message| proto::parse_module(&message));
+    let again = again.and_then(VerifiedModule::new).map_err(is(FailureKind::Proto))?;
+    let (text, other) = (module.to_string(), again.to_string());
+    fail_if(FailureKind::Proto, (other != text).then(|| format!("written and read it is:\n{other}")))
+}
+
+/// The module with instructions whose names differ in all of it, as messages want them.
+fn with_unique_names(module: &Module) -> Module {
+    let mut module = module.clone();
+    let ids: Vec<CompId> = module.ids().collect();
+    for (i, id) in ids.into_iter().enumerate() {
+        let computation = module.computation_mut(id);
+        for (place, instruction) in computation.post_order().into_iter().enumerate() {
+            computation.rename(instruction, &format!("v{i}-{place}"));
+        }
+    }
+    module
 }
 
 /// The module by the evaluator, whose panic is an error.

@@ -1,6 +1,8 @@
 //! The conformance kit: programs, random and real, that every backend must agree on.
 #![warn(missing_docs)]
 
+#[cfg(doctest)]
+mod book;
 pub mod campaign;
 pub mod conformance;
 pub mod corpus;
@@ -9,5 +11,6 @@ pub mod differential;
 pub mod generate;
 pub mod isolated;
 pub mod program;
+pub mod reference;
 pub mod shrink;
 pub mod worker;

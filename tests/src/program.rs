@@ -178,7 +178,9 @@ impl Rebuild<'_> {
             (None, op) => {
                 let operands = old[id].operands().iter().map(|&o| self.id(o)).collect::<Option<Vec<_>>>()?;
                 let instruction = Instruction::new(op.clone(), old[id].shape().clone(), operands);
-                self.new.add(instruction.with_name(old[id].name()))
+                // Custom calls keep the text for their handlers there.
+                let annotations = old[id].annotations().cloned().map(Box::new);
+                self.new.add(instruction.with_name(old[id].name()).with_annotations(annotations))
             }
         };
         self.ids.insert(id, new);

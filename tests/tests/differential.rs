@@ -14,7 +14,7 @@ use xla_tests::differential::Differential;
 use xla_tests::generate::Family;
 use xla_tests::program::Program;
 
-/// Programs of each family: 2,700 in all.
+/// Programs of each family: 3,000 in all.
 const GRAPHS: u64 = 300;
 /// No more failures are shrunk.
 const MOST_FAILURES: usize = 5;
@@ -121,6 +121,11 @@ fn mixed() {
 #[test]
 fn large() {
     check(Family::Large);
+}
+
+#[test]
+fn rare() {
+    check(Family::Rare);
 }
 
 /// A worker that dies is a finding, kept as a file, and the campaign goes on.

@@ -26,6 +26,11 @@ fn text() {
 }
 
 #[test]
+fn proto() {
+    check("proto", targets::proto);
+}
+
+#[test]
 fn passes() {
     check("passes", targets::passes);
 }

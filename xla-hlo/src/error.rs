@@ -110,6 +110,21 @@ impl Error {
         self
     }
 
+    /// The same code and sentence once more, for each of several who must be told; the cause stays with the original.
+    #[must_use]
+    pub fn again(&self) -> Error {
+        let message = self.message();
+        match self {
+            Error::InvalidArgument(_) => Error::invalid_argument(message),
+            Error::Unimplemented(_) => Error::unimplemented(message),
+            Error::ResourceExhausted(_) => Error::resource_exhausted(message),
+            Error::NotFound(_) => Error::not_found(message),
+            Error::FailedPrecondition(_) => Error::failed_precondition(message),
+            Error::Cancelled(_) => Error::cancelled(message),
+            Error::Internal(_) => Error::internal(message),
+        }
+    }
+
     /// Records the error that caused this one.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {

@@ -171,3 +171,19 @@ fn flipped_bits_are_refused_or_mean_something() {
         }
     }
 }
+
+#[test]
+fn what_text_cannot_say_gets_a_name_or_is_refused() {
+    let mut nameless = with_computation(1, |computation| computation.name.clear());
+    nameless.name.clear();
+    let module = parse_module(&nameless.encode_to_vec()).unwrap();
+    assert_eq!((module.name(), module.entry().name()), ("module", "computation"));
+    assert_eq!(text::parse_module(&module.to_string()).unwrap().to_string(), module.to_string());
+
+    for key in ["", "a\u{7f}b", "1"] {
+        let key = key.to_string();
+        let module = with_module(|m| drop(m.frontend_attributes.get_or_insert_default().map.insert(key, "x".into())));
+        let message = message(&module.encode_to_vec());
+        assert!(message.contains("frontend_attributes") && message.contains("is no name"), "{message}");
+    }
+}

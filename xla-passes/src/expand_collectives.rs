@@ -1,8 +1,7 @@
 //! Collectives of a program for one device become what they give there.
 
 use xla_hlo::ops::{
-    BinaryOp, Collective, CompareDirection, DynamicSlice, DynamicUpdateSlice, Gather, GetTupleElement, OnOneDevice,
-    Tuple, collective::SentBox,
+    BinaryOp, Collective, CompareDirection, DynamicSlice, DynamicUpdateSlice, Gather, OnOneDevice, collective::SentBox,
 };
 use xla_hlo::{CompId, ElementType, InstrId, Module, Op, Result, Shape};
 
@@ -46,42 +45,42 @@ fn expand(module: &mut Module, id: CompId, start: InstrId) -> Result<()> {
     let value = match meaning {
         OnOneDevice::PassedOn(count) => together(&mut at, &op, &operands[..count])?,
         OnOneDevice::Zeros(count) => {
-            let shapes = operands[..count].iter().map(|&o| at.array(o)).collect::<Result<Vec<_>>>()?;
+            let shapes = operands[..count].iter().map(|&o| at.array(o).cloned()).collect::<Result<Vec<_>>>()?;
             let zeros = shapes.iter().map(|shape| at.zeros(shape)).collect::<Result<Vec<_>>>()?;
             together(&mut at, &op, &zeros)?
         }
         OnOneDevice::Boxes(boxes) => place_boxes(&mut at, &boxes, &operands)?,
         OnOneDevice::Rows => exchange_rows(&mut at, &operands)?,
-        OnOneDevice::Number => at.integer(ElementType::U32, 0),
+        OnOneDevice::Number => at.integer(ElementType::U32, 0)?,
         OnOneDevice::Awaited => return Ok(()),
     };
-    let steps = chain(at.computation(), start)?;
-    let (given, expected) = (at.computation()[value].shape(), at.computation()[steps[steps.len() - 1]].shape());
+    let steps = chain(at.graph(), start)?;
+    let (given, expected) = (at.graph()[value].shape(), at.graph()[steps[steps.len() - 1]].shape());
     if !given.compatible(expected) {
         return Err(xla_hlo::Error::invalid_argument(format!(
             "%{} gives {} on one device, not {}",
-            at.computation()[start].name(),
+            at.graph()[start].name(),
             given.without_layout(),
             expected.without_layout()
         )));
     }
-    complete(at.computation_mut(), &steps, value)
+    complete(at.graph_mut(), &steps, value)
 }
 
 /// One array alone, unless the operation gives tuples; several in a tuple.
 fn together(at: &mut Inserter<'_>, op: &Collective, arrays: &[InstrId]) -> Result<InstrId> {
     match arrays {
         [one] if !op.gives_tuple() => Ok(*one),
-        several => at.add(Tuple, several),
+        several => at.tuple(several),
     }
 }
 
 /// The leaves of a value, depth first.
 fn leaves(at: &mut Inserter<'_>, value: InstrId) -> Result<Vec<InstrId>> {
-    let Shape::Tuple(elements) = at.computation()[value].shape().clone() else { return Ok(vec![value]) };
+    let Shape::Tuple(elements) = at.graph()[value].shape().clone() else { return Ok(vec![value]) };
     let mut found = Vec::new();
     for index in 0..elements.len() {
-        let element = at.add(GetTupleElement { index }, [value])?;
+        let element = at.get(value, index)?;
         found.extend(leaves(at, element)?);
     }
     Ok(found)
@@ -89,7 +88,7 @@ fn leaves(at: &mut Inserter<'_>, value: InstrId) -> Result<Vec<InstrId>> {
 
 /// Boxes of operand 0 written over operand 1, at the places in operands 2 and 3.
 fn place_boxes(at: &mut Inserter<'_>, boxes: &[SentBox], operands: &[InstrId]) -> Result<InstrId> {
-    let is_tuple = at.computation()[operands[1]].shape().as_tuple().is_some();
+    let is_tuple = at.graph()[operands[1]].shape().as_tuple().is_some();
     let (from, mut to) = (leaves(at, operands[0])?, leaves(at, operands[1])?);
     let (reads, writes) = (leaves(at, operands[2])?, leaves(at, operands[3])?);
     for sent in boxes {
@@ -101,12 +100,12 @@ fn place_boxes(at: &mut Inserter<'_>, boxes: &[SentBox], operands: &[InstrId]) -
         write.extend(&writes[places]);
         to[sent.array] = at.add(DynamicUpdateSlice, write)?;
     }
-    if is_tuple { at.add(Tuple, to) } else { Ok(to[0]) }
+    if is_tuple { at.tuple(&to) } else { Ok(to[0]) }
 }
 
 /// Rows of operand 0 written over operand 1: for each row of the result, which row it comes from, if any.
 fn exchange_rows(at: &mut Inserter<'_>, operands: &[InstrId]) -> Result<InstrId> {
-    let (input, output) = (at.array(operands[0])?, at.array(operands[1])?);
+    let (input, output) = (at.array(operands[0])?.clone(), at.array(operands[1])?.clone());
     let entries = at.array(operands[2])?.element_count();
     let (rows, source_rows) = (output.dims()[0], input.dims()[0]);
     if rows == 0 || source_rows == 0 {
@@ -120,10 +119,10 @@ fn exchange_rows(at: &mut Inserter<'_>, operands: &[InstrId]) -> Result<InstrId>
         at.broadcast(numbers, &grid, &[1])
     };
     let (reads, sizes, writes) = (list(at, 2)?, list(at, 3)?, list(at, 4)?);
-    let row = at.iota(ty, &grid, 0);
+    let row = at.iota(ty, &grid, 0)?;
     let number = |at: &mut Inserter<'_>, value: i64, dims: &[usize]| {
-        let value = at.integer(ty, value);
-        at.splat(value, dims)
+        let value = at.integer(ty, value)?;
+        at.broadcast(value, dims, &[])
     };
     let zero = number(at, 0, &grid)?;
     let count = number(at, source_rows as i64, &grid)?;
@@ -140,12 +139,12 @@ fn exchange_rows(at: &mut Inserter<'_>, operands: &[InstrId]) -> Result<InstrId>
         hit = at.binary(BinaryOp::And, hit, also)?;
     }
     // The last entry that hits wins: it has the largest number of entry and source together.
-    let entry = at.iota(ty, &grid, 1);
+    let entry = at.iota(ty, &grid, 1)?;
     let first = at.binary(BinaryOp::Multiply, entry, count)?;
     let code = at.binary(BinaryOp::Add, first, source)?;
     let none = number(at, -1, &grid)?;
     let code = at.select(hit, code, none)?;
-    let init = at.integer(ty, -1);
+    let init = at.integer(ty, -1)?;
     let code = at.fold(BinaryOp::Maximum, code, init, &[1])?;
     let (zero, count) = (number(at, 0, &[rows])?, number(at, source_rows as i64, &[rows])?);
     let hit = at.compare(CompareDirection::Ge, code, zero)?;

@@ -48,7 +48,8 @@ fn owning_calls(module: &Module, caller: CompId) -> Vec<(InstrId, Vec<CompId>)> 
         .collect()
 }
 
-fn copy(module: &mut Module, callee: CompId) -> Result<CompId> {
+/// A copy of a computation; an error where the module gets too large.
+pub(crate) fn copy(module: &mut Module, callee: CompId) -> Result<CompId> {
     let clone = module[callee].clone();
     if module.instruction_count().saturating_add(clone.len()) > MAX_INSTRUCTIONS {
         return Err(Error::resource_exhausted(format!(

@@ -1,146 +1,245 @@
-//! Adds instructions to a computation, in the shapes that the rules of their operations give.
+//! Adds instructions to a computation that is there, in the shapes that the rules of their operations give.
 
 use xla_hlo::ops::{
-    Binary, BinaryOp, Broadcast, Compare, CompareDirection, Constant, Convert, Iota, Parameter, Reduce, Reshape,
-    Select, ShapeContext,
+    Binary, BinaryOp, BitcastConvert, Broadcast, Compare, CompareDirection, Concatenate, Constant, Convert,
+    GetTupleElement, Iota, Parameter, Reduce, Reshape, Select, ShapeContext, Slice, SliceRange, Tuple, Unary, UnaryOp,
 };
 use xla_hlo::{
-    ArrayShape, CompId, Computation, ElementType, InstrId, Instruction, Literal, Module, Op, Result, Scalar, Shape,
+    ArrayShape, CompId, Computation, ElementKind, ElementType, InstrId, Instruction, Literal, Module, Op, Result,
+    Scalar, Shape,
 };
 
-/// Where instructions are added. Arrays come in row-major layout.
+/// Adds to one computation of a module. Arrays come in row-major layout.
+///
+/// Methods that have nothing to do (a conversion to the type that is there) give their operand.
 pub(crate) struct Inserter<'m> {
     module: &'m mut Module,
     computation: CompId,
 }
 
+/// What is there.
 impl<'m> Inserter<'m> {
     /// Adds to that computation.
-    pub(crate) fn new(module: &'m mut Module, computation: CompId) -> Inserter<'m> {
+    pub fn new(module: &'m mut Module, computation: CompId) -> Inserter<'m> {
         Inserter { module, computation }
     }
 
+    pub fn module(&self) -> &Module {
+        self.module
+    }
+
+    pub fn module_mut(&mut self) -> &mut Module {
+        self.module
+    }
+
     /// The computation that is added to.
-    pub(crate) fn computation(&self) -> &Computation {
+    pub fn graph(&self) -> &Computation {
         &self.module[self.computation]
     }
 
-    /// The same for editing.
-    pub(crate) fn computation_mut(&mut self) -> &mut Computation {
+    pub fn graph_mut(&mut self) -> &mut Computation {
         self.module.computation_mut(self.computation)
     }
 
-    /// A called computation.
-    pub(crate) fn called(&self, id: CompId) -> Option<&Computation> {
-        self.module.get(id)
+    pub fn operands(&self, id: InstrId) -> Vec<InstrId> {
+        self.graph()[id].operands().to_vec()
     }
 
-    /// The shape of an array.
-    pub(crate) fn array(&self, id: InstrId) -> Result<ArrayShape> {
-        self.computation()[id].shape().expect_array().cloned()
+    pub fn shape(&self, id: InstrId) -> &Shape {
+        self.graph()[id].shape()
     }
 
-    /// Any operation whose shape follows from its operands.
-    pub(crate) fn add(&mut self, op: impl Into<Op>, operands: impl Into<Vec<InstrId>>) -> Result<InstrId> {
-        let (op, operands) = (op.into(), operands.into());
-        let computation = &self.module[self.computation];
-        let shapes: Vec<&Shape> = operands.iter().map(|&o| computation[o].shape()).collect();
-        let shape = op.rules().infer_shape(&ShapeContext::new(self.module, &shapes, None))?;
-        Ok(self.add_as(op, shape, operands))
+    /// An array's shape; an error for what is no array.
+    pub fn array(&self, id: InstrId) -> Result<&ArrayShape> {
+        self.shape(id).expect_array()
     }
 
-    /// Any operation of that shape.
-    pub(crate) fn add_as(&mut self, op: impl Into<Op>, shape: Shape, operands: impl Into<Vec<InstrId>>) -> InstrId {
-        let instruction = Instruction::new(op.into(), shape.with_default_layouts(), operands);
-        self.computation_mut().add(instruction)
+    /// An array's dimensions; none for what is no array.
+    pub fn dims(&self, id: InstrId) -> Vec<usize> {
+        self.shape(id).as_array().map(|a| a.dims().to_vec()).unwrap_or_default()
     }
 
-    /// A scalar constant.
-    pub(crate) fn scalar(&mut self, ty: ElementType, value: Scalar) -> InstrId {
-        self.add_as(Constant { literal: Literal::scalar(ty, value) }, Shape::scalar(ty), [])
+    pub fn element_type(&self, id: InstrId) -> Result<ElementType> {
+        Ok(self.array(id)?.element_type())
+    }
+}
+
+/// Any operation.
+impl Inserter<'_> {
+    /// One whose shape follows from its operands and attributes.
+    pub fn add(&mut self, op: impl Into<Op>, operands: impl Into<Vec<InstrId>>) -> Result<InstrId> {
+        self.insert(op.into(), None, operands.into())
+    }
+
+    /// One of that shape, which its rules must agree to.
+    pub fn add_as(
+        &mut self,
+        op: impl Into<Op>,
+        shape: impl Into<Shape>,
+        operands: impl Into<Vec<InstrId>>,
+    ) -> Result<InstrId> {
+        self.insert(op.into(), Some(shape.into()), operands.into())
+    }
+
+    fn insert(&mut self, op: Op, shape: Option<Shape>, operands: Vec<InstrId>) -> Result<InstrId> {
+        let shapes: Vec<&Shape> = operands.iter().map(|&o| self.shape(o)).collect();
+        let cx = ShapeContext::new(self.module, &shapes, shape.as_ref());
+        let inferred = op.rules().infer_shape(&cx).map_err(|e| e.context(op.opcode()))?;
+        let shape = shape.unwrap_or(inferred).with_default_layouts();
+        Ok(self.graph_mut().add(Instruction::new(op, shape, operands)))
+    }
+}
+
+/// Constants.
+impl Inserter<'_> {
+    pub fn literal(&mut self, literal: Literal) -> Result<InstrId> {
+        let shape = literal.shape().clone();
+        self.add_as(Constant { literal }, shape, [])
+    }
+
+    pub fn scalar(&mut self, ty: ElementType, value: Scalar) -> Result<InstrId> {
+        self.literal(Literal::scalar(ty, value))
     }
 
     /// An integer constant of that type.
-    pub(crate) fn integer(&mut self, ty: ElementType, value: i64) -> InstrId {
+    pub fn integer(&mut self, ty: ElementType, value: i64) -> Result<InstrId> {
         self.scalar(ty, Scalar::from_i64(ty, value))
     }
 
-    /// The scalar `x` in every element of an array of `dims`.
-    pub(crate) fn splat(&mut self, x: InstrId, dims: &[usize]) -> Result<InstrId> {
-        self.broadcast(x, dims, &[])
+    /// An array of that shape with the value in every element.
+    pub fn splat(&mut self, shape: &ArrayShape, value: Scalar) -> Result<InstrId> {
+        let scalar = self.scalar(shape.element_type(), value)?;
+        self.broadcast(scalar, shape.dims(), &[])
     }
 
-    /// `x` along new dimensions; its own become `dimensions`. Gives `x` where there is nothing to do.
-    pub(crate) fn broadcast(&mut self, x: InstrId, dims: &[usize], dimensions: &[usize]) -> Result<InstrId> {
+    /// An array of that shape whose bits are all zero.
+    pub fn zeros(&mut self, shape: &ArrayShape) -> Result<InstrId> {
+        let zero = self.literal(Literal::zeros(&ArrayShape::scalar(shape.element_type()))?)?;
+        self.broadcast(zero, shape.dims(), &[])
+    }
+
+    /// The index along a dimension.
+    pub fn iota(&mut self, ty: ElementType, dims: &[usize], dimension: usize) -> Result<InstrId> {
+        self.add_as(Iota { dimension }, Shape::array(ty, dims), [])
+    }
+}
+
+/// Element by element.
+impl Inserter<'_> {
+    pub fn unary(&mut self, op: UnaryOp, x: InstrId) -> Result<InstrId> {
+        self.add(Unary::from(op), [x])
+    }
+
+    pub fn binary(&mut self, op: BinaryOp, x: InstrId, y: InstrId) -> Result<InstrId> {
+        self.add(Binary { op }, [x, y])
+    }
+
+    /// `x op value`, with the value in every element.
+    pub fn binary_with(&mut self, op: BinaryOp, x: InstrId, value: Scalar) -> Result<InstrId> {
+        let shape = self.array(x)?.clone();
+        let y = self.splat(&shape, value)?;
+        self.binary(op, x, y)
+    }
+
+    pub fn compare(&mut self, direction: CompareDirection, x: InstrId, y: InstrId) -> Result<InstrId> {
+        self.add(Compare::new(direction), [x, y])
+    }
+
+    pub fn select(&mut self, pred: InstrId, on_true: InstrId, on_false: InstrId) -> Result<InstrId> {
+        self.add(Select, [pred, on_true, on_false])
+    }
+
+    /// The same numbers in that type.
+    pub fn convert(&mut self, x: InstrId, to: ElementType) -> Result<InstrId> {
+        if self.element_type(x)? == to {
+            return Ok(x);
+        }
+        self.add_as(Convert, Shape::array(to, self.dims(x)), [x])
+    }
+
+    /// The same bits in that type, which is as wide.
+    pub fn same_bits(&mut self, x: InstrId, to: ElementType) -> Result<InstrId> {
+        if self.element_type(x)? == to {
+            return Ok(x);
+        }
+        self.add_as(BitcastConvert, Shape::array(to, self.dims(x)), [x])
+    }
+}
+
+/// Elements in other places, and folds of them.
+impl Inserter<'_> {
+    /// Operand dimension `i` becomes dimension `dimensions[i]` of `dims`; a scalar that stays one is not copied.
+    pub fn broadcast(&mut self, x: InstrId, dims: &[usize], dimensions: &[usize]) -> Result<InstrId> {
         let shape = self.array(x)?;
         if shape.dims() == dims && dimensions.iter().enumerate().all(|(i, &d)| i == d) {
             return Ok(x);
         }
         let shape = Shape::array(shape.element_type(), dims);
-        Ok(self.add_as(Broadcast { dimensions: dimensions.into() }, shape, [x]))
-    }
-
-    /// Zeros of an array shape.
-    pub(crate) fn zeros(&mut self, shape: &ArrayShape) -> Result<InstrId> {
-        let ty = shape.element_type();
-        let literal = Literal::zeros(&ArrayShape::scalar(ty))?;
-        let zero = self.add_as(Constant { literal }, Shape::scalar(ty), []);
-        self.splat(zero, shape.dims())
-    }
-
-    /// The index along dimension `d`.
-    pub(crate) fn iota(&mut self, ty: ElementType, dims: &[usize], d: usize) -> InstrId {
-        self.add_as(Iota { dimension: d }, Shape::array(ty, dims), [])
-    }
-
-    /// Both of them, element by element.
-    pub(crate) fn binary(&mut self, op: BinaryOp, a: InstrId, b: InstrId) -> Result<InstrId> {
-        self.add(Binary { op }, [a, b])
-    }
-
-    /// Whether `a` stands to `b` so, element by element.
-    pub(crate) fn compare(&mut self, direction: CompareDirection, a: InstrId, b: InstrId) -> Result<InstrId> {
-        self.add(Compare { direction, order: None }, [a, b])
-    }
-
-    /// `a` where `choice` holds, else `b`.
-    pub(crate) fn select(&mut self, choice: InstrId, a: InstrId, b: InstrId) -> Result<InstrId> {
-        self.add(Select, [choice, a, b])
-    }
-
-    /// The same numbers in another type.
-    pub(crate) fn convert(&mut self, x: InstrId, ty: ElementType) -> Result<InstrId> {
-        let shape = self.array(x)?;
-        if shape.element_type() == ty {
-            return Ok(x);
-        }
-        Ok(self.add_as(Convert, Shape::array(ty, shape.dims()), [x]))
+        self.add_as(Broadcast { dimensions: dimensions.to_vec() }, shape, [x])
     }
 
     /// The same elements under other dimensions.
-    pub(crate) fn reshape(&mut self, x: InstrId, dims: &[usize]) -> Result<InstrId> {
+    pub fn reshape(&mut self, x: InstrId, dims: &[usize]) -> Result<InstrId> {
         let shape = self.array(x)?;
         if shape.dims() == dims {
             return Ok(x);
         }
-        Ok(self.add_as(Reshape { inferred_dimension: None }, Shape::array(shape.element_type(), dims), [x]))
+        let shape = Shape::array(shape.element_type(), dims);
+        self.add_as(Reshape { inferred_dimension: None }, shape, [x])
+    }
+
+    /// Elements from `start` to `limit` along one dimension.
+    pub fn slice(&mut self, x: InstrId, dimension: usize, start: usize, limit: usize) -> Result<InstrId> {
+        let dims = self.dims(x);
+        if start == 0 && limit == dims[dimension] {
+            return Ok(x);
+        }
+        let range = |(d, &size): (usize, &usize)| {
+            let (start, limit) = if d == dimension { (start, limit) } else { (0, size) };
+            SliceRange { start, limit, stride: 1 }
+        };
+        let ranges = dims.iter().enumerate().map(range).collect();
+        self.add(Slice { ranges }, [x])
+    }
+
+    pub fn concatenate(&mut self, operands: &[InstrId], dimension: usize) -> Result<InstrId> {
+        self.add(Concatenate { dimension }, operands)
     }
 
     /// A fold of one array with a binary operation.
-    pub(crate) fn fold(&mut self, op: BinaryOp, x: InstrId, init: InstrId, dimensions: &[usize]) -> Result<InstrId> {
-        let ty = self.array(x)?.element_type();
+    pub fn fold(&mut self, op: BinaryOp, x: InstrId, init: InstrId, dimensions: &[usize]) -> Result<InstrId> {
+        let ty = self.element_type(x)?;
         let computation = self.combiner(op, ty);
-        self.add(Reduce { dimensions: dimensions.into(), computation }, [x, init])
+        self.add(Reduce { dimensions: dimensions.to_vec(), computation }, [x, init])
     }
 
-    /// A computation of one binary operation on two scalars.
+    /// The sum over dimensions; of truth values, whether one is true.
+    pub fn sum(&mut self, x: InstrId, dimensions: &[usize]) -> Result<InstrId> {
+        let ty = self.element_type(x)?;
+        let op = if ty.kind() == ElementKind::Pred { BinaryOp::Or } else { BinaryOp::Add };
+        let zero = self.scalar(ty, Scalar::zero(ty))?;
+        self.fold(op, x, zero, dimensions)
+    }
+
+    /// A new computation of one binary operation on two scalars.
     fn combiner(&mut self, op: BinaryOp, ty: ElementType) -> CompId {
         let mut combiner = Computation::new("combine");
         let shape = Shape::scalar(ty);
         let parameter = |number: usize| Instruction::new(Parameter { number }.into(), shape.clone(), []);
-        let (a, b) = (combiner.add(parameter(0)), combiner.add(parameter(1)));
-        let root = combiner.add(Instruction::new(Binary { op }.into(), shape.clone(), [a, b]));
+        let (x, y) = (combiner.add(parameter(0)), combiner.add(parameter(1)));
+        let root = combiner.add(Instruction::new(Binary { op }.into(), shape.clone(), [x, y]));
         combiner.set_root(root);
         self.module.add(combiner)
+    }
+}
+
+/// Tuples.
+impl Inserter<'_> {
+    pub fn tuple(&mut self, elements: &[InstrId]) -> Result<InstrId> {
+        self.add(Tuple, elements)
+    }
+
+    pub fn get(&mut self, tuple: InstrId, index: usize) -> Result<InstrId> {
+        self.add(GetTupleElement { index }, [tuple])
     }
 }

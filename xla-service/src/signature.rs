@@ -61,8 +61,9 @@ impl Signature {
                 arguments.push(ArgumentLeaf { parameter: number, path, name, shape, donation });
             }
         }
-        let result = entry.result_shape();
-        let results = arrays(result, &device_shape).context(|| "the result")?;
+        // What has a size known when running comes out at its bound, with zeros behind the size.
+        let result = entry.result_shape().at_bounds();
+        let results = arrays(&result, &device_shape).context(|| "the result")?;
         Ok(Signature {
             parameters: entry.parameters().iter().map(|&p| entry[p].shape().without_layout()).collect(),
             arguments,
@@ -132,8 +133,8 @@ fn arrays(shape: &Shape, device_shape: impl Fn(&ArrayShape) -> Result<ArrayShape
         match leaf {
             Shape::Array(array) if !array.is_static() => {
                 return Err(Error::unimplemented(format!(
-                    "{array}, whose size is known only when running, cannot go into or out of a program; give it its \
-                     bound, and pass the size too"
+                    "{array}, whose size is known only when running, cannot go into a program; take its bound and the \
+                     size, and use set-dimension-size"
                 )));
             }
             Shape::Array(array) => out.push((path, Arc::new(device_shape(array)?))),

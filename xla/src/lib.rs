@@ -43,6 +43,16 @@ pub use xla_service::{
     LoadedExecutable, OptLevel, Platform, PlatformRegistry,
 };
 
+/// Registers backends, each behind the Cargo feature of its name; `cargo xtask new-backend` adds a line where this is called.
+macro_rules! backends {
+    ($registry:ident: $($feature:tt => $backend:ident;)*) => {$(
+        #[cfg(feature = $feature)]
+        $registry.register($backend::platform());
+        #[cfg(not(feature = $feature))]
+        $registry.note_compiled_out($feature, concat!("build with the Cargo feature \"", $feature, "\""));
+    )*};
+}
+
 /// The platforms of this build: those that Cargo features name, and always the `interpreter`, in that order; the others are
 /// noted with the feature that would add them. Cheap: no device is touched.
 ///
@@ -55,10 +65,10 @@ pub use xla_service::{
 /// ```
 pub fn registry() -> PlatformRegistry {
     let mut registry = PlatformRegistry::new();
-    #[cfg(feature = "cpu")]
-    registry.register(backend_cpu::platform());
-    #[cfg(not(feature = "cpu"))]
-    registry.note_compiled_out("cpu", "build with the Cargo feature \"cpu\"");
+    backends! { registry:
+        "cpu" => backend_cpu;
+        "template" => backend_template;
+    }
     registry.register(service::interpreter::platform());
     registry
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use pico_args::Arguments;
 
 use crate::shell::{cargo, run as run_program};
-use crate::{corpus, finish, setup, test, tidy};
+use crate::{corpus, downstream, finish, setup, test, tidy};
 
 pub const HELP: &str = "\
 Formatting, tidy, clippy and rustdoc without warnings, all tests, the release build, and the corpus on every platform.
@@ -23,6 +23,7 @@ const STEPS: &[Step] = &[
     ("clippy", || run_program(cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))),
     ("test", || test::all(None)),
     ("rustdoc", rustdoc),
+    ("downstream", downstream::check),
     ("corpus", || corpus::own(&corpus::Selection::default())),
 ];
 

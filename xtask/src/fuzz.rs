@@ -11,8 +11,14 @@ use crate::{finish, setup};
 
 pub const HELP: &str = "\
 Compares random programs of all families: the evaluator, the evaluator after the passes, the platform with and without
-optimisation, a second compilation, and the text form. What fails is made small and kept in target/fuzz, also where the
-process that ran it died. Then runs each target of fuzz/ for as long, if cargo-fuzz is installed (`cargo install cargo-fuzz`).
+optimisation, a second compilation, the text form and the protobuf. What fails is made small and kept in target/fuzz, also where the
+process that ran it died. Then runs each target of fuzz/ for as long, if cargo-fuzz is installed (`cargo install cargo-fuzz`):
+text, proto, npz and passes, each from seeds of the corpus, within 10 s and 2 GiB an input. What one finds is in
+fuzz/artifacts/TARGET.
+
+  cargo xtask fuzz --seconds 600                   all of it, ten minutes each
+  cargo xtask fuzz --target none --programs 2000   random programs alone, 2,000 of each family
+  cargo xtask fuzz --target proto --seconds 60     one target alone
 
   --seconds N      for so long (default 60), and as long for each target
   --programs N     so many programs of each family instead
@@ -20,7 +26,7 @@ process that ran it died. Then runs each target of fuzz/ for as long, if cargo-f
   --family NAME    only programs of this family
   --platform NAME  the platform (default cpu)
   --jobs N         so many at the same time (default 1)
-  --target NAME    only this target of fuzz/ (text, npz, passes, ...), or `none`
+  --target NAME    only this target of fuzz/ and no random programs; or `none` of them
 ";
 
 /// Options that are handed on to `xla-tests fuzz`.
@@ -71,6 +77,9 @@ fn targets(only: Option<&str>, seconds: u64) -> Result<Vec<String>> {
         };
     }
     if output(cargo(&["fuzz", "--version"])).is_none() {
+        if let Some(name) = only {
+            bail!("target {name} needs cargo-fuzz, which is not installed: `cargo install cargo-fuzz`");
+        }
         println!("\ncargo-fuzz is not installed, so the targets of fuzz/ are left out: `cargo install cargo-fuzz`");
         return Ok(Vec::new());
     }
@@ -80,7 +89,7 @@ fn targets(only: Option<&str>, seconds: u64) -> Result<Vec<String>> {
         // Without a sanitizer: the code under test is safe Rust, and a stable compiler builds it.
         let mut command = cargo(&["fuzz", "run", "--sanitizer", "none", name, "--"]);
         command.arg(format!("-max_total_time={seconds}"));
-        command.args(["-rss_limit_mb=2048", "-timeout=20", "-max_len=16384", "-verbosity=1", "-print_final_stats=1"]);
+        command.args(["-rss_limit_mb=2048", "-timeout=10", "-max_len=16384", "-verbosity=1", "-print_final_stats=1"]);
         if run_program(command).is_err() {
             failed.push(format!("target {name}"));
         }

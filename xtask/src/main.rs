@@ -1,11 +1,14 @@
 //! The developer's commands: `cargo xtask COMMAND`. It depends on no crate of the workspace, so it builds without LLVM.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to the person who runs it")]
 
+mod backend;
 mod bench;
+mod book;
 mod ci;
 mod corpus;
 mod coverage;
 mod demo;
+mod downstream;
 mod fuzz;
 mod setup;
 mod shell;
@@ -59,6 +62,31 @@ const COMMANDS: &[Command] = &[
         run: test_backend::run,
     },
     Command { name: "fuzz", about: "random programs and fuzz targets", help: fuzz::HELP, run: fuzz::run },
+    Command {
+        name: "new-backend",
+        about: "a backend of your own, from backend-template: registered, building, passing",
+        help: backend::NEW_HELP,
+        run: backend::new,
+    },
+    Command {
+        name: "remove-backend",
+        about: "take a new backend back",
+        help: backend::REMOVE_HELP,
+        run: backend::remove,
+    },
+    Command {
+        name: "vendor-todo",
+        about: "what a vendor must change in a backend",
+        help: backend::TODO_HELP,
+        run: backend::todo,
+    },
+    Command {
+        name: "downstream",
+        about: "crates outside of the workspace that use it",
+        help: downstream::HELP,
+        run: downstream::run,
+    },
+    Command { name: "book", about: "the book, with its reference of operations", help: book::HELP, run: book::run },
     Command { name: "bench", about: "time the benchmark programs", help: bench::HELP, run: bench::run },
 ];
 
@@ -90,7 +118,7 @@ fn dispatch(mut args: Arguments) -> Result<()> {
 fn overview() -> String {
     let mut text = String::from("cargo xtask COMMAND [--help]\n\n");
     for command in COMMANDS {
-        text += &format!("  {:<12}  {}\n", command.name, command.about);
+        text += &format!("  {:<14}  {}\n", command.name, command.about);
     }
     text + "\nA newcomer wants `cargo xtask demo`, a contributor `cargo xtask ci`.\n"
 }

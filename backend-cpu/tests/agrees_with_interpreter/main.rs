@@ -1,6 +1,7 @@
 //! Programs in HLO text give the same values on this backend as in the reference evaluator.
 
 mod convolution;
+mod dynamic;
 mod scatter;
 mod sorting;
 #[path = "../support/mod.rs"]

@@ -79,9 +79,103 @@ fn scatters_of_every_arrangement() {
         // Large enough for several threads.
         (["8", "s32[50000,1]", "50000"], POINTS),
         (["9,40", "s32[3000,1]", "3000,40"], ROWS),
+        (["9,80", "s32[3000,1]", "3000,80"], ROWS),
+        (
+            ["90,7,3", "s32[300,90,1]", "300,90,2"],
+            "update_window_dims={2}, inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={1}, index_vector_dim=2",
+        ),
+        // Several windows of few elements, which must not be taken for runs beyond their array.
+        (
+            ["7,7", "s32[31,2]", "31,2,2"],
+            "update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=1",
+        ),
+        (
+            ["7", "s32[31,1]", "31,3"],
+            "update_window_dims={1}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}, index_vector_dim=1",
+        ),
+        // Points of three numbers, named in another order than that of the dimensions, over two dimensions.
+        (
+            ["3,4,5", "s32[3,9,20]", "9,20"],
+            "update_window_dims={}, inserted_window_dims={0,1,2}, scatter_dims_to_operand_dims={2,0,1}, index_vector_dim=0",
+        ),
     ];
     for (shapes, attributes) in cases {
         native(&scatter_of("f32", add, shapes, attributes));
+    }
+}
+
+#[test]
+fn scatters_by_indices_of_every_type() {
+    let add = &ADD.replace("REAL", "f32");
+    for ty in ["s4", "u4", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"] {
+        native(&scatter_of("f32", add, ["5", &format!("{ty}[40]"), "40"], POINTS));
+        native(&scatter_of("f32", add, ["5,3", &format!("{ty}[40,1]"), "40,3"], ROWS));
+    }
+}
+
+#[test]
+fn scatters_to_places_far_out_of_range() {
+    for (ty, numbers) in [
+        ("s64", "-9223372036854775808, 9223372036854775807, -1, 4294967296, 4294967297, 4, 5, 0"),
+        ("u64", "18446744073709551615, 9223372036854775808, 9223372036854775807, 4294967296, 1, 4, 5, 0"),
+        ("s32", "-2147483648, 2147483647, -1, -5, 1, 4, 5, 0"),
+        ("u32", "4294967295, 2147483648, 2147483647, 65536, 1, 4, 5, 0"),
+        ("s8", "-128, 127, -1, -5, 1, 4, 5, 0"),
+        ("u8", "255, 128, 127, 6, 1, 4, 5, 0"),
+    ] {
+        // Single elements, and windows of three, the last of which fits at 2.
+        for (update, window, inserted) in [("8", "", "0"), ("8,3", "1", "")] {
+            native(&format!(
+                "HloModule m
+                combine {{
+                  a = f32[] parameter(0)
+                  b = f32[] parameter(1)
+                  ROOT r = f32[] add(a, b)
+                }}
+                ENTRY main {{
+                  x = f32[5] parameter(0)
+                  u = f32[{update}] parameter(1)
+                  i = {ty}[8] constant({{{numbers}}})
+                  ROOT r = f32[5] scatter(x, i, u), update_window_dims={{{window}}}, inserted_window_dims={{{inserted}}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=combine
+                }}"
+            ));
+        }
+    }
+}
+
+#[test]
+fn scatters_of_several_arrays_of_different_types() {
+    for (places, update) in [("s32[20,1]", "20"), ("s32[0,1]", "0")] {
+        native(&format!(
+            "HloModule m
+            all {{
+              a = pred[] parameter(0)
+              b = s4[] parameter(1)
+              c = bf16[] parameter(2)
+              d = c64[] parameter(3)
+              e = pred[] parameter(4)
+              f = s4[] parameter(5)
+              g = bf16[] parameter(6)
+              h = c64[] parameter(7)
+              x = pred[] xor(a, e)
+              y = s4[] select(e, f, b)
+              z = bf16[] add(c, g)
+              w = c64[] multiply(d, h)
+              ROOT t = (pred[], s4[], bf16[], c64[]) tuple(x, y, z, w)
+            }}
+            ENTRY main {{
+              a = pred[6] parameter(0)
+              b = s4[6] parameter(1)
+              c = bf16[6] parameter(2)
+              d = c64[6] parameter(3)
+              i = {places} parameter(4)
+              e = pred[{update}] parameter(5)
+              f = s4[{update}] parameter(6)
+              g = bf16[{update}] parameter(7)
+              h = c64[{update}] parameter(8)
+              ROOT t = (pred[6], s4[6], bf16[6], c64[6]) scatter(a, b, c, d, i, e, f, g, h), update_window_dims={{}}, inserted_window_dims={{0}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=all
+            }}"
+        ));
     }
 }
 

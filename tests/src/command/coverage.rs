@@ -44,27 +44,26 @@ pub fn run(arguments: Arguments) -> Outcome {
 fn print(table: &Table) {
     let names: Vec<&str> = ElementType::ALL.iter().map(|ty| ty.name()).collect();
     let tallest = names.iter().map(|name| name.len()).max().unwrap_or(0);
-    println!("\n{}: # native, h host, - refused, ! wrong, ? missing, blank: not in the language\n", table.platform);
+    println!(
+        "\n{}: # native, h host, - refused, d device only, ! wrong, ? missing, blank: not in the language\n",
+        table.platform
+    );
     for line in 0..tallest {
         let letters = names.iter().map(|name| name.chars().nth(line).unwrap_or(' '));
         println!("{:26}{}", "", letters.map(|c| format!("{c} ")).collect::<String>());
     }
     for row in &table.rows {
-        match row.statuses.first() {
-            Some(Status::NotAlone(why)) => println!("{:26}{why}", row.opcode.name()),
-            _ => {
-                let marks: String = row.statuses.iter().map(|status| format!("{} ", mark(status))).collect();
-                println!("{:26}{}", row.opcode.name(), marks.trim_end());
-            }
-        }
+        let marks: String = row.statuses.iter().map(|status| format!("{} ", mark(status))).collect();
+        println!("{:26}{}", row.opcode.name(), marks.trim_end());
     }
     let count = |is: fn(&Status) -> bool| table.cells().filter(|(.., status)| is(status)).count();
     println!(
-        "\n{}: {} native, {} by the host, {} refused, {} wrong, {} missing",
+        "\n{}: {} native, {} by the host, {} refused, {} device only, {} wrong, {} missing",
         table.platform,
         count(|s| matches!(s, Status::Native)),
         count(|s| matches!(s, Status::Fallback)),
         count(|s| matches!(s, Status::Refused(_))),
+        count(|s| matches!(s, Status::DeviceOnly)),
         count(|s| matches!(s, Status::Wrong(_))),
         count(|s| matches!(s, Status::Missing)),
     );
@@ -77,7 +76,8 @@ fn print(table: &Table) {
 
 fn mark(status: &Status) -> char {
     match status {
-        Status::NotAllowed | Status::NotAlone(_) => ' ',
+        Status::NotAllowed => ' ',
+        Status::DeviceOnly => 'd',
         Status::Native => '#',
         Status::Fallback => 'h',
         Status::Expected(_) => 'x',

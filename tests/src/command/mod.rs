@@ -4,6 +4,7 @@ mod check;
 mod conformance;
 mod coverage;
 mod fuzz;
+mod operations;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -30,6 +31,8 @@ enum Command {
     Conformance(conformance::Arguments),
     /// Tries each operation on each element type: native, by the host, refused, wrong.
     Coverage(coverage::Arguments),
+    /// Writes the page of the book that lists every operation.
+    Operations(operations::Arguments),
     /// Checks what standard input asks for, line by line; `fuzz` starts these.
     #[command(hide = true)]
     Worker(check::Platform),
@@ -41,6 +44,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         Command::Conformance(arguments) => conformance::run(arguments),
         Command::Coverage(arguments) => coverage::run(arguments),
         Command::Check(arguments) => check::run(arguments),
+        Command::Operations(arguments) => operations::run(arguments),
         Command::Worker(platform) => check::worker(platform),
     }
 }

@@ -16,7 +16,7 @@ td { width: 1.6em; height: 1.4em; border: 1px solid white; background: #f4f4f4; 
 td.native, i.native { background: #3a9d5d; } td.fallback, i.fallback { background: #e3b341; }
 td.known, i.known { background: #e58f65; } td.refused, i.refused { background: #d9d2e9; }
 td.wrong, i.wrong { background: #cc3311; } td.missing, i.missing { background: #e0e0e0; } i.none { background: #f4f4f4; }
-td.note { background: none; color: #777; text-align: left; }
+td.device, i.device { background: #b7c9e2; }
 ";
 
 /// What the colours mean.
@@ -27,6 +27,7 @@ pub fn legend() -> String {
         ("known", "expected failure"),
         ("refused", "refused"),
         ("wrong", "wrong"),
+        ("device", "needs another device or a queue to the host, refused by name"),
         ("missing", "missing"),
         ("none", "not in the language"),
     ];
@@ -57,12 +58,7 @@ pub fn table_html(table: &Table) -> String {
     html += "</tr></thead><tbody>\n";
     for row in &table.rows {
         let _ = write!(html, "<tr><th>{}</th>", row.opcode);
-        match row.statuses.first() {
-            Some(Status::NotAlone(why)) => {
-                let _ = write!(html, "<td class=\"note\" colspan=\"{}\">{why}</td>", ElementType::ALL.len());
-            }
-            _ => row.statuses.iter().for_each(|status| html += &cell(status)),
-        }
+        row.statuses.iter().for_each(|status| html += &cell(status));
         html += "</tr>\n";
     }
     html + "</tbody></table>\n"
@@ -70,13 +66,14 @@ pub fn table_html(table: &Table) -> String {
 
 fn cell(status: &Status) -> String {
     let (class, title) = match status {
-        Status::NotAllowed | Status::NotAlone(_) => return "<td></td>".to_string(),
+        Status::NotAllowed => return "<td></td>".to_string(),
         Status::Native => ("native", ""),
         Status::Fallback => ("fallback", "the host evaluates it"),
         Status::Expected(reason) => ("known", reason.as_str()),
         Status::Refused(why) => ("refused", why.as_str()),
         Status::Wrong(how) => ("wrong", how.as_str()),
         Status::Missing => ("missing", "missing"),
+        Status::DeviceOnly => ("device", "needs more than one device and its memory; refused by name when compiling"),
     };
     format!("<td class=\"{class}\" title=\"{}\"></td>", escaped(title))
 }

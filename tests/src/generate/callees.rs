@@ -1,9 +1,13 @@
 //! Computations that others call: combiners, scalar functions, branches, loop bodies.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use xla_hlo::builder::{ComputationBuilder, ModuleBuilder};
 use xla_hlo::ops::{BinaryOp, Compare, CompareDirection, CompareType};
 use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, InstrId, Literal, Scalar, Shape};
 
+use super::control::Packing;
 use super::graph::{Graph, Sizes, Value};
 use super::numbers::Numbers;
 use super::random::Random;
@@ -31,6 +35,14 @@ pub struct Callee {
     pub id: CompId,
     /// What it is for.
     pub role: Role,
+    /// Whether [`Role::Begun`] has its only caller.
+    pub(super) is_taken: Rc<Cell<bool>>,
+}
+
+impl Callee {
+    fn new(id: CompId, role: Role) -> Callee {
+        Callee { id, role, is_taken: Rc::default() }
+    }
 }
 
 /// What a computation is for.
@@ -50,10 +62,12 @@ pub enum Role {
     Scalar { parameters: Vec<ElementType> },
     /// Arrays to arrays: one, or a tuple of several.
     Function { parameters: Vec<Slot>, results: Vec<Numbers> },
+    /// Arrays to arrays as [`Role::Function`], for one caller that begins it and awaits it.
+    Begun { parameters: Vec<Slot>, results: Vec<Numbers> },
     /// Functions of tuples with the same results.
-    Branches { branches: Vec<(CompId, Vec<Slot>)>, by_predicate: bool, results: Vec<Numbers> },
+    Branches { branches: Vec<(CompId, Vec<Slot>)>, by_predicate: bool, packing: Packing, results: Vec<Numbers> },
     /// A loop over a counter and some arrays.
-    Loop { condition: CompId, counter: ElementType, start: i64, state: Vec<Slot> },
+    Loop { condition: CompId, counter: ElementType, start: i64, packing: Packing, state: Vec<Slot> },
 }
 
 /// Makes the computations that programs of a family call.
@@ -63,7 +77,7 @@ pub fn make(module: &mut ModuleBuilder, random: &mut Random, family: Family, typ
         let ty = random.pick(types);
         let op = combining(random, ty);
         let id = combiner(module, op, ty);
-        callees.push(Callee { id, role: Role::Combiner { op, ty } });
+        callees.push(Callee::new(id, Role::Combiner { op, ty }));
     }
     for ty in [random.pick(types), random.pick(types)] {
         if ty.is_complex() || ty == ElementType::Pred {
@@ -77,22 +91,23 @@ pub fn make(module: &mut ModuleBuilder, random: &mut Random, family: Family, typ
             }
             _ => {
                 let id = combiner(module, BinaryOp::Add, ty);
-                callees.push(Callee { id, role: Role::Combiner { op: BinaryOp::Add, ty } });
+                callees.push(Callee::new(id, Role::Combiner { op: BinaryOp::Add, ty }));
                 (select(module, ty), Role::Select { ty })
             }
         };
-        callees.push(Callee { id, role });
+        callees.push(Callee::new(id, role));
     }
     let mut sorted: Vec<ElementType> = (0..random.between(1, 3)).map(|_| random.pick(types)).collect();
     sorted.extend(random.percent(30).then_some(ElementType::S32));
-    callees.push(Callee { id: order(module, random, &sorted), role: Role::Order { types: sorted } });
-    if matches!(family, Family::Control | Family::Mixed) {
+    callees.push(Callee::new(order(module, random, &sorted), Role::Order { types: sorted }));
+    if matches!(family, Family::Control | Family::Mixed | Family::Rare) {
         for _ in 0..random.between(2, 4) {
             let mut maker = Maker { module, random, callees: &callees, types };
-            let callee = match maker.random.below(6) {
+            let callee = match maker.random.below(7) {
                 0 => maker.scalar(),
                 1 => maker.function(),
                 2 => maker.branches(),
+                3 => maker.begun(),
                 _ => maker.looping(),
             };
             callees.push(callee);
@@ -263,48 +278,59 @@ impl Maker<'_> {
             (step.apply)(&mut graph);
         }
         let root = graph.any(|v| v.numbers.is_settled()).expect("parameters are exact").id;
-        Callee { id: graph.b.finish(root), role: Role::Scalar { parameters } }
+        Callee::new(graph.b.finish(root), Role::Scalar { parameters })
     }
 
     fn function(&mut self) -> Callee {
         let parameters = self.slots();
-        let body = self.body("function", &parameters, false, None, Root::ArrayOrTuple);
+        let body = self.body("function", &parameters, Packing::Separate, None, Root::ArrayOrTuple);
         let results = body.results.iter().map(|v| v.numbers).collect();
-        Callee { id: body.id, role: Role::Function { parameters, results } }
+        Callee::new(body.id, Role::Function { parameters, results })
+    }
+
+    fn begun(&mut self) -> Callee {
+        let function = self.function();
+        let role = match function.role {
+            Role::Function { parameters, results } => Role::Begun { parameters, results },
+            other => other,
+        };
+        Callee::new(function.id, role)
     }
 
     fn branches(&mut self) -> Callee {
         let by_predicate = self.random.percent(50);
+        let packing = Packing::any(self.random);
         let count = if by_predicate { 2 } else { self.random.between(1, 4) };
         let parameters = self.slots();
-        let first = self.body("branch", &parameters, true, None, Root::Tuple);
+        let first = self.body("branch", &parameters, packing, None, Root::Tuple);
         let results: Vec<Slot> =
             first.results.iter().map(|v| Slot { shape: v.shape.clone(), numbers: v.numbers }).collect();
         let mut branches = vec![(first.id, parameters)];
         let mut numbers: Vec<Numbers> = results.iter().map(|slot| slot.numbers).collect();
         for _ in 1..count {
             let parameters = self.slots();
-            let body = self.body("branch", &parameters, true, Some(&results), Root::Tuple);
+            let body = self.body("branch", &parameters, packing, Some(&results), Root::Tuple);
             for (known, result) in numbers.iter_mut().zip(&body.results) {
                 *known = Numbers::either(result.ty(), known, &result.numbers).unwrap_or(Numbers::EXACT);
             }
             branches.push((body.id, parameters));
         }
-        Callee { id: first.id, role: Role::Branches { branches, by_predicate, results: numbers } }
+        Callee::new(first.id, Role::Branches { branches, by_predicate, packing, results: numbers })
     }
 
     fn looping(&mut self) -> Callee {
         use ElementType::*;
         let counter = self.random.pick(&[S32, S32, S32, U32, S64, U8]);
+        let packing = Packing::any(self.random);
         let (start, step, trips) =
             (self.random.below(3) as i64, self.random.between(1, 2) as i64, self.random.below(6) as i64);
         let counting = Slot { shape: ArrayShape::scalar(counter), numbers: Numbers::EXACT };
         let state: Vec<Slot> = std::iter::once(counting).chain(self.slots()).collect();
-        let body = self.body("body", &state, true, Some(&state), Root::State { step });
+        let body = self.body("body", &state, packing, Some(&state), Root::State { step });
         let mut b = self.module.computation("condition");
         let shapes: Vec<Shape> = state.iter().map(|slot| Shape::Array(slot.shape.clone())).collect();
         let build = || {
-            let state = b.parameter(Shape::Tuple(shapes).with_default_layouts())?;
+            let state = b.parameter(packing.shape(shapes).with_default_layouts())?;
             let i = b.get_tuple_element(state, 0)?;
             let limit = Literal::scalar(counter, Scalar::from_i64(counter, start + step * trips));
             let limit = b.constant(limit)?;
@@ -312,13 +338,13 @@ impl Maker<'_> {
         };
         let root = build().expect("a condition can always be made");
         let condition = b.finish(root);
-        Callee { id: body.id, role: Role::Loop { condition, counter, start, state } }
+        Callee::new(body.id, Role::Loop { condition, counter, start, packing, state })
     }
 
     /// A computation of arrays (as several parameters, or as one tuple) that gives arrays, those of `wanted` or any.
-    fn body(&mut self, name: &str, parameters: &[Slot], as_tuple: bool, wanted: Option<&[Slot]>, root: Root) -> Body {
+    fn body(&mut self, name: &str, parameters: &[Slot], packing: Packing, wanted: Option<&[Slot]>, root: Root) -> Body {
         let mut graph = self.graph(name);
-        graph.take_parameters(parameters, as_tuple);
+        graph.take_parameters(parameters, packing);
         let counter = graph.values.first().cloned();
         for _ in 0..graph.random.between(1, 8) {
             graph.step(Family::Mixed);
@@ -337,7 +363,8 @@ impl Maker<'_> {
         }
         let ids: Vec<InstrId> = results.iter().map(|v| v.id).collect();
         let single = ids.len() == 1 && matches!(root, Root::ArrayOrTuple);
-        let root = if single { ids[0] } else { graph.b.tuple(ids).expect("a tuple can always be made") };
+        let root = if single { Ok(ids[0]) } else { packing.tuple(&mut graph.b, ids) };
+        let root = root.expect("a tuple can always be made");
         Body { id: graph.b.finish(root), results }
     }
 }

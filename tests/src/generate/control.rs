@@ -1,28 +1,79 @@
-//! Calls, maps, loops and branches, and random bits.
+//! Calls, maps, loops and branches.
 
-use xla_hlo::ops::{Conditional, Map, RngAlgorithm};
-use xla_hlo::{CompId, ElementType, InstrId, Shape};
+use xla_hlo::builder::ComputationBuilder;
+use xla_hlo::ops::{Conditional, Map};
+use xla_hlo::{CompId, ElementType, InstrId, Result, Shape};
 
 use super::callees::{Callee, Role, Slot};
 use super::graph::{Graph, Value};
 use super::numbers::Numbers;
+use super::random::Random;
 use super::values::Temper;
+
+/// How several arrays go into a computation, or come out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// Each by itself.
+    Separate,
+    /// In a tuple.
+    Tuple,
+    /// The first in a tuple with a tuple of the others.
+    Nested,
+}
+
+impl Packing {
+    /// One that makes tuples.
+    pub(super) fn any(random: &mut Random) -> Packing {
+        random.pick(&[Packing::Tuple, Packing::Tuple, Packing::Nested])
+    }
+
+    /// The shape of a tuple of those.
+    pub(super) fn shape(self, mut shapes: Vec<Shape>) -> Shape {
+        if self == Packing::Nested && !shapes.is_empty() {
+            let others = Shape::Tuple(shapes.split_off(1));
+            shapes.push(others);
+        }
+        Shape::Tuple(shapes)
+    }
+
+    /// A tuple of those.
+    pub(super) fn tuple(self, b: &mut ComputationBuilder<'_>, mut ids: Vec<InstrId>) -> Result<InstrId> {
+        if self == Packing::Nested && !ids.is_empty() {
+            let others = b.tuple(ids.split_off(1))?;
+            ids.push(others);
+        }
+        b.tuple(ids)
+    }
+}
 
 impl Graph<'_> {
     /// Parameters of a called computation, each an array or all in one tuple.
-    pub(super) fn take_parameters(&mut self, slots: &[Slot], as_tuple: bool) {
-        if !as_tuple {
+    pub(super) fn take_parameters(&mut self, slots: &[Slot], packing: Packing) {
+        if packing == Packing::Separate {
             for slot in slots {
                 let shape = Shape::Array(slot.shape.clone()).with_default_layouts();
                 self.put(Some(slot.numbers), |b| b.parameter(shape));
             }
             return;
         }
-        let tuple = Shape::Tuple(slots.iter().map(|slot| slot.shape.clone().into()).collect()).with_default_layouts();
-        let tuple = self.b.parameter(tuple).expect("a parameter can always be made");
-        for (i, slot) in slots.iter().enumerate() {
-            self.put(Some(slot.numbers), |b| b.get_tuple_element(tuple, i));
+        let shapes = slots.iter().map(|slot| slot.shape.clone().into()).collect();
+        let tuple = self.b.parameter(packing.shape(shapes).with_default_layouts());
+        let leaves = self.leaves(tuple.expect("a parameter can always be made"));
+        for (slot, leaf) in slots.iter().zip(leaves) {
+            self.put(Some(slot.numbers), |_| Ok(leaf));
         }
+    }
+
+    /// The arrays in a value, one by one.
+    fn leaves(&mut self, value: InstrId) -> Vec<InstrId> {
+        let Some(count) = self.b.shape(value).as_tuple().map(<[Shape]>::len) else { return vec![value] };
+        let element = |graph: &mut Self, i| graph.b.get_tuple_element(value, i).expect("the tuple has that element");
+        (0..count)
+            .flat_map(|i| {
+                let element = element(self, i);
+                self.leaves(element)
+            })
+            .collect()
     }
 
     pub(super) fn call(&mut self) -> Option<Value> {
@@ -35,16 +86,19 @@ impl Graph<'_> {
                 let call = self.b.call(callee.id, operands).ok()?;
                 self.results(call, results)
             }
-            Role::Branches { branches, by_predicate, results } => self.conditional(branches, *by_predicate, results),
-            Role::Loop { condition, counter, start, state } => {
+            Role::Branches { branches, by_predicate, packing, results } => {
+                self.conditional(branches, *by_predicate, *packing, results)
+            }
+            Role::Loop { condition, counter, start, packing, state } => {
                 let start = self.scalar(*counter, *start);
                 let mut operands = vec![start];
                 operands.extend(self.operands(&state[1..]));
-                let init = self.b.tuple(operands).ok()?;
+                let init = packing.tuple(&mut self.b, operands).ok()?;
                 let done = self.b.while_loop(*condition, callee.id, init).ok()?;
                 let numbers: Vec<Numbers> = state.iter().map(|slot| slot.numbers).collect();
                 self.results(done, &numbers)
             }
+            Role::Begun { .. } => self.begun(),
             Role::Combiner { .. } | Role::Replace { .. } | Role::Best { .. } => None,
             Role::Select { .. } | Role::Order { .. } => None,
         }
@@ -55,20 +109,17 @@ impl Graph<'_> {
         (!fit.is_empty()).then(|| self.random.pick(&fit).clone())
     }
 
-    fn operands(&mut self, slots: &[Slot]) -> Vec<InstrId> {
+    pub(super) fn operands(&mut self, slots: &[Slot]) -> Vec<InstrId> {
         let operand = |slot: &Slot| self.like(slot.shape.element_type(), slot.shape.dims(), |n| slot.accepts(n)).id;
         slots.iter().map(operand).collect()
     }
 
-    /// What a call gives: an array, or the elements of a tuple.
-    fn results(&mut self, call: InstrId, numbers: &[Numbers]) -> Option<Value> {
-        if self.b.shape(call).as_array().is_some() {
-            return self.put(numbers.first().copied(), |_| Ok(call));
-        }
+    /// What a call gives: an array, or some of those in a tuple.
+    pub(super) fn results(&mut self, call: InstrId, numbers: &[Numbers]) -> Option<Value> {
         let mut last = None;
-        for (i, &numbers) in numbers.iter().enumerate() {
+        for (i, (leaf, &numbers)) in self.leaves(call).into_iter().zip(numbers).enumerate() {
             if i == 0 || self.random.percent(80) {
-                last = self.put(Some(numbers), |b| b.get_tuple_element(call, i));
+                last = self.put(Some(numbers), |_| Ok(leaf));
             }
         }
         last
@@ -88,6 +139,7 @@ impl Graph<'_> {
         &mut self,
         branches: &[(CompId, Vec<Slot>)],
         by_predicate: bool,
+        packing: Packing,
         results: &[Numbers],
     ) -> Option<Value> {
         let ty = if by_predicate { ElementType::Pred } else { ElementType::S32 };
@@ -98,22 +150,10 @@ impl Graph<'_> {
         let mut operands = vec![selector.id];
         for (_, parameters) in branches {
             let elements = self.operands(parameters);
-            operands.push(self.b.tuple(elements).ok()?);
+            operands.push(packing.tuple(&mut self.b, elements).ok()?);
         }
         let op = Conditional { branches: branches.iter().map(|b| b.0).collect(), by_predicate };
         let chosen = self.b.instruction(op, None, operands).ok()?;
         self.results(chosen, results)
-    }
-
-    pub(super) fn rng_bit_generator(&mut self) -> Option<Value> {
-        use RngAlgorithm::*;
-        let algorithm = self.random.pick(&[Default, ThreeFry, Philox]);
-        let length = if algorithm == ThreeFry { 2 } else { self.random.between(2, 3) };
-        let state = self.like(ElementType::U64, &[length], |_| true);
-        let (ty, dims) = (self.ty(), self.dims());
-        let bits = Shape::array(ty, dims);
-        let both = self.b.rng_bit_generator(algorithm, state.id, bits).ok()?;
-        self.put(Some(Numbers::GIVEN), |b| b.get_tuple_element(both, 0));
-        self.put(Some(Numbers::GIVEN), |b| b.get_tuple_element(both, 1))
     }
 }

@@ -99,7 +99,7 @@ impl Graph<'_> {
 }
 
 /// The numbers of a function's results.
-fn unary(op: UnaryOp, ty: ElementType, x: &Numbers) -> Option<Numbers> {
+pub(super) fn unary(op: UnaryOp, ty: ElementType, x: &Numbers) -> Option<Numbers> {
     match ty.kind() {
         ElementKind::Pred => Some(Numbers::EXACT),
         ElementKind::Signed | ElementKind::Unsigned => Some(match op {
@@ -182,7 +182,7 @@ fn complex_function() -> Numbers {
 }
 
 /// The numbers of a binary operation's results.
-fn binary(op: BinaryOp, ty: ElementType, x: &Numbers, y: &Numbers) -> Option<Numbers> {
+pub(super) fn binary(op: BinaryOp, ty: ElementType, x: &Numbers, y: &Numbers) -> Option<Numbers> {
     match ty.kind() {
         ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned => Some(whole_binary(op, ty, x, y)),
         ElementKind::Float => float_binary(op, ty, x, y),
@@ -249,7 +249,7 @@ fn complex_binary(op: BinaryOp, ty: ElementType, x: &Numbers, y: &Numbers) -> Op
     }
 }
 
-fn convert(from: ElementType, to: ElementType, x: &Numbers) -> Option<Numbers> {
+pub(super) fn convert(from: ElementType, to: ElementType, x: &Numbers) -> Option<Numbers> {
     let to_float = to.is_float() || to.is_complex();
     if x.is_exact() {
         let numbers = Numbers::rounded(to, x.bound, if x.grid >= 1.0 || to_float { x.grid } else { 1.0 });

@@ -83,7 +83,7 @@ impl Graph<'_> {
             }
             Role::Best { ty, index } => self.reduce_best(callee, ty, index),
             Role::Replace { .. } | Role::Scalar { .. } | Role::Select { .. } | Role::Order { .. } => None,
-            Role::Function { .. } | Role::Branches { .. } | Role::Loop { .. } => None,
+            Role::Function { .. } | Role::Begun { .. } | Role::Branches { .. } | Role::Loop { .. } => None,
         }
     }
 
@@ -191,7 +191,7 @@ impl Graph<'_> {
 const UNIT: WindowDim = WindowDim::UNIT;
 
 /// Whether the order of a fold never matters, not even to how it rounds.
-fn is_order_free(op: BinaryOp) -> bool {
+pub(super) fn is_order_free(op: BinaryOp) -> bool {
     !matches!(op, BinaryOp::Add | BinaryOp::Multiply)
 }
 

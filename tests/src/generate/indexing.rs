@@ -61,7 +61,7 @@ impl Graph<'_> {
             Role::Combiner { op, ty } => (Some(op), ty),
             Role::Replace { ty } => (None, ty),
             Role::Best { .. } | Role::Scalar { .. } | Role::Select { .. } | Role::Order { .. } => return None,
-            Role::Function { .. } | Role::Branches { .. } | Role::Loop { .. } => return None,
+            Role::Function { .. } | Role::Begun { .. } | Role::Branches { .. } | Role::Loop { .. } => return None,
         };
         let x = self.any(|v| v.ty() == ty && v.rank() > 0)?;
         let plan = self.plan(x.dims());

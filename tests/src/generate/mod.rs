@@ -7,9 +7,14 @@
 //! assert_eq!(program.module.entry().parameters().len(), program.arguments.len());
 //! ```
 
+mod bits;
 mod callees;
+mod calls;
 mod control;
 mod convolutions;
+mod devices;
+mod dynamic;
+mod effects;
 mod elementwise;
 mod folds;
 mod graph;
@@ -56,11 +61,13 @@ pub enum Family {
     Mixed,
     /// Arrays so large that they are worth several threads.
     Large,
+    /// What few programs have: sizes known when running, collectives, tokens, random bits, custom calls.
+    Rare,
 }
 
 impl Family {
     /// All of them.
-    pub const ALL: [Family; 9] = [
+    pub const ALL: [Family; 10] = [
         Family::Elementwise,
         Family::Movement,
         Family::Reduction,
@@ -70,6 +77,7 @@ impl Family {
         Family::Control,
         Family::Mixed,
         Family::Large,
+        Family::Rare,
     ];
 
     /// The name in lower case.
@@ -87,7 +95,7 @@ impl Family {
 #[derive(Clone, Copy)]
 struct Step {
     apply: fn(&mut Graph<'_>) -> Option<Value>,
-    weights: [usize; 9],
+    weights: [usize; 10],
 }
 
 macro_rules! steps {
@@ -98,42 +106,48 @@ macro_rules! steps {
 }
 
 steps! {
-    unary [20, 3, 4, 2, 3, 3, 4, 6, 6];
-    binary [20, 4, 5, 3, 4, 4, 6, 8, 10];
-    compare [5, 1, 1, 1, 0, 1, 2, 2, 2];
-    select [4, 2, 1, 1, 0, 1, 2, 2, 2];
-    clamp [3, 0, 1, 0, 0, 0, 1, 1, 1];
-    convert [8, 1, 2, 1, 2, 2, 2, 3, 4];
-    reduce_precision [2, 0, 0, 0, 0, 0, 0, 1, 0];
-    bitcast_convert [3, 1, 0, 0, 0, 0, 0, 1, 1];
-    broadcast [1, 4, 3, 1, 2, 2, 2, 3, 4];
-    reshape [1, 4, 3, 1, 2, 2, 2, 3, 4];
-    transpose [1, 4, 3, 1, 2, 2, 2, 3, 6];
-    slice [0, 4, 2, 1, 1, 1, 1, 2, 3];
-    pad [0, 4, 1, 1, 1, 1, 1, 2, 3];
-    concatenate [0, 4, 1, 1, 1, 1, 2, 2, 3];
-    reverse [0, 3, 1, 1, 1, 1, 1, 1, 2];
-    dynamic_slice [0, 4, 1, 0, 1, 1, 4, 2, 2];
-    dynamic_update_slice [0, 4, 1, 0, 0, 1, 6, 2, 3];
-    regroup [1, 2, 1, 1, 1, 1, 2, 1, 1];
-    reduce [1, 1, 20, 2, 3, 2, 3, 4, 10];
-    reduce_window [0, 0, 1, 12, 0, 0, 0, 1, 0];
-    select_and_scatter [0, 0, 0, 8, 0, 0, 0, 1, 0];
-    dot [0, 0, 1, 0, 12, 1, 1, 2, 4];
-    ragged_dot [0, 0, 1, 0, 5, 1, 1, 2, 1];
-    scan [0, 0, 4, 0, 0, 0, 3, 2, 0];
-    batch_norm [0, 0, 3, 0, 0, 0, 0, 1, 1];
-    fft [0, 0, 1, 0, 3, 0, 0, 1, 1];
-    cholesky [0, 0, 0, 0, 2, 0, 0, 1, 1];
-    triangular_solve [0, 0, 0, 0, 2, 0, 0, 1, 1];
-    convolution [0, 0, 0, 2, 8, 0, 0, 2, 1];
-    gather [0, 0, 0, 0, 0, 10, 1, 2, 1];
-    scatter [0, 0, 0, 0, 0, 10, 1, 2, 1];
-    sort [0, 3, 1, 0, 0, 4, 1, 3, 2];
-    top_k [0, 2, 1, 0, 0, 3, 1, 2, 1];
-    call [0, 0, 0, 0, 0, 0, 20, 6, 0];
-    normalize [0, 0, 8, 0, 2, 0, 2, 3, 4];
-    rng_bit_generator [0, 0, 0, 0, 0, 0, 1, 1, 0];
+    unary [20, 3, 4, 2, 3, 3, 4, 6, 6, 6];
+    binary [20, 4, 5, 3, 4, 4, 6, 8, 10, 6];
+    compare [5, 1, 1, 1, 0, 1, 2, 2, 2, 2];
+    select [4, 2, 1, 1, 0, 1, 2, 2, 2, 2];
+    clamp [3, 0, 1, 0, 0, 0, 1, 1, 1, 1];
+    convert [8, 1, 2, 1, 2, 2, 2, 3, 4, 4];
+    reduce_precision [2, 0, 0, 0, 0, 0, 0, 1, 0, 3];
+    bitcast_convert [3, 1, 0, 0, 0, 0, 0, 1, 1, 1];
+    broadcast [1, 4, 3, 1, 2, 2, 2, 3, 4, 2];
+    reshape [1, 4, 3, 1, 2, 2, 2, 3, 4, 2];
+    transpose [1, 4, 3, 1, 2, 2, 2, 3, 6, 2];
+    slice [0, 4, 2, 1, 1, 1, 1, 2, 3, 1];
+    pad [0, 4, 1, 1, 1, 1, 1, 2, 3, 1];
+    concatenate [0, 4, 1, 1, 1, 1, 2, 2, 3, 2];
+    reverse [0, 3, 1, 1, 1, 1, 1, 1, 2, 0];
+    dynamic_slice [0, 4, 1, 0, 1, 1, 4, 2, 2, 1];
+    dynamic_update_slice [0, 4, 1, 0, 0, 1, 6, 2, 3, 1];
+    regroup [1, 2, 1, 1, 1, 1, 2, 1, 1, 2];
+    reduce [1, 1, 20, 2, 3, 2, 3, 4, 10, 3];
+    reduce_window [0, 0, 1, 12, 0, 0, 0, 1, 0, 0];
+    select_and_scatter [0, 0, 0, 8, 0, 0, 0, 1, 0, 0];
+    dot [0, 0, 1, 0, 12, 1, 1, 2, 4, 1];
+    ragged_dot [0, 0, 1, 0, 5, 1, 1, 2, 1, 3];
+    scan [0, 0, 4, 0, 0, 0, 3, 2, 0, 4];
+    batch_norm [0, 0, 3, 0, 0, 0, 0, 1, 1, 6];
+    fft [0, 0, 1, 0, 3, 0, 0, 1, 1, 0];
+    cholesky [0, 0, 0, 0, 2, 0, 0, 1, 1, 0];
+    triangular_solve [0, 0, 0, 0, 2, 0, 0, 1, 1, 0];
+    convolution [0, 0, 0, 2, 8, 0, 0, 2, 1, 0];
+    gather [0, 0, 0, 0, 0, 10, 1, 2, 1, 1];
+    scatter [0, 0, 0, 0, 0, 10, 1, 2, 1, 1];
+    sort [0, 3, 1, 0, 0, 4, 1, 3, 2, 1];
+    top_k [0, 2, 1, 0, 0, 3, 1, 2, 1, 3];
+    call [0, 0, 0, 0, 0, 0, 20, 6, 0, 6];
+    normalize [0, 0, 8, 0, 2, 0, 2, 3, 4, 0];
+    rng_bit_generator [0, 0, 0, 0, 0, 0, 1, 1, 0, 5];
+    rng [0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
+    stochastic_convert [1, 0, 0, 0, 0, 0, 0, 1, 0, 4];
+    collective [0, 0, 0, 0, 0, 0, 2, 1, 1, 12];
+    effect [0, 0, 0, 0, 0, 0, 4, 2, 1, 8];
+    dynamic [0, 1, 2, 0, 1, 0, 2, 2, 0, 16];
+    custom_call [0, 0, 0, 0, 1, 0, 0, 1, 0, 5];
 }
 
 impl Graph<'_> {

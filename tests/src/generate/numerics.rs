@@ -1,7 +1,7 @@
 //! Ragged dots, scans and batch normalisations.
 
 use xla_hlo::ops::{BatchNormKind, DotDims, RaggedDot, Scan};
-use xla_hlo::{ElementKind, ElementType};
+use xla_hlo::{ElementKind, ElementType, InstrId};
 
 use super::callees::Role;
 use super::folds::{fold, is_tame, sum_of_products};
@@ -69,9 +69,10 @@ impl Graph<'_> {
         self.put(numbers, |b| b.scan(scan, [x.id], [init.id]))
     }
 
-    /// A batch normalisation with so large an epsilon that it is well conditioned.
+    /// A batch normalisation, or the gradient of one, with so large an epsilon that it is well conditioned.
     pub(super) fn batch_norm(&mut self) -> Option<Value> {
-        let ty = self.random.pick(&[ElementType::F32, ElementType::F64]);
+        use ElementType::{BF16, F16, F32, F64};
+        let ty = self.random.pick(&[F32, F32, F64, F16, BF16]);
         let mut dims = self.dims();
         if dims.is_empty() {
             dims = vec![self.size()];
@@ -82,18 +83,67 @@ impl Graph<'_> {
         if count == 0 {
             return None;
         }
-        let is_small = |n: &Numbers| n.is_exact() && n.bound <= 4.0 && n.bound > 0.0;
         let x = self.leaf(ty, &dims, Temper::Grid);
-        let (scale, offset) = (self.leaf(ty, &[features], Temper::Grid), self.leaf(ty, &[features], Temper::Grid));
-        if ![&x, &scale, &offset].iter().all(|v| is_small(&v.numbers) && v.ty().kind() == ElementKind::Float) {
+        let vectors = [(); 2].map(|()| self.leaf(ty, &[features], Temper::Grid));
+        if ![&x, &vectors[0], &vectors[1]].into_iter().all(is_small) {
             return None;
         }
-        // Sums may lose a rounding with each element; what comes after is off by as much.
-        let lost = (count as f64 + 4.0) * epsilon(ty) * 4.0;
-        let numbers = Numbers::noisy(ty, 40.0, 64.0 * lost, 64.0);
+        // Sums, in f32 at least, may lose a rounding with each element; what comes after is off by as much.
+        let sum = if ty.bit_width() < 32 { F32 } else { ty };
+        let lost = (count as f64 + 4.0) * epsilon(sum) * 4.0;
+        match self.random.below(3) {
+            0 => self.batch_norm_training(&x, &vectors, feature, lost),
+            1 => self.batch_norm_inference(&x, &vectors, feature),
+            _ => self.batch_norm_grad(&x, &vectors, feature, lost * count as f64),
+        }
+    }
+
+    fn batch_norm_training(&mut self, x: &Value, vectors: &[Value; 2], feature: usize, lost: f64) -> Option<Value> {
+        let [scale, offset] = vectors;
         let operands = [x.id, scale.id, offset.id];
         let all = self.b.batch_norm(BatchNormKind::Training, operands, 1.0, feature).ok()?;
-        self.put(Numbers::noisy(ty, 4.0, lost, 4.0), |b| b.get_tuple_element(all, 1));
-        self.put(numbers, |b| b.get_tuple_element(all, 0))
+        self.put(Numbers::noisy(x.ty(), 16.0, 8.0 * lost, 4.0), |b| b.get_tuple_element(all, 2));
+        self.put(Numbers::noisy(x.ty(), 4.0, lost, 4.0), |b| b.get_tuple_element(all, 1));
+        self.put(Numbers::noisy(x.ty(), 40.0, 64.0 * lost, 8.0), |b| b.get_tuple_element(all, 0))
     }
+
+    /// Variances are squares, so that their roots exist.
+    fn batch_norm_inference(&mut self, x: &Value, vectors: &[Value; 2], feature: usize) -> Option<Value> {
+        let [scale, offset] = vectors;
+        let (mean, variance) = self.statistics(x.ty(), scale.dims())?;
+        let operands = [x.id, scale.id, offset.id, mean.id, variance];
+        // (4 + 4) * 4 + 4 at most.
+        let numbers = Numbers::noisy(x.ty(), 36.0, 128.0 * epsilon(ElementType::F32), 8.0);
+        self.put(numbers, |b| b.batch_norm(BatchNormKind::Inference, operands, 1.0, feature))
+    }
+
+    /// Means, and variances from 0 to 16.
+    fn statistics(&mut self, ty: ElementType, dims: &[usize]) -> Option<(Value, InstrId)> {
+        let [mean, root] = [(); 2].map(|()| self.leaf(ty, dims, Temper::Grid));
+        let variance = [&mean, &root].into_iter().all(is_small).then(|| self.b.multiply(root.id, root.id).ok())??;
+        Some((mean, variance))
+    }
+
+    fn batch_norm_grad(&mut self, x: &Value, vectors: &[Value; 2], feature: usize, lost: f64) -> Option<Value> {
+        let scale = &vectors[0];
+        let (mean, variance) = self.statistics(x.ty(), scale.dims())?;
+        let gradient = self.leaf(x.ty(), x.dims(), Temper::Grid);
+        if !is_small(&gradient) {
+            return None;
+        }
+        let operands = [x.id, scale.id, mean.id, variance, gradient.id];
+        let all = self.b.batch_norm(BatchNormKind::Grad, operands, 1.0, feature).ok()?;
+        let count = x.shape.element_count() as f64 / scale.shape.element_count() as f64;
+        let ty = x.ty();
+        // Sums of gradients, and of their products with differences from the mean, each 8 at most.
+        self.put(Numbers::noisy(ty, 4.0 * count, 4.0 * lost, 4.0), |b| b.get_tuple_element(all, 2));
+        self.put(Numbers::noisy(ty, 32.0 * count, 32.0 * lost, 4.0), |b| b.get_tuple_element(all, 1));
+        // 4 * (4 + 4 + 8 * 8 * 4).
+        self.put(Numbers::noisy(ty, 1100.0, 1100.0 * lost, 8.0), |b| b.get_tuple_element(all, 0))
+    }
+}
+
+/// Whether numbers are small, and there are any that are not 0.
+fn is_small(x: &Value) -> bool {
+    x.ty().kind() == ElementKind::Float && x.numbers.is_exact() && x.numbers.bound <= 4.0 && x.numbers.bound > 0.0
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 pub use scalar::Scalar;
 
+use crate::shape::{IndexIter, linear_index};
 use crate::{ArrayShape, ElementType, Error, Result, Shape};
 
 /// A value known on the host.
@@ -190,6 +191,37 @@ impl Literal {
             return Err(Error::invalid_argument(format!("{} cannot have the shape {shape}", self.shape)));
         }
         Ok(Literal { shape: Shape::Array(static_shape(shape)), data: Data::Array(bytes.clone()) })
+    }
+
+    /// The elements at indices below `dims`; zeros where there are none.
+    pub(crate) fn resized(&self, dims: &[usize]) -> Result<Literal> {
+        let old = self.array_shape();
+        if old.dims() == dims {
+            return Ok(self.clone());
+        }
+        let mut result = Literal::zeros(&ArrayShape::new(old.element_type(), dims))?;
+        let width = old.element_type().byte_width();
+        let common: Vec<usize> = old.dims().iter().zip(dims).map(|(&a, &b)| a.min(b)).collect();
+        let mut indices = IndexIter::new(&common);
+        while let Some(index) = indices.next_index() {
+            let (from, to) = (linear_index(old.dims(), index) * width, linear_index(dims, index) * width);
+            result.bytes_mut()[to..to + width].copy_from_slice(&self.bytes()[from..from + width]);
+        }
+        Ok(result)
+    }
+
+    /// The same value with each array as large as the bounds of `shape` (`<=`) say, and zeros behind its size.
+    ///
+    /// What an evaluation gives has the sizes it really has; devices have room for the bounds.
+    pub fn at_bounds(self, shape: &Shape) -> Result<Literal> {
+        match shape {
+            Shape::Array(array) if !array.is_static() => self.resized(array.dims()),
+            Shape::Tuple(shapes) => {
+                let elements = self.into_elements().into_iter().zip(shapes);
+                Ok(Literal::tuple(elements.map(|(element, shape)| element.at_bounds(shape)).collect::<Result<_>>()?))
+            }
+            Shape::Array(_) | Shape::Buffer(_) | Shape::Token | Shape::Opaque => Ok(self),
+        }
     }
 }
 

@@ -42,10 +42,9 @@ pub use custom::{
 };
 pub use dot::{Dot, DotAlgorithm, DotDims, Precision, RaggedDot, RaggedMode, ScaledDot};
 pub use dynamic::Dynamic;
-pub(crate) use elementwise::ElementFunction;
 pub use elementwise::{
-    Binary, BinaryOp, BitcastConvert, Clamp, Compare, CompareDirection, CompareType, Convert, ReducePrecision,
-    ResultAccuracy, Select, Unary, UnaryOp,
+    Binary, BinaryOp, BitcastConvert, Clamp, Compare, CompareDirection, CompareType, Convert, ElementFunction,
+    ReducePrecision, ResultAccuracy, Select, Unary, UnaryOp,
 };
 pub use indexing::{Gather, Scatter};
 pub use linalg::{Cholesky, TransposeKind, TriangularSolve};

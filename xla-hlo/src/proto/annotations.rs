@@ -1,9 +1,11 @@
 //! What every instruction may carry besides its meaning.
 
+use super::computation::sanitized;
 use super::messages::{FrontendAttributesProto, HloInstructionProto, ParameterReplication, Statistic, StatisticsViz};
 use super::metadata::Payloads;
 use super::numbers::text;
 use super::{origin, sharding};
+use crate::text::shown;
 use crate::{Annotations, Error, FrontendAttributes, Result, ResultExt};
 
 /// The statistic that text has for the index of the one to be shown.
@@ -16,9 +18,9 @@ pub(super) fn read(message: &mut HloInstructionProto, payloads: &Payloads) -> Re
     let annotations = Annotations {
         metadata: metadata.unwrap_or_default(),
         sharding: sharding.context(|| "sharding")?,
-        frontend_attributes: message.frontend_attributes.take().map_or_else(Default::default, |f| f.map),
+        frontend_attributes: read_frontend_attributes(message.frontend_attributes.take())?,
         backend_config: text("backend_config", std::mem::take(&mut message.backend_config))?,
-        statistics: message.statistics_viz.take().map(read_statistics).unwrap_or_default(),
+        statistics: message.statistics_viz.take().map(read_statistics).transpose()?.unwrap_or_default(),
         origin: match message.original_value.take() {
             Some(original) => origin::read(&original).context(|| "original_value")?,
             None => String::new(),
@@ -31,13 +33,32 @@ pub(super) fn read(message: &mut HloInstructionProto, payloads: &Payloads) -> Re
     Ok((annotations != Annotations::default()).then(|| Box::new(annotations)))
 }
 
-fn read_statistics(proto: StatisticsViz) -> Vec<(String, String)> {
-    if proto.statistics.is_empty() {
-        return Vec::new();
+/// Reads frontend attributes, of a module or an instruction.
+pub(super) fn read_frontend_attributes(proto: Option<FrontendAttributesProto>) -> Result<FrontendAttributes> {
+    let attributes = proto.unwrap_or_default().map;
+    attributes.keys().try_for_each(|key| check_key("frontend_attributes", key))?;
+    Ok(attributes)
+}
+
+/// Demands a name that text can say.
+fn check_key(field: &str, key: &str) -> Result<()> {
+    if !key.is_empty() && sanitized(key, "") == key {
+        return Ok(());
     }
+    Err(Error::invalid_argument(format!(
+        "{field}: `{}` is no name, which begins with a letter or `_` and goes on with letters, digits, `_`, `.` and `-`",
+        shown(key)
+    )))
+}
+
+fn read_statistics(proto: StatisticsViz) -> Result<Vec<(String, String)>> {
+    if proto.statistics.is_empty() {
+        return Ok(Vec::new());
+    }
+    proto.statistics.iter().try_for_each(|statistic| check_key("statistics_viz", &statistic.stat_name))?;
     let index = (SHOWN_INDEX.to_string(), proto.stat_index_to_visualize.to_string());
     let statistics = proto.statistics.into_iter().map(|s| (s.stat_name, number_text(s.stat_val)));
-    std::iter::once(index).chain(statistics).collect()
+    Ok(std::iter::once(index).chain(statistics).collect())
 }
 
 /// The shortest text that reads back as the same number.

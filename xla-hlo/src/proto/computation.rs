@@ -34,12 +34,12 @@ pub(super) struct Read {
 /// Reads a computation, all of whose callees are known.
 pub(super) fn read(bytes: &Bytes, known: &Known) -> Result<Read> {
     let proto = HloComputationProto::decode(bytes.clone()).map_err(|e| undecodable("a computation", e))?;
-    let name = sanitized(&proto.name);
+    let name = sanitized(&proto.name, UNNAMED);
     read_instructions(proto, known).context(|| format!("computation {}", shown(&name)))
 }
 
 fn read_instructions(proto: HloComputationProto, known: &Known) -> Result<Read> {
-    let mut computation = Computation::new(sanitized(&proto.name));
+    let mut computation = Computation::new(sanitized(&proto.name, UNNAMED));
     let mut instructions = HashMap::with_capacity(proto.instructions.len());
     for (i, bytes) in proto.instructions.into_iter().enumerate() {
         let message =
@@ -88,7 +88,7 @@ fn read_instruction(
     check_arity(opcode, operands.len())?;
     let predecessors = find("control_predecessor_ids", std::mem::take(&mut message.control_predecessor_ids))?;
     let annotations = annotations::read(&mut message, &known.payloads)?;
-    let name = sanitized(&message.name);
+    let name = sanitized(&message.name, opcode.name());
     let operand_shapes = operands.iter().map(|&o| computation[o].shape()).collect();
     let mut reader = ProtoReader::new(message, operand_shapes, known);
     let op = Op::read_proto(opcode, &mut reader)?;
@@ -114,8 +114,14 @@ fn check_arity(opcode: Opcode, count: usize) -> Result<()> {
     Err(Error::invalid_argument(complaint))
 }
 
-/// The name with everything that text could not spell as `_`.
-pub(super) fn sanitized(name: &str) -> String {
+/// What a computation without a name is called.
+const UNNAMED: &str = "computation";
+
+/// The name with everything that text could not spell as `_`; `otherwise` if there is none.
+pub(super) fn sanitized(name: &str, otherwise: &str) -> String {
+    if name.is_empty() {
+        return otherwise.to_string();
+    }
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let mut out: String = name.chars().map(|c| if allowed(c) { c } else { '_' }).collect();
     if out.starts_with(|c: char| !c.is_ascii_alphabetic() && c != '_') {

@@ -33,7 +33,7 @@ pub(super) fn read(parts: Parts, config: Option<HloModuleConfigProto>, header: &
     let donors = parts.donors.unwrap_or_default().entries;
     let donors = donors.iter().map(|d| leaf(d.parameter_number, &d.parameter_shape_index)).collect::<Result<_>>();
     header.buffer_donors = donors.context(|| "buffer_donor")?;
-    header.frontend_attributes = parts.frontend_attributes.unwrap_or_default().map;
+    header.frontend_attributes = annotations::read_frontend_attributes(parts.frontend_attributes)?;
     header.stack = read_stack(parts.stack.unwrap_or_default());
     if let Some(config) = config {
         header.replica_count = fit("replica_count", config.replica_count)?;

@@ -68,7 +68,7 @@ fn read_module(proto: HloModuleProto, config: Option<HloModuleConfigProto>) -> R
     if proto.computations.is_empty() {
         return Err(Error::invalid_argument("the module has no computation"));
     }
-    let mut module = Module::new(computation::sanitized(&proto.name));
+    let mut module = Module::new(computation::sanitized(&proto.name, "module"));
     let mut known = Known { payloads: Payloads::new(proto.payloads), ..Known::default() };
     let mut instructions: HashMap<i64, HashMap<i64, InstrId>> = HashMap::new();
     for i in outline::callees_first(&proto.computations)? {

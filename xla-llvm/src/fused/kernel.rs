@@ -63,9 +63,9 @@ pub(super) struct Output {
 
 /// Writes the kernel's function into the emitter's module.
 ///
-/// The kernel of a scatter is another one than those of arrays: its units are runs of elements ([`super::scatter_run`]) that
-/// its caller lists, combined one after the other. Its pointers are those of the arrays that are written, of the updates, and
-/// of two lists of 64-bit positions: where each run begins in the arrays, and where in the updates.
+/// The kernel of a scatter works in place: its results hold its inputs already. Its units are those of its
+/// [`ScatterPlan`](super::ScatterPlan), each run of them a share of the windows that writes what no other share writes; each
+/// call goes through the windows of its share in order, so that few calls are best: one a thread.
 pub fn emit_kernel(emitter: &Emitter<'_>, source: &KernelSource<'_>, name: &str) -> Result<Kernel> {
     let graph = &source.module[source.computation];
     let context = || format!("%{} in {}", graph[source.root].name(), graph.name());

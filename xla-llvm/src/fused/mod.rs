@@ -28,6 +28,7 @@ mod row_cache;
 mod scalar_call;
 mod scan;
 mod scatter;
+mod scatter_plan;
 mod select_scatter;
 mod strands;
 mod support;
@@ -41,7 +42,7 @@ use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module};
 
 pub use kernel::{Kernel, KernelSource, emit_kernel};
 pub use scalar_call::is_scalar_computation;
-pub use scatter::scatter_run;
+pub use scatter_plan::ScatterPlan;
 pub use support::{is_fusible, is_kernel_root};
 
 use crate::elemental::Value;

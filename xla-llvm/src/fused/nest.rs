@@ -185,25 +185,37 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         carried: Vec<BasicValueEnum<'ctx>>,
         body: &mut Body<'_, 'e, 'ctx, 'm>,
     ) -> Result<Vec<BasicValueEnum<'ctx>>> {
-        let block = self.new_block("rest")?;
+        self.when(range.start.lt(range.end), &carried, |s| {
+            let left = (range.end - range.start).trunc(32).splat(range.width);
+            let mask = s.emitter.lane_numbers(32, range.width).ult(left);
+            let level = s.depth();
+            let value = SymbolValue::Lane { base: range.start, width: range.width, mask: Some(mask) };
+            let symbol = s.define(Symbol { extent: range.extent, level }, value);
+            body(s, symbol, &carried)
+        })
+    }
+
+    /// What `body` gives where a condition, one lane, holds, or else the values carried.
+    pub(super) fn when(
+        &mut self,
+        condition: Lanes<'e, 'ctx>,
+        carried: &[BasicValueEnum<'ctx>],
+        body: impl FnOnce(&mut Self) -> Result<Vec<BasicValueEnum<'ctx>>>,
+    ) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        let block = self.new_block("then")?;
         self.enter_level(block)?;
-        let left = (range.end - range.start).trunc(32).splat(range.width);
-        let mask = self.emitter.lane_numbers(32, range.width).ult(left);
-        let level = self.depth();
-        let value = SymbolValue::Lane { base: range.start, width: range.width, mask: Some(mask) };
-        let symbol = self.define(Symbol { extent: range.extent, level }, value);
-        let outputs = body(self, symbol, &carried)?;
+        let outputs = body(self)?;
         let last = self.current_block()?;
         let exit = self.new_block("exit")?;
         self.jump(exit)?;
         self.leave_level();
         let front = self.current_block()?;
-        self.branch(range.start.lt(range.end), block, exit)?;
+        self.branch(condition, block, exit)?;
         self.emitter.builder().position_at_end(exit);
         let mut results = Vec::with_capacity(outputs.len());
-        for (before, after) in carried.iter().zip(&outputs) {
+        for (before, after) in carried.iter().zip(outputs) {
             let phi = self.phi(*before)?;
-            phi.add_incoming(&[(before, front), (after, last)]);
+            phi.add_incoming(&[(before, front), (&after, last)]);
             results.push(phi.as_basic_value());
         }
         Ok(results)

@@ -1,125 +1,180 @@
-//! Scatter: runs of updates combined into the arrays they belong to, at places that the caller lists.
+//! Scatter: each window of the updates is looked up, tested, and combined into the arrays where it belongs.
+//!
+//! One loop nest: the dimensions that number windows, in row-major order, so that an element sees its updates in that order; then
+//! those of a window; then the lanes of a run.
 
 use xla_hlo::ops::Scatter;
-use xla_hlo::{ArrayShape, ElementType, Error, InstrId, Result};
+use xla_hlo::{ArrayShape, ElementKind, ElementType, Error, InstrId, Result};
 
 use super::address::compute_bits;
-use super::index::{Coord, SymbolId};
-use super::kernel::{Kernel, KernelSource, finish, kernel_function, parameter, pointers};
+use super::index::Coord;
+use super::kernel::{Kernel, KernelSource, finish, fitting, kernel_function, parameter, pointers};
 use super::nest::Range;
+use super::scatter_plan::{Apart, ScatterPlan};
 use super::{FusedEmitter, Source};
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
+use crate::lanes::Lanes;
 
-/// How many elements of a window lie beside each other both in the input and in the update, which are row major.
-///
-/// A window consists of such runs.
-pub fn scatter_run(op: &Scatter, input: &ArrayShape, update: &ArrayShape) -> usize {
-    let mut window = op.update_window_dims.iter().rev();
-    let mut last = update.rank();
-    let mut run = 1;
-    for d in (0..input.rank()).rev() {
-        if op.inserted_window_dims.contains(&d) || op.input_batching_dims.contains(&d) {
-            if input.dims()[d] == 1 {
-                continue;
-            }
-            break;
-        }
-        match window.next() {
-            Some(&u) if u + 1 == last => last = u,
-            Some(_) | None => break,
-        }
-        run *= update.dims()[last];
-        if update.dims()[last] != input.dims()[d] {
-            break;
-        }
-    }
-    run
-}
-
-/// Writes the function that combines runs, as [`super::emit_kernel`] describes it.
+/// Writes the function that scatters, as [`super::emit_kernel`] describes it.
 pub(super) fn emit(emitter: &Emitter<'_>, source: &KernelSource<'_>, op: &Scatter, name: &str) -> Result<Kernel> {
     let graph = &source.module[source.computation];
     let operands = graph[source.root].operands();
     let count = operands.len() / 2;
-    let shape = |id: InstrId| graph[id].shape().expect_array().cloned();
-    let inputs = operands[..count].iter().map(|&id| shape(id)).collect::<Result<Vec<_>>>()?;
-    let updates = operands[count + 1..].iter().map(|&id| shape(id)).collect::<Result<Vec<_>>>()?;
-    let (Some(input), Some(update)) = (inputs.first(), updates.first()) else {
-        return Err(Error::internal("a scatter without arrays"));
+    let shapes = operands.iter().map(|&id| graph[id].shape().expect_array()).collect::<Result<Vec<_>>>()?;
+    let (&input, &indices, &update) = match (shapes.first(), shapes.get(count), shapes.last()) {
+        (Some(input), Some(indices), Some(update)) if count > 0 => (input, indices, update),
+        _ => return Err(Error::internal("a scatter without arrays")),
     };
-    let run = scatter_run(op, input, update) as u64;
-    let mut width = emitter.target().lanes(widest(&inputs, &updates));
-    while width > 1 && u64::from(width) >= 2 * run {
-        width /= 2;
-    }
+    let plan = ScatterPlan::new(op, input, indices, update);
     let function = kernel_function(emitter, name);
-    let mut fused = FusedEmitter::new(emitter, source.module, source.computation)?;
-    let bases = pointers(emitter, function, 2 * count + 2)?;
-    let flat = |shapes: &[ArrayShape], first: usize| -> Vec<Source<'_>> {
-        let line = |(i, shape): (usize, &ArrayShape)| Source {
-            base: bases[first + i],
+    let kernel = Kernel { name: name.to_string(), units: plan.units(), work: update.element_count() as f64 };
+    if plan.units() > 0 {
+        let mut fused = FusedEmitter::new(emitter, source.module, source.computation)?;
+        let bases = pointers(emitter, function, 3 * count + 1)?;
+        // Each array is one row of elements.
+        let line = |pointer: usize, shape: &ArrayShape| Source {
+            base: bases[pointer],
             shape: ArrayShape::new(shape.element_type(), [shape.element_count()]),
         };
-        shapes.iter().enumerate().map(line).collect()
-    };
-    let runs = Runs { op, root: source.root, inputs: flat(&inputs, 0), updates: flat(&updates, count) };
-    let list = |i: usize| Source { base: bases[2 * count + i], shape: ArrayShape::new(ElementType::S64, [1]) };
-    let (into, from) = (list(0), list(1));
-    let (start, end) = (parameter(emitter, function, 1)?, parameter(emitter, function, 2)?);
-    let range = Range { start, end, extent: None, width: 1, whole: true };
-    fused.for_each(range, Vec::new(), &mut |s, number, _| {
-        let into = listed(s, source.root, &into, number, input.element_count())?;
-        let from = listed(s, source.root, &from, number, update.element_count())?;
-        if run == 1 {
-            runs.combine(s, &into, &from)?;
-            return Ok(Vec::new());
-        }
-        let range = s.full_range(run, width);
-        s.for_each(range, Vec::new(), &mut |s, lane, _| {
-            let lane = Coord::symbol(lane);
-            runs.combine(s, &into.clone().plus(&lane), &from.clone().plus(&lane))?;
-            Ok(Vec::new())
-        })?;
-        Ok(Vec::new())
-    })?;
+        let begin = parameter(emitter, function, 1)?;
+        let bits = shapes.iter().map(|shape| compute_bits(shape.element_type())).max().unwrap_or(32);
+        let windows = Windows {
+            op,
+            root: source.root,
+            plan: &plan,
+            arrays: (0..count).map(|i| line(2 * count + 1 + i, shapes[i])).collect(),
+            indices: line(count, indices),
+            updates: (0..count).map(|i| line(count + 1 + i, shapes[count + 1 + i])).collect(),
+            share: Share { begin, count: parameter(emitter, function, 2)? - begin },
+            width: fitting(emitter.target().lanes(bits), plan.run as u64),
+        };
+        windows.each(&mut fused, 0, Place::default())?;
+    }
     finish(emitter)?;
-    Ok(Kernel { name: name.to_string(), units: 1, work: update.element_count() as f64 })
+    Ok(kernel)
 }
 
-/// The position below `extent` that stands in a list at that number.
-fn listed<'ctx>(
-    s: &mut FusedEmitter<'_, 'ctx, '_>,
-    root: InstrId,
-    list: &Source<'ctx>,
-    number: SymbolId,
-    extent: usize,
-) -> Result<Coord> {
-    let position = s.load(root, list, &vec![Coord::symbol(number)])?;
-    let level = s.depth();
-    Ok(s.computed(position.lanes(), None, Some(extent as u64), level))
+/// The units that a call of the kernel does.
+#[derive(Clone, Copy)]
+struct Share<'e, 'ctx> {
+    begin: Lanes<'e, 'ctx>,
+    count: Lanes<'e, 'ctx>,
 }
 
-/// Bits of the widest lane that is computed with.
-fn widest(inputs: &[ArrayShape], updates: &[ArrayShape]) -> u32 {
-    inputs.iter().chain(updates).map(|shape| compute_bits(shape.element_type())).max().unwrap_or(32)
+/// Where a window is looked up, where its update begins, and what is known of its place without looking.
+#[derive(Clone, Default)]
+struct Place {
+    indices: Coord,
+    updates: Coord,
+    inputs: Coord,
 }
 
-/// The arrays of a scatter, each as one row of elements.
-struct Runs<'a, 'ctx> {
+/// The windows of a scatter.
+struct Windows<'a, 'e, 'ctx> {
     op: &'a Scatter,
     root: InstrId,
-    inputs: Vec<Source<'ctx>>,
+    plan: &'a ScatterPlan,
+    /// The arrays that are combined into.
+    arrays: Vec<Source<'ctx>>,
+    indices: Source<'ctx>,
     updates: Vec<Source<'ctx>>,
+    share: Share<'e, 'ctx>,
+    /// Lanes of a run that are combined at once.
+    width: u32,
 }
 
-impl<'ctx> Runs<'_, 'ctx> {
+impl<'e, 'ctx> Windows<'_, 'e, 'ctx> {
+    /// Combines the windows from that dimension of their numbering on.
+    fn each(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, axis: usize, place: Place) -> Result<()> {
+        let Some(steps) = self.plan.batch.get(axis) else { return self.one(s, &place) };
+        let extent = steps.extent as u64;
+        let range = match self.plan.apart {
+            Apart::Batch(shared) if shared == axis => {
+                let Share { begin, count } = self.share;
+                Range { start: begin, end: begin + count, extent: Some(extent), width: 1, whole: true }
+            }
+            Apart::No | Apart::Batch(_) | Apart::Component(_) => s.full_range(extent, 1),
+        };
+        s.for_each(range, Vec::new(), &mut |s, number, _| {
+            let moved = |from: &Coord, step: usize| from.clone().plus(&Coord::symbol(number).scaled(step as i64));
+            let place = Place {
+                indices: moved(&place.indices, steps.indices),
+                updates: moved(&place.updates, steps.updates),
+                inputs: moved(&place.inputs, steps.inputs),
+            };
+            self.each(s, axis + 1, place).map(|()| Vec::new())
+        })?;
+        Ok(())
+    }
+
+    /// Combines one window where it fits and is of this share.
+    fn one(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, place: &Place) -> Result<()> {
+        let mut into = place.inputs.clone();
+        let mut fits: Option<Lanes<'e, 'ctx>> = None;
+        for (i, component) in self.plan.components.iter().enumerate() {
+            let number = self.number(s, &place.indices.clone().plus(&Coord::constant(component.offset as i64)))?;
+            // Numbers below the first become larger than any place.
+            let fits_here = match self.plan.apart {
+                Apart::Component(shared) if shared == i => (number - self.share.begin).ult(self.share.count),
+                Apart::No | Apart::Batch(_) | Apart::Component(_) => number.ult(component.places as i64),
+            };
+            fits = Some(fits.map_or(fits_here, |fits| fits & fits_here));
+            let level = s.depth();
+            into = into.plus(&s.computed(number, None, None, level).scaled(component.inputs as i64));
+        }
+        match fits {
+            Some(fits) => {
+                s.when(fits, &[], |s| self.runs(s, 0, into, place.updates.clone()).map(|()| Vec::new())).map(|_| ())
+            }
+            None => self.runs(s, 0, into, place.updates.clone()),
+        }
+    }
+
+    /// A number of the indices as 64 bits, a negative one or one with all of them larger than any place.
+    fn number(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, at: &Coord) -> Result<Lanes<'e, 'ctx>> {
+        let number = s.load(self.root, &self.indices, &vec![at.clone()])?;
+        let wide = match number.element_type().kind() {
+            ElementKind::Signed => ElementType::S64,
+            ElementKind::Unsigned => ElementType::U64,
+            ElementKind::Pred | ElementKind::Float | ElementKind::Complex => {
+                return Err(Error::internal("indices of a scatter are no integers"));
+            }
+        };
+        Ok(elemental::convert(s.emitter, number, wide)?.lanes())
+    }
+
+    /// Combines the runs of a window from that dimension of it on.
+    fn runs(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, axis: usize, into: Coord, from: Coord) -> Result<()> {
+        let Some(steps) = self.plan.window.get(axis) else { return self.run(s, &into, &from) };
+        let range = s.full_range(steps.extent as u64, 1);
+        s.for_each(range, Vec::new(), &mut |s, i, _| {
+            let step = |by: usize| Coord::symbol(i).scaled(by as i64);
+            let (into, from) = (into.clone().plus(&step(steps.inputs)), from.clone().plus(&step(steps.updates)));
+            self.runs(s, axis + 1, into, from).map(|()| Vec::new())
+        })?;
+        Ok(())
+    }
+
+    /// Combines one run.
+    fn run(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, into: &Coord, from: &Coord) -> Result<()> {
+        if self.plan.run == 1 {
+            return self.combine(s, into, from);
+        }
+        let range = s.full_range(self.plan.run as u64, self.width);
+        s.for_each(range, Vec::new(), &mut |s, lane, _| {
+            let lane = Coord::symbol(lane);
+            self.combine(s, &into.clone().plus(&lane), &from.clone().plus(&lane)).map(|()| Vec::new())
+        })?;
+        Ok(())
+    }
+
     /// Combines the elements of the updates at one position into those of the arrays at another.
-    fn combine<'e>(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, into: &Coord, from: &Coord) -> Result<()> {
+    fn combine(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, into: &Coord, from: &Coord) -> Result<()> {
         let (into, from) = (vec![into.clone()], vec![from.clone()]);
         let mut arguments: Vec<Value<'e, 'ctx>> = Vec::new();
-        for input in &self.inputs {
-            arguments.push(s.load(self.root, input, &into)?);
+        for array in &self.arrays {
+            arguments.push(s.load(self.root, array, &into)?);
         }
         for update in &self.updates {
             arguments.push(s.load(self.root, update, &from)?);
@@ -132,47 +187,12 @@ impl<'ctx> Runs<'_, 'ctx> {
             }
         }
         let results = s.call(self.op.computation, &arguments)?;
-        if results.len() != self.inputs.len() {
+        if results.len() != self.arrays.len() {
             return Err(Error::internal("a combiner gives another number of values than it takes"));
         }
-        for (input, value) in self.inputs.iter().zip(results) {
-            s.store(input, &into, value)?;
+        for (array, value) in self.arrays.iter().zip(results) {
+            s.store(array, &into, value)?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use xla_hlo::CompId;
-    use xla_hlo::entity::EntityId;
-
-    use super::*;
-
-    #[test]
-    fn runs_go_as_far_as_both_arrays_are_alike() {
-        let run = |input: &[usize], update: &[usize], window: &[usize], inserted: &[usize]| {
-            let op = Scatter {
-                update_window_dims: window.to_vec(),
-                inserted_window_dims: inserted.to_vec(),
-                scatter_dims_to_operand_dims: vec![0],
-                input_batching_dims: vec![],
-                scatter_indices_batching_dims: vec![],
-                index_vector_dim: 1,
-                indices_are_sorted: false,
-                unique_indices: false,
-                computation: CompId::from_index(0),
-            };
-            let [input, update] = [input, update].map(|dims| ArrayShape::new(ElementType::F32, dims));
-            scatter_run(&op, &input, &update)
-        };
-        assert_eq!(run(&[100], &[7], &[], &[0]), 1);
-        assert_eq!(run(&[100, 8], &[7, 8], &[1], &[0]), 8);
-        assert_eq!(run(&[100, 4, 8], &[7, 4, 8], &[1, 2], &[0]), 32);
-        assert_eq!(run(&[100, 4, 8], &[7, 3, 8], &[1, 2], &[0]), 24);
-        assert_eq!(run(&[100, 4, 8], &[7, 4, 5], &[1, 2], &[0]), 5);
-        assert_eq!(run(&[100, 8], &[8, 7], &[0], &[0]), 1, "the batch is innermost");
-        assert_eq!(run(&[8, 100], &[7, 8], &[1], &[1]), 1, "the window is outermost");
-        assert_eq!(run(&[8, 1], &[7, 8], &[1], &[1]), 8);
     }
 }

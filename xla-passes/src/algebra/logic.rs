@@ -1,12 +1,12 @@
 //! Laws of comparisons, selections, and one-operand operations.
 
-use xla_hlo::ops::{Compare, CompareDirection, Select, Unary, UnaryOp};
+use xla_hlo::ops::{Binary, BinaryOp, Compare, CompareDirection, Select, Unary, UnaryOp};
 use xla_hlo::{ElementType, InstrId, Op, Scalar};
 
 use super::draft::{Draft, Value};
 use super::{Rule, rules};
 
-pub const UNARY: &[Rule] = rules![involution, abs_of_abs, not_of_compare];
+pub const UNARY: &[Rule] = rules![involution, abs_of_abs, odd_of_negation, not_of_compare];
 
 pub const COMPARE: &[Rule] = rules![compare_of_itself, compare_with_least_unsigned];
 
@@ -39,6 +39,30 @@ fn abs_of_abs(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
         UnaryOp::Negate => cx.same(id, [cx.operand(inner, 0).into()]),
         _ => None,
     }
+}
+
+/// `f(-x)` = `-f(x)`, and `f(x * -c)` = `-f(x * c)` for a constant `c`, of an odd function of floats: nearer to the root the
+/// sign vanishes in a sum, and `f(x)` is often there already.
+fn odd_of_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    use UnaryOp::{Asin, Asinh, Atan, Atanh, Cbrt, Erf, Sine, Sinh, Tan, Tanh};
+    let inner = cx.operand(id, 0);
+    let is_odd = matches!(unary(cx, id)?, Asin | Asinh | Atan | Atanh | Cbrt | Erf | Sine | Sinh | Tan | Tanh);
+    let is_known =
+        matches!(cx.element_type(id)?, ElementType::BF16 | ElementType::F16 | ElementType::F32 | ElementType::F64);
+    if !is_odd || !is_known {
+        return None;
+    }
+    let positive: Value = match cx.op(inner) {
+        Op::Unary(Unary { op: UnaryOp::Negate, .. }) => cx.operand(inner, 0).into(),
+        Op::Binary(Binary { op: BinaryOp::Multiply }) if cx.is_used_once(inner) => {
+            let c = cx.float_splat(cx.operand(inner, 1)).filter(|c| c.is_sign_negative() && !c.is_nan())?;
+            let positive = cx.splat_of(cx.shape(inner)?, Scalar::Float(-c));
+            cx.same(inner, [cx.operand(inner, 0).into(), positive])?
+        }
+        _ => return None,
+    };
+    let value = cx.same(id, [positive])?;
+    Some(cx.add(Unary::from(UnaryOp::Negate), cx.shape(id)?.clone(), [value]))
 }
 
 /// `not(x == y)` = `x != y` and the other way round; for integers also `not(x < y)` = `x >= y` and its kin.

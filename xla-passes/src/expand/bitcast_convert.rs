@@ -3,7 +3,7 @@
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{Computation, ElementKind, ElementType, InstrId, Module, Op, Result, Scalar};
 
-use super::Writer;
+use crate::insert::Inserter;
 use crate::{Pass, PassContext};
 
 /// Puts `bitcast-convert` that adds or removes a minor dimension in terms of shifts of unsigned integers.
@@ -37,56 +37,56 @@ pub(super) fn pattern_type(ty: ElementType) -> Option<ElementType> {
     unsigned.into_iter().find(|u| u.bit_width() == ty.bit_width() && !ty.is_complex())
 }
 
-fn expand(w: &mut Writer<'_>, id: InstrId) -> Result<InstrId> {
-    let x = w.graph()[id].operand(0);
-    let (from, to) = (w.element_type(x)?, w.element_type(id)?);
+fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
+    let x = at.graph()[id].operand(0);
+    let (from, to) = (at.element_type(x)?, at.element_type(id)?);
     let (Some(from_bits), Some(to_bits)) = (pattern_type(from), pattern_type(to)) else { return Ok(id) };
-    let pattern = as_bits(w, x, from_bits)?;
+    let pattern = as_bits(at, x, from_bits)?;
     let pattern =
-        if from.bit_width() > to.bit_width() { split(w, pattern, to_bits)? } else { join(w, pattern, to_bits)? };
-    from_pattern(w, pattern, to)
+        if from.bit_width() > to.bit_width() { split(at, pattern, to_bits)? } else { join(at, pattern, to_bits)? };
+    from_pattern(at, pattern, to)
 }
 
 /// An array as unsigned integers of the same width.
-fn as_bits(w: &mut Writer<'_>, x: InstrId, bits: ElementType) -> Result<InstrId> {
+fn as_bits(at: &mut Inserter<'_>, x: InstrId, bits: ElementType) -> Result<InstrId> {
     // A truth value is a byte in memory; its one bit is its value.
-    if w.element_type(x)?.kind() == ElementKind::Pred { w.convert(x, bits) } else { w.same_bits(x, bits) }
+    if at.element_type(x)?.kind() == ElementKind::Pred { at.convert(x, bits) } else { at.same_bits(x, bits) }
 }
 
 /// Inverse of [`as_bits`].
-pub(super) fn from_pattern(w: &mut Writer<'_>, pattern: InstrId, to: ElementType) -> Result<InstrId> {
-    if to.kind() == ElementKind::Pred { w.convert(pattern, to) } else { w.same_bits(pattern, to) }
+pub(super) fn from_pattern(at: &mut Inserter<'_>, pattern: InstrId, to: ElementType) -> Result<InstrId> {
+    if to.kind() == ElementKind::Pred { at.convert(pattern, to) } else { at.same_bits(pattern, to) }
 }
 
 /// Each pattern as several of a narrower type, in a new minor dimension.
-fn split(w: &mut Writer<'_>, pattern: InstrId, to: ElementType) -> Result<InstrId> {
-    let from = w.element_type(pattern)?;
-    let mut dims = w.dims(pattern);
+fn split(at: &mut Inserter<'_>, pattern: InstrId, to: ElementType) -> Result<InstrId> {
+    let from = at.element_type(pattern)?;
+    let mut dims = at.dims(pattern);
     let kept: Vec<usize> = (0..dims.len()).collect();
     dims.push(from.bit_width() / to.bit_width());
-    let copies = w.broadcast(pattern, &dims, &kept)?;
-    let place = w.iota(from, &dims, kept.len())?;
-    let distance = w.binary_with(BinaryOp::Multiply, place, Scalar::Unsigned(to.bit_width() as u64))?;
-    let shifted = w.binary(BinaryOp::ShiftRightLogical, copies, distance)?;
-    w.convert(shifted, to)
+    let copies = at.broadcast(pattern, &dims, &kept)?;
+    let place = at.iota(from, &dims, kept.len())?;
+    let distance = at.binary_with(BinaryOp::Multiply, place, Scalar::Unsigned(to.bit_width() as u64))?;
+    let shifted = at.binary(BinaryOp::ShiftRightLogical, copies, distance)?;
+    at.convert(shifted, to)
 }
 
 /// The patterns of the minor dimension as one of a wider type.
-fn join(w: &mut Writer<'_>, pattern: InstrId, to: ElementType) -> Result<InstrId> {
-    let width = w.element_type(pattern)?.bit_width();
-    let dims = w.dims(pattern);
+fn join(at: &mut Inserter<'_>, pattern: InstrId, to: ElementType) -> Result<InstrId> {
+    let width = at.element_type(pattern)?.bit_width();
+    let dims = at.dims(pattern);
     let (minor, outer) = (dims.len() - 1, &dims[..dims.len() - 1]);
     let mut whole = None;
     for place in 0..dims[minor] {
-        let part = w.slice(pattern, minor, place, place + 1)?;
-        let part = w.reshape(part, outer)?;
-        let part = w.convert(part, to)?;
+        let part = at.slice(pattern, minor, place, place + 1)?;
+        let part = at.reshape(part, outer)?;
+        let part = at.convert(part, to)?;
         let part = match place {
             0 => part,
-            _ => w.binary_with(BinaryOp::ShiftLeft, part, Scalar::Unsigned((place * width) as u64))?,
+            _ => at.binary_with(BinaryOp::ShiftLeft, part, Scalar::Unsigned((place * width) as u64))?,
         };
         whole = Some(match whole {
-            Some(sum) => w.binary(BinaryOp::Or, sum, part)?,
+            Some(sum) => at.binary(BinaryOp::Or, sum, part)?,
             None => part,
         });
     }

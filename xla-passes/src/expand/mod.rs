@@ -12,7 +12,6 @@ mod scaled_dot;
 mod scan;
 mod stochastic_convert;
 mod threefry;
-mod writer;
 
 pub use batch_norm::ExpandBatchNorms;
 pub use bit_generator::ExpandBitGenerators;
@@ -23,8 +22,9 @@ pub use scaled_dot::ExpandScaledDots;
 pub use scan::ExpandScans;
 pub use stochastic_convert::ExpandStochasticConverts;
 
-use writer::Writer;
 use xla_hlo::{CompId, Computation, InstrId, Module, Result};
+
+use crate::insert::Inserter;
 
 /// Replaces each instruction that `wanted` picks by what `expand` writes for it; `expand` gives what stands for its value.
 ///
@@ -32,14 +32,14 @@ use xla_hlo::{CompId, Computation, InstrId, Module, Result};
 fn expand_each(
     module: &mut Module,
     wanted: impl Fn(&Computation, InstrId) -> bool,
-    expand: impl Fn(&mut Writer<'_>, InstrId) -> Result<InstrId>,
+    expand: impl Fn(&mut Inserter<'_>, InstrId) -> Result<InstrId>,
 ) -> Result<()> {
     let computations: Vec<CompId> = module.ids().collect();
     for id in computations {
         let found: Vec<InstrId> = module[id].ids().filter(|&i| wanted(&module[id], i)).collect();
         for old in found {
             let newest = module[id].ids().next_back();
-            let new = expand(&mut Writer::new(module, id), old)?;
+            let new = expand(&mut Inserter::new(module, id), old)?;
             let computation = module.computation_mut(id);
             let before = computation[old].control_predecessors().to_vec();
             let after = computation[old].control_successors().to_vec();

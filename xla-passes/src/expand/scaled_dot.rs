@@ -3,7 +3,7 @@
 use xla_hlo::ops::{BinaryOp, Dot, ScaledDot};
 use xla_hlo::{ElementType, InstrId, Module, Op, Result, Shape};
 
-use super::Writer;
+use crate::insert::Inserter;
 use crate::{Pass, PassContext};
 
 /// Puts `scaled-dot` in terms of a dot of arrays multiplied with their scales.
@@ -22,33 +22,33 @@ impl Pass for ExpandScaledDots {
     }
 }
 
-fn expand(w: &mut Writer<'_>, id: InstrId) -> Result<InstrId> {
-    let Op::ScaledDot(op) = w.graph()[id].op().clone() else { return Ok(id) };
-    let operands = w.operands(id);
-    let result = w.array(id)?.clone();
-    let is_wide = |id: InstrId| w.shape(id).element_type() == Some(ElementType::F64);
+fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
+    let Op::ScaledDot(op) = at.graph()[id].op().clone() else { return Ok(id) };
+    let operands = at.operands(id);
+    let result = at.array(id)?.clone();
+    let is_wide = |id: InstrId| at.shape(id).element_type() == Some(ElementType::F64);
     let wide = is_wide(id) || operands.iter().copied().any(is_wide);
     let ty = if wide { ElementType::F64 } else { ElementType::F32 };
-    let [lhs, rhs] = [0, 1].map(|side| scaled(w, operands[side], operands[side + 2], ty));
+    let [lhs, rhs] = [0, 1].map(|side| scaled(at, operands[side], operands[side + 2], ty));
     // The algorithm speaks of the operands as they were.
     let dot = Dot { dims: op.dims, precision: op.precision, algorithm: None };
     let shape = Shape::array(ty, result.dims());
-    let product = w.add(dot, Some(shape), &[lhs?, rhs?])?;
-    w.convert(product, result.element_type())
+    let product = at.add_as(dot, shape, [lhs?, rhs?])?;
+    at.convert(product, result.element_type())
 }
 
 /// An array in that type, times its scales.
-fn scaled(w: &mut Writer<'_>, array: InstrId, scale: InstrId, ty: ElementType) -> Result<InstrId> {
-    let x = w.convert(array, ty)?;
-    if ScaledDot::is_no_scale(w.array(scale)?) {
+fn scaled(at: &mut Inserter<'_>, array: InstrId, scale: InstrId, ty: ElementType) -> Result<InstrId> {
+    let x = at.convert(array, ty)?;
+    if ScaledDot::is_no_scale(at.array(scale)?) {
         return Ok(x);
     }
-    let scale = w.convert(scale, ty)?;
-    let (dims, blocks) = (w.dims(x), w.dims(scale));
+    let scale = at.convert(scale, ty)?;
+    let (dims, blocks) = (at.dims(x), at.dims(scale));
     // Each dimension becomes two, blocks and places in a block, which are then put together.
     let split: Vec<usize> = dims.iter().zip(&blocks).flat_map(|(&d, &b)| [b, d.checked_div(b).unwrap_or(1)]).collect();
     let places: Vec<usize> = (0..blocks.len()).map(|d| 2 * d).collect();
-    let spread = w.broadcast(scale, &split, &places)?;
-    let spread = w.reshape(spread, &dims)?;
-    w.binary(BinaryOp::Multiply, x, spread)
+    let spread = at.broadcast(scale, &split, &places)?;
+    let spread = at.reshape(spread, &dims)?;
+    at.binary(BinaryOp::Multiply, x, spread)
 }

@@ -3,7 +3,7 @@
 use xla_hlo::ops::{BinaryOp, CompareDirection, UnaryOp};
 use xla_hlo::{ElementType, InstrId, Module, Op, Result, Scalar};
 
-use super::Writer;
+use crate::insert::Inserter;
 use crate::{Pass, PassContext};
 
 /// Puts `stochastic-convert` in terms of the magnitude's whole part and fraction, bit for bit.
@@ -22,28 +22,28 @@ impl Pass for ExpandStochasticConverts {
     }
 }
 
-fn expand(w: &mut Writer<'_>, id: InstrId) -> Result<InstrId> {
-    let (x, random) = (w.graph()[id].operand(0), w.graph()[id].operand(1));
-    let to = w.element_type(id)?;
-    let bits = w.element_type(random)?.bit_width();
-    let (float, word) = if w.element_type(x)? == ElementType::F64 {
+fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
+    let (x, random) = (at.graph()[id].operand(0), at.graph()[id].operand(1));
+    let to = at.element_type(id)?;
+    let bits = at.element_type(random)?.bit_width();
+    let (float, word) = if at.element_type(x)? == ElementType::F64 {
         (ElementType::F64, ElementType::U64)
     } else {
         (ElementType::F32, ElementType::U32)
     };
-    let (x, random) = (w.convert(x, float)?, w.convert(random, word)?);
-    let magnitude = w.unary(UnaryOp::Abs, x)?;
-    let whole = w.unary(UnaryOp::Floor, magnitude)?;
-    let fraction = w.binary(BinaryOp::Subtract, magnitude, whole)?;
-    let chances = w.binary_with(BinaryOp::Multiply, fraction, Scalar::Float((bits as f64).exp2()))?;
-    let chances = w.convert(chances, word)?;
-    let goes_up = w.compare(CompareDirection::Lt, random, chances)?;
-    let next = w.binary_with(BinaryOp::Add, whole, Scalar::Float(1.0))?;
-    let rounded = w.select(goes_up, next, whole)?;
-    let zero = w.array(x)?.clone();
-    let zero = w.splat(&zero, Scalar::Float(0.0))?;
-    let is_negative = w.compare(CompareDirection::Lt, x, zero)?;
-    let negated = w.unary(UnaryOp::Negate, rounded)?;
-    let signed = w.select(is_negative, negated, rounded)?;
-    w.convert(signed, to)
+    let (x, random) = (at.convert(x, float)?, at.convert(random, word)?);
+    let magnitude = at.unary(UnaryOp::Abs, x)?;
+    let whole = at.unary(UnaryOp::Floor, magnitude)?;
+    let fraction = at.binary(BinaryOp::Subtract, magnitude, whole)?;
+    let chances = at.binary_with(BinaryOp::Multiply, fraction, Scalar::Float((bits as f64).exp2()))?;
+    let chances = at.convert(chances, word)?;
+    let goes_up = at.compare(CompareDirection::Lt, random, chances)?;
+    let next = at.binary_with(BinaryOp::Add, whole, Scalar::Float(1.0))?;
+    let rounded = at.select(goes_up, next, whole)?;
+    let zero = at.array(x)?.clone();
+    let zero = at.splat(&zero, Scalar::Float(0.0))?;
+    let is_negative = at.compare(CompareDirection::Lt, x, zero)?;
+    let negated = at.unary(UnaryOp::Negate, rounded)?;
+    let signed = at.select(is_negative, negated, rounded)?;
+    at.convert(signed, to)
 }

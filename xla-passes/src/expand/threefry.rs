@@ -3,8 +3,8 @@
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{ArrayShape, InstrId, Result, Scalar};
 
-use super::Writer;
 use super::bit_generator::{advanced, counters, elements, halves, interleaved, joined};
+use crate::insert::Inserter;
 
 const ROTATIONS: [[u64; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
 const PARITY: u64 = 0x1BD1_1BDA;
@@ -14,7 +14,7 @@ const PARITY: u64 = 0x1BD1_1BDA;
 /// Elements of 64 bits take a block each. Narrower ones come from two halves of the shape, cut along one dimension: a block
 /// gives the elements 2i and 2i + 1 along it.
 pub(super) fn bits(
-    w: &mut Writer<'_>,
+    at: &mut Inserter<'_>,
     key: InstrId,
     counter: InstrId,
     shape: &ArrayShape,
@@ -29,20 +29,20 @@ pub(super) fn bits(
         half[cut] = half[cut].div_ceil(2);
     }
     let blocks = half.iter().product();
-    let limbs = halves(w, counter)?;
-    let limbs = counters(w, &limbs, blocks)?;
-    let key = halves(w, key)?;
-    let words = rounds(w, key, [limbs[0], limbs[1]])?;
+    let limbs = halves(at, counter)?;
+    let limbs = counters(at, &limbs, blocks)?;
+    let key = halves(at, key)?;
+    let words = rounds(at, key, [limbs[0], limbs[1]])?;
     let all = if wide {
-        joined(w, words[0], words[1])?
+        joined(at, words[0], words[1])?
     } else {
-        let words = [w.reshape(words[0], &half)?, w.reshape(words[1], &half)?];
-        let all = interleaved(w, &words, cut)?;
-        w.slice(all, cut, 0, dims[cut])?
+        let words = [at.reshape(words[0], &half)?, at.reshape(words[1], &half)?];
+        let all = interleaved(at, &words, cut)?;
+        at.slice(all, cut, 0, dims[cut])?
     };
-    let all = elements(w, all, ty)?;
-    let bits = w.reshape(all, shape.dims())?;
-    Ok((bits, advanced(w, &[counter], blocks)?))
+    let all = elements(at, all, ty)?;
+    let bits = at.reshape(all, shape.dims())?;
+    Ok((bits, advanced(at, &[counter], blocks)?))
 }
 
 /// The first even dimension; where all are odd, the first of the largest.
@@ -52,32 +52,32 @@ fn cut_dimension(dims: &[usize]) -> usize {
     even.or_else(|| dims.iter().position(|&size| size == largest)).unwrap_or(0)
 }
 
-fn rounds(w: &mut Writer<'_>, key: [InstrId; 2], counter: [InstrId; 2]) -> Result<[InstrId; 2]> {
-    let third = w.binary(BinaryOp::Xor, key[0], key[1])?;
-    let third = w.binary_with(BinaryOp::Xor, third, Scalar::Unsigned(PARITY))?;
+fn rounds(at: &mut Inserter<'_>, key: [InstrId; 2], counter: [InstrId; 2]) -> Result<[InstrId; 2]> {
+    let third = at.binary(BinaryOp::Xor, key[0], key[1])?;
+    let third = at.binary_with(BinaryOp::Xor, third, Scalar::Unsigned(PARITY))?;
     let keys = [key[0], key[1], third];
-    let dims = w.dims(counter[0]);
-    let added = |w: &mut Writer<'_>, x: InstrId, scalar: InstrId| {
-        let all = w.broadcast(scalar, &dims, &[])?;
-        w.binary(BinaryOp::Add, x, all)
+    let dims = at.dims(counter[0]);
+    let added = |at: &mut Inserter<'_>, x: InstrId, scalar: InstrId| {
+        let all = at.broadcast(scalar, &dims, &[])?;
+        at.binary(BinaryOp::Add, x, all)
     };
-    let mut x = [added(w, counter[0], keys[0])?, added(w, counter[1], keys[1])?];
+    let mut x = [added(at, counter[0], keys[0])?, added(at, counter[1], keys[1])?];
     for group in 0..5 {
         for rotation in ROTATIONS[group % 2] {
-            x[0] = w.binary(BinaryOp::Add, x[0], x[1])?;
-            let rotated = rotated(w, x[1], rotation)?;
-            x[1] = w.binary(BinaryOp::Xor, rotated, x[0])?;
+            x[0] = at.binary(BinaryOp::Add, x[0], x[1])?;
+            let rotated = rotated(at, x[1], rotation)?;
+            x[1] = at.binary(BinaryOp::Xor, rotated, x[0])?;
         }
-        x[0] = added(w, x[0], keys[(group + 1) % 3])?;
-        let second = w.binary_with(BinaryOp::Add, keys[(group + 2) % 3], Scalar::Unsigned(group as u64 + 1))?;
-        x[1] = added(w, x[1], second)?;
+        x[0] = added(at, x[0], keys[(group + 1) % 3])?;
+        let second = at.binary_with(BinaryOp::Add, keys[(group + 2) % 3], Scalar::Unsigned(group as u64 + 1))?;
+        x[1] = added(at, x[1], second)?;
     }
     Ok(x)
 }
 
 /// `u32` elements turned left.
-fn rotated(w: &mut Writer<'_>, x: InstrId, by: u64) -> Result<InstrId> {
-    let left = w.binary_with(BinaryOp::ShiftLeft, x, Scalar::Unsigned(by))?;
-    let right = w.binary_with(BinaryOp::ShiftRightLogical, x, Scalar::Unsigned(32 - by))?;
-    w.binary(BinaryOp::Or, left, right)
+fn rotated(at: &mut Inserter<'_>, x: InstrId, by: u64) -> Result<InstrId> {
+    let left = at.binary_with(BinaryOp::ShiftLeft, x, Scalar::Unsigned(by))?;
+    let right = at.binary_with(BinaryOp::ShiftRightLogical, x, Scalar::Unsigned(32 - by))?;
+    at.binary(BinaryOp::Or, left, right)
 }

@@ -1,28 +1,33 @@
 //! What is read in place of elements behind the sizes, and arithmetic on sizes.
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, simple_combiner};
-use xla_hlo::{ElementKind, ElementType, InstrId, Result, Scalar};
+use xla_hlo::{Dynamism, ElementKind, ElementType, InstrId, Result, Scalar};
 
 use super::{Padder, Sizes};
 
 impl Padder<'_> {
     /// `x` with the scalar `fill` behind the sizes of `dimensions`; `x` itself where none of them has a size.
     pub(super) fn filled(&mut self, x: InstrId, sizes: &Sizes, dimensions: &[usize], fill: InstrId) -> Result<InstrId> {
-        let shape = self.at.array(x)?;
+        let dims = self.at.dims(x);
+        let Some(inside) = self.inside(&dims, sizes, dimensions)? else { return Ok(x) };
+        let fill = self.at.broadcast(fill, &dims, &[])?;
+        self.at.select(inside, x, fill)
+    }
+
+    /// Which elements of an array of bounds `dims` are within the sizes of `dimensions`, `pred`; `None` where all are.
+    pub(super) fn inside(&mut self, dims: &[usize], sizes: &Sizes, dimensions: &[usize]) -> Result<Option<InstrId>> {
         let mut inside = None;
         for &d in dimensions {
             let Some(size) = sizes[d] else { continue };
-            let index = self.at.iota(ElementType::S32, shape.dims(), d);
-            let size = self.at.splat(size, shape.dims())?;
+            let index = self.at.iota(ElementType::S32, dims, d)?;
+            let size = self.at.broadcast(size, dims, &[])?;
             let here = self.at.compare(CompareDirection::Lt, index, size)?;
             inside = Some(match inside {
                 Some(inside) => self.at.binary(BinaryOp::And, inside, here)?,
                 None => here,
             });
         }
-        let Some(inside) = inside else { return Ok(x) };
-        let fill = self.at.splat(fill, shape.dims())?;
-        self.at.select(inside, x, fill)
+        Ok(inside)
     }
 
     /// A size of that number.
@@ -30,7 +35,7 @@ impl Padder<'_> {
         let size = i32::try_from(size).map_err(|_| {
             xla_hlo::Error::unimplemented(format!("a dimension of size {size} beside sizes known when running"))
         })?;
-        Ok(self.at.integer(ElementType::S32, i64::from(size)))
+        self.at.integer(ElementType::S32, i64::from(size))
     }
 
     /// A size from the program, brought between 0 and its bound.
@@ -42,13 +47,32 @@ impl Padder<'_> {
 
     /// The size of dimension `d` of an array, known when compiling or running.
     pub(super) fn size_of(&mut self, x: InstrId, d: usize) -> Result<InstrId> {
-        match self.array_sizes(x)[d] {
-            Some(size) => Ok(size),
-            None => {
-                let bound = self.at.array(x)?.dims()[d];
-                self.known(bound)
-            }
+        let bound = self.at.array(x)?.dims()[d];
+        self.size_or(self.array_sizes(x)[d], bound)
+    }
+
+    /// A size, or the bound where there is none.
+    pub(super) fn size_or(&mut self, size: Option<InstrId>, bound: usize) -> Result<InstrId> {
+        size.map_or_else(|| self.known(bound), Ok)
+    }
+
+    /// The size of dimensions that pair up: the smallest counts.
+    pub(super) fn smaller(&mut self, a: Option<InstrId>, b: Option<InstrId>) -> Result<Option<InstrId>> {
+        match (a, b) {
+            (Some(a), Some(b)) if a != b => self.at.binary(BinaryOp::Minimum, a, b).map(Some),
+            (a, b) => Ok(a.or(b)),
         }
+    }
+
+    /// The sizes of arrays whose dimensions all pair up.
+    pub(super) fn agreed(&mut self, a: &Sizes, b: &Sizes) -> Result<Sizes> {
+        a.iter().zip(b).map(|(&a, &b)| self.smaller(a, b)).collect()
+    }
+
+    /// Whether the size of dimension `d` of a value's first array is said to be known only when running.
+    pub(super) fn has_bounds(&self, id: InstrId, d: usize) -> bool {
+        let leaves = self.at.shape(id).leaves();
+        leaves.first().and_then(|(_, leaf)| leaf.as_array()).is_some_and(|a| a.dynamism(d) != Dynamism::Static)
     }
 
     /// A value that a fold starting from `init` may take any number of times.
@@ -57,9 +81,9 @@ impl Padder<'_> {
     /// identity of the operation. Of a function that is not one operation, `init` must be the identity, as HLO demands.
     pub(super) fn identity(&mut self, combiner: xla_hlo::CompId, init: InstrId) -> Result<InstrId> {
         let ty = self.at.array(init)?.element_type();
-        let op = self.at.called(combiner).and_then(simple_combiner);
+        let op = self.at.module().get(combiner).and_then(simple_combiner);
         let Some(value) = op.and_then(|op| neutral(op, ty)) else { return Ok(init) };
-        Ok(self.at.scalar(ty, value))
+        self.at.scalar(ty, value)
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Padder, Sizes};
 impl Padder<'_> {
     /// The sizes of an instruction's leaves; puts what it reads behind sizes out of the way.
     pub(super) fn rule(&mut self, id: InstrId) -> Result<Vec<Sizes>> {
-        let instruction = &self.at.computation()[id];
+        let instruction = &self.at.graph()[id];
         let (op, operands) = (instruction.op().clone(), instruction.operands().to_vec());
         match &op {
             Op::Dynamic(Dynamic::GetDimensionSize { dimension }) => return self.get_size(id, operands[0], *dimension),
@@ -19,6 +19,9 @@ impl Padder<'_> {
                 return Ok(vec![sizes]);
             }
             Op::Dynamic(Dynamic::DynamicReshape) => return self.dynamic_reshape(id, &operands),
+            Op::While(op) => return self.while_loop(id, op, operands[0]),
+            Op::Conditional(op) => return self.conditional(id, op, &operands),
+            Op::Call(op) => return self.call(id, op, &operands),
             _ => {}
         }
         if !operands.iter().any(|&o| self.is_padded(o)) {
@@ -39,25 +42,19 @@ impl Padder<'_> {
                 let sizes = self.array_sizes(operands[0]);
                 Ok(vec![transpose.permutation.iter().map(|&d| sizes[d]).collect()])
             }
-            Op::Slice(slice) => {
-                let (sizes, shape) = (self.array_sizes(operands[0]), self.at.array(operands[0])?);
-                let is_whole = |d: usize| {
-                    slice.ranges[d].start == 0
-                        && slice.ranges[d].stride == 1
-                        && slice.ranges[d].limit == shape.dims()[d]
-                };
-                if sizes.iter().enumerate().all(|(d, size)| size.is_none() || is_whole(d)) {
-                    return Ok(vec![sizes]);
-                }
-                Err(self.unknown(&op))
-            }
-            Op::Reverse(reverse) => {
-                let sizes = self.array_sizes(operands[0]);
-                if reverse.dimensions.iter().all(|&d| sizes[d].is_none()) {
-                    return Ok(vec![sizes]);
-                }
-                Err(self.unknown(&op))
-            }
+            Op::Slice(slice) => self.slice(id, slice, operands[0]),
+            Op::DynamicSlice(slice) => self.dynamic_slice(id, slice, &operands),
+            Op::DynamicUpdateSlice(_) => self.dynamic_update_slice(id, &operands),
+            Op::Gather(gather) => self.gather(id, gather, &operands),
+            Op::Scatter(scatter) => self.scatter(id, scatter, &operands),
+            Op::Reverse(reverse) => self.reverse(id, reverse, operands[0]),
+            Op::Sort(sort) => self.sort(id, sort, &operands),
+            Op::TopK(top_k) => self.top_k(id, top_k, operands[0]),
+            Op::ReduceWindow(op) => self.reduce_window(id, op, &operands),
+            Op::SelectAndScatter(op) => self.select_and_scatter(id, op, &operands),
+            Op::Convolution(op) => self.convolution(id, op, &operands),
+            Op::Fft(fft) => self.batches(id, fft.fft_length.len(), &operands),
+            Op::Cholesky(_) | Op::TriangularSolve(_) => self.batches(id, 2, &operands),
             Op::Pad(pad) => self.pad(id, pad, &operands),
             Op::Concatenate(concatenate) => self.concatenate(id, concatenate.dimension, &operands),
             Op::Reshape(_) => self.reshape(id, operands[0]),
@@ -78,25 +75,45 @@ impl Padder<'_> {
         Ok(Vec::new())
     }
 
-    /// Lets `value` stand for an instruction that has been put in other terms.
-    fn replace(&mut self, id: InstrId, value: InstrId) -> Result<()> {
-        crate::chain::complete(self.at.computation_mut(), &[id], value)
+    /// Operations on the last dimensions, which must be whole, of each of many arrays.
+    fn batches(&mut self, id: InstrId, inner: usize, operands: &[InstrId]) -> Result<Vec<Sizes>> {
+        let mut sizes = self.array_sizes(operands[0]);
+        for &operand in &operands[1..] {
+            sizes = self.agreed(&sizes, &self.array_sizes(operand))?;
+        }
+        if sizes.iter().rev().take(inner).any(Option::is_some) {
+            return Err(self.unknown(self.at.graph()[id].op()));
+        }
+        Ok(vec![sizes])
     }
 
-    fn element_sizes(&self, tuple: InstrId, index: usize) -> Vec<Sizes> {
-        let paths = self.at.computation()[tuple].shape().leaves();
+    /// Lets `value`, which has those sizes, stand for an instruction that has been put in other terms.
+    pub(super) fn stand_for(&mut self, id: InstrId, value: InstrId, sizes: Vec<Sizes>) -> Result<Vec<Sizes>> {
+        self.replace(id, value)?;
+        if sizes.iter().flatten().any(Option::is_some) {
+            self.sizes.insert(value, sizes);
+        }
+        Ok(Vec::new())
+    }
+
+    /// Lets `value` stand for an instruction that has been put in other terms.
+    pub(super) fn replace(&mut self, id: InstrId, value: InstrId) -> Result<()> {
+        crate::chain::complete(self.at.graph_mut(), &[id], value)
+    }
+
+    pub(super) fn element_sizes(&self, tuple: InstrId, index: usize) -> Vec<Sizes> {
+        let paths = self.at.graph()[tuple].shape().leaves();
         let inside = paths.iter().map(|(path, _)| path.first() == Some(&index));
         self.leaf_sizes(tuple).into_iter().zip(inside).filter(|(_, inside)| *inside).map(|(sizes, _)| sizes).collect()
     }
 
     /// Elements pair up by index, so all arrays have the sizes of one of them.
     fn elementwise(&mut self, id: InstrId, op: &Op, operands: &[InstrId]) -> Result<Vec<Sizes>> {
-        let shape = self.at.array(id)?;
+        let shape = self.at.array(id)?.clone();
         let mut sizes: Sizes = vec![None; shape.rank()];
         for &operand in operands {
             if self.at.array(operand)?.same_dims(&shape) {
-                let more = self.array_sizes(operand);
-                sizes.iter_mut().zip(more).for_each(|(size, more)| *size = size.or(more));
+                sizes = self.agreed(&sizes, &self.array_sizes(operand))?;
             } else if self.is_padded(operand) {
                 return Err(self.unknown(op));
             }
@@ -109,17 +126,15 @@ impl Padder<'_> {
         let mut sizes: Sizes = vec![None; self.at.array(operands[0])?.rank()];
         for (i, &operand) in operands[..count].iter().enumerate() {
             let own = self.array_sizes(operand);
-            sizes.iter_mut().zip(own).for_each(|(size, own)| *size = size.or(own));
+            sizes = self.agreed(&sizes, &own)?;
             let fill = self.identity(reduce.computation, operands[count + i])?;
             // The element type may be another precision than that of the initial value.
-            let ty = self.at.array(operand)?.element_type();
-            let fill = self.at.convert(fill, ty)?;
-            let own = self.array_sizes(operand);
+            let fill = self.at.convert(fill, self.at.element_type(operand)?)?;
             let filled = self.filled(operand, &own, &reduce.dimensions, fill)?;
-            self.at.computation_mut().replace_operand(id, i, filled);
+            self.at.graph_mut().replace_operand(id, i, filled);
         }
         let kept: Sizes = (0..sizes.len()).filter(|d| !reduce.dimensions.contains(d)).map(|d| sizes[d]).collect();
-        Ok(vec![kept; self.at.computation()[id].shape().leaves().len()])
+        Ok(vec![kept; self.at.graph()[id].shape().leaves().len()])
     }
 
     fn dot(&mut self, id: InstrId, dot: &Dot, operands: &[InstrId]) -> Result<Vec<Sizes>> {
@@ -130,15 +145,17 @@ impl Padder<'_> {
         for side in 0..2 {
             let mut own = all[side].clone();
             for (&here, &there) in contracted[side].iter().zip(contracted[1 - side]) {
-                own[here] = own[here].or(all[1 - side][there]);
+                let there = all[1 - side][there];
+                own[here] = if side == 0 { self.smaller(own[here], there)? } else { self.smaller(there, own[here])? };
             }
-            let ty = self.at.array(operands[side])?.element_type();
-            let zero = self.at.zeros(&ArrayShape::scalar(ty))?;
+            let zero = self.at.zeros(&ArrayShape::scalar(self.at.element_type(operands[side])?))?;
             let filled = self.filled(operands[side], &own, contracted[side], zero)?;
-            self.at.computation_mut().replace_operand(id, side, filled);
+            self.at.graph_mut().replace_operand(id, side, filled);
         }
-        let batch = dims.lhs_batch.iter().zip(&dims.rhs_batch).map(|(&l, &r)| all[0][l].or(all[1][r]));
-        let mut sizes: Sizes = batch.collect();
+        let mut sizes: Sizes = Vec::with_capacity(self.at.array(id)?.rank());
+        for (&l, &r) in dims.lhs_batch.iter().zip(&dims.rhs_batch) {
+            sizes.push(self.smaller(all[0][l], all[1][r])?);
+        }
         let free = xla_hlo::ops::DotDims::free;
         sizes.extend(free(all[0].len(), &dims.lhs_batch, &dims.lhs_contracting).into_iter().map(|d| all[0][d]));
         sizes.extend(free(all[1].len(), &dims.rhs_batch, &dims.rhs_contracting).into_iter().map(|d| all[1][d]));
@@ -151,7 +168,7 @@ impl Padder<'_> {
         let changed = |d: &usize| pad.dims[*d] != PadDim { low: 0, high: 0, interior: 0 };
         let dimensions: Vec<usize> = (0..sizes.len()).filter(changed).collect();
         let filled = self.filled(operands[0], &sizes, &dimensions, operands[1])?;
-        self.at.computation_mut().replace_operand(id, 0, filled);
+        self.at.graph_mut().replace_operand(id, 0, filled);
         for d in dimensions {
             let Some(size) = sizes[d] else { continue };
             let PadDim { low, high, interior } = pad.dims[d];
@@ -162,7 +179,7 @@ impl Padder<'_> {
             let gaps = self.at.binary(BinaryOp::Maximum, gaps, zero)?;
             let interior = self.known(interior)?;
             let gaps = self.at.binary(BinaryOp::Multiply, gaps, interior)?;
-            let edges = self.at.integer(ElementType::S32, low.saturating_add(high));
+            let edges = self.at.integer(ElementType::S32, low.saturating_add(high))?;
             let padded = self.at.binary(BinaryOp::Add, size, gaps)?;
             let padded = self.at.binary(BinaryOp::Add, padded, edges)?;
             sizes[d] = Some(self.at.binary(BinaryOp::Maximum, padded, zero)?);
@@ -172,13 +189,15 @@ impl Padder<'_> {
 
     /// Each array is written where the elements of the one before end, over what lies behind its size.
     fn concatenate(&mut self, id: InstrId, dimension: usize, operands: &[InstrId]) -> Result<Vec<Sizes>> {
-        let shape = self.at.array(id)?;
+        let shape = self.at.array(id)?.clone();
         let mut sizes: Sizes = vec![None; shape.rank()];
+        let mut has_ends = false;
         for &operand in operands {
-            let own = self.array_sizes(operand);
-            sizes.iter_mut().zip(own).for_each(|(size, own)| *size = size.or(own));
+            let mut own = self.array_sizes(operand);
+            has_ends |= own[dimension].take().is_some();
+            sizes = self.agreed(&sizes, &own)?;
         }
-        if sizes[dimension].is_none() {
+        if !has_ends {
             return Ok(vec![sizes]);
         }
         let zero = self.known(0)?;
@@ -192,13 +211,11 @@ impl Padder<'_> {
             end = self.at.binary(BinaryOp::Add, end, size)?;
         }
         sizes[dimension] = Some(end);
-        self.replace(id, result)?;
-        self.sizes.insert(result, vec![sizes]);
-        Ok(Vec::new())
+        self.stand_for(id, result, vec![sizes])
     }
 
     fn reshape(&mut self, id: InstrId, operand: InstrId) -> Result<Vec<Sizes>> {
-        let (from, to) = (self.at.array(operand)?, self.at.array(id)?);
+        let (from, to) = (self.at.array(operand)?.clone(), self.at.array(id)?.clone());
         let sizes = self.array_sizes(operand);
         if let Some(sizes) = kept_dimensions(&from, &to, &sizes) {
             return Ok(vec![sizes]);
@@ -220,7 +237,7 @@ impl Padder<'_> {
     }
 
     fn dynamic_reshape(&mut self, id: InstrId, operands: &[InstrId]) -> Result<Vec<Sizes>> {
-        let to = self.at.array(id)?;
+        let to = self.at.array(id)?.clone();
         let mut sizes = Vec::with_capacity(to.rank());
         for (d, &bound) in to.dims().iter().enumerate() {
             let is_static = to.dynamism(d) == xla_hlo::Dynamism::Static;
@@ -231,19 +248,17 @@ impl Padder<'_> {
 
     /// Elements of `operand`, counted within its sizes, at the places counted within those of the result.
     fn elements_in_order(&mut self, id: InstrId, operand: InstrId, sizes: Sizes) -> Result<Vec<Sizes>> {
-        let (from, to) = (self.at.array(operand)?, self.at.array(id)?);
+        let (from, to) = (self.at.array(operand)?.clone(), self.at.array(id)?.clone());
         self.known(from.element_count())?;
         if to.element_count() == 0 {
             let empty = self.at.zeros(&to)?;
-            self.replace(id, empty)?;
-            self.sizes.insert(empty, vec![sizes]);
-            return Ok(Vec::new());
+            return self.stand_for(id, empty, vec![sizes]);
         }
         let mut number = self.spread(0, to.dims())?;
         let mut stride = self.known(1)?;
         for d in (0..to.rank()).rev() {
-            let index = self.at.iota(ElementType::S32, to.dims(), d);
-            let step = self.at.splat(stride, to.dims())?;
+            let index = self.at.iota(ElementType::S32, to.dims(), d)?;
+            let step = self.at.broadcast(stride, to.dims(), &[])?;
             let part = self.at.binary(BinaryOp::Multiply, index, step)?;
             number = self.at.binary(BinaryOp::Add, number, part)?;
             let size = match sizes[d] {
@@ -258,7 +273,7 @@ impl Padder<'_> {
             let size = self.size_of(operand, d)?;
             let one = self.known(1)?;
             let size = self.at.binary(BinaryOp::Maximum, size, one)?;
-            let size = self.at.splat(size, to.dims())?;
+            let size = self.at.broadcast(size, to.dims(), &[])?;
             let index = self.at.binary(BinaryOp::Remainder, number, size)?;
             number = self.at.binary(BinaryOp::Divide, number, size)?;
             let step = self.spread(bound_stride, to.dims())?;
@@ -267,17 +282,13 @@ impl Padder<'_> {
             bound_stride *= from.dims()[d];
         }
         let result = self.elements_at(operand, place)?;
-        self.replace(id, result)?;
-        if sizes.iter().any(Option::is_some) {
-            self.sizes.insert(result, vec![sizes]);
-        }
-        Ok(Vec::new())
+        self.stand_for(id, result, vec![sizes])
     }
 
     /// A known number in every element.
     fn spread(&mut self, number: usize, dims: &[usize]) -> Result<InstrId> {
         let number = self.known(number)?;
-        self.at.splat(number, dims)
+        self.at.broadcast(number, dims, &[])
     }
 
     /// The elements of `x` at row-major places.

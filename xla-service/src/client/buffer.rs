@@ -181,7 +181,7 @@ impl Slot {
 impl State {
     fn check_usable(&self) -> Result<()> {
         match &self.value {
-            Value::Failed(error) => Err(again(error)),
+            Value::Failed(error) => Err(error.again()),
             Value::Pending | Value::Ready(..) | Value::Taken if self.donated => {
                 Err(Error::failed_precondition("the buffer was donated to a program and cannot be used again"))
             }
@@ -192,23 +192,9 @@ impl State {
     fn share(&self) -> Result<(Arc<DeviceMemory>, Event)> {
         match &self.value {
             Value::Ready(memory, event) => Ok((memory.clone(), event.clone())),
-            Value::Failed(error) => Err(again(error)),
+            Value::Failed(error) => Err(error.again()),
             Value::Taken => Err(Error::failed_precondition("the buffer was donated to a program that has taken it")),
             Value::Pending => Err(Error::internal("a pending buffer was read")),
         }
-    }
-}
-
-/// The same error once more, for each of those who wanted the value.
-pub(super) fn again(error: &Error) -> Error {
-    let message = error.message();
-    match error {
-        Error::InvalidArgument(_) => Error::invalid_argument(message),
-        Error::Unimplemented(_) => Error::unimplemented(message),
-        Error::ResourceExhausted(_) => Error::resource_exhausted(message),
-        Error::NotFound(_) => Error::not_found(message),
-        Error::FailedPrecondition(_) => Error::failed_precondition(message),
-        Error::Cancelled(_) => Error::cancelled(message),
-        Error::Internal(_) => Error::internal(message),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use xla_hlo::{Error, Literal, Module, Result, ResultExt};
 
-use super::buffer::{Buffer, Slot, again};
+use super::buffer::{Buffer, Slot};
 use super::{Client, Device, protect};
 use crate::cancel::CancelToken;
 use crate::executable::{CostAnalysis, Executable, MemoryAnalysis};
@@ -255,8 +255,15 @@ fn run(
         let (argument, _) = reader.unwrap_or_else(|| usage.slot.take_for_program())?;
         arguments.push(argument);
     }
+    let place = || format!("platform {}", device.platform);
+    device.stream.annotate(&place);
     let results = cancel.check().and_then(|()| executable.execute(&device.context(cancel), arguments));
-    let results = results.context(|| format!("platform {}", device.platform))?;
+    device.stream.annotate(&place);
+    if results.is_err() {
+        // What it left in the stream fails too, which is told here once and not by the next program's event.
+        drop(device.stream.record_event());
+    }
+    let results = results.context(place)?;
     let expected = executable.signature().results().len();
     if results.len() != expected {
         return Err(Error::internal(format!("the backend gave {} results instead of {expected}", results.len())));
@@ -269,6 +276,6 @@ fn fill(slots: &[Arc<Slot>], outcome: Result<(Vec<DeviceMemory>, Event)>) {
         Ok((memories, event)) => {
             slots.iter().zip(memories).for_each(|(slot, memory)| slot.fill(Ok((memory, event.clone()))));
         }
-        Err(error) => slots.iter().for_each(|slot| slot.fill(Err(again(&error)))),
+        Err(error) => slots.iter().for_each(|slot| slot.fill(Err(error.again()))),
     }
 }

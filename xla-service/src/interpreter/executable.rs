@@ -41,7 +41,8 @@ impl Executable for InterpreterExecutable {
             .with_random_state(context.random.clone())
             .with_custom_calls(context.custom_calls)
             .with_cancellation(context.cancel.flag().clone())
-            .call(self.module.entry_id(), literals)?;
+            .call(self.module.entry_id(), literals)?
+            .at_bounds(self.module.entry().result_shape())?;
         let write = |(leaf, literal): (&crate::signature::ResultLeaf, _)| {
             let mut memory =
                 context.executor.allocate(leaf.shape.byte_size()).context(|| format!("the result {}", leaf.shape))?;

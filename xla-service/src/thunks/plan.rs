@@ -172,6 +172,8 @@ impl Constants {
             context.transfer.write(context.stream, literal, shape, &mut memory, 0).context(place)?;
             memories.push(Arc::new(memory));
         }
+        // Kept for later runs, on other streams too, so they must really be there.
+        context.stream.record_event()?.wait().context(|| "the program's constants")?;
         let uploaded = Uploaded::from(memories);
         devices.push((ordinal, uploaded.clone()));
         Ok(uploaded)

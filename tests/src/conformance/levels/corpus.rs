@@ -11,9 +11,12 @@ use super::Sizes;
 use crate::conformance::case::{Case, Check, Level, Notes, Stop, Subject, ensure};
 use crate::conformance::{judge, launch};
 use crate::corpus;
+use crate::generate::epsilon;
 
 /// The suite whose programs take several devices.
 const SEVERAL_DEVICES: &str = "multi_device";
+/// Roundings by which a result may differ from an expected one that was computed wider.
+const ROUNDINGS: f64 = 8.0;
 
 pub fn cases(sizes: &Sizes) -> Vec<Case> {
     let all = || corpus::suites().unwrap_or_default().into_iter().filter(|suite| suite != SEVERAL_DEVICES).collect();
@@ -46,7 +49,8 @@ pub struct Loaded {
     pub compiled: LoadedExecutable,
     pub arguments: Vec<Literal>,
     pub expected: Literal,
-    pub tolerance: Tolerance,
+    /// One for each result.
+    pub tolerances: Vec<Tolerance>,
 }
 
 impl Loaded {
@@ -63,32 +67,42 @@ impl Loaded {
             }
         }
         let mut outputs = Archive::from_bytes("expected.npz", case.expected.clone())?;
-        let results = compiled.signature().results();
-        let expected =
-            results.iter().enumerate().map(|(i, leaf)| stored(&mut outputs, &format!("out{i}"), &leaf.shape));
-        let expected = Literal::tuple(expected.collect::<xla::Result<_>>()?);
         let tolerance = Tolerance { rtol: case.info.rtol, atol: case.info.atol, signed_zero: case.info.signed_zero };
-        Ok(Loaded { compiled, arguments, expected, tolerance })
+        let results = compiled.signature().results().iter().enumerate();
+        let expected = results.map(|(i, leaf)| stored(&mut outputs, &format!("out{i}"), &leaf.shape, tolerance));
+        let (expected, tolerances) = expected.collect::<xla::Result<Vec<_>>>()?.into_iter().unzip();
+        Ok(Loaded { compiled, arguments, expected: Literal::tuple(expected), tolerances })
     }
 
     /// Whether results are the expected ones.
     pub fn judge(&self, actual: &Literal) -> Check {
         let parameters = self.compiled.signature().group_arguments(self.arguments.clone())?;
-        judge::same(&self.compiled, &parameters, &self.expected, actual, &|_| self.tolerance)
+        judge::same(&self.compiled, &parameters, &self.expected, actual, &|i| self.tolerances[i])
     }
 }
 
-/// An expected result. Expected values may be stored wider than the result is: as `f64`, which is then rounded.
-fn stored(archive: &mut Archive, name: &str, shape: &ArrayShape) -> xla::Result<Literal> {
+/// An expected result, and how far the real one may be from it.
+///
+/// Expected values may be stored wider than the result is: as `f64`, which is then rounded. The tolerance of such a case is that of `f64`,
+/// so a few roundings of the result's own type are allowed beside it.
+fn stored(
+    archive: &mut Archive,
+    name: &str,
+    shape: &ArrayShape,
+    tolerance: Tolerance,
+) -> xla::Result<(Literal, Tolerance)> {
     let own = archive.read(name, shape);
     let ty = shape.element_type();
     if own.is_ok() || !ty.is_float() || ty == ElementType::F64 {
-        return own;
+        return Ok((own?, tolerance));
     }
-    match archive.read(name, &ArrayShape::new(ElementType::F64, shape.dims())) {
-        Ok(wide) => Literal::from_fn(&shape.clone().with_layout(None), |i| wide.get(i)),
-        Err(_) => own,
-    }
+    let Ok(wide) = archive.read(name, &ArrayShape::new(ElementType::F64, shape.dims())) else {
+        return Ok((own?, tolerance));
+    };
+    let rounded = Literal::from_fn(&shape.clone().with_layout(None), |i| wide.get(i))?;
+    let roundings = ROUNDINGS * epsilon(ty);
+    let (rtol, atol) = (tolerance.rtol.max(roundings), tolerance.atol.max(roundings));
+    Ok((rounded, Tolerance { rtol, atol, ..tolerance }))
 }
 
 fn program(subject: &Subject, notes: &mut Notes, case: &corpus::Case) -> Check {

@@ -29,6 +29,7 @@ fn agree(subject: &Subject, family: Family, seed: u64) -> Check {
         FailureKind::Compile => "it does not compile",
         FailureKind::Run => "it does not run",
         FailureKind::Text => "its text",
+        FailureKind::Proto => "its protobuf",
         FailureKind::Generator | FailureKind::Crash | FailureKind::Hang => "the program itself",
     };
     Err(Stop::Failed(format!("{}\n{whose}", failure.message)))

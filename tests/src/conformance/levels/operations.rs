@@ -1,13 +1,14 @@
 //! Level 2: each operation on each element type that it has, with ordinary, extreme and no values, against the evaluator.
 
 use xla::compare::Tolerance;
-use xla::{Client, CompileOptions, Error, FallbackPolicy, Literal, LoadedExecutable, VerifiedModule};
-use xla_hlo::eval::evaluate;
+use xla::{Client, CompilationCache, CompileOptions, Error, FallbackPolicy, Literal, LoadedExecutable, VerifiedModule};
+use xla_hlo::eval::Evaluator;
+use xla_hlo::ops::CustomCallRegistry;
 use xla_hlo::{ElementType, Opcode};
 
 use crate::conformance::case::{Case, Check, Level, Notes, Stop, Subject, ensure};
 use crate::conformance::judge;
-use crate::coverage::{self, Status, program, program_with};
+use crate::coverage::{self, Status, Trial, evaluate_at_bounds, trial, trial_with};
 use crate::generate::{Random, Temper, epsilon, least, literal};
 
 /// Programs of extreme values that are tried for each operation and type.
@@ -17,8 +18,7 @@ pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for &opcode in Opcode::ALL {
         for &ty in ElementType::ALL {
-            let status = program(opcode, ty).err();
-            if matches!(status, Some(Status::NotAllowed | Status::NotAlone(_))) {
+            if matches!(trial(opcode, ty), Err(Status::NotAllowed)) {
                 continue;
             }
             let work = move |subject: &Subject, notes: &mut Notes| operation(subject, notes, opcode, ty);
@@ -30,41 +30,48 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn operation(subject: &Subject, notes: &mut Notes, opcode: Opcode, ty: ElementType) -> Check {
-    let (module, check) = program(opcode, ty).map_err(|status| {
+    let registry = coverage::with_handler(subject.registry());
+    let client = Client::for_device(&registry, subject.name(), 0, CompilationCache::new(0).into())?;
+    let Trial { module, check } = trial(opcode, ty).map_err(|status| {
         notes.status = Some(status);
         Stop::Failed("the compiler does not have the operation".to_string())
     })?;
-    let client = subject.client()?;
+    let Some(check) = check else {
+        let status = coverage::refused(&client, opcode, &module);
+        ensure!(status == Status::DeviceOnly, "it must be refused by name when compiling: {status:?}");
+        notes.status = Some(status);
+        return Ok(());
+    };
     let (compiled, status) = compile(&client, &module).inspect_err(|error| {
         if let Error::Unimplemented(_) = error {
             notes.status = Some(Status::Refused(error.to_string()));
         }
     })?;
     notes.status = Some(status);
-    let ordinary = |_: &Literal| tolerance(ty, Accuracy::Folded);
-    let compared =
-        if check == coverage::Check::Shapes { None } else { Some(&ordinary as &dyn Fn(&Literal) -> Tolerance) };
-    compare(&module, &compiled, coverage::arguments(&module), compared)?;
-    if check == coverage::Check::Shapes {
-        return Ok(());
-    }
-    if let Some(accuracy) = extreme_accuracy(opcode, ty) {
+    let has_values = check == coverage::Check::Values;
+    let trial = |module, compiled| Trying { module, compiled, custom_calls: registry.custom_calls(), ty };
+    let ordinary = Some(Accuracy::Folded).filter(|_| has_values);
+    trial(&module, &compiled).compare(coverage::arguments(&module), ordinary)?;
+    if let Some(accuracy) = extreme_accuracy(opcode, ty).filter(|_| has_values) {
         for seed in 0..EXTREMES {
-            let arguments = extremes(&module, seed);
-            let within = |_: &Literal| tolerance(ty, accuracy);
-            compare(&module, &compiled, arguments, Some(&within))
-                .map_err(|stop| beside(stop, "with extreme values"))?;
+            let compared = trial(&module, &compiled).compare(extremes(&module, seed), Some(accuracy));
+            compared.map_err(|stop| beside(stop, "with extreme values"))?;
         }
     }
     // Where the shape rules let the outermost dimension have no elements.
-    if let Ok((empty, _)) = program_with(opcode, ty, |text| text.replace("[3,", "[0,").replace("[3]", "[0]"))
+    if let Ok(Trial { module: empty, .. }) = trial_with(opcode, ty, without_elements)
         && empty.to_string() != module.to_string()
     {
         let (compiled, _) = compile(&client, &empty).map_err(|error| beside(error.into(), "without elements"))?;
-        let arguments = coverage::arguments(&empty);
-        compare(&empty, &compiled, arguments, Some(&ordinary)).map_err(|stop| beside(stop, "without elements"))?;
+        let compared = trial(&empty, &compiled).compare(coverage::arguments(&empty), ordinary);
+        compared.map_err(|stop| beside(stop, "without elements"))?;
     }
     Ok(())
+}
+
+/// The outermost dimensions of recipes are mostly 3.
+fn without_elements(text: &str) -> String {
+    text.replace("[3,", "[0,").replace("[3]", "[0]")
 }
 
 fn beside(stop: Stop, what: &str) -> Stop {
@@ -83,29 +90,30 @@ fn compile(client: &Client, module: &VerifiedModule) -> xla::Result<(LoadedExecu
     }
 }
 
-/// Runs the program and the evaluator. Without tolerances only the shapes are compared.
-fn compare(
-    module: &VerifiedModule,
-    compiled: &LoadedExecutable,
-    arguments: Vec<Literal>,
-    tolerance: Option<&dyn Fn(&Literal) -> Tolerance>,
-) -> Check {
-    let expected = evaluate(module, arguments.clone())?;
-    let actual = compiled.run(arguments.clone())?;
-    let Some(tolerance) = tolerance else {
-        ensure!(actual.shape() == expected.shape(), "{} instead of {}", actual.shape(), expected.shape());
-        return Ok(());
-    };
-    let leaves = expected.leaves();
-    let within = |i: usize| {
-        let exact = Tolerance { rtol: 0.0, atol: 0.0, signed_zero: false };
+/// A compiled program of an operation on a type.
+struct Trying<'a> {
+    module: &'a VerifiedModule,
+    compiled: &'a LoadedExecutable,
+    custom_calls: &'a CustomCallRegistry,
+    ty: ElementType,
+}
+
+impl Trying<'_> {
+    /// Runs the program and the evaluator. Without an accuracy only the shapes are compared.
+    fn compare(&self, arguments: Vec<Literal>, accuracy: Option<Accuracy>) -> Check {
+        let evaluator = Evaluator::new(self.module).with_custom_calls(self.custom_calls);
+        let expected = evaluate_at_bounds(evaluator, self.module, arguments.clone())?;
+        let actual = self.compiled.run(arguments.clone())?;
+        let Some(accuracy) = accuracy else {
+            ensure!(actual.shape() == expected.shape(), "{} instead of {}", actual.shape(), expected.shape());
+            return Ok(());
+        };
+        let leaves = expected.leaves();
+        let is_float = |i: usize| leaves.get(i).is_some_and(|leaf| epsilon(leaf.array_shape().element_type()) > 0.0);
         // Numbers that are counted or chosen are the same for everyone, whatever they were computed from.
-        leaves
-            .get(i)
-            .filter(|leaf| epsilon(leaf.array_shape().element_type()) > 0.0)
-            .map_or(exact, |leaf| tolerance(leaf))
-    };
-    judge::same(compiled, &arguments, &expected, &actual, &within)
+        let within = |i: usize| tolerance(self.ty, if is_float(i) { accuracy } else { Accuracy::Values });
+        judge::same(self.compiled, &arguments, &expected, &actual, &within)
+    }
 }
 
 /// How exactly a result is determined.

@@ -75,7 +75,7 @@ fn indented(message: &str) -> String {
 /// The matrix with a letter for each cell, and how many there are of each.
 fn matrix(table: &Table) -> String {
     let mut text =
-        "\n# native, h host, x expected failure, - refused, ! wrong, ? missing, blank: not in the language\n\n"
+        "\n# native, h host, x expected failure, d needs another device, - refused, ! wrong, ? missing, blank: not in the language\n\n"
             .to_string();
     let names: Vec<&str> = ElementType::ALL.iter().map(|ty| ty.name()).collect();
     let tallest = names.iter().map(|name| name.len()).max().unwrap_or(0);
@@ -107,13 +107,14 @@ fn matrix(table: &Table) -> String {
 
 fn mark(status: &Status) -> char {
     match status {
-        Status::NotAllowed | Status::NotAlone(_) => ' ',
+        Status::NotAllowed => ' ',
         Status::Native => '#',
         Status::Fallback => 'h',
         Status::Expected(_) => 'x',
         Status::Refused(_) => '-',
         Status::Wrong(_) => '!',
         Status::Missing => '?',
+        Status::DeviceOnly => 'd',
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::super::checks;
 use super::Dynamic;
-use crate::shape::{IndexIter, linear_index};
 use crate::{ArrayShape, ElementType, Error, Literal, Result, Scalar, Shape};
 
 /// `shape` is the instruction's own, with bounds.
@@ -19,7 +18,7 @@ pub(super) fn evaluate(op: &Dynamic, operands: &[Literal], shape: &Shape) -> Res
             let bound = shape.expect_array()?.dims()[*dimension];
             let mut dims = x.array_shape().dims().to_vec();
             dims[*dimension] = (*size).clamp(0, bound as i128) as usize;
-            resized(x, &dims)
+            x.resized(&dims)
         }
         Dynamic::DynamicReshape => {
             let bounds = shape.expect_array()?.dims();
@@ -35,21 +34,4 @@ pub(super) fn evaluate(op: &Dynamic, operands: &[Literal], shape: &Shape) -> Res
             x.reshaped(&shape)
         }
     }
-}
-
-/// The elements at indices below `dims`; zeros where there are none.
-pub(super) fn resized(x: &Literal, dims: &[usize]) -> Result<Literal> {
-    let old = x.array_shape();
-    if old.dims() == dims {
-        return Ok(x.clone());
-    }
-    let mut result = Literal::zeros(&ArrayShape::new(old.element_type(), dims))?;
-    let width = old.element_type().byte_width();
-    let common: Vec<usize> = old.dims().iter().zip(dims).map(|(&a, &b)| a.min(b)).collect();
-    let mut indices = IndexIter::new(&common);
-    while let Some(index) = indices.next_index() {
-        let (from, to) = (linear_index(old.dims(), index) * width, linear_index(dims, index) * width);
-        result.bytes_mut()[to..to + width].copy_from_slice(&x.bytes()[from..from + width]);
-    }
-    Ok(result)
 }

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::super::{Family, Slice};
-use super::eval::resized;
+use super::super::Family;
 use crate::ops::{Op, ShapeContext};
 use crate::{ArrayShape, Dynamism, Error, Literal, Module, Result, Shape};
 
@@ -41,6 +40,7 @@ pub(crate) fn fits(value: &Shape, shape: &Shape) -> bool {
 /// Where dimensions of operands pair up, the smallest size counts for all of them, and the others are cut.
 pub(crate) fn at_real_sizes(op: &Op, module: &Module, operands: &mut [Literal], shape: &Shape) -> Result<(Op, Shape)> {
     cut_to_common_sizes(op, operands)?;
+    let op = &boxes_that_fit(op, operands, shape)?;
     let shapes: Vec<&Shape> = operands.iter().map(Literal::shape).collect();
     let infer = |op: &Op, written: &Shape| {
         let inferred = op.rules().infer_shape(&ShapeContext::new(module, &shapes, Some(written)));
@@ -68,27 +68,64 @@ pub(crate) fn at_real_sizes(op: &Op, module: &Module, operands: &mut [Literal], 
             infer(op, &with_dims(shape, dims)?)?
         }
         Op::Reshape(_) => infer(op, &with_dims(shape, reshaped(shapes[0].expect_array()?, shape.expect_array()?)?)?)?,
-        Op::Slice(slice) => {
-            // A slice of everything is one of all there is.
-            let (operand, result) = (shapes[0].expect_array()?, shape.expect_array()?);
-            let mut ranges = slice.ranges.clone();
-            for (d, (range, &size)) in ranges.iter_mut().zip(operand.dims()).enumerate() {
-                if result.dynamism(d) != Dynamism::Static && range.start == 0 && range.stride == 1 {
-                    range.limit = range.limit.min(size);
-                }
-            }
-            let op = Op::from(Slice { ranges });
-            let shape = infer(&op, shape)?;
-            return Ok((op, shape));
-        }
         op if op.opcode().family() == Family::Elementwise => {
             let arrays = shapes.iter().filter_map(|s| s.as_array());
             let dims = arrays.max_by_key(|a| a.rank()).map(|a| a.dims().to_vec()).unwrap_or_default();
             infer(op, &with_dims(shape, dims)?)?
         }
-        op => infer(op, &without_bounds(shape))?,
+        op => infer(op, &shape.at_bounds())?,
     };
     Ok((op.clone(), shape))
+}
+
+/// The operation on boxes that end where their array ends, along dimensions of which the result has a bound. Along others
+/// boxes keep their size, and an array that is too small for them grows by elements that mean nothing.
+fn boxes_that_fit(op: &Op, operands: &mut [Literal], shape: &Shape) -> Result<Op> {
+    let ends = |d: usize| shape.as_array().is_some_and(|result| result.dynamism(d) != Dynamism::Static);
+    let Some(x) = operands.first().and_then(|x| x.shape().as_array()) else { return Ok(op.clone()) };
+    let mut dims = x.dims().to_vec();
+    let mut fit = |size: &mut usize, operand: usize, result: usize| {
+        if ends(result) {
+            *size = dims[operand].min(*size);
+        }
+        dims[operand] = dims[operand].max(*size);
+    };
+    let fitted = match op.clone() {
+        Op::Slice(mut slice) => {
+            for (d, range) in slice.ranges.iter_mut().enumerate() {
+                fit(&mut range.limit, d, d);
+                range.start = range.start.min(range.limit);
+            }
+            Op::from(slice)
+        }
+        Op::DynamicSlice(mut slice) => {
+            slice.sizes.iter_mut().enumerate().for_each(|(d, size)| fit(size, d, d));
+            Op::from(slice)
+        }
+        Op::Gather(mut gather) => {
+            let left_out =
+                |d: &usize| gather.collapsed_slice_dims.contains(d) || gather.operand_batching_dims.contains(d);
+            let along = (0..gather.slice_sizes.len()).filter(|d| !left_out(d)).zip(&gather.offset_dims);
+            for (d, &result) in along {
+                fit(&mut gather.slice_sizes[d], d, result);
+            }
+            for &d in &gather.collapsed_slice_dims {
+                dims[d] = dims[d].max(gather.slice_sizes[d]);
+            }
+            Op::from(gather)
+        }
+        Op::TopK(mut top) => {
+            if let (Some(result), Some(&size)) = (shape.as_tuple().and_then(|s| s.first()?.as_array()), dims.last())
+                && result.dynamism(dims.len() - 1) != Dynamism::Static
+            {
+                top.k = top.k.min(size);
+            }
+            Op::from(top)
+        }
+        other => return Ok(other),
+    };
+    operands[0] = operands[0].resized(&dims)?;
+    Ok(fitted)
 }
 
 fn cut_to_common_sizes(op: &Op, operands: &mut [Literal]) -> Result<()> {
@@ -124,21 +161,13 @@ fn cut_to_common_sizes(op: &Op, operands: &mut [Literal]) -> Result<()> {
     }
     for (operand, numbers) in operands.iter_mut().zip(found).filter(|(_, numbers)| !numbers.is_empty()) {
         let dims: Vec<usize> = numbers.iter().map(|number| sizes[number]).collect();
-        *operand = resized(operand, &dims)?;
+        *operand = operand.resized(&dims)?;
     }
     Ok(())
 }
 
 fn with_dims(shape: &Shape, dims: Vec<usize>) -> Result<Shape> {
     Ok(ArrayShape::new(shape.expect_array()?.element_type(), dims).into())
-}
-
-fn without_bounds(shape: &Shape) -> Shape {
-    match shape {
-        Shape::Array(array) => array.clone().with_dynamism(Vec::new()).into(),
-        Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(without_bounds).collect()),
-        Shape::Buffer(_) | Shape::Token | Shape::Opaque => shape.clone(),
-    }
 }
 
 /// The sizes of a reshape's result: the only dynamic dimension takes what elements the others leave.

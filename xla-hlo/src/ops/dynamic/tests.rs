@@ -3,7 +3,7 @@
 use super::super::testing::{array, assert_refused, numbers, scalar};
 use crate::ElementType::{F32, S32};
 use crate::eval::evaluate;
-use crate::text::parse_module;
+use crate::text::{parse_module, parse_shape};
 use crate::verify::VerifiedModule;
 use crate::{Literal, Result, Shape};
 
@@ -71,6 +71,26 @@ fn operations_respect_sizes() {
             &[2, 1],
             &[1.0, 5.0],
         ),
+        ("ROOT r = f32[2,<=3] slice(y), slice={[0:2], [1:4]}", 3.0, &[2, 2], &[2.0, 3.0, 6.0, 7.0]),
+        ("ROOT r = f32[2,<=2] slice(y), slice={[0:2], [1:4:2]}", 0.0, &[2, 0], &[]),
+        ("ROOT r = f32[2,3] slice(y), slice={[0:2], [1:4]}", 3.0, &[2, 3], &[2.0, 3.0, 0.0, 6.0, 7.0, 0.0]),
+        ("ROOT r = f32[1,<=4] dynamic-slice(y, k, k), dynamic_slice_sizes={1,4}", 2.0, &[1, 2], &[5.0, 6.0]),
+        ("ROOT r = f32[1,1] dynamic-slice(y, k, k), dynamic_slice_sizes={1,1}", 2.0, &[1, 1], &[6.0]),
+        (
+            "i = s32[1] constant({1})\n ROOT r = f32[1,<=4] gather(y, i), offset_dims={1}, collapsed_slice_dims={0}, \
+             start_index_map={0}, index_vector_dim=1, slice_sizes={1,4}",
+            3.0,
+            &[1, 3],
+            &[5.0, 6.0, 7.0],
+        ),
+        (
+            "t = (f32[2,<=2], s32[2,<=2]) topk(y), k=2, largest=true\n ROOT r = f32[2,<=2] get-tuple-element(t), index=0",
+            1.0,
+            &[2, 1],
+            &[1.0, 5.0],
+        ),
+        ("ROOT r = f32[2,<=3] reduce-window(y, zero), window={size=1x2}, to_apply=add", 1.0, &[2, 0], &[]),
+        ("ROOT r = f32[2,<=4] reverse(y), dimensions={1}", 3.0, &[2, 3], &[3.0, 2.0, 1.0, 7.0, 6.0, 5.0]),
     ] {
         let value = run(instructions, k).unwrap_or_else(|e| panic!("{instructions}: {e}"));
         let ty = value.array_shape().element_type();
@@ -87,6 +107,14 @@ fn arguments_and_results_have_their_own_sizes() {
     assert_eq!(value, array(F32, &[1, 2], &[-1.0, -2.0]));
     assert!(evaluate(&module, vec![array(F32, &[5, 2], &[0.0; 10])]).is_err());
     assert!(evaluate(&module, vec![array(F32, &[4, 1], &[0.0; 4])]).is_err());
+}
+
+#[test]
+fn values_grow_to_their_bounds() {
+    let shape = parse_shape("(f32[<=3,2], s32[])").unwrap();
+    let value = Literal::tuple(vec![array(F32, &[1, 2], &[1.0, 2.0]), scalar(S32, 7.0)]);
+    let expected = Literal::tuple(vec![array(F32, &[3, 2], &[1.0, 2.0, 0.0, 0.0, 0.0, 0.0]), scalar(S32, 7.0)]);
+    assert_eq!(value.at_bounds(&shape).unwrap(), expected);
 }
 
 #[test]

@@ -114,9 +114,18 @@ impl BinaryFunction {
     }
 }
 
-/// An elementwise operation on scalars whose types are known.
+/// An elementwise operation on scalars whose types are known: the arithmetic of HLO, one element at a time.
+///
+/// ```
+/// use xla_hlo::ops::{Binary, BinaryOp, ElementFunction, Op};
+/// use xla_hlo::{ElementType, Scalar};
+///
+/// let add = Op::from(Binary { op: BinaryOp::Add });
+/// let add = ElementFunction::new(&add, &[ElementType::S8; 2], ElementType::S8).unwrap().unwrap();
+/// assert_eq!(add.apply(&[Scalar::Signed(127), Scalar::Signed(1)]), Scalar::Signed(-128));
+/// ```
 #[derive(Clone)]
-pub(crate) struct ElementFunction {
+pub struct ElementFunction {
     kind: Kind,
     /// Element type of the operand that decides (the value, not a predicate).
     operand: ElementType,
@@ -138,7 +147,7 @@ enum Kind {
 impl ElementFunction {
     /// Resolves an operation for its operands' types and its result's; `None` if it is not elementwise. Types that the
     /// shape rule of the operation refuses are an error.
-    pub(crate) fn new(op: &Op, operands: &[ElementType], result: ElementType) -> Result<Option<ElementFunction>> {
+    pub fn new(op: &Op, operands: &[ElementType], result: ElementType) -> Result<Option<ElementFunction>> {
         let Some(&first) = operands.first() else { return Ok(None) };
         let missing = || Error::invalid_argument(format!("{} is not defined for {first}", op.opcode()));
         let (kind, operand) = match op {
@@ -156,12 +165,13 @@ impl ElementFunction {
     }
 
     /// The result for one element of each operand, each a value of its type.
-    pub(crate) fn apply(&self, operands: &[Scalar]) -> Scalar {
+    pub fn apply(&self, operands: &[Scalar]) -> Scalar {
         self.compute(operands).rounded(self.result)
     }
 
-    /// The result before it is rounded or wrapped to its type, which writing it to a literal does.
-    pub(super) fn compute(&self, operands: &[Scalar]) -> Scalar {
+    /// The result before it is rounded or wrapped to its type, which writing it to a literal does. Panics, as
+    /// [`ElementFunction::apply`] does, for another number of operands or values of another kind than those resolved for.
+    pub fn compute(&self, operands: &[Scalar]) -> Scalar {
         let bits = self.operand.bit_width() as u32;
         match (&self.kind, operands) {
             (Kind::Unary(f), &[x]) => f.apply(bits, x),

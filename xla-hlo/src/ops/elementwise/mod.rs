@@ -14,7 +14,7 @@ mod shape;
 
 pub(super) use convert::total_order_key;
 
-pub(crate) use function::ElementFunction;
+pub use function::ElementFunction;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;

@@ -1,0 +1,160 @@
+//! The other way to write a backend: hardware with a graph compiler of its own takes whole modules.
+//!
+//! Such a backend overrides nothing but `run_backend`: the module goes to the graph compiler as a protobuf message, and what
+//! comes back is wrapped into an `Executable`. There are no thunks, no buffer assignment and no lowering; devices, streams, memory and layouts
+//! are those of any other backend (here they are the simulated accelerator's).
+
+use std::sync::Arc;
+
+use xla_hlo::text::parse_module;
+use xla_hlo::{ArrayShape, ElementType, Literal, Module, Result, Scalar, VerifiedModule};
+use xla_passes::{TargetProfile, stages};
+use xla_service::{
+    Argument, Client, CompileOptions, Compiler, CostAnalysis, DeviceMemory, Executable, ExecutionContext, HloPasses,
+    MemoryAnalysis, OptimizedModule, Platform, PlatformRegistry, Signature, StreamExecutor, TransferManager, optimize,
+    signature,
+};
+
+/// What stands for the vendor's graph compiler: it takes an `HloModuleProto`, and what it gives can be run.
+mod vendor {
+    use xla_hlo::{Literal, Module, Result, eval, proto};
+
+    /// A compiled graph.
+    #[derive(Debug)]
+    pub struct Graph(Module);
+
+    /// Compiles a serialised module.
+    pub fn compile(module: &[u8]) -> Result<Graph> {
+        proto::parse_module(module).map(Graph)
+    }
+
+    impl Graph {
+        /// Runs the graph.
+        pub fn run(&self, parameters: Vec<Literal>) -> Result<Literal> {
+            eval::evaluate(&self.0, parameters)
+        }
+    }
+}
+
+/// The compiler: passes as far as the graph compiler likes them, then its own work.
+#[derive(Debug)]
+struct GraphCompiler {
+    transfer: Arc<dyn TransferManager>,
+}
+
+impl Compiler for GraphCompiler {
+    fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
+        // A graph compiler fuses and schedules by itself; what it gets is canonical and simplified.
+        let profile = TargetProfile::generic();
+        let pipeline = stages::canonicalize(&profile).stage(stages::simplify(&profile));
+        Ok(optimize(module, &HloPasses { pipeline, profile }, options, None)?.0)
+    }
+
+    fn run_backend(&self, module: OptimizedModule, _: &CompileOptions) -> Result<Arc<dyn Executable>> {
+        let graph = vendor::compile(&xla_hlo::proto::serialize_module(&module)?)?;
+        let signature = Signature::new(&module, |shape| self.transfer.device_shape(shape))?;
+        Ok(Arc::new(GraphExecutable { module, signature, graph }))
+    }
+}
+
+/// A program: the module for those who ask, its signature, and the vendor's graph.
+#[derive(Debug)]
+struct GraphExecutable {
+    module: OptimizedModule,
+    signature: Signature,
+    graph: vendor::Graph,
+}
+
+impl Executable for GraphExecutable {
+    fn module(&self) -> &Module {
+        &self.module
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// A real graph takes device memory; this one is run on the host.
+    fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
+        let leaves = self.signature.arguments().iter().zip(&arguments);
+        let leaves = leaves.map(|(leaf, a)| context.transfer.read(context.stream, a.memory(), 0, &leaf.shape));
+        let parameters = self.signature.group_arguments(leaves.collect::<Result<_>>()?)?;
+        let results = signature::ungroup(self.graph.run(parameters)?);
+        let write = |(leaf, literal): (&signature::ResultLeaf, Literal)| {
+            let mut memory = context.executor.allocate(context.transfer.byte_size(&leaf.shape)?)?;
+            context.transfer.write(context.stream, &literal, &leaf.shape, &mut memory, 0)?;
+            Ok(memory)
+        };
+        self.signature.results().iter().zip(results).map(write).collect()
+    }
+
+    fn memory_analysis(&self) -> MemoryAnalysis {
+        MemoryAnalysis::default()
+    }
+
+    fn cost_analysis(&self) -> CostAnalysis {
+        CostAnalysis::default()
+    }
+}
+
+/// The platform: devices and layouts of the accelerator, with the graph compiler.
+#[derive(Debug)]
+struct GraphPlatform(Arc<dyn Platform>);
+
+impl Platform for GraphPlatform {
+    fn name(&self) -> &str {
+        "graph"
+    }
+
+    fn check(&self) -> Result<()> {
+        self.0.check()
+    }
+
+    fn device_count(&self) -> usize {
+        self.0.device_count()
+    }
+
+    fn executor(&self, ordinal: usize) -> Result<Arc<dyn StreamExecutor>> {
+        self.0.executor(ordinal)
+    }
+
+    fn compiler(&self) -> Arc<dyn Compiler> {
+        Arc::new(GraphCompiler { transfer: self.transfer_manager() })
+    }
+
+    fn transfer_manager(&self) -> Arc<dyn TransferManager> {
+        self.0.transfer_manager()
+    }
+}
+
+/// Runs a small program through the graph compiler, and gives the norm of (3, 4).
+fn run() -> Result<Scalar> {
+    let mut registry = PlatformRegistry::new();
+    registry.register(Arc::new(GraphPlatform(backend_template::platform())));
+    let client = Client::new(&registry, "graph")?;
+    let module = VerifiedModule::new(parse_module(
+        "HloModule norm
+        ENTRY main {
+          x = f32[2] parameter(0)
+          s = f32[] dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+          ROOT r = f32[] sqrt(s)
+        }",
+    )?)?;
+    let program = client.compile(&module, &CompileOptions::default())?;
+    let x = Literal::from_fn(&ArrayShape::new(ElementType::F32, [2]), |i| Scalar::Float(3.0 + i as f64))?;
+    Ok(program.run(vec![x])?.get(0))
+}
+
+fn main() -> Result<()> {
+    // Printing is what examples are for.
+    #[expect(clippy::print_stdout, reason = "an example's result")]
+    {
+        println!("the norm of (3, 4) is {:?}", run()?);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_graph_runs() {
+    assert_eq!(run().expect("it runs"), Scalar::Float(5.0));
+}

@@ -1,0 +1,59 @@
+//! The compiler: the standard stages for this hardware, then a kernel for each instruction that is lowered.
+
+use std::sync::Arc;
+
+use xla_hlo::{Result, VerifiedModule};
+use xla_passes::buffers::BufferOptions;
+use xla_passes::stages;
+use xla_service::compiler::LoadExecutable;
+use xla_service::thunks::{ThunkExecutable, ThunkProgram};
+use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize, serialized};
+
+use crate::NAME;
+use crate::capabilities::{MEMORY_ALIGNMENT, profile};
+use crate::executable::TemplateLauncher;
+use crate::lowering::TemplateLowering;
+use crate::transfer::TemplateTransfer;
+
+#[derive(Debug)]
+pub(crate) struct TemplateCompiler;
+
+impl Compiler for TemplateCompiler {
+    fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
+        Ok(optimize(module, &passes(options), options, None)?.0)
+    }
+
+    fn passes(&self, options: &CompileOptions) -> Result<Option<HloPasses>> {
+        Ok(Some(passes(options)))
+    }
+
+    fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
+        let mut lowering = TemplateLowering::default();
+        let buffers = BufferOptions { alignment: MEMORY_ALIGNMENT, ..BufferOptions::default() };
+        let program = ThunkProgram::new(&module, &mut lowering, &TemplateTransfer, &buffers, options)?;
+        let launcher = Arc::new(TemplateLauncher::new(lowering.kernels));
+        Ok(Arc::new(ThunkExecutable::new(module, program, launcher).serialized_for(NAME)))
+    }
+
+    fn loader(&self) -> Option<&dyn LoadExecutable> {
+        Some(self)
+    }
+}
+
+impl LoadExecutable for TemplateCompiler {
+    /// Lowers the module that was written down. What takes long to compile can be written beside it; see [`serialized`].
+    fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
+        self.run_backend(serialized::read(NAME, bytes)?.module, options)
+    }
+}
+
+// VENDOR(passes): stages in their order; passes of one's own go where they belong.
+/// The standard stages; without optimisation, those that programs cannot do without.
+fn passes(options: &CompileOptions) -> HloPasses {
+    let profile = profile();
+    let pipeline = match options.opt_level {
+        OptLevel::O0 => stages::needed(&profile),
+        OptLevel::O1 | OptLevel::O2 | OptLevel::O3 => stages::standard(&profile),
+    };
+    HloPasses { pipeline, profile }
+}

@@ -1,0 +1,83 @@
+//! Points in a queue that others can wait for.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use xla_hlo::{Error, Result};
+
+use super::memory::Failure;
+
+/// A point in a queue's work: reached, or failed with the first error since the event before it. Cloning is cheap.
+#[derive(Clone, Debug)]
+pub struct Event(Arc<Signal>);
+
+#[derive(Debug, Default)]
+struct Signal {
+    outcome: Mutex<Option<Result<(), Failure>>>,
+    changed: Condvar,
+}
+
+impl Event {
+    /// An event, and what completes it. Dropping that without completing it makes the event fail, so nobody waits for ever.
+    pub(super) fn pending() -> (Event, Completer) {
+        let event = Event(Arc::default());
+        (event.clone(), Completer(Some(event)))
+    }
+
+    /// Whether the point was reached; the error if work before it failed.
+    pub fn is_reached(&self) -> Result<bool> {
+        match &*self.outcome() {
+            None => Ok(false),
+            Some(Ok(())) => Ok(true),
+            Some(Err(failure)) => Err(failure.again()),
+        }
+    }
+
+    /// Waits for the point; the error if work before it failed.
+    pub fn wait(&self) -> Result<()> {
+        match &*self.wait_for_outcome() {
+            Some(Err(failure)) => Err(failure.again()),
+            Some(Ok(())) | None => Ok(()),
+        }
+    }
+
+    /// Waits until the point is reached or has failed, whichever it is.
+    pub(super) fn settle(&self) {
+        drop(self.wait_for_outcome());
+    }
+
+    fn wait_for_outcome(&self) -> MutexGuard<'_, Option<Result<(), Failure>>> {
+        let mut outcome = self.outcome();
+        while outcome.is_none() {
+            outcome = self.0.changed.wait(outcome).unwrap_or_else(PoisonError::into_inner);
+        }
+        outcome
+    }
+
+    fn outcome(&self) -> MutexGuard<'_, Option<Result<(), Failure>>> {
+        self.0.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to complete an event.
+#[derive(Debug)]
+pub(super) struct Completer(Option<Event>);
+
+impl Completer {
+    /// Completes the event.
+    pub fn complete(mut self, outcome: Result<(), Failure>) {
+        self.set(outcome);
+    }
+
+    fn set(&mut self, outcome: Result<(), Failure>) {
+        if let Some(event) = self.0.take() {
+            *event.outcome() = Some(outcome);
+            event.0.changed.notify_all();
+        }
+    }
+}
+
+impl Drop for Completer {
+    fn drop(&mut self) {
+        self.set(Err(Failure::new(Error::internal("the queue ended before the event"))));
+    }
+}

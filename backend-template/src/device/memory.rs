@@ -1,0 +1,189 @@
+//! Device memory: counted blocks that only commands can reach, and the poison that failed commands leave in them.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use xla_hlo::{Error, Result};
+
+use super::ALIGNMENT;
+
+/// What fresh memory is full of; nobody may rely on it.
+const SCRIBBLE: u8 = 0xa5;
+
+/// A block of device memory. It lives as long as somebody, a queued command perhaps, has a handle to it.
+#[derive(Debug)]
+pub struct Block {
+    /// Unique on the device; also the order in which blocks are locked.
+    id: u64,
+    size: usize,
+    charge: Charge,
+    contents: Mutex<Contents>,
+}
+
+/// What is in a block.
+#[derive(Debug)]
+pub(super) struct Contents {
+    pub bytes: Vec<u8>,
+    poison: Vec<(Range<usize>, Failure)>,
+}
+
+/// An error that many will be told of.
+#[derive(Clone, Debug)]
+pub(super) struct Failure(Arc<Error>);
+
+impl Failure {
+    pub fn new(error: Error) -> Failure {
+        Failure(Arc::new(error))
+    }
+
+    pub fn again(&self) -> Error {
+        self.0.again()
+    }
+}
+
+impl Block {
+    pub(super) fn new(ledger: &Arc<Ledger>, size: usize) -> Result<Arc<Block>> {
+        let too_much = || Error::resource_exhausted(format!("{size} bytes are more than can be addressed"));
+        let charge = ledger.charge(size.checked_next_multiple_of(ALIGNMENT).ok_or_else(too_much)?)?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(size).map_err(|_| too_much())?;
+        bytes.resize(size, SCRIBBLE);
+        let contents = Mutex::new(Contents { bytes, poison: Vec::new() });
+        Ok(Arc::new(Block { id: ledger.next_id(), size, charge, contents }))
+    }
+
+    /// Bytes that were asked for.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Bytes that it takes on the device.
+    pub fn charged(&self) -> usize {
+        self.charge.bytes
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Contents {
+    /// The error that should have been data in that range.
+    pub fn poison_in(&self, range: &Range<usize>) -> Option<&Failure> {
+        let overlaps = |bad: &Range<usize>| bad.start < range.end && range.start < bad.end;
+        self.poison.iter().find(|(bad, _)| overlaps(bad)).map(|(_, failure)| failure)
+    }
+
+    /// The range is as it should be.
+    pub fn cleanse(&mut self, range: &Range<usize>) {
+        if self.poison.is_empty() {
+            return;
+        }
+        let split = |(bad, failure): (Range<usize>, Failure)| {
+            let before = bad.start..bad.end.min(range.start);
+            let after = bad.start.max(range.end)..bad.end;
+            [before, after].into_iter().filter(|rest| !rest.is_empty()).map(move |rest| (rest, failure.clone()))
+        };
+        self.poison = std::mem::take(&mut self.poison).into_iter().flat_map(split).collect();
+    }
+
+    /// The range is not what it should be, because of that error.
+    pub fn poison(&mut self, range: Range<usize>, failure: &Failure) {
+        self.cleanse(&range);
+        if !range.is_empty() {
+            self.poison.push((range, failure.clone()));
+        }
+    }
+}
+
+/// A part of a block.
+#[derive(Clone, Debug)]
+pub struct Region {
+    pub(super) block: Arc<Block>,
+    pub(super) range: Range<usize>,
+}
+
+impl Region {
+    /// Bytes of a block, from `offset` on; [`Error::Internal`] where they are not inside.
+    pub fn new(block: &Arc<Block>, offset: usize, size: usize) -> Result<Region> {
+        let end = offset.checked_add(size).filter(|&end| end <= block.size());
+        let end = end.ok_or_else(|| {
+            let has = block.size();
+            Error::internal(format!("{size} bytes at offset {offset} are not inside a memory of {has} bytes"))
+        })?;
+        Ok(Region { block: block.clone(), range: offset..end })
+    }
+
+    /// Bytes.
+    pub fn size(&self) -> usize {
+        self.range.len()
+    }
+}
+
+/// How much of a device's memory is used, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// In blocks that somebody holds.
+    pub in_use: usize,
+    /// The most there ever was.
+    pub peak: usize,
+    /// All there is.
+    pub limit: usize,
+    /// Blocks so far.
+    pub allocations: u64,
+}
+
+/// The device's accounts.
+#[derive(Debug)]
+pub(super) struct Ledger(Mutex<Usage>);
+
+impl Ledger {
+    pub fn new(limit: usize) -> Ledger {
+        Ledger(Mutex::new(Usage { in_use: 0, peak: 0, limit, allocations: 0 }))
+    }
+
+    pub fn usage(&self) -> Usage {
+        *self.entries()
+    }
+
+    fn next_id(&self) -> u64 {
+        let mut usage = self.entries();
+        usage.allocations += 1;
+        usage.allocations
+    }
+
+    fn charge(self: &Arc<Self>, bytes: usize) -> Result<Charge> {
+        let mut usage = self.entries();
+        let free = usage.limit - usage.in_use;
+        if bytes > free {
+            return Err(Error::resource_exhausted(format!(
+                "no device memory for {bytes} bytes: {free} of {} are free",
+                usage.limit
+            )));
+        }
+        usage.in_use += bytes;
+        usage.peak = usage.peak.max(usage.in_use);
+        Ok(Charge { ledger: self.clone(), bytes })
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Usage> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Memory that was taken, and goes back when dropped.
+#[derive(Debug)]
+struct Charge {
+    ledger: Arc<Ledger>,
+    bytes: usize,
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.ledger.entries().in_use -= self.bytes;
+    }
+}

@@ -1,0 +1,179 @@
+//! Command queues: work in order, handed to a thread.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use xla_hlo::{Error, Result};
+
+use super::check::Kernel;
+use super::event::{Completer, Event};
+use super::fault::Faults;
+use super::memory::Region;
+use super::worker::Worker;
+
+/// A queue of work on one device. Dropping it waits until everything in it is done.
+#[derive(Debug)]
+pub struct Queue {
+    tasks: Arc<Drain>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Work on device memory, with a label for errors.
+#[derive(Clone, Debug)]
+pub struct Command {
+    pub(super) label: Arc<str>,
+    pub(super) work: Work,
+}
+
+/// What a [`Command`] does.
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    Upload { bytes: Arc<[u8]>, to: Region },
+    Copy { from: Region, to: Region },
+    Launch { kernel: Arc<Kernel>, bindings: Vec<Region> },
+    While { condition: Vec<Command>, predicate: Predicate, body: Vec<Command> },
+}
+
+/// What a loop looks at before each iteration.
+#[derive(Clone, Debug)]
+pub struct Predicate {
+    /// One byte: 1 to go on.
+    pub place: Region,
+    /// Set from the host to end the loop with [`Error::Cancelled`].
+    pub cancelled: Arc<AtomicBool>,
+}
+
+/// What goes into a queue.
+#[derive(Debug)]
+pub(super) enum Task {
+    Command(Command),
+    Download {
+        label: Arc<str>,
+        from: Region,
+        reply: Sender<Result<Vec<u8>>>,
+    },
+    Record(Completer),
+    Wait(Event),
+    /// Answers when everything before it is done.
+    Pause(Sender<()>),
+}
+
+impl Command {
+    /// Writes bytes, which were copied from the host's.
+    pub fn upload(label: &Arc<str>, bytes: &[u8], to: Region) -> Result<Command> {
+        same_size(bytes.len(), to.size())?;
+        Ok(Command { label: label.clone(), work: Work::Upload { bytes: bytes.into(), to } })
+    }
+
+    /// Copies on the device; the regions may overlap.
+    pub fn copy(label: &Arc<str>, from: Region, to: Region) -> Result<Command> {
+        same_size(from.size(), to.size())?;
+        Ok(Command { label: label.clone(), work: Work::Copy { from, to } })
+    }
+
+    /// Runs a kernel with a region for each of its tensors.
+    pub fn launch(label: &Arc<str>, kernel: &Arc<Kernel>, bindings: Vec<Region>) -> Result<Command> {
+        kernel.check_bindings(&bindings)?;
+        Ok(Command { label: label.clone(), work: Work::Launch { kernel: kernel.clone(), bindings } })
+    }
+
+    /// Runs `condition`, then, while the predicate is 1, `body` and `condition` again.
+    pub fn repeat(
+        label: &Arc<str>,
+        condition: Vec<Command>,
+        predicate: Predicate,
+        body: Vec<Command>,
+    ) -> Result<Command> {
+        same_size(predicate.place.size(), 1)?;
+        Ok(Command { label: label.clone(), work: Work::While { condition, predicate, body } })
+    }
+}
+
+fn same_size(from: usize, to: usize) -> Result<()> {
+    if from == to { Ok(()) } else { Err(Error::internal(format!("{from} bytes do not fit into {to}"))) }
+}
+
+impl Queue {
+    pub(super) fn start(faults: Arc<Faults>) -> Result<Queue> {
+        let (sender, tasks) = mpsc::channel();
+        let work = move || Worker::new(faults).run(tasks);
+        let thread = thread::Builder::new().name("device-queue".to_string()).spawn(work);
+        let thread = thread
+            .map_err(|e| Error::resource_exhausted(format!("no thread for a device queue: {e}")).with_source(e))?;
+        Ok(Queue { tasks: Arc::new(Drain(Mutex::new(Some(sender)))), thread: Some(thread) })
+    }
+
+    /// Adds a command at the end.
+    pub fn submit(&self, command: Command) -> Result<()> {
+        self.tasks.push(Task::Command(command))
+    }
+
+    /// Reads memory when everything before it is done. The error is that of the command that should have written it, or of the
+    /// copy itself.
+    pub fn download(&self, label: &Arc<str>, from: Region) -> Result<Vec<u8>> {
+        let (reply, answer) = mpsc::channel();
+        self.tasks.push(Task::Download { label: label.clone(), from, reply })?;
+        answer.recv().map_err(|_| ended())?
+    }
+
+    /// An event that is reached when everything sent so far is done.
+    pub fn record(&self) -> Result<Event> {
+        self.tasks.record()
+    }
+
+    /// Lets what is sent from now on wait for an event, whether that is reached or fails.
+    pub fn wait_for(&self, event: &Event) -> Result<()> {
+        self.tasks.push(Task::Wait(event.clone()))
+    }
+
+    pub(super) fn drain_handle(&self) -> std::sync::Weak<Drain> {
+        Arc::downgrade(&self.tasks)
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.tasks.close();
+        if let Some(thread) = self.thread.take() {
+            // A thread that died has left its events failed; there is nobody else to tell.
+            drop(thread.join());
+        }
+    }
+}
+
+/// The way into a queue.
+#[derive(Debug)]
+pub(super) struct Drain(Mutex<Option<Sender<Task>>>);
+
+impl Drain {
+    fn push(&self, task: Task) -> Result<()> {
+        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = sender.as_ref().ok_or_else(ended)?;
+        sender.send(task).map_err(|_| ended())
+    }
+
+    fn record(&self) -> Result<Event> {
+        let (event, completer) = Event::pending();
+        self.push(Task::Record(completer))?;
+        Ok(event)
+    }
+
+    /// Waits until everything sent so far is done. Does not take the error from those who wait for events.
+    pub fn drain(&self) {
+        let (reply, answer) = mpsc::channel();
+        if self.push(Task::Pause(reply)).is_ok() {
+            // An error says that the queue has ended, which is as good.
+            let _ = answer.recv();
+        }
+    }
+
+    fn close(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+fn ended() -> Error {
+    Error::failed_precondition("the device queue has ended")
+}

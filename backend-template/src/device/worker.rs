@@ -1,0 +1,212 @@
+//! The queue's thread: executes commands in order, and lets errors flow with the data.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+
+use xla_hlo::{Error, Result};
+
+use super::core;
+use super::fault::{FaultKind, Faults};
+use super::memory::{Contents, Failure, Region};
+use super::queue::{Command, Predicate, Task, Work};
+use super::tensor::Access;
+
+/// What executes a queue.
+pub(super) struct Worker {
+    faults: Arc<Faults>,
+    /// The first error since the last event.
+    failure: Option<Failure>,
+}
+
+impl Worker {
+    pub fn new(faults: Arc<Faults>) -> Worker {
+        Worker { faults, failure: None }
+    }
+
+    /// Executes until the queue is closed. What a task holds is given back before the next one begins.
+    pub fn run(mut self, tasks: Receiver<Task>) {
+        for task in tasks {
+            match task {
+                Task::Command(command) => self.command(&command),
+                Task::Download { label, from, reply } => {
+                    let bytes = self.download(&label, &from);
+                    drop(from);
+                    // Nobody listens if the reader has given up.
+                    drop(reply.send(bytes));
+                }
+                Task::Record(completer) => completer.complete(self.failure.take().map_or(Ok(()), Err)),
+                Task::Wait(event) => event.settle(),
+                Task::Pause(reply) => drop(reply.send(())),
+            }
+        }
+    }
+
+    fn command(&mut self, command: &Command) {
+        let outcome = match &command.work {
+            Work::While { condition, predicate, body } => self.repeat(&command.label, condition, predicate, body),
+            Work::Upload { .. } | Work::Copy { .. } | Work::Launch { .. } => self.step(command),
+        };
+        if let Err(failure) = outcome {
+            for region in command.writes() {
+                region.block.lock().poison(region.range.clone(), &failure);
+            }
+            self.failure.get_or_insert(failure);
+        }
+    }
+
+    /// One upload, copy or launch.
+    fn step(&mut self, command: &Command) -> Result<(), Failure> {
+        let (reads, writes) = (command.reads(), command.writes());
+        let mut memory = Locked::new(reads.iter().chain(&writes).copied());
+        if let Some(failure) = reads.iter().find_map(|region| memory.poison_in(region)) {
+            return Err(failure);
+        }
+        // Memory that others will use must be as it should be, also where our own code is wrong.
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.work(command, &mut memory)));
+        let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("the device crashed")));
+        outcome.map_err(|error| Failure::new(error.context(&command.label)))?;
+        writes.iter().for_each(|region| memory.cleanse(region));
+        Ok(())
+    }
+
+    fn work(&self, command: &Command, memory: &mut Locked<'_>) -> Result<()> {
+        match &command.work {
+            Work::Upload { bytes, to } => {
+                self.fault(FaultKind::Copy, "copy to the device")?;
+                memory.bytes_mut(to).copy_from_slice(bytes);
+            }
+            Work::Copy { from, to } => {
+                self.fault(FaultKind::Copy, "copy on the device")?;
+                memory.copy(from, to);
+            }
+            Work::Launch { kernel, bindings } => {
+                self.fault(FaultKind::Kernel, &format!("kernel {}", kernel.name()))?;
+                core::run(kernel, bindings, memory)?;
+            }
+            Work::While { .. } => return Err(Error::internal("a loop is no single step")),
+        }
+        Ok(())
+    }
+
+    fn repeat(
+        &mut self,
+        label: &Arc<str>,
+        condition: &[Command],
+        predicate: &Predicate,
+        body: &[Command],
+    ) -> Result<(), Failure> {
+        loop {
+            condition.iter().for_each(|command| self.command(command));
+            let place = &predicate.place;
+            let goes_on = {
+                let memory = place.block.lock();
+                if let Some(failure) = memory.poison_in(&place.range) {
+                    return Err(failure.clone());
+                }
+                memory.bytes[place.range.start] != 0
+            };
+            if !goes_on {
+                return Ok(());
+            }
+            if predicate.cancelled.load(Ordering::Relaxed) {
+                return Err(Failure::new(Error::cancelled("the run was cancelled").context(label)));
+            }
+            body.iter().for_each(|command| self.command(command));
+        }
+    }
+
+    fn download(&self, label: &Arc<str>, from: &Region) -> Result<Vec<u8>> {
+        let memory = from.block.lock();
+        if let Some(failure) = memory.poison_in(&from.range) {
+            return Err(failure.again());
+        }
+        self.fault(FaultKind::Copy, "copy from the device").map_err(|error| error.context(label))?;
+        Ok(memory.bytes[from.range.clone()].to_vec())
+    }
+
+    fn fault(&self, kind: FaultKind, what: &str) -> Result<()> {
+        if self.faults.strikes(kind) { Err(Error::internal(format!("{what} failed: injected fault"))) } else { Ok(()) }
+    }
+}
+
+impl Command {
+    /// What it reads.
+    fn reads(&self) -> Vec<&Region> {
+        match &self.work {
+            Work::Upload { .. } => Vec::new(),
+            Work::Copy { from, .. } => vec![from],
+            Work::Launch { kernel, bindings } => bound(bindings, kernel, |access| access != Access::Write),
+            Work::While { condition, body, .. } => condition.iter().chain(body).flat_map(Command::reads).collect(),
+        }
+    }
+
+    /// What it writes: all of it, but for tensors that are updated.
+    fn writes(&self) -> Vec<&Region> {
+        match &self.work {
+            Work::Upload { to, .. } | Work::Copy { to, .. } => vec![to],
+            Work::Launch { kernel, bindings } => bound(bindings, kernel, |access| access != Access::Read),
+            Work::While { condition, body, .. } => condition.iter().chain(body).flat_map(Command::writes).collect(),
+        }
+    }
+}
+
+fn bound<'a>(
+    bindings: &'a [Region],
+    kernel: &super::check::Kernel,
+    wanted: impl Fn(Access) -> bool,
+) -> Vec<&'a Region> {
+    let tensors = bindings.iter().zip(&kernel.program().tensors);
+    tensors.filter(|(_, tensor)| wanted(tensor.access)).map(|(region, _)| region).collect()
+}
+
+/// Blocks that a command works on, locked in an order that all queues keep.
+pub(super) struct Locked<'a>(Vec<(u64, MutexGuard<'a, Contents>)>);
+
+impl<'a> Locked<'a> {
+    fn new(regions: impl Iterator<Item = &'a Region>) -> Locked<'a> {
+        let mut blocks: Vec<_> = regions.map(|region| &region.block).collect();
+        blocks.sort_by_key(|block| block.id());
+        blocks.dedup_by_key(|block| block.id());
+        Locked(blocks.into_iter().map(|block| (block.id(), block.lock())).collect())
+    }
+
+    /// The bytes of a region.
+    pub fn bytes(&self, region: &Region) -> &[u8] {
+        &self.0[self.place(region)].1.bytes[region.range.clone()]
+    }
+
+    /// The bytes of a region, for writing.
+    pub fn bytes_mut(&mut self, region: &Region) -> &mut [u8] {
+        let place = self.place(region);
+        &mut self.0[place].1.bytes[region.range.clone()]
+    }
+
+    fn copy(&mut self, from: &Region, to: &Region) {
+        let places = [self.place(from), self.place(to)];
+        match self.0.get_disjoint_mut(places) {
+            Ok([(_, source), (_, target)]) => {
+                target.bytes[to.range.clone()].copy_from_slice(&source.bytes[from.range.clone()]);
+            }
+            // Both are in one block.
+            Err(_) => self.0[places[1]].1.bytes.copy_within(from.range.clone(), to.range.start),
+        }
+    }
+
+    fn poison_in(&self, region: &Region) -> Option<Failure> {
+        self.0[self.place(region)].1.poison_in(&region.range).cloned()
+    }
+
+    fn cleanse(&mut self, region: &Region) {
+        let place = self.place(region);
+        self.0[place].1.cleanse(&region.range);
+    }
+
+    /// Locked blocks are few: those of one command.
+    fn place(&self, region: &Region) -> usize {
+        let id = region.block.id();
+        self.0.iter().position(|(known, _)| *known == id).unwrap_or_default()
+    }
+}

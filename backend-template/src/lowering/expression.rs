@@ -1,0 +1,209 @@
+//! Elementwise operations and movement: a tile of an instruction's elements at any coordinates.
+//!
+//! Movement costs nothing: a transpose, slice or broadcast only says at which coordinates of its operand the elements are. Where
+//! the chain ends, at an array in memory, the DMA unit fetches what the coordinates say.
+
+use std::collections::HashMap;
+
+use xla_hlo::ops::{DynamicSlice, Pad, Slice};
+use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result, Shape};
+use xla_service::thunks::LoweringContext;
+
+use super::builder::ProgramBuilder;
+use crate::device::{Coordinate, Register, VectorOp};
+
+/// Computes elements of instructions of one computation.
+pub(super) struct Expression<'a> {
+    computation: &'a Computation,
+    /// Instructions whose values are in memory, with the tensors they are.
+    tensors: HashMap<InstrId, usize>,
+    /// What has been computed in the loop that is being built.
+    known: HashMap<(InstrId, Vec<Coordinate>), Register>,
+}
+
+impl<'a> Expression<'a> {
+    /// Of the context's instruction alone: its operands are in memory. `None` where they are not arrays.
+    pub fn of_instruction(cx: &LoweringContext<'a>) -> Option<Expression<'a>> {
+        let operands = cx.instruction().operands();
+        Expression::new(cx.computation(), operands, cx.operands.len())
+    }
+
+    /// Of the instructions of a fusion: its parameters are in memory. `None` where they are not arrays.
+    pub fn of_fusion(module: &'a Module, fused: CompId, cx: &LoweringContext<'_>) -> Option<Expression<'a>> {
+        let computation = &module[fused];
+        Expression::new(computation, computation.parameters(), cx.operands.len())
+    }
+
+    fn new(computation: &'a Computation, leaves: &[InstrId], operands: usize) -> Option<Expression<'a>> {
+        let are_arrays = leaves.iter().all(|&leaf| matches!(computation[leaf].shape(), Shape::Array(_)));
+        let tensors = leaves.iter().copied().zip(0..).collect();
+        (are_arrays && leaves.len() == operands).then_some(Expression { computation, tensors, known: HashMap::new() })
+    }
+
+    /// The computation.
+    pub fn computation(&self) -> &'a Computation {
+        self.computation
+    }
+
+    /// Forgets what has been computed: a loop has ended in which it was.
+    pub fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// Elements of an instruction at coordinates, one for each of its dimensions. `None` for what the device does not do.
+    ///
+    /// What is computed once is used again: all calls are in the same loop, or [`Expression::forget`] is between them.
+    pub fn value(&mut self, b: &mut ProgramBuilder, id: InstrId, at: &[Coordinate]) -> Result<Option<Register>> {
+        let key = (id, at.to_vec());
+        if let Some(&register) = self.known.get(&key) {
+            return Ok(Some(register));
+        }
+        let value = match self.tensors.get(&id) {
+            Some(&tensor) => Some(b.load(tensor, at)),
+            None => self.compute(b, id, at)?,
+        };
+        self.known.extend(value.map(|register| (key, register)));
+        Ok(value)
+    }
+
+    fn compute(&mut self, b: &mut ProgramBuilder, id: InstrId, at: &[Coordinate]) -> Result<Option<Register>> {
+        let instruction = &self.computation[id];
+        let Some(shape) = instruction.shape().as_array() else { return Ok(None) };
+        let operand = |i: usize| instruction.operand(i);
+        let dims_of = |i: usize| self.computation[operand(i)].shape().expect_array().map(|array| array.dims());
+        match instruction.op() {
+            Op::Constant(constant) if shape.is_scalar() => {
+                Ok(Some(b.splat(shape.element_type(), constant.literal.get(0))))
+            }
+            Op::Iota(iota) => Ok(Some(b.iota(shape.element_type(), at[iota.dimension].clone()))),
+            Op::Copy(_) => self.value(b, operand(0), at),
+            Op::Broadcast(op) => {
+                let at: Vec<Coordinate> = op.dimensions.iter().map(|&d| at[d].clone()).collect();
+                self.value(b, operand(0), &at)
+            }
+            Op::Transpose(op) => {
+                let mut inside = at.to_vec();
+                op.permutation.iter().zip(at).for_each(|(&d, coordinate)| inside[d] = coordinate.clone());
+                self.value(b, operand(0), &inside)
+            }
+            Op::Slice(op) => self.value(b, operand(0), &sliced(op, at)),
+            Op::Reverse(op) => {
+                let mut inside = at.to_vec();
+                for &d in &op.dimensions {
+                    inside[d] = at[d].clone().scaled(-1, shape.dims()[d] as i64 - 1);
+                }
+                self.value(b, operand(0), &inside)
+            }
+            Op::Pad(op) => self.pad(b, op, [operand(0), operand(1)], dims_of(0)?, at),
+            Op::Concatenate(op) => self.concatenate(b, instruction.operands(), op.dimension, at),
+            Op::DynamicSlice(op) => self.dynamic_slice(b, op, instruction.operands(), dims_of(0)?, at),
+            op => match vector_op(op) {
+                Some(op) => self.elementwise(b, id, op, at),
+                None => Ok(None),
+            },
+        }
+    }
+
+    fn elementwise(
+        &mut self,
+        b: &mut ProgramBuilder,
+        id: InstrId,
+        op: VectorOp,
+        at: &[Coordinate],
+    ) -> Result<Option<Register>> {
+        let (instruction, ty) = (&self.computation[id], self.computation[id].shape().expect_array()?.element_type());
+        let mut operands = Vec::with_capacity(3);
+        for &operand in instruction.operands() {
+            let shape = self.computation[operand].shape().expect_array()?;
+            if op == VectorOp::BitcastConvert && shape.element_type().bit_width() != ty.bit_width() {
+                return Ok(None);
+            }
+            // A scalar beside arrays serves every element.
+            let at = match shape.rank() {
+                0 => &[],
+                rank if rank == at.len() => at,
+                _ => return Ok(None),
+            };
+            let Some(register) = self.value(b, operand, at)? else { return Ok(None) };
+            operands.push(register);
+        }
+        Ok(Some(b.vector(ty, op, operands)))
+    }
+
+    fn pad(
+        &mut self,
+        b: &mut ProgramBuilder,
+        op: &Pad,
+        [array, padding]: [InstrId; 2],
+        dims: &[usize],
+        at: &[Coordinate],
+    ) -> Result<Option<Register>> {
+        if op.dims.iter().any(|dim| dim.interior > 0) {
+            return Ok(None);
+        }
+        let inside: Vec<Coordinate> = at.iter().zip(&op.dims).map(|(c, dim)| c.clone().scaled(1, -dim.low)).collect();
+        let (Some(array), Some(padding)) = (self.value(b, array, &inside)?, self.value(b, padding, &[])?) else {
+            return Ok(None);
+        };
+        Ok(Some(b.choose(array, padding, inside.into_iter().zip(dims.iter().copied()).collect())))
+    }
+
+    fn concatenate(
+        &mut self,
+        b: &mut ProgramBuilder,
+        arrays: &[InstrId],
+        dimension: usize,
+        at: &[Coordinate],
+    ) -> Result<Option<Register>> {
+        let mut result: Option<Register> = None;
+        let mut start = 0;
+        for &array in arrays {
+            let size = self.computation[array].shape().expect_array()?.dims()[dimension];
+            let mut inside = at.to_vec();
+            inside[dimension] = at[dimension].clone().scaled(1, -start);
+            let place = inside[dimension].clone();
+            let Some(value) = self.value(b, array, &inside)? else { return Ok(None) };
+            result = Some(result.map_or(value, |before| b.choose(value, before, vec![(place, size)])));
+            start += size as i64;
+        }
+        Ok(result)
+    }
+
+    fn dynamic_slice(
+        &mut self,
+        b: &mut ProgramBuilder,
+        op: &DynamicSlice,
+        operands: &[InstrId],
+        dims: &[usize],
+        at: &[Coordinate],
+    ) -> Result<Option<Register>> {
+        let (array, starts) = (operands[0], &operands[1..]);
+        let mut inside = Vec::with_capacity(at.len());
+        for (d, (coordinate, start)) in at.iter().zip(starts).enumerate() {
+            let Some(&tensor) = self.tensors.get(start) else { return Ok(None) };
+            let start = b.load_start(tensor, dims[d] - op.sizes[d]);
+            inside.push(coordinate.clone().plus(&start));
+        }
+        self.value(b, array, &inside)
+    }
+}
+
+fn sliced(op: &Slice, at: &[Coordinate]) -> Vec<Coordinate> {
+    let ranges = at.iter().zip(&op.ranges);
+    ranges.map(|(coordinate, range)| coordinate.clone().scaled(range.stride as i64, range.start as i64)).collect()
+}
+
+/// The instruction of the vector unit for an operation.
+fn vector_op(op: &Op) -> Option<VectorOp> {
+    Some(match op {
+        Op::Unary(unary) => VectorOp::Unary(unary.op),
+        Op::Binary(binary) => VectorOp::Binary(binary.op),
+        Op::Compare(compare) => VectorOp::Compare(compare.clone()),
+        Op::Select(_) => VectorOp::Select,
+        Op::Clamp(_) => VectorOp::Clamp,
+        Op::Convert(_) => VectorOp::Convert,
+        Op::BitcastConvert(_) => VectorOp::BitcastConvert,
+        Op::ReducePrecision(op) => VectorOp::ReducePrecision(op.clone()),
+        _ => return None,
+    })
+}

@@ -1,0 +1,65 @@
+//! Folds by an operation that is associative and commutative.
+
+use xla_hlo::ops::{Reduce, combiner_identity, simple_combiner};
+use xla_hlo::{InstrId, Result};
+use xla_service::thunks::LoweringContext;
+
+use super::builder::ProgramBuilder;
+use super::expression::Expression;
+use crate::device::{Coordinate, Program};
+
+/// A reduction by itself.
+pub(super) fn lower(cx: &LoweringContext<'_>, op: &Reduce) -> Result<Option<Program>> {
+    let Some(expression) = Expression::of_instruction(cx) else { return Ok(None) };
+    lower_root(cx, expression, op, cx.instruction().operands())
+}
+
+/// A reduction of what an expression computes.
+///
+/// Lanes lie as the operand lies in memory: its two minor dimensions are rows and columns of a tile. Loops run over what is kept, then
+/// over what is folded; the accumulator folds tile by tile, and at the end its own rows or columns, if those are dimensions that go.
+pub(super) fn lower_root(
+    cx: &LoweringContext<'_>,
+    mut expression: Expression<'_>,
+    op: &Reduce,
+    operands: &[InstrId],
+) -> Result<Option<Program>> {
+    let &[array, init] = operands else { return Ok(None) };
+    let Some(combine) = simple_combiner(&cx.module[op.computation]) else { return Ok(None) };
+    let computation = expression.computation();
+    let (dims, ty) = match computation[array].shape().as_array() {
+        Some(shape) => (shape.dims(), shape.element_type()),
+        None => return Ok(None),
+    };
+    let init_type = computation[init].shape().element_type();
+    let Some(identity) = combiner_identity(combine, ty).filter(|_| init_type == Some(ty)) else { return Ok(None) };
+
+    let mut b = ProgramBuilder::new(cx)?;
+    let is_folded = |d: &usize| op.dimensions.contains(d);
+    let (folded, kept): (Vec<usize>, Vec<usize>) = (0..dims.len()).partition(is_folded);
+    let mut at = vec![Coordinate::default(); dims.len()];
+    for &d in &kept {
+        at[d] = b.loop_over_dimension(dims, d);
+    }
+    let sum = b.splat(ty, identity);
+    for &d in &folded {
+        at[d] = b.loop_over_dimension(dims, d);
+    }
+    let Some(value) = expression.value(&mut b, array, &at)? else { return Ok(None) };
+    // Lanes beyond the array must not count.
+    let beyond: Vec<(Coordinate, usize)> = folded.iter().map(|&d| (at[d].clone(), dims[d])).collect();
+    let outside = b.splat(ty, identity);
+    let value = b.choose(value, outside, beyond);
+    b.accumulate(sum, combine, value);
+    b.end_loops(folded.len());
+    expression.forget();
+
+    let (rows, columns) = (folded.iter().any(|&d| at[d].per_row != 0), folded.iter().any(|&d| at[d].per_column != 0));
+    b.fold(sum, combine, rows, columns);
+    let Some(init) = expression.value(&mut b, init, &[])? else { return Ok(None) };
+    b.accumulate(sum, combine, init);
+    let kept_at: Vec<Coordinate> = kept.iter().map(|&d| at[d].clone()).collect();
+    b.store(sum, cx.operands.len(), &kept_at);
+    b.end_loops(kept.len());
+    Ok(Some(b.finish()))
+}

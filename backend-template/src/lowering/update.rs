@@ -1,0 +1,36 @@
+//! A box written into an array, at a place known when running.
+
+use xla_hlo::Result;
+use xla_service::thunks::LoweringContext;
+
+use super::builder::ProgramBuilder;
+use crate::device::{Access, Coordinate, Program};
+
+/// `dynamic-update-slice(array, update, starts...)`.
+pub(super) fn lower(cx: &LoweringContext<'_>) -> Result<Option<Program>> {
+    let [array, update, starts @ ..] = cx.operands else { return Ok(None) };
+    let mut b = ProgramBuilder::new(cx)?;
+    copy_unless_in_place(&mut b, cx);
+    let (outer, inner) = (array.shape.dims(), update.shape.dims());
+    let limits = outer.iter().zip(inner).map(|(outer, inner)| outer - inner);
+    let starts: Vec<_> = limits.zip(2..2 + starts.len()).map(|(limit, tensor)| b.load_start(tensor, limit)).collect();
+    let from = b.loop_over_tiles(inner);
+    let to: Vec<Coordinate> = from.iter().zip(&starts).map(|(c, start)| c.clone().plus(start)).collect();
+    let tile = b.load(1, &from);
+    b.store_within(tile, cx.operands.len(), &to, from.into_iter().zip(inner.iter().copied()).collect());
+    b.end_loops(to.len());
+    Ok(Some(b.finish()))
+}
+
+/// Makes the result a copy of operand 0, which then is updated; where both are one place in memory, it is that already.
+pub(super) fn copy_unless_in_place(b: &mut ProgramBuilder, cx: &LoweringContext<'_>) {
+    let ([array, ..], [result], to) = (cx.operands, cx.results, cx.operands.len()) else { return };
+    if array.slice == result.slice {
+        b.set_access(to, Access::Update);
+        return;
+    }
+    let at = b.loop_over_tiles(array.shape.dims());
+    let tile = b.load(0, &at);
+    b.store(tile, to, &at);
+    b.end_loops(at.len());
+}

@@ -1,0 +1,77 @@
+//! The platform: names the parts, and says which devices there are.
+
+use std::sync::Arc;
+
+use xla_hlo::Result;
+use xla_service::platform::no_such_device;
+use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
+
+use crate::compiler::TemplateCompiler;
+use crate::executor::TemplateExecutor;
+use crate::transfer::TemplateTransfer;
+
+// VENDOR(name): the name that users choose the platform by.
+/// The name of the platform.
+pub const NAME: &str = "template";
+
+// VENDOR(devices): delete what only a simulation can choose.
+/// What the simulated hardware is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceOptions {
+    /// How many devices there are.
+    pub devices: usize,
+    /// Bytes of memory of each.
+    pub memory_bytes: usize,
+}
+
+impl Default for DeviceOptions {
+    fn default() -> Self {
+        DeviceOptions { devices: 1, memory_bytes: 1 << 30 }
+    }
+}
+
+/// The platform with its usual devices.
+pub fn platform() -> Arc<dyn Platform> {
+    platform_with(DeviceOptions::default())
+}
+
+// VENDOR(devices): ask the driver how many devices there are, in `TemplatePlatform::check` and not here: creating a platform is cheap.
+/// The platform with devices of one's choice.
+pub fn platform_with(options: DeviceOptions) -> Arc<dyn Platform> {
+    let executors = (0..options.devices).map(|ordinal| Arc::new(TemplateExecutor::new(ordinal, options.memory_bytes)));
+    Arc::new(TemplatePlatform { executors: executors.collect() })
+}
+
+#[derive(Debug)]
+struct TemplatePlatform {
+    executors: Vec<Arc<TemplateExecutor>>,
+}
+
+impl Platform for TemplatePlatform {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    // VENDOR(devices): load the driver and look for devices; the error says what is missing and how to install it.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn device_count(&self) -> usize {
+        self.executors.len()
+    }
+
+    fn executor(&self, ordinal: usize) -> Result<Arc<dyn StreamExecutor>> {
+        self.check()?;
+        let executor = self.executors.get(ordinal).ok_or_else(|| no_such_device(NAME, ordinal, self.device_count()))?;
+        Ok(executor.clone())
+    }
+
+    fn compiler(&self) -> Arc<dyn Compiler> {
+        Arc::new(TemplateCompiler)
+    }
+
+    fn transfer_manager(&self) -> Arc<dyn TransferManager> {
+        Arc::new(TemplateTransfer)
+    }
+}

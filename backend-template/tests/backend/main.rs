@@ -1,0 +1,5 @@
+//! The backend as a whole: lowerings against the reference evaluator, and the platform by its traits.
+
+mod lowering;
+mod platform;
+mod support;

@@ -1,0 +1,105 @@
+//! Runs programs in HLO text on the device and in the reference evaluator, and compares; edge values of every element type.
+
+use std::sync::Arc;
+
+use xla_hlo::text::parse_module;
+use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Scalar, VerifiedModule};
+use xla_service::{Client, CompileOptions, FallbackPolicy, LoadedExecutable, Platform, PlatformRegistry, interpreter};
+
+/// A client of a platform, and one of the interpreter.
+pub fn clients(platform: Arc<dyn Platform>) -> (Client, Client) {
+    let mut registry = PlatformRegistry::new();
+    let name = platform.name().to_string();
+    registry.register(platform);
+    registry.register(interpreter::platform());
+    let client = |name: &str| Client::new(&registry, name).expect("the platform is registered");
+    (client(&name), client("interpreter"))
+}
+
+/// A module from its text.
+pub fn module(text: &str) -> VerifiedModule {
+    let module = parse_module(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    VerifiedModule::new(module).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// Numbers that break careless code, and ordinary ones between them.
+pub fn values(ty: ElementType) -> Vec<Scalar> {
+    let floats = [0.0, 1.0, -0.0, -1.5, 0.75, f64::INFINITY, 2.0, f64::NEG_INFINITY, -3.0, f64::NAN, 1e-3, 7.0, -0.25];
+    let bits = ty.bit_width() as u32;
+    match ty.kind() {
+        ElementKind::Pred => vec![Scalar::Pred(true), Scalar::Pred(false), Scalar::Pred(true)],
+        ElementKind::Signed => {
+            let (least, greatest) = (i64::MIN >> (64 - bits), i64::MAX >> (64 - bits));
+            [0, 1, -1, greatest, 3, least, -2, 2].map(Scalar::Signed).to_vec()
+        }
+        ElementKind::Unsigned => [0, 1, u64::MAX >> (64 - bits), 3, 2].map(Scalar::Unsigned).to_vec(),
+        ElementKind::Float => floats.map(Scalar::Float).to_vec(),
+        ElementKind::Complex => floats.iter().zip(&floats[3..]).map(|(&a, &b)| Scalar::Complex(a, b)).collect(),
+    }
+}
+
+/// An array of those values in turn, from the `salt`th on.
+pub fn array(shape: &ArrayShape, values: &[Scalar], salt: usize) -> Literal {
+    Literal::from_fn(shape, |i| values[(i + salt) % values.len()].rounded(shape.element_type())).expect("a small array")
+}
+
+/// Small numbers, for operations whose results depend on the order in which they are done.
+pub fn tame(ty: ElementType) -> Vec<Scalar> {
+    (0..11).map(|i| Scalar::from_i64(ty, if ty.is_signed() { i % 5 - 2 } else { i % 3 })).collect()
+}
+
+/// Runs a program whose parameters are arrays of `values`; nothing may fall back to the host.
+pub fn native(text: &str, values: &dyn Fn(ElementType) -> Vec<Scalar>) {
+    compare(text, FallbackPolicy::Forbid, values);
+}
+
+/// Runs a program on the device and in the evaluator.
+pub fn compare(text: &str, host_fallback: FallbackPolicy, values: &dyn Fn(ElementType) -> Vec<Scalar>) {
+    let module = module(text);
+    let (device, evaluator) = clients(backend_template::platform());
+    let options = CompileOptions { host_fallback, ..CompileOptions::default() };
+    let entry = module.entry();
+    let argument = |(i, &p): (usize, &_)| {
+        let shape = entry[p].shape().as_array().expect("parameters are arrays");
+        array(shape, &values(shape.element_type()), i)
+    };
+    let arguments: Vec<Literal> = entry.parameters().iter().enumerate().map(argument).collect();
+    let run = |client: &Client| {
+        let program = client.compile(&module, &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        results(&program, &arguments)
+    };
+    let (found, expected) = (run(&device), run(&evaluator));
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(&expected) {
+        assert_close(found, expected, text);
+    }
+    // Programs own the constants.
+    device.cache().clear();
+    assert_eq!(device.memory_stats().bytes_in_use, 0, "memory leaked\n{text}");
+}
+
+/// The arrays of a program's result.
+pub fn results(program: &LoadedExecutable, arguments: &[Literal]) -> Vec<Literal> {
+    let upload = |argument| program.client().buffer(argument).expect("an upload");
+    let buffers: Vec<_> = arguments.iter().map(upload).collect();
+    let results = program.execute(&buffers.iter().collect::<Vec<_>>()).expect("it runs");
+    results.iter().map(|result| result.to_literal().expect("a download")).collect()
+}
+
+/// Panics where two arrays differ by more than rounding.
+pub fn assert_close(found: &Literal, expected: &Literal, what: &str) {
+    assert_eq!(found.shape(), expected.shape(), "{what}");
+    for i in 0..expected.array_shape().element_count() {
+        let (a, b) = (found.get(i), expected.get(i));
+        assert!(is_close(a, b), "element {i} of {}: {a:?} expected {b:?}\n{what}", expected.shape());
+    }
+}
+
+fn is_close(a: Scalar, b: Scalar) -> bool {
+    let near = |a: f64, b: f64| (a.is_nan() && b.is_nan()) || a == b || (a - b).abs() <= 1e-5 * (1.0 + b.abs());
+    match (a, b) {
+        (Scalar::Float(a), Scalar::Float(b)) => near(a, b),
+        (Scalar::Complex(a, c), Scalar::Complex(b, d)) => near(a, b) && near(c, d),
+        (a, b) => a == b,
+    }
+}

@@ -1,0 +1,263 @@
+//! What a scatter does, as plain data: where its windows lie, and how threads may share it. Knows shapes, no LLVM.
+
+use xla_hlo::ops::Scatter;
+use xla_hlo::{ArrayShape, strides};
+
+/// Elements of the updates that are worth several threads.
+const PARALLEL: usize = 1 << 14;
+/// Elements of a window that are worth more than what threads lose who share the places: each looks at all indices, and
+/// cannot predict which ones are of its share.
+const WORTH_LOOKING: usize = 64;
+
+/// A dimension that numbers windows; steps in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BatchAxis {
+    pub extent: usize,
+    /// In the indices.
+    pub indices: usize,
+    /// In the updates.
+    pub updates: usize,
+    /// In the inputs, of a dimension that they have, too; else 0.
+    pub inputs: usize,
+}
+
+/// A number of a window's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Component {
+    /// Where it stands in the indices, from the first component on.
+    pub offset: usize,
+    /// The window fits at numbers below this.
+    pub places: usize,
+    /// What a step is worth in the inputs.
+    pub inputs: usize,
+}
+
+/// A dimension of windows outside of runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WindowAxis {
+    pub extent: usize,
+    pub inputs: usize,
+    pub updates: usize,
+}
+
+/// What keeps windows apart, so that threads may take some each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Apart {
+    /// Nothing: they may overlap, or are not worth sharing.
+    No,
+    /// Windows differ in this dimension of those that number them.
+    Batch(usize),
+    /// Windows of different numbers in this component of the start, where they have size 1, do not meet.
+    Component(usize),
+}
+
+/// A scatter into row-major arrays.
+///
+/// Windows are taken in row-major order of what numbers them. Each consists of runs: elements that lie beside each other both in
+/// the inputs and in the updates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScatterPlan {
+    /// Elements of each input, and of each update.
+    elements: [usize; 2],
+    pub(super) batch: Vec<BatchAxis>,
+    pub(super) components: Vec<Component>,
+    pub(super) window: Vec<WindowAxis>,
+    /// Elements of a run.
+    pub(super) run: usize,
+    pub(super) apart: Apart,
+}
+
+impl ScatterPlan {
+    /// The plan of a scatter of arrays with these shapes.
+    pub fn new(op: &Scatter, input: &ArrayShape, indices: &ArrayShape, update: &ArrayShape) -> ScatterPlan {
+        let [input_steps, index_steps, update_steps] =
+            [input, indices, update].map(|s| strides(s.dims(), &s.minor_to_major()));
+        let inside: Vec<usize> = (0..input.rank()).filter(|&d| !left_out(op, d)).collect();
+        let size =
+            |d: usize| inside.iter().position(|&w| w == d).map_or(1, |i| update.dims()[op.update_window_dims[i]]);
+        let numbering = (0..update.rank()).filter(|u| !op.update_window_dims.contains(u));
+        let starts = (0..indices.rank()).filter(|&i| i != op.index_vector_dim);
+        let batch = starts.zip(numbering).map(|(i, u)| {
+            let pair = op.scatter_indices_batching_dims.iter().position(|&b| b == i);
+            let inputs = pair.map_or(0, |pair| input_steps[op.input_batching_dims[pair]]);
+            BatchAxis { extent: update.dims()[u], indices: index_steps[i], updates: update_steps[u], inputs }
+        });
+        let window = inside.iter().zip(&op.update_window_dims).map(|(&d, &u)| WindowAxis {
+            extent: update.dims()[u],
+            inputs: input_steps[d],
+            updates: update_steps[u],
+        });
+        let step = index_steps.get(op.index_vector_dim).copied().unwrap_or(0);
+        let components = op.scatter_dims_to_operand_dims.iter().enumerate().map(|(number, &d)| {
+            let places = (input.dims()[d] + 1).saturating_sub(size(d));
+            Component { offset: number * step, places, inputs: input_steps[d] }
+        });
+        let run = run(op, input, update);
+        let mut plan = ScatterPlan {
+            elements: [input.element_count(), update.element_count()],
+            batch: batch.collect(),
+            components: components.collect(),
+            window: outside_runs(window, run),
+            run,
+            apart: Apart::No,
+        };
+        plan.apart = plan.apart(op, size);
+        plan
+    }
+
+    /// Units of work that threads may share: none writes what another one writes. Zero where there is nothing to do.
+    pub fn units(&self) -> u64 {
+        let units = match self.apart {
+            _ if self.elements.contains(&0) => 0,
+            Apart::No => 1,
+            Apart::Batch(axis) => self.batch[axis].extent,
+            Apart::Component(component) => self.components[component].places,
+        };
+        units as u64
+    }
+
+    /// The dimension that keeps windows apart and is shared best, where that is worth it.
+    fn apart(&self, op: &Scatter, size: impl Fn(usize) -> usize) -> Apart {
+        /// Units that are enough for threads to have alike shares.
+        const MANY: usize = 64;
+        if self.elements[1] < PARALLEL {
+            return Apart::No;
+        }
+        let batching = self.batch.iter().enumerate().filter(|(_, axis)| op.unique_indices || axis.inputs > 0);
+        let batching = batching.map(|(i, axis)| (axis.extent, Apart::Batch(i)));
+        let windows: usize = self.batch.iter().map(|axis| axis.extent).product();
+        let is_worth_it = self.elements[1] / windows.max(1) >= WORTH_LOOKING;
+        let components = self.components.iter().zip(&op.scatter_dims_to_operand_dims).enumerate();
+        let components = components.filter(|(_, (_, d))| is_worth_it && size(**d) == 1);
+        let components = components.map(|(i, (component, _))| (component.places, Apart::Component(i)));
+        let best = components.chain(batching).max_by_key(|(extent, _)| *extent.min(&MANY));
+        best.map_or(Apart::No, |(_, apart)| apart)
+    }
+}
+
+/// Whether windows have no extent along that dimension of the inputs.
+fn left_out(op: &Scatter, d: usize) -> bool {
+    op.inserted_window_dims.contains(&d) || op.input_batching_dims.contains(&d)
+}
+
+/// How many elements of a window lie beside each other both in the input and in the update, which are row major.
+fn run(op: &Scatter, input: &ArrayShape, update: &ArrayShape) -> usize {
+    let mut window = op.update_window_dims.iter().rev();
+    let mut last = update.rank();
+    let mut run = 1;
+    for d in (0..input.rank()).rev() {
+        if left_out(op, d) {
+            if input.dims()[d] == 1 {
+                continue;
+            }
+            break;
+        }
+        match window.next() {
+            Some(&u) if u + 1 == last => last = u,
+            Some(_) | None => break,
+        }
+        run *= update.dims()[last];
+        if update.dims()[last] != input.dims()[d] {
+            break;
+        }
+    }
+    run
+}
+
+/// The dimensions of a window outside of its runs.
+fn outside_runs(axes: impl Iterator<Item = WindowAxis>, run: usize) -> Vec<WindowAxis> {
+    // Steps inside of a run are shorter than it, and alike in both arrays.
+    axes.filter(|axis| axis.extent != 1 && (axis.inputs != axis.updates || axis.inputs >= run)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::entity::EntityId;
+    use xla_hlo::{CompId, ElementType};
+
+    use super::*;
+
+    fn plan(op: &Scatter, [input, indices, update]: [&[usize]; 3]) -> ScatterPlan {
+        let [input, update] = [input, update].map(|dims| ArrayShape::new(ElementType::F32, dims));
+        ScatterPlan::new(op, &input, &ArrayShape::new(ElementType::S16, indices), &update)
+    }
+
+    fn rows() -> Scatter {
+        Scatter {
+            update_window_dims: vec![1],
+            inserted_window_dims: vec![0],
+            scatter_dims_to_operand_dims: vec![0],
+            input_batching_dims: vec![],
+            scatter_indices_batching_dims: vec![],
+            index_vector_dim: 1,
+            indices_are_sorted: false,
+            unique_indices: false,
+            computation: CompId::from_index(0),
+        }
+    }
+
+    #[test]
+    fn rows_are_runs() {
+        let found = plan(&rows(), [&[50, 8], &[7, 1], &[7, 8]]);
+        assert_eq!(found.batch, [BatchAxis { extent: 7, indices: 1, updates: 8, inputs: 0 }]);
+        assert_eq!(found.components, [Component { offset: 0, places: 50, inputs: 8 }]);
+        assert_eq!((found.window.len(), found.run, found.apart, found.units()), (0, 8, Apart::No, 1));
+        assert_eq!(plan(&rows(), [&[50, 8], &[0, 1], &[0, 8]]).units(), 0);
+    }
+
+    #[test]
+    fn windows_across_rows_have_a_dimension_outside_of_runs() {
+        let op = Scatter {
+            update_window_dims: vec![1, 2],
+            inserted_window_dims: vec![],
+            scatter_dims_to_operand_dims: vec![1, 0],
+            ..rows()
+        };
+        let plan = plan(&op, [&[50, 8], &[7, 2], &[7, 3, 5]]);
+        assert_eq!(plan.window, [WindowAxis { extent: 3, inputs: 8, updates: 5 }]);
+        let components = [(0, 4, 1), (1, 48, 8)].map(|(offset, places, inputs)| Component { offset, places, inputs });
+        assert_eq!((&plan.components[..], plan.apart), (&components[..], Apart::No));
+    }
+
+    #[test]
+    fn batches_promises_and_places_of_large_windows_keep_windows_apart() {
+        let op = Scatter {
+            update_window_dims: vec![],
+            inserted_window_dims: vec![1],
+            scatter_dims_to_operand_dims: vec![1],
+            input_batching_dims: vec![0],
+            scatter_indices_batching_dims: vec![1],
+            index_vector_dim: 2,
+            ..rows()
+        };
+        let found = plan(&op, [&[90, 20], &[400, 90], &[400, 90]]);
+        assert_eq!(found.batch[1], BatchAxis { extent: 90, indices: 1, updates: 1, inputs: 20 });
+        assert_eq!((found.apart, found.units()), (Apart::Batch(1), 90));
+        let found = |unique_indices, width| {
+            let op = Scatter { unique_indices, ..rows() };
+            let found = plan(&op, [&[500, width], &[7000, 1], &[7000, width]]);
+            (found.apart, found.units())
+        };
+        assert_eq!(found(true, 8), (Apart::Batch(0), 7000));
+        assert_eq!(found(true, 100), (Apart::Batch(0), 7000));
+        assert_eq!(found(false, 100), (Apart::Component(0), 500));
+        assert_eq!(found(false, 8), (Apart::No, 1), "looking costs more");
+    }
+
+    #[test]
+    fn runs_go_as_far_as_both_arrays_are_alike() {
+        let run = |input: &[usize], update: &[usize], window: &[usize], inserted: &[usize]| {
+            let op = Scatter { update_window_dims: window.to_vec(), inserted_window_dims: inserted.to_vec(), ..rows() };
+            let [input, update] = [input, update].map(|dims| ArrayShape::new(ElementType::F32, dims));
+            run(&op, &input, &update)
+        };
+        assert_eq!(run(&[100], &[7], &[], &[0]), 1);
+        assert_eq!(run(&[100, 8], &[7, 8], &[1], &[0]), 8);
+        assert_eq!(run(&[100, 4, 8], &[7, 4, 8], &[1, 2], &[0]), 32);
+        assert_eq!(run(&[100, 4, 8], &[7, 3, 8], &[1, 2], &[0]), 24);
+        assert_eq!(run(&[100, 4, 8], &[7, 4, 5], &[1, 2], &[0]), 5);
+        assert_eq!(run(&[100, 8], &[8, 7], &[0], &[0]), 1, "the batch is innermost");
+        assert_eq!(run(&[8, 100], &[7, 8], &[1], &[1]), 1, "the window is outermost");
+        assert_eq!(run(&[8, 1], &[7, 8], &[1], &[1]), 8);
+    }
+}

@@ -1,0 +1,141 @@
+//! `cargo xtask new-backend`, `remove-backend`, `vendor-todo`: a backend of one's own, from the one that is meant to be copied.
+
+mod copy;
+mod manifest;
+mod name;
+mod register;
+mod todo;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use pico_args::Arguments;
+
+use crate::finish;
+use crate::shell::{cargo, program, root, run as run_program};
+use name::Name;
+
+pub const NEW_HELP: &str = "\
+  cargo xtask new-backend NAME [--out DIR] [--no-test]
+
+Copies backend-template under another name. NAME is lower case letters and digits: it becomes the platform's name, the
+Cargo feature and the crate backend-NAME.
+
+Without --out the crate is added to this workspace, registered in the facade `xla` behind the feature NAME, built, and
+put through the conformance kit. Then `cargo xtask test-backend NAME` and `xla run --platform NAME` (built with
+`--features NAME`) work. `cargo xtask remove-backend NAME` takes it all back.
+
+  --out DIR        make a repository of its own there instead, with its own registry; DIR must be empty or new
+  --no-test        only write and check it, do not run the conformance kit
+";
+
+pub const REMOVE_HELP: &str = "\
+  cargo xtask remove-backend NAME
+
+Takes back what `cargo xtask new-backend NAME` did: the folder backend-NAME and the lines that register it.
+Changes made in that folder are lost; it asks git and stops when some are not committed, unless --force is given.
+";
+
+pub const TODO_HELP: &str = "\
+  cargo xtask vendor-todo NAME [--path DIR]
+
+Lists the places of crate backend-NAME that a vendor must change, marked `// VENDOR(topic): what to do`, with how many
+lines each covers, in the order in which to work through them.
+
+  --path DIR       the crate is in DIR and not in this workspace
+";
+
+/// The crate that is copied.
+const ORIGINAL: &str = "template";
+
+pub fn new(mut args: Arguments) -> Result<()> {
+    let out: Option<PathBuf> = args.opt_value_from_str("--out")?;
+    let is_tested = !args.contains("--no-test");
+    let name = Name::parse(&args.free_from_str::<String>().context("which NAME? see --help")?)?;
+    finish(args)?;
+    match out {
+        None => new_inside(&name, is_tested),
+        Some(out) => new_outside(&name, &out, is_tested),
+    }
+}
+
+fn new_inside(name: &Name, is_tested: bool) -> Result<()> {
+    let folder = root().join(name.package());
+    ensure!(!folder.exists(), "{} exists; remove it with `cargo xtask remove-backend {name}`", name.package());
+    let files = copy::copy(&original(), &folder, name)?;
+    register::add(&root(), name)?;
+    println!("{}: {files} files; registered behind the Cargo feature \"{name}\" of xla", name.package());
+    run_program(cargo(&["check", "--package", &name.package()]))?;
+    if is_tested {
+        run_program(cargo(&["xtask", "test-backend", name.as_str()]))?;
+    }
+    println!(
+        "\nNext:\n  cargo xtask vendor-todo {name}     what to change, place by place\n  \
+        cargo xtask test-backend {name}    what works, and the next operation worth lowering"
+    );
+    Ok(())
+}
+
+fn new_outside(name: &Name, out: &Path, is_tested: bool) -> Result<()> {
+    let out = std::env::current_dir()?.join(out);
+    let is_empty = std::fs::read_dir(&out).map_or(true, |mut entries| entries.next().is_none());
+    ensure!(is_empty, "{} is not empty", out.display());
+    let files = copy::copy(&original(), &out, name)?;
+    manifest::make_independent(&out.join("Cargo.toml"), &root())?;
+    // The versions that this workspace was tested with.
+    std::fs::copy(root().join("Cargo.lock"), out.join("Cargo.lock"))?;
+    std::fs::write(out.join(".gitignore"), "/target\n")?;
+    println!("{}: {files} files, a repository of its own", out.display());
+    let inside = |words: &[&str]| {
+        let mut command = program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), words);
+        command.current_dir(&out);
+        command
+    };
+    if is_tested {
+        run_program(inside(&["test", "--release"]))?;
+    } else {
+        run_program(inside(&["check"]))?;
+    }
+    println!(
+        "\nNext:\n  cargo xtask vendor-todo {name} --path DIR    what to change, place by place\n  \
+        cargo test --release                        there: the conformance kit"
+    );
+    Ok(())
+}
+
+pub fn remove(mut args: Arguments) -> Result<()> {
+    let is_forced = args.contains("--force");
+    let name = Name::parse(&args.free_from_str::<String>().context("which NAME? see --help")?)?;
+    finish(args)?;
+    let folder = root().join(name.package());
+    ensure!(folder.is_dir(), "there is no {}", name.package());
+    ensure!(
+        name.as_str() != ORIGINAL && register::is_added(&root(), &name)?,
+        "{} was not made by new-backend",
+        name.package()
+    );
+    let is_tracked =
+        crate::shell::output(program("git", &["ls-files", &name.package()])).is_some_and(|l| !l.is_empty());
+    let changes = crate::shell::output(program("git", &["status", "--porcelain", "--", &name.package()]));
+    if is_tracked && !is_forced && changes.is_some_and(|changes| !changes.is_empty()) {
+        bail!("{} has changes that are not committed; --force removes it all the same", name.package());
+    }
+    std::fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", name.package()))?;
+    register::remove(&root(), &name)?;
+    println!("{} is gone", name.package());
+    Ok(())
+}
+
+pub fn todo(mut args: Arguments) -> Result<()> {
+    let path: Option<PathBuf> = args.opt_value_from_str("--path")?;
+    let name = Name::parse(&args.free_from_str::<String>().context("which NAME? see --help")?)?;
+    finish(args)?;
+    let folder = path.unwrap_or_else(|| root().join(name.package()));
+    ensure!(folder.is_dir(), "there is no {}", folder.display());
+    print!("{}", todo::report(&folder)?);
+    Ok(())
+}
+
+fn original() -> PathBuf {
+    root().join(format!("backend-{ORIGINAL}"))
+}

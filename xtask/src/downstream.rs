@@ -1,0 +1,39 @@
+//! `cargo xtask downstream`: crates outside of the workspace, as users write them.
+
+use anyhow::Result;
+use pico_args::Arguments;
+
+use crate::shell::{cargo, root, run as run_program};
+use crate::{finish, setup};
+
+pub const HELP: &str = "\
+Builds and runs the crates of tests/downstream, which stand outside of this workspace: `xla` with one Cargo feature each, and a
+private backend registered beside those that are built in.
+";
+
+/// The crates, those first that link no LLVM.
+const CRATES: &[&str] = &["no-backend", "only-template", "private-backend", "only-cpu"];
+
+pub fn run(args: Arguments) -> Result<()> {
+    finish(args)?;
+    check()
+}
+
+pub fn check() -> Result<()> {
+    setup::ensure()?;
+    // The versions that this workspace was tested with.
+    let lock = "tests/downstream/Cargo.lock";
+    std::fs::copy(root().join("Cargo.lock"), root().join(lock))?;
+    for name in CRATES {
+        // The same folder for what is built: dependencies are there already.
+        run_program(cargo(&[
+            "run",
+            "--quiet",
+            "--manifest-path",
+            &format!("tests/downstream/{name}/Cargo.toml"),
+            "--target-dir",
+            "target",
+        ]))?;
+    }
+    Ok(())
+}
