@@ -87,7 +87,8 @@ impl Table {
             let status = |&ty: &ElementType| trial(opcode, ty).err().unwrap_or(Status::NotAllowed);
             Row { opcode, statuses: ElementType::ALL.iter().map(status).collect() }
         };
-        Table { platform: platform.to_string(), rows: Opcode::ALL.iter().map(row).collect() }
+        let written = Opcode::ALL.iter().filter(|&&opcode| recipe(opcode).is_some());
+        Table { platform: platform.to_string(), rows: written.map(row).collect() }
     }
 
     /// Sets a cell, if the table has it.
