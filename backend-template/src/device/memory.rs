@@ -44,7 +44,7 @@ impl Failure {
 impl Block {
     pub(super) fn new(ledger: &Arc<Ledger>, size: usize) -> Result<Arc<Block>> {
         let too_much = || Error::resource_exhausted(format!("{size} bytes are more than can be addressed"));
-        let charge = ledger.charge(size.checked_next_multiple_of(ALIGNMENT).ok_or_else(too_much)?)?;
+        let charge = ledger.charge(size, size.checked_next_multiple_of(ALIGNMENT).ok_or_else(too_much)?)?;
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(size).map_err(|_| too_much())?;
         bytes.resize(size, SCRIBBLE);
@@ -156,12 +156,13 @@ impl Ledger {
         usage.allocations
     }
 
-    fn charge(self: &Arc<Self>, bytes: usize) -> Result<Charge> {
+    /// Takes `bytes` for somebody who asked for `size`.
+    fn charge(self: &Arc<Self>, size: usize, bytes: usize) -> Result<Charge> {
         let mut usage = self.entries();
         let free = usage.limit - usage.in_use;
         if bytes > free {
             return Err(Error::resource_exhausted(format!(
-                "no device memory for {bytes} bytes: {free} of {} are free",
+                "no device memory for {size} bytes: {free} of {} are free",
                 usage.limit
             )));
         }
