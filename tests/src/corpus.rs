@@ -103,6 +103,31 @@ pub fn suite(name: &str) -> Result<Vec<Case>> {
     folders.into_iter().map(|(case, files)| read_case(name, case, files)).collect()
 }
 
+/// The names of a suite's cases, sorted.
+pub fn names(suite: &str) -> Result<Vec<String>> {
+    let archive = archive(suite)?;
+    let mut names = std::collections::BTreeSet::new();
+    for path in archive.file_names() {
+        let path = path.map_err(Error::other)?;
+        let (case, _) = path.split_once('/').ok_or_else(|| broken(suite, &path, "is not CASE/FILE"))?;
+        names.insert(case.to_owned());
+    }
+    Ok(names.into_iter().collect())
+}
+
+/// One case of a suite, read from its file.
+pub fn case(suite: &str, name: &str) -> Result<Case> {
+    let mut archive = archive(suite)?;
+    let mut files = BTreeMap::new();
+    for file in ["module.hlo", "case.json", "inputs.npz", "expected.npz"] {
+        let mut member = archive.by_name(&format!("{name}/{file}")).map_err(Error::other)?;
+        let mut data = Vec::new();
+        member.read_to_end(&mut data)?;
+        files.insert(file.to_owned(), data);
+    }
+    read_case(suite, name.to_owned(), files)
+}
+
 /// The HLO text of a benchmark program, such as `encoder_block`.
 pub fn bench_program(name: &str) -> Result<String> {
     let wanted = format!("{name}.hlo");
@@ -124,12 +149,18 @@ fn read_case(suite: &str, name: String, mut files: BTreeMap<String, Vec<u8>>) ->
     Ok(Case { suite: suite.to_owned(), name, module, inputs, expected, info })
 }
 
+type Archive = zip::ZipArchive<std::io::BufReader<std::fs::File>>;
+
+fn archive(name: &str) -> Result<Archive> {
+    let path = folder().join(format!("{name}.zip"));
+    let file = std::fs::File::open(&path);
+    let file = file.map_err(|error| Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+    zip::ZipArchive::new(std::io::BufReader::new(file)).map_err(Error::other)
+}
+
 /// The files of an archive, inflated.
 fn members(name: &str) -> Result<Vec<(String, Vec<u8>)>> {
-    let path = folder().join(format!("{name}.zip"));
-    let bytes =
-        std::fs::read(&path).map_err(|error| Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(bytes)).map_err(Error::other)?;
+    let mut archive = archive(name)?;
     let mut files = Vec::with_capacity(archive.len());
     for index in 0..archive.len() {
         let mut member = archive.by_index(index).map_err(Error::other)?;

@@ -4,6 +4,7 @@
 #[cfg(doctest)]
 mod book;
 pub mod campaign;
+pub mod conformance;
 pub mod corpus;
 pub mod coverage;
 pub mod differential;

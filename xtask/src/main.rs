@@ -13,6 +13,7 @@ mod fuzz;
 mod setup;
 mod shell;
 mod test;
+mod test_backend;
 mod tidy;
 mod verdict;
 
@@ -53,6 +54,12 @@ const COMMANDS: &[Command] = &[
         about: "which operation works on which element type where",
         help: coverage::HELP,
         run: coverage::run,
+    },
+    Command {
+        name: "test-backend",
+        about: "the conformance suite for one platform",
+        help: test_backend::HELP,
+        run: test_backend::run,
     },
     Command { name: "fuzz", about: "random programs and fuzz targets", help: fuzz::HELP, run: fuzz::run },
     Command {

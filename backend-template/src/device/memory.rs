@@ -44,7 +44,7 @@ impl Failure {
 impl Block {
     pub(super) fn new(ledger: &Arc<Ledger>, size: usize) -> Result<Arc<Block>> {
         let too_much = || Error::resource_exhausted(format!("{size} bytes are more than can be addressed"));
-        let charge = ledger.charge(size, size.checked_next_multiple_of(ALIGNMENT).ok_or_else(too_much)?)?;
+        let charge = ledger.charge(size)?;
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(size).map_err(|_| too_much())?;
         bytes.resize(size, SCRIBBLE);
@@ -156,8 +156,9 @@ impl Ledger {
         usage.allocations
     }
 
-    /// Takes `bytes` for somebody who asked for `size`.
-    fn charge(self: &Arc<Self>, size: usize, bytes: usize) -> Result<Charge> {
+    /// Takes what so many bytes take, which is a multiple of the alignment.
+    fn charge(self: &Arc<Self>, size: usize) -> Result<Charge> {
+        let bytes = size.checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX);
         let mut usage = self.entries();
         let free = usage.limit - usage.in_use;
         if bytes > free {

@@ -6,7 +6,7 @@
 //! fused.rs        loops over the tiles of a result
 //! reduce.rs       folds by one operation                fold.rs         folds by any computation
 //! window.rs       folds over sliding windows            indexing.rs     gather and scatter
-//! dot.rs          contractions on the matrix unit       convolution.rs  sums of products under a sliding kernel
+//! dot.rs          contractions on the matrix unit
 //! reshape.rs      elements in row-major order           pad.rs          padding between elements
 //! update.rs       a box written into an array
 //! builder.rs      programs instruction by instruction         registers.rs  which register holds which value
@@ -17,7 +17,6 @@
 //! reference evaluator computes the instruction on the host.
 
 mod builder;
-mod convolution;
 mod dot;
 mod expression;
 mod fold;
@@ -61,7 +60,6 @@ impl Lowering for TemplateLowering {
 fn lower(cx: &LoweringContext<'_>) -> Result<Option<Program>> {
     match cx.instruction().op() {
         Op::Dot(op) => dot::lower(cx, op),
-        Op::Convolution(op) => convolution::lower(cx, op),
         Op::Reduce(op) => reduce::lower(cx, op),
         Op::ReduceWindow(op) => window::lower(cx, op),
         Op::Gather(op) => indexing::gather(cx, op),

@@ -80,6 +80,7 @@ fn mark(status: &Status) -> char {
         Status::DeviceOnly => 'd',
         Status::Native => '#',
         Status::Fallback => 'h',
+        Status::Expected(_) => 'x',
         Status::Refused(_) => '-',
         Status::Wrong(_) => '!',
         Status::Missing => '?',

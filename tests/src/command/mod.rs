@@ -1,6 +1,7 @@
 //! The subcommands, a file each.
 
 mod check;
+mod conformance;
 mod coverage;
 mod fuzz;
 mod operations;
@@ -26,6 +27,8 @@ enum Command {
     Fuzz(fuzz::Arguments),
     /// Checks program files as `fuzz` keeps them.
     Check(check::Arguments),
+    /// Tries everything that a backend must do, in levels.
+    Conformance(conformance::Arguments),
     /// Tries each operation on each element type: native, by the host, refused, wrong.
     Coverage(coverage::Arguments),
     /// Writes the page of the book that lists every operation.
@@ -38,6 +41,7 @@ enum Command {
 pub fn run(arguments: Arguments) -> Outcome {
     match arguments.command {
         Command::Fuzz(arguments) => fuzz::run(arguments),
+        Command::Conformance(arguments) => conformance::run(arguments),
         Command::Coverage(arguments) => coverage::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Operations(arguments) => operations::run(arguments),

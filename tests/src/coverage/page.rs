@@ -6,40 +6,62 @@ use xla_hlo::ElementType;
 
 use super::{Status, Table};
 
-const HEAD: &str = "<!DOCTYPE html>
-<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Operations and element types</title><style>
+/// How tables look.
+pub const STYLE: &str = "
 body { font: 14px/1.4 sans-serif; margin: 2em; }
 table { border-collapse: collapse; margin-bottom: 2em; }
 th { font-weight: normal; text-align: left; padding: 1px 6px; }
 thead th { writing-mode: vertical-rl; vertical-align: bottom; padding: 6px 1px; position: sticky; top: 0; background: white; }
 td { width: 1.6em; height: 1.4em; border: 1px solid white; background: #f4f4f4; text-align: center; }
-.native { background: #3a9d5d; } .fallback { background: #e3b341; } .refused { background: #d9d2e9; }
-.wrong { background: #cc3311; color: white; } .missing { background: #e0e0e0; } .device { background: #b7c9e2; }
-</style></head><body><h1>Operations and element types</h1>
-<p><span class=\"native\">&emsp;</span> native &ensp; <span class=\"fallback\">&emsp;</span> the host evaluates it &ensp;
-<span class=\"refused\">&emsp;</span> refused &ensp; <span class=\"wrong\">&emsp;</span> wrong &ensp;
-<span class=\"device\">&emsp;</span> needs another device or a queue to the host, refused by name &ensp;
-<span class=\"missing\">&emsp;</span> missing &ensp; <span style=\"background:#f4f4f4\">&emsp;</span> not in the language</p>
+td.native, i.native { background: #3a9d5d; } td.fallback, i.fallback { background: #e3b341; }
+td.known, i.known { background: #e58f65; } td.refused, i.refused { background: #d9d2e9; }
+td.wrong, i.wrong { background: #cc3311; } td.missing, i.missing { background: #e0e0e0; } i.none { background: #f4f4f4; }
+td.device, i.device { background: #b7c9e2; }
 ";
+
+/// What the colours mean.
+pub fn legend() -> String {
+    let colours = [
+        ("native", "native"),
+        ("fallback", "the host evaluates it"),
+        ("known", "expected failure"),
+        ("refused", "refused"),
+        ("wrong", "wrong"),
+        ("device", "needs another device or a queue to the host, refused by name"),
+        ("missing", "missing"),
+        ("none", "not in the language"),
+    ];
+    let entries = colours.map(|(class, text)| format!("<i class=\"{class}\">&emsp;</i> {text}"));
+    format!("<p>{}</p>\n", entries.join(" &ensp; "))
+}
 
 /// The tables as a page; a cell says more when pointed at.
 pub fn page(tables: &[Table]) -> String {
-    let mut page = HEAD.to_string();
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Operations and element types</title>\
+         <style>{STYLE}</style></head><body><h1>Operations and element types</h1>\n{}",
+        legend()
+    );
     for table in tables {
-        // Writing to a string cannot fail.
-        let _ = write!(page, "<h2>{}</h2><table><thead><tr><th></th>", escaped(&table.platform));
-        for ty in ElementType::ALL {
-            let _ = write!(page, "<th>{ty}</th>");
-        }
-        page += "</tr></thead><tbody>\n";
-        for row in &table.rows {
-            let _ = write!(page, "<tr><th>{}</th>", row.opcode);
-            row.statuses.iter().for_each(|status| page += &cell(status));
-            page += "</tr>\n";
-        }
-        page += "</tbody></table>\n";
+        page += &format!("<h2>{}</h2>{}", escaped(&table.platform), table_html(table));
     }
     page + "</body></html>\n"
+}
+
+/// One table.
+pub fn table_html(table: &Table) -> String {
+    let mut html = "<table><thead><tr><th></th>".to_string();
+    for ty in ElementType::ALL {
+        // Writing to a string cannot fail.
+        let _ = write!(html, "<th>{ty}</th>");
+    }
+    html += "</tr></thead><tbody>\n";
+    for row in &table.rows {
+        let _ = write!(html, "<tr><th>{}</th>", row.opcode);
+        row.statuses.iter().for_each(|status| html += &cell(status));
+        html += "</tr>\n";
+    }
+    html + "</tbody></table>\n"
 }
 
 fn cell(status: &Status) -> String {
@@ -47,6 +69,7 @@ fn cell(status: &Status) -> String {
         Status::NotAllowed => return "<td></td>".to_string(),
         Status::Native => ("native", ""),
         Status::Fallback => ("fallback", "the host evaluates it"),
+        Status::Expected(reason) => ("known", reason.as_str()),
         Status::Refused(why) => ("refused", why.as_str()),
         Status::Wrong(how) => ("wrong", how.as_str()),
         Status::Missing => ("missing", "missing"),
@@ -55,6 +78,7 @@ fn cell(status: &Status) -> String {
     format!("<td class=\"{class}\" title=\"{}\"></td>", escaped(title))
 }
 
-fn escaped(text: &str) -> String {
+/// Text that a page shows as it is.
+pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

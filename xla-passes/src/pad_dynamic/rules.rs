@@ -225,13 +225,18 @@ impl Padder<'_> {
             return Err(Error::unimplemented(format!("reshape of {from} to {to}: its sizes do not follow")));
         };
         let others: usize = (0..to.rank()).filter(|&i| i != d).map(|i| to.dims()[i]).product();
+        let mut new: Sizes = vec![None; to.rank()];
+        if others == 0 {
+            // No element says how large the dimension is: it has its bound, as in the evaluator.
+            new[d] = Some(self.known(to.dims()[d])?);
+            return Ok(vec![new]);
+        }
         let mut count = self.known(1)?;
         for i in 0..from.rank() {
             let size = self.size_of(operand, i)?;
             count = self.at.binary(BinaryOp::Multiply, count, size)?;
         }
-        let others = self.known(others.max(1))?;
-        let mut new: Sizes = vec![None; to.rank()];
+        let others = self.known(others)?;
         new[d] = Some(self.at.binary(BinaryOp::Divide, count, others)?);
         self.elements_in_order(id, operand, new)
     }

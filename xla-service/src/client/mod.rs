@@ -26,14 +26,14 @@ use buffer::Slot;
 use dispatch::DispatchQueue;
 use xla_hlo::eval::RandomState;
 use xla_hlo::ops::CustomCallRegistry;
-use xla_hlo::{ArrayShape, Error, Literal, Result, VerifiedModule};
+use xla_hlo::{ArrayShape, Error, Literal, Result, ResultExt, VerifiedModule};
 
 use crate::cache::CompilationCache;
 use crate::cancel::CancelToken;
 use crate::compiler::Compiler;
 use crate::dump;
 use crate::executable::{Executable, ExecutionContext};
-use crate::executor::{DeviceDescription, MemoryStats, Stream, StreamExecutor};
+use crate::executor::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, StreamExecutor};
 use crate::options::CompileOptions;
 use crate::registry::PlatformRegistry;
 use crate::transfer::TransferManager;
@@ -138,9 +138,9 @@ impl Client {
         }
         let device = &self.0;
         let shape = device.transfer.device_shape(shape)?;
-        let mut memory = device.executor.allocate(device.transfer.byte_size(&shape)?)?;
-        device.transfer.write(&*device.stream, literal, &shape, &mut memory, 0)?;
-        let event = device.stream.record_event()?;
+        let place = || format!("platform {}, an array of {shape}", device.platform);
+        let memory = device.executor.allocate(device.transfer.byte_size(&shape)?).context(place)?;
+        let (memory, event) = device.upload(literal, &shape, memory).context(place)?;
         Ok(Buffer::new(self.clone(), Arc::new(shape), Slot::ready(memory, event)))
     }
 
@@ -170,6 +170,12 @@ impl Device {
         let executable = self.compiler.run_backend(optimized, options)?;
         dump.executable(&*executable)?;
         Ok(executable)
+    }
+
+    /// Sends a literal to memory, and gives the event of its arrival.
+    fn upload(&self, literal: &Literal, shape: &ArrayShape, mut memory: DeviceMemory) -> Result<(DeviceMemory, Event)> {
+        self.transfer.write(&*self.stream, literal, shape, &mut memory, 0)?;
+        Ok((memory, self.stream.record_event()?))
     }
 
     fn context<'a>(&'a self, cancel: &'a CancelToken) -> ExecutionContext<'a> {

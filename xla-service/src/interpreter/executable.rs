@@ -1,7 +1,7 @@
 //! The executable: the module itself, evaluated anew at each launch.
 
 use xla_hlo::eval::Evaluator;
-use xla_hlo::{Module, Result, VerifiedModule};
+use xla_hlo::{Module, Result, ResultExt, VerifiedModule};
 
 use crate::executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis};
 use crate::executor::DeviceMemory;
@@ -44,7 +44,8 @@ impl Executable for InterpreterExecutable {
             .call(self.module.entry_id(), literals)?
             .at_bounds(self.module.entry().result_shape())?;
         let write = |(leaf, literal): (&crate::signature::ResultLeaf, _)| {
-            let mut memory = context.executor.allocate(leaf.shape.byte_size())?;
+            let mut memory =
+                context.executor.allocate(leaf.shape.byte_size()).context(|| format!("the result {}", leaf.shape))?;
             context.transfer.write(context.stream, &literal, &leaf.shape, &mut memory, 0)?;
             Ok(memory)
         };

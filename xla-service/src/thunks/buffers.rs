@@ -51,7 +51,10 @@ impl ExecutionBuffers {
             Source::Constant(number) => Ok(Entry::Shared(constants[number].clone())),
             Source::Argument { index, is_written } => match arguments[index].take() {
                 Some(Argument::Donated(memory)) => Ok(Entry::Owned(memory)),
-                Some(Argument::Shared(memory)) if is_written => duplicate(&memory, context).map(Entry::Owned),
+                Some(Argument::Shared(memory)) if is_written => {
+                    let copy = duplicate(&memory, context);
+                    copy.context(|| format!("a copy of argument {index}, which was not donated")).map(Entry::Owned)
+                }
                 Some(Argument::Shared(memory)) => Ok(Entry::Shared(memory)),
                 None => Err(Error::internal(format!("argument {index} has two allocations"))),
             },
@@ -108,7 +111,11 @@ impl ExecutionBuffers {
         for id in &plan.results {
             match std::mem::replace(&mut self.entries[id.index()], Entry::Taken) {
                 Entry::Owned(memory) => results.push(memory),
-                Entry::Shared(memory) => results.push(duplicate(&memory, context)?),
+                Entry::Shared(memory) => {
+                    let copy = duplicate(&memory, context);
+                    results
+                        .push(copy.context(|| format!("a copy of what others share, for result {}", results.len()))?);
+                }
                 Entry::Taken => return Err(Error::internal(format!("two results have the same memory, {id}"))),
             }
         }

@@ -1,6 +1,7 @@
 //! `cargo xtask new-backend`, `remove-backend`, `vendor-todo`: a backend of one's own, from the one that is meant to be copied.
 
 mod copy;
+mod example;
 mod manifest;
 mod name;
 mod register;
@@ -26,6 +27,7 @@ put through the conformance kit. Then `cargo xtask test-backend NAME` and `xla r
 `--features NAME`) work. `cargo xtask remove-backend NAME` takes it all back.
 
   --out DIR        make a repository of its own there instead, with its own registry; DIR must be empty or new
+  --with-example   also do what the book does in its chapter on one operation: convolution on the device
   --no-test        only write and check it, do not run the conformance kit
 ";
 
@@ -51,19 +53,23 @@ const ORIGINAL: &str = "template";
 pub fn new(mut args: Arguments) -> Result<()> {
     let out: Option<PathBuf> = args.opt_value_from_str("--out")?;
     let is_tested = !args.contains("--no-test");
+    let with_example = args.contains("--with-example");
     let name = Name::parse(&args.free_from_str::<String>().context("which NAME? see --help")?)?;
     finish(args)?;
     match out {
-        None => new_inside(&name, is_tested),
-        Some(out) => new_outside(&name, &out, is_tested),
+        None => new_inside(&name, is_tested, with_example),
+        Some(out) => new_outside(&name, &out, is_tested, with_example),
     }
 }
 
-fn new_inside(name: &Name, is_tested: bool) -> Result<()> {
+fn new_inside(name: &Name, is_tested: bool, with_example: bool) -> Result<()> {
     let folder = root().join(name.package());
     ensure!(!folder.exists(), "{} exists; remove it with `cargo xtask remove-backend {name}`", name.package());
     let files = copy::copy(&original(), &folder, name)?;
     register::add(&root(), name)?;
+    if with_example {
+        example::add(&folder)?;
+    }
     println!("{}: {files} files; registered behind the Cargo feature \"{name}\" of xla", name.package());
     run_program(cargo(&["check", "--package", &name.package()]))?;
     if is_tested {
@@ -76,12 +82,15 @@ fn new_inside(name: &Name, is_tested: bool) -> Result<()> {
     Ok(())
 }
 
-fn new_outside(name: &Name, out: &Path, is_tested: bool) -> Result<()> {
+fn new_outside(name: &Name, out: &Path, is_tested: bool, with_example: bool) -> Result<()> {
     let out = std::env::current_dir()?.join(out);
     let is_empty = std::fs::read_dir(&out).map_or(true, |mut entries| entries.next().is_none());
     ensure!(is_empty, "{} is not empty", out.display());
     let files = copy::copy(&original(), &out, name)?;
     manifest::make_independent(&out.join("Cargo.toml"), &root())?;
+    if with_example {
+        example::add(&out)?;
+    }
     // The versions that this workspace was tested with.
     std::fs::copy(root().join("Cargo.lock"), out.join("Cargo.lock"))?;
     std::fs::write(out.join(".gitignore"), "/target\n")?;
@@ -122,6 +131,8 @@ pub fn remove(mut args: Arguments) -> Result<()> {
     }
     std::fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", name.package()))?;
     register::remove(&root(), &name)?;
+    // Cargo.lock forgets it too.
+    run_program(cargo(&["update", "--workspace", "--offline", "--quiet"]))?;
     println!("{} is gone", name.package());
     Ok(())
 }

@@ -1,0 +1,131 @@
+//! `xla-tests conformance`: the suite for one platform, with progress and a report.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use xla_tests::conformance::{CaseResult, Expected, Level, Observer, Suite};
+
+use super::Outcome;
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The platform; `optimized:NAME` stands for the evaluator behind that platform's passes.
+    platform: String,
+    /// Only these levels, such as `0,1`.
+    #[arg(long, value_delimiter = ',', value_parser = level)]
+    level: Vec<Level>,
+    /// Only cases whose identifier contains this.
+    #[arg(long, default_value = "")]
+    filter: String,
+    /// How the report is written.
+    #[arg(long, value_enum, default_value = "text")]
+    report: Form,
+    /// Where the report goes; standard output, but for a page, which goes to target/conformance-NAME.html.
+    #[arg(long)]
+    output: Option<PathBuf>,
+    /// The file of expected failures.
+    #[arg(long)]
+    expected: Option<PathBuf>,
+    /// Only these suites of the corpus.
+    #[arg(long, value_delimiter = ',')]
+    corpus: Vec<String>,
+    /// Generated programs of each family.
+    #[arg(long)]
+    generated: Option<u64>,
+    /// Cases at the same time; as many as the machine has cores unless given.
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Smaller sizes and fewer programs.
+    #[arg(long)]
+    quick: bool,
+    /// Names the cases instead of running them.
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    Text,
+    Html,
+    Json,
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    let found = text.parse().ok().and_then(Level::from_number);
+    found.ok_or_else(|| format!("levels are 0 to {}", Level::ALL.len() - 1))
+}
+
+/// Gives 0 if the platform passes, 1 if not; 2, as an error, if there is no such platform or file.
+pub fn run(arguments: Arguments) -> Outcome {
+    let suite = suite(&arguments)?;
+    if arguments.list {
+        suite.cases().iter().for_each(|case| println!("{}", case.id));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut progress = Progress { bar: ProgressBar::hidden(), failed: 0 };
+    let report = suite.run(&mut progress)?;
+    progress.bar.finish_and_clear();
+    let text = match arguments.report {
+        Form::Text => report.text(),
+        Form::Html => report.html(),
+        Form::Json => report.json(),
+    };
+    let page = || PathBuf::from(format!("target/conformance-{}.html", report.platform.replace(':', "-")));
+    match arguments.output.or_else(|| (arguments.report == Form::Html).then(page)) {
+        None => print!("{text}"),
+        Some(path) => {
+            path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+            std::fs::write(&path, text)?;
+            if arguments.report != Form::Text {
+                print!("{}", report.text());
+            }
+            println!("{}", path.display());
+        }
+    }
+    Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn suite(arguments: &Arguments) -> Result<Suite, Box<dyn std::error::Error>> {
+    let jobs = arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let mut suite = Suite::new(&xla::registry(), &arguments.platform).filter(&arguments.filter).jobs(jobs);
+    if !arguments.level.is_empty() {
+        suite = suite.levels(&arguments.level);
+    }
+    if let Some(path) = &arguments.expected {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        suite = suite.expected(Expected::parse(&text)?);
+    }
+    if !arguments.corpus.is_empty() {
+        suite = suite.corpus(&arguments.corpus.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    if let Some(programs) = arguments.generated {
+        suite = suite.generated(programs);
+    }
+    Ok(if arguments.quick { suite.quick() } else { suite })
+}
+
+struct Progress {
+    bar: ProgressBar,
+    failed: usize,
+}
+
+impl Observer for Progress {
+    fn begin(&mut self, cases: usize) {
+        self.bar = ProgressBar::new(cases as u64);
+        if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} {wide_bar} {pos}/{len} {msg}") {
+            self.bar.set_style(style);
+        }
+    }
+
+    fn done(&mut self, result: &CaseResult) {
+        if let Some(message) = result.outcome.failure() {
+            self.failed += 1;
+            let first = message.lines().next().unwrap_or_default().to_string();
+            self.bar.suspend(|| eprintln!("FAILED {}: {first}", result.id));
+        }
+        let failed = if self.failed > 0 { format!("{} failed, ", self.failed) } else { String::new() };
+        self.bar.set_message(format!("{failed}{}", result.id));
+        self.bar.inc(1);
+    }
+}

@@ -1,0 +1,77 @@
+//! Expected failures, declared next to the backend.
+//!
+//! Each line of the text is `ID : reason` or `PREFIX* : reason`; empty lines and lines that begin with `#` are skipped. A case that is
+//! declared and passes is a failure, as is a prefix all of whose cases pass, and a line that fits no case: what is mended is taken out.
+
+use xla::{Error, Result};
+
+/// The lines of the text.
+#[derive(Clone, Debug, Default)]
+pub struct Expected {
+    lines: Vec<Line>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub number: usize,
+    pub pattern: String,
+    pub reason: String,
+}
+
+impl Line {
+    pub fn fits(&self, id: &str) -> bool {
+        self.prefix().map_or(self.pattern == id, |prefix| id.starts_with(prefix))
+    }
+
+    pub fn prefix(&self) -> Option<&str> {
+        self.pattern.strip_suffix('*')
+    }
+}
+
+impl Expected {
+    /// Reads the text. The error names the line that is none.
+    pub fn parse(text: &str) -> Result<Expected> {
+        let mut lines = Vec::new();
+        for (index, line) in text.lines().map(str::trim).enumerate() {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (pattern, reason) = line.split_once(':').map_or((line, ""), |(a, b)| (a.trim(), b.trim()));
+            if pattern.is_empty() || reason.is_empty() || pattern.contains(char::is_whitespace) {
+                return Err(Error::invalid_argument(format!(
+                    "line {} of the expected failures is {line:?}; it must be `ID-or-PREFIX* : reason`",
+                    index + 1
+                )));
+            }
+            lines.push(Line { number: index + 1, pattern: pattern.to_string(), reason: reason.to_string() });
+        }
+        Ok(Expected { lines })
+    }
+
+    /// The first line that fits a case.
+    pub(super) fn line(&self, id: &str) -> Option<&Line> {
+        self.lines.iter().find(|line| line.fits(id))
+    }
+
+    pub(super) fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_ids_or_prefixes_with_a_reason() {
+        let expected = Expected::parse("# not yet\n\n2/fft/* : no FFT unit\n4/models/gpt : too large\n").unwrap();
+        assert_eq!(expected.line("2/fft/c64").unwrap().reason, "no FFT unit");
+        assert_eq!(expected.line("4/models/gpt").unwrap().number, 4);
+        assert!(expected.line("4/models/gpt2").is_none());
+        for bad in ["2/fft/*", "2/fft/* :", ": why", "2/a b : why"] {
+            let error = Expected::parse(bad).unwrap_err();
+            assert!(error.message().starts_with("line 1 of the expected failures"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Level 4: programs of the corpus with their inputs and expected outputs.
+
+use xla::compare::Tolerance;
+use xla::npz::Archive;
+use xla::{ArrayShape, ElementType, Literal, LoadedExecutable, VerifiedModule};
+use xla_hlo::Opcode;
+use xla_hlo::text::parse_module;
+use xla_service::thunks::{Thunk, ThunkKind};
+
+use super::Sizes;
+use crate::conformance::case::{Case, Check, Level, Notes, Stop, Subject, ensure};
+use crate::conformance::{judge, launch};
+use crate::corpus;
+use crate::generate::epsilon;
+
+/// The suite whose programs take several devices.
+const SEVERAL_DEVICES: &str = "multi_device";
+/// Roundings by which a result may differ from an expected one that was computed wider.
+const ROUNDINGS: f64 = 8.0;
+
+pub fn cases(sizes: &Sizes) -> Vec<Case> {
+    let all = || corpus::suites().unwrap_or_default().into_iter().filter(|suite| suite != SEVERAL_DEVICES).collect();
+    let suites: Vec<String> = sizes.corpus.clone().unwrap_or_else(all);
+    let mut cases = Vec::new();
+    for suite in suites {
+        match corpus::names(&suite) {
+            Ok(names) => cases.extend(names.into_iter().map(|name| {
+                let suite = suite.clone();
+                let id = format!("{suite}/{name}");
+                Case::noting(Level::Corpus, id, move |subject, notes| {
+                    program(subject, notes, &corpus::case(&suite, &name)?)
+                })
+            })),
+            Err(error) => {
+                let message = format!("the suite cannot be read: {error}");
+                cases.push(Case::new(Level::Corpus, suite, move |_| Err(Stop::Failed(message.clone()))));
+            }
+        }
+    }
+    if cases.is_empty() {
+        let none = |_: &Subject| Err(Stop::Failed("there is no corpus in tests/corpus/suites".to_string()));
+        cases.push(Case::new(Level::Corpus, "suites", none));
+    }
+    cases
+}
+
+/// A program of the corpus, compiled, with its arguments and expected results.
+pub struct Loaded {
+    pub compiled: LoadedExecutable,
+    pub arguments: Vec<Literal>,
+    pub expected: Literal,
+    /// One for each result.
+    pub tolerances: Vec<Tolerance>,
+}
+
+impl Loaded {
+    /// Compiles a case for a client.
+    pub fn new(client: &xla::Client, case: &corpus::Case) -> xla::Result<Loaded> {
+        let module = VerifiedModule::new(parse_module(&case.module)?)?;
+        let compiled = launch::compile(client, &module)?;
+        let leaves = compiled.signature().arguments();
+        let mut arguments = Vec::with_capacity(leaves.len());
+        if !leaves.is_empty() {
+            let mut inputs = Archive::from_bytes("inputs.npz", case.inputs.clone())?;
+            for (i, leaf) in leaves.iter().enumerate() {
+                arguments.push(inputs.read(&format!("arg{i}"), &leaf.shape)?);
+            }
+        }
+        let mut outputs = Archive::from_bytes("expected.npz", case.expected.clone())?;
+        let tolerance = Tolerance { rtol: case.info.rtol, atol: case.info.atol, signed_zero: case.info.signed_zero };
+        let results = compiled.signature().results().iter().enumerate();
+        let expected = results.map(|(i, leaf)| stored(&mut outputs, &format!("out{i}"), &leaf.shape, tolerance));
+        let (expected, tolerances) = expected.collect::<xla::Result<Vec<_>>>()?.into_iter().unzip();
+        Ok(Loaded { compiled, arguments, expected: Literal::tuple(expected), tolerances })
+    }
+
+    /// Whether results are the expected ones.
+    pub fn judge(&self, actual: &Literal) -> Check {
+        let parameters = self.compiled.signature().group_arguments(self.arguments.clone())?;
+        judge::same(&self.compiled, &parameters, &self.expected, actual, &|i| self.tolerances[i])
+    }
+}
+
+/// An expected result, and how far the real one may be from it.
+///
+/// Expected values may be stored wider than the result is: as `f64`, which is then rounded. The tolerance of such a case is that of `f64`,
+/// so a few roundings of the result's own type are allowed beside it.
+fn stored(
+    archive: &mut Archive,
+    name: &str,
+    shape: &ArrayShape,
+    tolerance: Tolerance,
+) -> xla::Result<(Literal, Tolerance)> {
+    let own = archive.read(name, shape);
+    let ty = shape.element_type();
+    if own.is_ok() || !ty.is_float() || ty == ElementType::F64 {
+        return Ok((own?, tolerance));
+    }
+    let Ok(wide) = archive.read(name, &ArrayShape::new(ElementType::F64, shape.dims())) else {
+        return Ok((own?, tolerance));
+    };
+    let rounded = Literal::from_fn(&shape.clone().with_layout(None), |i| wide.get(i))?;
+    let roundings = ROUNDINGS * epsilon(ty);
+    let (rtol, atol) = (tolerance.rtol.max(roundings), tolerance.atol.max(roundings));
+    Ok((rounded, Tolerance { rtol, atol, ..tolerance }))
+}
+
+fn program(subject: &Subject, notes: &mut Notes, case: &corpus::Case) -> Check {
+    if let Some(opcode) = case.waits_for() {
+        return Err(Stop::Failed(format!("the compiler does not have {opcode}")));
+    }
+    let loaded = Loaded::new(&subject.client()?, case)?;
+    notes.fallbacks = fallbacks(&loaded.compiled);
+    let actual = launch::run(&loaded.compiled, &loaded.arguments, &launch::keeping(&loaded.compiled))?;
+    ensure!(actual.elements().len() == loaded.expected.elements().len(), "the corpus expects other results");
+    loaded.judge(&actual)
+}
+
+/// The instructions of a program that the host evaluates, each with the operations in it.
+fn fallbacks(compiled: &LoadedExecutable) -> Vec<Vec<(Opcode, ElementType)>> {
+    let Some(sequence) = compiled.thunks() else { return Vec::new() };
+    let on_host = sequence.walk().filter(|thunk| thunk.kind == ThunkKind::HostFallback);
+    on_host.map(|thunk| operations(compiled, thunk)).collect()
+}
+
+/// The operations of an instruction: of a fusion those inside.
+fn operations(compiled: &LoadedExecutable, thunk: &Thunk) -> Vec<(Opcode, ElementType)> {
+    let module = compiled.module();
+    let one = |instruction: &xla_hlo::Instruction| (instruction.op().opcode(), launch::main_type(instruction.shape()));
+    let outer = &module[thunk.computation][thunk.instruction];
+    if outer.op().opcode() != Opcode::Fusion {
+        return vec![one(outer)];
+    }
+    let trivial =
+        |opcode| matches!(opcode, Opcode::Parameter | Opcode::Constant | Opcode::Tuple | Opcode::GetTupleElement);
+    let called = outer.op().called_computations();
+    let inner = called.iter().flat_map(|&computation| module[computation].iter());
+    let mut operations: Vec<_> =
+        inner.map(|(_, instruction)| one(instruction)).filter(|(op, _)| !trivial(*op)).collect();
+    operations.dedup();
+    operations
+}

@@ -1,0 +1,36 @@
+//! Level 5: generated programs: evaluator, passes, platform, without optimisation, and a second time.
+
+use xla::CompileOptions;
+
+use super::Sizes;
+use crate::conformance::case::{Case, Check, Level, Stop, Subject};
+use crate::differential::{Differential, FailureKind, Modes};
+use crate::generate::{Family, program};
+
+pub fn cases(sizes: &Sizes) -> Vec<Case> {
+    // What is there to be found, is found by few of the programs with large arrays, and they take long.
+    let count = |family| if family == Family::Large { sizes.generated.div_ceil(8) } else { sizes.generated };
+    let case = |family: Family, seed: u64| {
+        Case::new(Level::Generated, format!("{}/{seed}", family.name()), move |subject| agree(subject, family, seed))
+    };
+    Family::ALL.into_iter().flat_map(|family| (0..count(family)).map(move |seed| case(family, seed))).collect()
+}
+
+fn agree(subject: &Subject, family: Family, seed: u64) -> Check {
+    let differential = Differential::new(subject.registry(), subject.name(), CompileOptions::default())?;
+    let failure = differential.failure_in(&program(family, seed), Modes::of_seed(seed))?;
+    let Some(failure) = failure else { return Ok(()) };
+    let whose = match failure.kind {
+        FailureKind::Passes => "the passes changed it",
+        FailureKind::Platform => "the platform's code: the module after its passes evaluates to what is expected",
+        FailureKind::SecondRun => "only with its arguments donated",
+        FailureKind::Unoptimized => "without optimisation",
+        FailureKind::Again => "compiled a second time",
+        FailureKind::Compile => "it does not compile",
+        FailureKind::Run => "it does not run",
+        FailureKind::Text => "its text",
+        FailureKind::Proto => "its protobuf",
+        FailureKind::Generator | FailureKind::Crash | FailureKind::Hang => "the program itself",
+    };
+    Err(Stop::Failed(format!("{}\n{whose}", failure.message)))
+}

@@ -1,0 +1,206 @@
+//! Level 2: each operation on each element type that it has, with ordinary, extreme and no values, against the evaluator.
+
+use xla::compare::Tolerance;
+use xla::{Client, CompilationCache, CompileOptions, Error, FallbackPolicy, Literal, LoadedExecutable, VerifiedModule};
+use xla_hlo::eval::Evaluator;
+use xla_hlo::ops::CustomCallRegistry;
+use xla_hlo::{ElementType, Opcode};
+
+use crate::conformance::case::{Case, Check, Level, Notes, Stop, Subject, ensure};
+use crate::conformance::judge;
+use crate::coverage::{self, Status, Trial, evaluate_at_bounds, recipe, trial, trial_with};
+use crate::generate::{Random, Temper, epsilon, least, literal};
+
+/// Programs of extreme values that are tried for each operation and type.
+const EXTREMES: u64 = 4;
+
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    // What has no recipe, nobody can write.
+    for &opcode in Opcode::ALL.iter().filter(|&&opcode| recipe(opcode).is_some()) {
+        for &ty in ElementType::ALL {
+            if matches!(trial(opcode, ty), Err(Status::NotAllowed)) {
+                continue;
+            }
+            let work = move |subject: &Subject, notes: &mut Notes| operation(subject, notes, opcode, ty);
+            let case = Case::noting(Level::Operations, format!("{opcode}/{ty}"), work);
+            cases.push(Case { operation: Some((opcode, ty)), ..case });
+        }
+    }
+    cases
+}
+
+fn operation(subject: &Subject, notes: &mut Notes, opcode: Opcode, ty: ElementType) -> Check {
+    let registry = coverage::with_handler(subject.registry());
+    let client = Client::for_device(&registry, subject.name(), 0, CompilationCache::new(0).into())?;
+    let Trial { module, check } = trial(opcode, ty).map_err(|status| {
+        notes.status = Some(status);
+        Stop::Failed("the compiler does not have the operation".to_string())
+    })?;
+    let Some(check) = check else {
+        let status = coverage::refused(&client, opcode, &module);
+        ensure!(status == Status::DeviceOnly, "it must be refused by name when compiling: {status:?}");
+        notes.status = Some(status);
+        return Ok(());
+    };
+    let (compiled, status) = compile(&client, &module).inspect_err(|error| {
+        if let Error::Unimplemented(_) = error {
+            notes.status = Some(Status::Refused(error.to_string()));
+        }
+    })?;
+    notes.status = Some(status);
+    let has_values = check == coverage::Check::Values;
+    let trial = |module, compiled| Trying { module, compiled, custom_calls: registry.custom_calls(), ty };
+    let ordinary = Some(Accuracy::Folded).filter(|_| has_values);
+    trial(&module, &compiled).compare(coverage::arguments(&module), ordinary)?;
+    if let Some(accuracy) = extreme_accuracy(opcode, ty).filter(|_| has_values) {
+        for seed in 0..EXTREMES {
+            let compared = trial(&module, &compiled).compare(extremes(&module, seed), Some(accuracy));
+            compared.map_err(|stop| beside(stop, "with extreme values"))?;
+        }
+    }
+    // Where the shape rules let the outermost dimension have no elements.
+    if let Ok(Trial { module: empty, .. }) = trial_with(opcode, ty, without_elements)
+        && empty.to_string() != module.to_string()
+    {
+        let (compiled, _) = compile(&client, &empty).map_err(|error| beside(error.into(), "without elements"))?;
+        let compared = trial(&empty, &compiled).compare(coverage::arguments(&empty), ordinary);
+        compared.map_err(|stop| beside(stop, "without elements"))?;
+    }
+    Ok(())
+}
+
+/// The outermost dimensions of recipes are mostly 3.
+fn without_elements(text: &str) -> String {
+    text.replace("[3,", "[0,").replace("[3]", "[0]")
+}
+
+fn beside(stop: Stop, what: &str) -> Stop {
+    match stop {
+        Stop::Failed(message) => Stop::Failed(format!("{what}: {message}")),
+        Stop::Skipped(why) => Stop::Skipped(why),
+    }
+}
+
+/// Compiles without the host if that can be, else with it.
+fn compile(client: &Client, module: &VerifiedModule) -> xla::Result<(LoadedExecutable, Status)> {
+    let with = |host_fallback| client.compile(module, &CompileOptions { host_fallback, ..CompileOptions::default() });
+    match with(FallbackPolicy::Forbid) {
+        Err(Error::Unimplemented(_)) => Ok((with(FallbackPolicy::Allow)?, Status::Fallback)),
+        compiled => Ok((compiled?, Status::Native)),
+    }
+}
+
+/// A compiled program of an operation on a type.
+struct Trying<'a> {
+    module: &'a VerifiedModule,
+    compiled: &'a LoadedExecutable,
+    custom_calls: &'a CustomCallRegistry,
+    ty: ElementType,
+}
+
+impl Trying<'_> {
+    /// Runs the program and the evaluator. Without an accuracy only the shapes are compared.
+    fn compare(&self, arguments: Vec<Literal>, accuracy: Option<Accuracy>) -> Check {
+        let evaluator = Evaluator::new(self.module).with_custom_calls(self.custom_calls);
+        let expected = evaluate_at_bounds(evaluator, self.module, arguments.clone())?;
+        let actual = self.compiled.run(arguments.clone())?;
+        let Some(accuracy) = accuracy else {
+            ensure!(actual.shape() == expected.shape(), "{} instead of {}", actual.shape(), expected.shape());
+            return Ok(());
+        };
+        let leaves = expected.leaves();
+        let is_float = |i: usize| leaves.get(i).is_some_and(|leaf| epsilon(leaf.array_shape().element_type()) > 0.0);
+        // Numbers that are counted or chosen are the same for everyone, whatever they were computed from.
+        let within = |i: usize| tolerance(self.ty, if is_float(i) { accuracy } else { Accuracy::Values });
+        judge::same(self.compiled, &arguments, &expected, &actual, &within)
+    }
+}
+
+/// How exactly a result is determined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Accuracy {
+    /// Every bit, but for those of NaNs.
+    Bits,
+    /// Every value; a zero may have either sign.
+    Values,
+    /// Functions: a few units in the last place.
+    Rounded,
+    /// Sums of a few small numbers in any order.
+    Folded,
+}
+
+fn tolerance(ty: ElementType, accuracy: Accuracy) -> Tolerance {
+    let (rtol, atol) = match accuracy {
+        Accuracy::Bits | Accuracy::Values => (0.0, 0.0),
+        Accuracy::Rounded => (16.0 * epsilon(ty), 16.0 * least(ty.real_part())),
+        Accuracy::Folded => (16.0 * epsilon(ty), 16.0 * epsilon(ty)),
+    };
+    Tolerance { rtol, atol, signed_zero: accuracy == Accuracy::Bits }
+}
+
+/// How exactly an operation is determined on NaN, infinities, greatest and least values; `None` where it is not: sums whose order is
+/// open, orders of what cannot be ordered, series whose terms overflow.
+fn extreme_accuracy(opcode: Opcode, ty: ElementType) -> Option<Accuracy> {
+    use Opcode::*;
+    match opcode {
+        Abs if ty.is_complex() => Some(Accuracy::Rounded),
+        Abs | Negate | Not | Popcnt | CountLeadingZeros | IsFinite | Real | Imag | OptBarrier | Complex | Compare
+        | Select | Copy | BitcastConvert | Broadcast | Reshape | Bitcast | Transpose | Slice | Pad | Concatenate
+        | Reverse | DynamicSlice | DynamicUpdateSlice | Gather | AfterAll | AddDependency | GetDimensionSize
+        | SetDimensionSize | Ceil | Floor | RoundNearestAfz | RoundNearestEven => Some(Accuracy::Bits),
+        Multiply | Divide | Sign | Sqrt | Remainder | Map if ty.is_complex() => None,
+        Add | Subtract | Multiply | Divide | Sign | Sqrt | Remainder | Maximum | Minimum | Clamp | And | Or | Xor
+        | Mulhi | ShiftLeft | ShiftRightArithmetic | ShiftRightLogical | Convert | ReducePrecision | Map | Call
+        | Conditional | Fusion | Iota => Some(Accuracy::Values),
+        Acos | Acosh | Asin | Asinh | Atan | Atanh | Atan2 | Cbrt | Cosh | Cosine | Erf | Exponential
+        | ExponentialMinusOne | Log | LogPlusOne | Logistic | Power | Rsqrt | Sine | Sinh | Tan | Tanh => {
+            (!ty.is_complex()).then_some(Accuracy::Rounded)
+        }
+        Sort | TopK => (!ty.is_float()).then_some(Accuracy::Bits),
+        // Its first number decides how often it goes round.
+        While => None,
+        // Sums and products in an order that is open.
+        Dot | RaggedDot | ScaledDot | Convolution | Reduce | ReduceWindow | Scan | Scatter | SelectAndScatter | Fft
+        | Cholesky | TriangularSolve | BatchNormTraining | BatchNormInference | BatchNormGrad => None,
+        // Nothing is computed from the values, or what comes is the platform's own.
+        Rng | RngBitGenerator | RngGetAndUpdateState | StochasticConvert | PartitionId | ReplicaId => None,
+        AllReduce | AllGather | AllToAll | CollectivePermute | CollectiveBroadcast | ReduceScatter => None,
+        // Not tried by themselves.
+        Parameter
+        | Constant
+        | Tuple
+        | GetTupleElement
+        | CustomCall
+        | Domain
+        | Shuffle
+        | DynamicReshape
+        | Infeed
+        | Outfeed
+        | Send
+        | SendDone
+        | Recv
+        | RecvDone
+        | AsyncStart
+        | AsyncUpdate
+        | AsyncDone
+        | CopyStart
+        | CopyDone
+        | AllGatherStart
+        | AllGatherDone
+        | AllReduceStart
+        | AllReduceDone
+        | CollectivePermuteStart
+        | CollectivePermuteDone
+        | CollectiveReduce
+        | RaggedAllToAll => None,
+    }
+}
+
+/// Extreme values for each parameter.
+fn extremes(module: &VerifiedModule, seed: u64) -> Vec<Literal> {
+    let mut random = Random::new(1000 + seed);
+    let entry = module.entry();
+    let shapes = entry.parameters().iter().filter_map(|&id| entry[id].shape().as_array());
+    shapes.map(|shape| literal(&mut random, &shape.clone().with_layout(None), Temper::Wild).0).collect()
+}

@@ -1,0 +1,196 @@
+//! Level 3: programs with their arguments from files, run in every way that a program can be run.
+
+use std::path::{Path, PathBuf};
+
+use xla::{CompileOptions, Dispatch, ExecuteOptions, Literal, LoadedExecutable, VerifiedModule};
+use xla_hlo::eval::Evaluator;
+use xla_service::Signature;
+
+use crate::conformance::case::{Case, Check, Level, Stop, Subject, ensure};
+use crate::conformance::{judge, launch};
+use crate::coverage::evaluate_at_bounds;
+use crate::program::Program;
+
+const THREADS: usize = 4;
+
+pub fn cases() -> Vec<Case> {
+    let files = files();
+    let ways: [(&str, fn(&Run) -> Check); 5] = [
+        ("shared", Run::shared),
+        ("donated", Run::donated),
+        ("queued", Run::queued),
+        ("threads", Run::threads),
+        ("reloaded", Run::reloaded),
+    ];
+    let case = |path: &PathBuf| {
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let path = path.clone();
+        ways.map(move |(way, work)| {
+            let path = path.clone();
+            Case::new(Level::Programs, format!("{name}/{way}"), move |subject| work(&Run::new(subject, &path)?))
+        })
+    };
+    let mut cases: Vec<Case> = files.iter().flat_map(case).collect();
+    cases.push(Case::new(Level::Programs, "files", move |_| {
+        ensure!(!files.is_empty(), "there are no files in tests/conformance/programs");
+        Ok(())
+    }));
+    cases
+}
+
+/// The programs, sorted.
+pub fn files() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = [root.join("conformance/programs"), root.join("regressions")];
+    let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "hlo"));
+    files.sort();
+    files
+}
+
+/// Whether the two take and give the same. Names of parameters are for people.
+fn same_signature(written: &Signature, loaded: &Signature) -> Check {
+    let arguments = |signature: &Signature| -> Vec<_> {
+        let leaves = signature.arguments().iter();
+        leaves.map(|leaf| (leaf.parameter, leaf.path.clone(), leaf.shape.clone(), leaf.donation)).collect()
+    };
+    ensure!(arguments(written) == arguments(loaded), "the loaded program takes other arguments");
+    ensure!(written.results() == loaded.results(), "the loaded program gives other results");
+    let shapes = (written.parameters(), written.result()) == (loaded.parameters(), loaded.result());
+    ensure!(shapes, "the loaded program puts its arguments or results together in another way");
+    Ok(())
+}
+
+/// A compiled program with what it must give.
+pub struct Run {
+    pub program: Program,
+    pub compiled: LoadedExecutable,
+    pub expected: Literal,
+}
+
+impl Run {
+    /// The program of a file, on a client of its own.
+    pub fn new(subject: &Subject, path: &Path) -> Result<Run, Stop> {
+        Run::on(&subject.client()?, path)
+    }
+
+    /// The program of a file, for that client.
+    pub fn on(client: &xla::Client, path: &Path) -> Result<Run, Stop> {
+        let program = Program::from_text(&std::fs::read_to_string(path)?)?;
+        let module = VerifiedModule::new(program.module.clone())?;
+        let expected = evaluate_at_bounds(Evaluator::new(&module), &module, program.arguments.clone())?;
+        let expected = Literal::tuple(expected.leaves().into_iter().cloned().collect());
+        let compiled = launch::compile(client, &module)?;
+        Ok(Run { program, compiled, expected })
+    }
+
+    /// Whether results are what is expected.
+    pub fn judge(&self, actual: &Literal) -> Check {
+        let tolerance = |i: usize| self.program.tolerance(self.program.outputs[i]);
+        judge::same(&self.compiled, &self.program.arguments, &self.expected, actual, &tolerance)
+    }
+
+    /// The same bits as before.
+    fn judge_again(&self, first: &Literal, again: &Literal, what: &str) -> Check {
+        self.judge(again)?;
+        ensure!(first == again, "{what} gives other bits than the first run");
+        Ok(())
+    }
+
+    /// Twice with the same arguments, which nobody may write.
+    fn shared(&self) -> Check {
+        let arguments = &self.program.arguments;
+        let options = launch::keeping(&self.compiled);
+        let buffers = launch::buffers(&self.compiled, arguments)?;
+        let results = launch::launch(&self.compiled, &buffers, &options)?;
+        for (i, buffer) in buffers.iter().enumerate().filter(|(i, _)| !options.donate.contains(i)) {
+            ensure!(buffer.to_literal()? == arguments[i], "the program wrote its argument {i}, which is shared");
+        }
+        if options.donate.is_empty() {
+            let again = launch::launch(&self.compiled, &buffers, &options)?;
+            let first = launch::read(&results)?;
+            self.judge(&first)?;
+            return self.judge_again(&first, &launch::read(&again)?, "the same arguments again");
+        }
+        self.judge(&launch::read(&results)?)
+    }
+
+    /// With all arguments given away, which cannot be used again; a result kept from before stays as it is.
+    fn donated(&self) -> Check {
+        let kept = launch::buffers(&self.compiled, &self.program.arguments)?;
+        let kept = launch::launch(&self.compiled, &kept, &launch::keeping(&self.compiled))?;
+        let buffers = launch::buffers(&self.compiled, &self.program.arguments)?;
+        let results = launch::launch(&self.compiled, &buffers, &launch::donating(&self.compiled))?;
+        for (i, buffer) in buffers.iter().enumerate() {
+            ensure!(buffer.is_donated() && buffer.to_literal().is_err(), "argument {i} can be used after its donation");
+        }
+        let first = launch::read(&kept)?;
+        self.judge(&first)?;
+        self.judge_again(&first, &launch::read(&results)?, "a run with donated arguments")
+    }
+
+    /// A row of runs that nobody waits for.
+    fn queued(&self) -> Check {
+        let options = ExecuteOptions { dispatch: Dispatch::Queued, ..launch::keeping(&self.compiled) };
+        let launches = (0..5).map(|_| {
+            let buffers = launch::buffers(&self.compiled, &self.program.arguments)?;
+            launch::launch(&self.compiled, &buffers, &options)
+        });
+        let launches = launches.collect::<xla::Result<Vec<_>>>()?;
+        let first = launch::read(&launches[0])?;
+        self.judge(&first)?;
+        launches[1..].iter().try_for_each(|results| self.judge_again(&first, &launch::read(results)?, "a queued run"))
+    }
+
+    /// From several threads at the same time, on shared arguments where that can be.
+    fn threads(&self) -> Check {
+        let options = launch::keeping(&self.compiled);
+        let shared = launch::buffers(&self.compiled, &self.program.arguments)?;
+        let work = || -> Result<Literal, Stop> {
+            let mut first = None;
+            for _ in 0..3 {
+                let own = if options.donate.is_empty() {
+                    None
+                } else {
+                    Some(launch::buffers(&self.compiled, &self.program.arguments)?)
+                };
+                let results = launch::launch(&self.compiled, own.as_ref().unwrap_or(&shared), &options)?;
+                let value = launch::read(&results)?;
+                self.judge(&value)?;
+                let first = first.get_or_insert_with(|| value.clone());
+                self.judge_again(first, &value, "another run at the same time")?;
+            }
+            first.ok_or_else(|| Stop::Failed("nothing ran".to_string()))
+        };
+        let values = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|_| Err(Stop::Failed("a thread panicked".to_string())))
+            };
+            threads.into_iter().map(join).collect::<Result<Vec<_>, _>>()
+        })?;
+        values[1..].iter().try_for_each(|value| self.judge_again(&values[0], value, "another thread"))
+    }
+
+    /// Written down, loaded by another client's code path, and run.
+    fn reloaded(&self) -> Check {
+        let bytes = match self.compiled.serialize() {
+            Err(xla::Error::Unimplemented(why)) => return Err(Stop::Skipped(why.to_string())),
+            bytes => bytes?,
+        };
+        let (client, options) = (self.compiled.client(), CompileOptions::default());
+        let loaded = client.load(&bytes, &options)?;
+        same_signature(self.compiled.signature(), loaded.signature())?;
+        let run =
+            |compiled: &LoadedExecutable| launch::run(compiled, &self.program.arguments, &launch::keeping(compiled));
+        let first = run(&self.compiled)?;
+        self.judge(&first)?;
+        self.judge_again(&first, &run(&loaded)?, "the loaded program")?;
+        for damaged in [&bytes[..bytes.len() / 2], &bytes[..0], &[&bytes[..], &[0]].concat()] {
+            let refused = matches!(client.load(damaged, &options), Err(xla::Error::InvalidArgument(_)));
+            ensure!(refused, "{} of {} bytes of a program must be InvalidArgument", damaged.len(), bytes.len());
+        }
+        Ok(())
+    }
+}

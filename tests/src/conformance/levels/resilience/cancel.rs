@@ -1,0 +1,163 @@
+//! Runs that are asked to stop: before they begin, in the middle, and with others behind them.
+
+use std::time::{Duration, Instant};
+
+use xla::{Dispatch, Error, ExecuteOptions, Literal, LoadedExecutable, Scalar, VerifiedModule};
+use xla_hlo::text::parse_module;
+use xla_hlo::{ArrayShape, ElementType};
+use xla_service::CancelToken;
+
+use crate::conformance::case::{Case, Check, Level, Subject, ensure};
+use crate::conformance::launch;
+use crate::conformance::levels::memory::{resting, settles};
+
+/// Counts to its argument, so slowly that it never gets to a large one.
+const LOOP: &str = "HloModule count
+
+more {
+  s = (s32[], s32[], f32[64]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+
+step {
+  s = (s32[], s32[], f32[64]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1
+  x = f32[64] get-tuple-element(s), index=2
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  y = f32[64] cosine(x)
+  ROOT r = (s32[], s32[], f32[64]) tuple(j, n, y)
+}
+
+ENTRY main {
+  n = s32[] parameter(0)
+  x = f32[64] parameter(1)
+  zero = s32[] constant(0)
+  s = (s32[], s32[], f32[64]) tuple(zero, n, x)
+  w = (s32[], s32[], f32[64]) while(s), condition=more, body=step
+  ROOT i = s32[] get-tuple-element(w), index=0
+}
+";
+
+/// Time after which a run that was asked to stop must have stopped.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub fn cases() -> Vec<Case> {
+    let case =
+        |name: &str, work: fn(&Subject) -> Check| Case::new(Level::Resilience, format!("cancel/{name}"), work).alone();
+    vec![
+        case("before-start", before_start),
+        case("long-loop", long_loop),
+        case("queued", queued),
+        case("after-the-end", after_the_end),
+    ]
+}
+
+fn counting(subject: &Subject) -> xla::Result<LoadedExecutable> {
+    launch::compile(&subject.client()?, &VerifiedModule::new(parse_module(LOOP)?)?)
+}
+
+fn arguments(count: i64) -> xla::Result<[Literal; 2]> {
+    let ones = Literal::splat(&ArrayShape::new(ElementType::F32, [64]), Scalar::Float(1.0))?;
+    Ok([Literal::scalar(ElementType::S32, Scalar::Signed(count)), ones])
+}
+
+/// The program counts to three, whatever was cancelled before.
+fn still_works(compiled: &LoadedExecutable) -> Check {
+    let value = launch::run(compiled, &arguments(3)?, &ExecuteOptions::default())?;
+    let counted = value.elements()[0].get(0);
+    ensure!(counted == Scalar::Signed(3), "the next execution counted to {counted:?} instead of 3");
+    Ok(())
+}
+
+fn cancelled<T>(outcome: xla::Result<T>, what: &str) -> Check {
+    match outcome {
+        Err(Error::Cancelled(_)) => Ok(()),
+        Err(error) => {
+            ensure!(false, "{what} must be Cancelled: {error:?}");
+            Ok(())
+        }
+        Ok(_) => {
+            ensure!(false, "{what} gave values");
+            Ok(())
+        }
+    }
+}
+
+fn before_start(subject: &Subject) -> Check {
+    let executor = subject.executor()?;
+    let compiled = counting(subject)?;
+    still_works(&compiled)?;
+    let before = resting(&*executor);
+    for dispatch in [Dispatch::Inline, Dispatch::Queued] {
+        let options = ExecuteOptions { dispatch, ..ExecuteOptions::default() };
+        options.cancel.cancel();
+        cancelled(launch::run(&compiled, &arguments(3)?, &options), "a run that was cancelled before it began")?;
+        settles(&*executor, before)?;
+    }
+    still_works(&compiled)
+}
+
+/// Asks a run to stop after a while, from another thread; gives how long it took to do so.
+fn stopped(compiled: &LoadedExecutable, dispatch: Dispatch) -> Check {
+    let options = ExecuteOptions { dispatch, ..ExecuteOptions::default() };
+    let (token, asked) = (options.cancel.clone(), Duration::from_millis(60));
+    let started = Instant::now();
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(asked);
+            token.cancel();
+        });
+        launch::run(compiled, &arguments(i64::from(i32::MAX))?, &options)
+    });
+    cancelled(outcome, "a cancelled loop")?;
+    ensure!(started.elapsed() < asked + PATIENCE, "it took {:?} to stop", started.elapsed().saturating_sub(asked));
+    Ok(())
+}
+
+fn long_loop(subject: &Subject) -> Check {
+    let executor = subject.executor()?;
+    let compiled = counting(subject)?;
+    still_works(&compiled)?;
+    let before = resting(&*executor);
+    for _ in 0..3 {
+        stopped(&compiled, Dispatch::Inline)?;
+        settles(&*executor, before)?;
+        still_works(&compiled)?;
+    }
+    Ok(())
+}
+
+/// A cancelled run does not take those behind it along.
+fn queued(subject: &Subject) -> Check {
+    let executor = subject.executor()?;
+    let compiled = counting(subject)?;
+    still_works(&compiled)?;
+    let before = resting(&*executor);
+    stopped(&compiled, Dispatch::Queued)?;
+    let endless = ExecuteOptions { dispatch: Dispatch::Queued, ..ExecuteOptions::default() };
+    let short = ExecuteOptions { dispatch: Dispatch::Queued, cancel: CancelToken::new(), ..ExecuteOptions::default() };
+    let start = |count: i64, options: &ExecuteOptions| {
+        launch::launch(&compiled, &launch::buffers(&compiled, &arguments(count)?)?, options)
+    };
+    let (first, second) = (start(i64::from(i32::MAX), &endless)?, start(3, &short)?);
+    endless.cancel.cancel();
+    cancelled(launch::read(&first), "the first of two queued runs")?;
+    let counted = launch::read(&second)?.elements()[0].get(0);
+    ensure!(counted == Scalar::Signed(3), "the run behind a cancelled one counted to {counted:?} instead of 3");
+    drop((first, second));
+    settles(&*executor, before)
+}
+
+fn after_the_end(subject: &Subject) -> Check {
+    let compiled = counting(subject)?;
+    let options = ExecuteOptions::default();
+    let results = launch::launch(&compiled, &launch::buffers(&compiled, &arguments(3)?)?, &options)?;
+    let value = launch::read(&results)?;
+    options.cancel.cancel();
+    ensure!(launch::read(&results)? == value, "a run that had ended was cancelled");
+    still_works(&compiled)
+}

@@ -1,0 +1,79 @@
+//! Thousands of executions, compilations and clients without growth.
+
+use xla_service::StreamExecutor;
+
+use super::samples::{Ready, Sample};
+use crate::conformance::case::{Case, Check, Level, Subject, ensure};
+use crate::conformance::launch;
+use crate::conformance::levels::Sizes;
+use crate::conformance::levels::memory::{resting, settles};
+
+/// Executions after which everything that is made once has been made.
+const WARM: usize = 10;
+
+pub fn cases(sizes: &Sizes) -> Vec<Case> {
+    let (executions, compilations) = if sizes.quick { (400, 4) } else { (3000, 20) };
+    let case = |name: &str, work: fn(&Subject, &Sample, usize) -> Check, count: usize, sample: Sample| {
+        let name = format!("endurance/{name}/{}", sample.name());
+        Case::new(Level::Resilience, name, move |subject| work(subject, &sample, count)).alone()
+    };
+    let mut cases = Vec::new();
+    for sample in Sample::all(sizes) {
+        // Models take their time; what leaks, leaks each time.
+        let executions = if matches!(sample, Sample::Model(_)) { executions / 50 } else { executions };
+        cases.push(case("executions", executed, executions, sample.clone()));
+        cases.push(case("compilations", compiled, compilations, sample));
+    }
+    cases
+}
+
+fn executed(subject: &Subject, sample: &Sample, count: usize) -> Check {
+    let executor = subject.executor()?;
+    let before = resting(&*executor);
+    let ready = sample.load(&subject.client()?)?;
+    for _ in 0..WARM {
+        ready.run()?;
+    }
+    let first = ready.run()?;
+    ready.judge(&first)?;
+    rows(&ready, &*executor, count)?;
+    ensure!(ready.run()? == first, "after {count} executions it gives other bits");
+    drop(ready);
+    settles(&*executor, before)
+}
+
+/// Executions one after the other; every so many of them everything must have come back.
+fn rows(ready: &Ready, executor: &dyn StreamExecutor, count: usize) -> Check {
+    let warm = resting(executor);
+    let options = launch::keeping(ready.compiled());
+    let shared = launch::buffers(ready.compiled(), ready.arguments())?;
+    let rows = 10;
+    for _ in 0..rows {
+        for _ in 0..count.div_ceil(rows) {
+            if options.donate.is_empty() {
+                launch::launch(ready.compiled(), &shared, &options)?;
+            } else {
+                ready.run()?;
+            }
+        }
+    }
+    launch::read(&if options.donate.is_empty() {
+        launch::launch(ready.compiled(), &shared, &options)?
+    } else {
+        Vec::new()
+    })?;
+    drop(shared);
+    settles(executor, warm)
+}
+
+fn compiled(subject: &Subject, sample: &Sample, count: usize) -> Check {
+    let executor = subject.executor()?;
+    let before = resting(&*executor);
+    for _ in 0..count {
+        let ready = sample.load(&subject.client()?)?;
+        ready.works()?;
+        drop(ready);
+        settles(&*executor, before)?;
+    }
+    Ok(())
+}

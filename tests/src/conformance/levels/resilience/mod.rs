@@ -1,0 +1,17 @@
+//! Level 6: what fails, fails with an error that says what and where, leaks nothing, and the next execution works.
+
+mod allocations;
+mod cancel;
+mod endurance;
+mod faults;
+mod samples;
+
+use super::Sizes;
+use crate::conformance::case::Case;
+
+pub fn cases(sizes: &Sizes) -> Vec<Case> {
+    [allocations::cases(sizes), faults::cases(sizes), cancel::cases(), endurance::cases(sizes)]
+        .into_iter()
+        .flatten()
+        .collect()
+}

@@ -1,0 +1,204 @@
+//! One suite for every platform, run through the registry: what a backend must do, in levels.
+//!
+//! | level | what |
+//! | --- | --- |
+//! | 0 | the platform is registered, answers, and compiles |
+//! | 1 | `StreamExecutor`, `Stream`, `Event` and `TransferManager` keep their contracts, also under many threads |
+//! | 2 | single operations by element type, with edge values, against the evaluator |
+//! | 3 | fusions, control flow, aliasing and donation: `tests/conformance/programs` and `tests/regressions` |
+//! | 4 | the programs of the corpus |
+//! | 5 | generated programs |
+//! | 6 | out of memory at every allocation, faults, cancelled runs, thousands of executions |
+//!
+//! A backend crate, wherever it lives, calls it from one test:
+//!
+//! ```
+//! # let acme = xla_service::interpreter::platform();
+//! let mut registry = xla::PlatformRegistry::new();
+//! registry.register(acme);
+//! // `check(&registry, "acme", include_str!("../expected-failures.txt"))` tries every level; here two of them:
+//! use xla_tests::conformance::{Level, Suite};
+//! let suite = Suite::new(&registry, "interpreter").levels(&[Level::Registration]).filter("0/");
+//! let report = suite.run(&mut ()).unwrap();
+//! assert!(report.passed(), "{}", report.text());
+//! ```
+//!
+//! What a platform cannot do yet stands in a text next to it: see [`Expected`]. A case whose failure is declared and that passes is a
+//! failure too. Cases of optional abilities are skipped where the platform lacks the ability.
+
+pub mod case;
+mod expected;
+mod faulty;
+mod judge;
+mod launch;
+mod levels;
+mod pseudo;
+mod report;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use xla::{PlatformRegistry, Result};
+
+pub use case::{Case, Level};
+pub use expected::Expected;
+pub use faulty::FaultyPlatform;
+pub use pseudo::optimized;
+pub use report::{CaseResult, Lowering, Outcome, Report};
+
+/// Generated programs of each family, unless told otherwise: 360 in all.
+const GENERATED: u64 = 40;
+/// The same for quick runs.
+const GENERATED_QUICK: u64 = 4;
+
+/// The suite for one platform.
+pub struct Suite {
+    registry: PlatformRegistry,
+    platform: String,
+    levels: Vec<Level>,
+    filter: String,
+    expected: Expected,
+    corpus: Option<Vec<String>>,
+    generated: Option<u64>,
+    jobs: usize,
+    quick: bool,
+    patience: Duration,
+}
+
+/// Sees how a run goes on.
+pub trait Observer {
+    /// So many cases will run.
+    fn begin(&mut self, cases: usize) {
+        let _ = cases;
+    }
+
+    /// A case is done.
+    fn done(&mut self, result: &CaseResult) {
+        let _ = result;
+    }
+}
+
+impl Observer for () {}
+
+impl Suite {
+    /// Every level for a platform of the registry; `optimized:NAME` stands for the evaluator behind that platform's passes.
+    pub fn new(registry: &PlatformRegistry, platform: &str) -> Suite {
+        Suite {
+            registry: registry.clone(),
+            platform: platform.to_string(),
+            levels: Level::ALL.to_vec(),
+            filter: String::new(),
+            expected: Expected::default(),
+            corpus: None,
+            generated: None,
+            jobs: 1,
+            quick: false,
+            patience: Duration::from_secs(300),
+        }
+    }
+
+    /// Only these levels.
+    #[must_use]
+    pub fn levels(mut self, levels: &[Level]) -> Suite {
+        self.levels = levels.to_vec();
+        self
+    }
+
+    /// Only cases whose identifier contains this text.
+    #[must_use]
+    pub fn filter(mut self, filter: impl Into<String>) -> Suite {
+        self.filter = filter.into();
+        self
+    }
+
+    /// The failures that are known.
+    #[must_use]
+    pub fn expected(mut self, expected: Expected) -> Suite {
+        self.expected = expected;
+        self
+    }
+
+    /// Only these suites of the corpus.
+    #[must_use]
+    pub fn corpus(mut self, suites: &[&str]) -> Suite {
+        self.corpus = Some(suites.iter().map(ToString::to_string).collect());
+        self
+    }
+
+    /// So many generated programs of each family.
+    #[must_use]
+    pub fn generated(mut self, programs: u64) -> Suite {
+        self.generated = Some(programs);
+        self
+    }
+
+    /// So many cases at the same time.
+    #[must_use]
+    pub fn jobs(mut self, jobs: usize) -> Suite {
+        self.jobs = jobs.max(1);
+        self
+    }
+
+    /// Smaller sizes and fewer programs, for tests that run at every change.
+    #[must_use]
+    pub fn quick(mut self) -> Suite {
+        self.quick = true;
+        self
+    }
+
+    /// Time after which a case that has not ended counts as failed.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Suite {
+        self.patience = patience;
+        self
+    }
+
+    /// The cases that would run.
+    pub fn cases(&self) -> Vec<Case> {
+        let mut cases = self.listed();
+        cases.retain(|case| case.id.contains(&self.filter));
+        cases
+    }
+
+    /// Runs it. The error is that there is no such platform; everything else is in the report.
+    pub fn run(&self, observer: &mut dyn Observer) -> Result<Report> {
+        run::run(self, observer)
+    }
+
+    /// The cases of its levels, whatever the filter.
+    fn listed(&self) -> Vec<Case> {
+        let sizes = levels::Sizes {
+            corpus: self.corpus.clone(),
+            generated: self.generated.unwrap_or(if self.quick { GENERATED_QUICK } else { GENERATED }),
+            quick: self.quick,
+        };
+        self.levels.iter().flat_map(|&level| levels::cases(level, &sizes)).collect()
+    }
+
+    /// Whether all cases of a level are there, so that a declared failure that none of them fits is stale.
+    fn is_whole(&self, level: Level) -> bool {
+        match level {
+            Level::Corpus => self.corpus.is_none(),
+            Level::Generated => self.generated.is_none() && !self.quick,
+            Level::Resilience => !self.quick,
+            Level::Registration | Level::Device | Level::Operations | Level::Programs => true,
+        }
+    }
+}
+
+/// The whole suite as one test: panics with a report unless the platform passes, but for the expected failures. Builds without
+/// optimisation take smaller sizes and fewer programs.
+pub fn check(registry: &PlatformRegistry, platform: &str, expected_failures: &str) {
+    let report = Expected::parse(expected_failures).and_then(|expected| {
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        let suite = Suite::new(registry, platform).expected(expected).jobs(jobs);
+        if cfg!(debug_assertions) { suite.quick() } else { suite }.run(&mut ())
+    });
+    match report {
+        Ok(report) if report.passed() => {}
+        Ok(report) => panic!("{}", report.text()),
+        Err(error) => panic!("{error}"),
+    }
+}

@@ -1,0 +1,226 @@
+//! What a run found: every case, the coverage matrix, and what to lower next.
+
+mod html;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::Serialize;
+use xla_hlo::{ElementType, Opcode};
+
+use super::Suite;
+use super::case::{Level, Notes};
+use super::expected::Line;
+use crate::coverage::{Status, Table};
+
+/// How a case ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum Outcome {
+    /// As it should.
+    Passed,
+    /// A promise was broken.
+    Failed(String),
+    /// It failed, and that is declared.
+    Expected {
+        /// What was broken.
+        message: String,
+        /// Why, as declared.
+        reason: String,
+    },
+    /// It is declared to fail, for that reason, and passes.
+    BeginsToPass(String),
+    /// The platform lacks the optional ability.
+    Skipped(String),
+}
+
+impl Outcome {
+    /// Why the whole run fails because of it.
+    pub fn failure(&self) -> Option<String> {
+        match self {
+            Outcome::Failed(message) => Some(message.clone()),
+            Outcome::BeginsToPass(reason) => {
+                Some(format!("begins to pass: remove its line from the expected failures ({reason})"))
+            }
+            Outcome::Passed | Outcome::Expected { .. } | Outcome::Skipped(_) => None,
+        }
+    }
+}
+
+/// A case and how it ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct CaseResult {
+    /// The case.
+    pub id: String,
+    /// Its level.
+    pub level: Level,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Time it took.
+    pub seconds: f64,
+}
+
+/// An operation that the host evaluates for the platform in programs of the corpus.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lowering {
+    /// The operation, with the element type of its result.
+    pub operation: String,
+    /// Programs that need the host for it.
+    pub programs: usize,
+    /// Instructions in all of them.
+    pub instructions: usize,
+}
+
+/// What a run found.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The platform.
+    pub platform: String,
+    /// Every case that ran, by identifier.
+    pub results: Vec<CaseResult>,
+    /// What is wrong beside the cases: declared failures that no case fits.
+    pub complaints: Vec<String>,
+    /// What would help most programs of the corpus, best first; empty where level 4 did not run or nothing is left.
+    pub lowering: Vec<Lowering>,
+    /// Time it took.
+    pub seconds: f64,
+    /// Operation by element type; blank where level 2 did not run.
+    #[serde(skip)]
+    pub matrix: Option<Table>,
+    /// For each program of the corpus what the host evaluates in it.
+    #[serde(skip)]
+    fallbacks: Vec<Vec<Vec<(Opcode, ElementType)>>>,
+    #[serde(skip)]
+    cells: Vec<(Opcode, ElementType, Status)>,
+}
+
+impl Report {
+    pub(super) fn new(platform: &str) -> Report {
+        Report {
+            platform: platform.to_string(),
+            results: Vec::new(),
+            complaints: Vec::new(),
+            lowering: Vec::new(),
+            seconds: 0.0,
+            matrix: None,
+            fallbacks: Vec::new(),
+            cells: Vec::new(),
+        }
+    }
+
+    /// Whether every case passed, failed as declared, or was about an ability that the platform lacks.
+    pub fn passed(&self) -> bool {
+        self.complaints.is_empty() && self.failures().next().is_none()
+    }
+
+    /// The cases because of which the run fails, with the reason.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, String)> {
+        self.results.iter().filter_map(|result| Some((result.id.as_str(), result.outcome.failure()?)))
+    }
+
+    /// The report for people.
+    pub fn text(&self) -> String {
+        text::text(self)
+    }
+
+    /// The report as a page of HTML that needs nothing else.
+    pub fn html(&self) -> String {
+        html::page(self)
+    }
+
+    /// The report for programs: one object of JSON.
+    pub fn json(&self) -> String {
+        // Only maps with keys that are no strings can fail to be written, and there are none.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    pub(super) fn complain(&mut self, complaint: String) {
+        self.complaints.push(complaint);
+    }
+
+    /// Keeps what a case learnt.
+    pub(super) fn learn(&mut self, result: &CaseResult, operation: Option<(Opcode, ElementType)>, notes: Notes) {
+        if let Some((opcode, ty)) = operation {
+            let status = match &result.outcome {
+                Outcome::Passed | Outcome::BeginsToPass(_) => notes.status.unwrap_or(Status::Native),
+                Outcome::Expected { reason, .. } => Status::Expected(reason.clone()),
+                Outcome::Skipped(why) => Status::Refused(why.clone()),
+                Outcome::Failed(message) => match notes.status {
+                    Some(status @ (Status::Refused(_) | Status::Missing)) => status,
+                    _ => Status::Wrong(message.clone()),
+                },
+            };
+            self.cells.push((opcode, ty, status));
+        }
+        if result.level == Level::Corpus {
+            self.fallbacks.push(notes.fallbacks);
+        }
+    }
+
+    /// Looks at it as a whole, when all cases ran.
+    pub(super) fn finish(&mut self, suite: &Suite, listed: &[String], time: Duration) {
+        self.seconds = time.as_secs_f64();
+        self.results.sort_by(|a, b| a.id.cmp(&b.id));
+        for line in suite.expected.lines() {
+            self.complaints.extend(self.stale(suite, line, listed));
+        }
+        if !self.cells.is_empty() {
+            let mut table = Table::blank(&self.platform);
+            self.cells.drain(..).for_each(|(opcode, ty, status)| table.set(opcode, ty, status));
+            self.matrix = Some(table);
+        }
+        self.lowering = self.next_to_lower();
+    }
+
+    /// What is wrong with a line of the expected failures.
+    fn stale(&self, suite: &Suite, line: &Line, listed: &[String]) -> Option<String> {
+        let Line { number, pattern, .. } = line;
+        let level = pattern.split('/').next().and_then(|number| Level::from_number(number.parse().ok()?));
+        let is_judged = match level {
+            Some(level) => suite.levels.contains(&level) && suite.is_whole(level),
+            None => Level::ALL.iter().all(|level| suite.levels.contains(level) && suite.is_whole(*level)),
+        };
+        let fitting = listed.iter().filter(|id| line.fits(id)).count();
+        if fitting == 0 && is_judged {
+            return Some(format!("line {number} of the expected failures, {pattern}, fits no case: remove it"));
+        }
+        line.prefix()?;
+        let ran: Vec<&CaseResult> = self.results.iter().filter(|result| line.fits(&result.id)).collect();
+        let passed = ran.iter().filter(|result| result.outcome == Outcome::Passed).count();
+        (fitting > 0 && passed == fitting).then(|| {
+            format!(
+                "line {number} of the expected failures, {pattern}: all {passed} cases begin to pass: remove the line"
+            )
+        })
+    }
+
+    /// Operations that the host evaluates, by how many programs would gain.
+    fn next_to_lower(&self) -> Vec<Lowering> {
+        let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+        for program in &self.fallbacks {
+            let names = program.iter().flat_map(|instruction| self.culprits(instruction));
+            let names: Vec<String> = names.collect();
+            for name in names.iter().collect::<BTreeSet<_>>() {
+                counts.entry(name.clone()).or_default().0 += 1;
+            }
+            for name in names {
+                counts.entry(name).or_default().1 += 1;
+            }
+        }
+        let lowering = |(operation, (programs, instructions))| Lowering { operation, programs, instructions };
+        let mut list: Vec<Lowering> = counts.into_iter().map(lowering).collect();
+        list.sort_by(|a, b| (b.programs, b.instructions).cmp(&(a.programs, a.instructions)));
+        list
+    }
+
+    /// Those of an instruction's operations because of which it is not native, as far as the matrix tells.
+    fn culprits(&self, operations: &[(Opcode, ElementType)]) -> BTreeSet<String> {
+        let is_native = |opcode, ty| {
+            self.matrix.as_ref().is_some_and(|table| matches!(table.get(opcode, ty), Some(Status::Native)))
+        };
+        let name = |&(opcode, ty): &(Opcode, ElementType)| format!("{opcode} {ty}");
+        let guilty: BTreeSet<String> =
+            operations.iter().filter(|(opcode, ty)| !is_native(*opcode, *ty)).map(name).collect();
+        if guilty.is_empty() { operations.last().map(name).into_iter().collect() } else { guilty }
+    }
+}

@@ -1,0 +1,141 @@
+//! The suite finds planted bugs, and its rules about declared failures hold.
+
+mod device;
+
+use std::time::Duration;
+
+use xla::PlatformRegistry;
+
+use super::{Expected, Level, Outcome, Report, Suite};
+use device::Bug;
+
+fn registry(bug: Bug) -> PlatformRegistry {
+    let mut registry = PlatformRegistry::new();
+    registry.register(device::platform(bug));
+    registry
+}
+
+fn suite(bug: Bug, levels: &[Level], filter: &str) -> Suite {
+    Suite::new(&registry(bug), "bench").levels(levels).filter(filter).quick()
+}
+
+fn run(bug: Bug, level: Level, filter: &str) -> Report {
+    suite(bug, &[level], filter).run(&mut ()).unwrap()
+}
+
+/// The messages of failing cases.
+fn messages(report: &Report) -> String {
+    let failures = report.failures().map(|(id, message)| format!("{id}: {message}\n"));
+    failures.collect()
+}
+
+/// The suite fails for this bug, with these words, and does not for a device without one.
+#[track_caller]
+fn assert_found(bug: Bug, level: Level, filter: &str, words: &str) {
+    let right = run(Bug::None, level, filter);
+    assert!(!right.results.is_empty() && right.passed(), "{}", right.text());
+    let wrong = run(bug, level, filter);
+    assert!(!wrong.passed());
+    assert!(messages(&wrong).contains(words), "{}", wrong.text());
+}
+
+#[test]
+fn a_device_without_bugs_passes() {
+    let report = suite(Bug::None, &[Level::Registration, Level::Device], "").run(&mut ()).unwrap();
+    assert!(report.passed(), "{}", report.text());
+    assert!(report.results.len() > 50, "{}", report.results.len());
+}
+
+#[test]
+fn leaks_are_found() {
+    assert_found(Bug::Leaks, Level::Device, "memory/accounting", "memory leaks");
+    assert_found(Bug::Leaks, Level::Resilience, "endurance/compilations/softmax", "memory leaks");
+}
+
+#[test]
+fn a_written_argument_is_found() {
+    assert_found(Bug::WritesArgument, Level::Programs, "fusion_of_a_chain/shared", "wrote its argument 0");
+}
+
+#[test]
+fn lost_errors_are_found() {
+    assert_found(Bug::LosesErrors, Level::Resilience, "out-of-memory/softmax", "the error was lost");
+}
+
+#[test]
+fn a_wrong_operation_is_found_and_blamed() {
+    assert_found(Bug::WrongCode, Level::Operations, "2/floor/f32", "the platform's code");
+    assert_found(Bug::WrongPasses, Level::Operations, "2/floor/f32", "the passes changed it");
+}
+
+#[test]
+fn a_wrong_copy_is_found() {
+    assert_found(Bug::CopiesForward, Level::Device, "copies/overlapping", "to offset");
+}
+
+#[test]
+fn panics_are_failures() {
+    assert_found(Bug::Panics, Level::Device, "copies/outside", "it panics: ");
+}
+
+#[test]
+fn cases_that_do_not_end_are_failures() {
+    let suite = suite(Bug::Hangs, &[Level::Device], "streams/synchronize").patience(Duration::from_millis(300));
+    let report = suite.run(&mut ()).unwrap();
+    assert!(messages(&report).contains("it has not ended after"), "{}", report.text());
+}
+
+#[test]
+fn declared_failures_are_no_failures() {
+    let declared = |text| {
+        let expected = Expected::parse(text).unwrap();
+        suite(Bug::WrongCode, &[Level::Operations], "2/floor/").expected(expected).run(&mut ()).unwrap()
+    };
+    let report = declared("2/floor/* : no floor yet");
+    assert!(report.passed(), "{}", report.text());
+    let table = report.matrix.as_ref().unwrap();
+    let expected = table.cells().filter(|(.., status)| matches!(status, crate::coverage::Status::Expected(_))).count();
+    let failed = report.results.iter().filter(|result| matches!(result.outcome, Outcome::Expected { .. })).count();
+    assert!(expected > 5 && expected == failed);
+    assert!(report.html().contains("no floor yet") && report.json().contains("no floor yet"));
+}
+
+#[test]
+fn stale_declarations_are_failures() {
+    let declared = |text| {
+        let expected = Expected::parse(text).unwrap();
+        suite(Bug::None, &[Level::Operations], "2/floor/").expected(expected).run(&mut ()).unwrap().text()
+    };
+    let text = declared("2/floor/f32 : no floor yet");
+    assert!(text.contains("FAILED 2/floor/f32\n    begins to pass: remove its line"), "{text}");
+    let text = declared("2/floor/* : no floor yet");
+    assert!(text.contains("line 1 of the expected failures, 2/floor/*: all"), "{text}");
+    let text = declared("\n2/floor/f33 : no such type");
+    assert!(text.contains("line 2 of the expected failures, 2/floor/f33, fits no case"), "{text}");
+    let text = declared("4/models/* : another level");
+    assert!(text.contains("bench passes"), "{text}");
+}
+
+#[test]
+fn identifiers_are_unique_and_begin_with_their_level() {
+    let cases = Suite::new(&registry(Bug::None), "bench").cases();
+    let ids: std::collections::BTreeSet<&str> = cases.iter().map(|case| case.id.as_str()).collect();
+    assert_eq!(ids.len(), cases.len());
+    assert!(cases.iter().all(|case| case.id.starts_with(&format!("{}/", case.level.number()))));
+    assert!(ids.contains("2/add/bf16") && ids.contains("4/models/gpt_forward"));
+}
+
+#[test]
+fn an_unknown_platform_is_an_error() {
+    let error = Suite::new(&registry(Bug::None), "abacus").run(&mut ()).unwrap_err();
+    assert!(error.message().contains("registered: bench"), "{error}");
+}
+
+#[test]
+fn the_evaluator_behind_passes_is_a_platform() {
+    let run =
+        |platform| Suite::new(&registry(Bug::WrongPasses), platform).levels(&[Level::Operations]).filter("2/floor/f32");
+    let report = run("optimized:bench").run(&mut ()).unwrap();
+    assert!(!report.passed() && report.platform == "optimized:bench", "{}", report.text());
+    assert!(run("abacus:bench").run(&mut ()).is_err());
+}

@@ -1,0 +1,47 @@
+//! The platforms of this build pass the conformance suite: levels 0 to 3 and 6 in quick sizes, each on each platform a test.
+//!
+//! Levels 4 and 5 are the tests `corpus` and `differential`. `cargo xtask test-backend NAME` runs everything in full.
+
+use xla_tests::conformance::{Level, Suite};
+
+fn check(platform: &str, level: Level) {
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let suite = Suite::new(&xla::registry(), platform).levels(&[level]).quick().jobs(jobs);
+    let report = suite.run(&mut ()).unwrap();
+    assert!(report.passed(), "{}", report.text());
+}
+
+macro_rules! platforms {
+    ($($platform:ident)*) => {
+        $(mod $platform {
+            use super::{Level, check};
+
+            #[test]
+            fn registration() {
+                check(stringify!($platform), Level::Registration);
+            }
+
+            #[test]
+            fn device() {
+                check(stringify!($platform), Level::Device);
+            }
+
+            #[test]
+            fn operations() {
+                check(stringify!($platform), Level::Operations);
+            }
+
+            #[test]
+            fn programs() {
+                check(stringify!($platform), Level::Programs);
+            }
+
+            #[test]
+            fn resilience() {
+                check(stringify!($platform), Level::Resilience);
+            }
+        })*
+    };
+}
+
+platforms! { cpu interpreter }

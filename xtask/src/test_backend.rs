@@ -1,0 +1,115 @@
+//! `cargo xtask test-backend`: the conformance suite for one platform.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use pico_args::Arguments;
+
+use crate::shell::{cargo, metadata, program, root, run as run_program};
+use crate::{finish, setup};
+
+pub const HELP: &str = "\
+cargo xtask test-backend NAME: tries everything that a backend must do, in levels, and says what is missing, what the host
+evaluates, and which operation is worth lowering next.
+
+  0 registration   1 memory, copies, streams, transfers   2 operations by element type
+  3 fusions, control flow, aliasing, donation   4 corpus   5 generated programs   6 resilience
+
+  --level N[,N]    only these levels
+  --filter TEXT    only cases whose identifier contains TEXT
+  --report FORM    text, html (a page, target/conformance-NAME.html) or json
+  --output FILE    where the report goes
+  --expected FILE  the expected failures (backend-NAME/expected-failures.txt, if there is one)
+  --generated N    so many generated programs of each family
+  --jobs N         so many cases at the same time
+  --quick          smaller sizes and fewer programs
+  --path DIR       a backend crate outside of this workspace: runs that crate's own conformance test
+
+NAME is a platform: cpu, interpreter, template, ... or optimized:NAME, the evaluator behind the passes of NAME.
+";
+
+/// Options with a value that are handed on to `xla-tests conformance`.
+const HANDED_ON: &[&str] = &["--level", "--filter", "--report", "--output", "--generated", "--jobs"];
+
+pub fn run(mut args: Arguments) -> Result<()> {
+    let path: Option<PathBuf> = args.opt_value_from_str("--path")?;
+    let expected: Option<PathBuf> = args.opt_value_from_str("--expected")?;
+    let quick = args.contains("--quick");
+    let mut words = Vec::new();
+    for &option in HANDED_ON {
+        if let Some(value) = args.opt_value_from_str::<_, String>(option)? {
+            words.extend([option.to_owned(), value]);
+        }
+    }
+    let name: Option<String> = args.opt_free_from_str()?;
+    finish(args)?;
+    if let Some(path) = path {
+        return outside(&path, words.is_empty() && expected.is_none() && !quick);
+    }
+    let name = name.context("which platform? `cargo xtask test-backend NAME`; `--help` lists the options")?;
+    setup::ensure()?;
+    let inner = name.strip_prefix("optimized:").unwrap_or(&name);
+    let declared = expected.or_else(|| Some(Path::new(&format!("backend-{inner}")).join("expected-failures.txt")));
+    let mut all = vec!["conformance".to_owned(), name.clone()];
+    all.extend(words);
+    all.extend(quick.then(|| "--quick".to_owned()));
+    if let Some(file) = declared.filter(|file| root().join(file).exists()) {
+        all.extend(["--expected".to_owned(), file.display().to_string()]);
+    }
+    run_program(program(tests_command(inner)?, &all))
+}
+
+/// Builds the release form of `xla-tests` with the feature of a backend, if there is one, and gives its path.
+fn tests_command(backend: &str) -> Result<PathBuf> {
+    let metadata = metadata()?;
+    let mut words = vec!["build", "--release", "--package", "xla-tests", "--bin", "xla-tests"];
+    if has_feature(&metadata, backend)? {
+        words.extend(["--features", backend]);
+    }
+    run_program(cargo(&words))?;
+    let target = metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
+    Ok(Path::new(target).join("release").join(format!("xla-tests{}", std::env::consts::EXE_SUFFIX)))
+}
+
+/// Whether the crate of the tests has a feature of that name.
+fn has_feature(metadata: &serde_json::Value, name: &str) -> Result<bool> {
+    let packages = metadata["packages"].as_array().context("`cargo metadata` lists no packages")?;
+    let tests = packages.iter().find(|package| package["name"] == "xla-tests");
+    Ok(tests.context("the workspace has no crate xla-tests")?["features"].get(name).is_some())
+}
+
+/// Runs the test `conformance` of a crate that is no member of this workspace.
+fn outside(folder: &Path, plain: bool) -> Result<()> {
+    if !plain {
+        bail!("--path runs the crate's own test, which takes no options; what it tries is written there");
+    }
+    let folder = folder.canonicalize().with_context(|| folder.display().to_string())?;
+    if !folder.join("Cargo.toml").exists() {
+        bail!("{} has no Cargo.toml", folder.display());
+    }
+    setup::ensure()?;
+    let mut command = cargo(&["test", "--release", "--test", "conformance", "--", "--nocapture"]);
+    command.current_dir(folder);
+    run_program(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_are_those_of_the_manifest() {
+        let metadata = metadata().unwrap();
+        assert!(!has_feature(&metadata, "interpreter").unwrap());
+        assert!(!has_feature(&metadata, "abacus").unwrap());
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        let error = run(Arguments::from_vec(vec![])).unwrap_err().to_string();
+        assert!(error.contains("which platform?"), "{error}");
+        let arguments = ["--path", "nowhere", "--quick"].map(Into::into).to_vec();
+        let error = run(Arguments::from_vec(arguments)).unwrap_err().to_string();
+        assert!(error.contains("takes no options"), "{error}");
+    }
+}
