@@ -84,7 +84,7 @@ fn memory_is_counted_and_limited() {
     let a = device.allocate(100).expect("enough memory");
     assert_eq!((a.size(), a.charged(), device.usage().in_use), (100, 128, 128));
     let error = device.allocate(900).expect_err("too much");
-    assert_eq!(error.message(), "no device memory for 1024 bytes: 896 of 1024 are free");
+    assert_eq!(error.message(), "no device memory for 900 bytes: 896 of 1024 are free");
     assert!(matches!(device.allocate(usize::MAX), Err(Error::ResourceExhausted(_))));
     let nothing = device.allocate(0).expect("nothing is there");
     assert_eq!(nothing.size(), 0);

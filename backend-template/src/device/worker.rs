@@ -75,11 +75,11 @@ impl Worker {
     fn work(&self, command: &Command, memory: &mut Locked<'_>) -> Result<()> {
         match &command.work {
             Work::Upload { bytes, to } => {
-                self.fault(FaultKind::Copy, "copy to the device")?;
+                self.copy_fault(to, "copy to the device")?;
                 memory.bytes_mut(to).copy_from_slice(bytes);
             }
             Work::Copy { from, to } => {
-                self.fault(FaultKind::Copy, "copy on the device")?;
+                self.copy_fault(to, "copy on the device")?;
                 memory.copy(from, to);
             }
             Work::Launch { kernel, bindings } => {
@@ -123,8 +123,13 @@ impl Worker {
         if let Some(failure) = memory.poison_in(&from.range) {
             return Err(failure.again());
         }
-        self.fault(FaultKind::Copy, "copy from the device").map_err(|error| error.context(label))?;
+        self.copy_fault(from, "copy from the device").map_err(|error| error.context(label))?;
         Ok(memory.bytes[from.range.clone()].to_vec())
+    }
+
+    /// Nothing cannot be copied wrongly.
+    fn copy_fault(&self, region: &Region, what: &str) -> Result<()> {
+        if region.size() == 0 { Ok(()) } else { self.fault(FaultKind::Copy, what) }
     }
 
     fn fault(&self, kind: FaultKind, what: &str) -> Result<()> {

@@ -90,10 +90,13 @@ impl ProgramBuilder {
         Coordinate::of(self.begin_loop(dims[d], step)).per_row(per_row).per_column(per_column)
     }
 
-    /// A start that is an integer scalar in memory, clamped to `0..=limit`; read once, before anything else.
-    pub fn load_start(&mut self, tensor: usize, limit: usize) -> Coordinate {
+    /// The start along dimension `d`, clamped to `0..=limit`; read once, before anything else. The tensor is an integer, or a vector
+    /// with the starts of all dimensions.
+    pub fn load_start(&mut self, tensor: usize, d: usize, limit: usize) -> Coordinate {
         let index = self.new_index();
-        self.prologue.push(Instruction::LoadIndex { index, tensor, at: Vec::new(), range: 0..=limit as i64 });
+        let is_scalar = self.tensor(tensor).dims().is_empty();
+        let at = if is_scalar { Vec::new() } else { vec![Affine::constant(d as i64)] };
+        self.prologue.push(Instruction::LoadIndex { index, tensor, at, range: 0..=limit as i64 });
         Coordinate::of(index)
     }
 

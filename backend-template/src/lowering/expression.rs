@@ -197,9 +197,11 @@ impl<'a> Expression<'a> {
     ) -> Result<Option<Register>> {
         let (array, starts) = (operands[0], &operands[1..]);
         let mut inside = Vec::with_capacity(at.len());
-        for (d, (coordinate, start)) in at.iter().zip(starts).enumerate() {
+        for (d, coordinate) in at.iter().enumerate() {
+            // One start for each dimension, or a vector of them.
+            let Some(start) = starts.get(d).or(starts.last()) else { return Ok(None) };
             let Some(&Leaf::Tensor(tensor)) = self.leaves.get(start) else { return Ok(None) };
-            let start = b.load_start(tensor, dims[d] - op.sizes[d]);
+            let start = b.load_start(tensor, d, dims[d] - op.sizes[d]);
             inside.push(coordinate.clone().plus(&start));
         }
         self.value(b, array, &inside)

@@ -12,8 +12,10 @@ pub(super) fn lower(cx: &LoweringContext<'_>) -> Result<Option<Program>> {
     let mut b = ProgramBuilder::new(cx)?;
     copy_unless_in_place(&mut b, cx);
     let (outer, inner) = (array.shape.dims(), update.shape.dims());
-    let limits = outer.iter().zip(inner).map(|(outer, inner)| outer - inner);
-    let starts: Vec<_> = limits.zip(2..2 + starts.len()).map(|(limit, tensor)| b.load_start(tensor, limit)).collect();
+    // One start for each dimension, or a vector of them.
+    let last = starts.len().saturating_sub(1);
+    let mut start = |d: usize| b.load_start(2 + d.min(last), d, outer[d] - inner[d]);
+    let starts: Vec<Coordinate> = (0..outer.len()).map(&mut start).collect();
     let from = b.loop_over_tiles(inner);
     let to: Vec<Coordinate> = from.iter().zip(&starts).map(|(c, start)| c.clone().plus(start)).collect();
     let tile = b.load(1, &from);

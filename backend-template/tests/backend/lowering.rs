@@ -176,6 +176,22 @@ fn boxes_at_dynamic_places() {
 }
 
 #[test]
+fn boxes_at_a_vector_of_starts() {
+    each(
+        "HloModule m
+        ENTRY main {
+          x = T[9,10] parameter(0)
+          u = T[3,5] parameter(1)
+          i = s32[2] parameter(2)
+          s = T[4,5] dynamic-slice(x, i), dynamic_slice_sizes={4,5}
+          w = T[9,10] dynamic-update-slice(x, u, i)
+          ROOT r = (T[4,5], T[9,10]) tuple(s, w)
+        }",
+        |_| true,
+    );
+}
+
+#[test]
 fn folds_of_any_dimensions() {
     for (kept, folded) in
         [("5,6,7", ""), ("6,7", "0"), ("5,7", "1"), ("5,6", "2"), ("7", "0,1"), ("6", "2,0"), ("", "0,1,2")]
