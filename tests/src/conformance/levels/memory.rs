@@ -104,7 +104,7 @@ fn alignment(subject: &Subject) -> Check {
     for memory in &memories {
         if let Ok(host) = memory.downcast::<HostMemory>() {
             let address = host.as_ptr() as usize;
-            ensure!(address % alignment == 0, "{address:#x} is no multiple of {alignment}");
+            ensure!(address.is_multiple_of(alignment), "{address:#x} is no multiple of {alignment}");
         }
     }
     Ok(())

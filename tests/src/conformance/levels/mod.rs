@@ -30,7 +30,7 @@ pub(super) fn cases(level: Level, sizes: &Sizes) -> Vec<Case> {
         Level::Device => {
             [memory::cases(), copies::cases(), streams::cases(), transfer::cases()].into_iter().flatten().collect()
         }
-        Level::Operations => operations::cases(),
+        Level::Operations => operations::cases(sizes),
         Level::Programs => programs::cases(),
         Level::Corpus => corpus::cases(sizes),
         Level::Generated => generated::cases(sizes),

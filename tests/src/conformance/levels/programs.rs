@@ -13,9 +13,12 @@ use crate::program::Program;
 
 const THREADS: usize = 4;
 
+/// A way to run a program.
+type Way = fn(&Run) -> Check;
+
 pub fn cases() -> Vec<Case> {
     let files = files();
-    let ways: [(&str, fn(&Run) -> Check); 5] = [
+    let ways: [(&str, Way); 5] = [
         ("shared", Run::shared),
         ("donated", Run::donated),
         ("queued", Run::queued),

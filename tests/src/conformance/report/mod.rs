@@ -209,7 +209,7 @@ impl Report {
         }
         let lowering = |(operation, (programs, instructions))| Lowering { operation, programs, instructions };
         let mut list: Vec<Lowering> = counts.into_iter().map(lowering).collect();
-        list.sort_by(|a, b| (b.programs, b.instructions).cmp(&(a.programs, a.instructions)));
+        list.sort_by_key(|lowering| std::cmp::Reverse((lowering.programs, lowering.instructions)));
         list
     }
 

@@ -12,7 +12,7 @@ use crate::conformance::levels::memory::{resting, settles};
 const WARM: usize = 10;
 
 pub fn cases(sizes: &Sizes) -> Vec<Case> {
-    let (executions, compilations) = if sizes.quick { (400, 4) } else { (3000, 20) };
+    let (executions, compilations) = if sizes.quick { (100, 2) } else { (3000, 20) };
     let case = |name: &str, work: fn(&Subject, &Sample, usize) -> Check, count: usize, sample: Sample| {
         let name = format!("endurance/{name}/{}", sample.name());
         Case::new(Level::Resilience, name, move |subject| work(subject, &sample, count)).alone()

@@ -46,16 +46,16 @@ impl Sample {
     /// Compiles it for a client.
     pub fn load(&self, client: &Client) -> Result<Ready, Stop> {
         Ok(match self {
-            Sample::File(path) => Ready::File(Run::on(client, path)?),
-            Sample::Model(name) => Ready::Model(Loaded::new(client, &corpus::case("models", name)?)?),
+            Sample::File(path) => Ready::File(Box::new(Run::on(client, path)?)),
+            Sample::Model(name) => Ready::Model(Box::new(Loaded::new(client, &corpus::case("models", name)?)?)),
         })
     }
 }
 
 /// A sample that can be run and judged.
 pub enum Ready {
-    File(Run),
-    Model(Loaded),
+    File(Box<Run>),
+    Model(Box<Loaded>),
 }
 
 impl Ready {
