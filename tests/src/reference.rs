@@ -49,10 +49,10 @@ pub fn page() -> String {
 
 fn entry(opcode: Opcode) -> String {
     let operands = match opcode.arity() {
-        Arity::Exactly(0) => "no operands".to_string(),
+        Arity::Exactly(0) => "No operands".to_string(),
         Arity::Exactly(1) => "1 operand".to_string(),
         Arity::Exactly(count) => format!("{count} operands"),
-        Arity::AtLeast(0) => "any number of operands".to_string(),
+        Arity::AtLeast(0) => "Any number of operands".to_string(),
         Arity::AtLeast(count) => format!("{count} or more operands"),
     };
     let head = format!("\n### `{}`\n\n{operands}. ", opcode.name());

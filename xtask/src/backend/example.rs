@@ -19,7 +19,7 @@ pub fn add(folder: &Path) -> Result<()> {
     let line = "Op::Convolution(op) => convolution::lower(cx, op),\n        ";
     insert(&folder.join("src/lowering/mod.rs"), "Op::Dot(op) =>", line)?;
     let tests = folder.join("tests/backend/lowering.rs");
-    let text = read(&tests)? + "\n" + &read(&root().join(CHAPTER).join("convolution_test.rs"))?;
+    let text = read(&tests)? + "\n" + &read(&root().join(CHAPTER).join("convolution_test.txt"))?;
     fs::write(&tests, text).with_context(|| format!("cannot write {}", tests.display()))
 }
 
