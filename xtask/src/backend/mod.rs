@@ -28,6 +28,7 @@ put through the conformance kit. Then `cargo xtask test-backend NAME` and `xla r
 
   --out DIR        make a repository of its own there instead, with its own registry; DIR must be empty or new
   --with-example   also do what the book does in its chapter on one operation: convolution on the device
+  --quick          the conformance kit in quick sizes
   --no-test        only write and check it, do not run the conformance kit
 ";
 
@@ -50,30 +51,42 @@ lines each covers, in the order in which to work through them.
 /// The crate that is copied.
 const ORIGINAL: &str = "template";
 
+/// What is wanted of a new backend.
+struct Options {
+    is_tested: bool,
+    is_quick: bool,
+    with_example: bool,
+}
+
 pub fn new(mut args: Arguments) -> Result<()> {
     let out: Option<PathBuf> = args.opt_value_from_str("--out")?;
-    let is_tested = !args.contains("--no-test");
-    let with_example = args.contains("--with-example");
+    let options = Options {
+        is_tested: !args.contains("--no-test"),
+        is_quick: args.contains("--quick"),
+        with_example: args.contains("--with-example"),
+    };
     let name = Name::parse(&args.free_from_str::<String>().context("which NAME? see --help")?)?;
     finish(args)?;
     match out {
-        None => new_inside(&name, is_tested, with_example),
-        Some(out) => new_outside(&name, &out, is_tested, with_example),
+        None => new_inside(&name, &options),
+        Some(out) => new_outside(&name, &out, &options),
     }
 }
 
-fn new_inside(name: &Name, is_tested: bool, with_example: bool) -> Result<()> {
+fn new_inside(name: &Name, options: &Options) -> Result<()> {
     let folder = root().join(name.package());
     ensure!(!folder.exists(), "{} exists; remove it with `cargo xtask remove-backend {name}`", name.package());
     let files = copy::copy(&original(), &folder, name)?;
     register::add(&root(), name)?;
-    if with_example {
+    if options.with_example {
         example::add(&folder)?;
     }
     println!("{}: {files} files; registered behind the Cargo feature \"{name}\" of xla", name.package());
     run_program(cargo(&["check", "--package", &name.package()]))?;
-    if is_tested {
-        run_program(cargo(&["xtask", "test-backend", name.as_str()]))?;
+    if options.is_tested {
+        let mut words = vec!["xtask", "test-backend", name.as_str()];
+        words.extend(options.is_quick.then_some("--quick"));
+        run_program(cargo(&words))?;
     }
     println!(
         "\nNext:\n  cargo xtask vendor-todo {name}     what to change, place by place\n  \
@@ -82,13 +95,13 @@ fn new_inside(name: &Name, is_tested: bool, with_example: bool) -> Result<()> {
     Ok(())
 }
 
-fn new_outside(name: &Name, out: &Path, is_tested: bool, with_example: bool) -> Result<()> {
+fn new_outside(name: &Name, out: &Path, options: &Options) -> Result<()> {
     let out = std::env::current_dir()?.join(out);
     let is_empty = std::fs::read_dir(&out).map_or(true, |mut entries| entries.next().is_none());
     ensure!(is_empty, "{} is not empty", out.display());
     let files = copy::copy(&original(), &out, name)?;
     manifest::make_independent(&out.join("Cargo.toml"), &root())?;
-    if with_example {
+    if options.with_example {
         example::add(&out)?;
     }
     // The versions that this workspace was tested with.
@@ -100,8 +113,9 @@ fn new_outside(name: &Name, out: &Path, is_tested: bool, with_example: bool) -> 
         command.current_dir(&out);
         command
     };
-    if is_tested {
-        run_program(inside(&["test", "--release"]))?;
+    if options.is_tested {
+        // Debug builds try the kit in quick sizes.
+        run_program(inside(if options.is_quick { &["test"] } else { &["test", "--release"] }))?;
     } else {
         run_program(inside(&["check"]))?;
     }
