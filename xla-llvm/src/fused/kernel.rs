@@ -480,7 +480,9 @@ fn group_variables<'e, 'ctx>(
     let extents = plan.extents();
     let carrier = carrier(&extents, group);
     for v in group.clone() {
-        let value = if carrier == Some(v) { value } else { SymbolValue::Uniform(s.number(0)) };
+        // What depends on nothing but the others is computed once, outside of all loops.
+        let zero = (SymbolValue::Uniform(s.number(0)), 0);
+        let (value, level) = if carrier == Some(v) { (value, level) } else { zero };
         symbols.push(s.define(Symbol { extent: Some(extents[v]), level }, value));
     }
 }
