@@ -12,7 +12,6 @@ use xla_passes::{TargetProfile, stages};
 use xla_service::{
     Argument, Client, CompileOptions, Compiler, CostAnalysis, DeviceMemory, Executable, ExecutionContext, HloPasses,
     MemoryAnalysis, OptimizedModule, Platform, PlatformRegistry, Signature, StreamExecutor, TransferManager, optimize,
-    signature,
 };
 
 /// What stands for the vendor's graph compiler: it takes an `HloModuleProto`, and what it gives can be run.
@@ -76,16 +75,8 @@ impl Executable for GraphExecutable {
 
     /// A real graph takes device memory; this one is run on the host.
     fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
-        let leaves = self.signature.arguments().iter().zip(&arguments);
-        let leaves = leaves.map(|(leaf, a)| context.transfer.read(context.stream, a.memory(), 0, &leaf.shape));
-        let parameters = self.signature.group_arguments(leaves.collect::<Result<_>>()?)?;
-        let results = signature::ungroup(self.graph.run(parameters)?);
-        let write = |(leaf, literal): (&signature::ResultLeaf, Literal)| {
-            let mut memory = context.executor.allocate(context.transfer.byte_size(&leaf.shape)?)?;
-            context.transfer.write(context.stream, &literal, &leaf.shape, &mut memory, 0)?;
-            Ok(memory)
-        };
-        self.signature.results().iter().zip(results).map(write).collect()
+        let parameters = context.read_arguments(&self.signature, &arguments)?;
+        context.write_results(&self.signature, self.graph.run(parameters)?)
     }
 
     fn memory_analysis(&self) -> MemoryAnalysis {

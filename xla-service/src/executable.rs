@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use xla_hlo::eval::RandomState;
 use xla_hlo::ops::CustomCallRegistry;
-use xla_hlo::{Module, Result};
+use xla_hlo::{Literal, Module, Result, ResultExt};
 
 use crate::cancel::CancelToken;
 use crate::executor::{DeviceMemory, Stream, StreamExecutor};
-use crate::signature::Signature;
+use crate::signature::{ResultLeaf, Signature, ungroup};
 use crate::thunks::ThunkSequence;
 use crate::transfer::TransferManager;
 
@@ -73,6 +73,26 @@ pub struct ExecutionContext<'a> {
     pub random: &'a RandomState,
     /// By which the caller may ask for the program to stop.
     pub cancel: &'a CancelToken,
+}
+
+impl ExecutionContext<'_> {
+    /// The arguments' values, one for each parameter of the signature; for executables that compute on the host. Waits for the device.
+    pub fn read_arguments(&self, signature: &Signature, arguments: &[Argument]) -> Result<Vec<Literal>> {
+        let leaves = signature.arguments().iter().zip(arguments);
+        let leaves = leaves.map(|(leaf, argument)| self.transfer.read(self.stream, argument.memory(), 0, &leaf.shape));
+        signature.group_arguments(leaves.collect::<Result<_>>()?)
+    }
+
+    /// Device memory for a result that was computed on the host: one for each of the signature's.
+    pub fn write_results(&self, signature: &Signature, result: Literal) -> Result<Vec<DeviceMemory>> {
+        let write = |(leaf, literal): (&ResultLeaf, Literal)| {
+            let memory = self.executor.allocate(self.transfer.byte_size(&leaf.shape)?);
+            let mut memory = memory.context(|| format!("the result {}", leaf.shape))?;
+            self.transfer.write(self.stream, &literal, &leaf.shape, &mut memory, 0)?;
+            Ok(memory)
+        };
+        signature.results().iter().zip(ungroup(result)).map(write).collect()
+    }
 }
 
 /// One leaf of the arguments of a launch.

@@ -73,6 +73,16 @@ pub enum Stop {
     Skipped(String),
 }
 
+impl Stop {
+    /// The same, with what was tried in front of a failure.
+    pub fn when(self, what: impl std::fmt::Display) -> Stop {
+        match self {
+            Stop::Failed(message) => Stop::Failed(format!("{what}: {message}")),
+            Stop::Skipped(why) => Stop::Skipped(why),
+        }
+    }
+}
+
 /// What a case comes to.
 pub type Check = std::result::Result<(), Stop>;
 

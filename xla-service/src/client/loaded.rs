@@ -28,8 +28,8 @@ pub struct ExecuteOptions {
     pub donate: Vec<usize>,
     /// Who runs the program.
     pub dispatch: Dispatch,
-    /// By which the run can be asked to stop; [`Error::Cancelled`] is then what it gives.
-    pub cancel: CancelToken,
+    /// By which the run can be asked to stop; [`Error::Cancelled`] is then what it gives. `None` for a run that nobody stops.
+    pub cancel: Option<CancelToken>,
 }
 
 /// Who runs a program.
@@ -110,7 +110,7 @@ impl LoadedExecutable {
         let device = &self.client.0;
         match options.dispatch {
             Dispatch::Inline => {
-                let (memories, event) = protect(|| run(device, &*self.executable, uses, &options.cancel))?;
+                let (memories, event) = protect(|| run(device, &*self.executable, uses, options.cancel.as_ref()))?;
                 let slots = memories.into_iter().map(|memory| Slot::ready(memory, event.clone()));
                 Ok(self.result_buffers(slots))
             }
@@ -118,7 +118,7 @@ impl LoadedExecutable {
                 let slots: Vec<_> = self.signature().results().iter().map(|_| Slot::pending()).collect();
                 let (client, executable, targets) = (self.client.clone(), self.executable.clone(), slots.clone());
                 let cancel = options.cancel.clone();
-                let work = move || fill(&targets, protect(|| run(&client.0, &*executable, uses, &cancel)));
+                let work = move || fill(&targets, protect(|| run(&client.0, &*executable, uses, cancel.as_ref())));
                 device.queue().push(Box::new(work));
                 Ok(self.result_buffers(slots.into_iter()))
             }
@@ -244,7 +244,7 @@ fn run(
     device: &Device,
     executable: &dyn Executable,
     uses: Vec<Use>,
-    cancel: &CancelToken,
+    cancel: Option<&CancelToken>,
 ) -> Result<(Vec<DeviceMemory>, Event)> {
     let _span = tracing::debug_span!("execute", module = executable.module().name()).entered();
     let mut arguments = Vec::with_capacity(uses.len());
@@ -257,6 +257,7 @@ fn run(
     }
     let place = || format!("platform {}", device.platform);
     device.stream.annotate(&place);
+    let cancel = cancel.unwrap_or(&device.never);
     let results = cancel.check().and_then(|()| executable.execute(&device.context(cancel), arguments));
     device.stream.annotate(&place);
     if results.is_err() {

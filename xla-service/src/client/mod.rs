@@ -54,6 +54,8 @@ struct Device {
     custom_calls: CustomCallRegistry,
     /// What all programs of this client draw random numbers from.
     random: RandomState,
+    /// For runs that nobody can cancel.
+    never: CancelToken,
     queue: OnceLock<DispatchQueue>,
 }
 
@@ -84,6 +86,7 @@ impl Client {
             cache,
             custom_calls,
             random: RandomState::new(),
+            never: CancelToken::new(),
             queue: OnceLock::new(),
         })))
     }

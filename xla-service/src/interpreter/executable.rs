@@ -1,12 +1,12 @@
 //! The executable: the module itself, evaluated anew at each launch.
 
 use xla_hlo::eval::Evaluator;
-use xla_hlo::{Module, Result, ResultExt, VerifiedModule};
+use xla_hlo::{Module, Result, VerifiedModule};
 
 use crate::executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis};
 use crate::executor::DeviceMemory;
 use crate::host::host_shape;
-use crate::signature::{Signature, ungroup};
+use crate::signature::Signature;
 
 #[derive(Debug)]
 pub(super) struct InterpreterExecutable {
@@ -32,9 +32,7 @@ impl Executable for InterpreterExecutable {
     }
 
     fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
-        let leaves = self.signature.arguments().iter().zip(&arguments);
-        let leaves = leaves.map(|(leaf, a)| context.transfer.read(context.stream, a.memory(), 0, &leaf.shape));
-        let literals = self.signature.group_arguments(leaves.collect::<Result<_>>()?)?;
+        let literals = context.read_arguments(&self.signature, &arguments)?;
         // Donated memory goes back to the pool before anything is computed, and comes back as results.
         drop(arguments);
         let result = Evaluator::new(&self.module)
@@ -43,13 +41,7 @@ impl Executable for InterpreterExecutable {
             .with_cancellation(context.cancel.flag().clone())
             .call(self.module.entry_id(), literals)?
             .at_bounds(self.module.entry().result_shape())?;
-        let write = |(leaf, literal): (&crate::signature::ResultLeaf, _)| {
-            let mut memory =
-                context.executor.allocate(leaf.shape.byte_size()).context(|| format!("the result {}", leaf.shape))?;
-            context.transfer.write(context.stream, &literal, &leaf.shape, &mut memory, 0)?;
-            Ok(memory)
-        };
-        self.signature.results().iter().zip(ungroup(result)).map(write).collect()
+        context.write_results(&self.signature, result)
     }
 
     fn memory_analysis(&self) -> MemoryAnalysis {

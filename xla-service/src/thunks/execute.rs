@@ -45,14 +45,6 @@ pub struct Launch<'a> {
     pub buffers: &'a mut ExecutionBuffers,
 }
 
-impl Launch<'_> {
-    /// Says what is launched where: `platform cpu, thunk t3 (%fusion.2)`. Devices put it into errors that come out later, when
-    /// nobody else knows any more whose they are.
-    pub fn place(&self) -> String {
-        place(self.context, self.thunk)
-    }
-}
-
 fn place(context: &ExecutionContext<'_>, thunk: &Thunk) -> String {
     format!("platform {}, {}", context.executor.description().platform, thunk.place())
 }
@@ -96,9 +88,9 @@ impl Run<'_> {
                 _ => Err(Error::internal("a copy has one operand and one result")),
             },
             ThunkKind::While { condition, body, predicate, .. }
-                if can_be_recorded(condition)
-                    && can_be_recorded(body)
-                    && let Some(loops) = self.launcher.device_loops() =>
+                if let Some(loops) = self.launcher.device_loops()
+                    && can_be_recorded(condition)
+                    && can_be_recorded(body) =>
             {
                 let condition = self.recorded(loops, condition)?;
                 let body = self.recorded(loops, body)?;

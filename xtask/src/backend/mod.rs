@@ -3,6 +3,7 @@
 mod copy;
 mod example;
 mod manifest;
+mod mark;
 mod name;
 mod register;
 mod todo;
@@ -36,7 +37,9 @@ pub const REMOVE_HELP: &str = "\
   cargo xtask remove-backend NAME
 
 Takes back what `cargo xtask new-backend NAME` did: the folder backend-NAME and the lines that register it.
-Changes made in that folder are lost; it asks git and stops when some are not committed, unless --force is given.
+It stops when something in that folder is not committed, so that nothing is lost.
+
+  --force          remove it all the same
 ";
 
 pub const TODO_HELP: &str = "\
@@ -75,8 +78,9 @@ pub fn new(mut args: Arguments) -> Result<()> {
 
 fn new_inside(name: &Name, options: &Options) -> Result<()> {
     let folder = root().join(name.package());
-    ensure!(!folder.exists(), "{} exists; remove it with `cargo xtask remove-backend {name}`", name.package());
+    ensure!(!folder.exists(), "{} exists already; take another name", name.package());
     let files = copy::copy(&original(), &folder, name)?;
+    mark::put(&folder.join("Cargo.toml"))?;
     register::add(&root(), name)?;
     if options.with_example {
         example::add(&folder)?;
@@ -133,15 +137,13 @@ pub fn remove(mut args: Arguments) -> Result<()> {
     let folder = root().join(name.package());
     ensure!(folder.is_dir(), "there is no {}", name.package());
     ensure!(
-        name.as_str() != ORIGINAL && register::is_added(&root(), &name)?,
-        "{} was not made by new-backend",
+        mark::is_on(&folder.join("Cargo.toml"))?,
+        "{} was not made by `cargo xtask new-backend`, so it is not removed",
         name.package()
     );
-    let is_tracked =
-        crate::shell::output(program("git", &["ls-files", &name.package()])).is_some_and(|l| !l.is_empty());
     let changes = crate::shell::output(program("git", &["status", "--porcelain", "--", &name.package()]));
-    if is_tracked && !is_forced && changes.is_some_and(|changes| !changes.is_empty()) {
-        bail!("{} has changes that are not committed; --force removes it all the same", name.package());
+    if !is_forced && changes.is_none_or(|changes| !changes.is_empty()) {
+        bail!("{} is not committed as it is; --force removes it all the same", name.package());
     }
     std::fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", name.package()))?;
     register::remove(&root(), &name)?;

@@ -8,7 +8,7 @@ use xla::passes::{TargetProfile, stages};
 use xla::service::executable::{Argument, CostAnalysis, ExecutionContext, MemoryAnalysis};
 use xla::service::host::{HostExecutor, HostTransfer, PoolLimits, host_shape};
 use xla::service::platform::no_such_device;
-use xla::service::signature::{Signature, ungroup};
+use xla::service::signature::Signature;
 use xla::service::{
     CompileOptions, Compiler, DeviceMemory, Executable, HloPasses, OptimizedModule, Platform, StreamExecutor,
     TransferManager, optimize,
@@ -84,17 +84,9 @@ impl Executable for Graph {
     }
 
     fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
-        let leaves = self.signature.arguments().iter().zip(&arguments);
-        let leaves = leaves.map(|(leaf, a)| context.transfer.read(context.stream, a.memory(), 0, &leaf.shape));
-        let literals = self.signature.group_arguments(leaves.collect::<Result<_>>()?)?;
-        let result = Evaluator::new(&self.module).call(self.module.entry_id(), literals)?;
-        let results = self.signature.results().iter().zip(ungroup(result));
-        let write = results.map(|(leaf, literal)| {
-            let mut memory = context.executor.allocate(leaf.shape.byte_size())?;
-            context.transfer.write(context.stream, &literal, &leaf.shape, &mut memory, 0)?;
-            Ok(memory)
-        });
-        write.collect()
+        let parameters = context.read_arguments(&self.signature, &arguments)?;
+        let result = Evaluator::new(&self.module).call(self.module.entry_id(), parameters)?;
+        context.write_results(&self.signature, result)
     }
 
     fn memory_analysis(&self) -> MemoryAnalysis {

@@ -60,7 +60,7 @@ fn operation(subject: &Subject, notes: &mut Notes, (opcode, ty): (Opcode, Elemen
     if let Some(accuracy) = extreme_accuracy(opcode, ty).filter(|_| has_values) {
         for seed in 0..EXTREMES {
             let compared = trial(&module, &compiled).compare(extremes(&module, seed), Some(accuracy));
-            compared.map_err(|stop| beside(stop, "with extreme values"))?;
+            compared.map_err(|stop| stop.when("with extreme values"))?;
         }
     }
     // Where the shape rules let the outermost dimension have no elements.
@@ -68,9 +68,9 @@ fn operation(subject: &Subject, notes: &mut Notes, (opcode, ty): (Opcode, Elemen
         && let Ok(Trial { module: empty, .. }) = trial_with(opcode, ty, without_elements)
         && empty.to_string() != module.to_string()
     {
-        let (compiled, _) = compile(&client, &empty).map_err(|error| beside(error.into(), "without elements"))?;
+        let (compiled, _) = compile(&client, &empty).map_err(|error| Stop::from(error).when("without elements"))?;
         let compared = trial(&empty, &compiled).compare(coverage::arguments(&empty), ordinary);
-        compared.map_err(|stop| beside(stop, "without elements"))?;
+        compared.map_err(|stop| stop.when("without elements"))?;
     }
     Ok(())
 }
@@ -78,13 +78,6 @@ fn operation(subject: &Subject, notes: &mut Notes, (opcode, ty): (Opcode, Elemen
 /// The outermost dimensions of recipes are mostly 3.
 fn without_elements(text: &str) -> String {
     text.replace("[3,", "[0,").replace("[3]", "[0]")
-}
-
-fn beside(stop: Stop, what: &str) -> Stop {
-    match stop {
-        Stop::Failed(message) => Stop::Failed(format!("{what}: {message}")),
-        Stop::Skipped(why) => Stop::Skipped(why),
-    }
 }
 
 /// Compiles without the host if that can be, else with it.

@@ -35,7 +35,7 @@ fn each_in_turn(subject: &Subject, sample: &Sample) -> Check {
     settles(&*executor, before)?;
     ensure!(count > 0, "it allocates nothing through its executor");
     for number in (0..count).filter(|number| number * 2 < MOST || (count - number) * 2 <= MOST) {
-        let place = |stop| beside(stop, number, count);
+        let place = |stop: Stop| stop.when(format_args!("allocation {number} of {count}"));
         let ready = sample.load(&client()?).map_err(place)?;
         one(subject, &ready, &faulty, number).map_err(place)?;
         // What the program keeps, such as uploaded constants, is what it keeps without a failure.
@@ -44,13 +44,6 @@ fn each_in_turn(subject: &Subject, sample: &Sample) -> Check {
         settles(&*executor, before).map_err(place)?;
     }
     Ok(())
-}
-
-fn beside(stop: Stop, number: u64, count: u64) -> Stop {
-    match stop {
-        Stop::Failed(message) => Stop::Failed(format!("allocation {number} of {count}: {message}")),
-        Stop::Skipped(why) => Stop::Skipped(why),
-    }
 }
 
 /// Lets one allocation fail, and runs the program again on what is left.
@@ -63,10 +56,7 @@ fn one(subject: &Subject, ready: &Ready, faulty: &FaultyPlatform, number: u64) -
         Err(Error::ResourceExhausted(detail)) => names_what(subject.name(), &detail.to_string())?,
         Err(error) => ensure!(false, "it must be ResourceExhausted: {error:?}"),
     }
-    ready.works().map_err(|stop| match stop {
-        Stop::Failed(message) => Stop::Failed(format!("the next execution: {message}")),
-        Stop::Skipped(why) => Stop::Skipped(why),
-    })
+    ready.works().map_err(|stop| stop.when("the next execution"))
 }
 
 /// The message names the platform, and in front of what the allocator said, what the memory was for.

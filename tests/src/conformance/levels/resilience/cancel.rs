@@ -87,14 +87,20 @@ fn cancelled<T>(outcome: xla::Result<T>, what: &str) -> Check {
     }
 }
 
+/// Options for a run, and what cancels it.
+fn cancellable(dispatch: Dispatch) -> (ExecuteOptions, CancelToken) {
+    let token = CancelToken::new();
+    (ExecuteOptions { dispatch, cancel: Some(token.clone()), ..ExecuteOptions::default() }, token)
+}
+
 fn before_start(subject: &Subject) -> Check {
     let executor = subject.executor()?;
     let compiled = counting(subject)?;
     still_works(&compiled)?;
     let before = resting(&*executor);
     for dispatch in [Dispatch::Inline, Dispatch::Queued] {
-        let options = ExecuteOptions { dispatch, ..ExecuteOptions::default() };
-        options.cancel.cancel();
+        let (options, token) = cancellable(dispatch);
+        token.cancel();
         cancelled(launch::run(&compiled, &arguments(3)?, &options), "a run that was cancelled before it began")?;
         settles(&*executor, before)?;
     }
@@ -103,8 +109,7 @@ fn before_start(subject: &Subject) -> Check {
 
 /// Asks a run to stop after a while, from another thread; gives how long it took to do so.
 fn stopped(compiled: &LoadedExecutable, dispatch: Dispatch) -> Check {
-    let options = ExecuteOptions { dispatch, ..ExecuteOptions::default() };
-    let (token, asked) = (options.cancel.clone(), Duration::from_millis(60));
+    let ((options, token), asked) = (cancellable(dispatch), Duration::from_millis(60));
     let started = Instant::now();
     let outcome = std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -138,13 +143,13 @@ fn queued(subject: &Subject) -> Check {
     still_works(&compiled)?;
     let before = resting(&*executor);
     stopped(&compiled, Dispatch::Queued)?;
-    let endless = ExecuteOptions { dispatch: Dispatch::Queued, ..ExecuteOptions::default() };
-    let short = ExecuteOptions { dispatch: Dispatch::Queued, cancel: CancelToken::new(), ..ExecuteOptions::default() };
+    let (endless, token) = cancellable(Dispatch::Queued);
+    let (short, _) = cancellable(Dispatch::Queued);
     let start = |count: i64, options: &ExecuteOptions| {
         launch::launch(&compiled, &launch::buffers(&compiled, &arguments(count)?)?, options)
     };
     let (first, second) = (start(i64::from(i32::MAX), &endless)?, start(3, &short)?);
-    endless.cancel.cancel();
+    token.cancel();
     cancelled(launch::read(&first), "the first of two queued runs")?;
     let counted = launch::read(&second)?.elements()[0].get(0);
     ensure!(counted == Scalar::Signed(3), "the run behind a cancelled one counted to {counted:?} instead of 3");
@@ -154,10 +159,10 @@ fn queued(subject: &Subject) -> Check {
 
 fn after_the_end(subject: &Subject) -> Check {
     let compiled = counting(subject)?;
-    let options = ExecuteOptions::default();
+    let (options, token) = cancellable(Dispatch::Inline);
     let results = launch::launch(&compiled, &launch::buffers(&compiled, &arguments(3)?)?, &options)?;
     let value = launch::read(&results)?;
-    options.cancel.cancel();
+    token.cancel();
     ensure!(launch::read(&results)? == value, "a run that had ended was cancelled");
     still_works(&compiled)
 }

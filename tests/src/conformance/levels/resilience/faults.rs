@@ -50,6 +50,7 @@ fn places(
     let before = resting(executor);
     let mut errors = 0;
     for skip in 0..PLACES {
+        let at = |stop: Stop| stop.when(format_args!("after {skip} that went well"));
         match faults.inject(fault, skip) {
             Err(Error::Unimplemented(why)) => return Err(Stop::Skipped(why.to_string())),
             injected => injected?,
@@ -58,25 +59,18 @@ fn places(
         faults.clear();
         match outcome {
             // There are no more such places, or nothing depends on this one.
-            Ok(value) => ready.judge(&value).map_err(|stop| at(stop, skip))?,
+            Ok(value) => ready.judge(&value).map_err(at)?,
             Err(error) => {
-                told(subject.name(), &ready, fault, &error).map_err(|stop| at(stop, skip))?;
+                told(subject.name(), &ready, fault, &error).map_err(at)?;
                 errors += 1;
             }
         }
-        settles(executor, before).map_err(|stop| at(stop, skip))?;
-        ready.works().map_err(|stop| at(stop, skip))?;
+        settles(executor, before).map_err(at)?;
+        ready.works().map_err(at)?;
     }
     // Results come by copies, in memory; whether kernels run depends on the program.
     ensure!(errors > 0 || fault == Fault::Kernel, "each {fault:?} was made to fail in turn, and no run failed");
     Ok(())
-}
-
-fn at(stop: Stop, skip: u64) -> Stop {
-    match stop {
-        Stop::Failed(message) => Stop::Failed(format!("after {skip} that went well: {message}")),
-        Stop::Skipped(why) => Stop::Skipped(why),
-    }
 }
 
 /// The error names the platform; that of a kernel the thunk and its instruction too.
