@@ -25,12 +25,14 @@ impl Pass for FoldConstants {
         "fold-constants"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let effects = Effects::of(module);
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
             for instruction in module[id].post_order() {
-                if let Some(literal) = folded(module, id, instruction, &effects) {
+                if let Some(literal) = folded(module, id, instruction, &effects)
+                    && cx.allow_rewrite(self.name())
+                {
                     replace(module, id, instruction, literal)?;
                 }
             }

@@ -27,6 +27,7 @@ pub mod alias;
 pub mod buffers;
 pub mod copy_insertion;
 pub mod dump;
+pub mod explain;
 pub mod facts;
 pub mod graph;
 mod pass;
@@ -77,6 +78,7 @@ pub use expand::{
 };
 pub use expand_async::ExpandAsync;
 pub use expand_collectives::ExpandCollectives;
+pub use explain::{FusionDecision, FusionReason, FusionRecorder};
 pub use flatten::FlattenCallGraph;
 pub use fuse::{FreeReshapes, Fuse, FuseOutputs, FuseRows};
 pub use inline::InlineCalls;

@@ -1,7 +1,7 @@
 //! Runs a pipeline of passes as compile options say; what every backend's `run_hlo_passes` does.
 
 use xla_hlo::{Error, Result, ResultExt, VerifiedModule};
-use xla_passes::{PassContext, PassEvent, PassObserver, PipelineReport};
+use xla_passes::{FusionDecision, PassContext, PassEvent, PassObserver, PipelineReport};
 
 use crate::compiler::{HloPasses, OptimizedModule};
 use crate::dump::Dump;
@@ -43,6 +43,16 @@ impl PassObserver for Watch<'_> {
     fn after(&self, event: &PassEvent<'_>) -> Result<()> {
         self.dump.after(event)?;
         self.observer.map_or(Ok(()), |observer| observer.after(event))
+    }
+
+    fn explains(&self) -> bool {
+        self.observer.is_some_and(PassObserver::explains)
+    }
+
+    fn fusion(&self, decision: FusionDecision) {
+        if let Some(observer) = self.observer {
+            observer.fusion(decision);
+        }
     }
 }
 

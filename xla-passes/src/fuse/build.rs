@@ -9,12 +9,12 @@ use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result};
 use super::plan::{Group, Plan};
 use crate::graph::{self, clone_with_operands};
 
-/// Makes one fusion of each group that has more than its root.
+/// Makes one fusion of each group.
 pub fn build(module: &mut Module, id: CompId, plan: &Plan) -> Result<()> {
     let mut place = SecondaryMap::new(0);
     module[id].post_order().into_iter().enumerate().for_each(|(i, id)| place[id] = i);
     // Consumers come first: what they read is the unfused instruction, which its own fusion then replaces.
-    for group in plan.groups.iter().filter(|g| g.members.len() > 1) {
+    for group in &plan.groups {
         let mut members: Vec<InstrId> = group.members.keys().copied().collect();
         members.sort_unstable_by_key(|&m| place[m]);
         let name = name(&module[id], group, &members);
@@ -33,7 +33,7 @@ pub fn build(module: &mut Module, id: CompId, plan: &Plan) -> Result<()> {
         computation.replace_all_uses(group.root, new);
     }
     let computation = module.computation_mut(id);
-    for group in plan.groups.iter().filter(|g| g.members.len() > 1) {
+    for group in &plan.groups {
         remove_group(computation, group.root)?;
     }
     Ok(())

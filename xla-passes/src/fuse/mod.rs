@@ -36,7 +36,9 @@ impl Pass for Fuse {
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         for id in programs(module) {
-            let plan = plan::plan(&module[id], cx.profile());
+            let mut plan = plan::plan(&module[id], cx.profile(), cx.explainer().is_some());
+            plan.decisions.drain(..).for_each(|decision| cx.explain(|| decision));
+            plan.groups.retain(|group| group.members.len() > 1 && cx.allow_rewrite(self.name()));
             build::build(module, id, &plan)?;
         }
         Ok(())

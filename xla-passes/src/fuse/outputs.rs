@@ -8,7 +8,7 @@
 //!
 //! What several of them read is read once, and what one of them makes for another stays in registers.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result, Shape};
@@ -16,6 +16,7 @@ use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result, Shape};
 use super::access::{Access, is_elementwise, of_operand};
 use super::programs;
 use super::rows::{Kernel, merged, replace};
+use crate::explain::{FusionDecision, FusionReason};
 use crate::facts::CallContext;
 use crate::{FusionProfile, Pass, PassContext, facts, graph};
 
@@ -39,9 +40,15 @@ impl Pass for FuseOutputs {
             order.reverse();
             let mut places = places(&module[program]);
             for mut kernel in order {
-                while let Some(partner) = partner(module, program, kernel, limits, &places) {
+                while let Some(partner) = partner(module, program, kernel, limits, &places)
+                    && cx.allow_rewrite(self.name())
+                {
+                    cx.explain(|| joined(module, program, partner, kernel));
                     kernel = join(module, program, kernel, partner)?;
                     places = self::places(&module[program]);
+                }
+                if cx.explainer().is_some() {
+                    explain_apart(module, program, kernel, &places, cx);
                 }
             }
         }
@@ -105,14 +112,55 @@ fn partner(
     readers.into_iter().find(|o| fits(o) && apart(o))
 }
 
+/// Why two kernels become one.
+fn joined(module: &Module, program: CompId, partner: InstrId, kernel: InstrId) -> FusionDecision {
+    let reads = module[program][kernel].operands().contains(&partner);
+    let reason = if reads { FusionReason::SameLoop } else { FusionReason::SharedInput };
+    FusionDecision::new(FuseOutputs.name(), module, program, partner, kernel, reason)
+}
+
+/// Tells why a kernel stays apart from those whose results it reads.
+fn explain_apart(module: &Module, program: CompId, kernel: InstrId, places: &Places, cx: &PassContext<'_>) {
+    let graph = &module[program];
+    let Some(dims) = loop_dims(module, graph, kernel) else { return };
+    let limits = &cx.profile().fusion;
+    let operands: BTreeSet<InstrId> = graph[kernel].operands().iter().copied().collect();
+    for producer in operands {
+        let Some(own) = loop_dims(module, graph, producer) else { continue };
+        let reason = if !matches!(graph[producer].shape(), Shape::Array(_)) {
+            FusionReason::NoArray
+        } else if own != dims {
+            FusionReason::OtherLoop { producer: own, consumer: dims.clone() }
+        } else if !reads_in_place(module, graph, kernel, producer) {
+            FusionReason::OtherElements
+        } else if connected(graph, places, producer, kernel, true) {
+            FusionReason::Cycle
+        } else {
+            let (count, operands) = needs(module, graph, kernel, producer);
+            let limit = limits.max_instructions;
+            match count > limit {
+                true => FusionReason::TooManyInstructions { count, limit },
+                false => FusionReason::TooManyOperands { count: operands, limit: limits.max_operands },
+            }
+        };
+        cx.explain(|| FusionDecision::new(FuseOutputs.name(), module, program, producer, kernel, reason));
+    }
+}
+
 fn within_limits(module: &Module, graph: &Computation, a: InstrId, b: InstrId, limits: &FusionProfile) -> bool {
+    let (instructions, operands) = needs(module, graph, a, b);
+    instructions <= limits.max_instructions && operands <= limits.max_operands
+}
+
+/// Instructions, and arrays read and written, of two kernels in one.
+fn needs(module: &Module, graph: &Computation, a: InstrId, b: InstrId) -> (usize, usize) {
     let size = |id: InstrId| match graph[id].op() {
         Op::Fusion(fusion) => module[fusion.computation].len(),
         _ => 1,
     };
     let outputs = graph[a].shape().leaves().len() + 1;
     let operands = graph[a].operands().len() + graph[b].operands().len();
-    size(a) + size(b) <= limits.max_instructions && operands + outputs <= limits.max_operands
+    (size(a) + size(b), operands + outputs)
 }
 
 /// Whether a kernel reads an operand at the place its loop stands at, and nowhere else.
