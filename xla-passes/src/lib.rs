@@ -38,6 +38,7 @@ pub mod registry;
 pub mod report;
 pub mod schedule;
 pub mod stages;
+pub mod view;
 
 mod algebra;
 mod chain;

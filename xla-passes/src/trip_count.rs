@@ -20,14 +20,14 @@ impl Pass for AnnotateTripCounts {
         "annotate-trip-counts"
     }
 
-    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
             let counts: Vec<(InstrId, u64)> =
                 module[id].ids().filter_map(|i| Some((i, trip_count(module, id, i)?))).collect();
             for (instruction, n) in counts {
                 let config = &mut module.computation_mut(id).annotations_mut(instruction).backend_config;
-                if config.is_empty() && cx.allow_rewrite(self.name()) {
+                if config.is_empty() {
                     *config = format!("{{\"known_trip_count\":{{\"n\":\"{n}\"}}}}");
                 }
             }

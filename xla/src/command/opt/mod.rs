@@ -12,6 +12,7 @@ use xla::service::{CompileOptions, HloPasses, optimize};
 
 use self::diff::{Detail, Printer};
 use super::failure::{BadInput, Failure, Outcome};
+use super::form::Form;
 use super::output;
 use super::program::ProgramArg;
 use super::session::{PlatformArg, Session};
@@ -24,6 +25,7 @@ Examples:
   xla opt module.hlo --passes 'inline-calls,[simplify-tuples,dead-code]*'
                                                       these passes alone, the group until it changes nothing
   xla opt module.hlo --explain=dot.3                  what was fused with %dot.3 or was not, and why
+  xla opt module.hlo --to html -o module.html         the same as a page to look at in a browser
   xla opt --list-passes                               every pass, and the platform's pipeline
 
 To find the pass, and the rewrite in it, that breaks a program, keep what the program as it is gives, and compare:
@@ -62,6 +64,9 @@ pub struct Args {
     /// In the command {module} stands for a file of the module; exit code 0 is good, 125 cannot tell, others are bad.
     #[arg(long, value_name = "CMD", conflicts_with_all = ["print_after_all", "explain", "max_passes", "max_rewrites"])]
     bisect: Option<String>,
+    /// The form to write the module in
+    #[arg(long, value_name = "FORM", default_value = "hlo", conflicts_with_all = ["print_after_all", "explain", "bisect"])]
+    to: Form,
     /// List every pass, and the platform's pipeline, and do nothing else
     #[arg(long)]
     list_passes: bool,
@@ -91,22 +96,24 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
         return Err(unknown_step(until, platform.name(), &passes.pipeline));
     }
     let (_, module) = ProgramArg::new(args.module.clone().unwrap_or_default()).module()?;
-    let text = match &args.bisect {
-        Some(command) => bisect::run(command, args, platform.name(), &module, &passes, &options.passes)?,
+    let bytes = match &args.bisect {
+        Some(command) => bisect::run(command, args, platform.name(), &module, &passes, &options.passes)?.into_bytes(),
         None => optimized(args, module, &passes, &options)?,
     };
-    Ok(output::write(args.output.as_deref(), text.as_bytes())?)
+    Ok(output::write(args.output.as_deref(), &bytes)?)
 }
 
 /// What passes make of the module, and what they say about it.
-fn optimized(args: &Args, module: VerifiedModule, passes: &HloPasses, options: &CompileOptions) -> Outcome<String> {
+fn optimized(args: &Args, module: VerifiedModule, passes: &HloPasses, options: &CompileOptions) -> Outcome<Vec<u8>> {
     if let Some(names) = &args.explain {
-        return explain::run(names, module, passes, options);
+        return Ok(explain::run(names, module, passes, options)?.into_bytes());
     }
     let printer = args.print_after_all.map(|detail| Printer::new(detail, &module));
     let observer = printer.as_ref().map(|printer| printer as &dyn PassObserver);
     let (module, _) = optimize(module, passes, options, observer)?;
-    Ok(printer.map(|printer| printer.into_text()).unwrap_or_default() + &module.to_string())
+    let mut bytes = printer.map(|printer| printer.into_text().into_bytes()).unwrap_or_default();
+    bytes.extend(args.to.write(&module)?);
+    Ok(bytes)
 }
 
 /// The passes to run, and the target they are for.
