@@ -108,6 +108,7 @@ fn cases_become_their_snapshots() {
     // The generic target with every ability that a pass asks for.
     let mut profile = TargetProfile::generic();
     profile.fusion.row_kernels = true;
+    profile.fusion.reduce_epilogue = true;
     profile.threads = 4;
     let laws = xla_passes::rule_names();
     let mut applied: BTreeMap<&'static str, u64> = BTreeMap::new();

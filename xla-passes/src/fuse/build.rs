@@ -20,8 +20,9 @@ pub fn build(module: &mut Module, id: CompId, plan: &Plan) -> Result<()> {
         let name = name(&module[id], group, &members);
         let (kernel, operands) = kernel(&module[id], group, &members);
         let root = module[id][group.root].clone();
+        let folds = members.iter().any(|&m| matches!(module[id][m].op(), Op::Reduce(_)));
         let fusion = Fusion {
-            kind: if matches!(root.op(), Op::Reduce(_)) { FusionKind::Input } else { FusionKind::Loop },
+            kind: if folds { FusionKind::Input } else { FusionKind::Loop },
             aliases: in_place(&root, &operands),
             computation: module.add(kernel),
         };
@@ -34,7 +35,7 @@ pub fn build(module: &mut Module, id: CompId, plan: &Plan) -> Result<()> {
     }
     let computation = module.computation_mut(id);
     for group in &plan.groups {
-        remove_group(computation, group.root)?;
+        remove_group(computation, group)?;
     }
     Ok(())
 }
@@ -96,12 +97,15 @@ fn name(computation: &Computation, group: &Group, members: &[InstrId]) -> String
 }
 
 /// Removes a root that a fusion replaced, and what only it used. Combiners live on in the fusion.
-fn remove_group(computation: &mut Computation, root: InstrId) -> Result<()> {
-    if computation.get(root).is_some_and(|i| i.users().is_empty()) {
-        let operands = computation[root].operands().to_vec();
-        computation.remove(root)?;
-        for operand in operands {
-            graph::remove_dead(computation, operand)?;
+fn remove_group(computation: &mut Computation, group: &Group) -> Result<()> {
+    let mut stack = vec![group.root];
+    while let Some(id) = stack.pop() {
+        let Some(instruction) = computation.get(id) else { continue };
+        let is_fold = matches!(instruction.op(), Op::Reduce(_)) && group.members.contains_key(&id);
+        let is_fused = (id == group.root || is_fold) && instruction.users().is_empty();
+        if is_fused || graph::is_removable(computation, id) {
+            stack.extend(computation[id].operands().to_vec());
+            computation.remove(id)?;
         }
     }
     Ok(())

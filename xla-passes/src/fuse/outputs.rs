@@ -13,12 +13,12 @@ use std::collections::{BTreeSet, HashSet};
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result, Shape};
 
-use super::access::{Access, is_elementwise, of_operand};
-use super::programs;
+use super::access::{Access, elements, is_elementwise, of_operand};
 use super::rows::{Kernel, merged, replace};
+use super::{programs, rules};
 use crate::explain::{FusionDecision, FusionReason};
 use crate::facts::CallContext;
-use crate::{FusionProfile, Pass, PassContext, facts, graph};
+use crate::{FusionProfile, Pass, PassContext, TargetProfile, facts, graph};
 
 /// Merges loop kernels of the same dimensions that read the same large array, or of which one reads the other's result
 /// element by element. Runs after [`Fuse`](super::Fuse) and [`FuseRows`](super::FuseRows), where the target's kernels can
@@ -31,8 +31,8 @@ impl Pass for FuseOutputs {
     }
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
-        let limits = &cx.profile().fusion;
-        if !limits.multi_output {
+        let profile = cx.profile();
+        if !profile.fusion.multi_output {
             return Ok(());
         }
         for program in programs(module) {
@@ -40,7 +40,7 @@ impl Pass for FuseOutputs {
             order.reverse();
             let mut places = places(&module[program]);
             for mut kernel in order {
-                while let Some(partner) = partner(module, program, kernel, limits, &places)
+                while let Some(partner) = partner(module, program, kernel, profile, &places)
                     && cx.allow_rewrite(self.name())
                 {
                     cx.explain(|| joined(module, program, partner, kernel));
@@ -66,10 +66,10 @@ fn places(graph: &Computation) -> Places {
 }
 
 /// Dimensions of the loop of a kernel that goes element by element; `None` for other instructions.
-fn loop_dims(module: &Module, graph: &Computation, id: InstrId) -> Option<Vec<usize>> {
+fn loop_dims(module: &Module, graph: &Computation, id: InstrId, profile: &TargetProfile) -> Option<Vec<usize>> {
     let instruction = graph.get(id)?;
     let plain = match instruction.op() {
-        Op::Fusion(fusion) => fusion.aliases.is_empty() && has_no_folds(&module[fusion.computation]),
+        Op::Fusion(fusion) => fusion.aliases.is_empty() && folds_at_loop(&module[fusion.computation], profile),
         op => is_elementwise(op),
     };
     let mut outputs = instruction.shape().leaves().into_iter().map(|(_, s)| s.as_array().map(|a| a.dims().to_vec()));
@@ -77,8 +77,25 @@ fn loop_dims(module: &Module, graph: &Computation, id: InstrId) -> Option<Vec<us
     (plain && graph::is_free(instruction) && outputs.all(|o| o.as_ref() == Some(&first))).then_some(first)
 }
 
-fn has_no_folds(body: &Computation) -> bool {
-    body.iter().all(|(_, i)| facts::call_context(i.op()) == CallContext::None && !matches!(i.op(), Op::Dot(_)))
+/// Whether a kernel folds nothing, or what its loop stands at, once.
+fn folds_at_loop(body: &Computation, profile: &TargetProfile) -> bool {
+    let folds: Vec<InstrId> = body.ids().filter(|&id| matches!(body[id].op(), Op::Reduce(_))).collect();
+    let others = body.iter().filter(|(_, i)| !matches!(i.op(), Op::Reduce(_)));
+    let mut others = others.map(|(_, i)| i.op());
+    if !others.all(|op| facts::call_context(op) == CallContext::None && !matches!(op, Op::Dot(_))) {
+        return false;
+    }
+    if folds.is_empty() {
+        return true;
+    }
+    let accesses = accesses(body);
+    let single = |id: InstrId| elements(body, id) == 1.0;
+    folds.into_iter().all(|id| {
+        let at_loop = |a: &Access| a.is_loop_index() && single(id) == single(body.root());
+        rules::reads_in_order(body, id, profile)
+            && matches!(body[id].shape(), Shape::Array(_))
+            && accesses[id].iter().all(at_loop)
+    })
 }
 
 /// A kernel that `kernel` can take in: one of its operands, or another reader of one of its operands.
@@ -86,17 +103,17 @@ fn partner(
     module: &Module,
     program: CompId,
     kernel: InstrId,
-    limits: &FusionProfile,
+    profile: &TargetProfile,
     places: &Places,
 ) -> Option<InstrId> {
     let graph = &module[program];
-    let dims = loop_dims(module, graph, kernel)?;
+    let dims = loop_dims(module, graph, kernel, profile)?;
     let least = graph[kernel].shape().leaves().iter().map(|(_, s)| s.byte_size()).min()? / 2;
     let fits = |&other: &InstrId| {
         other != kernel
             && matches!(graph[other].shape(), Shape::Array(_))
-            && loop_dims(module, graph, other).as_ref() == Some(&dims)
-            && within_limits(module, graph, kernel, other, limits)
+            && loop_dims(module, graph, other, profile).as_ref() == Some(&dims)
+            && within_limits(module, graph, kernel, other, &profile.fusion)
     };
     let operands = graph[kernel].operands();
     let producer = |&o: &InstrId| {
@@ -122,11 +139,12 @@ fn joined(module: &Module, program: CompId, partner: InstrId, kernel: InstrId) -
 /// Tells why a kernel stays apart from those whose results it reads.
 fn explain_apart(module: &Module, program: CompId, kernel: InstrId, places: &Places, cx: &PassContext<'_>) {
     let graph = &module[program];
-    let Some(dims) = loop_dims(module, graph, kernel) else { return };
-    let limits = &cx.profile().fusion;
+    let profile = cx.profile();
+    let Some(dims) = loop_dims(module, graph, kernel, profile) else { return };
+    let limits = &profile.fusion;
     let operands: BTreeSet<InstrId> = graph[kernel].operands().iter().copied().collect();
     for producer in operands {
-        let Some(own) = loop_dims(module, graph, producer) else { continue };
+        let Some(own) = loop_dims(module, graph, producer, profile) else { continue };
         let reason = if !matches!(graph[producer].shape(), Shape::Array(_)) {
             FusionReason::NoArray
         } else if own != dims {
@@ -172,6 +190,14 @@ fn reads_in_place(module: &Module, graph: &Computation, kernel: InstrId, operand
             .all(|&o| o != operand || graph[o].shape().compatible(graph[kernel].shape()));
     };
     let body = &module[fusion.computation];
+    let accesses = accesses(body);
+    let positions = graph[kernel].operands().iter().enumerate().filter(|(_, o)| **o == operand);
+    let parameters = positions.map(|(position, _)| body.parameters()[position]);
+    parameters.into_iter().all(|p| accesses[p].iter().all(Access::is_loop_index))
+}
+
+/// How a kernel's loop evaluates what is in it.
+fn accesses(body: &Computation) -> SecondaryMap<InstrId, Vec<Access>> {
     let mut accesses: SecondaryMap<InstrId, Vec<Access>> = SecondaryMap::default();
     let root = body.root();
     match body[root].op() {
@@ -188,9 +214,7 @@ fn reads_in_place(module: &Module, graph: &Computation, kernel: InstrId, operand
             }
         }
     }
-    let positions = graph[kernel].operands().iter().enumerate().filter(|(_, o)| **o == operand);
-    let parameters = positions.map(|(position, _)| body.parameters()[position]);
-    parameters.into_iter().all(|p| accesses[p].iter().all(Access::is_loop_index))
+    accesses
 }
 
 /// Whether `to` needs `from`, directly or not; or, if `directly_is_fine`, through something else in between.

@@ -176,7 +176,9 @@ impl Planner<'_> {
                 access::merge(&mut out, access::of_operand(computation, user, position, access, is_root));
             }
         }
-        rules::keeps_update_in_place(computation, target, id, &out).then_some(out)
+        let allowed = rules::keeps_update_in_place(computation, target, id, &out)
+            && rules::folds_once(computation, target, id, &out);
+        allowed.then_some(out)
     }
 
     fn fits(&self, id: InstrId, group: usize, accesses: &[Access]) -> bool {
@@ -209,6 +211,9 @@ impl Planner<'_> {
         let elements = access::elements(self.computation, id);
         let evaluations: f64 = groups.iter().flat_map(|(_, accesses)| accesses).map(|a| a.evaluations).sum();
         let copies: usize = groups.iter().map(|(_, accesses)| accesses.len()).sum();
+        if let ([(group, _)], Op::Reduce(_)) = (groups, self.computation[id].op()) {
+            return self.without_lanes(id, *group);
+        }
         if copies == 1 && evaluations <= elements {
             return Repeating::None;
         }
@@ -220,18 +225,42 @@ impl Planner<'_> {
         };
         let compute = cost::compute_seconds(self.profile, (evaluations - elements).max(0.0), work, element_type);
         let operands: HashSet<InstrId> = self.computation[id].operands().iter().copied().collect();
-        let inputs = operands.into_iter().map(|o| {
+        let inputs = operands.iter().map(|&o| {
             let knows = |group: &Group| group.reads.contains(&o) || group.members.contains_key(&o);
             let new = groups.iter().filter(|(g, _)| !knows(&self.groups[*g])).count();
             let share = new as f64 / groups.len() as f64;
             share * self.supply_seconds(o, evaluations, groups.len(), LOOK_AHEAD)
         });
         let again_seconds = compute + inputs.sum::<f64>();
-        Repeating::Seconds(Repeat {
-            times,
-            again_seconds,
-            stored_seconds: self.store_seconds(id, evaluations, groups.len()),
-        })
+        // A kernel of its own needs what it is computed from as well.
+        let own_inputs = operands.iter().map(|&o| self.supply_seconds(o, elements, 1, LOOK_AHEAD));
+        let stored_seconds = self.store_seconds(id, evaluations, groups.len()) + own_inputs.sum::<f64>();
+        Repeating::Seconds(Repeat { times, again_seconds, stored_seconds })
+    }
+
+    /// What a fold in a kernel means for the rest of it: what is computed from each result on its own has no lanes where folds
+    /// go along memory. It may take some of the time that the folds take.
+    fn without_lanes(&self, id: InstrId, group: usize) -> Repeating {
+        let (computation, profile) = (self.computation, self.profile);
+        let operand = computation[id].operand(0);
+        let Some(element_type) = computation[operand].shape().element_type() else { return Repeating::None };
+        if !rules::folds_along_memory(computation, id) {
+            return Repeating::None;
+        }
+        let scalar_seconds = |(&member, accesses): (&InstrId, &Vec<Access>)| {
+            let ty = computation[member].shape().element_type()?;
+            let evaluations = accesses.iter().map(|a| a.evaluations).sum::<f64>();
+            let lanes = cost::compute_seconds(profile, evaluations, cost::work(computation[member].op(), ty), ty);
+            Some(lanes * (cost::lanes(profile, ty) - 1.0))
+        };
+        let members =
+            self.groups[group].members.iter().filter(|(m, _)| !matches!(computation[**m].op(), Op::Reduce(_)));
+        let again_seconds = members.filter_map(scalar_seconds).sum();
+        let elements = access::elements(computation, operand);
+        let fold_seconds = cost::compute_seconds(profile, elements, 1.0, element_type)
+            + self.supply_seconds(operand, elements, 1, LOOK_AHEAD);
+        let stored_seconds = self.store_seconds(id, access::elements(computation, id), 1) + fold_seconds / 8.0;
+        Repeating::Seconds(Repeat { times: 1.0, again_seconds, stored_seconds })
     }
 
     /// Seconds to store `id` and to read it back in so many groups that evaluate so many of its elements in all.
@@ -259,13 +288,16 @@ impl Planner<'_> {
         if self.is_in_memory(id) {
             return self.load_seconds(id, evaluations, groups);
         }
-        let store = self.store_seconds(id, evaluations, groups);
+        let elements = access::elements(computation, id);
+        let once = groups == 1 && evaluations <= elements;
+        // What is evaluated once in one place needs no memory.
+        let store =
+            if once { self.load_seconds(id, evaluations, 1) } else { self.store_seconds(id, evaluations, groups) };
         let Some(element_type) = computation[id].shape().element_type() else { return store };
         let work = cost::work(computation[id].op(), element_type);
-        if look_ahead == 0 || work >= cost::EXPENSIVE {
+        if look_ahead == 0 || (work >= cost::EXPENSIVE && !once) {
             return store;
         }
-        let elements = access::elements(computation, id);
         let evaluations = if elements == 1.0 { groups as f64 } else { evaluations };
         let compute = cost::compute_seconds(self.profile, (evaluations - elements).max(0.0), work, element_type);
         let operands: HashSet<InstrId> = computation[id].operands().iter().copied().collect();
