@@ -24,6 +24,7 @@
 #![warn(missing_docs)]
 
 pub mod alias;
+pub mod analysis;
 pub mod bisect;
 pub mod buffers;
 pub mod copy_insertion;

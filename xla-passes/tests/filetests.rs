@@ -70,6 +70,36 @@ fn check(passes: &str, case: &Case, profile: &TargetProfile) -> (String, Pipelin
     )
 }
 
+/// Bisecting stops between any two rewrites: what is there then must be the same program.
+#[test]
+fn every_rewrite_alone_keeps_the_program() {
+    let mut profile = TargetProfile::generic();
+    profile.fusion.row_kernels = true;
+    profile.threads = 4;
+    // Numbers drawn from one source depend on how many of those drawn before were expanded.
+    for (_, text) in files().into_iter().filter(|(name, _)| name != "expand_rng") {
+        let (passes, cases) = parse_file(&text);
+        let pipeline = pipeline(&passes, &profile);
+        for case in &cases {
+            let before = parse_module(&case.text).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
+            let all: u64 = run(&pipeline, &mut before.clone(), &profile).rewrites.values().sum();
+            // The full number is what the other test looks at.
+            for limit in (0..all.min(12)).chain(all.saturating_sub(1).max(12)..all) {
+                let options = PassOptions { verify: true, max_rewrites: Some(limit), ..PassOptions::default() };
+                let mut after = before.clone();
+                let report = pipeline.run(&mut after, &PassContext::new(&profile).with_options(options));
+                let report = report.unwrap_or_else(|e| panic!("case {}, {limit} rewrites: {e}", case.name));
+                assert_eq!(report.rewrites.values().sum::<u64>(), limit, "case {}", case.name);
+                let (old, new) = (evaluate(&before, 2, false, 1_000_000), evaluate(&after, 2, false, 1_000_000));
+                let (Ok(old), Ok(new)) = (old, new) else { panic!("case {}: it does not evaluate", case.name) };
+                if let Some(difference) = difference(&old, &new, case.approximate) {
+                    panic!("case {}, {limit} rewrites: {difference}\n{after}", case.name);
+                }
+            }
+        }
+    }
+}
+
 /// Cases whose names end so must not be rewritten by any rule.
 const STAYS: &str = " stays";
 

@@ -67,6 +67,36 @@ fn fusion_is_explained() {
     assert!(unknown.starts_with("nothing was decided about nothing"), "{unknown}");
 }
 
+#[test]
+fn costs_and_memory_are_reported() {
+    let folder = Folder::new();
+    folder.write("chain.hlo", CHAIN);
+    let done = folder.xla("opt chain.hlo --passes fuse,schedule,insert-copies --cost --memory");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    insta::assert_snapshot!(done.out);
+    let json = folder.xla("opt chain.hlo --passes fuse --cost=json").out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["total"]["flops"], 2 * 64 * 64 * 64 + 2 * 64 * 64);
+    let json = folder.xla("opt chain.hlo --passes schedule,insert-copies --memory=json").out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["argument_bytes"], &json["peak"]["instruction"]), (&16384.into(), &"%product".into()));
+    let unscheduled = folder.fails(2, "opt chain.hlo --cost --to html");
+    assert!(unscheduled.contains("cannot be used with"), "{unscheduled}");
+}
+
+#[test]
+fn modules_are_drawn() {
+    let folder = Folder::new();
+    folder.write("chain.hlo", CHAIN);
+    let dot = folder.xla("opt chain.hlo --passes fuse --to dot");
+    assert!(dot.code == 0 && dot.out.starts_with("digraph \"chain\" {"), "{dot:?}");
+    let html = folder.xla("convert chain.hlo --to html");
+    assert!(html.code == 0 && html.out.starts_with("<!DOCTYPE html>"), "{html:?}");
+    let fused = folder.xla("opt chain.hlo --passes fuse --to html -o page.html");
+    assert_eq!((fused.code, fused.out.as_str()), (0, ""));
+    assert!(std::fs::read_to_string(folder.path("page.html")).unwrap().contains("fusion"));
+}
+
 /// Bisects `DEAD` with two passes by a shell command.
 fn bisected(command: &str) -> crate::support::Done {
     let folder = Folder::new();
@@ -146,7 +176,18 @@ fn stages_are_dumped() {
     let folder = Folder::new();
     let done = folder.xla("run module.hlo --platform interpreter --inputs-seed 0 --dump-to dumps");
     assert_eq!((done.code, done.err.as_str()), (0, ""));
-    assert!(folder.path("dumps").read_dir().unwrap().count() > 0);
+    let names = |folder: &Folder, dumps: &str| -> Vec<String> {
+        let files = folder.path(dumps).read_dir().unwrap();
+        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    assert!(!names(&folder, "dumps").is_empty());
+    if cfg!(feature = "cpu") {
+        let done = folder.xla("run module.hlo --platform cpu --inputs-seed 0 --dump-to native");
+        assert_eq!((done.code, done.err.as_str()), (0, ""));
+        for name in ["sums.buffers.txt", "sums.memory.json", "sums.cost.txt", "sums.cost.json", "sums.thunks.txt"] {
+            assert!(names(&folder, "native").iter().any(|n| n == name), "{name}");
+        }
+    }
     let blocked = folder.fails(1, "run module.hlo --platform interpreter --inputs-seed 0 --dump-to module.hlo");
     assert!(blocked.starts_with("cannot write the dump module.hlo/"), "{blocked}");
 }

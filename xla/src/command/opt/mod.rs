@@ -4,10 +4,14 @@ mod bisect;
 mod diff;
 mod explain;
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
-use xla::hlo::{VerifiedModule, text};
-use xla::passes::{PassObserver, PassOptions, Pipeline, TargetProfile, registry};
+use clap::ValueEnum;
+use serde::Serialize;
+use xla::hlo::{Module, ResultExt, VerifiedModule, text};
+use xla::passes::buffers::{BufferOptions, assign_buffers};
+use xla::passes::{PassObserver, PassOptions, Pipeline, TargetProfile, analysis, registry};
 use xla::service::{CompileOptions, HloPasses, optimize};
 
 use self::diff::{Detail, Printer};
@@ -25,6 +29,7 @@ Examples:
   xla opt module.hlo --passes 'inline-calls,[simplify-tuples,dead-code]*'
                                                       these passes alone, the group until it changes nothing
   xla opt module.hlo --explain=dot.3                  what was fused with %dot.3 or was not, and why
+  xla opt module.hlo --cost --memory                  what it costs and needs, and what makes the peak
   xla opt module.hlo --to html -o module.html         the same as a page to look at in a browser
   xla opt --list-passes                               every pass, and the platform's pipeline
 
@@ -58,14 +63,21 @@ pub struct Args {
     print_after_all: Option<Detail>,
     /// Instead of the module, print what was fused or was not, and why; of these instructions alone, if any are named
     #[arg(long, value_name = "NAME,...", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(conflicts_with_all = ["print_after_all", "cost", "memory"])]
     explain: Option<String>,
+    /// Instead of the module, print what each instruction costs: arithmetic, bytes; =json for programs
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    cost: Option<Report>,
+    /// Instead of the module, print how much memory it needs, and which values make the peak; =json for programs
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    memory: Option<Report>,
     /// Find the pass, and the rewrite in it, after which a shell command fails that is given {module}
     ///
     /// In the command {module} stands for a file of the module; exit code 0 is good, 125 cannot tell, others are bad.
-    #[arg(long, value_name = "CMD", conflicts_with_all = ["print_after_all", "explain", "max_passes", "max_rewrites"])]
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["print_after_all", "explain", "cost", "memory", "max_passes", "max_rewrites"])]
     bisect: Option<String>,
     /// The form to write the module in
-    #[arg(long, value_name = "FORM", default_value = "hlo", conflicts_with_all = ["print_after_all", "explain", "bisect"])]
+    #[arg(long, value_name = "FORM", default_value = "hlo", conflicts_with_all = ["print_after_all", "explain", "cost", "memory", "bisect"])]
     to: Form,
     /// List every pass, and the platform's pipeline, and do nothing else
     #[arg(long)]
@@ -73,6 +85,24 @@ pub struct Args {
     /// The file to write; else standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+}
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Report {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+impl Report {
+    fn write<T: Serialize + Display>(self, report: &T) -> String {
+        match self {
+            Report::Table => report.to_string(),
+            Report::Json => analysis::json(report),
+        }
+    }
 }
 
 /// Runs the passes.
@@ -111,9 +141,24 @@ fn optimized(args: &Args, module: VerifiedModule, passes: &HloPasses, options: &
     let printer = args.print_after_all.map(|detail| Printer::new(detail, &module));
     let observer = printer.as_ref().map(|printer| printer as &dyn PassObserver);
     let (module, _) = optimize(module, passes, options, observer)?;
+    let reports = reports(args, &module)?;
+    if !reports.is_empty() {
+        return Ok(reports.into_bytes());
+    }
     let mut bytes = printer.map(|printer| printer.into_text().into_bytes()).unwrap_or_default();
     bytes.extend(args.to.write(&module)?);
     Ok(bytes)
+}
+
+/// The reports on the optimised module that were asked for.
+fn reports(args: &Args, module: &Module) -> Outcome<String> {
+    let mut text = args.cost.map(|how| how.write(&analysis::cost::analyze(module))).unwrap_or_default();
+    if let Some(how) = args.memory {
+        let assignment = assign_buffers(module, &BufferOptions::default())
+            .context(|| "the memory is known after passes that order the program and copy (schedule, insert-copies)")?;
+        text.push_str(&how.write(&analysis::memory::report(module, &assignment)));
+    }
+    Ok(text)
 }
 
 /// The passes to run, and the target they are for.
