@@ -97,10 +97,7 @@ impl Executable for CpuExecutable {
     }
 
     fn dumps(&self) -> Vec<(String, String)> {
-        let mut dumps = vec![
-            ("thunks.txt".to_string(), self.program.sequence.to_string()),
-            ("buffers.txt".to_string(), self.program.assignment.to_string()),
-        ];
+        let mut dumps = self.program.dumps(&self.module);
         dumps.extend(self.texts.iter().cloned());
         dumps
     }

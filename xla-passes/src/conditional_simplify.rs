@@ -12,11 +12,14 @@ impl Pass for SimplifyConditionals {
         "simplify-conditionals"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         for caller in module.post_order() {
             for (conditional, branch) in decided(module, caller) {
                 let Op::Conditional(op) = module[caller][conditional].op() else { continue };
                 let callee = op.branches[branch];
+                if !cx.allow_rewrite(self.name()) {
+                    continue;
+                }
                 let argument = module[caller][conditional].operand(branch + 1);
                 graph::inline(module, caller, conditional, callee, &[argument])?;
             }

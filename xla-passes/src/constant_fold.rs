@@ -2,7 +2,7 @@
 
 use xla_hlo::eval::Evaluator;
 use xla_hlo::ops::Constant;
-use xla_hlo::{CompId, InstrId, Instruction, Literal, Module, Op, Result};
+use xla_hlo::{CompId, Computation, InstrId, Instruction, Literal, Module, Op, Result};
 
 use crate::facts::Effects;
 use crate::{Pass, PassContext, graph};
@@ -10,14 +10,17 @@ use crate::{Pass, PassContext, graph};
 /// Results up to this size may be larger than what they are made of.
 const MAX_GROWN_BYTES: usize = 64 << 10;
 
+/// Results of so many elements may come of what is made from nothing: such arrays are read as fast as they are computed.
+const MAX_MADE_ELEMENTS: usize = 1024;
+
 /// Evaluations of scalar operations that one folded instruction may take.
 const MAX_WORK: usize = 1 << 20;
 
 /// Replaces operations on constants by their results.
 ///
 /// Results stay small: at most 64 KiB, or no larger than the constants they come from. Broadcasts of one element and iotas
-/// stay as they are, since a kernel makes their elements from nothing. Loops, branches and large contractions
-/// are never run.
+/// stay as they are, since a kernel makes their elements from nothing; what is computed from them is folded up to 1024 elements.
+/// Loops, branches and large contractions are never run.
 pub struct FoldConstants;
 
 impl Pass for FoldConstants {
@@ -25,12 +28,14 @@ impl Pass for FoldConstants {
         "fold-constants"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let effects = Effects::of(module);
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
             for instruction in module[id].post_order() {
-                if let Some(literal) = folded(module, id, instruction, &effects) {
+                if let Some(literal) = folded(module, id, instruction, &effects)
+                    && cx.allow_rewrite(self.name())
+                {
                     replace(module, id, instruction, literal)?;
                 }
             }
@@ -53,13 +58,12 @@ fn folded(module: &Module, id: CompId, instruction: InstrId, effects: &Effects) 
     if instruction.operands().is_empty() || !is_foldable(instruction.op()) || !graph::is_free(instruction) {
         return None;
     }
+    let shape = instruction.shape();
+    let elements = shape.as_array().filter(|s| s.is_static())?.element_count();
     let mut operands = Vec::with_capacity(instruction.operands().len());
     for &operand in instruction.operands() {
-        let Op::Constant(constant) = computation[operand].op() else { return None };
-        operands.push(constant.literal.clone());
+        operands.push(known(module, computation, operand, elements)?);
     }
-    let shape = instruction.shape();
-    shape.as_array().filter(|s| s.is_static())?;
     let bytes = operands.iter().map(|l| l.shape().byte_size()).sum::<usize>();
     let grows = shape.byte_size() > bytes.max(MAX_GROWN_BYTES);
     if grows || effects.has_effect(instruction) || work(module, instruction, bytes) > MAX_WORK {
@@ -72,6 +76,27 @@ fn folded(module: &Module, id: CompId, instruction: InstrId, effects: &Effects) 
             tracing::debug!(name = instruction.name(), %error, "not folded");
             None
         }
+    }
+}
+
+/// The value of a constant, or of what is made from nothing where a result has few elements.
+fn known(module: &Module, computation: &Computation, id: InstrId, elements: usize) -> Option<Literal> {
+    let instruction = &computation[id];
+    let made = |operands| {
+        let array = instruction.shape().as_array().filter(|s| s.is_static())?;
+        let few = elements.max(array.element_count()) <= MAX_MADE_ELEMENTS;
+        let evaluated =
+            || instruction.op().rules().evaluate(&mut Evaluator::new(module), operands, instruction.shape());
+        if few { evaluated().ok() } else { None }
+    };
+    match instruction.op() {
+        Op::Constant(constant) => Some(constant.literal.clone()),
+        Op::Iota(_) => made(Vec::new()),
+        Op::Broadcast(_) => match computation[instruction.operand(0)].op() {
+            Op::Constant(constant) => made(vec![constant.literal.clone()]),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

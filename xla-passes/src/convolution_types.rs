@@ -17,7 +17,7 @@ impl Pass for UnifyConvolutionTypes {
         "unify-convolution-types"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
             for instruction in module[id].post_order() {
@@ -25,6 +25,7 @@ impl Pass for UnifyConvolutionTypes {
                     && let Some(types) = Types::of(&module[id], instruction)
                     && op.sparsity == SparsityConfig::default()
                     && graph::is_free(&module[id][instruction])
+                    && cx.allow_rewrite(self.name())
                 {
                     let op = op.clone();
                     unify(module.computation_mut(id), instruction, op, &types)?;

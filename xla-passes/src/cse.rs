@@ -20,13 +20,13 @@ impl Pass for CommonSubexpressions {
         "common-subexpressions"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
-        merge_computations(module);
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        merge_computations(module, cx);
         let effects = Effects::of(module);
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
             let mergeable = |i: &Instruction| is_mergeable(i, &effects);
-            merge_instructions(module.computation_mut(id), &mergeable)?;
+            merge_instructions(module.computation_mut(id), &mergeable, cx)?;
         }
         Ok(())
     }
@@ -37,7 +37,11 @@ fn is_mergeable(instruction: &Instruction, effects: &Effects) -> bool {
     !blocked && graph::is_free(instruction) && !effects.has_effect(instruction)
 }
 
-fn merge_instructions(computation: &mut Computation, mergeable: &dyn Fn(&Instruction) -> bool) -> Result<()> {
+fn merge_instructions(
+    computation: &mut Computation,
+    mergeable: &dyn Fn(&Instruction) -> bool,
+    cx: &PassContext<'_>,
+) -> Result<()> {
     let mut seen: HashMap<u64, Vec<InstrId>> = HashMap::with_capacity(computation.len());
     for id in computation.post_order() {
         let instruction = &computation[id];
@@ -46,10 +50,11 @@ fn merge_instructions(computation: &mut Computation, mergeable: &dyn Fn(&Instruc
         }
         let same = seen.entry(hash_of(instruction)).or_default();
         match same.iter().copied().find(|&other| is_equal(&computation[other], instruction)) {
-            Some(first) => {
+            Some(first) if cx.allow_rewrite(CommonSubexpressions.name()) => {
                 computation.replace_all_uses(id, first);
                 computation.remove(id)?;
             }
+            Some(_) => {}
             None => same.push(id),
         }
     }
@@ -91,7 +96,7 @@ fn is_same_op(a: &Instruction, b: &Instruction) -> bool {
 }
 
 /// Lets callers of equal embedded computations call the first of them.
-fn merge_computations(module: &mut Module) {
+fn merge_computations(module: &mut Module, cx: &PassContext<'_>) {
     let mut kept: HashMap<u64, Vec<CompId>> = HashMap::new();
     let mut replacement: HashMap<CompId, CompId> = HashMap::new();
     // Callees come first, so that what an inner computation was replaced by is known.
@@ -102,6 +107,7 @@ fn merge_computations(module: &mut Module) {
             let edits: Vec<(InstrId, Op)> = computation
                 .iter()
                 .filter(|(_, i)| call_context(i.op()) == CallContext::Embedded && calls(i.op()))
+                .filter(|_| cx.allow_rewrite(CommonSubexpressions.name()))
                 .map(|(i, instruction)| (i, instruction.op().clone()))
                 .collect();
             for (i, mut op) in edits {

@@ -12,16 +12,16 @@ impl Pass for DropDependencies {
         "drop-dependencies"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
-            rewrite(module.computation_mut(id))?;
+            rewrite(module.computation_mut(id), cx)?;
         }
         Ok(())
     }
 }
 
-fn rewrite(computation: &mut Computation) -> Result<()> {
+fn rewrite(computation: &mut Computation, cx: &PassContext<'_>) -> Result<()> {
     let mut idle = xla_hlo::entity::SecondaryMap::<InstrId, bool>::new(false);
     for id in computation.post_order() {
         let instruction = &computation[id];
@@ -37,7 +37,7 @@ fn rewrite(computation: &mut Computation) -> Result<()> {
             Op::Domain(_) => true,
             _ => false,
         };
-        if is_idle {
+        if is_idle && cx.allow_rewrite(DropDependencies.name()) {
             let value = instruction.operand(0);
             computation.replace_all_uses(id, value);
             computation.remove(id)?;

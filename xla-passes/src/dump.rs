@@ -2,7 +2,9 @@
 
 use xla_hlo::{Module, Result};
 
-/// Told before and after each pass; the hook behind `--print-after-all` and `--dump-to`.
+use crate::explain::FusionDecision;
+
+/// Told before and after each pass; the hook behind `--print-after-all`, `--explain` and `--dump-to`.
 pub trait PassObserver: Sync {
     /// The pass is about to run.
     fn before(&self, event: &PassEvent<'_>) -> Result<()> {
@@ -12,6 +14,16 @@ pub trait PassObserver: Sync {
 
     /// The pass ran, and the module was verified if that was asked for.
     fn after(&self, event: &PassEvent<'_>) -> Result<()>;
+
+    /// Whether [`PassObserver::fusion`] is to be called; finding the reasons takes time.
+    fn explains(&self) -> bool {
+        false
+    }
+
+    /// A value is computed in the kernel that reads it, or not, and why. Between `before` and `after` of the pass.
+    fn fusion(&self, decision: FusionDecision) {
+        let _ = decision;
+    }
 }
 
 /// One run of a pass in a pipeline.

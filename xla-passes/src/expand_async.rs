@@ -16,10 +16,10 @@ impl Pass for ExpandAsync {
         "expand-async"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
-            for start in starts(module, id) {
+            for start in starts(module, id).into_iter().filter(|_| cx.allow_rewrite(self.name())) {
                 expand(module, id, start)?;
             }
             if module[id].execution_thread() != MAIN_THREAD {

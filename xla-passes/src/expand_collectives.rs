@@ -17,13 +17,13 @@ impl Pass for ExpandCollectives {
         "expand-collectives"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         if module.attributes().replica_count > 1 || module.attributes().num_partitions > 1 {
             return Ok(());
         }
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
-            for collective in collectives(module, id) {
+            for collective in collectives(module, id).into_iter().filter(|_| cx.allow_rewrite(self.name())) {
                 expand(module, id, collective)?;
             }
         }

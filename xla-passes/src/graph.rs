@@ -68,7 +68,8 @@ pub fn remove_dead(computation: &mut Computation, id: InstrId) -> Result<()> {
     Ok(())
 }
 
-fn is_removable(computation: &Computation, id: InstrId) -> bool {
+/// Whether nothing needs `id`, and removing it leaves no computation behind.
+pub fn is_removable(computation: &Computation, id: InstrId) -> bool {
     let instruction = &computation[id];
     instruction.users().is_empty()
         && instruction.control_successors().is_empty()

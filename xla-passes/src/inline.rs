@@ -19,13 +19,16 @@ impl Pass for InlineCalls {
         "inline-calls"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let mut total = module.instruction_count();
         for caller in module.post_order() {
             for (call, callee) in calls(module, caller) {
                 let growth = module[callee].len();
                 if total.saturating_add(growth) > MAX_INSTRUCTIONS {
                     tracing::warn!(callee = module[callee].name(), "not inlined: the module would become too large");
+                    continue;
+                }
+                if !cx.allow_rewrite(self.name()) {
                     continue;
                 }
                 total += growth;

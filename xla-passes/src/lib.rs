@@ -24,9 +24,12 @@
 #![warn(missing_docs)]
 
 pub mod alias;
+pub mod analysis;
+pub mod bisect;
 pub mod buffers;
 pub mod copy_insertion;
 pub mod dump;
+pub mod explain;
 pub mod facts;
 pub mod graph;
 mod pass;
@@ -36,6 +39,7 @@ pub mod registry;
 pub mod report;
 pub mod schedule;
 pub mod stages;
+pub mod view;
 
 mod algebra;
 mod chain;
@@ -77,6 +81,7 @@ pub use expand::{
 };
 pub use expand_async::ExpandAsync;
 pub use expand_collectives::ExpandCollectives;
+pub use explain::{FusionDecision, FusionReason, FusionRecorder};
 pub use flatten::FlattenCallGraph;
 pub use fuse::{FreeReshapes, Fuse, FuseOutputs, FuseRows};
 pub use inline::InlineCalls;

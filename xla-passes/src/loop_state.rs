@@ -22,22 +22,24 @@ impl Pass for SimplifyLoops {
         "simplify-loops"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let callers = caller_counts(module);
         for caller in module.post_order() {
             for id in loops(module, caller) {
                 if never_begins(module, caller, id) {
-                    let init = module[caller][id].operand(0);
-                    module.computation_mut(caller).replace_all_uses(id, init);
+                    if cx.allow_rewrite(self.name()) {
+                        let init = module[caller][id].operand(0);
+                        module.computation_mut(caller).replace_all_uses(id, init);
+                    }
                     continue;
                 }
                 let Some(state) = LoopState::of(module, caller, id) else { continue };
                 if state.computations().iter().any(|c| callers.get(c) != Some(&1)) {
                     continue;
                 }
-                state.forward_invariants(module)?;
-                state.sink_constants(module)?;
-                state.drop_dead(module)?;
+                state.forward_invariants(module, cx)?;
+                state.sink_constants(module, cx)?;
+                state.drop_dead(module, cx)?;
             }
         }
         Ok(())
@@ -110,11 +112,14 @@ impl LoopState {
         matches!(init.op(), Op::Tuple(_)).then(|| init.operand(i))
     }
 
-    fn forward_invariants(&self, module: &mut Module) -> Result<()> {
+    fn forward_invariants(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let uses: Vec<InstrId> = module[self.caller][self.id].users().to_vec();
         for user in uses {
             let Some((_, i)) = element_of(&module[self.caller], user) else { continue };
             let Some(initial) = self.initial(module, i).filter(|_| self.invariant[i]) else { continue };
+            if !cx.allow_rewrite(SimplifyLoops.name()) {
+                continue;
+            }
             let caller = module.computation_mut(self.caller);
             caller.replace_all_uses(user, initial);
             graph::remove_dead(caller, user)?;
@@ -122,7 +127,7 @@ impl LoopState {
         Ok(())
     }
 
-    fn sink_constants(&self, module: &mut Module) -> Result<()> {
+    fn sink_constants(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         for i in (0..self.elements.len()).filter(|&i| self.invariant[i]) {
             let Some(initial) = self.initial(module, i) else { continue };
             let constant = module[self.caller][initial].clone();
@@ -132,15 +137,15 @@ impl LoopState {
             for id in self.computations() {
                 // The body's root goes on handing the element on, until it is found to be dead.
                 let keep = (id == self.body).then(|| module[id].root());
-                replace_element(module.computation_mut(id), i, &constant, keep)?;
+                replace_element(module.computation_mut(id), i, &constant, keep, cx)?;
             }
         }
         Ok(())
     }
 
-    fn drop_dead(&self, module: &mut Module) -> Result<()> {
+    fn drop_dead(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let live = self.live_elements(module);
-        if live.len() == self.elements.len() || live.is_empty() {
+        if live.len() == self.elements.len() || live.is_empty() || !cx.allow_rewrite(SimplifyLoops.name()) {
             return Ok(());
         }
         let kept: Vec<usize> = (0..self.elements.len()).filter(|i| live.contains(i)).collect();
@@ -250,11 +255,13 @@ fn replace_element(
     index: usize,
     constant: &Instruction,
     keep: Option<InstrId>,
+    cx: &PassContext<'_>,
 ) -> Result<()> {
     for element in elements_used(computation, index) {
         let users: Vec<InstrId> = computation[element].users().iter().copied().filter(|&u| Some(u) != keep).collect();
         let is_root = computation.root() == element;
-        if !graph::is_free(&computation[element]) || (users.is_empty() && !is_root) {
+        let used = graph::is_free(&computation[element]) && (!users.is_empty() || is_root);
+        if !used || !cx.allow_rewrite(SimplifyLoops.name()) {
             continue;
         }
         let copy = computation.add(clone_with_operands(constant, Vec::new()));

@@ -18,9 +18,10 @@ impl Pass for InlineMaps {
         "inline-maps"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         for caller in module.post_order() {
-            for (map, callee) in elementwise_maps(module, caller) {
+            for (map, callee) in elementwise_maps(module, caller).into_iter().filter(|_| cx.allow_rewrite(self.name()))
+            {
                 let callee = module[callee].clone();
                 let computation = module.computation_mut(caller);
                 let result = on_arrays(computation, map, &callee);

@@ -7,6 +7,7 @@ use xla_hlo::{Module, Result};
 
 use crate::TargetProfile;
 use crate::dump::PassObserver;
+use crate::explain::FusionDecision;
 
 /// A rewrite of a module that keeps its meaning.
 ///
@@ -49,7 +50,7 @@ pub struct PassOptions {
     pub until: Option<String>,
     /// Stop after so many runs of passes; for bisecting.
     pub max_passes: Option<usize>,
-    /// Apply no more than so many simplifier rewrites in all; for bisecting.
+    /// Apply no more than so many rewrites in all; for bisecting. Passes that rewrite everything in one go do not count.
     pub max_rewrites: Option<u64>,
 }
 
@@ -114,7 +115,19 @@ impl<'a> PassContext<'a> {
         self.observer
     }
 
-    /// Asks to apply one more rewrite of that rule, and counts it; false when the limit is reached.
+    /// Who wants to know why passes decide as they do, if anybody.
+    pub fn explainer(&self) -> Option<&'a dyn PassObserver> {
+        self.observer.filter(|observer| observer.explains())
+    }
+
+    /// Tells of a decision, which is made only if somebody wants to know.
+    pub fn explain(&self, decision: impl FnOnce() -> FusionDecision) {
+        if let Some(explainer) = self.explainer() {
+            explainer.fusion(decision());
+        }
+    }
+
+    /// Asks to apply one more rewrite of that rule (or of the pass of that name), and counts it; false when the limit is reached.
     pub fn allow_rewrite(&self, rule: &'static str) -> bool {
         let mut rewrites = self.rewrites.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if self.options.max_rewrites.is_some_and(|limit| rewrites.total >= limit) {
@@ -125,7 +138,7 @@ impl<'a> PassContext<'a> {
         true
     }
 
-    /// How often each simplifier rule was applied so far.
+    /// How often each rule was applied so far; a pass without rules counts under its own name.
     pub fn rewrite_counts(&self) -> BTreeMap<&'static str, u64> {
         self.rewrites.lock().unwrap_or_else(std::sync::PoisonError::into_inner).by_rule.clone()
     }

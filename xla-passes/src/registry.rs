@@ -3,6 +3,7 @@
 use xla_hlo::{Error, Result};
 
 use crate::*;
+use xla_hlo::text::did_you_mean;
 
 /// A name, a sentence, and how to make the pass.
 type Entry = (&'static str, &'static str, fn() -> Box<dyn Pass>);
@@ -59,13 +60,93 @@ pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
 pub fn pass(name: &str) -> Result<Box<dyn Pass>> {
     PASSES.iter().find(|(n, ..)| *n == name).map(|(.., make)| make()).ok_or_else(|| {
         let names: Vec<&str> = list().map(|(n, _)| n).collect();
-        Error::not_found(format!("there is no pass {name:?}; there are {}", names.join(", ")))
+        let hint = did_you_mean(name, list().map(|(n, _)| n));
+        Error::not_found(format!("there is no pass {name:?}{hint}; there are {}", names.join(", ")))
     })
 }
 
 /// A pipeline of the named passes in that order.
 pub fn pipeline<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Pipeline> {
     names.into_iter().try_fold(Pipeline::new("custom"), |pipeline, name| Ok(pipeline.boxed(pass(name)?)))
+}
+
+/// Rounds of a group with a star.
+const ROUNDS: usize = 12;
+
+/// Groups in groups, at most.
+const DEPTH: usize = 32;
+
+/// A pipeline as text: names of passes with commas between, groups in brackets, with a star if they are to be run until a
+/// round changes nothing (at most 12 times): `inline-calls,[simplify-tuples,dead-code]*,fuse`.
+pub fn parse(text: &str) -> Result<Pipeline> {
+    let mut reader = Reader { rest: text, text };
+    let (pipeline, end) = reader.list(0)?;
+    if end.is_some() {
+        return Err(reader.wrong("there is a ] without a ["));
+    }
+    Ok(pipeline(Pipeline::new("custom")))
+}
+
+/// Adds what was read to a pipeline.
+type Steps = Box<dyn FnOnce(Pipeline) -> Pipeline>;
+
+struct Reader<'t> {
+    text: &'t str,
+    rest: &'t str,
+}
+
+impl Reader<'_> {
+    /// Reads a list up to its end; gives what it is ended by, a bracket or nothing.
+    fn list(&mut self, depth: usize) -> Result<(Steps, Option<char>)> {
+        let mut steps: Vec<Steps> = Vec::new();
+        loop {
+            steps.push(self.item(depth)?);
+            let end = self.rest.chars().next();
+            self.rest = self.rest.get(1..).unwrap_or_default();
+            match end {
+                Some(',') => {}
+                Some(']') | None => {
+                    let all = move |pipeline| steps.into_iter().fold(pipeline, |pipeline, step| step(pipeline));
+                    return Ok((Box::new(all), end));
+                }
+                Some(_) => return Err(self.wrong("after a group there is a comma, or the end")),
+            }
+        }
+    }
+
+    fn item(&mut self, depth: usize) -> Result<Steps> {
+        self.rest = self.rest.trim_start();
+        if let Some(rest) = self.rest.strip_prefix('[') {
+            if depth == DEPTH {
+                return Err(self.wrong("groups are nested too deep"));
+            }
+            self.rest = rest;
+            let (steps, end) = self.list(depth + 1)?;
+            if end.is_none() {
+                return Err(self.wrong("there is a [ without a ]"));
+            }
+            let star = self.rest.strip_prefix('*');
+            self.rest = star.unwrap_or(self.rest).trim_start();
+            let group = if star.is_some() { Pipeline::fixed_point("group", ROUNDS) } else { Pipeline::new("group") };
+            return Ok(Box::new(|pipeline| pipeline.stage(steps(group))));
+        }
+        let end = self.rest.find([',', '[', ']']).unwrap_or(self.rest.len());
+        let (name, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        let name = name.trim_end();
+        if name.is_empty() {
+            return Err(self.wrong("a name of a pass is missing"));
+        }
+        if name.ends_with('*') {
+            return Err(self.wrong("a star follows a group in brackets"));
+        }
+        let pass = pass(name)?;
+        Ok(Box::new(|pipeline| pipeline.boxed(pass)))
+    }
+
+    fn wrong(&self, what: &str) -> Error {
+        Error::invalid_argument(format!("in the list of passes {:?}: {what}; such as a,[b,c]*,d", self.text))
+    }
 }
 
 #[cfg(test)]
@@ -85,8 +166,41 @@ mod tests {
     }
 
     #[test]
+    fn lists_have_groups() {
+        let text = parse("inline-calls, [simplify-tuples,[dead-code ]* ]*,fuse").expect("a list").to_string();
+        let group =
+            "  group (at most 12 rounds):\n    simplify-tuples\n    group (at most 12 rounds):\n      dead-code\n";
+        assert_eq!(text, format!("custom:\n  inline-calls\n{group}  fuse\n"));
+        assert_eq!(parse("[fuse]").expect("a list").to_string(), "custom:\n  group:\n    fuse\n");
+    }
+
+    #[test]
+    fn wrong_lists_are_refused() {
+        let deep = "[".repeat(100);
+        for (text, what) in [
+            ("", "a name of a pass is missing"),
+            ("fuse,", "a name of a pass is missing"),
+            ("[fuse", "a [ without a ]"),
+            ("fuse]", "a ] without a ["),
+            ("fuse*", "a star follows a group"),
+            ("[fuse]fuse", "after a group there is a comma"),
+            ("[]*", "a name of a pass is missing"),
+            ("fuse[dead-code]", "after a group there is a comma"),
+            ("[fuse]\u{e4}", "after a group there is a comma"),
+            (&deep, "nested too deep"),
+        ] {
+            let error = parse(text).err().expect(text);
+            assert!(error.message().contains(what), "{text}: {error}");
+        }
+    }
+
+    #[test]
     fn unknown_names_are_refused_with_a_list() {
         let error = pipeline(["dead-code", "dead-cod"]).err().expect("there is no such pass");
-        assert!(error.message().contains("\"dead-cod\"") && error.message().contains("simplify-tuples"), "{error}");
+        assert!(
+            error.message().contains("\"dead-cod\"; did you mean dead-code?")
+                && error.message().contains("simplify-tuples"),
+            "{error}"
+        );
     }
 }

@@ -28,7 +28,7 @@ pub struct PassRun {
 pub struct PipelineReport {
     /// Each run of each pass.
     pub runs: Vec<PassRun>,
-    /// How often each simplifier rule was applied.
+    /// How often each simplifier rule was applied; a pass without rules counts its rewrites under its own name.
     pub rewrites: BTreeMap<&'static str, u64>,
     /// Path of the step at which an option (`until`, `max_passes`) cut the pipeline short.
     pub cut_at: Option<String>,

@@ -34,7 +34,9 @@ impl Pass for SplitFolds {
         }
         for program in module.post_order() {
             for id in module[program].post_order() {
-                if let Some(split) = Split::of(module, program, id, cx.profile()) {
+                if let Some(split) = Split::of(module, program, id, cx.profile())
+                    && cx.allow_rewrite(self.name())
+                {
                     let computation = module.computation_mut(program);
                     let result = split.write(computation);
                     computation.replace_all_uses(id, result);

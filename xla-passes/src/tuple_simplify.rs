@@ -12,16 +12,16 @@ impl Pass for SimplifyTuples {
         "simplify-tuples"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
-            simplify(module.computation_mut(id))?;
+            simplify(module.computation_mut(id), cx)?;
         }
         Ok(())
     }
 }
 
-fn simplify(computation: &mut Computation) -> Result<()> {
+fn simplify(computation: &mut Computation, cx: &PassContext<'_>) -> Result<()> {
     let tuples: Vec<InstrId> = computation
         .post_order()
         .into_iter()
@@ -29,7 +29,7 @@ fn simplify(computation: &mut Computation) -> Result<()> {
         .collect();
     for id in tuples {
         let Some(same) = same_value(computation, id) else { continue };
-        if !graph::is_free(&computation[id]) {
+        if !graph::is_free(&computation[id]) || !cx.allow_rewrite(SimplifyTuples.name()) {
             continue;
         }
         computation.replace_all_uses(id, same);

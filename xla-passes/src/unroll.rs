@@ -23,10 +23,12 @@ impl Pass for UnrollLoops {
         "unroll-loops"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         for caller in module.post_order() {
             for (id, body, rounds) in short_loops(module, caller) {
-                unroll(module, caller, id, body, rounds)?;
+                if cx.allow_rewrite(self.name()) {
+                    unroll(module, caller, id, body, rounds)?;
+                }
             }
         }
         Ok(())

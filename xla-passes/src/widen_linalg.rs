@@ -13,12 +13,15 @@ impl Pass for WidenLinalg {
         "widen-linalg"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
             let computation = module.computation_mut(id);
             let narrow: Vec<InstrId> = computation.ids().filter(|&i| is_narrow(&computation[i])).collect();
-            narrow.into_iter().try_for_each(|instruction| widen(computation, instruction))?;
+            narrow
+                .into_iter()
+                .filter(|_| cx.allow_rewrite(self.name()))
+                .try_for_each(|instruction| widen(computation, instruction))?;
         }
         Ok(())
     }

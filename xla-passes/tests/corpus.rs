@@ -42,7 +42,8 @@ fn valid_module(text: &str) -> Option<Module> {
 
 /// A target that can do everything that passes know of.
 fn able() -> TargetProfile {
-    let fusion = FusionProfile { row_kernels: true, multi_output: true, ..FusionProfile::loops() };
+    let fusion =
+        FusionProfile { row_kernels: true, multi_output: true, reduce_epilogue: true, ..FusionProfile::loops() };
     TargetProfile { vector_bytes: 64, threads: 8, fusion, ..TargetProfile::generic() }
 }
 

@@ -1,7 +1,7 @@
 //! Runs a pipeline of passes as compile options say; what every backend's `run_hlo_passes` does.
 
 use xla_hlo::{Error, Result, ResultExt, VerifiedModule};
-use xla_passes::{PassContext, PassEvent, PassObserver, PipelineReport};
+use xla_passes::{FusionDecision, PassContext, PassEvent, PassObserver, PipelineReport, analysis};
 
 use crate::compiler::{HloPasses, OptimizedModule};
 use crate::dump::Dump;
@@ -25,6 +25,11 @@ pub fn optimize(
     let report = pipeline.run(&mut module, &context).context(|| format!("module {}", module.name()))?;
     let module = VerifiedModule::new(module)
         .map_err(|e| Error::internal(format!("pipeline {} broke the module: {}", pipeline.name(), e.message())))?;
+    if options.dump_to.is_some() {
+        let cost = analysis::cost::analyze(&module);
+        watch.dump.write("cost.txt", || cost.to_string())?;
+        watch.dump.write("cost.json", || analysis::json(&cost))?;
+    }
     Ok((OptimizedModule::new(module), report))
 }
 
@@ -43,6 +48,16 @@ impl PassObserver for Watch<'_> {
     fn after(&self, event: &PassEvent<'_>) -> Result<()> {
         self.dump.after(event)?;
         self.observer.map_or(Ok(()), |observer| observer.after(event))
+    }
+
+    fn explains(&self) -> bool {
+        self.observer.is_some_and(PassObserver::explains)
+    }
+
+    fn fusion(&self, decision: FusionDecision) {
+        if let Some(observer) = self.observer {
+            observer.fusion(decision);
+        }
     }
 }
 
@@ -74,7 +89,9 @@ mod tests {
         assert!(report.runs.iter().any(|run| run.pass == "dead-code" && run.changed));
         let files = std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
         let files: Vec<String> = files.collect();
-        assert!(files.iter().any(|name| name.ends_with(".canonicalize.dead-code.hlo")), "{files:?}");
+        for end in [".canonicalize.dead-code.hlo", ".cost.txt", ".cost.json"] {
+            assert!(files.iter().any(|name| name.ends_with(end)), "{files:?}");
+        }
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

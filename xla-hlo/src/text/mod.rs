@@ -32,4 +32,5 @@ pub use parser::{parse_literal, parse_module, parse_shape};
 pub(crate) use printer::print_metadata;
 pub use printer::{PrintOptions, print_computation, print_instruction, print_module};
 pub(crate) use strings::quoted;
+pub use suggest::did_you_mean;
 pub(crate) use tokens::Tokens;

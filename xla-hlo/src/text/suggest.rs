@@ -7,7 +7,7 @@ const LONGEST: usize = 64;
 const LOOKED_AT: usize = 10_000;
 
 /// `; did you mean X?` for the nearest of `names` within a few edits of `wrong`, else nothing.
-pub(super) fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+pub fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     // One letter is near to every other.
     let allowed = if wrong.len() < 2 { 0 } else { 1 + wrong.len() / 4 };
     let near = |name: &&str| name.len().abs_diff(wrong.len()) <= allowed && name.len().max(wrong.len()) <= LONGEST;

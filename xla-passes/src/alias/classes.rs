@@ -33,6 +33,11 @@ impl Class {
         self.live.last().map(|&(_, last, _)| (first, last))
     }
 
+    /// From when to when something lives here, each time that something does.
+    pub(crate) fn times(&self) -> impl Iterator<Item = (Time, Time)> + '_ {
+        self.live.iter().map(|&(first, last, _)| (first, last))
+    }
+
     /// Both in one, from the longer list of intervals.
     fn united(self, other: Class) -> Class {
         let (few, mut many) = if self.live.len() < other.live.len() { (self, other) } else { (other, self) };

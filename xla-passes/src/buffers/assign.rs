@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use xla_hlo::entity::EntityId;
 use xla_hlo::{CompId, Error, InstrId, Module, Result};
 
-use super::pack::{Item, pack};
+use super::pack::{Item, Lender, lend, pack};
 use super::types::{
     Allocation, AllocationId, AllocationKind, BufferAssignment, BufferOptions, LiveValue, OutputSlice, Peak, Slice,
 };
@@ -102,7 +102,7 @@ impl Assigner<'_> {
         }
     }
 
-    /// One allocation for each memory space with values that are in no other.
+    /// One allocation for each memory space with values that are in no other, and that none of the others lends a place.
     fn temporaries(&mut self) -> Result<PeakClasses> {
         let mut spaces: BTreeMap<i64, Vec<(NodeId, Item)>> = BTreeMap::new();
         for id in self.classes.representatives() {
@@ -116,15 +116,41 @@ impl Assigner<'_> {
             })?;
             spaces.entry(class.memory_space).or_default().push((id, Item { size, first, last }));
         }
-        for (space, items) in &spaces {
+        for (space, items) in &mut spaces {
+            self.borrow(*space, items);
+            if items.is_empty() {
+                continue;
+            }
             let packing = pack(&items.iter().map(|(_, item)| *item).collect::<Vec<_>>())?;
-            let allocation = self.allocate(AllocationKind::Temporary, packing.size, *space);
+            let bytes = |id: &NodeId| self.classes.class(*id).map_or(0, |c| c.bytes);
+            let ends = items.iter().zip(&packing.offsets).map(|((id, _), offset)| offset + bytes(id));
+            let allocation = self.allocate(AllocationKind::Temporary, ends.max().unwrap_or(0), *space);
             for ((id, _), offset) in items.iter().zip(packing.offsets) {
-                let size = self.classes.class(*id).map_or(0, |c| c.bytes);
-                self.places.insert(*id, Slice { allocation, offset, size });
+                self.places.insert(*id, Slice { allocation, offset, size: bytes(id) });
             }
         }
         Ok(peak(spaces.into_values().flatten()))
+    }
+
+    /// Puts values into memory of results that are not there yet, and takes them from the list.
+    fn borrow(&mut self, space: i64, items: &mut Vec<(NodeId, Item)>) {
+        let mut lenders = Vec::new();
+        let mut allocations = Vec::new();
+        for id in self.classes.representatives() {
+            let (Some(class), Some(place)) = (self.classes.class(id), self.places.get(&id)) else { continue };
+            if class.output.is_some() && class.constant.is_none() && class.memory_space == space {
+                lenders.push(Lender { size: class.bytes, busy: class.times().collect() });
+                allocations.push(place.allocation);
+            }
+        }
+        let lent = lend(&items.iter().map(|(_, item)| *item).collect::<Vec<_>>(), &lenders);
+        let mut lent = lent.into_iter();
+        items.retain(|(id, _)| {
+            let Some((lender, offset)) = lent.next().flatten() else { return true };
+            let size = self.classes.class(*id).map_or(0, |c| c.bytes);
+            self.places.insert(*id, Slice { allocation: allocations[lender], offset, size });
+            false
+        });
     }
 
     fn finish(self, peak: PeakClasses) -> Result<BufferAssignment> {

@@ -1,7 +1,8 @@
 //! Packing: gives pieces of memory that live at different times overlapping places in one allocation.
 //!
 //! Two greedy heuristics for dynamic storage allocation (offline strip packing, NP-hard in general); the better result
-//! is taken. Pieces are sized in units of the alignment, so every offset is aligned.
+//! is taken. Pieces are sized in units of the alignment, so every offset is aligned. Before that, pieces may be lent places in
+//! memory that is there anyway and not needed yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +17,21 @@ pub(crate) struct Item {
     pub(crate) first: u32,
     /// Last step at which it is needed.
     pub(crate) last: u32,
+}
+
+impl Item {
+    fn meets(&self, other: (u32, u32)) -> bool {
+        self.first <= other.1 && other.0 <= self.last
+    }
+}
+
+/// Memory that is there for something else, and what it is needed for.
+#[derive(Clone, Debug)]
+pub(crate) struct Lender {
+    /// Bytes.
+    pub(crate) size: usize,
+    /// First and last step of each time at which all of it is needed.
+    pub(crate) busy: Vec<(u32, u32)>,
 }
 
 /// Offsets of all items and the size of the whole.
@@ -41,20 +57,44 @@ pub(crate) fn pack(items: &[Item]) -> Result<Packing> {
     Ok(if by_size.size <= by_time.size { by_size } else { by_time })
 }
 
-/// Largest first, each into the smallest gap between those that live at the same time.
-fn pack_by_size(items: &[Item]) -> Packing {
-    let mut order: Vec<usize> = (0..items.len()).collect();
+/// For each item a lender and an offset there, or `None` where no lender has room. Large items come first, and each goes to
+/// the smallest lender that has room, which leaves most to those that follow.
+pub(crate) fn lend(items: &[Item], lenders: &[Lender]) -> Vec<Option<(usize, usize)>> {
+    let mut order: Vec<usize> = (0..items.len()).filter(|&i| items[i].size > 0).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(items[i].size), items[i].first, i));
-    let mut packing = Packing { offsets: vec![0; items.len()], size: 0 };
-    // Placed items as (offset, index), ascending.
-    let mut placed: BTreeSet<(usize, usize)> = BTreeSet::new();
+    // What is small hardly counts, and each item looks at all that were placed.
+    order.truncate(MAX_QUADRATIC);
+    let mut by_size: Vec<usize> = (0..lenders.len()).collect();
+    by_size.sort_by_key(|&l| (lenders[l].size, l));
+    let mut placed = vec![Placed::default(); lenders.len()];
+    let mut places = vec![None; items.len()];
     for i in order {
         let item = items[i];
+        let free = |&l: &usize| item.size <= lenders[l].size && !lenders[l].busy.iter().any(|&time| item.meets(time));
+        let found = by_size.iter().copied().filter(free).find_map(|l| {
+            let offset = placed[l].best_fit(items, item);
+            (offset + item.size <= lenders[l].size).then_some((l, offset))
+        });
+        if let Some((lender, offset)) = found {
+            placed[lender].0.insert((offset, i));
+        }
+        places[i] = found;
+    }
+    places
+}
+
+/// Placed items as (offset, index), ascending.
+#[derive(Clone, Default)]
+struct Placed(BTreeSet<(usize, usize)>);
+
+impl Placed {
+    /// The smallest gap with room for an item between those that live at the same time, or the place above all of them.
+    fn best_fit(&self, items: &[Item], item: Item) -> usize {
         let mut best: Option<(usize, usize)> = None;
         let mut top = 0;
-        for &(offset, other) in &placed {
+        for &(offset, other) in &self.0 {
             let other = items[other];
-            if other.last < item.first || item.last < other.first {
+            if !item.meets((other.first, other.last)) {
                 continue;
             }
             let gap = offset.saturating_sub(top);
@@ -63,11 +103,22 @@ fn pack_by_size(items: &[Item]) -> Packing {
             }
             top = top.max(offset + other.size);
         }
-        let offset = best.map_or(top, |(_, at)| at);
+        best.map_or(top, |(_, at)| at)
+    }
+}
+
+/// Largest first, each into the smallest gap between those that live at the same time.
+fn pack_by_size(items: &[Item]) -> Packing {
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by_key(|&i| (std::cmp::Reverse(items[i].size), items[i].first, i));
+    let mut packing = Packing { offsets: vec![0; items.len()], size: 0 };
+    let mut placed = Placed::default();
+    for i in order {
+        let offset = placed.best_fit(items, items[i]);
         packing.offsets[i] = offset;
-        packing.size = packing.size.max(offset + item.size);
-        if item.size > 0 {
-            placed.insert((offset, i));
+        packing.size = packing.size.max(offset + items[i].size);
+        if items[i].size > 0 {
+            placed.0.insert((offset, i));
         }
     }
     packing
@@ -219,6 +270,14 @@ mod tests {
             let size = pack(&list).unwrap().size;
             assert!(size >= bound && size <= bound + bound / 2 + 64, "round {round}: {size} for {bound}");
         }
+    }
+
+    #[test]
+    fn what_is_not_needed_yet_is_lent() {
+        let lenders = [Lender { size: 192, busy: vec![(5, 9)] }, Lender { size: 64, busy: vec![(0, 1), (8, 9)] }];
+        let list = items(&[(128, 0, 4), (64, 1, 4), (64, 2, 7), (64, 4, 5), (256, 0, 1), (0, 0, 1)]);
+        let expected = [Some((0, 0)), Some((0, 128)), Some((1, 0)), None, None, None];
+        assert_eq!(lend(&list, &lenders), expected);
     }
 
     #[test]

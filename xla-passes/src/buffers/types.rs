@@ -66,7 +66,8 @@ pub enum AllocationKind {
         /// Whether the program writes here. A donated parameter may be written without being an output.
         written: bool,
     },
-    /// A leaf of the entry's result, not shared with a parameter; allocated for each execution.
+    /// A leaf of the entry's result, not shared with a parameter; allocated for each execution. Until the result is written, other
+    /// values may live here.
     Output {
         /// Path into the result.
         path: Vec<usize>,
@@ -76,7 +77,8 @@ pub enum AllocationKind {
         /// The constant instruction and the leaf of its literal.
         value: ValueRef,
     },
-    /// Scratch memory of one execution, shared by many values. One for each memory space that needs some.
+    /// Scratch memory of one execution, shared by many values: those that found no room in the memory of results. One for each
+    /// memory space that needs some.
     Temporary,
 }
 

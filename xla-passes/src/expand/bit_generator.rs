@@ -17,8 +17,13 @@ impl Pass for ExpandBitGenerators {
         "expand-bit-generators"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
-        super::expand_each(module, |graph, id| matches!(graph[id].op(), Op::RngBitGenerator(_)), expand)
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        super::expand_each(
+            module,
+            || cx.allow_rewrite(self.name()),
+            |graph, id| matches!(graph[id].op(), Op::RngBitGenerator(_)),
+            expand,
+        )
     }
 }
 

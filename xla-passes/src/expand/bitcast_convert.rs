@@ -17,8 +17,8 @@ impl Pass for ExpandBitcastConverts {
         "expand-bitcast-converts"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
-        super::expand_each(module, changes_width, expand)
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        super::expand_each(module, || cx.allow_rewrite(self.name()), changes_width, expand)
     }
 }
 

@@ -26,18 +26,20 @@ use xla_hlo::{CompId, Computation, InstrId, Module, Result};
 
 use crate::insert::Inserter;
 
-/// Replaces each instruction that `wanted` picks by what `expand` writes for it; `expand` gives what stands for its value.
+/// Replaces each instruction that `wanted` picks by what `expand` writes for it, as long as that is `allowed`; `expand` gives
+/// what stands for its value.
 ///
 /// What is written takes over the control dependencies of what it stands for.
 fn expand_each(
     module: &mut Module,
+    allowed: impl Fn() -> bool,
     wanted: impl Fn(&Computation, InstrId) -> bool,
     expand: impl Fn(&mut Inserter<'_>, InstrId) -> Result<InstrId>,
 ) -> Result<()> {
     let computations: Vec<CompId> = module.ids().collect();
     for id in computations {
         let found: Vec<InstrId> = module[id].ids().filter(|&i| wanted(&module[id], i)).collect();
-        for old in found {
+        for old in found.into_iter().filter(|_| allowed()) {
             let newest = module[id].ids().next_back();
             let new = expand(&mut Inserter::new(module, id), old)?;
             let computation = module.computation_mut(id);

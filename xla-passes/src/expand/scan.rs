@@ -16,8 +16,13 @@ impl Pass for ExpandScans {
         "expand-scans"
     }
 
-    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
-        super::expand_each(module, |graph, id| matches!(graph[id].op(), Op::Scan(_)), expand)
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        super::expand_each(
+            module,
+            || cx.allow_rewrite(self.name()),
+            |graph, id| matches!(graph[id].op(), Op::Scan(_)),
+            expand,
+        )
     }
 }
 

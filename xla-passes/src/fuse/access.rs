@@ -51,6 +51,12 @@ pub fn of_operand(computation: &Computation, user: InstrId, position: usize, acc
         Op::Reduce(reduce) => (elements, reduces_inner_dims(computation, operand, &reduce.dimensions)),
         Op::DynamicUpdateSlice(_) if is_root => (elements, access.in_order),
         Op::Concatenate(_) if is_root => (elements, false),
+        // What is read at an index that only outer loops change is read in front of the inner ones.
+        Op::Gather(gather) if position == 1 && access.in_order => {
+            let rank = computation[user].shape().as_array().map_or(0, ArrayShape::rank);
+            let batch: Vec<usize> = (0..rank).filter(|d| !gather.offset_dims.contains(d)).collect();
+            hoisted(computation, user, &batch, access.evaluations)
+        }
         Op::Broadcast(b) if access.in_order => hoisted(computation, user, &b.dimensions, access.evaluations),
         _ => (access.evaluations, access.in_order && is_elementwise(op)),
     };

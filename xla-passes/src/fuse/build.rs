@@ -9,19 +9,20 @@ use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result};
 use super::plan::{Group, Plan};
 use crate::graph::{self, clone_with_operands};
 
-/// Makes one fusion of each group that has more than its root.
+/// Makes one fusion of each group.
 pub fn build(module: &mut Module, id: CompId, plan: &Plan) -> Result<()> {
     let mut place = SecondaryMap::new(0);
     module[id].post_order().into_iter().enumerate().for_each(|(i, id)| place[id] = i);
     // Consumers come first: what they read is the unfused instruction, which its own fusion then replaces.
-    for group in plan.groups.iter().filter(|g| g.members.len() > 1) {
+    for group in &plan.groups {
         let mut members: Vec<InstrId> = group.members.keys().copied().collect();
         members.sort_unstable_by_key(|&m| place[m]);
         let name = name(&module[id], group, &members);
         let (kernel, operands) = kernel(&module[id], group, &members);
         let root = module[id][group.root].clone();
+        let folds = members.iter().any(|&m| matches!(module[id][m].op(), Op::Reduce(_)));
         let fusion = Fusion {
-            kind: if matches!(root.op(), Op::Reduce(_)) { FusionKind::Input } else { FusionKind::Loop },
+            kind: if folds { FusionKind::Input } else { FusionKind::Loop },
             aliases: in_place(&root, &operands),
             computation: module.add(kernel),
         };
@@ -33,8 +34,8 @@ pub fn build(module: &mut Module, id: CompId, plan: &Plan) -> Result<()> {
         computation.replace_all_uses(group.root, new);
     }
     let computation = module.computation_mut(id);
-    for group in plan.groups.iter().filter(|g| g.members.len() > 1) {
-        remove_group(computation, group.root)?;
+    for group in &plan.groups {
+        remove_group(computation, group)?;
     }
     Ok(())
 }
@@ -96,12 +97,15 @@ fn name(computation: &Computation, group: &Group, members: &[InstrId]) -> String
 }
 
 /// Removes a root that a fusion replaced, and what only it used. Combiners live on in the fusion.
-fn remove_group(computation: &mut Computation, root: InstrId) -> Result<()> {
-    if computation.get(root).is_some_and(|i| i.users().is_empty()) {
-        let operands = computation[root].operands().to_vec();
-        computation.remove(root)?;
-        for operand in operands {
-            graph::remove_dead(computation, operand)?;
+fn remove_group(computation: &mut Computation, group: &Group) -> Result<()> {
+    let mut stack = vec![group.root];
+    while let Some(id) = stack.pop() {
+        let Some(instruction) = computation.get(id) else { continue };
+        let is_fold = matches!(instruction.op(), Op::Reduce(_)) && group.members.contains_key(&id);
+        let is_fused = (id == group.root || is_fold) && instruction.users().is_empty();
+        if is_fused || graph::is_removable(computation, id) {
+            stack.extend(computation[id].operands().to_vec());
+            computation.remove(id)?;
         }
     }
     Ok(())

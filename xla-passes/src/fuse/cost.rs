@@ -8,6 +8,9 @@ use crate::TargetProfile;
 /// Work above which an operation is never done twice, in vector instructions for one vector of elements.
 pub const EXPENSIVE: f64 = 4.0;
 
+/// Neighbouring elements that a gather must take together to load them as vectors.
+const LONG_PIECE: usize = 8;
+
 /// Vector instructions that one vector of results takes, where a simple addition takes 1.
 ///
 /// Orders of magnitude, not measurements: what matters is what is free, what is cheap, and what is dear.
@@ -24,6 +27,8 @@ pub fn work(op: &Op, element_type: ElementType) -> f64 {
         Op::ReducePrecision(_) => 5.0,
         Op::Pad(_) | Op::DynamicSlice(_) | Op::DynamicUpdateSlice(_) => 2.0,
         Op::Concatenate(_) => 2.0,
+        // Whole pieces of rows, or elements from anywhere.
+        Op::Gather(gather) if gather.slice_sizes.last().is_some_and(|&n| n >= LONG_PIECE) => 2.0,
         Op::Gather(_) | Op::Scatter(_) => 8.0,
         Op::Dot(_) | Op::RaggedDot(_) | Op::ScaledDot(_) | Op::Convolution(_) => 1e6,
         Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scan(_) | Op::BatchNorm(_) => 1e6,
@@ -62,12 +67,16 @@ fn binary_work(op: BinaryOp, element_type: ElementType) -> f64 {
     }
 }
 
+/// Elements of a vector of that type.
+pub fn lanes(profile: &TargetProfile, element_type: ElementType) -> f64 {
+    (profile.vector_bytes as f64 / element_type.byte_width() as f64).max(1.0)
+}
+
 /// Seconds for `evaluations` of an operation of that work and element type.
 pub fn compute_seconds(profile: &TargetProfile, evaluations: f64, work: f64, element_type: ElementType) -> f64 {
-    let lanes = (profile.vector_bytes as f64 / element_type.byte_width() as f64).max(1.0);
     let large = evaluations * element_type.byte_width() as f64 > profile.l2_bytes as f64;
     let threads = if large { profile.threads.max(1) as f64 } else { 1.0 };
-    evaluations * work / (lanes * threads * profile.clock_hz)
+    evaluations * work / (lanes(profile, element_type) * threads * profile.clock_hz)
 }
 
 /// Seconds to move `moved` bytes of an array of `size` bytes.

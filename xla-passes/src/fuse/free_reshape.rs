@@ -26,7 +26,7 @@ impl Pass for FreeReshapes {
                     && [instruction.shape(), computation[instruction.operand(0)].shape()].into_iter().all(is_plain)
             };
             let reshapes: Vec<InstrId> = computation.ids().filter(is_free).collect();
-            for reshape in reshapes {
+            for reshape in reshapes.into_iter().filter(|_| cx.allow_rewrite(self.name())) {
                 computation.set_op(reshape, Bitcast.into());
                 computation.rename(reshape, "bitcast");
             }

@@ -20,8 +20,8 @@ use crate::{Pass, PassContext};
 
 /// Puts elementwise and data-moving operations, and constants, into the kernels that use them.
 ///
-/// A kernel has one root: an elementwise or data-moving operation (`kLoop`), a reduction (`kInput`), or a
-/// `dynamic-update-slice` that writes its update in place (`kLoop` with an operand alias). What it computes stays bit for
+/// A kernel has one root: an elementwise or data-moving operation (`kLoop`), a reduction or what is made of its results one by one
+/// (`kInput`), or a `dynamic-update-slice` that writes its update in place (`kLoop` with an operand alias). What it computes stays bit for
 /// bit the same. What may be fused and when repeating work pays is asked of the [`TargetProfile`](crate::TargetProfile).
 ///
 /// Contract with backends: what does not depend on an inner loop is evaluated in front of it (members with one element in
@@ -36,7 +36,9 @@ impl Pass for Fuse {
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         for id in programs(module) {
-            let plan = plan::plan(&module[id], cx.profile());
+            let mut plan = plan::plan(&module[id], cx.profile(), cx.explainer().is_some());
+            plan.decisions.drain(..).for_each(|decision| cx.explain(|| decision));
+            plan.groups.retain(|group| group.members.len() > 1 && cx.allow_rewrite(self.name()));
             build::build(module, id, &plan)?;
         }
         Ok(())

@@ -8,16 +8,17 @@
 //!
 //! What several of them read is read once, and what one of them makes for another stays in registers.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result, Shape};
 
-use super::access::{Access, is_elementwise, of_operand};
-use super::programs;
+use super::access::{Access, elements, is_elementwise, of_operand};
 use super::rows::{Kernel, merged, replace};
+use super::{programs, rules};
+use crate::explain::{FusionDecision, FusionReason};
 use crate::facts::CallContext;
-use crate::{FusionProfile, Pass, PassContext, facts, graph};
+use crate::{FusionProfile, Pass, PassContext, TargetProfile, facts, graph};
 
 /// Merges loop kernels of the same dimensions that read the same large array, or of which one reads the other's result
 /// element by element. Runs after [`Fuse`](super::Fuse) and [`FuseRows`](super::FuseRows), where the target's kernels can
@@ -30,8 +31,8 @@ impl Pass for FuseOutputs {
     }
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
-        let limits = &cx.profile().fusion;
-        if !limits.multi_output {
+        let profile = cx.profile();
+        if !profile.fusion.multi_output {
             return Ok(());
         }
         for program in programs(module) {
@@ -39,9 +40,15 @@ impl Pass for FuseOutputs {
             order.reverse();
             let mut places = places(&module[program]);
             for mut kernel in order {
-                while let Some(partner) = partner(module, program, kernel, limits, &places) {
+                while let Some(partner) = partner(module, program, kernel, profile, &places)
+                    && cx.allow_rewrite(self.name())
+                {
+                    cx.explain(|| joined(module, program, partner, kernel));
                     kernel = join(module, program, kernel, partner)?;
                     places = self::places(&module[program]);
+                }
+                if cx.explainer().is_some() {
+                    explain_apart(module, program, kernel, &places, cx);
                 }
             }
         }
@@ -59,10 +66,10 @@ fn places(graph: &Computation) -> Places {
 }
 
 /// Dimensions of the loop of a kernel that goes element by element; `None` for other instructions.
-fn loop_dims(module: &Module, graph: &Computation, id: InstrId) -> Option<Vec<usize>> {
+fn loop_dims(module: &Module, graph: &Computation, id: InstrId, profile: &TargetProfile) -> Option<Vec<usize>> {
     let instruction = graph.get(id)?;
     let plain = match instruction.op() {
-        Op::Fusion(fusion) => fusion.aliases.is_empty() && has_no_folds(&module[fusion.computation]),
+        Op::Fusion(fusion) => fusion.aliases.is_empty() && folds_at_loop(&module[fusion.computation], profile),
         op => is_elementwise(op),
     };
     let mut outputs = instruction.shape().leaves().into_iter().map(|(_, s)| s.as_array().map(|a| a.dims().to_vec()));
@@ -70,8 +77,27 @@ fn loop_dims(module: &Module, graph: &Computation, id: InstrId) -> Option<Vec<us
     (plain && graph::is_free(instruction) && outputs.all(|o| o.as_ref() == Some(&first))).then_some(first)
 }
 
-fn has_no_folds(body: &Computation) -> bool {
-    body.iter().all(|(_, i)| facts::call_context(i.op()) == CallContext::None && !matches!(i.op(), Op::Dot(_)))
+/// Whether a kernel folds nothing, or what its loop stands at, once.
+fn folds_at_loop(body: &Computation, profile: &TargetProfile) -> bool {
+    let folds: Vec<InstrId> = body.ids().filter(|&id| matches!(body[id].op(), Op::Reduce(_))).collect();
+    let others = body.iter().filter(|(_, i)| !matches!(i.op(), Op::Reduce(_)));
+    let mut others = others.map(|(_, i)| i.op());
+    if !others.all(|op| facts::call_context(op) == CallContext::None && !matches!(op, Op::Dot(_))) {
+        return false;
+    }
+    if folds.is_empty() {
+        return true;
+    }
+    let accesses = accesses(body);
+    let small = body.result_shape().byte_size() <= profile.l1_bytes;
+    let single = |id: InstrId| elements(body, id) == 1.0;
+    folds.into_iter().all(|id| {
+        let at_loop = |a: &Access| a.is_loop_index() && single(id) == single(body.root());
+        rules::reads_in_order(body, id, profile)
+            && (rules::is_long_fold(body, id) || small)
+            && matches!(body[id].shape(), Shape::Array(_))
+            && accesses[id].iter().all(at_loop)
+    })
 }
 
 /// A kernel that `kernel` can take in: one of its operands, or another reader of one of its operands.
@@ -79,17 +105,17 @@ fn partner(
     module: &Module,
     program: CompId,
     kernel: InstrId,
-    limits: &FusionProfile,
+    profile: &TargetProfile,
     places: &Places,
 ) -> Option<InstrId> {
     let graph = &module[program];
-    let dims = loop_dims(module, graph, kernel)?;
+    let dims = loop_dims(module, graph, kernel, profile)?;
     let least = graph[kernel].shape().leaves().iter().map(|(_, s)| s.byte_size()).min()? / 2;
     let fits = |&other: &InstrId| {
         other != kernel
             && matches!(graph[other].shape(), Shape::Array(_))
-            && loop_dims(module, graph, other).as_ref() == Some(&dims)
-            && within_limits(module, graph, kernel, other, limits)
+            && loop_dims(module, graph, other, profile).as_ref() == Some(&dims)
+            && within_limits(module, graph, kernel, other, &profile.fusion)
     };
     let operands = graph[kernel].operands();
     let producer = |&o: &InstrId| {
@@ -105,14 +131,56 @@ fn partner(
     readers.into_iter().find(|o| fits(o) && apart(o))
 }
 
+/// Why two kernels become one.
+fn joined(module: &Module, program: CompId, partner: InstrId, kernel: InstrId) -> FusionDecision {
+    let reads = module[program][kernel].operands().contains(&partner);
+    let reason = if reads { FusionReason::SameLoop } else { FusionReason::SharedInput };
+    FusionDecision::new(FuseOutputs.name(), module, program, partner, kernel, reason)
+}
+
+/// Tells why a kernel stays apart from those whose results it reads.
+fn explain_apart(module: &Module, program: CompId, kernel: InstrId, places: &Places, cx: &PassContext<'_>) {
+    let graph = &module[program];
+    let profile = cx.profile();
+    let Some(dims) = loop_dims(module, graph, kernel, profile) else { return };
+    let limits = &profile.fusion;
+    let operands: BTreeSet<InstrId> = graph[kernel].operands().iter().copied().collect();
+    for producer in operands {
+        let Some(own) = loop_dims(module, graph, producer, profile) else { continue };
+        let reason = if !matches!(graph[producer].shape(), Shape::Array(_)) {
+            FusionReason::NoArray
+        } else if own != dims {
+            FusionReason::OtherLoop { producer: own, consumer: dims.clone() }
+        } else if !reads_in_place(module, graph, kernel, producer) {
+            FusionReason::OtherElements
+        } else if connected(graph, places, producer, kernel, true) {
+            FusionReason::Cycle
+        } else {
+            let (count, operands) = needs(module, graph, kernel, producer);
+            let limit = limits.max_instructions;
+            match count > limit {
+                true => FusionReason::TooManyInstructions { count, limit },
+                false => FusionReason::TooManyOperands { count: operands, limit: limits.max_operands },
+            }
+        };
+        cx.explain(|| FusionDecision::new(FuseOutputs.name(), module, program, producer, kernel, reason));
+    }
+}
+
 fn within_limits(module: &Module, graph: &Computation, a: InstrId, b: InstrId, limits: &FusionProfile) -> bool {
+    let (instructions, operands) = needs(module, graph, a, b);
+    instructions <= limits.max_instructions && operands <= limits.max_operands
+}
+
+/// Instructions, and arrays read and written, of two kernels in one.
+fn needs(module: &Module, graph: &Computation, a: InstrId, b: InstrId) -> (usize, usize) {
     let size = |id: InstrId| match graph[id].op() {
         Op::Fusion(fusion) => module[fusion.computation].len(),
         _ => 1,
     };
     let outputs = graph[a].shape().leaves().len() + 1;
     let operands = graph[a].operands().len() + graph[b].operands().len();
-    size(a) + size(b) <= limits.max_instructions && operands + outputs <= limits.max_operands
+    (size(a) + size(b), operands + outputs)
 }
 
 /// Whether a kernel reads an operand at the place its loop stands at, and nowhere else.
@@ -124,6 +192,14 @@ fn reads_in_place(module: &Module, graph: &Computation, kernel: InstrId, operand
             .all(|&o| o != operand || graph[o].shape().compatible(graph[kernel].shape()));
     };
     let body = &module[fusion.computation];
+    let accesses = accesses(body);
+    let positions = graph[kernel].operands().iter().enumerate().filter(|(_, o)| **o == operand);
+    let parameters = positions.map(|(position, _)| body.parameters()[position]);
+    parameters.into_iter().all(|p| accesses[p].iter().all(Access::is_loop_index))
+}
+
+/// How a kernel's loop evaluates what is in it.
+fn accesses(body: &Computation) -> SecondaryMap<InstrId, Vec<Access>> {
     let mut accesses: SecondaryMap<InstrId, Vec<Access>> = SecondaryMap::default();
     let root = body.root();
     match body[root].op() {
@@ -140,9 +216,7 @@ fn reads_in_place(module: &Module, graph: &Computation, kernel: InstrId, operand
             }
         }
     }
-    let positions = graph[kernel].operands().iter().enumerate().filter(|(_, o)| **o == operand);
-    let parameters = positions.map(|(position, _)| body.parameters()[position]);
-    parameters.into_iter().all(|p| accesses[p].iter().all(Access::is_loop_index))
+    accesses
 }
 
 /// Whether `to` needs `from`, directly or not; or, if `directly_is_fine`, through something else in between.

@@ -6,6 +6,8 @@
 //! before the plan is complete, and no kernel can depend on itself, since each has one root and contains only what
 //! that root needs.
 
+mod explain;
+
 use std::collections::{HashMap, HashSet};
 
 use xla_hlo::entity::SecondaryMap;
@@ -14,6 +16,7 @@ use xla_hlo::{ArrayShape, Computation, InstrId, Op};
 use super::access::{self, Access};
 use super::cost;
 use super::rules;
+use crate::explain::{FusionDecision, Repeat};
 use crate::{TargetProfile, graph};
 
 /// A kernel to be: a root and the producers that are evaluated inside.
@@ -41,14 +44,23 @@ struct Place {
 pub struct Plan {
     /// Groups, consumers before producers.
     pub groups: Vec<Group>,
+    /// Why, for each value and reader; empty if nobody asked.
+    pub decisions: Vec<FusionDecision>,
 }
 
 /// How far back a chain of cheap operations is followed to see where it comes from.
 const LOOK_AHEAD: usize = 5;
 
-/// Makes the plan.
-pub fn plan(computation: &Computation, profile: &TargetProfile) -> Plan {
-    let mut planner = Planner { computation, profile, groups: Vec::new(), places: SecondaryMap::new(Place::default()) };
+/// Makes the plan, and says why it is so if that is asked for.
+pub fn plan(computation: &Computation, profile: &TargetProfile, explains: bool) -> Plan {
+    let mut planner = Planner {
+        computation,
+        profile,
+        groups: Vec::new(),
+        places: SecondaryMap::new(Place::default()),
+        explains,
+        decisions: Vec::new(),
+    };
     let mut order = computation.post_order();
     order.reverse();
     for &id in &order {
@@ -58,7 +70,7 @@ pub fn plan(computation: &Computation, profile: &TargetProfile) -> Plan {
     for &id in &order {
         planner.expel_free_reshape(id);
     }
-    Plan { groups: planner.groups }
+    Plan { groups: planner.groups, decisions: planner.decisions }
 }
 
 struct Planner<'c> {
@@ -66,6 +78,8 @@ struct Planner<'c> {
     profile: &'c TargetProfile,
     groups: Vec<Group>,
     places: SecondaryMap<InstrId, Place>,
+    explains: bool,
+    decisions: Vec<FusionDecision>,
 }
 
 /// What evaluating an instruction inside its users' groups would mean.
@@ -75,9 +89,20 @@ struct Proposal {
     everywhere: bool,
 }
 
+/// What it means to evaluate an instruction inside.
+enum Repeating {
+    /// Nothing is computed twice.
+    None,
+    /// Too much work is done again, whatever memory costs.
+    Never { work: f64, times: f64 },
+    /// A matter of time.
+    Seconds(Repeat),
+}
+
 impl Planner<'_> {
     fn place(&mut self, id: InstrId) {
         let proposal = self.propose(id);
+        self.explain(id, proposal.as_ref());
         let inside = proposal.as_ref().is_some_and(|p| !p.groups.is_empty());
         let stored = !proposal.as_ref().is_some_and(|p| p.everywhere) || !inside;
         let mut place = Place { groups: Vec::new(), stored };
@@ -99,14 +124,25 @@ impl Planner<'_> {
         if !rules::may_be_inside(computation, id, self.profile) || computation[id].users().is_empty() {
             return None;
         }
-        let mut everywhere = computation.root() != id;
+        // A user that is itself stored without a kernel (a dot, a call) reads from memory.
+        let evaluates = |&user: &InstrId| {
+            let place = &self.places[user];
+            !place.groups.is_empty() && (!place.stored || self.own_group(user).is_some())
+        };
+        let mut everywhere = computation.root() != id && computation[id].users().iter().all(evaluates);
+        let (mut groups, refused) = self.user_groups(id);
+        groups.retain(|(group, accesses)| !refused.contains(group) && self.fits(id, *group, accesses));
+        everywhere &= refused.is_empty() && self.all_user_groups(id).len() == groups.len();
+        let pays = rules::is_generator(computation, id) || (everywhere && self.repeating_pays(id, &groups));
+        pays.then_some(Proposal { groups, everywhere })
+    }
+
+    /// Kernels that would evaluate `id`, and how; and those that must read it from memory.
+    fn user_groups(&self, id: InstrId) -> (Vec<(usize, Vec<Access>)>, HashSet<usize>) {
         let mut groups: Vec<(usize, Vec<Access>)> = Vec::new();
         let mut refused: HashSet<usize> = HashSet::new();
-        for &user in computation[id].users() {
-            let place = &self.places[user];
-            // A user that is itself stored without a kernel (a dot, a call) reads from memory.
-            everywhere &= !place.groups.is_empty() && (!place.stored || self.own_group(user).is_some());
-            for &group in &place.groups {
+        for &user in self.computation[id].users() {
+            for &group in &self.places[user].groups {
                 match self.accesses_by(id, user, group) {
                     Some(new) => add_accesses(&mut groups, group, new),
                     None => {
@@ -115,10 +151,7 @@ impl Planner<'_> {
                 }
             }
         }
-        groups.retain(|(group, accesses)| !refused.contains(group) && self.fits(id, *group, accesses));
-        everywhere &= refused.is_empty() && self.all_user_groups(id).len() == groups.len();
-        let pays = rules::is_generator(computation, id) || (everywhere && self.repeating_pays(id, &groups));
-        pays.then_some(Proposal { groups, everywhere })
+        (groups, refused)
     }
 
     fn own_group(&self, id: InstrId) -> Option<usize> {
@@ -143,41 +176,91 @@ impl Planner<'_> {
                 access::merge(&mut out, access::of_operand(computation, user, position, access, is_root));
             }
         }
-        rules::keeps_update_in_place(computation, target, id, &out).then_some(out)
+        let allowed = rules::keeps_update_in_place(computation, target, id, &out)
+            && rules::folds_once(computation, target, id, &out);
+        allowed.then_some(out)
     }
 
     fn fits(&self, id: InstrId, group: usize, accesses: &[Access]) -> bool {
-        let (limits, target) = (&self.profile.fusion, &self.groups[group]);
+        let limits = &self.profile.fusion;
+        let (instructions, operands) = self.needs(id, group, accesses);
+        instructions <= limits.max_instructions && operands < limits.max_operands
+    }
+
+    /// Instructions and operands of a kernel that evaluates `id` as well.
+    fn needs(&self, id: InstrId, group: usize, accesses: &[Access]) -> (usize, usize) {
+        let target = &self.groups[group];
         // What comes from next to nothing will be evaluated inside and is never read.
         let read = |o: &InstrId| *o != id && !rules::is_generator(self.computation, *o);
         let known = target.reads.iter().filter(|o| read(o)).count();
         let operands: HashSet<InstrId> = self.computation[id].operands().iter().copied().collect();
         let new = operands.iter().filter(|o| read(o) && !target.reads.contains(o)).count();
-        target.size + accesses.len() <= limits.max_instructions && known + new < limits.max_operands
+        (target.size + accesses.len(), known + new)
     }
 
     /// Whether evaluating `id` in all those groups takes no longer than storing it once and reading it back.
     fn repeating_pays(&self, id: InstrId, groups: &[(usize, Vec<Access>)]) -> bool {
+        match self.repeating(id, groups) {
+            Repeating::None => true,
+            Repeating::Never { .. } => false,
+            Repeating::Seconds(repeat) => repeat.again_seconds <= repeat.stored_seconds,
+        }
+    }
+
+    fn repeating(&self, id: InstrId, groups: &[(usize, Vec<Access>)]) -> Repeating {
         let elements = access::elements(self.computation, id);
         let evaluations: f64 = groups.iter().flat_map(|(_, accesses)| accesses).map(|a| a.evaluations).sum();
         let copies: usize = groups.iter().map(|(_, accesses)| accesses.len()).sum();
+        if let ([(group, _)], Op::Reduce(_)) = (groups, self.computation[id].op()) {
+            return self.without_lanes(id, *group);
+        }
         if copies == 1 && evaluations <= elements {
-            return true;
+            return Repeating::None;
         }
-        let Some(element_type) = self.computation[id].shape().element_type() else { return false };
-        let work = cost::work(self.computation[id].op(), element_type);
-        if work >= cost::EXPENSIVE {
-            return false;
-        }
+        let times = evaluations.max(copies as f64) / elements.max(1.0);
+        let element_type = self.computation[id].shape().element_type();
+        let work = element_type.map_or(f64::INFINITY, |ty| cost::work(self.computation[id].op(), ty));
+        let Some(element_type) = element_type.filter(|_| work < cost::EXPENSIVE) else {
+            return Repeating::Never { work, times };
+        };
         let compute = cost::compute_seconds(self.profile, (evaluations - elements).max(0.0), work, element_type);
         let operands: HashSet<InstrId> = self.computation[id].operands().iter().copied().collect();
-        let inputs = operands.into_iter().map(|o| {
+        let inputs = operands.iter().map(|&o| {
             let knows = |group: &Group| group.reads.contains(&o) || group.members.contains_key(&o);
             let new = groups.iter().filter(|(g, _)| !knows(&self.groups[*g])).count();
             let share = new as f64 / groups.len() as f64;
             share * self.supply_seconds(o, evaluations, groups.len(), LOOK_AHEAD)
         });
-        compute + inputs.sum::<f64>() <= self.store_seconds(id, evaluations, groups.len())
+        let again_seconds = compute + inputs.sum::<f64>();
+        // A kernel of its own needs what it is computed from as well.
+        let own_inputs = operands.iter().map(|&o| self.supply_seconds(o, elements, 1, LOOK_AHEAD));
+        let stored_seconds = self.store_seconds(id, evaluations, groups.len()) + own_inputs.sum::<f64>();
+        Repeating::Seconds(Repeat { times, again_seconds, stored_seconds })
+    }
+
+    /// What a fold in a kernel means for the rest of it: what is computed from each result on its own has no lanes where folds
+    /// go along memory. It may take some of the time that the folds take.
+    fn without_lanes(&self, id: InstrId, group: usize) -> Repeating {
+        let (computation, profile) = (self.computation, self.profile);
+        let operand = computation[id].operand(0);
+        let Some(element_type) = computation[operand].shape().element_type() else { return Repeating::None };
+        if !rules::folds_along_memory(computation, id) {
+            return Repeating::None;
+        }
+        let scalar_seconds = |(&member, accesses): (&InstrId, &Vec<Access>)| {
+            let ty = computation[member].shape().element_type()?;
+            let evaluations = accesses.iter().map(|a| a.evaluations).sum::<f64>();
+            let lanes = cost::compute_seconds(profile, evaluations, cost::work(computation[member].op(), ty), ty);
+            Some(lanes * (cost::lanes(profile, ty) - 1.0))
+        };
+        let members =
+            self.groups[group].members.iter().filter(|(m, _)| !matches!(computation[**m].op(), Op::Reduce(_)));
+        let again_seconds = members.filter_map(scalar_seconds).sum();
+        let elements = access::elements(computation, operand);
+        let fold_seconds = cost::compute_seconds(profile, elements, 1.0, element_type)
+            + self.supply_seconds(operand, elements, 1, LOOK_AHEAD);
+        let stored_seconds = self.store_seconds(id, access::elements(computation, id), 1) + fold_seconds / 8.0;
+        Repeating::Seconds(Repeat { times: 1.0, again_seconds, stored_seconds })
     }
 
     /// Seconds to store `id` and to read it back in so many groups that evaluate so many of its elements in all.
@@ -205,13 +288,16 @@ impl Planner<'_> {
         if self.is_in_memory(id) {
             return self.load_seconds(id, evaluations, groups);
         }
-        let store = self.store_seconds(id, evaluations, groups);
+        let elements = access::elements(computation, id);
+        let once = groups == 1 && evaluations <= elements;
+        // What is evaluated once in one place needs no memory.
+        let store =
+            if once { self.load_seconds(id, evaluations, 1) } else { self.store_seconds(id, evaluations, groups) };
         let Some(element_type) = computation[id].shape().element_type() else { return store };
         let work = cost::work(computation[id].op(), element_type);
-        if look_ahead == 0 || work >= cost::EXPENSIVE {
+        if look_ahead == 0 || (work >= cost::EXPENSIVE && !once) {
             return store;
         }
-        let elements = access::elements(computation, id);
         let evaluations = if elements == 1.0 { groups as f64 } else { evaluations };
         let compute = cost::compute_seconds(self.profile, (evaluations - elements).max(0.0), work, element_type);
         let operands: HashSet<InstrId> = computation[id].operands().iter().copied().collect();
@@ -261,6 +347,7 @@ impl Planner<'_> {
         if single || !self.places[id].groups.iter().all(|&g| elsewhere(self, g)) {
             return;
         }
+        self.explain_expelled(id);
         let place = std::mem::replace(&mut self.places[id], Place { stored: true, ..Place::default() });
         for g in place.groups {
             let group = &mut self.groups[g];

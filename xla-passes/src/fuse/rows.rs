@@ -17,6 +17,7 @@ use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result, Sha
 
 use super::access::is_elementwise;
 use super::programs;
+use crate::explain::{FusionDecision, FusionReason};
 use crate::graph::{clone_with_operands, is_free, remove_dead};
 use crate::{Pass, PassContext};
 
@@ -35,14 +36,13 @@ impl Pass for FuseRows {
         if !cx.profile().fusion.row_kernels {
             return Ok(());
         }
-        let limit = cx.profile().fusion.max_instructions;
         for program in programs(module) {
             // Consumers first, so that a kernel with several users finds them merged already.
             let mut order = module[program].post_order();
             order.reverse();
             for producer in order {
                 if module[program].get(producer).is_some() {
-                    merge_into_users(module, program, producer, limit)?;
+                    merge_into_users(module, program, producer, cx)?;
                 }
             }
         }
@@ -89,7 +89,7 @@ impl Rows {
 }
 
 /// Merges a kernel into one that uses its result, if both go over the same rows and one of them folds them.
-fn merge_into_users(module: &mut Module, program: CompId, producer: InstrId, limit: usize) -> Result<()> {
+fn merge_into_users(module: &mut Module, program: CompId, producer: InstrId, cx: &PassContext<'_>) -> Result<()> {
     let Some(kernel) = Kernel::of(module, program, producer) else { return Ok(()) };
     let graph = &module[program];
     let users: Vec<InstrId> = graph[producer].users().to_vec();
@@ -98,22 +98,41 @@ fn merge_into_users(module: &mut Module, program: CompId, producer: InstrId, lim
     }
     for &user in &users {
         let Some(consumer) = Kernel::of(module, program, user) else { continue };
-        let graph = &module[program];
-        let others: Vec<InstrId> = users.iter().copied().filter(|&u| u != user).collect();
-        let keep = !others.is_empty() || graph.root() == producer;
-        if keep && others.iter().any(|&other| reaches(graph, other, user)) {
-            continue;
-        }
         let Some(rows) = Rows::of_kernel(&consumer.body).or_else(|| Rows::of_kernel(&kernel.body)) else { continue };
-        if kernel.body.len() + consumer.body.len() > limit {
-            continue;
-        }
-        let merged = merged(producer, &kernel, &consumer, keep);
-        if goes_row_by_row(&merged.body, &rows) {
+        let others: Vec<InstrId> = users.iter().copied().filter(|&u| u != user).collect();
+        let keep = !others.is_empty() || module[program].root() == producer;
+        let merged = merged_rows(&module[program], producer, user, &others, [&kernel, &consumer], &rows, cx);
+        let reason = merged.as_ref().err().cloned().unwrap_or(FusionReason::SameRows);
+        cx.explain(|| FusionDecision::new(FuseRows.name(), module, program, producer, user, reason));
+        if let Ok(merged) = merged
+            && cx.allow_rewrite(FuseRows.name())
+        {
             return replace(module, program, producer, user, merged, keep).map(|_| ());
         }
     }
     Ok(())
+}
+
+/// The kernel of a producer and one of its users, or why they stay apart.
+fn merged_rows(
+    graph: &Computation,
+    producer: InstrId,
+    user: InstrId,
+    others: &[InstrId],
+    [kernel, consumer]: [&Kernel; 2],
+    rows: &Rows,
+    cx: &PassContext<'_>,
+) -> std::result::Result<Kernel, FusionReason> {
+    let keep = !others.is_empty() || graph.root() == producer;
+    if keep && others.iter().any(|&other| reaches(graph, other, user)) {
+        return Err(FusionReason::Cycle);
+    }
+    let (count, limit) = (kernel.body.len() + consumer.body.len(), cx.profile().fusion.max_instructions);
+    if count > limit {
+        return Err(FusionReason::TooManyInstructions { count, limit });
+    }
+    let merged = merged(producer, kernel, consumer, keep);
+    if goes_row_by_row(&merged.body, rows) { Ok(merged) } else { Err(FusionReason::NotRowByRow) }
 }
 
 /// Whether `to` needs `from`, directly or not.

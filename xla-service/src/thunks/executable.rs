@@ -74,10 +74,7 @@ impl Executable for ThunkExecutable {
     }
 
     fn dumps(&self) -> Vec<(String, String)> {
-        vec![
-            ("thunks.txt".to_string(), self.program.sequence.to_string()),
-            ("buffers.txt".to_string(), self.program.assignment.to_string()),
-        ]
+        self.program.dumps(&self.module)
     }
 }
 

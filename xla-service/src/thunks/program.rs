@@ -1,6 +1,7 @@
 //! What every backend that works operation by operation makes of an optimised module.
 
-use xla_hlo::Result;
+use xla_hlo::{Module, Result};
+use xla_passes::analysis;
 use xla_passes::buffers::{BufferAssignment, BufferOptions, assign_buffers};
 
 use super::{BufferPlan, Lowering, ThunkSequence};
@@ -39,5 +40,14 @@ impl ThunkProgram {
         let plan = BufferPlan::new(module, &assignment, &signature)?;
         let sequence = ThunkSequence::from_module(module, &assignment, lowering, options.host_fallback)?;
         Ok(ThunkProgram { signature, assignment, plan, sequence })
+    }
+
+    /// What there is to see, as names of files and their texts: thunks, buffers, and the memory report as JSON.
+    pub fn dumps(&self, module: &Module) -> Vec<(String, String)> {
+        vec![
+            ("thunks.txt".to_string(), self.sequence.to_string()),
+            ("buffers.txt".to_string(), self.assignment.to_string()),
+            ("memory.json".to_string(), analysis::json(&analysis::memory::report(module, &self.assignment))),
+        ]
     }
 }

@@ -2,11 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-use xla::Error;
-use xla::hlo::proto;
-
 use super::failure::Outcome;
+use super::form::Form;
 use super::output;
 use super::program::ProgramArg;
 
@@ -14,7 +11,11 @@ const EXAMPLES: &str = "\
 Examples:
   xla convert module.hlo --to hlo                 parse, verify, print in the one form that the printer has
   xla convert - --to hlo -o clean.hlo < in.hlo    from standard input to a file
-  xla convert module.hlo --to pb -o module.hlo.pb serialise, as XLA reads it";
+  xla convert module.hlo --to pb -o module.hlo.pb serialise, as XLA reads it
+  xla convert module.hlo --to html -o module.html a page to look at in a browser
+  xla convert module.hlo --to dot | dot -Tsvg     a picture by Graphviz
+
+The same module as passes leave it: xla opt module.hlo --to html -o module.html.";
 
 /// Write a module in another form
 #[derive(clap::Args, Debug)]
@@ -30,27 +31,8 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Form {
-    /// HLO text
-    Hlo,
-    /// Serialised HloModuleProto
-    Pb,
-    /// A graph for Graphviz
-    Dot,
-    /// A page with the graph
-    Html,
-}
-
 /// Converts the module.
 pub fn run(args: &Args) -> Outcome {
     let (_, module) = args.program.module()?;
-    let output = args.output.as_deref();
-    let name = match args.to {
-        Form::Hlo => return Ok(output::write(output, module.to_string().as_bytes())?),
-        Form::Pb => return Ok(output::write(output, &proto::serialize_module(&module)?)?),
-        Form::Dot => "Graphviz graphs",
-        Form::Html => "HTML pages",
-    };
-    Err(Error::unimplemented(format!("{name} cannot be written yet; --to hlo and --to pb can")).into())
+    Ok(output::write(args.output.as_deref(), &args.to.write(&module)?)?)
 }

@@ -8,6 +8,7 @@ mod compile;
 mod convert;
 mod expect;
 mod failure;
+mod form;
 mod generate;
 mod inputs;
 mod manifest;

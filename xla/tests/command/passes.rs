@@ -15,6 +15,19 @@ ENTRY %main (x: f32[4]) -> f32[4] {
 }
 ";
 
+const CHAIN: &str = "\
+HloModule chain, entry_computation_layout={(f32[64,64]{1,0})->f32[64,64]{1,0}}
+
+ENTRY %main (x: f32[64,64]) -> f32[64,64] {
+  %x = f32[64,64]{1,0} parameter(0)
+  %half = f32[] constant(0.5)
+  %halves = f32[64,64]{1,0} broadcast(%half), dimensions={}
+  %scaled = f32[64,64]{1,0} multiply(%x, %halves)
+  %product = f32[64,64]{1,0} dot(%scaled, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT %out = f32[64,64]{1,0} add(%product, %scaled)
+}
+";
+
 #[test]
 fn chosen_passes_run_in_order() {
     let folder = Folder::new();
@@ -30,6 +43,101 @@ fn chosen_passes_run_in_order() {
 }
 
 #[test]
+fn whole_modules_are_printed_if_asked_for() {
+    let folder = Folder::new();
+    folder.write("dead.hlo", DEAD);
+    let done = folder.xla("opt dead.hlo --passes [simplify-tuples,dead-code]* --print-after-all=full");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    assert!(done.out.starts_with("// 0 custom.group.simplify-tuples:\nHloModule dead"), "{}", done.out);
+    assert!(done.out.contains("\n// 3 custom.group.dead-code: no change\n"), "{}", done.out);
+}
+
+#[test]
+fn fusion_is_explained() {
+    let folder = Folder::new();
+    folder.write("chain.hlo", CHAIN);
+    let done = folder.xla("opt chain.hlo --passes fuse --explain");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    insta::assert_snapshot!(done.out);
+    let some = folder.xla("opt chain.hlo --passes fuse --explain=%half,zero");
+    assert_eq!(some.code, 2);
+    let some = folder.xla("opt chain.hlo --passes fuse --explain=%half");
+    assert!(some.out.starts_with("in %main:\n") && some.out.ends_with("1 fused, 0 not fused\n"), "{}", some.out);
+    let unknown = folder.fails(2, "opt chain.hlo --passes fuse --explain=nothing");
+    assert!(unknown.starts_with("nothing was decided about nothing"), "{unknown}");
+}
+
+#[test]
+fn costs_and_memory_are_reported() {
+    let folder = Folder::new();
+    folder.write("chain.hlo", CHAIN);
+    let done = folder.xla("opt chain.hlo --passes fuse,schedule,insert-copies --cost --memory");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    insta::assert_snapshot!(done.out);
+    let json = folder.xla("opt chain.hlo --passes fuse --cost=json").out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["total"]["flops"], 2 * 64 * 64 * 64 + 2 * 64 * 64);
+    let json = folder.xla("opt chain.hlo --passes schedule,insert-copies --memory=json").out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["argument_bytes"], &json["peak"]["instruction"]), (&16384.into(), &"%product".into()));
+    let unscheduled = folder.fails(2, "opt chain.hlo --cost --to html");
+    assert!(unscheduled.contains("cannot be used with"), "{unscheduled}");
+}
+
+#[test]
+fn modules_are_drawn() {
+    let folder = Folder::new();
+    folder.write("chain.hlo", CHAIN);
+    let dot = folder.xla("opt chain.hlo --passes fuse --to dot");
+    assert!(dot.code == 0 && dot.out.starts_with("digraph \"chain\" {"), "{dot:?}");
+    let html = folder.xla("convert chain.hlo --to html");
+    assert!(html.code == 0 && html.out.starts_with("<!DOCTYPE html>"), "{html:?}");
+    let fused = folder.xla("opt chain.hlo --passes fuse --to html -o page.html");
+    assert_eq!((fused.code, fused.out.as_str()), (0, ""));
+    assert!(std::fs::read_to_string(folder.path("page.html")).unwrap().contains("fusion"));
+}
+
+/// Bisects `DEAD` with two passes by a shell command.
+fn bisected(command: &str) -> crate::support::Done {
+    let folder = Folder::new();
+    folder.write("dead module.hlo", DEAD);
+    let passes = "dead-code,[simplify-tuples,dead-code]*";
+    folder
+        .xla_args(&["opt", "dead module.hlo", "--platform", "interpreter", "--passes", passes, "--bisect", command], "")
+}
+
+#[test]
+fn the_rewrite_that_breaks_a_program_is_found() {
+    let done = bisected("grep -q get-tuple-element {module}");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    insta::assert_snapshot!(done.out);
+    // A signal is as bad as an exit code.
+    let done = bisected("grep -q unused {module} || kill -9 $$");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    assert!(
+        done.out.starts_with("custom.group.simplify-tuples breaks the program (pass 2, by rewrite 1"),
+        "{}",
+        done.out
+    );
+    assert!(done.out.contains("-  %unused = "), "{}", done.out);
+}
+
+#[test]
+fn bisection_says_when_there_is_nothing_to_find() {
+    for (command, code, message) in [
+        ("false {module}", 2, "the command fails on the program as it is"),
+        ("true {module}", 2, "the command succeeds after all passes"),
+        ("true", 2, "the command \"true\" has no {module}"),
+        ("exit 125 {module}", 1, "the program before all passes could not be judged"),
+        ("no-such-command {module}", 1, "the shell cannot run \"no-such-command "),
+    ] {
+        let done = bisected(command);
+        assert_eq!((done.code, done.out.as_str()), (code, ""), "{command}: {done:?}");
+        assert!(done.err.starts_with(&format!("error: {message}")), "{command}: {done:?}");
+    }
+}
+
+#[test]
 fn passes_are_listed() {
     let done = Folder::new().xla("opt --list-passes --platform interpreter");
     assert_eq!((done.code, done.err.as_str()), (0, ""));
@@ -40,7 +148,9 @@ fn passes_are_listed() {
 fn unknown_passes_are_told_which_there_are() {
     let folder = Folder::new();
     let message = folder.fails(2, "opt module.hlo --passes dead-cod");
-    assert!(message.starts_with("there is no pass \"dead-cod\"; there are ") && message.contains("dead-code"));
+    assert!(message.starts_with("there is no pass \"dead-cod\"; did you mean dead-code?; there are "), "{message}");
+    let message = folder.fails(2, "opt module.hlo --passes [dead-code");
+    assert!(message.contains("there is a [ without a ]"), "{message}");
     let message = folder.fails(2, "opt module.hlo --platform interpreter");
     assert!(message.starts_with("platform interpreter has no passes of its own"), "{message}");
 }
@@ -54,7 +164,10 @@ fn a_pipeline_is_cut_short() {
     let cut = folder.xla("opt module.hlo --platform cpu --until canonicalize");
     assert!(cut.code == 0 && cut.out.starts_with("HloModule sums") && cut.out != whole.out, "{cut:?}");
     let message = folder.fails(2, "opt module.hlo --platform cpu --until fusee");
-    assert!(message.starts_with("the pipeline of platform cpu has no pass or stage \"fusee\"; it has "), "{message}");
+    assert!(
+        message.starts_with("the pipeline of platform cpu has no pass or stage \"fusee\"; did you mean fuse?; it has "),
+        "{message}"
+    );
     assert!(folder.xla("opt --list-passes --platform cpu").out.contains("Pipeline of platform cpu:\nstandard:\n"));
 }
 
@@ -63,7 +176,18 @@ fn stages_are_dumped() {
     let folder = Folder::new();
     let done = folder.xla("run module.hlo --platform interpreter --inputs-seed 0 --dump-to dumps");
     assert_eq!((done.code, done.err.as_str()), (0, ""));
-    assert!(folder.path("dumps").read_dir().unwrap().count() > 0);
+    let names = |folder: &Folder, dumps: &str| -> Vec<String> {
+        let files = folder.path(dumps).read_dir().unwrap();
+        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    assert!(!names(&folder, "dumps").is_empty());
+    if cfg!(feature = "cpu") {
+        let done = folder.xla("run module.hlo --platform cpu --inputs-seed 0 --dump-to native");
+        assert_eq!((done.code, done.err.as_str()), (0, ""));
+        for name in ["sums.buffers.txt", "sums.memory.json", "sums.cost.txt", "sums.cost.json", "sums.thunks.txt"] {
+            assert!(names(&folder, "native").iter().any(|n| n == name), "{name}");
+        }
+    }
     let blocked = folder.fails(1, "run module.hlo --platform interpreter --inputs-seed 0 --dump-to module.hlo");
     assert!(blocked.starts_with("cannot write the dump module.hlo/"), "{blocked}");
 }

@@ -65,8 +65,13 @@ impl Folder {
 
     /// Runs the command with something on its standard input.
     pub fn xla_with(&self, words: &str, input: &str) -> Done {
+        self.xla_args(&words.split_whitespace().collect::<Vec<_>>(), input)
+    }
+
+    /// Runs the command with these arguments, which may have spaces in them.
+    pub fn xla_args(&self, args: &[&str], input: &str) -> Done {
         let mut command = Command::new(env!("CARGO_BIN_EXE_xla"));
-        command.args(words.split_whitespace()).current_dir(self.0.path());
+        command.args(args).current_dir(self.0.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();

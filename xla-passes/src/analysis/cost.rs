@@ -1,0 +1,308 @@
+//! Cost analysis: arithmetic and memory traffic of each instruction, each computation and the module.
+//!
+//! Counted are operations on elements, whatever their type: an addition is one, a multiplication with an addition two, an
+//! exponential one transcendental. Bytes are those that an instruction reads and writes if nothing stays in a cache: inside
+//! a fusion none, of a slice only what is sliced, of an update in place only the update. A loop counts as often as it runs,
+//! where that is known; of a conditional's branches the dearest counts. What asks a library (custom calls) has no
+//! arithmetic that is known, and random bits count as one operation each.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::Serialize;
+use xla_hlo::entity::SecondaryMap;
+use xla_hlo::{CompId, Computation, InstrId, Module, Op, Shape};
+
+use super::flops::{Work, work};
+use crate::facts::{CallContext, call_context};
+use crate::trip_count;
+
+/// What something costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cost {
+    /// Operations on single elements, transcendental ones aside.
+    pub flops: u64,
+    /// Exponentials, roots, trigonometric functions, powers of single elements.
+    pub transcendentals: u64,
+    /// Bytes read from memory.
+    pub bytes_read: u64,
+    /// Bytes written to memory.
+    pub bytes_written: u64,
+}
+
+/// The cost of one instruction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InstructionCost {
+    /// Its name.
+    pub name: String,
+    /// Its operation.
+    pub opcode: &'static str,
+    /// How often the body of a loop runs, if it is one; `None` also where that is unknown, which counts as once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trip_count: Option<u64>,
+    /// One run of it, with all that it calls.
+    #[serde(flatten)]
+    pub cost: Cost,
+}
+
+/// The cost of a computation that runs as a program: the entry, a loop's body, a branch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ComputationCost {
+    /// Its name.
+    pub name: String,
+    /// One run of it.
+    pub total: Cost,
+    /// Its instructions that cost something, in order.
+    pub instructions: Vec<InstructionCost>,
+}
+
+/// The costs of a module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CostAnalysis {
+    /// The module's name.
+    pub module: String,
+    /// One run of the program.
+    pub total: Cost,
+    /// Computations that run as programs, the entry last.
+    pub computations: Vec<ComputationCost>,
+    /// Loops of which nobody knows how often they run; they count as one round.
+    pub unknown_loops: Vec<String>,
+}
+
+impl Cost {
+    /// Bytes read and written.
+    pub fn bytes(&self) -> u64 {
+        self.bytes_read.saturating_add(self.bytes_written)
+    }
+
+    fn of(work: Work) -> Cost {
+        Cost { flops: work.flops, transcendentals: work.transcendentals, ..Cost::default() }
+    }
+
+    fn work(self) -> Work {
+        Work { flops: self.flops, transcendentals: self.transcendentals }
+    }
+
+    fn zip(self, other: Cost, f: impl Fn(u64, u64) -> u64) -> Cost {
+        Cost {
+            flops: f(self.flops, other.flops),
+            transcendentals: f(self.transcendentals, other.transcendentals),
+            bytes_read: f(self.bytes_read, other.bytes_read),
+            bytes_written: f(self.bytes_written, other.bytes_written),
+        }
+    }
+
+    fn plus(self, other: Cost) -> Cost {
+        self.zip(other, u64::saturating_add)
+    }
+
+    fn times(self, n: u64) -> Cost {
+        self.zip(self, |a, _| a.saturating_mul(n))
+    }
+}
+
+/// Analyses a module. Linear time.
+pub fn analyze(module: &Module) -> CostAnalysis {
+    let mut analyzer = Analyzer { module, runs: SecondaryMap::default(), unknown_loops: Vec::new() };
+    let mut computations = Vec::new();
+    let programs: HashSet<CompId> = crate::fuse::programs(module).into_iter().collect();
+    for id in module.post_order() {
+        let (total, instructions) = analyzer.computation(id);
+        analyzer.runs[id] = total;
+        if programs.contains(&id) {
+            computations.push(ComputationCost { name: module[id].name().to_string(), total, instructions });
+        }
+    }
+    let total = module.entry_if_set().map(|entry| analyzer.runs[entry]).unwrap_or_default();
+    let unknown_loops = analyzer.unknown_loops;
+    CostAnalysis { module: module.name().to_string(), total, computations, unknown_loops }
+}
+
+struct Analyzer<'m> {
+    module: &'m Module,
+    /// One run of each computation that was looked at; callees come first.
+    runs: SecondaryMap<CompId, Cost>,
+    unknown_loops: Vec<String>,
+}
+
+impl Analyzer<'_> {
+    fn computation(&mut self, id: CompId) -> (Cost, Vec<InstructionCost>) {
+        let computation = &self.module[id];
+        let mut total = Cost::default();
+        let mut instructions = Vec::new();
+        for instruction in computation.sequence() {
+            let (cost, trip_count) = self.instruction(id, instruction);
+            total = total.plus(cost);
+            if cost != Cost::default() {
+                let (name, opcode) = (computation[instruction].name(), computation[instruction].opcode().name());
+                instructions.push(InstructionCost { name: name.to_string(), opcode, trip_count, cost });
+            }
+        }
+        (total, instructions)
+    }
+
+    fn instruction(&mut self, id: CompId, instruction: InstrId) -> (Cost, Option<u64>) {
+        let computation = &self.module[id];
+        let op = computation[instruction].op();
+        let callees = op.called_computations();
+        let runs = callees.iter().map(|&c| self.runs[c]);
+        match (call_context(op), op) {
+            (CallContext::Control, Op::While(_)) => {
+                let trips = trip_count(self.module, id, instruction);
+                if trips.is_none() {
+                    self.unknown_loops.push(computation[instruction].name().to_string());
+                }
+                (runs.fold(Cost::default(), Cost::plus).times(trips.unwrap_or(1)), trips)
+            }
+            (CallContext::Control, Op::Conditional(_)) => (runs.fold(Cost::default(), |a, b| a.zip(b, u64::max)), None),
+            (CallContext::Control, _) => (runs.fold(Cost::default(), Cost::plus), None),
+            (CallContext::Fusion, _) => {
+                let work = runs.fold(Cost::default(), Cost::plus).work();
+                let (bytes_read, bytes_written) = self.fusion_bytes(computation, instruction);
+                (Cost { bytes_read, bytes_written, ..Cost::of(work) }, None)
+            }
+            (CallContext::Embedded | CallContext::None, _) => {
+                let embedded = runs.fold(Work::default(), |sum, run| sum.plus(run.work()));
+                let (bytes_read, bytes_written) = bytes(computation, instruction);
+                (Cost { bytes_read, bytes_written, ..Cost::of(work(computation, instruction, embedded)) }, None)
+            }
+        }
+    }
+
+    /// Bytes that a fusion reads of its operands and writes.
+    fn fusion_bytes(&self, computation: &Computation, fusion: InstrId) -> (u64, u64) {
+        let Op::Fusion(op) = computation[fusion].op() else { return (0, 0) };
+        let body = &self.module[op.computation];
+        let read = body.parameters().iter().map(|&parameter| {
+            let whole = byte_size(body[parameter].shape());
+            let part = |&user: &InstrId| part_read(body, user, parameter).unwrap_or(whole);
+            body[parameter].users().iter().map(part).fold(0, u64::saturating_add).min(whole)
+        });
+        let root = &body[body.root()];
+        let results = if matches!(root.op(), Op::Tuple(_)) { root.operands().to_vec() } else { vec![body.root()] };
+        let written = results.into_iter().map(|result| match body[result].op() {
+            Op::DynamicUpdateSlice(_) => byte_size(body[body[result].operand(1)].shape()),
+            _ => byte_size(body[result].shape()),
+        });
+        (read.fold(0, u64::saturating_add), written.fold(0, u64::saturating_add))
+    }
+}
+
+fn byte_size(shape: &Shape) -> u64 {
+    shape.leaves().iter().map(|(_, leaf)| leaf.byte_size() as u64).fold(0, u64::saturating_add)
+}
+
+/// Bytes that an operation reads of an operand that it only reads a part of.
+fn part_read(computation: &Computation, user: InstrId, operand: InstrId) -> Option<u64> {
+    let instruction = &computation[user];
+    let first_alone = instruction.operand(0) == operand && instruction.operands()[1..].iter().all(|&o| o != operand);
+    match instruction.op() {
+        Op::Slice(_) | Op::DynamicSlice(_) | Op::Gather(_) if first_alone => Some(byte_size(instruction.shape())),
+        // What is not updated stays where it is.
+        Op::DynamicUpdateSlice(_) if first_alone => Some(0),
+        _ => None,
+    }
+}
+
+/// Bytes that an operation outside of fusions reads and writes.
+fn bytes(computation: &Computation, id: InstrId) -> (u64, u64) {
+    let instruction = &computation[id];
+    let size = |id: InstrId| byte_size(computation[id].shape());
+    let operands = instruction.operands();
+    let all = || operands.iter().map(|&o| part_read(computation, id, o).unwrap_or_else(|| size(o)));
+    let read = || all().fold(0, u64::saturating_add);
+    let written = byte_size(instruction.shape());
+    match instruction.op() {
+        // Names for what is there.
+        Op::Parameter(_)
+        | Op::Constant(_)
+        | Op::Tuple(_)
+        | Op::GetTupleElement(_)
+        | Op::OptBarrier(_)
+        | Op::Bitcast(_)
+        | Op::Reshape(_)
+        | Op::Domain(_)
+        | Op::AfterAll(_)
+        | Op::AddDependency(_)
+        | Op::While(_)
+        | Op::Conditional(_)
+        | Op::Call(_)
+        | Op::Fusion(_) => (0, 0),
+        Op::DynamicUpdateSlice(_) => (read(), size(operands[1])),
+        // What is updated is read and written again.
+        Op::Scatter(_) => {
+            let arrays = operands.len() / 2;
+            let updates = operands[arrays + 1..].iter().map(|&o| size(o)).fold(0, u64::saturating_add);
+            (updates.saturating_mul(2).saturating_add(size(operands[arrays])), updates)
+        }
+        Op::Unary(_)
+        | Op::Binary(_)
+        | Op::Compare(_)
+        | Op::Select(_)
+        | Op::Clamp(_)
+        | Op::Convert(_)
+        | Op::BitcastConvert(_)
+        | Op::ReducePrecision(_)
+        | Op::Broadcast(_)
+        | Op::Transpose(_)
+        | Op::Slice(_)
+        | Op::Pad(_)
+        | Op::Concatenate(_)
+        | Op::Reverse(_)
+        | Op::Iota(_)
+        | Op::DynamicSlice(_)
+        | Op::Copy(_)
+        | Op::Dot(_)
+        | Op::Convolution(_)
+        | Op::Reduce(_)
+        | Op::ReduceWindow(_)
+        | Op::SelectAndScatter(_)
+        | Op::Map(_)
+        | Op::Scan(_)
+        | Op::Sort(_)
+        | Op::TopK(_)
+        | Op::RngBitGenerator(_)
+        | Op::Rng(_)
+        | Op::RngGetAndUpdateState(_)
+        | Op::StochasticConvert(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
+        | Op::BatchNorm(_)
+        | Op::Gather(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
+        | Op::CustomCall(_)
+        | Op::Dynamic(_)
+        | Op::Transfer(_)
+        | Op::Async(_)
+        | Op::Collective(_) => (read(), written),
+    }
+}
+
+/// A table: the whole, then each computation with its dearest instructions, most bytes and arithmetic first.
+impl fmt::Display for CostAnalysis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = |f: &mut fmt::Formatter<'_>, cost: &Cost, what: &str| {
+            let Cost { flops, transcendentals, bytes_read, bytes_written } = cost;
+            writeln!(f, "{flops:>16} {transcendentals:>16} {bytes_read:>14} {bytes_written:>14}  {what}")
+        };
+        writeln!(f, "cost of {}", self.module)?;
+        writeln!(f, "{:>16} {:>16} {:>14} {:>14}", "flops", "transcendentals", "bytes read", "bytes written")?;
+        line(f, &self.total, "one run")?;
+        for name in &self.unknown_loops {
+            writeln!(f, "nobody knows how often %{name} runs; it counts as once")?;
+        }
+        for computation in self.computations.iter().rev() {
+            writeln!(f, "\n%{}", computation.name)?;
+            let mut dearest: Vec<&InstructionCost> = computation.instructions.iter().collect();
+            dearest.sort_by_key(|i| std::cmp::Reverse(i.cost.bytes().saturating_add(i.cost.flops)));
+            for InstructionCost { name, opcode, trip_count, cost } in dearest {
+                let times = trip_count.map_or(String::new(), |n| format!(", {n} rounds"));
+                line(f, cost, &format!("%{name} {opcode}{times}"))?;
+            }
+            line(f, &computation.total, "in all")?;
+        }
+        Ok(())
+    }
+}

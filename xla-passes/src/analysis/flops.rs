@@ -1,0 +1,218 @@
+//! Arithmetic of single operations, from their shapes and attributes alone.
+
+use xla_hlo::ops::{BinaryOp, Convolution, DotDims, Fft, FftType, UnaryOp, Window, WindowDim};
+use xla_hlo::{ArrayShape, Computation, InstrId, Instruction, Op, Shape};
+
+/// Operations on single elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Additions, multiplications, comparisons and whatever takes about as long; a multiplication with an addition is two.
+    pub flops: u64,
+    /// Exponentials, roots, trigonometric functions, powers.
+    pub transcendentals: u64,
+}
+
+impl Work {
+    /// Of `n` elements, one operation each.
+    pub fn simple(n: u64) -> Work {
+        Work { flops: n, transcendentals: 0 }
+    }
+
+    /// Of `n` elements, one transcendental function each.
+    pub fn transcendental(n: u64) -> Work {
+        Work { flops: 0, transcendentals: n }
+    }
+
+    /// The same work so many times.
+    pub fn times(self, n: u64) -> Work {
+        Work { flops: self.flops.saturating_mul(n), transcendentals: self.transcendentals.saturating_mul(n) }
+    }
+
+    /// One and the other.
+    pub fn plus(self, other: Work) -> Work {
+        Work {
+            flops: self.flops.saturating_add(other.flops),
+            transcendentals: self.transcendentals.saturating_add(other.transcendentals),
+        }
+    }
+}
+
+/// Elements of a value; of a tuple those of all its arrays.
+pub fn elements(shape: &Shape) -> u64 {
+    let of = |(_, leaf): (_, &Shape)| leaf.as_array().map_or(0, |a| a.element_count() as u64);
+    shape.leaves().into_iter().map(of).fold(0, u64::saturating_add)
+}
+
+/// What an operation does with elements, what it calls aside. `embedded` is the work of one call of the function that it
+/// applies to elements (a combiner, a comparator).
+pub fn work(computation: &Computation, id: InstrId, embedded: Work) -> Work {
+    let instruction = &computation[id];
+    let result = elements(instruction.shape());
+    let operand = |i: usize| computation[instruction.operand(i)].shape();
+    let folds = |n: u64| embedded.times(n);
+    match instruction.op() {
+        Op::Unary(unary) => of_each(is_transcendental(unary.op), result),
+        Op::Binary(binary) => of_each(matches!(binary.op, BinaryOp::Power | BinaryOp::Atan2), result),
+        Op::Compare(_) | Op::Select(_) | Op::Convert(_) | Op::ReducePrecision(_) | Op::StochasticConvert(_) => {
+            Work::simple(result)
+        }
+        Op::Clamp(_) => Work::simple(result.saturating_mul(2)),
+        Op::Dot(dot) => contraction(&dot.dims, operand(0), result),
+        Op::RaggedDot(dot) => contraction(&dot.dims, operand(0), result),
+        Op::ScaledDot(dot) => contraction(&dot.dims, operand(0), result),
+        Op::Convolution(op) => convolution(op, operand(0), operand(1), instruction),
+        // All but the first of what becomes one element are folded into it.
+        Op::Reduce(_) => {
+            let (before, after) = (elements(operand(0)), leaf_elements(instruction.shape()));
+            folds(before.saturating_sub(after))
+        }
+        Op::ReduceWindow(op) => {
+            folds(leaf_elements(instruction.shape()).saturating_mul(window_size(&op.window).saturating_sub(1)))
+        }
+        Op::SelectAndScatter(op) => {
+            let updates = elements(operand(1));
+            folds(updates.saturating_mul(window_size(&op.window)))
+        }
+        // Arrays, indices, as many updates.
+        Op::Scatter(_) => folds(elements(operand(instruction.operands().len() / 2 + 1))),
+        Op::Map(_) => folds(result),
+        Op::Scan(_) => folds(leaf_elements(instruction.shape())),
+        Op::Sort(sort) => {
+            let along = operand(0).as_array().map_or(1, |a| a.dims().get(sort.dimension).copied().unwrap_or(1));
+            folds(elements(operand(0)).saturating_mul(log2(along)))
+        }
+        Op::TopK(top) => Work::simple(elements(operand(0)).saturating_mul(log2(top.k).max(1))),
+        Op::Fft(fft) => transform(fft, operand(0)),
+        Op::Cholesky(_) => {
+            let n = last_dim(instruction.shape());
+            Work::simple(result.saturating_mul(n) / 3)
+        }
+        Op::TriangularSolve(_) => Work::simple(result.saturating_mul(last_dim(operand(0)))),
+        // Statistics, then a scale and an offset.
+        Op::BatchNorm(_) => Work::simple(elements(operand(0)).saturating_mul(8)),
+        // As one function of each element, whatever it is expanded into.
+        Op::RngBitGenerator(_) | Op::Rng(_) | Op::RngGetAndUpdateState(_) => Work::simple(result),
+        Op::Collective(_) => folds(result),
+        Op::Parameter(_)
+        | Op::Constant(_)
+        | Op::Tuple(_)
+        | Op::GetTupleElement(_)
+        | Op::OptBarrier(_)
+        | Op::BitcastConvert(_)
+        | Op::Broadcast(_)
+        | Op::Reshape(_)
+        | Op::Transpose(_)
+        | Op::Slice(_)
+        | Op::Pad(_)
+        | Op::Concatenate(_)
+        | Op::Reverse(_)
+        | Op::Iota(_)
+        | Op::DynamicSlice(_)
+        | Op::DynamicUpdateSlice(_)
+        | Op::Copy(_)
+        | Op::Bitcast(_)
+        | Op::Gather(_)
+        | Op::While(_)
+        | Op::Conditional(_)
+        | Op::Call(_)
+        | Op::Fusion(_)
+        | Op::CustomCall(_)
+        | Op::Domain(_)
+        | Op::AfterAll(_)
+        | Op::AddDependency(_)
+        | Op::Dynamic(_)
+        | Op::Transfer(_)
+        | Op::Async(_) => Work::default(),
+    }
+}
+
+fn of_each(transcendental: bool, n: u64) -> Work {
+    if transcendental { Work::transcendental(n) } else { Work::simple(n) }
+}
+
+fn is_transcendental(op: UnaryOp) -> bool {
+    use UnaryOp::*;
+    match op {
+        Sqrt | Rsqrt | Cbrt | Exponential | ExponentialMinusOne | Log | LogPlusOne | Logistic | Tanh | Sine
+        | Cosine | Tan | Erf | Cosh | Sinh | Acos | Acosh | Asin | Asinh | Atan | Atanh => true,
+        Abs | Negate | Not | Real | Imag | IsFinite | Floor | Ceil | RoundNearestEven | Sign | RoundNearestAfz
+        | CountLeadingZeros | Popcnt => false,
+    }
+}
+
+/// Elements of the first array: several arrays that are folded together are one fold.
+fn leaf_elements(shape: &Shape) -> u64 {
+    shape.leaves().first().map_or(0, |(_, leaf)| elements(leaf))
+}
+
+fn log2(n: usize) -> u64 {
+    u64::from(n.max(1).next_power_of_two().ilog2())
+}
+
+fn last_dim(shape: &Shape) -> u64 {
+    shape.as_array().and_then(|a| a.dims().last()).map_or(1, |&d| d as u64)
+}
+
+fn window_size(window: &Window) -> u64 {
+    window.dims.iter().map(|d| d.size as u64).fold(1, u64::saturating_mul)
+}
+
+/// A multiplication and an addition for each element of the result and each place that is contracted.
+fn contraction(dims: &DotDims, lhs: &Shape, result: u64) -> Work {
+    let size = |&d: &usize| lhs.as_array().and_then(|a| a.dims().get(d)).map_or(1, |&n| n as u64);
+    let contracted = dims.lhs_contracting.iter().map(size).fold(1, u64::saturating_mul);
+    Work::simple(result.saturating_mul(contracted).saturating_mul(2))
+}
+
+/// A multiplication and an addition for each element of the result, each channel of its group, and each place of the window that
+/// is in the array: padding, and what dilation puts between elements, is no work.
+fn convolution(op: &Convolution, input: &Shape, kernel: &Shape, result: &Instruction) -> Work {
+    let (Some(input), Some(kernel), Some(output)) = (input.as_array(), kernel.as_array(), result.shape().as_array())
+    else {
+        return Work::default();
+    };
+    let size = |shape: &ArrayShape, d: usize| shape.dims().get(d).copied().unwrap_or(1) as u64;
+    let mut pairs = 1u64;
+    for (i, window) in op.window.dims.iter().enumerate() {
+        let places = op.dims.output_spatial.get(i).map_or(1, |&d| size(output, d));
+        let bound = op.dims.input_spatial.get(i).map_or(1, |&d| size(input, d));
+        pairs = pairs.saturating_mul(inside(window, places, bound));
+    }
+    let channels = size(kernel, op.dims.kernel_input_feature);
+    let images = size(output, op.dims.output_batch);
+    let features = size(output, op.dims.output_feature);
+    let each = images.saturating_mul(features).saturating_mul(channels).saturating_mul(2);
+    // Each group of images sees its part of the result's channels alone, which the result's shape says already.
+    Work::simple(each.saturating_mul(pairs))
+}
+
+/// Places of a window, over all its positions along one dimension, that hold an element.
+fn inside(window: &WindowDim, places: u64, bound: u64) -> u64 {
+    /// So many are looked at one by one; of more, all are taken to be inside.
+    const MOST: u64 = 1 << 20;
+    let size = window.size as u64;
+    if places.saturating_mul(size) > MOST {
+        return places.saturating_mul(size);
+    }
+    let wide = |n: usize| n as i128;
+    let base = wide(window.base_dilation.max(1));
+    let last = (i128::from(bound) - 1) * base;
+    let holds = |position: u64, k: u64| {
+        let (step, inner) = (i128::from(position) * wide(window.stride), i128::from(k) * wide(window.window_dilation));
+        let at = step + inner - i128::from(window.pad_low);
+        at >= 0 && at <= last && at % base == 0
+    };
+    (0..places).map(|p| (0..size).filter(|&k| holds(p, k)).count() as u64).sum()
+}
+
+/// `5 n log2 n` for a complex transform of n elements; half of that where one side is real.
+fn transform(fft: &Fft, operand: &Shape) -> Work {
+    let length = fft.fft_length.iter().fold(1usize, |n, &d| n.saturating_mul(d));
+    let inner = operand.as_array().map_or(1, |a| {
+        let kept = a.rank().saturating_sub(fft.fft_length.len());
+        a.dims()[..kept].iter().fold(1u64, |n, &d| n.saturating_mul(d as u64))
+    });
+    let each = (length as u64).saturating_mul(5).saturating_mul(log2(length));
+    let each = if matches!(fft.fft_type, FftType::Fft | FftType::Ifft) { each } else { each / 2 };
+    Work::simple(each.saturating_mul(inner))
+}

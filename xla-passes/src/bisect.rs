@@ -1,0 +1,230 @@
+//! Bisection: the pass that breaks a program, and the rewrite in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use xla_hlo::{Error, Module, Result};
+
+use crate::{PassContext, PassEvent, PassObserver, PassOptions, Pipeline, TargetProfile};
+
+/// What somebody thinks of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It does what it should.
+    Good,
+    /// It is broken.
+    Bad,
+    /// That cannot be told.
+    Skip,
+}
+
+/// A module to judge: the program after so many passes and rewrites.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe<'m> {
+    /// The module.
+    pub module: &'m Module,
+    /// [`PassOptions::max_passes`] that makes it.
+    pub max_passes: usize,
+    /// [`PassOptions::max_rewrites`] that makes it.
+    pub max_rewrites: Option<u64>,
+    /// About how many more there will be.
+    pub left: usize,
+}
+
+/// Where a program breaks.
+#[derive(Debug)]
+pub enum Bisected {
+    /// Before any pass has run.
+    AtStart,
+    /// Nowhere.
+    Never,
+    /// In between.
+    Broken(Box<Culprit>),
+}
+
+/// What breaks a program.
+#[derive(Debug)]
+pub struct Culprit {
+    /// Stages and pass, such as `standard.simplify.simplify-group.simplify-algebra`. Of several that cannot be told apart,
+    /// since modules in between were skipped, the last.
+    pub path: String,
+    /// The others.
+    pub others: Vec<String>,
+    /// The rule whose rewrite does it (or the pass's name), where the pass asks for each rewrite and one alone is guilty.
+    pub rule: Option<&'static str>,
+    /// The last module that is good.
+    pub before: Module,
+    /// The first that is bad; `None` where the pass fails.
+    pub after: Option<Module>,
+    /// Why the pass failed, or what the verifier said.
+    pub error: Option<Error>,
+    /// [`PassOptions::max_passes`] that makes the bad module.
+    pub max_passes: usize,
+    /// [`PassOptions::max_rewrites`] that makes the bad module; with one less it is good.
+    pub max_rewrites: Option<u64>,
+}
+
+/// Finds the first pass, and the first rewrite in it, after which `judge` calls the program bad.
+///
+/// The program as it is should be good, and bad after the whole pipeline; what is bad should stay bad. Each module is judged
+/// once; a pass that fails, or breaks the module so that the verifier sees it, is bad without asking. Fails if the modules at the
+/// two ends are skipped, and as `judge` does.
+pub fn bisect(
+    pipeline: &Pipeline,
+    module: &Module,
+    profile: &TargetProfile,
+    options: &PassOptions,
+    judge: &mut dyn FnMut(Probe<'_>) -> Result<Verdict>,
+) -> Result<Bisected> {
+    let mut search = Search { pipeline, module, profile, options, judge };
+    let steps = search.steps();
+    let unknown = |end: &str| Error::failed_precondition(format!("the program {end} passes could not be judged"));
+    match search.judge(0, None, steps.len())? {
+        Verdict::Good => {}
+        Verdict::Bad => return Ok(Bisected::AtStart),
+        Verdict::Skip => return Err(unknown("before all")),
+    }
+    let Some(last) = steps.last() else { return Ok(Bisected::Never) };
+    match search.judge(last.max_passes, None, steps.len())? {
+        Verdict::Good => return Ok(Bisected::Never),
+        Verdict::Bad => {}
+        Verdict::Skip => return Err(unknown("after all")),
+    }
+    // Place 0 is the program as it is, place n the program after n passes that changed it.
+    let passes = |place: usize| if place == 0 { 0 } else { steps[place - 1].max_passes };
+    let (good, bad) = between(steps.len(), &mut |place, left| search.judge(passes(place), None, left))?;
+    let others = steps[good..bad - 1].iter().map(|step| step.path.clone()).collect();
+    Ok(Bisected::Broken(Box::new(search.culprit(passes(good), passes(bad), &steps[bad - 1].path, others)?)))
+}
+
+/// The nearest good and bad places of `0..=last`, of which the first is good and the last is bad. They are further apart than one
+/// where all between them are skipped.
+fn between(last: usize, judge: &mut dyn FnMut(usize, usize) -> Result<Verdict>) -> Result<(usize, usize)> {
+    let (mut good, mut bad) = (0, last);
+    let mut skipped = BTreeSet::new();
+    loop {
+        let middle = good + (bad - good) / 2;
+        let candidates = (good + 1..bad).filter(|place| !skipped.contains(place));
+        let Some(next) = candidates.min_by_key(|place| place.abs_diff(middle)) else { return Ok((good, bad)) };
+        match judge(next, bad - good)? {
+            Verdict::Good => good = next,
+            Verdict::Bad => bad = next,
+            Verdict::Skip => {
+                skipped.insert(next);
+            }
+        }
+    }
+}
+
+/// A run of a pass that changed the program, or failed.
+struct Step {
+    /// Runs of passes up to and with this one.
+    max_passes: usize,
+    path: String,
+}
+
+/// Collects the runs of passes that change something. A run that fails is told of before, but not after.
+#[derive(Default)]
+struct Watch(Mutex<Vec<Step>>);
+
+impl PassObserver for Watch {
+    fn before(&self, event: &PassEvent<'_>) -> Result<()> {
+        let step = Step { max_passes: event.index + 1, path: event.path.to_string() };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(step);
+        Ok(())
+    }
+
+    fn after(&self, event: &PassEvent<'_>) -> Result<()> {
+        if !event.changed {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        }
+        Ok(())
+    }
+}
+
+struct Search<'a, 'j> {
+    pipeline: &'a Pipeline,
+    module: &'a Module,
+    profile: &'a TargetProfile,
+    options: &'a PassOptions,
+    judge: &'j mut dyn FnMut(Probe<'_>) -> Result<Verdict>,
+}
+
+/// The module after some passes, and how often each rule was applied; or why they failed.
+type Made = Result<(Module, BTreeMap<&'static str, u64>)>;
+
+impl Search<'_, '_> {
+    fn steps(&self) -> Vec<Step> {
+        let watch = Watch::default();
+        let cx = PassContext::new(self.profile).with_options(self.options.clone()).with_observer(&watch);
+        // A pass that fails is the last of the steps.
+        let _ = self.pipeline.run(&mut self.module.clone(), &cx);
+        watch.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn make(&self, max_passes: usize, max_rewrites: Option<u64>) -> Made {
+        let mut module = self.module.clone();
+        let max_passes = Some(self.options.max_passes.map_or(max_passes, |limit| limit.min(max_passes)));
+        let max_rewrites = max_rewrites.or(self.options.max_rewrites);
+        let options = PassOptions { max_passes, max_rewrites, ..self.options.clone() };
+        let report = self.pipeline.run(&mut module, &PassContext::new(self.profile).with_options(options))?;
+        Ok((module, report.rewrites))
+    }
+
+    /// `span` places are left.
+    fn judge(&mut self, max_passes: usize, max_rewrites: Option<u64>, span: usize) -> Result<Verdict> {
+        match self.make(max_passes, max_rewrites) {
+            Ok((module, _)) => {
+                let left = span.next_power_of_two().ilog2() as usize;
+                (self.judge)(Probe { module: &module, max_passes, max_rewrites, left })
+            }
+            Err(_) => Ok(Verdict::Bad),
+        }
+    }
+
+    /// The culprit between a good and a bad number of passes; looks for the rewrite if it is a single pass.
+    fn culprit(&mut self, good: usize, bad: usize, path: &str, others: Vec<String>) -> Result<Culprit> {
+        let (before, counts) = self.make(good, None)?;
+        let made = self.make(bad, None);
+        let mut culprit = Culprit {
+            path: path.to_string(),
+            others,
+            rule: None,
+            before,
+            after: None,
+            error: None,
+            max_passes: bad,
+            max_rewrites: None,
+        };
+        match made {
+            Err(error) => culprit.error = Some(error),
+            Ok((after, all)) => {
+                culprit.after = Some(after);
+                let (first, last) = (counts.values().sum::<u64>(), all.values().sum::<u64>());
+                if culprit.others.is_empty() && first < last {
+                    self.find_rewrite(&mut culprit, first, last)?;
+                }
+            }
+        }
+        Ok(culprit)
+    }
+
+    /// Narrows a guilty pass down to one of its rewrites, those after the first `first` up to `last`.
+    fn find_rewrite(&mut self, culprit: &mut Culprit, first: u64, last: u64) -> Result<()> {
+        let passes = culprit.max_passes;
+        let place = |place: usize| Some(first + place as u64);
+        let span = usize::try_from(last - first).unwrap_or(usize::MAX);
+        // What the pass does without asking may be at fault.
+        if self.judge(passes, place(0), span)? != Verdict::Good {
+            return Ok(());
+        }
+        let (good, bad) = between(span, &mut |n, left| self.judge(passes, place(n), left))?;
+        if bad - good > 1 {
+            return Ok(());
+        }
+        let ((before, fewer), (after, more)) = (self.make(passes, place(good))?, self.make(passes, place(bad))?);
+        culprit.rule = more.iter().find(|(rule, n)| fewer.get(*rule) != Some(*n)).map(|(rule, _)| *rule);
+        (culprit.before, culprit.after, culprit.max_rewrites) = (before, Some(after), place(bad));
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! Says of each producer and reader why the plan puts them into one kernel or not.
+
+use xla_hlo::{InstrId, Op};
+
+use super::{Planner, Proposal, Repeating, graph, rules};
+use crate::explain::{FusionDecision, FusionReason};
+
+impl Planner<'_> {
+    /// Notes the decision on `id` for each of its readers; called before the proposal is carried out.
+    pub(super) fn explain(&mut self, id: InstrId, proposal: Option<&Proposal>) {
+        if !self.explains {
+            return;
+        }
+        let mut decisions = Vec::new();
+        for &user in self.computation[id].users() {
+            let groups = &self.places[user].groups;
+            if groups.is_empty() {
+                let reason =
+                    self.blocked(id).unwrap_or(FusionReason::ReaderIsNoKernel(self.computation[user].opcode()));
+                decisions.push(self.decision(id, user, None, reason));
+            }
+            for &group in groups {
+                let fused = proposal.is_some_and(|p| p.groups.iter().any(|(g, _)| *g == group));
+                let reason = if fused { self.why(id, proposal) } else { self.why_not(id, user, group) };
+                let root = self.groups[group].root;
+                decisions.push(self.decision(id, user, (root != user).then_some(root), reason));
+            }
+        }
+        self.decisions.append(&mut decisions);
+    }
+
+    /// Corrects what was noted when `id` was thought to be inside.
+    pub(super) fn explain_expelled(&mut self, id: InstrId) {
+        let name = self.computation[id].name();
+        for decision in self.decisions.iter_mut().filter(|d| d.producer == name) {
+            decision.reason = FusionReason::FreeReshape;
+        }
+    }
+
+    fn decision(&self, id: InstrId, user: InstrId, root: Option<InstrId>, reason: FusionReason) -> FusionDecision {
+        let name = |id: InstrId| self.computation[id].name().to_string();
+        FusionDecision {
+            pass: "fuse",
+            computation: self.computation.name().to_string(),
+            producer: name(id),
+            consumer: name(user),
+            kernel: root.map(name),
+            reason,
+        }
+    }
+
+    fn why(&self, id: InstrId, proposal: Option<&Proposal>) -> FusionReason {
+        let groups = proposal.map_or(&[][..], |p| &p.groups);
+        match self.repeating(id, groups) {
+            _ if rules::is_generator(self.computation, id) => FusionReason::Generator,
+            Repeating::Seconds(repeat) => FusionReason::Cheaper(repeat),
+            Repeating::None | Repeating::Never { .. } => {
+                FusionReason::Once { saved_bytes: self.computation[id].shape().byte_size() }
+            }
+        }
+    }
+
+    /// What keeps `id` out of all kernels.
+    fn blocked(&self, id: InstrId) -> Option<FusionReason> {
+        let instruction = &self.computation[id];
+        if rules::may_be_inside(self.computation, id, self.profile) {
+            return None;
+        }
+        let Some(shape) = instruction.shape().as_array() else { return Some(FusionReason::NoArray) };
+        let limit = self.profile.fusion.max_transposed_bytes;
+        Some(match instruction.op() {
+            Op::Parameter(_) | Op::GetTupleElement(_) => FusionReason::ComputesNothing(instruction.opcode()),
+            Op::Constant(_) => FusionReason::LargeConstant,
+            op if !self.profile.can_fuse(op) => FusionReason::NotFusible(instruction.opcode()),
+            _ if !graph::is_free(instruction) => FusionReason::ControlDependency,
+            _ if !shape.is_static() => FusionReason::DynamicSize,
+            Op::Transpose(_) => FusionReason::TransposeTooLarge { bytes: shape.byte_size(), limit },
+            _ => FusionReason::NotFusible(instruction.opcode()),
+        })
+    }
+
+    fn why_not(&self, id: InstrId, user: InstrId, group: usize) -> FusionReason {
+        let own = self.blocked(id).or_else(|| self.refused(id, user, group));
+        own.or_else(|| self.elsewhere(id)).unwrap_or_else(|| self.does_not_pay(id))
+    }
+
+    /// What keeps `id` out of one kernel.
+    fn refused(&self, id: InstrId, user: InstrId, group: usize) -> Option<FusionReason> {
+        let mut operands = self.computation[user].operands().iter().enumerate().filter(|(_, o)| **o == id);
+        if operands.any(|(position, _)| !rules::user_takes(self.computation, user, position, id)) {
+            return Some(FusionReason::OperandFromMemory);
+        }
+        if self.accesses_by(id, user, group).is_none() {
+            return Some(FusionReason::UpdateInPlace);
+        }
+        let (groups, _) = self.user_groups(id);
+        let accesses = groups.iter().find(|(g, _)| *g == group).map_or(&[][..], |(_, accesses)| accesses);
+        let limits = &self.profile.fusion;
+        let (instructions, operands) = self.needs(id, group, accesses);
+        if instructions > limits.max_instructions {
+            return Some(FusionReason::TooManyInstructions { count: instructions, limit: limits.max_instructions });
+        }
+        (operands >= limits.max_operands)
+            .then_some(FusionReason::TooManyOperands { count: operands + 1, limit: limits.max_operands })
+    }
+
+    /// Why `id` is in memory whatever this reader does.
+    fn elsewhere(&self, id: InstrId) -> Option<FusionReason> {
+        if self.computation.root() == id {
+            return Some(FusionReason::IsResult);
+        }
+        let takes = |&user: &InstrId| {
+            let place = &self.places[user];
+            let kernel = !place.groups.is_empty() && (!place.stored || self.own_group(user).is_some());
+            kernel && place.groups.iter().all(|&group| self.refused(id, user, group).is_none())
+        };
+        let reader = self.computation[id].users().iter().copied().find(|user| !takes(user))?;
+        Some(FusionReason::InMemoryFor { reader: self.computation[reader].name().to_string() })
+    }
+
+    /// The cost of computing `id` in all kernels that read it.
+    fn does_not_pay(&self, id: InstrId) -> FusionReason {
+        match self.repeating(id, &self.user_groups(id).0) {
+            Repeating::Seconds(repeat) => FusionReason::Dearer(repeat),
+            Repeating::Never { work, times } => FusionReason::Expensive { work, times },
+            // What no reader refuses and is computed once does pay.
+            Repeating::None => FusionReason::OperandFromMemory,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A module as a graph for Graphviz: computations and fusions as clusters.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt::Write as _;
+
+use xla_hlo::entity::EntityId as _;
+use xla_hlo::{CompId, InstrId, Module, Op};
+
+use super::label::{color, is_inlined, label};
+use crate::facts::{CallContext, call_context};
+
+/// Fusions in fusions are drawn down to this depth.
+const DEPTH: usize = 64;
+
+/// The graph's text. Each computation is a cluster, drawn once: the body of a fusion where the fusion stands, other
+/// computations beside, with dashed lines from what calls them.
+pub fn dot(module: &Module) -> String {
+    let mut writer = Writer { module, out: String::new(), bodies: HashMap::new(), beside: Vec::new() };
+    writer.plan();
+    writer.line(0, &format!("digraph {} {{", quoted(module.name())));
+    writer.line(1, "graph [compound=true, fontname=\"Helvetica\", labeljust=l, ranksep=0.35, nodesep=0.2];");
+    writer.line(
+        1,
+        "node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\", fontsize=10, margin=\"0.08,0.04\"];",
+    );
+    writer.line(1, "edge [arrowsize=0.6, color=\"#666666\"];");
+    for id in writer.beside.clone() {
+        let role = if module.entry_if_set() == Some(id) { "ENTRY " } else { "" };
+        writer.cluster(1, id, &format!("{role}%{}", module[id].name()), "#f7f7f7");
+    }
+    writer.line(0, "}");
+    writer.out
+}
+
+struct Writer<'m> {
+    module: &'m Module,
+    out: String,
+    /// Bodies of fusions that are drawn in the place of a fusion, and which.
+    bodies: HashMap<CompId, (CompId, InstrId)>,
+    /// Computations that are drawn side by side, the entry first.
+    beside: Vec<CompId>,
+}
+
+impl Writer<'_> {
+    /// Decides where each computation that the entry reaches is drawn.
+    fn plan(&mut self) {
+        let module = self.module;
+        let mut queue: VecDeque<(CompId, usize)> = module.entry_if_set().into_iter().map(|id| (id, 0)).collect();
+        let mut seen: HashSet<CompId> = queue.iter().map(|(id, _)| *id).collect();
+        self.beside.extend(module.entry_if_set());
+        while let Some((id, depth)) = queue.pop_front() {
+            for (instruction, i) in module[id].iter().filter(|(_, i)| !is_plain_combiner(module, i.op())) {
+                let in_place = matches!(i.op(), Op::Fusion(_)) && depth < DEPTH;
+                for callee in i.op().called_computations() {
+                    if !seen.insert(callee) {
+                        continue;
+                    }
+                    queue.push_back((callee, if in_place { depth + 1 } else { 0 }));
+                    match in_place {
+                        true => _ = self.bodies.insert(callee, (id, instruction)),
+                        false => self.beside.push(callee),
+                    }
+                }
+            }
+        }
+    }
+
+    fn line(&mut self, depth: usize, text: &str) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.out, "{:width$}{text}", "", width = 2 * depth);
+    }
+
+    fn cluster(&mut self, depth: usize, id: CompId, title: &str, fill: &str) {
+        self.line(depth, &format!("subgraph cluster_{} {{", id.index()));
+        self.line(depth + 1, &format!("label={}; style=\"rounded,filled\"; fillcolor=\"{fill}\";", quoted(title)));
+        let computation = &self.module[id];
+        for instruction in computation.sequence().into_iter().filter(|&i| !is_inlined(computation, i)) {
+            self.node(depth + 1, id, instruction);
+        }
+        self.line(depth, "}");
+        for instruction in computation.sequence() {
+            self.edges(depth, id, instruction);
+        }
+    }
+
+    fn node(&mut self, depth: usize, computation: CompId, id: InstrId) {
+        let instruction = &self.module[computation][id];
+        if let Some(body) = self.inside(computation, id) {
+            let title = format!("%{} {}", instruction.name(), instruction.opcode().name());
+            return self.cluster(depth, body, &title, "#e3ecfa");
+        }
+        let label = label(&self.module[computation], id);
+        let text = quoted(&format!("{}\n{}", label.name, label.what));
+        let fill = color(instruction.opcode().family());
+        self.line(depth, &format!("{} [label={text}, fillcolor=\"{fill}\"];", node_name(computation, id)));
+    }
+
+    fn edges(&mut self, depth: usize, computation: CompId, id: InstrId) {
+        let module = self.module;
+        let instruction = &module[computation][id];
+        let operands = instruction.operands().iter().enumerate();
+        for (number, &operand) in operands.filter(|(_, o)| !is_inlined(&module[computation], **o)) {
+            let from = self.end(computation, operand);
+            let to = match self.inside(computation, id) {
+                Some(body) => node_name(body, module[body].parameters()[number]),
+                None => node_name(computation, id),
+            };
+            self.line(depth, &format!("{from} -> {to};"));
+        }
+        for &before in instruction.control_predecessors() {
+            let (from, to) = (self.end(computation, before), self.end(computation, id));
+            self.line(depth, &format!("{from} -> {to} [style=dotted, constraint=false];"));
+        }
+        if self.inside(computation, id).is_some() {
+            return;
+        }
+        if is_plain_combiner(module, instruction.op()) {
+            return;
+        }
+        for callee in instruction.op().called_computations() {
+            let root = self.end(callee, module[callee].root());
+            let style = format!("style=dashed, dir=none, ltail=cluster_{}", callee.index());
+            self.line(depth, &format!("{root} -> {} [{style}];", node_name(computation, id)));
+        }
+    }
+
+    /// The body of a fusion that is drawn in its place.
+    fn inside(&self, computation: CompId, id: InstrId) -> Option<CompId> {
+        let Op::Fusion(fusion) = self.module[computation][id].op() else { return None };
+        (self.bodies.get(&fusion.computation) == Some(&(computation, id))).then_some(fusion.computation)
+    }
+
+    /// The node whose value an instruction gives: the root of its body if that is drawn.
+    fn end(&self, mut computation: CompId, mut id: InstrId) -> String {
+        while let Some(body) = self.inside(computation, id) {
+            (computation, id) = (body, self.module[body].root());
+        }
+        node_name(computation, id)
+    }
+}
+
+/// Whether an operation calls nothing but a function of one operation, which its text names.
+fn is_plain_combiner(module: &Module, op: &Op) -> bool {
+    call_context(op) == CallContext::Embedded && op.called_computations().iter().all(|&c| module[c].len() <= 3)
+}
+
+fn node_name(computation: CompId, id: InstrId) -> String {
+    format!("n{}_{}", computation.index(), id.index())
+}
+
+/// A text in quotation marks, as Graphviz reads it; line feeds end centred lines.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+}

@@ -1,0 +1,146 @@
+//! A module as a page: its graph to walk through, in one file that needs no network.
+//!
+//! Each computation is laid out here, once and with what it calls folded up; `page.js` puts these drawings into each other as
+//! the reader opens loops, branches and fusions, and draws what is in view as inline SVG.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use xla_hlo::text::{PrintOptions, print_instruction};
+use xla_hlo::{CompId, Computation, InstrId, Module};
+
+use super::label::{Label, color, is_inlined, label};
+use super::layout::{Graph, layout};
+
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// Width of a character of a node's text, and what is around the text.
+const CHARACTER: f64 = 6.65;
+const MARGIN: f64 = 18.0;
+
+/// A module of fewer instructions is shown with its fusions open.
+const SMALL: usize = 80;
+
+/// What the page is given.
+#[derive(Serialize)]
+struct Data<'m> {
+    name: &'m str,
+    /// Whether fusions are open at first.
+    open: bool,
+    /// The entry first.
+    computations: Vec<Drawn<'m>>,
+}
+
+/// A computation.
+#[derive(Serialize)]
+struct Drawn<'m> {
+    name: &'m str,
+    width: f64,
+    nodes: Vec<Node>,
+    /// From, to, and a place in each layer between.
+    lines: Vec<(usize, usize, Vec<f64>)>,
+}
+
+/// An instruction.
+#[derive(Serialize)]
+struct Node {
+    /// Its two lines.
+    name: String,
+    what: String,
+    /// The whole text.
+    text: String,
+    color: &'static str,
+    x: f64,
+    width: f64,
+    layer: usize,
+    /// All operands that are drawn, as indices of nodes.
+    operands: Vec<usize>,
+    /// Computations, as indices.
+    calls: Vec<usize>,
+    root: bool,
+}
+
+/// The page. Fusions, loops and branches open by a click; search, operands and users of what is selected are at the side.
+pub fn html(module: &Module) -> String {
+    let order = reachable(module);
+    let index: HashMap<CompId, usize> = order.iter().enumerate().map(|(i, &id)| (id, i)).collect();
+    let computations = order.iter().map(|&id| drawn(module, id, &index)).collect();
+    let data = Data { name: module.name(), open: module.instruction_count() <= SMALL, computations };
+    // Numbers and texts cannot fail to be written. In JSON `<` stands in texts alone, where it may be written in this way.
+    let json = serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c");
+    let title = module.name().replace('&', "&amp;").replace('<', "&lt;");
+    let mut page = String::with_capacity(json.len() + PAGE.len() + STYLE.len() + SCRIPT.len());
+    let parts = [("TITLE", title.as_str()), ("STYLE", STYLE), ("DATA", &json), ("SCRIPT", SCRIPT)];
+    let mut rest = PAGE;
+    for (name, text) in parts {
+        let (before, after) = rest.split_once(&format!("<!--{name}-->")).unwrap_or((rest, ""));
+        page.push_str(before);
+        page.push_str(text);
+        rest = after;
+    }
+    page + rest
+}
+
+/// Computations that the entry reaches, the entry first.
+fn reachable(module: &Module) -> Vec<CompId> {
+    let mut order: Vec<CompId> = module.entry_if_set().into_iter().collect();
+    let mut seen: std::collections::HashSet<CompId> = order.iter().copied().collect();
+    let mut next = 0;
+    while let Some(&id) = order.get(next) {
+        next += 1;
+        order.extend(module.callees(id).into_iter().filter(|&callee| seen.insert(callee)));
+    }
+    order
+}
+
+fn drawn<'m>(module: &'m Module, id: CompId, index: &HashMap<CompId, usize>) -> Drawn<'m> {
+    let computation = &module[id];
+    let shown: Vec<InstrId> = computation.sequence().into_iter().filter(|&i| !is_inlined(computation, i)).collect();
+    let place: HashMap<InstrId, usize> = shown.iter().enumerate().map(|(n, &i)| (i, n)).collect();
+    let labels: Vec<Label> = shown.iter().map(|&i| label(computation, i)).collect();
+    let width = |label: &Label| {
+        // Behind the name stands a sign where something can be opened.
+        let longest = (label.name.chars().count() + 2).max(label.what.chars().count());
+        (longest as f64 * CHARACTER + MARGIN).ceil()
+    };
+    let graph = Graph {
+        widths: labels.iter().map(width).collect(),
+        operands: shown.iter().map(|&i| operands(computation, i, &place)).collect(),
+    };
+    let layout = layout(&graph);
+    let options = PrintOptions { large_constants: false, ..PrintOptions::default() };
+    let nodes = shown.iter().zip(labels).zip(graph.operands).enumerate();
+    let nodes = nodes.map(|(n, ((&i, label), operands))| Node {
+        name: label.name,
+        what: label.what,
+        text: print_instruction(module, id, i, &options),
+        color: color(computation[i].opcode().family()),
+        x: rounded(layout.x[n]),
+        width: graph.widths[n],
+        layer: layout.layers[n],
+        operands,
+        calls: computation[i].op().called_computations().iter().map(|callee| index[callee]).collect(),
+        root: computation.root() == i,
+    });
+    let nodes = nodes.collect();
+    let lines = layout.lines.into_iter();
+    let lines = lines.map(|line| (line.from, line.to, line.bends.into_iter().map(rounded).collect())).collect();
+    Drawn { name: computation.name(), width: rounded(layout.width), nodes, lines }
+}
+
+/// What an instruction reads or waits for, each once.
+fn operands(computation: &Computation, id: InstrId, place: &HashMap<InstrId, usize>) -> Vec<usize> {
+    let instruction = &computation[id];
+    let all = instruction.operands().iter().chain(instruction.control_predecessors());
+    let mut operands: Vec<usize> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    operands.extend(all.filter_map(|o| place.get(o).copied()).filter(|&o| seen.insert(o)));
+    operands
+}
+
+/// Tenths of a pixel are enough.
+fn rounded(x: f64) -> f64 {
+    (x * 10.0).round() / 10.0
+}

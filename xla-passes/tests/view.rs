@@ -1,0 +1,106 @@
+//! Pictures of modules: the graph for Graphviz, and what the page is given.
+
+use serde_json::Value;
+use xla_hlo::Module;
+use xla_hlo::text::parse_module;
+use xla_passes::view;
+
+const TEXT: &str = r#"
+HloModule picture
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT sum = f32[] add(a, b)
+}
+
+kernel {
+  p = f32[8,16] parameter(0)
+  half = f32[] constant(0.5)
+  halves = f32[8,16] broadcast(half), dimensions={}
+  scaled = f32[8,16] multiply(p, halves)
+  ROOT e = f32[8,16] exponential(scaled)
+}
+
+condition {
+  state = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  n = s32[] constant(5)
+  ROOT more = pred[] compare(i, n), direction=LT
+}
+
+body {
+  state = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  x = f32[8] get-tuple-element(state), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  twice = f32[8] add(x, x)
+  ROOT new = (s32[], f32[8]) tuple(next, twice)
+}
+
+ENTRY main {
+  x = f32[8,16] parameter(0)
+  fusion = f32[8,16] fusion(x), kind=kLoop, calls=kernel
+  zero = f32[] constant(0)
+  first = s32[] constant(0)
+  total = f32[8] reduce(fusion, zero), dimensions={1}, to_apply=add
+  start = (s32[], f32[8]) tuple(first, total)
+  loop = (s32[], f32[8]) while(start), condition=condition, body=body, metadata={op_name="</script><b>"}
+  ROOT out = f32[8] get-tuple-element(loop), index=1
+}"#;
+
+fn module() -> Module {
+    parse_module(TEXT).expect("the test's module")
+}
+
+fn data(page: &str) -> Value {
+    let (_, rest) = page.split_once("<script id=\"data\" type=\"application/json\">").expect("data");
+    serde_json::from_str(rest.split_once("</script>").expect("an end").0).expect("JSON")
+}
+
+#[test]
+fn computations_and_fusions_are_clusters() {
+    insta::assert_snapshot!(view::dot(&module()));
+}
+
+#[test]
+fn the_page_has_every_computation() {
+    let page = view::html(&module());
+    let data = data(&page);
+    let names = |list: &Value| -> Vec<String> {
+        list.as_array().expect("a list").iter().map(|c| c["name"].as_str().expect("a name").to_string()).collect()
+    };
+    let computations = &data["computations"];
+    assert_eq!(names(computations), ["main", "kernel", "add", "condition", "body"]);
+    // Scalar constants stand in what reads them.
+    assert_eq!(names(&computations[0]["nodes"]), ["%x", "%fusion", "%total", "%start", "%loop", "%out"]);
+    assert_eq!(computations[0]["nodes"][2]["what"], "reduce(_, 0) f32[8]");
+    assert_eq!(computations[1]["nodes"][1]["what"], "broadcast(0.5) f32[8,16]");
+    assert_eq!(computations[0]["nodes"][4]["calls"], serde_json::json!([3, 4]));
+    assert!(computations[0]["nodes"][4]["text"].as_str().expect("text").contains("op_name=\"</script><b>\""));
+}
+
+#[test]
+fn the_page_is_whole_in_itself() {
+    let page = view::html(&module());
+    assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
+    assert!(
+        !page.contains("http://") && !page.contains("https://") && !page.contains("src=") && !page.contains("<!--")
+    );
+    // Nothing of the program ends the script or begins an element.
+    assert_eq!((page.matches("</script>").count(), page.matches("<b>").count()), (2, 0));
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn computations_that_are_called_twice_are_drawn_once() {
+    let text = TEXT.replace(
+        "zero = f32[] constant(0)",
+        "zero = f32[] constant(0)\n  again = f32[8,16] fusion(fusion), kind=kLoop, calls=kernel",
+    );
+    let module = parse_module(&text).expect("the test's module");
+    let dot = view::dot(&module);
+    assert_eq!(dot.matches("label=\"%e\\nexponential f32[8,16]\"").count(), 1, "{dot}");
+    assert!(dot.contains("label=\"%again\\nfusion f32[8,16]\""), "{dot}");
+}

@@ -1,0 +1,30 @@
+//! The forms in which a module is written.
+
+use clap::ValueEnum;
+use xla::hlo::{Module, Result, proto};
+use xla::passes::view;
+
+/// A form of a module.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Form {
+    /// HLO text
+    Hlo,
+    /// Serialised HloModuleProto
+    Pb,
+    /// A graph for Graphviz, with computations and fusions as clusters
+    Dot,
+    /// A page to walk through the graph in a browser: one file that needs no network
+    Html,
+}
+
+impl Form {
+    /// The module in that form.
+    pub fn write(self, module: &Module) -> Result<Vec<u8>> {
+        Ok(match self {
+            Form::Hlo => module.to_string().into_bytes(),
+            Form::Pb => proto::serialize_module(module)?,
+            Form::Dot => view::dot(module).into_bytes(),
+            Form::Html => view::html(module).into_bytes(),
+        })
+    }
+}

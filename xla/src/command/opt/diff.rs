@@ -1,0 +1,82 @@
+//! What passes change, as unified diffs of the module's text.
+
+use std::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use similar::TextDiff;
+use xla::hlo::text::{PrintOptions, print_module};
+use xla::hlo::{Module, Result};
+use xla::passes::{PassEvent, PassObserver};
+
+/// A diff that takes longer is made with less care for being short.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How much is printed after a pass.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub enum Detail {
+    /// What the pass changed, as a unified diff without metadata and large constants
+    Diff,
+    /// The whole module
+    Full,
+}
+
+/// The text that diffs are made of: without what is long and says nothing about what passes do.
+pub fn text(module: &Module) -> String {
+    print_module(module, &PrintOptions { metadata: false, large_constants: false, ..PrintOptions::default() })
+}
+
+/// A unified diff of two texts with names; empty where they are equal.
+pub fn unified(names: (&str, &str), before: &str, after: &str) -> String {
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
+    diff.unified_diff().context_radius(3).header(names.0, names.1).to_string()
+}
+
+/// Collects what every pass changed.
+pub struct Printer {
+    detail: Detail,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// The module's text as it was last.
+    before: String,
+    out: String,
+}
+
+impl Printer {
+    /// Watches passes over that module.
+    pub fn new(detail: Detail, module: &Module) -> Printer {
+        let before = if detail == Detail::Diff { text(module) } else { String::new() };
+        Printer { detail, state: Mutex::new(State { before, out: String::new() }) }
+    }
+
+    /// What was collected.
+    pub fn into_text(self) -> String {
+        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).out
+    }
+}
+
+impl PassObserver for Printer {
+    fn after(&self, event: &PassEvent<'_>) -> Result<()> {
+        let PassEvent { index, path, module, changed, .. } = event;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { before, out } = &mut *state;
+        // Writing to a string cannot fail.
+        let _ = match (changed, self.detail) {
+            (false, _) => writeln!(out, "// {index} {path}: no change"),
+            (true, Detail::Full) => writeln!(out, "// {index} {path}:\n{module}"),
+            (true, Detail::Diff) => {
+                let after = text(module);
+                let diff = unified(("before", path), before, &after);
+                *before = after;
+                match diff.is_empty() {
+                    true => writeln!(out, "// {index} {path}: nothing that the text shows"),
+                    false => writeln!(out, "// {index} {path}:\n{diff}"),
+                }
+            }
+        };
+        Ok(())
+    }
+}

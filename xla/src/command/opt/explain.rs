@@ -1,0 +1,42 @@
+//! `xla opt --explain`: what was fused or was not, and why.
+
+use std::fmt::Write as _;
+
+use xla::hlo::VerifiedModule;
+use xla::passes::{FusionDecision, FusionRecorder};
+use xla::service::{CompileOptions, HloPasses, optimize};
+
+use super::super::failure::{Failure, Outcome};
+
+/// The decisions that passes make about the instructions of these names, separated by commas; about all where there are none.
+pub fn run(names: &str, module: VerifiedModule, passes: &HloPasses, options: &CompileOptions) -> Outcome<String> {
+    let recorder = FusionRecorder::default();
+    optimize(module, passes, options, Some(&recorder))?;
+    let decisions = recorder.take();
+    let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    if let Some(unknown) = names.iter().find(|name| !decisions.iter().any(|d| d.concerns(name))) {
+        return Err(Failure::usage(format!(
+            "nothing was decided about {unknown}; names are those that instructions have when fusion begins (--until FUSE-PASS \
+             shows them before), and plain ones such as parameters of dots have no say"
+        )));
+    }
+    let wanted = |d: &&FusionDecision| names.is_empty() || names.iter().any(|name| d.concerns(name));
+    Ok(table(decisions.iter().filter(wanted)))
+}
+
+/// Decisions by computation, and how many there are of each kind.
+fn table<'a>(decisions: impl Iterator<Item = &'a FusionDecision>) -> String {
+    let mut text = String::new();
+    let mut computation = "";
+    let (mut fused, mut apart) = (0, 0);
+    for decision in decisions {
+        if decision.computation != computation {
+            computation = &decision.computation;
+            let _ = writeln!(text, "in %{computation}:");
+        }
+        let _ = writeln!(text, "  {decision}");
+        *(if decision.reason.is_fused() { &mut fused } else { &mut apart }) += 1;
+    }
+    let _ = writeln!(text, "{fused} fused, {apart} not fused");
+    text
+}

@@ -1,0 +1,197 @@
+//! `xla opt`: a module as passes leave it, and what they thought.
+
+mod bisect;
+mod diff;
+mod explain;
+
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use xla::hlo::{Module, ResultExt, VerifiedModule, text};
+use xla::passes::buffers::{BufferOptions, assign_buffers};
+use xla::passes::{PassObserver, PassOptions, Pipeline, TargetProfile, analysis, registry};
+use xla::service::{CompileOptions, HloPasses, optimize};
+
+use self::diff::{Detail, Printer};
+use super::failure::{BadInput, Failure, Outcome};
+use super::form::Form;
+use super::output;
+use super::program::ProgramArg;
+use super::session::{PlatformArg, Session};
+
+const EXAMPLES: &str = "\
+Examples:
+  xla opt module.hlo                                  the module as it is when the platform's backend gets it
+  xla opt module.hlo --print-after-all                and what every pass on the way changed in it
+  xla opt module.hlo --until fuse                     stop after the first run of a pass or stage
+  xla opt module.hlo --passes 'inline-calls,[simplify-tuples,dead-code]*'
+                                                      these passes alone, the group until it changes nothing
+  xla opt module.hlo --explain=dot.3                  what was fused with %dot.3 or was not, and why
+  xla opt module.hlo --cost --memory                  what it costs and needs, and what makes the peak
+  xla opt module.hlo --to html -o module.html         the same as a page to look at in a browser
+  xla opt --list-passes                               every pass, and the platform's pipeline
+
+To find the pass, and the rewrite in it, that breaks a program, keep what the program as it is gives, and compare:
+  xla run module.hlo --platform interpreter --inputs-seed 0 --output good.npz
+  xla opt module.hlo --bisect 'xla run {module} --platform interpreter --inputs-seed 0 --expect good.npz --rtol 1e-3'";
+
+/// Print a module after the platform's passes, or after chosen ones
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The program: a file of HLO text (its format is told by its content), or - for standard input
+    #[arg(value_name = "MODULE", required_unless_present = "list_passes")]
+    module: Option<PathBuf>,
+    #[command(flatten)]
+    platform: PlatformArg,
+    /// Run these passes instead of the platform's pipeline; a group in [brackets], with a * until it changes nothing
+    #[arg(long, value_name = "A,B,[C,D]*", conflicts_with = "until")]
+    passes: Option<String>,
+    /// Stop after the first run of this pass or stage of the platform's pipeline
+    #[arg(long, value_name = "PASS")]
+    until: Option<String>,
+    /// Stop after so many runs of passes
+    #[arg(long, value_name = "N")]
+    max_passes: Option<usize>,
+    /// Apply no more than so many rewrites
+    #[arg(long, value_name = "N")]
+    max_rewrites: Option<u64>,
+    /// Also print what every pass changed; =full for the whole module after it
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "diff")]
+    print_after_all: Option<Detail>,
+    /// Instead of the module, print what was fused or was not, and why; of these instructions alone, if any are named
+    #[arg(long, value_name = "NAME,...", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(conflicts_with_all = ["print_after_all", "cost", "memory"])]
+    explain: Option<String>,
+    /// Instead of the module, print what each instruction costs: arithmetic, bytes; =json for programs
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    cost: Option<Report>,
+    /// Instead of the module, print how much memory it needs, and which values make the peak; =json for programs
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    memory: Option<Report>,
+    /// Find the pass, and the rewrite in it, after which a shell command fails that is given {module}
+    ///
+    /// In the command {module} stands for a file of the module; exit code 0 is good, 125 cannot tell, others are bad.
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["print_after_all", "explain", "cost", "memory", "max_passes", "max_rewrites"])]
+    bisect: Option<String>,
+    /// The form to write the module in
+    #[arg(long, value_name = "FORM", default_value = "hlo", conflicts_with_all = ["print_after_all", "explain", "cost", "memory", "bisect"])]
+    to: Form,
+    /// List every pass, and the platform's pipeline, and do nothing else
+    #[arg(long)]
+    list_passes: bool,
+    /// The file to write; else standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Report {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+impl Report {
+    fn write<T: Serialize + Display>(self, report: &T) -> String {
+        match self {
+            Report::Table => report.to_string(),
+            Report::Json => analysis::json(report),
+        }
+    }
+}
+
+/// Runs the passes.
+pub fn run(session: &Session, args: &Args) -> Outcome {
+    let platforms = session.registry();
+    let platform = session.platform(&platforms, &args.platform)?;
+    let mut options = session.compile_options();
+    options.passes = PassOptions {
+        verify: true,
+        until: args.until.clone(),
+        max_passes: args.max_passes,
+        max_rewrites: args.max_rewrites,
+        ..PassOptions::default()
+    };
+    let passes = platform.compiler().passes(&options)?;
+    if args.list_passes {
+        return Ok(output::write(args.output.as_deref(), listing(platform.name(), passes.as_ref()).as_bytes())?);
+    }
+    let passes = chosen(args, platform.name(), passes)?;
+    if let Some(until) = args.until.as_deref().filter(|until| !passes.pipeline.names().contains(until)) {
+        return Err(unknown_step(until, platform.name(), &passes.pipeline));
+    }
+    let (_, module) = ProgramArg::new(args.module.clone().unwrap_or_default()).module()?;
+    let bytes = match &args.bisect {
+        Some(command) => bisect::run(command, args, platform.name(), &module, &passes, &options.passes)?.into_bytes(),
+        None => optimized(args, module, &passes, &options)?,
+    };
+    Ok(output::write(args.output.as_deref(), &bytes)?)
+}
+
+/// What passes make of the module, and what they say about it.
+fn optimized(args: &Args, module: VerifiedModule, passes: &HloPasses, options: &CompileOptions) -> Outcome<Vec<u8>> {
+    if let Some(names) = &args.explain {
+        return Ok(explain::run(names, module, passes, options)?.into_bytes());
+    }
+    let printer = args.print_after_all.map(|detail| Printer::new(detail, &module));
+    let observer = printer.as_ref().map(|printer| printer as &dyn PassObserver);
+    let (module, _) = optimize(module, passes, options, observer)?;
+    let reports = reports(args, &module)?;
+    if !reports.is_empty() {
+        return Ok(reports.into_bytes());
+    }
+    let mut bytes = printer.map(|printer| printer.into_text().into_bytes()).unwrap_or_default();
+    bytes.extend(args.to.write(&module)?);
+    Ok(bytes)
+}
+
+/// The reports on the optimised module that were asked for.
+fn reports(args: &Args, module: &Module) -> Outcome<String> {
+    let mut text = args.cost.map(|how| how.write(&analysis::cost::analyze(module))).unwrap_or_default();
+    if let Some(how) = args.memory {
+        let assignment = assign_buffers(module, &BufferOptions::default())
+            .context(|| "the memory is known after passes that order the program and copy (schedule, insert-copies)")?;
+        text.push_str(&how.write(&analysis::memory::report(module, &assignment)));
+    }
+    Ok(text)
+}
+
+/// The passes to run, and the target they are for.
+fn chosen(args: &Args, platform: &str, passes: Option<HloPasses>) -> Outcome<HloPasses> {
+    if let Some(list) = &args.passes {
+        let pipeline = registry::parse(list).bad_input()?;
+        let profile = passes.map_or_else(TargetProfile::generic, |passes| passes.profile);
+        return Ok(HloPasses { pipeline, profile });
+    }
+    passes.ok_or_else(|| {
+        Failure::usage(format!(
+            "platform {platform} has no passes of its own; name some with --passes (--list-passes lists them)"
+        ))
+    })
+}
+
+fn unknown_step(until: &str, platform: &str, pipeline: &Pipeline) -> Failure {
+    let names = pipeline.names();
+    let hint = text::did_you_mean(until, names.iter().copied());
+    let names = names.join(", ");
+    Failure::usage(format!("the pipeline of platform {platform} has no pass or stage {until:?}{hint}; it has {names}"))
+}
+
+fn listing(platform: &str, passes: Option<&HloPasses>) -> String {
+    use std::fmt::Write as _;
+    let mut text = "Passes:\n".to_string();
+    let width = registry::list().map(|(name, _)| name.len()).max().unwrap_or_default();
+    for (name, what) in registry::list() {
+        let _ = writeln!(text, "  {name:width$}  {what}");
+    }
+    let _ = match passes {
+        Some(passes) => write!(text, "\nPipeline of platform {platform}:\n{}", passes.pipeline),
+        None => writeln!(text, "\nPlatform {platform} has no pipeline of its own."),
+    };
+    text
+}
