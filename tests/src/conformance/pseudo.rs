@@ -1,6 +1,7 @@
 //! Platforms that tell passes and code apart: `optimized:NAME` evaluates what the passes of NAME made of a program.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use xla::{CompileOptions, Platform, PlatformRegistry, Result, VerifiedModule};
 use xla_service::{
@@ -14,7 +15,7 @@ const PREFIX: &str = "optimized:";
 /// where only the other one fails, it is its code. Its name is `optimized:` and the other one's name.
 pub fn optimized(platform: Arc<dyn Platform>) -> Arc<dyn Platform> {
     let name = format!("{PREFIX}{}", platform.name());
-    Arc::new(Optimized { name, passes: platform, evaluator: interpreter::platform() })
+    Arc::new(Optimized { name, passes: platform, evaluator: interpreter::platform(), devices: Mutex::default() })
 }
 
 /// The registry, with the platform of that name if it is such a one.
@@ -32,6 +33,7 @@ struct Optimized {
     name: String,
     passes: Arc<dyn Platform>,
     evaluator: Arc<dyn Platform>,
+    devices: Mutex<BTreeMap<usize, Arc<Renamed>>>,
 }
 
 impl Platform for Optimized {
@@ -48,9 +50,15 @@ impl Platform for Optimized {
     }
 
     fn executor(&self, ordinal: usize) -> Result<Arc<dyn StreamExecutor>> {
+        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(device) = devices.get(&ordinal) {
+            return Ok(device.clone());
+        }
         let inner = self.evaluator.executor(ordinal)?;
         let description = DeviceDescription { platform: self.name.clone(), ..inner.description().clone() };
-        Ok(Arc::new(Renamed { inner, description }))
+        let device = Arc::new(Renamed { inner, description });
+        devices.insert(ordinal, device.clone());
+        Ok(device)
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {
