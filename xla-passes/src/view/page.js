@@ -261,7 +261,10 @@ function select(path) {
       const root = data.computations[c].nodes.findIndex((n) => n.root);
       return [`${path}/${k}/${root}`, `%${data.computations[c].name}, ${data.computations[c].nodes.length} nodes`];
     });
-    side.innerHTML = `<h2>${escaped(node.name)}</h2><pre>${escaped(node.text)}</pre>` + list("Operands", node.operands.map(entry)) +
+    const many = (n) => n >= 1e5 ? Number(n).toExponential(2) : String(n);
+    const cost = node.cost && `${many(node.cost.flops)} flops, ${many(node.cost.transcendentals)} transcendentals, ` +
+      `${many(node.cost.bytes_read)} bytes read, ${many(node.cost.bytes_written)} written`;
+    side.innerHTML = `<h2>${escaped(node.name)}</h2><pre>${escaped(node.text)}</pre>` + (cost ? `<h3>${cost}</h3>` : "") + list("Operands", node.operands.map(entry)) +
       list("Users", node.users.map(entry)) + list("Calls", calls);
   }
   redraw();
