@@ -291,7 +291,8 @@ function find(words) {
   if (parts.length) {
     for (const [number, prefix] of places) {
       data.computations[number].nodes.forEach((node, i) => {
-        const text = `${node.name} ${node.what} ${node.text}`.toLowerCase();
+        // Its own words, not the names of its operands.
+        const text = `${node.name} ${node.what} ${node.text.replace(/\(%[^)]*\)/, "")}`.toLowerCase();
         if (!parts.every((part) => text.includes(part))) return;
         hits.add(prefix + i);
         entries.push([prefix + i, `${node.name}  ${node.what}`]);
