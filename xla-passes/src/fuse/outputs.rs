@@ -89,10 +89,12 @@ fn folds_at_loop(body: &Computation, profile: &TargetProfile) -> bool {
         return true;
     }
     let accesses = accesses(body);
+    let small = body.result_shape().byte_size() <= profile.l1_bytes;
     let single = |id: InstrId| elements(body, id) == 1.0;
     folds.into_iter().all(|id| {
         let at_loop = |a: &Access| a.is_loop_index() && single(id) == single(body.root());
         rules::reads_in_order(body, id, profile)
+            && (rules::is_long_fold(body, id) || small)
             && matches!(body[id].shape(), Shape::Array(_))
             && accesses[id].iter().all(at_loop)
     })

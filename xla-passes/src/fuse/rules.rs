@@ -33,6 +33,15 @@ pub fn folds_along_memory(computation: &Computation, id: InstrId) -> bool {
     innermost.is_none_or(|d| reduce.dimensions.contains(&d))
 }
 
+/// Elements in a fold that makes what is done with its result count little, done without lanes.
+const LONG_FOLD: f64 = 64.0;
+
+/// Whether what is done with the results of a reduction one by one, without lanes, counts little beside the reduction.
+pub fn is_long_fold(computation: &Computation, id: InstrId) -> bool {
+    let elements = |id| super::access::elements(computation, id);
+    !folds_along_memory(computation, id) || elements(computation[id].operand(0)) >= LONG_FOLD * elements(id)
+}
+
 /// Whether a reduction reads memory in order when each of its results is folded on its own, or reads so little that it is near.
 pub fn reads_in_order(computation: &Computation, id: InstrId, profile: &TargetProfile) -> bool {
     let near = computation[computation[id].operand(0)].shape().byte_size() <= profile.l2_bytes;
