@@ -309,7 +309,9 @@ function openAll() {
   open = new Set();
   let count = 0;
   const visit = (number, prefix) => data.computations[number].nodes.forEach((node, i) => {
-    if (!node.calls.length || count > MOST_OPEN) return;
+    // The sum of a reduction is no news.
+    const plain = node.text.includes("to_apply=") && node.calls.every((c) => data.computations[c].nodes.length <= 3);
+    if (!node.calls.length || plain || count > MOST_OPEN) return;
     open.add(prefix + i);
     node.calls.forEach((c, k) => { count += data.computations[c].nodes.length; visit(c, `${prefix}${i}/${k}/`); });
   });
