@@ -7,7 +7,7 @@ use xla_hlo::{CompId, InstrId, Module, Opcode, Result};
 
 use crate::{PassEvent, PassObserver};
 
-/// Whether one value is computed in the kernel that reads it, and why. Told to [`PassObserver::fusion`](crate::PassObserver::fusion).
+/// Whether one value is computed in the kernel that reads it, and why. Told to [`PassObserver::fusion`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct FusionDecision {
     /// The pass that decided: `fuse`, `fuse-rows` or `fuse-outputs`.
