@@ -173,7 +173,7 @@ impl Stream for TemplateStream {
 
     fn copy_to_host(&self, source: &DeviceMemory, offset: usize, target: &mut [u8]) -> Result<()> {
         let from = region(source, offset, target.len())?;
-        let bytes = PLACE.with_borrow(|label| self.queue()?.download(label, from))?;
+        let bytes = self.queue()?.download(from)?;
         target.copy_from_slice(&bytes);
         Ok(())
     }

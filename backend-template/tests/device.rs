@@ -59,7 +59,7 @@ fn launch(queue: &Queue, kernel: &Arc<Kernel>, name: &str, from: &Arc<Block>, to
 }
 
 fn download(queue: &Queue, block: &Arc<Block>) -> Result<Vec<i32>, Error> {
-    queue.download(&label("download"), all(block)).map(|bytes| numbers(&bytes))
+    queue.download(all(block)).map(|bytes| numbers(&bytes))
 }
 
 fn block(device: &Device) -> Arc<Block> {
@@ -144,7 +144,7 @@ fn poison_is_as_large_as_what_was_not_written() {
     device.inject_fault(FaultKind::Copy, 0);
     let bad = Command::copy(&label("bad"), part(0, 16), part(16, 16)).expect("sizes agree");
     queue.submit(bad).expect("the queue runs");
-    let read = |from, size| queue.download(&label("d"), part(from, size));
+    let read = |from, size| queue.download(part(from, size));
     assert!(read(0, 16).is_ok() && read(32, 32).is_ok());
     assert!(read(15, 2).is_err() && read(31, 1).is_err() && read(0, 64).is_err());
     queue.submit(Command::upload(&label("u"), &[2; 8], part(20, 8)).expect("sizes agree")).expect("the queue runs");
@@ -163,7 +163,7 @@ fn every_kind_of_fault_strikes_once_and_can_be_taken_back() {
     upload(&queue, &a, 5);
     device.inject_fault(FaultKind::Copy, 0);
     let error = download(&queue, &a).expect_err("an injected fault");
-    assert_eq!(error.message(), "download: copy from the device failed: injected fault");
+    assert_eq!(error.message(), "copy from the device failed: injected fault");
     device.inject_fault(FaultKind::Copy, 0);
     device.clear_faults();
     assert_eq!(download(&queue, &a).expect("the memory is as it was"), [5; LANES]);

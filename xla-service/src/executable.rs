@@ -76,6 +76,17 @@ pub struct ExecutionContext<'a> {
 }
 
 impl ExecutionContext<'_> {
+    /// Says what is sent to the stream from now on: a thunk with its instruction, an argument, a constant.
+    pub fn announce(&self, part: &dyn Fn() -> String) {
+        self.stream.annotate(&|| format!("platform {}, {}", self.executor.description().platform, part()));
+    }
+
+    /// Does a part of the work, and says which in front of its errors: those that come at once, and those of the stream later.
+    pub fn during<T>(&self, part: impl Fn() -> String, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.announce(&part);
+        work().context(part)
+    }
+
     /// The arguments' values, one for each parameter of the signature; for executables that compute on the host. Waits for the device.
     pub fn read_arguments(&self, signature: &Signature, arguments: &[Argument]) -> Result<Vec<Literal>> {
         let leaves = signature.arguments().iter().zip(arguments);

@@ -101,8 +101,8 @@ pub trait Stream: Any + Send + Sync + fmt::Debug {
     fn synchronize(&self) -> Result<()>;
 
     /// Says what the work belongs to that the calling thread sends from now on: `platform cpu, thunk t3 (%fusion.2)`. A device puts it in
-    /// front of errors that come out later, when nobody else knows any more whose they are; one that does everything at
-    /// once has no use for it.
+    /// front of errors that come out later, when nobody else knows any more whose they are. Whoever calls says it of errors that come
+    /// at once, so a device that does everything at once has no use for it.
     fn annotate(&self, place: &dyn Fn() -> String) {
         let _ = place;
     }

@@ -6,10 +6,10 @@ use anyhow::{Context, Result};
 use pico_args::Arguments;
 
 use crate::shell::{cargo, run as run_program};
-use crate::{corpus, downstream, finish, setup, test, tidy};
+use crate::{book, corpus, downstream, finish, setup, test, tidy};
 
 pub const HELP: &str = "\
-Formatting, tidy, clippy and rustdoc without warnings, all tests, the release build, and the corpus on every platform.
+Formatting, tidy, clippy and rustdoc without warnings, all tests, the book, the release build, and the corpus on every platform.
 Stops at the first step that fails.
 ";
 
@@ -23,6 +23,7 @@ const STEPS: &[Step] = &[
     ("clippy", || run_program(cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))),
     ("test", || test::all(None)),
     ("rustdoc", rustdoc),
+    ("book", book::build),
     ("downstream", downstream::check),
     ("corpus", || corpus::own(&corpus::Selection::default())),
 ];

@@ -50,7 +50,6 @@ pub struct Predicate {
 pub(super) enum Task {
     Command(Command),
     Download {
-        label: Arc<str>,
         from: Region,
         reply: Sender<Result<Vec<u8>>>,
     },
@@ -112,9 +111,9 @@ impl Queue {
 
     /// Reads memory when everything before it is done. The error is that of the command that should have written it, or of the
     /// copy itself.
-    pub fn download(&self, label: &Arc<str>, from: Region) -> Result<Vec<u8>> {
+    pub fn download(&self, from: Region) -> Result<Vec<u8>> {
         let (reply, answer) = mpsc::channel();
-        self.tasks.push(Task::Download { label: label.clone(), from, reply })?;
+        self.tasks.push(Task::Download { from, reply })?;
         answer.recv().map_err(|_| ended())?
     }
 

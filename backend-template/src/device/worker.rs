@@ -31,8 +31,8 @@ impl Worker {
         for task in tasks {
             match task {
                 Task::Command(command) => self.command(&command),
-                Task::Download { label, from, reply } => {
-                    let bytes = self.download(&label, &from);
+                Task::Download { from, reply } => {
+                    let bytes = self.download(&from);
                     drop(from);
                     // Nobody listens if the reader has given up.
                     drop(reply.send(bytes));
@@ -118,12 +118,12 @@ impl Worker {
         }
     }
 
-    fn download(&self, label: &Arc<str>, from: &Region) -> Result<Vec<u8>> {
+    fn download(&self, from: &Region) -> Result<Vec<u8>> {
         let memory = from.block.lock();
         if let Some(failure) = memory.poison_in(&from.range) {
             return Err(failure.again());
         }
-        self.copy_fault(from, "copy from the device").map_err(|error| error.context(label))?;
+        self.copy_fault(from, "copy from the device")?;
         Ok(memory.bytes[from.range.clone()].to_vec())
     }
 

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! **To add an operation**: write a function that builds its program (a page; the shortest example is `reshape.rs`), call it from
-//! `lower`, and add a test with the operation as HLO text to `tests/lowering.rs`. `Ok(None)` says "not mine": the
-//! reference evaluator computes the instruction on the host.
+//! `lower`, and add a test with the operation as HLO text to
+//! `tests/backend/lowering.rs`. `Ok(None)` says "not mine": the reference evaluator computes the instruction on the host.
 
 mod builder;
 mod dot;

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use xla::{CompileOptions, Platform, PlatformRegistry, Result, VerifiedModule};
-use xla_service::{Compiler, Executable, OptimizedModule, StreamExecutor, TransferManager, interpreter};
+use xla_service::{
+    Compiler, DeviceDescription, DeviceMemory, Executable, FaultInjection, MemoryStats, OptimizedModule, Stream,
+    StreamExecutor, TransferManager, interpreter,
+};
 
 const PREFIX: &str = "optimized:";
 
@@ -45,7 +48,9 @@ impl Platform for Optimized {
     }
 
     fn executor(&self, ordinal: usize) -> Result<Arc<dyn StreamExecutor>> {
-        self.evaluator.executor(ordinal)
+        let inner = self.evaluator.executor(ordinal)?;
+        let description = DeviceDescription { platform: self.name.clone(), ..inner.description().clone() };
+        Ok(Arc::new(Renamed { inner, description }))
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {
@@ -54,6 +59,35 @@ impl Platform for Optimized {
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {
         self.evaluator.transfer_manager()
+    }
+}
+
+/// A device of another platform, which says that it is of this one.
+#[derive(Debug)]
+struct Renamed {
+    inner: Arc<dyn StreamExecutor>,
+    description: DeviceDescription,
+}
+
+impl StreamExecutor for Renamed {
+    fn description(&self) -> &DeviceDescription {
+        &self.description
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<DeviceMemory> {
+        self.inner.allocate(bytes)
+    }
+
+    fn memory_stats(&self) -> MemoryStats {
+        self.inner.memory_stats()
+    }
+
+    fn create_stream(&self) -> Result<Box<dyn Stream>> {
+        self.inner.create_stream()
+    }
+
+    fn fault_injection(&self) -> Option<&dyn FaultInjection> {
+        self.inner.fault_injection()
     }
 }
 

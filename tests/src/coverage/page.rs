@@ -11,12 +11,12 @@ pub const STYLE: &str = "
 body { font: 14px/1.4 sans-serif; margin: 2em; }
 table { border-collapse: collapse; margin-bottom: 2em; }
 th { font-weight: normal; text-align: left; padding: 1px 6px; }
-thead th { writing-mode: vertical-rl; vertical-align: bottom; padding: 6px 1px; position: sticky; top: 0; background: white; }
+thead th { writing-mode: vertical-rl; text-align: end; padding: 6px 1px; position: sticky; top: 0; background: white; }
 td { width: 1.6em; height: 1.4em; border: 1px solid white; background: #f4f4f4; text-align: center; }
 td.native, i.native { background: #3a9d5d; } td.fallback, i.fallback { background: #e3b341; }
 td.known, i.known { background: #e58f65; } td.refused, i.refused { background: #d9d2e9; }
 td.wrong, i.wrong { background: #cc3311; } td.missing, i.missing { background: #e0e0e0; } i.none { background: #f4f4f4; }
-td.device, i.device { background: #b7c9e2; }
+td.device, i.device { background: #b7c9e2; } p span { white-space: nowrap; }
 ";
 
 /// What the colours mean.
@@ -31,7 +31,7 @@ pub fn legend() -> String {
         ("missing", "missing"),
         ("none", "not in the language"),
     ];
-    let entries = colours.map(|(class, text)| format!("<i class=\"{class}\">&emsp;</i> {text}"));
+    let entries = colours.map(|(class, text)| format!("<span><i class=\"{class}\">&emsp;</i> {text}</span>"));
     format!("<p>{}</p>\n", entries.join(" &ensp; "))
 }
 

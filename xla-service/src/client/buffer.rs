@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use xla_hlo::{ArrayShape, Error, Literal, Result};
+use xla_hlo::{ArrayShape, Error, Literal, Result, ResultExt};
 
 use super::Client;
 use crate::executable::Argument;
@@ -50,7 +50,8 @@ impl Buffer {
         let (memory, event) = self.slot.read()?;
         event.wait()?;
         let device = &self.client.0;
-        device.transfer.read(&*device.stream, &memory, 0, &self.shape)
+        let literal = device.transfer.read(&*device.stream, &memory, 0, &self.shape);
+        literal.context(|| format!("platform {}, an array of {} for the host", device.platform, self.shape))
     }
 
     /// Whether it was donated.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use xla_hlo::{Error, Literal, Module, Result, ResultExt};
 
 use super::buffer::{Buffer, Slot};
-use super::{Client, Device, protect};
+use super::{Client, Device, fits, protect};
 use crate::cancel::CancelToken;
 use crate::executable::{CostAnalysis, Executable, MemoryAnalysis};
 use crate::executor::{DeviceMemory, Event};
@@ -91,7 +91,8 @@ impl LoadedExecutable {
     /// An array on the device in the layout that argument `index` wants.
     pub fn argument_buffer(&self, index: usize, literal: &Literal) -> Result<Buffer> {
         let leaf = self.signature().arguments().get(index).ok_or_else(|| self.no_argument(index))?;
-        self.client.buffer_of_shape(literal, &leaf.shape).context(|| leaf.describe(index))
+        fits(literal, &leaf.shape).context(|| leaf.describe(index))?;
+        self.client.buffer_for(literal, &leaf.shape, &|| format!("{}, {}", leaf.describe(index), leaf.shape))
     }
 
     /// Runs the program on the calling thread, donating nothing. See [`LoadedExecutable::execute_with`].

@@ -136,12 +136,16 @@ impl Client {
 
     /// An array on the device, in the layout of `shape` or the nearest one the device has. The literal must have its dimensions.
     pub fn buffer_of_shape(&self, literal: &Literal, shape: &ArrayShape) -> Result<Buffer> {
-        if !literal.shape().compatible(&shape.clone().into()) {
-            return Err(Error::invalid_argument(format!("a literal of {} is no {shape}", literal.shape())));
-        }
+        fits(literal, shape)?;
+        self.buffer_for(literal, shape, &|| format!("an array of {shape}"))
+    }
+
+    /// A literal on the device, in the layout of `shape` or the nearest one; `what` is it that errors talk of.
+    fn buffer_for(&self, literal: &Literal, shape: &ArrayShape, what: &dyn Fn() -> String) -> Result<Buffer> {
         let device = &self.0;
         let shape = device.transfer.device_shape(shape)?;
-        let place = || format!("platform {}, an array of {shape}", device.platform);
+        let place = || format!("platform {}, {}", device.platform, what());
+        device.stream.annotate(&place);
         let memory = device.executor.allocate(device.transfer.byte_size(&shape)?).context(place)?;
         let (memory, event) = device.upload(literal, &shape, memory).context(place)?;
         Ok(Buffer::new(self.clone(), Arc::new(shape), Slot::ready(memory, event)))
@@ -195,6 +199,14 @@ impl Device {
     fn queue(&self) -> &DispatchQueue {
         self.queue.get_or_init(|| DispatchQueue::new(&self.platform))
     }
+}
+
+/// An error if the literal has another element type or other dimensions than `shape`.
+fn fits(literal: &Literal, shape: &ArrayShape) -> Result<()> {
+    if literal.shape().compatible(&shape.clone().into()) {
+        return Ok(());
+    }
+    Err(Error::invalid_argument(format!("a literal of {} is no {shape}", literal.shape())))
 }
 
 /// Runs what a backend does; its panic becomes an error, so that one bad program does not take the process with it.

@@ -52,8 +52,8 @@ impl ExecutionBuffers {
             Source::Argument { index, is_written } => match arguments[index].take() {
                 Some(Argument::Donated(memory)) => Ok(Entry::Owned(memory)),
                 Some(Argument::Shared(memory)) if is_written => {
-                    let copy = duplicate(&memory, context);
-                    copy.context(|| format!("a copy of argument {index}, which was not donated")).map(Entry::Owned)
+                    let part = || format!("a copy of argument {index}, which was not donated");
+                    context.during(part, || duplicate(&memory, context)).map(Entry::Owned)
                 }
                 Some(Argument::Shared(memory)) => Ok(Entry::Shared(memory)),
                 None => Err(Error::internal(format!("argument {index} has two allocations"))),
@@ -112,9 +112,8 @@ impl ExecutionBuffers {
             match std::mem::replace(&mut self.entries[id.index()], Entry::Taken) {
                 Entry::Owned(memory) => results.push(memory),
                 Entry::Shared(memory) => {
-                    let copy = duplicate(&memory, context);
-                    results
-                        .push(copy.context(|| format!("a copy of what others share, for result {}", results.len()))?);
+                    let part = || format!("a copy of what others share, for result {}", results.len());
+                    results.push(context.during(part, || duplicate(&memory, context))?);
                 }
                 Entry::Taken => return Err(Error::internal(format!("two results have the same memory, {id}"))),
             }

@@ -45,10 +45,6 @@ pub struct Launch<'a> {
     pub buffers: &'a mut ExecutionBuffers,
 }
 
-fn place(context: &ExecutionContext<'_>, thunk: &Thunk) -> String {
-    format!("platform {}, {}", context.executor.description().platform, thunk.place())
-}
-
 /// Runs a sequence. Control flow is decided on the host, which waits for the device where it must see a predicate.
 pub fn execute(
     module: &Module,
@@ -73,8 +69,7 @@ impl Run<'_> {
         for thunk in &sequence.thunks {
             let _span = tracing::trace_span!("thunk", name = %thunk.name, id = %thunk.id).entered();
             self.context.cancel.check().context(|| thunk.place())?;
-            self.context.stream.annotate(&|| place(self.context, thunk));
-            self.thunk(thunk).context(|| thunk.place())?;
+            self.context.during(|| thunk.place(), || self.thunk(thunk))?;
         }
         Ok(())
     }
@@ -94,6 +89,7 @@ impl Run<'_> {
             {
                 let condition = self.recorded(loops, condition)?;
                 let body = self.recorded(loops, body)?;
+                self.context.announce(&|| thunk.place());
                 loops.run_while(&mut self.launch(thunk), condition, *predicate, body)
             }
             ThunkKind::While { condition, body, predicate, trip_count: None } => loop {

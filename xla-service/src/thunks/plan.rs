@@ -137,6 +137,7 @@ pub(super) type Uploaded = Arc<[Arc<DeviceMemory>]>;
 
 #[derive(Debug)]
 struct Constant {
+    name: String,
     literal: Literal,
     shape: ArrayShape,
     bytes: usize,
@@ -152,7 +153,12 @@ impl Constant {
         };
         let shape = instruction.shape().subshape(&value.path).and_then(|shape| shape.as_array());
         match (literal, shape) {
-            (Some(literal), Some(shape)) => Ok(Constant { literal: literal.clone(), shape: shape.clone(), bytes }),
+            (Some(literal), Some(shape)) => Ok(Constant {
+                name: instruction.name().to_string(),
+                literal: literal.clone(),
+                shape: shape.clone(),
+                bytes,
+            }),
             _ => Err(Error::internal(format!("%{} is no constant with a leaf {:?}", instruction.name(), value.path))),
         }
     }
@@ -166,11 +172,13 @@ impl Constants {
             return Ok(uploaded.clone());
         }
         let mut memories = Vec::with_capacity(self.literals.len());
-        for Constant { literal, shape, bytes } in &self.literals {
-            let place = || format!("the constant {shape}");
-            let mut memory = context.executor.allocate(*bytes).context(place)?;
-            context.transfer.write(context.stream, literal, shape, &mut memory, 0).context(place)?;
-            memories.push(Arc::new(memory));
+        for Constant { name, literal, shape, bytes } in &self.literals {
+            let upload = || {
+                let mut memory = context.executor.allocate(*bytes)?;
+                context.transfer.write(context.stream, literal, shape, &mut memory, 0)?;
+                Ok(Arc::new(memory))
+            };
+            memories.push(context.during(|| format!("the constant %{name}, {shape}"), upload)?);
         }
         // Kept for later runs, on other streams too, so they must really be there.
         context.stream.record_event()?.wait().context(|| "the program's constants")?;

@@ -28,10 +28,11 @@ pub(super) fn page(report: &Report) -> String {
     for level in Level::ALL {
         page += &cases(report, level);
     }
+    page += &next(report);
     if let Some(table) = &report.matrix {
         page += &format!("<h2>Operations and element types</h2>{}{}", legend(), table_html(table));
     }
-    page + &next(report) + "</body></html>\n"
+    page + "</body></html>\n"
 }
 
 fn levels(report: &Report) -> String {

@@ -138,4 +138,7 @@ fn the_evaluator_behind_passes_is_a_platform() {
     let report = run("optimized:bench").run(&mut ()).unwrap();
     assert!(!report.passed() && report.platform == "optimized:bench", "{}", report.text());
     assert!(run("abacus:bench").run(&mut ()).is_err());
+    let levels = [Level::Registration, Level::Device];
+    let report = Suite::new(&registry(Bug::None), "optimized:bench").levels(&levels).quick().run(&mut ()).unwrap();
+    assert!(report.passed(), "{}", report.text());
 }

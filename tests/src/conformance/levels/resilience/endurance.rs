@@ -1,5 +1,7 @@
 //! Thousands of executions, compilations and clients without growth.
 
+use std::time::{Duration, Instant};
+
 use xla_service::StreamExecutor;
 
 use super::samples::{Ready, Sample};
@@ -10,6 +12,10 @@ use crate::conformance::levels::memory::{resting, settles};
 
 /// Executions after which everything that is made once has been made.
 const WARM: usize = 10;
+/// As often the executions of one program are interrupted to look at the memory.
+const ROWS: usize = 10;
+/// After this time there are enough executions: what leaks, has leaked.
+const LONG: Duration = Duration::from_secs(30);
 
 pub fn cases(sizes: &Sizes) -> Vec<Case> {
     let (executions, compilations) = if sizes.quick { (100, 2) } else { (3000, 20) };
@@ -42,25 +48,28 @@ fn executed(subject: &Subject, sample: &Sample, count: usize) -> Check {
     settles(&*executor, before)
 }
 
-/// Executions one after the other; every so many of them everything must have come back.
+/// Executions one after the other; every so many of them everything must have come back. A slow device is spared the rest.
 fn rows(ready: &Ready, executor: &dyn StreamExecutor, count: usize) -> Check {
-    let warm = resting(executor);
     let options = launch::keeping(ready.compiled());
     let shared = launch::buffers(ready.compiled(), ready.arguments())?;
-    let rows = 10;
-    for _ in 0..rows {
-        for _ in 0..count.div_ceil(rows) {
+    let warm = resting(executor);
+    let start = Instant::now();
+    for _ in 0..ROWS {
+        for _ in 0..count.div_ceil(ROWS) {
             if options.donate.is_empty() {
                 launch::launch(ready.compiled(), &shared, &options)?;
             } else {
                 ready.run()?;
             }
         }
+        // What was launched is behind what is read.
+        ready.run()?;
+        settles(executor, warm)?;
+        if start.elapsed() > LONG {
+            break;
+        }
     }
-    // What was launched is behind what is read.
-    ready.run()?;
-    drop(shared);
-    settles(executor, warm)
+    Ok(())
 }
 
 fn compiled(subject: &Subject, sample: &Sample, count: usize) -> Check {

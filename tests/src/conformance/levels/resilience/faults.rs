@@ -1,47 +1,68 @@
-//! Kernels and copies that fail on request, where the device can do that.
+//! Kernels, copies and allocations that fail on request, where the device can do that.
 
-use xla::Error;
+use xla::{Buffer, Error, Literal, Result};
 use xla_service::{Fault, FaultInjection, StreamExecutor};
 
 use super::samples::{Ready, Sample};
 use crate::conformance::case::{Case, Check, Level, Stop, Subject, ensure};
+use crate::conformance::launch;
 use crate::conformance::levels::Sizes;
 use crate::conformance::levels::memory::{resting, settles};
 
-/// Places of a program at which it is made to fail: the first so many.
+/// Places at which a part of a run is made to fail: the first so many.
 const PLACES: u64 = 12;
 
-pub fn cases(sizes: &Sizes) -> Vec<Case> {
-    let kinds = [
-        (Fault::Kernel, "faulting-kernel"),
-        (Fault::Copy, "faulting-copy"),
-        (Fault::Allocation, "faulting-allocation"),
-    ];
-    let of_kind = |(fault, name): (Fault, &'static str)| {
-        Sample::all(sizes).into_iter().map(move |sample| {
-            let name = format!("{name}/{}", sample.name());
-            Case::new(Level::Resilience, name, move |subject| at_each_place(subject, &sample, fault)).alone()
-        })
-    };
-    kinds.into_iter().flat_map(of_kind).collect()
+/// Part of a run. An error says to which part of it the work belongs that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Values to the device.
+    Arguments,
+    /// The program itself.
+    Program,
+    /// Values from the device.
+    Results,
 }
 
-fn at_each_place(subject: &Subject, sample: &Sample, fault: Fault) -> Check {
+/// A kind of fault, its name, and where it may happen.
+type Kind = (Fault, &'static str, &'static [Part]);
+
+const KINDS: [Kind; 3] = [
+    (Fault::Kernel, "faulting-kernel", &[Part::Program]),
+    (Fault::Copy, "faulting-copy", &[Part::Arguments, Part::Program, Part::Results]),
+    (Fault::Allocation, "faulting-allocation", &[Part::Arguments, Part::Program]),
+];
+
+pub fn cases(sizes: &Sizes) -> Vec<Case> {
+    let of_kind = |(fault, name, parts): Kind| {
+        Sample::all(sizes).into_iter().map(move |sample| {
+            let name = format!("{name}/{}", sample.name());
+            Case::new(Level::Resilience, name, move |subject| at_each_place(subject, &sample, fault, parts)).alone()
+        })
+    };
+    KINDS.into_iter().flat_map(of_kind).collect()
+}
+
+fn at_each_place(subject: &Subject, sample: &Sample, fault: Fault, parts: &[Part]) -> Check {
     let executor = subject.executor()?;
     let Some(faults) = executor.fault_injection() else {
         return Err(Stop::Skipped("the device cannot fail on request".to_string()));
     };
+    if let Err(Error::Unimplemented(why)) = faults.inject(fault, 0) {
+        return Err(Stop::Skipped(why.to_string()));
+    }
+    faults.clear();
     let before = resting(&*executor);
-    let tried = places(subject, sample, fault, &*executor, faults);
+    let tried = parts_of(subject, sample, fault, parts, &*executor, faults);
     faults.clear();
     tried?;
     settles(&*executor, before)
 }
 
-fn places(
+fn parts_of(
     subject: &Subject,
     sample: &Sample,
     fault: Fault,
+    parts: &[Part],
     executor: &dyn StreamExecutor,
     faults: &dyn FaultInjection,
 ) -> Check {
@@ -49,40 +70,73 @@ fn places(
     ready.works()?;
     let before = resting(executor);
     let mut errors = 0;
-    for skip in 0..PLACES {
-        let at = |stop: Stop| stop.when(format_args!("after {skip} that went well"));
-        match faults.inject(fault, skip) {
-            Err(Error::Unimplemented(why)) => return Err(Stop::Skipped(why.to_string())),
-            injected => injected?,
-        }
-        let outcome = ready.run();
-        faults.clear();
-        match outcome {
-            // There are no more such places, or nothing depends on this one.
-            Ok(value) => ready.judge(&value).map_err(at)?,
-            Err(error) => {
-                told(subject.name(), &ready, fault, &error).map_err(at)?;
-                errors += 1;
+    for &part in parts {
+        for skip in 0..PLACES {
+            let at = |stop: Stop| stop.when(format_args!("{part:?}, after {skip} that went well"));
+            let outcome = run(&ready, part, faults, &|| faults.inject(fault, skip));
+            faults.clear();
+            let failed = outcome.is_err();
+            match outcome {
+                Ok(value) => ready.judge(&value).map_err(at)?,
+                Err(error) => told(subject.name(), &ready, fault, part, &error).map_err(at)?,
             }
+            settles(executor, before).map_err(at)?;
+            ready.works().map_err(at)?;
+            if !failed {
+                // There are no more such places, or nothing depends on this one.
+                break;
+            }
+            errors += 1;
         }
-        settles(executor, before).map_err(at)?;
-        ready.works().map_err(at)?;
     }
-    // Results come by copies, in memory; whether kernels run depends on the program.
+    // Arguments and results come by copies, in memory; whether kernels run depends on the program.
     ensure!(errors > 0 || fault == Fault::Kernel, "each {fault:?} was made to fail in turn, and no run failed");
     Ok(())
 }
 
-/// The error names the platform; that of a kernel the thunk and its instruction too.
-fn told(platform: &str, ready: &Ready, fault: Fault, error: &Error) -> Check {
+/// Runs the program part by part, each of which ends before the next one begins. Faults can happen in one of them.
+fn run(ready: &Ready, part: Part, faults: &dyn FaultInjection, inject: &dyn Fn() -> Result<()>) -> Result<Literal> {
+    let begin = |begins: Part| {
+        faults.clear();
+        if begins == part { inject() } else { Ok(()) }
+    };
+    let compiled = ready.compiled();
+    begin(Part::Arguments)?;
+    let arguments = launch::buffers(compiled, ready.arguments())?;
+    arguments.iter().try_for_each(Buffer::wait)?;
+    begin(Part::Program)?;
+    let results = launch::launch(compiled, &arguments, &launch::keeping(compiled))?;
+    results.iter().try_for_each(Buffer::wait)?;
+    begin(Part::Results)?;
+    launch::read(&results)
+}
+
+/// The error names the platform and what it happened in: the thunk with its instruction, or the array that was on its way.
+fn told(platform: &str, ready: &Ready, fault: Fault, part: Part, error: &Error) -> Check {
     let message = error.to_string();
     ensure!(!message.contains("panicked"), "{message}");
     ensure!(message.contains(&format!("platform {platform}")), "the error does not name the platform: {message}");
+    let arguments = ready.compiled().signature().arguments();
+    match part {
+        Part::Arguments => {
+            let named = arguments.iter().enumerate().any(|(i, leaf)| message.contains(&leaf.describe(i)));
+            ensure!(named, "the error does not name the argument: {message}");
+        }
+        Part::Program if fault != Fault::Allocation => {
+            let Some(sequence) = ready.compiled().thunks() else { return Ok(()) };
+            // Arguments that are written, and results that are shared, are copied before the first thunk and after the last.
+            let named = sequence.walk().any(|thunk| message.contains(&thunk.place()))
+                || (fault == Fault::Copy && message.contains("a copy of "));
+            ensure!(named, "the error names no thunk with its instruction: {message}");
+        }
+        // Level 6 asks of every allocation what it was for.
+        Part::Program => {}
+        Part::Results => {
+            ensure!(message.contains("an array of "), "the error does not name the array: {message}");
+        }
+    }
     if fault == Fault::Allocation {
         ensure!(matches!(error, Error::ResourceExhausted(_)), "an allocation must be ResourceExhausted: {error:?}");
     }
-    let Some(sequence) = ready.compiled().thunks().filter(|_| fault == Fault::Kernel) else { return Ok(()) };
-    let named = sequence.walk().any(|thunk| message.contains(&thunk.place()));
-    ensure!(named, "the error names no thunk with its instruction: {message}");
     Ok(())
 }
