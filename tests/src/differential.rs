@@ -203,7 +203,7 @@ fn with_unique_names(module: &Module) -> Module {
 }
 
 /// The module by the evaluator, whose panic is an error.
-fn evaluated(module: &Module, program: &Program) -> Result<Literal> {
+pub(crate) fn evaluated(module: &Module, program: &Program) -> Result<Literal> {
     let work = || evaluate(module, program.arguments.clone());
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Error::internal("the evaluator panicked")))
 }
@@ -227,7 +227,7 @@ fn run(compiled: &LoadedExecutable, arguments: &[Literal]) -> Result<[Literal; 2
 }
 
 /// How the first result that differs differs.
-fn difference(program: &Program, expected: &Literal, actual: &Literal) -> Option<String> {
+pub(crate) fn difference(program: &Program, expected: &Literal, actual: &Literal) -> Option<String> {
     let (expected, actual) = (expected.leaves(), actual.leaves());
     if expected.len() != actual.len() {
         return Some(format!("{} results, expected {}", actual.len(), expected.len()));

@@ -8,6 +8,7 @@ pub mod conformance;
 pub mod corpus;
 pub mod coverage;
 pub mod differential;
+mod each_pass;
 pub mod generate;
 pub mod isolated;
 pub mod program;

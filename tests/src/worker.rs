@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use xla::{CompileOptions, Error, PlatformRegistry, Result};
 
 use crate::differential::{Differential, Failure, Modes};
+use crate::each_pass;
 use crate::generate::{Family, program};
 use crate::program::Program;
 
@@ -38,10 +39,10 @@ pub enum Reply {
     Invalid(String),
 }
 
-/// Checks programs on one platform.
+/// Checks programs on one platform, or each pass alone.
 pub struct Checker {
-    /// With one thread, and with two.
-    platforms: [Differential; 2],
+    /// With one thread, and with two; none for the passes.
+    platforms: Option<[Differential; 2]>,
 }
 
 impl Checker {
@@ -51,7 +52,12 @@ impl Checker {
             let options = CompileOptions { threads: NonZeroUsize::new(threads), ..CompileOptions::default() };
             Differential::new(registry, platform, options)
         };
-        Ok(Checker { platforms: [differential(1)?, differential(2)?] })
+        Ok(Checker { platforms: Some([differential(1)?, differential(2)?]) })
+    }
+
+    /// For each pass alone.
+    pub fn of_passes() -> Checker {
+        Checker { platforms: None }
     }
 
     /// Checks what is asked for.
@@ -65,14 +71,20 @@ impl Checker {
                 let family = Family::from_name(family)
                     .ok_or_else(|| Error::invalid_argument(format!("there is no family {family}")))?;
                 let program = program(family, *seed);
-                let platform = &self.platforms[(seed % 2) as usize];
-                Ok(reply(&program, platform.failure_in(&program, Modes::of_seed(*seed))?))
+                let failure = match &self.platforms {
+                    Some(platforms) => platforms[(seed % 2) as usize].failure_in(&program, Modes::of_seed(*seed))?,
+                    None => each_pass::failure(&program)?,
+                };
+                Ok(reply(&program, failure))
             }
             Request::File(path) => {
                 let text = std::fs::read_to_string(path).map_err(|error| Error::invalid_argument(error.to_string()))?;
                 let program = Program::from_text(&text)?;
+                let Some(platforms) = &self.platforms else {
+                    return Ok(reply(&program, each_pass::failure(&program)?));
+                };
                 let mut failure = None;
-                for platform in &self.platforms {
+                for platform in platforms {
                     failure = failure.or(platform.failure(&program)?);
                 }
                 Ok(reply(&program, failure))

@@ -7,7 +7,7 @@ use xla_hlo::{CompId, InstrId, Module, Opcode, Result};
 
 use crate::{PassEvent, PassObserver};
 
-/// Whether one value is computed in the kernel that reads it, and why. Told to [`PassObserver::fusion`](crate::PassObserver::fusion).
+/// Whether one value is computed in the kernel that reads it, and why. Told to [`PassObserver::fusion`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct FusionDecision {
     /// The pass that decided: `fuse`, `fuse-rows` or `fuse-outputs`.
@@ -52,6 +52,8 @@ pub enum FusionReason {
     OperandFromMemory,
     /// Not fused: the kernel updates an array in place, and this reads other elements of that array.
     UpdateInPlace,
+    /// Not fused: the kernel would fold the same elements more than once, or in front of its loop.
+    FoldsTwice,
     /// Not fused: several results, or none that is an array.
     NoArray,
     /// Not fused: a size that is known only when running.
@@ -215,6 +217,7 @@ impl fmt::Display for FusionReason {
             ReaderIsNoKernel(opcode) => write!(f, "{} is no kernel and reads from memory", opcode.name()),
             OperandFromMemory => f.write_str("the reader takes this operand from memory"),
             UpdateInPlace => f.write_str("reads elsewhere what the kernel updates in place"),
+            FoldsTwice => f.write_str("the kernel would fold elsewhere than where its loop stands, more than once"),
             NoArray => f.write_str("its result is no single array"),
             DynamicSize => f.write_str("a size is known only when running"),
             ControlDependency => f.write_str("control dependencies say when it runs"),

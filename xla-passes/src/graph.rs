@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use xla_hlo::ops::Async;
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result, Shape};
 
 /// A copy of an instruction with other operands, for another (or the same) computation; control dependencies stay behind.
@@ -44,13 +45,32 @@ pub fn inline(module: &mut Module, caller: CompId, call: InstrId, callee: CompId
     let existing = computation.ids().next_back();
     let root = splice(computation, &callee, arguments);
     let spliced: Vec<InstrId> = computation.ids().rev().take_while(|id| Some(*id) != existing).collect();
-    for new in spliced {
+    for &new in &spliced {
         before.iter().for_each(|&b| computation.add_control_dependency(b, new));
         after.iter().for_each(|&a| computation.add_control_dependency(new, a));
     }
     computation.set_schedule(None);
     computation.replace_all_uses(call, root);
-    computation.remove(call)
+    computation.remove(call)?;
+    own_begun(module, caller, spliced);
+    Ok(())
+}
+
+/// Gives what is begun asynchronously its own computation: it has one caller, and was just copied.
+fn own_begun(module: &mut Module, caller: CompId, copied: Vec<InstrId>) {
+    let mut work: Vec<(CompId, InstrId)> = copied.into_iter().map(|id| (caller, id)).collect();
+    while let Some((caller, id)) = work.pop() {
+        let mut op = module[caller][id].op().clone();
+        let Op::Async(Async::Start(_)) = op else { continue };
+        let mut own = Vec::new();
+        op.map_called_computations(&mut |callee| {
+            let clone = module[callee].clone();
+            own.push(module.add(clone));
+            own[own.len() - 1]
+        });
+        module.computation_mut(caller).set_op(id, op);
+        work.extend(own.into_iter().flat_map(|c| module[c].ids().map(move |id| (c, id)).collect::<Vec<_>>()));
+    }
 }
 
 /// Removes `id` and then every operand that nobody uses any more; parameters, and what control dependencies hold, stay.
@@ -77,6 +97,8 @@ pub fn is_removable(computation: &Computation, id: InstrId) -> bool {
         && !matches!(instruction.op(), Op::Parameter(_))
         && !crate::facts::has_side_effect(instruction.op())
         && instruction.op().called_computations().is_empty()
+        // Half of a pair would stay.
+        && instruction.opcode().awaits().is_empty()
 }
 
 /// Whether two shapes are the same value shape, layouts aside.

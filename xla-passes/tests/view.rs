@@ -77,6 +77,7 @@ fn the_page_has_every_computation() {
     assert_eq!(names(&computations[0]["nodes"]), ["%x", "%fusion", "%total", "%start", "%loop", "%out"]);
     assert_eq!(computations[0]["nodes"][2]["what"], "reduce(_, 0) f32[8]");
     assert_eq!(computations[1]["nodes"][1]["what"], "broadcast(0.5) f32[8,16]");
+    assert_eq!(computations[0]["nodes"][1]["cost"]["transcendentals"], 128);
     assert_eq!(computations[0]["nodes"][4]["calls"], serde_json::json!([3, 4]));
     assert!(computations[0]["nodes"][4]["text"].as_str().expect("text").contains("op_name=\"</script><b>\""));
 }

@@ -1,7 +1,7 @@
 //! Runs a pipeline of passes as compile options say; what every backend's `run_hlo_passes` does.
 
 use xla_hlo::{Error, Result, ResultExt, VerifiedModule};
-use xla_passes::{FusionDecision, PassContext, PassEvent, PassObserver, PipelineReport, analysis};
+use xla_passes::{FusionDecision, FusionRecorder, PassContext, PassEvent, PassObserver, PipelineReport, analysis};
 
 use crate::compiler::{HloPasses, OptimizedModule};
 use crate::dump::Dump;
@@ -19,7 +19,8 @@ pub fn optimize(
 ) -> Result<(OptimizedModule, PipelineReport)> {
     let _span = tracing::debug_span!("optimize", module = module.name()).entered();
     let HloPasses { pipeline, profile } = passes;
-    let watch = Watch { dump: Dump::new(options, &module), observer };
+    let recorder = options.dump_to.is_some().then(FusionRecorder::default);
+    let watch = Watch { dump: Dump::new(options, &module), observer, recorder };
     let mut module = module.into_inner();
     let context = PassContext::new(profile).with_options(options.passes.clone()).with_observer(&watch);
     let report = pipeline.run(&mut module, &context).context(|| format!("module {}", module.name()))?;
@@ -29,6 +30,8 @@ pub fn optimize(
         let cost = analysis::cost::analyze(&module);
         watch.dump.write("cost.txt", || cost.to_string())?;
         watch.dump.write("cost.json", || analysis::json(&cost))?;
+        let decisions = watch.recorder.map(|recorder| recorder.take()).unwrap_or_default();
+        watch.dump.write("fusion.txt", || decisions.iter().map(|decision| format!("{decision}\n")).collect())?;
     }
     Ok((OptimizedModule::new(module), report))
 }
@@ -37,6 +40,8 @@ pub fn optimize(
 struct Watch<'a> {
     dump: Dump,
     observer: Option<&'a dyn PassObserver>,
+    /// Keeps what is dumped about fusion.
+    recorder: Option<FusionRecorder>,
 }
 
 impl PassObserver for Watch<'_> {
@@ -51,12 +56,15 @@ impl PassObserver for Watch<'_> {
     }
 
     fn explains(&self) -> bool {
-        self.observer.is_some_and(PassObserver::explains)
+        self.recorder.is_some() || self.observer.is_some_and(PassObserver::explains)
     }
 
     fn fusion(&self, decision: FusionDecision) {
-        if let Some(observer) = self.observer {
-            observer.fusion(decision);
+        if let Some(observer) = self.observer.filter(|observer| observer.explains()) {
+            observer.fusion(decision.clone());
+        }
+        if let Some(recorder) = &self.recorder {
+            recorder.fusion(decision);
         }
     }
 }
@@ -89,7 +97,7 @@ mod tests {
         assert!(report.runs.iter().any(|run| run.pass == "dead-code" && run.changed));
         let files = std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
         let files: Vec<String> = files.collect();
-        for end in [".canonicalize.dead-code.hlo", ".cost.txt", ".cost.json"] {
+        for end in [".canonicalize.dead-code.hlo", ".cost.txt", ".cost.json", ".fusion.txt"] {
             assert!(files.iter().any(|name| name.ends_with(end)), "{files:?}");
         }
         std::fs::remove_dir_all(&directory).unwrap();

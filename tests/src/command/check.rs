@@ -12,6 +12,15 @@ pub struct Platform {
     /// The platform that is compared with the evaluator.
     #[arg(long, default_value = "cpu")]
     pub platform: String,
+    /// Instead of a platform, each pass alone is compared with the evaluator, run until it has nothing more to do.
+    #[arg(long)]
+    pub each_pass: bool,
+}
+
+impl Platform {
+    fn checker(&self) -> xla::Result<Checker> {
+        if self.each_pass { Ok(Checker::of_passes()) } else { Checker::new(&xla::registry(), &self.platform) }
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -25,7 +34,7 @@ pub struct Arguments {
 
 /// Checks each file in this process, in all modes.
 pub fn run(arguments: Arguments) -> Outcome {
-    let checker = Checker::new(&xla::registry(), &arguments.platform.platform)?;
+    let checker = arguments.platform.checker()?;
     let mut code = ExitCode::SUCCESS;
     for path in arguments.files {
         let name = path.display().to_string();
@@ -43,6 +52,6 @@ pub fn run(arguments: Arguments) -> Outcome {
 
 /// Answers requests until standard input ends.
 pub fn worker(platform: Platform) -> Outcome {
-    Checker::new(&xla::registry(), &platform.platform)?.serve(std::io::stdin().lock(), std::io::stdout().lock())?;
+    platform.checker()?.serve(std::io::stdin().lock(), std::io::stdout().lock())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -51,13 +51,15 @@ pub fn run(arguments: Arguments) -> Outcome {
     let seconds = arguments.seconds.or(arguments.programs.is_none().then_some(60));
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() << 20);
     let own = std::env::current_exe()?.into_os_string().into_string().map_err(|_| "a path that is not Unicode")?;
+    let mut worker = vec![own, "worker".into(), "--platform".into(), arguments.platform.platform];
+    worker.extend(arguments.platform.each_pass.then(|| "--each-pass".into()));
     let campaign = Campaign {
         families: if arguments.family.is_empty() { Family::ALL.to_vec() } else { arguments.family },
         first_seed: arguments.seed.unwrap_or_else(clock),
         programs: arguments.programs,
         time: seconds.map(Duration::from_secs),
         jobs: arguments.jobs,
-        worker: vec![own, "worker".into(), "--platform".into(), arguments.platform.platform],
+        worker,
         keep: arguments.keep,
         most_failures: arguments.most_failures,
         patience: Duration::from_secs(arguments.patience),

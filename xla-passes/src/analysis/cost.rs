@@ -6,7 +6,6 @@
 //! where that is known; of a conditional's branches the dearest counts. What asks a library (custom calls) has no
 //! arithmetic that is known, and random bits count as one operation each.
 
-use std::collections::HashSet;
 use std::fmt;
 
 use serde::Serialize;
@@ -50,6 +49,8 @@ pub struct InstructionCost {
 pub struct ComputationCost {
     /// Its name.
     pub name: String,
+    /// How often it runs in one run of the program: a branch as if it were always taken, and a loop that nobody can count once.
+    pub runs: u64,
     /// One run of it.
     pub total: Cost,
     /// Its instructions that cost something, in order.
@@ -105,17 +106,36 @@ impl Cost {
 pub fn analyze(module: &Module) -> CostAnalysis {
     let mut analyzer = Analyzer { module, runs: SecondaryMap::default(), unknown_loops: Vec::new() };
     let mut computations = Vec::new();
-    let programs: HashSet<CompId> = crate::fuse::programs(module).into_iter().collect();
+    let times = times(module);
     for id in module.post_order() {
         let (total, instructions) = analyzer.computation(id);
         analyzer.runs[id] = total;
-        if programs.contains(&id) {
-            computations.push(ComputationCost { name: module[id].name().to_string(), total, instructions });
+        if times[id] > 0 {
+            let name = module[id].name().to_string();
+            computations.push(ComputationCost { name, runs: times[id], total, instructions });
         }
     }
     let total = module.entry_if_set().map(|entry| analyzer.runs[entry]).unwrap_or_default();
     let unknown_loops = analyzer.unknown_loops;
     CostAnalysis { module: module.name().to_string(), total, computations, unknown_loops }
+}
+
+/// How often each computation runs as a program; 0 for those that never do.
+fn times(module: &Module) -> SecondaryMap<CompId, u64> {
+    let mut times = SecondaryMap::new(0u64);
+    if let Some(entry) = module.entry_if_set() {
+        times[entry] = 1;
+    }
+    // Callers first.
+    for id in module.post_order().into_iter().rev() {
+        for (instruction, i) in module[id].iter().filter(|(_, i)| call_context(i.op()) == CallContext::Control) {
+            let rounds = trip_count(module, id, instruction).unwrap_or(1);
+            for callee in i.op().called_computations() {
+                times[callee] = times[callee].saturating_add(times[id].saturating_mul(rounds));
+            }
+        }
+    }
+    times
 }
 
 struct Analyzer<'m> {
@@ -294,7 +314,8 @@ impl fmt::Display for CostAnalysis {
             writeln!(f, "nobody knows how often %{name} runs; it counts as once")?;
         }
         for computation in self.computations.iter().rev() {
-            writeln!(f, "\n%{}", computation.name)?;
+            let times = if computation.runs == 1 { "once".to_string() } else { format!("{} times", computation.runs) };
+            writeln!(f, "\n%{}, run {times}", computation.name)?;
             let mut dearest: Vec<&InstructionCost> = computation.instructions.iter().collect();
             dearest.sort_by_key(|i| std::cmp::Reverse(i.cost.bytes().saturating_add(i.cost.flops)));
             for InstructionCost { name, opcode, trip_count, cost } in dearest {

@@ -4,6 +4,7 @@ mod access;
 mod build;
 mod cost;
 mod free_reshape;
+mod order;
 mod outputs;
 mod plan;
 mod rows;

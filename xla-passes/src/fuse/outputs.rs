@@ -8,12 +8,13 @@
 //!
 //! What several of them read is read once, and what one of them makes for another stays in registers.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result, Shape};
 
 use super::access::{Access, elements, is_elementwise, of_operand};
+use super::order::Order;
 use super::rows::{Kernel, merged, replace};
 use super::{programs, rules};
 use crate::explain::{FusionDecision, FusionReason};
@@ -36,33 +37,23 @@ impl Pass for FuseOutputs {
             return Ok(());
         }
         for program in programs(module) {
-            let mut order = module[program].post_order();
-            order.reverse();
-            let mut places = places(&module[program]);
-            for mut kernel in order {
-                while let Some(partner) = partner(module, program, kernel, profile, &places)
+            let mut order = Order::new(&module[program]);
+            let mut kernels = module[program].post_order();
+            kernels.reverse();
+            for mut kernel in kernels {
+                while let Some(partner) = partner(module, program, kernel, profile, &order)
                     && cx.allow_rewrite(self.name())
                 {
                     cx.explain(|| joined(module, program, partner, kernel));
-                    kernel = join(module, program, kernel, partner)?;
-                    places = self::places(&module[program]);
+                    kernel = join(module, program, kernel, partner, &mut order)?;
                 }
                 if cx.explainer().is_some() {
-                    explain_apart(module, program, kernel, &places, cx);
+                    explain_apart(module, program, kernel, &order, cx);
                 }
             }
         }
         Ok(())
     }
-}
-
-/// Where each instruction stands in an order that has operands in front.
-type Places = SecondaryMap<InstrId, usize>;
-
-fn places(graph: &Computation) -> Places {
-    let mut places = Places::default();
-    graph.post_order().into_iter().enumerate().for_each(|(place, id)| places[id] = place);
-    places
 }
 
 /// Dimensions of the loop of a kernel that goes element by element; `None` for other instructions.
@@ -106,7 +97,7 @@ fn partner(
     program: CompId,
     kernel: InstrId,
     profile: &TargetProfile,
-    places: &Places,
+    order: &Order,
 ) -> Option<InstrId> {
     let graph = &module[program];
     let dims = loop_dims(module, graph, kernel, profile)?;
@@ -118,16 +109,14 @@ fn partner(
             && within_limits(module, graph, kernel, other, &profile.fusion)
     };
     let operands = graph[kernel].operands();
-    let producer = |&o: &InstrId| {
-        fits(&o) && reads_in_place(module, graph, kernel, o) && !connected(graph, places, o, kernel, true)
-    };
+    let producer =
+        |&o: &InstrId| fits(&o) && reads_in_place(module, graph, kernel, o) && !order.reaches_around(graph, o, kernel);
     if let Some(found) = operands.iter().copied().find(|o| producer(o)) {
         return Some(found);
     }
     let large = operands.iter().filter(|&&o| graph[o].shape().byte_size() >= least.max(1));
     let readers = large.flat_map(|&o| graph[o].users().iter().copied());
-    let apart =
-        |&o: &InstrId| !connected(graph, places, o, kernel, false) && !connected(graph, places, kernel, o, false);
+    let apart = |&o: &InstrId| !order.reaches(graph, o, kernel) && !order.reaches(graph, kernel, o);
     readers.into_iter().find(|o| fits(o) && apart(o))
 }
 
@@ -139,7 +128,7 @@ fn joined(module: &Module, program: CompId, partner: InstrId, kernel: InstrId) -
 }
 
 /// Tells why a kernel stays apart from those whose results it reads.
-fn explain_apart(module: &Module, program: CompId, kernel: InstrId, places: &Places, cx: &PassContext<'_>) {
+fn explain_apart(module: &Module, program: CompId, kernel: InstrId, order: &Order, cx: &PassContext<'_>) {
     let graph = &module[program];
     let profile = cx.profile();
     let Some(dims) = loop_dims(module, graph, kernel, profile) else { return };
@@ -153,7 +142,7 @@ fn explain_apart(module: &Module, program: CompId, kernel: InstrId, places: &Pla
             FusionReason::OtherLoop { producer: own, consumer: dims.clone() }
         } else if !reads_in_place(module, graph, kernel, producer) {
             FusionReason::OtherElements
-        } else if connected(graph, places, producer, kernel, true) {
+        } else if order.reaches_around(graph, producer, kernel) {
             FusionReason::Cycle
         } else {
             let (count, operands) = needs(module, graph, kernel, producer);
@@ -219,27 +208,8 @@ fn accesses(body: &Computation) -> SecondaryMap<InstrId, Vec<Access>> {
     accesses
 }
 
-/// Whether `to` needs `from`, directly or not; or, if `directly_is_fine`, through something else in between.
-fn connected(graph: &Computation, places: &Places, from: InstrId, to: InstrId, directly_is_fine: bool) -> bool {
-    let mut seen: HashSet<InstrId> = HashSet::new();
-    let next = |id: InstrId| {
-        let users = graph[id].users().iter().chain(graph[id].control_successors()).copied();
-        users.filter(|&u| places[u] <= places[to])
-    };
-    let mut stack: Vec<InstrId> = next(from).filter(|&u| !(directly_is_fine && u == to)).collect();
-    while let Some(id) = stack.pop() {
-        if id == to {
-            return true;
-        }
-        if seen.insert(id) {
-            stack.extend(next(id));
-        }
-    }
-    false
-}
-
 /// One kernel that writes what both write. Gives its id.
-fn join(module: &mut Module, program: CompId, kernel: InstrId, partner: InstrId) -> Result<InstrId> {
+fn join(module: &mut Module, program: CompId, kernel: InstrId, partner: InstrId, order: &mut Order) -> Result<InstrId> {
     let graph = &module[program];
     let keep = graph.root() == partner || graph[partner].users().iter().any(|&u| u != kernel);
     let (Some(first), Some(second)) = (Kernel::of(module, program, partner), Kernel::of(module, program, kernel))
@@ -247,5 +217,5 @@ fn join(module: &mut Module, program: CompId, kernel: InstrId, partner: InstrId)
         return Ok(kernel);
     };
     let both = merged(partner, &first, &second, keep);
-    replace(module, program, partner, kernel, both, keep)
+    replace(module, program, partner, kernel, both, keep, order)
 }

@@ -16,7 +16,7 @@ use xla_hlo::{ArrayShape, Computation, InstrId, Op};
 use super::access::{self, Access};
 use super::cost;
 use super::rules;
-use crate::explain::{FusionDecision, Repeat};
+use crate::explain::{FusionDecision, FusionReason, Repeat};
 use crate::{TargetProfile, graph};
 
 /// A kernel to be: a root and the producers that are evaluated inside.
@@ -144,8 +144,8 @@ impl Planner<'_> {
         for &user in self.computation[id].users() {
             for &group in &self.places[user].groups {
                 match self.accesses_by(id, user, group) {
-                    Some(new) => add_accesses(&mut groups, group, new),
-                    None => {
+                    Ok(new) => add_accesses(&mut groups, group, new),
+                    Err(_) => {
                         refused.insert(group);
                     }
                 }
@@ -162,23 +162,24 @@ impl Planner<'_> {
         self.computation[id].users().iter().flat_map(|&u| self.places[u].groups.iter().copied()).collect()
     }
 
-    /// How `user` inside `group` would evaluate `id`, or `None` if it must read it from memory.
-    fn accesses_by(&self, id: InstrId, user: InstrId, group: usize) -> Option<Vec<Access>> {
+    /// How `user` inside `group` would evaluate `id`, or why it must read it from memory.
+    fn accesses_by(&self, id: InstrId, user: InstrId, group: usize) -> Result<Vec<Access>, FusionReason> {
         let computation = self.computation;
         let target = &self.groups[group];
         let is_root = target.root == user;
         let mut out = Vec::new();
         for (position, _) in computation[user].operands().iter().enumerate().filter(|(_, o)| **o == id) {
             if !rules::user_takes(computation, user, position, id) {
-                return None;
+                return Err(FusionReason::OperandFromMemory);
             }
             for &access in &target.members[&user] {
                 access::merge(&mut out, access::of_operand(computation, user, position, access, is_root));
             }
         }
-        let allowed = rules::keeps_update_in_place(computation, target, id, &out)
-            && rules::folds_once(computation, target, id, &out);
-        allowed.then_some(out)
+        if !rules::keeps_update_in_place(computation, target, id, &out) {
+            return Err(FusionReason::UpdateInPlace);
+        }
+        if rules::folds_once(computation, target, id, &out) { Ok(out) } else { Err(FusionReason::FoldsTwice) }
     }
 
     fn fits(&self, id: InstrId, group: usize, accesses: &[Access]) -> bool {

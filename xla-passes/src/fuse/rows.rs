@@ -16,6 +16,7 @@ use xla_hlo::ops::{Fusion, FusionKind, GetTupleElement, Parameter, Tuple};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result, Shape};
 
 use super::access::is_elementwise;
+use super::order::Order;
 use super::programs;
 use crate::explain::{FusionDecision, FusionReason};
 use crate::graph::{clone_with_operands, is_free, remove_dead};
@@ -38,11 +39,12 @@ impl Pass for FuseRows {
         }
         for program in programs(module) {
             // Consumers first, so that a kernel with several users finds them merged already.
-            let mut order = module[program].post_order();
-            order.reverse();
-            for producer in order {
+            let mut order = Order::new(&module[program]);
+            let mut producers = module[program].post_order();
+            producers.reverse();
+            for producer in producers {
                 if module[program].get(producer).is_some() {
-                    merge_into_users(module, program, producer, cx)?;
+                    merge_into_users(module, program, producer, &mut order, cx)?;
                 }
             }
         }
@@ -89,7 +91,13 @@ impl Rows {
 }
 
 /// Merges a kernel into one that uses its result, if both go over the same rows and one of them folds them.
-fn merge_into_users(module: &mut Module, program: CompId, producer: InstrId, cx: &PassContext<'_>) -> Result<()> {
+fn merge_into_users(
+    module: &mut Module,
+    program: CompId,
+    producer: InstrId,
+    order: &mut Order,
+    cx: &PassContext<'_>,
+) -> Result<()> {
     let Some(kernel) = Kernel::of(module, program, producer) else { return Ok(()) };
     let graph = &module[program];
     let users: Vec<InstrId> = graph[producer].users().to_vec();
@@ -101,13 +109,18 @@ fn merge_into_users(module: &mut Module, program: CompId, producer: InstrId, cx:
         let Some(rows) = Rows::of_kernel(&consumer.body).or_else(|| Rows::of_kernel(&kernel.body)) else { continue };
         let others: Vec<InstrId> = users.iter().copied().filter(|&u| u != user).collect();
         let keep = !others.is_empty() || module[program].root() == producer;
-        let merged = merged_rows(&module[program], producer, user, &others, [&kernel, &consumer], &rows, cx);
+        let graph = &module[program];
+        let merged = if keep && others.iter().any(|&other| order.reaches(graph, other, user)) {
+            Err(FusionReason::Cycle)
+        } else {
+            merged_rows(producer, [&kernel, &consumer], keep, &rows, cx)
+        };
         let reason = merged.as_ref().err().cloned().unwrap_or(FusionReason::SameRows);
         cx.explain(|| FusionDecision::new(FuseRows.name(), module, program, producer, user, reason));
         if let Ok(merged) = merged
             && cx.allow_rewrite(FuseRows.name())
         {
-            return replace(module, program, producer, user, merged, keep).map(|_| ());
+            return replace(module, program, producer, user, merged, keep, order).map(|_| ());
         }
     }
     Ok(())
@@ -115,38 +128,18 @@ fn merge_into_users(module: &mut Module, program: CompId, producer: InstrId, cx:
 
 /// The kernel of a producer and one of its users, or why they stay apart.
 fn merged_rows(
-    graph: &Computation,
     producer: InstrId,
-    user: InstrId,
-    others: &[InstrId],
     [kernel, consumer]: [&Kernel; 2],
+    keep: bool,
     rows: &Rows,
     cx: &PassContext<'_>,
 ) -> std::result::Result<Kernel, FusionReason> {
-    let keep = !others.is_empty() || graph.root() == producer;
-    if keep && others.iter().any(|&other| reaches(graph, other, user)) {
-        return Err(FusionReason::Cycle);
-    }
     let (count, limit) = (kernel.body.len() + consumer.body.len(), cx.profile().fusion.max_instructions);
     if count > limit {
         return Err(FusionReason::TooManyInstructions { count, limit });
     }
     let merged = merged(producer, kernel, consumer, keep);
     if goes_row_by_row(&merged.body, rows) { Ok(merged) } else { Err(FusionReason::NotRowByRow) }
-}
-
-/// Whether `to` needs `from`, directly or not.
-fn reaches(graph: &Computation, from: InstrId, to: InstrId) -> bool {
-    let mut seen = HashSet::from([from]);
-    let mut stack = vec![from];
-    while let Some(id) = stack.pop() {
-        if id == to {
-            return true;
-        }
-        let next = graph[id].users().iter().chain(graph[id].control_successors());
-        stack.extend(next.copied().filter(|&u| seen.insert(u)));
-    }
-    false
 }
 
 /// An operation or fusion as a computation of its operands.
@@ -315,7 +308,9 @@ pub(super) fn replace(
     consumer: InstrId,
     merged: Kernel,
     keep: bool,
+    order: &mut Order,
 ) -> Result<InstrId> {
+    let place = order.meet(&module[program], fold, consumer);
     let before = module[program][consumer].clone();
     let was_tuple = matches!(before.shape(), Shape::Tuple(_));
     let shape = merged.body.result_shape().clone();
@@ -349,6 +344,7 @@ pub(super) fn replace(
         let last = result(graph, results - 1);
         graph.replace_all_uses(fold, last);
     }
+    order.put(graph, new, place);
     remove_fused(module, program, consumer)?;
     remove_fused(module, program, fold)?;
     Ok(new)

@@ -11,6 +11,7 @@ use xla_hlo::{CompId, Computation, InstrId, Module};
 
 use super::label::{Label, color, is_inlined, label};
 use super::layout::{Graph, layout};
+use crate::analysis::cost::{Cost, analyze};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -52,6 +53,9 @@ struct Node {
     /// The whole text.
     text: String,
     color: &'static str,
+    /// Arithmetic and bytes, where the instruction runs by itself and costs something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
     x: f64,
     width: f64,
     layer: usize,
@@ -66,7 +70,8 @@ struct Node {
 pub fn html(module: &Module) -> String {
     let order = reachable(module);
     let index: HashMap<CompId, usize> = order.iter().enumerate().map(|(i, &id)| (id, i)).collect();
-    let computations = order.iter().map(|&id| drawn(module, id, &index)).collect();
+    let costs = costs(module);
+    let computations = order.iter().map(|&id| drawn(module, id, &index, &costs)).collect();
     let data = Data { name: module.name(), open: module.instruction_count() <= SMALL, computations };
     // Numbers and texts cannot fail to be written. In JSON `<` stands in texts alone, where it may be written in this way.
     let json = serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c");
@@ -95,8 +100,18 @@ fn reachable(module: &Module) -> Vec<CompId> {
     order
 }
 
-fn drawn<'m>(module: &'m Module, id: CompId, index: &HashMap<CompId, usize>) -> Drawn<'m> {
+/// Costs by the names of computation and instruction.
+type Costs = HashMap<(String, String), Cost>;
+
+fn costs(module: &Module) -> Costs {
+    let computations = analyze(module).computations.into_iter();
+    let instructions = computations.flat_map(|c| c.instructions.into_iter().map(move |i| (c.name.clone(), i)));
+    instructions.map(|(computation, i)| ((computation, i.name), i.cost)).collect()
+}
+
+fn drawn<'m>(module: &'m Module, id: CompId, index: &HashMap<CompId, usize>, costs: &Costs) -> Drawn<'m> {
     let computation = &module[id];
+    let cost = |i: InstrId| costs.get(&(computation.name().to_string(), computation[i].name().to_string())).copied();
     let shown: Vec<InstrId> = computation.sequence().into_iter().filter(|&i| !is_inlined(computation, i)).collect();
     let place: HashMap<InstrId, usize> = shown.iter().enumerate().map(|(n, &i)| (i, n)).collect();
     let labels: Vec<Label> = shown.iter().map(|&i| label(computation, i)).collect();
@@ -117,6 +132,7 @@ fn drawn<'m>(module: &'m Module, id: CompId, index: &HashMap<CompId, usize>) -> 
         what: label.what,
         text: print_instruction(module, id, i, &options),
         color: color(computation[i].opcode().family()),
+        cost: cost(i),
         x: rounded(layout.x[n]),
         width: graph.widths[n],
         layer: layout.layers[n],

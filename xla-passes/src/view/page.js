@@ -261,7 +261,10 @@ function select(path) {
       const root = data.computations[c].nodes.findIndex((n) => n.root);
       return [`${path}/${k}/${root}`, `%${data.computations[c].name}, ${data.computations[c].nodes.length} nodes`];
     });
-    side.innerHTML = `<h2>${escaped(node.name)}</h2><pre>${escaped(node.text)}</pre>` + list("Operands", node.operands.map(entry)) +
+    const many = (n) => n >= 1e5 ? Number(n).toExponential(2) : String(n);
+    const cost = node.cost && `${many(node.cost.flops)} flops, ${many(node.cost.transcendentals)} transcendentals, ` +
+      `${many(node.cost.bytes_read)} bytes read, ${many(node.cost.bytes_written)} written`;
+    side.innerHTML = `<h2>${escaped(node.name)}</h2><pre>${escaped(node.text)}</pre>` + (cost ? `<h3>${cost}</h3>` : "") + list("Operands", node.operands.map(entry)) +
       list("Users", node.users.map(entry)) + list("Calls", calls);
   }
   redraw();
@@ -288,7 +291,8 @@ function find(words) {
   if (parts.length) {
     for (const [number, prefix] of places) {
       data.computations[number].nodes.forEach((node, i) => {
-        const text = `${node.name} ${node.what} ${node.text}`.toLowerCase();
+        // Its own words, not the names of its operands.
+        const text = `${node.name} ${node.what} ${node.text.replace(/\(%[^)]*\)/, "")}`.toLowerCase();
         if (!parts.every((part) => text.includes(part))) return;
         hits.add(prefix + i);
         entries.push([prefix + i, `${node.name}  ${node.what}`]);
@@ -305,7 +309,9 @@ function openAll() {
   open = new Set();
   let count = 0;
   const visit = (number, prefix) => data.computations[number].nodes.forEach((node, i) => {
-    if (!node.calls.length || count > MOST_OPEN) return;
+    // The sum of a reduction is no news.
+    const plain = node.text.includes("to_apply=") && node.calls.every((c) => data.computations[c].nodes.length <= 3);
+    if (!node.calls.length || plain || count > MOST_OPEN) return;
     open.add(prefix + i);
     node.calls.forEach((c, k) => { count += data.computations[c].nodes.length; visit(c, `${prefix}${i}/${k}/`); });
   });

@@ -85,6 +85,17 @@ fn costs_and_memory_are_reported() {
 }
 
 #[test]
+fn passes_are_left_out() {
+    let folder = Folder::new();
+    folder.write("dead.hlo", DEAD);
+    let all = "opt dead.hlo --passes simplify-tuples,dead-code";
+    let done = folder.xla(&format!("{all} --without simplify-tuples,dead-code"));
+    assert_eq!((done.code, done.out.as_str()), (0, DEAD));
+    let message = folder.fails(2, &format!("{all} --without dead-cod"));
+    assert!(message.contains("has no pass or stage \"dead-cod\"; did you mean dead-code?"), "{message}");
+}
+
+#[test]
 fn modules_are_drawn() {
     let folder = Folder::new();
     folder.write("chain.hlo", CHAIN);

@@ -86,12 +86,8 @@ impl Planner<'_> {
 
     /// What keeps `id` out of one kernel.
     fn refused(&self, id: InstrId, user: InstrId, group: usize) -> Option<FusionReason> {
-        let mut operands = self.computation[user].operands().iter().enumerate().filter(|(_, o)| **o == id);
-        if operands.any(|(position, _)| !rules::user_takes(self.computation, user, position, id)) {
-            return Some(FusionReason::OperandFromMemory);
-        }
-        if self.accesses_by(id, user, group).is_none() {
-            return Some(FusionReason::UpdateInPlace);
+        if let Err(reason) = self.accesses_by(id, user, group) {
+            return Some(reason);
         }
         let (groups, _) = self.user_groups(id);
         let accesses = groups.iter().find(|(g, _)| *g == group).map_or(&[][..], |(_, accesses)| accesses);

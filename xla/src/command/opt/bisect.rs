@@ -115,6 +115,9 @@ fn command_line(culprit: &Culprit, args: &Args, platform: &str) -> String {
     if let Some(passes) = &args.passes {
         let _ = write!(line, " --passes {}", quoted(passes));
     }
+    if !args.without.is_empty() {
+        let _ = write!(line, " --without {}", args.without.join(","));
+    }
     let _ = write!(line, " --max-passes {}", culprit.max_passes);
     if let Some(rewrites) = culprit.max_rewrites {
         let _ = write!(line, " --max-rewrites {rewrites}");

@@ -4,6 +4,7 @@ mod bisect;
 mod diff;
 mod explain;
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::PathBuf;
 
@@ -52,6 +53,9 @@ pub struct Args {
     /// Stop after the first run of this pass or stage of the platform's pipeline
     #[arg(long, value_name = "PASS")]
     until: Option<String>,
+    /// Leave these passes out wherever they occur
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    without: Vec<String>,
     /// Stop after so many runs of passes
     #[arg(long, value_name = "N")]
     max_passes: Option<usize>,
@@ -125,6 +129,7 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
     if let Some(until) = args.until.as_deref().filter(|until| !passes.pipeline.names().contains(until)) {
         return Err(unknown_step(until, platform.name(), &passes.pipeline));
     }
+    options.passes.disabled = left_out(&args.without, platform.name(), &passes.pipeline)?;
     let (_, module) = ProgramArg::new(args.module.clone().unwrap_or_default()).module()?;
     let bytes = match &args.bisect {
         Some(command) => bisect::run(command, args, platform.name(), &module, &passes, &options.passes)?.into_bytes(),
@@ -173,6 +178,16 @@ fn chosen(args: &Args, platform: &str, passes: Option<HloPasses>) -> Outcome<Hlo
             "platform {platform} has no passes of its own; name some with --passes (--list-passes lists them)"
         ))
     })
+}
+
+/// The passes to leave out, which must be there.
+fn left_out(names: &[String], platform: &str, pipeline: &Pipeline) -> Outcome<BTreeSet<String>> {
+    let known = pipeline.names();
+    let checked = |name: &String| match known.contains(&name.as_str()) {
+        true => Ok(name.clone()),
+        false => Err(unknown_step(name, platform, pipeline)),
+    };
+    names.iter().map(checked).collect()
 }
 
 fn unknown_step(until: &str, platform: &str, pipeline: &Pipeline) -> Failure {

@@ -1,0 +1,100 @@
+//! Each pass alone: it leaves a program that means the same, and after some runs has nothing more to do.
+
+use xla_hlo::eval::evaluate;
+use xla_hlo::{Error, Literal, Module, Result, VerifiedModule};
+use xla_passes::{FusionProfile, PassContext, PassOptions, TargetProfile, registry};
+
+use crate::differential::{Failure, FailureKind, difference, evaluated};
+use crate::program::Program;
+
+/// Runs after which a pass must have nothing more to do.
+const MOST_RUNS: usize = 12;
+
+/// `None` if each pass of the registry, run alone on the program until it changes nothing more, keeps what it means. A pass that
+/// refuses the program, or wants what another one prepares, and says so, is passed over. The error says that the program is none.
+pub fn failure(program: &Program) -> Result<Option<Failure>> {
+    let module = VerifiedModule::new(program.module.clone())?;
+    let expected = evaluate(&module, program.arguments.clone())?;
+    let profile = able();
+    let failed = |name: &str, message: String| Failure {
+        kind: FailureKind::Passes,
+        message: format!("pass {name} alone: {message}"),
+    };
+    for (name, _) in registry::list() {
+        if let Err(message) = check(name, &profile, program, &module, &expected) {
+            return Ok(Some(failed(name, message)));
+        }
+    }
+    Ok(None)
+}
+
+/// A target that can do everything that passes know of.
+fn able() -> TargetProfile {
+    let fusion =
+        FusionProfile { row_kernels: true, multi_output: true, reduce_epilogue: true, ..FusionProfile::loops() };
+    TargetProfile { vector_bytes: 64, threads: 8, fusion, ..TargetProfile::generic() }
+}
+
+fn check(
+    name: &str,
+    profile: &TargetProfile,
+    program: &Program,
+    module: &Module,
+    expected: &Literal,
+) -> std::result::Result<(), String> {
+    let mut after = module.clone();
+    match at_rest(name, profile, &mut after) {
+        Ok(true) => {}
+        Ok(false) => return Ok(()),
+        // What wants other passes in front, or refuses a program for what it is.
+        Err(Error::FailedPrecondition(_) | Error::InvalidArgument(_) | Error::Unimplemented(_)) => return Ok(()),
+        Err(error) => return Err(error.to_string()),
+    }
+    let actual = evaluated(&after, program).map_err(|error| format!("{error}\n{after}"))?;
+    match difference(program, expected, &actual) {
+        Some(difference) => Err(format!("{difference}\n{after}")),
+        None => Ok(()),
+    }
+}
+
+/// Runs a pass until it changes nothing more; tells whether it changed anything.
+fn at_rest(name: &str, profile: &TargetProfile, module: &mut Module) -> Result<bool> {
+    let pass = registry::pass(name)?;
+    let options = PassOptions { verify: true, ..PassOptions::default() };
+    let context = PassContext::new(profile).with_options(options);
+    for runs in 0..MOST_RUNS {
+        if !pass.run(module, &context)?.is_changed() {
+            return Ok(runs > 0);
+        }
+        xla_hlo::verify::check(module)?;
+    }
+    Err(Error::internal(format!("it still changes something in run {MOST_RUNS}:\n{module}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::text::parse_module;
+
+    use super::*;
+
+    const TEXT: &str = "ENTRY main { x = f32[4] parameter(0)\n d = f32[4] cosine(x)\n ROOT y = f32[4] negate(x) }";
+
+    #[test]
+    fn a_pass_runs_until_it_has_nothing_to_do() {
+        let mut module = parse_module(TEXT).unwrap();
+        assert!(at_rest("dead-code", &able(), &mut module).unwrap());
+        assert_eq!(module.entry().len(), 2);
+        assert!(!at_rest("dead-code", &able(), &mut module).unwrap());
+    }
+
+    #[test]
+    fn passes_that_want_others_in_front_say_so() {
+        let mut module = parse_module(TEXT).unwrap();
+        let schedule = at_rest("schedule", &able(), &mut module);
+        assert!(schedule.is_ok(), "{schedule:?}");
+        let shared = "f { x = f32[] parameter(0)\n ROOT y = f32[] negate(x) }
+            ENTRY main { x = f32[] parameter(0)\n a = f32[] call(x), to_apply=f\n ROOT b = f32[] call(a), to_apply=f }";
+        let refused = at_rest("schedule", &able(), &mut parse_module(shared).unwrap());
+        assert!(matches!(refused, Err(Error::FailedPrecondition(_))), "{refused:?}");
+    }
+}
