@@ -12,8 +12,8 @@ use crate::conformance::levels::memory::{resting, settles};
 
 /// Executions after which everything that is made once has been made.
 const WARM: usize = 10;
-/// As often the executions of one program are interrupted to look at the memory.
-const ROWS: usize = 10;
+/// Executions of one program after which the memory is looked at.
+const ROW: usize = 20;
 /// After this time there are enough executions: what leaks, has leaked.
 const LONG: Duration = Duration::from_secs(30);
 
@@ -54,8 +54,8 @@ fn rows(ready: &Ready, executor: &dyn StreamExecutor, count: usize) -> Check {
     let shared = launch::buffers(ready.compiled(), ready.arguments())?;
     let warm = resting(executor);
     let start = Instant::now();
-    for _ in 0..ROWS {
-        for _ in 0..count.div_ceil(ROWS) {
+    for _ in 0..count.div_ceil(ROW) {
+        for _ in 0..ROW.min(count) {
             if options.donate.is_empty() {
                 launch::launch(ready.compiled(), &shared, &options)?;
             } else {
