@@ -25,6 +25,7 @@ fuzz/artifacts/TARGET.
   --seed N         the first seed, so that a run can be repeated
   --family NAME    only programs of this family
   --platform NAME  the platform (default cpu)
+  --each-pass      instead of the platform, each pass alone: it keeps the meaning, and has nothing to do in the end
   --jobs N         so many at the same time (default 1)
   --target NAME    only this target of fuzz/ and no random programs; or `none` of them
 ";
@@ -41,6 +42,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
             words.extend([name.to_owned(), value]);
         }
     }
+    words.extend(args.contains("--each-pass").then(|| "--each-pass".to_owned()));
     finish(args)?;
     setup::ensure()?;
     let counted = words.iter().any(|word| word == "--programs");

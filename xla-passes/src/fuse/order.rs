@@ -6,39 +6,39 @@
 use std::collections::HashSet;
 
 use xla_hlo::entity::SecondaryMap;
-use xla_hlo::{Computation, InstrId};
+use xla_hlo::{Computation, InstrId, Op};
 
-/// Places between two neighbours of the first order, for elements of tuples that merged kernels make.
-const STRIDE: u64 = 1 << 16;
+use crate::graph::is_free;
 
-/// Where each instruction stands: behind its operands and control predecessors.
+/// Where each instruction stands: behind its operands and control predecessors. Elements of a tuple stand where the tuple stands.
 pub struct Order {
-    places: SecondaryMap<InstrId, u64>,
+    places: SecondaryMap<InstrId, usize>,
 }
 
 impl Order {
     /// The order of a computation as it is.
     pub fn new(graph: &Computation) -> Order {
         let mut places = SecondaryMap::default();
-        graph.post_order().into_iter().zip(1u64..).for_each(|(id, place)| places[id] = place * STRIDE);
+        graph.post_order().into_iter().enumerate().for_each(|(place, id)| places[id] = place);
         Order { places }
     }
 
     /// Whether `to` needs `from`: through something else in between, or directly.
     pub fn reaches(&self, graph: &Computation, from: InstrId, to: InstrId) -> bool {
-        successors(graph, from).any(|next| next == to) || self.reaches_around(graph, from, to)
+        successors(graph, from).contains(&to) || self.reaches_around(graph, from, to)
     }
 
     /// Whether `to` needs something that needs `from`.
     pub fn reaches_around(&self, graph: &Computation, from: InstrId, to: InstrId) -> bool {
-        let start = successors(graph, from).filter(|&next| next != to);
         let last = self.places[to];
+        let mut start = successors(graph, from);
+        start.retain(|&next| next != to);
         visit(start, |id| self.places[id] <= last, |id| successors(graph, id)).contains(&to)
     }
 
     /// Prepares for one instruction in the place of two that nothing in between connects: gives the place where it will stand, with what
-    /// either needs in front and what needs either behind. To be called before the graph is edited.
-    pub fn meet(&mut self, graph: &Computation, a: InstrId, b: InstrId) -> u64 {
+    /// either needs in front and what needs either behind. To be called before the graph is edited; afterwards, [`Order::put`].
+    pub fn meet(&mut self, graph: &Computation, a: InstrId, b: InstrId) -> usize {
         let (first, last) = if self.places[a] <= self.places[b] { (a, b) } else { (b, a) };
         let (low, high) = (self.places[first], self.places[last]);
         let between = |id: InstrId| (low..=high).contains(&self.places[id]) && id != first && id != last;
@@ -50,50 +50,146 @@ impl Order {
             list
         };
         let (before, behind) = (sorted(before), sorted(behind));
-        let mut free: Vec<u64> = before.iter().chain(&behind).map(|&id| self.places[id]).chain([low, high]).collect();
+        let mut free: Vec<usize> = before.iter().chain(&behind).map(|&id| self.places[id]).chain([low, high]).collect();
         free.sort_unstable();
-        let mut free = free.into_iter();
-        for (&id, place) in before.iter().zip(&mut free) {
-            self.places[id] = place;
-        }
-        let own = free.next().unwrap_or(high);
+        let own = free[before.len()];
         // One place is left over, the two being one.
-        free.next();
-        for (&id, place) in behind.iter().zip(&mut free) {
+        let places = free[..before.len()].iter().chain(&free[before.len() + 2..]);
+        for (&id, &place) in before.iter().chain(&behind).zip(places) {
             self.places[id] = place;
         }
         own
     }
 
-    /// Puts a new instruction, and the elements of its tuple, in the place that [`Order::meet`] gave.
-    pub fn put(&mut self, graph: &Computation, new: InstrId, place: u64) {
+    /// Puts a new instruction in the place that [`Order::meet`] gave.
+    pub fn put(&mut self, new: InstrId, place: usize) {
         self.places[new] = place;
-        let elements = graph[new].users().iter().filter(|&&user| self.places[user] == 0);
-        let elements: Vec<InstrId> = elements.copied().collect();
-        for (id, place) in elements.into_iter().zip(place + 1..) {
-            self.places[id] = place;
-        }
     }
 }
 
-fn successors(graph: &Computation, id: InstrId) -> impl Iterator<Item = InstrId> + '_ {
-    graph[id].users().iter().chain(graph[id].control_successors()).copied()
+/// Whether an instruction stands where its operand stands.
+fn is_element(graph: &Computation, id: InstrId) -> bool {
+    matches!(graph[id].op(), Op::GetTupleElement(_)) && is_free(&graph[id])
 }
 
-fn predecessors(graph: &Computation, id: InstrId) -> impl Iterator<Item = InstrId> + '_ {
-    graph[id].operands().iter().chain(graph[id].control_predecessors()).copied()
+/// What needs `id` or an element of it.
+fn successors(graph: &Computation, id: InstrId) -> Vec<InstrId> {
+    let next = |id: InstrId| graph[id].users().iter().chain(graph[id].control_successors()).copied();
+    let mut found: Vec<InstrId> = next(id).collect();
+    while let Some(at) = found.iter().position(|&user| is_element(graph, user)) {
+        let element = found.swap_remove(at);
+        found.extend(next(element));
+    }
+    found
+}
+
+/// What `id` needs: tuples instead of elements of them.
+fn predecessors(graph: &Computation, id: InstrId) -> Vec<InstrId> {
+    let operands = graph[id].operands().iter().chain(graph[id].control_predecessors());
+    let whole = |mut id: InstrId| {
+        while is_element(graph, id) {
+            id = graph[id].operand(0);
+        }
+        id
+    };
+    operands.map(|&operand| whole(operand)).collect()
 }
 
 /// All that is found from `start` on, as far as `inside` allows.
-fn visit<I: Iterator<Item = InstrId>>(
-    start: impl Iterator<Item = InstrId>,
+fn visit(
+    start: Vec<InstrId>,
     inside: impl Fn(InstrId) -> bool,
-    next: impl Fn(InstrId) -> I,
+    next: impl Fn(InstrId) -> Vec<InstrId>,
 ) -> HashSet<InstrId> {
-    let mut seen: HashSet<InstrId> = start.filter(|&id| inside(id)).collect();
+    let mut seen: HashSet<InstrId> = start.into_iter().filter(|&id| inside(id)).collect();
     let mut stack: Vec<InstrId> = seen.iter().copied().collect();
     while let Some(id) = stack.pop() {
-        stack.extend(next(id).filter(|&id| inside(id) && seen.insert(id)));
+        stack.extend(next(id).into_iter().filter(|&id| inside(id) && seen.insert(id)));
     }
     seen
+}
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::ops::{GetTupleElement, Tuple};
+    use xla_hlo::{Instruction, Shape};
+
+    use super::*;
+
+    /// Numbers from a linear congruential generator.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn below(&mut self, n: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (self.0 >> 33) as usize % n
+        }
+    }
+
+    fn add(graph: &mut Computation, operands: Vec<InstrId>) -> InstrId {
+        graph.add(Instruction::new(Tuple.into(), Shape::Token, operands))
+    }
+
+    /// Instructions with up to three operands among the eight in front of them; the last one needs all.
+    fn random_graph(numbers: &mut Numbers) -> Computation {
+        let mut graph = Computation::new("random");
+        let mut all: Vec<InstrId> = Vec::new();
+        for n in 0..40 {
+            let near = &all[all.len().saturating_sub(8)..];
+            let count = if near.is_empty() { 0 } else { numbers.below(4) };
+            let mut operands: Vec<InstrId> = (0..count).map(|_| near[numbers.below(near.len())]).collect();
+            operands.sort_unstable();
+            operands.dedup();
+            all.push(add(&mut graph, operands));
+            assert_eq!(graph.len(), n + 1);
+        }
+        let root = add(&mut graph, all);
+        graph.set_root(root);
+        graph
+    }
+
+    fn needs(graph: &Computation, from: InstrId, to: InstrId) -> bool {
+        graph[to].operands().iter().any(|&o| o == from || needs(graph, from, o))
+    }
+
+    /// Makes one instruction of two, as kernels are merged.
+    fn merge(graph: &mut Computation, order: &mut Order, producer: InstrId, consumer: InstrId) {
+        let place = order.meet(graph, producer, consumer);
+        let mut operands: Vec<InstrId> =
+            [producer, consumer].iter().flat_map(|&id| graph[id].operands().to_vec()).collect();
+        operands.retain(|&o| o != producer);
+        operands.sort_unstable();
+        operands.dedup();
+        let new = add(graph, operands);
+        for (index, old) in [consumer, producer].into_iter().enumerate() {
+            let element = graph.add(Instruction::new(GetTupleElement { index }.into(), Shape::Token, [new]));
+            graph.replace_all_uses(old, element);
+            graph.remove(old).unwrap();
+        }
+        order.put(new, place);
+    }
+
+    #[test]
+    fn it_stays_topological_while_instructions_merge() {
+        let mut numbers = Numbers(1);
+        for _ in 0..60 {
+            let mut graph = random_graph(&mut numbers);
+            let mut order = Order::new(&graph);
+            for _ in 0..30 {
+                let plain = |&id: &InstrId| id != graph.root() && !is_element(&graph, id);
+                let ids: Vec<InstrId> = graph.ids().filter(plain).collect();
+                let [a, b] = [ids[numbers.below(ids.len())], ids[numbers.below(ids.len())]];
+                assert_eq!(order.reaches(&graph, a, b), needs(&graph, a, b));
+                let between = order.reaches_around(&graph, a, b) || order.reaches(&graph, b, a);
+                // As with kernels, those of several results take others in and are not taken in.
+                let is_single = !graph[a].users().iter().any(|&user| is_element(&graph, user));
+                if a != b && !between && is_single {
+                    merge(&mut graph, &mut order, a, b);
+                }
+                for id in graph.ids().filter(|&id| !is_element(&graph, id)) {
+                    assert!(predecessors(&graph, id).iter().all(|&o| order.places[o] < order.places[id]));
+                }
+            }
+        }
+    }
 }

@@ -344,7 +344,7 @@ pub(super) fn replace(
         let last = result(graph, results - 1);
         graph.replace_all_uses(fold, last);
     }
-    order.put(graph, new, place);
+    order.put(new, place);
     remove_fused(module, program, consumer)?;
     remove_fused(module, program, fold)?;
     Ok(new)
