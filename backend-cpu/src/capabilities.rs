@@ -6,8 +6,6 @@ use xla_passes::{FusionProfile, TargetProfile};
 /// The profile of a target with so many threads. Cache sizes and rates are those of current server cores; they steer
 /// choices between two correct programs, so rough numbers do.
 pub(crate) fn profile(target: &Target, threads: usize) -> TargetProfile {
-    let fusion =
-        FusionProfile { row_kernels: true, multi_output: true, reduce_epilogue: true, ..FusionProfile::loops() };
     TargetProfile {
         vector_bytes: (target.abilities().vector_bits as usize / 8).max(4),
         l1_bytes: 32 << 10,
@@ -18,7 +16,7 @@ pub(crate) fn profile(target: &Target, threads: usize) -> TargetProfile {
         memory_bandwidth: 1e10 * threads as f64,
         cache_bandwidth: 5e10 * threads as f64,
         launch_seconds: 1e-7,
-        fusion,
+        fusion: FusionProfile::folds(),
         ..TargetProfile::generic()
     }
 }

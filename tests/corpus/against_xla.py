@@ -42,7 +42,7 @@ def computations(text):
     return found, entry
 
 
-def launches(text, leave_out=FREE):
+def launches(text):
     """How many instructions of a module do something in one run: what a loop calls as often as it runs, where that is known."""
     bodies, entry = computations(text)
 
@@ -53,7 +53,7 @@ def launches(text, leave_out=FREE):
             if not opcode:
                 continue
             opcode = opcode.group(1)
-            found += opcode not in leave_out
+            found += opcode not in FREE
             if opcode not in ("while", "conditional", "call"):
                 continue
             trips = TRIPS.search(line)

@@ -2,7 +2,7 @@
 
 use xla_hlo::eval::evaluate;
 use xla_hlo::{Error, Literal, Module, Result, VerifiedModule};
-use xla_passes::{FusionProfile, PassContext, PassOptions, TargetProfile, registry};
+use xla_passes::{FusionProfile, PassContext, PassOptions, Pipeline, TargetProfile, registry};
 
 use crate::differential::{Failure, FailureKind, difference, evaluated};
 use crate::program::Program;
@@ -30,9 +30,7 @@ pub fn failure(program: &Program) -> Result<Option<Failure>> {
 
 /// A target that can do everything that passes know of.
 fn able() -> TargetProfile {
-    let fusion =
-        FusionProfile { row_kernels: true, multi_output: true, reduce_epilogue: true, ..FusionProfile::loops() };
-    TargetProfile { vector_bytes: 64, threads: 8, fusion, ..TargetProfile::generic() }
+    TargetProfile { vector_bytes: 64, threads: 8, fusion: FusionProfile::folds(), ..TargetProfile::generic() }
 }
 
 fn check(
@@ -59,16 +57,13 @@ fn check(
 
 /// Runs a pass until it changes nothing more; tells whether it changed anything.
 fn at_rest(name: &str, profile: &TargetProfile, module: &mut Module) -> Result<bool> {
-    let pass = registry::pass(name)?;
+    let alone = Pipeline::fixed_point("alone", MOST_RUNS).boxed(registry::pass(name)?);
     let options = PassOptions { verify: true, ..PassOptions::default() };
-    let context = PassContext::new(profile).with_options(options);
-    for runs in 0..MOST_RUNS {
-        if !pass.run(module, &context)?.is_changed() {
-            return Ok(runs > 0);
-        }
-        xla_hlo::verify::check(module)?;
+    let report = alone.run(module, &PassContext::new(profile).with_options(options))?;
+    match report.unfinished.is_empty() {
+        true => Ok(report.is_changed()),
+        false => Err(Error::internal(format!("it still changes something in run {MOST_RUNS}:\n{module}"))),
     }
-    Err(Error::internal(format!("it still changes something in run {MOST_RUNS}:\n{module}")))
 }
 
 #[cfg(test)]

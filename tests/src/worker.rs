@@ -40,9 +40,13 @@ pub enum Reply {
 }
 
 /// Checks programs on one platform, or each pass alone.
-pub struct Checker {
-    /// With one thread, and with two; none for the passes.
-    platforms: Option<[Differential; 2]>,
+pub struct Checker(Subject);
+
+/// What is checked.
+enum Subject {
+    /// A platform, with one thread and with two.
+    Platform(Box<[Differential; 2]>),
+    EachPass,
 }
 
 impl Checker {
@@ -52,12 +56,12 @@ impl Checker {
             let options = CompileOptions { threads: NonZeroUsize::new(threads), ..CompileOptions::default() };
             Differential::new(registry, platform, options)
         };
-        Ok(Checker { platforms: Some([differential(1)?, differential(2)?]) })
+        Ok(Checker(Subject::Platform(Box::new([differential(1)?, differential(2)?]))))
     }
 
     /// For each pass alone.
     pub fn of_passes() -> Checker {
-        Checker { platforms: None }
+        Checker(Subject::EachPass)
     }
 
     /// Checks what is asked for.
@@ -71,22 +75,24 @@ impl Checker {
                 let family = Family::from_name(family)
                     .ok_or_else(|| Error::invalid_argument(format!("there is no family {family}")))?;
                 let program = program(family, *seed);
-                let failure = match &self.platforms {
-                    Some(platforms) => platforms[(seed % 2) as usize].failure_in(&program, Modes::of_seed(*seed))?,
-                    None => each_pass::failure(&program)?,
+                let failure = match &self.0 {
+                    Subject::Platform(by_threads) => {
+                        by_threads[(seed % 2) as usize].failure_in(&program, Modes::of_seed(*seed))?
+                    }
+                    Subject::EachPass => each_pass::failure(&program)?,
                 };
                 Ok(reply(&program, failure))
             }
             Request::File(path) => {
                 let text = std::fs::read_to_string(path).map_err(|error| Error::invalid_argument(error.to_string()))?;
                 let program = Program::from_text(&text)?;
-                let Some(platforms) = &self.platforms else {
-                    return Ok(reply(&program, each_pass::failure(&program)?));
+                let failure = match &self.0 {
+                    Subject::Platform(by_threads) => {
+                        let [one, two] = by_threads.as_ref();
+                        one.failure(&program)?.map_or_else(|| two.failure(&program), |failure| Ok(Some(failure)))?
+                    }
+                    Subject::EachPass => each_pass::failure(&program)?,
                 };
-                let mut failure = None;
-                for platform in platforms {
-                    failure = failure.or(platform.failure(&program)?);
-                }
                 Ok(reply(&program, failure))
             }
         }

@@ -60,10 +60,12 @@ fn folded(module: &Module, id: CompId, instruction: InstrId, effects: &Effects) 
     }
     let shape = instruction.shape();
     let elements = shape.as_array().filter(|s| s.is_static())?.element_count();
-    let mut operands = Vec::with_capacity(instruction.operands().len());
-    for &operand in instruction.operands() {
-        operands.push(known(module, computation, operand, elements)?);
+    // Most instructions have an operand that is not known: nothing is evaluated before all are seen to be.
+    if !instruction.operands().iter().all(|&operand| is_known(computation, operand, elements)) {
+        return None;
     }
+    let operands = instruction.operands().iter().map(|&operand| value(module, computation, operand));
+    let operands = operands.collect::<Option<Vec<Literal>>>()?;
     let bytes = operands.iter().map(|l| l.shape().byte_size()).sum::<usize>();
     let grows = shape.byte_size() > bytes.max(MAX_GROWN_BYTES);
     if grows || effects.has_effect(instruction) || work(module, instruction, bytes) > MAX_WORK {
@@ -79,25 +81,28 @@ fn folded(module: &Module, id: CompId, instruction: InstrId, effects: &Effects) 
     }
 }
 
-/// The value of a constant, or of what is made from nothing where a result has few elements.
-fn known(module: &Module, computation: &Computation, id: InstrId, elements: usize) -> Option<Literal> {
+/// Whether it is a constant, or made from nothing where a result has few elements.
+fn is_known(computation: &Computation, id: InstrId, elements: usize) -> bool {
     let instruction = &computation[id];
-    let made = |operands| {
-        let array = instruction.shape().as_array().filter(|s| s.is_static())?;
-        let few = elements.max(array.element_count()) <= MAX_MADE_ELEMENTS;
-        let evaluated =
-            || instruction.op().rules().evaluate(&mut Evaluator::new(module), operands, instruction.shape());
-        if few { evaluated().ok() } else { None }
-    };
+    let array = instruction.shape().as_array().filter(|s| s.is_static());
+    let few = array.is_some_and(|array| elements.max(array.element_count()) <= MAX_MADE_ELEMENTS);
     match instruction.op() {
-        Op::Constant(constant) => Some(constant.literal.clone()),
-        Op::Iota(_) => made(Vec::new()),
-        Op::Broadcast(_) => match computation[instruction.operand(0)].op() {
-            Op::Constant(constant) => made(vec![constant.literal.clone()]),
-            _ => None,
-        },
-        _ => None,
+        Op::Constant(_) => true,
+        Op::Iota(_) => few,
+        Op::Broadcast(_) => few && matches!(computation[instruction.operand(0)].op(), Op::Constant(_)),
+        _ => false,
     }
+}
+
+/// The value of what is known.
+fn value(module: &Module, computation: &Computation, id: InstrId) -> Option<Literal> {
+    let instruction = &computation[id];
+    if let Op::Constant(constant) = instruction.op() {
+        return Some(constant.literal.clone());
+    }
+    let operands = instruction.operands().iter().map(|&operand| value(module, computation, operand));
+    let operands = operands.collect::<Option<Vec<Literal>>>()?;
+    instruction.op().rules().evaluate(&mut Evaluator::new(module), operands, instruction.shape()).ok()
 }
 
 /// Scalar operations that evaluation takes, roughly.

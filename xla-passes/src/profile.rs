@@ -132,6 +132,12 @@ impl FusionProfile {
         }
     }
 
+    /// What a compiler can do that also keeps folds at hand: loops, whole rows in one kernel, and what is made of a reduction's result
+    /// in the kernel that reduces.
+    pub fn folds() -> FusionProfile {
+        FusionProfile { row_kernels: true, reduce_epilogue: true, ..FusionProfile::loops() }
+    }
+
     /// Nothing is fused: each operation is compiled alone.
     pub fn none() -> FusionProfile {
         FusionProfile { inside: BTreeSet::new(), roots: BTreeSet::new(), ..FusionProfile::loops() }

@@ -11,7 +11,7 @@ use std::{env, fs};
 use support::{difference, evaluate};
 use xla_hlo::text::parse_module;
 use xla_hlo::{Error, Module, Result, verify};
-use xla_passes::{FusionProfile, PassContext, PassOptions, TargetProfile, registry, stages};
+use xla_passes::{FusionProfile, PassContext, PassOptions, Pipeline, TargetProfile, registry, stages};
 
 fn corpus() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");
@@ -42,15 +42,13 @@ fn valid_module(text: &str) -> Option<Module> {
 
 /// A target that can do everything that passes know of.
 fn able() -> TargetProfile {
-    let fusion =
-        FusionProfile { row_kernels: true, multi_output: true, reduce_epilogue: true, ..FusionProfile::loops() };
-    TargetProfile { vector_bytes: 64, threads: 8, fusion, ..TargetProfile::generic() }
+    TargetProfile { vector_bytes: 64, threads: 8, fusion: FusionProfile::folds(), ..TargetProfile::generic() }
 }
 
-fn check(text: &str, rewrite: &Rewrite) -> Outcome {
+fn check(text: &str, pipeline: &Pipeline) -> Outcome {
     let Some(before) = valid_module(text) else { return Outcome::Skipped };
     let mut after = before.clone();
-    match rewrite(&mut after) {
+    match run(pipeline, &mut after) {
         Ok(true) => {}
         // Some passes want what others prepare.
         Ok(false) | Err(Error::FailedPrecondition(_)) => return Outcome::Skipped,
@@ -70,56 +68,38 @@ fn check(text: &str, rewrite: &Rewrite) -> Outcome {
     }
 }
 
-/// What is done to a module; tells whether it was changed.
-type Rewrite = dyn Fn(&mut Module) -> Result<bool>;
-
-/// All stages, in which fixed-point groups come to rest.
-fn standard(module: &mut Module) -> Result<bool> {
+/// Runs a pipeline whose fixed-point groups must come to rest; tells whether it changed the module.
+fn run(pipeline: &Pipeline, module: &mut Module) -> Result<bool> {
     let profile = able();
-    let report = stages::standard(&profile).run(module, &context(&profile))?;
+    let context = PassContext::new(&profile).with_options(PassOptions { verify: true, ..PassOptions::default() });
+    let report = pipeline.run(module, &context)?;
     match report.unfinished.is_empty() {
         true => Ok(report.is_changed()),
         false => Err(Error::internal(format!("does not come to rest: {:?}", report.unfinished))),
     }
 }
 
-/// A pass alone, until it changes nothing more.
-fn alone(name: &str, module: &mut Module) -> Result<bool> {
-    const MOST_RUNS: usize = 12;
-    let (profile, pass) = (able(), registry::pass(name)?);
-    for runs in 0..MOST_RUNS {
-        if !pass.run(module, &context(&profile))?.is_changed() {
-            return Ok(runs > 0);
-        }
-        verify::check(module)?;
-    }
-    Err(Error::internal(format!("{name} does not come to rest")))
-}
-
-fn context(profile: &TargetProfile) -> PassContext<'_> {
-    PassContext::new(profile).with_options(PassOptions { verify: true, ..PassOptions::default() })
-}
-
 #[test]
 fn programs_keep_their_meaning() {
-    let same = compare(&standard);
+    let same = compare(&stages::standard(&able()));
     assert!(same.is_none_or(|same| same > 300), "only {same:?} programs could be compared");
 }
 
 #[test]
 fn programs_keep_their_meaning_in_each_pass() {
-    let rewritten = registry::list().filter_map(|(name, _)| compare(&|module| alone(name, module))).sum::<usize>();
+    let alone = |name| Pipeline::fixed_point("alone", 12).boxed(registry::pass(name).expect("it is listed"));
+    let rewritten = registry::list().filter_map(|(name, _)| compare(&alone(name))).sum::<usize>();
     assert!(corpus().is_none() || rewritten > 1000, "passes changed only {rewritten} programs that could be compared");
 }
 
 /// Compares all programs of the corpus before and after; how many could be compared. `None` where there is no corpus.
-fn compare(rewrite: &Rewrite) -> Option<usize> {
+fn compare(pipeline: &Pipeline) -> Option<usize> {
     let corpus = corpus()?;
     let mut failures = Vec::new();
     let mut same = 0;
     for program in SUITES.iter().flat_map(|suite| programs(&corpus.join(suite))) {
         let text = fs::read_to_string(&program).expect("a readable program");
-        match check(&text, rewrite) {
+        match check(&text, pipeline) {
             Outcome::Same => same += 1,
             Outcome::Skipped => {}
             Outcome::Failed(why) => failures.push(format!("{}: {why}", program.display())),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use support::{Case, difference, evaluate, parse_file};
 use xla_hlo::text::{PrintOptions, parse_module, print_module};
 use xla_hlo::{Module, verify};
-use xla_passes::{PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile, registry, stages};
+use xla_passes::{FusionProfile, PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile, registry, stages};
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/passes")
@@ -107,8 +107,7 @@ const STAYS: &str = " stays";
 fn cases_become_their_snapshots() {
     // The generic target with every ability that a pass asks for.
     let mut profile = TargetProfile::generic();
-    profile.fusion.row_kernels = true;
-    profile.fusion.reduce_epilogue = true;
+    profile.fusion = FusionProfile::folds();
     profile.threads = 4;
     let laws = xla_passes::rule_names();
     let mut applied: BTreeMap<&'static str, u64> = BTreeMap::new();

@@ -13,6 +13,7 @@ use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{CompId, Computation, InstrId, Module, Op, Shape};
 
 use super::flops::{Work, work};
+use crate::alias::role::{Role, role};
 use crate::facts::{CallContext, call_context};
 use crate::trip_count;
 
@@ -232,71 +233,18 @@ fn bytes(computation: &Computation, id: InstrId) -> (u64, u64) {
     let all = || operands.iter().map(|&o| part_read(computation, id, o).unwrap_or_else(|| size(o)));
     let read = || all().fold(0, u64::saturating_add);
     let written = byte_size(instruction.shape());
-    match instruction.op() {
-        // Names for what is there.
-        Op::Parameter(_)
-        | Op::Constant(_)
-        | Op::Tuple(_)
-        | Op::GetTupleElement(_)
-        | Op::OptBarrier(_)
-        | Op::Bitcast(_)
-        | Op::Reshape(_)
-        | Op::Domain(_)
-        | Op::AfterAll(_)
-        | Op::AddDependency(_)
-        | Op::While(_)
-        | Op::Conditional(_)
-        | Op::Call(_)
-        | Op::Fusion(_) => (0, 0),
-        Op::DynamicUpdateSlice(_) => (read(), size(operands[1])),
+    match (role(computation, id), instruction.op()) {
+        (Role::Compute, Op::DynamicUpdateSlice(_)) => (read(), size(operands[1])),
         // What is updated is read and written again.
-        Op::Scatter(_) => {
+        (Role::Compute, Op::Scatter(_)) => {
             let arrays = operands.len() / 2;
             let updates = operands[arrays + 1..].iter().map(|&o| size(o)).fold(0, u64::saturating_add);
             (updates.saturating_mul(2).saturating_add(size(operands[arrays])), updates)
         }
-        Op::Unary(_)
-        | Op::Binary(_)
-        | Op::Compare(_)
-        | Op::Select(_)
-        | Op::Clamp(_)
-        | Op::Convert(_)
-        | Op::BitcastConvert(_)
-        | Op::ReducePrecision(_)
-        | Op::Broadcast(_)
-        | Op::Transpose(_)
-        | Op::Slice(_)
-        | Op::Pad(_)
-        | Op::Concatenate(_)
-        | Op::Reverse(_)
-        | Op::Iota(_)
-        | Op::DynamicSlice(_)
-        | Op::Copy(_)
-        | Op::Dot(_)
-        | Op::Convolution(_)
-        | Op::Reduce(_)
-        | Op::ReduceWindow(_)
-        | Op::SelectAndScatter(_)
-        | Op::Map(_)
-        | Op::Scan(_)
-        | Op::Sort(_)
-        | Op::TopK(_)
-        | Op::RngBitGenerator(_)
-        | Op::Rng(_)
-        | Op::RngGetAndUpdateState(_)
-        | Op::StochasticConvert(_)
-        | Op::RaggedDot(_)
-        | Op::ScaledDot(_)
-        | Op::BatchNorm(_)
-        | Op::Gather(_)
-        | Op::Fft(_)
-        | Op::Cholesky(_)
-        | Op::TriangularSolve(_)
-        | Op::CustomCall(_)
-        | Op::Dynamic(_)
-        | Op::Transfer(_)
-        | Op::Async(_)
-        | Op::Collective(_) => (read(), written),
+        (Role::Compute, _) => (read(), written),
+        // Names for what is there; what is called moves its own bytes.
+        (Role::Parameter(_) | Role::Constant | Role::Forward | Role::First | Role::Element(_), _)
+        | (Role::While { .. } | Role::Conditional(_) | Role::Call(_), _) => (0, 0),
     }
 }
 

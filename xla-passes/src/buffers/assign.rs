@@ -122,14 +122,24 @@ impl Assigner<'_> {
                 continue;
             }
             let packing = pack(&items.iter().map(|(_, item)| *item).collect::<Vec<_>>())?;
-            let bytes = |id: &NodeId| self.classes.class(*id).map_or(0, |c| c.bytes);
-            let ends = items.iter().zip(&packing.offsets).map(|((id, _), offset)| offset + bytes(id));
+            let ends = items.iter().zip(&packing.offsets).map(|((id, _), offset)| offset + self.bytes(*id));
             let allocation = self.allocate(AllocationKind::Temporary, ends.max().unwrap_or(0), *space);
             for ((id, _), offset) in items.iter().zip(packing.offsets) {
-                self.places.insert(*id, Slice { allocation, offset, size: bytes(id) });
+                self.places.insert(*id, Slice { allocation, offset, size: self.bytes(*id) });
             }
         }
-        Ok(peak(spaces.into_values().flatten()))
+        let (time, most, classes) = peak(spaces.into_values().flatten());
+        // The last value of a packing ends where its bytes do: that may be the one with the most rounding.
+        let mut rounding: BTreeMap<i64, usize> = BTreeMap::new();
+        for class in classes.iter().filter_map(|&id| self.classes.class(id)) {
+            let most = rounding.entry(class.memory_space).or_default();
+            *most = (class.bytes.next_multiple_of(self.options.alignment) - class.bytes).max(*most);
+        }
+        Ok((time, most - rounding.values().sum::<usize>(), classes))
+    }
+
+    fn bytes(&self, id: NodeId) -> usize {
+        self.classes.class(id).map_or(0, |c| c.bytes)
     }
 
     /// Puts values into memory of results that are not there yet, and takes them from the list.
@@ -147,8 +157,7 @@ impl Assigner<'_> {
         let mut lent = lent.into_iter();
         items.retain(|(id, _)| {
             let Some((lender, offset)) = lent.next().flatten() else { return true };
-            let size = self.classes.class(*id).map_or(0, |c| c.bytes);
-            self.places.insert(*id, Slice { allocation: allocations[lender], offset, size });
+            self.places.insert(*id, Slice { allocation: allocations[lender], offset, size: self.bytes(*id) });
             false
         });
     }

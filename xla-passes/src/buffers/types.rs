@@ -143,7 +143,7 @@ pub struct LiveValue {
 pub struct Peak {
     /// The step, an index into [`BufferAssignment::steps`].
     pub step: usize,
-    /// Bytes of all values that are needed then, each rounded up to the alignment: no packing can do with less.
+    /// Bytes of all values that are needed then, each rounded up to the alignment but one of each memory space: no packing can do with less.
     pub bytes: usize,
     /// Indices into [`BufferAssignment::values`] of one value for each piece of memory, largest first.
     pub values: Vec<usize>,

@@ -18,7 +18,7 @@ impl Pass for ExpandBitcastConverts {
     }
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
-        super::expand_each(module, || cx.allow_rewrite(self.name()), changes_width, expand)
+        super::expand_each(self, module, cx, changes_width, expand)
     }
 }
 

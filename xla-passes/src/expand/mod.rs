@@ -25,21 +25,23 @@ pub use stochastic_convert::ExpandStochasticConverts;
 use xla_hlo::{CompId, Computation, InstrId, Module, Result};
 
 use crate::insert::Inserter;
+use crate::{Pass, PassContext};
 
-/// Replaces each instruction that `wanted` picks by what `expand` writes for it, as long as that is `allowed`; `expand` gives
+/// Replaces each instruction that `wanted` picks by what `expand` writes for it, as long as the pass may rewrite; `expand` gives
 /// what stands for its value.
 ///
 /// What is written takes over the control dependencies of what it stands for.
 fn expand_each(
+    pass: &dyn Pass,
     module: &mut Module,
-    allowed: impl Fn() -> bool,
+    cx: &PassContext<'_>,
     wanted: impl Fn(&Computation, InstrId) -> bool,
     expand: impl Fn(&mut Inserter<'_>, InstrId) -> Result<InstrId>,
 ) -> Result<()> {
     let computations: Vec<CompId> = module.ids().collect();
     for id in computations {
         let found: Vec<InstrId> = module[id].ids().filter(|&i| wanted(&module[id], i)).collect();
-        for old in found.into_iter().filter(|_| allowed()) {
+        for old in found.into_iter().filter(|_| cx.allow_rewrite(pass.name())) {
             let newest = module[id].ids().next_back();
             let new = expand(&mut Inserter::new(module, id), old)?;
             let computation = module.computation_mut(id);

@@ -18,12 +18,7 @@ impl Pass for ExpandScaledDots {
     }
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
-        super::expand_each(
-            module,
-            || cx.allow_rewrite(self.name()),
-            |graph, id| matches!(graph[id].op(), Op::ScaledDot(_)),
-            expand,
-        )
+        super::expand_each(self, module, cx, |graph, id| matches!(graph[id].op(), Op::ScaledDot(_)), expand)
     }
 }
 

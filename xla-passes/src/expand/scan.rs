@@ -17,12 +17,7 @@ impl Pass for ExpandScans {
     }
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
-        super::expand_each(
-            module,
-            || cx.allow_rewrite(self.name()),
-            |graph, id| matches!(graph[id].op(), Op::Scan(_)),
-            expand,
-        )
+        super::expand_each(self, module, cx, |graph, id| matches!(graph[id].op(), Op::Scan(_)), expand)
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result, Shape};
 
-use super::access::{Access, elements, is_elementwise, of_operand};
+use super::access::{Access, is_elementwise, of_operand};
 use super::order::Order;
 use super::rows::{Kernel, merged, replace};
 use super::{programs, rules};
@@ -81,13 +81,11 @@ fn folds_at_loop(body: &Computation, profile: &TargetProfile) -> bool {
     }
     let accesses = accesses(body);
     let small = body.result_shape().byte_size() <= profile.l1_bytes;
-    let single = |id: InstrId| elements(body, id) == 1.0;
     folds.into_iter().all(|id| {
-        let at_loop = |a: &Access| a.is_loop_index() && single(id) == single(body.root());
         rules::reads_in_order(body, id, profile)
             && (rules::is_long_fold(body, id) || small)
             && matches!(body[id].shape(), Shape::Array(_))
-            && accesses[id].iter().all(at_loop)
+            && rules::folds_once(body, body.root(), id, &accesses[id])
     })
 }
 
@@ -102,22 +100,57 @@ fn partner(
     let graph = &module[program];
     let dims = loop_dims(module, graph, kernel, profile)?;
     let least = graph[kernel].shape().leaves().iter().map(|(_, s)| s.byte_size()).min()? / 2;
-    let fits = |&other: &InstrId| {
-        other != kernel
-            && matches!(graph[other].shape(), Shape::Array(_))
-            && loop_dims(module, graph, other, profile).as_ref() == Some(&dims)
-            && within_limits(module, graph, kernel, other, &profile.fusion)
-    };
+    let fits = |other: InstrId| other != kernel && misfit(module, graph, kernel, other, &dims, profile).is_none();
     let operands = graph[kernel].operands();
-    let producer =
-        |&o: &InstrId| fits(&o) && reads_in_place(module, graph, kernel, o) && !order.reaches_around(graph, o, kernel);
+    let producer = |&o: &InstrId| fits(o) && passing(module, graph, kernel, o, order).is_none();
     if let Some(found) = operands.iter().copied().find(|o| producer(o)) {
         return Some(found);
     }
     let large = operands.iter().filter(|&&o| graph[o].shape().byte_size() >= least.max(1));
     let readers = large.flat_map(|&o| graph[o].users().iter().copied());
-    let apart = |&o: &InstrId| !order.reaches(graph, o, kernel) && !order.reaches(graph, kernel, o);
-    readers.into_iter().find(|o| fits(o) && apart(o))
+    let apart = |o: InstrId| !order.reaches(graph, o, kernel) && !order.reaches(graph, kernel, o);
+    readers.into_iter().find(|&o| fits(o) && apart(o))
+}
+
+/// Why another kernel cannot be one with a kernel of those dimensions, wherever the two stand.
+fn misfit(
+    module: &Module,
+    graph: &Computation,
+    kernel: InstrId,
+    other: InstrId,
+    dims: &[usize],
+    profile: &TargetProfile,
+) -> Option<FusionReason> {
+    if !matches!(graph[other].shape(), Shape::Array(_)) {
+        return Some(FusionReason::NoArray);
+    }
+    match loop_dims(module, graph, other, profile) {
+        None => return Some(FusionReason::NotFusible(graph[other].opcode())),
+        Some(own) if own != dims => {
+            return Some(FusionReason::OtherLoop { producer: own, consumer: dims.to_vec() });
+        }
+        Some(_) => {}
+    }
+    let (count, arrays) = needs(module, graph, kernel, other);
+    let FusionProfile { max_instructions, max_operands, .. } = profile.fusion;
+    if count > max_instructions {
+        return Some(FusionReason::TooManyInstructions { count, limit: max_instructions });
+    }
+    (arrays > max_operands).then_some(FusionReason::TooManyOperands { count: arrays, limit: max_operands })
+}
+
+/// Why a kernel cannot take what a producer makes from registers.
+fn passing(
+    module: &Module,
+    graph: &Computation,
+    kernel: InstrId,
+    producer: InstrId,
+    order: &Order,
+) -> Option<FusionReason> {
+    if !reads_in_place(module, graph, kernel, producer) {
+        return Some(FusionReason::OtherElements);
+    }
+    order.reaches_around(graph, producer, kernel).then_some(FusionReason::Cycle)
 }
 
 /// Why two kernels become one.
@@ -132,33 +165,13 @@ fn explain_apart(module: &Module, program: CompId, kernel: InstrId, order: &Orde
     let graph = &module[program];
     let profile = cx.profile();
     let Some(dims) = loop_dims(module, graph, kernel, profile) else { return };
-    let limits = &profile.fusion;
     let operands: BTreeSet<InstrId> = graph[kernel].operands().iter().copied().collect();
-    for producer in operands {
-        let Some(own) = loop_dims(module, graph, producer, profile) else { continue };
-        let reason = if !matches!(graph[producer].shape(), Shape::Array(_)) {
-            FusionReason::NoArray
-        } else if own != dims {
-            FusionReason::OtherLoop { producer: own, consumer: dims.clone() }
-        } else if !reads_in_place(module, graph, kernel, producer) {
-            FusionReason::OtherElements
-        } else if order.reaches_around(graph, producer, kernel) {
-            FusionReason::Cycle
-        } else {
-            let (count, operands) = needs(module, graph, kernel, producer);
-            let limit = limits.max_instructions;
-            match count > limit {
-                true => FusionReason::TooManyInstructions { count, limit },
-                false => FusionReason::TooManyOperands { count: operands, limit: limits.max_operands },
-            }
-        };
-        cx.explain(|| FusionDecision::new(FuseOutputs.name(), module, program, producer, kernel, reason));
+    for producer in operands.into_iter().filter(|&o| loop_dims(module, graph, o, profile).is_some()) {
+        let misfit = misfit(module, graph, kernel, producer, &dims, profile);
+        if let Some(reason) = misfit.or_else(|| passing(module, graph, kernel, producer, order)) {
+            cx.explain(|| FusionDecision::new(FuseOutputs.name(), module, program, producer, kernel, reason));
+        }
     }
-}
-
-fn within_limits(module: &Module, graph: &Computation, a: InstrId, b: InstrId, limits: &FusionProfile) -> bool {
-    let (instructions, operands) = needs(module, graph, a, b);
-    instructions <= limits.max_instructions && operands <= limits.max_operands
 }
 
 /// Instructions, and arrays read and written, of two kernels in one.

@@ -179,7 +179,7 @@ impl Planner<'_> {
         if !rules::keeps_update_in_place(computation, target, id, &out) {
             return Err(FusionReason::UpdateInPlace);
         }
-        if rules::folds_once(computation, target, id, &out) { Ok(out) } else { Err(FusionReason::FoldsTwice) }
+        if rules::folds_once(computation, target.root, id, &out) { Ok(out) } else { Err(FusionReason::FoldsTwice) }
     }
 
     fn fits(&self, id: InstrId, group: usize, accesses: &[Access]) -> bool {

@@ -48,11 +48,11 @@ pub fn reads_in_order(computation: &Computation, id: InstrId, profile: &TargetPr
     near || folds_along_memory(computation, id)
 }
 
-/// Whether a kernel that evaluates `id` folds each of its results once, if it is a reduction: where the kernel's loop stands, and
+/// Whether a kernel with that root that evaluates `id` folds each of its results once, if it is a reduction: where the kernel's loop stands, and
 /// not in front of that loop, which may be run in parts that would each fold again.
-pub fn folds_once(computation: &Computation, group: &Group, id: InstrId, accesses: &[Access]) -> bool {
+pub fn folds_once(computation: &Computation, root: InstrId, id: InstrId, accesses: &[Access]) -> bool {
     let single = |id: InstrId| super::access::elements(computation, id) == 1.0;
-    let at_loop = |a: &Access| a.is_loop_index() && single(id) == single(group.root);
+    let at_loop = |a: &Access| a.is_loop_index() && single(id) == single(root);
     !matches!(computation[id].op(), Op::Reduce(_)) || accesses.iter().all(at_loop)
 }
 
