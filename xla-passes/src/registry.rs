@@ -34,6 +34,9 @@ const PASSES: &[Entry] = &[
     ("fuse", "producers go into the kernels that consume them", || Box::new(Fuse)),
     ("fuse-outputs", "kernels over the same loop become one", || Box::new(FuseOutputs)),
     ("fuse-rows", "folds along rows and their uses become one kernel", || Box::new(FuseRows)),
+    ("hoist-invariants", "what every round of a loop computes alike is computed before it", || {
+        Box::new(HoistInvariants)
+    }),
     ("inline-calls", "calls and fusions become the instructions they call", || Box::new(InlineCalls)),
     ("inline-maps", "mapped elementwise functions become array operations", || Box::new(InlineMaps)),
     ("insert-copies", "values that need one buffer at the same time are copied", || Box::new(InsertCopies)),
