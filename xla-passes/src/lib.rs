@@ -43,7 +43,7 @@ pub mod view;
 
 mod algebra;
 mod chain;
-mod conditional_simplify;
+mod conditional;
 mod constant_fold;
 mod convolution_types;
 mod cse;
@@ -70,7 +70,7 @@ mod unroll;
 mod widen_linalg;
 
 pub use algebra::{SimplifyAlgebra, rule_names};
-pub use conditional_simplify::SimplifyConditionals;
+pub use conditional::SimplifyConditionals;
 pub use constant_fold::FoldConstants;
 pub use convolution_types::UnifyConvolutionTypes;
 pub use copy_insertion::InsertCopies;

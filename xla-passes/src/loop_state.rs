@@ -7,7 +7,7 @@ use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result, Sca
 
 use crate::facts::Effects;
 use crate::graph::clone_with_operands;
-use crate::loops::{self, LoopState, element_of, only_elements_used};
+use crate::loops::{self, LoopState, element_of, only_elements_used, renumber};
 use crate::{Pass, PassContext, dead_code, equal_state, graph};
 
 /// Makes the state of `while` loops as small as it can be:
@@ -232,14 +232,4 @@ fn replace_element(
         graph::remove_dead(computation, element)?;
     }
     Ok(())
-}
-
-/// Gives each element that is taken from `tuple` its place among those that were kept.
-fn renumber(computation: &mut Computation, tuple: InstrId, kept: &[usize]) {
-    for user in computation[tuple].users().to_vec() {
-        let Some((_, old)) = element_of(computation, user) else { continue };
-        if let Some(index) = kept.iter().position(|&k| k == old).filter(|&index| index != old) {
-            computation.set_op(user, GetTupleElement { index }.into());
-        }
-    }
 }

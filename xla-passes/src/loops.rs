@@ -154,3 +154,13 @@ pub(crate) fn element_of(computation: &Computation, id: InstrId) -> Option<(Inst
 pub(crate) fn only_elements_used(computation: &Computation, tuple: InstrId) -> bool {
     computation.root() != tuple && computation[tuple].users().iter().all(|&u| element_of(computation, u).is_some())
 }
+
+/// Gives each element that is taken from `tuple` its place among those that were kept, which ascend.
+pub(crate) fn renumber(computation: &mut Computation, tuple: InstrId, kept: &[usize]) {
+    for user in computation[tuple].users().to_vec() {
+        let Some((_, old)) = element_of(computation, user) else { continue };
+        if let Some(index) = kept.binary_search(&old).ok().filter(|&index| index != old) {
+            computation.set_op(user, GetTupleElement { index }.into());
+        }
+    }
+}

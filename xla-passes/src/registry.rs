@@ -44,7 +44,11 @@ const PASSES: &[Entry] = &[
     ("pad-dynamic", "arrays of sizes known when running become arrays of their bounds", || Box::new(PadDynamic)),
     ("schedule", "an order that keeps memory low", || Box::new(Schedule)),
     ("simplify-algebra", "applies algebraic laws", || Box::new(SimplifyAlgebra)),
-    ("simplify-conditionals", "conditionals with a known choice", || Box::new(SimplifyConditionals)),
+    (
+        "simplify-conditionals",
+        "conditionals with a known choice, equal or cheap branches, and what goes in and out",
+        || Box::new(SimplifyConditionals),
+    ),
     ("simplify-loops", "invariant, constant and dead loop state", || Box::new(SimplifyLoops)),
     ("simplify-tuples", "elements of tuples just put together", || Box::new(SimplifyTuples)),
     ("split-folds", "large folds into few results become work for many threads", || Box::new(SplitFolds)),
