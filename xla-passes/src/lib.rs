@@ -76,8 +76,9 @@ pub use dead_code::DeadCode;
 pub use drop_dependencies::DropDependencies;
 pub use dump::{PassEvent, PassObserver};
 pub use expand::{
-    ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandRaggedDots, ExpandRng, ExpandScaledDots,
-    ExpandScans, ExpandStochasticConverts,
+    ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandCholesky, ExpandClamps, ExpandFunctions,
+    ExpandRaggedDots, ExpandRng, ExpandScaledDots, ExpandScans, ExpandSelectAndScatter, ExpandStochasticConverts,
+    ExpandTopK, ExpandTriangularSolves,
 };
 pub use expand_async::ExpandAsync;
 pub use expand_collectives::ExpandCollectives;
@@ -91,7 +92,7 @@ pub use map_inline::InlineMaps;
 pub use pad_dynamic::PadDynamic;
 pub use pass::{Changed, Pass, PassContext, PassOptions};
 pub use pipeline::Pipeline;
-pub use profile::{DotProfile, FusionProfile, TargetProfile, TileProfile};
+pub use profile::{DotProfile, FloatProfile, FusionProfile, TargetProfile, TileProfile};
 pub use report::{PassRun, PassTotal, PipelineReport};
 pub use schedule::Schedule;
 pub use split_folds::SplitFolds;
