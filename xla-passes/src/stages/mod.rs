@@ -77,6 +77,7 @@ pub fn expand(_: &TargetProfile) -> Pipeline {
         .pass(ExpandSelectAndScatter)
         .pass(ExpandClamps)
         .pass(ExpandFunctions)
+        .pass(NormalizeFloats)
         .pass(SimplifyTuples)
         .pass(DeadCode)
 }
