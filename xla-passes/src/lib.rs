@@ -62,11 +62,13 @@ mod layout;
 mod loop_state;
 mod loops;
 mod map_inline;
+mod normalize_floats;
 mod pad_dynamic;
 mod split_folds;
 mod trip_count;
 mod tuple_simplify;
 mod unroll;
+mod widen;
 mod widen_linalg;
 
 pub use algebra::{SimplifyAlgebra, rule_names};
@@ -79,8 +81,9 @@ pub use dead_code::DeadCode;
 pub use drop_dependencies::DropDependencies;
 pub use dump::{PassEvent, PassObserver};
 pub use expand::{
-    ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandRaggedDots, ExpandRng, ExpandScaledDots,
-    ExpandScans, ExpandStochasticConverts,
+    ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandCholesky, ExpandClamps, ExpandFunctions,
+    ExpandRaggedDots, ExpandRng, ExpandScaledDots, ExpandScans, ExpandSelectAndScatter, ExpandStochasticConverts,
+    ExpandTopK, ExpandTriangularSolves,
 };
 pub use expand_async::ExpandAsync;
 pub use expand_collectives::ExpandCollectives;
@@ -92,10 +95,11 @@ pub use inline::InlineCalls;
 pub use layout::{NormalizeLayouts, TileLayouts};
 pub use loop_state::SimplifyLoops;
 pub use map_inline::InlineMaps;
+pub use normalize_floats::NormalizeFloats;
 pub use pad_dynamic::PadDynamic;
 pub use pass::{Changed, Pass, PassContext, PassOptions};
 pub use pipeline::Pipeline;
-pub use profile::{DotProfile, EpilogueProfile, FusionProfile, TargetProfile, TileProfile};
+pub use profile::{DotProfile, EpilogueProfile, FloatProfile, FusionProfile, TargetProfile, TileProfile};
 pub use report::{PassRun, PassTotal, PipelineReport};
 pub use schedule::Schedule;
 pub use split_folds::SplitFolds;

@@ -34,6 +34,22 @@ pub struct TargetProfile {
     pub dot: DotProfile,
     /// The tiles that arrays lie in; `None` for plain row-major memory.
     pub tiles: Option<TileProfile>,
+    /// Operations that the target has not: those of [`expandable`](TargetProfile::expandable) are put in terms of others, the rest
+    /// stays for the backend to refuse or to leave to the host.
+    pub lacks: BTreeSet<Opcode>,
+    /// The floats it computes in.
+    pub floats: FloatProfile,
+}
+
+/// Which floats a target computes in.
+///
+/// Arrays of the others are only stored, moved and converted; see [`NormalizeFloats`](crate::NormalizeFloats).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FloatProfile {
+    /// Floats that the target has no arithmetic for.
+    pub storage_only: BTreeSet<ElementType>,
+    /// What it computes in instead; a type that has every value of those in `storage_only`, `f32` as a rule.
+    pub compute_in: ElementType,
 }
 
 /// Tiles that arrays lie in on a device, padded up to whole tiles; see [`Layout::tiles`](xla_hlo::Layout::tiles).
@@ -107,6 +123,8 @@ impl TargetProfile {
             fusion: FusionProfile::loops(),
             dot: DotProfile { any_operand_order: true },
             tiles: None,
+            lacks: BTreeSet::new(),
+            floats: FloatProfile::all(),
         }
     }
 
@@ -115,6 +133,12 @@ impl TargetProfile {
         let epilogues = EpilogueProfile::contractions([ElementType::F32, ElementType::F64], 1000);
         let fusion = FusionProfile { epilogues, ..FusionProfile::folds() };
         TargetProfile { vector_bytes: 64, threads: 8, fusion, ..TargetProfile::generic() }
+    }
+
+    /// Operations that a target may lack without losing anything but speed: stage `expand` puts them in terms of others.
+    pub fn expandable() -> BTreeSet<Opcode> {
+        let others = [Opcode::Cholesky, Opcode::TriangularSolve, Opcode::TopK, Opcode::SelectAndScatter, Opcode::Clamp];
+        others.into_iter().chain(crate::expand::expandable_functions()).collect()
     }
 
     /// Whether an operation may be inside a fusion, computed element by element.
@@ -133,6 +157,13 @@ impl EpilogueProfile {
     pub fn contractions(types: impl IntoIterator<Item = ElementType>, least_flops: u64) -> EpilogueProfile {
         let of = BTreeSet::from([Opcode::Dot, Opcode::Convolution]);
         EpilogueProfile { of, types: types.into_iter().collect(), least_flops }
+    }
+}
+
+impl FloatProfile {
+    /// Arithmetic in every float type.
+    pub fn all() -> FloatProfile {
+        FloatProfile { storage_only: BTreeSet::new(), compute_in: ElementType::F32 }
     }
 }
 

@@ -20,13 +20,25 @@ const PASSES: &[Entry] = &[
     }),
     ("expand-bit-generators", "random bits become integer arithmetic", || Box::new(ExpandBitGenerators)),
     ("expand-bitcast-converts", "bitcasts between widths become shifts", || Box::new(ExpandBitcastConverts)),
+    ("expand-cholesky", "cholesky becomes a loop over columns, where the target lacks it", || Box::new(ExpandCholesky)),
+    ("expand-clamps", "clamps become minima and maxima, where the target lacks them", || Box::new(ExpandClamps)),
     ("expand-collectives", "collectives of one device become what they give", || Box::new(ExpandCollectives)),
+    ("expand-functions", "functions of one element become others, where the target lacks them", || {
+        Box::new(ExpandFunctions)
+    }),
     ("expand-ragged-dots", "ragged dots become dots and masks", || Box::new(ExpandRaggedDots)),
     ("expand-rng", "random numbers become random bits made into numbers", || Box::new(ExpandRng)),
     ("expand-scaled-dots", "scaled dots become dots of scaled arrays", || Box::new(ExpandScaledDots)),
     ("expand-scans", "scans become loops", || Box::new(ExpandScans)),
+    ("expand-select-and-scatter", "becomes reduce-window and scatter, where the target lacks it", || {
+        Box::new(ExpandSelectAndScatter)
+    }),
     ("expand-stochastic-converts", "stochastic rounding becomes elementwise operations", || {
         Box::new(ExpandStochasticConverts)
+    }),
+    ("expand-top-k", "topk becomes a sort, where the target lacks it", || Box::new(ExpandTopK)),
+    ("expand-triangular-solves", "triangular solves become loops over rows, where the target lacks them", || {
+        Box::new(ExpandTriangularSolves)
     }),
     ("flatten-call-graph", "gives each call site its own computation", || Box::new(FlattenCallGraph)),
     ("fold-constants", "evaluates operations on constants", || Box::new(FoldConstants)),
@@ -43,6 +55,9 @@ const PASSES: &[Entry] = &[
     ("inline-calls", "calls and fusions become the instructions they call", || Box::new(InlineCalls)),
     ("inline-maps", "mapped elementwise functions become array operations", || Box::new(InlineMaps)),
     ("insert-copies", "values that need one buffer at the same time are copied", || Box::new(InsertCopies)),
+    ("normalize-floats", "arithmetic on floats that the target only stores is done in wider ones", || {
+        Box::new(NormalizeFloats)
+    }),
     ("normalize-layouts", "every array becomes row major", || Box::new(NormalizeLayouts)),
     ("pad-dynamic", "arrays of sizes known when running become arrays of their bounds", || Box::new(PadDynamic)),
     ("schedule", "an order that keeps memory low", || Box::new(Schedule)),

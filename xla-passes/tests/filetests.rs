@@ -2,14 +2,14 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use support::{Case, difference, evaluate, parse_file};
 use xla_hlo::text::{PrintOptions, parse_module, print_module};
-use xla_hlo::{Module, verify};
+use xla_hlo::{ElementType, Module, Opcode, verify};
 use xla_passes::{PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile, registry, stages};
 
 fn directory() -> PathBuf {
@@ -40,6 +40,20 @@ fn run(pipeline: &Pipeline, module: &mut Module, profile: &TargetProfile) -> Pip
     let options = PassOptions { verify: true, ..PassOptions::default() };
     let cx = PassContext::new(profile).with_options(options);
     pipeline.run(module, &cx).expect("the passes succeed")
+}
+
+/// The profile for a file: its lines `// lacks: OPCODE, ...` and `// storage-only: TYPE, ...` say what the target has not.
+fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
+    let list = |word: &str| {
+        let line = text.lines().skip(1).take_while(|l| l.starts_with("// ")).find_map(|l| l.strip_prefix(word));
+        line.map_or(vec![], |names| names.split(", ").collect())
+    };
+    let opcode = |name: &str| Opcode::from_name(name).unwrap_or_else(|| panic!("{name} is no opcode"));
+    let element = |name: &str| ElementType::from_name(name).unwrap_or_else(|| panic!("{name} is no element type"));
+    let mut profile = able.clone();
+    profile.lacks = list("// lacks: ").into_iter().map(opcode).collect::<BTreeSet<_>>();
+    profile.floats.storage_only = list("// storage-only: ").into_iter().map(element).collect();
+    profile
 }
 
 /// Runs a case; gives what it became and how often each rule was applied.
@@ -78,10 +92,11 @@ fn able() -> TargetProfile {
 /// Bisecting stops between any two rewrites: what is there then must be the same program.
 #[test]
 fn every_rewrite_alone_keeps_the_program() {
-    let profile = able();
+    let able = able();
     // Numbers drawn from one source depend on how many of those drawn before were expanded.
     for (_, text) in files().into_iter().filter(|(name, _)| name != "expand_rng") {
         let (passes, cases) = parse_file(&text);
+        let profile = profile_for(&text, &able);
         let pipeline = pipeline(&passes, &profile);
         for case in &cases {
             let before = parse_module(&case.text).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
@@ -108,11 +123,12 @@ const STAYS: &str = " stays";
 
 #[test]
 fn cases_become_their_snapshots() {
-    let profile = able();
+    let able = able();
     let laws = xla_passes::rule_names();
     let mut applied: BTreeMap<&'static str, u64> = BTreeMap::new();
     for (file, text) in files() {
         let (passes, cases) = parse_file(&text);
+        let profile = profile_for(&text, &able);
         let mut out = String::new();
         for case in &cases {
             let (result, report) = check(&passes, case, &profile);

@@ -16,6 +16,8 @@ mod reshape;
 mod slice;
 mod transpose;
 
+pub(crate) use convert::keeps_every_value;
+
 use std::collections::VecDeque;
 
 use draft::{Draft, Proposed, Value};

@@ -71,6 +71,14 @@ pub fn expand(_: &TargetProfile) -> Pipeline {
         .pass(ExpandBitcastConverts)
         .pass(WidenLinalg)
         .pass(UnifyConvolutionTypes)
+        // What follows happens only where the target's profile says that it lacks something.
+        .pass(ExpandCholesky)
+        .pass(ExpandTriangularSolves)
+        .pass(ExpandTopK)
+        .pass(ExpandSelectAndScatter)
+        .pass(ExpandClamps)
+        .pass(ExpandFunctions)
+        .pass(NormalizeFloats)
         .pass(SimplifyTuples)
         .pass(DeadCode)
 }
