@@ -32,6 +32,8 @@ pub struct TargetProfile {
     pub fusion: FusionProfile,
     /// Which forms of a contraction are as fast as any other.
     pub dot: DotProfile,
+    /// Which orders of dimensions are as fast as any other.
+    pub layout: LayoutProfile,
     /// The tiles that arrays lie in; `None` for plain row-major memory.
     pub tiles: Option<TileProfile>,
 }
@@ -78,6 +80,24 @@ pub struct DotProfile {
     pub any_operand_order: bool,
 }
 
+/// Which orders of dimensions a target likes, besides those of contractions; see [`AssignLayouts`](crate::AssignLayouts).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayoutProfile {
+    /// Of the arrays of convolutions.
+    pub convolution: ConvolutionOrder,
+    /// Whether folds along minor dimensions stay so, since rows are folded in the kernel that makes them.
+    pub minor_folds: bool,
+}
+
+/// The order of dimensions in which a target takes convolutions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConvolutionOrder {
+    /// Any: transposes of what is read and written fold into the dimension numbers.
+    Any,
+    /// Images, places, channels; in the kernel places, input channels, output channels (NHWC, HWIO).
+    ChannelsLast,
+}
+
 impl TargetProfile {
     /// A machine of no special abilities, for tests and as a start: one thread, 16-byte vectors, nothing unusual fused.
     pub fn generic() -> TargetProfile {
@@ -93,6 +113,7 @@ impl TargetProfile {
             launch_seconds: 5e-7,
             fusion: FusionProfile::loops(),
             dot: DotProfile { any_operand_order: true },
+            layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_folds: true },
             tiles: None,
         }
     }

@@ -11,6 +11,9 @@ type Entry = (&'static str, &'static str, fn() -> Box<dyn Pass>);
 /// All passes: name, what they do, constructor.
 const PASSES: &[Entry] = &[
     ("annotate-trip-counts", "notes how often counting loops run", || Box::new(AnnotateTripCounts)),
+    ("assign-layouts", "regions compute in the order of dimensions that needs the fewest transposes", || {
+        Box::new(AssignLayouts)
+    }),
     ("common-subexpressions", "equal operations and computations become one", || Box::new(CommonSubexpressions)),
     ("dead-code", "removes what no result needs", || Box::new(DeadCode)),
     ("drop-dependencies", "borders and orders that mean nothing", || Box::new(DropDependencies)),

@@ -7,6 +7,7 @@
 mod arithmetic;
 mod broadcast;
 mod convert;
+mod convolution;
 mod dims;
 mod dot;
 mod draft;
@@ -80,6 +81,7 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         Op::DynamicSlice(_) => [slice::DYNAMIC_SLICE, none, none],
         Op::DynamicUpdateSlice(_) => [slice::DYNAMIC_UPDATE_SLICE, none, none],
         Op::Dot(_) => [dot::DOT, none, none],
+        Op::Convolution(_) => [convolution::CONVOLUTION, none, none],
         Op::Reduce(_) => [reduce::REDUCE, none, none],
         Op::Parameter(_)
         | Op::Tuple(_)
@@ -93,7 +95,6 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::Call(_)
         | Op::Map(_)
         | Op::Fusion(_)
-        | Op::Convolution(_)
         | Op::RngBitGenerator(_)
         | Op::RaggedDot(_)
         | Op::ScaledDot(_)
@@ -143,6 +144,7 @@ pub fn rule_names() -> Vec<&'static str> {
         convert::CONVERT,
         convert::BITCAST_CONVERT,
         dot::DOT,
+        convolution::CONVOLUTION,
         reduce::REDUCE,
     ];
     themes.into_iter().flatten().map(|rule| rule.name).collect()
