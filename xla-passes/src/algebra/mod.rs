@@ -7,6 +7,7 @@
 mod arithmetic;
 mod broadcast;
 mod convert;
+mod convert_moves;
 mod convolution;
 mod dims;
 mod dot;
@@ -80,6 +81,7 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         Op::Reverse(_) => [slice::REVERSE, none, none],
         Op::DynamicSlice(_) => [slice::DYNAMIC_SLICE, none, none],
         Op::DynamicUpdateSlice(_) => [slice::DYNAMIC_UPDATE_SLICE, none, none],
+        Op::Gather(_) => [convert_moves::CUT, none, none],
         Op::Dot(_) => [dot::DOT, none, none],
         Op::Convolution(_) => [convolution::CONVOLUTION, none, none],
         Op::Reduce(_) => [reduce::REDUCE, none, none],
@@ -103,7 +105,6 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::RngGetAndUpdateState(_)
         | Op::StochasticConvert(_)
         | Op::BatchNorm(_)
-        | Op::Gather(_)
         | Op::Scatter(_)
         | Op::Fft(_)
         | Op::Cholesky(_)
@@ -143,6 +144,7 @@ pub fn rule_names() -> Vec<&'static str> {
         logic::SELECT,
         convert::CONVERT,
         convert::BITCAST_CONVERT,
+        convert_moves::CUT,
         dot::DOT,
         convolution::CONVOLUTION,
         reduce::REDUCE,
