@@ -78,6 +78,9 @@ pub struct FusionProfile {
 pub struct DotProfile {
     /// Operands in any order of dimensions: transposes that feed a dot fold into its dimension numbers.
     pub any_operand_order: bool,
+    /// Dots whose operands and result take at most so many bytes may become one with others; see [`MergeDots`](crate::MergeDots).
+    /// 0 where dots stay as they are.
+    pub merge_bytes: usize,
 }
 
 /// Which orders of dimensions a target likes, besides those of contractions; see [`AssignLayouts`](crate::AssignLayouts).
@@ -112,7 +115,7 @@ impl TargetProfile {
             cache_bandwidth: 4e10,
             launch_seconds: 5e-7,
             fusion: FusionProfile::loops(),
-            dot: DotProfile { any_operand_order: true },
+            dot: DotProfile { any_operand_order: true, merge_bytes: 1 << 20 },
             layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_folds: true },
             tiles: None,
         }

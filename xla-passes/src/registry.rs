@@ -43,6 +43,7 @@ const PASSES: &[Entry] = &[
     ("inline-calls", "calls and fusions become the instructions they call", || Box::new(InlineCalls)),
     ("inline-maps", "mapped elementwise functions become array operations", || Box::new(InlineMaps)),
     ("insert-copies", "values that need one buffer at the same time are copied", || Box::new(InsertCopies)),
+    ("merge-dots", "small dots that share an operand become one", || Box::new(MergeDots)),
     ("normalize-layouts", "every array becomes row major", || Box::new(NormalizeLayouts)),
     ("pad-dynamic", "arrays of sizes known when running become arrays of their bounds", || Box::new(PadDynamic)),
     ("schedule", "an order that keeps memory low", || Box::new(Schedule)),
