@@ -62,6 +62,7 @@ mod layout;
 mod loop_state;
 mod loops;
 mod map_inline;
+mod merge_dots;
 mod normalize_floats;
 mod pad_dynamic;
 mod split_folds;
@@ -92,14 +93,18 @@ pub use flatten::FlattenCallGraph;
 pub use fuse::{FreeReshapes, Fuse, FuseEpilogues, FuseOutputs, FuseRows};
 pub use hoist_invariants::HoistInvariants;
 pub use inline::InlineCalls;
-pub use layout::{NormalizeLayouts, TileLayouts};
+pub use layout::{AssignLayouts, NormalizeLayouts, TileLayouts};
 pub use loop_state::SimplifyLoops;
 pub use map_inline::InlineMaps;
+pub use merge_dots::MergeDots;
 pub use normalize_floats::NormalizeFloats;
 pub use pad_dynamic::PadDynamic;
 pub use pass::{Changed, Pass, PassContext, PassOptions};
 pub use pipeline::Pipeline;
-pub use profile::{DotProfile, EpilogueProfile, FloatProfile, FusionProfile, TargetProfile, TileProfile};
+pub use profile::{
+    ConvolutionOrder, DotProfile, EpilogueProfile, FloatProfile, FusionProfile, LayoutProfile, TargetProfile,
+    TileProfile,
+};
 pub use report::{PassRun, PassTotal, PipelineReport};
 pub use schedule::Schedule;
 pub use split_folds::SplitFolds;

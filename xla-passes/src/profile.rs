@@ -32,6 +32,8 @@ pub struct TargetProfile {
     pub fusion: FusionProfile,
     /// Which forms of a contraction are as fast as any other.
     pub dot: DotProfile,
+    /// Which orders of dimensions are as fast as any other.
+    pub layout: LayoutProfile,
     /// The tiles that arrays lie in; `None` for plain row-major memory.
     pub tiles: Option<TileProfile>,
     /// Operations that the target has not: those of [`expandable`](TargetProfile::expandable) are put in terms of others, the rest
@@ -105,6 +107,27 @@ pub struct EpilogueProfile {
 pub struct DotProfile {
     /// Operands in any order of dimensions: transposes that feed a dot fold into its dimension numbers.
     pub any_operand_order: bool,
+    /// Dots whose operands and result take at most so many bytes may become one with others; see [`MergeDots`](crate::MergeDots).
+    /// 0 where dots stay as they are.
+    pub merge_bytes: usize,
+}
+
+/// Which orders of dimensions a target likes, besides those of contractions; see [`AssignLayouts`](crate::AssignLayouts).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayoutProfile {
+    /// Of the arrays of convolutions.
+    pub convolution: ConvolutionOrder,
+    /// Whether folds along minor dimensions stay so, since rows are folded in the kernel that makes them.
+    pub minor_folds: bool,
+}
+
+/// The order of dimensions in which a target takes convolutions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConvolutionOrder {
+    /// Any: transposes of what is read and written fold into the dimension numbers.
+    Any,
+    /// Images, places, channels; in the kernel places, input channels, output channels (NHWC, HWIO).
+    ChannelsLast,
 }
 
 impl TargetProfile {
@@ -121,7 +144,8 @@ impl TargetProfile {
             cache_bandwidth: 4e10,
             launch_seconds: 5e-7,
             fusion: FusionProfile::loops(),
-            dot: DotProfile { any_operand_order: true },
+            dot: DotProfile { any_operand_order: true, merge_bytes: 1 << 20 },
+            layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_folds: true },
             tiles: None,
             lacks: BTreeSet::new(),
             floats: FloatProfile::all(),

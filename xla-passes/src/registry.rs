@@ -11,6 +11,9 @@ type Entry = (&'static str, &'static str, fn() -> Box<dyn Pass>);
 /// All passes: name, what they do, constructor.
 const PASSES: &[Entry] = &[
     ("annotate-trip-counts", "notes how often counting loops run", || Box::new(AnnotateTripCounts)),
+    ("assign-layouts", "regions compute in the order of dimensions that needs the fewest transposes", || {
+        Box::new(AssignLayouts)
+    }),
     ("common-subexpressions", "equal operations and computations become one", || Box::new(CommonSubexpressions)),
     ("dead-code", "removes what no result needs", || Box::new(DeadCode)),
     ("drop-dependencies", "borders and orders that mean nothing", || Box::new(DropDependencies)),
@@ -55,6 +58,7 @@ const PASSES: &[Entry] = &[
     ("inline-calls", "calls and fusions become the instructions they call", || Box::new(InlineCalls)),
     ("inline-maps", "mapped elementwise functions become array operations", || Box::new(InlineMaps)),
     ("insert-copies", "values that need one buffer at the same time are copied", || Box::new(InsertCopies)),
+    ("merge-dots", "small dots that share an operand become one", || Box::new(MergeDots)),
     ("normalize-floats", "arithmetic on floats that the target only stores is done in wider ones", || {
         Box::new(NormalizeFloats)
     }),

@@ -7,6 +7,8 @@
 mod arithmetic;
 mod broadcast;
 mod convert;
+mod convert_moves;
+mod convolution;
 mod dims;
 mod dot;
 mod draft;
@@ -81,7 +83,9 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         Op::Reverse(_) => [slice::REVERSE, none, none],
         Op::DynamicSlice(_) => [slice::DYNAMIC_SLICE, none, none],
         Op::DynamicUpdateSlice(_) => [slice::DYNAMIC_UPDATE_SLICE, none, none],
+        Op::Gather(_) => [convert_moves::CUT, none, none],
         Op::Dot(_) => [dot::DOT, none, none],
+        Op::Convolution(_) => [convolution::CONVOLUTION, none, none],
         Op::Reduce(_) => [reduce::REDUCE, none, none],
         Op::Parameter(_)
         | Op::Tuple(_)
@@ -95,7 +99,6 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::Call(_)
         | Op::Map(_)
         | Op::Fusion(_)
-        | Op::Convolution(_)
         | Op::RngBitGenerator(_)
         | Op::RaggedDot(_)
         | Op::ScaledDot(_)
@@ -104,7 +107,6 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::RngGetAndUpdateState(_)
         | Op::StochasticConvert(_)
         | Op::BatchNorm(_)
-        | Op::Gather(_)
         | Op::Scatter(_)
         | Op::Fft(_)
         | Op::Cholesky(_)
@@ -144,7 +146,9 @@ pub fn rule_names() -> Vec<&'static str> {
         logic::SELECT,
         convert::CONVERT,
         convert::BITCAST_CONVERT,
+        convert_moves::CUT,
         dot::DOT,
+        convolution::CONVOLUTION,
         reduce::REDUCE,
     ];
     themes.into_iter().flatten().map(|rule| rule.name).collect()

@@ -53,8 +53,15 @@ pub fn simplify(_: &TargetProfile) -> Pipeline {
         .pass(SimplifyLoops)
         .pass(UnrollLoops)
         .pass(HoistInvariants)
+        .pass(AssignLayouts)
         .pass(DeadCode);
-    Pipeline::new("simplify").stage(group).pass(AnnotateTripCounts)
+    Pipeline::new("simplify")
+        .stage(group)
+        // What is put together to be one operand may be constants.
+        .pass(MergeDots)
+        .pass(FoldConstants)
+        .pass(DeadCode)
+        .pass(AnnotateTripCounts)
 }
 
 /// Operations that a target lacks, put in terms of those it has; before simplification, which then sees what they became.
