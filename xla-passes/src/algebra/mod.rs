@@ -10,6 +10,7 @@ mod convert;
 mod dims;
 mod dot;
 mod draft;
+mod gather;
 mod logic;
 mod reduce;
 mod reshape;
@@ -81,6 +82,8 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         Op::DynamicUpdateSlice(_) => [slice::DYNAMIC_UPDATE_SLICE, none, none],
         Op::Dot(_) => [dot::DOT, none, none],
         Op::Reduce(_) => [reduce::REDUCE, none, none],
+        Op::Gather(_) => [gather::GATHER, none, none],
+        Op::Scatter(_) => [gather::SCATTER, none, none],
         Op::Parameter(_)
         | Op::Tuple(_)
         | Op::GetTupleElement(_)
@@ -102,8 +105,6 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::RngGetAndUpdateState(_)
         | Op::StochasticConvert(_)
         | Op::BatchNorm(_)
-        | Op::Gather(_)
-        | Op::Scatter(_)
         | Op::Fft(_)
         | Op::Cholesky(_)
         | Op::TriangularSolve(_)
@@ -144,6 +145,8 @@ pub fn rule_names() -> Vec<&'static str> {
         convert::BITCAST_CONVERT,
         dot::DOT,
         reduce::REDUCE,
+        gather::GATHER,
+        gather::SCATTER,
     ];
     themes.into_iter().flatten().map(|rule| rule.name).collect()
 }

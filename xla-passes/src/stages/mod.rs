@@ -46,6 +46,8 @@ pub fn canonicalize(_: &TargetProfile) -> Pipeline {
 pub fn simplify(_: &TargetProfile) -> Pipeline {
     let group = Pipeline::fixed_point("simplify-group", 12)
         .pass(SimplifyTuples)
+        .pass(DropZeroSized)
+        .pass(SimplifySorts)
         .pass(SimplifyAlgebra)
         .pass(FoldConstants)
         .pass(CommonSubexpressions)
