@@ -51,6 +51,9 @@ pub struct Plan {
 /// How far back a chain of cheap operations is followed to see where it comes from.
 const LOOK_AHEAD: usize = 5;
 
+/// Users from which on a value is taken to be in memory for some of them.
+const MANY_USERS: usize = 16;
+
 /// Makes the plan, and says why it is so if that is asked for.
 pub fn plan(computation: &Computation, profile: &TargetProfile, explains: bool) -> Plan {
     let mut planner = Planner {
@@ -87,6 +90,14 @@ struct Proposal {
     groups: Vec<(usize, Vec<Access>)>,
     /// Whether each user can take it; else it must be stored as well.
     everywhere: bool,
+}
+
+/// Kernels that need a value.
+enum Readers {
+    None,
+    One(usize),
+    /// Some, those that are worth knowing.
+    Many(Vec<usize>),
 }
 
 /// What it means to evaluate an instruction inside.
@@ -274,18 +285,47 @@ impl Planner<'_> {
         cost::memory_seconds(self.profile, size, read)
     }
 
-    /// Seconds to have the operands of `id` in those groups, as far as they do not have them anyway. A number of a group that is not
-    /// there yet stands for a new one.
+    /// Seconds to have the operands of `id` in those groups, beyond what other kernels need them for. A number of a group that is
+    /// not there yet stands for a new one.
     fn inputs_seconds(&self, id: InstrId, evaluations: f64, groups: &[usize], look_ahead: usize) -> f64 {
         let operands: HashSet<InstrId> = self.computation[id].operands().iter().copied().collect();
-        let seconds = |&o: &InstrId| {
-            let knows =
-                |g: &usize| self.groups.get(*g).is_some_and(|g| g.reads.contains(&o) || g.members.contains_key(&o));
-            let new = groups.iter().filter(|g| !knows(g)).count();
-            let share = new as f64 / groups.len() as f64;
-            if new == 0 { 0.0 } else { share * self.supply_seconds(o, evaluations, groups, look_ahead) }
+        let each = evaluations / groups.len() as f64;
+        let seconds = |&o: &InstrId| match self.readers(o) {
+            // It will be in memory for others.
+            Readers::Many(have) => {
+                let new = groups.iter().filter(|g| !have.contains(g)).count();
+                self.load_seconds(o, each * new as f64, new)
+            }
+            Readers::One(has) if groups == [has] => 0.0,
+            Readers::One(has) => {
+                let new = groups.iter().filter(|g| **g != has).count();
+                let mut all = groups.to_vec();
+                all.extend((new == groups.len()).then_some(has));
+                let share = new as f64 / all.len() as f64;
+                share * self.supply_seconds(o, each * all.len() as f64, &all, look_ahead)
+            }
+            Readers::None => self.supply_seconds(o, evaluations, groups, look_ahead),
         };
         operands.iter().map(seconds).sum()
+    }
+
+    /// Kernels that need a value, of those that are known so far.
+    fn readers(&self, id: InstrId) -> Readers {
+        let users = self.computation[id].users();
+        if rules::is_generator(self.computation, id) {
+            return Readers::None;
+        }
+        if users.len() > MANY_USERS {
+            return Readers::Many(Vec::new());
+        }
+        let mut groups: Vec<usize> = users.iter().flat_map(|&u| self.places[u].groups.iter().copied()).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        match groups[..] {
+            [] => Readers::None,
+            [one] => Readers::One(one),
+            _ => Readers::Many(groups),
+        }
     }
 
     /// Seconds to have `id` in those groups, stored or evaluated again, whichever takes less.
