@@ -15,6 +15,7 @@ mod logic;
 mod reduce;
 mod reshape;
 mod slice;
+mod slice_of;
 mod transpose;
 
 use std::collections::VecDeque;
@@ -74,7 +75,7 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         Op::Broadcast(_) => [broadcast::BROADCAST, none, none],
         Op::Reshape(_) => [reshape::RESHAPE, none, none],
         Op::Transpose(_) => [transpose::TRANSPOSE, none, none],
-        Op::Slice(_) => [slice::SLICE, none, none],
+        Op::Slice(_) => [slice::SLICE, slice_of::SLICE, none],
         Op::Pad(_) => [slice::PAD, none, none],
         Op::Concatenate(_) => [slice::CONCATENATE, none, none],
         Op::Reverse(_) => [slice::REVERSE, none, none],
@@ -132,6 +133,7 @@ pub fn rule_names() -> Vec<&'static str> {
         broadcast::CONSTANT,
         transpose::TRANSPOSE,
         slice::SLICE,
+        slice_of::SLICE,
         slice::PAD,
         slice::CONCATENATE,
         slice::REVERSE,
@@ -174,7 +176,9 @@ impl<'m, 'a> Driver<'m, 'a> {
         while let Some(id) = self.queue.pop_front() {
             self.queued[id] = false;
             let Some(instruction) = self.module[self.id].get(id) else { continue };
-            if !graph::is_free(instruction) || !is_static(&self.module[self.id], id) {
+            // Elements of large tuples are many; nobody looks at all of the tuple for each.
+            let no_rules = rules_for(instruction.op()).iter().all(|rules| rules.is_empty());
+            if no_rules || !graph::is_free(instruction) || !is_static(&self.module[self.id], id) {
                 continue;
             }
             let Some((rule, proposed, value)) = self.propose(id) else { continue };
