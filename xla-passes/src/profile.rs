@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use xla_hlo::ops::Family;
-use xla_hlo::{Op, Opcode};
+use xla_hlo::{ElementType, Op, Opcode};
 
 /// What a target is like, as far as target-independent passes care.
 ///
@@ -65,10 +65,23 @@ pub struct FusionProfile {
     pub multi_output: bool,
     /// Whether elementwise operations on the result of a reduction may go into the reduction's fusion.
     pub reduce_epilogue: bool,
+    /// What elementwise operations on the result of a contraction may go with it.
+    pub epilogues: EpilogueProfile,
     /// Largest array that may be read along another dimension than its minor-most inside a fusion.
     pub max_transposed_bytes: usize,
     /// Whether `dynamic-update-slice` may be a root that writes only the update, in place.
     pub in_place_update: bool,
+}
+
+/// Contractions that a target finishes with elementwise operations; see [`FuseEpilogues`](crate::FuseEpilogues). None by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EpilogueProfile {
+    /// Operations: dots, convolutions.
+    pub of: BTreeSet<Opcode>,
+    /// Element types of operands and result for which it can.
+    pub types: BTreeSet<ElementType>,
+    /// Arithmetic operations below which a contraction is better alone, or a kernel's own loop.
+    pub least_flops: u64,
 }
 
 /// What a target's contractions take without extra cost.
@@ -97,6 +110,13 @@ impl TargetProfile {
         }
     }
 
+    /// A target that can do everything that passes know of, to try them on.
+    pub fn able() -> TargetProfile {
+        let epilogues = EpilogueProfile::contractions([ElementType::F32, ElementType::F64], 1000);
+        let fusion = FusionProfile { epilogues, ..FusionProfile::folds() };
+        TargetProfile { vector_bytes: 64, threads: 8, fusion, ..TargetProfile::generic() }
+    }
+
     /// Whether an operation may be inside a fusion, computed element by element.
     pub fn can_fuse(&self, op: &Op) -> bool {
         self.fusion.inside.contains(&op.opcode())
@@ -105,6 +125,14 @@ impl TargetProfile {
     /// Whether a fusion may be rooted in an operation.
     pub fn can_root(&self, op: &Op) -> bool {
         self.can_fuse(op) || self.fusion.roots.contains(&op.opcode())
+    }
+}
+
+impl EpilogueProfile {
+    /// Dots and convolutions of those types, from so many arithmetic operations on.
+    pub fn contractions(types: impl IntoIterator<Item = ElementType>, least_flops: u64) -> EpilogueProfile {
+        let of = BTreeSet::from([Opcode::Dot, Opcode::Convolution]);
+        EpilogueProfile { of, types: types.into_iter().collect(), least_flops }
     }
 }
 
@@ -127,6 +155,7 @@ impl FusionProfile {
             row_kernels: false,
             multi_output: true,
             reduce_epilogue: false,
+            epilogues: EpilogueProfile::default(),
             max_transposed_bytes: 32 << 10,
             in_place_update: true,
         }

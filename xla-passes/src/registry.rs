@@ -33,6 +33,9 @@ const PASSES: &[Entry] = &[
     ("fold-constants", "evaluates operations on constants", || Box::new(FoldConstants)),
     ("free-reshapes", "reshapes between kernels become bitcasts", || Box::new(FreeReshapes)),
     ("fuse", "producers go into the kernels that consume them", || Box::new(Fuse)),
+    ("fuse-epilogues", "elementwise operations go with the contraction whose result they read", || {
+        Box::new(FuseEpilogues)
+    }),
     ("fuse-outputs", "kernels over the same loop become one", || Box::new(FuseOutputs)),
     ("fuse-rows", "folds along rows and their uses become one kernel", || Box::new(FuseRows)),
     ("hoist-invariants", "what every round of a loop computes alike is computed before it", || {

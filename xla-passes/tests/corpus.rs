@@ -11,7 +11,7 @@ use std::{env, fs};
 use support::{difference, evaluate};
 use xla_hlo::text::parse_module;
 use xla_hlo::{Error, Module, Result, verify};
-use xla_passes::{FusionProfile, PassContext, PassOptions, Pipeline, TargetProfile, registry, stages};
+use xla_passes::{PassContext, PassOptions, Pipeline, TargetProfile, registry, stages};
 
 fn corpus() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");
@@ -40,11 +40,6 @@ fn valid_module(text: &str) -> Option<Module> {
     parse_module(text).ok().filter(|module| verify::check(module).is_ok())
 }
 
-/// A target that can do everything that passes know of.
-fn able() -> TargetProfile {
-    TargetProfile { vector_bytes: 64, threads: 8, fusion: FusionProfile::folds(), ..TargetProfile::generic() }
-}
-
 fn check(text: &str, pipeline: &Pipeline) -> Outcome {
     let Some(before) = valid_module(text) else { return Outcome::Skipped };
     let mut after = before.clone();
@@ -70,7 +65,7 @@ fn check(text: &str, pipeline: &Pipeline) -> Outcome {
 
 /// Runs a pipeline whose fixed-point groups must come to rest; tells whether it changed the module.
 fn run(pipeline: &Pipeline, module: &mut Module) -> Result<bool> {
-    let profile = able();
+    let profile = TargetProfile::able();
     let context = PassContext::new(&profile).with_options(PassOptions { verify: true, ..PassOptions::default() });
     let report = pipeline.run(module, &context)?;
     match report.unfinished.is_empty() {
@@ -81,7 +76,7 @@ fn run(pipeline: &Pipeline, module: &mut Module) -> Result<bool> {
 
 #[test]
 fn programs_keep_their_meaning() {
-    let same = compare(&stages::standard(&able()));
+    let same = compare(&stages::standard(&TargetProfile::able()));
     assert!(same.is_none_or(|same| same > 300), "only {same:?} programs could be compared");
 }
 

@@ -99,6 +99,7 @@ pub fn fuse(_: &TargetProfile) -> Pipeline {
         .pass(Fuse)
         .pass(FuseRows)
         .pass(FuseOutputs)
+        .pass(FuseEpilogues)
         // Kernels that were merged may compute the same thing twice.
         .pass(CommonSubexpressions)
         .pass(FreeReshapes)
