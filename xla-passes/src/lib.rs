@@ -65,12 +65,15 @@ mod map_inline;
 mod merge_dots;
 mod normalize_floats;
 mod pad_dynamic;
+mod sink_slices;
+mod sort_simplify;
 mod split_folds;
 mod trip_count;
 mod tuple_simplify;
 mod unroll;
 mod widen;
 mod widen_linalg;
+mod zero_sized;
 
 pub use algebra::{SimplifyAlgebra, rule_names};
 pub use conditional::SimplifyConditionals;
@@ -107,8 +110,11 @@ pub use profile::{
 };
 pub use report::{PassRun, PassTotal, PipelineReport};
 pub use schedule::Schedule;
+pub use sink_slices::SinkSlices;
+pub use sort_simplify::SimplifySorts;
 pub use split_folds::SplitFolds;
 pub use trip_count::{AnnotateTripCounts, trip_count};
 pub use tuple_simplify::SimplifyTuples;
 pub use unroll::UnrollLoops;
 pub use widen_linalg::WidenLinalg;
+pub use zero_sized::DropZeroSized;

@@ -17,6 +17,7 @@ const PASSES: &[Entry] = &[
     ("common-subexpressions", "equal operations and computations become one", || Box::new(CommonSubexpressions)),
     ("dead-code", "removes what no result needs", || Box::new(DeadCode)),
     ("drop-dependencies", "borders and orders that mean nothing", || Box::new(DropDependencies)),
+    ("drop-zero-sized", "arrays without elements become constants", || Box::new(DropZeroSized)),
     ("expand-async", "what is begun and awaited becomes a call or a copy", || Box::new(ExpandAsync)),
     ("expand-batch-norms", "batch normalisations become sums and elementwise operations", || {
         Box::new(ExpandBatchNorms)
@@ -72,7 +73,9 @@ const PASSES: &[Entry] = &[
         || Box::new(SimplifyConditionals),
     ),
     ("simplify-loops", "invariant, constant and dead loop state", || Box::new(SimplifyLoops)),
+    ("simplify-sorts", "sorts of nothing to sort, arrays sorted along without need", || Box::new(SimplifySorts)),
     ("simplify-tuples", "elements of tuples just put together", || Box::new(SimplifyTuples)),
+    ("sink-slices", "the same operation on all slices of an array is done on the array", || Box::new(SinkSlices)),
     ("split-folds", "large folds into few results become work for many threads", || Box::new(SplitFolds)),
     ("tile-layouts", "arrays lie in the target's tiles", || Box::new(TileLayouts)),
     ("unify-convolution-types", "convolutions have one of a few element types", || Box::new(UnifyConvolutionTypes)),
