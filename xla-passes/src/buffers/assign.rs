@@ -114,7 +114,7 @@ impl Assigner<'_> {
             let size = class.bytes.checked_next_multiple_of(self.options.alignment).ok_or_else(|| {
                 Error::resource_exhausted(format!("a value of {} bytes cannot be addressed", class.bytes))
             })?;
-            spaces.entry(class.memory_space).or_default().push((id, Item { size, first, last }));
+            spaces.entry(class.memory_space).or_default().push((id, Item { size, used: class.bytes, first, last }));
         }
         for (space, items) in &mut spaces {
             self.borrow(*space, items);

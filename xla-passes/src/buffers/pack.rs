@@ -13,6 +13,8 @@ use xla_hlo::{Error, Result};
 pub(crate) struct Item {
     /// Bytes, a multiple of the alignment.
     pub(crate) size: usize,
+    /// Bytes that are used: nothing need follow the last piece of a block, so that it may end with these.
+    pub(crate) used: usize,
     /// First step at which it is needed.
     pub(crate) first: u32,
     /// Last step at which it is needed.
@@ -70,10 +72,10 @@ pub(crate) fn lend(items: &[Item], lenders: &[Lender]) -> Vec<Option<(usize, usi
     let mut places = vec![None; items.len()];
     for i in order {
         let item = items[i];
-        let free = |&l: &usize| item.size <= lenders[l].size && !lenders[l].busy.iter().any(|&time| item.meets(time));
+        let free = |&l: &usize| item.used <= lenders[l].size && !lenders[l].busy.iter().any(|&time| item.meets(time));
         let found = by_size.iter().copied().filter(free).find_map(|l| {
             let offset = placed[l].best_fit(items, item);
-            (offset + item.size <= lenders[l].size).then_some((l, offset))
+            (offset + item.used <= lenders[l].size).then_some((l, offset))
         });
         if let Some((lender, offset)) = found {
             placed[lender].0.insert((offset, i));
@@ -208,7 +210,7 @@ mod tests {
     use super::*;
 
     fn items(list: &[(usize, u32, u32)]) -> Vec<Item> {
-        list.iter().map(|&(size, first, last)| Item { size, first, last }).collect()
+        list.iter().map(|&(size, first, last)| Item { size, used: size, first, last }).collect()
     }
 
     fn check(items: &[Item], packing: &Packing) {
@@ -257,7 +259,8 @@ mod tests {
             let list: Vec<Item> = (0..40)
                 .map(|_| {
                     let first = next(50) as u32;
-                    Item { size: 64 * next(9) as usize, first, last: first + next(10) as u32 }
+                    let size = 64 * next(9) as usize;
+                    Item { size, used: size, first, last: first + next(10) as u32 }
                 })
                 .collect();
             for packing in [pack_by_size(&list), pack_by_time(&list), pack(&list).unwrap()] {
@@ -278,6 +281,10 @@ mod tests {
         let list = items(&[(128, 0, 4), (64, 1, 4), (64, 2, 7), (64, 4, 5), (256, 0, 1), (0, 0, 1)]);
         let expected = [Some((0, 0)), Some((0, 128)), Some((1, 0)), None, None, None];
         assert_eq!(lend(&list, &lenders), expected);
+        // Bytes that rounding adds need not be there, but what is used must.
+        let odd = [Lender { size: 196, busy: vec![(5, 9)] }];
+        let of = |used| lend(&[Item { size: 256, used, first: 0, last: 4 }], &odd);
+        assert_eq!((of(196), of(197)), (vec![Some((0, 0))], vec![None]));
     }
 
     #[test]

@@ -93,6 +93,19 @@ fn temporaries_are_reused_when_they_are_over() {
 }
 
 #[test]
+fn results_lend_all_their_bytes() {
+    let outcome = check(
+        "ENTRY main {
+           x = f32[7,7] parameter(0)
+           a = f32[7,7] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           b = f32[7,7] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           ROOT c = f32[7,7] dot(b, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+         }",
+    );
+    assert_eq!(outcome.buffers.temp_bytes(), 196, "196 bytes have room where a result of 196 bytes will be");
+}
+
+#[test]
 fn donors_take_outputs_of_their_size() {
     let outcome = check(
         "HloModule donor, buffer_donor={ (0, {}) }
