@@ -83,7 +83,7 @@ pub use expand_async::ExpandAsync;
 pub use expand_collectives::ExpandCollectives;
 pub use explain::{FusionDecision, FusionReason, FusionRecorder};
 pub use flatten::FlattenCallGraph;
-pub use fuse::{FreeReshapes, Fuse, FuseOutputs, FuseRows};
+pub use fuse::{FreeReshapes, Fuse, FuseOutputs, FuseRows, ShareRows};
 pub use inline::InlineCalls;
 pub use layout::{NormalizeLayouts, TileLayouts};
 pub use loop_state::SimplifyLoops;

@@ -59,7 +59,8 @@ pub struct FusionProfile {
     pub max_instructions: usize,
     /// Most arrays that one fusion reads and writes.
     pub max_operands: usize,
-    /// Whether one kernel may fold rows and use the folds in the same row; see [`FuseRows`](crate::FuseRows).
+    /// Whether one kernel may fold rows and use the folds in the same row; see [`FuseRows`](crate::FuseRows). It folds a row before it
+    /// stores anything of it, so that its result may lie where an operand does; see [`ShareRows`](crate::ShareRows).
     pub row_kernels: bool,
     /// Whether a fusion may write several arrays of the same dimensions.
     pub multi_output: bool,

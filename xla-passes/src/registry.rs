@@ -40,6 +40,7 @@ const PASSES: &[Entry] = &[
     ("normalize-layouts", "every array becomes row major", || Box::new(NormalizeLayouts)),
     ("pad-dynamic", "arrays of sizes known when running become arrays of their bounds", || Box::new(PadDynamic)),
     ("schedule", "an order that keeps memory low", || Box::new(Schedule)),
+    ("share-rows", "kernels of rows say what they may write over", || Box::new(ShareRows)),
     ("simplify-algebra", "applies algebraic laws", || Box::new(SimplifyAlgebra)),
     ("simplify-conditionals", "conditionals with a known choice", || Box::new(SimplifyConditionals)),
     ("simplify-loops", "invariant, constant and dead loop state", || Box::new(SimplifyLoops)),

@@ -57,7 +57,8 @@ pub(crate) fn shares(module: &Module, computation: &Computation, id: InstrId) ->
                 let leaf = leaf_number(computation[operand].shape(), &alias.path);
                 if let (Some(output), Some(leaf)) = (leaf_number(instruction.shape(), &alias.output), leaf) {
                     let operand = leaf + first_leaf(computation, id, alias.operand);
-                    found.push(Share { output, operand, update: true });
+                    // Kernels of rows change all of what they write over.
+                    found.push(Share { output, operand, update: fusion.kind != FusionKind::Input });
                 }
             }
             if fusion.kind == FusionKind::Loop && module.get(fusion.computation).is_some() {
