@@ -34,6 +34,31 @@ pub struct TargetProfile {
     pub dot: DotProfile,
     /// The tiles that arrays lie in; `None` for plain row-major memory.
     pub tiles: Option<TileProfile>,
+    /// Bytes that one execution may need in all, arguments and results included: see [`Rematerialize`](crate::Rematerialize). `None` for no
+    /// limit.
+    pub memory_bytes: Option<u64>,
+    /// Memories besides the default one, the fastest first: see [`AssignMemorySpaces`](crate::AssignMemorySpaces).
+    pub memory_spaces: Vec<MemorySpaceProfile>,
+}
+
+/// A memory of a device besides its default one, such as a scratchpad; what of a program may live there.
+///
+/// Arguments and results of programs are always in the default memory, and so is what custom calls, transfers and collectives read and
+/// write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemorySpaceProfile {
+    /// `S(n)` of layouts; not 0, which is the default memory.
+    pub space: i64,
+    /// Bytes of it that one execution may use.
+    pub bytes: usize,
+    /// Alignment in bytes of values there: that of the backend's [`BufferOptions`](crate::buffers::BufferOptions).
+    pub alignment: usize,
+    /// Bytes of the largest value that may live there.
+    pub max_value_bytes: usize,
+    /// Whether constants may live there, all the time.
+    pub constants: bool,
+    /// Operations whose operands are copied there just before where they are not there already and there is room.
+    pub staged: BTreeSet<Opcode>,
 }
 
 /// Tiles that arrays lie in on a device, padded up to whole tiles; see [`Layout::tiles`](xla_hlo::Layout::tiles).
@@ -95,6 +120,8 @@ impl TargetProfile {
             fusion: FusionProfile::loops(),
             dot: DotProfile { any_operand_order: true },
             tiles: None,
+            memory_bytes: None,
+            memory_spaces: Vec::new(),
         }
     }
 

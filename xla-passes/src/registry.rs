@@ -11,6 +11,7 @@ type Entry = (&'static str, &'static str, fn() -> Box<dyn Pass>);
 /// All passes: name, what they do, constructor.
 const PASSES: &[Entry] = &[
     ("annotate-trip-counts", "notes how often counting loops run", || Box::new(AnnotateTripCounts)),
+    ("assign-memory-spaces", "values live in small fast memories", || Box::new(AssignMemorySpaces)),
     ("common-subexpressions", "equal operations and computations become one", || Box::new(CommonSubexpressions)),
     ("dead-code", "removes what no result needs", || Box::new(DeadCode)),
     ("drop-dependencies", "borders and orders that mean nothing", || Box::new(DropDependencies)),
@@ -39,6 +40,7 @@ const PASSES: &[Entry] = &[
     ("insert-copies", "values that need one buffer at the same time are copied", || Box::new(InsertCopies)),
     ("normalize-layouts", "every array becomes row major", || Box::new(NormalizeLayouts)),
     ("pad-dynamic", "arrays of sizes known when running become arrays of their bounds", || Box::new(PadDynamic)),
+    ("rematerialize", "cheap values are computed again where memory is scarce", || Box::new(Rematerialize)),
     ("schedule", "an order that keeps memory low", || Box::new(Schedule)),
     ("share-rows", "kernels of rows say what they may write over", || Box::new(ShareRows)),
     ("simplify-algebra", "applies algebraic laws", || Box::new(SimplifyAlgebra)),
