@@ -138,7 +138,7 @@ fn shape_hash(computation: &Computation) -> u64 {
 }
 
 /// Whether two computations are the same but for names, metadata and the order in which independent instructions stand.
-fn computations_equal(a: &Computation, b: &Computation) -> bool {
+pub(crate) fn computations_equal(a: &Computation, b: &Computation) -> bool {
     if a.len() != b.len() || a.parameters().len() != b.parameters().len() {
         return false;
     }

@@ -1,19 +1,21 @@
 //! Loop state: what a loop carries along without need.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use xla_hlo::ops::{GetTupleElement, Tuple};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result, Scalar, Shape};
 
 use crate::facts::Effects;
 use crate::graph::clone_with_operands;
-use crate::{Pass, PassContext, dead_code, graph};
+use crate::loops::{self, LoopState, element_of, only_elements_used, renumber};
+use crate::{Pass, PassContext, dead_code, equal_state, graph};
 
 /// Makes the state of `while` loops as small as it can be:
 ///
 /// - a loop that never begins is its initial state;
 /// - an element that the body hands on unchanged is, after the loop, what it was before;
 /// - such an element that begins as a constant becomes that constant inside;
+/// - of elements that always have the same value the first is used;
 /// - an element that no result and no condition depends on goes.
 pub struct SimplifyLoops;
 
@@ -23,9 +25,10 @@ impl Pass for SimplifyLoops {
     }
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
-        let callers = caller_counts(module);
+        let callers = loops::caller_counts(module);
+        let effects = Effects::of(module);
         for caller in module.post_order() {
-            for id in loops(module, caller) {
+            for id in loops::free_loops(module, caller) {
                 if never_begins(module, caller, id) {
                     if cx.allow_rewrite(self.name()) {
                         let init = module[caller][id].operand(0);
@@ -39,28 +42,12 @@ impl Pass for SimplifyLoops {
                 }
                 state.forward_invariants(module, cx)?;
                 state.sink_constants(module, cx)?;
-                state.drop_dead(module, cx)?;
+                state.merge_equal(module, cx, &effects);
+                state.drop_dead(module, cx, &effects)?;
             }
         }
         Ok(())
     }
-}
-
-fn caller_counts(module: &Module) -> HashMap<CompId, usize> {
-    let mut counts = HashMap::new();
-    for (_, computation) in module.iter() {
-        for (_, instruction) in computation.iter() {
-            for callee in instruction.op().called_computations() {
-                *counts.entry(callee).or_default() += 1;
-            }
-        }
-    }
-    counts
-}
-
-fn loops(module: &Module, caller: CompId) -> Vec<InstrId> {
-    let is_loop = |i: &Instruction| matches!(i.op(), Op::While(_)) && graph::is_free(i) && !i.users().is_empty();
-    module[caller].iter().filter(|(_, i)| is_loop(i)).map(|(id, _)| id).collect()
 }
 
 fn never_begins(module: &Module, caller: CompId, id: InstrId) -> bool {
@@ -72,46 +59,7 @@ fn never_begins(module: &Module, caller: CompId, id: InstrId) -> bool {
     }
 }
 
-/// A loop over a tuple that is taken apart and put together in the plain way.
-struct LoopState {
-    caller: CompId,
-    id: InstrId,
-    condition: CompId,
-    body: CompId,
-    elements: Vec<Shape>,
-    /// Elements that the body hands on unchanged.
-    invariant: Vec<bool>,
-}
-
 impl LoopState {
-    fn of(module: &Module, caller: CompId, id: InstrId) -> Option<LoopState> {
-        let Op::While(op) = module[caller][id].op() else { return None };
-        let elements = module[caller][id].shape().as_tuple()?.to_vec();
-        let (condition, body) = (&module[op.condition], &module[op.body]);
-        let root = &body[body.root()];
-        let plain = matches!(root.op(), Op::Tuple(_))
-            && root.users().is_empty()
-            && [condition, body].iter().all(|c| only_elements_used(c, c.parameters()[0]));
-        if !plain || op.condition == op.body {
-            return None;
-        }
-        let parameter = body.parameters()[0];
-        let handed_on = |(i, &o): (usize, &InstrId)| element_of(body, o) == Some((parameter, i));
-        let invariant = root.operands().iter().enumerate().map(handed_on).collect();
-        Some(LoopState { caller, id, condition: op.condition, body: op.body, elements, invariant })
-    }
-
-    fn computations(&self) -> [CompId; 2] {
-        [self.condition, self.body]
-    }
-
-    /// What element `i` begins as, if the initial state is put together right there.
-    fn initial(&self, module: &Module, i: usize) -> Option<InstrId> {
-        let caller = &module[self.caller];
-        let init = &caller[caller[self.id].operand(0)];
-        matches!(init.op(), Op::Tuple(_)).then(|| init.operand(i))
-    }
-
     fn forward_invariants(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let uses: Vec<InstrId> = module[self.caller][self.id].users().to_vec();
         for user in uses {
@@ -143,8 +91,27 @@ impl LoopState {
         Ok(())
     }
 
-    fn drop_dead(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
-        let live = self.live_elements(module);
+    fn merge_equal(&self, module: &mut Module, cx: &PassContext<'_>, effects: &Effects) {
+        let first = equal_state::representatives(module, self, effects);
+        for (computation, tuple) in self.tuples(module) {
+            for user in module[computation][tuple].users().to_vec() {
+                let Some((_, i)) = element_of(&module[computation], user) else { continue };
+                let index = first[i];
+                if index != i && cx.allow_rewrite(SimplifyLoops.name()) {
+                    module.computation_mut(computation).set_op(user, GetTupleElement { index }.into());
+                }
+            }
+        }
+    }
+
+    /// The state in the condition, in the body and after the loop.
+    fn tuples(&self, module: &Module) -> [(CompId, InstrId); 3] {
+        let [condition, body] = self.computations().map(|c| (c, module[c].parameters()[0]));
+        [condition, body, (self.caller, self.id)]
+    }
+
+    fn drop_dead(&self, module: &mut Module, cx: &PassContext<'_>, effects: &Effects) -> Result<()> {
+        let live = self.live_elements(module, effects);
         if live.len() == self.elements.len() || live.is_empty() || !cx.allow_rewrite(SimplifyLoops.name()) {
             return Ok(());
         }
@@ -152,8 +119,7 @@ impl LoopState {
         let shape = Shape::Tuple(kept.iter().map(|&i| self.elements[i].clone()).collect());
         self.shrink_body(module, &kept, &shape)?;
         for id in self.computations() {
-            let effects = Effects::of(module);
-            dead_code::sweep(module, id, &effects)?;
+            dead_code::sweep(module, id, effects)?;
             let inner = module.computation_mut(id);
             let parameter = inner.parameters()[0];
             renumber(inner, parameter, &kept);
@@ -190,7 +156,7 @@ impl LoopState {
     }
 
     /// Elements that a result, the condition or an effect depends on, through any number of rounds.
-    fn live_elements(&self, module: &Module) -> HashSet<usize> {
+    fn live_elements(&self, module: &Module, effects: &Effects) -> HashSet<usize> {
         let caller = &module[self.caller];
         let all = || (0..self.elements.len()).collect();
         if caller.root() == self.id || !only_elements_used(caller, self.id) {
@@ -198,13 +164,16 @@ impl LoopState {
         }
         let mut live: Vec<usize> =
             caller[self.id].users().iter().filter_map(|&u| Some(element_of(caller, u)?.1)).collect();
+        let forced = |c: &Computation| -> Vec<InstrId> {
+            c.iter().filter(|(_, i)| effects.has_effect(i)).map(|(id, _)| id).collect()
+        };
         let condition = &module[self.condition];
-        needed(condition, vec![condition.root()], &mut HashSet::new(), &mut live);
+        let mut starts = forced(condition);
+        starts.push(condition.root());
+        needed(condition, starts, &mut HashSet::new(), &mut live);
         let body = &module[self.body];
-        let effects = Effects::of(module);
-        let forced = body.iter().filter(|(_, i)| effects.has_effect(i)).map(|(id, _)| id).collect();
         let mut seen = HashSet::new();
-        needed(body, forced, &mut seen, &mut live);
+        needed(body, forced(body), &mut seen, &mut live);
         let mut found = HashSet::new();
         while let Some(i) = live.pop() {
             if found.insert(i) {
@@ -229,18 +198,6 @@ fn needed(computation: &Computation, starts: Vec<InstrId>, seen: &mut HashSet<In
         }
         stack.extend_from_slice(computation[id].control_predecessors());
     }
-}
-
-/// The tuple and the index that an instruction takes an element from.
-fn element_of(computation: &Computation, id: InstrId) -> Option<(InstrId, usize)> {
-    match computation[id].op() {
-        Op::GetTupleElement(element) => Some((computation[id].operand(0), element.index)),
-        _ => None,
-    }
-}
-
-fn only_elements_used(computation: &Computation, tuple: InstrId) -> bool {
-    computation.root() != tuple && computation[tuple].users().iter().all(|&u| element_of(computation, u).is_some())
 }
 
 fn elements_used(computation: &Computation, index: usize) -> Vec<InstrId> {
@@ -275,14 +232,4 @@ fn replace_element(
         graph::remove_dead(computation, element)?;
     }
     Ok(())
-}
-
-/// Gives each element that is taken from `tuple` its place among those that were kept.
-fn renumber(computation: &mut Computation, tuple: InstrId, kept: &[usize]) {
-    for user in computation[tuple].users().to_vec() {
-        let Some((_, old)) = element_of(computation, user) else { continue };
-        if let Some(index) = kept.iter().position(|&k| k == old).filter(|&index| index != old) {
-            computation.set_op(user, GetTupleElement { index }.into());
-        }
-    }
 }

@@ -35,6 +35,9 @@ const PASSES: &[Entry] = &[
     ("fuse", "producers go into the kernels that consume them", || Box::new(Fuse)),
     ("fuse-outputs", "kernels over the same loop become one", || Box::new(FuseOutputs)),
     ("fuse-rows", "folds along rows and their uses become one kernel", || Box::new(FuseRows)),
+    ("hoist-invariants", "what every round of a loop computes alike is computed before it", || {
+        Box::new(HoistInvariants)
+    }),
     ("inline-calls", "calls and fusions become the instructions they call", || Box::new(InlineCalls)),
     ("inline-maps", "mapped elementwise functions become array operations", || Box::new(InlineMaps)),
     ("insert-copies", "values that need one buffer at the same time are copied", || Box::new(InsertCopies)),
@@ -44,7 +47,11 @@ const PASSES: &[Entry] = &[
     ("schedule", "an order that keeps memory low", || Box::new(Schedule)),
     ("share-rows", "kernels of rows say what they may write over", || Box::new(ShareRows)),
     ("simplify-algebra", "applies algebraic laws", || Box::new(SimplifyAlgebra)),
-    ("simplify-conditionals", "conditionals with a known choice", || Box::new(SimplifyConditionals)),
+    (
+        "simplify-conditionals",
+        "conditionals with a known choice, equal or cheap branches, and what goes in and out",
+        || Box::new(SimplifyConditionals),
+    ),
     ("simplify-loops", "invariant, constant and dead loop state", || Box::new(SimplifyLoops)),
     ("simplify-tuples", "elements of tuples just put together", || Box::new(SimplifyTuples)),
     ("split-folds", "large folds into few results become work for many threads", || Box::new(SplitFolds)),

@@ -21,7 +21,8 @@ pub(crate) struct Share {
 /// Whether the leaf at `output` of an instruction's result may be written over the leaf at `path` of operand `operand`.
 ///
 /// It may where every element is read at the index where it is written and elements have one size (elementwise
-/// operations and loop fusions of them, also through reshapes, and any loop fusion of one element), and where an operand is updated in place
+/// operations, loop fusions of them, also through reshapes, and what fusions with folds read outside of the folds; any loop fusion of
+/// one element), and where an operand is updated in place
 /// (`dynamic-update-slice`, `scatter`, loop fusions of a `dynamic-update-slice` whose update does not read its operand
 /// elsewhere, and what the `output_to_operand_aliasing` of other fusions says). Kernels must be correct when the two are the same memory;
 /// one that writes several arrays of the same dimensions computes all their elements at an index before it stores any.
@@ -61,8 +62,8 @@ pub(crate) fn shares(module: &Module, computation: &Computation, id: InstrId) ->
                     found.push(Share { output, operand, update: fusion.kind != FusionKind::Input });
                 }
             }
-            if fusion.kind == FusionKind::Loop && module.get(fusion.computation).is_some() {
-                found.extend(fusion_shares(&module[fusion.computation]));
+            if let (FusionKind::Loop | FusionKind::Input, Some(fused)) = (fusion.kind, module.get(fusion.computation)) {
+                found.extend(fusion_shares(fused, fusion.kind));
             }
         }
         Op::Scatter(_) => {
@@ -215,8 +216,8 @@ fn reads_window(computation: &Computation, id: InstrId, update: InstrId) -> bool
         && slice.operands()[1..] == update.operands()[2..]
 }
 
-/// Pairs of a loop fusion by how its parameters are accessed for each output.
-fn fusion_shares(fused: &Computation) -> Vec<Share> {
+/// Pairs of a fusion by how its parameters are accessed for each output. What a fold reads is read elsewhere.
+fn fusion_shares(fused: &Computation, kind: FusionKind) -> Vec<Share> {
     let root = fused.root();
     let outputs: Vec<InstrId> = match fused[root].op() {
         Op::Tuple(_) => fused[root].operands().to_vec(),
@@ -226,7 +227,9 @@ fn fusion_shares(fused: &Computation) -> Vec<Share> {
     if !outputs.iter().all(only_arrays) || !fused.parameters().iter().all(only_arrays) {
         return Vec::new();
     }
+    // A fold may be kept where its result goes to, so that its only element is written early.
     if let [output] = outputs[..]
+        && kind == FusionKind::Loop
         && element_count(fused, output) == Some(1)
     {
         // Nothing is read after the only element was written.

@@ -1,7 +1,7 @@
 //! What a module costs and needs, as data: work and bytes of each instruction, memory and who makes its peak.
 
 pub mod cost;
-mod flops;
+pub(crate) mod flops;
 pub mod memory;
 
 use serde::Serialize;

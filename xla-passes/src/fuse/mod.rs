@@ -2,7 +2,7 @@
 
 mod access;
 mod build;
-mod cost;
+pub(crate) mod cost;
 mod free_reshape;
 mod order;
 mod outputs;

@@ -131,6 +131,9 @@ fn misfit(
         }
         Some(_) => {}
     }
+    if loses_state(module, graph, kernel, other) || loses_state(module, graph, other, kernel) {
+        return Some(FusionReason::UpdateInPlace);
+    }
     let (count, arrays) = needs(module, graph, kernel, other);
     let FusionProfile { max_instructions, max_operands, .. } = profile.fusion;
     if count > max_instructions {
@@ -172,6 +175,27 @@ fn explain_apart(module: &Module, program: CompId, kernel: InstrId, order: &Orde
             cx.explain(|| FusionDecision::new(FuseOutputs.name(), module, program, producer, kernel, reason));
         }
     }
+}
+
+/// Whether `kernel` makes the next state of a loop where the state lies, which `other` reads elsewhere: one kernel for both would need
+/// a copy in each round.
+fn loses_state(module: &Module, graph: &Computation, kernel: InstrId, other: InstrId) -> bool {
+    let root = &graph[graph.root()];
+    let element = |id: InstrId| match graph[id].op() {
+        Op::GetTupleElement(element) => Some((graph[id].operand(0), element.index)),
+        _ => None,
+    };
+    let state = |id: InstrId| {
+        element(id).filter(|&(tuple, _)| matches!(graph[tuple].op(), Op::Parameter(_))).map(|(_, index)| index)
+    };
+    let made_by = |id: InstrId| id == kernel || element(id).is_some_and(|(tuple, _)| tuple == kernel);
+    let next =
+        |index: usize| matches!(root.op(), Op::Tuple(_)) && root.operands().get(index).is_some_and(|&o| made_by(o));
+    let reads = |id: InstrId, operand: InstrId| graph[id].operands().contains(&operand);
+    let kept = |o: InstrId| {
+        reads_in_place(module, graph, kernel, o) && reads(other, o) && !reads_in_place(module, graph, other, o)
+    };
+    graph[kernel].operands().iter().any(|&o| state(o).is_some_and(next) && kept(o))
 }
 
 /// Instructions, and arrays read and written, of two kernels in one.

@@ -51,6 +51,9 @@ pub struct Plan {
 /// How far back a chain of cheap operations is followed to see where it comes from.
 const LOOK_AHEAD: usize = 5;
 
+/// Users from which on a value is taken to be in memory for some of them.
+const MANY_USERS: usize = 16;
+
 /// Makes the plan, and says why it is so if that is asked for.
 pub fn plan(computation: &Computation, profile: &TargetProfile, explains: bool) -> Plan {
     let mut planner = Planner {
@@ -87,6 +90,14 @@ struct Proposal {
     groups: Vec<(usize, Vec<Access>)>,
     /// Whether each user can take it; else it must be stored as well.
     everywhere: bool,
+}
+
+/// Kernels that need a value.
+enum Readers {
+    None,
+    One(usize),
+    /// Some, those that are worth knowing.
+    Many(Vec<usize>),
 }
 
 /// What it means to evaluate an instruction inside.
@@ -225,17 +236,11 @@ impl Planner<'_> {
             return Repeating::Never { work, times };
         };
         let compute = cost::compute_seconds(self.profile, (evaluations - elements).max(0.0), work, element_type);
-        let operands: HashSet<InstrId> = self.computation[id].operands().iter().copied().collect();
-        let inputs = operands.iter().map(|&o| {
-            let knows = |group: &Group| group.reads.contains(&o) || group.members.contains_key(&o);
-            let new = groups.iter().filter(|(g, _)| !knows(&self.groups[*g])).count();
-            let share = new as f64 / groups.len() as f64;
-            share * self.supply_seconds(o, evaluations, groups.len(), LOOK_AHEAD)
-        });
-        let again_seconds = compute + inputs.sum::<f64>();
+        let numbers: Vec<usize> = groups.iter().map(|(g, _)| *g).collect();
+        let again_seconds = compute + self.inputs_seconds(id, evaluations, &numbers, LOOK_AHEAD);
         // A kernel of its own needs what it is computed from as well.
-        let own_inputs = operands.iter().map(|&o| self.supply_seconds(o, elements, 1, LOOK_AHEAD));
-        let stored_seconds = self.store_seconds(id, evaluations, groups.len()) + own_inputs.sum::<f64>();
+        let own_seconds = self.inputs_seconds(id, elements, &[self.groups.len()], LOOK_AHEAD);
+        let stored_seconds = self.store_seconds(id, evaluations, groups.len()) + own_seconds;
         Repeating::Seconds(Repeat { times, again_seconds, stored_seconds })
     }
 
@@ -259,7 +264,7 @@ impl Planner<'_> {
         let again_seconds = members.filter_map(scalar_seconds).sum();
         let elements = access::elements(computation, operand);
         let fold_seconds = cost::compute_seconds(profile, elements, 1.0, element_type)
-            + self.supply_seconds(operand, elements, 1, LOOK_AHEAD);
+            + self.supply_seconds(operand, elements, &[self.groups.len()], LOOK_AHEAD);
         let stored_seconds = self.store_seconds(id, access::elements(computation, id), 1) + fold_seconds / 8.0;
         Repeating::Seconds(Repeat { times: 1.0, again_seconds, stored_seconds })
     }
@@ -280,30 +285,72 @@ impl Planner<'_> {
         cost::memory_seconds(self.profile, size, read)
     }
 
-    /// Seconds to have `id` in so many groups, stored or evaluated again, whichever takes less.
-    fn supply_seconds(&self, id: InstrId, evaluations: f64, groups: usize, look_ahead: usize) -> f64 {
+    /// Seconds to have the operands of `id` in those groups, beyond what other kernels need them for. A number of a group that is
+    /// not there yet stands for a new one.
+    fn inputs_seconds(&self, id: InstrId, evaluations: f64, groups: &[usize], look_ahead: usize) -> f64 {
+        let operands: HashSet<InstrId> = self.computation[id].operands().iter().copied().collect();
+        let each = evaluations / groups.len() as f64;
+        let seconds = |&o: &InstrId| match self.readers(o) {
+            // It will be in memory for others.
+            Readers::Many(have) => {
+                let new = groups.iter().filter(|g| !have.contains(g)).count();
+                self.load_seconds(o, each * new as f64, new)
+            }
+            Readers::One(has) if groups == [has] => 0.0,
+            Readers::One(has) => {
+                let new = groups.iter().filter(|g| **g != has).count();
+                let mut all = groups.to_vec();
+                all.extend((new == groups.len()).then_some(has));
+                let share = new as f64 / all.len() as f64;
+                share * self.supply_seconds(o, each * all.len() as f64, &all, look_ahead)
+            }
+            Readers::None => self.supply_seconds(o, evaluations, groups, look_ahead),
+        };
+        operands.iter().map(seconds).sum()
+    }
+
+    /// Kernels that need a value, of those that are known so far.
+    fn readers(&self, id: InstrId) -> Readers {
+        let users = self.computation[id].users();
+        if rules::is_generator(self.computation, id) {
+            return Readers::None;
+        }
+        if users.len() > MANY_USERS {
+            return Readers::Many(Vec::new());
+        }
+        let mut groups: Vec<usize> = users.iter().flat_map(|&u| self.places[u].groups.iter().copied()).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        match groups[..] {
+            [] => Readers::None,
+            [one] => Readers::One(one),
+            _ => Readers::Many(groups),
+        }
+    }
+
+    /// Seconds to have `id` in those groups, stored or evaluated again, whichever takes less.
+    fn supply_seconds(&self, id: InstrId, evaluations: f64, groups: &[usize], look_ahead: usize) -> f64 {
         let computation = self.computation;
         if rules::is_generator(computation, id) {
             return 0.0;
         }
+        let count = groups.len();
         if self.is_in_memory(id) {
-            return self.load_seconds(id, evaluations, groups);
+            return self.load_seconds(id, evaluations, count);
         }
         let elements = access::elements(computation, id);
-        let once = groups == 1 && evaluations <= elements;
+        let once = count == 1 && evaluations <= elements;
         // What is evaluated once in one place needs no memory.
         let store =
-            if once { self.load_seconds(id, evaluations, 1) } else { self.store_seconds(id, evaluations, groups) };
+            if once { self.load_seconds(id, evaluations, 1) } else { self.store_seconds(id, evaluations, count) };
         let Some(element_type) = computation[id].shape().element_type() else { return store };
         let work = cost::work(computation[id].op(), element_type);
         if look_ahead == 0 || (work >= cost::EXPENSIVE && !once) {
             return store;
         }
-        let evaluations = if elements == 1.0 { groups as f64 } else { evaluations };
+        let evaluations = if elements == 1.0 { count as f64 } else { evaluations };
         let compute = cost::compute_seconds(self.profile, (evaluations - elements).max(0.0), work, element_type);
-        let operands: HashSet<InstrId> = computation[id].operands().iter().copied().collect();
-        let inputs = operands.into_iter().map(|o| self.supply_seconds(o, evaluations, groups, look_ahead - 1));
-        store.min(compute + inputs.sum::<f64>())
+        store.min(compute + self.inputs_seconds(id, evaluations, groups, look_ahead - 1))
     }
 
     /// Whether a value is stored whatever the plan says.

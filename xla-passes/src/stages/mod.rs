@@ -52,6 +52,7 @@ pub fn simplify(_: &TargetProfile) -> Pipeline {
         .pass(SimplifyConditionals)
         .pass(SimplifyLoops)
         .pass(UnrollLoops)
+        .pass(HoistInvariants)
         .pass(DeadCode);
     Pipeline::new("simplify").stage(group).pass(AnnotateTripCounts)
 }
