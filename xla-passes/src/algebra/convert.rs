@@ -3,10 +3,11 @@
 use xla_hlo::ops::Convert;
 use xla_hlo::{ElementKind, ElementType, InstrId, Op};
 
+use super::convert_moves::narrowing_of_movement;
 use super::draft::{Draft, Value};
 use super::{Rule, rules};
 
-pub const CONVERT: &[Rule] = rules![convert_to_same_type, convert_of_exact_convert];
+pub const CONVERT: &[Rule] = rules![convert_to_same_type, convert_of_exact_convert, narrowing_of_movement];
 
 pub const BITCAST_CONVERT: &[Rule] = rules![bitcast_convert_to_same_type, bitcast_convert_of_bitcast_convert];
 
@@ -35,7 +36,7 @@ fn convert_of_exact_convert(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// Whether each value of `from` is a value of `to`, with its sign, infinities and NaN.
-pub(super) fn keeps_every_value(from: ElementType, to: ElementType) -> bool {
+pub(crate) fn keeps_every_value(from: ElementType, to: ElementType) -> bool {
     use ElementKind::*;
     let (bits, room) = (from.bit_width(), to.bit_width());
     match (from.kind(), to.kind()) {

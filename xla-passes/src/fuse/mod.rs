@@ -3,6 +3,7 @@
 mod access;
 mod build;
 pub(crate) mod cost;
+mod epilogue;
 mod free_reshape;
 mod order;
 mod outputs;
@@ -11,6 +12,7 @@ mod rows;
 mod rules;
 mod share_rows;
 
+pub use epilogue::FuseEpilogues;
 pub use free_reshape::FreeReshapes;
 pub use outputs::FuseOutputs;
 pub use rows::FuseRows;
