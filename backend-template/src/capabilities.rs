@@ -16,7 +16,7 @@ pub(crate) const TILES: TileProfile = TileProfile { rows: TILE_ROWS, columns: TI
 /// Alignment of values in memory.
 pub(crate) const MEMORY_ALIGNMENT: usize = ALIGNMENT;
 
-// VENDOR(profile): rates and sizes of the hardware, and what its lowering can put into one kernel.
+// VENDOR(profile): rates and sizes of the hardware, what its lowering can put into one kernel, and what it has not (`lacks`, `floats`).
 /// What passes are told. Rates and sizes steer choices between two correct programs, so rough numbers do.
 pub(crate) fn profile() -> TargetProfile {
     let fusion = FusionProfile {

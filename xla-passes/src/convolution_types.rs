@@ -1,8 +1,9 @@
 //! Convolutions of any element types in terms of those of the few in which products are summed.
 
-use xla_hlo::ops::{Convert, Convolution, SparsityConfig, Unary, UnaryOp};
+use xla_hlo::ops::{Convolution, SparsityConfig, Unary, UnaryOp};
 use xla_hlo::{ArrayShape, CompId, Computation, ElementKind, ElementType, InstrId, Instruction, Module, Op, Result};
 
+use crate::widen::converted;
 use crate::{Pass, PassContext, graph};
 
 /// Gives every convolution operands and a result of one type, of f32, f64, c64, c128, s32 and s64.
@@ -115,14 +116,4 @@ fn unify(computation: &mut Computation, old: InstrId, op: Convolution, types: &T
     value = converted(computation, value, types.result)?;
     computation.replace_all_uses(old, value);
     computation.remove(old)
-}
-
-/// The array in that element type.
-fn converted(computation: &mut Computation, array: InstrId, to: ElementType) -> Result<InstrId> {
-    let shape = computation[array].shape().expect_array()?.clone();
-    if shape.element_type() == to {
-        return Ok(array);
-    }
-    let shape = shape.with_element_type(to);
-    Ok(computation.add(Instruction::new(Convert.into(), shape.into(), [array])))
 }

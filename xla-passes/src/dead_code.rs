@@ -67,7 +67,7 @@ fn dead_instructions(module: &Module, id: CompId, effects: &Effects) -> Vec<Inst
     dead
 }
 
-fn remove_unreachable(module: &mut Module) -> Result<()> {
+pub(crate) fn remove_unreachable(module: &mut Module) -> Result<()> {
     let mut reached = HashSet::from([module.entry_id()]);
     let mut stack = vec![module.entry_id()];
     while let Some(id) = stack.pop() {

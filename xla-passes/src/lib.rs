@@ -62,13 +62,20 @@ mod layout;
 mod loop_state;
 mod loops;
 mod map_inline;
+mod memory_spaces;
 mod merge_dots;
+mod normalize_floats;
 mod pad_dynamic;
+mod rematerialize;
+mod sink_slices;
+mod sort_simplify;
 mod split_folds;
 mod trip_count;
 mod tuple_simplify;
 mod unroll;
+mod widen;
 mod widen_linalg;
+mod zero_sized;
 
 pub use algebra::{SimplifyAlgebra, rule_names};
 pub use conditional::SimplifyConditionals;
@@ -80,28 +87,38 @@ pub use dead_code::DeadCode;
 pub use drop_dependencies::DropDependencies;
 pub use dump::{PassEvent, PassObserver};
 pub use expand::{
-    ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandRaggedDots, ExpandRng, ExpandScaledDots,
-    ExpandScans, ExpandStochasticConverts,
+    ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandCholesky, ExpandClamps, ExpandFunctions,
+    ExpandRaggedDots, ExpandRng, ExpandScaledDots, ExpandScans, ExpandSelectAndScatter, ExpandStochasticConverts,
+    ExpandTopK, ExpandTriangularSolves,
 };
 pub use expand_async::ExpandAsync;
 pub use expand_collectives::ExpandCollectives;
 pub use explain::{FusionDecision, FusionReason, FusionRecorder};
 pub use flatten::FlattenCallGraph;
-pub use fuse::{FreeReshapes, Fuse, FuseOutputs, FuseRows};
+pub use fuse::{FreeReshapes, Fuse, FuseEpilogues, FuseOutputs, FuseRows, ShareRows};
 pub use hoist_invariants::HoistInvariants;
 pub use inline::InlineCalls;
 pub use layout::{AssignLayouts, NormalizeLayouts, TileLayouts};
 pub use loop_state::SimplifyLoops;
 pub use map_inline::InlineMaps;
+pub use memory_spaces::AssignMemorySpaces;
 pub use merge_dots::MergeDots;
+pub use normalize_floats::NormalizeFloats;
 pub use pad_dynamic::PadDynamic;
 pub use pass::{Changed, Pass, PassContext, PassOptions};
 pub use pipeline::Pipeline;
-pub use profile::{ConvolutionOrder, DotProfile, FusionProfile, LayoutProfile, TargetProfile, TileProfile};
+pub use profile::{
+    ConvolutionOrder, DotProfile, EpilogueProfile, FloatProfile, FusionProfile, LayoutProfile, MemorySpaceProfile,
+    TargetProfile, TileProfile,
+};
+pub use rematerialize::Rematerialize;
 pub use report::{PassRun, PassTotal, PipelineReport};
 pub use schedule::Schedule;
+pub use sink_slices::SinkSlices;
+pub use sort_simplify::SimplifySorts;
 pub use split_folds::SplitFolds;
 pub use trip_count::{AnnotateTripCounts, trip_count};
 pub use tuple_simplify::SimplifyTuples;
 pub use unroll::UnrollLoops;
 pub use widen_linalg::WidenLinalg;
+pub use zero_sized::DropZeroSized;

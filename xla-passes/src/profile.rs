@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use xla_hlo::ops::Family;
-use xla_hlo::{Op, Opcode};
+use xla_hlo::{ElementType, Op, Opcode};
 
 /// What a target is like, as far as target-independent passes care.
 ///
@@ -36,6 +36,47 @@ pub struct TargetProfile {
     pub layout: LayoutProfile,
     /// The tiles that arrays lie in; `None` for plain row-major memory.
     pub tiles: Option<TileProfile>,
+    /// Operations that the target has not: those of [`expandable`](TargetProfile::expandable) are put in terms of others, the rest
+    /// stays for the backend to refuse or to leave to the host.
+    pub lacks: BTreeSet<Opcode>,
+    /// The floats it computes in.
+    pub floats: FloatProfile,
+    /// Bytes that one execution may need in all, arguments and results included: see [`Rematerialize`](crate::Rematerialize). `None` for no
+    /// limit.
+    pub memory_bytes: Option<u64>,
+    /// Memories besides the default one, the fastest first: see [`AssignMemorySpaces`](crate::AssignMemorySpaces).
+    pub memory_spaces: Vec<MemorySpaceProfile>,
+}
+
+/// Which floats a target computes in.
+///
+/// Arrays of the others are only stored, moved and converted; see [`NormalizeFloats`](crate::NormalizeFloats).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FloatProfile {
+    /// Floats that the target has no arithmetic for.
+    pub storage_only: BTreeSet<ElementType>,
+    /// What it computes in instead; a type that has every value of those in `storage_only`, `f32` as a rule.
+    pub compute_in: ElementType,
+}
+
+/// A memory of a device besides its default one, such as a scratchpad; what of a program may live there.
+///
+/// Arguments and results of programs are always in the default memory, and so is what custom calls, transfers and collectives read and
+/// write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemorySpaceProfile {
+    /// `S(n)` of layouts; not 0, which is the default memory.
+    pub space: i64,
+    /// Bytes of it that one execution may use.
+    pub bytes: usize,
+    /// Alignment in bytes of values there: that of the backend's [`BufferOptions`](crate::buffers::BufferOptions).
+    pub alignment: usize,
+    /// Bytes of the largest value that may live there.
+    pub max_value_bytes: usize,
+    /// Whether constants may live there, all the time.
+    pub constants: bool,
+    /// Operations whose operands are copied there just before where they are not there already and there is room.
+    pub staged: BTreeSet<Opcode>,
 }
 
 /// Tiles that arrays lie in on a device, padded up to whole tiles; see [`Layout::tiles`](xla_hlo::Layout::tiles).
@@ -61,16 +102,30 @@ pub struct FusionProfile {
     pub max_instructions: usize,
     /// Most arrays that one fusion reads and writes.
     pub max_operands: usize,
-    /// Whether one kernel may fold rows and use the folds in the same row; see [`FuseRows`](crate::FuseRows).
+    /// Whether one kernel may fold rows and use the folds in the same row; see [`FuseRows`](crate::FuseRows). It folds a row before it
+    /// stores anything of it, so that its result may lie where an operand does; see [`ShareRows`](crate::ShareRows).
     pub row_kernels: bool,
     /// Whether a fusion may write several arrays of the same dimensions.
     pub multi_output: bool,
     /// Whether elementwise operations on the result of a reduction may go into the reduction's fusion.
     pub reduce_epilogue: bool,
+    /// What elementwise operations on the result of a contraction may go with it.
+    pub epilogues: EpilogueProfile,
     /// Largest array that may be read along another dimension than its minor-most inside a fusion.
     pub max_transposed_bytes: usize,
     /// Whether `dynamic-update-slice` may be a root that writes only the update, in place.
     pub in_place_update: bool,
+}
+
+/// Contractions that a target finishes with elementwise operations; see [`FuseEpilogues`](crate::FuseEpilogues). None by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EpilogueProfile {
+    /// Operations: dots, convolutions.
+    pub of: BTreeSet<Opcode>,
+    /// Element types of operands and result for which it can.
+    pub types: BTreeSet<ElementType>,
+    /// Arithmetic operations below which a contraction is better alone, or a kernel's own loop.
+    pub least_flops: u64,
 }
 
 /// What a target's contractions take without extra cost.
@@ -118,7 +173,24 @@ impl TargetProfile {
             dot: DotProfile { any_operand_order: true, merge_bytes: 1 << 20 },
             layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_folds: true },
             tiles: None,
+            lacks: BTreeSet::new(),
+            floats: FloatProfile::all(),
+            memory_bytes: None,
+            memory_spaces: Vec::new(),
         }
+    }
+
+    /// A target that can do everything that passes know of, to try them on.
+    pub fn able() -> TargetProfile {
+        let epilogues = EpilogueProfile::contractions([ElementType::F32, ElementType::F64], 1000);
+        let fusion = FusionProfile { epilogues, ..FusionProfile::folds() };
+        TargetProfile { vector_bytes: 64, threads: 8, fusion, ..TargetProfile::generic() }
+    }
+
+    /// Operations that a target may lack without losing anything but speed: stage `expand` puts them in terms of others.
+    pub fn expandable() -> BTreeSet<Opcode> {
+        let others = [Opcode::Cholesky, Opcode::TriangularSolve, Opcode::TopK, Opcode::SelectAndScatter, Opcode::Clamp];
+        others.into_iter().chain(crate::expand::expandable_functions()).collect()
     }
 
     /// Whether an operation may be inside a fusion, computed element by element.
@@ -129,6 +201,21 @@ impl TargetProfile {
     /// Whether a fusion may be rooted in an operation.
     pub fn can_root(&self, op: &Op) -> bool {
         self.can_fuse(op) || self.fusion.roots.contains(&op.opcode())
+    }
+}
+
+impl EpilogueProfile {
+    /// Dots and convolutions of those types, from so many arithmetic operations on.
+    pub fn contractions(types: impl IntoIterator<Item = ElementType>, least_flops: u64) -> EpilogueProfile {
+        let of = BTreeSet::from([Opcode::Dot, Opcode::Convolution]);
+        EpilogueProfile { of, types: types.into_iter().collect(), least_flops }
+    }
+}
+
+impl FloatProfile {
+    /// Arithmetic in every float type.
+    pub fn all() -> FloatProfile {
+        FloatProfile { storage_only: BTreeSet::new(), compute_in: ElementType::F32 }
     }
 }
 
@@ -151,6 +238,7 @@ impl FusionProfile {
             row_kernels: false,
             multi_output: true,
             reduce_epilogue: false,
+            epilogues: EpilogueProfile::default(),
             max_transposed_bytes: 32 << 10,
             in_place_update: true,
         }

@@ -14,27 +14,44 @@ const PASSES: &[Entry] = &[
     ("assign-layouts", "regions compute in the order of dimensions that needs the fewest transposes", || {
         Box::new(AssignLayouts)
     }),
+    ("assign-memory-spaces", "values live in small fast memories", || Box::new(AssignMemorySpaces)),
     ("common-subexpressions", "equal operations and computations become one", || Box::new(CommonSubexpressions)),
     ("dead-code", "removes what no result needs", || Box::new(DeadCode)),
     ("drop-dependencies", "borders and orders that mean nothing", || Box::new(DropDependencies)),
+    ("drop-zero-sized", "arrays without elements become constants", || Box::new(DropZeroSized)),
     ("expand-async", "what is begun and awaited becomes a call or a copy", || Box::new(ExpandAsync)),
     ("expand-batch-norms", "batch normalisations become sums and elementwise operations", || {
         Box::new(ExpandBatchNorms)
     }),
     ("expand-bit-generators", "random bits become integer arithmetic", || Box::new(ExpandBitGenerators)),
     ("expand-bitcast-converts", "bitcasts between widths become shifts", || Box::new(ExpandBitcastConverts)),
+    ("expand-cholesky", "cholesky becomes a loop over columns, where the target lacks it", || Box::new(ExpandCholesky)),
+    ("expand-clamps", "clamps become minima and maxima, where the target lacks them", || Box::new(ExpandClamps)),
     ("expand-collectives", "collectives of one device become what they give", || Box::new(ExpandCollectives)),
+    ("expand-functions", "functions of one element become others, where the target lacks them", || {
+        Box::new(ExpandFunctions)
+    }),
     ("expand-ragged-dots", "ragged dots become dots and masks", || Box::new(ExpandRaggedDots)),
     ("expand-rng", "random numbers become random bits made into numbers", || Box::new(ExpandRng)),
     ("expand-scaled-dots", "scaled dots become dots of scaled arrays", || Box::new(ExpandScaledDots)),
     ("expand-scans", "scans become loops", || Box::new(ExpandScans)),
+    ("expand-select-and-scatter", "becomes reduce-window and scatter, where the target lacks it", || {
+        Box::new(ExpandSelectAndScatter)
+    }),
     ("expand-stochastic-converts", "stochastic rounding becomes elementwise operations", || {
         Box::new(ExpandStochasticConverts)
+    }),
+    ("expand-top-k", "topk becomes a sort, where the target lacks it", || Box::new(ExpandTopK)),
+    ("expand-triangular-solves", "triangular solves become loops over rows, where the target lacks them", || {
+        Box::new(ExpandTriangularSolves)
     }),
     ("flatten-call-graph", "gives each call site its own computation", || Box::new(FlattenCallGraph)),
     ("fold-constants", "evaluates operations on constants", || Box::new(FoldConstants)),
     ("free-reshapes", "reshapes between kernels become bitcasts", || Box::new(FreeReshapes)),
     ("fuse", "producers go into the kernels that consume them", || Box::new(Fuse)),
+    ("fuse-epilogues", "elementwise operations go with the contraction whose result they read", || {
+        Box::new(FuseEpilogues)
+    }),
     ("fuse-outputs", "kernels over the same loop become one", || Box::new(FuseOutputs)),
     ("fuse-rows", "folds along rows and their uses become one kernel", || Box::new(FuseRows)),
     ("hoist-invariants", "what every round of a loop computes alike is computed before it", || {
@@ -44,9 +61,14 @@ const PASSES: &[Entry] = &[
     ("inline-maps", "mapped elementwise functions become array operations", || Box::new(InlineMaps)),
     ("insert-copies", "values that need one buffer at the same time are copied", || Box::new(InsertCopies)),
     ("merge-dots", "small dots that share an operand become one", || Box::new(MergeDots)),
+    ("normalize-floats", "arithmetic on floats that the target only stores is done in wider ones", || {
+        Box::new(NormalizeFloats)
+    }),
     ("normalize-layouts", "every array becomes row major", || Box::new(NormalizeLayouts)),
     ("pad-dynamic", "arrays of sizes known when running become arrays of their bounds", || Box::new(PadDynamic)),
+    ("rematerialize", "cheap values are computed again where memory is scarce", || Box::new(Rematerialize)),
     ("schedule", "an order that keeps memory low", || Box::new(Schedule)),
+    ("share-rows", "kernels of rows say what they may write over", || Box::new(ShareRows)),
     ("simplify-algebra", "applies algebraic laws", || Box::new(SimplifyAlgebra)),
     (
         "simplify-conditionals",
@@ -54,7 +76,9 @@ const PASSES: &[Entry] = &[
         || Box::new(SimplifyConditionals),
     ),
     ("simplify-loops", "invariant, constant and dead loop state", || Box::new(SimplifyLoops)),
+    ("simplify-sorts", "sorts of nothing to sort, arrays sorted along without need", || Box::new(SimplifySorts)),
     ("simplify-tuples", "elements of tuples just put together", || Box::new(SimplifyTuples)),
+    ("sink-slices", "the same operation on all slices of an array is done on the array", || Box::new(SinkSlices)),
     ("split-folds", "large folds into few results become work for many threads", || Box::new(SplitFolds)),
     ("tile-layouts", "arrays lie in the target's tiles", || Box::new(TileLayouts)),
     ("unify-convolution-types", "convolutions have one of a few element types", || Box::new(UnifyConvolutionTypes)),

@@ -1,9 +1,8 @@
 //! Linear algebra on narrow floats: done in `f32`, as no library has narrower numbers.
 
-use xla_hlo::ops::Convert;
-use xla_hlo::{CompId, Computation, ElementType, InstrId, Instruction, Module, Op, Result};
+use xla_hlo::{CompId, ElementType, InstrId, Instruction, Module, Op, Result};
 
-use crate::{Pass, PassContext};
+use crate::{Pass, PassContext, widen};
 
 /// `cholesky(a)` and `triangular-solve(a, b)` on floats narrower than `f32` become conversions around the same in `f32`.
 pub struct WidenLinalg;
@@ -16,12 +15,11 @@ impl Pass for WidenLinalg {
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
-            let computation = module.computation_mut(id);
-            let narrow: Vec<InstrId> = computation.ids().filter(|&i| is_narrow(&computation[i])).collect();
-            narrow
-                .into_iter()
-                .filter(|_| cx.allow_rewrite(self.name()))
-                .try_for_each(|instruction| widen(computation, instruction))?;
+            let narrow: Vec<InstrId> = module[id].iter().filter(|(_, i)| is_narrow(i)).map(|(id, _)| id).collect();
+            for instruction in narrow.into_iter().filter(|_| cx.allow_rewrite(self.name())) {
+                let op = module[id][instruction].op().clone();
+                widen::compute_in(module.computation_mut(id), instruction, op, |_| ElementType::F32)?;
+            }
         }
         Ok(())
     }
@@ -30,19 +28,4 @@ impl Pass for WidenLinalg {
 fn is_narrow(instruction: &Instruction) -> bool {
     matches!(instruction.op(), Op::Cholesky(_) | Op::TriangularSolve(_))
         && instruction.shape().element_type().is_some_and(|ty| ty.is_float() && ty.bit_width() < 32)
-}
-
-fn widen(computation: &mut Computation, id: InstrId) -> Result<()> {
-    let shape = computation[id].shape().expect_array()?.clone();
-    let mut operands = Vec::new();
-    for operand in computation[id].operands().to_vec() {
-        let wide = computation[operand].shape().expect_array()?.clone().with_element_type(ElementType::F32);
-        operands.push(computation.add(Instruction::new(Convert.into(), wide.into(), [operand])));
-    }
-    let op = computation[id].op().clone();
-    let wide = computation.add(Instruction::new(op, shape.with_element_type(ElementType::F32).into(), operands));
-    // The instruction itself stays, with its name and its control dependencies.
-    computation.set_op(id, Convert.into());
-    computation.set_operands(id, vec![wide]);
-    Ok(())
 }

@@ -2,15 +2,15 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use support::{Case, difference, evaluate, parse_file};
 use xla_hlo::text::{PrintOptions, parse_module, print_module};
-use xla_hlo::{Module, verify};
-use xla_passes::{FusionProfile, PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile, registry, stages};
+use xla_hlo::{ElementType, Module, Opcode, verify};
+use xla_passes::{PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile, registry, stages};
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/passes")
@@ -42,6 +42,20 @@ fn run(pipeline: &Pipeline, module: &mut Module, profile: &TargetProfile) -> Pip
     pipeline.run(module, &cx).expect("the passes succeed")
 }
 
+/// The profile for a file: its lines `// lacks: OPCODE, ...` and `// storage-only: TYPE, ...` say what the target has not.
+fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
+    let list = |word: &str| {
+        let line = text.lines().skip(1).take_while(|l| l.starts_with("// ")).find_map(|l| l.strip_prefix(word));
+        line.map_or(vec![], |names| names.split(", ").collect())
+    };
+    let opcode = |name: &str| Opcode::from_name(name).unwrap_or_else(|| panic!("{name} is no opcode"));
+    let element = |name: &str| ElementType::from_name(name).unwrap_or_else(|| panic!("{name} is no element type"));
+    let mut profile = able.clone();
+    profile.lacks = list("// lacks: ").into_iter().map(opcode).collect::<BTreeSet<_>>();
+    profile.floats.storage_only = list("// storage-only: ").into_iter().map(element).collect();
+    profile
+}
+
 /// Runs a case; gives what it became and how often each rule was applied.
 fn check(passes: &str, case: &Case, profile: &TargetProfile) -> (String, PipelineReport) {
     let before = parse_module(&case.text).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
@@ -70,15 +84,19 @@ fn check(passes: &str, case: &Case, profile: &TargetProfile) -> (String, Pipelin
     )
 }
 
+/// The generic target with every ability that a pass asks for, and few threads, so that small programs show what is done for them.
+fn able() -> TargetProfile {
+    TargetProfile { threads: 4, fusion: TargetProfile::able().fusion, ..TargetProfile::generic() }
+}
+
 /// Bisecting stops between any two rewrites: what is there then must be the same program.
 #[test]
 fn every_rewrite_alone_keeps_the_program() {
-    let mut profile = TargetProfile::generic();
-    profile.fusion.row_kernels = true;
-    profile.threads = 4;
+    let able = able();
     // Numbers drawn from one source depend on how many of those drawn before were expanded.
     for (_, text) in files().into_iter().filter(|(name, _)| name != "expand_rng") {
         let (passes, cases) = parse_file(&text);
+        let profile = profile_for(&text, &able);
         let pipeline = pipeline(&passes, &profile);
         for case in &cases {
             let before = parse_module(&case.text).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
@@ -105,14 +123,12 @@ const STAYS: &str = " stays";
 
 #[test]
 fn cases_become_their_snapshots() {
-    // The generic target with every ability that a pass asks for.
-    let mut profile = TargetProfile::generic();
-    profile.fusion = FusionProfile::folds();
-    profile.threads = 4;
+    let able = able();
     let laws = xla_passes::rule_names();
     let mut applied: BTreeMap<&'static str, u64> = BTreeMap::new();
     for (file, text) in files() {
         let (passes, cases) = parse_file(&text);
+        let profile = profile_for(&text, &able);
         let mut out = String::new();
         for case in &cases {
             let (result, report) = check(&passes, case, &profile);

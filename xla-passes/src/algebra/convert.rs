@@ -36,7 +36,7 @@ fn convert_of_exact_convert(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// Whether each value of `from` is a value of `to`, with its sign, infinities and NaN.
-pub(super) fn keeps_every_value(from: ElementType, to: ElementType) -> bool {
+pub(crate) fn keeps_every_value(from: ElementType, to: ElementType) -> bool {
     use ElementKind::*;
     let (bits, room) = (from.bit_width(), to.bit_width());
     match (from.kind(), to.kind()) {

@@ -5,27 +5,61 @@
 mod batch_norm;
 mod bit_generator;
 mod bitcast_convert;
+mod cholesky;
+mod clamp;
+mod counted;
+mod erf;
+mod functions;
+mod matrix;
 mod philox;
 mod ragged_dot;
 mod rng;
 mod scaled_dot;
 mod scan;
+mod select_and_scatter;
 mod stochastic_convert;
 mod threefry;
+mod top_k;
+mod triangular_solve;
 
 pub use batch_norm::ExpandBatchNorms;
 pub use bit_generator::ExpandBitGenerators;
 pub use bitcast_convert::ExpandBitcastConverts;
+pub use cholesky::ExpandCholesky;
+pub use clamp::ExpandClamps;
+pub use functions::{ExpandFunctions, expandable as expandable_functions};
 pub use ragged_dot::ExpandRaggedDots;
 pub use rng::ExpandRng;
 pub use scaled_dot::ExpandScaledDots;
 pub use scan::ExpandScans;
+pub use select_and_scatter::ExpandSelectAndScatter;
 pub use stochastic_convert::ExpandStochasticConverts;
+pub use top_k::ExpandTopK;
+pub use triangular_solve::ExpandTriangularSolves;
 
-use xla_hlo::{CompId, Computation, InstrId, Module, Result};
+use xla_hlo::{CompId, Computation, ElementType, InstrId, Module, Opcode, Result};
 
 use crate::insert::Inserter;
 use crate::{Pass, PassContext};
+
+/// Replaces each instruction of that opcode, where the target lacks it.
+fn expand_lacking(
+    pass: &dyn Pass,
+    opcode: Opcode,
+    module: &mut Module,
+    cx: &PassContext<'_>,
+    expand: impl Fn(&mut Inserter<'_>, InstrId) -> Result<InstrId>,
+) -> Result<()> {
+    if !cx.profile().lacks.contains(&opcode) {
+        return Ok(());
+    }
+    expand_each(pass, module, cx, |graph, id| graph[id].opcode() == opcode, expand)
+}
+
+/// The element type in which an expansion computes with arrays of type `ty`: `f32` for narrower floats.
+fn computed_in(ty: ElementType) -> ElementType {
+    if ty.is_float() && ty.bit_width() < 32 { ElementType::F32 } else { ty }
+}
 
 /// Replaces each instruction that `wanted` picks by what `expand` writes for it, as long as the pass may rewrite; `expand` gives
 /// what stands for its value.

@@ -4,6 +4,8 @@ mod schedule;
 
 pub use schedule::schedule;
 
+use xla_hlo::Opcode;
+
 use crate::*;
 
 /// All stages in order.
@@ -43,9 +45,15 @@ pub fn canonicalize(_: &TargetProfile) -> Pipeline {
 }
 
 /// Less work for the same result, to a fixed point.
-pub fn simplify(_: &TargetProfile) -> Pipeline {
-    let group = Pipeline::fixed_point("simplify-group", 12)
+pub fn simplify(profile: &TargetProfile) -> Pipeline {
+    let group = Pipeline::fixed_point("simplify-group", 12);
+    // Where slices are fused they cost nothing where they are.
+    let slices_cost = !profile.fusion.inside.contains(&Opcode::Slice);
+    let group = if slices_cost { group.pass(SinkSlices) } else { group };
+    let group = group
         .pass(SimplifyTuples)
+        .pass(DropZeroSized)
+        .pass(SimplifySorts)
         .pass(SimplifyAlgebra)
         .pass(FoldConstants)
         .pass(CommonSubexpressions)
@@ -78,6 +86,14 @@ pub fn expand(_: &TargetProfile) -> Pipeline {
         .pass(ExpandBitcastConverts)
         .pass(WidenLinalg)
         .pass(UnifyConvolutionTypes)
+        // What follows happens only where the target's profile says that it lacks something.
+        .pass(ExpandCholesky)
+        .pass(ExpandTriangularSolves)
+        .pass(ExpandTopK)
+        .pass(ExpandSelectAndScatter)
+        .pass(ExpandClamps)
+        .pass(ExpandFunctions)
+        .pass(NormalizeFloats)
         .pass(SimplifyTuples)
         .pass(DeadCode)
 }
@@ -98,8 +114,10 @@ pub fn fuse(_: &TargetProfile) -> Pipeline {
         .pass(Fuse)
         .pass(FuseRows)
         .pass(FuseOutputs)
+        .pass(FuseEpilogues)
         // Kernels that were merged may compute the same thing twice.
         .pass(CommonSubexpressions)
         .pass(FreeReshapes)
         .pass(DeadCode)
+        .pass(ShareRows)
 }

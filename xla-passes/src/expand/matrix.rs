@@ -1,0 +1,98 @@
+//! Matrices in the last two dimensions of an array, those before them numbering matrices.
+
+use xla_hlo::ops::{BinaryOp, Dot, DotDims, DynamicSlice, DynamicUpdateSlice, Transpose, UnaryOp};
+use xla_hlo::{ArrayShape, InstrId, Result, Scalar};
+
+use super::counted::COUNTER;
+use crate::insert::Inserter;
+
+/// Each matrix with rows for columns.
+pub(super) fn transpose(at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
+    let rank = at.dims(x).len();
+    let mut permutation: Vec<usize> = (0..rank).collect();
+    permutation.swap(rank - 2, rank - 1);
+    at.add(Transpose { permutation }, [x])
+}
+
+/// Each complex number with its imaginary part negated; real numbers as they are.
+pub(super) fn conjugate(at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
+    if !at.element_type(x)?.is_complex() {
+        return Ok(x);
+    }
+    let (re, im) = (at.unary(UnaryOp::Real, x)?, at.unary(UnaryOp::Imag, x)?);
+    let im = at.unary(UnaryOp::Negate, im)?;
+    at.binary(BinaryOp::Complex, re, im)
+}
+
+/// Matrix products `x y`, or `x y^T`.
+pub(super) fn product(at: &mut Inserter<'_>, x: InstrId, y: InstrId, transposed: bool) -> Result<InstrId> {
+    let rank = at.dims(x).len();
+    let batch: Vec<usize> = (0..rank - 2).collect();
+    let dims = DotDims {
+        lhs_batch: batch.clone(),
+        rhs_batch: batch,
+        lhs_contracting: vec![rank - 1],
+        rhs_contracting: vec![if transposed { rank - 1 } else { rank - 2 }],
+    };
+    at.add(Dot { dims, precision: vec![], algorithm: None }, [x, y])
+}
+
+/// The part of each matrix that begins at a row and column (0 where `None`) and has `sizes` rows and columns.
+pub(super) fn part(
+    at: &mut Inserter<'_>,
+    x: InstrId,
+    start: [Option<InstrId>; 2],
+    sizes: [usize; 2],
+) -> Result<InstrId> {
+    let operands = [vec![x], starts(at, x, start)?].concat();
+    let sizes = matrices(at, x, sizes);
+    at.add(DynamicSlice { sizes }, operands)
+}
+
+/// Each matrix with that part in place of its own from a row and column on.
+pub(super) fn with_part(
+    at: &mut Inserter<'_>,
+    x: InstrId,
+    part: InstrId,
+    start: [Option<InstrId>; 2],
+) -> Result<InstrId> {
+    let operands = [vec![x, part], starts(at, x, start)?].concat();
+    at.add(DynamicUpdateSlice, operands)
+}
+
+/// The one element of each matrix of `x`, over matrices of so many rows and columns.
+pub(super) fn spread(at: &mut Inserter<'_>, x: InstrId, sizes: [usize; 2]) -> Result<InstrId> {
+    let dims = matrices(at, x, sizes);
+    let batch = dims.len() - 2;
+    let numbers = at.reshape(x, &dims[..batch])?;
+    at.broadcast(numbers, &dims, &(0..batch).collect::<Vec<_>>())
+}
+
+/// A number (of the type that counts rounds) less the row, or the column, of each element of matrices as `like`.
+pub(super) fn distance(at: &mut Inserter<'_>, number: InstrId, like: InstrId, to_row: bool) -> Result<InstrId> {
+    let dims = at.dims(like);
+    let dimension = dims.len() - if to_row { 2 } else { 1 };
+    let place = at.iota(COUNTER, &dims, dimension)?;
+    let number = at.broadcast(number, &dims, &[])?;
+    at.binary(BinaryOp::Subtract, number, place)
+}
+
+/// Zeros in the form of an array.
+pub(super) fn zeros_like(at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
+    let shape: ArrayShape = at.array(x)?.clone();
+    at.splat(&shape, Scalar::zero(shape.element_type()))
+}
+
+/// The dimensions of as many matrices as `x` has, of other sizes.
+fn matrices(at: &Inserter<'_>, x: InstrId, sizes: [usize; 2]) -> Vec<usize> {
+    let mut dims = at.dims(x);
+    dims.truncate(dims.len() - 2);
+    dims.extend(sizes);
+    dims
+}
+
+fn starts(at: &mut Inserter<'_>, x: InstrId, start: [Option<InstrId>; 2]) -> Result<Vec<InstrId>> {
+    let zero = at.scalar(COUNTER, Scalar::Signed(0))?;
+    let batch = at.dims(x).len() - 2;
+    Ok(std::iter::repeat_n(zero, batch).chain(start.map(|s| s.unwrap_or(zero))).collect())
+}
