@@ -117,7 +117,8 @@ impl TargetProfile {
 
     /// Operations that a target may lack without losing anything but speed: stage `expand` puts them in terms of others.
     pub fn expandable() -> BTreeSet<Opcode> {
-        let others = [Opcode::Cholesky, Opcode::TriangularSolve, Opcode::TopK, Opcode::SelectAndScatter, Opcode::Clamp];
+        use Opcode::{Cholesky, Clamp, Fft, SelectAndScatter, TopK, TriangularSolve};
+        let others = [Cholesky, TriangularSolve, TopK, Fft, SelectAndScatter, Clamp];
         others.into_iter().chain(crate::expand::expandable_functions()).collect()
     }
 
