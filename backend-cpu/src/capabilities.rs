@@ -1,7 +1,10 @@
 //! What this machine is like, for the passes.
 
+use xla_hlo::ElementType;
 use xla_llvm::target::Target;
-use xla_passes::{FusionProfile, TargetProfile};
+use xla_passes::{EpilogueProfile, FusionProfile, TargetProfile};
+
+use crate::lowering::LIBRARY_DOT;
 
 /// The profile of a target with so many threads. Cache sizes and rates are those of current server cores; they steer
 /// choices between two correct programs, so rough numbers do.
@@ -16,7 +19,13 @@ pub(crate) fn profile(target: &Target, threads: usize) -> TargetProfile {
         memory_bandwidth: 1e10 * threads as f64,
         cache_bandwidth: 5e10 * threads as f64,
         launch_seconds: 1e-7,
-        fusion: FusionProfile::folds(),
+        fusion: FusionProfile { epilogues: epilogues(), ..FusionProfile::folds() },
         ..TargetProfile::generic()
     }
+}
+
+/// Contractions that the library computes for certain: a kernel goes on with their result.
+fn epilogues() -> EpilogueProfile {
+    use ElementType::*;
+    EpilogueProfile::contractions([F32, F64, C64, C128], 2 * LIBRARY_DOT as u64)
 }

@@ -53,7 +53,8 @@ pub(crate) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> Result<()> {
     else {
         return Err(Error::internal("the entry function lacks its parameters"));
     };
-    // One array of pointers serves all calls, since each is done before the next begins; one place is for the context.
+    // One array of pointers serves all calls, since each is done before the next begins; one place is for the context, or for the
+    // result that an epilogue reads.
     let most = plan.sequence.walk().map(|t| t.operands.len() + t.results.len()).max().unwrap_or(0) + 1;
     let table = pointer.array_type(most as u32);
     let arguments = emitter.builder().build_alloca(table, "arguments").map_err(refused)?;
@@ -112,11 +113,16 @@ impl<'ctx> Writer<'_, 'ctx> {
     }
 
     fn kernel(&mut self, thunk: &Thunk, index: usize) -> Result<()> {
+        self.store_arguments(thunk.operands.iter().chain(&thunk.results))?;
+        self.run_kernel(index)
+    }
+
+    /// Runs a kernel on the arguments that are stored.
+    fn run_kernel(&mut self, index: usize) -> Result<()> {
         let kernel = self.known_kernel(index)?.clone();
         if kernel.units == 0 {
             return Ok(());
         }
-        self.store_arguments(thunk.operands.iter().chain(&thunk.results))?;
         let (pointer, long) = (self.pointer_type(), self.e.context().i64_type());
         let void = self.e.context().void_type();
         let function = self.kernel_function(&kernel.name);
@@ -141,7 +147,9 @@ impl<'ctx> Writer<'_, 'ctx> {
         if first > 0 {
             self.e.builder().build_store(self.arguments, self.run).map_err(refused)?;
         }
-        self.store_arguments_from(first, thunk.operands.iter().chain(&thunk.results))?;
+        let places = call.epilogue.as_ref().map_or_else(|| (0..thunk.operands.len()).collect(), |e| e.operands.clone());
+        let operands = places.iter().filter_map(|&place| thunk.operands.get(place));
+        self.store_arguments_from(first, operands.chain(&thunk.results))?;
         let long = self.e.context().i64_type();
         let numbers: Vec<IntValue<'ctx>> = call.descriptor.iter().map(|&n| self.long(n)).collect();
         let descriptor = self.constant(&format!("call_{index}"), &long.const_array(&numbers));
@@ -154,7 +162,10 @@ impl<'ctx> Writer<'_, 'ctx> {
         let length = self.long(call.descriptor.len() as i64);
         let arguments =
             [self.arguments.into(), kernels.into(), descriptor.into(), length.into(), self.threads().into()];
-        self.call(runtime, &arguments)
+        self.call(runtime, &arguments)?;
+        let Some(epilogue) = call.epilogue.as_ref().map(|epilogue| epilogue.kernel) else { return Ok(()) };
+        self.store_arguments(thunk.operands.iter().chain(&thunk.results).chain(&thunk.results))?;
+        self.run_kernel(epilogue as usize)
     }
 
     /// A private constant of that name.

@@ -2,21 +2,29 @@
 
 use std::collections::HashMap;
 
-use xla_hlo::ops::{Convolution, Dot, Op, Scatter, Sort, SparsityConfig, TopK};
+use xla_hlo::ops::{Convolution, Dot, Fusion, FusionKind, Op, Scatter, Sort, SparsityConfig, TopK};
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Result, Shape};
 use xla_llvm::fused::{KernelSource, ScatterPlan, is_fusible, is_kernel_root, is_scalar_computation};
-use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
+use xla_service::thunks::{ArraySlice, KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
 use crate::convolution_plan::ConvolutionPlan;
 use crate::dot_plan::DotPlan;
 use crate::runtime::{
-    ConvolutionElement, DotElement, LibraryCall, LibraryFunction, NarrowTypes, cholesky_descriptor,
+    ConvolutionElement, DotElement, Epilogue, LibraryCall, LibraryFunction, NarrowTypes, cholesky_descriptor,
     convolution_descriptor, dot_descriptor, fft_descriptor, triangular_solve_descriptor,
 };
 use crate::sort::{Rows, SortOrder, SortPlan, TopKPlan, key_of_comparator};
 
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
-const LIBRARY_DOT: f64 = 8192.0;
+pub(crate) const LIBRARY_DOT: f64 = 8192.0;
+
+/// A call and what people call it.
+type NamedCall = (LibraryCall, String);
+
+/// A call of a library function, with kernels by their number.
+fn call(function: LibraryFunction, descriptor: Vec<i64>, kernels: Vec<u32>) -> LibraryCall {
+    LibraryCall { function, descriptor, kernels, epilogue: None }
+}
 
 /// Collects what the sequence refers to.
 pub(crate) struct CpuLowering<'m> {
@@ -52,7 +60,7 @@ impl<'m> CpuLowering<'m> {
     }
 
     /// `None` where the comparator cannot be compiled as a kernel.
-    fn sort(&mut self, cx: &LoweringContext<'_>, sort: &Sort) -> Option<Lowered> {
+    fn sort(&mut self, cx: &LoweringContext<'_>, sort: &Sort) -> Option<NamedCall> {
         let (order, kernels) = match key_of_comparator(self.module, sort.computation) {
             Some((array, key)) => (SortOrder::Key { array, key }, Vec::new()),
             None => {
@@ -65,16 +73,16 @@ impl<'m> CpuLowering<'m> {
         let widths = cx.operands.iter().map(|o| o.shape.element_type().byte_width()).collect();
         let name = format!("sort {} of {}", rows.count, rows.length);
         let plan = SortPlan { rows, widths, order };
-        Some(self.library_call(LibraryFunction::Sort, plan.to_numbers(), kernels, name))
+        Some((call(LibraryFunction::Sort, plan.to_numbers(), kernels), name))
     }
 
-    fn top_k(&mut self, cx: &LoweringContext<'_>, op: &TopK) -> Option<Lowered> {
+    fn top_k(&mut self, cx: &LoweringContext<'_>, op: &TopK) -> Option<NamedCall> {
         let plan = TopKPlan::new(&cx.operands.first()?.shape, op.k, op.largest)?;
         let name = format!("topk {} of {} x {}", plan.k, plan.rows, plan.length);
-        Some(self.library_call(LibraryFunction::TopK, plan.to_numbers(), Vec::new(), name))
+        Some((call(LibraryFunction::TopK, plan.to_numbers(), Vec::new()), name))
     }
 
-    fn dot(&mut self, cx: &LoweringContext<'_>, dot: &Dot) -> Option<Lowered> {
+    fn dot(&mut self, cx: &LoweringContext<'_>, dot: &Dot) -> Option<NamedCall> {
         let ([lhs, rhs], [out]) = (cx.operands, cx.results) else { return None };
         let ty = out.shape.element_type();
         let types = [lhs, rhs, out].map(|array| array.shape.element_type());
@@ -94,11 +102,11 @@ impl<'m> CpuLowering<'m> {
             if plan.products() > 1 { format!(" x{}", plan.products()) } else { String::new() }
         );
         let descriptor = dot_descriptor(elements, &plan);
-        Some(self.library_call(function, descriptor, Vec::new(), name))
+        Some((call(function, descriptor, Vec::new()), name))
     }
 
     /// `None` where the combiner cannot be compiled into a kernel.
-    fn scatter(&mut self, cx: &LoweringContext<'_>, scatter: &Scatter) -> Option<Lowered> {
+    fn scatter(&mut self, cx: &LoweringContext<'_>, scatter: &Scatter) -> Option<NamedCall> {
         let shapes: Vec<&ArrayShape> = cx.operands.iter().map(|operand| &operand.shape).collect();
         let (inputs, rest) = shapes.split_at_checked(cx.results.len())?;
         let (&indices, updates) = rest.split_first()?;
@@ -113,12 +121,12 @@ impl<'m> CpuLowering<'m> {
         let operands = cx.instruction().operands().to_vec();
         let kernel = self.kernel_number(KernelSource { module, computation, root, inputs: operands, in_place: true });
         let name = format!("scatter {}", cx.instruction().shape().without_layout());
-        Some(self.library_call(LibraryFunction::Scatter, descriptor, vec![kernel], name))
+        Some((call(LibraryFunction::Scatter, descriptor, vec![kernel]), name))
     }
 
     /// A convolution in the runtime; `None` for operands that are not stored in full, and for element types that a pass should
     /// have replaced but could not.
-    fn convolution(&mut self, cx: &LoweringContext<'_>, op: &Convolution) -> Option<Lowered> {
+    fn convolution(&mut self, cx: &LoweringContext<'_>, op: &Convolution) -> Option<NamedCall> {
         let ([input, kernel], [out]) = (cx.operands, cx.results) else { return None };
         let ty = out.shape.element_type();
         let element = ConvolutionElement::of(ty)?;
@@ -129,16 +137,17 @@ impl<'m> CpuLowering<'m> {
         let plan = ConvolutionPlan::new(op, &input.shape, &kernel.shape, &out.shape);
         let name = format!("convolution {ty} {}x{}", plan.results(), plan.products());
         let descriptor = convolution_descriptor(element, &plan);
-        Some(self.library_call(LibraryFunction::Convolution, descriptor, Vec::new(), name))
+        Some((call(LibraryFunction::Convolution, descriptor, Vec::new()), name))
     }
 
     /// The library call that an operation becomes, if it becomes one.
-    fn library(&mut self, cx: &LoweringContext<'_>) -> Option<Lowered> {
+    fn library(&mut self, cx: &LoweringContext<'_>) -> Option<NamedCall> {
         let instruction = cx.instruction();
         let first = || cx.operands.first().map(|operand| &operand.shape);
         let (function, descriptor) = match instruction.op() {
             Op::Dot(dot) => return self.dot(cx, dot),
             Op::Convolution(op) => return self.convolution(cx, op),
+            Op::Fusion(fusion) if fusion.kind == FusionKind::Output => return self.epilogue(cx, fusion),
             Op::Sort(sort) => return self.sort(cx, sort),
             Op::TopK(op) => return self.top_k(cx, op),
             Op::Scatter(scatter) => return self.scatter(cx, scatter),
@@ -152,18 +161,32 @@ impl<'m> CpuLowering<'m> {
             _ => return None,
         };
         let name = first().map_or_else(String::new, |shape| format!(" {shape}"));
-        Some(self.library_call(function, descriptor, Vec::new(), format!("{}{name}", instruction.opcode())))
+        Some((call(function, descriptor, Vec::new()), format!("{}{name}", instruction.opcode())))
     }
 
-    /// A call of a library function, with kernels by their number. Equal calls share their description.
-    fn library_call(
-        &mut self,
-        function: LibraryFunction,
-        descriptor: Vec<i64>,
-        kernels: Vec<u32>,
-        name: String,
-    ) -> Lowered {
-        let call = LibraryCall { function, descriptor, kernels };
+    /// A contraction in the library, and a kernel for what is done to each element of its result.
+    fn epilogue(&mut self, cx: &LoweringContext<'_>, fusion: &Fusion) -> Option<NamedCall> {
+        let graph = &self.module[fusion.computation];
+        let contraction = graph.ids().find(|&id| matches!(graph[id].op(), Op::Dot(_) | Op::Convolution(_)))?;
+        let place = |&operand: &InstrId| graph.parameters().iter().position(|&p| p == operand);
+        let places: Vec<usize> = graph[contraction].operands().iter().map(place).collect::<Option<_>>()?;
+        let operands: Vec<ArraySlice> = places.iter().map(|&p| cx.operands.get(p).cloned()).collect::<Option<_>>()?;
+        let alone = LoweringContext {
+            module: cx.module,
+            computation: fusion.computation,
+            instruction: contraction,
+            operands: &operands,
+            results: cx.results,
+        };
+        let (mut call, name) = self.library(&alone)?;
+        let mut source = fusion_source_of(self.module, fusion.computation, |id| id == contraction)?;
+        source.inputs.push(contraction);
+        call.epilogue = Some(Epilogue { operands: places, kernel: self.kernel_number(source) });
+        Some((call, format!("{name}, {}", cx.instruction().name())))
+    }
+
+    /// The number of a library call. Equal calls share their description.
+    fn library_call(&mut self, (call, name): NamedCall) -> Lowered {
         let index = self.library_calls.iter().position(|known| *known == call).unwrap_or_else(|| {
             self.library_calls.push(call);
             self.library_calls.len() - 1
@@ -175,8 +198,8 @@ impl<'m> CpuLowering<'m> {
 impl Lowering for CpuLowering<'_> {
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
         let instruction = cx.instruction();
-        if let Some(lowered) = self.library(cx) {
-            return Ok(lowered);
+        if let Some(call) = self.library(cx) {
+            return Ok(self.library_call(call));
         }
         let source = match instruction.op() {
             Op::Fusion(fusion) => fusion_source(self.module, fusion.computation),
@@ -193,12 +216,17 @@ impl Lowering for CpuLowering<'_> {
 }
 
 fn fusion_source(module: &Module, computation: CompId) -> Option<KernelSource<'_>> {
+    fusion_source_of(module, computation, |_| false)
+}
+
+/// The kernel of a fusion, but for what is `made` before.
+fn fusion_source_of(module: &Module, computation: CompId, made: impl Fn(InstrId) -> bool) -> Option<KernelSource<'_>> {
     let graph = &module[computation];
     let known = graph.iter().all(|(id, i)| match i.op() {
         Op::Parameter(_) => i.shape().as_array().is_some(),
         Op::Tuple(_) => id == graph.root(),
         Op::GetTupleElement(_) => true,
-        _ => is_fusible(module, graph, id),
+        _ => made(id) || is_fusible(module, graph, id),
     });
     known.then(|| KernelSource {
         module,

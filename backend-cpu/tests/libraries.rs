@@ -203,3 +203,67 @@ fn singular_systems_divide_by_zero() {
         }",
     );
 }
+
+/// Contractions of one type with `epilogue`, which reads the result `d`, a bias `v` and another array `r`, each an `ARRAY`.
+fn contractions_and(ty: &str, epilogue: &str) {
+    let dot = "x = T[3,40,24] parameter(0)
+          w = T[24,56] parameter(1)
+          d = ARRAY dot(x, w), lhs_contracting_dims={2}, rhs_contracting_dims={0}";
+    let convolution = "x = T[3,20,20,8] parameter(0)
+          w = T[3,3,8,56] parameter(1)
+          d = ARRAY convolution(x, w), window={size=3x3 stride=2x5 pad=1_0x0_0}, dim_labels=b01f_01io->b01f";
+    for (contraction, dims, last) in [(dot, "3,40,56", 2), (convolution, "3,10,4,56", 3)] {
+        let text = format!(
+            "HloModule m
+            ENTRY main {{
+              {contraction}
+              b = T[56] parameter(2)
+              r = ARRAY parameter(3)
+              v = ARRAY broadcast(b), dimensions={{{last}}}
+              {epilogue}
+            }}"
+        );
+        native(&text.replace("ARRAY", &format!("{ty}[{dims}]")).replace("T[", &format!("{ty}[")));
+    }
+}
+
+#[test]
+fn contractions_with_what_is_done_to_their_results() {
+    for ty in ["f32", "f64", "c64", "s32"] {
+        contractions_and(ty, "ROOT s = ARRAY add(d, v)");
+    }
+    for ty in ["f32", "f64"] {
+        let chain =
+            "s = ARRAY add(d, v)\n t = ARRAY tanh(s)\n u = ARRAY multiply(t, r)\n ROOT o = ARRAY subtract(u, d)";
+        contractions_and(ty, chain);
+    }
+}
+
+#[test]
+fn contractions_in_a_loop_go_on_with_its_state() {
+    native(
+        "HloModule m
+        body { p = (s32[], f32[48,48], f32[48,48]) parameter(0)
+          i = s32[] get-tuple-element(p), index=0
+          x = f32[48,48] get-tuple-element(p), index=1
+          w = f32[48,48] get-tuple-element(p), index=2
+          one = s32[] constant(1)
+          n = s32[] add(i, one)
+          d = f32[48,48] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+          t = f32[48,48] tanh(d)
+          y = f32[48,48] subtract(x, t)
+          ROOT r = (s32[], f32[48,48], f32[48,48]) tuple(n, y, w) }
+        condition { p = (s32[], f32[48,48], f32[48,48]) parameter(0)
+          i = s32[] get-tuple-element(p), index=0
+          four = s32[] constant(4)
+          ROOT r = pred[] compare(i, four), direction=LT }
+        ENTRY main {
+          zero = s32[] constant(0)
+          x = f32[48,48] parameter(0)
+          w = f32[48,48] parameter(1)
+          s = (s32[], f32[48,48], f32[48,48]) tuple(zero, x, w)
+          l = (s32[], f32[48,48], f32[48,48]) while(s), condition=condition, body=body
+          ROOT y = f32[48,48] get-tuple-element(l), index=1
+        }",
+    );
+}

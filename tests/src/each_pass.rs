@@ -2,7 +2,7 @@
 
 use xla_hlo::eval::evaluate;
 use xla_hlo::{Error, Literal, Module, Result, VerifiedModule};
-use xla_passes::{FusionProfile, PassContext, PassOptions, Pipeline, TargetProfile, registry};
+use xla_passes::{PassContext, PassOptions, Pipeline, TargetProfile, registry};
 
 use crate::differential::{Failure, FailureKind, difference, evaluated};
 use crate::program::Program;
@@ -15,7 +15,7 @@ const MOST_RUNS: usize = 12;
 pub fn failure(program: &Program) -> Result<Option<Failure>> {
     let module = VerifiedModule::new(program.module.clone())?;
     let expected = evaluate(&module, program.arguments.clone())?;
-    let profile = able();
+    let profile = TargetProfile::able();
     let failed = |name: &str, message: String| Failure {
         kind: FailureKind::Passes,
         message: format!("pass {name} alone: {message}"),
@@ -26,11 +26,6 @@ pub fn failure(program: &Program) -> Result<Option<Failure>> {
         }
     }
     Ok(None)
-}
-
-/// A target that can do everything that passes know of.
-fn able() -> TargetProfile {
-    TargetProfile { vector_bytes: 64, threads: 8, fusion: FusionProfile::folds(), ..TargetProfile::generic() }
 }
 
 fn check(
@@ -77,19 +72,19 @@ mod tests {
     #[test]
     fn a_pass_runs_until_it_has_nothing_to_do() {
         let mut module = parse_module(TEXT).unwrap();
-        assert!(at_rest("dead-code", &able(), &mut module).unwrap());
+        assert!(at_rest("dead-code", &TargetProfile::able(), &mut module).unwrap());
         assert_eq!(module.entry().len(), 2);
-        assert!(!at_rest("dead-code", &able(), &mut module).unwrap());
+        assert!(!at_rest("dead-code", &TargetProfile::able(), &mut module).unwrap());
     }
 
     #[test]
     fn passes_that_want_others_in_front_say_so() {
         let mut module = parse_module(TEXT).unwrap();
-        let schedule = at_rest("schedule", &able(), &mut module);
+        let schedule = at_rest("schedule", &TargetProfile::able(), &mut module);
         assert!(schedule.is_ok(), "{schedule:?}");
         let shared = "f { x = f32[] parameter(0)\n ROOT y = f32[] negate(x) }
             ENTRY main { x = f32[] parameter(0)\n a = f32[] call(x), to_apply=f\n ROOT b = f32[] call(a), to_apply=f }";
-        let refused = at_rest("schedule", &able(), &mut parse_module(shared).unwrap());
+        let refused = at_rest("schedule", &TargetProfile::able(), &mut parse_module(shared).unwrap());
         assert!(matches!(refused, Err(Error::FailedPrecondition(_))), "{refused:?}");
     }
 }

@@ -43,6 +43,8 @@ pub enum FusionReason {
     SameRows,
     /// Fused: the consumer reads it element by element in a loop over the same dimensions.
     SameLoop,
+    /// Fused: the consumer goes on with each element of the contraction's result where it lies.
+    Epilogue,
     /// Fused: two kernels over the same dimensions read the same array.
     SharedInput,
     /// Not fused: this computes nothing (a parameter, an element of a tuple); what it names is in memory.
@@ -191,7 +193,7 @@ impl FusionReason {
     /// Whether the value is computed in the kernel that reads it.
     pub fn is_fused(&self) -> bool {
         use FusionReason::*;
-        matches!(self, Generator | Once { .. } | Cheaper(_) | SameRows | SameLoop | SharedInput)
+        matches!(self, Generator | Once { .. } | Cheaper(_) | SameRows | SameLoop | Epilogue | SharedInput)
     }
 }
 
@@ -218,6 +220,7 @@ impl fmt::Display for FusionReason {
             Cheaper(repeat) => write!(f, "cheaper again than from memory: {repeat}"),
             SameRows => f.write_str("both go over the same rows"),
             SameLoop => f.write_str("read element by element in the same loop"),
+            Epilogue => f.write_str("goes on with each element where the contraction leaves it"),
             SharedInput => f.write_str("the same loop, and an array that both read"),
             ComputesNothing(opcode) => write!(f, "{} computes nothing: the value is in memory", opcode.name()),
             NotFusible(opcode) => write!(f, "the target computes {} alone", opcode.name()),

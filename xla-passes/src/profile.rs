@@ -32,6 +32,8 @@ pub struct TargetProfile {
     pub fusion: FusionProfile,
     /// Which forms of a contraction are as fast as any other.
     pub dot: DotProfile,
+    /// Which orders of dimensions are as fast as any other.
+    pub layout: LayoutProfile,
     /// The tiles that arrays lie in; `None` for plain row-major memory.
     pub tiles: Option<TileProfile>,
     /// Operations that the target has not: those of [`expandable`](TargetProfile::expandable) are put in terms of others, the rest
@@ -81,10 +83,23 @@ pub struct FusionProfile {
     pub multi_output: bool,
     /// Whether elementwise operations on the result of a reduction may go into the reduction's fusion.
     pub reduce_epilogue: bool,
+    /// What elementwise operations on the result of a contraction may go with it.
+    pub epilogues: EpilogueProfile,
     /// Largest array that may be read along another dimension than its minor-most inside a fusion.
     pub max_transposed_bytes: usize,
     /// Whether `dynamic-update-slice` may be a root that writes only the update, in place.
     pub in_place_update: bool,
+}
+
+/// Contractions that a target finishes with elementwise operations; see [`FuseEpilogues`](crate::FuseEpilogues). None by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EpilogueProfile {
+    /// Operations: dots, convolutions.
+    pub of: BTreeSet<Opcode>,
+    /// Element types of operands and result for which it can.
+    pub types: BTreeSet<ElementType>,
+    /// Arithmetic operations below which a contraction is better alone, or a kernel's own loop.
+    pub least_flops: u64,
 }
 
 /// What a target's contractions take without extra cost.
@@ -92,6 +107,27 @@ pub struct FusionProfile {
 pub struct DotProfile {
     /// Operands in any order of dimensions: transposes that feed a dot fold into its dimension numbers.
     pub any_operand_order: bool,
+    /// Dots whose operands and result take at most so many bytes may become one with others; see [`MergeDots`](crate::MergeDots).
+    /// 0 where dots stay as they are.
+    pub merge_bytes: usize,
+}
+
+/// Which orders of dimensions a target likes, besides those of contractions; see [`AssignLayouts`](crate::AssignLayouts).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayoutProfile {
+    /// Of the arrays of convolutions.
+    pub convolution: ConvolutionOrder,
+    /// Whether folds along minor dimensions stay so, since rows are folded in the kernel that makes them.
+    pub minor_folds: bool,
+}
+
+/// The order of dimensions in which a target takes convolutions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConvolutionOrder {
+    /// Any: transposes of what is read and written fold into the dimension numbers.
+    Any,
+    /// Images, places, channels; in the kernel places, input channels, output channels (NHWC, HWIO).
+    ChannelsLast,
 }
 
 impl TargetProfile {
@@ -108,11 +144,19 @@ impl TargetProfile {
             cache_bandwidth: 4e10,
             launch_seconds: 5e-7,
             fusion: FusionProfile::loops(),
-            dot: DotProfile { any_operand_order: true },
+            dot: DotProfile { any_operand_order: true, merge_bytes: 1 << 20 },
+            layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_folds: true },
             tiles: None,
             lacks: BTreeSet::new(),
             floats: FloatProfile::all(),
         }
+    }
+
+    /// A target that can do everything that passes know of, to try them on.
+    pub fn able() -> TargetProfile {
+        let epilogues = EpilogueProfile::contractions([ElementType::F32, ElementType::F64], 1000);
+        let fusion = FusionProfile { epilogues, ..FusionProfile::folds() };
+        TargetProfile { vector_bytes: 64, threads: 8, fusion, ..TargetProfile::generic() }
     }
 
     /// Operations that a target may lack without losing anything but speed: stage `expand` puts them in terms of others.
@@ -130,6 +174,14 @@ impl TargetProfile {
     /// Whether a fusion may be rooted in an operation.
     pub fn can_root(&self, op: &Op) -> bool {
         self.can_fuse(op) || self.fusion.roots.contains(&op.opcode())
+    }
+}
+
+impl EpilogueProfile {
+    /// Dots and convolutions of those types, from so many arithmetic operations on.
+    pub fn contractions(types: impl IntoIterator<Item = ElementType>, least_flops: u64) -> EpilogueProfile {
+        let of = BTreeSet::from([Opcode::Dot, Opcode::Convolution]);
+        EpilogueProfile { of, types: types.into_iter().collect(), least_flops }
     }
 }
 
@@ -159,6 +211,7 @@ impl FusionProfile {
             row_kernels: false,
             multi_output: true,
             reduce_epilogue: false,
+            epilogues: EpilogueProfile::default(),
             max_transposed_bytes: 32 << 10,
             in_place_update: true,
         }

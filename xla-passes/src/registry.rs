@@ -11,9 +11,13 @@ type Entry = (&'static str, &'static str, fn() -> Box<dyn Pass>);
 /// All passes: name, what they do, constructor.
 const PASSES: &[Entry] = &[
     ("annotate-trip-counts", "notes how often counting loops run", || Box::new(AnnotateTripCounts)),
+    ("assign-layouts", "regions compute in the order of dimensions that needs the fewest transposes", || {
+        Box::new(AssignLayouts)
+    }),
     ("common-subexpressions", "equal operations and computations become one", || Box::new(CommonSubexpressions)),
     ("dead-code", "removes what no result needs", || Box::new(DeadCode)),
     ("drop-dependencies", "borders and orders that mean nothing", || Box::new(DropDependencies)),
+    ("drop-zero-sized", "arrays without elements become constants", || Box::new(DropZeroSized)),
     ("expand-async", "what is begun and awaited becomes a call or a copy", || Box::new(ExpandAsync)),
     ("expand-batch-norms", "batch normalisations become sums and elementwise operations", || {
         Box::new(ExpandBatchNorms)
@@ -47,6 +51,9 @@ const PASSES: &[Entry] = &[
     ("fold-constants", "evaluates operations on constants", || Box::new(FoldConstants)),
     ("free-reshapes", "reshapes between kernels become bitcasts", || Box::new(FreeReshapes)),
     ("fuse", "producers go into the kernels that consume them", || Box::new(Fuse)),
+    ("fuse-epilogues", "elementwise operations go with the contraction whose result they read", || {
+        Box::new(FuseEpilogues)
+    }),
     ("fuse-outputs", "kernels over the same loop become one", || Box::new(FuseOutputs)),
     ("fuse-rows", "folds along rows and their uses become one kernel", || Box::new(FuseRows)),
     ("hoist-invariants", "what every round of a loop computes alike is computed before it", || {
@@ -55,6 +62,7 @@ const PASSES: &[Entry] = &[
     ("inline-calls", "calls and fusions become the instructions they call", || Box::new(InlineCalls)),
     ("inline-maps", "mapped elementwise functions become array operations", || Box::new(InlineMaps)),
     ("insert-copies", "values that need one buffer at the same time are copied", || Box::new(InsertCopies)),
+    ("merge-dots", "small dots that share an operand become one", || Box::new(MergeDots)),
     ("normalize-floats", "arithmetic on floats that the target only stores is done in wider ones", || {
         Box::new(NormalizeFloats)
     }),
@@ -68,7 +76,9 @@ const PASSES: &[Entry] = &[
         || Box::new(SimplifyConditionals),
     ),
     ("simplify-loops", "invariant, constant and dead loop state", || Box::new(SimplifyLoops)),
+    ("simplify-sorts", "sorts of nothing to sort, arrays sorted along without need", || Box::new(SimplifySorts)),
     ("simplify-tuples", "elements of tuples just put together", || Box::new(SimplifyTuples)),
+    ("sink-slices", "the same operation on all slices of an array is done on the array", || Box::new(SinkSlices)),
     ("split-folds", "large folds into few results become work for many threads", || Box::new(SplitFolds)),
     ("tile-layouts", "arrays lie in the target's tiles", || Box::new(TileLayouts)),
     ("unify-convolution-types", "convolutions have one of a few element types", || Box::new(UnifyConvolutionTypes)),

@@ -11,7 +11,7 @@ use std::{env, fs};
 use support::{difference, evaluate};
 use xla_hlo::text::parse_module;
 use xla_hlo::{ElementType, Error, Module, Opcode, Result, verify};
-use xla_passes::{FusionProfile, PassContext, PassOptions, Pipeline, TargetProfile, registry, stages};
+use xla_passes::{PassContext, PassOptions, Pipeline, TargetProfile, registry, stages};
 
 fn corpus() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");
@@ -40,14 +40,9 @@ fn valid_module(text: &str) -> Option<Module> {
     parse_module(text).ok().filter(|module| verify::check(module).is_ok())
 }
 
-/// A target that can do everything that passes know of.
-fn able() -> TargetProfile {
-    TargetProfile { vector_bytes: 64, threads: 8, fusion: FusionProfile::folds(), ..TargetProfile::generic() }
-}
-
 /// A target that lacks everything that passes can do without, but for functions whose last place many layers make much of.
 fn poor() -> TargetProfile {
-    let mut poor = TargetProfile { lacks: TargetProfile::expandable(), ..able() };
+    let mut poor = TargetProfile { lacks: TargetProfile::expandable(), ..TargetProfile::able() };
     poor.lacks.retain(|opcode| !matches!(opcode, Opcode::Rsqrt | Opcode::Tanh));
     poor.floats.storage_only =
         ElementType::ALL.iter().copied().filter(|t| t.is_float() && t.bit_width() < 32).collect();
@@ -89,7 +84,7 @@ fn run(pipeline: &Pipeline, profile: &TargetProfile, module: &mut Module) -> Res
 
 #[test]
 fn programs_keep_their_meaning() {
-    for profile in [able(), poor()] {
+    for profile in [TargetProfile::able(), poor()] {
         let same = compare(&stages::standard(&profile), &profile);
         assert!(same.is_none_or(|same| same > 300), "only {same:?} programs could be compared");
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use support::{Case, difference, evaluate, parse_file};
 use xla_hlo::text::{PrintOptions, parse_module, print_module};
 use xla_hlo::{ElementType, Module, Opcode, verify};
-use xla_passes::{FusionProfile, PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile, registry, stages};
+use xla_passes::{PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile, registry, stages};
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/passes")
@@ -84,12 +84,15 @@ fn check(passes: &str, case: &Case, profile: &TargetProfile) -> (String, Pipelin
     )
 }
 
+/// The generic target with every ability that a pass asks for, and few threads, so that small programs show what is done for them.
+fn able() -> TargetProfile {
+    TargetProfile { threads: 4, fusion: TargetProfile::able().fusion, ..TargetProfile::generic() }
+}
+
 /// Bisecting stops between any two rewrites: what is there then must be the same program.
 #[test]
 fn every_rewrite_alone_keeps_the_program() {
-    let mut able = TargetProfile::generic();
-    able.fusion.row_kernels = true;
-    able.threads = 4;
+    let able = able();
     // Numbers drawn from one source depend on how many of those drawn before were expanded.
     for (_, text) in files().into_iter().filter(|(name, _)| name != "expand_rng") {
         let (passes, cases) = parse_file(&text);
@@ -120,10 +123,7 @@ const STAYS: &str = " stays";
 
 #[test]
 fn cases_become_their_snapshots() {
-    // The generic target with every ability that a pass asks for.
-    let mut able = TargetProfile::generic();
-    able.fusion = FusionProfile::folds();
-    able.threads = 4;
+    let able = able();
     let laws = xla_passes::rule_names();
     let mut applied: BTreeMap<&'static str, u64> = BTreeMap::new();
     for (file, text) in files() {

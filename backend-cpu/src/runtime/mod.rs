@@ -100,6 +100,18 @@ pub(crate) struct LibraryCall {
     pub descriptor: Vec<i64>,
     /// Kernels handed along, such as the comparison of a sort, by their number in the program.
     pub kernels: Vec<u32>,
+    /// What goes on with the result where it lies.
+    pub epilogue: Option<Epilogue>,
+}
+
+/// A kernel that runs after a library function and reads and writes its result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Epilogue {
+    /// Operands of the whole that the library function takes, by their places.
+    pub operands: Vec<usize>,
+    /// The kernel by its number in the program. It takes all operands, the library function's result, and where its own result
+    /// goes: both are the result of the whole.
+    pub kernel: u32,
 }
 
 /// Names and addresses for the linker.

@@ -3,10 +3,11 @@
 use xla_hlo::ops::Convert;
 use xla_hlo::{ElementKind, ElementType, InstrId, Op};
 
+use super::convert_moves::narrowing_of_movement;
 use super::draft::{Draft, Value};
 use super::{Rule, rules};
 
-pub const CONVERT: &[Rule] = rules![convert_to_same_type, convert_of_exact_convert];
+pub const CONVERT: &[Rule] = rules![convert_to_same_type, convert_of_exact_convert, narrowing_of_movement];
 
 pub const BITCAST_CONVERT: &[Rule] = rules![bitcast_convert_to_same_type, bitcast_convert_of_bitcast_convert];
 

@@ -94,6 +94,11 @@ impl<'c> Draft<'c> {
         self.computation[id].users().len() == 1 && self.computation.root() != id
     }
 
+    /// Whether an instruction is the computation's result.
+    pub fn is_root(&self, id: InstrId) -> bool {
+        self.computation.root() == id
+    }
+
     /// The value of every element, when they are all the same constant: a constant, or a broadcast of one.
     pub fn splat(&self, mut id: InstrId) -> Option<Scalar> {
         while let Op::Broadcast(_) | Op::Reshape(_) = self.op(id) {

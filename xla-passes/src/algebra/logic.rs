@@ -3,6 +3,7 @@
 use xla_hlo::ops::{Binary, BinaryOp, Compare, CompareDirection, Select, Unary, UnaryOp};
 use xla_hlo::{ElementType, InstrId, Op, Scalar};
 
+use super::convert_moves::movement_of_widening;
 use super::draft::{Draft, Value};
 use super::{Rule, rules};
 
@@ -10,7 +11,8 @@ pub const UNARY: &[Rule] = rules![involution, abs_of_abs, odd_of_negation, not_o
 
 pub const COMPARE: &[Rule] = rules![compare_of_itself, compare_with_least_unsigned];
 
-pub const SELECT: &[Rule] = rules![select_by_constant, select_of_same, select_by_negation, select_of_truth_values];
+pub const SELECT: &[Rule] =
+    rules![select_by_constant, select_of_same, select_by_negation, select_of_truth_values, movement_of_widening];
 
 fn unary<'c>(cx: &Draft<'c>, id: InstrId) -> Option<UnaryOp> {
     match cx.op(id) {

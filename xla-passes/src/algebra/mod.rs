@@ -7,13 +7,17 @@
 mod arithmetic;
 mod broadcast;
 mod convert;
+mod convert_moves;
+mod convolution;
 mod dims;
 mod dot;
 mod draft;
+mod gather;
 mod logic;
 mod reduce;
 mod reshape;
 mod slice;
+mod slice_of;
 mod transpose;
 
 pub(crate) use convert::keeps_every_value;
@@ -75,14 +79,17 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         Op::Broadcast(_) => [broadcast::BROADCAST, none, none],
         Op::Reshape(_) => [reshape::RESHAPE, none, none],
         Op::Transpose(_) => [transpose::TRANSPOSE, none, none],
-        Op::Slice(_) => [slice::SLICE, none, none],
+        Op::Slice(_) => [slice::SLICE, slice_of::SLICE, none],
         Op::Pad(_) => [slice::PAD, none, none],
         Op::Concatenate(_) => [slice::CONCATENATE, none, none],
         Op::Reverse(_) => [slice::REVERSE, none, none],
         Op::DynamicSlice(_) => [slice::DYNAMIC_SLICE, none, none],
         Op::DynamicUpdateSlice(_) => [slice::DYNAMIC_UPDATE_SLICE, none, none],
         Op::Dot(_) => [dot::DOT, none, none],
+        Op::Convolution(_) => [convolution::CONVOLUTION, none, none],
         Op::Reduce(_) => [reduce::REDUCE, none, none],
+        Op::Gather(_) => [gather::GATHER, convert_moves::CUT, none],
+        Op::Scatter(_) => [gather::SCATTER, none, none],
         Op::Parameter(_)
         | Op::Tuple(_)
         | Op::GetTupleElement(_)
@@ -95,7 +102,6 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::Call(_)
         | Op::Map(_)
         | Op::Fusion(_)
-        | Op::Convolution(_)
         | Op::RngBitGenerator(_)
         | Op::RaggedDot(_)
         | Op::ScaledDot(_)
@@ -104,8 +110,6 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         | Op::RngGetAndUpdateState(_)
         | Op::StochasticConvert(_)
         | Op::BatchNorm(_)
-        | Op::Gather(_)
-        | Op::Scatter(_)
         | Op::Fft(_)
         | Op::Cholesky(_)
         | Op::TriangularSolve(_)
@@ -133,6 +137,7 @@ pub fn rule_names() -> Vec<&'static str> {
         broadcast::CONSTANT,
         transpose::TRANSPOSE,
         slice::SLICE,
+        slice_of::SLICE,
         slice::PAD,
         slice::CONCATENATE,
         slice::REVERSE,
@@ -144,8 +149,12 @@ pub fn rule_names() -> Vec<&'static str> {
         logic::SELECT,
         convert::CONVERT,
         convert::BITCAST_CONVERT,
+        convert_moves::CUT,
         dot::DOT,
+        convolution::CONVOLUTION,
         reduce::REDUCE,
+        gather::GATHER,
+        gather::SCATTER,
     ];
     themes.into_iter().flatten().map(|rule| rule.name).collect()
 }
@@ -173,7 +182,9 @@ impl<'m, 'a> Driver<'m, 'a> {
         while let Some(id) = self.queue.pop_front() {
             self.queued[id] = false;
             let Some(instruction) = self.module[self.id].get(id) else { continue };
-            if !graph::is_free(instruction) || !is_static(&self.module[self.id], id) {
+            // Elements of large tuples are many; nobody looks at all of the tuple for each.
+            let no_rules = rules_for(instruction.op()).iter().all(|rules| rules.is_empty());
+            if no_rules || !graph::is_free(instruction) || !is_static(&self.module[self.id], id) {
                 continue;
             }
             let Some((rule, proposed, value)) = self.propose(id) else { continue };

@@ -1,12 +1,15 @@
 //! Laws of reductions.
 
 use xla_hlo::ops::{Binary, Reduce};
-use xla_hlo::{InstrId, Op};
+use xla_hlo::{ArrayShape, InstrId, Op};
 
 use super::draft::{Draft, Value};
 use super::{Rule, rules};
 
 pub const REDUCE: &[Rule] = rules![reduce_of_nothing, reduce_of_ones, reduce_of_transpose, reduce_of_all_of_reshape];
+
+/// Uses that a rule looks through.
+const FEW: usize = 8;
 
 /// A reduction of one array.
 fn single<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(&'c Reduce, InstrId, InstrId)> {
@@ -52,18 +55,38 @@ fn reduce_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     Some(cx.add(combiner, shape.clone(), [init, x]))
 }
 
-/// `reduce(transpose(x))` = `reduce(x)`, where what stays keeps its order. The order of a sum is free.
+/// `reduce(transpose(x))` = `transpose(reduce(x))`, without a transpose where what stays keeps its order; otherwise only
+/// where the first transpose has no other use. The order of a sum is free.
 fn reduce_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let (reduce, inner, init) = single(cx, id)?;
     let Op::Transpose(transpose) = cx.op(inner) else { return None };
     let kept = transpose.permutation.iter().enumerate().filter(|(i, _)| !reduce.dimensions.contains(i));
-    if !kept.map(|(_, &d)| d).is_sorted() {
+    let kept: Vec<usize> = kept.map(|(_, &d)| d).collect();
+    let in_order = kept.is_sorted();
+    if !in_order && !is_only_folded(cx, inner) {
         return None;
     }
     let mut dimensions: Vec<usize> = reduce.dimensions.iter().map(|&d| transpose.permutation[d]).collect();
     dimensions.sort_unstable();
     let new = Reduce { dimensions, computation: reduce.computation };
-    Some(cx.add(new, cx.shape(id)?.clone(), [cx.operand(inner, 0).into(), init.into()]))
+    let operands = [cx.operand(inner, 0).into(), init.into()];
+    let shape = cx.shape(id)?.clone();
+    if in_order {
+        return Some(cx.add(new, shape, operands));
+    }
+    let mut sorted = kept.clone();
+    sorted.sort_unstable();
+    let sizes: Vec<usize> = sorted.iter().map(|&d| cx.dims(cx.operand(inner, 0))[d]).collect();
+    let value = cx.add(new, ArrayShape::new(shape.element_type(), sizes), operands);
+    let permutation = kept.iter().filter_map(|d| sorted.binary_search(d).ok()).collect();
+    Some(cx.transpose(value, shape, permutation))
+}
+
+/// Whether all uses of an array, which are few, are folds of it alone.
+fn is_only_folded(cx: &Draft<'_>, id: InstrId) -> bool {
+    let users = cx.instruction(id).users();
+    let folds = |&user: &InstrId| single(cx, user).is_some_and(|(_, x, _)| x == id);
+    !cx.is_root(id) && users.len() <= FEW && users.iter().all(folds)
 }
 
 /// `reduce(reshape(x))` of all dimensions = `reduce(x)` of all dimensions. The order of a sum is free.

@@ -3,6 +3,7 @@
 use xla_hlo::ops::{Concatenate, Iota, Reverse, Slice, SliceRange};
 use xla_hlo::{ArrayShape, InstrId, Op};
 
+use super::convert_moves::{cut_of_convert, movement_of_widening};
 use super::draft::{Draft, Value};
 use super::{Rule, dims, reshape, rules};
 
@@ -14,16 +15,18 @@ pub const SLICE: &[Rule] = rules![
     slice_of_concatenate,
     slice_of_pad,
     slice_of_reshape,
+    cut_of_convert,
 ];
 
-pub const PAD: &[Rule] = rules![pad_of_nothing, pad_of_empty, pad_that_trims];
+pub const PAD: &[Rule] = rules![pad_of_nothing, pad_of_empty, pad_that_trims, movement_of_widening];
 
-pub const CONCATENATE: &[Rule] = rules![concatenate_of_one, concatenate_of_empty, concatenate_of_concatenate];
+pub const CONCATENATE: &[Rule] =
+    rules![concatenate_of_one, concatenate_of_empty, concatenate_of_concatenate, movement_of_widening];
 
-pub const REVERSE: &[Rule] = rules![reverse_of_nothing, reverse_of_reverse, reverse_of_broadcast];
+pub const REVERSE: &[Rule] = rules![reverse_of_nothing, reverse_of_reverse, reverse_of_broadcast, movement_of_widening];
 
 pub const DYNAMIC_SLICE: &[Rule] =
-    rules![dynamic_slice_of_everything, dynamic_slice_at_constant, dynamic_slice_of_broadcast];
+    rules![dynamic_slice_of_everything, dynamic_slice_at_constant, dynamic_slice_of_broadcast, cut_of_convert];
 
 pub const DYNAMIC_UPDATE_SLICE: &[Rule] = rules![dynamic_update_of_everything, dynamic_update_of_nothing];
 

@@ -3,6 +3,7 @@
 use xla_hlo::ops::Iota;
 use xla_hlo::{ArrayShape, InstrId, Op};
 
+use super::convolution::transpose_of_convolution;
 use super::draft::{Draft, Value};
 use super::{Rule, dims, rules};
 
@@ -13,6 +14,7 @@ pub const TRANSPOSE: &[Rule] = rules![
     transpose_of_broadcast,
     transpose_of_iota,
     transpose_of_dot,
+    transpose_of_convolution,
 ];
 
 fn permutation<'c>(cx: &Draft<'c>, id: InstrId) -> Option<&'c [usize]> {

@@ -41,7 +41,7 @@ enum Origin {
     Value(InstrId),
     /// An element of one.
     Element(InstrId, usize),
-    Constant(Literal, Shape),
+    Constant(Box<(Literal, Shape)>),
 }
 
 impl Interface {
@@ -88,7 +88,7 @@ impl Interface {
         match (computation[result].op(), element_of(computation, result)) {
             (Op::Parameter(_), _) => Some(Origin::Value(operand)),
             (Op::Constant(constant), _) => {
-                Some(Origin::Constant(constant.literal.clone(), computation[result].shape().clone()))
+                Some(Origin::Constant(Box::new((constant.literal.clone(), computation[result].shape().clone()))))
             }
             (_, Some((tuple, i))) if tuple == computation.parameters()[0] => match module[self.caller][operand].op() {
                 Op::Tuple(_) => Some(Origin::Value(module[self.caller][operand].operand(i))),
@@ -107,7 +107,8 @@ impl Interface {
             Origin::Element(tuple, index) => {
                 caller.add(Instruction::new(GetTupleElement { index }.into(), shape, [tuple]))
             }
-            Origin::Constant(literal, shape) => {
+            Origin::Constant(constant) => {
+                let (literal, shape) = *constant;
                 caller.add(Instruction::new(xla_hlo::ops::Constant { literal }.into(), shape, []))
             }
         }

@@ -3,6 +3,7 @@
 mod access;
 mod build;
 pub(crate) mod cost;
+mod epilogue;
 mod free_reshape;
 mod order;
 mod outputs;
@@ -10,6 +11,7 @@ mod plan;
 mod rows;
 mod rules;
 
+pub use epilogue::FuseEpilogues;
 pub use free_reshape::FreeReshapes;
 pub use outputs::FuseOutputs;
 pub use rows::FuseRows;

@@ -68,16 +68,20 @@ fn loop_dims(module: &Module, graph: &Computation, id: InstrId, profile: &Target
     (plain && graph::is_free(instruction) && outputs.all(|o| o.as_ref() == Some(&first))).then_some(first)
 }
 
+/// Whether a kernel computes each element by itself.
+pub(super) fn folds_nothing(body: &Computation) -> bool {
+    body.iter().all(|(_, i)| is_of_elements(i.op()))
+}
+
+fn is_of_elements(op: &Op) -> bool {
+    facts::call_context(op) == CallContext::None && !matches!(op, Op::Dot(_) | Op::Convolution(_))
+}
+
 /// Whether a kernel folds nothing, or what its loop stands at, once.
 fn folds_at_loop(body: &Computation, profile: &TargetProfile) -> bool {
     let folds: Vec<InstrId> = body.ids().filter(|&id| matches!(body[id].op(), Op::Reduce(_))).collect();
-    let others = body.iter().filter(|(_, i)| !matches!(i.op(), Op::Reduce(_)));
-    let mut others = others.map(|(_, i)| i.op());
-    if !others.all(|op| facts::call_context(op) == CallContext::None && !matches!(op, Op::Dot(_))) {
-        return false;
-    }
-    if folds.is_empty() {
-        return true;
+    if folds.is_empty() || !body.ids().all(|id| folds.contains(&id) || is_of_elements(body[id].op())) {
+        return folds_nothing(body);
     }
     let accesses = accesses(body);
     let small = body.result_shape().byte_size() <= profile.l1_bytes;
@@ -210,7 +214,7 @@ fn needs(module: &Module, graph: &Computation, a: InstrId, b: InstrId) -> (usize
 }
 
 /// Whether a kernel reads an operand at the place its loop stands at, and nowhere else.
-fn reads_in_place(module: &Module, graph: &Computation, kernel: InstrId, operand: InstrId) -> bool {
+pub(super) fn reads_in_place(module: &Module, graph: &Computation, kernel: InstrId, operand: InstrId) -> bool {
     let Op::Fusion(fusion) = graph[kernel].op() else {
         return graph[kernel]
             .operands()

@@ -162,9 +162,12 @@ impl Kernel {
             return plain.then(|| Kernel { body, operands: instruction.operands().to_vec() });
         }
         let elementwise = is_elementwise(instruction.op()) || matches!(instruction.op(), Op::Broadcast(_));
-        if !(elementwise || matches!(instruction.op(), Op::Reduce(_))) {
-            return None;
-        }
+        (elementwise || matches!(instruction.op(), Op::Reduce(_))).then(|| Kernel::alone(graph, id))
+    }
+
+    /// The kernel of a lone operation.
+    pub(super) fn alone(graph: &Computation, id: InstrId) -> Kernel {
+        let instruction = &graph[id];
         let mut body = Computation::new("fused_computation");
         let mut operands: Vec<InstrId> = Vec::new();
         let mut inside = Vec::new();
@@ -180,7 +183,7 @@ impl Kernel {
         }
         let root = body.add(clone_with_operands(instruction, inside));
         body.set_root(root);
-        Some(Kernel { body, operands })
+        Kernel { body, operands }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Layouts: every array becomes row major, and layout-changing operations what they do; at the end, the target's tiles.
+//! Layouts: every array becomes row major, and layout-changing operations what they do; regions choose the order of their
+//! dimensions; at the end, the target's tiles.
 
 use xla_hlo::ops::{BitcastConvert, Reshape, Transpose};
 use xla_hlo::{
@@ -7,8 +8,11 @@ use xla_hlo::{
 
 use crate::{Pass, PassContext};
 
+mod assign;
+mod order;
 mod tile;
 
+pub use assign::AssignLayouts;
 pub use tile::TileLayouts;
 
 /// Gives every array a plain row-major layout, in computations and in the module's header.

@@ -4,6 +4,8 @@ mod schedule;
 
 pub use schedule::schedule;
 
+use xla_hlo::Opcode;
+
 use crate::*;
 
 /// All stages in order.
@@ -43,9 +45,15 @@ pub fn canonicalize(_: &TargetProfile) -> Pipeline {
 }
 
 /// Less work for the same result, to a fixed point.
-pub fn simplify(_: &TargetProfile) -> Pipeline {
-    let group = Pipeline::fixed_point("simplify-group", 12)
+pub fn simplify(profile: &TargetProfile) -> Pipeline {
+    let group = Pipeline::fixed_point("simplify-group", 12);
+    // Where slices are fused they cost nothing where they are.
+    let slices_cost = !profile.fusion.inside.contains(&Opcode::Slice);
+    let group = if slices_cost { group.pass(SinkSlices) } else { group };
+    let group = group
         .pass(SimplifyTuples)
+        .pass(DropZeroSized)
+        .pass(SimplifySorts)
         .pass(SimplifyAlgebra)
         .pass(FoldConstants)
         .pass(CommonSubexpressions)
@@ -53,8 +61,15 @@ pub fn simplify(_: &TargetProfile) -> Pipeline {
         .pass(SimplifyLoops)
         .pass(UnrollLoops)
         .pass(HoistInvariants)
+        .pass(AssignLayouts)
         .pass(DeadCode);
-    Pipeline::new("simplify").stage(group).pass(AnnotateTripCounts)
+    Pipeline::new("simplify")
+        .stage(group)
+        // What is put together to be one operand may be constants.
+        .pass(MergeDots)
+        .pass(FoldConstants)
+        .pass(DeadCode)
+        .pass(AnnotateTripCounts)
 }
 
 /// Operations that a target lacks, put in terms of those it has; before simplification, which then sees what they became.
@@ -100,6 +115,7 @@ pub fn fuse(_: &TargetProfile) -> Pipeline {
         .pass(Fuse)
         .pass(FuseRows)
         .pass(FuseOutputs)
+        .pass(FuseEpilogues)
         // Kernels that were merged may compute the same thing twice.
         .pass(CommonSubexpressions)
         .pass(FreeReshapes)

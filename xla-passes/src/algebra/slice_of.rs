@@ -1,0 +1,120 @@
+//! Slices go towards what is read: of what is cut away, nothing is computed.
+//!
+//! Only where the slice is all that is wanted: what others need whole is computed whole.
+
+use xla_hlo::ops::{Dot, DotDims, Reverse, Slice, SliceRange, Transpose};
+use xla_hlo::{ArrayShape, InstrId, Op};
+
+use super::draft::{Draft, Value};
+use super::{Rule, rules};
+
+pub const SLICE: &[Rule] =
+    rules![slice_of_elementwise, slice_of_transpose, slice_of_reverse, slice_of_reduce, slice_of_dot];
+
+/// What is sliced, where nobody else wants it and some of it is cut away but not all; and how it is sliced.
+fn cut<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(InstrId, &'c [SliceRange])> {
+    let Op::Slice(slice) = cx.op(id) else { return None };
+    let inner = cx.operand(id, 0);
+    let fewer = cx.dims(id) != cx.dims(inner) && !cx.dims(id).contains(&0);
+    (fewer && cx.is_used_once(inner)).then_some((inner, &slice.ranges))
+}
+
+/// A slice of `x`, unless that is all of it.
+fn slice(cx: &mut Draft<'_>, x: InstrId, ranges: Vec<SliceRange>) -> Option<Value> {
+    let dims: Vec<usize> = ranges.iter().map(|r| (r.limit - r.start).div_ceil(r.stride)).collect();
+    if dims == cx.dims(x) {
+        return Some(x.into());
+    }
+    let shape = ArrayShape::new(cx.element_type(x)?, dims);
+    Some(cx.add(Slice { ranges }, shape, [x.into()]))
+}
+
+/// The range of all of `x` along a dimension.
+fn whole(cx: &Draft<'_>, x: InstrId, d: usize) -> SliceRange {
+    SliceRange { start: 0, limit: cx.dims(x)[d], stride: 1 }
+}
+
+/// `slice(f(x, y))` = `f(slice(x), slice(y))`, where `f` is elementwise. Scalars among its operands stay.
+fn slice_of_elementwise(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let (inner, ranges) = cut(cx, id)?;
+    let elementwise = matches!(
+        cx.op(inner),
+        Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Select(_) | Op::Clamp(_) | Op::ReducePrecision(_)
+    );
+    if !elementwise {
+        return None;
+    }
+    let operands = cx.instruction(inner).operands();
+    let mut sliced: Vec<(InstrId, Value)> = Vec::with_capacity(operands.len());
+    for &o in operands {
+        if !sliced.iter().any(|(x, _)| *x == o) {
+            let scalar = cx.dims(o) != cx.dims(inner);
+            let value = if scalar { o.into() } else { slice(cx, o, ranges.to_vec())? };
+            sliced.push((o, value));
+        }
+    }
+    let value = |o: &InstrId| sliced.iter().find(|(x, _)| x == o).map(|(_, value)| *value);
+    let new: Vec<Value> = operands.iter().map(value).collect::<Option<_>>()?;
+    Some(cx.add(cx.op(inner).clone(), cx.shape(id)?.clone(), new))
+}
+
+/// `slice(transpose(x))` = `transpose(slice(x))`.
+fn slice_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let (inner, ranges) = cut(cx, id)?;
+    let Op::Transpose(Transpose { permutation }) = cx.op(inner) else { return None };
+    let x = cx.operand(inner, 0);
+    let mut own: Vec<SliceRange> = (0..ranges.len()).map(|d| whole(cx, x, d)).collect();
+    permutation.iter().zip(ranges).for_each(|(&d, range)| own[d] = *range);
+    let part = slice(cx, x, own)?;
+    Some(cx.transpose(part, cx.shape(id)?.clone(), permutation.clone()))
+}
+
+/// `slice(reverse(x))` = `reverse(slice(x))`, counted from the other end.
+fn slice_of_reverse(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let (inner, ranges) = cut(cx, id)?;
+    let Op::Reverse(Reverse { dimensions }) = cx.op(inner) else { return None };
+    let mut own = ranges.to_vec();
+    for &d in dimensions {
+        let size = cx.dims(inner)[d];
+        let last = own[d].start + (cx.dims(id)[d] - 1) * own[d].stride;
+        own[d] = SliceRange { start: size - 1 - last, limit: size - own[d].start, stride: own[d].stride };
+    }
+    let part = slice(cx, cx.operand(inner, 0), own)?;
+    Some(cx.add(Reverse { dimensions: dimensions.clone() }, cx.shape(id)?.clone(), [part]))
+}
+
+/// `slice(reduce(x))` = `reduce(slice(x))`.
+fn slice_of_reduce(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let (inner, ranges) = cut(cx, id)?;
+    let (Op::Reduce(reduce), &[x, init]) = (cx.op(inner), cx.instruction(inner).operands()) else { return None };
+    let mut kept = ranges.iter();
+    let range = |d: usize| if reduce.dimensions.contains(&d) { Some(whole(cx, x, d)) } else { kept.next().copied() };
+    let own = (0..cx.dims(x).len()).map(range).collect::<Option<Vec<_>>>()?;
+    let part = slice(cx, x, own)?;
+    Some(cx.add(reduce.clone(), cx.shape(id)?.clone(), [part, init.into()]))
+}
+
+/// `slice(dot(x, y))` = `dot(slice(x), slice(y))`, where half of the work is saved at least: what is cut of the operands is copied.
+/// The order of a sum is free.
+fn slice_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let (inner, ranges) = cut(cx, id)?;
+    let Op::Dot(Dot { dims, .. }) = cx.op(inner) else { return None };
+    if cx.shape(id)?.element_count() > cx.shape(inner)?.element_count() / 2 {
+        return None;
+    }
+    let (lhs, rhs) = (cx.operand(inner, 0), cx.operand(inner, 1));
+    let lhs_free = DotDims::free(cx.dims(lhs).len(), &dims.lhs_batch, &dims.lhs_contracting);
+    let rhs_free = DotDims::free(cx.dims(rhs).len(), &dims.rhs_batch, &dims.rhs_contracting);
+    let (batch, free) = ranges.split_at_checked(dims.lhs_batch.len())?;
+    let (of_lhs, of_rhs) = free.split_at_checked(lhs_free.len())?;
+    let part = |cx: &mut Draft<'_>, x, of: [(&[usize], &[SliceRange]); 2]| {
+        let mut own: Vec<SliceRange> = (0..cx.dims(x).len()).map(|d| whole(cx, x, d)).collect();
+        for (places, ranges) in of {
+            places.iter().zip(ranges).for_each(|(&d, range)| own[d] = *range);
+        }
+        slice(cx, x, own)
+    };
+    let a = part(cx, lhs, [(&dims.lhs_batch, batch), (&lhs_free, of_lhs)])?;
+    let b = part(cx, rhs, [(&dims.rhs_batch, batch), (&rhs_free, of_rhs)])?;
+    Some(cx.add(cx.op(inner).clone(), cx.shape(id)?.clone(), [a, b]))
+}
