@@ -114,7 +114,7 @@ fn compare(pipeline: &Pipeline, profile: &TargetProfile) -> Option<usize> {
     Some(same)
 }
 
-const SUITES: [&str; 12] = [
+const SUITES: [&str; 13] = [
     "elementwise",
     "shapes",
     "reductions",
@@ -127,4 +127,5 @@ const SUITES: [&str; 12] = [
     "linalg",
     "sort",
     "conv",
+    "fft",
 ];

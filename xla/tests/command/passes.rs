@@ -85,6 +85,25 @@ fn costs_and_memory_are_reported() {
 }
 
 #[test]
+fn calls_values_and_chains_are_reported() {
+    let folder = Folder::new();
+    folder.write("chain.hlo", CHAIN);
+    let done = folder.xla("opt chain.hlo --passes fuse --call-graph --dataflow --chains");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    for line in ["call graph of ", "dataflow of ", "chains of "] {
+        assert!(done.out.lines().any(|l| l.starts_with(line)), "{}", done.out);
+    }
+    let json = folder.xla("opt chain.hlo --passes fuse --call-graph=json").out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["is_flat"], true);
+    let json = folder.xla("opt chain.hlo --passes fuse --dataflow=json").out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["values"][0]["made_by"], "parameter");
+    let refused = folder.fails(2, "opt chain.hlo --chains --to html");
+    assert!(refused.contains("cannot be used with"), "{refused}");
+}
+
+#[test]
 fn passes_are_left_out() {
     let folder = Folder::new();
     folder.write("dead.hlo", DEAD);
