@@ -62,9 +62,11 @@ mod layout;
 mod loop_state;
 mod loops;
 mod map_inline;
+mod memory_spaces;
 mod merge_dots;
 mod normalize_floats;
 mod pad_dynamic;
+mod rematerialize;
 mod sink_slices;
 mod sort_simplify;
 mod split_folds;
@@ -93,21 +95,23 @@ pub use expand_async::ExpandAsync;
 pub use expand_collectives::ExpandCollectives;
 pub use explain::{FusionDecision, FusionReason, FusionRecorder};
 pub use flatten::FlattenCallGraph;
-pub use fuse::{FreeReshapes, Fuse, FuseEpilogues, FuseOutputs, FuseRows};
+pub use fuse::{FreeReshapes, Fuse, FuseEpilogues, FuseOutputs, FuseRows, ShareRows};
 pub use hoist_invariants::HoistInvariants;
 pub use inline::InlineCalls;
 pub use layout::{AssignLayouts, NormalizeLayouts, TileLayouts};
 pub use loop_state::SimplifyLoops;
 pub use map_inline::InlineMaps;
+pub use memory_spaces::AssignMemorySpaces;
 pub use merge_dots::MergeDots;
 pub use normalize_floats::NormalizeFloats;
 pub use pad_dynamic::PadDynamic;
 pub use pass::{Changed, Pass, PassContext, PassOptions};
 pub use pipeline::Pipeline;
 pub use profile::{
-    ConvolutionOrder, DotProfile, EpilogueProfile, FloatProfile, FusionProfile, LayoutProfile, TargetProfile,
-    TileProfile,
+    ConvolutionOrder, DotProfile, EpilogueProfile, FloatProfile, FusionProfile, LayoutProfile, MemorySpaceProfile,
+    TargetProfile, TileProfile,
 };
+pub use rematerialize::Rematerialize;
 pub use report::{PassRun, PassTotal, PipelineReport};
 pub use schedule::Schedule;
 pub use sink_slices::SinkSlices;

@@ -41,6 +41,11 @@ pub struct TargetProfile {
     pub lacks: BTreeSet<Opcode>,
     /// The floats it computes in.
     pub floats: FloatProfile,
+    /// Bytes that one execution may need in all, arguments and results included: see [`Rematerialize`](crate::Rematerialize). `None` for no
+    /// limit.
+    pub memory_bytes: Option<u64>,
+    /// Memories besides the default one, the fastest first: see [`AssignMemorySpaces`](crate::AssignMemorySpaces).
+    pub memory_spaces: Vec<MemorySpaceProfile>,
 }
 
 /// Which floats a target computes in.
@@ -52,6 +57,26 @@ pub struct FloatProfile {
     pub storage_only: BTreeSet<ElementType>,
     /// What it computes in instead; a type that has every value of those in `storage_only`, `f32` as a rule.
     pub compute_in: ElementType,
+}
+
+/// A memory of a device besides its default one, such as a scratchpad; what of a program may live there.
+///
+/// Arguments and results of programs are always in the default memory, and so is what custom calls, transfers and collectives read and
+/// write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemorySpaceProfile {
+    /// `S(n)` of layouts; not 0, which is the default memory.
+    pub space: i64,
+    /// Bytes of it that one execution may use.
+    pub bytes: usize,
+    /// Alignment in bytes of values there: that of the backend's [`BufferOptions`](crate::buffers::BufferOptions).
+    pub alignment: usize,
+    /// Bytes of the largest value that may live there.
+    pub max_value_bytes: usize,
+    /// Whether constants may live there, all the time.
+    pub constants: bool,
+    /// Operations whose operands are copied there just before where they are not there already and there is room.
+    pub staged: BTreeSet<Opcode>,
 }
 
 /// Tiles that arrays lie in on a device, padded up to whole tiles; see [`Layout::tiles`](xla_hlo::Layout::tiles).
@@ -77,7 +102,8 @@ pub struct FusionProfile {
     pub max_instructions: usize,
     /// Most arrays that one fusion reads and writes.
     pub max_operands: usize,
-    /// Whether one kernel may fold rows and use the folds in the same row; see [`FuseRows`](crate::FuseRows).
+    /// Whether one kernel may fold rows and use the folds in the same row; see [`FuseRows`](crate::FuseRows). It folds a row before it
+    /// stores anything of it, so that its result may lie where an operand does; see [`ShareRows`](crate::ShareRows).
     pub row_kernels: bool,
     /// Whether a fusion may write several arrays of the same dimensions.
     pub multi_output: bool,
@@ -149,6 +175,8 @@ impl TargetProfile {
             tiles: None,
             lacks: BTreeSet::new(),
             floats: FloatProfile::all(),
+            memory_bytes: None,
+            memory_spaces: Vec::new(),
         }
     }
 

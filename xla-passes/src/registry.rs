@@ -14,6 +14,7 @@ const PASSES: &[Entry] = &[
     ("assign-layouts", "regions compute in the order of dimensions that needs the fewest transposes", || {
         Box::new(AssignLayouts)
     }),
+    ("assign-memory-spaces", "values live in small fast memories", || Box::new(AssignMemorySpaces)),
     ("common-subexpressions", "equal operations and computations become one", || Box::new(CommonSubexpressions)),
     ("dead-code", "removes what no result needs", || Box::new(DeadCode)),
     ("drop-dependencies", "borders and orders that mean nothing", || Box::new(DropDependencies)),
@@ -68,7 +69,9 @@ const PASSES: &[Entry] = &[
     }),
     ("normalize-layouts", "every array becomes row major", || Box::new(NormalizeLayouts)),
     ("pad-dynamic", "arrays of sizes known when running become arrays of their bounds", || Box::new(PadDynamic)),
+    ("rematerialize", "cheap values are computed again where memory is scarce", || Box::new(Rematerialize)),
     ("schedule", "an order that keeps memory low", || Box::new(Schedule)),
+    ("share-rows", "kernels of rows say what they may write over", || Box::new(ShareRows)),
     ("simplify-algebra", "applies algebraic laws", || Box::new(SimplifyAlgebra)),
     (
         "simplify-conditionals",

@@ -24,7 +24,9 @@ pub fn optimize(
     let recorder = options.dump_to.is_some().then(FusionRecorder::default);
     let watch = Watch { dump: Dump::new(options, &module), observer, recorder };
     let mut module = module.into_inner();
-    let context = PassContext::new(profile).with_options(options.passes.clone()).with_observer(&watch);
+    let mut profile = profile.clone();
+    profile.memory_bytes = options.memory_limit.or(profile.memory_bytes);
+    let context = PassContext::new(&profile).with_options(options.passes.clone()).with_observer(&watch);
     let report = pipeline.run(&mut module, &context).context(|| format!("module {}", module.name()))?;
     let module = VerifiedModule::new(module)
         .map_err(|e| Error::internal(format!("pipeline {} broke the module: {}", pipeline.name(), e.message())))?;

@@ -23,6 +23,9 @@ pub struct CompileOptions {
     pub dump_to: Option<PathBuf>,
     /// Threads that the program may use; `None` for as many as the machine has cores.
     pub threads: Option<NonZeroUsize>,
+    /// Bytes that one execution may need in all, arguments and results included; `None` for what the backend's profile says. Cheap values
+    /// are then computed again instead of kept, and a program that still needs more is [`xla_hlo::Error::ResourceExhausted`].
+    pub memory_limit: Option<u64>,
     /// What to do with operations that the backend does not lower.
     pub host_fallback: FallbackPolicy,
 }
@@ -56,6 +59,7 @@ impl Default for CompileOptions {
             passes: PassOptions::default(),
             dump_to: None,
             threads: None,
+            memory_limit: None,
             host_fallback: FallbackPolicy::Allow,
         }
     }

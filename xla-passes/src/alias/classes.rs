@@ -251,7 +251,7 @@ impl<'a> Classes<'a> {
         }
     }
 
-    /// Lets instructions write over operands that nobody needs any more: partial updates first, then the largest.
+    /// Lets instructions write over operands that nobody needs any more: partial updates first, then the largest, those that run first.
     pub(crate) fn share_operands(&mut self) {
         let mut wishes = Vec::new();
         for (time, step) in self.timeline.steps.iter().enumerate() {
@@ -262,11 +262,14 @@ impl<'a> Classes<'a> {
             for share in shares {
                 let (Some(&from), Some(&to)) = (read.get(share.operand), written.get(share.output)) else { continue };
                 let bytes = self.flow.value(to).bytes;
-                wishes.push((std::cmp::Reverse((share.update, bytes)), time, NodeId::from(from), NodeId::from(to)));
+                let (from, to) = (NodeId::from(from), NodeId::from(to));
+                // Of several results the one that is over first: what is needed for a short time finds room everywhere.
+                let last = self.class(to).and_then(Class::span).map_or(0, |(_, last)| last);
+                wishes.push((std::cmp::Reverse((share.update, bytes)), time, last, from, to));
             }
         }
         wishes.sort();
-        for (_, _, from, to) in wishes {
+        for (.., from, to) in wishes {
             self.merge(from, to);
         }
     }

@@ -58,7 +58,8 @@ pub(crate) fn shares(module: &Module, computation: &Computation, id: InstrId) ->
                 let leaf = leaf_number(computation[operand].shape(), &alias.path);
                 if let (Some(output), Some(leaf)) = (leaf_number(instruction.shape(), &alias.output), leaf) {
                     let operand = leaf + first_leaf(computation, id, alias.operand);
-                    found.push(Share { output, operand, update: true });
+                    // Kernels of rows change all of what they write over.
+                    found.push(Share { output, operand, update: fusion.kind != FusionKind::Input });
                 }
             }
             if let (FusionKind::Loop | FusionKind::Input, Some(fused)) = (fusion.kind, module.get(fusion.computation)) {

@@ -121,8 +121,27 @@ pub fn analyze(module: &Module) -> CostAnalysis {
     CostAnalysis { module: module.name().to_string(), total, computations, unknown_loops }
 }
 
+/// The cost of one instruction after the other, what it calls included.
+pub(crate) struct Costs<'m>(Analyzer<'m>);
+
+impl<'m> Costs<'m> {
+    /// Looks at all computations once. Linear time.
+    pub(crate) fn new(module: &'m Module) -> Costs<'m> {
+        let mut analyzer = Analyzer { module, runs: SecondaryMap::default(), unknown_loops: Vec::new() };
+        for id in module.post_order() {
+            analyzer.runs[id] = analyzer.computation(id).0;
+        }
+        Costs(analyzer)
+    }
+
+    /// One run of an instruction.
+    pub(crate) fn of(&mut self, computation: CompId, id: InstrId) -> Cost {
+        self.0.instruction(computation, id).0
+    }
+}
+
 /// How often each computation runs as a program; 0 for those that never do.
-fn times(module: &Module) -> SecondaryMap<CompId, u64> {
+pub(crate) fn times(module: &Module) -> SecondaryMap<CompId, u64> {
     let mut times = SecondaryMap::new(0u64);
     if let Some(entry) = module.entry_if_set() {
         times[entry] = 1;

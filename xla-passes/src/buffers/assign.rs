@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use xla_hlo::entity::EntityId;
 use xla_hlo::{CompId, Error, InstrId, Module, Result};
 
-use super::pack::{Item, Lender, lend, pack};
+use super::pack::{Item, Lender, Packing, lend_and_pack};
 use super::types::{
     Allocation, AllocationId, AllocationKind, BufferAssignment, BufferOptions, LiveValue, OutputSlice, Peak, Slice,
 };
@@ -18,7 +18,8 @@ use crate::alias::timeline::{NodeId, Step, Timeline};
 /// Gives each array leaf of each executed instruction a place.
 ///
 /// Needs a module that was scheduled and went through copy insertion; what two values still want at once is an error that
-/// names the place: [`Error::FailedPrecondition`].
+/// names the place: [`Error::FailedPrecondition`]. More memory than the options allow is [`Error::ResourceExhausted`], which names what
+/// takes it.
 pub fn assign_buffers(module: &Module, options: &BufferOptions) -> Result<BufferAssignment> {
     if !options.alignment.is_power_of_two() {
         return Err(Error::invalid_argument(format!("alignment {} is not a power of two", options.alignment)));
@@ -51,7 +52,39 @@ pub fn assign_buffers(module: &Module, options: &BufferOptions) -> Result<Buffer
     if options.verify {
         verify_assignment(module, &assignment)?;
     }
-    Ok(assignment)
+    match options.memory_bytes {
+        Some(limit) if assignment.total_bytes() as u64 > limit => Err(too_large(&assignment, limit)),
+        Some(_) | None => Ok(assignment),
+    }
+}
+
+/// How many of the values at the peak an error names.
+const NAMED: usize = 4;
+
+fn too_large(assignment: &BufferAssignment, limit: u64) -> Error {
+    let bytes = |wanted: fn(&AllocationKind) -> bool| -> usize {
+        assignment.allocations().iter().filter(|a| wanted(&a.kind)).map(|a| a.size).fold(0, usize::saturating_add)
+    };
+    let largest: Vec<String> = assignment
+        .peak
+        .values
+        .iter()
+        .take(NAMED)
+        .filter_map(|&i| assignment.values.get(i))
+        .map(|value| format!("{} B of {}", value.slice.size, value.name))
+        .collect();
+    let peak = assignment.step_names.get(assignment.peak.step).map_or("", |name| name);
+    let most =
+        if largest.is_empty() { String::new() } else { format!("; most of these at {peak}: {}", largest.join(", ")) };
+    Error::resource_exhausted(format!(
+        "module {} needs {} bytes of memory, the limit is {limit}: {} for arguments, {} for constants, {} for results, {} temporary{most}",
+        assignment.module_name,
+        assignment.total_bytes(),
+        bytes(|kind| matches!(kind, AllocationKind::Parameter { .. })),
+        bytes(|kind| matches!(kind, AllocationKind::Constant { .. })),
+        bytes(|kind| matches!(kind, AllocationKind::Output { .. })),
+        assignment.temp_bytes(),
+    ))
 }
 
 struct Assigner<'a> {
@@ -114,14 +147,13 @@ impl Assigner<'_> {
             let size = class.bytes.checked_next_multiple_of(self.options.alignment).ok_or_else(|| {
                 Error::resource_exhausted(format!("a value of {} bytes cannot be addressed", class.bytes))
             })?;
-            spaces.entry(class.memory_space).or_default().push((id, Item { size, first, last }));
+            spaces.entry(class.memory_space).or_default().push((id, Item { size, used: class.bytes, first, last }));
         }
         for (space, items) in &mut spaces {
-            self.borrow(*space, items);
+            let packing = self.borrow(*space, items)?;
             if items.is_empty() {
                 continue;
             }
-            let packing = pack(&items.iter().map(|(_, item)| *item).collect::<Vec<_>>())?;
             let ends = items.iter().zip(&packing.offsets).map(|((id, _), offset)| offset + self.bytes(*id));
             let allocation = self.allocate(AllocationKind::Temporary, ends.max().unwrap_or(0), *space);
             for ((id, _), offset) in items.iter().zip(packing.offsets) {
@@ -142,8 +174,8 @@ impl Assigner<'_> {
         self.classes.class(id).map_or(0, |c| c.bytes)
     }
 
-    /// Puts values into memory of results that are not there yet, and takes them from the list.
-    fn borrow(&mut self, space: i64, items: &mut Vec<(NodeId, Item)>) {
+    /// Puts values into memory of results that are not there yet, and takes them from the list. Places those that stay there.
+    fn borrow(&mut self, space: i64, items: &mut Vec<(NodeId, Item)>) -> Result<Packing> {
         let mut lenders = Vec::new();
         let mut allocations = Vec::new();
         for id in self.classes.representatives() {
@@ -153,13 +185,14 @@ impl Assigner<'_> {
                 allocations.push(place.allocation);
             }
         }
-        let lent = lend(&items.iter().map(|(_, item)| *item).collect::<Vec<_>>(), &lenders);
+        let (lent, packing) = lend_and_pack(&items.iter().map(|(_, item)| *item).collect::<Vec<_>>(), &lenders)?;
         let mut lent = lent.into_iter();
         items.retain(|(id, _)| {
             let Some((lender, offset)) = lent.next().flatten() else { return true };
             self.places.insert(*id, Slice { allocation: allocations[lender], offset, size: self.bytes(*id) });
             false
         });
+        Ok(packing)
     }
 
     fn finish(self, peak: PeakClasses) -> Result<BufferAssignment> {

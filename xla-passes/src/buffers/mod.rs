@@ -32,6 +32,7 @@ mod types;
 mod verify;
 
 pub use assign::assign_buffers;
+pub(crate) use pack::{Item, pack};
 pub use types::{
     Allocation, AllocationId, AllocationKind, BufferAssignment, BufferOptions, LiveValue, OutputSlice, Peak, Slice,
 };

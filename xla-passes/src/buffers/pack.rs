@@ -13,6 +13,8 @@ use xla_hlo::{Error, Result};
 pub(crate) struct Item {
     /// Bytes, a multiple of the alignment.
     pub(crate) size: usize,
+    /// Bytes that are used: nothing need follow the last piece of a block, so that it may end with these.
+    pub(crate) used: usize,
     /// First step at which it is needed.
     pub(crate) first: u32,
     /// Last step at which it is needed.
@@ -57,11 +59,30 @@ pub(crate) fn pack(items: &[Item]) -> Result<Packing> {
     Ok(if by_size.size <= by_time.size { by_size } else { by_time })
 }
 
-/// For each item a lender and an offset there, or `None` where no lender has room. Large items come first, and each goes to
-/// the smallest lender that has room, which leaves most to those that follow.
-pub(crate) fn lend(items: &[Item], lenders: &[Lender]) -> Vec<Option<(usize, usize)>> {
+/// A lender and an offset there for each item that has one.
+pub(crate) type Lent = Vec<Option<(usize, usize)>>;
+
+/// Lends what there is room for, and places the rest. Of a chain of values every other one fits into a result, but which ones leave
+/// least depends on where the chain ends, so that they are tried from both ends.
+pub(crate) fn lend_and_pack(items: &[Item], lenders: &[Lender]) -> Result<(Lent, Packing)> {
+    let rest = |lent: &Lent| -> Vec<Item> {
+        items.iter().zip(lent).filter(|(_, lent)| lent.is_none()).map(|(item, _)| *item).collect()
+    };
+    let from_start = lend(items, lenders, |item| i64::from(item.first));
+    let packed = pack(&rest(&from_start))?;
+    if from_start.iter().all(Option::is_none) || packed.size == 0 {
+        return Ok((from_start, packed));
+    }
+    let from_end = lend(items, lenders, |item| -i64::from(item.last));
+    let other = pack(&rest(&from_end))?;
+    Ok(if other.size < packed.size { (from_end, other) } else { (from_start, packed) })
+}
+
+/// For each item a lender and an offset there, or `None` where no lender has room. Large items come first, of equal ones those that
+/// `rank` puts first, and each goes to the smallest lender that has room, which leaves most to those that follow.
+fn lend(items: &[Item], lenders: &[Lender], rank: impl Fn(&Item) -> i64) -> Lent {
     let mut order: Vec<usize> = (0..items.len()).filter(|&i| items[i].size > 0).collect();
-    order.sort_by_key(|&i| (std::cmp::Reverse(items[i].size), items[i].first, i));
+    order.sort_by_key(|&i| (std::cmp::Reverse(items[i].size), rank(&items[i]), i));
     // What is small hardly counts, and each item looks at all that were placed.
     order.truncate(MAX_QUADRATIC);
     let mut by_size: Vec<usize> = (0..lenders.len()).collect();
@@ -70,10 +91,10 @@ pub(crate) fn lend(items: &[Item], lenders: &[Lender]) -> Vec<Option<(usize, usi
     let mut places = vec![None; items.len()];
     for i in order {
         let item = items[i];
-        let free = |&l: &usize| item.size <= lenders[l].size && !lenders[l].busy.iter().any(|&time| item.meets(time));
+        let free = |&l: &usize| item.used <= lenders[l].size && !lenders[l].busy.iter().any(|&time| item.meets(time));
         let found = by_size.iter().copied().filter(free).find_map(|l| {
             let offset = placed[l].best_fit(items, item);
-            (offset + item.size <= lenders[l].size).then_some((l, offset))
+            (offset + item.used <= lenders[l].size).then_some((l, offset))
         });
         if let Some((lender, offset)) = found {
             placed[lender].0.insert((offset, i));
@@ -208,7 +229,7 @@ mod tests {
     use super::*;
 
     fn items(list: &[(usize, u32, u32)]) -> Vec<Item> {
-        list.iter().map(|&(size, first, last)| Item { size, first, last }).collect()
+        list.iter().map(|&(size, first, last)| Item { size, used: size, first, last }).collect()
     }
 
     fn check(items: &[Item], packing: &Packing) {
@@ -257,7 +278,8 @@ mod tests {
             let list: Vec<Item> = (0..40)
                 .map(|_| {
                     let first = next(50) as u32;
-                    Item { size: 64 * next(9) as usize, first, last: first + next(10) as u32 }
+                    let size = 64 * next(9) as usize;
+                    Item { size, used: size, first, last: first + next(10) as u32 }
                 })
                 .collect();
             for packing in [pack_by_size(&list), pack_by_time(&list), pack(&list).unwrap()] {
@@ -277,7 +299,22 @@ mod tests {
         let lenders = [Lender { size: 192, busy: vec![(5, 9)] }, Lender { size: 64, busy: vec![(0, 1), (8, 9)] }];
         let list = items(&[(128, 0, 4), (64, 1, 4), (64, 2, 7), (64, 4, 5), (256, 0, 1), (0, 0, 1)]);
         let expected = [Some((0, 0)), Some((0, 128)), Some((1, 0)), None, None, None];
-        assert_eq!(lend(&list, &lenders), expected);
+        let early = |item: &Item| i64::from(item.first);
+        assert_eq!(lend(&list, &lenders, early), expected);
+        // Bytes that rounding adds need not be there, but what is used must.
+        let odd = [Lender { size: 196, busy: vec![(5, 9)] }];
+        let of = |used| lend(&[Item { size: 256, used, first: 0, last: 4 }], &odd, early);
+        assert_eq!((of(196), of(197)), (vec![Some((0, 0))], vec![None]));
+    }
+
+    #[test]
+    fn of_a_chain_the_better_half_is_lent() {
+        for length in 2..8 {
+            let chain: Vec<(usize, u32, u32)> = (1..=length).map(|i| (64, i, i + 1)).collect();
+            let result = [Lender { size: 64, busy: vec![(length + 1, length + 2)] }];
+            let (lent, packing) = lend_and_pack(&items(&chain), &result).unwrap();
+            assert_eq!((packing.size, lent.iter().flatten().count()), (64, length as usize / 2), "a chain of {length}");
+        }
     }
 
     #[test]

@@ -113,13 +113,15 @@ pub struct OutputSlice {
 pub struct BufferOptions {
     /// Alignment in bytes of allocations and of values inside the temporary allocation; a power of two.
     pub alignment: usize,
+    /// Bytes that one execution may need in all, arguments and results included; more is an error.
+    pub memory_bytes: Option<u64>,
     /// Run [`verify_assignment`](super::verify_assignment) on the product. On in debug builds.
     pub verify: bool,
 }
 
 impl Default for BufferOptions {
     fn default() -> Self {
-        BufferOptions { alignment: 64, verify: cfg!(debug_assertions) }
+        BufferOptions { alignment: 64, memory_bytes: None, verify: cfg!(debug_assertions) }
     }
 }
 
@@ -208,6 +210,11 @@ impl BufferAssignment {
     pub fn temp_bytes(&self) -> usize {
         let temporary = self.allocations.iter().filter(|a| a.kind == AllocationKind::Temporary);
         temporary.map(|a| a.size).sum()
+    }
+
+    /// Bytes of all allocations: what one execution needs, arguments and results included.
+    pub fn total_bytes(&self) -> usize {
+        self.allocations.iter().map(|a| a.size).fold(0, usize::saturating_add)
     }
 
     /// Values that have memory, by when they are written.

@@ -10,11 +10,13 @@ mod outputs;
 mod plan;
 mod rows;
 mod rules;
+mod share_rows;
 
 pub use epilogue::FuseEpilogues;
 pub use free_reshape::FreeReshapes;
 pub use outputs::FuseOutputs;
 pub use rows::FuseRows;
+pub use share_rows::ShareRows;
 
 use xla_hlo::{CompId, Module, Result};
 

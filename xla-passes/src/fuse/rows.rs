@@ -54,7 +54,7 @@ impl Pass for FuseRows {
 
 /// What a kernel that goes row by row loops over.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Rows {
+pub(super) struct Rows {
     /// All dimensions.
     dims: Vec<usize>,
     /// How many of them are rows; the rest are columns.
@@ -73,11 +73,11 @@ impl Rows {
     }
 
     /// The rows of the first fold along trailing dimensions in a kernel.
-    fn of_kernel(body: &Computation) -> Option<Rows> {
+    pub(super) fn of_kernel(body: &Computation) -> Option<Rows> {
         body.ids().find_map(|id| Rows::of_fold(body, id))
     }
 
-    fn is_full(&self, shape: &Shape) -> bool {
+    pub(super) fn is_full(&self, shape: &Shape) -> bool {
         shape.as_array().is_some_and(|a| a.dims() == self.dims)
     }
 
@@ -242,7 +242,7 @@ fn with_result(body: &mut Computation, root: InstrId, more: InstrId) -> InstrId 
 }
 
 /// Whether a kernel with these rows computes each fold once a row: what depends on a fold is used at its own row only.
-fn goes_row_by_row(body: &Computation, rows: &Rows) -> bool {
+pub(super) fn goes_row_by_row(body: &Computation, rows: &Rows) -> bool {
     let mut folded: HashSet<InstrId> = HashSet::new();
     let mut has_full_result = false;
     for id in body.post_order() {
@@ -298,7 +298,7 @@ fn all_results_are_rows(body: &Computation, rows: &Rows) -> bool {
     results(body).iter().all(|&r| rows.is_row(body[r].shape()))
 }
 
-fn results(body: &Computation) -> Vec<InstrId> {
+pub(super) fn results(body: &Computation) -> Vec<InstrId> {
     let root = &body[body.root()];
     if matches!(root.op(), Op::Tuple(_)) { root.operands().to_vec() } else { vec![body.root()] }
 }

@@ -21,7 +21,7 @@ pub(super) struct Node {
     /// Values it makes.
     pub(super) makes: Vec<usize>,
     /// `(read, made)`: that may be one buffer.
-    in_place: Vec<(usize, usize)>,
+    pub(super) in_place: Vec<(usize, usize)>,
     /// Bytes needed only while it runs.
     inner: u64,
 }

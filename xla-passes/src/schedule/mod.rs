@@ -1,8 +1,10 @@
 //! Scheduling: an order for the instructions of each executed computation that keeps the memory low.
 //!
-//! Three orders are made and the one with the lowest simulated peak is taken (the first of equals, so that results are
+//! Several orders are made and the one with the lowest simulated peak is taken (the first of equals, so that results are
 //! deterministic): depth first with the subtree that needs most memory first, which also keeps producers next to
-//! consumers; a list schedule that always runs what frees most; and the order in which the instructions stand.
+//! consumers; list schedules that always run what frees most, one of which writes into results early; and the order in which the
+//! instructions stand. The memory of a program's results is there all the time, and what of it others can borrow depends on when
+//! they are over; so for the entry of small programs buffers are assigned on trial.
 //!
 //! All of them put an instruction that updates an operand in place (`dynamic-update-slice`, `scatter`, an update of a loop's
 //! state) behind the other readers of that operand where the graph allows it: otherwise the operand would have to be
@@ -16,6 +18,8 @@ use std::collections::{HashMap, HashSet};
 use xla_hlo::{CompId, Computation, InstrId, Module, Result};
 
 use crate::alias::flow::Flow;
+use crate::buffers::{BufferOptions, assign_buffers};
+use crate::copy_insertion::insert_copies;
 use crate::{Pass, PassContext};
 use graph::Graph;
 
@@ -53,23 +57,50 @@ pub fn schedule_module(module: &mut Module) -> Result<()> {
             inner.insert(comp, graph.peak(&graph.numbers(order)));
             continue;
         }
-        let mut best: Option<(u64, Vec<usize>)> = None;
-        for order in [graph.depth_first(), graph.most_freed_first(), graph.as_it_stands()] {
-            let peak = graph.peak(&order);
-            if best.as_ref().is_none_or(|(least, _)| peak < *least) {
-                best = Some((peak, order));
+        let mut orders: Vec<(u64, Vec<usize>)> = Vec::new();
+        for order in
+            [graph.depth_first(), graph.most_freed_first(false), graph.as_it_stands(), graph.most_freed_first(true)]
+        {
+            if orders.iter().all(|(_, other)| *other != order) {
+                orders.push((graph.peak(&order), order));
             }
         }
-        if let Some((peak, order)) = best {
-            inner.insert(comp, peak);
-            let order: Vec<InstrId> = order.into_iter().map(|node| graph.ids[node]).collect();
-            module.computation_mut(comp).set_schedule(Some(order));
-        }
+        // Sorting is stable: the first of equals.
+        orders.sort_by_key(|(peak, _)| *peak);
+        let named = |order: &[usize]| -> Vec<InstrId> { order.iter().map(|&node| graph.ids[node]).collect() };
+        inner.insert(comp, orders.first().map_or(0, |(peak, _)| *peak));
+        let orders: Vec<Vec<InstrId>> = orders.iter().map(|(_, order)| named(order)).collect();
+        let order = if comp == module.entry_id() { tried(module, orders) } else { orders.into_iter().next() };
+        module.computation_mut(comp).set_schedule(order);
     }
     if !module.attributes().is_scheduled {
         module.attributes_mut().is_scheduled = true;
     }
     Ok(())
+}
+
+/// Programs of more instructions take the order with the lowest simulated peak: trials take time.
+const MAX_TRIED: usize = 2048;
+
+/// The order of the entry with which the program needs least memory, everything else being in order. None that needs more copies than
+/// the first is worth it.
+fn tried(module: &Module, orders: Vec<Vec<InstrId>>) -> Option<Vec<InstrId>> {
+    if orders.len() < 2 || module.instruction_count() > MAX_TRIED {
+        return orders.into_iter().next();
+    }
+    let copies_and_bytes = |order: &[InstrId]| -> Result<(usize, usize)> {
+        let mut trial = module.clone();
+        let entry = trial.entry_id();
+        trial.computation_mut(entry).set_schedule(Some(order.to_vec()));
+        let copies = insert_copies(&mut trial)?;
+        let options = BufferOptions { verify: false, ..BufferOptions::default() };
+        Ok((copies, assign_buffers(&trial, &options)?.total_bytes()))
+    };
+    // What cannot be assigned buffers is told so by whoever wants them.
+    let trials: Vec<Option<(usize, usize)>> = orders.iter().map(|order| copies_and_bytes(order).ok()).collect();
+    let most_copies = trials[0].map_or(0, |(copies, _)| copies);
+    let bytes = |trial: &Option<(usize, usize)>| trial.filter(|t| t.0 <= most_copies).map_or(usize::MAX, |t| t.1);
+    orders.into_iter().zip(trials).min_by_key(|(_, trial)| bytes(trial)).map(|(order, _)| order)
 }
 
 /// Whether a computation's schedule has each instruction once, behind what it needs.

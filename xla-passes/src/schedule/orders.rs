@@ -1,4 +1,4 @@
-//! Three orders for the nodes of a graph.
+//! Orders for the nodes of a graph.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,17 +29,21 @@ impl Graph {
         }
     }
 
-    /// Always what frees most bytes more than it makes; what costs nothing at once, what stands first among equals.
-    pub(super) fn most_freed_first(&self) -> Vec<usize> {
+    /// Always what frees most bytes more than it makes; what costs nothing at once, what stands first among equals. With `results_are_there`,
+    /// the memory of results costs nothing, for it is there all the time: what is written into them in place is written early.
+    pub(super) fn most_freed_first(&self, results_are_there: bool) -> Vec<usize> {
+        let bytes = self.counted_bytes(results_are_there);
         let mut left = self.reader_counts();
         let mut waits: Vec<usize> = self.nodes.iter().map(|n| n.before.len()).collect();
         let mut done = vec![false; self.nodes.len()];
         // Entries hold the gain they were pushed with; those that are out of date are passed over.
-        let mut ready: BinaryHeap<(i64, Reverse<usize>)> =
-            (0..self.nodes.len()).filter(|&n| waits[n] == 0).map(|n| (self.gain(n, &left), Reverse(n))).collect();
+        let mut ready: BinaryHeap<(i64, Reverse<usize>)> = (0..self.nodes.len())
+            .filter(|&n| waits[n] == 0)
+            .map(|n| (self.gain(n, &left, &bytes), Reverse(n)))
+            .collect();
         let mut order = Vec::with_capacity(self.nodes.len());
         while let Some((gain, Reverse(node))) = ready.pop() {
-            if done[node] || gain != self.gain(node, &left) {
+            if done[node] || gain != self.gain(node, &left, &bytes) {
                 continue;
             }
             done[node] = true;
@@ -48,22 +52,42 @@ impl Graph {
                 left[value] -= 1;
                 if left[value] == 1 {
                     let last = self.values[value].readers.iter().find(|r| !done[**r] && waits[**r] == 0);
-                    ready.extend(last.map(|&r| (self.gain(r, &left), Reverse(r))));
+                    ready.extend(last.map(|&r| (self.gain(r, &left, &bytes), Reverse(r))));
                 }
             }
-            self.release(node, &mut waits, |next| ready.push((self.gain(next, &left), Reverse(next))));
+            self.release(node, &mut waits, |next| ready.push((self.gain(next, &left, &bytes), Reverse(next))));
         }
         order
     }
 
+    /// Bytes of each value; 0 of results, and of what results are written over, if those do not count.
+    fn counted_bytes(&self, results_are_there: bool) -> Vec<u64> {
+        let mut bytes: Vec<u64> = self.values.iter().map(|v| v.bytes).collect();
+        if results_are_there {
+            for (value, bytes) in self.values.iter().zip(&mut bytes) {
+                *bytes = if value.stays { 0 } else { *bytes };
+            }
+            for &node in self.as_it_stands().iter().rev() {
+                for &(from, to) in &self.nodes[node].in_place {
+                    if bytes[to] == 0 && self.values[from].bytes == self.values[to].bytes {
+                        bytes[from] = 0;
+                        // One value of the operands can be written over.
+                        break;
+                    }
+                }
+            }
+        }
+        bytes
+    }
+
     /// Bytes that are freed when `node` runs now, less those it makes.
-    fn gain(&self, node: usize, left: &[usize]) -> i64 {
+    fn gain(&self, node: usize, left: &[usize], bytes: &[u64]) -> i64 {
         let node = &self.nodes[node];
         if node.makes.is_empty() && node.reads.is_empty() {
             return i64::MAX;
         }
-        let freed: u64 = node.reads.iter().filter(|&&v| left[v] == 1).map(|&v| self.values[v].bytes).sum();
-        let made: u64 = node.makes.iter().map(|&v| self.values[v].bytes).sum();
+        let freed: u64 = node.reads.iter().filter(|&&v| left[v] == 1).map(|&v| bytes[v]).sum();
+        let made: u64 = node.makes.iter().map(|&v| bytes[v]).sum();
         i64::try_from(freed).unwrap_or(i64::MAX).saturating_sub(i64::try_from(made).unwrap_or(i64::MAX))
     }
 

@@ -120,4 +120,5 @@ pub fn fuse(_: &TargetProfile) -> Pipeline {
         .pass(CommonSubexpressions)
         .pass(FreeReshapes)
         .pass(DeadCode)
+        .pass(ShareRows)
 }

@@ -93,6 +93,19 @@ fn temporaries_are_reused_when_they_are_over() {
 }
 
 #[test]
+fn results_lend_all_their_bytes() {
+    let outcome = check(
+        "ENTRY main {
+           x = f32[7,7] parameter(0)
+           a = f32[7,7] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           b = f32[7,7] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           ROOT c = f32[7,7] dot(b, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+         }",
+    );
+    assert_eq!(outcome.buffers.temp_bytes(), 196, "196 bytes have room where a result of 196 bytes will be");
+}
+
+#[test]
 fn donors_take_outputs_of_their_size() {
     let outcome = check(
         "HloModule donor, buffer_donor={ (0, {}) }
@@ -108,6 +121,86 @@ fn donors_take_outputs_of_their_size() {
     assert!(
         matches!(&allocation.kind, AllocationKind::Parameter { output: Some(path), written: true, .. } if path.is_empty())
     );
+}
+
+/// Two scatters of two arrays each, in a loop; what is scattered into is read before, and nowhere after.
+const SCATTERS: &str = "
+set { a = f32[] parameter(0) ROOT b = f32[] parameter(1) }
+both {
+  a = f32[] parameter(0) b = s32[] parameter(1) c = f32[] parameter(2) d = s32[] parameter(3)
+  e = f32[] add(a, c) f = s32[] maximum(b, d) ROOT r = (f32[], s32[]) tuple(e, f)
+}
+condition {
+  state = (s32[], f32[64], s32[64]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  n = s32[] constant(4)
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+body {
+  state = (s32[], f32[64], s32[64]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  x = f32[64] get-tuple-element(state), index=1
+  y = s32[64] get-tuple-element(state), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  zero = s32[] constant(0)
+  where = s32[4,1] constant({{3}, {60}, {3}, {-1}})
+  read = f32[4] dynamic-slice(x, i), dynamic_slice_sizes={4}
+  mark = s32[4] broadcast(i), dimensions={}
+  added = (f32[64], s32[64]) scatter(x, y, where, read, mark), update_window_dims={}, inserted_window_dims={0},
+    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=both
+  x1 = f32[64] get-tuple-element(added), index=0
+  y1 = s32[64] get-tuple-element(added), index=1
+  x2 = f32[64] scatter(x1, where, read), update_window_dims={}, inserted_window_dims={0},
+    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=set
+  ROOT result = (s32[], f32[64], s32[64]) tuple(next, x2, y1)
+}
+ENTRY main {
+  start = s32[] constant(0)
+  p = f32[64] parameter(0)
+  x = f32[64] negate(p)
+  y = s32[64] iota(), iota_dimension=0
+  init = (s32[], f32[64], s32[64]) tuple(start, x, y)
+  loop = (s32[], f32[64], s32[64]) while(init), condition=condition, body=body
+  x1 = f32[64] get-tuple-element(loop), index=1
+  y1 = s32[64] get-tuple-element(loop), index=2
+  ROOT result = (f32[64], s32[64]) tuple(x1, y1)
+}";
+
+#[test]
+fn scatters_write_into_the_output() {
+    let outcome = check(SCATTERS);
+    assert_eq!(outcome.copies, 1, "the counter's start is a constant, nothing else is copied");
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../snapshots" }, {
+        insta::assert_snapshot!("buffers_scatters", outcome.buffers);
+    });
+}
+
+#[test]
+fn scatters_run_after_other_readers_of_what_they_update() {
+    let text = |reader: &str| {
+        format!(
+            "set {{ a = f32[] parameter(0) ROOT b = f32[] parameter(1) }}
+             ENTRY main {{
+               p = f32[64] parameter(0)
+               where = s32[1,1] parameter(1)
+               update = f32[1] parameter(2)
+               x = f32[64] negate(p)
+               y = f32[64] scatter(x, where, update), update_window_dims={{}}, inserted_window_dims={{0}},
+                 scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=set
+               z = f32[64] {reader}
+               ROOT r = (f32[64], f32[64]) tuple(y, z)
+             }}"
+        )
+    };
+    let places = |text: &str| {
+        let Outcome { module, buffers, .. } = check(text);
+        let place =
+            |name| buffers.slice(module.entry_id(), module.entry().find(name).expect("it is there"), &[]).unwrap();
+        place("x") == place("y")
+    };
+    assert!(places(&text("reverse(x), dimensions={0}")), "the other reader runs before");
+    assert!(!places(&text("add(x, y)")), "the other reader needs the result");
 }
 
 const NONE: [usize; 0] = [];

@@ -35,7 +35,8 @@ impl ThunkProgram {
         buffers: &BufferOptions,
         options: &CompileOptions,
     ) -> Result<ThunkProgram> {
-        let assignment = assign_buffers(module, buffers)?;
+        let memory_bytes = options.memory_limit.or(buffers.memory_bytes);
+        let assignment = assign_buffers(module, &BufferOptions { memory_bytes, ..buffers.clone() })?;
         let signature = Signature::new(module, |shape| transfer.device_shape(shape))?;
         let plan = BufferPlan::new(module, &assignment, &signature)?;
         let sequence = ThunkSequence::from_module(module, &assignment, lowering, options.host_fallback)?;

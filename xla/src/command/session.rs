@@ -27,6 +27,9 @@ pub struct Common {
     /// Use at most this many threads (bench: only the process's first N CPUs)
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// Use at most so many bytes of device memory for one execution, arguments and results included
+    #[arg(long, global = true, value_name = "BYTES")]
+    memory_limit: Option<u64>,
     /// Say more on standard error; repeat for still more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -79,7 +82,8 @@ impl Session {
     /// How to compile.
     pub fn compile_options(&self) -> CompileOptions {
         let threads = self.common.threads.and_then(|n| NonZeroUsize::new(usize::from(n)));
-        CompileOptions { dump_to: self.common.dump_to.clone(), threads, ..CompileOptions::default() }
+        let memory_limit = self.common.memory_limit;
+        CompileOptions { dump_to: self.common.dump_to.clone(), threads, memory_limit, ..CompileOptions::default() }
     }
 
     /// Pins the process to as many CPUs as the options say; gives the number that may be used.

@@ -395,6 +395,12 @@ impl Checker<'_> {
                     && slice.offset.is_multiple_of(allocation.alignment)
                     && slice.size == leaf_array(leaf).map_or(0, ArrayShape::padded_byte_size)
                     && *path == shape_path;
+                let space = leaf_array(leaf).and_then(ArrayShape::layout).map_or(0, |layout| layout.memory_space);
+                if space != allocation.memory_space {
+                    let what =
+                        format!("is for memory space {space} at {path:?}, but {} is not there", slice.allocation);
+                    return Err(self.error(*comp, *id, &what));
+                }
                 if !fits {
                     return Err(self.error(*comp, *id, &format!("does not fit at {path:?} into {}", slice.allocation)));
                 }
