@@ -5,6 +5,7 @@ use std::f64::consts::TAU;
 use xla_hlo::ops::{BinaryOp, CompareDirection, Dot, DotDims, Fft, FftType, Precision, Reverse, Transpose, UnaryOp};
 use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Literal, Module, Op, Opcode, Result, Scalar};
 
+use crate::graph::is_static;
 use crate::insert::Inserter;
 use crate::{Pass, PassContext};
 
@@ -32,7 +33,7 @@ impl Pass for ExpandFfts {
             return Ok(());
         }
         let wanted = |graph: &Computation, id: InstrId| match graph[id].op() {
-            Op::Fft(op) => op.fft_length.iter().all(|&n| fits(n)),
+            Op::Fft(op) => op.fft_length.iter().all(|&n| fits(n)) && is_static(graph, id),
             _ => false,
         };
         super::expand_each(self, module, cx, wanted, expand)

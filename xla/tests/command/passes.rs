@@ -104,6 +104,17 @@ fn calls_values_and_chains_are_reported() {
 }
 
 #[test]
+fn a_platform_may_lack_operations() {
+    let folder = Folder::new();
+    folder.write("best.hlo", "ENTRY main { x = f32[8] parameter(0) ROOT k = (f32[2], s32[2]) topk(x), k=2 }");
+    let done = folder.xla("opt best.hlo --passes expand-top-k --lacks topk,bf16");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    assert!(done.out.contains(" sort(") && !done.out.contains(" topk("), "{}", done.out);
+    let message = folder.fails(2, "opt best.hlo --lacks cholesk");
+    assert!(message.contains("can do without \"cholesk\"; did you mean cholesky?"), "{message}");
+}
+
+#[test]
 fn passes_are_left_out() {
     let folder = Folder::new();
     folder.write("dead.hlo", DEAD);

@@ -57,6 +57,9 @@ pub struct Args {
     /// Leave these passes out wherever they occur
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     without: Vec<String>,
+    /// Take the platform to lack these operations (cholesky, topk, tanh, ...) and, of floats, arithmetic on these (bf16, f16, ...)
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    lacks: Vec<String>,
     /// Stop after so many runs of passes
     #[arg(long, value_name = "N")]
     max_passes: Option<usize>,
@@ -135,7 +138,8 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
     if args.list_passes {
         return Ok(output::write(args.output.as_deref(), listing(platform.name(), passes.as_ref()).as_bytes())?);
     }
-    let passes = chosen(args, platform.name(), passes)?;
+    let mut passes = chosen(args, platform.name(), passes)?;
+    passes.profile = passes.profile.without(args.lacks.iter().map(String::as_str)).bad_input()?;
     if let Some(until) = args.until.as_deref().filter(|until| !passes.pipeline.names().contains(until)) {
         return Err(unknown_step(until, platform.name(), &passes.pipeline));
     }
