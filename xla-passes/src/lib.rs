@@ -95,7 +95,7 @@ pub use expand_async::ExpandAsync;
 pub use expand_collectives::ExpandCollectives;
 pub use explain::{FusionDecision, FusionReason, FusionRecorder};
 pub use flatten::FlattenCallGraph;
-pub use fuse::{FreeReshapes, Fuse, FuseEpilogues, FuseOutputs, FuseRows, ShareRows};
+pub use fuse::{FoldKernels, FreeReshapes, Fuse, FuseEpilogues, FuseOutputs, FuseRows, ShareRows};
 pub use hoist_invariants::HoistInvariants;
 pub use inline::InlineCalls;
 pub use layout::{AssignLayouts, NormalizeLayouts, TileLayouts};

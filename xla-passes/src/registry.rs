@@ -50,6 +50,7 @@ const PASSES: &[Entry] = &[
     }),
     ("flatten-call-graph", "gives each call site its own computation", || Box::new(FlattenCallGraph)),
     ("fold-constants", "evaluates operations on constants", || Box::new(FoldConstants)),
+    ("fold-kernels", "small kernels that read nothing become constants", || Box::new(FoldKernels)),
     ("free-reshapes", "reshapes between kernels become bitcasts", || Box::new(FreeReshapes)),
     ("fuse", "producers go into the kernels that consume them", || Box::new(Fuse)),
     ("fuse-epilogues", "elementwise operations go with the contraction whose result they read", || {

@@ -4,6 +4,7 @@ mod access;
 mod build;
 pub(crate) mod cost;
 mod epilogue;
+mod fold_kernels;
 mod free_reshape;
 mod order;
 mod outputs;
@@ -13,6 +14,7 @@ mod rules;
 mod share_rows;
 
 pub use epilogue::FuseEpilogues;
+pub use fold_kernels::FoldKernels;
 pub use free_reshape::FreeReshapes;
 pub use outputs::FuseOutputs;
 pub use rows::FuseRows;

@@ -116,6 +116,7 @@ pub fn fuse(_: &TargetProfile) -> Pipeline {
         .pass(FuseRows)
         .pass(FuseOutputs)
         .pass(FuseEpilogues)
+        .pass(FoldKernels)
         // Kernels that were merged may compute the same thing twice.
         .pass(CommonSubexpressions)
         .pass(FreeReshapes)

@@ -1,0 +1,83 @@
+//! Small kernels that read nothing: their results become constants.
+
+use xla_hlo::eval::Evaluator;
+use xla_hlo::ops::Constant;
+use xla_hlo::{Computation, InstrId, Instruction, Literal, Module, Op, Result};
+
+use super::programs;
+use crate::alias::shares;
+use crate::facts::{CallContext, call_context};
+use crate::{Pass, PassContext, graph};
+
+/// Evaluates fusions, broadcasts and iotas that were left as kernels of their own, since what reads them takes memory (a dot, the updates
+/// of a scatter). Up to 1024 elements are read from a constant as fast as from a kernel's result, and the kernel need not run. What is
+/// written over by its reader stays: a constant would be copied first.
+pub struct FoldKernels;
+
+/// Elements of a result that becomes a constant.
+const MOST_ELEMENTS: usize = 1024;
+
+/// Evaluations of single elements that one kernel may take.
+const MOST_WORK: usize = 1 << 16;
+
+impl Pass for FoldKernels {
+    fn name(&self) -> &'static str {
+        "fold-kernels"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        for program in programs(module) {
+            for id in module[program].post_order() {
+                if !is_only_read(module, &module[program], id) {
+                    continue;
+                }
+                if let Some(literal) = value(module, &module[program], id)
+                    && cx.allow_rewrite(self.name())
+                {
+                    let graph = module.computation_mut(program);
+                    let shape = graph[id].shape().clone();
+                    let constant = graph.add(Instruction::new(Constant { literal }.into(), shape, []));
+                    graph.replace_all_uses(id, constant);
+                    graph::remove_dead(graph, id)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether all users are operations that read the value and do not go on in its memory.
+fn is_only_read(module: &Module, graph: &Computation, id: InstrId) -> bool {
+    let reads = |&user: &InstrId| {
+        let instruction = &graph[user];
+        let computes =
+            call_context(instruction.op()) != CallContext::Control && !matches!(instruction.op(), Op::Tuple(_));
+        let mut places = instruction.operands().iter().enumerate().filter(|(_, o)| **o == id).map(|(place, _)| place);
+        // Operands of what computes are arrays: their places are the numbers of their leaves.
+        computes
+            && instruction.operands().iter().all(|&o| graph[o].shape().as_array().is_some())
+            && places.all(|place| !shares(module, graph, user).iter().any(|s| s.update && s.operand == place))
+    };
+    let users = graph[id].users();
+    graph.root() != id && !users.is_empty() && users.iter().all(reads)
+}
+
+/// What a small kernel makes of nothing.
+fn value(module: &Module, graph: &Computation, id: InstrId) -> Option<Literal> {
+    let instruction = &graph[id];
+    let elements = instruction.shape().as_array().filter(|s| s.is_static())?.element_count();
+    let operand = |&o: &InstrId| match graph[o].op() {
+        Op::Constant(constant) if matches!(instruction.op(), Op::Broadcast(_)) => Some(constant.literal.clone()),
+        _ => None,
+    };
+    let work = match instruction.op() {
+        Op::Fusion(fusion) => module[fusion.computation].len(),
+        Op::Broadcast(_) | Op::Iota(_) => 1,
+        _ => return None,
+    };
+    if elements > MOST_ELEMENTS || elements.saturating_mul(work) > MOST_WORK || !graph::is_free(instruction) {
+        return None;
+    }
+    let operands = instruction.operands().iter().map(operand).collect::<Option<Vec<Literal>>>()?;
+    instruction.op().rules().evaluate(&mut Evaluator::new(module), operands, instruction.shape()).ok()
+}
