@@ -2,14 +2,17 @@
 //!
 //! Only where the slice is all that is wanted: what others need whole is computed whole.
 
-use xla_hlo::ops::{Dot, DotDims, Reverse, Slice, SliceRange, Transpose};
+use xla_hlo::ops::{Dot, DotDims, DynamicSlice, Reverse, Slice, SliceRange, Transpose};
 use xla_hlo::{ArrayShape, InstrId, Op};
 
 use super::draft::{Draft, Value};
 use super::{Rule, rules};
+use crate::fuse::cost;
 
 pub const SLICE: &[Rule] =
     rules![slice_of_elementwise, slice_of_transpose, slice_of_reverse, slice_of_reduce, slice_of_dot, slice_of_gather];
+
+pub const DYNAMIC_SLICE: &[Rule] = rules![dynamic_slice_of_elementwise, dynamic_slice_of_transpose];
 
 /// What is sliced, where nobody else wants it and some of it is cut away but not all; and how it is sliced.
 fn cut<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(InstrId, &'c [SliceRange])> {
@@ -37,6 +40,16 @@ fn whole(cx: &Draft<'_>, x: InstrId, d: usize) -> SliceRange {
 /// `slice(f(x, y))` = `f(slice(x), slice(y))`, where `f` is elementwise. Scalars among its operands stay.
 fn slice_of_elementwise(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let (inner, ranges) = cut(cx, id)?;
+    elementwise_of_parts(cx, id, inner, |cx, x| slice(cx, x, ranges.to_vec()))
+}
+
+/// An elementwise operation on parts of its operands, in the place of `id`; scalars stay.
+fn elementwise_of_parts<'c>(
+    cx: &mut Draft<'c>,
+    id: InstrId,
+    inner: InstrId,
+    part: impl Fn(&mut Draft<'c>, InstrId) -> Option<Value>,
+) -> Option<Value> {
     let elementwise = matches!(
         cx.op(inner),
         Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Select(_) | Op::Clamp(_) | Op::ReducePrecision(_)
@@ -45,15 +58,15 @@ fn slice_of_elementwise(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
         return None;
     }
     let operands = cx.instruction(inner).operands();
-    let mut sliced: Vec<(InstrId, Value)> = Vec::with_capacity(operands.len());
+    let mut parts: Vec<(InstrId, Value)> = Vec::with_capacity(operands.len());
     for &o in operands {
-        if !sliced.iter().any(|(x, _)| *x == o) {
+        if !parts.iter().any(|(x, _)| *x == o) {
             let scalar = cx.dims(o) != cx.dims(inner);
-            let value = if scalar { o.into() } else { slice(cx, o, ranges.to_vec())? };
-            sliced.push((o, value));
+            let value = if scalar { o.into() } else { part(cx, o)? };
+            parts.push((o, value));
         }
     }
-    let value = |o: &InstrId| sliced.iter().find(|(x, _)| x == o).map(|(_, value)| *value);
+    let value = |o: &InstrId| parts.iter().find(|(x, _)| x == o).map(|(_, value)| *value);
     let new: Vec<Value> = operands.iter().map(value).collect::<Option<_>>()?;
     Some(cx.add(cx.op(inner).clone(), cx.shape(id)?.clone(), new))
 }
@@ -138,4 +151,40 @@ fn slice_of_gather(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     }
     let part = slice(cx, starts, own)?;
     Some(cx.add(op.clone(), cx.shape(id)?.clone(), [x.into(), part]))
+}
+
+/// What is sliced at places known when running, as [`cut`]; and the starts, one for each dimension.
+fn dynamic_cut<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(InstrId, &'c [InstrId])> {
+    let (&inner, starts) = cx.instruction(id).operands().split_first()?;
+    // One vector of starts is an older form.
+    let each = starts.len() == cx.dims(id).len() && starts.iter().all(|&s| cx.dims(s).is_empty());
+    let fewer = cx.dims(id) != cx.dims(inner) && !cx.dims(id).contains(&0);
+    (each && fewer && cx.is_used_once(inner)).then_some((inner, starts))
+}
+
+fn dynamic_slice(cx: &mut Draft<'_>, x: InstrId, starts: &[InstrId], sizes: Vec<usize>) -> Option<Value> {
+    let shape = ArrayShape::new(cx.element_type(x)?, sizes.clone());
+    let operands: Vec<Value> = std::iter::once(x).chain(starts.iter().copied()).map(Value::Old).collect();
+    Some(cx.add(DynamicSlice { sizes }, shape, operands))
+}
+
+/// `dynamic-slice(f(x, y))` = `f(dynamic-slice(x), dynamic-slice(y))`, where `f` is elementwise and cheap: a dear one may be better done
+/// once for all slices, in front of a loop.
+fn dynamic_slice_of_elementwise(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let (inner, starts) = dynamic_cut(cx, id)?;
+    let cheap = cost::work(cx.op(inner), cx.element_type(inner)?) < cost::EXPENSIVE;
+    let sizes = cx.dims(id).to_vec();
+    cheap.then(|| elementwise_of_parts(cx, id, inner, |cx, x| dynamic_slice(cx, x, starts, sizes.clone())))?
+}
+
+/// `dynamic-slice(transpose(x))` = `transpose(dynamic-slice(x))`.
+fn dynamic_slice_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let (inner, starts) = dynamic_cut(cx, id)?;
+    let Op::Transpose(Transpose { permutation }) = cx.op(inner) else { return None };
+    let (mut own, mut sizes) = (starts.to_vec(), cx.dims(id).to_vec());
+    for (i, &d) in permutation.iter().enumerate() {
+        (own[d], sizes[d]) = (starts[i], cx.dims(id)[i]);
+    }
+    let part = dynamic_slice(cx, cx.operand(inner, 0), &own, sizes)?;
+    Some(cx.transpose(part, cx.shape(id)?.clone(), permutation.clone()))
 }
