@@ -6,10 +6,10 @@
 //!                                b = slice(m)
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use xla_hlo::entity::SecondaryMap;
-use xla_hlo::ops::{Concatenate, Dot, DotDims, Slice, SliceRange};
+use xla_hlo::ops::{Concatenate, Dot, DotDims, Family, Slice, SliceRange};
 use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Instruction, Module, Op, Result, Shape};
 
 use crate::{Pass, PassContext, TargetProfile, graph};
@@ -34,12 +34,14 @@ impl Pass for MergeDots {
             if module[id].schedule().is_some() {
                 continue;
             }
+            // Rounds of an unrolled loop put together the same.
+            let mut together = HashMap::new();
             let mut merged: SecondaryMap<InstrId, bool> = SecondaryMap::new(false);
             for (alike, mut dots) in groups(&module[id], cx.profile()) {
                 dots.retain(|&dot| !merged[dot]);
                 if is_worthwhile(&module[id], &alike, &dots, cx.profile()) && cx.allow_rewrite(self.name()) {
                     dots.iter().for_each(|&dot| merged[dot] = true);
-                    merge(module.computation_mut(id), &alike, &dots)?;
+                    merge(module.computation_mut(id), &alike, &dots, &mut together)?;
                 }
             }
         }
@@ -152,31 +154,50 @@ fn saved(computation: &Computation, id: InstrId, alike: &Alike, profile: &Target
 }
 
 /// Seconds that a dot costs as part of another: its operand is copied, unless it is put together when compiled, and its result
-/// is cut out, unless what reads it can do so.
+/// is cut out by a kernel of its own, unless what reads it computes, and cuts as it reads.
 fn cost(computation: &Computation, id: InstrId, alike: &Alike, profile: &TargetProfile) -> f64 {
+    let copied = |id: InstrId| 2.0 * bytes(computation, id) as f64 / profile.cache_bandwidth;
     let other = other(computation, id, alike);
-    let known = matches!(computation[other].op(), Op::Constant(_));
-    let cuts = |&user: &InstrId| profile.can_fuse(computation[user].op());
-    let fused = computation.root() != id && computation[id].users().iter().all(cuts);
-    let copied = if known { 0 } else { bytes(computation, other) } + if fused { 0 } else { bytes(computation, id) };
-    2.0 * copied as f64 / profile.cache_bandwidth
+    let together = if is_known(computation, other) { 0.0 } else { copied(other) };
+    let computes = |&user: &InstrId| {
+        let op = computation[user].op();
+        profile.can_fuse(op) && op.opcode().family() == Family::Elementwise
+    };
+    let fused = computation.root() != id && computation[id].users().iter().all(computes);
+    together + if fused { 0.0 } else { profile.launch_seconds + copied(id) }
+}
+
+/// Whether an operand is there when the program is compiled.
+fn is_known(computation: &Computation, id: InstrId) -> bool {
+    matches!(computation[id].op(), Op::Constant(_))
 }
 
 fn is_worthwhile(computation: &Computation, alike: &Alike, dots: &[InstrId], profile: &TargetProfile) -> bool {
+    if dots.len() < 2 {
+        return false;
+    }
+    let known = dots.iter().all(|&dot| is_known(computation, other(computation, dot, alike)));
+    let together = if known { 0.0 } else { profile.launch_seconds };
     let costs: f64 = dots.iter().map(|&dot| cost(computation, dot, alike, profile)).sum();
-    dots.len() > 1 && costs < (dots.len() - 1) as f64 * saved(computation, dots[0], alike, profile)
+    together + costs < (dots.len() - 1) as f64 * saved(computation, dots[0], alike, profile)
 }
 
 /// Puts one dot in place of several.
-fn merge(computation: &mut Computation, alike: &Alike, dots: &[InstrId]) -> Result<()> {
+fn merge(
+    computation: &mut Computation,
+    alike: &Alike,
+    dots: &[InstrId],
+    together: &mut HashMap<(Vec<InstrId>, usize), InstrId>,
+) -> Result<()> {
     let first = dots[0];
     let shared = shared(computation, first, alike);
     let others: Vec<InstrId> = dots.iter().map(|&dot| other(computation, dot, alike)).collect();
     let sizes: Vec<usize> = others.iter().map(|&o| size(computation, o, alike.along)).collect();
     let total = sizes.iter().sum();
     let operand = resized(computation, others[0], alike.along, total)?;
-    let together = Instruction::new(Concatenate { dimension: alike.along }.into(), operand, others);
-    let together = computation.add(together);
+    let together = *together.entry((others.clone(), alike.along)).or_insert_with(|| {
+        computation.add(Instruction::new(Concatenate { dimension: alike.along }.into(), operand, others))
+    });
     // The result has batch dimensions, those of the left, then those of the right operand.
     let [batch, contracting, ..] = &alike.dims;
     let in_front = match alike.side {

@@ -135,7 +135,7 @@ pub struct DotProfile {
     /// Operands in any order of dimensions: transposes that feed a dot fold into its dimension numbers.
     pub any_operand_order: bool,
     /// Dots whose operands and result take at most so many bytes may become one with others; see [`MergeDots`](crate::MergeDots).
-    /// 0 where dots stay as they are.
+    /// 0 where dots stay as they are: by default, since only a measurement tells whether a target gains by it.
     pub merge_bytes: usize,
 }
 
@@ -171,7 +171,7 @@ impl TargetProfile {
             cache_bandwidth: 4e10,
             launch_seconds: 5e-7,
             fusion: FusionProfile::loops(),
-            dot: DotProfile { any_operand_order: true, merge_bytes: 1 << 20 },
+            dot: DotProfile { any_operand_order: true, merge_bytes: 0 },
             layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_folds: true },
             tiles: None,
             lacks: BTreeSet::new(),
@@ -185,7 +185,8 @@ impl TargetProfile {
     pub fn able() -> TargetProfile {
         let epilogues = EpilogueProfile::contractions([ElementType::F32, ElementType::F64], 1000);
         let fusion = FusionProfile { epilogues, ..FusionProfile::folds() };
-        TargetProfile { vector_bytes: 64, threads: 8, fusion, ..TargetProfile::generic() }
+        let dot = DotProfile { merge_bytes: 1 << 20, ..TargetProfile::generic().dot };
+        TargetProfile { vector_bytes: 64, threads: 8, fusion, dot, ..TargetProfile::generic() }
     }
 
     /// A target like this one that lacks what is named: operations (`cholesky`), and floats (`bf16`) that it then only stores.

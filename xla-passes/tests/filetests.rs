@@ -79,7 +79,8 @@ fn check(passes: &str, case: &Case, profile: &TargetProfile) -> (String, Pipelin
 
 /// The generic target with every ability that a pass asks for, and few threads, so that small programs show what is done for them.
 fn able() -> TargetProfile {
-    TargetProfile { threads: 4, fusion: TargetProfile::able().fusion, ..TargetProfile::generic() }
+    let TargetProfile { fusion, dot, .. } = TargetProfile::able();
+    TargetProfile { threads: 4, fusion, dot, ..TargetProfile::generic() }
 }
 
 /// Bisecting stops between any two rewrites: what is there then must be the same program.

@@ -65,7 +65,7 @@ pub fn simplify(profile: &TargetProfile) -> Pipeline {
         .pass(DeadCode);
     Pipeline::new("simplify")
         .stage(group)
-        // What is put together to be one operand may be constants.
+        // After laws, which cut a dot whose result is cut. What is put together to be one operand may be constants.
         .pass(MergeDots)
         .pass(FoldConstants)
         .pass(DeadCode)
