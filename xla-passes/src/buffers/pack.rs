@@ -1,7 +1,7 @@
 //! Packing: gives pieces of memory that live at different times overlapping places in one allocation.
 //!
 //! Two greedy heuristics for dynamic storage allocation (offline strip packing, NP-hard in general); the better result
-//! is taken. Pieces are sized in units of the alignment, so every offset is aligned. Before that, pieces may be lent places in
+//! is taken, and few items are packed again a few times, with what ended at the top put first. Pieces are sized in units of the alignment, so every offset is aligned. Before that, pieces may be lent places in
 //! memory that is there anyway and not needed yet.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,8 +55,47 @@ pub(crate) fn pack(items: &[Item]) -> Result<Packing> {
     if items.len() > MAX_QUADRATIC {
         return Ok(by_time);
     }
-    let by_size = pack_by_size(items);
-    Ok(if by_size.size <= by_time.size { by_size } else { by_time })
+    let mut order = by_size(items);
+    let by_size = pack_in_order(items, &order);
+    let mut last = by_size.clone();
+    let mut best = if by_size.size <= by_time.size { by_size } else { by_time };
+    if items.len() > MAX_IMPROVED {
+        return Ok(best);
+    }
+    let least = most_at_once(items);
+    for _ in 0..IMPROVEMENTS {
+        if best.size <= least {
+            break;
+        }
+        // What ends at the top found the gaps taken: it comes first now. Sorting is stable.
+        order.sort_by_key(|&i| items[i].size == 0 || last.offsets[i] + items[i].size < last.size);
+        last = pack_in_order(items, &order);
+        if last.size < best.size {
+            best = last.clone();
+        }
+    }
+    Ok(best)
+}
+
+/// How often items are packed again.
+const IMPROVEMENTS: usize = 8;
+/// More items are not packed again: each time takes `n^2` steps.
+const MAX_IMPROVED: usize = 256;
+
+/// Bytes of the items that are needed at once: no packing can do with less.
+fn most_at_once(items: &[Item]) -> usize {
+    let mut changes: Vec<(u32, bool, usize)> = Vec::with_capacity(2 * items.len());
+    for item in items {
+        changes.extend([(item.first, true, item.size), (item.last.saturating_add(1), false, item.size)]);
+    }
+    // At one time, what ends comes first.
+    changes.sort_unstable();
+    let (mut now, mut most) = (0, 0);
+    for (_, begins, size) in changes {
+        now = if begins { now + size } else { now - size };
+        most = most.max(now);
+    }
+    most
 }
 
 /// A lender and an offset there for each item that has one.
@@ -128,13 +167,18 @@ impl Placed {
     }
 }
 
-/// Largest first, each into the smallest gap between those that live at the same time.
-fn pack_by_size(items: &[Item]) -> Packing {
+/// The items, largest first.
+fn by_size(items: &[Item]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(items[i].size), items[i].first, i));
+    order
+}
+
+/// One after the other, each into the smallest gap between those that live at the same time.
+fn pack_in_order(items: &[Item], order: &[usize]) -> Packing {
     let mut packing = Packing { offsets: vec![0; items.len()], size: 0 };
     let mut placed = Placed::default();
-    for i in order {
+    for &i in order {
         let offset = placed.best_fit(items, items[i]);
         packing.offsets[i] = offset;
         packing.size = packing.size.max(offset + items[i].size);
@@ -274,6 +318,7 @@ mod tests {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (state >> 33) % n
         };
+        let mut optimal = 0;
         for round in 0..200 {
             let list: Vec<Item> = (0..40)
                 .map(|_| {
@@ -282,16 +327,19 @@ mod tests {
                     Item { size, used: size, first, last: first + next(10) as u32 }
                 })
                 .collect();
-            for packing in [pack_by_size(&list), pack_by_time(&list), pack(&list).unwrap()] {
+            for packing in [pack_in_order(&list, &by_size(&list)), pack_by_time(&list), pack(&list).unwrap()] {
                 check(&list, &packing);
             }
             let bound = (0..60)
                 .map(|t| list.iter().filter(|i| i.first <= t && t <= i.last).map(|i| i.size).sum::<usize>())
                 .max()
                 .unwrap();
+            assert_eq!(bound, most_at_once(&list));
             let size = pack(&list).unwrap().size;
-            assert!(size >= bound && size <= bound + bound / 2 + 64, "round {round}: {size} for {bound}");
+            assert!(size >= bound && size <= bound + bound / 4, "round {round}: {size} for {bound}");
+            optimal += usize::from(size == bound);
         }
+        assert!(optimal > 100, "only {optimal} of 200 are as small as can be");
     }
 
     #[test]
