@@ -2,7 +2,7 @@
 
 use xla_hlo::ElementType;
 use xla_llvm::target::Target;
-use xla_passes::{EpilogueProfile, FusionProfile, TargetProfile};
+use xla_passes::{DotProfile, EpilogueProfile, FusionProfile, TargetProfile};
 
 use crate::lowering::LIBRARY_DOT;
 
@@ -20,6 +20,8 @@ pub(crate) fn profile(target: &Target, threads: usize) -> TargetProfile {
         cache_bandwidth: 5e10 * threads as f64,
         launch_seconds: 1e-7,
         fusion: FusionProfile { epilogues: epilogues(), ..FusionProfile::folds() },
+        // The library takes many small products as fast as one: putting operands together in each run would cost.
+        dot: DotProfile { merge_bytes: 0, ..TargetProfile::generic().dot },
         ..TargetProfile::generic()
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use xla_hlo::Opcode;
 use xla_hlo::ops::Family;
-use xla_passes::{FusionProfile, TargetProfile, TileProfile};
+use xla_passes::{EpilogueProfile, FusionProfile, TargetProfile, TileProfile};
 
 use crate::device::{ALIGNMENT, TILE_COLUMNS, TILE_ROWS};
 
@@ -27,6 +27,7 @@ pub(crate) fn profile() -> TargetProfile {
         row_kernels: false,
         multi_output: true,
         reduce_epilogue: false,
+        epilogues: EpilogueProfile::default(),
         max_transposed_bytes: usize::MAX,
         in_place_update: false,
     };

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
+use serde::{Serialize, Serializer};
 use xla_hlo::{CompId, InstrId, Module, Opcode, Result};
 
 use crate::{PassEvent, PassObserver};
 
 /// Whether one value is computed in the kernel that reads it, and why. Told to [`PassObserver::fusion`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FusionDecision {
     /// The pass that decided: `fuse`, `fuse-rows` or `fuse-outputs`.
     pub pass: &'static str,
@@ -19,13 +20,15 @@ pub struct FusionDecision {
     /// Name of the instruction that reads it; of the other kernel, where two that read the same array were looked at.
     pub consumer: String,
     /// Name of what the consumer's kernel writes, where that is not the consumer itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// Why.
     pub reason: FusionReason,
 }
 
 /// Why a value is, or is not, computed in the kernel that reads it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum FusionReason {
     /// Fused: made from next to nothing (constants, iotas), so that it is never read from memory.
     Generator,
@@ -45,11 +48,11 @@ pub enum FusionReason {
     /// Fused: two kernels over the same dimensions read the same array.
     SharedInput,
     /// Not fused: this computes nothing (a parameter, an element of a tuple); what it names is in memory.
-    ComputesNothing(Opcode),
+    ComputesNothing(#[serde(serialize_with = "by_name")] Opcode),
     /// Not fused: the target computes this operation alone.
-    NotFusible(Opcode),
+    NotFusible(#[serde(serialize_with = "by_name")] Opcode),
     /// Not fused: what reads it is no kernel (a dot, a call, a tuple) and takes it from memory.
-    ReaderIsNoKernel(Opcode),
+    ReaderIsNoKernel(#[serde(serialize_with = "by_name")] Opcode),
     /// Not fused: the reader takes this operand from memory (a fold's initial value, an array updated in place).
     OperandFromMemory,
     /// Not fused: the kernel updates an array in place, and this reads other elements of that array.
@@ -119,7 +122,7 @@ pub enum FusionReason {
 }
 
 /// What computing elements again costs, against storing them.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Repeat {
     /// How often an element is computed.
     pub times: f64,
@@ -127,6 +130,10 @@ pub struct Repeat {
     pub again_seconds: f64,
     /// Seconds to write it and to read it back.
     pub stored_seconds: f64,
+}
+
+fn by_name<S: Serializer>(opcode: &Opcode, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_str(opcode.name())
 }
 
 /// Keeps every decision about fusion.

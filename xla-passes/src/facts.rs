@@ -1,11 +1,13 @@
 //! Facts about operations that several passes need: effects, and how called computations are run.
 
+use serde::Serialize;
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::ops::{Async, OpRules as _};
 use xla_hlo::{CompId, Instruction, Module, Op};
 
 /// How an operation runs the computations it calls.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum CallContext {
     /// It calls none.
     None,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use xla_hlo::ops::Async;
-use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result, Shape};
+use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Instruction, Module, Op, Result, Shape};
 
 /// A copy of an instruction with other operands, for another (or the same) computation; control dependencies stay behind.
 pub fn clone_with_operands(instruction: &Instruction, operands: Vec<InstrId>) -> Instruction {
@@ -109,4 +109,12 @@ pub fn same_shape(a: &Shape, b: &Shape) -> bool {
 /// Whether an instruction may be replaced by something else: it takes part in no control dependency.
 pub fn is_free(instruction: &Instruction) -> bool {
     instruction.control_predecessors().is_empty() && instruction.control_successors().is_empty()
+}
+
+/// Whether an instruction and what it reads have exact sizes, none that are known only when running.
+pub fn is_static(computation: &Computation, id: InstrId) -> bool {
+    let exact = |id: InstrId| {
+        computation[id].shape().leaves().iter().all(|(_, s)| s.as_array().is_none_or(ArrayShape::is_static))
+    };
+    exact(id) && computation[id].operands().iter().all(|&o| exact(o))
 }

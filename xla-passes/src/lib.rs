@@ -87,9 +87,9 @@ pub use dead_code::DeadCode;
 pub use drop_dependencies::DropDependencies;
 pub use dump::{PassEvent, PassObserver};
 pub use expand::{
-    ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandCholesky, ExpandClamps, ExpandFunctions,
-    ExpandRaggedDots, ExpandRng, ExpandScaledDots, ExpandScans, ExpandSelectAndScatter, ExpandStochasticConverts,
-    ExpandTopK, ExpandTriangularSolves,
+    ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandCholesky, ExpandClamps, ExpandFfts,
+    ExpandFunctions, ExpandRaggedDots, ExpandRng, ExpandScaledDots, ExpandScans, ExpandSelectAndScatter,
+    ExpandStochasticConverts, ExpandTopK, ExpandTriangularSolves,
 };
 pub use expand_async::ExpandAsync;
 pub use expand_collectives::ExpandCollectives;

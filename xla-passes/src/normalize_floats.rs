@@ -73,8 +73,12 @@ impl FloatProfile {
     ///
     /// A type with values that [`FloatProfile::compute_in`] has not is never replaced.
     pub fn computed_in(&self, ty: ElementType) -> ElementType {
-        let is_replaced = self.storage_only.contains(&ty) && algebra::keeps_every_value(ty, self.compute_in);
-        if is_replaced { self.compute_in } else { ty }
+        if self.storage_only.contains(&ty) && self.can_compute(ty) { self.compute_in } else { ty }
+    }
+
+    /// Whether another type, that the target computes in, has every value of type `ty`.
+    pub fn can_compute(&self, ty: ElementType) -> bool {
+        ty != self.compute_in && ty.is_float() && algebra::keeps_every_value(ty, self.compute_in)
     }
 }
 

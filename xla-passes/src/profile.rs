@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use xla_hlo::ops::Family;
-use xla_hlo::{ElementType, Op, Opcode};
+use xla_hlo::text::did_you_mean;
+use xla_hlo::{ElementType, Error, Op, Opcode, Result};
 
 /// What a target is like, as far as target-independent passes care.
 ///
@@ -187,9 +188,34 @@ impl TargetProfile {
         TargetProfile { vector_bytes: 64, threads: 8, fusion, ..TargetProfile::generic() }
     }
 
+    /// A target like this one that lacks what is named: operations (`cholesky`), and floats (`bf16`) that it then only stores.
+    ///
+    /// [`Error::InvalidArgument`] for what is neither, and for what programs cannot do without.
+    pub fn without<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Result<TargetProfile> {
+        let expandable = TargetProfile::expandable();
+        for name in names {
+            let float = ElementType::from_name(name).filter(|&ty| self.floats.can_compute(ty));
+            match (Opcode::from_name(name).filter(|opcode| expandable.contains(opcode)), float) {
+                (Some(opcode), _) => _ = self.lacks.insert(opcode),
+                (None, Some(ty)) => _ = self.floats.storage_only.insert(ty),
+                (None, None) => {
+                    let known: Vec<&str> = expandable.iter().map(|opcode| opcode.name()).collect();
+                    let hint = did_you_mean(name, known.iter().copied());
+                    return Err(Error::invalid_argument(format!(
+                        "no target can do without {name:?}{hint}; there is {}, and floats narrower than {}",
+                        known.join(", "),
+                        self.floats.compute_in
+                    )));
+                }
+            }
+        }
+        Ok(self)
+    }
+
     /// Operations that a target may lack without losing anything but speed: stage `expand` puts them in terms of others.
     pub fn expandable() -> BTreeSet<Opcode> {
-        let others = [Opcode::Cholesky, Opcode::TriangularSolve, Opcode::TopK, Opcode::SelectAndScatter, Opcode::Clamp];
+        use Opcode::{Cholesky, Clamp, Fft, SelectAndScatter, TopK, TriangularSolve};
+        let others = [Cholesky, TriangularSolve, TopK, Fft, SelectAndScatter, Clamp];
         others.into_iter().chain(crate::expand::expandable_functions()).collect()
     }
 

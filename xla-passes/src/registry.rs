@@ -28,6 +28,9 @@ const PASSES: &[Entry] = &[
     ("expand-cholesky", "cholesky becomes a loop over columns, where the target lacks it", || Box::new(ExpandCholesky)),
     ("expand-clamps", "clamps become minima and maxima, where the target lacks them", || Box::new(ExpandClamps)),
     ("expand-collectives", "collectives of one device become what they give", || Box::new(ExpandCollectives)),
+    ("expand-ffts", "Fourier transforms become products of matrices, where the target lacks them", || {
+        Box::new(ExpandFfts)
+    }),
     ("expand-functions", "functions of one element become others, where the target lacks them", || {
         Box::new(ExpandFunctions)
     }),

@@ -40,7 +40,9 @@ impl Pass for AnnotateTripCounts {
 /// down) to a constant, and its condition does nothing else than compute the predicate. Also after fusion and copy insertion.
 pub fn trip_count(module: &Module, caller: CompId, id: InstrId) -> Option<u64> {
     let Op::While(op) = module[caller][id].op() else { return None };
-    if module[op.condition].iter().any(|(_, i)| facts::has_side_effect(i.op())) {
+    // What is called may have effects too.
+    let has_effects = |op: &Op| facts::has_side_effect(op) || facts::call_context(op) == facts::CallContext::Control;
+    if module[op.condition].iter().any(|(_, i)| has_effects(i.op())) {
         return None;
     }
     let fuel = Cell::new(FUEL);

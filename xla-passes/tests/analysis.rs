@@ -2,7 +2,7 @@
 
 use xla_hlo::text::parse_module;
 use xla_passes::analysis::cost::{Cost, CostAnalysis, analyze};
-use xla_passes::analysis::{json, memory};
+use xla_passes::analysis::{call_graph, dataflow, json, memory, reachability};
 use xla_passes::buffers::{BufferOptions, assign_buffers};
 use xla_passes::{PassContext, TargetProfile, stages};
 
@@ -168,4 +168,87 @@ ENTRY main {
         report.peak.makers.iter().map(|m| (m.written_by.as_str(), m.last_read_by.as_str())).collect();
     assert_eq!(makers, [("%a", "%c"), ("%b", "%c")]);
     insta::assert_snapshot!(format!("{report}\n{}", json(&report)));
+}
+
+/// A loop whose state holds what it doubles, what never changes, and a counter.
+const STATE: &str = "HloModule doubled
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
+body {
+  t = (s32[], f32[4], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  x = f32[4] get-tuple-element(t), index=1
+  fixed = f32[4] get-tuple-element(t), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  more = f32[4] add(x, fixed)
+  ROOT r = (s32[], f32[4], f32[4]) tuple(next, more, fixed)
+}
+less {
+  t = (s32[], f32[4], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant(3)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+unused { ROOT p = f32[] parameter(0) }
+ENTRY main {
+  z = s32[] constant(0)
+  x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  t = (s32[], f32[4], f32[4]) tuple(z, x, y)
+  w = (s32[], f32[4], f32[4]) while(t), condition=less, body=body
+  e = f32[4] get-tuple-element(w), index=1
+  zero = f32[] constant(0)
+  s = f32[] reduce(e, zero), dimensions={0}, to_apply=add
+  q = f32[] reduce(x, zero), dimensions={0}, to_apply=add
+  ROOT r = (f32[], f32[]) tuple(s, q)
+}";
+
+#[test]
+fn the_call_graph_says_who_calls_whom() {
+    let module = parse_module(STATE).expect("the test's module");
+    let graph = call_graph::analyze(&module);
+    assert!(graph.is_flat);
+    let node = |name: &str| graph.node(module.find(name).expect("a computation")).expect("its node");
+    assert_eq!((node("add").call_count, node("add").runs_as), (2, call_graph::RunAs::Embedded));
+    assert_eq!((node("body").depth, node("body").callers.clone()), (Some(1), vec![module.entry_id()]));
+    assert_eq!((node("unused").depth, node("unused").runs_as), (None, call_graph::RunAs::Never));
+    insta::assert_snapshot!("call_graph", format!("{graph}\n{}", json(&graph)));
+}
+
+#[test]
+fn a_loop_s_body_called_twice_makes_the_call_graph_not_flat() {
+    let twice = STATE
+        .replace("  e = f32[4]", "  v = (s32[], f32[4], f32[4]) while(w), condition=less, body=body\n  e = f32[4]");
+    let module = parse_module(&twice).expect("the test's module");
+    assert!(!call_graph::analyze(&module).is_flat);
+    let error = dataflow::analyze(&module).expect_err("dataflow wants one caller").to_string();
+    assert!(error.contains("flatten the call graph first"), "{error}");
+}
+
+#[test]
+fn dataflow_says_what_leaves_hold() {
+    let module = parse_module(STATE).expect("the test's module");
+    let flow = dataflow::analyze(&module).expect("it is flat");
+    let body = module.find("body").expect("the body");
+    let by_instruction = flow.by_instruction();
+    let leaves = |name: &str| by_instruction[body][&module[body].find(name).expect("an instruction")].to_vec();
+    let entry = module.entry_id();
+    // What the loop never changes is what it began with.
+    let y = by_instruction[entry][&module.entry().find("y").expect("an instruction")];
+    assert_eq!(leaves("fixed"), y);
+    let [x] = leaves("x")[..] else { panic!("one leaf") };
+    assert_eq!(flow.values[x].made_by, dataflow::Maker::Join);
+    insta::assert_snapshot!("dataflow", format!("{flow}\n{}", json(&flow)));
+}
+
+#[test]
+fn chains_say_what_waits_for_what() {
+    let module = parse_module(STATE).expect("the test's module");
+    let entry = module.entry();
+    let reachability = reachability::Reachability::of(entry);
+    let id = |name: &str| entry.find(name).expect("an instruction");
+    assert!(reachability.needs(id("s"), id("y")) && !reachability.needs(id("q"), id("y")));
+    assert!(reachability.are_independent(id("s"), id("q")));
+    let chains = reachability::chains(&module);
+    insta::assert_snapshot!("chains", format!("{chains}\n{}", json(&chains)));
 }

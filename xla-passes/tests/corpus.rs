@@ -114,5 +114,18 @@ fn compare(pipeline: &Pipeline, profile: &TargetProfile) -> Option<usize> {
     Some(same)
 }
 
-const SUITES: [&str; 9] =
-    ["elementwise", "shapes", "reductions", "dot", "control_flow", "gather_scatter", "complex", "models", "hlo_text"];
+const SUITES: [&str; 13] = [
+    "elementwise",
+    "shapes",
+    "reductions",
+    "dot",
+    "control_flow",
+    "gather_scatter",
+    "complex",
+    "models",
+    "hlo_text",
+    "linalg",
+    "sort",
+    "conv",
+    "fft",
+];

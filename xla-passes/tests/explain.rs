@@ -116,3 +116,9 @@ fn decisions_are_found_by_name() {
     assert!(!all.iter().any(|d| d.concerns("bot")));
     assert!(all.iter().filter(|d| d.reason.is_fused()).count() < all.len());
 }
+
+#[test]
+fn decisions_are_written_for_programs() {
+    let all = decisions(KERNELS, "fuse", |_| ());
+    insta::assert_snapshot!(xla_passes::analysis::json(&all));
+}

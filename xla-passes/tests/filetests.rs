@@ -2,14 +2,14 @@
 
 mod support;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use support::{Case, difference, evaluate, parse_file};
 use xla_hlo::text::{PrintOptions, parse_module, print_module};
-use xla_hlo::{ElementType, Module, Opcode, verify};
+use xla_hlo::{Module, verify};
 use xla_passes::{PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile, registry, stages};
 
 fn directory() -> PathBuf {
@@ -42,18 +42,11 @@ fn run(pipeline: &Pipeline, module: &mut Module, profile: &TargetProfile) -> Pip
     pipeline.run(module, &cx).expect("the passes succeed")
 }
 
-/// The profile for a file: its lines `// lacks: OPCODE, ...` and `// storage-only: TYPE, ...` say what the target has not.
+/// The profile for a file, whose second line may say what the target lacks: `// lacks: OPCODE, TYPE, ...`.
 fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
-    let list = |word: &str| {
-        let line = text.lines().skip(1).take_while(|l| l.starts_with("// ")).find_map(|l| l.strip_prefix(word));
-        line.map_or(vec![], |names| names.split(", ").collect())
-    };
-    let opcode = |name: &str| Opcode::from_name(name).unwrap_or_else(|| panic!("{name} is no opcode"));
-    let element = |name: &str| ElementType::from_name(name).unwrap_or_else(|| panic!("{name} is no element type"));
-    let mut profile = able.clone();
-    profile.lacks = list("// lacks: ").into_iter().map(opcode).collect::<BTreeSet<_>>();
-    profile.floats.storage_only = list("// storage-only: ").into_iter().map(element).collect();
-    profile
+    let lacks = text.lines().nth(1).and_then(|line| line.strip_prefix("// lacks: "));
+    let names = lacks.into_iter().flat_map(|names| names.split(", "));
+    able.clone().without(names).expect("what a target may lack")
 }
 
 /// Runs a case; gives what it became and how often each rule was applied.

@@ -1,5 +1,7 @@
 //! Runs a pipeline of passes as compile options say; what every backend's `run_hlo_passes` does.
 
+use std::fmt::Display;
+
 use xla_hlo::{Error, Result, ResultExt, VerifiedModule};
 use xla_passes::{FusionDecision, FusionRecorder, PassContext, PassEvent, PassObserver, PipelineReport, analysis};
 
@@ -29,13 +31,33 @@ pub fn optimize(
     let module = VerifiedModule::new(module)
         .map_err(|e| Error::internal(format!("pipeline {} broke the module: {}", pipeline.name(), e.message())))?;
     if options.dump_to.is_some() {
-        let cost = analysis::cost::analyze(&module);
-        watch.dump.write("cost.txt", || cost.to_string())?;
-        watch.dump.write("cost.json", || analysis::json(&cost))?;
         let decisions = watch.recorder.map(|recorder| recorder.take()).unwrap_or_default();
         watch.dump.write("fusion.txt", || decisions.iter().map(|decision| format!("{decision}\n")).collect())?;
+        watch.dump.write("fusion.json", || analysis::json(&decisions))?;
+        analyses(&watch.dump, &module)?;
     }
     Ok((OptimizedModule::new(module), report))
+}
+
+/// Dumps what there is to know of the optimised module.
+fn analyses(dump: &Dump, module: &VerifiedModule) -> Result<()> {
+    let cost = analysis::cost::analyze(module);
+    report(dump, "cost", &cost, &analysis::json(&cost))?;
+    let calls = analysis::call_graph::analyze(module);
+    report(dump, "call-graph", &calls, &analysis::json(&calls))?;
+    let chains = analysis::reachability::chains(module);
+    report(dump, "chains", &chains, &analysis::json(&chains))?;
+    // A pipeline need not flatten the call graph; without that no leaf holds one value.
+    match analysis::dataflow::analyze(module) {
+        Ok(flow) => report(dump, "dataflow", &flow, &analysis::json(&flow)),
+        Err(error) => dump.write("dataflow.txt", || format!("{error}\n")),
+    }
+}
+
+/// One report for people and for programs.
+fn report(dump: &Dump, name: &str, text: &impl Display, json: &str) -> Result<()> {
+    dump.write(&format!("{name}.txt"), || text.to_string())?;
+    dump.write(&format!("{name}.json"), || json.to_string())
 }
 
 /// Dumps, and tells somebody else.
@@ -99,8 +121,10 @@ mod tests {
         assert!(report.runs.iter().any(|run| run.pass == "dead-code" && run.changed));
         let files = std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
         let files: Vec<String> = files.collect();
-        for end in [".canonicalize.dead-code.hlo", ".cost.txt", ".cost.json", ".fusion.txt"] {
-            assert!(files.iter().any(|name| name.ends_with(end)), "{files:?}");
+        let reports = ["cost", "call-graph", "chains", "dataflow", "fusion"];
+        let reports = reports.iter().flat_map(|name| [format!(".{name}.txt"), format!(".{name}.json")]);
+        for end in reports.chain([".canonicalize.dead-code.hlo".to_string()]) {
+            assert!(files.iter().any(|name| name.ends_with(&end)), "{end} is not in {files:?}");
         }
         std::fs::remove_dir_all(&directory).unwrap();
     }

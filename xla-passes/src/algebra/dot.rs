@@ -5,9 +5,9 @@ use xla_hlo::{ArrayShape, ElementType, InstrId, Op, Scalar};
 
 use super::convert::keeps_every_value;
 use super::draft::{Draft, Value};
-use super::{Rule, rules};
+use super::{Rule, reshape, rules};
 
-pub const DOT: &[Rule] = rules![dot_of_nothing, dot_of_transpose, dot_without_sum];
+pub const DOT: &[Rule] = rules![dot_of_nothing, dot_of_transpose, dot_without_sum, dot_of_ones];
 
 fn dot<'c>(cx: &Draft<'c>, id: InstrId) -> Option<&'c Dot> {
     match cx.op(id) {
@@ -108,4 +108,45 @@ fn spread(
         value = cx.add(Convert, ArrayShape::new(result.element_type(), squeezed), [value]);
     }
     Some(cx.broadcast(value, result.clone(), dimensions))
+}
+
+/// `dot(a, b)` = `reshape(dot(reshape(a), reshape(b)))` without the batch dimensions of size 1, and without the contracted ones
+/// where others are contracted. So what was added for a batch of one goes, and transposes come next to their dots.
+fn dot_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let mut new = dot(cx, id)?.clone();
+    let (lhs, rhs, result) = (cx.operand(id, 0), cx.operand(id, 1), cx.shape(id)?);
+    let sizes = cx.dims(lhs);
+    let sums = new.dims.lhs_contracting.iter().any(|&d| sizes[d] != 1);
+    let batch: Vec<bool> = new.dims.lhs_batch.iter().map(|&d| sizes[d] != 1).collect();
+    let contracting: Vec<bool> = new.dims.lhs_contracting.iter().map(|&d| !sums || sizes[d] != 1).collect();
+    if batch.iter().chain(&contracting).all(|&stays| stays) {
+        return None;
+    }
+    let DotDims { lhs_batch, lhs_contracting, rhs_batch, rhs_contracting } = &mut new.dims;
+    let a = without(cx, lhs, (lhs_batch, &batch), (lhs_contracting, &contracting))?;
+    let b = without(cx, rhs, (rhs_batch, &batch), (rhs_contracting, &contracting))?;
+    let sizes = result.dims().iter().enumerate().filter(|(d, _)| batch.get(*d).copied().unwrap_or(true));
+    let sizes: Vec<usize> = sizes.map(|(_, &n)| n).collect();
+    let value = cx.add(new, ArrayShape::new(result.element_type(), sizes), [a, b]);
+    Some(if batch.contains(&false) { cx.add(reshape::plain(), result.clone(), [value]) } else { value })
+}
+
+/// An operand without those of the listed dimensions that do not stay; the lists become those of what is left.
+fn without(
+    cx: &mut Draft<'_>,
+    operand: InstrId,
+    (batch, batch_stays): (&mut Vec<usize>, &[bool]),
+    (contracting, contracting_stays): (&mut Vec<usize>, &[bool]),
+) -> Option<Value> {
+    let goes = |list: &[usize], stays: &[bool]| -> Vec<usize> {
+        list.iter().zip(stays).filter(|(_, stays)| !**stays).map(|(&d, _)| d).collect()
+    };
+    let gone = [goes(batch, batch_stays), goes(contracting, contracting_stays)].concat();
+    for list in [batch, contracting] {
+        list.retain(|d| !gone.contains(d));
+        list.iter_mut().for_each(|d| *d -= gone.iter().filter(|&g| g < d).count());
+    }
+    let sizes = cx.dims(operand).iter().enumerate().filter(|(d, _)| !gone.contains(d));
+    let sizes: Vec<usize> = sizes.map(|(_, &n)| n).collect();
+    cx.reshape(operand, &sizes)
 }

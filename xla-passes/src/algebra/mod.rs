@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 
 use draft::{Draft, Proposed, Value};
 use xla_hlo::entity::SecondaryMap;
-use xla_hlo::{Annotations, ArrayShape, CompId, Computation, InstrId, Instruction, Module, Op, Result};
+use xla_hlo::{Annotations, CompId, Computation, InstrId, Instruction, Module, Op, Result};
 
 use crate::{Pass, PassContext, graph};
 
@@ -184,7 +184,7 @@ impl<'m, 'a> Driver<'m, 'a> {
             let Some(instruction) = self.module[self.id].get(id) else { continue };
             // Elements of large tuples are many; nobody looks at all of the tuple for each.
             let no_rules = rules_for(instruction.op()).iter().all(|rules| rules.is_empty());
-            if no_rules || !graph::is_free(instruction) || !is_static(&self.module[self.id], id) {
+            if no_rules || !graph::is_free(instruction) || !graph::is_static(&self.module[self.id], id) {
                 continue;
             }
             let Some((rule, proposed, value)) = self.propose(id) else { continue };
@@ -265,12 +265,4 @@ fn remove_leftover(computation: &mut Computation, old: InstrId) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Whether an instruction and what it reads have exact sizes; rules do not think about bounds.
-fn is_static(computation: &Computation, id: InstrId) -> bool {
-    let exact = |id: InstrId| {
-        computation[id].shape().leaves().iter().all(|(_, s)| s.as_array().is_none_or(ArrayShape::is_static))
-    };
-    exact(id) && computation[id].operands().iter().all(|&o| exact(o))
 }

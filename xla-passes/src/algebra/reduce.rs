@@ -4,9 +4,9 @@ use xla_hlo::ops::{Binary, Reduce};
 use xla_hlo::{ArrayShape, InstrId, Op};
 
 use super::draft::{Draft, Value};
-use super::{Rule, rules};
+use super::{Rule, dims, reshape, rules};
 
-pub const REDUCE: &[Rule] = rules![reduce_of_nothing, reduce_of_ones, reduce_of_transpose, reduce_of_all_of_reshape];
+pub const REDUCE: &[Rule] = rules![reduce_of_nothing, reduce_of_ones, reduce_of_transpose, reduce_of_reshape];
 
 /// Uses that a rule looks through.
 const FEW: usize = 8;
@@ -89,14 +89,30 @@ fn is_only_folded(cx: &Draft<'_>, id: InstrId) -> bool {
     !cx.is_root(id) && users.len() <= FEW && users.iter().all(folds)
 }
 
-/// `reduce(reshape(x))` of all dimensions = `reduce(x)` of all dimensions. The order of a sum is free.
-fn reduce_of_all_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+/// `reduce(reshape(x))` = `reshape(reduce(x))`, where each run of dimensions that the reshape joins or splits goes or stays as
+/// a whole. The order of a sum is free.
+fn reduce_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let (reduce, inner, init) = single(cx, id)?;
     let Op::Reshape(_) = cx.op(inner) else { return None };
-    let x = cx.operand(inner, 0);
-    if !cx.dims(id).is_empty() {
+    let (x, sizes) = (cx.operand(inner, 0), cx.dims(inner));
+    let mut dimensions = Vec::new();
+    for (from, to) in dims::factor(cx.dims(x), sizes)? {
+        // What has size 1 goes or stays as the others do.
+        let mut folded = to.iter().filter(|&&d| sizes[d] != 1).map(|d| reduce.dimensions.contains(d));
+        let Some(goes) = folded.next() else { continue };
+        if folded.any(|other| other != goes) {
+            return None;
+        }
+        dimensions.extend(if goes { from } else { Vec::new() });
+    }
+    if dimensions.is_empty() {
         return None;
     }
-    let new = Reduce { dimensions: (0..cx.dims(x).len()).collect(), computation: reduce.computation };
-    Some(cx.add(new, cx.shape(id)?.clone(), [x.into(), init.into()]))
+    let shape = cx.shape(id)?;
+    let kept = (0..cx.dims(x).len()).filter(|d| !dimensions.contains(d));
+    let kept: Vec<usize> = kept.map(|d| cx.dims(x)[d]).collect();
+    let new = Reduce { dimensions, computation: reduce.computation };
+    let same = kept == shape.dims();
+    let value = cx.add(new, ArrayShape::new(shape.element_type(), kept), [x.into(), init.into()]);
+    Some(if same { value } else { cx.add(reshape::plain(), shape.clone(), [value]) })
 }

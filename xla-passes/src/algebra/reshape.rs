@@ -57,13 +57,20 @@ fn reshape_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `f(reshape(x), reshape(y), broadcast(scalar))` = `reshape(f(x, y, broadcast(scalar)))`, where `x` and `y` have the same
-/// dimensions.
+/// dimensions. Other operands may be what is reshaped at no cost: constants, and broadcasts and iotas where the reshape only adds or
+/// removes ones.
 ///
 /// Reshapes move on towards broadcasts and other reshapes, which swallow them. So a chain of elementwise operations on
 /// `[n,1]` between two on `[n]` loses its detour.
 fn elementwise_of_reshapes(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let operands = cx.instruction(id).operands();
-    let before = |cx: &Draft<'_>, o: InstrId| matches!(cx.op(o), Op::Reshape(_)).then(|| cx.operand(o, 0));
+    let before = |cx: &Draft<'_>, o: InstrId| match cx.op(o) {
+        // What is made of nothing follows others, and does not lead them.
+        Op::Reshape(_) => {
+            Some(cx.operand(o, 0)).filter(|&x| !matches!(cx.op(x), Op::Constant(_) | Op::Broadcast(_) | Op::Iota(_)))
+        }
+        _ => None,
+    };
     let first = operands.iter().find_map(|&o| before(cx, o))?;
     let dims = cx.dims(first);
     if operands.iter().any(|&o| cx.dims(o) != cx.dims(id)) {
@@ -76,6 +83,10 @@ fn elementwise_of_reshapes(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
             (None, Op::Broadcast(b)) if b.dimensions.is_empty() => {
                 let shape = ArrayShape::new(cx.element_type(o)?, dims);
                 new.push(cx.splat_from(cx.operand(o, 0), shape));
+            }
+            (None, Op::Constant(_)) => new.push(cx.reshape(o, dims)?),
+            (None, Op::Broadcast(_) | Op::Iota(_)) if dims::equal_but_ones(cx.dims(o), dims) => {
+                new.push(cx.reshape(o, dims)?);
             }
             _ => return None,
         }

@@ -1,6 +1,6 @@
 //! Laws of slices, pads, concatenations and reversals.
 
-use xla_hlo::ops::{Concatenate, Iota, Reverse, Slice, SliceRange};
+use xla_hlo::ops::{Concatenate, Iota, Pad, PadDim, Reverse, Slice, SliceRange};
 use xla_hlo::{ArrayShape, InstrId, Op};
 
 use super::convert_moves::{cut_of_convert, movement_of_widening};
@@ -18,10 +18,15 @@ pub const SLICE: &[Rule] = rules![
     cut_of_convert,
 ];
 
-pub const PAD: &[Rule] = rules![pad_of_nothing, pad_of_empty, pad_that_trims, movement_of_widening];
+pub const PAD: &[Rule] = rules![pad_of_nothing, pad_of_empty, pad_that_trims, pad_of_pad, movement_of_widening];
 
-pub const CONCATENATE: &[Rule] =
-    rules![concatenate_of_one, concatenate_of_empty, concatenate_of_concatenate, movement_of_widening];
+pub const CONCATENATE: &[Rule] = rules![
+    concatenate_of_one,
+    concatenate_of_empty,
+    concatenate_of_concatenate,
+    concatenate_of_slices,
+    movement_of_widening
+];
 
 pub const REVERSE: &[Rule] = rules![reverse_of_nothing, reverse_of_reverse, reverse_of_broadcast, movement_of_widening];
 
@@ -139,7 +144,7 @@ fn slice_of_pad(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `slice(reshape(x))` = `reshape(slice(x))`, where what is cut is the outermost of the dimensions that one dimension of
-/// `x` was split into. Then rows of `x` are read, and the reshape costs nothing.
+/// `x` was split into, or all of it but ones. Then rows of `x` are read, and the reshape costs nothing.
 fn slice_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let inner = cx.operand(id, 0);
     let Op::Reshape(_) = cx.op(inner) else { return None };
@@ -153,12 +158,13 @@ fn slice_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
         let ([d], [source]) = (&cut[..], &from[..]) else { continue };
         let outermost = to.iter().take_while(|&&t| t != *d).all(|&t| sizes[t] == 1);
         let run: usize = to.iter().skip_while(|&&t| t != *d).skip(1).map(|&t| sizes[t]).product();
-        if !outermost || all[*d].stride != 1 {
+        if !outermost || (all[*d].stride != 1 && run != 1) {
             return None;
         }
-        own[*source] = SliceRange { start: all[*d].start * run, limit: all[*d].limit * run, stride: 1 };
+        let range = all[*d];
+        own[*source] = SliceRange { start: range.start * run, limit: range.limit * run, ..range };
     }
-    let sizes: Vec<usize> = own.iter().map(|r| r.limit - r.start).collect();
+    let sizes: Vec<usize> = own.iter().map(|r| (r.limit - r.start).div_ceil(r.stride)).collect();
     let cut = slice(cx, x, ArrayShape::new(cx.element_type(x)?, sizes), own);
     Some(cx.add(reshape::plain(), cx.shape(id)?.clone(), [cut]))
 }
@@ -182,13 +188,30 @@ fn pad_that_trims(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     if pad.dims.iter().any(|p| p.low > 0 || p.high > 0 || p.interior > 0) {
         return None;
     }
-    let range = |(p, &size): (&xla_hlo::ops::PadDim, &usize)| {
+    let range = |(p, &size): (&PadDim, &usize)| {
         let start = usize::try_from(p.low.checked_neg()?).ok()?;
         let limit = size.checked_sub(usize::try_from(p.high.checked_neg()?).ok()?)?;
         (start <= limit).then_some(SliceRange { start, limit, stride: 1 })
     };
     let own = pad.dims.iter().zip(cx.dims(cx.operand(id, 0))).map(range).collect::<Option<_>>()?;
     Some(slice(cx, cx.operand(id, 0), cx.shape(id)?.clone(), own))
+}
+
+/// `pad(pad(x, v), v)` = `pad(x, v)` with both, where neither trims and the outer one puts nothing between elements.
+fn pad_of_pad(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    let (Op::Pad(outer), Op::Pad(first)) = (cx.op(id), cx.op(inner)) else { return None };
+    let adds = |pad: &Pad| pad.dims.iter().all(|p| p.low >= 0 && p.high >= 0);
+    let same = cx.operand(id, 1) == cx.operand(inner, 1);
+    if !same || !adds(outer) || !adds(first) || outer.dims.iter().any(|p| p.interior > 0) {
+        return None;
+    }
+    let both = |(a, b): (&PadDim, &PadDim)| {
+        Some(PadDim { low: a.low.checked_add(b.low)?, high: a.high.checked_add(b.high)?, interior: a.interior })
+    };
+    let dims = first.dims.iter().zip(&outer.dims).map(both).collect::<Option<_>>()?;
+    let operands = [cx.operand(inner, 0).into(), cx.operand(id, 1).into()];
+    Some(cx.add(Pad { dims }, cx.shape(id)?.clone(), operands))
 }
 
 /// `concatenate(x)` = `x`.
@@ -222,6 +245,41 @@ fn concatenate_of_concatenate(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> 
         .map(Value::Old)
         .collect();
     cx.same(id, flat)
+}
+
+/// `concatenate(..., x[a:b], x[b:c], ...)` = `concatenate(..., x[a:c], ...)`.
+fn concatenate_of_slices(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let Op::Concatenate(Concatenate { dimension }) = *cx.op(id) else { return None };
+    let operands = cx.instruction(id).operands();
+    let runs: Vec<&[InstrId]> = operands.chunk_by(|&a, &b| follows(cx, a, b, dimension)).collect();
+    if runs.len() == operands.len() {
+        return None;
+    }
+    let mut new: Vec<Value> = Vec::with_capacity(runs.len());
+    for run in runs {
+        let (&[first, ..], &[.., last]) = (run, run) else { return None };
+        if run.len() == 1 {
+            new.push(first.into());
+            continue;
+        }
+        let mut all = ranges(cx, first)?.to_vec();
+        all[dimension].limit = ranges(cx, last)?[dimension].limit;
+        let mut sizes = cx.dims(first).to_vec();
+        sizes[dimension] = all[dimension].limit - all[dimension].start;
+        let shape = ArrayShape::new(cx.element_type(first)?, sizes);
+        new.push(slice(cx, cx.operand(first, 0), shape, all));
+    }
+    cx.same(id, new)
+}
+
+/// Whether `b` is the slice of an array that begins where the slice `a` of it ends.
+fn follows(cx: &Draft<'_>, a: InstrId, b: InstrId, dimension: usize) -> bool {
+    let (Some(first), Some(second)) = (ranges(cx, a), ranges(cx, b)) else { return false };
+    cx.operand(a, 0) == cx.operand(b, 0)
+        && first.iter().zip(second).enumerate().all(|(d, (a, b))| match d == dimension {
+            true => a.stride == 1 && b.stride == 1 && a.limit == b.start && a.start < a.limit && b.start < b.limit,
+            false => a == b,
+        })
 }
 
 /// `reverse(x)` along dimensions of size 1 or 0 = `x`; such dimensions are left out.

@@ -9,7 +9,7 @@ use super::draft::{Draft, Value};
 use super::{Rule, rules};
 
 pub const SLICE: &[Rule] =
-    rules![slice_of_elementwise, slice_of_transpose, slice_of_reverse, slice_of_reduce, slice_of_dot];
+    rules![slice_of_elementwise, slice_of_transpose, slice_of_reverse, slice_of_reduce, slice_of_dot, slice_of_gather];
 
 /// What is sliced, where nobody else wants it and some of it is cut away but not all; and how it is sliced.
 fn cut<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(InstrId, &'c [SliceRange])> {
@@ -117,4 +117,25 @@ fn slice_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let a = part(cx, lhs, [(&dims.lhs_batch, batch), (&lhs_free, of_lhs)])?;
     let b = part(cx, rhs, [(&dims.rhs_batch, batch), (&rhs_free, of_rhs)])?;
     Some(cx.add(cx.op(inner).clone(), cx.shape(id)?.clone(), [a, b]))
+}
+
+/// `slice(gather(x, starts))` = `gather(x, slice(starts))`, where boxes are left out and none is cut.
+fn slice_of_gather(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let (inner, ranges) = cut(cx, id)?;
+    let Op::Gather(op) = cx.op(inner) else { return None };
+    let (x, starts) = (cx.operand(inner, 0), cx.operand(inner, 1));
+    let mut own: Vec<SliceRange> = (0..cx.dims(starts).len()).map(|d| whole(cx, starts, d)).collect();
+    // The dimensions that number boxes are those of the starts, without that of the components.
+    let mut numbers = (0..own.len()).filter(|&d| d != op.index_vector_dim);
+    for (at, range) in ranges.iter().enumerate() {
+        let d = if op.offset_dims.contains(&at) { None } else { Some(numbers.next()?) };
+        let is_whole = cx.dims(id)[at] == cx.dims(inner)[at];
+        match d.filter(|d| !op.start_indices_batching_dims.contains(d)) {
+            Some(d) => own[d] = *range,
+            None if is_whole => {}
+            None => return None,
+        }
+    }
+    let part = slice(cx, starts, own)?;
+    Some(cx.add(op.clone(), cx.shape(id)?.clone(), [x.into(), part]))
 }

@@ -5,7 +5,7 @@ use xla_hlo::{ArrayShape, InstrId, Op};
 
 use super::convolution::transpose_of_convolution;
 use super::draft::{Draft, Value};
-use super::{Rule, dims, rules};
+use super::{Rule, dims, reshape, rules};
 
 pub const TRANSPOSE: &[Rule] = rules![
     transpose_to_same_order,
@@ -14,6 +14,7 @@ pub const TRANSPOSE: &[Rule] = rules![
     transpose_of_broadcast,
     transpose_of_iota,
     transpose_of_dot,
+    transpose_of_reshaped_dot,
     transpose_of_convolution,
 ];
 
@@ -66,17 +67,10 @@ fn transpose_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 /// free in both.
 fn transpose_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let inner = cx.operand(id, 0);
-    let Op::Dot(dot) = cx.op(inner) else { return None };
-    let (lhs, rhs) = (cx.operand(inner, 0), cx.operand(inner, 1));
-    let batch = dot.dims.lhs_batch.len();
-    let lhs_free = cx.dims(lhs).len() - batch - dot.dims.lhs_contracting.len();
-    let rank = cx.dims(id).len();
-    let swapped: Vec<usize> = (0..batch).chain(batch + lhs_free..rank).chain(batch..batch + lhs_free).collect();
     let old = permutation(cx, id)?;
-    let minor_of_lhs = lhs_free > 0 && old.last() == Some(&(batch + lhs_free - 1)) && batch + lhs_free < rank;
-    if !minor_of_lhs || !cx.is_used_once(inner) || dot.algorithm.is_some() {
-        return None;
-    }
+    let Op::Dot(dot) = cx.op(inner) else { return None };
+    let swapped = swapped(cx, inner, old)?;
+    let (lhs, rhs) = (cx.operand(inner, 0), cx.operand(inner, 1));
     let mut new = dot.clone();
     std::mem::swap(&mut new.dims.lhs_batch, &mut new.dims.rhs_batch);
     std::mem::swap(&mut new.dims.lhs_contracting, &mut new.dims.rhs_contracting);
@@ -86,4 +80,32 @@ fn transpose_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let place = dims::inverse(&swapped);
     let rest: Vec<usize> = old.iter().map(|&d| place[d]).collect();
     if dims::is_identity(&rest) { Some(value) } else { Some(cx.transpose(value, cx.shape(id)?.clone(), rest)) }
+}
+
+/// The order of the result of a dot whose operands change places, if that puts in place what `permutation` makes minor-most.
+fn swapped(cx: &Draft<'_>, id: InstrId, permutation: &[usize]) -> Option<Vec<usize>> {
+    let Op::Dot(dot) = cx.op(id) else { return None };
+    let batch = dot.dims.lhs_batch.len();
+    let lhs_free = cx.dims(cx.operand(id, 0)).len() - batch - dot.dims.lhs_contracting.len();
+    let rank = cx.dims(id).len();
+    let minor_of_lhs = lhs_free > 0 && permutation.last() == Some(&(batch + lhs_free - 1)) && batch + lhs_free < rank;
+    (minor_of_lhs && cx.is_used_once(id) && dot.algorithm.is_none())
+        .then(|| (0..batch).chain(batch + lhs_free..rank).chain(batch..batch + lhs_free).collect())
+}
+
+/// `transpose(reshape(dot(a, b)))` = `reshape(transpose(dot(a, b)))`, where the reshape only adds ones and operands that change
+/// places then save the transpose.
+fn transpose_of_reshaped_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    let (Op::Reshape(_), dot) = (cx.op(inner), *cx.instruction(inner).operands().first()?) else { return None };
+    let sizes = cx.dims(dot);
+    if sizes.contains(&1) || !cx.is_used_once(inner) {
+        return None;
+    }
+    let map = dims::reshape_map(cx.dims(inner), sizes)?;
+    let order: Vec<usize> = permutation(cx, id)?.iter().filter_map(|&d| map[d]).collect();
+    swapped(cx, dot, &order)?;
+    let sizes: Vec<usize> = order.iter().map(|&d| sizes[d]).collect();
+    let value = cx.transpose(dot, ArrayShape::new(cx.element_type(id)?, sizes), order);
+    Some(cx.add(reshape::plain(), cx.shape(id)?.clone(), [value]))
 }

@@ -1,8 +1,11 @@
-//! What a module costs and needs, as data: work and bytes of each instruction, memory and who makes its peak.
+//! What there is to know of a module, as data: what it costs and needs, who calls whom, what instructions hold and wait for.
 
+pub mod call_graph;
 pub mod cost;
+pub mod dataflow;
 pub(crate) mod flops;
 pub mod memory;
+pub mod reachability;
 
 use serde::Serialize;
 

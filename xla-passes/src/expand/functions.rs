@@ -6,6 +6,7 @@ use xla_hlo::ops::{BinaryOp, CompareDirection, Unary, UnaryOp};
 use xla_hlo::{ElementType, InstrId, Module, Op, Opcode, Result, Scalar};
 
 use super::erf;
+use crate::graph::is_static;
 use crate::insert::Inserter;
 use crate::{Pass, PassContext};
 
@@ -33,6 +34,7 @@ impl Pass for ExpandFunctions {
                 let x = graph[graph[id].operand(0)].shape();
                 lacks.contains(&op.opcode())
                     && formula(*op).is_some()
+                    && is_static(graph, id)
                     && x.element_type().is_some_and(ElementType::is_float)
             }
             _ => false,

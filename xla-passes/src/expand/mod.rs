@@ -9,6 +9,7 @@ mod cholesky;
 mod clamp;
 mod counted;
 mod erf;
+mod fft;
 mod functions;
 mod matrix;
 mod philox;
@@ -27,6 +28,7 @@ pub use bit_generator::ExpandBitGenerators;
 pub use bitcast_convert::ExpandBitcastConverts;
 pub use cholesky::ExpandCholesky;
 pub use clamp::ExpandClamps;
+pub use fft::ExpandFfts;
 pub use functions::{ExpandFunctions, expandable as expandable_functions};
 pub use ragged_dot::ExpandRaggedDots;
 pub use rng::ExpandRng;
@@ -39,10 +41,11 @@ pub use triangular_solve::ExpandTriangularSolves;
 
 use xla_hlo::{CompId, Computation, ElementType, InstrId, Module, Opcode, Result};
 
+use crate::graph::is_static;
 use crate::insert::Inserter;
 use crate::{Pass, PassContext};
 
-/// Replaces each instruction of that opcode, where the target lacks it.
+/// Replaces each instruction of that opcode, where the target lacks it. Sizes that are known only when running must be gone.
 fn expand_lacking(
     pass: &dyn Pass,
     opcode: Opcode,
@@ -53,7 +56,7 @@ fn expand_lacking(
     if !cx.profile().lacks.contains(&opcode) {
         return Ok(());
     }
-    expand_each(pass, module, cx, |graph, id| graph[id].opcode() == opcode, expand)
+    expand_each(pass, module, cx, |graph, id| graph[id].opcode() == opcode && is_static(graph, id), expand)
 }
 
 /// The element type in which an expansion computes with arrays of type `ty`: `f32` for narrower floats.

@@ -187,7 +187,7 @@ impl Planner<'_> {
                 access::merge(&mut out, access::of_operand(computation, user, position, access, is_root));
             }
         }
-        if !rules::keeps_update_in_place(computation, target, id, &out) {
+        if !rules::keeps_update_in_place(computation, target, id, &out, self.profile) {
             return Err(FusionReason::UpdateInPlace);
         }
         if rules::folds_once(computation, target.root, id, &out) { Ok(out) } else { Err(FusionReason::FoldsTwice) }

@@ -106,19 +106,52 @@ pub fn user_takes(computation: &Computation, user: InstrId, position: usize, id:
 ///
 /// The kernel writes over operand 0 of the update while it runs. What it reads of that array must be what the same
 /// element of the update replaces: a `dynamic-slice` at the same place, used element by element.
-pub fn keeps_update_in_place(computation: &Computation, group: &Group, id: InstrId, accesses: &[Access]) -> bool {
+///
+/// An update that is made of other elements of the array stays out as a whole: it would be torn apart where it reads them.
+pub fn keeps_update_in_place(
+    computation: &Computation,
+    group: &Group,
+    id: InstrId,
+    accesses: &[Access],
+    profile: &TargetProfile,
+) -> bool {
     let root = &computation[group.root];
     if !matches!(root.op(), Op::DynamicUpdateSlice(_)) {
         return true;
     }
-    let (buffer, update) = (root.operand(0), root.operand(1));
-    let instruction = &computation[id];
-    if !instruction.operands().contains(&buffer) {
-        return true;
+    if computation[id].operands().contains(&root.operand(0)) {
+        return reads_what_it_replaces(computation, id, group.root) && accesses.iter().all(Access::is_loop_index);
     }
-    let same_place = matches!(instruction.op(), Op::DynamicSlice(_))
-        && instruction.operand(0) == buffer
+    id != root.operand(1) || !is_made_of_neighbours(computation, group.root, profile)
+}
+
+/// Whether `id` is the part of an array that `update` writes over.
+fn reads_what_it_replaces(computation: &Computation, id: InstrId, update: InstrId) -> bool {
+    let (instruction, root) = (&computation[id], &computation[update]);
+    matches!(instruction.op(), Op::DynamicSlice(_))
+        && instruction.operand(0) == root.operand(0)
         && instruction.operands()[1..] == root.operands()[2..]
-        && graph::same_shape(instruction.shape(), computation[update].shape());
-    same_place && accesses.iter().all(Access::is_loop_index)
+        && graph::same_shape(instruction.shape(), computation[root.operand(1)].shape())
+}
+
+/// Instructions that are looked at to see what an update is made of.
+const MOST_LOOKED_AT: usize = 64;
+
+/// Whether a kernel for the update would read elements of the array that the update does not replace.
+fn is_made_of_neighbours(computation: &Computation, update: InstrId, profile: &TargetProfile) -> bool {
+    let buffer = computation[update].operand(0);
+    let mut seen = vec![computation[update].operand(1)];
+    let mut next = 0;
+    while let Some(&id) = seen.get(next).filter(|_| next < MOST_LOOKED_AT) {
+        next += 1;
+        if id == buffer || !may_be_inside(computation, id, profile) {
+            continue;
+        }
+        let operands = computation[id].operands();
+        if operands.contains(&buffer) && !reads_what_it_replaces(computation, id, update) {
+            return true;
+        }
+        seen.extend(operands.iter().filter(|o| !seen.contains(o)).copied().collect::<Vec<_>>());
+    }
+    false
 }

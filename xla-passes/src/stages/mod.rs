@@ -90,6 +90,7 @@ pub fn expand(_: &TargetProfile) -> Pipeline {
         .pass(ExpandCholesky)
         .pass(ExpandTriangularSolves)
         .pass(ExpandTopK)
+        .pass(ExpandFfts)
         .pass(ExpandSelectAndScatter)
         .pass(ExpandClamps)
         .pass(ExpandFunctions)

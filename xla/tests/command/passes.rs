@@ -85,6 +85,36 @@ fn costs_and_memory_are_reported() {
 }
 
 #[test]
+fn calls_values_and_chains_are_reported() {
+    let folder = Folder::new();
+    folder.write("chain.hlo", CHAIN);
+    let done = folder.xla("opt chain.hlo --passes fuse --call-graph --dataflow --chains");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    for line in ["call graph of ", "dataflow of ", "chains of "] {
+        assert!(done.out.lines().any(|l| l.starts_with(line)), "{}", done.out);
+    }
+    let json = folder.xla("opt chain.hlo --passes fuse --call-graph=json").out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["is_flat"], true);
+    let json = folder.xla("opt chain.hlo --passes fuse --dataflow=json").out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["values"][0]["made_by"], "parameter");
+    let refused = folder.fails(2, "opt chain.hlo --chains --to html");
+    assert!(refused.contains("cannot be used with"), "{refused}");
+}
+
+#[test]
+fn a_platform_may_lack_operations() {
+    let folder = Folder::new();
+    folder.write("best.hlo", "ENTRY main { x = f32[8] parameter(0) ROOT k = (f32[2], s32[2]) topk(x), k=2 }");
+    let done = folder.xla("opt best.hlo --passes expand-top-k --lacks topk,bf16");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    assert!(done.out.contains(" sort(") && !done.out.contains(" topk("), "{}", done.out);
+    let message = folder.fails(2, "opt best.hlo --lacks cholesk");
+    assert!(message.contains("can do without \"cholesk\"; did you mean cholesky?"), "{message}");
+}
+
+#[test]
 fn passes_are_left_out() {
     let folder = Folder::new();
     folder.write("dead.hlo", DEAD);

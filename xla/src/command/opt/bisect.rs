@@ -118,6 +118,9 @@ fn command_line(culprit: &Culprit, args: &Args, platform: &str) -> String {
     if !args.without.is_empty() {
         let _ = write!(line, " --without {}", args.without.join(","));
     }
+    if !args.lacks.is_empty() {
+        let _ = write!(line, " --lacks {}", args.lacks.join(","));
+    }
     let _ = write!(line, " --max-passes {}", culprit.max_passes);
     if let Some(rewrites) = culprit.max_rewrites {
         let _ = write!(line, " --max-rewrites {rewrites}");

@@ -31,6 +31,7 @@ Examples:
                                                       these passes alone, the group until it changes nothing
   xla opt module.hlo --explain=dot.3                  what was fused with %dot.3 or was not, and why
   xla opt module.hlo --cost --memory                  what it costs and needs, and what makes the peak
+  xla opt module.hlo --call-graph --dataflow          who calls whom, and which values instructions hold
   xla opt module.hlo --to html -o module.html         the same as a page to look at in a browser
   xla opt --list-passes                               every pass, and the platform's pipeline
 
@@ -56,6 +57,9 @@ pub struct Args {
     /// Leave these passes out wherever they occur
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     without: Vec<String>,
+    /// Take the platform to lack these operations (cholesky, topk, tanh, ...) and, of floats, arithmetic on these (bf16, f16, ...)
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    lacks: Vec<String>,
     /// Stop after so many runs of passes
     #[arg(long, value_name = "N")]
     max_passes: Option<usize>,
@@ -67,7 +71,7 @@ pub struct Args {
     print_after_all: Option<Detail>,
     /// Instead of the module, print what was fused or was not, and why; of these instructions alone, if any are named
     #[arg(long, value_name = "NAME,...", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    #[arg(conflicts_with_all = ["print_after_all", "cost", "memory"])]
+    #[arg(conflicts_with_all = ["print_after_all", "cost", "memory", "call_graph", "dataflow", "chains"])]
     explain: Option<String>,
     /// Instead of the module, print what each instruction costs: arithmetic, bytes; =json for programs
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
@@ -75,13 +79,22 @@ pub struct Args {
     /// Instead of the module, print how much memory it needs, and which values make the peak; =json for programs
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
     memory: Option<Report>,
+    /// Instead of the module, print which computations there are, who calls them and how they are run; =json for programs
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    call_graph: Option<Report>,
+    /// Instead of the module, print which value each leaf of each instruction holds; =json for programs
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    dataflow: Option<Report>,
+    /// Instead of the module, print which instructions wait for which: the longest chains of them; =json for programs
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    chains: Option<Report>,
     /// Find the pass, and the rewrite in it, after which a shell command fails that is given {module}
     ///
     /// In the command {module} stands for a file of the module; exit code 0 is good, 125 cannot tell, others are bad.
-    #[arg(long, value_name = "CMD", conflicts_with_all = ["print_after_all", "explain", "cost", "memory", "max_passes", "max_rewrites"])]
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["print_after_all", "explain", "cost", "memory", "call_graph", "dataflow", "chains", "max_passes", "max_rewrites"])]
     bisect: Option<String>,
     /// The form to write the module in
-    #[arg(long, value_name = "FORM", default_value = "hlo", conflicts_with_all = ["print_after_all", "explain", "cost", "memory", "bisect"])]
+    #[arg(long, value_name = "FORM", default_value = "hlo", conflicts_with_all = ["print_after_all", "explain", "cost", "memory", "call_graph", "dataflow", "chains", "bisect"])]
     to: Form,
     /// List every pass, and the platform's pipeline, and do nothing else
     #[arg(long)]
@@ -125,7 +138,8 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
     if args.list_passes {
         return Ok(output::write(args.output.as_deref(), listing(platform.name(), passes.as_ref()).as_bytes())?);
     }
-    let passes = chosen(args, platform.name(), passes)?;
+    let mut passes = chosen(args, platform.name(), passes)?;
+    passes.profile = passes.profile.without(args.lacks.iter().map(String::as_str)).bad_input()?;
     if let Some(until) = args.until.as_deref().filter(|until| !passes.pipeline.names().contains(until)) {
         return Err(unknown_step(until, platform.name(), &passes.pipeline));
     }
@@ -162,6 +176,15 @@ fn reports(args: &Args, module: &Module) -> Outcome<String> {
         let assignment = assign_buffers(module, &BufferOptions::default())
             .context(|| "the memory is known after passes that order the program and copy (schedule, insert-copies)")?;
         text.push_str(&how.write(&analysis::memory::report(module, &assignment)));
+    }
+    if let Some(how) = args.call_graph {
+        text.push_str(&how.write(&analysis::call_graph::analyze(module)));
+    }
+    if let Some(how) = args.dataflow {
+        text.push_str(&how.write(&analysis::dataflow::analyze(module)?));
+    }
+    if let Some(how) = args.chains {
+        text.push_str(&how.write(&analysis::reachability::chains(module)));
     }
     Ok(text)
 }

@@ -1,0 +1,216 @@
+//! Call graph: which computations there are, who calls them, and how they are run.
+
+use std::fmt;
+
+use serde::Serialize;
+use xla_hlo::entity::SecondaryMap;
+use xla_hlo::{CompId, InstrId, Module};
+
+use crate::facts::{CallContext, call_context};
+
+/// How a computation is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunAs {
+    /// It is the program.
+    Entry,
+    /// As a program of its own: a loop's body, a branch, what is called.
+    Control,
+    /// As a part of the operation that calls it: a combiner, a comparator.
+    Embedded,
+    /// As one kernel.
+    Fusion,
+    /// In several of these ways.
+    Several,
+    /// Never: nothing that runs calls it.
+    Never,
+}
+
+/// An instruction that calls computations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CallSite {
+    /// The instruction.
+    #[serde(skip)]
+    pub id: InstrId,
+    /// Its name.
+    pub instruction: String,
+    /// Its operation.
+    pub opcode: &'static str,
+    /// How it runs what it calls.
+    pub context: CallContext,
+    /// What it calls, in the order of its attributes; the same computation as often as it is named.
+    #[serde(skip)]
+    pub callees: Vec<CompId>,
+    /// The names of what it calls.
+    #[serde(rename = "callees")]
+    pub callee_names: Vec<String>,
+}
+
+/// A computation and its place in the call graph.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Node {
+    /// The computation.
+    #[serde(skip)]
+    pub id: CompId,
+    /// Its name.
+    pub name: String,
+    /// How many instructions it has.
+    pub instructions: usize,
+    /// How it is run.
+    pub runs_as: RunAs,
+    /// Most calls between the program and it; `None` for what never runs.
+    pub depth: Option<usize>,
+    /// How often it is named by instructions that run.
+    pub call_count: usize,
+    /// Who calls it, each caller once.
+    #[serde(skip)]
+    pub callers: Vec<CompId>,
+    /// The names of who calls it.
+    #[serde(rename = "callers")]
+    pub caller_names: Vec<String>,
+    /// What it calls, in the order of its instructions.
+    pub calls: Vec<CallSite>,
+}
+
+/// The call graph of a module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CallGraph {
+    /// The module's name.
+    pub module: String,
+    /// Whether what runs as a program or a kernel is called from one place, once: what buffer assignment needs.
+    pub is_flat: bool,
+    /// All computations, callees before callers.
+    pub computations: Vec<Node>,
+    #[serde(skip)]
+    places: Places,
+}
+
+/// Where each computation stands in the list.
+#[derive(Clone, Debug, Default)]
+struct Places(SecondaryMap<CompId, Option<usize>>);
+
+impl PartialEq for Places {
+    /// Follows from the list.
+    fn eq(&self, _: &Places) -> bool {
+        true
+    }
+}
+
+impl Eq for Places {}
+
+impl CallGraph {
+    /// The node of a computation; `None` for one of another module.
+    pub fn node(&self, id: CompId) -> Option<&Node> {
+        self.places.0[id].map(|place| &self.computations[place])
+    }
+}
+
+/// Analyses a module. Linear time.
+pub fn analyze(module: &Module) -> CallGraph {
+    let order = module.post_order();
+    let mut places = SecondaryMap::default();
+    order.iter().enumerate().for_each(|(place, &id)| places[id] = Some(place));
+    let mut computations: Vec<Node> = order.iter().map(|&id| node(module, id)).collect();
+    if let Some(entry) = module.entry_if_set().and_then(|entry| places[entry]) {
+        computations[entry].runs_as = RunAs::Entry;
+        computations[entry].depth = Some(0);
+    }
+    // Callers first.
+    for caller in (0..computations.len()).rev() {
+        let Some(depth) = computations[caller].depth else { continue };
+        let (id, name) = (computations[caller].id, computations[caller].name.clone());
+        let calls = std::mem::take(&mut computations[caller].calls);
+        for (site, callee) in calls.iter().flat_map(|site| site.callees.iter().map(move |&callee| (site, callee))) {
+            let Some(place) = places[callee] else { continue };
+            let node = &mut computations[place];
+            node.runs_as = node.runs_as.and(site.context);
+            node.depth = node.depth.max(Some(depth + 1));
+            node.call_count += 1;
+            if node.callers.last() != Some(&id) {
+                node.callers.push(id);
+                node.caller_names.push(name.clone());
+            }
+        }
+        computations[caller].calls = calls;
+    }
+    let is_alone = |node: &Node| match node.runs_as {
+        RunAs::Entry => node.call_count == 0,
+        RunAs::Control | RunAs::Fusion => node.call_count == 1,
+        RunAs::Embedded | RunAs::Never => true,
+        RunAs::Several => false,
+    };
+    let is_flat = computations.iter().all(is_alone);
+    CallGraph { module: module.name().to_string(), is_flat, computations, places: Places(places) }
+}
+
+impl RunAs {
+    /// Also run so.
+    fn and(self, context: CallContext) -> RunAs {
+        let other = match context {
+            CallContext::None => return self,
+            CallContext::Control => RunAs::Control,
+            CallContext::Embedded => RunAs::Embedded,
+            CallContext::Fusion => RunAs::Fusion,
+        };
+        if self == RunAs::Never || self == other { other } else { RunAs::Several }
+    }
+}
+
+/// A computation, its callers left out.
+fn node(module: &Module, id: CompId) -> Node {
+    let computation = &module[id];
+    let mut calls = Vec::new();
+    for instruction in computation.sequence() {
+        let op = computation[instruction].op();
+        let callees = op.called_computations();
+        if !callees.is_empty() {
+            calls.push(CallSite {
+                id: instruction,
+                instruction: computation[instruction].name().to_string(),
+                opcode: op.opcode().name(),
+                context: call_context(op),
+                callee_names: callees.iter().map(|&callee| module[callee].name().to_string()).collect(),
+                callees,
+            });
+        }
+    }
+    Node {
+        id,
+        name: computation.name().to_string(),
+        instructions: computation.len(),
+        runs_as: RunAs::Never,
+        depth: None,
+        call_count: 0,
+        callers: Vec::new(),
+        caller_names: Vec::new(),
+        calls,
+    }
+}
+
+/// The computations, callers first, each with its calls.
+impl fmt::Display for CallGraph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flat = if self.is_flat { "flat" } else { "not flat" };
+        writeln!(f, "call graph of {}: {} computations, {flat}", self.module, self.computations.len())?;
+        for node in self.computations.iter().rev() {
+            let how = match node.runs_as {
+                RunAs::Entry => "the entry".to_string(),
+                RunAs::Control => format!("control, {}", times(node.call_count)),
+                RunAs::Embedded => format!("embedded, {}", times(node.call_count)),
+                RunAs::Fusion => format!("fusion, {}", times(node.call_count)),
+                RunAs::Several => format!("run in several ways, {}", times(node.call_count)),
+                RunAs::Never => "never run".to_string(),
+            };
+            writeln!(f, "\n%{}, {} instructions: {how}", node.name, node.instructions)?;
+            for site in &node.calls {
+                let callees: Vec<String> = site.callee_names.iter().map(|name| format!("%{name}")).collect();
+                writeln!(f, "  %{} {} calls {}", site.instruction, site.opcode, callees.join(", "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn times(count: usize) -> String {
+    if count == 1 { "called once".to_string() } else { format!("called {count} times") }
+}
