@@ -23,7 +23,7 @@ pub(super) struct Node {
     /// `(read, made)`: that may be one buffer.
     pub(super) in_place: Vec<(usize, usize)>,
     /// Bytes needed only while it runs.
-    inner: u64,
+    pub(super) inner: u64,
 }
 
 /// A value made in this computation.

@@ -2,8 +2,8 @@
 //!
 //! Several orders are made and the one with the lowest simulated peak is taken (the first of equals, so that results are
 //! deterministic): depth first with the subtree that needs most memory first, which also keeps producers next to
-//! consumers; list schedules that always run what frees most, one of which writes into results early; and the order in which the
-//! instructions stand. The memory of a program's results is there all the time, and what of it others can borrow depends on when
+//! consumers; the same with what is written into results written early; a list schedule that always runs what frees most; and the
+//! order in which the instructions stand. The memory of a program's results is there all the time, and what of it others can borrow depends on when
 //! they are over; so for the entry of small programs buffers are assigned on trial.
 //!
 //! All of them put an instruction that updates an operand in place (`dynamic-update-slice`, `scatter`, an update of a loop's
@@ -58,9 +58,9 @@ pub fn schedule_module(module: &mut Module) -> Result<()> {
             continue;
         }
         let mut orders: Vec<(u64, Vec<usize>)> = Vec::new();
-        for order in
-            [graph.depth_first(), graph.most_freed_first(false), graph.as_it_stands(), graph.most_freed_first(true)]
-        {
+        let depth_first = graph.depth_first();
+        let early = graph.results_early(&depth_first);
+        for order in [depth_first, graph.most_freed_first(), graph.as_it_stands(), early] {
             if orders.iter().all(|(_, other)| *other != order) {
                 orders.push((graph.peak(&order), order));
             }

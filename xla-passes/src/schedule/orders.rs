@@ -29,21 +29,17 @@ impl Graph {
         }
     }
 
-    /// Always what frees most bytes more than it makes; what costs nothing at once, what stands first among equals. With `results_are_there`,
-    /// the memory of results costs nothing, for it is there all the time: what is written into them in place is written early.
-    pub(super) fn most_freed_first(&self, results_are_there: bool) -> Vec<usize> {
-        let bytes = self.counted_bytes(results_are_there);
+    /// Always what frees most bytes more than it makes; what costs nothing at once, what stands first among equals.
+    pub(super) fn most_freed_first(&self) -> Vec<usize> {
         let mut left = self.reader_counts();
         let mut waits: Vec<usize> = self.nodes.iter().map(|n| n.before.len()).collect();
         let mut done = vec![false; self.nodes.len()];
         // Entries hold the gain they were pushed with; those that are out of date are passed over.
-        let mut ready: BinaryHeap<(i64, Reverse<usize>)> = (0..self.nodes.len())
-            .filter(|&n| waits[n] == 0)
-            .map(|n| (self.gain(n, &left, &bytes), Reverse(n)))
-            .collect();
+        let mut ready: BinaryHeap<(i64, Reverse<usize>)> =
+            (0..self.nodes.len()).filter(|&n| waits[n] == 0).map(|n| (self.gain(n, &left), Reverse(n))).collect();
         let mut order = Vec::with_capacity(self.nodes.len());
         while let Some((gain, Reverse(node))) = ready.pop() {
-            if done[node] || gain != self.gain(node, &left, &bytes) {
+            if done[node] || gain != self.gain(node, &left) {
                 continue;
             }
             done[node] = true;
@@ -52,42 +48,59 @@ impl Graph {
                 left[value] -= 1;
                 if left[value] == 1 {
                     let last = self.values[value].readers.iter().find(|r| !done[**r] && waits[**r] == 0);
-                    ready.extend(last.map(|&r| (self.gain(r, &left, &bytes), Reverse(r))));
+                    ready.extend(last.map(|&r| (self.gain(r, &left), Reverse(r))));
                 }
             }
-            self.release(node, &mut waits, |next| ready.push((self.gain(next, &left, &bytes), Reverse(next))));
+            self.release(node, &mut waits, |next| ready.push((self.gain(next, &left), Reverse(next))));
         }
         order
     }
 
-    /// Bytes of each value; 0 of results, and of what results are written over, if those do not count.
-    fn counted_bytes(&self, results_are_there: bool) -> Vec<u64> {
-        let mut bytes: Vec<u64> = self.values.iter().map(|v| v.bytes).collect();
-        if results_are_there {
-            for (value, bytes) in self.values.iter().zip(&mut bytes) {
-                *bytes = if value.stays { 0 } else { *bytes };
-            }
-            for &node in self.as_it_stands().iter().rev() {
-                for &(from, to) in &self.nodes[node].in_place {
-                    if bytes[to] == 0 && self.values[from].bytes == self.values[to].bytes {
-                        bytes[from] = 0;
-                        // One value of the operands can be written over.
-                        break;
-                    }
+    /// The given order, but what only writes into results runs as soon as it can: their memory is there all the time, and what is
+    /// written into it is over.
+    pub(super) fn results_early(&self, order: &[usize]) -> Vec<usize> {
+        let free = self.writes_results();
+        let mut waits: Vec<usize> = self.nodes.iter().map(|n| n.before.len()).collect();
+        let mut done = vec![false; self.nodes.len()];
+        let mut out = Vec::with_capacity(order.len());
+        // What can run at once, and then what each node lets run; the last is looked at first.
+        let mut ready: Vec<usize> = (0..self.nodes.len()).rev().filter(|&n| waits[n] == 0 && free[n]).collect();
+        for &next in order {
+            ready.insert(0, next);
+            while let Some(node) = ready.pop() {
+                if !std::mem::replace(&mut done[node], true) {
+                    out.push(node);
+                    self.release(node, &mut waits, |after| ready.extend(free[after].then_some(after)));
                 }
             }
         }
-        bytes
+        out
+    }
+
+    /// Which nodes make nothing, or results or what those are written over.
+    fn writes_results(&self) -> Vec<bool> {
+        let mut is_result: Vec<bool> = self.values.iter().map(|v| v.stays).collect();
+        for &node in self.as_it_stands().iter().rev() {
+            // One of the operands can be written over.
+            let over = self.nodes[node]
+                .in_place
+                .iter()
+                .find(|&&(from, to)| is_result[to] && self.values[from].bytes == self.values[to].bytes);
+            if let Some(&(from, _)) = over {
+                is_result[from] = true;
+            }
+        }
+        self.nodes.iter().map(|node| node.inner == 0 && node.makes.iter().all(|&v| is_result[v])).collect()
     }
 
     /// Bytes that are freed when `node` runs now, less those it makes.
-    fn gain(&self, node: usize, left: &[usize], bytes: &[u64]) -> i64 {
+    fn gain(&self, node: usize, left: &[usize]) -> i64 {
         let node = &self.nodes[node];
         if node.makes.is_empty() && node.reads.is_empty() {
             return i64::MAX;
         }
-        let freed: u64 = node.reads.iter().filter(|&&v| left[v] == 1).map(|&v| bytes[v]).sum();
-        let made: u64 = node.makes.iter().map(|&v| bytes[v]).sum();
+        let freed: u64 = node.reads.iter().filter(|&&v| left[v] == 1).map(|&v| self.values[v].bytes).sum();
+        let made: u64 = node.makes.iter().map(|&v| self.values[v].bytes).sum();
         i64::try_from(freed).unwrap_or(i64::MAX).saturating_sub(i64::try_from(made).unwrap_or(i64::MAX))
     }
 
