@@ -41,9 +41,8 @@ fn every_array_lies_in_tiles_and_bitcasts_are_spelled_out() {
       %reshape.1 = f32[5,6]{1,0:T(4,8)} reshape(%n)
       %bitcast-convert = s32[5,6]{1,0:T(4,8)} bitcast-convert(%reshape.1)
       %t = s32[6,5]{1,0:T(4,8)} transpose(%bitcast-convert), dimensions={1,0}
-      %c = s32[] constant(1)
-      %broadcast = s32[6,5]{1,0:T(4,8)} broadcast(%c), dimensions={}
-      %add = s32[6,5]{1,0:T(4,8)} add(%t, %broadcast)
+      %constant = s32[6,5]{1,0:T(4,8)} constant({ { 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1 } })
+      %add = s32[6,5]{1,0:T(4,8)} add(%t, %constant)
       ROOT %reshape = s32[30]{0:T(32)} reshape(%add)
     }
     ");
