@@ -180,7 +180,7 @@ impl Planner<'_> {
         let is_root = target.root == user;
         let mut out = Vec::new();
         for (position, _) in computation[user].operands().iter().enumerate().filter(|(_, o)| **o == id) {
-            if !rules::user_takes(computation, user, position, id) {
+            if !rules::user_takes(computation, user, position, id, self.profile) {
                 return Err(FusionReason::OperandFromMemory);
             }
             for &access in &target.members[&user] {

@@ -230,13 +230,13 @@ fn loops_run_in_place() {
     let text = check(module, &[s32(0), f32s(&[1.0, 2.0, 3.0, 4.0])]);
     assert!(!text.contains("trip-count"), "the counter starts at an argument");
     insta::assert_snapshot!(text, @r"
-    t0: copy %copy (a0[0..4] s32[]) -> (a6[0..4] s32[])
+    t0: copy %copy (a0[0..4] s32[]) -> (a4[0..4] s32[])
     t1: copy %copy.1 (a1[0..16] f32[4]{0}) -> (a5[0..16] f32[4]{0})
-    t2: while %while (a6[0..4] s32[], a5[0..16] f32[4]{0}) -> (a6[0..4] s32[], a5[0..16] f32[4]{0})
-     condition, predicate in a6[64..65]:
-      t3: host-fallback %compare (a6[0..4] s32[], a2[0..4] s32[]) -> (a6[64..65] pred[])
+    t2: while %while (a4[0..4] s32[], a5[0..16] f32[4]{0}) -> (a4[0..4] s32[], a5[0..16] f32[4]{0})
+     condition, predicate in a6[0..1]:
+      t3: host-fallback %compare (a4[0..4] s32[], a2[0..4] s32[]) -> (a6[0..1] pred[])
      body:
-      t4: host-fallback %add (a6[0..4] s32[], a3[0..4] s32[]) -> (a6[0..4] s32[])
+      t4: host-fallback %add (a4[0..4] s32[], a3[0..4] s32[]) -> (a4[0..4] s32[])
       t5: kernel add_f32 %add.1 (a5[0..16] f32[4]{0}, a5[0..16] f32[4]{0}) -> (a5[0..16] f32[4]{0})
     t6: kernel add_f32 %add (a5[0..16] f32[4]{0}, a1[0..16] f32[4]{0}) -> (a4[0..16] f32[4]{0})
     ");
