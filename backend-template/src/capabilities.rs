@@ -26,6 +26,7 @@ pub(crate) fn profile() -> TargetProfile {
         max_operands: 16,
         row_kernels: false,
         multi_output: true,
+        horizontal_bytes: 0,
         reduce_epilogue: false,
         epilogues: EpilogueProfile::default(),
         max_transposed_bytes: usize::MAX,

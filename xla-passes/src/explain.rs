@@ -47,6 +47,8 @@ pub enum FusionReason {
     Epilogue,
     /// Fused: two kernels over the same dimensions read the same array.
     SharedInput,
+    /// Fused: two small kernels over the same dimensions, of which the launch of one costs more than its work.
+    SmallKernels,
     /// Not fused: this computes nothing (a parameter, an element of a tuple); what it names is in memory.
     ComputesNothing(#[serde(serialize_with = "by_name")] Opcode),
     /// Not fused: the target computes this operation alone.
@@ -193,7 +195,10 @@ impl FusionReason {
     /// Whether the value is computed in the kernel that reads it.
     pub fn is_fused(&self) -> bool {
         use FusionReason::*;
-        matches!(self, Generator | Once { .. } | Cheaper(_) | SameRows | SameLoop | Epilogue | SharedInput)
+        matches!(
+            self,
+            Generator | Once { .. } | Cheaper(_) | SameRows | SameLoop | Epilogue | SharedInput | SmallKernels
+        )
     }
 }
 
@@ -201,7 +206,8 @@ impl FusionReason {
 impl fmt::Display for FusionDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let FusionDecision { pass, producer, consumer, kernel, reason, .. } = self;
-        let arrow = if *reason == FusionReason::SharedInput { "with" } else { "->" };
+        let arrow =
+            if matches!(reason, FusionReason::SharedInput | FusionReason::SmallKernels) { "with" } else { "->" };
         let verdict = if reason.is_fused() { "fused" } else { "not fused" };
         write!(f, "{pass}: %{producer} {arrow} %{consumer}")?;
         if let Some(kernel) = kernel {
@@ -221,6 +227,7 @@ impl fmt::Display for FusionReason {
             SameRows => f.write_str("both go over the same rows"),
             SameLoop => f.write_str("read element by element in the same loop"),
             Epilogue => f.write_str("goes on with each element where the contraction leaves it"),
+            SmallKernels => f.write_str("the same loop, and both small"),
             SharedInput => f.write_str("the same loop, and an array that both read"),
             ComputesNothing(opcode) => write!(f, "{} computes nothing: the value is in memory", opcode.name()),
             NotFusible(opcode) => write!(f, "the target computes {} alone", opcode.name()),

@@ -108,6 +108,9 @@ pub struct FusionProfile {
     pub row_kernels: bool,
     /// Whether a fusion may write several arrays of the same dimensions.
     pub multi_output: bool,
+    /// Bytes of results up to which kernels over the same dimensions become one though they share nothing: about what the memory moves in
+    /// the time of one launch. 0 where launches cost next to nothing.
+    pub horizontal_bytes: usize,
     /// Whether elementwise operations on the result of a reduction may go into the reduction's fusion.
     pub reduce_epilogue: bool,
     /// What elementwise operations on the result of a contraction may go with it.
@@ -184,7 +187,7 @@ impl TargetProfile {
     /// A target that can do everything that passes know of, to try them on.
     pub fn able() -> TargetProfile {
         let epilogues = EpilogueProfile::contractions([ElementType::F32, ElementType::F64], 1000);
-        let fusion = FusionProfile { epilogues, ..FusionProfile::folds() };
+        let fusion = FusionProfile { epilogues, horizontal_bytes: 1 << 12, ..FusionProfile::folds() };
         let dot = DotProfile { merge_bytes: 1 << 20, ..TargetProfile::generic().dot };
         TargetProfile { vector_bytes: 64, threads: 8, fusion, dot, ..TargetProfile::generic() }
     }
@@ -264,6 +267,7 @@ impl FusionProfile {
             max_operands: 48,
             row_kernels: false,
             multi_output: true,
+            horizontal_bytes: 0,
             reduce_epilogue: false,
             epilogues: EpilogueProfile::default(),
             max_transposed_bytes: 32 << 10,

@@ -6,9 +6,10 @@
 //! p' = p - m' / sqrt(v')                store all three
 //! ```
 //!
-//! What several of them read is read once, and what one of them makes for another stays in registers.
+//! What several of them read is read once, and what one of them makes for another stays in registers. Small kernels that share nothing
+//! become one as well where launches are dear (horizontal fusion), such as those of an optimiser for each of many weights.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result, Shape};
@@ -40,19 +41,65 @@ impl Pass for FuseOutputs {
             let mut order = Order::new(&module[program]);
             let mut kernels = module[program].post_order();
             kernels.reverse();
+            let mut recent = Recent::default();
             for mut kernel in kernels {
-                while let Some(partner) = partner(module, program, kernel, profile, &order)
+                while let Some((into, partner)) = partner(module, program, kernel, profile, &order)
+                    .map(|partner| (kernel, partner))
+                    .or_else(|| recent.pair(module, program, kernel, profile, &order))
                     && cx.allow_rewrite(self.name())
                 {
-                    cx.explain(|| joined(module, program, partner, kernel));
-                    kernel = join(module, program, kernel, partner, &mut order)?;
+                    cx.explain(|| joined(module, program, partner, into));
+                    kernel = join(module, program, into, partner, &mut order)?;
                 }
+                recent.add(module, program, kernel, profile);
                 if cx.explainer().is_some() {
                     explain_apart(module, program, kernel, &order, cx);
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// Small kernels seen last, by the dimensions of their loops.
+#[derive(Default)]
+struct Recent(HashMap<Vec<usize>, VecDeque<InstrId>>);
+
+impl Recent {
+    /// Kernels of each dimensions that are remembered.
+    const MOST: usize = 4;
+
+    /// A small kernel that `kernel`, a small one as well, has nothing to do with: the two, that with one result second.
+    fn pair(
+        &self,
+        module: &Module,
+        program: CompId,
+        kernel: InstrId,
+        profile: &TargetProfile,
+        order: &Order,
+    ) -> Option<(InstrId, InstrId)> {
+        let limit = profile.fusion.horizontal_bytes;
+        let graph = &module[program];
+        let dims = (limit > 0).then(|| loop_dims(module, graph, kernel, profile))??;
+        let bytes = |id: InstrId| graph[id].shape().leaves().iter().map(|(_, s)| s.byte_size()).sum::<usize>();
+        let fits = |&(into, o): &(InstrId, InstrId)| {
+            o != into && bytes(o) + bytes(into) <= limit && misfit(module, graph, into, o, &dims, profile).is_none()
+        };
+        let apart = |&(a, b): &(InstrId, InstrId)| !order.reaches(graph, a, b) && !order.reaches(graph, b, a);
+        let is_tuple = |id: InstrId| matches!(graph[id].shape(), Shape::Tuple(_));
+        let known = self.0.get(&dims)?.iter().copied().filter(|&o| graph.get(o).is_some());
+        let mut pairs = known.map(|o| if is_tuple(o) { (o, kernel) } else { (kernel, o) });
+        pairs.find(|pair| fits(pair) && apart(pair))
+    }
+
+    fn add(&mut self, module: &Module, program: CompId, kernel: InstrId, profile: &TargetProfile) {
+        if profile.fusion.horizontal_bytes == 0 {
+            return;
+        }
+        let Some(dims) = loop_dims(module, &module[program], kernel, profile) else { return };
+        let known = self.0.entry(dims).or_default();
+        known.push_front(kernel);
+        known.truncate(Recent::MOST);
     }
 }
 
@@ -162,8 +209,14 @@ fn passing(
 
 /// Why two kernels become one.
 fn joined(module: &Module, program: CompId, partner: InstrId, kernel: InstrId) -> FusionDecision {
-    let reads = module[program][kernel].operands().contains(&partner);
-    let reason = if reads { FusionReason::SameLoop } else { FusionReason::SharedInput };
+    let (operands, others) = (module[program][kernel].operands(), module[program][partner].operands());
+    let reason = if operands.contains(&partner) {
+        FusionReason::SameLoop
+    } else if operands.iter().any(|o| others.contains(o)) {
+        FusionReason::SharedInput
+    } else {
+        FusionReason::SmallKernels
+    };
     FusionDecision::new(FuseOutputs.name(), module, program, partner, kernel, reason)
 }
 
