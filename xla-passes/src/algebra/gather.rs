@@ -159,10 +159,11 @@ fn scattered_type(cx: &Draft<'_>, op: &Scatter, [x, _, update]: [InstrId; 3]) ->
     (same && cx.element_type(update) == Some(ty)).then_some(ty)
 }
 
-/// `scatter(x, neutral values)` = `x`: zeros (-0 for floats) that are added, ones that are multiplied with.
+/// `scatter(x, neutral values)` = `x`: zeros (-0 for floats) that are added, ones that are multiplied with. Not for complex numbers,
+/// whose parts have zeros of both signs.
 fn scatter_of_neutral(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let (op, operands) = scatter(cx, id)?;
-    let ty = scattered_type(cx, op, operands)?;
+    let ty = scattered_type(cx, op, operands).filter(|ty| !ty.is_complex())?;
     let neutral = combiner_identity(simple_combiner(cx.called(op.computation))?, ty)?;
     let update = cx.splat(operands[2])?;
     (update.to_bits(ty) == neutral.to_bits(ty)).then_some(operands[0].into())
