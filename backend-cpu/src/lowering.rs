@@ -168,6 +168,10 @@ impl<'m> CpuLowering<'m> {
     fn epilogue(&mut self, cx: &LoweringContext<'_>, fusion: &Fusion) -> Option<NamedCall> {
         let graph = &self.module[fusion.computation];
         let contraction = graph.ids().find(|&id| matches!(graph[id].op(), Op::Dot(_) | Op::Convolution(_)))?;
+        // It is computed where the result goes to.
+        if graph[contraction].shape() != graph[graph.root()].shape() {
+            return None;
+        }
         let place = |&operand: &InstrId| graph.parameters().iter().position(|&p| p == operand);
         let places: Vec<usize> = graph[contraction].operands().iter().map(place).collect::<Option<_>>()?;
         let operands: Vec<ArraySlice> = places.iter().map(|&p| cx.operands.get(p).cloned()).collect::<Option<_>>()?;

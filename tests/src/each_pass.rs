@@ -1,7 +1,7 @@
 //! Each pass alone: it leaves a program that means the same, and after some runs has nothing more to do.
 
 use xla_hlo::eval::evaluate;
-use xla_hlo::{ElementType, Error, Literal, Module, Result, VerifiedModule};
+use xla_hlo::{Error, Literal, Module, Result, VerifiedModule};
 use xla_passes::{PassContext, PassOptions, Pipeline, TargetProfile, registry};
 
 use crate::differential::{Failure, FailureKind, difference, evaluated};
@@ -15,7 +15,7 @@ const MOST_RUNS: usize = 12;
 pub fn failure(program: &Program) -> Result<Option<Failure>> {
     let module = VerifiedModule::new(program.module.clone())?;
     let expected = evaluate(&module, program.arguments.clone())?;
-    let profiles = [TargetProfile::able(), lacking()];
+    let profiles = [TargetProfile::able(), TargetProfile::poor()];
     let failed = |name: &str, message: String| Failure {
         kind: FailureKind::Passes,
         message: format!("pass {name} alone: {message}"),
@@ -28,14 +28,6 @@ pub fn failure(program: &Program) -> Result<Option<Failure>> {
         }
     }
     Ok(None)
-}
-
-/// A target that lacks everything that passes can do without.
-fn lacking() -> TargetProfile {
-    let mut profile = TargetProfile { lacks: TargetProfile::expandable(), ..TargetProfile::able() };
-    let narrow = |ty: &ElementType| ty.is_float() && ty.bit_width() < 32;
-    profile.floats.storage_only = ElementType::ALL.iter().copied().filter(narrow).collect();
-    profile
 }
 
 fn check(

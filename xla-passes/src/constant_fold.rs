@@ -11,7 +11,7 @@ use crate::{Pass, PassContext, graph};
 const MAX_GROWN_BYTES: usize = 64 << 10;
 
 /// Results of so many elements may come of what is made from nothing: such arrays are read as fast as they are computed.
-const MAX_MADE_ELEMENTS: usize = 1024;
+pub(crate) const MAX_MADE_ELEMENTS: usize = 1024;
 
 /// Evaluations of scalar operations that one folded instruction may take.
 const MAX_WORK: usize = 1 << 20;
@@ -44,7 +44,8 @@ impl Pass for FoldConstants {
     }
 }
 
-fn replace(module: &mut Module, id: CompId, old: InstrId, literal: Literal) -> Result<()> {
+/// Puts a constant in the place of an instruction.
+pub(crate) fn replace(module: &mut Module, id: CompId, old: InstrId, literal: Literal) -> Result<()> {
     let computation = module.computation_mut(id);
     let shape = computation[old].shape().clone();
     let constant = computation.add(Instruction::new(Constant { literal }.into(), shape, []));
@@ -94,8 +95,8 @@ fn is_known(computation: &Computation, id: InstrId, elements: usize) -> bool {
     }
 }
 
-/// The value of what is known.
-fn value(module: &Module, computation: &Computation, id: InstrId) -> Option<Literal> {
+/// The value of what is made of constants or of nothing.
+pub(crate) fn value(module: &Module, computation: &Computation, id: InstrId) -> Option<Literal> {
     let instruction = &computation[id];
     if let Op::Constant(constant) = instruction.op() {
         return Some(constant.literal.clone());

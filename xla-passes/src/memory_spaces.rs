@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use xla_hlo::ops::Copy;
-use xla_hlo::{ArrayShape, CompId, InstrId, Instruction, Layout, Module, Op, Result, Shape};
+use xla_hlo::{ArrayShape, CompId, Error, InstrId, Instruction, Layout, Module, Op, Result, Shape};
 
 use crate::alias::classes::{Class, Classes};
 use crate::alias::flow::Flow;
@@ -59,14 +59,11 @@ struct Memory<'a> {
 impl<'a> Memory<'a> {
     /// `None` where copies are missing.
     fn new(module: &'a Module, flow: &'a Flow, timeline: &'a Timeline) -> Result<Option<Memory<'a>>> {
-        let mut classes = Classes::new(module, flow, timeline);
-        classes.drop_moves()?;
-        if classes.kept_moves().next().is_some() {
-            return Ok(None);
+        match Classes::of_buffers(module, flow, timeline) {
+            Ok(classes) => Ok(Some(Memory { module, flow, timeline, classes })),
+            Err(Error::FailedPrecondition(_)) => Ok(None),
+            Err(error) => Err(error),
         }
-        classes.use_donors();
-        classes.share_operands();
-        Ok(Some(Memory { module, flow, timeline, classes }))
     }
 
     fn of(&self, space: i64) -> impl Iterator<Item = (NodeId, &Class)> {

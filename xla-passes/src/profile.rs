@@ -192,6 +192,14 @@ impl TargetProfile {
         TargetProfile { vector_bytes: 64, threads: 8, fusion, dot, ..TargetProfile::generic() }
     }
 
+    /// A target like [`able`](TargetProfile::able) that lacks everything that passes can do without.
+    pub fn poor() -> TargetProfile {
+        let narrow = |ty: &ElementType| ty.is_float() && ty.bit_width() < 32;
+        let storage_only = ElementType::ALL.iter().copied().filter(narrow).collect();
+        let floats = FloatProfile { storage_only, ..FloatProfile::all() };
+        TargetProfile { lacks: TargetProfile::expandable(), floats, ..TargetProfile::able() }
+    }
+
     /// A target like this one that lacks what is named: operations (`cholesky`), and floats (`bf16`) that it then only stores.
     ///
     /// [`Error::InvalidArgument`] for what is neither, and for what programs cannot do without.

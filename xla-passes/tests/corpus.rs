@@ -10,7 +10,7 @@ use std::{env, fs};
 
 use support::{difference, evaluate};
 use xla_hlo::text::parse_module;
-use xla_hlo::{ElementType, Error, Module, Opcode, Result, verify};
+use xla_hlo::{Error, Module, Opcode, Result, verify};
 use xla_passes::{PassContext, PassOptions, Pipeline, TargetProfile, registry, stages};
 
 fn corpus() -> Option<PathBuf> {
@@ -42,10 +42,8 @@ fn valid_module(text: &str) -> Option<Module> {
 
 /// A target that lacks everything that passes can do without, but for functions whose last place many layers make much of.
 fn poor() -> TargetProfile {
-    let mut poor = TargetProfile { lacks: TargetProfile::expandable(), ..TargetProfile::able() };
+    let mut poor = TargetProfile::poor();
     poor.lacks.retain(|opcode| !matches!(opcode, Opcode::Rsqrt | Opcode::Tanh));
-    poor.floats.storage_only =
-        ElementType::ALL.iter().copied().filter(|t| t.is_float() && t.bit_width() < 32).collect();
     poor
 }
 

@@ -107,6 +107,25 @@ impl<'a> Classes<'a> {
         }
     }
 
+    /// The classes that become buffers: all that can share memory does.
+    ///
+    /// Copies must have been inserted; what two values still want at once is an error that names the place:
+    /// [`Error::FailedPrecondition`](xla_hlo::Error::FailedPrecondition).
+    pub(crate) fn of_buffers(module: &'a Module, flow: &'a Flow, timeline: &'a Timeline) -> Result<Classes<'a>> {
+        let mut classes = Classes::new(module, flow, timeline);
+        classes.drop_moves()?;
+        if let Some((kept, _)) = classes.kept_moves().next() {
+            return Err(xla_hlo::Error::failed_precondition(format!(
+                "leaf {} of {} cannot share its buffer; insert copies before assigning buffers",
+                kept.leaf,
+                kept.place.describe(module)
+            )));
+        }
+        classes.use_donors();
+        classes.share_operands();
+        Ok(classes)
+    }
+
     /// The representative of a node's class.
     pub(crate) fn find(&self, mut node: NodeId) -> NodeId {
         while self.parent[node.index()] != node {

@@ -26,17 +26,7 @@ pub fn assign_buffers(module: &Module, options: &BufferOptions) -> Result<Buffer
     }
     let flow = Flow::new(module)?;
     let timeline = Timeline::new(module, &flow)?;
-    let mut classes = Classes::new(module, &flow, &timeline);
-    classes.drop_moves()?;
-    if let Some((kept, _)) = classes.kept_moves().next() {
-        return Err(Error::failed_precondition(format!(
-            "leaf {} of {} cannot share its buffer; insert copies before assigning buffers",
-            kept.leaf,
-            kept.place.describe(module)
-        )));
-    }
-    classes.use_donors();
-    classes.share_operands();
+    let classes = Classes::of_buffers(module, &flow, &timeline)?;
     let mut assigner = Assigner {
         module,
         flow: &flow,

@@ -1,6 +1,6 @@
 //! Conditionals of little work become selections: both branches are computed, which takes less time than to choose one.
 
-use xla_hlo::ops::{Compare, CompareDirection, Constant, GetTupleElement, Select, Tuple};
+use xla_hlo::ops::{Compare, CompareDirection, Constant, Family, GetTupleElement, Select, Tuple};
 use xla_hlo::{
     ArrayShape, CompId, Computation, ElementType, InstrId, Instruction, Literal, Module, Op, Result, Scalar, Shape,
 };
@@ -57,28 +57,13 @@ fn branch_work(branch: &Computation, effects: &Effects) -> Option<f64> {
     branch.iter().try_fold(0.0, |sum, (_, instruction)| Some(sum + work(instruction)?))
 }
 
-/// Operations that a kernel computes element by element, whatever the values.
+/// Operations that a kernel computes element by element, whatever the values. Copies stand where they stand on purpose, and an update
+/// may be in place.
 fn is_cheap(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Unary(_)
-            | Op::Binary(_)
-            | Op::Compare(_)
-            | Op::Select(_)
-            | Op::Clamp(_)
-            | Op::Convert(_)
-            | Op::BitcastConvert(_)
-            | Op::ReducePrecision(_)
-            | Op::Broadcast(_)
-            | Op::Reshape(_)
-            | Op::Transpose(_)
-            | Op::Slice(_)
-            | Op::Pad(_)
-            | Op::Concatenate(_)
-            | Op::Reverse(_)
-            | Op::Iota(_)
-            | Op::DynamicSlice(_)
-    )
+    match op {
+        Op::Copy(_) | Op::Bitcast(_) | Op::DynamicUpdateSlice(_) => false,
+        _ => matches!(op.opcode().family(), Family::Elementwise | Family::Movement),
+    }
 }
 
 /// Computes all branches and selects of their results.

@@ -20,12 +20,8 @@ pub fn build(module: &mut Module, id: CompId, plan: &Plan) -> Result<()> {
         let name = name(&module[id], group, &members);
         let (kernel, operands) = kernel(&module[id], group, &members);
         let root = module[id][group.root].clone();
-        let folds = members.iter().any(|&m| matches!(module[id][m].op(), Op::Reduce(_)));
-        let fusion = Fusion {
-            kind: if folds { FusionKind::Input } else { FusionKind::Loop },
-            aliases: in_place(&root, &operands),
-            computation: module.add(kernel),
-        };
+        let (kind, aliases) = (kind_of(&kernel), in_place(&root, &operands));
+        let fusion = Fusion { kind, aliases, computation: module.add(kernel) };
         let instruction = Instruction::new(fusion.into(), root.shape().clone(), operands)
             .with_name(name)
             .with_annotations(root.annotations().cloned().map(Box::new));
@@ -38,6 +34,18 @@ pub fn build(module: &mut Module, id: CompId, plan: &Plan) -> Result<()> {
         remove_group(computation, group)?;
     }
     Ok(())
+}
+
+/// What a kernel is rooted in, by what it contains: a contraction with what is done to its result, folds, or elements alone.
+pub(super) fn kind_of(kernel: &Computation) -> FusionKind {
+    let has = |wanted: fn(&Op) -> bool| kernel.iter().any(|(_, i)| wanted(i.op()));
+    if has(|op| matches!(op, Op::Dot(_) | Op::Convolution(_))) {
+        FusionKind::Output
+    } else if has(|op| matches!(op, Op::Reduce(_))) {
+        FusionKind::Input
+    } else {
+        FusionKind::Loop
+    }
 }
 
 /// The kernel's computation, and what it reads; `members` are in order.

@@ -36,9 +36,12 @@ impl Pass for FuseEpilogues {
             return Ok(());
         }
         for program in programs(module) {
-            let mut order = Order::new(&module[program]);
             let mut contractions = module[program].post_order();
             contractions.retain(|&id| takes_epilogue(&module[program], id, profile));
+            if contractions.is_empty() {
+                continue;
+            }
+            let mut order = Order::new(&module[program]);
             for contraction in contractions {
                 let [reader] = module[program][contraction].users()[..] else { continue };
                 let apart = apart(module, program, contraction, reader);
@@ -93,14 +96,8 @@ fn join(module: &mut Module, program: CompId, contraction: InstrId, reader: Inst
     let name = lone.then(|| format!("{}_fusion", opcodes()));
     let both = merged(contraction, &first, &second, false);
     let fusion = replace(module, program, contraction, reader, both, false, order)?;
-    let mut op = module[program][fusion].op().clone();
-    if let Op::Fusion(fusion) = &mut op {
-        fusion.kind = FusionKind::Output;
-    }
-    let graph = module.computation_mut(program);
-    graph.set_op(fusion, op);
     if let Some(name) = name {
-        graph.rename(fusion, &name);
+        module.computation_mut(program).rename(fusion, &name);
     }
     Ok(())
 }

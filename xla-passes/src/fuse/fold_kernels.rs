@@ -1,11 +1,10 @@
 //! Small kernels that read nothing: their results become constants.
 
-use xla_hlo::eval::Evaluator;
-use xla_hlo::ops::Constant;
-use xla_hlo::{Computation, InstrId, Instruction, Literal, Module, Op, Result};
+use xla_hlo::{Computation, InstrId, Literal, Module, Op, Result};
 
 use super::programs;
 use crate::alias::shares;
+use crate::constant_fold::{MAX_MADE_ELEMENTS, replace, value};
 use crate::facts::{CallContext, call_context};
 use crate::{Pass, PassContext, graph};
 
@@ -13,9 +12,6 @@ use crate::{Pass, PassContext, graph};
 /// of a scatter). Up to 1024 elements are read from a constant as fast as from a kernel's result, and the kernel need not run. What is
 /// written over by its reader stays: a constant would be copied first.
 pub struct FoldKernels;
-
-/// Elements of a result that becomes a constant.
-const MOST_ELEMENTS: usize = 1024;
 
 /// Evaluations of single elements that one kernel may take.
 const MOST_WORK: usize = 1 << 16;
@@ -31,14 +27,10 @@ impl Pass for FoldKernels {
                 if !is_only_read(module, &module[program], id) {
                     continue;
                 }
-                if let Some(literal) = value(module, &module[program], id)
+                if let Some(literal) = made(module, &module[program], id)
                     && cx.allow_rewrite(self.name())
                 {
-                    let graph = module.computation_mut(program);
-                    let shape = graph[id].shape().clone();
-                    let constant = graph.add(Instruction::new(Constant { literal }.into(), shape, []));
-                    graph.replace_all_uses(id, constant);
-                    graph::remove_dead(graph, id)?;
+                    replace(module, program, id, literal)?;
                 }
             }
         }
@@ -63,21 +55,16 @@ fn is_only_read(module: &Module, graph: &Computation, id: InstrId) -> bool {
 }
 
 /// What a small kernel makes of nothing.
-fn value(module: &Module, graph: &Computation, id: InstrId) -> Option<Literal> {
+fn made(module: &Module, graph: &Computation, id: InstrId) -> Option<Literal> {
     let instruction = &graph[id];
     let elements = instruction.shape().as_array().filter(|s| s.is_static())?.element_count();
-    let operand = |&o: &InstrId| match graph[o].op() {
-        Op::Constant(constant) if matches!(instruction.op(), Op::Broadcast(_)) => Some(constant.literal.clone()),
-        _ => None,
-    };
+    let is_constant = |&o: &InstrId| matches!(graph[o].op(), Op::Constant(_));
     let work = match instruction.op() {
-        Op::Fusion(fusion) => module[fusion.computation].len(),
-        Op::Broadcast(_) | Op::Iota(_) => 1,
+        Op::Fusion(fusion) if instruction.operands().is_empty() => module[fusion.computation].len(),
+        Op::Broadcast(_) if instruction.operands().iter().all(is_constant) => 1,
+        Op::Iota(_) => 1,
         _ => return None,
     };
-    if elements > MOST_ELEMENTS || elements.saturating_mul(work) > MOST_WORK || !graph::is_free(instruction) {
-        return None;
-    }
-    let operands = instruction.operands().iter().map(operand).collect::<Option<Vec<Literal>>>()?;
-    instruction.op().rules().evaluate(&mut Evaluator::new(module), operands, instruction.shape()).ok()
+    let small = elements <= MAX_MADE_ELEMENTS && elements.saturating_mul(work) <= MOST_WORK;
+    (small && graph::is_free(instruction)).then(|| value(module, graph, id))?
 }

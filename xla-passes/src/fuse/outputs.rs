@@ -20,6 +20,7 @@ use super::rows::{Kernel, merged, replace};
 use super::{programs, rules};
 use crate::explain::{FusionDecision, FusionReason};
 use crate::facts::CallContext;
+use crate::loops::element_of;
 use crate::{FusionProfile, Pass, PassContext, TargetProfile, facts, graph};
 
 /// Merges loop kernels of the same dimensions that read the same large array, or of which one reads the other's result
@@ -238,14 +239,12 @@ fn explain_apart(module: &Module, program: CompId, kernel: InstrId, order: &Orde
 /// a copy in each round.
 fn loses_state(module: &Module, graph: &Computation, kernel: InstrId, other: InstrId) -> bool {
     let root = &graph[graph.root()];
-    let element = |id: InstrId| match graph[id].op() {
-        Op::GetTupleElement(element) => Some((graph[id].operand(0), element.index)),
-        _ => None,
-    };
     let state = |id: InstrId| {
-        element(id).filter(|&(tuple, _)| matches!(graph[tuple].op(), Op::Parameter(_))).map(|(_, index)| index)
+        element_of(graph, id)
+            .filter(|&(tuple, _)| matches!(graph[tuple].op(), Op::Parameter(_)))
+            .map(|(_, index)| index)
     };
-    let made_by = |id: InstrId| id == kernel || element(id).is_some_and(|(tuple, _)| tuple == kernel);
+    let made_by = |id: InstrId| id == kernel || element_of(graph, id).is_some_and(|(tuple, _)| tuple == kernel);
     let next =
         |index: usize| matches!(root.op(), Op::Tuple(_)) && root.operands().get(index).is_some_and(|&o| made_by(o));
     let reads = |id: InstrId, operand: InstrId| graph[id].operands().contains(&operand);

@@ -97,7 +97,7 @@ enum Readers {
     None,
     One(usize),
     /// Some, those that are worth knowing.
-    Many(Vec<usize>),
+    Many(HashSet<usize>),
 }
 
 /// What it means to evaluate an instruction inside.
@@ -316,14 +316,12 @@ impl Planner<'_> {
             return Readers::None;
         }
         if users.len() > MANY_USERS {
-            return Readers::Many(Vec::new());
+            return Readers::Many(HashSet::new());
         }
-        let mut groups: Vec<usize> = users.iter().flat_map(|&u| self.places[u].groups.iter().copied()).collect();
-        groups.sort_unstable();
-        groups.dedup();
-        match groups[..] {
-            [] => Readers::None,
-            [one] => Readers::One(one),
+        let groups = self.all_user_groups(id);
+        match (groups.len(), groups.iter().next()) {
+            (1, Some(&one)) => Readers::One(one),
+            (0, _) => Readers::None,
             _ => Readers::Many(groups),
         }
     }

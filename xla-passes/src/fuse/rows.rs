@@ -12,10 +12,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use xla_hlo::ops::{Fusion, FusionKind, GetTupleElement, Parameter, Tuple};
+use xla_hlo::ops::{Fusion, GetTupleElement, Parameter, Tuple};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result, Shape};
 
 use super::access::is_elementwise;
+use super::build::kind_of;
 use super::order::Order;
 use super::programs;
 use crate::explain::{FusionDecision, FusionReason};
@@ -318,9 +319,7 @@ pub(super) fn replace(
     let was_tuple = matches!(before.shape(), Shape::Tuple(_));
     let shape = merged.body.result_shape().clone();
     let results = results(&merged.body).len();
-    let folds = merged.body.iter().any(|(_, i)| matches!(i.op(), Op::Reduce(_)));
-    let kind = if folds { FusionKind::Input } else { FusionKind::Loop };
-    let op = Fusion { kind, computation: module.add(merged.body), aliases: Vec::new() };
+    let op = Fusion { kind: kind_of(&merged.body), computation: module.add(merged.body), aliases: Vec::new() };
     let graph = module.computation_mut(program);
     let fusion = Instruction::new(op.into(), shape.clone(), merged.operands)
         .with_name(before.name())
