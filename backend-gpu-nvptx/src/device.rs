@@ -1,0 +1,67 @@
+//! What compiling gives and a device takes: code, and the launches of each thunk. The same for the driver and for the host.
+
+/// Device code of one program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Image {
+    /// Functions, by the number that launches name them by.
+    pub functions: Vec<Function>,
+    /// What they are made of; one part holds many functions.
+    pub parts: Vec<Part>,
+}
+
+/// A piece of code that is loaded as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// PTX text, for the driver to assemble.
+    Ptx(String),
+    /// Machine code for one GPU.
+    Cubin(Vec<u8>),
+    /// An object file for the host.
+    HostObject(Vec<u8>),
+}
+
+/// A kernel as the device sees it. All its parameters are 64-bit words: addresses and numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Function {
+    /// Its symbol.
+    pub name: String,
+    /// The part of the image that it is in.
+    pub part: usize,
+    /// Threads of a block; at most 1024.
+    pub threads: u32,
+    /// Bytes of shared memory of a block.
+    pub shared_bytes: u32,
+    /// How many words it takes.
+    pub parameters: usize,
+}
+
+/// What one thunk does on the device: steps, one after the other, on one stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Routine {
+    /// Bytes of each scratch memory, which hold anything at first and are free again when the last step is done.
+    pub scratch: Vec<usize>,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+/// One launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// Index into [`Image::functions`].
+    pub function: usize,
+    /// Blocks, at least one.
+    pub blocks: u32,
+    /// What its parameters are.
+    pub arguments: Vec<Word>,
+}
+
+/// A parameter's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// The address of an array of the thunk: operands, then results.
+    Array(usize),
+    /// The address of a scratch memory.
+    Scratch(usize),
+    /// A number.
+    Number(i64),
+}
