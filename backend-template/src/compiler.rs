@@ -36,7 +36,7 @@ impl Compiler for TemplateCompiler {
         let buffers = BufferOptions { alignment: MEMORY_ALIGNMENT, reuse_after, ..BufferOptions::default() };
         let mut program = ThunkProgram::new(&module, &mut lowering, &TemplateTransfer, &buffers, options)?;
         if self.streams > 1 {
-            program.assign_streams(&stream_profile(self.streams), &thunk_cost);
+            program.assign_streams(&stream_profile(self.streams), &thunk_cost)?;
         }
         let launcher = Arc::new(TemplateLauncher::new(lowering.kernels));
         Ok(Arc::new(ThunkExecutable::new(module, program, launcher).serialized_for(NAME)))

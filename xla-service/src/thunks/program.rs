@@ -46,9 +46,10 @@ impl ThunkProgram {
         Ok(ThunkProgram { signature, assignment, plan, sequence, streams: None })
     }
 
-    /// Spreads the thunks over streams; see [`assign_streams`].
-    pub fn assign_streams(&mut self, profile: &StreamProfile, cost: &dyn Fn(&Thunk) -> ThunkCost) {
-        self.streams = Some(assign_streams(&mut self.sequence, profile, cost));
+    /// Spreads the thunks over streams; see [`assign_streams`](super::streams::assign_streams).
+    pub fn assign_streams(&mut self, profile: &StreamProfile, cost: &dyn Fn(&Thunk) -> ThunkCost) -> Result<()> {
+        self.streams = Some(assign_streams(&mut self.sequence, profile, cost)?);
+        Ok(())
     }
 
     /// What there is to see, as names of files and their texts: thunks, buffers, the memory report as JSON; and of a program on several

@@ -6,31 +6,36 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use xla_hlo::Result;
+
 use super::super::loops::can_be_recorded;
 use super::super::{StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};
 use super::conflicts::{Conflicts, Touched};
 use super::model::{Demand, Machine, Times};
 use super::order::Order;
 use super::report::StreamReport;
-use super::{StreamProfile, ThunkCost};
+use super::{StreamProfile, ThunkCost, verify_streams};
 
 /// Gives each thunk its stream and what it waits for, nested sequences included; whatever was assigned before is forgotten.
 ///
 /// `cost` is asked about kernels, library calls and what runs on the host; copies cost what the profile says, control flow what is nested
 /// in it, in one round where nobody knows how many there are. What is no number counts as nothing. Numbers of streams are dense. Where
-/// several streams would not be faster, by the model, everything stays on one.
+/// several streams would not be faster, by the model, everything stays on one. Debug builds check the product with [`verify_streams`],
+/// whose [`Error::Internal`](xla_hlo::Error::Internal) is the only error.
 pub fn assign_streams(
     sequence: &mut ThunkSequence,
     profile: &StreamProfile,
     cost: &dyn Fn(&Thunk) -> ThunkCost,
-) -> StreamReport {
+) -> Result<StreamReport> {
     reset(sequence);
     let mut assigner = Assigner { profile, cost, times: HashMap::new() };
     let level = assigner.level(sequence, true);
     let numbers: HashMap<u32, u32> = used_streams(sequence).into_iter().zip(0..).collect();
     renumber(sequence, &|stream| numbers.get(&stream).copied().unwrap_or(stream));
-    debug_assert_eq!(super::verify_streams(sequence).map_err(|error| error.to_string()), Ok(()));
-    StreamReport::new(sequence, &assigner.times, level.best.seconds, level.single.seconds)
+    if cfg!(debug_assertions) {
+        verify_streams(sequence)?;
+    }
+    Ok(StreamReport::new(sequence, &assigner.times, level.best.seconds, level.single.seconds))
 }
 
 struct Assigner<'a> {
@@ -208,10 +213,9 @@ impl Assigner<'_> {
 
     /// New numbers for the streams for kernels of what is nested in a thunk on `home`. It was assigned as if that were stream 0; others
     /// should be those that have nothing else to do, as far as there are any.
-    fn moved(&self, plan: &Plan, home: u32) -> Vec<u32> {
-        let used: BTreeSet<usize> = plan.streams.iter().copied().collect();
+    fn moved(&self, used: &BTreeSet<u32>, home: u32) -> Vec<u32> {
         let mut others: Vec<u32> = (0..self.profile.compute_streams.max(1)).filter(|&stream| stream != home).collect();
-        others.sort_by_key(|&stream| used.contains(&(stream as usize)));
+        others.sort_by_key(|&stream| used.contains(&stream));
         std::iter::once(home).chain(others).collect()
     }
 
@@ -224,6 +228,8 @@ impl Assigner<'_> {
     fn apply(&mut self, sequence: &mut ThunkSequence, plan: &Plan) {
         let ids: Vec<ThunkId> = sequence.thunks.iter().map(|thunk| thunk.id).collect();
         let thunk_of = |node: &usize| node.checked_sub(1).map(|i| ids[i]);
+        let used: BTreeSet<u32> = plan.streams.iter().map(|&stream| stream as u32).collect();
+        let moved: HashMap<u32, Vec<u32>> = used.iter().map(|&home| (home, self.moved(&used, home))).collect();
         let mut forks = BTreeSet::new();
         for (i, thunk) in sequence.thunks.iter_mut().enumerate() {
             let stream = plan.streams[i] as u32;
@@ -232,8 +238,7 @@ impl Assigner<'_> {
             if plan.waits[i].contains(&0) {
                 forks.insert(thunk.stream);
             }
-            let moved = self.moved(plan, stream);
-            let number = |old: u32| moved.get(old as usize).copied().unwrap_or(old);
+            let number = |old: u32| moved[&stream].get(old as usize).copied().unwrap_or(old);
             thunk.kind.nested_mut().into_iter().for_each(|inner| renumber(inner, &number));
             let Times { start, finish, .. } = plan.times[i + 1];
             self.times.insert(thunk.id, (start, finish));

@@ -1,6 +1,6 @@
 //! The timeline of streams as a picture: rows are streams, boxes thunks, arrows events.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write};
 
 use super::super::{StreamId, ThunkId};
@@ -10,14 +10,16 @@ use super::report::{StreamReport, Timeline, TimelineThunk, microseconds};
 const WIDTH: f64 = 1200.0;
 /// For the names of streams.
 const LEFT: f64 = 90.0;
-const RIGHT: f64 = 30.0;
+const RIGHT: f64 = 44.0;
 const ROW: f64 = 46.0;
 const BOX: f64 = 26.0;
 const TITLE: f64 = 44.0;
 const AXIS: f64 = 34.0;
 const CHARACTER: f64 = 6.8;
-/// What is shorter would not be seen.
+/// Every box is at least so wide.
 const LEAST: f64 = 1.5;
+/// A box that ends so little behind the one before it is not drawn: it could not be seen.
+const SEEN: f64 = 0.2;
 const TICKS: u32 = 8;
 
 const STYLE: &str = "
@@ -85,7 +87,14 @@ impl<'t> Part<'t> {
             writeln!(out, "<path class=\"line\" d=\"M{LEFT} {y:.1}H{:.1}\"/>", WIDTH - RIGHT)?;
             writeln!(out, "<text x=\"12\" y=\"{:.1}\">stream {}</text>", y + 4.0, stream.0)?;
         }
-        self.timeline.thunks.iter().try_for_each(|thunk| self.thunk(thunk, out))?;
+        let mut ends: HashMap<StreamId, f64> = HashMap::new();
+        for thunk in &self.timeline.thunks {
+            let (end, x) = (ends.entry(thunk.stream).or_insert(f64::NEG_INFINITY), self.x(thunk.finish));
+            if x > *end + SEEN {
+                *end = x;
+                self.thunk(thunk, out)?;
+            }
+        }
         self.arrows(out)?;
         Ok(self.bottom + AXIS)
     }
@@ -121,24 +130,35 @@ impl<'t> Part<'t> {
 
     /// From the end of what is waited for to the beginning of what waits.
     fn arrows(&self, out: &mut String) -> fmt::Result {
+        let mut drawn = HashSet::new();
         for thunk in &self.timeline.thunks {
             for from in thunk.waits.iter().filter_map(|id| self.thunks.get(id)) {
-                self.arrow(self.end_of(from), (self.x(thunk.start), self.row(thunk.stream)), out)?;
+                self.arrow(self.end_of(from), (self.x(thunk.start), self.row(thunk.stream)), &mut drawn, out)?;
             }
         }
         let home = self.row(self.timeline.home);
         for fork in &self.timeline.forks {
             let first = self.timeline.thunks.iter().find(|thunk| thunk.stream == *fork);
             let x = first.map_or(0.0, |thunk| thunk.start);
-            self.arrow((self.x(0.0), home), (self.x(x), self.row(*fork)), out)?;
+            self.arrow((self.x(0.0), home), (self.x(x), self.row(*fork)), &mut drawn, out)?;
         }
         for from in self.timeline.joins.iter().filter_map(|id| self.thunks.get(id)) {
-            self.arrow(self.end_of(from), (self.x(self.seconds) + RIGHT / 3.0, home), out)?;
+            self.arrow(self.end_of(from), (self.x(self.seconds) + RIGHT / 4.0, home), &mut drawn, out)?;
         }
         Ok(())
     }
 
-    fn arrow(&self, (x, y): (f64, f64), (to_x, to_y): (f64, f64), out: &mut String) -> fmt::Result {
+    /// From point to point, unless there is such an arrow.
+    fn arrow(
+        &self,
+        (x, y): (f64, f64),
+        (to_x, to_y): (f64, f64),
+        drawn: &mut HashSet<[i64; 4]>,
+        out: &mut String,
+    ) -> fmt::Result {
+        if !drawn.insert([x, y, to_x, to_y].map(|place| place.round() as i64)) {
+            return Ok(());
+        }
         // Out of one box and into the other at the edge that faces it.
         let edge = (BOX / 2.0).copysign(to_y - y);
         let (y, to_y) = (y + edge, to_y - edge);

@@ -265,7 +265,7 @@ fn compile(text: &str) -> (OptimizedModule, ThunkProgram) {
     let module = OptimizedModule::new(module);
     let (buffers, options) = (BufferOptions { reuse_after: 8, ..BufferOptions::default() }, CompileOptions::default());
     let mut program = ThunkProgram::new(&module, &mut lower_add, &HostTransfer, &buffers, &options).unwrap();
-    program.assign_streams(&profile(3), &small(20.0));
+    program.assign_streams(&profile(3), &small(20.0)).unwrap();
     (module, program)
 }
 

@@ -67,7 +67,7 @@ proptest! {
             let (_, _, time, share) = steps[thunk.id.0 as usize];
             ThunkCost { seconds: f64::from(time) * MICRO, share: f64::from(share) / 10.0 }
         };
-        let report = assign_streams(&mut sequence, &profile, &cost);
+        let report = assign_streams(&mut sequence, &profile, &cost).unwrap();
         prop_assert!(report.seconds <= report.seconds_on_one_stream);
         verify_streams(&sequence).unwrap();
         let before = ordered(&sequence);
