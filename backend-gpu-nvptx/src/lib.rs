@@ -2,4 +2,6 @@
 
 #![allow(dead_code, reason = "the parts come one after the other")]
 
+mod cuda;
 mod device;
+mod ptx;
