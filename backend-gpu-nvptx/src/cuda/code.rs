@@ -9,6 +9,7 @@ use xla_hlo::{Error, Result, ResultExt};
 
 use super::context::Context;
 use super::driver::{self, Driver, dotted};
+use super::queue::Queue;
 use super::stream::CudaStream;
 use crate::device::{Function, Image, Part};
 
@@ -30,12 +31,15 @@ pub(crate) struct CudaModule {
 
 struct CudaFunction {
     raw: CUfunction,
+    name: Arc<str>,
     function: Function,
 }
 
 /// A launch that has been checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
+    /// The kernel's symbol.
+    pub(super) name: Arc<str>,
     /// The driver's function; alive as long as the module that made the call.
     pub(super) function: CUfunction,
     /// Blocks of the grid.
@@ -161,7 +165,7 @@ impl CudaModule {
         if function.shared_bytes > SHARED_WITHOUT_ASKING {
             self.raise_shared_limit(raw, function.shared_bytes)?;
         }
-        Ok(CudaFunction { raw, function: function.clone() })
+        Ok(CudaFunction { raw, name: function.name.as_str().into(), function: function.clone() })
     }
 
     fn attribute(&self, function: CUfunction, attribute: Attribute) -> Result<c_int> {
@@ -200,26 +204,38 @@ impl CudaModule {
                 words.len()
             )));
         }
-        let (threads, shared_bytes) = (function.threads, function.shared_bytes);
-        Ok(Call { function: found.raw, blocks, threads, shared_bytes, words: words.to_vec() })
+        Ok(Call {
+            name: found.name.clone(),
+            function: found.raw,
+            blocks,
+            threads: function.threads,
+            shared_bytes: function.shared_bytes,
+            words: words.to_vec(),
+        })
     }
 
     /// Launches function `number` of the image on `stream`, which must be of the same device. Addresses among the words must be of
     /// memory that `stream` uses ([`super::executor::address_on`]), and what the kernel does with them is the compiler's word.
     pub fn launch(&self, number: usize, blocks: u32, words: &[u64], stream: &CudaStream) -> Result<()> {
-        let name = || format!("kernel {}", self.functions.get(number).map_or("?", |f| &f.function.name));
         if !Arc::ptr_eq(&self.context, stream.queue().context()) {
-            return Err(Error::internal("the program's code was loaded for another GPU").context(name()));
+            return Err(Error::internal("the program's code was loaded for another GPU"));
         }
-        let Call { function, blocks, threads, shared_bytes, mut words } = self.call(number, blocks, words)?;
-        let mut parameters = pointers(&mut words);
-        let launched = stream.queue().send("cuLaunchKernel", |raw| {
+        self.call(number, blocks, words)?.send(stream.queue())
+    }
+}
+
+impl Call {
+    /// Sends the launch. The queue must be of the device of the module that made the call.
+    pub(super) fn send(mut self, queue: &Queue) -> Result<()> {
+        let mut parameters = pointers(&mut self.words);
+        let (function, blocks, threads, shared) = (self.function, self.blocks, self.threads, self.shared_bytes);
+        let launched = queue.send("cuLaunchKernel", |stream| {
             let (parameters, none) = (parameters.as_mut_ptr(), std::ptr::null_mut());
             // SAFETY: function and stream are alive and of one context; there is a pointer to a 64-bit word for each of the kernel's
             // parameters, all of which are 64-bit words, and the driver copies them before it returns.
-            unsafe { sys::cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared_bytes, raw, parameters, none) }
+            unsafe { sys::cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, stream, parameters, none) }
         });
-        launched.context(name)
+        launched.context(|| format!("kernel {}", self.name))
     }
 }
 

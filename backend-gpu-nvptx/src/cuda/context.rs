@@ -71,16 +71,29 @@ impl Context {
 
     /// Like [`Context::call`], where a status other than success is an answer: only the loss of the device is an error.
     pub fn query(&self, name: &str, work: impl FnOnce() -> CUresult) -> Result<CUresult> {
-        if let Some(lost) = self.lost.get() {
-            return Err(Error::failed_precondition(format!(
-                "GPU {} is lost to this process, which must be started again: {lost}",
-                self.ordinal
-            )));
-        }
+        self.alive()?;
         // SAFETY: the context is retained until the process ends.
         let current = unsafe { sys::cuCtxSetCurrent(self.raw) };
         let status = if current == CUresult::CUDA_SUCCESS { work() } else { current };
         if driver::is_fatal(status) { Err(self.lose(name, status)) } else { Ok(status) }
+    }
+
+    /// Calls a library, with this context current in the calling thread. Once the device is lost, nothing is called any more.
+    pub fn with<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+        // The library's status is not the driver's: an error of the device comes out of the driver's next call.
+        self.call("cuCtxSetCurrent", || CUresult::CUDA_SUCCESS)?;
+        Ok(work())
+    }
+
+    /// An error once the device is lost.
+    fn alive(&self) -> Result<()> {
+        match self.lost.get() {
+            None => Ok(()),
+            Some(lost) => Err(Error::failed_precondition(format!(
+                "GPU {} is lost to this process, which must be started again: {lost}",
+                self.ordinal
+            ))),
+        }
     }
 
     /// Remembers that the device is lost, and says with which work: the driver tells of a kernel's fault at whichever call comes next.

@@ -15,6 +15,8 @@ pub(crate) mod code;
 pub(crate) mod context;
 pub(crate) mod driver;
 pub(crate) mod executor;
+pub(crate) mod graph;
+pub(crate) mod library;
 mod pool;
 pub(crate) mod queue;
 mod staging;

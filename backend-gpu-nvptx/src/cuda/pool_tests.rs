@@ -38,7 +38,11 @@ impl TestLane {
     }
 
     fn finish(&self) {
-        self.0.1.store(self.sent(), Ordering::Relaxed);
+        self.finish_to(self.sent());
+    }
+
+    fn finish_to(&self, number: u64) {
+        self.0.1.fetch_max(number, Ordering::Relaxed);
     }
 }
 
@@ -255,7 +259,10 @@ proptest! {
                     let range = (address, address + piece.size() as u64);
                     model.work(Done { lane, number: lanes[lane].send(), piece: *id, range }, &lanes);
                 }
-                Step::Finish(lane) => lanes[lane].finish(),
+                // What it waited for is then done as well.
+                Step::Finish(lane) => {
+                    lanes.iter().zip(model.next[lane]).for_each(|(lane, number)| lane.finish_to(number));
+                }
                 Step::Trim => pool.trim(),
                 Step::Drop(_) | Step::Use(..) => {}
             }

@@ -69,8 +69,33 @@ impl Queue {
 
     /// Sends work: `work` makes the call named `name`, which must not wait for the device, with the stream that it is given.
     pub fn send(&self, name: &str, work: impl FnOnce(CUstream) -> CUresult) -> Result<()> {
+        self.sending(|| self.context.call(name, || work(self.raw)))
+    }
+
+    /// Sends work by a call of a library.
+    pub fn send_to_library(&self, work: impl FnOnce(CUstream) -> Result<()>) -> Result<()> {
+        self.sending(|| self.context.with(|| work(self.raw))?)
+    }
+
+    /// Lets the stream take notes instead of working: between `begin` and `end`, both of which get the stream, `work` sends. `end` is
+    /// called whatever `work` gives, whose error comes first.
+    pub fn take_notes<T>(
+        &self,
+        begin: impl FnOnce(CUstream) -> Result<()>,
+        work: impl FnOnce() -> Result<()>,
+        end: impl FnOnce(CUstream) -> Result<T>,
+    ) -> Result<T> {
+        begin(self.raw)?;
+        let worked = work();
+        let ended = end(self.raw);
+        // What was noted is not under way here, for people. For memory it counts until the stream is next waited for.
+        self.context.trail().settled(self.id);
+        worked.and(ended)
+    }
+
+    fn sending(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
         PLACE.with_borrow(|place| self.context.trail().sent(self.id, place));
-        self.context.call(name, || work(self.raw))?;
+        work()?;
         // Counted when it is in the stream: a number that was read says that all work up to it is.
         self.sent.fetch_add(1, Ordering::Release);
         Ok(())

@@ -30,6 +30,11 @@ impl CudaStream {
         &self.queue
     }
 
+    /// Another stream of the same device.
+    pub(super) fn aside(&self) -> Result<CudaStream> {
+        CudaStream::new(&self.parts)
+    }
+
     pub(super) fn parts(&self) -> &Arc<Parts> {
         &self.parts
     }
