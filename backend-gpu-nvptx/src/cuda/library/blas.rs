@@ -15,7 +15,7 @@ use xla_hlo::{ElementType, Error, Result};
 
 use super::gemm::{Gemm, Layout};
 use super::matmul::{Activation, Arithmetic, Matmul};
-use super::missing;
+use super::{load, missing};
 use crate::cuda::context::Context;
 use crate::cuda::queue::Queue;
 
@@ -69,16 +69,11 @@ const SYMBOLS: &[&str] = &[
 impl Blas {
     /// Loads the library and makes a handle.
     pub fn load(context: &Arc<Context>) -> Result<Blas> {
-        let absent = || missing("cuBLASLt", "libcublasLt.so.12", "nvidia-cublas-cu12");
         // SAFETY: loading the library runs its initialisers, which is what asking for it means.
-        if !unsafe { sys::is_culib_present() } {
-            return Err(absent());
-        }
-        // SAFETY: the library is there; symbols are only compared to null.
-        let has = |name: &&&str| unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() };
-        if let Some(symbol) = SYMBOLS.iter().find(|name| !has(name)) {
-            return Err(absent().note(format!("The one that was found is too old: it lacks {symbol}.")));
-        }
+        let present = unsafe { sys::is_culib_present() };
+        // SAFETY: asked only when the library is there; symbols are only compared to null.
+        let has = |name: &str| unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() };
+        load(present, SYMBOLS, has, || missing("cuBLASLt", "libcublasLt.so.12", "nvidia-cublas-cu12"))?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer; the context is current, so that the handle is for its device.
         context.with(|| check("cublasLtCreate", unsafe { sys::cublasLtCreate(&mut handle) }))??;
