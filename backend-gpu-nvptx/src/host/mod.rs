@@ -1,0 +1,9 @@
+//! The host in the place of a GPU: kernels generated for its processor, run block by block.
+//!
+//! A kernel's function is called once for each thread. Threads that wait for each other or shuffle run as fibers, each with a stack
+//! of its own, and are switched where they wait; so a block needs one thread of the host, and runs the same way every time.
+
+mod code;
+mod fibers;
+
+pub(crate) use code::HostCode;
