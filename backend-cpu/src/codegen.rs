@@ -1,12 +1,11 @@
 //! Kernels and entry to machine code: a few LLVM modules, generated side by side, linked together.
 
-use std::sync::Mutex;
-
 use inkwell::context::Context;
 use xla_hlo::{Error, Result};
 use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
 use xla_llvm::jit::LoadedCode;
+use xla_llvm::parallel;
 use xla_llvm::target::{MachineOptions, Target};
 
 use crate::entry::{self, Plan};
@@ -39,28 +38,12 @@ pub(crate) fn generate(
 ) -> Result<Code> {
     let machine = MachineOptions::default();
     let chunk = kernels.len().div_ceil(threads.max(1)).clamp(1, KERNELS_A_MODULE);
-    let jobs: Vec<(usize, &[KernelSource<'_>])> = kernels.chunks(chunk).enumerate().collect();
-    let results: Mutex<Vec<(usize, Result<Generated>)>> = Mutex::new(Vec::new());
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let work = || {
-        loop {
-            let job = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let Some(&(number, sources)) = jobs.get(job) else { return };
-            let result = kernels_module(target, &machine, number * chunk, sources, with_texts);
-            results.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((number, result));
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(jobs.len()) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    results.sort_by_key(|(number, _)| *number);
+    let jobs: Vec<&[KernelSource<'_>]> = kernels.chunks(chunk).collect();
+    let modules = parallel::map(&jobs, threads, |number, sources| {
+        kernels_module(target, &machine, number * chunk, sources, with_texts)
+    })?;
     let (mut objects, mut infos, mut texts) = (Vec::new(), Vec::new(), Vec::new());
-    for (number, result) in results {
-        let generated = result?;
+    for (number, generated) in modules.into_iter().enumerate() {
         objects.push(generated.object);
         infos.extend(generated.kernels);
         texts.extend(generated.text.map(|t| (format!("kernels.{number}.ll"), t)));

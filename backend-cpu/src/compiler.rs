@@ -37,7 +37,7 @@ impl Compiler for CpuCompiler {
         let sequence = &program.sequence;
         let threads = options.thread_count();
         let with_texts = options.dump_to.is_some();
-        let code = codegen::generate(&target, &kernels, threads, with_texts, &|kernels| {
+        let code = codegen::generate(&target, kernels.sources(), threads, with_texts, &|kernels| {
             let host_calls = host_calls(sequence).map(|t| t.id).collect();
             Ok(Plan { sequence: sequence.clone(), kernels, library_calls: library_calls.clone(), host_calls, threads })
         })?;

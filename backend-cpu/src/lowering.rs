@@ -1,10 +1,8 @@
 //! One scheduled instruction to a kernel or a matrix product; equal ones share their code.
 
-use std::collections::HashMap;
-
 use xla_hlo::ops::{Convolution, Dot, Fusion, FusionKind, Op, Scatter, Sort, SparsityConfig, TopK};
-use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Result, Shape};
-use xla_llvm::fused::{KernelSource, ScatterPlan, is_fusible, is_kernel_root, is_scalar_computation};
+use xla_hlo::{ArrayShape, InstrId, Module, Result};
+use xla_llvm::fused::{KernelSource, KernelTable, ScatterPlan, is_scalar_computation};
 use xla_service::thunks::{ArraySlice, KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
 use crate::convolution_plan::ConvolutionPlan;
@@ -29,34 +27,19 @@ fn call(function: LibraryFunction, descriptor: Vec<i64>, kernels: Vec<u32>) -> L
 /// Collects what the sequence refers to.
 pub(crate) struct CpuLowering<'m> {
     /// Kernels, by [`KernelRef::index`].
-    pub kernels: Vec<KernelSource<'m>>,
+    pub kernels: KernelTable<'m>,
     /// Library calls, by [`LibraryRef::index`].
     pub library_calls: Vec<LibraryCall>,
     module: &'m Module,
-    known: HashMap<Key, u32>,
 }
-
-/// What makes two kernels the same code: operations, shapes and edges in order, and whether the result is in place.
-type Key = (Vec<(Op, Shape, Vec<usize>)>, Vec<usize>, bool);
 
 impl<'m> CpuLowering<'m> {
     pub fn new(module: &'m Module) -> CpuLowering<'m> {
-        CpuLowering { kernels: Vec::new(), library_calls: Vec::new(), module, known: HashMap::new() }
+        CpuLowering { kernels: KernelTable::default(), library_calls: Vec::new(), module }
     }
 
     fn kernel(&mut self, cx: &LoweringContext<'_>, source: KernelSource<'m>) -> Lowered {
-        Lowered::Kernel(KernelRef { index: self.kernel_number(source), name: cx.instruction().name().to_string() })
-    }
-
-    /// The number of that kernel in the program.
-    fn kernel_number(&mut self, source: KernelSource<'m>) -> u32 {
-        let key = key_of(&source);
-        let next = self.kernels.len() as u32;
-        let index = *self.known.entry(key).or_insert(next);
-        if index == next {
-            self.kernels.push(source);
-        }
-        index
+        Lowered::Kernel(KernelRef { index: self.kernels.number(source), name: cx.instruction().name().to_string() })
     }
 
     /// `None` where the comparator cannot be compiled as a kernel.
@@ -64,8 +47,8 @@ impl<'m> CpuLowering<'m> {
         let (order, kernels) = match key_of_comparator(self.module, sort.computation) {
             Some((array, key)) => (SortOrder::Key { array, key }, Vec::new()),
             None => {
-                let comparator = fusion_source(self.module, sort.computation)?;
-                (SortOrder::Comparator, vec![self.kernel_number(comparator)])
+                let comparator = KernelSource::of_computation(self.module, sort.computation, |_| false)?;
+                (SortOrder::Comparator, vec![self.kernels.number(comparator)])
             }
         };
         let first = cx.operands.first()?;
@@ -119,7 +102,7 @@ impl<'m> CpuLowering<'m> {
         let descriptor = [units as i64].into_iter().chain(bytes.map(|bytes| bytes as i64)).collect();
         let (module, computation, root) = (self.module, cx.computation, cx.instruction);
         let operands = cx.instruction().operands().to_vec();
-        let kernel = self.kernel_number(KernelSource { module, computation, root, inputs: operands, in_place: true });
+        let kernel = self.kernels.number(KernelSource { module, computation, root, inputs: operands, in_place: true });
         let name = format!("scatter {}", cx.instruction().shape().without_layout());
         Some((call(LibraryFunction::Scatter, descriptor, vec![kernel]), name))
     }
@@ -183,9 +166,9 @@ impl<'m> CpuLowering<'m> {
             results: cx.results,
         };
         let (mut call, name) = self.library(&alone)?;
-        let mut source = fusion_source_of(self.module, fusion.computation, |id| id == contraction)?;
+        let mut source = KernelSource::of_computation(self.module, fusion.computation, |id| id == contraction)?;
         source.inputs.push(contraction);
-        call.epilogue = Some(Epilogue { operands: places, kernel: self.kernel_number(source) });
+        call.epilogue = Some(Epilogue { operands: places, kernel: self.kernels.number(source) });
         Some((call, format!("{name}, {}", cx.instruction().name())))
     }
 
@@ -201,92 +184,12 @@ impl<'m> CpuLowering<'m> {
 
 impl Lowering for CpuLowering<'_> {
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
-        let instruction = cx.instruction();
         if let Some(call) = self.library(cx) {
             return Ok(self.library_call(call));
         }
-        let source = match instruction.op() {
-            Op::Fusion(fusion) => fusion_source(self.module, fusion.computation),
-            _ => lone_source(self.module, cx.computation, cx.instruction),
-        };
-        Ok(match source {
-            Some(mut source) => {
-                source.in_place = is_in_place(cx, &source);
-                self.kernel(cx, source)
-            }
+        Ok(match KernelSource::of_instruction(self.module, cx) {
+            Some(source) => self.kernel(cx, source),
             None => Lowered::NotMine,
         })
     }
-}
-
-fn fusion_source(module: &Module, computation: CompId) -> Option<KernelSource<'_>> {
-    fusion_source_of(module, computation, |_| false)
-}
-
-/// The kernel of a fusion, but for what is `made` before.
-fn fusion_source_of(module: &Module, computation: CompId, made: impl Fn(InstrId) -> bool) -> Option<KernelSource<'_>> {
-    let graph = &module[computation];
-    let known = graph.iter().all(|(id, i)| match i.op() {
-        Op::Parameter(_) => i.shape().as_array().is_some(),
-        Op::Tuple(_) => id == graph.root(),
-        Op::GetTupleElement(_) => true,
-        _ => made(id) || is_fusible(module, graph, id),
-    });
-    known.then(|| KernelSource {
-        module,
-        computation,
-        root: graph.root(),
-        inputs: graph.parameters().to_vec(),
-        in_place: false,
-    })
-}
-
-fn lone_source(module: &Module, computation: CompId, root: InstrId) -> Option<KernelSource<'_>> {
-    let graph = &module[computation];
-    let arrays = |id: &InstrId| graph[*id].shape().as_array().is_some();
-    let inputs = graph[root].operands().to_vec();
-    (is_kernel_root(module, graph, root) && inputs.iter().all(arrays)).then_some(KernelSource {
-        module,
-        computation,
-        root,
-        inputs,
-        in_place: false,
-    })
-}
-
-/// Whether the root writes a box into the buffer of the array it updates.
-fn is_in_place(cx: &LoweringContext<'_>, source: &KernelSource<'_>) -> bool {
-    let graph: &Computation = &source.module[source.computation];
-    let root = &graph[source.root];
-    let (Op::DynamicUpdateSlice(_), [result]) = (root.op(), cx.results) else { return false };
-    let position = source.inputs.iter().position(|&i| i == root.operand(0));
-    position.and_then(|p| cx.operands.get(p)).is_some_and(|operand| operand.slice == result.slice)
-}
-
-fn key_of(source: &KernelSource<'_>) -> Key {
-    let graph = &source.module[source.computation];
-    let mut position: HashMap<InstrId, usize> = HashMap::new();
-    let mut nodes = Vec::new();
-    for &input in &source.inputs {
-        position.entry(input).or_insert_with(|| {
-            nodes.push((Op::from(xla_hlo::ops::Tuple), graph[input].shape().clone(), Vec::new()));
-            nodes.len() - 1
-        });
-    }
-    let inputs = source.inputs.iter().map(|i| position[i]).collect();
-    let mut stack = vec![(source.root, false)];
-    while let Some((id, ready)) = stack.pop() {
-        if position.contains_key(&id) {
-            continue;
-        }
-        if ready {
-            let operands = graph[id].operands().iter().map(|o| position[o]).collect();
-            nodes.push((graph[id].op().clone(), graph[id].shape().clone(), operands));
-            position.insert(id, nodes.len() - 1);
-        } else {
-            stack.push((id, true));
-            stack.extend(graph[id].operands().iter().rev().map(|&o| (o, false)));
-        }
-    }
-    (nodes, inputs, source.in_place)
 }

@@ -1,4 +1,4 @@
-//! What compiling gives and a device takes: code, and the launches of each thunk. The same for the driver and for the host.
+//! What compiling gives and a device takes: code, and the steps of each thunk. The same for the driver and for the host.
 
 /// Device code of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,8 +29,10 @@ pub(crate) struct Function {
     pub part: usize,
     /// Threads of a block; at most 1024.
     pub threads: u32,
-    /// Bytes of shared memory of a block.
+    /// Bytes of shared memory of a block that the launch brings, beside what the code declares itself.
     pub shared_bytes: u32,
+    /// Whether the threads of a block wait for each other, or shuffle.
+    pub together: bool,
     /// How many words it takes.
     pub parameters: usize,
 }
@@ -44,15 +46,20 @@ pub(crate) struct Routine {
     pub steps: Vec<Step>,
 }
 
-/// One launch.
+/// One step of a routine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
-    /// Index into [`Image::functions`].
-    pub function: usize,
-    /// Blocks, at least one.
-    pub blocks: u32,
-    /// What its parameters are.
-    pub arguments: Vec<Word>,
+pub(crate) enum Step {
+    /// A launch.
+    Launch {
+        /// Index into [`Image::functions`].
+        function: usize,
+        /// Blocks, at least one.
+        blocks: u32,
+        /// What its parameters are.
+        arguments: Vec<Word>,
+    },
+    /// A copy of all bytes of an array of the thunk to another one of the same size.
+    Copy { from: usize, to: usize },
 }
 
 /// A parameter's value.

@@ -1,6 +1,6 @@
 //! The emitter: one LLVM module being written, and where its next instruction goes.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use inkwell::AddressSpace;
 use inkwell::attributes::AttributeLoc;
@@ -42,6 +42,8 @@ pub struct Emitter<'ctx> {
     target: Target,
     options: EmitOptions,
     fault: RefCell<Option<Error>>,
+    /// Bytes of shared memory that the current kernel has taken.
+    shared: Cell<u64>,
 }
 
 impl<'ctx> Emitter<'ctx> {
@@ -58,6 +60,7 @@ impl<'ctx> Emitter<'ctx> {
             target: target.clone(),
             options,
             fault: RefCell::new(None),
+            shared: Cell::new(0),
         }
     }
 
@@ -187,6 +190,20 @@ impl<'ctx> Emitter<'ctx> {
             instruction.set_alignment(64).map_err(|e| refused(&e))?;
         }
         Ok(array)
+    }
+
+    /// Bytes of shared memory that the kernel written last takes.
+    pub fn shared_bytes(&self) -> u64 {
+        self.shared.get()
+    }
+
+    pub(crate) fn reset_shared(&self) {
+        self.shared.set(0);
+    }
+
+    /// Takes so many bytes of shared memory; gives where they begin.
+    pub(crate) fn take_shared(&self, bytes: u64) -> u64 {
+        self.shared.replace(self.shared.get() + bytes)
     }
 
     /// Wraps an LLVM value, so that arithmetic can be done on it.

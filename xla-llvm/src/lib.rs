@@ -2,8 +2,10 @@
 //!
 //! - [`target`]: the machine code is generated for, host or named, and what it can do.
 //! - [`jit`]: LLVM modules become object code and functions that can be called.
+//! - [`parallel`]: several modules at once.
 //! - [`emitter`] and [`lanes`]: a module being written, and arithmetic that is the same for scalars and vectors.
 //! - [`math`]: transcendental functions as straight-line code over lanes, no library calls.
+//! - [`simt`]: kernels that many threads run at once, and how their threads work together.
 //! - [`elemental`]: the elementwise operations of HLO on every element type, over all of the above.
 
 pub mod elemental;
@@ -12,4 +14,6 @@ pub mod fused;
 pub mod jit;
 pub mod lanes;
 pub mod math;
+pub mod parallel;
+pub mod simt;
 pub mod target;

@@ -27,6 +27,15 @@ pub enum CodegenLevel {
     Aggressive,
 }
 
+/// How the threads of a program that many threads run at once (SIMT) know of themselves and of each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Simt {
+    /// By NVIDIA's intrinsics, in PTX.
+    Nvptx,
+    /// By calls into a runtime that runs them on the host; see [`crate::simt`].
+    Host,
+}
+
 /// Position of the generated code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Relocation {
@@ -58,6 +67,7 @@ struct Description {
     features: String,
     data_layout: String,
     abilities: Abilities,
+    simt: Option<Simt>,
 }
 
 /// What a target can do in hardware, found by asking LLVM to compile a probe for it.
@@ -74,6 +84,9 @@ pub struct Abilities {
     /// AVX-512F.
     pub avx512: bool,
 }
+
+/// Scalar registers, everything in hardware: GPUs.
+const SCALAR: Abilities = Abilities { vector_bits: 0, fma: true, rounding: true, half: true, avx512: false };
 
 impl Target {
     /// The machine this process runs on, with all its features.
@@ -99,13 +112,45 @@ impl Target {
             cpu: cpu.to_string(),
             features: features.to_string(),
             data_layout: String::new(),
-            abilities: Abilities { vector_bits: 0, fma: true, rounding: true, half: true, avx512: false },
+            abilities: SCALAR,
+            simt: triple.starts_with("nvptx").then_some(Simt::Nvptx),
         };
         let machine = Machine::create(&description, &MachineOptions::default())?;
         description.data_layout =
             machine.machine.get_target_data().get_data_layout().as_str().to_string_lossy().into_owned();
         description.abilities = probe(&description, &machine)?;
         Ok(Target(Arc::new(description)))
+    }
+
+    /// An NVIDIA GPU by its architecture: `sm_90`, `sm_100a`. `InvalidArgument` for one that LLVM does not know.
+    pub fn nvptx(architecture: &str) -> Result<Target> {
+        let number =
+            architecture.strip_prefix("sm_").map(|rest| rest.trim_end_matches(|c: char| c.is_ascii_lowercase()));
+        if !number.is_some_and(|number| number.len() >= 2 && number.bytes().all(|b| b.is_ascii_digit())) {
+            return Err(Error::invalid_argument(format!(
+                "{architecture:?} is no GPU architecture; they are named sm_70, sm_80, sm_90, sm_90a, sm_100 and so on"
+            )));
+        }
+        Target::new("nvptx64-nvidia-cuda", architecture, "")
+    }
+
+    /// This machine as one that runs the threads of GPU kernels: scalar code, and the runtime of [`Simt::Host`].
+    pub fn host_threads() -> Result<Target> {
+        let host = Target::host()?.0;
+        let abilities = Abilities { vector_bits: 0, avx512: false, ..host.abilities };
+        Ok(Target(Arc::new(Description {
+            triple: host.triple.clone(),
+            cpu: host.cpu.clone(),
+            features: host.features.clone(),
+            data_layout: host.data_layout.clone(),
+            abilities,
+            simt: Some(Simt::Host),
+        })))
+    }
+
+    /// How threads of one kernel know of each other, for targets that run many at once.
+    pub fn simt(&self) -> Option<Simt> {
+        self.0.simt
     }
 
     /// The LLVM triple.
@@ -228,7 +273,7 @@ pub(crate) fn initialize() {
 fn probe(description: &Description, machine: &Machine) -> Result<Abilities> {
     let triple = description.triple.as_str();
     if triple.starts_with("nvptx") || triple.starts_with("amdgcn") {
-        return Ok(Abilities { vector_bits: 0, fma: true, rounding: true, half: true, avx512: false });
+        return Ok(SCALAR);
     }
     let context = Context::create();
     let source = PROBE.replace("@TRIPLE@", triple);

@@ -67,8 +67,12 @@ pub fn registry() -> PlatformRegistry {
     let mut registry = PlatformRegistry::new();
     backends! { registry:
         "cpu" => backend_cpu;
+        "gpu" => backend_gpu_nvptx;
         "template" => backend_template;
     }
+    // The kernels of GPUs, run by the host.
+    #[cfg(feature = "gpu")]
+    registry.register(backend_gpu_nvptx::host_platform());
     registry.register(service::interpreter::platform());
     registry
 }

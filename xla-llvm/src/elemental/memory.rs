@@ -26,6 +26,22 @@ pub fn load<'e, 'ctx>(
     Value::complex(ty, real, imaginary)
 }
 
+/// As [`load`] without a mask, where the first element's number is a multiple of `width`.
+pub fn load_aligned<'e, 'ctx>(
+    emitter: &'e Emitter<'ctx>,
+    base: PointerValue<'ctx>,
+    at: Lanes<'e, 'ctx>,
+    ty: ElementType,
+    width: u32,
+) -> Value<'e, 'ctx> {
+    let scalar = stored_scalar(ty);
+    if !ty.is_complex() {
+        return Value::stored(ty, emitter.load_aligned_lanes(base, at, scalar, width));
+    }
+    let [real, imaginary] = emitter.load_aligned_lanes(base, at + at, scalar, 2 * width).deinterleave();
+    Value::complex(ty, real, imaginary)
+}
+
 /// The elements at `indices`, one a lane; lanes outside of the mask are not read, and zero.
 pub fn gather<'e, 'ctx>(
     emitter: &'e Emitter<'ctx>,
@@ -57,6 +73,19 @@ pub fn store<'e, 'ctx>(
             let both = value.lanes().interleave(imaginary);
             emitter.store_lanes(both, base, at + at, mask.map(|mask| mask.interleave(mask)));
         }
+    }
+}
+
+/// As [`store`] without a mask, where the first element's number is a multiple of the value's width.
+pub fn store_aligned<'e, 'ctx>(
+    emitter: &'e Emitter<'ctx>,
+    value: Value<'e, 'ctx>,
+    base: PointerValue<'ctx>,
+    at: Lanes<'e, 'ctx>,
+) {
+    match value.imaginary() {
+        None => emitter.store_aligned_lanes(value.stored_lanes(), base, at),
+        Some(imaginary) => emitter.store_aligned_lanes(value.lanes().interleave(imaginary), base, at + at),
     }
 }
 

@@ -144,6 +144,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 let mask = mask.map(Lanes::any);
                 elemental::load(self.emitter, source.base, at, ty, 1, mask)
             }
+            Number::Strided { base, stride: 1, width } if mask.is_none() && self.is_aligned(&at, width) => {
+                elemental::load_aligned(self.emitter, source.base, base, ty, width)
+            }
             Number::Strided { base, stride: 1, width } => {
                 elemental::load(self.emitter, source.base, base, ty, width, mask.map(|m| widened(m, width)))
             }
@@ -170,6 +173,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let mask = self.load_mask(index);
         match number {
             Number::Uniform(at) => elemental::store(self.emitter, value, target.base, at, mask.map(Lanes::any)),
+            Number::Strided { base, stride: 1, width } if mask.is_none() && self.is_aligned(&at, width) => {
+                elemental::store_aligned(self.emitter, value.splat(width), target.base, base);
+            }
             Number::Strided { base, stride: 1, width } => {
                 let mask = mask.map(|m| widened(m, width));
                 elemental::store(self.emitter, value.splat(width), target.base, base, mask);
@@ -191,6 +197,18 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a position of `width` consecutive lanes is known to be a multiple of that width: where the target wants to know, all
+    /// lane loops begin at such a multiple.
+    fn is_aligned(&self, at: &Coord, width: u32) -> bool {
+        let width = i64::from(width);
+        let is_multiple =
+            |(id, c): (_, i64)| matches!(self.symbol_value(id), SymbolValue::Lane { .. }) || c % width == 0;
+        self.emitter.target().simt().is_some()
+            && (width & (width - 1)) == 0
+            && at.offset() % width == 0
+            && at.terms().all(is_multiple)
     }
 
     /// Lanes that may touch memory: those that exist and that the guard wants.

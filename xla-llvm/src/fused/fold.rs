@@ -9,6 +9,7 @@ use super::address::compute_bits;
 use super::index::{Coord, Index};
 use super::window::{raws_of, values_of};
 use crate::elemental::{self, Value};
+use crate::simt::WARP;
 
 /// A dimension shorter than this is not worth lanes.
 const LEAST_LANE_EXTENT: u64 = 8;
@@ -18,11 +19,12 @@ type FoldBody<'a, 'e, 'ctx, 'm> = dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[C
     + 'a;
 
 /// What is folded: an element at the coordinates of the loops.
-type Element<'a, 'e, 'ctx, 'm> = dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[Coord]) -> Result<Value<'e, 'ctx>> + 'a;
+pub(super) type Element<'a, 'e, 'ctx, 'm> =
+    dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[Coord]) -> Result<Value<'e, 'ctx>> + 'a;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Runs `body` in a nest of loops over `extents`, the last in steps of `width` lanes.
-    fn nested(
+    pub(super) fn nested(
         &mut self,
         extents: &[u64],
         width: u32,
@@ -49,15 +51,21 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// Folds elements with an operation that has an identity: one accumulator for each lane, put together at the end.
+    /// Folds elements with an operation that has an identity, at a level: one accumulator for each lane, put together at the end.
     fn folded_along_lanes(
         &mut self,
         op: BinaryOp,
         neutral: Value<'e, 'ctx>,
         extents: &[u64],
         lanes: u32,
+        level: usize,
         element: &mut Element<'_, 'e, 'ctx, 'm>,
     ) -> Result<Value<'e, 'ctx>> {
+        if let Some(team) = self.team_at(level)
+            && extents.iter().product::<u64>() >= u64::from(WARP)
+        {
+            return self.folded_by_team(team, op, neutral, extents, element);
+        }
         let ty = neutral.element_type();
         let start = neutral.splat(lanes);
         let raws = self.nested(extents, lanes, &mut Vec::new(), start.raws(), &mut |s, coords, carried| {
@@ -117,8 +125,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let input = *input;
             let lanes = self.fold_lanes(ty, last);
             let neutral = elemental::constant(self.emitter, ty, neutral);
+            let level = self.level(index);
             let sum = self.row_loop(|s| {
-                s.folded_along_lanes(binary, neutral, &extents, lanes, &mut |s, coords| {
+                s.folded_along_lanes(binary, neutral, &extents, lanes, level, &mut |s, coords| {
                     let at = input_index(coords);
                     let x = s.element(input, &at)?;
                     elemental::convert(s.emitter, x, ty)
@@ -162,7 +171,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             zero.splat(width)
         } else if width == 1 && extents.last().is_some_and(|&e| e >= LEAST_LANE_EXTENT) && !sum_type.is_complex() {
             let lanes = self.fold_lanes(sum_type, extents.last().copied().unwrap_or(1));
-            self.folded_along_lanes(BinaryOp::Add, zero, &extents, lanes, product)?
+            self.folded_along_lanes(BinaryOp::Add, zero, &extents, lanes, self.level(index), product)?
         } else {
             let raws =
                 self.nested(&extents, 1, &mut Vec::new(), zero.splat(width).raws(), &mut |s, coords, carried| {

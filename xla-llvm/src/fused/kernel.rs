@@ -1,23 +1,26 @@
 //! A kernel: a fusion (or one operation) as a function over a range of units of work.
 //!
 //! The function takes an array of pointers (operands, then results) and the first and the last-but-one unit. Units are
-//! independent; a caller may run ranges of them on several threads.
+//! independent; a caller may run ranges of them on several threads. On a target whose threads run kernels side by side, each thread
+//! does the unit of its number.
 
-use inkwell::AddressSpace;
 use inkwell::context::Context;
-use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
+use inkwell::values::PointerValue;
 use xla_hlo::ops::{Op, Reduce};
-use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Module, Result, ResultExt, Shape};
+use xla_hlo::{ArrayShape, Computation, Error, InstrId, Result, ResultExt, Shape};
 
 use super::address::compute_bits;
 use super::fold::splits_into_lanes;
+use super::frame::{Frame, Units, finish};
 use super::index::{Coord, Index, Symbol, SymbolId};
 use super::nest::Range;
 use super::plan::{LoopPlan, carrier, trial_symbols};
+use super::source::KernelSource;
 use super::tiles::TileGrid;
 use super::{FusedEmitter, Source, SymbolValue};
+use crate::elemental::Value;
 use crate::emitter::Emitter;
-use crate::lanes::Lanes;
+use crate::simt::Register;
 
 /// Rows (outermost iterations) below which one row is cut into several units.
 const FEW_ROWS: u64 = 16;
@@ -27,28 +30,17 @@ const PIECE: u64 = 4096;
 /// Vector registers of accumulators in a fold across lanes, so that its steps overlap.
 pub(super) const FOLDED_REGISTERS: u32 = 8;
 
-/// What a kernel is made of.
-#[derive(Clone, Debug)]
-pub struct KernelSource<'m> {
-    /// The module.
-    pub module: &'m Module,
-    /// Where the root is: a fusion's computation, or the computation of a lone operation.
-    pub computation: CompId,
-    /// The instruction whose value is stored; a tuple stores each element.
-    pub root: InstrId,
-    /// Instructions whose values are in memory, in the order of the pointers.
-    pub inputs: Vec<InstrId>,
-    /// Whether the result lies where operand 0 of a root dynamic-update-slice lies, so that only the box is written.
-    pub in_place: bool,
-}
-
 /// What a caller must know to run a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
     /// The function's name.
     pub name: String,
-    /// Independent units of work; run with `0..units` in all.
+    /// Independent units of work; run with `0..units` in all, or by as many threads.
     pub units: u64,
+    /// Threads that do a unit together, where one does not do it alone; see [`crate::simt`].
+    pub block: Option<u32>,
+    /// Bytes of memory that they share.
+    pub shared_bytes: u64,
     /// Rough cost of all units together, in elementary operations on one element.
     pub work: f64,
 }
@@ -75,12 +67,28 @@ pub fn emit_kernel(emitter: &Emitter<'_>, source: &KernelSource<'_>, name: &str)
     }
 }
 
+/// A result's number, the index of an element of it, and its value.
+pub(super) type Computed<'e, 'ctx> = (usize, Index, Value<'e, 'ctx>);
+
+/// How many units there are, and how many threads do one.
+pub(super) struct Launch {
+    pub units: u64,
+    pub block: Option<u32>,
+}
+
+impl Launch {
+    /// Units that one thread does each.
+    fn alone(units: u64) -> Launch {
+        Launch { units, block: None }
+    }
+}
+
 /// Writes one kernel.
 pub(super) struct Writer<'a, 'm> {
     pub source: &'a KernelSource<'m>,
     pub outputs: Vec<Output>,
     /// Dimensions that loops run over.
-    dims: Vec<usize>,
+    pub dims: Vec<usize>,
 }
 
 impl<'a, 'm> Writer<'a, 'm> {
@@ -120,23 +128,34 @@ impl<'a, 'm> Writer<'a, 'm> {
     }
 
     fn emit(&self, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
-        let function = kernel_function(emitter, name);
-        let work = self.work();
-        if self.dims.contains(&0) {
-            finish(emitter)?;
-            return Ok(Kernel { name: name.to_string(), units: 0, work });
-        }
-        if let Some(strands) = self.strands()? {
-            let units = self.emit_strands(emitter, function, &strands)?;
-            return Ok(Kernel { name: name.to_string(), units, work });
+        let frame = Frame::open(emitter, name, self.source.pointer_count())?;
+        let Launch { units, block } = match self.dims.contains(&0) {
+            true => Launch::alone(0),
+            false => self.emit_body(emitter, frame)?,
+        };
+        finish(emitter)?;
+        let shared_bytes = emitter.shared_bytes();
+        Ok(Kernel { name: name.to_string(), units, block, shared_bytes, work: self.work() })
+    }
+
+    /// Writes the function's body.
+    fn emit_body<'ctx>(&self, emitter: &Emitter<'ctx>, frame: Frame<'_, 'ctx>) -> Result<Launch> {
+        if let Some(strands) = self.strands(emitter.target())? {
+            return self.emit_strands(emitter, frame, &strands).map(Launch::alone);
         }
         let plan = self.plan(emitter)?;
+        if emitter.target().simt().is_some() {
+            return match self.row_shape() {
+                Some(shape) => self.emit_rows(emitter, frame, &plan, shape),
+                None => self.emit_threads(emitter, frame, &plan).map(Launch::alone),
+            };
+        }
         let width = self.width(emitter, &plan);
         if let Some(across) = plan.across()
             && width > 1
             && !self.has_folds()
         {
-            return self.emit_tiles(emitter, function, name, &plan, across, width);
+            return self.emit_tiles(emitter, frame, &plan, across, width).map(Launch::alone);
         }
         let mut loops = plan.loops();
         // Row folds take scalar results one after the other; everything else takes lanes along the innermost loop.
@@ -147,9 +166,8 @@ impl<'a, 'm> Writer<'a, 'm> {
         let piece = piece.unwrap_or(inner);
         let units = rows * pieces;
 
-        let mut fused = self.bind(emitter, function)?;
-        let (begin, end) = (parameter(emitter, function, 1)?, parameter(emitter, function, 2)?);
-        if rows == 1 && inner > 1 {
+        let mut fused = self.bind(emitter, frame.pointers)?;
+        if let (1, Units::Range { begin, end }, true) = (rows, frame.units, inner > 1) {
             // One row: its pieces are one loop over their elements.
             let (start, stop) = (begin * piece as i64, (end * piece as i64).smin(inner as i64));
             let range = match pieces {
@@ -159,13 +177,13 @@ impl<'a, 'm> Writer<'a, 'm> {
                     end: stop,
                     extent: Some(inner),
                     width,
+                    step: width.into(),
                     whole: inner.is_multiple_of(u64::from(width)),
                 },
             };
             self.lanes_loop(&mut fused, &plan, &[], range)?;
         } else {
-            let range = Range { start: begin, end, extent: Some(units), width: 1, whole: true };
-            fused.for_each(range, Vec::new(), &mut |s, unit, _| {
+            fused.for_units(frame.units, units, &mut |s, unit| {
                 let unit = Coord::symbol(unit);
                 let (row, number) = s.divide(&unit, pieces as i64)?;
                 let counters = counters(s, &row, &loops)?;
@@ -174,38 +192,31 @@ impl<'a, 'm> Writer<'a, 'm> {
                     1 => s.full_range(inner, width),
                     _ => piece_range(s, &number, piece, inner, width)?,
                 };
-                self.lanes_loop(s, &plan, &outer, range)?;
-                Ok(Vec::new())
+                self.lanes_loop(s, &plan, &outer, range)
             })?;
         }
-        finish(emitter)?;
-        Ok(Kernel { name: name.to_string(), units, work })
+        Ok(Launch::alone(units))
     }
 
     /// A unit is a tile of two loops.
     fn emit_tiles<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
-        function: FunctionValue<'ctx>,
-        name: &str,
+        frame: Frame<'_, 'ctx>,
         plan: &LoopPlan,
         across: usize,
         width: u32,
-    ) -> Result<Kernel> {
+    ) -> Result<u64> {
         let grid = TileGrid::new(plan, across, self.widest_bits(), width);
-        let mut fused = self.bind(emitter, function)?;
-        let (begin, end) = (parameter(emitter, function, 1)?, parameter(emitter, function, 2)?);
-        let range = Range { start: begin, end, extent: Some(grid.units()), width: 1, whole: true };
-        fused.for_each(range, Vec::new(), &mut |s, unit, _| {
+        let mut fused = self.bind(emitter, frame.pointers)?;
+        fused.for_units(frame.units, grid.units(), &mut |s, unit| {
             let counters = counters(s, &Coord::symbol(unit), grid.loops())?;
             s.tile(plan, &grid, counters, width, &mut |s, counters, range| {
                 let outer = outer_variables(s, plan, counters)?;
                 self.lanes_loop(s, plan, &outer, range)
-            })?;
-            Ok(Vec::new())
+            })
         })?;
-        finish(emitter)?;
-        Ok(Kernel { name: name.to_string(), units: grid.units(), work: self.work() })
+        Ok(grid.units())
     }
 
     /// The innermost loop: stores all results for each turn.
@@ -232,32 +243,56 @@ impl<'a, 'm> Writer<'a, 'm> {
     }
 
     /// Computes all results of one turn, then stores them: a result may lie where an operand of another one is.
-    fn store_all<'e, 'ctx>(&self, fused: &mut FusedEmitter<'e, 'ctx, 'm>, index: &Index) -> Result<()> {
-        let first = self.source.inputs.len();
-        let pointer = |fused: &FusedEmitter<'e, 'ctx, 'm>, number: usize| fused.pointers[first + number];
+    pub fn store_all<'e, 'ctx>(&self, fused: &mut FusedEmitter<'e, 'ctx, 'm>, index: &Index) -> Result<()> {
         if self.source.in_place {
             let root = self.source.root;
             let (operand, update) = (self.graph()[root].operand(0), self.graph()[root].operand(1));
             let starts = fused.starts(root, 2, operand, &self.dims)?;
             let value = fused.element(update, index)?;
             let at: Index = index.iter().zip(&starts).map(|(c, s)| c.clone().plus(s)).collect();
-            let target = Source { base: pointer(fused, 0), shape: self.outputs[0].shape.clone() };
+            let target = self.target(fused, 0);
             return fused.store(&target, &at, value);
         }
         let rows = fused.row_count();
         fused.begin_row(index.get(..rows).unwrap_or(&[]));
+        let values = self.values(fused, index, |_| true)?;
+        self.store_values(fused, values)
+    }
+
+    /// The values of one turn of the results whose rank is `wanted`, with their numbers and indices.
+    pub fn values<'e, 'ctx>(
+        &self,
+        fused: &mut FusedEmitter<'e, 'ctx, 'm>,
+        index: &Index,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Result<Vec<Computed<'e, 'ctx>>> {
         let mut values = Vec::with_capacity(self.outputs.len());
-        for output in &self.outputs {
+        for (number, output) in self.outputs.iter().enumerate().filter(|(_, o)| wanted(o.shape.rank())) {
             let index: Index = index[..output.shape.rank()].to_vec();
             let value = fused.elements(output.root, &index)?.get(output.value).copied();
-            values.push((index, value.ok_or_else(|| Error::internal("a result that is not there"))?));
+            values.push((number, index, value.ok_or_else(|| Error::internal("a result that is not there"))?));
         }
-        for (number, (index, value)) in values.into_iter().enumerate() {
-            let target = Source { base: pointer(fused, number), shape: self.outputs[number].shape.clone() };
-            let level = fused.level(&index);
+        Ok(values)
+    }
+
+    /// Stores what [`Writer::values`] gave.
+    pub fn store_values<'e, 'ctx>(
+        &self,
+        fused: &mut FusedEmitter<'e, 'ctx, 'm>,
+        values: Vec<Computed<'e, 'ctx>>,
+    ) -> Result<()> {
+        for (number, index, value) in values {
+            let target = self.target(fused, number);
+            // Not in front of the test whether there is something to do.
+            let level = fused.level(&index).max(fused.unit_level);
             fused.at_level(level, |s| s.store(&target, &index, value))?;
         }
         Ok(())
+    }
+
+    /// Where a result goes.
+    fn target<'ctx>(&self, fused: &FusedEmitter<'_, 'ctx, 'm>, number: usize) -> Source<'ctx> {
+        Source { base: fused.pointers[self.source.inputs.len() + number], shape: self.outputs[number].shape.clone() }
     }
 
     /// Emits the kernel once for one element into a module that is thrown away, to see what it reads and where.
@@ -266,11 +301,14 @@ impl<'a, 'm> Writer<'a, 'm> {
         loop {
             let context = Context::create();
             let trial = Emitter::new(&context, "trial", emitter.target(), emitter.options());
-            let function = kernel_function(&trial, "trial");
-            let mut fused = self.bind(&trial, function)?;
+            let frame = Frame::open(&trial, "trial", self.source.pointer_count())?;
+            let mut fused = self.bind(&trial, frame.pointers)?;
             let symbols = trial_symbols(&plan, &mut fused.symbols);
             // Any number that is not known, so that no loop is seen to be empty.
-            let value = SymbolValue::Uniform(parameter(&trial, function, 1)?);
+            let value = SymbolValue::Uniform(match frame.units {
+                Units::Range { begin, .. } => begin,
+                Units::Thread | Units::Team { .. } => trial.register(Register::Thread)?.zext(64),
+            });
             fused.symbol_values = vec![value; symbols.len()];
             self.store_all(&mut fused, &plan.index(&symbols))?;
             let survey = std::mem::take(&mut fused.survey);
@@ -285,22 +323,25 @@ impl<'a, 'm> Writer<'a, 'm> {
     pub fn bind<'e, 'ctx>(
         &self,
         emitter: &'e Emitter<'ctx>,
-        function: FunctionValue<'ctx>,
+        pointers: Vec<PointerValue<'ctx>>,
     ) -> Result<FusedEmitter<'e, 'ctx, 'm>> {
         let mut fused = FusedEmitter::new(emitter, self.source.module, self.source.computation)?;
-        let count = self.source.inputs.len() + self.outputs.len();
-        fused.pointers = pointers(emitter, function, count)?;
+        fused.pointers = pointers;
         for (number, &input) in self.source.inputs.iter().enumerate() {
             let shape = self.graph()[input].shape().expect_array()?.clone();
             fused.sources.insert(input, Source { base: fused.pointers[number], shape });
         }
         let results: Vec<InstrId> = self.outputs.iter().map(|o| o.root).collect();
-        fused.plan_rows(&self.dims, &results);
+        match emitter.target().simt() {
+            None => fused.plan_rows(&self.dims, &results),
+            // A thread has no memory of its own that is worth keeping rows in.
+            Some(_) => fused.set_rows(self.row_shape().map_or(0, |shape| shape.rows)),
+        }
         Ok(fused)
     }
 
     /// Instructions that the kernel computes.
-    fn computed(&self) -> Vec<InstrId> {
+    pub fn computed(&self) -> Vec<InstrId> {
         let graph = self.graph();
         let mut seen = std::collections::HashSet::from([self.source.root]);
         let mut work = vec![self.source.root];
@@ -315,7 +356,7 @@ impl<'a, 'm> Writer<'a, 'm> {
         found
     }
 
-    fn has_folds(&self) -> bool {
+    pub fn has_folds(&self) -> bool {
         let fold = |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_));
         self.computed().iter().any(fold)
     }
@@ -360,8 +401,8 @@ impl<'a, 'm> Writer<'a, 'm> {
         if elements(dims) < elements(&self.dims) { None } else { self.fold_of(id) }
     }
 
-    /// How a root folds: along the innermost dimension of its operand, or across it.
-    fn fold_of(&self, root: InstrId) -> Option<FoldDirection> {
+    /// How an instruction folds: along the innermost dimension of its operand, or across it.
+    pub fn fold_of(&self, root: InstrId) -> Option<FoldDirection> {
         let instruction = &self.graph()[root];
         let along = match instruction.op() {
             Op::Reduce(op @ Reduce { dimensions, .. }) => {
@@ -382,6 +423,28 @@ impl<'a, 'm> Writer<'a, 'm> {
         Some(if along { FoldDirection::AlongRows } else { FoldDirection::Across })
     }
 
+    /// Elements of one fold of an instruction that folds.
+    pub fn fold_size(&self, id: InstrId) -> u64 {
+        let instruction = &self.graph()[id];
+        let dims = instruction.operands().first().and_then(|&o| self.graph()[o].shape().as_array());
+        let folded: &[usize] = match instruction.op() {
+            Op::Reduce(reduce) => &reduce.dimensions,
+            Op::Dot(dot) => &dot.dims.lhs_contracting,
+            _ => &[],
+        };
+        dims.map_or(1, |shape| folded.iter().map(|&d| shape.dims()[d] as u64).product())
+    }
+
+    /// The rows of which the kernel folds elements of its dimensions, if it does: how many dimensions number them.
+    pub fn folded_rows(&self) -> Option<usize> {
+        let graph = self.graph();
+        let rows = |id: &InstrId| match graph[*id].op() {
+            Op::Reduce(reduce) => row_fold(graph, &self.dims, graph[*id].operand(0), reduce),
+            _ => None,
+        };
+        self.computed().iter().filter_map(rows).min()
+    }
+
     /// Elementary operations in all, roughly.
     fn work(&self) -> f64 {
         self.computed().into_iter().map(|id| super::support::work(self.source.module, self.graph(), id)).sum()
@@ -396,8 +459,17 @@ pub(super) fn fitting(mut lanes: u32, extent: u64) -> u32 {
     lanes
 }
 
+/// How many of the dimensions number rows, for a fold of whole rows of them.
+pub(super) fn row_fold(graph: &Computation, dims: &[usize], operand: InstrId, reduce: &Reduce) -> Option<usize> {
+    let is_full = graph[operand].shape().as_array().is_some_and(|a| a.dims() == dims);
+    let rows = dims.len().checked_sub(reduce.dimensions.len())?;
+    // Only whole rows: a fold of other dimensions goes through all rows, one of nothing or of single elements has none.
+    let is_row = reduce.dimensions.iter().all(|&d| d >= rows) && dims[rows..].iter().any(|&d| d > 1);
+    (is_full && is_row).then_some(rows)
+}
+
 #[derive(Clone, Copy, PartialEq)]
-enum FoldDirection {
+pub(super) enum FoldDirection {
     /// Neighbours in one fold are lanes.
     AlongRows,
     /// Neighbouring folds are lanes, and their elements neighbours in memory.
@@ -436,11 +508,22 @@ fn piece_range<'e, 'ctx>(
     let number = s.number_of(&number.clone().scaled(piece as i64))?;
     let start = s.lanes_of(number);
     let end = (start + piece as i64).smin(inner as i64);
-    Ok(Range { start, end, extent: Some(inner), width, whole: inner.is_multiple_of(u64::from(width)) })
+    Ok(Range {
+        start,
+        end,
+        extent: Some(inner),
+        width,
+        step: width.into(),
+        whole: inner.is_multiple_of(u64::from(width)),
+    })
 }
 
 /// Symbols of the variables of the outer loops, whose counters are given.
-fn outer_variables(s: &mut FusedEmitter<'_, '_, '_>, plan: &LoopPlan, counters: &[Coord]) -> Result<Vec<SymbolId>> {
+pub(super) fn outer_variables(
+    s: &mut FusedEmitter<'_, '_, '_>,
+    plan: &LoopPlan,
+    counters: &[Coord],
+) -> Result<Vec<SymbolId>> {
     let mut symbols = Vec::new();
     for (counter, group) in counters.iter().zip(plan.groups()) {
         let known = s.number_of(counter)?;
@@ -451,7 +534,7 @@ fn outer_variables(s: &mut FusedEmitter<'_, '_, '_>, plan: &LoopPlan, counters: 
 }
 
 /// Symbols of all variables: the outer ones, and those of the innermost loop with its counter (0 where there is none).
-fn all_variables(
+pub(super) fn all_variables(
     s: &mut FusedEmitter<'_, '_, '_>,
     plan: &LoopPlan,
     outer: &[SymbolId],
@@ -485,41 +568,4 @@ fn group_variables<'e, 'ctx>(
         let (value, level) = if carrier == Some(v) { (value, level) } else { zero };
         symbols.push(s.define(Symbol { extent: Some(extents[v]), level }, value));
     }
-}
-
-/// `void name(ptr pointers, i64 begin, i64 end)`, positioned in its entry.
-pub(super) fn kernel_function<'ctx>(emitter: &Emitter<'ctx>, name: &str) -> FunctionValue<'ctx> {
-    let context = emitter.context();
-    let pointer = context.ptr_type(AddressSpace::default());
-    let long = context.i64_type();
-    let ty = context.void_type().fn_type(&[pointer.into(), long.into(), long.into()], false);
-    let function = emitter.module().add_function(name, ty, None);
-    emitter.decorate(function);
-    emitter.builder().position_at_end(context.append_basic_block(function, "entry"));
-    function
-}
-
-pub(super) fn finish(emitter: &Emitter<'_>) -> Result<()> {
-    emitter.builder().build_return(None).map_err(|e| Error::internal(format!("LLVM refuses a return: {e}")))?;
-    emitter.check()
-}
-
-pub(super) fn parameter<'e, 'ctx>(
-    emitter: &'e Emitter<'ctx>,
-    function: FunctionValue<'ctx>,
-    number: u32,
-) -> Result<Lanes<'e, 'ctx>> {
-    let value = function.get_nth_param(number).ok_or_else(|| Error::internal("a kernel lacks a parameter"))?;
-    Ok(emitter.lanes(value))
-}
-
-pub(super) fn pointers<'ctx>(
-    emitter: &Emitter<'ctx>,
-    function: FunctionValue<'ctx>,
-    count: usize,
-) -> Result<Vec<PointerValue<'ctx>>> {
-    let Some(BasicValueEnum::PointerValue(array)) = function.get_nth_param(0) else {
-        return Err(Error::internal("a kernel lacks its pointers"));
-    };
-    (0..count).map(|i| emitter.load_pointer(array, i)).collect()
 }

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! kernel     a fusion (or one operation) as a function: which loops, what is stored        kernel.rs, reduce_root.rs
+//!   rows     one team of threads for each row: folds, softmax, layer norm                  rows.rs, team.rs
+//!   threads  one thread of many for each few neighbouring elements                         threads.rs
 //!   tiles    blocks of two loops, transposed on the way in                                 tiles.rs
 //!   strands  work along some dimensions, independent along the others: scans, columns, ...  strands.rs, scan.rs, ...
 //!   nest     levels with open blocks, loops, carried values                                nest.rs
@@ -17,6 +19,7 @@ mod address;
 mod columns;
 mod element;
 mod fold;
+mod frame;
 mod guard;
 pub mod index;
 mod indexing;
@@ -25,13 +28,17 @@ mod movement;
 mod nest;
 mod plan;
 mod row_cache;
+mod rows;
 mod scalar_call;
 mod scan;
 mod scatter;
 mod scatter_plan;
 mod select_scatter;
+mod source;
 mod strands;
 mod support;
+mod team;
+mod threads;
 mod tiles;
 mod window;
 
@@ -40,9 +47,10 @@ use std::collections::HashMap;
 use inkwell::values::PointerValue;
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module};
 
-pub use kernel::{Kernel, KernelSource, emit_kernel};
+pub use kernel::{Kernel, emit_kernel};
 pub use scalar_call::is_scalar_computation;
 pub use scatter_plan::ScatterPlan;
+pub use source::{KernelSource, KernelTable};
 pub use support::{is_fusible, is_kernel_root};
 
 use crate::elemental::Value;
@@ -52,6 +60,7 @@ use index::{Coord, Index, Symbol, SymbolId, Symbols};
 use nest::Level;
 use plan::Survey;
 use row_cache::RowCache;
+use team::Team;
 use tiles::Tile;
 
 /// The number that a symbol stands for while running, a 64-bit integer.
@@ -102,6 +111,10 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     pointers: Vec<PointerValue<'ctx>>,
     cache: RowCache<'ctx>,
     survey: Survey,
+    /// Where stores may be at the outermost: inside of the test whether the unit is there.
+    unit_level: usize,
+    /// The threads that work together, where some do.
+    team: Option<Team<'e, 'ctx>>,
     /// The tile that is being worked on, in a kernel that goes in tiles.
     tile: Option<Tile<'e, 'ctx>>,
 }
@@ -126,6 +139,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             pointers: Vec::new(),
             cache: RowCache::default(),
             survey: Survey::default(),
+            unit_level: 0,
+            team: None,
             tile: None,
         };
         let block = fused.current_block()?;

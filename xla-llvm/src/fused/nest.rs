@@ -30,6 +30,8 @@ pub(super) struct Range<'e, 'ctx> {
     pub extent: Option<u64>,
     /// Lanes of one turn; 1 for a scalar loop.
     pub width: u32,
+    /// From the beginning of one turn to that of the next: `width`, or more where others do the turns between.
+    pub step: u64,
     /// Known multiple of `width` (both ends), so that no turn is partial.
     pub whole: bool,
 }
@@ -99,6 +101,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             end: self.number(extent as i64),
             extent: Some(extent),
             width,
+            step: width.into(),
             whole: extent.is_multiple_of(u64::from(width)),
         }
     }
@@ -147,7 +150,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         );
         let inputs: Vec<BasicValueEnum<'ctx>> = phis.iter().map(|phi| phi.as_basic_value()).collect();
         let outputs = body(self, symbol, &inputs)?;
-        let next = value + i64::from(range.width);
+        let next = value + range.step as i64;
         let again = next.lt(range.end);
         let latch = self.current_block()?;
         let exit = self.new_block("exit")?;

@@ -53,6 +53,12 @@ impl LoopPlan {
         &self.groups
     }
 
+    /// How many loops go through the first `rows` dimensions, where those were merged apart from the others.
+    pub fn loops_of(&self, rows: usize) -> usize {
+        let variables: usize = self.dims[..rows].iter().map(Vec::len).sum();
+        self.groups.iter().filter(|group| group.start < variables).count()
+    }
+
     /// The number of the loop that goes in tiles with the innermost one.
     pub fn across(&self) -> Option<usize> {
         self.across

@@ -11,6 +11,7 @@ use xla_hlo::ops::Op;
 use xla_hlo::{ArrayShape, Error, InstrId, Result};
 
 use super::index::{Coord, Index};
+use super::kernel::row_fold;
 use super::{FusedEmitter, Source, support};
 use crate::elemental::Value;
 
@@ -39,6 +40,11 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// How many of the kernel's dimensions are rows that are kept; 0 where nothing is.
     pub(super) fn row_count(&self) -> usize {
         self.cache.rows
+    }
+
+    /// Says how many of the dimensions are rows where nothing of them is kept.
+    pub(super) fn set_rows(&mut self, rows: usize) {
+        self.cache.rows = rows;
     }
 
     /// Says which row the code is at; nothing is kept between rows.
@@ -110,12 +116,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let graph = self.graph();
         let is_full = |id: InstrId| graph[id].shape().as_array().is_some_and(|a| a.dims() == dims);
         let fold = |id: &InstrId| match graph[*id].op() {
-            Op::Reduce(r) if is_full(graph[*id].operand(0)) => {
-                let rows = dims.len() - r.dimensions.len();
-                // Only whole rows: a fold of other dimensions goes through all rows, one of nothing or of single elements has none.
-                let is_row = r.dimensions.iter().all(|&d| d >= rows) && dims[rows..].iter().any(|&d| d > 1);
-                is_row.then_some(rows)
-            }
+            Op::Reduce(r) => row_fold(graph, dims, graph[*id].operand(0), r),
             _ => None,
         };
         let order: Vec<InstrId> = graph.post_order();

@@ -7,10 +7,12 @@ use xla_hlo::ops::Scatter;
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Error, InstrId, Result};
 
 use super::address::compute_bits;
+use super::frame::{Frame, Units, finish};
 use super::index::Coord;
-use super::kernel::{Kernel, KernelSource, finish, fitting, kernel_function, parameter, pointers};
+use super::kernel::{Kernel, fitting};
 use super::nest::Range;
 use super::scatter_plan::{Apart, ScatterPlan};
+use super::source::KernelSource;
 use super::{FusedEmitter, Source};
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
@@ -27,29 +29,38 @@ pub(super) fn emit(emitter: &Emitter<'_>, source: &KernelSource<'_>, op: &Scatte
         _ => return Err(Error::internal("a scatter without arrays")),
     };
     let plan = ScatterPlan::new(op, input, indices, update);
-    let function = kernel_function(emitter, name);
-    let kernel = Kernel { name: name.to_string(), units: plan.units(), work: update.element_count() as f64 };
+    let frame = Frame::open(emitter, name, 3 * count + 1)?;
+    let work = update.element_count() as f64;
+    let kernel = Kernel { name: name.to_string(), units: plan.units(), block: None, shared_bytes: 0, work };
     if plan.units() > 0 {
         let mut fused = FusedEmitter::new(emitter, source.module, source.computation)?;
-        let bases = pointers(emitter, function, 3 * count + 1)?;
+        let bases = frame.pointers;
         // Each array is one row of elements.
         let line = |pointer: usize, shape: &ArrayShape| Source {
             base: bases[pointer],
             shape: ArrayShape::new(shape.element_type(), [shape.element_count()]),
         };
-        let begin = parameter(emitter, function, 1)?;
         let bits = shapes.iter().map(|shape| compute_bits(shape.element_type())).max().unwrap_or(32);
-        let windows = Windows {
+        let windows = |share| Windows {
             op,
             root: source.root,
             plan: &plan,
             arrays: (0..count).map(|i| line(2 * count + 1 + i, shapes[i])).collect(),
             indices: line(count, indices),
             updates: (0..count).map(|i| line(count + 1 + i, shapes[count + 1 + i])).collect(),
-            share: Share { begin, count: parameter(emitter, function, 2)? - begin },
+            share,
             width: fitting(emitter.target().lanes(bits), plan.run as u64),
         };
-        windows.each(&mut fused, 0, Place::default())?;
+        match frame.units {
+            Units::Range { begin, end } => {
+                windows(Share { begin, count: end - begin }).each(&mut fused, 0, Place::default())?;
+            }
+            Units::Thread | Units::Team { .. } => fused.for_units(frame.units, plan.units(), &mut |s, unit| {
+                let number = s.number_of(&Coord::symbol(unit))?;
+                let share = Share { begin: s.lanes_of(number), count: s.number(1) };
+                windows(share).each(s, 0, Place::default())
+            })?,
+        }
     }
     finish(emitter)?;
     Ok(kernel)
@@ -92,7 +103,7 @@ impl<'e, 'ctx> Windows<'_, 'e, 'ctx> {
         let range = match self.plan.apart {
             Apart::Batch(shared) if shared == axis => {
                 let Share { begin, count } = self.share;
-                Range { start: begin, end: begin + count, extent: Some(extent), width: 1, whole: true }
+                Range { start: begin, end: begin + count, extent: Some(extent), width: 1, step: 1, whole: true }
             }
             Apart::No | Apart::Batch(_) | Apart::Component(_) => s.full_range(extent, 1),
         };

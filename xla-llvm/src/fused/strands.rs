@@ -3,16 +3,17 @@
 //! A strand is what lies at one place of the independent dimensions. Where the innermost dimension is one of those,
 //! neighbouring strands are lanes; a unit of the kernel is one vector of strands.
 
-use inkwell::values::FunctionValue;
 use xla_hlo::ops::{Op, Reduce, ReduceWindow, SelectAndScatter, simple_combiner};
 use xla_hlo::{Error, InstrId, Result};
 
 use super::columns::{STRIP, Strip};
+use super::frame::Frame;
 use super::index::{Coord, Index};
-use super::kernel::{FOLDED_REGISTERS, Writer, counters, finish, fitting, parameter};
+use super::kernel::{FOLDED_REGISTERS, Writer, counters, fitting};
 use super::nest::Range;
 use super::{FusedEmitter, Source};
 use crate::emitter::Emitter;
+use crate::target::Target;
 
 /// Rows from which on columns are folded in strips; fewer have their accumulators in registers.
 const LEAST_ROWS: usize = 32;
@@ -46,8 +47,8 @@ impl Work<'_> {
 }
 
 impl<'m> Writer<'_, 'm> {
-    /// How the kernel is made of strands, if it is.
-    pub(super) fn strands(&self) -> Result<Option<Strands<'m>>> {
+    /// How the kernel is made of strands on that target, if it is.
+    pub(super) fn strands(&self, target: &Target) -> Result<Option<Strands<'m>>> {
         let graph = self.graph();
         let root = &graph[self.source.root];
         let dims_of = |id: InstrId| Ok::<_, Error>(graph[id].shape().expect_array()?.dims().to_vec());
@@ -56,7 +57,9 @@ impl<'m> Writer<'_, 'm> {
                 let dims = dims_of(root.operand(0))?;
                 let rows: usize = op.dimensions.iter().map(|&d| dims[d]).product();
                 let columns = (0..dims.len()).rfind(|&d| dims[d] > 1).filter(|d| !op.dimensions.contains(d));
-                let pays = rows >= LEAST_ROWS && columns.is_some_and(|d| dims[d] >= LEAST_COLUMNS);
+                // The accumulators of a strip are in scratch memory, which a thread of many has not.
+                let pays =
+                    target.simt().is_none() && rows >= LEAST_ROWS && columns.is_some_and(|d| dims[d] >= LEAST_COLUMNS);
                 let independent = (0..dims.len()).map(|d| !op.dimensions.contains(&d)).collect();
                 pays.then_some(Strands { work: Work::Columns(op), dims, independent })
             }
@@ -83,7 +86,7 @@ impl<'m> Writer<'_, 'm> {
     pub(super) fn emit_strands<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
-        function: FunctionValue<'ctx>,
+        frame: Frame<'_, 'ctx>,
         strands: &Strands<'m>,
     ) -> Result<u64> {
         let extent = |d: usize| strands.dims[d] as u64;
@@ -97,33 +100,31 @@ impl<'m> Writer<'_, 'm> {
         let pieces = lane.map_or(1, |d| extent(d).div_ceil(size));
         let units = loops.iter().product::<u64>() * pieces;
 
-        let mut fused = self.bind(emitter, function)?;
-        let (begin, end) = (parameter(emitter, function, 1)?, parameter(emitter, function, 2)?);
-        let range = Range { start: begin, end, extent: Some(units), width: 1, whole: true };
-        fused.for_each(range, Vec::new(), &mut |s, unit, _| {
+        let mut fused = self.bind(emitter, frame.pointers)?;
+        fused.for_units(frame.units, units, &mut |s, unit| {
             let (row, piece) = s.divide(&Coord::symbol(unit), pieces as i64)?;
             let mut index = vec![Coord::default(); rank];
             for (&d, counter) in outer.iter().zip(counters(s, &row, &loops)?) {
                 index[d] = counter;
             }
-            let Some(lane) = lane else { return self.strand(s, strands, index).map(|()| Vec::new()) };
+            let Some(lane) = lane else { return self.strand(s, strands, index) };
             let first = piece.scaled(size as i64);
             let number = s.number_of(&first)?;
             let start = s.lanes_of(number);
             let (extent, whole) = (extent(lane), extent(lane).is_multiple_of(width.into()));
             let end = (start + size as i64).smin(extent as i64);
-            let range = Range { start, end, extent: Some(extent), width, whole };
+            let range = Range { start, end, extent: Some(extent), width, step: width.into(), whole };
             if let Work::Columns(op) = strands.work {
                 let strip = Strip { index, lane, range, first };
                 let results = self.results(s);
-                return s.fold_columns(self.source.root, op, &strands.dims, strip, &results).map(|()| Vec::new());
+                return s.fold_columns(self.source.root, op, &strands.dims, strip, &results);
             }
             s.for_each(range, Vec::new(), &mut |s, symbol, _| {
                 index[lane] = Coord::symbol(symbol);
                 self.strand(s, strands, index.clone()).map(|()| Vec::new())
-            })
+            })?;
+            Ok(())
         })?;
-        finish(emitter)?;
         Ok(units)
     }
 

@@ -118,7 +118,11 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let end = first + edge as i64;
         let end = if extent.is_multiple_of(edge) { end } else { end.smin(extent as i64) };
         let whole = extent.is_multiple_of(u64::from(width));
-        Ok(Side { start, range: Range { start: first, end, extent: Some(extent), width, whole }, symbol: None })
+        Ok(Side {
+            start,
+            range: Range { start: first, end, extent: Some(extent), width, step: width.into(), whole },
+            symbol: None,
+        })
     }
 
     /// Says which of a plan's variables stand for the tile's directions from now on.
@@ -174,7 +178,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let Some(tile) = &self.tile else { return Ok(source.base) };
         let (edge, level, rows, lanes) = (tile.edge, tile.level, tile.rows.clone(), tile.lanes.clone());
         let whole = |range: Range<'_, '_>| range.extent.is_some_and(|e| e % u64::from(form.block) == 0);
-        let turns = |side: &Side<'e, 'ctx>| Range { width: form.block, whole: whole(side.range), ..side.range };
+        let turns = |side: &Side<'e, 'ctx>| Range {
+            width: form.block,
+            step: form.block.into(),
+            whole: whole(side.range),
+            ..side.range
+        };
         let buffer = self.emitter.stack_array(form.scalar, edge * edge * u64::from(form.parts))?;
         self.at_level(level, |s| {
             s.for_each(turns(&lanes), Vec::new(), &mut |s, lane, _| {

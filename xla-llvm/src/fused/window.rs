@@ -154,7 +154,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         // Backwards, the first elements come last.
         let (start, end) = if w.reversal { (-end + size, -first + size) } else { (first, end) };
         let fit = if uniform { Fit::InRange } else { Fit::Perhaps };
-        Ok((Range { start, end, extent: Some(w.size as u64), width: 1, whole: true }, fit))
+        Ok((Range { start, end, extent: Some(w.size as u64), width: 1, step: 1, whole: true }, fit))
     }
 
     /// The initial values of a fold, as its accumulators.

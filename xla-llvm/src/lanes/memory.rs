@@ -69,10 +69,34 @@ impl<'ctx> Emitter<'ctx> {
         let address = self.element_address(base, index, scalar);
         let loaded = match (mask, address) {
             (Some(mask), _) => self.masked_load("llvm.masked.load", address, lanes, scalar, mask),
-            (None, BasicValueEnum::PointerValue(pointer)) => self.plain_load(pointer, lanes, scalar),
+            (None, BasicValueEnum::PointerValue(pointer)) => self.plain_load(pointer, lanes, alignment(scalar)),
             (None, _) => None,
         };
         loaded.unwrap_or(Lanes::new(self, lanes.const_zero()))
+    }
+
+    /// As [`load_lanes`](Self::load_lanes) without a mask, where the address is a multiple of the size of all lanes, a power of two.
+    pub fn load_aligned_lanes<'e>(
+        &'e self,
+        base: PointerValue<'ctx>,
+        index: Lanes<'_, 'ctx>,
+        scalar: Scalar,
+        width: u32,
+    ) -> Lanes<'e, 'ctx> {
+        let lanes = self.lane_type(scalar, width);
+        let loaded = match self.element_address(base, index, scalar) {
+            BasicValueEnum::PointerValue(pointer) => self.plain_load(pointer, lanes, width * alignment(scalar)),
+            _ => None,
+        };
+        loaded.unwrap_or(Lanes::new(self, lanes.const_zero()))
+    }
+
+    /// As [`store_lanes`](Self::store_lanes) without a mask, where the address is a multiple of the size of all lanes, a power of two.
+    pub fn store_aligned_lanes(&self, value: Lanes<'_, 'ctx>, base: PointerValue<'ctx>, index: Lanes<'_, 'ctx>) {
+        let scalar = value.scalar();
+        if let BasicValueEnum::PointerValue(pointer) = self.element_address(base, index, scalar) {
+            self.plain_store(pointer, value, value.width() * alignment(scalar));
+        }
     }
 
     /// The elements of `base` at `indices`, one a lane. With a mask, lanes that are not set are not read, and zero.
@@ -106,13 +130,7 @@ impl<'ctx> Emitter<'ctx> {
         let address = self.element_address(base, index, scalar);
         match (mask, address) {
             (Some(mask), _) => self.masked_store("llvm.masked.store", value, address, mask),
-            (None, BasicValueEnum::PointerValue(pointer)) => {
-                if let Some(store) = self.record(self.builder.build_store(pointer, value.raw))
-                    && store.set_alignment(alignment(scalar)).is_err()
-                {
-                    self.fail(Error::internal(format!("LLVM refuses a store's alignment of {}", alignment(scalar))));
-                }
-            }
+            (None, BasicValueEnum::PointerValue(pointer)) => self.plain_store(pointer, value, alignment(scalar)),
             (None, _) => self.fail(Error::internal("a contiguous store has a vector index")),
         }
     }
@@ -137,15 +155,23 @@ impl<'ctx> Emitter<'ctx> {
         &'e self,
         address: PointerValue<'ctx>,
         lanes: BasicTypeEnum<'ctx>,
-        scalar: Scalar,
+        alignment: u32,
     ) -> Option<Lanes<'e, 'ctx>> {
         let value = self.record(self.builder.build_load(lanes, address, ""))?;
         if let Some(load) = value.as_instruction_value()
-            && load.set_alignment(alignment(scalar)).is_err()
+            && load.set_alignment(alignment).is_err()
         {
-            self.fail(Error::internal(format!("LLVM refuses a load's alignment of {}", alignment(scalar))));
+            self.fail(Error::internal(format!("LLVM refuses a load's alignment of {alignment}")));
         }
         Some(Lanes::new(self, value))
+    }
+
+    fn plain_store(&self, address: PointerValue<'ctx>, value: Lanes<'_, 'ctx>, alignment: u32) {
+        if let Some(store) = self.record(self.builder.build_store(address, value.raw))
+            && store.set_alignment(alignment).is_err()
+        {
+            self.fail(Error::internal(format!("LLVM refuses a store's alignment of {alignment}")));
+        }
     }
 
     /// A masked load of scalars is one of one-lane vectors, which the code generator turns into a branch.

@@ -1,0 +1,115 @@
+//! Kernels to PTX, or to code for the host: a few LLVM modules, generated side by side.
+
+use inkwell::context::Context;
+use xla_hlo::{Error, Result};
+use xla_llvm::emitter::{EmitOptions, Emitter};
+use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
+use xla_llvm::parallel;
+use xla_llvm::target::{MachineOptions, Relocation, Simt, Target};
+
+use crate::device::{Function, Image, Part};
+
+/// Kernels in one LLVM module: as many as amortise its fixed cost, as few as keep all threads busy.
+const KERNELS_A_MODULE: usize = 8;
+/// Threads of a block of a kernel whose threads are on their own.
+const BLOCK: u32 = 128;
+
+/// What came out of code generation.
+pub(crate) struct Code {
+    pub image: Image,
+    /// The kernels, as their functions.
+    pub kernels: Vec<Kernel>,
+    /// LLVM IR and PTX of each part, where it was asked for.
+    pub texts: Vec<(String, String)>,
+}
+
+/// Generates the code of kernels for a target with threads.
+pub(crate) fn generate(
+    target: &Target,
+    sources: &[KernelSource<'_>],
+    threads: usize,
+    with_texts: bool,
+) -> Result<Code> {
+    let chunk = sources.len().div_ceil(threads.max(1)).clamp(1, KERNELS_A_MODULE);
+    let jobs: Vec<&[KernelSource<'_>]> = sources.chunks(chunk).collect();
+    let parts = parallel::map(&jobs, threads, |number, sources| part(target, number * chunk, sources, with_texts))?;
+    let mut code = Code { image: Image::default(), kernels: Vec::new(), texts: Vec::new() };
+    for (number, generated) in parts.into_iter().enumerate() {
+        if let Some(text) = generated.text {
+            code.texts.push((format!("kernels.{number}.ll"), text));
+        }
+        if let (Part::Ptx(ptx), true) = (&generated.part, with_texts) {
+            code.texts.push((format!("kernels.{number}.ptx"), ptx.clone()));
+        }
+        code.image.parts.push(generated.part);
+        code.image.functions.extend(generated.kernels.iter().map(|(kernel, parameters)| Function {
+            name: kernel.name.clone(),
+            part: number,
+            threads: kernel.block.unwrap_or(BLOCK),
+            shared_bytes: launch_shared_bytes(target, kernel),
+            together: kernel.block.is_some(),
+            parameters: *parameters,
+        }));
+        code.kernels.extend(generated.kernels.into_iter().map(|(kernel, _)| kernel));
+    }
+    Ok(code)
+}
+
+/// Shared memory that a launch must bring; in PTX, kernels declare their own.
+fn launch_shared_bytes(target: &Target, kernel: &Kernel) -> u32 {
+    if target.simt() == Some(Simt::Nvptx) { 0 } else { kernel.shared_bytes as u32 }
+}
+
+/// Blocks that a kernel is launched with; 0 where there is nothing to do.
+pub(crate) fn blocks(kernel: &Kernel) -> Result<u32> {
+    let blocks = match kernel.block {
+        Some(_) => kernel.units,
+        None => kernel.units.div_ceil(BLOCK.into()),
+    };
+    u32::try_from(blocks).ok().filter(|&blocks| i32::try_from(blocks).is_ok()).ok_or_else(|| {
+        Error::resource_exhausted(format!(
+            "kernel {} takes {blocks} blocks, a GPU has at most {}",
+            kernel.name,
+            i32::MAX
+        ))
+    })
+}
+
+struct Generated {
+    part: Part,
+    /// With the number of words that each takes.
+    kernels: Vec<(Kernel, usize)>,
+    text: Option<String>,
+}
+
+fn part(target: &Target, first: usize, sources: &[KernelSource<'_>], with_text: bool) -> Result<Generated> {
+    let _span = tracing::debug_span!("kernels", first, count = sources.len()).entered();
+    let context = Context::create();
+    let emitter = Emitter::new(&context, &format!("kernels.{first}"), target, EmitOptions::default());
+    let mut kernels = Vec::with_capacity(sources.len());
+    for (i, source) in sources.iter().enumerate() {
+        let kernel = emit_kernel(&emitter, source, &kernel_name(first + i, source))?;
+        kernels.push((kernel, source.pointer_count()));
+    }
+    let module = emitter.finish()?;
+    let text = with_text.then(|| module.print_to_string().to_string());
+    if cfg!(debug_assertions) {
+        module.verify().map_err(|reason| Error::internal(format!("LLVM finds the emitted code wrong: {reason}")))?;
+    }
+    let part = match target.simt() {
+        Some(Simt::Nvptx) => {
+            let options =
+                MachineOptions { relocation: Relocation::Pic, passes: "default<O2>".to_string(), ..Default::default() };
+            Part::Ptx(target.machine(&options)?.assembly(&module)?)
+        }
+        Some(Simt::Host) | None => Part::HostObject(target.machine(&MachineOptions::default())?.object(&module)?),
+    };
+    Ok(Generated { part, kernels, text })
+}
+
+/// A symbol that a person finds again in a profile: the root's name, and the kernel's number.
+fn kernel_name(number: usize, source: &KernelSource<'_>) -> String {
+    let root = &source.module[source.computation][source.root];
+    let readable: String = root.name().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    format!("k{number}_{readable}")
+}

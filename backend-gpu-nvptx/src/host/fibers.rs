@@ -1,0 +1,122 @@
+//! A block's threads as fibers: each runs until it waits for others, and goes on when they are there.
+#![expect(unsafe_code, reason = "generated code calls back, and is called, through raw pointers")]
+
+use std::ffi::c_void;
+
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use xla_hlo::{Error, Result};
+use xla_llvm::jit::RuntimeSymbol;
+use xla_llvm::simt::{BARRIER, HostThread, SHUFFLE, WARP};
+
+use super::code::Loaded;
+
+/// Bytes of a fiber's stack; kernels keep no arrays on it.
+const STACK_BYTES: usize = 64 << 10;
+
+/// What a fiber waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// All threads of the block.
+    Barrier,
+    /// The threads of the warp, each of which has something to give.
+    Shuffle(u64),
+}
+
+/// A thread and what it needs to wait; what generated code gets a pointer to is its first field.
+#[repr(C)]
+struct Fiber {
+    thread: HostThread,
+    yielder: *const Yielder<[u64; WARP as usize], Wait>,
+}
+
+/// Where a fiber is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Ready,
+    Waits(Wait),
+    Done,
+}
+
+/// Runs the threads of one block to their ends. [`Error::Internal`] if some wait for others that never come.
+pub(super) fn run_block(function: &Loaded, words: &[u64], mut thread: impl FnMut(u32) -> HostThread) -> Result<()> {
+    let mut fibers = Vec::with_capacity(function.threads as usize);
+    for number in 0..function.threads {
+        let (entry, record, words) = (function.entry, thread(number), words.as_ptr());
+        let stack = DefaultStack::new(STACK_BYTES)
+            .map_err(|e| Error::resource_exhausted(format!("no stack for a thread of a kernel: {e}")))?;
+        let fiber = Coroutine::with_stack(stack, move |yielder: &Yielder<[u64; WARP as usize], Wait>, _| {
+            let mut fiber = Fiber { thread: record, yielder };
+            // SAFETY: as in `HostCode::launch`. The pointer is one to the whole fiber, which lives on this stack until the call returns,
+            // so the runtime's functions below may use what follows the thread.
+            unsafe { entry(words, (&raw mut fiber).cast()) }
+        });
+        fibers.push(fiber);
+    }
+    let mut states = vec![State::Ready; fibers.len()];
+    loop {
+        let mut moved = false;
+        let together = states.iter().all(|state| matches!(state, State::Waits(Wait::Barrier) | State::Done));
+        for (warp, fibers) in fibers.chunks_mut(WARP as usize).enumerate() {
+            let first = warp * WARP as usize;
+            let states = &mut states[first..first + fibers.len()];
+            let Some(given) = ready(states, together) else { continue };
+            for (fiber, state) in fibers.iter_mut().zip(states) {
+                if *state == State::Done {
+                    continue;
+                }
+                moved = true;
+                *state = match fiber.resume(given) {
+                    CoroutineResult::Yield(wait) => State::Waits(wait),
+                    CoroutineResult::Return(()) => State::Done,
+                };
+            }
+        }
+        if !moved {
+            break;
+        }
+    }
+    match states.iter().position(|state| *state != State::Done) {
+        None => Ok(()),
+        Some(stuck) => Err(Error::internal(format!(
+            "thread {stuck} of a block waits ({:?}) for threads that wait elsewhere or are done",
+            states[stuck]
+        ))),
+    }
+}
+
+/// What the threads of a warp go on with, if all of them can.
+fn ready(states: &[State], block_is_at_barrier: bool) -> Option<[u64; WARP as usize]> {
+    let mut given = [0; WARP as usize];
+    if block_is_at_barrier || states.iter().all(|state| *state == State::Ready) {
+        return Some(given);
+    }
+    for (given, state) in given.iter_mut().zip(states) {
+        match state {
+            State::Waits(Wait::Shuffle(value)) => *given = *value,
+            State::Ready | State::Waits(Wait::Barrier) | State::Done => return None,
+        }
+    }
+    Some(given)
+}
+
+/// The functions that kernels call.
+pub(super) fn symbols() -> [RuntimeSymbol<'static>; 2] {
+    [
+        RuntimeSymbol { name: BARRIER, address: barrier as *const c_void },
+        RuntimeSymbol { name: SHUFFLE, address: shuffle as *const c_void },
+    ]
+}
+
+/// Waits for the block.
+unsafe extern "C" fn barrier(thread: *mut HostThread) {
+    // SAFETY: kernels that wait are run by `run_block` alone, with a pointer to a whole fiber; its yielder lives as long as the fiber.
+    unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(Wait::Barrier) };
+}
+
+/// Gives a value to the warp, and takes that of a lane.
+unsafe extern "C" fn shuffle(thread: *mut HostThread, value: u64, lane: u32) -> u64 {
+    // SAFETY: as for `barrier`.
+    let given = unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(Wait::Shuffle(value)) };
+    given[(lane % WARP) as usize]
+}

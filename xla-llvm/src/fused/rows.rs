@@ -1,0 +1,120 @@
+//! Kernels whose every row is a team's: folds of rows, and what is made of them in the same row.
+
+use xla_hlo::Result;
+
+use super::FusedEmitter;
+use super::frame::{Frame, Units};
+use super::index::Coord;
+use super::kernel::{FoldDirection, Launch, Writer, all_variables, counters, outer_variables};
+use super::plan::LoopPlan;
+use super::team::Team;
+use crate::emitter::Emitter;
+use crate::simt::WARP;
+
+/// Elements of a row that one thread is worth, a power of two.
+const PER_THREAD: u64 = 8;
+/// Elements of a fold from which on a warp does it rather than a thread.
+const LEAST_FOLD: u64 = 32;
+/// Warps of a block whose teams are warps.
+const WARPS: u32 = 4;
+/// The largest team.
+const LARGEST: u32 = 512;
+
+/// How a kernel is made of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RowShape {
+    /// Dimensions that number rows; the others are inside of them.
+    pub rows: usize,
+    /// Threads of a team.
+    threads: u32,
+}
+
+impl<'m> Writer<'_, 'm> {
+    /// How the kernel is made of rows, if threads fold them together or some results are of whole rows.
+    pub(super) fn row_shape(&self) -> Option<RowShape> {
+        let rank = self.dims.len();
+        let least = self.outputs.iter().map(|o| o.shape.rank()).min().unwrap_or(rank);
+        let rows = self.folded_rows().map_or(least, |rows| rows.min(least));
+        let row: u64 = self.dims[rows..].iter().map(|&d| d as u64).product();
+        let fold = self.longest_fold();
+        if rows == rank && fold < LEAST_FOLD {
+            return None;
+        }
+        let threads = (row.max(fold) / PER_THREAD).next_power_of_two().clamp(WARP.into(), LARGEST.into());
+        Some(RowShape { rows, threads: threads as u32 })
+    }
+
+    /// Elements of the longest fold along rows that the team does.
+    fn longest_fold(&self) -> u64 {
+        let computed = self.computed();
+        let along = |id: &&xla_hlo::InstrId| self.fold_of(**id) == Some(FoldDirection::AlongRows);
+        computed.iter().filter(along).map(|&id| self.fold_size(id)).max().unwrap_or(0)
+    }
+
+    /// Writes the function's body.
+    pub(super) fn emit_rows<'ctx>(
+        &self,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+        plan: &LoopPlan,
+        shape: RowShape,
+    ) -> Result<Launch> {
+        let loops = plan.loops();
+        let (outer, inner) = loops.split_at(plan.loops_of(shape.rows));
+        let units: u64 = outer.iter().product();
+        let team = Units::Team { threads: shape.threads };
+        let mut fused = self.bind(emitter, frame.pointers)?;
+        fused.for_units(team, units, &mut |s, unit| {
+            let Some(team) = s.enter_team(team)? else { return Ok(()) };
+            let counters = counters(s, &Coord::symbol(unit), outer)?;
+            let symbols = outer_variables(s, plan, &counters)?;
+            let symbols = all_variables(s, plan, &symbols, None);
+            let of_rows = self.values(s, &plan.index(&symbols), |rank| rank <= shape.rows)?;
+            if shape.rows < self.dims.len() {
+                self.along_row(s, team, plan, shape.rows, inner, counters)?;
+            }
+            if of_rows.is_empty() {
+                return Ok(());
+            }
+            // What is of the row may lie where others of the team still read.
+            s.sync(team)?;
+            s.when(team.member.eq(0), &[], |s| self.store_values(s, of_rows).map(|()| Vec::new()))?;
+            Ok(())
+        })?;
+        Ok(match shape.threads {
+            WARP => Launch { units: units.div_ceil(WARPS.into()), block: Some(WARP * WARPS) },
+            threads => Launch { units, block: Some(threads) },
+        })
+    }
+
+    /// Stores the results that have elements of the row: loops inside of it, the last of which the team goes through together.
+    fn along_row<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        team: Team<'e, 'ctx>,
+        plan: &LoopPlan,
+        rows: usize,
+        inner: &[u64],
+        counters: Vec<Coord>,
+    ) -> Result<()> {
+        if let [extent, rest @ ..] = inner
+            && !rest.is_empty()
+        {
+            let range = s.full_range(*extent, 1);
+            s.for_each(range, Vec::new(), &mut |s, turn, _| {
+                let mut counters = counters.clone();
+                counters.push(Coord::symbol(turn));
+                self.along_row(s, team, plan, rows, rest, counters).map(|()| Vec::new())
+            })?;
+            return Ok(());
+        }
+        let range = s.team_range(team, inner.first().copied().unwrap_or(1), self.widest_bits());
+        s.for_each(range, Vec::new(), &mut |s, lane, _| {
+            let symbols = outer_variables(s, plan, &counters)?;
+            let symbols = all_variables(s, plan, &symbols, Some(lane));
+            let values = self.values(s, &plan.index(&symbols), |rank| rank > rows)?;
+            self.store_values(s, values).map(|()| Vec::new())
+        })?;
+        Ok(())
+    }
+}

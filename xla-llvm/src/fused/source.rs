@@ -1,0 +1,141 @@
+//! Where a kernel's code comes from: a fusion, or an instruction alone; equal ones share it.
+
+use std::collections::HashMap;
+
+use xla_hlo::ops::Op;
+use xla_hlo::{CompId, Computation, InstrId, Module, Shape};
+use xla_service::thunks::LoweringContext;
+
+use super::support::{is_fusible, is_kernel_root};
+
+/// What a kernel is made of.
+#[derive(Clone, Debug)]
+pub struct KernelSource<'m> {
+    /// The module.
+    pub module: &'m Module,
+    /// Where the root is: a fusion's computation, or the computation of a lone operation.
+    pub computation: CompId,
+    /// The instruction whose value is stored; a tuple stores each element.
+    pub root: InstrId,
+    /// Instructions whose values are in memory, in the order of the pointers.
+    pub inputs: Vec<InstrId>,
+    /// Whether the result lies where operand 0 of a root dynamic-update-slice lies, so that only the box is written.
+    pub in_place: bool,
+}
+
+impl<'m> KernelSource<'m> {
+    /// The kernel of a fusion or another instruction, in place if its buffers are; `None` for what is no kernel.
+    pub fn of_instruction(module: &'m Module, cx: &LoweringContext<'_>) -> Option<KernelSource<'m>> {
+        let mut source = match cx.instruction().op() {
+            Op::Fusion(fusion) => KernelSource::of_computation(module, fusion.computation, |_| false),
+            _ => KernelSource::of_lone(module, cx.computation, cx.instruction),
+        }?;
+        source.in_place = source.is_in_place(cx);
+        Some(source)
+    }
+
+    /// The kernel of a computation, but for what is `made` before; `None` if it computes what no kernel can.
+    pub fn of_computation(
+        module: &'m Module,
+        computation: CompId,
+        made: impl Fn(InstrId) -> bool,
+    ) -> Option<KernelSource<'m>> {
+        let graph = &module[computation];
+        let known = graph.iter().all(|(id, i)| match i.op() {
+            Op::Parameter(_) => i.shape().as_array().is_some(),
+            Op::Tuple(_) => id == graph.root(),
+            Op::GetTupleElement(_) => true,
+            _ => made(id) || is_fusible(module, graph, id),
+        });
+        known.then(|| KernelSource {
+            module,
+            computation,
+            root: graph.root(),
+            inputs: graph.parameters().to_vec(),
+            in_place: false,
+        })
+    }
+
+    fn of_lone(module: &'m Module, computation: CompId, root: InstrId) -> Option<KernelSource<'m>> {
+        let graph = &module[computation];
+        let arrays = |id: &InstrId| graph[*id].shape().as_array().is_some();
+        let inputs = graph[root].operands().to_vec();
+        (is_kernel_root(module, graph, root) && inputs.iter().all(arrays)).then_some(KernelSource {
+            module,
+            computation,
+            root,
+            inputs,
+            in_place: false,
+        })
+    }
+
+    /// How many pointers the kernel takes: to its inputs, then to the arrays of its result.
+    pub fn pointer_count(&self) -> usize {
+        let result = self.module[self.computation][self.root].shape();
+        self.inputs.len() + result.leaves().iter().filter(|(_, leaf)| leaf.as_array().is_some()).count()
+    }
+
+    /// Whether the root writes a box into the buffer of the array it updates.
+    fn is_in_place(&self, cx: &LoweringContext<'_>) -> bool {
+        let graph: &Computation = &self.module[self.computation];
+        let root = &graph[self.root];
+        let (Op::DynamicUpdateSlice(_), [result]) = (root.op(), cx.results) else { return false };
+        let position = self.inputs.iter().position(|&i| i == root.operand(0));
+        position.and_then(|p| cx.operands.get(p)).is_some_and(|operand| operand.slice == result.slice)
+    }
+
+    fn key(&self) -> Key {
+        let graph = &self.module[self.computation];
+        let mut position: HashMap<InstrId, usize> = HashMap::new();
+        let mut nodes = Vec::new();
+        for &input in &self.inputs {
+            position.entry(input).or_insert_with(|| {
+                nodes.push((Op::from(xla_hlo::ops::Tuple), graph[input].shape().clone(), Vec::new()));
+                nodes.len() - 1
+            });
+        }
+        let inputs = self.inputs.iter().map(|i| position[i]).collect();
+        let mut stack = vec![(self.root, false)];
+        while let Some((id, ready)) = stack.pop() {
+            if position.contains_key(&id) {
+                continue;
+            }
+            if ready {
+                let operands = graph[id].operands().iter().map(|o| position[o]).collect();
+                nodes.push((graph[id].op().clone(), graph[id].shape().clone(), operands));
+                position.insert(id, nodes.len() - 1);
+            } else {
+                stack.push((id, true));
+                stack.extend(graph[id].operands().iter().rev().map(|&o| (o, false)));
+            }
+        }
+        (nodes, inputs, self.in_place)
+    }
+}
+
+/// What makes two kernels the same code: operations, shapes and edges in order, and whether the result is in place.
+type Key = (Vec<(Op, Shape, Vec<usize>)>, Vec<usize>, bool);
+
+/// The kernels of a program, each once.
+#[derive(Debug, Default)]
+pub struct KernelTable<'m> {
+    sources: Vec<KernelSource<'m>>,
+    known: HashMap<Key, u32>,
+}
+
+impl<'m> KernelTable<'m> {
+    /// The number of that kernel in the program.
+    pub fn number(&mut self, source: KernelSource<'m>) -> u32 {
+        let next = self.sources.len() as u32;
+        let index = *self.known.entry(source.key()).or_insert(next);
+        if index == next {
+            self.sources.push(source);
+        }
+        index
+    }
+
+    /// The kernels, by their numbers.
+    pub fn sources(&self) -> &[KernelSource<'m>] {
+        &self.sources
+    }
+}

@@ -1,0 +1,275 @@
+//! Kernels that many threads run at once: blocks of threads with shared memory, barriers and shuffles, on a GPU or on the host.
+//!
+//! A kernel takes 64-bit words: addresses, then numbers. On a GPU they are its parameters. On the host ([`Simt::Host`]) the function is
+//! `void name(ptr words, ptr thread)` and is called once for each thread, with a [`HostThread`]; what threads do together are calls of
+//! the symbols [`BARRIER`] and [`SHUFFLE`], that a runtime must define.
+
+use inkwell::AddressSpace;
+use inkwell::module::Linkage;
+use inkwell::types::BasicMetadataTypeEnum;
+use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, PointerValue, UnnamedAddress};
+use xla_hlo::{Error, Result};
+
+use crate::emitter::Emitter;
+use crate::lanes::{Lanes, Scalar};
+use crate::target::Simt;
+
+/// `void barrier(ptr thread)`: returns when all threads of the block are there.
+pub const BARRIER: &str = "xla_simt_barrier";
+/// `i64 shuffle(ptr thread, i64 value, i32 lane)`: the value that lane `lane` of the same warp gives. All threads of the warp call it.
+pub const SHUFFLE: &str = "xla_simt_shuffle";
+/// Threads of a warp: those that can shuffle.
+pub const WARP: u32 = 32;
+
+/// What a kernel on the host is told of the thread that it is.
+#[derive(Debug)]
+#[repr(C)]
+pub struct HostThread {
+    /// Its number in the block.
+    pub thread: u32,
+    /// The number of the block.
+    pub block: u32,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Blocks in all.
+    pub blocks: u32,
+    /// The block's shared memory.
+    pub shared: *mut u8,
+}
+
+/// LLVM's number of the calling convention of kernels in PTX.
+const PTX_KERNEL: u32 = 71;
+/// Memory of the device, in PTX.
+const GLOBAL: u16 = 1;
+/// Memory of a block, in PTX.
+const SHARED: u16 = 3;
+/// Alignment of arrays in shared memory; the widest access.
+const SHARED_ALIGNMENT: u32 = 16;
+
+/// A kernel that is being written.
+#[derive(Clone, Debug)]
+pub struct SimtKernel<'ctx> {
+    /// The function.
+    pub function: FunctionValue<'ctx>,
+    /// Its addresses.
+    pub pointers: Vec<PointerValue<'ctx>>,
+    /// Its numbers, 64-bit integers.
+    pub numbers: Vec<BasicValueEnum<'ctx>>,
+}
+
+/// A number of the thread that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Register {
+    /// The thread in its block.
+    Thread,
+    /// The block.
+    Block,
+    /// Threads of a block.
+    Threads,
+    /// Blocks.
+    Blocks,
+}
+
+impl Register {
+    fn intrinsic(self) -> &'static str {
+        match self {
+            Register::Thread => "llvm.nvvm.read.ptx.sreg.tid.x",
+            Register::Block => "llvm.nvvm.read.ptx.sreg.ctaid.x",
+            Register::Threads => "llvm.nvvm.read.ptx.sreg.ntid.x",
+            Register::Blocks => "llvm.nvvm.read.ptx.sreg.nctaid.x",
+        }
+    }
+
+    fn offset(self) -> u64 {
+        let offset = match self {
+            Register::Thread => std::mem::offset_of!(HostThread, thread),
+            Register::Block => std::mem::offset_of!(HostThread, block),
+            Register::Threads => std::mem::offset_of!(HostThread, threads),
+            Register::Blocks => std::mem::offset_of!(HostThread, blocks),
+        };
+        offset as u64
+    }
+}
+
+/// Which lane of the warp a shuffle takes the value from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shuffle {
+    /// The one whose number differs in these bits.
+    Xor(u32),
+    /// The one so many before; lanes that have none keep their own.
+    Up(u32),
+}
+
+impl<'ctx> Emitter<'ctx> {
+    /// Adds a kernel, and positions the builder in its entry. Fails for a target without [`Simt`].
+    pub fn simt_kernel(&self, name: &str, pointers: usize, numbers: usize) -> Result<SimtKernel<'ctx>> {
+        self.reset_shared();
+        match self.simt()? {
+            Simt::Nvptx => self.ptx_kernel(name, pointers, numbers),
+            Simt::Host => self.host_kernel(name, pointers, numbers),
+        }
+    }
+
+    fn simt(&self) -> Result<Simt> {
+        let message = || Error::internal(format!("{} runs no threads side by side", self.target().triple()));
+        self.target().simt().ok_or_else(message)
+    }
+
+    fn ptx_kernel(&self, name: &str, pointers: usize, numbers: usize) -> Result<SimtKernel<'ctx>> {
+        let pointer: BasicMetadataTypeEnum<'ctx> = self.context.ptr_type(AddressSpace::from(GLOBAL)).into();
+        let long = self.context.i64_type().into();
+        let parameters: Vec<_> =
+            std::iter::repeat_n(pointer, pointers).chain(std::iter::repeat_n(long, numbers)).collect();
+        let function = self.module.add_function(name, self.context.void_type().fn_type(&parameters, false), None);
+        function.set_call_conventions(PTX_KERNEL);
+        self.decorate(function);
+        self.builder.position_at_end(self.context.append_basic_block(function, "entry"));
+        let mut values = function.get_params();
+        let numbers = values.split_off(pointers);
+        let pointers = values.into_iter().map(BasicValueEnum::into_pointer_value).collect();
+        Ok(SimtKernel { function, pointers, numbers })
+    }
+
+    fn host_kernel(&self, name: &str, pointers: usize, numbers: usize) -> Result<SimtKernel<'ctx>> {
+        let function = self.kernel(name, 2);
+        let words = function.get_nth_param(0).map(BasicValueEnum::into_pointer_value);
+        let words = words.ok_or_else(|| Error::internal("a kernel lacks its words"))?;
+        let number = |i: usize| self.load_lanes(words, self.long(i as u64), Scalar::Int(64), 1, None).raw();
+        Ok(SimtKernel {
+            function,
+            pointers: (0..pointers).map(|i| self.load_pointer(words, i)).collect::<Result<_>>()?,
+            numbers: (pointers..pointers + numbers).map(number).collect(),
+        })
+    }
+
+    /// A number of the thread, an integer of 32 bits.
+    pub fn register<'e>(&'e self, register: Register) -> Result<Lanes<'e, 'ctx>> {
+        match self.simt()? {
+            Simt::Nvptx => {
+                let missing = || Error::internal(format!("LLVM lacks {}", register.intrinsic()));
+                let value = self.intrinsic(register.intrinsic(), &[], &[]).ok_or_else(missing)?;
+                Ok(self.lanes(value))
+            }
+            Simt::Host => {
+                let at = self.long(register.offset() / 4);
+                Ok(self.load_lanes(self.host_thread()?, at, Scalar::Int(32), 1, None))
+            }
+        }
+    }
+
+    /// All threads of the block wait for each other here, and see what the others wrote before.
+    pub fn barrier(&self) -> Result<()> {
+        match self.simt()? {
+            Simt::Nvptx => {
+                let zero = self.context.i32_type().const_zero();
+                self.intrinsic("llvm.nvvm.barrier.cta.sync.aligned.all", &[], &[zero.into()]);
+            }
+            Simt::Host => {
+                let pointer = self.context.ptr_type(AddressSpace::default()).into();
+                let ty = self.context.void_type().fn_type(&[pointer], false);
+                let function = self.module.get_function(BARRIER);
+                let function = function.unwrap_or_else(|| self.module.add_function(BARRIER, ty, None));
+                self.record(self.builder.build_call(function, &[self.host_thread()?.into()], ""));
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`barrier`](Self::barrier), for the threads of a warp.
+    pub fn warp_barrier(&self) -> Result<()> {
+        match self.simt()? {
+            Simt::Nvptx => {
+                let all = self.context.i32_type().const_all_ones();
+                self.intrinsic("llvm.nvvm.bar.warp.sync", &[], &[all.into()]);
+            }
+            // A shuffle waits for all lanes.
+            Simt::Host => _ = self.host_shuffle(self.long(0), Shuffle::Xor(0))?,
+        }
+        Ok(())
+    }
+
+    /// What another lane of the warp has as `value`, one lane of at most 64 bits. All threads of the warp must be here.
+    pub fn shuffle<'e>(&'e self, value: Lanes<'e, 'ctx>, from: Shuffle) -> Result<Lanes<'e, 'ctx>> {
+        let scalar = value.scalar();
+        let bits = value.cast_bits(Scalar::Int(scalar.bits()));
+        let moved = match (self.simt()?, scalar.bits()) {
+            (Simt::Host, 64) => self.host_shuffle(bits, from)?,
+            (Simt::Host, width) => self.host_shuffle(bits.zext(64), from)?.trunc(width),
+            (Simt::Nvptx, 32) => self.shuffle_word(bits, from)?,
+            (Simt::Nvptx, width) if width < 32 => self.shuffle_word(bits.zext(32), from)?.trunc(width),
+            (Simt::Nvptx, _) => {
+                let (low, high) = (bits.trunc(32), bits.lshr(32).trunc(32));
+                let (low, high) = (self.shuffle_word(low, from)?, self.shuffle_word(high, from)?);
+                (high.zext(64) << 32) | low.zext(64)
+            }
+        };
+        Ok(moved.cast_bits(scalar))
+    }
+
+    fn shuffle_word<'e>(&'e self, word: Lanes<'e, 'ctx>, from: Shuffle) -> Result<Lanes<'e, 'ctx>> {
+        // The last argument: bounds of the warp's segment; lane numbers are clamped to it.
+        let (name, distance, clamp) = match from {
+            Shuffle::Xor(bits) => ("llvm.nvvm.shfl.sync.bfly.i32", bits, 31),
+            Shuffle::Up(distance) => ("llvm.nvvm.shfl.sync.up.i32", distance, 0),
+        };
+        let int = |value: u64| self.context.i32_type().const_int(value, false).into();
+        let arguments = [int(u64::from(u32::MAX)), word.raw(), int(distance.into()), int(clamp)];
+        let value = self.intrinsic(name, &[], &arguments).ok_or_else(|| Error::internal("LLVM lacks a shuffle"))?;
+        Ok(self.lanes(value))
+    }
+
+    fn host_shuffle<'e>(&'e self, word: Lanes<'e, 'ctx>, from: Shuffle) -> Result<Lanes<'e, 'ctx>> {
+        let thread = self.register(Register::Thread)?;
+        let lane = thread & i64::from(WARP - 1);
+        let source = match from {
+            Shuffle::Xor(bits) => lane ^ i64::from(bits),
+            Shuffle::Up(distance) => lane.ult(i64::from(distance)).select(lane, lane - i64::from(distance)),
+        };
+        let pointer = self.context.ptr_type(AddressSpace::default()).into();
+        let (int, long) = (self.context.i32_type().into(), self.context.i64_type());
+        let ty = long.fn_type(&[pointer, long.into(), int], false);
+        let function = self.module.get_function(SHUFFLE);
+        let function = function.unwrap_or_else(|| self.module.add_function(SHUFFLE, ty, None));
+        let arguments = [self.host_thread()?.into(), word.raw().into(), source.raw().into()];
+        let call = self.record(self.builder.build_call(function, &arguments, ""));
+        let value = call.and_then(|call| call.try_as_basic_value().basic());
+        Ok(self.lanes(value.ok_or_else(|| Error::internal("a shuffle gives nothing"))?))
+    }
+
+    /// Memory that the threads of a block share, of `count` elements, which hold anything at first.
+    pub fn shared_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
+        let bytes = count * u64::from(scalar.bits().div_ceil(8));
+        let offset = self.take_shared(bytes.next_multiple_of(SHARED_ALIGNMENT.into()));
+        let size = u32::try_from(bytes).map_err(|_| Error::internal("shared memory is too large"))?;
+        match self.simt()? {
+            Simt::Nvptx => {
+                let array = self.context.i8_type().array_type(size);
+                let global = self.module.add_global(array, Some(AddressSpace::from(SHARED)), "shared");
+                global.set_initializer(&array.get_undef());
+                global.set_linkage(Linkage::Internal);
+                global.set_unnamed_address(UnnamedAddress::Global);
+                global.set_alignment(SHARED_ALIGNMENT);
+                Ok(global.as_pointer_value())
+            }
+            Simt::Host => {
+                let at = self.long(std::mem::offset_of!(HostThread, shared) as u64 / 8);
+                let record = self.element_address(self.host_thread()?, at, Scalar::Int(64)).into_pointer_value();
+                let shared = self.load_pointer(record, 0)?;
+                Ok(self.element_address(shared, self.long(offset), Scalar::Int(8)).into_pointer_value())
+            }
+        }
+    }
+
+    /// The [`HostThread`] of the function that is being written.
+    fn host_thread(&self) -> Result<PointerValue<'ctx>> {
+        let function = self.builder.get_insert_block().and_then(|block| block.get_parent());
+        match function.and_then(|function| function.get_nth_param(1)) {
+            Some(BasicValueEnum::PointerValue(thread)) => Ok(thread),
+            _ => Err(Error::internal("a function that is no kernel asks for its thread")),
+        }
+    }
+
+    fn long<'e>(&'e self, value: u64) -> Lanes<'e, 'ctx> {
+        self.lanes(self.context.i64_type().const_int(value, false).as_basic_value_enum())
+    }
+}
