@@ -22,3 +22,6 @@ pub(crate) mod queue;
 mod staging;
 pub(crate) mod stream;
 mod trail;
+
+#[cfg(test)]
+mod tests;
