@@ -220,7 +220,7 @@ impl CudaModule {
         if !Arc::ptr_eq(&self.context, stream.queue().context()) {
             return Err(Error::internal("the program's code was loaded for another GPU"));
         }
-        self.call(number, blocks, words)?.send(stream.queue())
+        stream.launch(self.call(number, blocks, words)?)
     }
 }
 

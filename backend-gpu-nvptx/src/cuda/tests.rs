@@ -7,6 +7,7 @@ use xla_hlo::Error;
 use xla_service::{DeviceMemory, Stream, StreamExecutor};
 
 use super::code::CudaModule;
+use super::driver::Driver;
 use super::executor::{CudaExecutor, address_on};
 use super::graph::{GraphCounts, GraphSlot, Recording};
 use super::library::Libraries;
@@ -16,6 +17,9 @@ use crate::device::{Function, Image, Part};
 /// Multiplies floats, one for each of 128 threads.
 const PTX: &str = include_str!("../ptx/scale.ptx");
 const THREADS: usize = 128;
+
+/// Takes one off a number, and says whether it is not yet zero.
+const COUNT: &str = include_str!("count.ptx");
 
 fn executor() -> Option<CudaExecutor> {
     let executor = CudaExecutor::new("gpu", 0, None);
@@ -180,6 +184,49 @@ fn a_graph_is_changed_in_place_when_addresses_change() {
         held.push(memories);
     }
     assert_eq!(slot.counts(), GraphCounts { launches: 3, builds: 1, changes: 6 });
+}
+
+#[test]
+fn notes_become_graphs_and_loops_of_the_device() {
+    let Some(executor) = executor() else { return };
+    if !Driver::get().unwrap().has_loops() {
+        return;
+    }
+    let stream = executor.create_stream().unwrap();
+    let cuda: &CudaStream = stream.downcast().unwrap();
+    let scale = CudaModule::load(executor.context(), &image(PTX, "scale")).unwrap();
+    let mut one_thread = image(COUNT, "count");
+    one_thread.functions[0].threads = 1;
+    let count = CudaModule::load(executor.context(), &one_thread).unwrap();
+    let libraries = Libraries::new(executor.context());
+    let [outer, inner] = [(); 2].map(|()| GraphSlot::default());
+    for rounds in [4u32, 1, 4] {
+        let memory = ones(&executor, &*stream);
+        let [counter, predicate] = [&rounds.to_ne_bytes()[..], &[0]].map(|bytes| filled(&executor, &*stream, bytes));
+        let notes = cuda.notes();
+        let [condition, body] = [(); 2].map(|()| notes.notes());
+        let at = |memory: &DeviceMemory, stream| address_on(memory, stream, 0, memory.byte_size()).unwrap();
+        count.launch(0, 1, &[at(&counter, &condition), at(&predicate, &condition)], &condition).unwrap();
+        // By way of scratch memory, which is dropped before the work is sent.
+        let mut aside = executor.allocate(memory.byte_size()).unwrap();
+        body.copy(&memory, 0..memory.byte_size(), &mut aside, 0).unwrap();
+        scale.launch(0, 1, &[at(&aside, &body), 2], &body).unwrap();
+        let mut memory = memory;
+        body.copy(&aside, 0..aside.byte_size(), &mut memory, 0).unwrap();
+        drop(aside);
+        let another = filled(&executor, &*stream, &[0xff; THREADS * 4]);
+        notes.repeat(&condition, at(&predicate, &notes), &body, &inner, &libraries).unwrap();
+        scale.launch(0, 1, &[at(&memory, &notes), 3], &notes).unwrap();
+        assert!(notes.synchronize().is_err() && notes.record_event().is_err());
+        assert_eq!(floats(&memory, &*stream), [1.0; THREADS], "notes are not sent");
+        let recording = notes.take_notes();
+        assert!(recording.is_worth_a_graph() && recording.len() == 2);
+        outer.run(recording, &libraries, cuda).unwrap();
+        assert_eq!(floats(&memory, &*stream), [3.0 * 2f32.powi(rounds as i32 - 1); THREADS]);
+        assert_eq!(bytes(&*stream, &another), [0xff; THREADS * 4], "scratch memory is kept until the work is sent");
+    }
+    assert_eq!(inner.counts(), GraphCounts::default());
+    assert_eq!(outer.counts().launches, 3);
 }
 
 #[test]

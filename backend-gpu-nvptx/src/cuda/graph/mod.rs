@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Recording: kernels, copies, library calls, each behind some before it      hazards finds out behind which
+//!    │     a stream that takes notes makes one as well: `CudaStream::notes`
 //!    └─ GraphSlot::run(recording, stream)   one for each run of thunks of an executable
 //!          first time     build: nodes, edges, instantiate
 //!          later          diff: only nodes whose addresses or numbers changed are told to the driver
@@ -15,12 +16,13 @@ pub(crate) mod hazards;
 
 use std::sync::{Mutex, PoisonError};
 
-use xla_hlo::Result;
+use xla_hlo::{Error, Result};
 
 use super::code::Call;
-use super::executor::{CudaMemory, scratch};
+use super::executor::CudaMemory;
 use super::library::{Libraries, LibraryCall};
 use super::stream::CudaStream;
+use crate::device::{Function, Image, Part};
 use driver::Graph;
 
 /// Fewer launches than this are as fast one by one.
@@ -46,6 +48,7 @@ enum Work {
     Kernel(Call),
     Copy { from: u64, to: u64, bytes: usize },
     Library { call: LibraryCall, addresses: Vec<u64>, workspace: u64 },
+    While { condition: Vec<Node>, predicate: u64, body: Vec<Node> },
 }
 
 impl Recording {
@@ -59,20 +62,17 @@ impl Recording {
         self.push(Work::Copy { from, to, bytes }, after)
     }
 
-    /// Adds a call of a library, with memory for itself that `stream` will use.
-    pub fn library(
-        &mut self,
-        libraries: &Libraries,
-        call: &LibraryCall,
-        addresses: &[u64],
-        stream: &CudaStream,
-        after: &[usize],
-    ) -> Result<usize> {
-        let bytes = libraries.workspace(call, addresses)?;
-        let memory = scratch(stream, bytes)?;
-        let workspace = memory.address_on(stream, 0, bytes)?;
-        self.keep(memory);
-        Ok(self.push(Work::Library { call: call.clone(), addresses: addresses.to_vec(), workspace }, after))
+    /// Adds a call of a library, with the address of its workspace.
+    pub fn library(&mut self, call: &LibraryCall, addresses: &[u64], workspace: u64, after: &[usize]) -> usize {
+        self.push(Work::Library { call: call.clone(), addresses: addresses.to_vec(), workspace }, after)
+    }
+
+    /// Adds a loop that the device runs by itself: `condition`, then, while the byte at `predicate` is not 0, `body` and `condition`
+    /// again. Only where [`super::driver::Driver::has_loops`].
+    pub fn repeat(&mut self, condition: Recording, predicate: u64, body: Recording, after: &[usize]) -> usize {
+        self.kept.extend(condition.kept);
+        self.kept.extend(body.kept);
+        self.push(Work::While { condition: condition.nodes, predicate, body: body.nodes }, after)
     }
 
     /// Keeps memory until the work is sent; it is given back behind that.
@@ -85,9 +85,9 @@ impl Recording {
         self.nodes.len()
     }
 
-    /// Whether it is long enough for a graph to be faster.
+    /// Whether it is long enough for a graph to be faster, or has a loop, which only graphs have.
     pub fn is_worth_a_graph(&self) -> bool {
-        self.len() >= WORTH_A_GRAPH
+        self.len() >= WORTH_A_GRAPH || self.nodes.iter().any(|node| matches!(node.work, Work::While { .. }))
     }
 
     /// Sends the work one by one, in the order in which it was recorded.
@@ -99,6 +99,7 @@ impl Recording {
                 Work::Library { call, addresses, workspace } => {
                     libraries.send(&call, &addresses, workspace, stream.queue())?;
                 }
+                Work::While { .. } => return Err(Error::internal("a loop of the device was sent without a graph")),
             }
         }
         Ok(())
@@ -166,6 +167,20 @@ impl GraphSlot {
     }
 }
 
+/// The kernel that looks at a loop's predicate: its parameters are the loop's handle and the predicate's address. The function that
+/// it calls is the driver's own.
+pub(super) fn condition_image() -> Image {
+    let function = Function {
+        name: "set_condition".to_string(),
+        part: 0,
+        threads: 1,
+        shared_bytes: 0,
+        together: false,
+        parameters: 2,
+    };
+    Image { functions: vec![function], parts: vec![Part::Ptx(include_str!("set_condition.ptx").to_string())] }
+}
+
 /// Which nodes must be told to the driver anew; `None` if more changed than addresses and numbers.
 fn difference(old: &[Node], new: &[Node]) -> Option<Vec<usize>> {
     let pairs = || old.iter().zip(new);
@@ -184,7 +199,9 @@ fn is_alike(old: &Node, new: &Node) -> bool {
             }
             (Work::Copy { bytes: old, .. }, Work::Copy { bytes: new, .. }) => old == new,
             (Work::Library { call: old, .. }, Work::Library { call: new, .. }) => old == new,
-            (Work::Kernel(_) | Work::Copy { .. } | Work::Library { .. }, _) => false,
+            // Nodes inside of loops are not changed in place.
+            (Work::While { .. }, Work::While { .. }) => old == new,
+            (Work::Kernel(_) | Work::Copy { .. } | Work::Library { .. } | Work::While { .. }, _) => false,
         }
 }
 
