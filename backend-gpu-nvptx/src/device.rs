@@ -29,7 +29,7 @@ pub(crate) struct Function {
     pub part: usize,
     /// Threads of a block; at most 1024.
     pub threads: u32,
-    /// Bytes of shared memory of a block.
+    /// Bytes of shared memory of a block that the launch brings, beside what the code declares itself.
     pub shared_bytes: u32,
     /// Whether the threads of a block wait for each other, or shuffle.
     pub together: bool,

@@ -226,7 +226,7 @@ impl CudaModule {
 
 impl Call {
     /// Sends the launch. The queue must be of the device of the module that made the call.
-    pub(super) fn send(mut self, queue: &Queue) -> Result<()> {
+    pub fn send(mut self, queue: &Queue) -> Result<()> {
         let mut parameters = pointers(&mut self.words);
         let (function, blocks, threads, shared) = (self.function, self.blocks, self.threads, self.shared_bytes);
         let launched = queue.send("cuLaunchKernel", |stream| {
