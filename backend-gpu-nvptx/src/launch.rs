@@ -104,7 +104,7 @@ fn run_on_gpu(module: &CudaModule, routine: &Routine, launch: &mut Launch<'_>, s
                     }
                 };
                 let words = arguments.iter().map(word).collect::<Result<Vec<u64>>>()?;
-                module.call(*function, *blocks, &words)?.send(stream.queue())?;
+                stream.launch(module.call(*function, *blocks, &words)?)?;
             }
         }
     }

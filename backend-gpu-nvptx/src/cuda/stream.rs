@@ -113,6 +113,14 @@ impl CudaStream {
         }
     }
 
+    /// The byte at an address, behind everything that was sent.
+    pub(super) fn read_byte(&self, address: u64) -> Result<u8> {
+        self.with_host()?;
+        let mut byte = [0];
+        self.parts.staging.download(&self.queue, address, &mut byte)?;
+        Ok(byte[0])
+    }
+
     /// A copy of device memory; the ranges do not overlap.
     fn copy_apart(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
         match self.noted() {

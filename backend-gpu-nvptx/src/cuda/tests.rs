@@ -7,7 +7,6 @@ use xla_hlo::Error;
 use xla_service::{DeviceMemory, Stream, StreamExecutor};
 
 use super::code::CudaModule;
-use super::driver::Driver;
 use super::executor::{CudaExecutor, address_on};
 use super::graph::{GraphCounts, GraphSlot, Recording};
 use super::library::Libraries;
@@ -183,15 +182,12 @@ fn a_graph_is_changed_in_place_when_addresses_change() {
         assert_eq!((one[THREADS - 1], two[THREADS - 1]), (factor as f32, 5.0 * factor as f32));
         held.push(memories);
     }
-    assert_eq!(slot.counts(), GraphCounts { launches: 3, builds: 1, changes: 6 });
+    assert_eq!(slot.counts(), GraphCounts { launches: 3, builds: 1, changes: 6, sent: 0 });
 }
 
 #[test]
 fn notes_become_graphs_and_loops_of_the_device() {
     let Some(executor) = executor() else { return };
-    if !Driver::get().unwrap().has_loops() {
-        return;
-    }
     let stream = executor.create_stream().unwrap();
     let cuda: &CudaStream = stream.downcast().unwrap();
     let scale = CudaModule::load(executor.context(), &image(PTX, "scale")).unwrap();
@@ -226,7 +222,8 @@ fn notes_become_graphs_and_loops_of_the_device() {
         assert_eq!(bytes(&*stream, &another), [0xff; THREADS * 4], "scratch memory is kept until the work is sent");
     }
     assert_eq!(inner.counts(), GraphCounts::default());
-    assert_eq!(outer.counts().launches, 3);
+    // Without 12.4's nodes the host decides; the results are the same.
+    assert_eq!(outer.counts().launches + outer.counts().sent, 3);
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub(crate) mod hazards;
 
 use std::sync::{Mutex, PoisonError};
 
-use xla_hlo::{Error, Result};
+use xla_hlo::Result;
 
 use super::code::Call;
 use super::executor::CudaMemory;
@@ -90,19 +90,9 @@ impl Recording {
         self.len() >= WORTH_A_GRAPH || self.nodes.iter().any(|node| matches!(node.work, Work::While { .. }))
     }
 
-    /// Sends the work one by one, in the order in which it was recorded.
+    /// Sends the work one by one, in the order in which it was recorded. The host decides how often loops are run.
     pub fn send(self, libraries: &Libraries, stream: &CudaStream) -> Result<()> {
-        for node in self.nodes {
-            match node.work {
-                Work::Kernel(call) => call.send(stream.queue())?,
-                Work::Copy { from, to, bytes } => stream.queue().copy(from, to, bytes)?,
-                Work::Library { call, addresses, workspace } => {
-                    libraries.send(&call, &addresses, workspace, stream.queue())?;
-                }
-                Work::While { .. } => return Err(Error::internal("a loop of the device was sent without a graph")),
-            }
-        }
-        Ok(())
+        send(&self.nodes, libraries, stream)
     }
 
     fn push(&mut self, work: Work, after: &[usize]) -> usize {
@@ -120,6 +110,8 @@ pub(crate) struct GraphSlot(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     graph: Option<Graph>,
+    /// The driver would not make a graph of it; it is not asked again.
+    is_refused: bool,
     counts: GraphCounts,
 }
 
@@ -132,31 +124,29 @@ pub(crate) struct GraphCounts {
     pub builds: u64,
     /// How many nodes were changed in place.
     pub changes: u64,
+    /// How often the work was sent one by one, since the driver makes no graph of it.
+    pub sent: u64,
 }
 
 impl GraphSlot {
-    /// Runs recorded work as a graph on `stream`. Recordings of one slot are of the same program on the same device: they differ in
-    /// addresses and numbers alone, or the graph is built again.
+    /// Runs recorded work as a graph on `stream`; one by one if the driver refuses it. Recordings of one slot are of the same program
+    /// on the same device: they differ in addresses and numbers alone, or the graph is built again.
     pub fn run(&self, recording: Recording, libraries: &Libraries, stream: &CudaStream) -> Result<()> {
         let Recording { nodes, kept } = recording;
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = match &mut state.graph {
-            Some(graph) => graph.change(&nodes, libraries, stream)?,
-            None => None,
-        };
-        match changed {
-            Some(changes) => state.counts.changes += changes,
+        let graph = if state.is_refused { None } else { state.graph_of(&nodes, libraries, stream)? };
+        match graph {
+            Some(graph) => {
+                graph.launch(stream)?;
+                state.counts.launches += 1;
+            }
             None => {
-                // The old one goes first: its memory is the driver's.
-                state.graph = None;
-                state.graph = Some(Graph::build(nodes, libraries, stream)?);
-                state.counts.builds += 1;
+                state.counts.sent += 1;
+                drop(state);
+                send(&nodes, libraries, stream)?;
             }
         }
-        if let Some(graph) = &state.graph {
-            graph.launch(stream)?;
-        }
-        state.counts.launches += 1;
+        // Given back behind the work.
         drop(kept);
         Ok(())
     }
@@ -165,6 +155,21 @@ impl GraphSlot {
     pub fn counts(&self) -> GraphCounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).counts
     }
+}
+
+fn send(nodes: &[Node], libraries: &Libraries, stream: &CudaStream) -> Result<()> {
+    nodes.iter().try_for_each(|node| match &node.work {
+        Work::Kernel(call) => call.clone().send(stream.queue()),
+        Work::Copy { from, to, bytes } => stream.queue().copy(*from, *to, *bytes),
+        Work::Library { call, addresses, workspace } => libraries.send(call, addresses, *workspace, stream.queue()),
+        Work::While { condition, predicate, body } => loop {
+            send(condition, libraries, stream)?;
+            if stream.read_byte(*predicate)? == 0 {
+                return Ok(());
+            }
+            send(body, libraries, stream)?;
+        },
+    })
 }
 
 /// The kernel that looks at a loop's predicate: its parameters are the loop's handle and the predicate's address. The function that
@@ -179,6 +184,33 @@ pub(super) fn condition_image() -> Image {
         parameters: 2,
     };
     Image { functions: vec![function], parts: vec![Part::Ptx(include_str!("set_condition.ptx").to_string())] }
+}
+
+impl State {
+    /// The graph of these nodes; `None` if the driver refuses it. The error is that the device is lost.
+    fn graph_of(&mut self, nodes: &[Node], libraries: &Libraries, stream: &CudaStream) -> Result<Option<&Graph>> {
+        let changes = match &mut self.graph {
+            Some(graph) => graph.change(nodes, libraries, stream)?,
+            None => None,
+        };
+        match changes {
+            Some(changes) => self.counts.changes += changes,
+            None => {
+                // The old one goes first: its memory is the driver's.
+                self.graph = None;
+                match Graph::build(nodes.to_vec(), libraries, stream) {
+                    Ok(graph) => self.graph = Some(graph),
+                    Err(error) => {
+                        stream.queue().context().with(|| ())?;
+                        tracing::warn!(%error, "the driver makes no graph of a part of the program; its work is sent one by one");
+                        self.is_refused = true;
+                    }
+                }
+                self.counts.builds += 1;
+            }
+        }
+        Ok(self.graph.as_ref())
+    }
 }
 
 /// Which nodes must be told to the driver anew; `None` if more changed than addresses and numbers.
