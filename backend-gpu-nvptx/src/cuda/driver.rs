@@ -104,6 +104,7 @@ const SYMBOLS: &[&str] = &[
     "cuFuncSetAttribute",
     "cuGetErrorString",
     "cuGraphAddChildGraphNode",
+    "cuGraphAddEmptyNode",
     "cuGraphAddKernelNode_v2",
     "cuGraphAddMemcpyNode",
     "cuGraphCreate",

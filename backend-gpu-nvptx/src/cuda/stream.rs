@@ -121,8 +121,13 @@ impl CudaStream {
         Ok(byte[0])
     }
 
+    /// Whether it takes notes instead of sending.
+    pub fn takes_notes(&self) -> bool {
+        self.notes.is_some()
+    }
+
     /// A copy of device memory; the ranges do not overlap.
-    fn copy_apart(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
+    pub(super) fn copy_apart(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
         match self.noted() {
             Some(mut notes) => notes.add(|recording, after| recording.copy(from, to, bytes, after)),
             None => self.queue.copy(from, to, bytes),
@@ -174,14 +179,14 @@ impl Stream for CudaStream {
         let bytes = range.len();
         let from = address_on(source, self, range.start, bytes)?;
         let to = address_on(target, self, offset, bytes)?;
-        if bytes == 0 { Ok(()) } else { self.copy_apart(from, to, bytes) }
+        self.copy_apart(from, to, bytes)
     }
 
     fn copy_within(&self, memory: &mut DeviceMemory, range: Range<usize>, offset: usize) -> Result<()> {
         let bytes = range.len();
         let from = address_on(memory, self, range.start, bytes)?;
         let to = address_on(memory, self, offset, bytes)?;
-        if bytes == 0 || from == to {
+        if from == to {
             return Ok(());
         }
         if range.start.abs_diff(offset) >= bytes {

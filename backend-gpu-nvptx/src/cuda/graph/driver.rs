@@ -78,6 +78,8 @@ impl Graph {
                     sys::cuGraphExecKernelNodeSetParams_v2(executable, node, &parameters)
                 })
             }
+            // A node that does nothing.
+            Work::Copy { bytes: 0, .. } => Ok(CUresult::CUDA_SUCCESS),
             Work::Copy { from, to, bytes } => {
                 let parameters = copy_parameters(*from, *to, *bytes);
                 // SAFETY: as above; the parameters are copied.
@@ -174,6 +176,11 @@ impl Builder<'_> {
     fn add(&self, graph: CUgraph, work: &Work, after: &[CUgraphNode]) -> Result<CUgraphNode> {
         match work {
             Work::Kernel(call) => self.add_kernel(graph, call, after),
+            // The driver knows no copies of nothing.
+            Work::Copy { bytes: 0, .. } => self.adding("cuGraphAddEmptyNode", after, |node, before, count| {
+                // SAFETY: graph and nodes before are alive.
+                unsafe { sys::cuGraphAddEmptyNode(node, graph, before, count) }
+            }),
             Work::Copy { from, to, bytes } => {
                 let parameters = copy_parameters(*from, *to, *bytes);
                 self.adding("cuGraphAddMemcpyNode", after, |node, before, count| {

@@ -57,7 +57,7 @@ impl Recording {
         self.push(Work::Kernel(call), after)
     }
 
-    /// Adds a copy of device memory; the ranges do not overlap, and it is not empty.
+    /// Adds a copy of device memory; the ranges do not overlap.
     pub fn copy(&mut self, from: u64, to: u64, bytes: usize, after: &[usize]) -> usize {
         self.push(Work::Copy { from, to, bytes }, after)
     }
