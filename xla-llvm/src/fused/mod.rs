@@ -4,6 +4,7 @@
 //! kernel     a fusion (or one operation) as a function: which loops, what is stored        kernel.rs, reduce_root.rs
 //!   rows     one team of threads for each row: folds, softmax, layer norm                  rows.rs, team.rs
 //!   threads  one thread of many for each few neighbouring elements                         threads.rs
+//!   shared_tiles  a block of threads for each tile of two loops, in shared memory          shared_tiles.rs
 //!   tiles    blocks of two loops, transposed on the way in                                 tiles.rs
 //!   strands  work along some dimensions, independent along the others: scans, columns, ...  strands.rs, scan.rs, ...
 //!   nest     levels with open blocks, loops, carried values                                nest.rs
@@ -34,6 +35,7 @@ mod scan;
 mod scatter;
 mod scatter_plan;
 mod select_scatter;
+mod shared_tiles;
 mod source;
 mod strands;
 mod support;
@@ -60,6 +62,7 @@ use index::{Coord, Index, Symbol, SymbolId, Symbols};
 use nest::Level;
 use plan::Survey;
 use row_cache::RowCache;
+use shared_tiles::SharedTile;
 use team::Team;
 use tiles::Tile;
 
@@ -117,6 +120,8 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     team: Option<Team<'e, 'ctx>>,
     /// The tile that is being worked on, in a kernel that goes in tiles.
     tile: Option<Tile<'e, 'ctx>>,
+    /// As [`tile`](Self::tile), in a kernel of threads.
+    shared_tile: Option<SharedTile<'e, 'ctx>>,
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
@@ -142,6 +147,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             unit_level: 0,
             team: None,
             tile: None,
+            shared_tile: None,
         };
         let block = fused.current_block()?;
         fused.enter_level(block)?;
