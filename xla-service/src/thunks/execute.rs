@@ -164,8 +164,8 @@ impl<'a> Run<'a> {
                     && can_be_recorded(condition)
                     && can_be_recorded(body) =>
             {
-                let condition = self.recorded(loops, condition)?;
-                let body = self.recorded(loops, body)?;
+                let condition = self.recorded(loops, condition, context)?;
+                let body = self.recorded(loops, body, context)?;
                 context.announce(&|| thunk.place());
                 loops.run_while(&mut self.launch(thunk, context), condition, *predicate, body)
             }
@@ -193,9 +193,14 @@ impl<'a> Run<'a> {
     }
 
     /// Runs a sequence on a stream that keeps it.
-    fn recorded(&mut self, loops: &dyn DeviceLoops, sequence: &ThunkSequence) -> Result<Box<dyn Stream>> {
-        let stream = loops.record()?;
-        let context = ExecutionContext { stream: &*stream, ..*self.context };
+    fn recorded(
+        &mut self,
+        loops: &dyn DeviceLoops,
+        sequence: &ThunkSequence,
+        context: &ExecutionContext<'_>,
+    ) -> Result<Box<dyn Stream>> {
+        let stream = loops.record(context)?;
+        let context = ExecutionContext { stream: &*stream, ..*context };
         Run { module: self.module, launcher: self.launcher, context: &context, side: None, buffers: self.buffers }
             .sequence(sequence, StreamId(0))?;
         Ok(stream)
