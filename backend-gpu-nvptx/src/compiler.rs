@@ -82,7 +82,7 @@ fn compile(module: &OptimizedModule, target: &Target, options: &CompileOptions) 
     let buffers = BufferOptions { alignment: MEMORY_ALIGNMENT, ..BufferOptions::default() };
     let program = ThunkProgram::new(module, &mut lowering, &HostTransfer, &buffers, options)?;
     let with_texts = options.dump_to.is_some();
-    let code = codegen::generate(target, lowering.kernels.sources(), options.thread_count(), with_texts)?;
+    let code = codegen::generate(target, lowering.kernels.codes(), options.thread_count(), with_texts)?;
     let routines = lowering.routines(&code.kernels)?;
     Ok(Compiled { program, routines, code })
 }

@@ -17,6 +17,7 @@ mod compiler;
 mod device;
 mod executable;
 mod host;
+mod kernels;
 mod lowering;
 mod platform;
 
