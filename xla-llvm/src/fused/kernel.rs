@@ -92,7 +92,7 @@ pub(super) struct Writer<'a, 'm> {
 }
 
 impl<'a, 'm> Writer<'a, 'm> {
-    fn new(source: &'a KernelSource<'m>) -> Result<Self> {
+    pub fn new(source: &'a KernelSource<'m>) -> Result<Self> {
         let graph = &source.module[source.computation];
         let roots = match graph[source.root].op() {
             Op::Tuple(_) => graph[source.root].operands().to_vec(),

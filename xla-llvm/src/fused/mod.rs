@@ -7,6 +7,9 @@
 //!   shared_tiles  a block of threads for each tile of two loops, in shared memory          shared_tiles.rs
 //!   tiles    blocks of two loops, transposed on the way in                                 tiles.rs
 //!   strands  work along some dimensions, independent along the others: scans, columns, ...  strands.rs, scan.rs, ...
+//!   scans    running totals by blocks of threads                                        team_scan.rs
+//!   scatter  one thread for each update                                                scatter_threads.rs
+//!   sort     runs in shared memory, merged two by two                                    sort.rs
 //!   nest     levels with open blocks, loops, carried values                                nest.rs
 //!   element  the value of an instruction at an index, by family                            element.rs, movement.rs, window.rs, ...
 //!     index  where an element lies: sums of symbols, no LLVM                               index.rs
@@ -34,12 +37,15 @@ mod scalar_call;
 mod scan;
 mod scatter;
 mod scatter_plan;
+mod scatter_threads;
 mod select_scatter;
 mod shared_tiles;
+mod sort;
 mod source;
 mod strands;
 mod support;
 mod team;
+mod team_scan;
 mod threads;
 mod tiles;
 mod window;
@@ -52,8 +58,11 @@ use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module};
 pub use kernel::{Kernel, emit_kernel};
 pub use scalar_call::is_scalar_computation;
 pub use scatter_plan::ScatterPlan;
+pub use scatter_threads::{ScatterPhase, ThreadedScatter};
+pub use sort::{SortPhase, SortPlan};
 pub use source::{KernelSource, KernelTable};
 pub use support::{is_fusible, is_kernel_root};
+pub use team_scan::{ScanPhase, ScanPlan};
 
 use crate::elemental::Value;
 use crate::emitter::Emitter;
