@@ -46,13 +46,18 @@ pub(crate) fn generate(
             name: kernel.name.clone(),
             part: number,
             threads: kernel.block.unwrap_or(BLOCK),
-            shared_bytes: kernel.shared_bytes as u32,
+            shared_bytes: launch_shared_bytes(target, kernel),
             together: kernel.block.is_some(),
             parameters: *parameters,
         }));
         code.kernels.extend(generated.kernels.into_iter().map(|(kernel, _)| kernel));
     }
     Ok(code)
+}
+
+/// Shared memory that a launch must bring; in PTX, kernels declare their own.
+fn launch_shared_bytes(target: &Target, kernel: &Kernel) -> u32 {
+    if target.simt() == Some(Simt::Nvptx) { 0 } else { kernel.shared_bytes as u32 }
 }
 
 /// Blocks that a kernel is launched with; 0 where there is nothing to do.

@@ -7,17 +7,18 @@ use xla_llvm::target::Target;
 use xla_passes::buffers::BufferOptions;
 use xla_passes::stages;
 use xla_service::compiler::{AheadOfTimeCompiler, AotFile};
-use xla_service::host::HostTransfer;
 use xla_service::thunks::ThunkProgram;
 use xla_service::{
     AotCompilationOptions, CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize,
 };
 
-use crate::capabilities::{MEMORY_ALIGNMENT, profile};
+use crate::capabilities::{MEMORY_ALIGNMENT, REUSE_AFTER, ThunkCosts, profile, streams};
 use crate::codegen::{self, Code};
+use crate::cuda::driver::Driver;
 use crate::device::{Part, Routine};
 use crate::executable::GpuExecutable;
 use crate::lowering::GpuLowering;
+use crate::transfer::GpuTransfer;
 
 /// The architecture that code is generated for where neither a device nor the options name one.
 const DEFAULT_ARCHITECTURE: &str = "sm_90";
@@ -47,10 +48,10 @@ impl Compiler for GpuCompiler {
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         let target = match self.0 {
             DeviceKind::Host => Target::host_threads()?,
-            DeviceKind::Gpu => Target::nvptx(DEFAULT_ARCHITECTURE)?,
+            DeviceKind::Gpu => Target::nvptx(&architecture()?)?,
         };
         let compiled = compile(&module, &target, options)?;
-        Ok(Arc::new(GpuExecutable::new(module, compiled)?))
+        Ok(Arc::new(GpuExecutable::new(module, compiled, self.0)?))
     }
 
     fn ahead_of_time(&self) -> Option<&dyn AheadOfTimeCompiler> {
@@ -70,6 +71,13 @@ impl AheadOfTimeCompiler for GpuCompiler {
     }
 }
 
+/// That of the first GPU; that of current ones where there is none.
+fn architecture() -> Result<String> {
+    let Ok(driver) = Driver::get() else { return Ok(DEFAULT_ARCHITECTURE.to_string()) };
+    let (major, minor) = driver.device(0)?.capability;
+    Ok(format!("sm_{major}{minor}"))
+}
+
 /// A program for a device.
 pub(crate) struct Compiled {
     pub program: ThunkProgram,
@@ -79,8 +87,10 @@ pub(crate) struct Compiled {
 
 fn compile(module: &OptimizedModule, target: &Target, options: &CompileOptions) -> Result<Compiled> {
     let mut lowering = GpuLowering::new(module);
-    let buffers = BufferOptions { alignment: MEMORY_ALIGNMENT, ..BufferOptions::default() };
-    let program = ThunkProgram::new(module, &mut lowering, &HostTransfer, &buffers, options)?;
+    let buffers = BufferOptions { alignment: MEMORY_ALIGNMENT, reuse_after: REUSE_AFTER, ..BufferOptions::default() };
+    let mut program = ThunkProgram::new(module, &mut lowering, &GpuTransfer, &buffers, options)?;
+    let costs = ThunkCosts::new(module);
+    program.assign_streams(&streams(), &|thunk| costs.of(thunk))?;
     let with_texts = options.dump_to.is_some();
     let code = codegen::generate(target, lowering.kernels.sources(), options.thread_count(), with_texts)?;
     let routines = lowering.routines(&code.kernels)?;

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use xla_hlo::{Error, Module, Result};
-use xla_service::thunks::{ArraySlice, KernelRef, Launch, Launcher, LibraryRef, ThunkExecutable, ThunkSequence};
+use xla_hlo::{Module, Result};
+use xla_service::thunks::{ThunkExecutable, ThunkSequence};
 use xla_service::{
     Argument, CostAnalysis, DeviceMemory, Executable, ExecutionContext, MemoryAnalysis, OptimizedModule, Signature,
 };
 
 use crate::compiler::Compiled;
-use crate::device::{Routine, Step, Word};
-use crate::host::HostCode;
+use crate::compiler::DeviceKind;
+use crate::launch::GpuLauncher;
 
 #[derive(Debug)]
 pub(crate) struct GpuExecutable {
@@ -19,9 +19,12 @@ pub(crate) struct GpuExecutable {
 }
 
 impl GpuExecutable {
-    pub fn new(module: OptimizedModule, compiled: Compiled) -> Result<GpuExecutable> {
+    pub fn new(module: OptimizedModule, compiled: Compiled, device: DeviceKind) -> Result<GpuExecutable> {
         let Compiled { program, routines, code } = compiled;
-        let launcher = GpuLauncher { routines, code: HostCode::load(&code.image)? };
+        let launcher = match device {
+            DeviceKind::Host => GpuLauncher::for_host(routines, &code.image)?,
+            DeviceKind::Gpu => GpuLauncher::for_gpu(routines, code.image),
+        };
         Ok(GpuExecutable { thunks: ThunkExecutable::new(module, program, Arc::new(launcher)), texts: code.texts })
     }
 }
@@ -56,62 +59,4 @@ impl Executable for GpuExecutable {
         dumps.extend(self.texts.iter().cloned());
         dumps
     }
-}
-
-/// Starts what was lowered.
-#[derive(Debug)]
-struct GpuLauncher {
-    /// By [`KernelRef::index`].
-    routines: Vec<Routine>,
-    code: HostCode,
-}
-
-impl Launcher for GpuLauncher {
-    fn kernel(&self, kernel: &KernelRef, launch: &mut Launch<'_>) -> Result<()> {
-        let routine = self.routines.get(kernel.index as usize);
-        let routine = routine.ok_or_else(|| Error::internal("a kernel that was never lowered"))?;
-        // Dropped when all steps are in the stream; memory is given back in its order.
-        let scratch = routine.scratch.iter().map(|&bytes| launch.context.executor.allocate(bytes));
-        let scratch = scratch.collect::<Result<Vec<_>>>()?;
-        for step in &routine.steps {
-            match step {
-                Step::Copy { from, to } => {
-                    let (from, to) = (array(launch, *from)?.slice, array(launch, *to)?.slice);
-                    launch.buffers.copy(launch.context, from, to)?;
-                }
-                Step::Launch { function, blocks, arguments } => {
-                    let words = arguments.iter().map(|&word| self.word(launch, &scratch, word));
-                    let words = words.collect::<Result<Vec<u64>>>()?;
-                    self.code.launch(*function, *blocks, &words)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn library_call(&self, call: &LibraryRef, _: &mut Launch<'_>) -> Result<()> {
-        Err(Error::internal(format!("library call {} was never lowered", call.name)))
-    }
-}
-
-impl GpuLauncher {
-    fn word(&self, launch: &Launch<'_>, scratch: &[DeviceMemory], word: Word) -> Result<u64> {
-        match word {
-            Word::Number(number) => Ok(number as u64),
-            Word::Scratch(number) => {
-                let memory = scratch.get(number).ok_or_else(|| Error::internal("scratch memory that is not there"))?;
-                self.code.address(memory, 0)
-            }
-            Word::Array(number) => {
-                let slice = array(launch, number)?.slice;
-                self.code.address(launch.buffers.memory(slice.allocation)?, slice.offset)
-            }
-        }
-    }
-}
-
-/// An array of the thunk: operands, then results.
-fn array<'a>(launch: &'a Launch<'_>, number: usize) -> Result<&'a ArraySlice> {
-    let mut arrays = launch.thunk.operands.iter().chain(&launch.thunk.results);
-    arrays.nth(number).ok_or_else(|| Error::internal("an array that the thunk has not"))
 }

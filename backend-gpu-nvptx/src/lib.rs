@@ -4,9 +4,12 @@
 //! run_hlo_passes   the standard stages with the GPU's profile                    compiler.rs, capabilities.rs
 //! run_backend      ThunkSequence: each thunk a routine of launches               lowering.rs
 //!                  kernels -> LLVM modules -> PTX, or code for the host          codegen.rs  (xla-llvm::fused, xla-llvm::simt)
-//! execute          addresses of all arrays -> launches                           executable.rs
+//! execute          addresses of all arrays -> launches                           executable.rs, launch.rs
+//!                  through the CUDA driver, found when running                   cuda/
 //!                  on the host: blocks one by one, threads as fibers             host/
 //! ```
+//!
+//! Machine code for a GPU is made by the driver when a program is loaded, or by `ptxas` where there is one (`ptx/`).
 //!
 //! Two platforms: [`platform`] is `gpu`, [`host_platform`] is `gpu-host`: the very same kernels, run by the host, to try and to test them
 //! where there is no GPU.
@@ -14,10 +17,16 @@
 mod capabilities;
 mod codegen;
 mod compiler;
+#[allow(dead_code, reason = "graphs and libraries are not called yet")]
+mod cuda;
 mod device;
 mod executable;
 mod host;
+mod launch;
 mod lowering;
 mod platform;
+#[allow(dead_code, reason = "machine code is not made yet")]
+mod ptx;
+mod transfer;
 
 pub use platform::{HOST_NAME, NAME, host_platform, platform};

@@ -1,14 +1,18 @@
 //! The platforms: the GPUs of this machine, and the host in the place of one.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use xla_hlo::{Error, Result};
 use xla_llvm::target::Target;
-use xla_service::host::{HostExecutor, HostTransfer, PoolLimits};
 use xla_service::platform::no_such_device;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
 use crate::compiler::{DeviceKind, GpuCompiler};
+use crate::cuda::driver::Driver;
+use crate::cuda::executor::CudaExecutor;
+use crate::host::HostGpu;
+use crate::transfer::GpuTransfer;
 
 /// The name of the platform of NVIDIA's GPUs.
 pub const NAME: &str = "gpu";
@@ -17,11 +21,14 @@ pub const HOST_NAME: &str = "gpu-host";
 
 /// NVIDIA's GPUs, through the CUDA driver.
 pub fn platform() -> Arc<dyn Platform> {
-    Arc::new(GpuPlatform)
+    Arc::new(GpuPlatform::default())
 }
 
-#[derive(Debug)]
-struct GpuPlatform;
+#[derive(Debug, Default)]
+struct GpuPlatform {
+    /// Made when first asked for, by ordinal.
+    executors: Mutex<HashMap<usize, Arc<CudaExecutor>>>,
+}
 
 impl Platform for GpuPlatform {
     fn name(&self) -> &str {
@@ -29,18 +36,22 @@ impl Platform for GpuPlatform {
     }
 
     fn check(&self) -> Result<()> {
-        Err(Error::failed_precondition(
-            "this build cannot reach GPUs yet; platform gpu-host runs the same kernels on the host",
-        ))
+        Driver::get().map(|_| ())
     }
 
     fn device_count(&self) -> usize {
-        0
+        Driver::get().map_or(0, |driver| driver.devices.len())
     }
 
-    fn executor(&self, _: usize) -> Result<Arc<dyn StreamExecutor>> {
-        self.check()?;
-        Err(no_such_device(NAME, 0, 0))
+    fn executor(&self, ordinal: usize) -> Result<Arc<dyn StreamExecutor>> {
+        // A device that cannot be opened leaves the table as it was.
+        let mut executors = self.executors.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(executor) = executors.get(&ordinal) {
+            return Ok(executor.clone());
+        }
+        let executor = Arc::new(CudaExecutor::new(NAME, ordinal, None)?);
+        executors.insert(ordinal, executor.clone());
+        Ok(executor)
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {
@@ -48,13 +59,13 @@ impl Platform for GpuPlatform {
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {
-        Arc::new(HostTransfer)
+        Arc::new(GpuTransfer)
     }
 }
 
 /// The host in the place of a GPU: slow, and everywhere. It runs the same kernels, generated for the host's processor.
 pub fn host_platform() -> Arc<dyn Platform> {
-    Arc::new(HostPlatform { executor: Arc::new(HostExecutor::new(HOST_NAME, 0, PoolLimits::default())) })
+    Arc::new(HostPlatform { executor: Arc::new(HostGpu::new(HOST_NAME)) })
 }
 
 #[derive(Debug)]
@@ -87,6 +98,6 @@ impl Platform for HostPlatform {
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {
-        Arc::new(HostTransfer)
+        Arc::new(GpuTransfer)
     }
 }

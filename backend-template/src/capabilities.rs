@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use xla_hlo::Opcode;
 use xla_hlo::ops::Family;
 use xla_passes::{EpilogueProfile, FusionProfile, TargetProfile, TileProfile};
+use xla_service::thunks::Thunk;
+use xla_service::thunks::streams::{StreamProfile, ThunkCost};
 
 use crate::device::{ALIGNMENT, TILE_COLUMNS, TILE_ROWS};
 
@@ -34,6 +36,36 @@ pub(crate) fn profile() -> TargetProfile {
     };
     TargetProfile { fusion, tiles: Some(TILES), threads: 1, launch_seconds: 1e-5, ..TargetProfile::generic() }
 }
+
+// VENDOR(streams): what launches, events and copies take, for a device that works on several queues at once. One stream is right for any other.
+/// What whoever spreads work over streams is told.
+pub(crate) fn stream_profile(streams: u32) -> StreamProfile {
+    StreamProfile {
+        compute_streams: streams,
+        launch_seconds: 1e-6,
+        event_seconds: 1e-6,
+        copy_seconds_per_byte: SECONDS_PER_BYTE,
+        copy_share: CORE_SHARE,
+        device_loops: true,
+        ..StreamProfile::default()
+    }
+}
+
+// VENDOR(streams): what a kernel takes; a rough number does.
+/// A kernel's time goes with the bytes that it touches, and each queue has a core of its own.
+pub(crate) fn thunk_cost(thunk: &Thunk) -> ThunkCost {
+    let bytes: usize = thunk.operands.iter().chain(&thunk.results).map(|array| array.slice.size).sum();
+    ThunkCost { seconds: bytes as f64 * SECONDS_PER_BYTE, share: CORE_SHARE }
+}
+
+const SECONDS_PER_BYTE: f64 = 1e-7;
+
+/// Queues do not slow each other down.
+const CORE_SHARE: f64 = 0.0;
+
+// VENDOR(streams): how many steps memory rests before it is used again; more for a device that has memory to spare.
+/// See [`BufferOptions::reuse_after`](xla_passes::buffers::BufferOptions::reuse_after).
+pub(crate) const REUSE_AFTER: u32 = 16;
 
 /// What `lowering/expression.rs` computes inside a kernel.
 fn fusible() -> BTreeSet<Opcode> {

@@ -10,13 +10,16 @@ use xla_service::thunks::{ThunkExecutable, ThunkProgram};
 use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize, serialized};
 
 use crate::NAME;
-use crate::capabilities::{MEMORY_ALIGNMENT, profile};
+use crate::capabilities::{MEMORY_ALIGNMENT, REUSE_AFTER, profile, stream_profile, thunk_cost};
 use crate::executable::TemplateLauncher;
 use crate::lowering::TemplateLowering;
 use crate::transfer::TemplateTransfer;
 
 #[derive(Debug)]
-pub(crate) struct TemplateCompiler;
+pub(crate) struct TemplateCompiler {
+    /// How many streams a program may be spread over.
+    pub streams: u32,
+}
 
 impl Compiler for TemplateCompiler {
     fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
@@ -29,8 +32,12 @@ impl Compiler for TemplateCompiler {
 
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         let mut lowering = TemplateLowering::default();
-        let buffers = BufferOptions { alignment: MEMORY_ALIGNMENT, ..BufferOptions::default() };
-        let program = ThunkProgram::new(&module, &mut lowering, &TemplateTransfer, &buffers, options)?;
+        let reuse_after = if self.streams > 1 { REUSE_AFTER } else { 0 };
+        let buffers = BufferOptions { alignment: MEMORY_ALIGNMENT, reuse_after, ..BufferOptions::default() };
+        let mut program = ThunkProgram::new(&module, &mut lowering, &TemplateTransfer, &buffers, options)?;
+        if self.streams > 1 {
+            program.assign_streams(&stream_profile(self.streams), &thunk_cost)?;
+        }
         let launcher = Arc::new(TemplateLauncher::new(lowering.kernels));
         Ok(Arc::new(ThunkExecutable::new(module, program, launcher).serialized_for(NAME)))
     }

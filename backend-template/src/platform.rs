@@ -22,11 +22,13 @@ pub struct DeviceOptions {
     pub devices: usize,
     /// Bytes of memory of each.
     pub memory_bytes: usize,
+    /// How many streams a program may be spread over.
+    pub streams: u32,
 }
 
 impl Default for DeviceOptions {
     fn default() -> Self {
-        DeviceOptions { devices: 1, memory_bytes: 1 << 30 }
+        DeviceOptions { devices: 1, memory_bytes: 1 << 30, streams: 1 }
     }
 }
 
@@ -39,12 +41,13 @@ pub fn platform() -> Arc<dyn Platform> {
 /// The platform with devices of one's choice.
 pub fn platform_with(options: DeviceOptions) -> Arc<dyn Platform> {
     let executors = (0..options.devices).map(|ordinal| Arc::new(TemplateExecutor::new(ordinal, options.memory_bytes)));
-    Arc::new(TemplatePlatform { executors: executors.collect() })
+    Arc::new(TemplatePlatform { executors: executors.collect(), streams: options.streams })
 }
 
 #[derive(Debug)]
 struct TemplatePlatform {
     executors: Vec<Arc<TemplateExecutor>>,
+    streams: u32,
 }
 
 impl Platform for TemplatePlatform {
@@ -68,7 +71,7 @@ impl Platform for TemplatePlatform {
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {
-        Arc::new(TemplateCompiler)
+        Arc::new(TemplateCompiler { streams: self.streams })
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {

@@ -33,6 +33,7 @@ pub mod executor;
 mod fingerprint;
 pub mod host;
 pub mod interpreter;
+mod intervals;
 mod optimize;
 mod options;
 pub mod platform;

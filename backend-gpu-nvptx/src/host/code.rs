@@ -4,8 +4,6 @@
 use xla_hlo::{Error, Result};
 use xla_llvm::jit::LoadedCode;
 use xla_llvm::simt::HostThread;
-use xla_service::DeviceMemory;
-use xla_service::host::HostMemory;
 
 use super::fibers;
 use crate::device::{Image, Part};
@@ -58,12 +56,6 @@ impl HostCode {
             });
         }
         Ok(HostCode { functions, _code: code })
-    }
-
-    /// The address of a byte of a memory.
-    pub fn address(&self, memory: &DeviceMemory, offset: usize) -> Result<u64> {
-        let memory = memory.downcast::<HostMemory>()?;
-        Ok(memory.as_ptr().wrapping_add(offset).expose_provenance() as u64)
     }
 
     /// Runs all blocks of a kernel. The words are what its launch was lowered with: addresses of live memory of the right sizes.

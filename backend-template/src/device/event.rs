@@ -40,9 +40,9 @@ impl Event {
         }
     }
 
-    /// Waits until the point is reached or has failed, whichever it is.
-    pub(super) fn settle(&self) {
-        drop(self.wait_for_outcome());
+    /// Waits until the point is reached or has failed, and says which.
+    pub(super) fn settle(&self) -> Result<(), Failure> {
+        self.wait_for_outcome().clone().unwrap_or(Ok(()))
     }
 
     fn wait_for_outcome(&self) -> MutexGuard<'_, Option<Result<(), Failure>>> {

@@ -38,7 +38,7 @@ impl Worker {
                     drop(reply.send(bytes));
                 }
                 Task::Record(completer) => completer.complete(self.failure.take().map_or(Ok(()), Err)),
-                Task::Wait(event) => event.settle(),
+                Task::Wait(event) => self.failure = self.failure.take().or_else(|| event.settle().err()),
                 Task::Pause(reply) => drop(reply.send(())),
             }
         }

@@ -2,4 +2,5 @@
 
 mod lowering;
 mod platform;
+mod streams;
 mod support;

@@ -49,7 +49,7 @@ fn values_of_every_type_and_rank_go_there_and_back() {
 #[test]
 fn several_devices_have_memories_of_their_own() {
     let mut registry = PlatformRegistry::new();
-    registry.register(platform_with(DeviceOptions { devices: 2, memory_bytes: 4096 }));
+    registry.register(platform_with(DeviceOptions { devices: 2, memory_bytes: 4096, ..DeviceOptions::default() }));
     let client = |ordinal| Client::for_device(&registry, NAME, ordinal, Arc::default());
     let (first, second) = (client(0).expect("a device"), client(1).expect("a device"));
     let buffer = first.buffer(&argument()).expect("an upload");

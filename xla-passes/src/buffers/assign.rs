@@ -43,6 +43,9 @@ pub fn assign_buffers(module: &Module, options: &BufferOptions) -> Result<Buffer
         verify_assignment(module, &assignment)?;
     }
     match options.memory_bytes {
+        Some(limit) if assignment.total_bytes() as u64 > limit && options.reuse_after > 0 => {
+            assign_buffers(module, &BufferOptions { reuse_after: 0, ..options.clone() })
+        }
         Some(limit) if assignment.total_bytes() as u64 > limit => Err(too_large(&assignment, limit)),
         Some(_) | None => Ok(assignment),
     }
@@ -175,7 +178,9 @@ impl Assigner<'_> {
                 allocations.push(place.allocation);
             }
         }
-        let (lent, packing) = lend_and_pack(&items.iter().map(|(_, item)| *item).collect::<Vec<_>>(), &lenders)?;
+        let kept = |item: &Item| Item { last: item.last.saturating_add(self.options.reuse_after), ..*item };
+        let kept: Vec<Item> = items.iter().map(|(_, item)| kept(item)).collect();
+        let (lent, packing) = lend_and_pack(&kept, &lenders)?;
         let mut lent = lent.into_iter();
         items.retain(|(id, _)| {
             let Some((lender, offset)) = lent.next().flatten() else { return true };

@@ -279,6 +279,35 @@ fn scheduled(text: &str) -> Module {
 }
 
 #[test]
+fn branches_that_may_run_side_by_side_share_no_memory() {
+    let mut module = parse_module(
+        "ENTRY main {
+           x = f32[64] parameter(0)
+           y = f32[64] parameter(1)
+           a = f32[64] sine(x)
+           b = f32[64] reverse(a), dimensions={0}
+           c = f32[64] cosine(y)
+           d = f32[64] reverse(c), dimensions={0}
+           e = f32[64] reverse(b), dimensions={0}
+           f = f32[64] reverse(d), dimensions={0}
+           ROOT r = (f32[64], f32[64]) tuple(e, f)
+         }",
+    )
+    .expect("it parses");
+    schedule_module(&mut module).expect("it can be scheduled");
+    insert_copies(&mut module).expect("copies can be inserted");
+    let temporary = |reuse_after, memory_bytes| {
+        let options = BufferOptions { reuse_after, memory_bytes, ..BufferOptions::default() };
+        assign_buffers(&module, &options).expect("it fits").temp_bytes()
+    };
+    let (tight, roomy) = (temporary(0, None), temporary(8, None));
+    assert!(tight < roomy, "{tight} {roomy}");
+    // What there is no room for is left out.
+    let arguments_and_results = 4 * 256;
+    assert_eq!(temporary(8, Some(arguments_and_results + tight as u64)), tight);
+}
+
+#[test]
 fn what_is_missing_is_said() {
     let message = |e: Error| e.to_string();
     let no_copies = assign_buffers(&scheduled(SCAN), &BufferOptions::default()).map(|_| ()).map_err(message);

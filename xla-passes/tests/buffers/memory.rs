@@ -29,24 +29,30 @@ pub fn check(mut module: Module, arguments: &[Literal], steps: u64) -> Outcome {
     let copies = insert_copies(&mut module).expect("copies can be inserted");
     xla_hlo::verify::check(&module).expect("the module with copies is valid");
     assert_eq!(insert_copies(&mut module).expect("twice"), 0, "copies were inserted twice");
-    let options = BufferOptions { verify: false, ..BufferOptions::default() };
-    let buffers = assign_buffers(&module, &options).expect("buffers can be assigned");
     let text = || print_module(&module, &PrintOptions::short_parsable());
-    verify_assignment(&module, &buffers).unwrap_or_else(|e| panic!("{e}\n{}\n{buffers}", text()));
-    match expected {
-        Ok(expected) => {
-            let found = run(&module, &buffers, arguments);
-            let expected: Vec<&Literal> =
-                expected.leaves().into_iter().filter(|l| *l.shape() != Shape::Token).collect();
-            assert_eq!(found.len(), expected.len());
-            for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
-                assert_eq!(found.bytes(), expected.bytes(), "output {i} is wrong\n{}\n{buffers}", text());
-            }
+    let assigned = |reuse_after: u32| {
+        let options = BufferOptions { verify: false, reuse_after, ..BufferOptions::default() };
+        let buffers = assign_buffers(&module, &options).expect("buffers can be assigned");
+        verify_assignment(&module, &buffers).unwrap_or_else(|e| panic!("{e}\n{}\n{buffers}", text()));
+        match &expected {
+            Ok(expected) => compare(&run(&module, &buffers, arguments), expected, || format!("{}\n{buffers}", text())),
+            Err(Error::ResourceExhausted(_) | Error::Unimplemented(_)) => {}
+            Err(error) => panic!("the evaluator fails: {error}\n{}", text()),
         }
-        Err(Error::ResourceExhausted(_) | Error::Unimplemented(_)) => {}
-        Err(error) => panic!("the evaluator fails: {error}\n{}", text()),
-    }
+        buffers
+    };
+    // As for a device with several streams, and as for one without.
+    assigned(4);
+    let buffers = assigned(0);
     Outcome { module, copies, buffers }
+}
+
+fn compare(found: &[Literal], expected: &Literal, text: impl Fn() -> String) {
+    let expected: Vec<&Literal> = expected.leaves().into_iter().filter(|l| *l.shape() != Shape::Token).collect();
+    assert_eq!(found.len(), expected.len());
+    for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
+        assert_eq!(found.bytes(), expected.bytes(), "output {i} is wrong\n{}", text());
+    }
 }
 
 /// Small numbers for every leaf of the entry's parameters.

@@ -1,14 +1,16 @@
-//! What platforms on the host share: aligned pooled memory, a device whose streams do everything at once, layouts.
+//! What platforms on the host share: aligned pooled memory, a device whose streams do everything at once, layouts, and what finds races.
 
 mod executor;
 mod layout;
 mod machine;
 mod memory;
 mod pool;
+mod race;
 mod transfer;
 
 pub use executor::{HostExecutor, HostStream};
 pub use layout::{host_shape, literal_from_bytes, write_literal};
 pub use memory::MEMORY_ALIGNMENT;
 pub use pool::{HostMemory, MemoryPool, PoolLimits};
+pub use race::{Clock, MemoryAccess, RaceDetector, RaceStream};
 pub use transfer::HostTransfer;

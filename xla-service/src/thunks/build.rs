@@ -3,6 +3,7 @@
 use xla_hlo::ops::While;
 use xla_hlo::{ArrayShape, CompId, Computation, ElementType, Error, InstrId, Module, Op, Result, ResultExt, Shape};
 use xla_passes::buffers::{BufferAssignment, Slice};
+use xla_passes::facts::Effects;
 use xla_passes::trip_count;
 
 use super::sequence::Selector;
@@ -23,7 +24,7 @@ impl ThunkSequence {
         fallback: FallbackPolicy,
     ) -> Result<ThunkSequence> {
         let _span = tracing::debug_span!("thunks", module = module.name()).entered();
-        let mut builder = Builder { module, buffers, lowering, fallback, next: 0 };
+        let mut builder = Builder { module, buffers, lowering, fallback, effects: Effects::of(module), next: 0 };
         builder.sequence(module.entry_id())
     }
 }
@@ -33,6 +34,7 @@ struct Builder<'a> {
     buffers: &'a BufferAssignment,
     lowering: &'a mut dyn Lowering,
     fallback: FallbackPolicy,
+    effects: Effects,
     next: u32,
 }
 
@@ -45,7 +47,7 @@ impl Builder<'_> {
                 format!("%{} of {}", computation[id].name(), computation.name())
             })?;
         }
-        Ok(ThunkSequence { thunks })
+        Ok(ThunkSequence { thunks, ..ThunkSequence::default() })
     }
 
     /// Adds the thunks of one instruction; most have one, what only renames values has none.
@@ -156,6 +158,7 @@ impl Builder<'_> {
             kind: ThunkKind::Copy,
             operands,
             results,
+            has_effects: self.effects.has_effect(&graph[instruction]),
             stream: StreamId::default(),
             waits: Vec::new(),
         })

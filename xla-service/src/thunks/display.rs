@@ -31,7 +31,16 @@ impl fmt::Display for ThunkSequence {
 }
 
 fn write_sequence(sequence: &ThunkSequence, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
-    sequence.thunks.iter().try_for_each(|thunk| write_thunk(thunk, f, depth))
+    let indent = 2 * depth;
+    if !sequence.forks.is_empty() {
+        let streams: Vec<u32> = sequence.forks.iter().map(|stream| stream.0).collect();
+        writeln!(f, "{:indent$}begin streams={streams:?}", "")?;
+    }
+    sequence.thunks.iter().try_for_each(|thunk| write_thunk(thunk, f, depth))?;
+    if !sequence.joins.is_empty() {
+        writeln!(f, "{:indent$}end waits={:?}", "", sequence.joins)?;
+    }
+    Ok(())
 }
 
 /// `t3: kernel add_fusion %fusion.2 (a0[0..64] f32[16]{0}) -> (a2[0..64] f32[16]{0})`.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use xla_hlo::{Module, Result};
 
-use super::{ExecutionBuffers, Launcher, ThunkProgram, ThunkSequence, execute};
+use super::{ExecutionBuffers, Launcher, StreamPool, ThunkProgram, ThunkSequence, execute};
 use crate::compiler::OptimizedModule;
 use crate::executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis, SerializeExecutable};
 use crate::executor::DeviceMemory;
@@ -17,6 +17,7 @@ pub struct ThunkExecutable {
     module: OptimizedModule,
     program: ThunkProgram,
     launcher: Arc<dyn Launcher>,
+    streams: StreamPool,
     /// The platform whose program it is when written down.
     platform: Option<String>,
 }
@@ -24,7 +25,8 @@ pub struct ThunkExecutable {
 impl ThunkExecutable {
     /// A module, how it runs, and what starts its kernels.
     pub fn new(module: OptimizedModule, program: ThunkProgram, launcher: Arc<dyn Launcher>) -> ThunkExecutable {
-        ThunkExecutable { module, program, launcher, platform: None }
+        let streams = StreamPool::new(&program.sequence);
+        ThunkExecutable { module, program, launcher, streams, platform: None }
     }
 
     /// Lets the program be written down as one of that platform. What is written is the optimised module; the platform's
@@ -53,7 +55,7 @@ impl Executable for ThunkExecutable {
     fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
         let ThunkProgram { plan, sequence, .. } = &self.program;
         let mut buffers = ExecutionBuffers::new(plan, context, arguments)?;
-        execute(&self.module, sequence, &*self.launcher, context, &mut buffers)?;
+        execute(&self.module, sequence, &*self.launcher, context, &mut buffers, &self.streams)?;
         buffers.into_results(plan, context)
     }
 

@@ -1,5 +1,6 @@
-//! Runs a thunk sequence over a stream, thunk by thunk.
+//! Runs a thunk sequence over streams, thunk by thunk.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use xla_hlo::{Error, Module, Result, ResultExt};
@@ -7,12 +8,13 @@ use xla_passes::buffers::Slice;
 
 use super::loops::can_be_recorded;
 use super::sequence::Selector;
+use super::streams::SideStreams;
 use super::{
-    DeviceLoops, ExecutionBuffers, KernelRef, LibraryRef, Thunk, ThunkKind, ThunkSequence, run_custom_call,
-    run_fallback,
+    DeviceLoops, ExecutionBuffers, KernelRef, LibraryRef, StreamId, StreamPool, Thunk, ThunkId, ThunkKind,
+    ThunkSequence, run_custom_call, run_fallback,
 };
 use crate::executable::ExecutionContext;
-use crate::executor::Stream;
+use crate::executor::{Event, Stream};
 
 /// Starts what a backend lowered.
 ///
@@ -28,10 +30,31 @@ pub trait Launcher: Send + Sync + fmt::Debug {
     /// Calls a library.
     fn library_call(&self, call: &LibraryRef, launch: &mut Launch<'_>) -> Result<()>;
 
+    /// The ability to take a run of thunks at once, if it has it.
+    fn sequences(&self) -> Option<&dyn SequenceLauncher> {
+        None
+    }
+
     /// The ability to run loops on the device, if it has it.
     fn device_loops(&self) -> Option<&dyn DeviceLoops> {
         None
     }
+}
+
+/// Optional ability of a [`Launcher`]: sequences of kernels, library calls and copies that are launched as one.
+///
+/// A device whose launches are dear keeps what such a sequence launches (a graph), and starts all of it at once whenever it comes again: as a
+/// program, as the body of a loop.
+pub trait SequenceLauncher {
+    /// Sends a whole sequence to the context's stream, or gives `false` and does nothing, where it is better sent thunk by thunk. The
+    /// sequence has no other thunks than those that it asks for; their streams and waits are one way to run it, and the slices say what
+    /// must be in order.
+    fn run(
+        &self,
+        sequence: &ThunkSequence,
+        context: &ExecutionContext<'_>,
+        buffers: &mut ExecutionBuffers,
+    ) -> Result<bool>;
 }
 
 /// One launch: on what, with what.
@@ -46,40 +69,98 @@ pub struct Launch<'a> {
 }
 
 /// Runs a sequence. Control flow is decided on the host, which waits for the device where it must see a predicate.
+///
+/// Stream 0 is the context's; others come from `pool`, which is one of this sequence. When this returns, whatever it returns, the
+/// context's stream is behind everything that was sent to others, so that memory may be given back in its order.
 pub fn execute(
     module: &Module,
     sequence: &ThunkSequence,
     launcher: &dyn Launcher,
     context: &ExecutionContext<'_>,
     buffers: &mut ExecutionBuffers,
+    pool: &StreamPool,
 ) -> Result<()> {
-    let mut run = Run { module, launcher, context, buffers };
-    run.sequence(sequence)
+    if !pool.is_needed() {
+        return Run { module, launcher, context, side: None, buffers }.sequence(sequence, StreamId(0));
+    }
+    let side = pool.take(context)?;
+    let mut run = Run { module, launcher, context, side: Some(&side), buffers };
+    let outcome = run.sequence(sequence, StreamId(0));
+    if outcome.is_err() {
+        side.join_into(context.stream);
+    }
+    pool.give_back(side);
+    outcome
 }
 
 struct Run<'a> {
     module: &'a Module,
     launcher: &'a dyn Launcher,
+    /// With stream 0.
     context: &'a ExecutionContext<'a>,
+    /// Other streams; `None` where everything goes to the context's, whatever its number.
+    side: Option<&'a SideStreams>,
     buffers: &'a mut ExecutionBuffers,
 }
 
-impl Run<'_> {
-    fn sequence(&mut self, sequence: &ThunkSequence) -> Result<()> {
-        for thunk in &sequence.thunks {
-            let _span = tracing::trace_span!("thunk", name = %thunk.name, id = %thunk.id).entered();
-            self.context.cancel.check().context(|| thunk.place())?;
-            self.context.during(|| thunk.place(), || self.thunk(thunk))?;
+/// Events behind the thunks that others wait for, as far as they have been sent.
+type Events = HashMap<ThunkId, Option<Event>>;
+
+impl<'a> Run<'a> {
+    /// Runs a sequence whose own stream is `home`.
+    fn sequence(&mut self, sequence: &ThunkSequence, home: StreamId) -> Result<()> {
+        if let Some(sequences) = self.launcher.sequences()
+            && sequence.thunks.iter().all(|thunk| thunk.kind.is_launch())
+        {
+            let context = self.on(home)?;
+            context.cancel.check()?;
+            if sequences.run(sequence, &context, self.buffers)? {
+                return Ok(());
+            }
         }
-        Ok(())
+        if sequence.is_on_one_stream() {
+            let context = self.on(home)?;
+            return sequence.thunks.iter().try_for_each(|thunk| self.step(thunk, &context));
+        }
+        let home = self.on(home)?.stream;
+        let awaited = sequence.thunks.iter().flat_map(|thunk| &thunk.waits).chain(&sequence.joins);
+        let mut events: Events = awaited.map(|&id| (id, None)).collect();
+        if !sequence.forks.is_empty() {
+            let begin = home.record_event()?;
+            sequence.forks.iter().try_for_each(|&fork| self.on(fork)?.stream.wait_for(&begin))?;
+        }
+        for thunk in &sequence.thunks {
+            let context = self.on(thunk.stream)?;
+            wait(context.stream, &thunk.waits, &events).context(|| thunk.place())?;
+            self.step(thunk, &context)?;
+            if let Some(event) = events.get_mut(&thunk.id) {
+                *event = Some(context.stream.record_event()?);
+            }
+        }
+        wait(home, &sequence.joins, &events)
     }
 
-    fn thunk(&mut self, thunk: &Thunk) -> Result<()> {
+    /// The context with that stream.
+    fn on(&self, stream: StreamId) -> Result<ExecutionContext<'a>> {
+        match self.side {
+            Some(side) if stream.0 > 0 => Ok(ExecutionContext { stream: side.get(stream)?, ..*self.context }),
+            Some(_) | None => Ok(*self.context),
+        }
+    }
+
+    fn step(&mut self, thunk: &Thunk, context: &ExecutionContext<'_>) -> Result<()> {
+        let _span = tracing::trace_span!("thunk", name = %thunk.name, id = %thunk.id).entered();
+        context.cancel.check().context(|| thunk.place())?;
+        context.during(|| thunk.place(), || self.thunk(thunk, context))
+    }
+
+    /// Runs a thunk on its stream, which is the context's.
+    fn thunk(&mut self, thunk: &Thunk, context: &ExecutionContext<'_>) -> Result<()> {
         match &thunk.kind {
-            ThunkKind::Kernel(kernel) => self.launcher.kernel(kernel, &mut self.launch(thunk)),
-            ThunkKind::LibraryCall(call) => self.launcher.library_call(call, &mut self.launch(thunk)),
+            ThunkKind::Kernel(kernel) => self.launcher.kernel(kernel, &mut self.launch(thunk, context)),
+            ThunkKind::LibraryCall(call) => self.launcher.library_call(call, &mut self.launch(thunk, context)),
             ThunkKind::Copy => match (&thunk.operands[..], &thunk.results[..]) {
-                ([from], [to]) => self.buffers.copy(self.context, from.slice, to.slice),
+                ([from], [to]) => self.buffers.copy(context, from.slice, to.slice),
                 _ => Err(Error::internal("a copy has one operand and one result")),
             },
             ThunkKind::While { condition, body, predicate, .. }
@@ -89,27 +170,29 @@ impl Run<'_> {
             {
                 let condition = self.recorded(loops, condition)?;
                 let body = self.recorded(loops, body)?;
-                self.context.announce(&|| thunk.place());
-                loops.run_while(&mut self.launch(thunk), condition, *predicate, body)
+                context.announce(&|| thunk.place());
+                loops.run_while(&mut self.launch(thunk, context), condition, *predicate, body)
             }
             ThunkKind::While { condition, body, predicate, trip_count: None } => loop {
-                self.sequence(condition)?;
-                if self.byte(*predicate)? == 0 {
+                self.sequence(condition, thunk.stream)?;
+                if self.byte(*predicate, context)? == 0 {
                     return Ok(());
                 }
-                self.sequence(body)?;
+                self.sequence(body, thunk.stream)?;
             },
-            ThunkKind::While { body, trip_count: Some(count), .. } => (0..*count).try_for_each(|_| self.sequence(body)),
+            ThunkKind::While { body, trip_count: Some(count), .. } => {
+                (0..*count).try_for_each(|_| self.sequence(body, thunk.stream))
+            }
             ThunkKind::Conditional { selector, slice, branches } => {
                 let branch = match selector {
-                    Selector::Predicate => usize::from(self.byte(*slice)? == 0),
-                    Selector::Index => branch_of(self.word(*slice)?, branches.len()),
+                    Selector::Predicate => usize::from(self.byte(*slice, context)? == 0),
+                    Selector::Index => branch_of(self.word(*slice, context)?, branches.len()),
                 };
                 let branch = branches.get(branch).ok_or_else(|| Error::internal("a conditional lacks a branch"))?;
-                self.sequence(branch)
+                self.sequence(branch, thunk.stream)
             }
-            ThunkKind::CustomCall => run_custom_call(self.module, thunk, self.context, self.buffers),
-            ThunkKind::HostFallback => run_fallback(self.module, thunk, self.context, self.buffers),
+            ThunkKind::CustomCall => run_custom_call(self.module, thunk, context, self.buffers),
+            ThunkKind::HostFallback => run_fallback(self.module, thunk, context, self.buffers),
         }
     }
 
@@ -117,28 +200,36 @@ impl Run<'_> {
     fn recorded(&mut self, loops: &dyn DeviceLoops, sequence: &ThunkSequence) -> Result<Box<dyn Stream>> {
         let stream = loops.record()?;
         let context = ExecutionContext { stream: &*stream, ..*self.context };
-        Run { module: self.module, launcher: self.launcher, context: &context, buffers: self.buffers }
-            .sequence(sequence)?;
+        Run { module: self.module, launcher: self.launcher, context: &context, side: None, buffers: self.buffers }
+            .sequence(sequence, StreamId(0))?;
         Ok(stream)
     }
 
-    fn launch<'b>(&'b mut self, thunk: &'b Thunk) -> Launch<'b> {
-        Launch { thunk, context: self.context, buffers: self.buffers }
+    fn launch<'b>(&'b mut self, thunk: &'b Thunk, context: &'b ExecutionContext<'b>) -> Launch<'b> {
+        Launch { thunk, context, buffers: self.buffers }
     }
 
-    fn byte(&self, slice: Slice) -> Result<u8> {
-        self.read(slice).map(|[byte]| byte)
+    fn byte(&self, slice: Slice, context: &ExecutionContext<'_>) -> Result<u8> {
+        self.read(slice, context).map(|[byte]| byte)
     }
 
-    fn word(&self, slice: Slice) -> Result<i32> {
-        self.read(slice).map(i32::from_le_bytes)
+    fn word(&self, slice: Slice, context: &ExecutionContext<'_>) -> Result<i32> {
+        self.read(slice, context).map(i32::from_le_bytes)
     }
 
-    fn read<const N: usize>(&self, slice: Slice) -> Result<[u8; N]> {
+    fn read<const N: usize>(&self, slice: Slice, context: &ExecutionContext<'_>) -> Result<[u8; N]> {
         let mut bytes = [0; N];
-        self.context.stream.copy_to_host(self.buffers.memory(slice.allocation)?, slice.offset, &mut bytes)?;
+        context.stream.copy_to_host(self.buffers.memory(slice.allocation)?, slice.offset, &mut bytes)?;
         Ok(bytes)
     }
+}
+
+/// Lets a stream wait for thunks of others.
+fn wait(stream: &dyn Stream, waits: &[ThunkId], events: &Events) -> Result<()> {
+    waits.iter().try_for_each(|id| match events.get(id) {
+        Some(Some(event)) => stream.wait_for(event),
+        Some(None) | None => Err(Error::internal(format!("{id} is waited for and was not sent yet"))),
+    })
 }
 
 /// The branch of that index: the last one for indices that no branch has.

@@ -26,11 +26,12 @@ pub trait DeviceLoops {
     ) -> Result<()>;
 }
 
-/// Whether a device with [`DeviceLoops`] can run a sequence without the host.
+/// Whether a device with [`DeviceLoops`] can run a sequence without the host: from a recording, which is one stream.
 pub(super) fn can_be_recorded(sequence: &ThunkSequence) -> bool {
-    sequence.thunks.iter().all(|thunk| match &thunk.kind {
-        ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => true,
-        ThunkKind::While { condition, body, .. } => can_be_recorded(condition) && can_be_recorded(body),
-        ThunkKind::Conditional { .. } | ThunkKind::CustomCall | ThunkKind::HostFallback => false,
-    })
+    sequence.is_on_one_stream()
+        && sequence.thunks.iter().all(|thunk| match &thunk.kind {
+            ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => true,
+            ThunkKind::While { condition, body, .. } => can_be_recorded(condition) && can_be_recorded(body),
+            ThunkKind::Conditional { .. } | ThunkKind::CustomCall | ThunkKind::HostFallback => false,
+        })
 }

@@ -14,6 +14,7 @@
 //! - [`BufferPlan`] knows where memory comes from, [`ExecutionBuffers`] is the memory of one execution: arguments, donated or not, results, temporaries, constants;
 //! - [`run_fallback`] runs one thunk on the host, through the evaluator; [`run_custom_call`] through a custom call's handler;
 //! - [`ThunkProgram`] is all of this for one module, and [`ThunkExecutable`] the [`Executable`](crate::Executable) of a backend that has nothing but a [`Launcher`];
+//! - [`assign_streams`](streams::assign_streams) spreads it over several [`streams`];
 //! - [`DeviceLoops`] are loops that the device runs without asking the host, for backends whose devices can.
 
 mod buffers;
@@ -27,15 +28,17 @@ mod lowering;
 mod plan;
 mod program;
 mod sequence;
+pub mod streams;
 #[cfg(test)]
 mod tests;
 
 pub use buffers::ExecutionBuffers;
 pub use executable::ThunkExecutable;
-pub use execute::{Launch, Launcher, execute};
+pub use execute::{Launch, Launcher, SequenceLauncher, execute};
 pub use fallback::{evaluate_instruction, run_custom_call, run_fallback};
 pub use loops::DeviceLoops;
 pub use lowering::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 pub use plan::BufferPlan;
 pub use program::ThunkProgram;
 pub use sequence::{ArraySlice, Coverage, Selector, StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};
+pub use streams::StreamPool;

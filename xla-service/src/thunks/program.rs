@@ -4,7 +4,8 @@ use xla_hlo::{Module, Result};
 use xla_passes::analysis;
 use xla_passes::buffers::{BufferAssignment, BufferOptions, assign_buffers};
 
-use super::{BufferPlan, Lowering, ThunkSequence};
+use super::streams::{StreamProfile, StreamReport, ThunkCost, assign_streams};
+use super::{BufferPlan, Lowering, Thunk, ThunkSequence};
 use crate::compiler::OptimizedModule;
 use crate::options::CompileOptions;
 use crate::signature::Signature;
@@ -21,6 +22,8 @@ pub struct ThunkProgram {
     pub plan: BufferPlan,
     /// What happens.
     pub sequence: ThunkSequence,
+    /// What is gained by several streams, where they were assigned.
+    pub streams: Option<StreamReport>,
 }
 
 impl ThunkProgram {
@@ -40,15 +43,27 @@ impl ThunkProgram {
         let signature = Signature::new(module, |shape| transfer.device_shape(shape))?;
         let plan = BufferPlan::new(module, &assignment, &signature)?;
         let sequence = ThunkSequence::from_module(module, &assignment, lowering, options.host_fallback)?;
-        Ok(ThunkProgram { signature, assignment, plan, sequence })
+        Ok(ThunkProgram { signature, assignment, plan, sequence, streams: None })
     }
 
-    /// What there is to see, as names of files and their texts: thunks, buffers, and the memory report as JSON.
+    /// Spreads the thunks over streams; see [`assign_streams`](super::streams::assign_streams).
+    pub fn assign_streams(&mut self, profile: &StreamProfile, cost: &dyn Fn(&Thunk) -> ThunkCost) -> Result<()> {
+        self.streams = Some(assign_streams(&mut self.sequence, profile, cost)?);
+        Ok(())
+    }
+
+    /// What there is to see, as names of files and their texts: thunks, buffers, the memory report as JSON; and of a program on several
+    /// streams who runs when, as text and as a picture.
     pub fn dumps(&self, module: &Module) -> Vec<(String, String)> {
-        vec![
+        let mut dumps = vec![
             ("thunks.txt".to_string(), self.sequence.to_string()),
             ("buffers.txt".to_string(), self.assignment.to_string()),
             ("memory.json".to_string(), analysis::json(&analysis::memory::report(module, &self.assignment))),
-        ]
+        ];
+        if let Some(report) = self.streams.as_ref().filter(|report| report.uses_streams()) {
+            dumps.push(("streams.txt".to_string(), report.to_string()));
+            dumps.push(("timeline.svg".to_string(), report.svg()));
+        }
+        dumps
     }
 }

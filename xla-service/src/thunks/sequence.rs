@@ -10,6 +10,10 @@ use super::{KernelRef, LibraryRef};
 pub struct ThunkSequence {
     /// In the order of the schedule. Thunks on one stream run in this order; others by [`Thunk::waits`].
     pub thunks: Vec<Thunk>,
+    /// Streams that begin by waiting for what the sequence's own stream was sent before; see [`streams`](super::streams).
+    pub forks: Vec<StreamId>,
+    /// Thunks of other streams that the sequence's own stream waits for at the end.
+    pub joins: Vec<ThunkId>,
 }
 
 /// The number of a thunk, unique in its module, nested sequences included. Numbers grow in the order of the schedule.
@@ -37,6 +41,8 @@ pub struct Thunk {
     pub operands: Vec<ArraySlice>,
     /// Array leaves of the result, depth first.
     pub results: Vec<ArraySlice>,
+    /// Whether it does more than write results, as some custom calls do and what draws random numbers. Such thunks keep their order.
+    pub has_effects: bool,
     /// The stream it runs on.
     pub stream: StreamId,
     /// Thunks of other streams that must be done before, beyond those before it on its own stream.
@@ -88,6 +94,19 @@ pub enum ThunkKind {
     HostFallback,
 }
 
+impl ThunkKind {
+    /// Whether the device does it without the host: a kernel, a library call, a copy.
+    pub fn is_launch(&self) -> bool {
+        match self {
+            ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => true,
+            ThunkKind::While { .. }
+            | ThunkKind::Conditional { .. }
+            | ThunkKind::CustomCall
+            | ThunkKind::HostFallback => false,
+        }
+    }
+}
+
 /// How a conditional chooses its branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selector {
@@ -127,6 +146,12 @@ impl ThunkSequence {
         })
     }
 
+    /// Whether the sequence itself, what is nested in it aside, uses no other stream than its own. That is 0, or that of the loop or
+    /// conditional it belongs to.
+    pub fn is_on_one_stream(&self) -> bool {
+        self.forks.is_empty() && self.joins.is_empty()
+    }
+
     /// The thunk of that number, wherever it is nested.
     pub fn find(&self, id: ThunkId) -> Option<&Thunk> {
         self.walk().find(|thunk| thunk.id == id)
@@ -150,6 +175,16 @@ impl ThunkSequence {
 }
 
 impl ThunkKind {
+    /// Sequences inside, to be changed, in the order of [`ThunkKind::nested`].
+    pub(super) fn nested_mut(&mut self) -> Vec<&mut ThunkSequence> {
+        match self {
+            ThunkKind::While { condition, body, .. } => vec![condition, body],
+            ThunkKind::Conditional { branches, .. } => branches.iter_mut().collect(),
+            ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => Vec::new(),
+            ThunkKind::CustomCall | ThunkKind::HostFallback => Vec::new(),
+        }
+    }
+
     /// Sequences inside, in the order they would first run.
     pub fn nested(&self) -> Vec<&ThunkSequence> {
         match self {

@@ -24,7 +24,7 @@ const F32: ElementType = ElementType::F32;
 const S32: ElementType = ElementType::S32;
 
 /// A scheduled module with its buffers.
-fn prepare(module: VerifiedModule) -> (VerifiedModule, BufferAssignment) {
+pub(super) fn prepare(module: VerifiedModule) -> (VerifiedModule, BufferAssignment) {
     let mut module = module.into_inner();
     let profile = TargetProfile::generic();
     let cx = PassContext::new(&profile);
@@ -36,7 +36,7 @@ fn prepare(module: VerifiedModule) -> (VerifiedModule, BufferAssignment) {
 }
 
 /// Lowers `add` of f32 arrays to kernel 0.
-fn lower_add(cx: &LoweringContext<'_>) -> Result<Lowered> {
+pub(super) fn lower_add(cx: &LoweringContext<'_>) -> Result<Lowered> {
     let is_add = cx.instruction().opcode() == Opcode::Add && cx.results[0].shape.element_type() == F32;
     let kernel = KernelRef { index: 0, name: "add_f32".to_string() };
     Ok(if is_add { Lowered::Kernel(kernel) } else { Lowered::NotMine })

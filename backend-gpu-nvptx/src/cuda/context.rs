@@ -1,0 +1,148 @@
+//! One device's context: every call of the driver goes through it, and it remembers when the device is lost.
+#![expect(unsafe_code, reason = "the driver is a C library")]
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdevice_attribute, CUresult};
+use xla_hlo::{Error, Result};
+
+use super::driver::{self, DeviceInfo, Driver, check};
+use super::trail::Trail;
+
+/// The primary context of a device, which a process shares with the libraries and frameworks in it. Kept until the process ends:
+/// the driver takes itself down before anything of ours could be in order.
+pub(crate) struct Context {
+    raw: CUcontext,
+    ordinal: usize,
+    info: DeviceInfo,
+    /// What the first error said after which the device gives nothing but errors.
+    lost: OnceLock<String>,
+    trail: Mutex<Trail>,
+}
+
+// SAFETY: a context may be current in any number of threads at the same time; the driver's calls may come from all of them.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// The context of device `ordinal`.
+    pub fn new(ordinal: usize) -> Result<Arc<Context>> {
+        let info = Driver::get()?.device(ordinal)?.clone();
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the pointer is to a live pointer, and the driver was started.
+        check("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, info.device) })?;
+        Ok(Arc::new(Context { raw, ordinal, info, lost: OnceLock::new(), trail: Mutex::default() }))
+    }
+
+    /// The device's number among those that programs can run on.
+    pub fn ordinal(&self) -> usize {
+        self.ordinal
+    }
+
+    /// What the device is.
+    pub fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    /// The driver's own handle.
+    pub fn raw(&self) -> CUcontext {
+        self.raw
+    }
+
+    /// A number that the driver knows about the device.
+    pub fn attribute(&self, attribute: CUdevice_attribute) -> Result<i32> {
+        driver::device_attribute(self.info.device, attribute)
+    }
+
+    /// The driver's number for the device.
+    pub fn device(&self) -> CUdevice {
+        self.info.device
+    }
+
+    /// Makes a call of the driver, named `name`, with this context current in the calling thread. Once the device is lost, nothing is
+    /// called any more: the error is [`Error::FailedPrecondition`] and says how it was lost.
+    pub fn call(&self, name: &str, work: impl FnOnce() -> CUresult) -> Result<()> {
+        match self.query(name, work)? {
+            CUresult::CUDA_SUCCESS => Ok(()),
+            status => Err(driver::failed(name, status)),
+        }
+    }
+
+    /// Like [`Context::call`], where a status other than success is an answer: only the loss of the device is an error.
+    pub fn query(&self, name: &str, work: impl FnOnce() -> CUresult) -> Result<CUresult> {
+        self.alive()?;
+        // SAFETY: the context is retained until the process ends.
+        let current = unsafe { sys::cuCtxSetCurrent(self.raw) };
+        let status = if current == CUresult::CUDA_SUCCESS { work() } else { current };
+        if driver::is_fatal(status) { Err(self.lose(name, status)) } else { Ok(status) }
+    }
+
+    /// Calls a library, with this context current in the calling thread. Once the device is lost, nothing is called any more.
+    pub fn with<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+        // The library's status is not the driver's: an error of the device comes out of the driver's next call.
+        self.call("cuCtxSetCurrent", || CUresult::CUDA_SUCCESS)?;
+        Ok(work())
+    }
+
+    /// An error once the device is lost.
+    fn alive(&self) -> Result<()> {
+        match self.lost.get() {
+            None => Ok(()),
+            Some(lost) => Err(Error::failed_precondition(format!(
+                "GPU {} is lost to this process, which must be started again: {lost}",
+                self.ordinal
+            ))),
+        }
+    }
+
+    /// Remembers that the device is lost, and says with which work: the driver tells of a kernel's fault at whichever call comes next.
+    fn lose(&self, name: &str, status: CUresult) -> Error {
+        let told = format!("{} came out of {name}; {}", driver::described(status), self.trail());
+        Error::internal(format!("the GPU's work broke off: {}", self.lost.get_or_init(|| told)))
+            .note("NVIDIA's compute-sanitizer tells which kernel it was and where, if the program runs under it.")
+    }
+
+    /// What is under way, for errors.
+    pub(super) fn trail(&self) -> MutexGuard<'_, Trail> {
+        // Nothing panics while it is held, and it is only for people.
+        self.trail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until all work of the device is done.
+    pub fn synchronize(&self) -> Result<()> {
+        // SAFETY: the context is current.
+        self.call("cuCtxSynchronize", || unsafe { sys::cuCtxSynchronize() })
+    }
+
+    /// Device memory, aligned to 256 bytes at least; `None` if there is not enough. `bytes` is not zero.
+    pub fn allocate(&self, bytes: usize) -> Result<Option<u64>> {
+        let mut address = 0;
+        // SAFETY: the pointer is to a live integer.
+        match self.query("cuMemAlloc", || unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })? {
+            CUresult::CUDA_SUCCESS => Ok(Some(address)),
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Ok(None),
+            status => Err(driver::failed("cuMemAlloc", status)),
+        }
+    }
+
+    /// Gives memory of [`Context::allocate`] back that no work uses any more.
+    pub fn free(&self, address: u64) -> Result<()> {
+        // SAFETY: an address that is none of the driver's allocations is answered with an error.
+        self.call("cuMemFree", || unsafe { sys::cuMemFree_v2(address) })
+    }
+
+    /// Bytes that are free on the device now, for all processes.
+    pub fn free_memory(&self) -> Result<usize> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: the pointers are to live integers.
+        self.call("cuMemGetInfo", || unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        Ok(free)
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Context({}, {})", self.ordinal, self.info.name)
+    }
+}

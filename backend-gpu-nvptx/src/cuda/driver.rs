@@ -1,0 +1,349 @@
+//! The CUDA driver: found when first asked for, judged, and its status codes told in sentences.
+#![expect(unsafe_code, reason = "the driver is a C library")]
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::OnceLock;
+
+use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
+use xla_hlo::{Error, Result};
+
+/// The oldest version that has every call made here, as the driver writes it: 1000 times major plus 10 times minor.
+const OLDEST_VERSION: i32 = 12_000;
+
+/// The oldest compute capability that code is made for.
+const OLDEST_CAPABILITY: (u32, u32) = (7, 0);
+
+/// What can still be done without a driver.
+const WITHOUT: &str = "Without it, `xla compile --platform gpu --target sm_90` compiles for another machine, and the platform \
+                       gpu-host runs the same kernels on the processor";
+
+/// A device that programs can run on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DeviceInfo {
+    /// The driver's number for it.
+    pub device: CUdevice,
+    /// The model.
+    pub name: String,
+    /// Major and minor: `(9, 0)` for sm_90.
+    pub capability: (u32, u32),
+}
+
+/// The driver, started.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    /// The newest CUDA version that it serves, such as 12080 for 12.8.
+    pub version: i32,
+    /// Devices that programs can run on, by ordinal; at least one.
+    pub devices: Vec<DeviceInfo>,
+}
+
+impl Driver {
+    /// The driver of this machine, looked for once. [`Error::FailedPrecondition`] says what is missing and what to do.
+    pub fn get() -> Result<&'static Driver> {
+        static DRIVER: OnceLock<Result<Driver>> = OnceLock::new();
+        DRIVER.get_or_init(Driver::start).as_ref().map_err(Error::again)
+    }
+
+    fn start() -> Result<Driver> {
+        if !is_present() {
+            return Err(Error::failed_precondition(format!(
+                "there is no NVIDIA driver on this machine: libcuda.so was not found; install the driver (version 525 or newer). \
+                 {WITHOUT}"
+            )));
+        }
+        if let Some(symbol) = SYMBOLS.iter().find(|symbol| !has_symbol(symbol)) {
+            return Err(too_old(&format!("it lacks {symbol}")));
+        }
+        // SAFETY: no requirements.
+        let status = unsafe { sys::cuInit(0) };
+        if status != CUresult::CUDA_SUCCESS {
+            return Err(cannot_start(status));
+        }
+        let mut version = 0;
+        // SAFETY: the pointer is to a live integer.
+        check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&mut version) })?;
+        Ok(Driver { version, devices: usable(version, devices()?)? })
+    }
+
+    /// Device `ordinal`, or the error with how many there are.
+    pub fn device(&self, ordinal: usize) -> Result<&DeviceInfo> {
+        let missing = || xla_service::platform::no_such_device("gpu", ordinal, self.devices.len());
+        self.devices.get(ordinal).ok_or_else(missing)
+    }
+}
+
+/// Every function of the driver that is called. cudarc looks a symbol up when it is first called, and panics when there is none: so
+/// they are looked for before.
+const SYMBOLS: &[&str] = &[
+    "cuCtxSetCurrent",
+    "cuCtxSynchronize",
+    "cuDeviceGet",
+    "cuDeviceGetAttribute",
+    "cuDeviceGetCount",
+    "cuDeviceGetName",
+    "cuDevicePrimaryCtxRetain",
+    "cuDeviceTotalMem_v2",
+    "cuDriverGetVersion",
+    "cuEventCreate",
+    "cuEventDestroy_v2",
+    "cuEventQuery",
+    "cuEventRecord",
+    "cuEventSynchronize",
+    "cuFuncGetAttribute",
+    "cuFuncSetAttribute",
+    "cuGetErrorString",
+    "cuGraphAddChildGraphNode",
+    "cuGraphAddKernelNode_v2",
+    "cuGraphAddMemcpyNode",
+    "cuGraphCreate",
+    "cuGraphDestroy",
+    "cuGraphExecChildGraphNodeSetParams",
+    "cuGraphExecDestroy",
+    "cuGraphExecKernelNodeSetParams_v2",
+    "cuGraphExecMemcpyNodeSetParams",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphLaunch",
+    "cuInit",
+    "cuLaunchKernel",
+    "cuMemAlloc_v2",
+    "cuMemFreeHost",
+    "cuMemFree_v2",
+    "cuMemGetInfo_v2",
+    "cuMemHostAlloc",
+    "cuMemcpyDtoDAsync_v2",
+    "cuMemcpyDtoHAsync_v2",
+    "cuMemcpyHtoDAsync_v2",
+    "cuMemsetD8Async",
+    "cuModuleGetFunction",
+    "cuModuleLoadDataEx",
+    "cuModuleUnload",
+    "cuStreamBeginCapture_v2",
+    "cuStreamCreate",
+    "cuStreamDestroy_v2",
+    "cuStreamEndCapture",
+    "cuStreamSynchronize",
+    "cuStreamWaitEvent",
+];
+
+/// Whether there is a driver at all. Looked for once.
+fn is_present() -> bool {
+    static PRESENT: OnceLock<bool> = OnceLock::new();
+    // SAFETY: loading the driver runs its initialisers, which is what asking for the driver means.
+    *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
+}
+
+fn has_symbol(name: &str) -> bool {
+    // SAFETY: the library has been found, and a symbol that is only compared to null may have any type.
+    unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() }
+}
+
+fn devices() -> Result<Vec<DeviceInfo>> {
+    let mut count = 0;
+    // SAFETY: the pointer is to a live integer, and the driver was started.
+    check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&mut count) })?;
+    (0..count).map(device_info).collect()
+}
+
+fn device_info(ordinal: c_int) -> Result<DeviceInfo> {
+    let mut device = 0;
+    // SAFETY: the pointer is to a live integer, and the driver was started.
+    check("cuDeviceGet", unsafe { sys::cuDeviceGet(&mut device, ordinal) })?;
+    let mut name = [0 as c_char; 256];
+    // SAFETY: the buffer has the size that is told, and the driver ends the text with a zero inside of it.
+    check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr(), name.len() as c_int, device) })?;
+    // SAFETY: the driver ended the text with a zero inside of the buffer.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
+    let attribute = |attribute| device_attribute(device, attribute).map(|value| u32::try_from(value).unwrap_or(0));
+    let major = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    Ok(DeviceInfo { device, name, capability: (major, minor) })
+}
+
+/// A number that the driver knows about a device.
+pub(crate) fn device_attribute(device: CUdevice, attribute: CUdevice_attribute) -> Result<i32> {
+    let mut value = 0;
+    // SAFETY: the pointer is to a live integer; a number that is no device's is answered with an error.
+    check("cuDeviceGetAttribute", unsafe { sys::cuDeviceGetAttribute(&mut value, attribute, device) })?;
+    Ok(value)
+}
+
+/// Bytes of a device's memory.
+pub(crate) fn device_memory(device: CUdevice) -> Result<usize> {
+    let mut bytes = 0;
+    // SAFETY: the pointer is to a live integer; a number that is no device's is answered with an error.
+    check("cuDeviceTotalMem", unsafe { sys::cuDeviceTotalMem_v2(&mut bytes, device) })?;
+    Ok(bytes)
+}
+
+/// The devices that programs can run on; an error that says what is wrong with them if there is none.
+fn usable(version: i32, devices: Vec<DeviceInfo>) -> Result<Vec<DeviceInfo>> {
+    if version < OLDEST_VERSION {
+        return Err(too_old(&format!("it serves CUDA {}", dotted(version))));
+    }
+    if devices.is_empty() {
+        return Err(Error::failed_precondition(format!(
+            "the NVIDIA driver finds no GPU (CUDA_VISIBLE_DEVICES may hide it). {WITHOUT}"
+        )));
+    }
+    let (new, old): (Vec<_>, Vec<_>) = devices.into_iter().partition(|device| device.capability >= OLDEST_CAPABILITY);
+    if new.is_empty() {
+        let old: Vec<_> =
+            old.iter().map(|d| format!("{} has sm_{}{}", d.name, d.capability.0, d.capability.1)).collect();
+        let (major, minor) = OLDEST_CAPABILITY;
+        return Err(Error::failed_precondition(format!(
+            "no GPU of this machine is new enough: {}, sm_{major}{minor} is needed. {WITHOUT}",
+            old.join(", ")
+        )));
+    }
+    Ok(new)
+}
+
+fn too_old(found: &str) -> Error {
+    Error::failed_precondition(format!(
+        "the NVIDIA driver is too old: {found}, CUDA {} is needed; install version 525 or newer. {WITHOUT}",
+        dotted(OLDEST_VERSION)
+    ))
+}
+
+/// `12.8` for 12080.
+pub(crate) fn dotted(version: i32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+/// Why `cuInit` failed, and what to do.
+fn cannot_start(status: CUresult) -> Error {
+    let remedy = match status {
+        CUresult::CUDA_ERROR_NO_DEVICE => {
+            return usable(OLDEST_VERSION, Vec::new()).err().unwrap_or_else(|| failed("cuInit", status));
+        }
+        CUresult::CUDA_ERROR_STUB_LIBRARY => {
+            "the libcuda.so that was found is the toolkit's stub; put the driver's own before it in LD_LIBRARY_PATH"
+        }
+        CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH => {
+            "the kernel module and libcuda.so are of different versions; restart the machine after the driver's update"
+        }
+        CUresult::CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE => {
+            "the forward-compatibility libcuda.so does not serve this GPU; take it out of LD_LIBRARY_PATH"
+        }
+        CUresult::CUDA_ERROR_SYSTEM_NOT_READY => {
+            "the system's services are not up; see whether nvidia-fabricmanager runs"
+        }
+        _ => "see what nvidia-smi says",
+    };
+    Error::failed_precondition(format!("the NVIDIA driver does not start, {}: {remedy}. {WITHOUT}", described(status)))
+}
+
+/// Turns a status into a result; for calls that belong to no context. `call` is the function's name.
+pub(crate) fn check(call: &str, status: CUresult) -> Result<()> {
+    if status == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(call, status)) }
+}
+
+/// The error for a call that gave a status other than success.
+pub(crate) fn failed(call: &str, status: CUresult) -> Error {
+    let sentence = format!("{call} failed: {}", described(status));
+    match status {
+        CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::resource_exhausted(sentence),
+        CUresult::CUDA_ERROR_NOT_SUPPORTED => Error::unimplemented(sentence),
+        _ => Error::internal(sentence),
+    }
+}
+
+/// Whether a status says that the context is lost: every later call on it gives the same.
+pub(crate) fn is_fatal(status: CUresult) -> bool {
+    matches!(
+        status,
+        CUresult::CUDA_ERROR_DEINITIALIZED
+            | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+            | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
+            | CUresult::CUDA_ERROR_ASSERT
+            | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+            | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+            | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | CUresult::CUDA_ERROR_INVALID_PC
+            | CUresult::CUDA_ERROR_LAUNCH_FAILED
+            | CUresult::CUDA_ERROR_TENSOR_MEMORY_LEAK
+            | CUresult::CUDA_ERROR_MPS_CLIENT_TERMINATED
+            | CUresult::CUDA_ERROR_EXTERNAL_DEVICE
+            | CUresult::CUDA_ERROR_CONTAINED
+            | CUresult::CUDA_ERROR_UNKNOWN
+    )
+}
+
+/// `CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)`. Works without a driver as well.
+pub(crate) fn described(status: CUresult) -> String {
+    format!("{status:?} ({})", text(status).unwrap_or_else(|| format!("code {}", status as u32)))
+}
+
+fn text(status: CUresult) -> Option<String> {
+    if !is_present() || !has_symbol("cuGetErrorString") {
+        return None;
+    }
+    let mut text = std::ptr::null();
+    // SAFETY: the pointer is to a live pointer; what comes back is null or a text that is never freed.
+    let known = unsafe { sys::cuGetErrorString(status, &mut text) } == CUresult::CUDA_SUCCESS && !text.is_null();
+    // SAFETY: checked: it is a text of the driver, which ends with a zero.
+    known.then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(name: &str, capability: (u32, u32)) -> DeviceInfo {
+        DeviceInfo { device: 0, name: name.to_string(), capability }
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        let told = |version, devices| usable(version, devices).unwrap_err().to_string();
+        assert!(told(11_040, vec![]).starts_with(
+            "the NVIDIA driver is too old: it serves CUDA 11.4, CUDA 12.0 is needed; install version 525 or newer. Without it, `xla"
+        ));
+        assert!(
+            told(12_080, vec![])
+                .starts_with("the NVIDIA driver finds no GPU (CUDA_VISIBLE_DEVICES may hide it). Without it")
+        );
+        let old = vec![device("Tesla P100", (6, 0)), device("Tesla K80", (3, 7))];
+        assert!(told(12_080, old).starts_with(
+            "no GPU of this machine is new enough: Tesla P100 has sm_60, Tesla K80 has sm_37, sm_70 is needed. Without it"
+        ));
+        let stub = cannot_start(CUresult::CUDA_ERROR_STUB_LIBRARY).to_string();
+        assert!(stub.starts_with("the NVIDIA driver does not start, CUDA_ERROR_STUB_LIBRARY ("), "{stub}");
+        assert!(cannot_start(CUresult::CUDA_ERROR_NO_DEVICE).to_string().contains("finds no GPU"));
+    }
+
+    #[test]
+    fn devices_that_are_too_old_are_left_out() {
+        let devices = vec![device("Tesla P100", (6, 0)), device("H200", (9, 0))];
+        assert_eq!(usable(12_000, devices).unwrap(), [device("H200", (9, 0))]);
+    }
+
+    #[test]
+    fn asking_for_the_driver_never_panics() {
+        match Driver::get() {
+            Ok(driver) => assert!(driver.device(driver.devices.len()).is_err()),
+            Err(error) => {
+                assert!(matches!(error, Error::FailedPrecondition(_)), "{error}");
+                assert!(error.message().contains("xla compile --platform gpu --target sm_90"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_function_that_is_called_is_looked_for_before() {
+        let sources =
+            [include_str!("driver.rs"), include_str!("context.rs"), include_str!("queue.rs"), include_str!("code.rs")];
+        let calls = sources.iter().flat_map(|text| text.split("sys::cu").skip(1)).filter_map(|rest| {
+            let name = rest.split_once('(')?.0;
+            name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_').then(|| format!("cu{name}"))
+        });
+        let mut missing: Vec<_> = calls.filter(|call| call != "culib" && !SYMBOLS.contains(&&**call)).collect();
+        missing.sort();
+        missing.dedup();
+        assert!(missing.is_empty(), "add to SYMBOLS: {missing:?}");
+    }
+}

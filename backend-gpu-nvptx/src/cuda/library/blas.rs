@@ -1,0 +1,417 @@
+//! Products of matrices by cuBLASLt: a plan for each kind of product, made once by the library's own judgement.
+#![expect(unsafe_code, reason = "cuBLASLt is a C library")]
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::cublaslt::sys::{
+    self, cublasComputeType_t as Compute, cublasLtEpilogue_t as Epilogue, cublasLtHandle_t, cublasLtMatmulAlgo_t,
+    cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t as DescAttribute, cublasLtMatmulPreference_t,
+    cublasLtMatmulPreferenceAttributes_t as PreferenceAttribute, cublasLtMatrixLayout_t,
+    cublasLtMatrixLayoutAttribute_t as LayoutAttribute, cublasStatus_t as Status, cudaDataType as DataType,
+};
+use xla_hlo::{ElementType, Error, Result};
+
+use super::gemm::{Gemm, Layout};
+use super::matmul::{Activation, Arithmetic, Matmul};
+use super::{load, missing};
+use crate::cuda::context::Context;
+use crate::cuda::queue::Queue;
+
+/// Memory that one product may take for itself: what NVIDIA advises for its newest GPUs.
+const MOST_WORKSPACE: u64 = 32 << 20;
+
+/// The library with its handle for one device.
+pub(crate) struct Blas {
+    context: Arc<Context>,
+    handle: cublasLtHandle_t,
+    plans: Mutex<Plans>,
+}
+
+/// By kind of product, and the powers of two that its addresses are multiples of. A plan is used by one thread at a time.
+type Plans = HashMap<(Matmul, [u32; 4]), Arc<Mutex<Plan>>>;
+
+/// How one kind of product is computed.
+struct Plan {
+    operation: Operation,
+    /// Of the factors and the result, as BLAS counts them.
+    layouts: [MatrixLayout; 3],
+    algorithm: cublasLtMatmulAlgo_t,
+    workspace: usize,
+}
+
+// SAFETY: the library's handle may be used by several threads at the same time.
+unsafe impl Send for Blas {}
+// SAFETY: as above.
+unsafe impl Sync for Blas {}
+// SAFETY: descriptions are plain memory of the library, used by one thread at a time.
+unsafe impl Send for Plan {}
+
+/// Functions that are called: looked for before, since cudarc panics where one is missing.
+const SYMBOLS: &[&str] = &[
+    "cublasLtCreate",
+    "cublasLtDestroy",
+    "cublasLtGetStatusString",
+    "cublasLtMatmul",
+    "cublasLtMatmulAlgoGetHeuristic",
+    "cublasLtMatmulDescCreate",
+    "cublasLtMatmulDescDestroy",
+    "cublasLtMatmulDescSetAttribute",
+    "cublasLtMatmulPreferenceCreate",
+    "cublasLtMatmulPreferenceDestroy",
+    "cublasLtMatmulPreferenceSetAttribute",
+    "cublasLtMatrixLayoutCreate",
+    "cublasLtMatrixLayoutDestroy",
+    "cublasLtMatrixLayoutSetAttribute",
+];
+
+impl Blas {
+    /// Loads the library and makes a handle.
+    pub fn load(context: &Arc<Context>) -> Result<Blas> {
+        // SAFETY: loading the library runs its initialisers, which is what asking for it means.
+        let present = unsafe { sys::is_culib_present() };
+        // SAFETY: asked only when the library is there; symbols are only compared to null.
+        let has = |name: &str| unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() };
+        load(present, SYMBOLS, has, || missing("cuBLASLt", "libcublasLt.so.12", "nvidia-cublas-cu12"))?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the pointer is to a live pointer; the context is current, so that the handle is for its device.
+        context.with(|| check("cublasLtCreate", unsafe { sys::cublasLtCreate(&mut handle) }))??;
+        Ok(Blas { context: context.clone(), handle, plans: Mutex::default() })
+    }
+
+    /// Bytes of the memory that a product takes for itself, which depends on how its arrays are aligned.
+    pub fn workspace(&self, matmul: &Matmul, addresses: &[u64]) -> Result<usize> {
+        let arrays = Arrays::of(matmul, addresses)?;
+        if matmul.is_empty() {
+            return Ok(0);
+        }
+        let plan = self.plan(matmul, &arrays)?;
+        Ok(plan.lock().unwrap_or_else(PoisonError::into_inner).workspace)
+    }
+
+    /// Sends a product to a queue; addresses as [`Matmul`] tells, and that of as much memory as [`Blas::workspace`] says. Products
+    /// without a result are nothing.
+    pub fn run(&self, matmul: &Matmul, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
+        let arrays = Arrays::of(matmul, addresses)?;
+        if matmul.is_empty() {
+            return Ok(());
+        }
+        let plan = self.plan(matmul, &arrays)?;
+        let plan = plan.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bias) = arrays.bias {
+            plan.operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias)?;
+        }
+        self.send(matmul, &plan, &arrays, workspace, queue)
+    }
+
+    fn send(&self, matmul: &Matmul, plan: &Plan, arrays: &Arrays, workspace: u64, queue: &Queue) -> Result<()> {
+        let arithmetic = matmul.arithmetic()?;
+        let alpha = Scalar::new(arithmetic, f64::from_bits(matmul.alpha));
+        let beta = Scalar::new(arithmetic, if matmul.has_addend { 1.0 } else { 0.0 });
+        let [a, b, d] = plan.layouts.each_ref().map(|layout| layout.0);
+        let address = |address| std::ptr::without_provenance_mut::<c_void>(address as usize);
+        queue.send_to_library(|stream| {
+            // SAFETY: handle, descriptions and algorithm were made for each other and are alive; the factors are of the type that the
+            // operation says, and are copied. Addresses are of device memory of the sizes that the layouts tell: the caller's word.
+            let status = unsafe {
+                sys::cublasLtMatmul(
+                    self.handle,
+                    plan.operation.0,
+                    alpha.0.as_ptr().cast(),
+                    address(arrays.rhs),
+                    a,
+                    address(arrays.lhs),
+                    b,
+                    beta.0.as_ptr().cast(),
+                    address(arrays.addend),
+                    d,
+                    address(arrays.result),
+                    d,
+                    &plan.algorithm,
+                    address(workspace),
+                    plan.workspace,
+                    stream.cast(),
+                )
+            };
+            check("cublasLtMatmul", status)
+        })
+    }
+
+    /// The plan for products of that kind whose arrays are aligned like that.
+    fn plan(&self, matmul: &Matmul, arrays: &Arrays) -> Result<Arc<Mutex<Plan>>> {
+        let key = (matmul.clone(), arrays.alignments());
+        if let Some(plan) = self.plans().get(&key) {
+            return Ok(plan.clone());
+        }
+        // Two threads may make the same plan; the later one stays.
+        let plan = self.context.with(|| self.make_plan(matmul, &key.1))??;
+        let plan = Arc::new(Mutex::new(plan));
+        self.plans().insert(key, plan.clone());
+        Ok(plan)
+    }
+
+    fn make_plan(&self, matmul: &Matmul, alignments: &[u32; 4]) -> Result<Plan> {
+        matmul.check(self.context.info().capability)?;
+        let gemm = Gemm::of(matmul);
+        let operation = Operation::new(matmul, &gemm)?;
+        let layouts = [
+            MatrixLayout::new(matmul.rhs.element, &gemm.a, matmul.batch)?,
+            MatrixLayout::new(matmul.lhs.element, &gemm.b, matmul.batch)?,
+            MatrixLayout::new(matmul.result.element, &gemm.d, matmul.batch)?,
+        ];
+        let preference = Preference::new(alignments)?;
+        let [a, b, d] = layouts.each_ref().map(|layout| layout.0);
+        let mut found = std::mem::MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::zeroed();
+        let mut count = 0;
+        // SAFETY: handle and descriptions are alive, and there is room for the one answer that is asked for.
+        let status = unsafe {
+            sys::cublasLtMatmulAlgoGetHeuristic(
+                self.handle,
+                operation.0,
+                a,
+                b,
+                d,
+                d,
+                preference.0,
+                1,
+                found.as_mut_ptr(),
+                &mut count,
+            )
+        };
+        if status == Status::CUBLAS_STATUS_NOT_SUPPORTED || (status == Status::CUBLAS_STATUS_SUCCESS && count == 0) {
+            return Err(Error::unimplemented(format!("cuBLASLt has no kernel on this GPU for {matmul:?}")));
+        }
+        check("cublasLtMatmulAlgoGetHeuristic", status)?;
+        // SAFETY: the library has written one answer, as it said.
+        let found = unsafe { found.assume_init() };
+        check("cublasLtMatmulAlgoGetHeuristic", found.state)?;
+        Ok(Plan { operation, layouts, algorithm: found.algo, workspace: found.workspaceSize })
+    }
+
+    fn plans(&self) -> std::sync::MutexGuard<'_, Plans> {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Blas {
+    fn drop(&mut self) {
+        // SAFETY: the handle is alive, and destroyed once. An error says that the device is lost.
+        let _ = self.context.with(|| unsafe { sys::cublasLtDestroy(self.handle) });
+    }
+}
+
+impl std::fmt::Debug for Blas {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Blas({:?}, {} plans)", self.context, self.plans().len())
+    }
+}
+
+/// Addresses of a product's arrays.
+struct Arrays {
+    lhs: u64,
+    rhs: u64,
+    /// The result's own where nothing is added: it is not read.
+    addend: u64,
+    bias: Option<u64>,
+    result: u64,
+}
+
+impl Arrays {
+    fn of(matmul: &Matmul, addresses: &[u64]) -> Result<Arrays> {
+        let (lhs, rhs, addend, bias, result) = match (matmul.has_addend, matmul.has_bias, addresses) {
+            (false, false, &[lhs, rhs, result]) => (lhs, rhs, result, None, result),
+            (true, false, &[lhs, rhs, addend, result]) => (lhs, rhs, addend, None, result),
+            (false, true, &[lhs, rhs, bias, result]) => (lhs, rhs, result, Some(bias), result),
+            (true, true, &[lhs, rhs, addend, bias, result]) => (lhs, rhs, addend, Some(bias), result),
+            (_, _, other) => {
+                let count = other.len();
+                return Err(Error::internal(format!("a product of {} arrays was given {count}", matmul.arrays())));
+            }
+        };
+        Ok(Arrays { lhs, rhs, addend, bias, result })
+    }
+
+    /// Powers of two that addresses are multiples of, as BLAS counts arrays. Kernels differ in what they need.
+    fn alignments(&self) -> [u32; 4] {
+        [self.rhs, self.lhs, self.addend, self.result].map(|address| 1 << address.trailing_zeros().min(8))
+    }
+}
+
+/// A number in the type that an operation wants its factors in.
+#[repr(align(16))]
+struct Scalar([u8; 16]);
+
+impl Scalar {
+    fn new(arithmetic: Arithmetic, value: f64) -> Scalar {
+        let mut bytes = [0; 16];
+        // The imaginary part of a complex number follows, and is 0.
+        match arithmetic {
+            Arithmetic::F32 | Arithmetic::Tf32 | Arithmetic::C64 => {
+                bytes[..4].copy_from_slice(&(value as f32).to_ne_bytes());
+            }
+            Arithmetic::F64 | Arithmetic::C128 => bytes[..8].copy_from_slice(&value.to_ne_bytes()),
+            Arithmetic::S32 => bytes[..4].copy_from_slice(&(value as i32).to_ne_bytes()),
+        }
+        Scalar(bytes)
+    }
+}
+
+/// The library's description of a product, without its matrices.
+struct Operation(cublasLtMatmulDesc_t);
+
+impl Operation {
+    fn new(matmul: &Matmul, gemm: &Gemm) -> Result<Operation> {
+        let (compute, scale) = match matmul.arithmetic()? {
+            Arithmetic::F32 => (Compute::CUBLAS_COMPUTE_32F, DataType::CUDA_R_32F),
+            Arithmetic::Tf32 => (Compute::CUBLAS_COMPUTE_32F_FAST_TF32, DataType::CUDA_R_32F),
+            Arithmetic::F64 => (Compute::CUBLAS_COMPUTE_64F, DataType::CUDA_R_64F),
+            Arithmetic::C64 => (Compute::CUBLAS_COMPUTE_32F, DataType::CUDA_C_32F),
+            Arithmetic::C128 => (Compute::CUBLAS_COMPUTE_64F, DataType::CUDA_C_64F),
+            Arithmetic::S32 => (Compute::CUBLAS_COMPUTE_32I, DataType::CUDA_R_32I),
+        };
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the pointer is to a live pointer.
+        check("cublasLtMatmulDescCreate", unsafe { sys::cublasLtMatmulDescCreate(&mut raw, compute, scale) })?;
+        let operation = Operation(raw);
+        operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_TRANSA, &i32::from(gemm.transpose_a))?;
+        operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_TRANSB, &i32::from(gemm.transpose_b))?;
+        let epilogue = match (matmul.activation, matmul.has_bias) {
+            (Activation::None, false) => Epilogue::CUBLASLT_EPILOGUE_DEFAULT,
+            (Activation::None, true) => Epilogue::CUBLASLT_EPILOGUE_BIAS,
+            (Activation::Relu, false) => Epilogue::CUBLASLT_EPILOGUE_RELU,
+            (Activation::Relu, true) => Epilogue::CUBLASLT_EPILOGUE_RELU_BIAS,
+            (Activation::GeluTanh, false) => Epilogue::CUBLASLT_EPILOGUE_GELU,
+            (Activation::GeluTanh, true) => Epilogue::CUBLASLT_EPILOGUE_GELU_BIAS,
+        };
+        operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &(epilogue as u32))?;
+        if matmul.has_bias {
+            let bias = data_type(matmul.result.element)? as u32;
+            operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias)?;
+        }
+        Ok(operation)
+    }
+
+    fn set<T: Number>(&self, attribute: DescAttribute, value: &T) -> Result<()> {
+        let (value, bytes) = (std::ptr::from_ref(value).cast(), size_of::<T>());
+        // SAFETY: the description is alive; the value is read as long as it is.
+        let status = unsafe { sys::cublasLtMatmulDescSetAttribute(self.0, attribute, value, bytes) };
+        check("cublasLtMatmulDescSetAttribute", status)
+    }
+}
+
+/// The library's description of a matrix.
+struct MatrixLayout(cublasLtMatrixLayout_t);
+
+impl MatrixLayout {
+    fn new(element: ElementType, layout: &Layout, batch: usize) -> Result<MatrixLayout> {
+        let large =
+            || Error::invalid_argument(format!("a matrix is too large for cuBLASLt: {layout:?}, {batch} of them"));
+        let leading = i64::try_from(layout.leading).map_err(|_| large())?;
+        let (rows, columns) = (layout.rows as u64, layout.columns as u64);
+        let mut raw = std::ptr::null_mut();
+        let element = data_type(element)?;
+        // SAFETY: the pointer is to a live pointer.
+        let status = unsafe { sys::cublasLtMatrixLayoutCreate(&mut raw, element, rows, columns, leading) };
+        check("cublasLtMatrixLayoutCreate", status)?;
+        let matrix = MatrixLayout(raw);
+        let batch = i32::try_from(batch).map_err(|_| large())?;
+        let stride = i64::try_from(layout.batch_stride).map_err(|_| large())?;
+        matrix.set(LayoutAttribute::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch)?;
+        matrix.set(LayoutAttribute::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride)?;
+        Ok(matrix)
+    }
+
+    fn set<T: Number>(&self, attribute: LayoutAttribute, value: &T) -> Result<()> {
+        let (value, bytes) = (std::ptr::from_ref(value).cast(), size_of::<T>());
+        // SAFETY: the description is alive; the value is read as long as it is.
+        let status = unsafe { sys::cublasLtMatrixLayoutSetAttribute(self.0, attribute, value, bytes) };
+        check("cublasLtMatrixLayoutSetAttribute", status)
+    }
+}
+
+/// What the library may do to choose an algorithm.
+struct Preference(cublasLtMatmulPreference_t);
+
+impl Preference {
+    fn new(alignments: &[u32; 4]) -> Result<Preference> {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the pointer is to a live pointer.
+        check("cublasLtMatmulPreferenceCreate", unsafe { sys::cublasLtMatmulPreferenceCreate(&mut raw) })?;
+        let preference = Preference(raw);
+        preference.set(PreferenceAttribute::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &MOST_WORKSPACE)?;
+        let attributes = [
+            PreferenceAttribute::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+            PreferenceAttribute::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+            PreferenceAttribute::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+            PreferenceAttribute::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+        ];
+        attributes.into_iter().zip(alignments).try_for_each(|(attribute, bytes)| preference.set(attribute, bytes))?;
+        Ok(preference)
+    }
+
+    fn set<T: Number>(&self, attribute: PreferenceAttribute, value: &T) -> Result<()> {
+        let (value, bytes) = (std::ptr::from_ref(value).cast(), size_of::<T>());
+        // SAFETY: the description is alive; the value is read as long as it is.
+        let status = unsafe { sys::cublasLtMatmulPreferenceSetAttribute(self.0, attribute, value, bytes) };
+        check("cublasLtMatmulPreferenceSetAttribute", status)
+    }
+}
+
+impl Drop for Operation {
+    fn drop(&mut self) {
+        // SAFETY: the description is alive, and destroyed once.
+        let _ = unsafe { sys::cublasLtMatmulDescDestroy(self.0) };
+    }
+}
+
+impl Drop for MatrixLayout {
+    fn drop(&mut self) {
+        // SAFETY: the description is alive, and destroyed once.
+        let _ = unsafe { sys::cublasLtMatrixLayoutDestroy(self.0) };
+    }
+}
+
+impl Drop for Preference {
+    fn drop(&mut self) {
+        // SAFETY: the description is alive, and destroyed once.
+        let _ = unsafe { sys::cublasLtMatmulPreferenceDestroy(self.0) };
+    }
+}
+
+/// Numbers without padding, whose bytes attributes are made of.
+trait Number: Copy {}
+impl Number for i32 {}
+impl Number for u32 {}
+impl Number for i64 {}
+impl Number for u64 {}
+
+fn data_type(element: ElementType) -> Result<DataType> {
+    Ok(match element {
+        ElementType::F16 => DataType::CUDA_R_16F,
+        ElementType::BF16 => DataType::CUDA_R_16BF,
+        ElementType::F32 => DataType::CUDA_R_32F,
+        ElementType::F64 => DataType::CUDA_R_64F,
+        ElementType::C64 => DataType::CUDA_C_32F,
+        ElementType::C128 => DataType::CUDA_C_64F,
+        ElementType::S8 => DataType::CUDA_R_8I,
+        ElementType::S32 => DataType::CUDA_R_32I,
+        ElementType::F8E4M3FN => DataType::CUDA_R_8F_E4M3,
+        ElementType::F8E5M2 => DataType::CUDA_R_8F_E5M2,
+        other => return Err(Error::unimplemented(format!("cuBLASLt has no element type {other}"))),
+    })
+}
+
+fn check(call: &str, status: Status) -> Result<()> {
+    if status == Status::CUBLAS_STATUS_SUCCESS {
+        return Ok(());
+    }
+    // SAFETY: the library is loaded, or there would be no status; texts are never freed and end with a zero.
+    let text = unsafe { CStr::from_ptr(sys::cublasLtGetStatusString(status)) }.to_string_lossy();
+    let sentence = format!("{call} failed: {text}");
+    Err(match status {
+        Status::CUBLAS_STATUS_ALLOC_FAILED => Error::resource_exhausted(sentence),
+        Status::CUBLAS_STATUS_NOT_SUPPORTED => Error::unimplemented(sentence),
+        _ => Error::internal(sentence),
+    })
+}

@@ -1,0 +1,368 @@
+//! Convolutions by cuDNN.
+//!
+//! Only algorithms that sum products directly are used, and of those only ones that give the same result each time. The transforms
+//! of Winograd and Fourier would spread one NaN or infinity over its neighbours.
+#![expect(unsafe_code, reason = "cuDNN is a C library")]
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_void};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cudarc::cudnn::sys::{
+    self, cudnnConvolutionBwdDataAlgo_t as InputAlgorithm, cudnnConvolutionBwdFilterAlgo_t as FilterAlgorithm,
+    cudnnConvolutionDescriptor_t, cudnnConvolutionFwdAlgo_t as ForwardAlgorithm, cudnnConvolutionMode_t as Mode,
+    cudnnDataType_t as DataType, cudnnFilterDescriptor_t, cudnnHandle_t, cudnnMathType_t as MathType,
+    cudnnStatus_t as Status, cudnnTensorDescriptor_t, cudnnTensorFormat_t as Format,
+};
+use xla_hlo::{ElementType, Error, Result};
+
+use super::convolution::{Channels, Convolution, ConvolutionKind, Sizes};
+use super::matmul::Precision;
+use super::{load, missing};
+use crate::cuda::context::Context;
+use crate::cuda::queue::Queue;
+
+/// The library with its handle for one device.
+pub(crate) struct Dnn {
+    context: Arc<Context>,
+    state: Mutex<State>,
+}
+
+struct State {
+    handle: cudnnHandle_t,
+    plans: HashMap<Convolution, Arc<Plan>>,
+}
+
+/// How one kind of convolution is computed.
+struct Plan {
+    input: Tensor,
+    filter: Filter,
+    output: Tensor,
+    operation: Operation,
+    algorithm: Algorithm,
+    workspace: usize,
+}
+
+/// Each kind has its own.
+#[derive(Clone, Copy)]
+enum Algorithm {
+    Forward(ForwardAlgorithm),
+    BackwardInput(InputAlgorithm),
+    BackwardFilter(FilterAlgorithm),
+}
+
+// SAFETY: the handle is used by one thread at a time.
+unsafe impl Send for State {}
+// SAFETY: descriptions are plain memory of the library, and are not changed once a plan is made.
+unsafe impl Send for Plan {}
+// SAFETY: as above.
+unsafe impl Sync for Plan {}
+
+/// Functions that are called: looked for before, since cudarc panics where one is missing.
+const SYMBOLS: &[&str] = &[
+    "cudnnConvolutionBackwardData",
+    "cudnnConvolutionBackwardFilter",
+    "cudnnConvolutionForward",
+    "cudnnCreate",
+    "cudnnCreateConvolutionDescriptor",
+    "cudnnCreateFilterDescriptor",
+    "cudnnCreateTensorDescriptor",
+    "cudnnDestroy",
+    "cudnnDestroyConvolutionDescriptor",
+    "cudnnDestroyFilterDescriptor",
+    "cudnnDestroyTensorDescriptor",
+    "cudnnGetConvolutionBackwardDataWorkspaceSize",
+    "cudnnGetConvolutionBackwardFilterWorkspaceSize",
+    "cudnnGetConvolutionForwardWorkspaceSize",
+    "cudnnGetErrorString",
+    "cudnnSetConvolutionGroupCount",
+    "cudnnSetConvolutionMathType",
+    "cudnnSetConvolutionNdDescriptor",
+    "cudnnSetFilterNdDescriptor",
+    "cudnnSetStream",
+    "cudnnSetTensorNdDescriptor",
+];
+
+impl Dnn {
+    /// Loads the library and makes a handle.
+    pub fn load(context: &Arc<Context>) -> Result<Dnn> {
+        // SAFETY: loading the library runs its initialisers, which is what asking for it means.
+        let present = unsafe { sys::is_culib_present() };
+        // SAFETY: asked only when the library is there; symbols are only compared to null.
+        let has = |name: &str| unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() };
+        load(present, SYMBOLS, has, || missing("cuDNN", "libcudnn.so.9", "nvidia-cudnn-cu12"))?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the pointer is to a live pointer; the context is current, so that the handle is for its device.
+        context.with(|| check("cudnnCreate", unsafe { sys::cudnnCreate(&mut handle) }))??;
+        Ok(Dnn { context: context.clone(), state: Mutex::new(State { handle, plans: HashMap::new() }) })
+    }
+
+    /// Bytes of the memory that a convolution takes for itself.
+    pub fn workspace(&self, convolution: &Convolution) -> Result<usize> {
+        if convolution.is_empty() {
+            return Ok(0);
+        }
+        self.context.with(|| self.state().plan(convolution).map(|plan| plan.workspace))?
+    }
+
+    /// Sends a convolution to a queue; addresses as [`ConvolutionKind`] tells, and that of as much memory as [`Dnn::workspace`] says.
+    /// Convolutions without a result are nothing.
+    pub fn run(&self, convolution: &Convolution, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
+        let &[first, second, result] = addresses else {
+            return Err(Error::internal(format!("a convolution was given {} arrays", addresses.len())));
+        };
+        if convolution.is_empty() {
+            return Ok(());
+        }
+        let arrays = [first, second, result, workspace].map(|a| std::ptr::without_provenance_mut::<c_void>(a as usize));
+        queue.send_to_library(|stream| {
+            let mut state = self.state();
+            let plan = state.plan(convolution)?;
+            // SAFETY: handle and stream are alive and of one device.
+            check("cudnnSetStream", unsafe { sys::cudnnSetStream(state.handle, stream.cast()) })?;
+            plan.send(state.handle, convolution.element, arrays)
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Dnn {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let handle = state.handle;
+        // SAFETY: the handle is alive, and destroyed once. An error says that the device is lost.
+        let _ = self.context.with(|| unsafe { sys::cudnnDestroy(handle) });
+    }
+}
+
+impl std::fmt::Debug for Dnn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Dnn({:?}, {} plans)", self.context, self.state().plans.len())
+    }
+}
+
+impl State {
+    fn plan(&mut self, convolution: &Convolution) -> Result<Arc<Plan>> {
+        if let Some(plan) = self.plans.get(convolution) {
+            return Ok(plan.clone());
+        }
+        let plan = Arc::new(Plan::new(self.handle, convolution)?);
+        self.plans.insert(convolution.clone(), plan.clone());
+        Ok(plan)
+    }
+}
+
+impl Plan {
+    fn new(handle: cudnnHandle_t, convolution: &Convolution) -> Result<Plan> {
+        let sizes = convolution.sizes()?;
+        let element = data_type(convolution.element)?;
+        let mut plan = Plan {
+            input: Tensor::new(element, &sizes.input, &sizes.input_strides)?,
+            filter: Filter::new(element, convolution.channels, &sizes.filter)?,
+            output: Tensor::new(element, &sizes.output, &sizes.output_strides)?,
+            operation: Operation::new(convolution, &sizes)?,
+            algorithm: Algorithm::Forward(ForwardAlgorithm::CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM),
+            workspace: 0,
+        };
+        for &algorithm in Algorithm::of(convolution.kind) {
+            let (status, workspace) = plan.try_algorithm(handle, algorithm);
+            if status == Status::CUDNN_STATUS_SUCCESS {
+                (plan.algorithm, plan.workspace) = (algorithm, workspace);
+                return Ok(plan);
+            }
+        }
+        Err(Error::unimplemented(format!("cuDNN has no kernel on this GPU for {convolution:?}")))
+    }
+
+    /// Bytes of workspace, if the library has the algorithm for these sizes.
+    fn try_algorithm(&self, handle: cudnnHandle_t, algorithm: Algorithm) -> (Status, usize) {
+        let (input, filter, output, operation) = (self.input.0, self.filter.0, self.output.0, self.operation.0);
+        let mut bytes = 0;
+        // SAFETY: handle and descriptions are alive; the pointer is to a live integer.
+        let status = unsafe {
+            match algorithm {
+                Algorithm::Forward(algorithm) => sys::cudnnGetConvolutionForwardWorkspaceSize(
+                    handle, input, filter, operation, output, algorithm, &mut bytes,
+                ),
+                Algorithm::BackwardInput(algorithm) => sys::cudnnGetConvolutionBackwardDataWorkspaceSize(
+                    handle, filter, output, operation, input, algorithm, &mut bytes,
+                ),
+                Algorithm::BackwardFilter(algorithm) => sys::cudnnGetConvolutionBackwardFilterWorkspaceSize(
+                    handle, input, output, operation, filter, algorithm, &mut bytes,
+                ),
+            }
+        };
+        (status, bytes)
+    }
+
+    fn send(&self, handle: cudnnHandle_t, element: ElementType, arrays: [*mut c_void; 4]) -> Result<()> {
+        let [first, second, result, work] = arrays;
+        let (input, filter, output, operation) = (self.input.0, self.filter.0, self.output.0, self.operation.0);
+        // Factors are doubles for doubles, and floats otherwise.
+        let is_double = element == ElementType::F64;
+        let factor = |number: f64| if is_double { number.to_ne_bytes() } else { float_bytes(number as f32) };
+        let (one, zero) = (AlignedFactor(factor(1.0)), AlignedFactor(factor(0.0)));
+        let (one, zero) = (one.0.as_ptr().cast::<c_void>(), zero.0.as_ptr().cast::<c_void>());
+        let bytes = self.workspace;
+        // SAFETY: handle and descriptions are alive, factors are of the type that the descriptions ask for and outlive the call.
+        // Addresses are of device memory of the sizes that the descriptions tell: the caller's word.
+        let status = unsafe {
+            match self.algorithm {
+                Algorithm::Forward(algorithm) => sys::cudnnConvolutionForward(
+                    handle, one, input, first, filter, second, operation, algorithm, work, bytes, zero, output, result,
+                ),
+                Algorithm::BackwardInput(algorithm) => sys::cudnnConvolutionBackwardData(
+                    handle, one, filter, second, output, first, operation, algorithm, work, bytes, zero, input, result,
+                ),
+                Algorithm::BackwardFilter(algorithm) => sys::cudnnConvolutionBackwardFilter(
+                    handle, one, input, first, output, second, operation, algorithm, work, bytes, zero, filter, result,
+                ),
+            }
+        };
+        check("cudnnConvolution", status)
+    }
+}
+
+impl Algorithm {
+    /// Those that are used for a kind, the best first.
+    fn of(kind: ConvolutionKind) -> &'static [Algorithm] {
+        use Algorithm::{BackwardFilter, BackwardInput, Forward};
+        match kind {
+            ConvolutionKind::Forward => &[
+                Forward(ForwardAlgorithm::CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM),
+                Forward(ForwardAlgorithm::CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM),
+                Forward(ForwardAlgorithm::CUDNN_CONVOLUTION_FWD_ALGO_GEMM),
+            ],
+            ConvolutionKind::BackwardInput => &[BackwardInput(InputAlgorithm::CUDNN_CONVOLUTION_BWD_DATA_ALGO_1)],
+            ConvolutionKind::BackwardFilter => &[BackwardFilter(FilterAlgorithm::CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1)],
+        }
+    }
+}
+
+/// A factor, where a double may lie.
+#[repr(align(8))]
+struct AlignedFactor([u8; 8]);
+
+/// A float, and nothing behind it.
+fn float_bytes(number: f32) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&number.to_ne_bytes());
+    bytes
+}
+
+/// The library's description of an array of images.
+struct Tensor(cudnnTensorDescriptor_t);
+
+impl Tensor {
+    fn new(element: DataType, sizes: &[i32], strides: &[i32]) -> Result<Tensor> {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the pointer is to a live pointer.
+        check("cudnnCreateTensorDescriptor", unsafe { sys::cudnnCreateTensorDescriptor(&mut raw) })?;
+        let tensor = Tensor(raw);
+        let rank = sizes.len().min(strides.len()) as i32;
+        // SAFETY: the description is alive; both lists have that many numbers.
+        let status = unsafe { sys::cudnnSetTensorNdDescriptor(raw, element, rank, sizes.as_ptr(), strides.as_ptr()) };
+        check("cudnnSetTensorNdDescriptor", status).map(|()| tensor)
+    }
+}
+
+/// The library's description of a filter.
+struct Filter(cudnnFilterDescriptor_t);
+
+impl Filter {
+    fn new(element: DataType, channels: Channels, sizes: &[i32]) -> Result<Filter> {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the pointer is to a live pointer.
+        check("cudnnCreateFilterDescriptor", unsafe { sys::cudnnCreateFilterDescriptor(&mut raw) })?;
+        let filter = Filter(raw);
+        let format = match channels {
+            Channels::First => Format::CUDNN_TENSOR_NCHW,
+            Channels::Last => Format::CUDNN_TENSOR_NHWC,
+        };
+        // SAFETY: the description is alive; the list has that many numbers.
+        let status =
+            unsafe { sys::cudnnSetFilterNdDescriptor(raw, element, format, sizes.len() as i32, sizes.as_ptr()) };
+        check("cudnnSetFilterNdDescriptor", status).map(|()| filter)
+    }
+}
+
+/// The library's description of what is done.
+struct Operation(cudnnConvolutionDescriptor_t);
+
+impl Operation {
+    fn new(convolution: &Convolution, sizes: &Sizes) -> Result<Operation> {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the pointer is to a live pointer.
+        check("cudnnCreateConvolutionDescriptor", unsafe { sys::cudnnCreateConvolutionDescriptor(&mut raw) })?;
+        let operation = Operation(raw);
+        let mode = if convolution.is_reversed { Mode::CUDNN_CONVOLUTION } else { Mode::CUDNN_CROSS_CORRELATION };
+        let compute = match convolution.element {
+            ElementType::F64 => DataType::CUDNN_DATA_DOUBLE,
+            _ => DataType::CUDNN_DATA_FLOAT,
+        };
+        let (padding, stride, dilation) = (sizes.padding.as_ptr(), sizes.stride.as_ptr(), sizes.dilation.as_ptr());
+        // SAFETY: the description is alive; the lists have as many numbers as there are spatial dimensions.
+        let status = unsafe {
+            let rank = sizes.padding.len() as i32;
+            sys::cudnnSetConvolutionNdDescriptor(raw, rank, padding, stride, dilation, mode, compute)
+        };
+        check("cudnnSetConvolutionNdDescriptor", status)?;
+        let math = match (convolution.element, convolution.precision) {
+            (ElementType::F16 | ElementType::BF16, _) => MathType::CUDNN_TENSOR_OP_MATH,
+            (_, Precision::Tf32) => MathType::CUDNN_DEFAULT_MATH,
+            (_, Precision::Exact) => MathType::CUDNN_FMA_MATH,
+        };
+        // SAFETY: the description is alive.
+        check("cudnnSetConvolutionMathType", unsafe { sys::cudnnSetConvolutionMathType(raw, math) })?;
+        // SAFETY: the description is alive.
+        let status = unsafe { sys::cudnnSetConvolutionGroupCount(raw, sizes.groups) };
+        check("cudnnSetConvolutionGroupCount", status).map(|()| operation)
+    }
+}
+
+impl Drop for Tensor {
+    fn drop(&mut self) {
+        // SAFETY: the description is alive, and destroyed once.
+        let _ = unsafe { sys::cudnnDestroyTensorDescriptor(self.0) };
+    }
+}
+
+impl Drop for Filter {
+    fn drop(&mut self) {
+        // SAFETY: the description is alive, and destroyed once.
+        let _ = unsafe { sys::cudnnDestroyFilterDescriptor(self.0) };
+    }
+}
+
+impl Drop for Operation {
+    fn drop(&mut self) {
+        // SAFETY: the description is alive, and destroyed once.
+        let _ = unsafe { sys::cudnnDestroyConvolutionDescriptor(self.0) };
+    }
+}
+
+fn data_type(element: ElementType) -> Result<DataType> {
+    Ok(match element {
+        ElementType::F16 => DataType::CUDNN_DATA_HALF,
+        ElementType::BF16 => DataType::CUDNN_DATA_BFLOAT16,
+        ElementType::F32 => DataType::CUDNN_DATA_FLOAT,
+        ElementType::F64 => DataType::CUDNN_DATA_DOUBLE,
+        other => return Err(Error::unimplemented(format!("cuDNN has no convolution of {other}"))),
+    })
+}
+
+fn check(call: &str, status: Status) -> Result<()> {
+    if status == Status::CUDNN_STATUS_SUCCESS {
+        return Ok(());
+    }
+    // SAFETY: the library is loaded, or there would be no status; texts are never freed and end with a zero.
+    let text = unsafe { CStr::from_ptr(sys::cudnnGetErrorString(status)) }.to_string_lossy();
+    let sentence = format!("{call} failed: {text}");
+    Err(match status {
+        Status::CUDNN_STATUS_NOT_SUPPORTED => Error::unimplemented(sentence),
+        _ => Error::internal(sentence),
+    })
+}

@@ -1,0 +1,200 @@
+//! Fourier transforms by cuFFT.
+#![expect(unsafe_code, reason = "cuFFT is a C library")]
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cudarc::cufft::sys::{self, cufftHandle, cufftResult as Status, cufftType as Type};
+use xla_hlo::{Error, Result};
+
+use super::fourier::{Fourier, FourierKind};
+use super::{load, missing};
+use crate::cuda::context::Context;
+use crate::cuda::queue::Queue;
+
+/// Workspaces are multiples of this, so that what lies behind them is aligned.
+const ALIGNMENT: usize = 256;
+
+/// The signs of exponents, as the library names directions.
+const FORWARD: i32 = -1;
+const INVERSE: i32 = 1;
+
+/// The library on one device.
+pub(crate) struct Fft {
+    context: Arc<Context>,
+    plans: Mutex<HashMap<Fourier, Plan>>,
+}
+
+/// How one kind of transform is computed; used by one thread at a time.
+#[derive(Clone, Copy)]
+struct Plan {
+    handle: cufftHandle,
+    workspace: usize,
+}
+
+/// Functions that are called: looked for before, since cudarc panics where one is missing.
+const SYMBOLS: &[&str] = &[
+    "cufftCreate",
+    "cufftDestroy",
+    "cufftExecC2C",
+    "cufftExecC2R",
+    "cufftExecD2Z",
+    "cufftExecR2C",
+    "cufftExecZ2D",
+    "cufftExecZ2Z",
+    "cufftMakePlanMany64",
+    "cufftSetAutoAllocation",
+    "cufftSetStream",
+    "cufftSetWorkArea",
+];
+
+impl Fft {
+    /// Loads the library.
+    pub fn load(context: &Arc<Context>) -> Result<Fft> {
+        // SAFETY: loading the library runs its initialisers, which is what asking for it means.
+        let present = unsafe { sys::is_culib_present() };
+        // SAFETY: asked only when the library is there; symbols are only compared to null.
+        let has = |name: &str| unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() };
+        load(present, SYMBOLS, has, || missing("cuFFT", "libcufft.so.11", "nvidia-cufft-cu12"))?;
+        Ok(Fft { context: context.clone(), plans: Mutex::default() })
+    }
+
+    /// Bytes of the memory that a transform takes for itself.
+    pub fn workspace(&self, fourier: &Fourier) -> Result<usize> {
+        if fourier.batch == 0 {
+            return Ok(0);
+        }
+        let plan = self.context.with(|| plan(&mut self.plans(), fourier))??;
+        let copied = if overwrites_input(fourier) { fourier.input_bytes() } else { Some(0) };
+        copied.and_then(|bytes| bytes.checked_add(plan.workspace)).ok_or_else(too_large)
+    }
+
+    /// Sends a transform to a queue: the addresses of input and output, and of as much memory as [`Fft::workspace`] says. Transforms
+    /// of no arrays are nothing.
+    pub fn run(&self, fourier: &Fourier, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
+        let &[mut input, output] = addresses else {
+            return Err(Error::internal(format!("a Fourier transform was given {} arrays", addresses.len())));
+        };
+        if fourier.batch == 0 {
+            return Ok(());
+        }
+        // Held until the work is sent: a plan knows one stream and one workspace.
+        let mut plans = self.plans();
+        let plan = self.context.with(|| plan(&mut plans, fourier))??;
+        if overwrites_input(fourier) {
+            let copy = workspace + plan.workspace as u64;
+            queue.copy(input, copy, fourier.input_bytes().ok_or_else(too_large)?)?;
+            input = copy;
+        }
+        queue.send_to_library(|stream| {
+            let work = std::ptr::without_provenance_mut::<c_void>(workspace as usize);
+            // SAFETY: the plan is alive, and so is the stream, which is of the same device.
+            check("cufftSetStream", unsafe { sys::cufftSetStream(plan.handle, stream.cast()) })?;
+            // SAFETY: the plan is alive; the memory has the size that it asked for.
+            check("cufftSetWorkArea", unsafe { sys::cufftSetWorkArea(plan.handle, work) })?;
+            execute(plan.handle, fourier, input, output)
+        })
+    }
+
+    fn plans(&self) -> MutexGuard<'_, HashMap<Fourier, Plan>> {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Transforms to real numbers of more than one dimension use their input for what lies between.
+fn overwrites_input(fourier: &Fourier) -> bool {
+    fourier.kind == FourierKind::RealInverse
+}
+
+fn plan(plans: &mut HashMap<Fourier, Plan>, fourier: &Fourier) -> Result<Plan> {
+    if let Some(plan) = plans.get(fourier) {
+        return Ok(*plan);
+    }
+    fourier.check()?;
+    let mut plan = Plan { handle: 0, workspace: 0 };
+    // SAFETY: the pointer is to a live integer.
+    check("cufftCreate", unsafe { sys::cufftCreate(&mut plan.handle) })?;
+    if let Err(error) = make(&mut plan, fourier) {
+        // SAFETY: the plan is alive, and destroyed once.
+        let _ = unsafe { sys::cufftDestroy(plan.handle) };
+        return Err(error);
+    }
+    plans.insert(fourier.clone(), plan);
+    Ok(plan)
+}
+
+fn make(plan: &mut Plan, fourier: &Fourier) -> Result<()> {
+    // SAFETY: the plan is alive, and was not made yet.
+    check("cufftSetAutoAllocation", unsafe { sys::cufftSetAutoAllocation(plan.handle, 0) })?;
+    let lengths = fourier.lengths.iter().map(|length| i64::try_from(*length).map_err(|_| too_large()));
+    let mut lengths = lengths.collect::<Result<Vec<i64>>>()?;
+    let batch = i64::try_from(fourier.batch).map_err(|_| too_large())?;
+    let (rank, sizes, dense) = (lengths.len() as i32, lengths.as_mut_ptr(), std::ptr::null_mut());
+    let mut bytes = 0;
+    // SAFETY: the plan is alive; the list has that many numbers; without a layout, arrays are dense and follow each other.
+    let status = unsafe {
+        sys::cufftMakePlanMany64(plan.handle, rank, sizes, dense, 1, 0, dense, 1, 0, kind(fourier), batch, &mut bytes)
+    };
+    check("cufftMakePlanMany64", status)?;
+    plan.workspace = bytes.checked_next_multiple_of(ALIGNMENT).ok_or_else(too_large)?;
+    Ok(())
+}
+
+fn kind(fourier: &Fourier) -> Type {
+    match (fourier.kind, fourier.is_double) {
+        (FourierKind::Forward | FourierKind::Inverse, false) => Type::CUFFT_C2C,
+        (FourierKind::Forward | FourierKind::Inverse, true) => Type::CUFFT_Z2Z,
+        (FourierKind::RealForward, false) => Type::CUFFT_R2C,
+        (FourierKind::RealForward, true) => Type::CUFFT_D2Z,
+        (FourierKind::RealInverse, false) => Type::CUFFT_C2R,
+        (FourierKind::RealInverse, true) => Type::CUFFT_Z2D,
+    }
+}
+
+fn execute(plan: cufftHandle, fourier: &Fourier, input: u64, output: u64) -> Result<()> {
+    let input = std::ptr::without_provenance_mut::<c_void>(input as usize);
+    let output = std::ptr::without_provenance_mut::<c_void>(output as usize);
+    let direction = if fourier.kind == FourierKind::Inverse { INVERSE } else { FORWARD };
+    // SAFETY: the plan is alive and of this kind. Addresses are of device memory of the sizes that it tells: the caller's word.
+    let status = unsafe {
+        match kind(fourier) {
+            Type::CUFFT_C2C => sys::cufftExecC2C(plan, input.cast(), output.cast(), direction),
+            Type::CUFFT_Z2Z => sys::cufftExecZ2Z(plan, input.cast(), output.cast(), direction),
+            Type::CUFFT_R2C => sys::cufftExecR2C(plan, input.cast(), output.cast()),
+            Type::CUFFT_D2Z => sys::cufftExecD2Z(plan, input.cast(), output.cast()),
+            Type::CUFFT_C2R => sys::cufftExecC2R(plan, input.cast(), output.cast()),
+            Type::CUFFT_Z2D => sys::cufftExecZ2D(plan, input.cast(), output.cast()),
+        }
+    };
+    check("cufftExec", status)
+}
+
+impl Drop for Fft {
+    fn drop(&mut self) {
+        let plans = std::mem::take(&mut *self.plans());
+        for plan in plans.values() {
+            // SAFETY: the plan is alive, and destroyed once. An error says that the device is lost.
+            let _ = self.context.with(|| unsafe { sys::cufftDestroy(plan.handle) });
+        }
+    }
+}
+
+impl std::fmt::Debug for Fft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Fft({:?}, {} plans)", self.context, self.plans().len())
+    }
+}
+
+fn too_large() -> Error {
+    Error::invalid_argument("a Fourier transform is too large for cuFFT")
+}
+
+fn check(call: &str, status: Status) -> Result<()> {
+    match status {
+        Status::CUFFT_SUCCESS => Ok(()),
+        Status::CUFFT_ALLOC_FAILED => Err(Error::resource_exhausted(format!("{call} found too little memory"))),
+        Status::CUFFT_NOT_SUPPORTED => Err(Error::unimplemented(format!("{call} does not know such a transform"))),
+        other => Err(Error::internal(format!("{call} failed: {other:?}"))),
+    }
+}

@@ -1,0 +1,143 @@
+//! From row-major products to the column-major ones of BLAS: arithmetic on sizes, nothing else.
+//!
+//! A row-major `r x c` matrix is, byte for byte, a column-major `c x r` one: its transpose. So `D = A B` of row-major matrices is
+//! computed as `D' = B' A'` of column-major ones: BLAS's first factor is our rhs, its second one our lhs, its rows are our columns.
+
+use super::matmul::{Matmul, Operand};
+
+/// A product as BLAS takes it: `op(a) op(b) = d`, column major.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Gemm {
+    /// The first factor: our rhs.
+    pub a: Layout,
+    /// Whether it is transposed before it is multiplied.
+    pub transpose_a: bool,
+    /// The second factor: our lhs.
+    pub b: Layout,
+    /// Whether it is transposed before it is multiplied.
+    pub transpose_b: bool,
+    /// The result, and what is added to it.
+    pub d: Layout,
+}
+
+/// A batch of column-major matrices as they lie in memory. Counted in elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Elements that follow each other.
+    pub rows: usize,
+    /// How often.
+    pub columns: usize,
+    /// From one column to the next: the leading dimension, at least 1.
+    pub leading: usize,
+    /// From one matrix to the next.
+    pub batch_stride: usize,
+}
+
+impl Gemm {
+    /// The product as BLAS takes it.
+    pub fn of(matmul: &Matmul) -> Gemm {
+        let Matmul { m, n, k, .. } = *matmul;
+        Gemm {
+            a: Layout::of(&matmul.rhs, k, n),
+            transpose_a: matmul.rhs.transposed,
+            b: Layout::of(&matmul.lhs, m, k),
+            transpose_b: matmul.lhs.transposed,
+            d: Layout::of(&matmul.result, m, n),
+        }
+    }
+}
+
+impl Layout {
+    /// The layout of a row-major `rows x columns` operand.
+    fn of(operand: &Operand, rows: usize, columns: usize) -> Layout {
+        let (rows, columns) = if operand.transposed { (columns, rows) } else { (rows, columns) };
+        Layout {
+            rows: columns,
+            columns: rows,
+            leading: operand.row_stride.max(columns).max(1),
+            batch_stride: operand.batch_stride,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use xla_hlo::ElementType::F64;
+
+    use super::*;
+
+    impl Layout {
+        /// Where an element of a column-major matrix lies.
+        fn place(&self, batch: usize, row: usize, column: usize) -> usize {
+            assert!(row < self.rows && column < self.columns && self.rows <= self.leading);
+            batch * self.batch_stride + column * self.leading + row
+        }
+    }
+
+    /// What BLAS does, by its definition: `d[i, j] = sum over l of op(a)[i, l] op(b)[l, j]`.
+    fn blas(gemm: &Gemm, batch: usize, a: &[f64], b: &[f64], d: &mut [f64]) {
+        let (inner, inner_b) = (
+            if gemm.transpose_a { gemm.a.rows } else { gemm.a.columns },
+            if gemm.transpose_b { gemm.b.columns } else { gemm.b.rows },
+        );
+        assert_eq!(inner, inner_b);
+        for z in 0..batch {
+            for (i, j) in (0..gemm.d.rows).flat_map(|i| (0..gemm.d.columns).map(move |j| (i, j))) {
+                let term = |l| {
+                    let at = if gemm.transpose_a { gemm.a.place(z, l, i) } else { gemm.a.place(z, i, l) };
+                    let bt = if gemm.transpose_b { gemm.b.place(z, j, l) } else { gemm.b.place(z, l, j) };
+                    a[at] * b[bt]
+                };
+                d[gemm.d.place(z, i, j)] = (0..inner).map(term).sum();
+            }
+        }
+    }
+
+    /// What the product means: row-major arrays.
+    fn meant(matmul: &Matmul, lhs: &[f64], rhs: &[f64], result: &mut [f64]) {
+        let at = |operand: &Operand, z: usize, row: usize, column: usize| {
+            let (row, column) = if operand.transposed { (column, row) } else { (row, column) };
+            z * operand.batch_stride + row * operand.row_stride + column
+        };
+        for z in 0..matmul.batch {
+            for (i, j) in (0..matmul.m).flat_map(|i| (0..matmul.n).map(move |j| (i, j))) {
+                let term = |l| lhs[at(&matmul.lhs, z, i, l)] * rhs[at(&matmul.rhs, z, l, j)];
+                result[at(&matmul.result, z, i, j)] = (0..matmul.k).map(term).sum();
+            }
+        }
+    }
+
+    fn operand(rows: usize, columns: usize, transposed: bool, gap: usize, batched: bool) -> Operand {
+        let (rows, columns) = if transposed { (columns, rows) } else { (rows, columns) };
+        let row_stride = columns + gap;
+        Operand {
+            element: F64,
+            transposed,
+            row_stride,
+            batch_stride: if batched { rows * row_stride + gap } else { 0 },
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn column_major_products_are_the_row_major_ones(
+            (batch, m, k, n) in (1usize..3, 1usize..5, 1usize..5, 1usize..5),
+            transposed in any::<[bool; 2]>(),
+            gaps in [0usize..3, 0usize..3, 0usize..3],
+            batched in any::<[bool; 2]>(),
+        ) {
+            let mut matmul = Matmul::dense(batch, [m, k, n], [F64; 3]);
+            matmul.lhs = operand(m, k, transposed[0], gaps[0], batched[0]);
+            matmul.rhs = operand(k, n, transposed[1], gaps[1], batched[1]);
+            matmul.result = operand(m, n, false, gaps[2], true);
+            matmul.check((7, 0)).unwrap();
+            let lhs: Vec<f64> = (0..200).map(|i| f64::from(i * 7 % 31 - 15)).collect();
+            let rhs: Vec<f64> = (0..200).map(|i| f64::from(i * 11 % 29 - 14)).collect();
+            let (mut expected, mut found) = (vec![-1.0; 200], vec![-1.0; 200]);
+            meant(&matmul, &lhs, &rhs, &mut expected);
+            blas(&Gemm::of(&matmul), batch, &rhs, &lhs, &mut found);
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Calls of NVIDIA's libraries: as plain data, which compiling makes without any of them, and run where they are installed.
+//!
+//! ```text
+//! LibraryCall::Matmul(Matmul) ── gemm: row major to column major ── blas: cuBLASLt
+//! LibraryCall::Convolution(Convolution) ── dnn: cuDNN
+//! LibraryCall::Fourier(Fourier) ── fft: cuFFT
+//! ```
+//!
+//! Each library is loaded when it is first called. [`LibraryCall::check`] says, without any library, whether a call is one that the
+//! library takes; lowering asks it, and emits a kernel otherwise.
+
+pub(crate) mod blas;
+pub(crate) mod convolution;
+pub(crate) mod dnn;
+pub(crate) mod fft;
+pub(crate) mod fourier;
+mod gemm;
+pub(crate) mod matmul;
+
+use std::sync::{Arc, OnceLock};
+
+use xla_hlo::{Error, Result};
+
+use super::context::Context;
+use super::executor::scratch;
+use super::queue::Queue;
+use super::stream::CudaStream;
+use blas::Blas;
+use convolution::Convolution;
+use dnn::Dnn;
+use fft::Fft;
+use fourier::Fourier;
+use matmul::Matmul;
+
+/// One call of a library.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum LibraryCall {
+    /// A product of matrices, by cuBLASLt.
+    Matmul(Matmul),
+    /// A convolution or a derivative of one, by cuDNN.
+    Convolution(Convolution),
+    /// Fourier transforms, by cuFFT.
+    Fourier(Fourier),
+}
+
+impl LibraryCall {
+    /// Whether the library takes the call on a GPU of that compute capability; [`Error::Unimplemented`] says why not.
+    pub fn check(&self, capability: (u32, u32)) -> Result<()> {
+        match self {
+            LibraryCall::Matmul(matmul) => matmul.check(capability),
+            LibraryCall::Convolution(convolution) => convolution.check(capability),
+            LibraryCall::Fourier(fourier) => fourier.check(),
+        }
+    }
+}
+
+/// The libraries of one device.
+#[derive(Debug)]
+pub(crate) struct Libraries {
+    context: Arc<Context>,
+    blas: OnceLock<Result<Blas>>,
+    dnn: OnceLock<Result<Dnn>>,
+    fft: OnceLock<Result<Fft>>,
+}
+
+impl Libraries {
+    /// No library is loaded yet.
+    pub fn new(context: &Arc<Context>) -> Libraries {
+        Libraries { context: context.clone(), blas: OnceLock::new(), dnn: OnceLock::new(), fft: OnceLock::new() }
+    }
+
+    /// Bytes of the memory that a call takes for itself, aligned to 256. [`Error::FailedPrecondition`] if the library is not
+    /// installed, saying which.
+    pub fn workspace(&self, call: &LibraryCall, addresses: &[u64]) -> Result<usize> {
+        match call {
+            LibraryCall::Matmul(matmul) => self.blas()?.workspace(matmul, addresses),
+            LibraryCall::Convolution(convolution) => self.dnn()?.workspace(convolution),
+            LibraryCall::Fourier(fourier) => self.fft()?.workspace(fourier),
+        }
+    }
+
+    /// Sends a call to a queue, with the addresses of its arrays in the order that its description tells, and that of its workspace.
+    pub(super) fn send(&self, call: &LibraryCall, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
+        match call {
+            LibraryCall::Matmul(matmul) => self.blas()?.run(matmul, addresses, workspace, queue),
+            LibraryCall::Convolution(convolution) => self.dnn()?.run(convolution, addresses, workspace, queue),
+            LibraryCall::Fourier(fourier) => self.fft()?.run(fourier, addresses, workspace, queue),
+        }
+    }
+
+    /// Sends a call to a stream, with memory for itself.
+    pub fn run(&self, call: &LibraryCall, addresses: &[u64], stream: &CudaStream) -> Result<()> {
+        let bytes = self.workspace(call, addresses)?;
+        let workspace = scratch(stream, bytes)?;
+        self.send(call, addresses, workspace.address_on(stream, 0, bytes)?, stream.queue())
+    }
+
+    fn blas(&self) -> Result<&Blas> {
+        self.blas.get_or_init(|| Blas::load(&self.context)).as_ref().map_err(Error::again)
+    }
+
+    fn dnn(&self) -> Result<&Dnn> {
+        self.dnn.get_or_init(|| Dnn::load(&self.context)).as_ref().map_err(Error::again)
+    }
+
+    fn fft(&self) -> Result<&Fft> {
+        self.fft.get_or_init(|| Fft::load(&self.context)).as_ref().map_err(Error::again)
+    }
+}
+
+/// Sees that a library is there, with the functions that are called: cudarc looks for a function when it is first called, and panics
+/// where it finds none.
+fn load(present: bool, symbols: &[&str], has: impl Fn(&str) -> bool, absent: impl Fn() -> Error) -> Result<()> {
+    if !present {
+        return Err(absent());
+    }
+    match symbols.iter().find(|symbol| !has(symbol)) {
+        Some(symbol) => Err(absent().note(format!("The one that was found has another version: it lacks {symbol}."))),
+        None => Ok(()),
+    }
+}
+
+/// The error for a library that is not installed: `file` is what was looked for, `package` the Python package that has it.
+fn missing(library: &str, file: &str, package: &str) -> Error {
+    Error::failed_precondition(format!(
+        "{library} is not installed: {file} was not found; install it with the CUDA toolkit, or the Python package {package} with its \
+         folder in LD_LIBRARY_PATH"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_is_not_there_is_told() {
+        let absent = || missing("cuFFT", "libcufft.so.11", "nvidia-cufft-cu12");
+        let told = load(false, &["cufftCreate"], |_| false, absent).unwrap_err();
+        assert!(
+            told.message()
+                .starts_with("cuFFT is not installed: libcufft.so.11 was not found; install it with the CUDA")
+        );
+        let told = load(true, &["cufftCreate", "cufftNew"], |name| name == "cufftCreate", absent).unwrap_err();
+        assert!(told.message().ends_with("has another version: it lacks cufftNew."), "{told}");
+        load(true, &["cufftCreate"], |_| true, absent).unwrap();
+    }
+
+    #[test]
+    fn every_function_that_is_called_is_looked_for_before() {
+        for (source, prefix) in [
+            (include_str!("blas.rs"), "cublasLt"),
+            (include_str!("dnn.rs"), "cudnn"),
+            (include_str!("fft.rs"), "cufft"),
+        ] {
+            let path = format!("sys::{prefix}");
+            let calls = source.split(&path).skip(1).filter_map(|rest| rest.split_once('('));
+            let names =
+                calls.map(|(name, _)| name).filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
+            for name in names {
+                assert!(source.contains(&format!("\"{prefix}{name}\",")), "add {prefix}{name} to SYMBOLS");
+            }
+        }
+    }
+}

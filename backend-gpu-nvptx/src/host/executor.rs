@@ -1,0 +1,229 @@
+//! The host as a GPU: memory from a pool, streams that do everything at once, and a race detector that watches them.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use xla_hlo::{Error, Result};
+use xla_passes::buffers::Slice;
+use xla_service::executor::{Allocation, DeviceEvent, Fault, FaultInjection};
+use xla_service::host::{Clock, HostExecutor, HostMemory, MemoryAccess, PoolLimits, RaceDetector, RaceStream};
+use xla_service::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, StreamExecutor};
+
+use super::faults::Faults;
+
+/// The device.
+#[derive(Debug)]
+pub(crate) struct HostGpu {
+    inner: HostExecutor,
+    shared: Arc<Shared>,
+}
+
+/// What the device, its streams and its memories share.
+#[derive(Debug, Default)]
+struct Shared {
+    races: Mutex<RaceDetector>,
+    memories: AtomicU64,
+    faults: Faults,
+}
+
+impl Shared {
+    fn races(&self) -> MutexGuard<'_, RaceDetector> {
+        self.races.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HostGpu {
+    /// The one device of the platform of that name.
+    pub fn new(platform: &str) -> HostGpu {
+        let inner = HostExecutor::new(platform, 0, PoolLimits::default()).with_attribute("in the place of", "a GPU");
+        HostGpu { inner, shared: Arc::default() }
+    }
+}
+
+impl StreamExecutor for HostGpu {
+    fn description(&self) -> &DeviceDescription {
+        self.inner.description()
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<DeviceMemory> {
+        self.shared.faults.strike(Fault::Allocation)?;
+        let memory = self.inner.pool().allocate(bytes)?;
+        let number = self.shared.memories.fetch_add(1, Ordering::Relaxed);
+        let last = Mutex::new(RaceStream::HOST);
+        Ok(DeviceMemory::new(HostGpuMemory { memory, number, last, shared: self.shared.clone() }))
+    }
+
+    fn memory_stats(&self) -> MemoryStats {
+        self.inner.memory_stats()
+    }
+
+    fn create_stream(&self) -> Result<Box<dyn Stream>> {
+        Ok(Box::new(HostStream { number: self.shared.races().stream(), shared: self.shared.clone() }))
+    }
+
+    fn fault_injection(&self) -> Option<&dyn FaultInjection> {
+        Some(&self.shared.faults)
+    }
+}
+
+/// Memory of the device.
+#[derive(Debug)]
+struct HostGpuMemory {
+    memory: HostMemory,
+    /// By which the race detector knows it.
+    number: u64,
+    /// The stream that used it last.
+    last: Mutex<RaceStream>,
+    shared: Arc<Shared>,
+}
+
+impl Allocation for HostGpuMemory {
+    fn byte_size(&self) -> usize {
+        self.memory.byte_size()
+    }
+}
+
+impl Drop for HostGpuMemory {
+    fn drop(&mut self) {
+        let last = *self.last.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // Work of other streams that nothing orders before this is a race that a later use of the same memory would show; memory here
+        // is never given to others with work under way.
+        let _ = self.shared.races().freed(last, self.number);
+    }
+}
+
+/// A stream of the device.
+pub(crate) struct HostStream {
+    number: RaceStream,
+    shared: Arc<Shared>,
+}
+
+impl HostStream {
+    /// The address of a byte of a memory.
+    pub fn address(memory: &DeviceMemory, offset: usize) -> Result<u64> {
+        let memory = &memory.downcast::<HostGpuMemory>()?.memory;
+        Ok(memory.as_ptr().wrapping_add(offset).expose_provenance() as u64)
+    }
+
+    /// Says that a kernel reads a slice of a memory.
+    pub fn reads(&self, memory: &DeviceMemory, slice: Slice, label: &str) -> Result<()> {
+        self.access(memory.downcast()?, slice.offset..slice.offset + slice.size, MemoryAccess::Read, label)
+    }
+
+    /// Says that a kernel writes a slice of a memory.
+    pub fn writes(&self, memory: &DeviceMemory, slice: Slice, label: &str) -> Result<()> {
+        self.access(memory.downcast()?, slice.offset..slice.offset + slice.size, MemoryAccess::Write, label)
+    }
+
+    /// Says that a kernel is launched, which may fail on request.
+    pub fn launches(&self) -> Result<()> {
+        self.shared.faults.strike(Fault::Kernel)
+    }
+
+    fn access(&self, memory: &HostGpuMemory, bytes: Range<usize>, access: MemoryAccess, label: &str) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        *memory.last.lock().unwrap_or_else(PoisonError::into_inner) = self.number;
+        self.shared.races().access(self.number, memory.number, bytes, access, label)
+    }
+}
+
+impl Stream for HostStream {
+    fn copy_to_device(&self, source: &[u8], target: &mut DeviceMemory, offset: usize) -> Result<()> {
+        let target = target.downcast_mut::<HostGpuMemory>()?;
+        let bytes = inside(&target.memory, offset, source.len())?;
+        copy_fault(&self.shared, source.len())?;
+        self.access(target, bytes.clone(), MemoryAccess::Write, "a copy to the device")?;
+        target.memory.bytes_mut()[bytes].copy_from_slice(source);
+        Ok(())
+    }
+
+    fn copy_to_host(&self, source: &DeviceMemory, offset: usize, target: &mut [u8]) -> Result<()> {
+        let source = source.downcast::<HostGpuMemory>()?;
+        let bytes = inside(&source.memory, offset, target.len())?;
+        copy_fault(&self.shared, target.len())?;
+        self.access(source, bytes.clone(), MemoryAccess::Read, "a copy to the host")?;
+        target.copy_from_slice(&source.memory.bytes()[bytes]);
+        self.shared.races().host_sync(self.number);
+        Ok(())
+    }
+
+    fn copy(&self, source: &DeviceMemory, range: Range<usize>, target: &mut DeviceMemory, offset: usize) -> Result<()> {
+        let source = source.downcast::<HostGpuMemory>()?;
+        let target = target.downcast_mut::<HostGpuMemory>()?;
+        let from = inside(&source.memory, range.start, range.len())?;
+        let to = inside(&target.memory, offset, range.len())?;
+        copy_fault(&self.shared, range.len())?;
+        self.access(source, from.clone(), MemoryAccess::Read, "a copy on the device")?;
+        self.access(target, to.clone(), MemoryAccess::Write, "a copy on the device")?;
+        target.memory.bytes_mut()[to].copy_from_slice(&source.memory.bytes()[from]);
+        Ok(())
+    }
+
+    fn copy_within(&self, memory: &mut DeviceMemory, range: Range<usize>, offset: usize) -> Result<()> {
+        let memory = memory.downcast_mut::<HostGpuMemory>()?;
+        let from = inside(&memory.memory, range.start, range.len())?;
+        let to = inside(&memory.memory, offset, range.len())?;
+        copy_fault(&self.shared, range.len())?;
+        self.access(memory, from.clone(), MemoryAccess::Read, "a copy on the device")?;
+        self.access(memory, to, MemoryAccess::Write, "a copy on the device")?;
+        memory.memory.bytes_mut().copy_within(from, offset);
+        Ok(())
+    }
+
+    fn record_event(&self) -> Result<Event> {
+        let clock = self.shared.races().record(self.number);
+        Ok(Event::new(HostEvent { clock, shared: self.shared.clone() }))
+    }
+
+    fn wait_for(&self, event: &Event) -> Result<()> {
+        match event.downcast::<HostEvent>() {
+            Some(event) => self.shared.races().wait(self.number, &event.clock),
+            None => event.wait()?,
+        }
+        Ok(())
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.shared.races().host_sync(self.number);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for HostStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HostStream({})", self.number)
+    }
+}
+
+/// A point in a stream's work, which has been reached.
+struct HostEvent {
+    clock: Clock,
+    shared: Arc<Shared>,
+}
+
+impl DeviceEvent for HostEvent {
+    fn is_reached(&self) -> Result<bool> {
+        self.wait().map(|()| true)
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.shared.races().host_wait(&self.clock);
+        Ok(())
+    }
+}
+
+/// Nothing cannot be copied wrongly.
+fn copy_fault(shared: &Shared, bytes: usize) -> Result<()> {
+    if bytes == 0 { Ok(()) } else { shared.faults.strike(Fault::Copy) }
+}
+
+fn inside(memory: &HostMemory, offset: usize, len: usize) -> Result<Range<usize>> {
+    let size = memory.byte_size();
+    let end = offset.checked_add(len).filter(|&end| end <= size);
+    let outside = || Error::internal(format!("{len} bytes at offset {offset} are not inside a memory of {size} bytes"));
+    end.map(|end| offset..end).ok_or_else(outside)
+}

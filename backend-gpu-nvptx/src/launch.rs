@@ -1,0 +1,135 @@
+//! Launching: a thunk's routine with the addresses of its arrays, on either kind of device.
+
+use xla_hlo::{Error, Result};
+use xla_passes::buffers::Slice;
+use xla_service::thunks::{
+    ArraySlice, ExecutionBuffers, KernelRef, Launch, Launcher, LibraryRef, SequenceLauncher, Thunk, ThunkSequence,
+};
+use xla_service::{DeviceMemory, ExecutionContext};
+
+use crate::cuda::launch::GpuCode;
+use crate::device::{Image, Routine, Step, Word};
+use crate::host::{HostCode, HostStream};
+
+/// Starts what was lowered.
+#[derive(Debug)]
+pub(crate) struct GpuLauncher {
+    /// By [`KernelRef::index`].
+    routines: Vec<Routine>,
+    code: Code,
+}
+
+/// The program's code, where it runs.
+#[derive(Debug)]
+enum Code {
+    Host(HostCode),
+    Gpu(GpuCode),
+}
+
+impl GpuLauncher {
+    /// For the host in the place of a GPU.
+    pub fn for_host(routines: Vec<Routine>, image: &Image) -> Result<GpuLauncher> {
+        Ok(GpuLauncher { routines, code: Code::Host(HostCode::load(image)?) })
+    }
+
+    /// For GPUs.
+    pub fn for_gpu(routines: Vec<Routine>, image: Image) -> GpuLauncher {
+        GpuLauncher { routines, code: Code::Gpu(GpuCode::new(image)) }
+    }
+
+    fn routine(&self, kernel: &KernelRef) -> Result<&Routine> {
+        let routine = self.routines.get(kernel.index as usize);
+        routine.ok_or_else(|| Error::internal("a kernel that was never lowered"))
+    }
+}
+
+impl Launcher for GpuLauncher {
+    fn kernel(&self, kernel: &KernelRef, launch: &mut Launch<'_>) -> Result<()> {
+        let routine = self.routine(kernel)?;
+        match &self.code {
+            Code::Host(code) => run_on_host(code, routine, launch),
+            Code::Gpu(code) => code.run(routine, launch),
+        }
+    }
+
+    fn library_call(&self, call: &LibraryRef, _: &mut Launch<'_>) -> Result<()> {
+        Err(Error::internal(format!("library call {} was never lowered", call.name)))
+    }
+
+    fn sequences(&self) -> Option<&dyn SequenceLauncher> {
+        match &self.code {
+            Code::Host(_) => None,
+            Code::Gpu(_) => Some(self),
+        }
+    }
+}
+
+impl SequenceLauncher for GpuLauncher {
+    fn run(
+        &self,
+        sequence: &ThunkSequence,
+        context: &ExecutionContext<'_>,
+        buffers: &mut ExecutionBuffers,
+    ) -> Result<bool> {
+        match &self.code {
+            Code::Host(_) => Ok(false),
+            Code::Gpu(code) => code.run_sequence(sequence, &|kernel| self.routine(kernel), context, buffers),
+        }
+    }
+}
+
+fn run_on_host(code: &HostCode, routine: &Routine, launch: &mut Launch<'_>) -> Result<()> {
+    let stream: &HostStream = launch.context.stream.downcast()?;
+    let scratch = routine.scratch.iter().map(|&bytes| launch.context.executor.allocate(bytes));
+    let scratch = scratch.collect::<Result<Vec<_>>>()?;
+    // What a kernel reads and writes is told for the whole thunk, whatever its steps.
+    let label = launch.thunk.place();
+    for operand in &launch.thunk.operands {
+        stream.reads(launch.buffers.memory(operand.slice.allocation)?, operand.slice, &label)?;
+    }
+    for result in &launch.thunk.results {
+        stream.writes(launch.buffers.memory(result.slice.allocation)?, result.slice, &label)?;
+    }
+    stream.launches()?;
+    steps_on_host(code, &routine.steps, &scratch, launch)
+}
+
+fn steps_on_host(code: &HostCode, steps: &[Step], scratch: &[DeviceMemory], launch: &mut Launch<'_>) -> Result<()> {
+    for step in steps {
+        match step {
+            Step::Copy { from, to } => {
+                let (from, to) = (array(launch.thunk, *from)?.slice, array(launch.thunk, *to)?.slice);
+                launch.buffers.copy(launch.context, from, to)?;
+            }
+            Step::Launch { function, blocks, arguments } => {
+                let word = |word: &Word| match *word {
+                    Word::Number(number) => Ok(number as u64),
+                    Word::Scratch(number) => match scratch.get(number) {
+                        Some(memory) => HostStream::address(memory, 0),
+                        None => Err(no_scratch()),
+                    },
+                    Word::Array(number) => {
+                        let Slice { allocation, offset, .. } = array(launch.thunk, number)?.slice;
+                        HostStream::address(launch.buffers.memory(allocation)?, offset)
+                    }
+                };
+                let words = arguments.iter().map(word).collect::<Result<Vec<u64>>>()?;
+                code.launch(*function, *blocks, &words)?;
+            }
+            // The host has none of NVIDIA's libraries.
+            Step::Library { otherwise, .. } => steps_on_host(code, otherwise, scratch, launch)?,
+        }
+    }
+    Ok(())
+}
+
+/// An array of a thunk: operands, then results.
+pub(crate) fn array(thunk: &Thunk, number: usize) -> Result<&ArraySlice> {
+    let mut arrays = thunk.operands.iter().chain(&thunk.results);
+    arrays.nth(number).ok_or_else(|| Error::internal("an array that the thunk has not"))
+}
+
+/// The error for scratch memory that a routine does not have.
+pub(crate) fn no_scratch() -> Error {
+    Error::internal("scratch memory that is not there")
+}

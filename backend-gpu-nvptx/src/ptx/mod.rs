@@ -1,0 +1,12 @@
+//! PTX to machine code by NVIDIA's assembler, where it is installed: no GPU and no driver is needed.
+//!
+//! ```text
+//! Ptxas::find ── assemble(ptx, "sm_90") ──> Cubin { bytes, report: registers and spills by kernel }
+//!                   └─ CubinCache: the same from a file, if it was assembled before
+//! ```
+//!
+//! Where no `ptxas` is found, programs carry PTX, and the driver of the machine that runs them assembles it.
+
+pub(crate) mod cache;
+pub(crate) mod ptxas;
+pub(crate) mod report;

@@ -1,0 +1,121 @@
+//! Programs on several queues of the device, which are threads that know nothing of each other but by events.
+
+use std::sync::Arc;
+
+use crate::support::{assert_close, clients, module, results};
+use backend_template::{DeviceOptions, platform_with};
+use xla_hlo::{ArrayShape, ElementType, Literal, Scalar};
+use xla_service::{Client, CompileOptions, Fault, LoadedExecutable, Platform};
+
+/// Branches that are independent for a while, one of them with a loop and one with something that the host computes; the last has two halves.
+const PROGRAM: &str = "HloModule m
+    lt { a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT c = pred[] compare(a, b), direction=LT }
+    sum { a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT c = f32[] add(a, b) }
+    condition { s = (s32[], f32[32,32]) parameter(0)
+      i = s32[] get-tuple-element(s), index=0
+      n = s32[] constant(5)
+      ROOT c = pred[] compare(i, n), direction=LT }
+    body { s = (s32[], f32[32,32]) parameter(0)
+      i = s32[] get-tuple-element(s), index=0
+      x = f32[32,32] get-tuple-element(s), index=1
+      one = s32[] constant(1)
+      next = s32[] add(i, one)
+      d = f32[32,32] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      t = f32[32,32] tanh(d)
+      ROOT r = (s32[], f32[32,32]) tuple(next, t) }
+    ENTRY main {
+      x = f32[32,32] parameter(0)
+      y = f32[32,32] parameter(1)
+      z = f32[] constant(0)
+      k = s32[] constant(0)
+      init = (s32[], f32[32,32]) tuple(k, x)
+      loop = (s32[], f32[32,32]) while(init), condition=condition, body=body
+      a = f32[32,32] get-tuple-element(loop), index=1
+      b1 = f32[32,32] dot(y, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      b2 = f32[32,32] tanh(b1)
+      b3 = f32[32,32] dot(b2, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      c1 = f32[32,32] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      c2 = f32[32,32] tanh(c1)
+      c3 = f32[32,32] dot(c2, c2), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      s = f32[32,32] sort(y), dimensions={1}, to_apply=lt
+      ab = f32[32,32] dot(a, b3), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      cs = f32[32,32] dot(c3, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      r = f32[32] reduce(ab, z), dimensions={1}, to_apply=sum
+      q = f32[32] reduce(cs, z), dimensions={1}, to_apply=sum
+      ROOT o = (f32[32], f32[32], f32[32,32]) tuple(r, q, c2)
+    }";
+
+fn arguments() -> Vec<Literal> {
+    let shape = ArrayShape::new(ElementType::F32, [32, 32]);
+    let array = |step: usize| {
+        Literal::from_fn(&shape, |i| Scalar::Float((i * step % 13) as f64 / 64.0 - 0.05)).expect("a small array")
+    };
+    vec![array(7), array(5)]
+}
+
+fn on_three_streams() -> (Arc<dyn Platform>, Client, LoadedExecutable, Vec<Literal>) {
+    let platform = platform_with(DeviceOptions { streams: 3, ..DeviceOptions::default() });
+    let (client, evaluator) = clients(platform.clone());
+    let (module, options) = (module(PROGRAM), CompileOptions::default());
+    let expected = results(&evaluator.compile(&module, &options).expect("it compiles"), &arguments());
+    let program = client.compile(&module, &options).expect("it compiles");
+    (platform, client, program, expected)
+}
+
+fn check(program: &LoadedExecutable, expected: &[Literal]) {
+    for (found, expected) in results(program, &arguments()).iter().zip(expected) {
+        assert_close(found, expected, "on three streams");
+    }
+}
+
+#[test]
+fn programs_are_right_on_several_queues_from_several_threads() {
+    let (_, client, program, expected) = on_three_streams();
+    let sequence = program.thunks().expect("it is made of thunks");
+    let used = sequence.walk().map(|thunk| thunk.stream.0).max();
+    assert_eq!(used, Some(2), "{sequence}");
+    assert!(program.dumps().iter().any(|(name, _)| name == "timeline.svg"));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..10).for_each(|_| check(&program, &expected)));
+        }
+    });
+    drop(program);
+    client.cache().clear();
+    assert_eq!(client.memory_stats().bytes_in_use, 0);
+}
+
+/// Wherever something fails, on whichever queue, waiting for the results tells of it, and the next run is right.
+#[test]
+fn every_fault_is_told_and_is_over() {
+    let (platform, client, program, expected) = on_three_streams();
+    let executor = platform.executor(0).expect("a device");
+    let faults = executor.fault_injection().expect("a simulated device");
+    check(&program, &expected);
+    let buffers: Vec<_> = arguments().iter().map(|argument| client.buffer(argument).expect("an upload")).collect();
+    let before = client.memory_stats().bytes_in_use;
+    for fault in Fault::ALL {
+        let mut struck = 0;
+        for skip in 0..40 {
+            buffers.iter().for_each(|buffer| buffer.wait().expect("no fault yet"));
+            faults.inject(fault, skip).expect("this kind of fault");
+            let outcome = program.execute(&buffers.iter().collect::<Vec<_>>()).and_then(|results| {
+                results.iter().try_for_each(|result| result.wait())?;
+                Ok(())
+            });
+            faults.clear();
+            if let Err(error) = outcome {
+                struck += 1;
+                let message = error.message();
+                assert!(message.contains("platform template") && message.contains('%'), "{fault:?} {skip}: {message}");
+            }
+            check(&program, &expected);
+            assert_eq!(client.memory_stats().bytes_in_use, before, "{fault:?} {skip} leaked");
+        }
+        assert!(struck > 1, "{fault:?} struck {struck} times");
+    }
+}

@@ -1,0 +1,285 @@
+//! Gives thunks their streams: list scheduling in the order of the sequence, by a model of host and device.
+//!
+//! Each thunk goes to the stream where it would be done first, events counted against it; ties go to the sequence's home and then to
+//! the lower number, so that a chain, or what the host is too slow for, stays where it is. This is done for each number of streams up to
+//! what the profile allows, and the best is kept, if it is better than one stream.
+
+use std::collections::{BTreeSet, HashMap};
+
+use xla_hlo::Result;
+
+use super::super::loops::can_be_recorded;
+use super::super::{StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};
+use super::conflicts::{Conflicts, Touched};
+use super::model::{Demand, Machine, Times};
+use super::order::Order;
+use super::report::StreamReport;
+use super::{StreamProfile, ThunkCost, verify_streams};
+
+/// Gives each thunk its stream and what it waits for, nested sequences included; whatever was assigned before is forgotten.
+///
+/// `cost` is asked about kernels, library calls and what runs on the host; copies cost what the profile says, control flow what is nested
+/// in it, in one round where nobody knows how many there are. What is no number counts as nothing. Numbers of streams are dense. Where
+/// several streams would not be faster, by the model, everything stays on one. Debug builds check the product with [`verify_streams`],
+/// whose [`Error::Internal`](xla_hlo::Error::Internal) is the only error.
+pub fn assign_streams(
+    sequence: &mut ThunkSequence,
+    profile: &StreamProfile,
+    cost: &dyn Fn(&Thunk) -> ThunkCost,
+) -> Result<StreamReport> {
+    reset(sequence);
+    let mut assigner = Assigner { profile, cost, times: HashMap::new() };
+    let level = assigner.level(sequence, true);
+    let numbers: HashMap<u32, u32> = used_streams(sequence).into_iter().zip(0..).collect();
+    renumber(sequence, &|stream| numbers.get(&stream).copied().unwrap_or(stream));
+    if cfg!(debug_assertions) {
+        verify_streams(sequence)?;
+    }
+    Ok(StreamReport::new(sequence, &assigner.times, level.best.seconds, level.single.seconds))
+}
+
+struct Assigner<'a> {
+    profile: &'a StreamProfile,
+    cost: &'a dyn Fn(&Thunk) -> ThunkCost,
+    /// When each thunk begins and ends, after the beginning of its sequence.
+    times: HashMap<ThunkId, (f64, f64)>,
+}
+
+/// What one run of a sequence takes, in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    seconds: f64,
+    /// Until the host has sent everything.
+    host: f64,
+    /// The part of the device that is busy, on average.
+    share: f64,
+}
+
+/// What one run of a sequence takes as it was assigned, and all on one stream.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
+    best: Span,
+    single: Span,
+}
+
+/// Where the thunks of a sequence go.
+struct Plan {
+    streams: Vec<usize>,
+    /// By thunk, nodes that it waits for.
+    waits: Vec<Vec<usize>>,
+    joins: Vec<usize>,
+    times: Vec<Times>,
+    span: Span,
+}
+
+/// Where a thunk may go.
+struct Place {
+    stream: usize,
+    waits: Vec<usize>,
+    times: Times,
+    /// When it is done, with what events take.
+    score: f64,
+}
+
+impl Assigner<'_> {
+    /// Assigns a sequence and what is nested in it, as if its home were stream 0. What may not be `spread` stays on one stream.
+    fn level(&mut self, sequence: &mut ThunkSequence, spread: bool) -> Level {
+        let mut best = Vec::with_capacity(sequence.thunks.len());
+        let mut single = Vec::with_capacity(sequence.thunks.len());
+        for thunk in &mut sequence.thunks {
+            let recorded = self.is_recorded(&thunk.kind);
+            let nested = thunk.kind.nested_mut().into_iter().map(|inner| self.level(inner, spread && !recorded));
+            let nested: Vec<Level> = nested.collect();
+            best.push(self.demand(thunk, recorded, &|i| nested[i].best));
+            single.push(self.demand(thunk, recorded, &|i| nested[i].single));
+        }
+        let touched: Vec<Touched> = sequence.thunks.iter().map(Touched::of).collect();
+        let single = self.plan(sequence, &touched, &single, &[0]).span;
+        let mut plan = self.plan(sequence, &touched, &best, &[0]);
+        for candidates in if spread { self.choices() } else { Vec::new() } {
+            let other = self.plan(sequence, &touched, &best, &candidates);
+            if other.span.seconds < plan.span.seconds {
+                plan = other;
+            }
+        }
+        self.apply(sequence, &plan);
+        Level { best: plan.span, single }
+    }
+
+    /// Sets of streams to try: a few for kernels, and with each of these none or all of those for copies.
+    fn choices(&self) -> Vec<Vec<usize>> {
+        let (compute, copies) = (self.profile.compute_streams.max(1) as usize, self.profile.copy_streams as usize);
+        let mut choices = Vec::new();
+        for count in 1..=compute {
+            for copies in BTreeSet::from([0, copies]) {
+                choices.push((0..count).chain(compute..compute + copies).collect());
+            }
+        }
+        // The first is one stream alone.
+        choices.remove(0);
+        choices
+    }
+
+    fn plan(&self, sequence: &ThunkSequence, touched: &[Touched], demands: &[Demand], streams: &[usize]) -> Plan {
+        let count = streams.iter().max().map_or(1, |&last| last + 1);
+        let mut machine = Machine::new(self.profile, count);
+        let (mut order, mut conflicts) = (Order::new(count), Conflicts::default());
+        let mut plan = Plan {
+            streams: Vec::with_capacity(demands.len()),
+            waits: Vec::with_capacity(demands.len()),
+            joins: Vec::new(),
+            times: Vec::new(),
+            span: Span::default(),
+        };
+        for (i, thunk) in sequence.thunks.iter().enumerate() {
+            // Everything is behind the beginning of the sequence.
+            let needed = conflicts.before(&touched[i]).into_iter().chain([0]);
+            let place = |stream| {
+                let waits = order.waits(stream, needed.clone());
+                let times = machine.plan(&demands[i], stream, &waits);
+                // Another stream than home must be joined again.
+                let events = waits.len() + usize::from(stream != 0);
+                Place { stream, score: times.finish + events as f64 * self.profile.event_seconds, waits, times }
+            };
+            let allowed = streams.iter().copied().filter(|&stream| self.allows(thunk, stream, streams));
+            let better = |best: Place, next: Place| if next.score < best.score * (1.0 - TIE) { next } else { best };
+            let Place { stream, waits, times, .. } = allowed.map(place).reduce(better).unwrap_or_else(|| place(0));
+            machine.send(&demands[i], stream, times);
+            order.push(stream, &waits);
+            conflicts.add(i + 1, stream, &touched[i]);
+            plan.streams.push(stream);
+            plan.waits.push(waits);
+        }
+        plan.joins = order.waits(0, order.ends().into_iter());
+        let (seconds, host) = machine.end(&plan.joins);
+        let work: f64 = demands.iter().map(|demand| demand.seconds * demand.share).sum();
+        let share = if seconds > 0.0 { (work / seconds).min(1.0) } else { 0.0 };
+        plan.span = Span { seconds, host, share };
+        plan.times = machine.into_times();
+        plan
+    }
+
+    /// Whether a thunk may be on a stream of these. If there are some for copies, large copies are there and nothing else is: what would
+    /// come behind a copy on the stream of kernels is not known when the copy is sent.
+    fn allows(&self, thunk: &Thunk, stream: usize, streams: &[usize]) -> bool {
+        let for_copies = |stream: usize| stream >= self.profile.compute_streams.max(1) as usize;
+        let is_large = matches!(thunk.kind, ThunkKind::Copy) && copied_bytes(thunk) >= self.profile.copy_stream_bytes;
+        for_copies(stream) == (is_large && streams.iter().any(|&stream| for_copies(stream)))
+    }
+
+    fn is_recorded(&self, kind: &ThunkKind) -> bool {
+        match kind {
+            ThunkKind::While { condition, body, .. } => {
+                self.profile.device_loops && can_be_recorded(condition) && can_be_recorded(body)
+            }
+            ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => false,
+            ThunkKind::Conditional { .. } | ThunkKind::CustomCall | ThunkKind::HostFallback => false,
+        }
+    }
+
+    /// What a thunk asks for, where `nested` says what the sequences inside take.
+    fn demand(&self, thunk: &Thunk, recorded: bool, nested: &dyn Fn(usize) -> Span) -> Demand {
+        let launch = self.profile.launch_seconds;
+        let launched = |seconds, share| Demand { lead: launch, issue: launch, seconds, share, blocks: false };
+        match &thunk.kind {
+            ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) => {
+                let cost = self.cost_of(thunk);
+                launched(cost.seconds, cost.share)
+            }
+            ThunkKind::Copy => {
+                let seconds = copied_bytes(thunk) as f64 * self.profile.copy_seconds_per_byte;
+                launched(number(seconds), number(self.profile.copy_share).min(1.0))
+            }
+            ThunkKind::CustomCall | ThunkKind::HostFallback => {
+                Demand { seconds: self.cost_of(thunk).seconds, blocks: true, ..Demand::default() }
+            }
+            ThunkKind::While { trip_count, .. } => {
+                let (condition, body) = (nested(0), nested(1));
+                let rounds = trip_count.unwrap_or(1) as f64;
+                let counted = trip_count.is_some() && !recorded;
+                let tests = if counted { 0.0 } else { rounds + 1.0 };
+                let seconds = rounds * body.seconds + tests * condition.seconds;
+                let recording = condition.host + body.host + launch;
+                let (lead, issue) = if recorded { (recording, recording) } else { (0.0, rounds * body.host) };
+                Demand { lead, issue, seconds, share: body.share, blocks: !counted && !recorded }
+            }
+            ThunkKind::Conditional { branches, .. } => {
+                let dearest = (0..branches.len()).map(nested).max_by(|a, b| a.seconds.total_cmp(&b.seconds));
+                let Span { seconds, share, .. } = dearest.unwrap_or_default();
+                Demand { seconds, share, blocks: true, ..Demand::default() }
+            }
+        }
+    }
+
+    /// New numbers for the streams for kernels of what is nested in a thunk on `home`. It was assigned as if that were stream 0; others
+    /// should be those that have nothing else to do, as far as there are any.
+    fn moved(&self, used: &BTreeSet<u32>, home: u32) -> Vec<u32> {
+        let mut others: Vec<u32> = (0..self.profile.compute_streams.max(1)).filter(|&stream| stream != home).collect();
+        others.sort_by_key(|&stream| used.contains(&stream));
+        std::iter::once(home).chain(others).collect()
+    }
+
+    fn cost_of(&self, thunk: &Thunk) -> ThunkCost {
+        let ThunkCost { seconds, share } = (self.cost)(thunk);
+        ThunkCost { seconds: number(seconds), share: number(share).min(1.0) }
+    }
+
+    /// Writes a plan down.
+    fn apply(&mut self, sequence: &mut ThunkSequence, plan: &Plan) {
+        let ids: Vec<ThunkId> = sequence.thunks.iter().map(|thunk| thunk.id).collect();
+        let thunk_of = |node: &usize| node.checked_sub(1).map(|i| ids[i]);
+        let used: BTreeSet<u32> = plan.streams.iter().map(|&stream| stream as u32).collect();
+        let moved: HashMap<u32, Vec<u32>> = used.iter().map(|&home| (home, self.moved(&used, home))).collect();
+        let mut forks = BTreeSet::new();
+        for (i, thunk) in sequence.thunks.iter_mut().enumerate() {
+            let stream = plan.streams[i] as u32;
+            thunk.stream = StreamId(stream);
+            thunk.waits = plan.waits[i].iter().rev().filter_map(thunk_of).collect();
+            if plan.waits[i].contains(&0) {
+                forks.insert(thunk.stream);
+            }
+            let number = |old: u32| moved[&stream].get(old as usize).copied().unwrap_or(old);
+            thunk.kind.nested_mut().into_iter().for_each(|inner| renumber(inner, &number));
+            let Times { start, finish, .. } = plan.times[i + 1];
+            self.times.insert(thunk.id, (start, finish));
+        }
+        sequence.forks = forks.into_iter().collect();
+        sequence.joins = plan.joins.iter().rev().filter_map(thunk_of).collect();
+    }
+}
+
+/// What is better by less is not better.
+const TIE: f64 = 1e-9;
+
+/// A time or part that can be counted with.
+fn number(value: f64) -> f64 {
+    if value.is_finite() { value.max(0.0) } else { 0.0 }
+}
+
+fn copied_bytes(thunk: &Thunk) -> usize {
+    thunk.results.iter().map(|array| array.slice.size).fold(0, usize::saturating_add)
+}
+
+fn reset(sequence: &mut ThunkSequence) {
+    sequence.forks.clear();
+    sequence.joins.clear();
+    for thunk in &mut sequence.thunks {
+        thunk.stream = StreamId::default();
+        thunk.waits.clear();
+        thunk.kind.nested_mut().into_iter().for_each(reset);
+    }
+}
+
+fn renumber(sequence: &mut ThunkSequence, number: &dyn Fn(u32) -> u32) {
+    sequence.forks.iter_mut().for_each(|stream| stream.0 = number(stream.0));
+    sequence.forks.sort_unstable();
+    for thunk in &mut sequence.thunks {
+        thunk.stream.0 = number(thunk.stream.0);
+        thunk.kind.nested_mut().into_iter().for_each(|inner| renumber(inner, number));
+    }
+}
+
+/// The numbers of all streams, 0 among them.
+fn used_streams(sequence: &ThunkSequence) -> BTreeSet<u32> {
+    sequence.walk().map(|thunk| thunk.stream.0).chain([0]).collect()
+}

@@ -1,0 +1,225 @@
+//! How long a sequence takes: a host that sends, streams that go on in order, and a device that they share.
+
+use super::StreamProfile;
+
+/// What a node asks of host and device. Times in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Demand {
+    /// The host's time until the first of its work is sent.
+    pub lead: f64,
+    /// The host's time until all of it is.
+    pub issue: f64,
+    /// From when it begins until it is done, if nothing else runs.
+    pub seconds: f64,
+    /// The part of the device it keeps busy.
+    pub share: f64,
+    /// Whether the host waits until it is done.
+    pub blocks: bool,
+}
+
+/// When a node runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Times {
+    pub start: f64,
+    pub finish: f64,
+    /// When the host goes on.
+    host: f64,
+}
+
+/// The state of host and device while a sequence is sent.
+#[derive(Debug)]
+pub(super) struct Machine<'p> {
+    profile: &'p StreamProfile,
+    /// When the host can send the next thing.
+    host: f64,
+    /// When each stream is done with what it was sent.
+    free: Vec<f64>,
+    usage: Usage,
+    /// By node.
+    times: Vec<Times>,
+}
+
+impl<'p> Machine<'p> {
+    /// A sequence that begins at 0; its beginning is node 0.
+    pub fn new(profile: &'p StreamProfile, streams: usize) -> Machine<'p> {
+        let times = vec![Times::default()];
+        Machine { profile, host: 0.0, free: vec![0.0; streams], usage: Usage::default(), times }
+    }
+
+    /// When a next node would run on `stream` behind these.
+    pub fn plan(&self, demand: &Demand, stream: usize, waits: &[usize]) -> Times {
+        let host = self.host + waits.len() as f64 * self.profile.event_seconds;
+        let waited = waits.iter().map(|&node| self.times[node].finish + self.profile.event_seconds);
+        let start = waited.fold(self.free[stream].max(host + demand.lead), f64::max);
+        let finish = self.usage.finish(start, demand);
+        Times { start, finish, host: if demand.blocks { finish } else { host + demand.issue } }
+    }
+
+    /// Sends the next node, at the times that [`Machine::plan`] gave.
+    pub fn send(&mut self, demand: &Demand, stream: usize, times: Times) {
+        self.host = times.host;
+        self.free[stream] = times.finish;
+        self.usage.occupy(times.start, demand);
+        self.usage.forget(self.host);
+        self.times.push(times);
+    }
+
+    /// When host and device are done, home having waited for `joins`; and when the host is.
+    pub fn end(&self, joins: &[usize]) -> (f64, f64) {
+        let nothing = Demand::default();
+        let end = self.plan(&nothing, 0, joins);
+        (end.finish.max(end.host), end.host)
+    }
+
+    /// When each node runs, its beginning first.
+    pub fn into_times(self) -> Vec<Times> {
+        self.times
+    }
+}
+
+/// How much of the device is busy from when on: steps in time, the last one for ever.
+#[derive(Debug)]
+struct Usage {
+    /// When each step begins, and the part that is busy.
+    steps: Vec<(f64, f64)>,
+    /// Steps in front of this are over.
+    first: usize,
+}
+
+impl Default for Usage {
+    fn default() -> Self {
+        Usage { steps: vec![(0.0, 0.0)], first: 0 }
+    }
+}
+
+/// Steps that are over are thrown away when there are so many of them.
+const KEPT: usize = 1024;
+
+/// So little more or less is rounding.
+const ROUNDING: f64 = 1e-9;
+
+impl Usage {
+    /// When something is done that begins at `start` and gets what others leave of the device.
+    fn finish(&self, start: f64, demand: &Demand) -> f64 {
+        self.walk(start, demand, |_, _, _| {})
+    }
+
+    /// Says that it is done.
+    fn occupy(&mut self, start: f64, demand: &Demand) {
+        if demand.share <= 0.0 || demand.seconds <= 0.0 {
+            return;
+        }
+        let mut parts = Vec::new();
+        self.walk(start, demand, |from, to, rate| parts.push((from, to, rate * demand.share)));
+        for (from, to, busy) in parts {
+            let begin = self.border(from);
+            let end = self.border(to);
+            self.steps[begin..end].iter_mut().for_each(|(_, used)| *used = (*used + busy).min(1.0));
+        }
+    }
+
+    /// Goes through the steps from `start` on until the work is done: from when to when, and how fast, from 0 to 1.
+    fn walk(&self, start: f64, demand: &Demand, mut visit: impl FnMut(f64, f64, f64)) -> f64 {
+        let (mut now, mut left) = (start, demand.seconds);
+        let mut step = self.steps.partition_point(|(from, _)| *from <= start).saturating_sub(1);
+        while left > 0.0 {
+            let free = 1.0 - self.steps[step].1;
+            let rate = if demand.share <= 0.0 { 1.0 } else { (free / demand.share).clamp(0.0, 1.0) };
+            let rate = if rate < ROUNDING { 0.0 } else { rate };
+            let until = self.steps.get(step + 1).map_or(f64::INFINITY, |(from, _)| *from);
+            let end = if rate > 0.0 { until.min(now + left / rate) } else { until };
+            if end == f64::INFINITY {
+                // The last step is free, so this is a time beyond all numbers.
+                return end;
+            }
+            if end > now && rate > 0.0 {
+                visit(now, end, rate);
+            }
+            left = if end < until { 0.0 } else { left - (end - now) * rate };
+            (now, step) = (end, step + 1);
+            if step == self.steps.len() {
+                break;
+            }
+        }
+        now
+    }
+
+    /// The step that begins at that time, made if there is none.
+    fn border(&mut self, at: f64) -> usize {
+        let next = self.steps.partition_point(|(from, _)| *from <= at);
+        match next.checked_sub(1) {
+            Some(step) if self.steps[step].0 == at => step,
+            Some(step) => {
+                self.steps.insert(next, (at, self.steps[step].1));
+                next
+            }
+            None => 0,
+        }
+    }
+
+    /// Nothing will begin before that time any more.
+    fn forget(&mut self, before: f64) {
+        while self.steps.get(self.first + 1).is_some_and(|(from, _)| *from <= before) {
+            self.first += 1;
+        }
+        if self.first > KEPT {
+            self.steps.drain(..self.first);
+            self.first = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile() -> StreamProfile {
+        StreamProfile { compute_streams: 2, launch_seconds: 1.0, event_seconds: 2.0, ..StreamProfile::default() }
+    }
+
+    fn kernel(seconds: f64, share: f64) -> Demand {
+        Demand { lead: 1.0, issue: 1.0, seconds, share, blocks: false }
+    }
+
+    fn send(machine: &mut Machine<'_>, demand: &Demand, stream: usize, waits: &[usize]) -> (f64, f64) {
+        let times = machine.plan(demand, stream, waits);
+        machine.send(demand, stream, times);
+        (times.start, times.finish)
+    }
+
+    #[test]
+    fn streams_run_in_order_and_beside_each_other() {
+        let profile = profile();
+        let mut machine = Machine::new(&profile, 2);
+        assert_eq!(send(&mut machine, &kernel(10.0, 0.5), 0, &[]), (1.0, 11.0));
+        assert_eq!(send(&mut machine, &kernel(10.0, 0.5), 0, &[]), (11.0, 21.0));
+        // Two launches, an event and a launch.
+        assert_eq!(send(&mut machine, &kernel(10.0, 0.5), 1, &[0]), (5.0, 15.0));
+        assert_eq!(machine.end(&[3]), (21.0, 7.0));
+    }
+
+    #[test]
+    fn what_needs_the_whole_device_gains_nothing() {
+        let profile = profile();
+        let mut machine = Machine::new(&profile, 2);
+        send(&mut machine, &kernel(10.0, 1.0), 0, &[]);
+        assert_eq!(send(&mut machine, &kernel(10.0, 1.0), 1, &[]), (2.0, 21.0));
+        // What is free in part is used in part: at half the speed from 2 to 11, and then alone.
+        let mut machine = Machine::new(&profile, 2);
+        send(&mut machine, &kernel(10.0, 0.5), 0, &[]);
+        assert_eq!(send(&mut machine, &kernel(9.0, 1.0), 1, &[]), (2.0, 15.5));
+    }
+
+    #[test]
+    fn the_host_may_be_slower_than_the_device() {
+        let profile = profile();
+        let mut machine = Machine::new(&profile, 2);
+        for i in 0..5 {
+            let now = f64::from(i);
+            assert_eq!(send(&mut machine, &kernel(0.5, 1.0), 0, &[]), (now + 1.0, now + 1.5));
+        }
+        let host = Demand { seconds: 3.0, blocks: true, ..Demand::default() };
+        assert_eq!(send(&mut machine, &host, 0, &[]), (5.5, 8.5));
+        assert_eq!(machine.end(&[]), (8.5, 8.5));
+    }
+}

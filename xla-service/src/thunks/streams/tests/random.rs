@@ -1,0 +1,105 @@
+//! Random sequences: everything is ordered that must be, and each edge is needed.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::thunks::streams::conflicts::Touched;
+
+/// One kernel: pieces that it reads and writes, of few small memories, how long it takes, and how much of the device.
+type Step = (Vec<(usize, usize, usize)>, Vec<(usize, usize, usize)>, u8, u8);
+
+fn step() -> impl Strategy<Value = Step> {
+    let piece = || (0..6usize, 0..4usize, 1..3usize);
+    (prop::collection::vec(piece(), 0..3), prop::collection::vec(piece(), 1..3), 1..40u8, 1..11u8)
+}
+
+fn build(steps: &[Step]) -> ThunkSequence {
+    let pieces = |list: &[(usize, usize, usize)]| -> Vec<Slice> {
+        list.iter().map(|&(memory, start, length)| slice(memory, 16 * start, 16 * length)).collect()
+    };
+    let kernels = steps.iter().zip(0..).map(|((reads, writes, _, _), id)| kernel(id, &pieces(reads), &pieces(writes)));
+    sequence(kernels.collect())
+}
+
+fn conflict(a: &Touched, b: &Touched) -> bool {
+    let meet = |a: &[Slice], b: &[Slice]| a.iter().any(|a| b.iter().any(|b| a.overlaps(b)));
+    meet(&a.writes, &b.writes) || meet(&a.writes, &b.reads) || meet(&a.reads, &b.writes)
+}
+
+/// Which thunks are ordered before which, by streams and waits alone: a table of all pairs, with the beginning first and the end last.
+fn ordered(sequence: &ThunkSequence) -> Vec<Vec<bool>> {
+    let count = sequence.thunks.len() + 2;
+    let mut before = vec![vec![false; count]; count];
+    let node = |id: &ThunkId| id.0 as usize + 1;
+    let mut last = std::collections::HashMap::from([(StreamId(0), 0)]);
+    for to in 1..count {
+        let (stream, waits) = match sequence.thunks.get(to - 1) {
+            Some(thunk) => (thunk.stream, &thunk.waits),
+            None => (StreamId(0), &sequence.joins),
+        };
+        let mut direct: Vec<usize> = waits.iter().map(node).collect();
+        match last.insert(stream, to) {
+            Some(from) => direct.push(from),
+            None if sequence.forks.contains(&stream) => direct.push(0),
+            None => {}
+        }
+        for from in direct {
+            for (node, row) in before.iter_mut().enumerate() {
+                row[to] |= node == from || row[from];
+            }
+        }
+    }
+    before
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn everything_is_ordered_and_every_edge_is_needed(
+        steps in prop::collection::vec(step(), 1..24),
+        streams in 2..5u32,
+        launch in 0..4u8,
+    ) {
+        let mut sequence = build(&steps);
+        let profile = StreamProfile { launch_seconds: f64::from(launch) * MICRO, ..profile(streams) };
+        let cost = |thunk: &Thunk| {
+            let (_, _, time, share) = steps[thunk.id.0 as usize];
+            ThunkCost { seconds: f64::from(time) * MICRO, share: f64::from(share) / 10.0 }
+        };
+        let report = assign_streams(&mut sequence, &profile, &cost).unwrap();
+        prop_assert!(report.seconds <= report.seconds_on_one_stream);
+        verify_streams(&sequence).unwrap();
+        let before = ordered(&sequence);
+        let touched: Vec<Touched> = sequence.thunks.iter().map(Touched::of).collect();
+        for (j, later) in touched.iter().enumerate() {
+            prop_assert!(before[0][j + 1] && before[j + 1][steps.len() + 1], "{sequence}");
+            for (i, earlier) in touched.iter().enumerate().take(j) {
+                prop_assert!(before[i + 1][j + 1] || !conflict(earlier, later), "t{i} and t{j}\n{sequence}");
+            }
+        }
+        for changed in without_each_edge(&sequence) {
+            prop_assert!(verify_streams(&changed).is_err(), "of\n{sequence}\nthis is enough:\n{changed}");
+        }
+    }
+}
+
+/// The sequence without one of its waits, forks and joins, for each.
+pub(super) fn without_each_edge(sequence: &ThunkSequence) -> Vec<ThunkSequence> {
+    let mut all = Vec::new();
+    for (i, thunk) in sequence.thunks.iter().enumerate() {
+        for wait in 0..thunk.waits.len() {
+            all.push(sequence.clone());
+            all.last_mut().unwrap().thunks[i].waits.remove(wait);
+        }
+    }
+    for fork in 0..sequence.forks.len() {
+        all.push(sequence.clone());
+        all.last_mut().unwrap().forks.remove(fork);
+    }
+    for join in 0..sequence.joins.len() {
+        all.push(sequence.clone());
+        all.last_mut().unwrap().joins.remove(join);
+    }
+    all
+}
