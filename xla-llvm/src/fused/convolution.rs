@@ -49,7 +49,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let (size, places) = (input[op.dims.input_spatial[d]], output[op.dims.output_spatial[d]]);
             // Steps that nothing takes may be too long for arithmetic.
             let stride = if places > 1 { window.stride as i64 } else { 1 };
-            let (dilation, grid) = (if window.size > 1 { window.window_dilation as i64 } else { 1 }, window.base_dilation);
+            let (dilation, grid) =
+                (if window.size > 1 { window.window_dilation as i64 } else { 1 }, window.base_dilation);
             let at = match window.reversal {
                 true => tap.window[d].clone().scaled(-1).shifted(window.size as i64 - 1),
                 false => tap.window[d].clone(),

@@ -146,7 +146,8 @@ impl<'m> Product<'m> {
             }
             Op::Convolution(op) => {
                 let d = &op.dims;
-                let [channels, features] = [d.kernel_input_feature, d.kernel_output_feature].map(|d| right.dims()[d] as u64);
+                let [channels, features] =
+                    [d.kernel_input_feature, d.kernel_output_feature].map(|d| right.dims()[d] as u64);
                 let groups = op.groups() as u64;
                 let mut rows = extents(result.dims(), &[d.output_batch]);
                 rows.extend(extents(result.dims(), &d.output_spatial));
