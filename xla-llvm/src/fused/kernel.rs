@@ -143,6 +143,9 @@ impl<'a, 'm> Writer<'a, 'm> {
         if let Some(strands) = self.strands(emitter.target())? {
             return self.emit_strands(emitter, frame, &strands).map(Launch::alone);
         }
+        if let Some(product) = self.product(emitter.target()) {
+            return self.emit_product(emitter, frame, &product);
+        }
         let plan = self.plan(emitter)?;
         if emitter.target().simt().is_some() {
             return self.emit_simt(emitter, frame, &plan);
@@ -368,7 +371,7 @@ impl<'a, 'm> Writer<'a, 'm> {
     }
 
     pub fn has_folds(&self) -> bool {
-        let fold = |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_));
+        let fold = |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_) | Op::Convolution(_));
         self.computed().iter().any(fold)
     }
 
@@ -387,7 +390,7 @@ impl<'a, 'm> Writer<'a, 'm> {
 
     /// Elements of a unit that is a piece of a row, where rows can be cut: nothing may be folded again for each piece.
     fn piece(&self, width: u32) -> Option<u64> {
-        let is_fold = |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_));
+        let is_fold = |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_) | Op::Convolution(_));
         let folds: Vec<InstrId> = self.computed().into_iter().filter(is_fold).collect();
         match &folds[..] {
             [] => Some(PIECE),

@@ -3,6 +3,7 @@
 //! ```text
 //! kernel     a fusion (or one operation) as a function: which loops, what is stored        kernel.rs, reduce_root.rs
 //!   rows     one team of threads for each row: folds, softmax, layer norm                  rows.rs, team.rs
+//!   product  one block of threads for each tile of a dot or a convolution                  product.rs, product_tiles.rs
 //!   threads  one thread of many for each few neighbouring elements                         threads.rs
 //!   shared_tiles  a block of threads for each tile of two loops, in shared memory          shared_tiles.rs
 //!   tiles    blocks of two loops, transposed on the way in                                 tiles.rs
@@ -21,6 +22,7 @@
 
 mod address;
 mod columns;
+mod convolution;
 mod element;
 mod fold;
 mod frame;
@@ -31,6 +33,8 @@ mod kernel;
 mod movement;
 mod nest;
 mod plan;
+mod product;
+mod product_tiles;
 mod row_cache;
 mod rows;
 mod scalar_call;
