@@ -78,6 +78,13 @@ fn architecture() -> Result<String> {
     Ok(format!("sm_{major}{minor}"))
 }
 
+/// The compute capability of an architecture: of `sm_90a` 9 and 0. None for the host.
+fn capability(target: &Target) -> Option<(u32, u32)> {
+    let digits: String = target.cpu().strip_prefix("sm_")?.chars().take_while(char::is_ascii_digit).collect();
+    let number: u32 = digits.parse().ok()?;
+    Some((number / 10, number % 10))
+}
+
 /// A program for a device.
 pub(crate) struct Compiled {
     pub program: ThunkProgram,
@@ -86,7 +93,7 @@ pub(crate) struct Compiled {
 }
 
 fn compile(module: &OptimizedModule, target: &Target, options: &CompileOptions) -> Result<Compiled> {
-    let mut lowering = GpuLowering::new(module);
+    let mut lowering = GpuLowering::new(module, capability(target));
     let buffers = BufferOptions { alignment: MEMORY_ALIGNMENT, reuse_after: REUSE_AFTER, ..BufferOptions::default() };
     let mut program = ThunkProgram::new(module, &mut lowering, &GpuTransfer, &buffers, options)?;
     let costs = ThunkCosts::new(module);

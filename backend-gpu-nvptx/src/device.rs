@@ -62,8 +62,9 @@ pub(crate) enum Step {
     },
     /// A copy of all bytes of an array of the thunk to another one of the same size.
     Copy { from: usize, to: usize },
-    /// A call of one of NVIDIA's libraries on arrays of the thunk, or other steps where the library is not installed.
-    Library { call: LibraryCall, arrays: Vec<usize>, otherwise: Vec<Step> },
+    /// A call of one of NVIDIA's libraries on arrays of the thunk, with what goes on with its result; or other steps where the library is
+    /// not installed.
+    Library { call: LibraryCall, arrays: Vec<usize>, then: Vec<Step>, otherwise: Vec<Step> },
 }
 
 /// A parameter's value.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! run_hlo_passes   the standard stages with the GPU's profile                    compiler.rs, capabilities.rs
-//! run_backend      ThunkSequence: each thunk a routine of launches               lowering.rs
+//! run_backend      ThunkSequence: each thunk a routine of launches               lowering.rs, kernels/, libraries.rs
 //!                  kernels: fusions, sorts, scans, scatters                           kernels/
 //!                  kernels -> LLVM modules -> PTX, or code for the host          codegen.rs  (xla-llvm::fused, xla-llvm::simt)
 //! execute          addresses of all arrays -> launches                           executable.rs, launch.rs
@@ -25,6 +25,7 @@ mod executable;
 mod host;
 mod kernels;
 mod launch;
+mod libraries;
 mod lowering;
 mod platform;
 #[allow(dead_code, reason = "machine code is not made yet")]

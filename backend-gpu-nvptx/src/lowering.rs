@@ -1,19 +1,23 @@
 //! One scheduled instruction to a routine of launches; equal kernels share their code.
 
-use xla_hlo::ops::{Op, Scatter};
-use xla_hlo::{ArrayShape, Module, Result};
+use xla_hlo::ops::{FusionKind, Op, Scatter};
+use xla_hlo::{ArrayShape, Computation, InstrId, Module, Result};
 use xla_llvm::fused::{Kernel, KernelSource, is_scalar_computation};
-use xla_service::thunks::{KernelRef, Lowered, Lowering, LoweringContext};
+use xla_service::thunks::{ArraySlice, KernelRef, Lowered, Lowering, LoweringContext};
 
 use crate::codegen::blocks;
+use crate::cuda::library::LibraryCall;
 use crate::device::{Routine, Step, Word};
 use crate::kernels::{self, KernelCode, Kernels};
+use crate::libraries;
 
 /// Collects what the sequence refers to.
 pub(crate) struct GpuLowering<'m> {
     /// Kernels, by the numbers that plans have for functions.
     pub kernels: Kernels<'m>,
     module: &'m Module,
+    /// The compute capability of the GPU; `None` for a device without NVIDIA's libraries.
+    capability: Option<(u32, u32)>,
     plans: Vec<Plan>,
 }
 
@@ -31,11 +35,13 @@ pub(crate) enum PlannedStep {
     Launch { kernel: u32, blocks: Option<u32>, arguments: Vec<Word> },
     /// A copy of an array of the thunk to another one.
     Copy { from: usize, to: usize },
+    /// A library's call on arrays of the thunk, with what goes on with its result; or others where the library is not installed.
+    Library { call: LibraryCall, arrays: Vec<usize>, then: Vec<PlannedStep>, otherwise: Vec<PlannedStep> },
 }
 
 impl<'m> GpuLowering<'m> {
-    pub fn new(module: &'m Module) -> GpuLowering<'m> {
-        GpuLowering { kernels: Kernels::default(), module, plans: Vec::new() }
+    pub fn new(module: &'m Module, capability: Option<(u32, u32)>) -> GpuLowering<'m> {
+        GpuLowering { kernels: Kernels::default(), module, capability, plans: Vec::new() }
     }
 
     /// The routines, by [`KernelRef::index`], for kernels that have been generated.
@@ -63,6 +69,46 @@ impl<'m> GpuLowering<'m> {
         Some(plan)
     }
 
+    /// The one kernel of a fusion or another instruction, or the launches of a scan.
+    fn fused(&mut self, cx: &LoweringContext<'_>) -> Option<Plan> {
+        let source = KernelSource::of_instruction(self.module, cx)?;
+        Some(match kernels::scan::plan(&mut self.kernels, &source) {
+            Some(plan) => plan,
+            None => Plan { scratch: Vec::new(), steps: vec![self.kernel(cx, source)] },
+        })
+    }
+
+    /// A dot by a library, alone or in a fusion whose kernel goes on with its result; our own kernel where there is no library.
+    fn contraction(&mut self, cx: &LoweringContext<'_>) -> Option<Plan> {
+        let capability = self.capability?;
+        let (graph, id, places) = contraction(self.module, cx)?;
+        let Op::Dot(dot) = graph[id].op() else { return None };
+        let [result] = cx.results else { return None };
+        let arrays: Vec<&ArrayShape> =
+            places.iter().map(|&place| cx.operands.get(place).map(|o| &o.shape)).collect::<Option<_>>()?;
+        let [lhs, rhs] = arrays[..] else { return None };
+        // It is computed where the result goes to, which nothing else may need by then.
+        let is_apart = |operand: &ArraySlice| operand.slice.allocation != result.slice.allocation;
+        if graph[id].shape().as_array()? != &result.shape || !cx.operands.iter().all(is_apart) {
+            return None;
+        }
+        let call = libraries::dot(dot, lhs, rhs, &result.shape, capability)?;
+        let then = match cx.instruction().op() {
+            Op::Fusion(fusion) => {
+                let mut source = KernelSource::of_computation(self.module, fusion.computation, |other| other == id)?;
+                source.inputs.push(id);
+                let (count, result) = (cx.operands.len(), cx.operands.len());
+                let arguments = (0..count).chain([result, result]).map(Word::Array).collect();
+                let kernel = self.kernels.number(KernelCode::Fused(source));
+                vec![PlannedStep::Launch { kernel, blocks: None, arguments }]
+            }
+            _ => Vec::new(),
+        };
+        let arrays = places.into_iter().chain([cx.operands.len()]).collect();
+        let Plan { scratch, steps: otherwise } = self.fused(cx)?;
+        Some(Plan { scratch, steps: vec![PlannedStep::Library { call, arrays, then, otherwise }] })
+    }
+
     /// Updates are combined one after the other.
     fn scatter_in_order(&mut self, cx: &LoweringContext<'_>) -> Plan {
         let inputs = cx.instruction().operands().to_vec();
@@ -77,10 +123,10 @@ impl Lowering for GpuLowering<'_> {
         let plan = match cx.instruction().op() {
             Op::Scatter(scatter) => self.scatter(cx, scatter),
             Op::Sort(sort) => kernels::sort::plan(&mut self.kernels, self.module, cx, sort),
-            _ => KernelSource::of_instruction(self.module, cx).map(|source| {
-                kernels::scan::plan(&mut self.kernels, &source)
-                    .unwrap_or_else(|| Plan { scratch: Vec::new(), steps: vec![self.kernel(cx, source)] })
-            }),
+            _ => match self.contraction(cx) {
+                Some(plan) => Some(plan),
+                None => self.fused(cx),
+            },
         };
         let Some(plan) = plan else { return Ok(Lowered::NotMine) };
         self.plans.push(plan);
@@ -89,21 +135,50 @@ impl Lowering for GpuLowering<'_> {
     }
 }
 
+/// The dot or convolution that an instruction is or has in its fusion, and which operands of the instruction it reads.
+fn contraction<'m>(module: &'m Module, cx: &LoweringContext<'_>) -> Option<(&'m Computation, InstrId, Vec<usize>)> {
+    let is_contraction = |op: &Op| matches!(op, Op::Dot(_) | Op::Convolution(_));
+    match cx.instruction().op() {
+        Op::Fusion(fusion) if fusion.kind == FusionKind::Output => {
+            let graph = &module[fusion.computation];
+            let id = graph.ids().find(|&id| is_contraction(graph[id].op()))?;
+            let place = |&operand: &InstrId| graph.parameters().iter().position(|&p| p == operand);
+            Some((graph, id, graph[id].operands().iter().map(place).collect::<Option<_>>()?))
+        }
+        op if is_contraction(op) => {
+            let graph = &module[cx.computation];
+            Some((graph, cx.instruction, (0..cx.operands.len()).collect()))
+        }
+        _ => None,
+    }
+}
+
 impl Plan {
     fn routine(&self, kernels: &[Kernel]) -> Result<Routine> {
-        let mut routine = Routine { scratch: self.scratch.clone(), steps: Vec::new() };
-        for step in &self.steps {
-            match step {
-                PlannedStep::Copy { from, to } => routine.steps.push(Step::Copy { from: *from, to: *to }),
-                PlannedStep::Launch { kernel, blocks: count, arguments } => {
-                    let function = *kernel as usize;
-                    let blocks = count.map_or_else(|| blocks(&kernels[function]), Ok)?;
-                    if blocks > 0 {
-                        routine.steps.push(Step::Launch { function, blocks, arguments: arguments.clone() });
-                    }
+        Ok(Routine { scratch: self.scratch.clone(), steps: finished(&self.steps, kernels)? })
+    }
+}
+
+/// Steps with the blocks that generated kernels want; without those that have nothing to do.
+fn finished(planned: &[PlannedStep], kernels: &[Kernel]) -> Result<Vec<Step>> {
+    let mut steps = Vec::with_capacity(planned.len());
+    for step in planned {
+        match step {
+            PlannedStep::Copy { from, to } => steps.push(Step::Copy { from: *from, to: *to }),
+            PlannedStep::Launch { kernel, blocks: count, arguments } => {
+                let function = *kernel as usize;
+                let blocks = count.map_or_else(|| blocks(&kernels[function]), Ok)?;
+                if blocks > 0 {
+                    steps.push(Step::Launch { function, blocks, arguments: arguments.clone() });
                 }
             }
+            PlannedStep::Library { call, arrays, then, otherwise } => steps.push(Step::Library {
+                call: call.clone(),
+                arrays: arrays.clone(),
+                then: finished(then, kernels)?,
+                otherwise: finished(otherwise, kernels)?,
+            }),
         }
-        Ok(routine)
     }
+    Ok(steps)
 }

@@ -236,12 +236,15 @@ fn gather_steps<'a>(
                 let words = arguments.iter().map(word).collect::<Result<_>>()?;
                 pieces.push(Piece::Launch { function: *function, blocks: *blocks, words });
             }
-            Step::Library { call, arrays, otherwise } => {
+            Step::Library { call, arrays, then, otherwise } => {
                 let addresses = arrays.iter().map(|&number| address(thunk, number, buffers, stream));
                 let addresses = addresses.collect::<Result<Vec<u64>>>()?;
                 // The first question to a library that is not installed says so.
                 match loaded.libraries.workspace(call, &addresses) {
-                    Ok(_) => pieces.push(Piece::Library { call, addresses }),
+                    Ok(_) => {
+                        pieces.push(Piece::Library { call, addresses });
+                        gather_steps(loaded, then, thunk, buffers, stream, scratch, pieces)?;
+                    }
                     Err(Error::FailedPrecondition(_) | Error::Unimplemented(_)) if !otherwise.is_empty() => {
                         gather_steps(loaded, otherwise, thunk, buffers, stream, scratch, pieces)?;
                     }
