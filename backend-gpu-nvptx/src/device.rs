@@ -1,5 +1,7 @@
 //! What compiling gives and a device takes: code, and the steps of each thunk. The same for the driver and for the host.
 
+use crate::cuda::library::LibraryCall;
+
 /// Device code of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Image {
@@ -60,6 +62,8 @@ pub(crate) enum Step {
     },
     /// A copy of all bytes of an array of the thunk to another one of the same size.
     Copy { from: usize, to: usize },
+    /// A call of one of NVIDIA's libraries on arrays of the thunk, or other steps where the library is not installed.
+    Library { call: LibraryCall, arrays: Vec<usize>, otherwise: Vec<Step> },
 }
 
 /// A parameter's value.

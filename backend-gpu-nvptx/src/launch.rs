@@ -1,15 +1,13 @@
 //! Launching: a thunk's routine with the addresses of its arrays, on either kind of device.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
 use xla_hlo::{Error, Result};
 use xla_passes::buffers::Slice;
-use xla_service::thunks::{ArraySlice, KernelRef, Launch, Launcher, LibraryRef};
+use xla_service::thunks::{
+    ArraySlice, ExecutionBuffers, KernelRef, Launch, Launcher, LibraryRef, SequenceLauncher, Thunk, ThunkSequence,
+};
+use xla_service::{DeviceMemory, ExecutionContext};
 
-use crate::cuda::code::CudaModule;
-use crate::cuda::executor::{address_on, scratch};
-use crate::cuda::stream::CudaStream;
+use crate::cuda::launch::GpuCode;
 use crate::device::{Image, Routine, Step, Word};
 use crate::host::{HostCode, HostStream};
 
@@ -25,11 +23,7 @@ pub(crate) struct GpuLauncher {
 #[derive(Debug)]
 enum Code {
     Host(HostCode),
-    /// Loaded into each GPU when it first runs there.
-    Gpu {
-        image: Image,
-        loaded: Mutex<HashMap<usize, Arc<CudaModule>>>,
-    },
+    Gpu(GpuCode),
 }
 
 impl GpuLauncher {
@@ -40,75 +34,48 @@ impl GpuLauncher {
 
     /// For GPUs.
     pub fn for_gpu(routines: Vec<Routine>, image: Image) -> GpuLauncher {
-        GpuLauncher { routines, code: Code::Gpu { image, loaded: Mutex::default() } }
+        GpuLauncher { routines, code: Code::Gpu(GpuCode::new(image)) }
     }
 
-    fn run(&self, routine: &Routine, launch: &mut Launch<'_>) -> Result<()> {
-        match &self.code {
-            Code::Host(code) => run_on_host(code, routine, launch),
-            Code::Gpu { image, loaded } => {
-                let stream: &CudaStream = launch.context.stream.downcast()?;
-                let module = module(image, loaded, stream)?;
-                run_on_gpu(&module, routine, launch, stream)
-            }
-        }
+    fn routine(&self, kernel: &KernelRef) -> Result<&Routine> {
+        let routine = self.routines.get(kernel.index as usize);
+        routine.ok_or_else(|| Error::internal("a kernel that was never lowered"))
     }
 }
 
 impl Launcher for GpuLauncher {
     fn kernel(&self, kernel: &KernelRef, launch: &mut Launch<'_>) -> Result<()> {
-        let routine = self.routines.get(kernel.index as usize);
-        self.run(routine.ok_or_else(|| Error::internal("a kernel that was never lowered"))?, launch)
+        let routine = self.routine(kernel)?;
+        match &self.code {
+            Code::Host(code) => run_on_host(code, routine, launch),
+            Code::Gpu(code) => code.run(routine, launch),
+        }
     }
 
     fn library_call(&self, call: &LibraryRef, _: &mut Launch<'_>) -> Result<()> {
         Err(Error::internal(format!("library call {} was never lowered", call.name)))
     }
-}
 
-/// The code on the stream's device.
-fn module(
-    image: &Image,
-    loaded: &Mutex<HashMap<usize, Arc<CudaModule>>>,
-    stream: &CudaStream,
-) -> Result<Arc<CudaModule>> {
-    let context = stream.queue().context();
-    // A failed load leaves the table as it was.
-    let mut loaded = loaded.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(module) = loaded.get(&context.ordinal()) {
-        return Ok(module.clone());
-    }
-    let module = Arc::new(CudaModule::load(context, image)?);
-    loaded.insert(context.ordinal(), module.clone());
-    Ok(module)
-}
-
-fn run_on_gpu(module: &CudaModule, routine: &Routine, launch: &mut Launch<'_>, stream: &CudaStream) -> Result<()> {
-    let memories = routine.scratch.iter().map(|&bytes| scratch(stream, bytes)).collect::<Result<Vec<_>>>()?;
-    for step in &routine.steps {
-        match step {
-            Step::Copy { from, to } => {
-                let (from, to) = (array(launch, *from)?.slice, array(launch, *to)?.slice);
-                launch.buffers.copy(launch.context, from, to)?;
-            }
-            Step::Launch { function, blocks, arguments } => {
-                let word = |word: &Word| match *word {
-                    Word::Number(number) => Ok(number as u64),
-                    Word::Scratch(number) => match (memories.get(number), routine.scratch.get(number)) {
-                        (Some(memory), Some(&bytes)) => memory.address_on(stream, 0, bytes),
-                        _ => Err(Error::internal("scratch memory that is not there")),
-                    },
-                    Word::Array(number) => {
-                        let Slice { allocation, offset, size } = array(launch, number)?.slice;
-                        address_on(launch.buffers.memory(allocation)?, stream, offset, size)
-                    }
-                };
-                let words = arguments.iter().map(word).collect::<Result<Vec<u64>>>()?;
-                module.call(*function, *blocks, &words)?.send(stream.queue())?;
-            }
+    fn sequences(&self) -> Option<&dyn SequenceLauncher> {
+        match &self.code {
+            Code::Host(_) => None,
+            Code::Gpu(_) => Some(self),
         }
     }
-    Ok(())
+}
+
+impl SequenceLauncher for GpuLauncher {
+    fn run(
+        &self,
+        sequence: &ThunkSequence,
+        context: &ExecutionContext<'_>,
+        buffers: &mut ExecutionBuffers,
+    ) -> Result<bool> {
+        match &self.code {
+            Code::Host(_) => Ok(false),
+            Code::Gpu(code) => code.run_sequence(sequence, &|kernel| self.routine(kernel), context, buffers),
+        }
+    }
 }
 
 fn run_on_host(code: &HostCode, routine: &Routine, launch: &mut Launch<'_>) -> Result<()> {
@@ -124,10 +91,14 @@ fn run_on_host(code: &HostCode, routine: &Routine, launch: &mut Launch<'_>) -> R
         stream.writes(launch.buffers.memory(result.slice.allocation)?, result.slice, &label)?;
     }
     stream.launches()?;
-    for step in &routine.steps {
+    steps_on_host(code, &routine.steps, &scratch, launch)
+}
+
+fn steps_on_host(code: &HostCode, steps: &[Step], scratch: &[DeviceMemory], launch: &mut Launch<'_>) -> Result<()> {
+    for step in steps {
         match step {
             Step::Copy { from, to } => {
-                let (from, to) = (array(launch, *from)?.slice, array(launch, *to)?.slice);
+                let (from, to) = (array(launch.thunk, *from)?.slice, array(launch.thunk, *to)?.slice);
                 launch.buffers.copy(launch.context, from, to)?;
             }
             Step::Launch { function, blocks, arguments } => {
@@ -135,23 +106,30 @@ fn run_on_host(code: &HostCode, routine: &Routine, launch: &mut Launch<'_>) -> R
                     Word::Number(number) => Ok(number as u64),
                     Word::Scratch(number) => match scratch.get(number) {
                         Some(memory) => HostStream::address(memory, 0),
-                        None => Err(Error::internal("scratch memory that is not there")),
+                        None => Err(no_scratch()),
                     },
                     Word::Array(number) => {
-                        let slice = array(launch, number)?.slice;
-                        HostStream::address(launch.buffers.memory(slice.allocation)?, slice.offset)
+                        let Slice { allocation, offset, .. } = array(launch.thunk, number)?.slice;
+                        HostStream::address(launch.buffers.memory(allocation)?, offset)
                     }
                 };
                 let words = arguments.iter().map(word).collect::<Result<Vec<u64>>>()?;
                 code.launch(*function, *blocks, &words)?;
             }
+            // The host has none of NVIDIA's libraries.
+            Step::Library { otherwise, .. } => steps_on_host(code, otherwise, scratch, launch)?,
         }
     }
     Ok(())
 }
 
-/// An array of the thunk: operands, then results.
-fn array<'a>(launch: &'a Launch<'_>, number: usize) -> Result<&'a ArraySlice> {
-    let mut arrays = launch.thunk.operands.iter().chain(&launch.thunk.results);
+/// An array of a thunk: operands, then results.
+pub(crate) fn array(thunk: &Thunk, number: usize) -> Result<&ArraySlice> {
+    let mut arrays = thunk.operands.iter().chain(&thunk.results);
     arrays.nth(number).ok_or_else(|| Error::internal("an array that the thunk has not"))
+}
+
+/// The error for scratch memory that a routine does not have.
+pub(crate) fn no_scratch() -> Error {
+    Error::internal("scratch memory that is not there")
 }

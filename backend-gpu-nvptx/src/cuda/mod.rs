@@ -5,6 +5,7 @@
 //!   context  one device: its facts, its errors     queue  streams and events     code  modules and launches     graph  graphs
 //!     pool  memory, in stream order                staging  pinned memory
 //!       executor, stream                           what the service sees
+//!   launch   routines, one by one or as graphs
 //!   library  cuBLAS, cuDNN, cuFFT
 //! ```
 //!
@@ -16,6 +17,7 @@ pub(crate) mod context;
 pub(crate) mod driver;
 pub(crate) mod executor;
 pub(crate) mod graph;
+pub(crate) mod launch;
 pub(crate) mod library;
 mod pool;
 pub(crate) mod queue;

@@ -30,10 +30,31 @@ pub trait Launcher: Send + Sync + fmt::Debug {
     /// Calls a library.
     fn library_call(&self, call: &LibraryRef, launch: &mut Launch<'_>) -> Result<()>;
 
+    /// The ability to take a run of thunks at once, if it has it.
+    fn sequences(&self) -> Option<&dyn SequenceLauncher> {
+        None
+    }
+
     /// The ability to run loops on the device, if it has it.
     fn device_loops(&self) -> Option<&dyn DeviceLoops> {
         None
     }
+}
+
+/// Optional ability of a [`Launcher`]: sequences of kernels, library calls and copies that are launched as one.
+///
+/// A device whose launches are dear keeps what such a sequence launches (a graph), and starts all of it at once whenever it comes again: as a
+/// program, as the body of a loop.
+pub trait SequenceLauncher {
+    /// Sends a whole sequence to the context's stream, or gives `false` and does nothing, where it is better sent thunk by thunk. The
+    /// sequence has no other thunks than those that it asks for; their streams and waits are one way to run it, and the slices say what
+    /// must be in order.
+    fn run(
+        &self,
+        sequence: &ThunkSequence,
+        context: &ExecutionContext<'_>,
+        buffers: &mut ExecutionBuffers,
+    ) -> Result<bool>;
 }
 
 /// One launch: on what, with what.
@@ -84,6 +105,15 @@ type Events = HashMap<ThunkId, Option<Event>>;
 impl<'a> Run<'a> {
     /// Runs a sequence whose own stream is `home`.
     fn sequence(&mut self, sequence: &ThunkSequence, home: StreamId) -> Result<()> {
+        if let Some(sequences) = self.launcher.sequences()
+            && sequence.thunks.iter().all(|thunk| thunk.kind.is_launch())
+        {
+            let context = self.on(home)?;
+            context.cancel.check()?;
+            if sequences.run(sequence, &context, self.buffers)? {
+                return Ok(());
+            }
+        }
         if self.side.is_none() || sequence.is_on_one_stream() {
             let context = self.on(home)?;
             return sequence.thunks.iter().try_for_each(|thunk| self.step(thunk, &context));

@@ -34,7 +34,7 @@ mod tests;
 
 pub use buffers::ExecutionBuffers;
 pub use executable::ThunkExecutable;
-pub use execute::{Launch, Launcher, execute};
+pub use execute::{Launch, Launcher, SequenceLauncher, execute};
 pub use fallback::{evaluate_instruction, run_custom_call, run_fallback};
 pub use loops::DeviceLoops;
 pub use lowering::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};

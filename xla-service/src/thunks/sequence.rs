@@ -94,6 +94,19 @@ pub enum ThunkKind {
     HostFallback,
 }
 
+impl ThunkKind {
+    /// Whether the device does it without the host: a kernel, a library call, a copy.
+    pub fn is_launch(&self) -> bool {
+        match self {
+            ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => true,
+            ThunkKind::While { .. }
+            | ThunkKind::Conditional { .. }
+            | ThunkKind::CustomCall
+            | ThunkKind::HostFallback => false,
+        }
+    }
+}
+
 /// How a conditional chooses its branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selector {
