@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use xla_hlo::{Module, Opcode};
+use xla_hlo::{ElementType, Module, Opcode};
 use xla_passes::{DotProfile, EpilogueProfile, FusionProfile, TargetProfile, analysis};
 use xla_service::thunks::streams::{StreamProfile, ThunkCost};
 use xla_service::thunks::{ArraySlice, Thunk};
 
 /// Every allocation, and every array in one, begins at a multiple of this many bytes: what the driver gives.
 pub(crate) const MEMORY_ALIGNMENT: usize = 256;
+
+/// Arithmetic of a contraction from which on what follows goes into its kernel; smaller ones go with others' kernels.
+const LEAST_FLOPS: u64 = 1 << 19;
 
 /// The profile of a current data centre GPU. Rates steer choices between two correct programs, so rough numbers do.
 pub(crate) fn profile() -> TargetProfile {
@@ -25,7 +28,7 @@ pub(crate) fn profile() -> TargetProfile {
         fusion: FusionProfile {
             horizontal_bytes: 1 << 20,
             max_transposed_bytes: 1 << 20,
-            epilogues: EpilogueProfile::default(),
+            epilogues: EpilogueProfile::contractions(ElementType::ALL.iter().copied(), LEAST_FLOPS),
             ..FusionProfile::folds()
         },
         dot: DotProfile { any_operand_order: true, merge_bytes: 0 },

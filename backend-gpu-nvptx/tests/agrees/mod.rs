@@ -1,5 +1,6 @@
 //! Programs whose kernels run on the host give what the reference evaluator gives.
 
+mod contractions;
 mod scan;
 mod scatter;
 mod sorting;

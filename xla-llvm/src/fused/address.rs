@@ -133,11 +133,14 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         if self.guard == 0 && at.level(&self.symbols) == 0 {
             self.survey.reads.insert(at.clone());
         }
+        if let Some((base, at)) = self.in_shared_tile(id, source, &at)? {
+            return Ok(elemental::load(self.emitter, base, at, ty, 1, None));
+        }
         if let Some((base, at, width)) = self.in_tile(id, source, &at)? {
             return Ok(elemental::load(self.emitter, base, at, ty, width, None));
         }
         let number = self.number_of(&at)?;
-        let mask = self.load_mask(index);
+        let (number, mask) = self.branchless(source, number, self.load_mask(index));
         Ok(match number {
             Number::Uniform(at) => {
                 // A guard of several lanes over one address: the element is wanted if any lane wants it.
@@ -164,6 +167,28 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 elemental::gather(self.emitter, source.base, indices, ty, mask.map(|m| widened(m, width)))
             }
         })
+    }
+
+    /// On a machine of many threads, of a read that all lanes want or none: one of the first element where it is not wanted, rather than
+    /// a branch, so that many reads are under way at once.
+    fn branchless(
+        &self,
+        source: &Source<'ctx>,
+        number: Number<'e, 'ctx>,
+        mask: Option<Lanes<'e, 'ctx>>,
+    ) -> (Number<'e, 'ctx>, Option<Lanes<'e, 'ctx>>) {
+        let is_empty = source.shape.dims().contains(&0);
+        let (Some(wanted), false, Some(_)) = (mask, is_empty, self.emitter.target().simt()) else {
+            return (number, mask);
+        };
+        let or_first = |wanted: Lanes<'e, 'ctx>, at| wanted.select(at, self.number(0));
+        match number {
+            Number::Uniform(at) => (Number::Uniform(or_first(wanted.any(), at)), None),
+            Number::Strided { base, stride: 1, width } if wanted.width() == 1 => {
+                (Number::Strided { base: or_first(wanted, base), stride: 1, width }, None)
+            }
+            Number::Strided { .. } | Number::Varying(_) => (number, mask),
+        }
     }
 
     /// Stores an element; its width is that of the index or 1.

@@ -106,6 +106,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 self.call(map.computation, &arguments)
             }
             Op::Dot(dot) => one(self.contracted(id, dot, index)),
+            Op::Convolution(convolution) => one(self.convolved(id, convolution, index)),
             Op::Reduce(reduce) => self.reduced(id, reduce, index),
             Op::ReduceWindow(reduce) => self.window_reduced(id, reduce, index),
             Op::Parameter(_)
@@ -115,7 +116,6 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             | Op::Conditional(_)
             | Op::Call(_)
             | Op::Fusion(_)
-            | Op::Convolution(_)
             | Op::RngBitGenerator(_)
             | Op::RaggedDot(_)
             | Op::ScaledDot(_)

@@ -204,17 +204,19 @@ fn operand_indices(d: &DotDims, lhs_rank: usize, rhs_rank: usize, index: &Index,
     let rhs_free = DotDims::free(rhs_rank, &d.rhs_batch, &d.rhs_contracting);
     let (batch, free) = index.split_at(d.lhs_batch.len());
     let (left, right) = free.split_at(lhs_free.len());
-    let place = |rank: usize, lists: [(&[usize], &[Coord]); 3]| {
-        let mut at = vec![Coord::default(); rank];
-        for (dims, coords) in lists {
-            for (&d, c) in dims.iter().zip(coords) {
-                at[d] = c.clone();
-            }
-        }
-        at
-    };
     (
-        place(lhs_rank, [(&d.lhs_batch, batch), (&lhs_free, left), (&d.lhs_contracting, coords)]),
-        place(rhs_rank, [(&d.rhs_batch, batch), (&rhs_free, right), (&d.rhs_contracting, coords)]),
+        placed(lhs_rank, [(&d.lhs_batch, batch), (&lhs_free, left), (&d.lhs_contracting, coords)]),
+        placed(rhs_rank, [(&d.rhs_batch, batch), (&rhs_free, right), (&d.rhs_contracting, coords)]),
     )
+}
+
+/// An index whose dimensions are given in lists.
+pub(super) fn placed(rank: usize, lists: [(&[usize], &[Coord]); 3]) -> Index {
+    let mut at = vec![Coord::default(); rank];
+    for (dims, coords) in lists {
+        for (&d, c) in dims.iter().zip(coords) {
+            at[d] = c.clone();
+        }
+    }
+    at
 }

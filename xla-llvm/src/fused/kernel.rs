@@ -143,12 +143,12 @@ impl<'a, 'm> Writer<'a, 'm> {
         if let Some(strands) = self.strands(emitter.target())? {
             return self.emit_strands(emitter, frame, &strands).map(Launch::alone);
         }
+        if let Some(product) = self.product(emitter.target()) {
+            return self.emit_product(emitter, frame, &product);
+        }
         let plan = self.plan(emitter)?;
         if emitter.target().simt().is_some() {
-            return match self.row_shape() {
-                Some(shape) => self.emit_rows(emitter, frame, &plan, shape),
-                None => self.emit_threads(emitter, frame, &plan).map(Launch::alone),
-            };
+            return self.emit_simt(emitter, frame, &plan);
         }
         let width = self.width(emitter, &plan);
         if let Some(across) = plan.across()
@@ -196,6 +196,20 @@ impl<'a, 'm> Writer<'a, 'm> {
             })?;
         }
         Ok(Launch::alone(units))
+    }
+
+    /// As [`emit_body`](Self::emit_body), for a target with threads.
+    fn emit_simt<'ctx>(&self, emitter: &Emitter<'ctx>, frame: Frame<'_, 'ctx>, plan: &LoopPlan) -> Result<Launch> {
+        if let Some(shape) = self.row_shape() {
+            return self.emit_rows(emitter, frame, plan, shape);
+        }
+        if let Some(threads) = self.column_team() {
+            return self.emit_columns(emitter, frame, plan, threads);
+        }
+        match plan.across().filter(|_| !self.has_folds() && !self.source.in_place) {
+            Some(across) => self.emit_shared_tiles(emitter, frame, plan, across),
+            None => self.emit_threads(emitter, frame, plan).map(Launch::alone),
+        }
     }
 
     /// A unit is a tile of two loops.
@@ -357,7 +371,7 @@ impl<'a, 'm> Writer<'a, 'm> {
     }
 
     pub fn has_folds(&self) -> bool {
-        let fold = |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_));
+        let fold = |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_) | Op::Convolution(_));
         self.computed().iter().any(fold)
     }
 
@@ -376,7 +390,7 @@ impl<'a, 'm> Writer<'a, 'm> {
 
     /// Elements of a unit that is a piece of a row, where rows can be cut: nothing may be folded again for each piece.
     fn piece(&self, width: u32) -> Option<u64> {
-        let is_fold = |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_));
+        let is_fold = |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_) | Op::Convolution(_));
         let folds: Vec<InstrId> = self.computed().into_iter().filter(is_fold).collect();
         match &folds[..] {
             [] => Some(PIECE),

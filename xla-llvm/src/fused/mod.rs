@@ -3,7 +3,9 @@
 //! ```text
 //! kernel     a fusion (or one operation) as a function: which loops, what is stored        kernel.rs, reduce_root.rs
 //!   rows     one team of threads for each row: folds, softmax, layer norm                  rows.rs, team.rs
+//!   product  one block of threads for each tile of a dot or a convolution                  product.rs, product_tiles.rs
 //!   threads  one thread of many for each few neighbouring elements                         threads.rs
+//!   shared_tiles  a block of threads for each tile of two loops, in shared memory          shared_tiles.rs
 //!   tiles    blocks of two loops, transposed on the way in                                 tiles.rs
 //!   strands  work along some dimensions, independent along the others: scans, columns, ...  strands.rs, scan.rs, ...
 //!   scans    running totals by blocks of threads                                        team_scan.rs
@@ -20,6 +22,7 @@
 
 mod address;
 mod columns;
+mod convolution;
 mod element;
 mod fold;
 mod frame;
@@ -30,6 +33,8 @@ mod kernel;
 mod movement;
 mod nest;
 mod plan;
+mod product;
+mod product_tiles;
 mod row_cache;
 mod rows;
 mod scalar_call;
@@ -38,6 +43,7 @@ mod scatter;
 mod scatter_plan;
 mod scatter_threads;
 mod select_scatter;
+mod shared_tiles;
 mod sort;
 mod source;
 mod strands;
@@ -69,6 +75,7 @@ use index::{Coord, Index, Symbol, SymbolId, Symbols};
 use nest::Level;
 use plan::Survey;
 use row_cache::RowCache;
+use shared_tiles::SharedTile;
 use team::Team;
 use tiles::Tile;
 
@@ -126,6 +133,8 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     team: Option<Team<'e, 'ctx>>,
     /// The tile that is being worked on, in a kernel that goes in tiles.
     tile: Option<Tile<'e, 'ctx>>,
+    /// As [`tile`](Self::tile), in a kernel of threads.
+    shared_tile: Option<SharedTile<'e, 'ctx>>,
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
@@ -151,6 +160,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             unit_level: 0,
             team: None,
             tile: None,
+            shared_tile: None,
         };
         let block = fused.current_block()?;
         fused.enter_level(block)?;

@@ -1,6 +1,6 @@
 //! What fused emission can do, told before anything is emitted.
 
-use xla_hlo::ops::Op;
+use xla_hlo::ops::{Op, SparsityConfig};
 use xla_hlo::{Computation, InstrId, Instruction, Module};
 
 use super::scalar_call::is_scalar_computation;
@@ -37,6 +37,7 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::Copy(_)
             | Op::Dot(_)
             | Op::Gather(_) => instruction.shape().as_array().is_some(),
+            Op::Convolution(op) => op.sparsity == SparsityConfig::default(),
             Op::BitcastConvert(_) => same_width(graph, instruction),
             // Layouts have been normalised by now, so that a bitcast is a reshape.
             Op::Bitcast(_) => same_width(graph, instruction),
@@ -52,7 +53,6 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             | Op::Conditional(_)
             | Op::Call(_)
             | Op::Fusion(_)
-            | Op::Convolution(_)
             | Op::RngBitGenerator(_)
             | Op::RaggedDot(_)
             | Op::ScaledDot(_)
@@ -135,6 +135,11 @@ pub(super) fn work(module: &Module, graph: &Computation, id: InstrId) -> f64 {
             let sum =
                 |a: &xla_hlo::ArrayShape| dot.dims.lhs_contracting.iter().map(|&d| a.dims()[d] as f64).product::<f64>();
             own * dims.map_or(1.0, sum)
+        }
+        Op::Convolution(op) => {
+            let kernel = instruction.operands().get(1).and_then(|&o| graph[o].shape().as_array());
+            let channels = kernel.map_or(1, |kernel| kernel.dims()[op.dims.kernel_input_feature]);
+            own * channels as f64 * op.window.dims.iter().map(|d| d.size as f64).product::<f64>()
         }
         _ => own,
     }

@@ -1,0 +1,191 @@
+//! Dots and convolutions: in tiles of every size and element type, by threads, with what comes before and after.
+
+use super::agrees;
+
+fn dot(types: [&str; 3], dims: [&str; 3], attributes: &str) -> String {
+    let ([a, b, r], [x, y, z]) = (types, dims);
+    format!(
+        "HloModule m
+        ENTRY main {{
+          x = {a}[{x}] parameter(0)
+          y = {b}[{y}] parameter(1)
+          ROOT r = {r}[{z}] dot(x, y), {attributes}
+        }}"
+    )
+}
+
+fn convolution(types: [&str; 3], dims: [&str; 3], attributes: &str) -> String {
+    let ([a, b, r], [x, y, z]) = (types, dims);
+    format!(
+        "HloModule m
+        ENTRY main {{
+          x = {a}[{x}] parameter(0)
+          y = {b}[{y}] parameter(1)
+          ROOT r = {r}[{z}] convolution(x, y), {attributes}
+        }}"
+    )
+}
+
+const ROWS_BY_COLUMNS: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+
+#[test]
+fn products_of_every_element_type() {
+    for ty in [
+        "pred", "s4", "u4", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f8e5m2", "f16", "bf16", "f32",
+        "f64", "c64", "c128",
+    ] {
+        agrees(&dot([ty; 3], ["70,68", "68,72", "70,72"], ROWS_BY_COLUMNS));
+        agrees(&dot([ty; 3], ["67,65", "65,63", "67,63"], ROWS_BY_COLUMNS));
+        agrees(&dot([ty; 3], ["5,7", "7,3", "5,3"], ROWS_BY_COLUMNS));
+    }
+    for types in [["f16", "f16", "f32"], ["bf16", "bf16", "f32"], ["s8", "s8", "s32"], ["f32", "f32", "f64"]] {
+        agrees(&dot(types, ["64,80", "80,96", "64,96"], ROWS_BY_COLUMNS));
+    }
+}
+
+#[test]
+fn products_of_any_order_of_dimensions() {
+    let cases = [
+        (["72,70", "72,68", "70,68"], "lhs_contracting_dims={0}, rhs_contracting_dims={0}"),
+        (["70,72", "68,72", "70,68"], "lhs_contracting_dims={1}, rhs_contracting_dims={1}"),
+        (["72,70", "68,72", "70,68"], "lhs_contracting_dims={0}, rhs_contracting_dims={1}"),
+        (
+            ["3,40,48", "3,48,56", "3,40,56"],
+            "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}",
+        ),
+        (
+            ["40,3,48", "48,56,3", "3,40,56"],
+            "lhs_batch_dims={1}, lhs_contracting_dims={2}, rhs_batch_dims={2}, rhs_contracting_dims={0}",
+        ),
+        (
+            ["2,40,3,48", "2,44,3,48", "2,3,40,44"],
+            "lhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_batch_dims={0,2}, rhs_contracting_dims={3}",
+        ),
+        (["5,12,7,12", "12,9,7,8", "5,12,9,8"], "lhs_contracting_dims={3,2}, rhs_contracting_dims={0,2}"),
+        (["7,12,5,16", "6,7,11,12", "5,16,6,11"], "lhs_contracting_dims={0,1}, rhs_contracting_dims={1,3}"),
+        (["300,200", "200", "300"], ROWS_BY_COLUMNS),
+        (["4000", "4000", ""], "lhs_contracting_dims={0}, rhs_contracting_dims={0}"),
+        (["30", "20", "30,20"], "lhs_contracting_dims={}, rhs_contracting_dims={}"),
+        (["30,0", "0,20", "30,20"], ROWS_BY_COLUMNS),
+        (["0,70", "70,20", "0,20"], ROWS_BY_COLUMNS),
+    ];
+    for (dims, attributes) in cases {
+        agrees(&dot(["f32"; 3], dims, attributes));
+        agrees(&dot(["c64"; 3], dims, attributes));
+    }
+}
+
+#[test]
+fn products_in_tiles_of_every_size() {
+    for dims in [["16,1030", "1030,33", "16,33"], ["600,24", "24,516", "600,516"], ["2100,17", "17,1030", "2100,1030"]]
+    {
+        agrees(&dot(["f32"; 3], dims, ROWS_BY_COLUMNS));
+    }
+    agrees(&dot(["bf16"; 3], ["1024,40", "40,1040", "1024,1040"], ROWS_BY_COLUMNS));
+    agrees(&dot(["f64"; 3], ["1030,18", "18,700", "1030,700"], ROWS_BY_COLUMNS));
+    agrees(&dot(["c128"; 3], ["700,16", "16,700", "700,700"], ROWS_BY_COLUMNS));
+}
+
+#[test]
+fn what_comes_before_and_after_a_product() {
+    agrees(
+        "HloModule m
+        ENTRY main {
+          x = f32[3,40,64] parameter(0)
+          w = f32[64,72] parameter(1)
+          b = f32[72] parameter(2)
+          res = f32[3,40,72] parameter(3)
+          d = f32[3,40,72] dot(x, w), lhs_contracting_dims={2}, rhs_contracting_dims={0}
+          bb = f32[3,40,72] broadcast(b), dimensions={2}
+          a = f32[3,40,72] add(d, bb)
+          zero = f32[] constant(0)
+          zeros = f32[3,40,72] broadcast(zero), dimensions={}
+          m = f32[3,40,72] maximum(a, zeros)
+          ROOT r = f32[3,40,72] multiply(m, res)
+        }",
+    );
+    agrees(
+        "HloModule m
+        ENTRY main {
+          x = bf16[66,64] parameter(0)
+          w = bf16[64,70] parameter(1)
+          half = bf16[] constant(0.5)
+          halves = bf16[66,70] broadcast(half), dimensions={}
+          d = bf16[66,70] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          ROOT r = bf16[66,70] multiply(d, halves)
+        }",
+    );
+}
+
+#[test]
+fn convolutions_of_every_element_type() {
+    let window = "window={size=3x3 pad=1_1x0_2}";
+    for ty in ["pred", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f16", "bf16", "f32", "f64", "c64", "c128"]
+    {
+        let large = ["2,9,8,12", "3,3,12,20", "2,9,8,20"];
+        agrees(&convolution([ty; 3], large, &format!("{window}, dim_labels=b01f_01io->b01f")));
+        let small = ["2,3,5,6", "4,3,3,3", "2,4,5,6"];
+        agrees(&convolution([ty; 3], small, &format!("{window}, dim_labels=bf01_oi01->bf01")));
+    }
+    for types in [["f16", "f16", "f32"], ["s8", "s8", "s32"], ["f32", "f32", "bf16"]] {
+        let dims = ["2,9,8,12", "3,3,12,20", "2,9,8,20"];
+        agrees(&convolution(types, dims, &format!("{window}, dim_labels=b01f_01io->b01f")));
+    }
+}
+
+#[test]
+fn convolutions_of_every_geometry() {
+    let cases = [
+        (["2,16,9,8", "20,16,3,3", "2,20,9,8"], "window={size=3x3 pad=1_1x0_2}, dim_labels=bf01_oi01->bf01"),
+        (
+            ["4,15,17,16", "3,2,16,24", "4,8,10,24"],
+            "window={size=3x2 stride=2x2 pad=1_1x2_2}, dim_labels=b01f_01io->b01f",
+        ),
+        (
+            ["4,8,9,16", "3,3,16,24", "4,15,19,24"],
+            "window={size=3x3 pad=1_1x2_2 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f",
+        ),
+        (
+            ["4,14,15,16", "3,3,16,24", "4,11,7,24"],
+            "window={size=3x3 stride=1x2 pad=1_0x2_2 rhs_dilate=2x3}, dim_labels=b01f_01io->b01f",
+        ),
+        (
+            ["4,10,12,16", "3,3,16,24", "4,6,9,24"],
+            "window={size=3x3 pad=-2_0x-1_0 rhs_reversal=1x0}, dim_labels=b01f_01io->b01f",
+        ),
+        (
+            ["4,12,12,32", "3,3,16,48", "4,10,10,48"],
+            "window={size=3x3}, dim_labels=b01f_01io->b01f, feature_group_count=2",
+        ),
+        (
+            ["8,12,12,16", "3,3,16,40", "4,10,10,40"],
+            "window={size=3x3}, dim_labels=b01f_01io->b01f, batch_group_count=2",
+        ),
+        (["2,9,9,6", "3,3,1,12", "2,7,7,12"], "window={size=3x3}, dim_labels=b01f_01io->b01f, feature_group_count=6"),
+        (["3,200,18", "5,18,33", "3,98,33"], "window={size=5 stride=2}, dim_labels=b0f_0io->b0f"),
+        (["2,6,7,8,16", "2,3,2,16,20", "2,5,5,7,20"], "window={size=2x3x2}, dim_labels=b012f_012io->b012f"),
+        (["64,72", "72,80", "64,80"], "dim_labels=bf_io->bf"),
+        (["16,10,12,4", "16,24,3,3", "24,8,10,4"], "window={size=3x3}, dim_labels=f01b_io01->f01b"),
+        (["2,0,8,12", "3,3,12,20", "2,1,6,20"], "window={size=3x3 pad=3_0x0_0}, dim_labels=b01f_01io->b01f"),
+        (["2,8,8,0", "3,3,0,20", "2,6,6,20"], "window={size=3x3}, dim_labels=b01f_01io->b01f"),
+    ];
+    for (dims, attributes) in cases {
+        agrees(&convolution(["f32"; 3], dims, attributes));
+    }
+}
+
+#[test]
+fn what_comes_after_a_convolution() {
+    agrees(
+        "HloModule m
+        ENTRY main {
+          x = f32[2,9,8,16] parameter(0)
+          w = f32[3,3,16,24] parameter(1)
+          b = f32[24] parameter(2)
+          d = f32[2,9,8,24] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+          bb = f32[2,9,8,24] broadcast(b), dimensions={3}
+          a = f32[2,9,8,24] add(d, bb)
+          ROOT r = f32[2,9,8,24] tanh(a)
+        }",
+    );
+}
