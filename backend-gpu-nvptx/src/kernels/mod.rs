@@ -23,7 +23,7 @@ pub(crate) enum KernelCode<'m> {
     /// A part of a sort.
     Sort { module: &'m Module, plan: SortPlan, phase: SortPhase, label: String },
     /// A part of a scatter with a thread for each update.
-    Scatter { module: &'m Module, scatter: ThreadedScatter, phase: ScatterPhase, label: String },
+    Scatter { module: &'m Module, scatter: Box<ThreadedScatter>, phase: ScatterPhase, label: String },
 }
 
 impl KernelCode<'_> {

@@ -17,7 +17,7 @@ pub(crate) fn plan<'m>(
     scatter: &Scatter,
 ) -> Option<Plan> {
     let shapes: Vec<&ArrayShape> = cx.operands.iter().map(|operand| &operand.shape).collect();
-    let scatter = ThreadedScatter::new(module, scatter, &shapes)?;
+    let scatter = Box::new(ThreadedScatter::new(module, scatter, &shapes)?);
     let label = cx.instruction().name();
     let claims = scatter.claim_bytes();
     let steps = scatter.phases().iter().map(|&phase| {

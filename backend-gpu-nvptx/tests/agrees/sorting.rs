@@ -78,3 +78,28 @@ fn sorts_nan_and_zeros_as_the_comparator_says() {
         }",
     );
 }
+
+#[test]
+fn nan_that_the_comparator_says_nothing_of_cost_no_element() {
+    // Zeros in the place of NaN, sorted once more, are the same wherever the NaN were.
+    agrees(
+        "HloModule m
+        before {
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT r = pred[] compare(a, b), direction=LT
+        }
+        ENTRY main {
+          x = f32[2100] parameter(0)
+          zero = f32[] constant(0)
+          zeros = f32[2100] broadcast(zero), dimensions={}
+          missing = f32[2100] divide(zeros, zeros)
+          negative = pred[2100] compare(x, zeros), direction=LT
+          odd = f32[2100] select(negative, missing, x)
+          sorted = f32[2100] sort(odd), dimensions={0}, to_apply=before
+          number = pred[2100] compare(sorted, sorted), direction=EQ
+          numbers = f32[2100] select(number, sorted, zeros)
+          ROOT again = f32[2100] sort(numbers), dimensions={0}, to_apply=before
+        }",
+    );
+}

@@ -334,7 +334,7 @@ fn is_order_free(combiner: &Computation) -> bool {
 }
 
 /// The instruction whose value an instruction passes on, perhaps as a float of another type.
-fn passed(graph: &Computation, mut id: InstrId) -> InstrId {
+pub(super) fn passed(graph: &Computation, mut id: InstrId) -> InstrId {
     let is_float = |id: InstrId| graph[id].shape().element_type().is_some_and(|ty| ty.kind() == ElementKind::Float);
     loop {
         let instruction = &graph[id];

@@ -3,20 +3,21 @@
 //! Merging needs no order among threads: an element's place in the merged run is its place in its own run and how many elements of
 //! the other run come before it, which a binary search with the comparator tells. An element of the left run comes after those of
 //! the right one that precede it; one of the right run comes after all of the left one that it does not precede. So sorting is
-//! stable. Where the comparator is no strict weak order (floats with NaN by `LT`, say), the searches need not agree, and elements may be
-//! lost to others.
+//! stable. The searches agree where the comparator is a strict weak order. One that compares floats and nothing else is made one: NaN
+//! come last. With any other that is none elements may be lost to others.
 
 use std::collections::HashSet;
 
 use inkwell::values::PointerValue;
-use xla_hlo::ops::{Op, Sort};
-use xla_hlo::{ArrayShape, CompId, ElementType, Error, InstrId, Module, Result, Scalar as Element};
+use xla_hlo::ops::{CompareDirection, CompareType, Op, Sort};
+use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, Error, InstrId, Module, Result, Scalar as Element};
 
 use super::FusedEmitter;
 use super::frame::{Units, finish};
 use super::index::Coord;
 use super::kernel::Kernel;
 use super::scalar_call::is_scalar_computation;
+use super::scatter_threads::passed;
 use crate::elemental::{self, Value, stored_scalar};
 use crate::emitter::Emitter;
 use crate::lanes::Lanes;
@@ -114,7 +115,8 @@ impl SortPlan {
         let frame = emitter.simt_kernel(name, 2 * self.types.len(), phase.numbers())?;
         let mut fused = FusedEmitter::new(emitter, module, self.comparator)?;
         let (from, to) = frame.pointers.split_at(self.types.len());
-        let sorter = Sorter { plan: self, keys: keys(module, self.comparator, self.types.len()) };
+        let keys = keys(module, self.comparator, self.types.len());
+        let sorter = Sorter { plan: self, keys, nan_last: unordered(module, self.comparator, &self.types) };
         let (units, block) = match (phase, &frame.numbers[..]) {
             _ if self.count == 0 => (0, None),
             (SortPhase::Runs, []) => {
@@ -159,11 +161,29 @@ fn keys(module: &Module, comparator: CompId, arrays: usize) -> Vec<bool> {
     keys
 }
 
+/// The array of floats that a comparator compares, where it does nothing else and NaN are unordered.
+fn unordered(module: &Module, comparator: CompId, types: &[ElementType]) -> Option<usize> {
+    let graph = &module[comparator];
+    let root = &graph[graph.root()];
+    let (Op::Compare(compare), &[x, y]) = (root.op(), root.operands()) else { return None };
+    let parameter = |id: InstrId| match graph[passed(graph, id)].op() {
+        Op::Parameter(parameter) => Some(parameter.number),
+        _ => None,
+    };
+    let (x, y) = (parameter(x)?, parameter(y)?);
+    let orders = !matches!(compare.direction, CompareDirection::Eq | CompareDirection::Ne);
+    let ty = *types.get(x / 2)?;
+    let is_float = ty.kind() == ElementKind::Float && compare.order_for(ty) == CompareType::Float;
+    (orders && is_float && x != y && x / 2 == y / 2).then_some(x / 2)
+}
+
 /// Writes a kernel of a sort.
 struct Sorter<'a> {
     plan: &'a SortPlan,
     /// Whether each array is compared.
     keys: Vec<bool>,
+    /// The array whose NaN come last, whatever the comparator says of them.
+    nan_last: Option<usize>,
 }
 
 /// Where a block's elements are. A slot is a place in shared memory.
@@ -388,7 +408,12 @@ impl Sorter<'_> {
             });
             match before {
                 Ok(before) => {
-                    let goes_on = before.lanes().eq(pair.is_left);
+                    let before = before.lanes();
+                    let before = self.nan_last.map_or(before, |key| {
+                        let [a, b] = [2 * key, 2 * key + 1].map(|number| arguments[number].lanes().is_nan());
+                        before | (b & !a)
+                    });
+                    let goes_on = before.eq(pair.is_left);
                     [goes_on.select(middle + 1, low), goes_on.select(high, middle)]
                 }
                 Err(error) => {

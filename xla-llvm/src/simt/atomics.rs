@@ -20,8 +20,11 @@ use crate::lanes::{Lanes, Scalar};
 pub enum Atomic {
     /// The sum, of integers modulo their size.
     Add,
+    /// The bits of both.
     And,
+    /// The bits of either.
     Or,
+    /// The bits of one alone.
     Xor,
     /// The greater, as signed integers.
     Maximum,
@@ -89,7 +92,7 @@ impl<'ctx> Emitter<'ctx> {
     ) -> Result<[Lanes<'e, 'ctx>; 2]> {
         let scalar = expected.scalar();
         if !expected.agrees(new) || expected.is_float() || expected.width() != 1 {
-            return Err(Error::internal(format!("no exchange of {:?}", scalar)));
+            return Err(Error::internal(format!("no exchange of {scalar:?}")));
         }
         let address = self.atomic_address(base, index, scalar)?;
         let ordering = AtomicOrdering::Monotonic;
