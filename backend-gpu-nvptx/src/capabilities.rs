@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use xla_hlo::{Module, Opcode};
+use xla_hlo::{ElementType, Module, Opcode};
 use xla_passes::{DotProfile, EpilogueProfile, FusionProfile, TargetProfile, analysis};
 use xla_service::thunks::streams::{StreamProfile, ThunkCost};
 use xla_service::thunks::{ArraySlice, Thunk};

@@ -31,6 +31,7 @@ mod nest;
 mod plan;
 mod product;
 mod product_tiles;
+mod product_warps;
 mod row_cache;
 mod rows;
 mod scalar_call;
