@@ -3,11 +3,12 @@
 use inkwell::context::Context;
 use xla_hlo::{Error, Result};
 use xla_llvm::emitter::{EmitOptions, Emitter};
-use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
+use xla_llvm::fused::Kernel;
 use xla_llvm::parallel;
 use xla_llvm::target::{MachineOptions, Relocation, Simt, Target};
 
 use crate::device::{Function, Image, Part};
+use crate::kernels::KernelCode;
 
 /// Kernels in one LLVM module: as many as amortise its fixed cost, as few as keep all threads busy.
 const KERNELS_A_MODULE: usize = 8;
@@ -24,15 +25,10 @@ pub(crate) struct Code {
 }
 
 /// Generates the code of kernels for a target with threads.
-pub(crate) fn generate(
-    target: &Target,
-    sources: &[KernelSource<'_>],
-    threads: usize,
-    with_texts: bool,
-) -> Result<Code> {
-    let chunk = sources.len().div_ceil(threads.max(1)).clamp(1, KERNELS_A_MODULE);
-    let jobs: Vec<&[KernelSource<'_>]> = sources.chunks(chunk).collect();
-    let parts = parallel::map(&jobs, threads, |number, sources| part(target, number * chunk, sources, with_texts))?;
+pub(crate) fn generate(target: &Target, codes: &[KernelCode<'_>], threads: usize, with_texts: bool) -> Result<Code> {
+    let chunk = codes.len().div_ceil(threads.max(1)).clamp(1, KERNELS_A_MODULE);
+    let jobs: Vec<&[KernelCode<'_>]> = codes.chunks(chunk).collect();
+    let parts = parallel::map(&jobs, threads, |number, codes| part(target, number * chunk, codes, with_texts))?;
     let mut code = Code { image: Image::default(), kernels: Vec::new(), texts: Vec::new() };
     for (number, generated) in parts.into_iter().enumerate() {
         if let Some(text) = generated.text {
@@ -82,14 +78,14 @@ struct Generated {
     text: Option<String>,
 }
 
-fn part(target: &Target, first: usize, sources: &[KernelSource<'_>], with_text: bool) -> Result<Generated> {
-    let _span = tracing::debug_span!("kernels", first, count = sources.len()).entered();
+fn part(target: &Target, first: usize, codes: &[KernelCode<'_>], with_text: bool) -> Result<Generated> {
+    let _span = tracing::debug_span!("kernels", first, count = codes.len()).entered();
     let context = Context::create();
     let emitter = Emitter::new(&context, &format!("kernels.{first}"), target, EmitOptions::default());
-    let mut kernels = Vec::with_capacity(sources.len());
-    for (i, source) in sources.iter().enumerate() {
-        let kernel = emit_kernel(&emitter, source, &kernel_name(first + i, source))?;
-        kernels.push((kernel, source.pointer_count()));
+    let mut kernels = Vec::with_capacity(codes.len());
+    for (i, code) in codes.iter().enumerate() {
+        let kernel = code.emit(&emitter, &kernel_name(first + i, code))?;
+        kernels.push((kernel, code.parameters()));
     }
     let module = emitter.finish()?;
     let text = with_text.then(|| module.print_to_string().to_string());
@@ -107,9 +103,8 @@ fn part(target: &Target, first: usize, sources: &[KernelSource<'_>], with_text: 
     Ok(Generated { part, kernels, text })
 }
 
-/// A symbol that a person finds again in a profile: the root's name, and the kernel's number.
-fn kernel_name(number: usize, source: &KernelSource<'_>) -> String {
-    let root = &source.module[source.computation][source.root];
-    let readable: String = root.name().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+/// A symbol that a person finds again in a profile: an instruction's name, and the kernel's number.
+fn kernel_name(number: usize, code: &KernelCode<'_>) -> String {
+    let readable: String = code.label().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     format!("k{number}_{readable}")
 }

@@ -92,7 +92,7 @@ fn compile(module: &OptimizedModule, target: &Target, options: &CompileOptions) 
     let costs = ThunkCosts::new(module);
     program.assign_streams(&streams(), &|thunk| costs.of(thunk))?;
     let with_texts = options.dump_to.is_some();
-    let code = codegen::generate(target, lowering.kernels.sources(), options.thread_count(), with_texts)?;
+    let code = codegen::generate(target, lowering.kernels.codes(), options.thread_count(), with_texts)?;
     let routines = lowering.routines(&code.kernels)?;
     Ok(Compiled { program, routines, code })
 }

@@ -3,10 +3,12 @@
 use xla_hlo::{Error, Result};
 use xla_passes::buffers::Slice;
 use xla_service::thunks::{
-    ArraySlice, ExecutionBuffers, KernelRef, Launch, Launcher, LibraryRef, SequenceLauncher, Thunk, ThunkSequence,
+    ArraySlice, DeviceLoops, ExecutionBuffers, KernelRef, Launch, Launcher, LibraryRef, SequenceLauncher, Thunk,
+    ThunkSequence,
 };
-use xla_service::{DeviceMemory, ExecutionContext};
+use xla_service::{DeviceMemory, ExecutionContext, Stream};
 
+use crate::cuda::driver::Driver;
 use crate::cuda::launch::GpuCode;
 use crate::device::{Image, Routine, Step, Word};
 use crate::host::{HostCode, HostStream};
@@ -60,6 +62,35 @@ impl Launcher for GpuLauncher {
         match &self.code {
             Code::Host(_) => None,
             Code::Gpu(_) => Some(self),
+        }
+    }
+
+    fn device_loops(&self) -> Option<&dyn DeviceLoops> {
+        match &self.code {
+            Code::Gpu(_) if Driver::get().is_ok_and(Driver::has_loops) => Some(self),
+            Code::Gpu(_) | Code::Host(_) => None,
+        }
+    }
+}
+
+impl DeviceLoops for GpuLauncher {
+    fn record(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>> {
+        match &self.code {
+            Code::Host(_) => Err(Error::internal("the host's kernels cannot be recorded")),
+            Code::Gpu(code) => code.notes(context),
+        }
+    }
+
+    fn run_while(
+        &self,
+        launch: &mut Launch<'_>,
+        condition: Box<dyn Stream>,
+        predicate: Slice,
+        body: Box<dyn Stream>,
+    ) -> Result<()> {
+        match &self.code {
+            Code::Host(_) => Err(Error::internal("the host's kernels cannot be recorded")),
+            Code::Gpu(code) => code.run_while(launch, &*condition, predicate, &*body),
         }
     }
 }

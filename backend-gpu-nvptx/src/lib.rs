@@ -3,6 +3,7 @@
 //! ```text
 //! run_hlo_passes   the standard stages with the GPU's profile                    compiler.rs, capabilities.rs
 //! run_backend      ThunkSequence: each thunk a routine of launches               lowering.rs
+//!                  kernels: fusions, sorts, scans, scatters                           kernels/
 //!                  kernels -> LLVM modules -> PTX, or code for the host          codegen.rs  (xla-llvm::fused, xla-llvm::simt)
 //! execute          addresses of all arrays -> launches                           executable.rs, launch.rs
 //!                  through the CUDA driver, found when running                   cuda/
@@ -22,6 +23,7 @@ mod cuda;
 mod device;
 mod executable;
 mod host;
+mod kernels;
 mod launch;
 mod lowering;
 mod platform;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use xla_hlo::{Error, Result};
 use xla_passes::buffers::Slice;
-use xla_service::Stream;
 use xla_service::thunks::{DeviceLoops, KernelRef, Launch, Launcher, LibraryRef};
+use xla_service::{ExecutionContext, Stream};
 
 use crate::device::{Command, Kernel, Predicate, Region};
 use crate::executor::{TemplateStream, region};
@@ -46,7 +46,7 @@ impl Launcher for TemplateLauncher {
 
 // VENDOR(loops): delete with `device_loops`, or build the driver's graph of recorded work.
 impl DeviceLoops for TemplateLauncher {
-    fn record(&self) -> Result<Box<dyn Stream>> {
+    fn record(&self, _: &ExecutionContext<'_>) -> Result<Box<dyn Stream>> {
         Ok(Box::new(TemplateStream::recording()))
     }
 

@@ -4,6 +4,8 @@
 //! `void name(ptr words, ptr thread)` and is called once for each thread, with a [`HostThread`]; what threads do together are calls of
 //! the symbols [`BARRIER`] and [`SHUFFLE`], that a runtime must define.
 
+mod atomics;
+
 use inkwell::AddressSpace;
 use inkwell::module::Linkage;
 use inkwell::types::BasicMetadataTypeEnum;
@@ -13,6 +15,8 @@ use xla_hlo::{Error, Result};
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 use crate::target::Simt;
+
+pub use atomics::Atomic;
 
 /// `void barrier(ptr thread)`: returns when all threads of the block are there.
 pub const BARRIER: &str = "xla_simt_barrier";

@@ -220,7 +220,7 @@ impl CudaModule {
         if !Arc::ptr_eq(&self.context, stream.queue().context()) {
             return Err(Error::internal("the program's code was loaded for another GPU"));
         }
-        self.call(number, blocks, words)?.send(stream.queue())
+        stream.launch(self.call(number, blocks, words)?)
     }
 }
 
@@ -253,8 +253,10 @@ fn log_text(bytes: &[u8]) -> String {
 impl Drop for CudaModule {
     /// Waits for the device, whose queued work may be running the code.
     fn drop(&mut self) {
-        // Errors say that the device is lost.
-        let _ = self.context.synchronize();
+        // The device is lost, or another thread's library call is being noted: code that may be running stays.
+        if self.context.synchronize().is_err() {
+            return;
+        }
         for module in self.modules.drain(..) {
             // SAFETY: the module was loaded here, and no work uses it any more. It is unloaded once.
             let _ = self.context.call("cuModuleUnload", || unsafe { sys::cuModuleUnload(module) });

@@ -65,6 +65,11 @@ impl Driver {
         Ok(Driver { version, devices: usable(version, devices()?)? })
     }
 
+    /// Whether graphs may have loops.
+    pub fn has_loops(&self) -> bool {
+        self.version >= LOOP_VERSION && LOOP_SYMBOLS.iter().all(|symbol| has_symbol(symbol))
+    }
+
     /// Device `ordinal`, or the error with how many there are.
     pub fn device(&self, ordinal: usize) -> Result<&DeviceInfo> {
         let missing = || xla_service::platform::no_such_device("gpu", ordinal, self.devices.len());
@@ -72,7 +77,13 @@ impl Driver {
     }
 }
 
-/// Every function of the driver that is called. cudarc looks a symbol up when it is first called, and panics when there is none: so
+/// Functions for loops in graphs, which older drivers lack.
+const LOOP_SYMBOLS: &[&str] = &["cuGraphAddNode_v2", "cuGraphConditionalHandleCreate"];
+
+/// The first version whose graphs have loops.
+const LOOP_VERSION: i32 = 12_040;
+
+/// Every other function of the driver that is called. cudarc looks a symbol up when it is first called, and panics when there is none: so
 /// they are looked for before.
 const SYMBOLS: &[&str] = &[
     "cuCtxSetCurrent",
@@ -93,6 +104,7 @@ const SYMBOLS: &[&str] = &[
     "cuFuncSetAttribute",
     "cuGetErrorString",
     "cuGraphAddChildGraphNode",
+    "cuGraphAddEmptyNode",
     "cuGraphAddKernelNode_v2",
     "cuGraphAddMemcpyNode",
     "cuGraphCreate",
@@ -341,7 +353,8 @@ mod tests {
             let name = rest.split_once('(')?.0;
             name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_').then(|| format!("cu{name}"))
         });
-        let mut missing: Vec<_> = calls.filter(|call| call != "culib" && !SYMBOLS.contains(&&**call)).collect();
+        let mut missing: Vec<_> =
+            calls.filter(|call| call != "culib" && ![SYMBOLS, LOOP_SYMBOLS].concat().contains(&&**call)).collect();
         missing.sort();
         missing.dedup();
         assert!(missing.is_empty(), "add to SYMBOLS: {missing:?}");

@@ -1,14 +1,16 @@
 //! One GPU as the service sees it: memory from a pool, streams, and what it is.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use xla_hlo::{Error, Result};
 use xla_service::executor::Allocation;
 use xla_service::{DeviceDescription, DeviceMemory, MemoryStats, Stream, StreamExecutor};
 
+use super::code::CudaModule;
 use super::context::Context;
 use super::driver::{self, Driver, dotted};
+use super::graph::condition_image;
 use super::pool::{ALIGNMENT, Piece, Pool, Source};
 use super::queue::Queue;
 use super::staging::Staging;
@@ -27,6 +29,8 @@ pub(super) struct Parts {
     pub pool: Pool<Chunks>,
     pub staging: Staging,
     queues: Mutex<Queues>,
+    /// What graphs look at a loop's predicate with; loaded when a loop first wants it.
+    condition: OnceLock<Result<CudaModule>>,
 }
 
 /// Streams of the driver. Those that are no longer used are kept: making one takes long, and memory may remember work of it.
@@ -45,7 +49,7 @@ impl CudaExecutor {
         let description = describe(platform, &context, memory)?;
         let pool = Pool::new(Chunks(context.clone()), limit.unwrap_or(memory));
         let staging = Staging::new(&context);
-        let parts = Parts { context, pool, staging, queues: Mutex::default() };
+        let parts = Parts { context, pool, staging, queues: Mutex::default(), condition: OnceLock::new() };
         Ok(CudaExecutor { description, parts: Arc::new(parts) })
     }
 
@@ -94,7 +98,7 @@ impl StreamExecutor for CudaExecutor {
     }
 
     fn allocate(&self, bytes: usize) -> Result<DeviceMemory> {
-        Ok(DeviceMemory::new(CudaMemory(self.parts.pool.allocate(bytes)?)))
+        Ok(DeviceMemory::new(self.parts.allocate(bytes)?))
     }
 
     fn memory_stats(&self) -> MemoryStats {
@@ -107,6 +111,17 @@ impl StreamExecutor for CudaExecutor {
 }
 
 impl Parts {
+    /// Memory of the pool.
+    pub fn allocate(&self, bytes: usize) -> Result<CudaMemory> {
+        self.pool.allocate(bytes).map(|piece| CudaMemory(Arc::new(piece)))
+    }
+
+    /// The kernel that tells a graph whether a loop goes on.
+    pub fn condition(&self) -> Result<&CudaModule> {
+        let load = || CudaModule::load(&self.context, &condition_image());
+        self.condition.get_or_init(load).as_ref().map_err(Error::again)
+    }
+
     /// A queue that nobody else uses.
     pub fn queue(&self) -> Result<Arc<Queue>> {
         let id = {
@@ -153,9 +168,9 @@ impl Source for Chunks {
     }
 }
 
-/// Memory of a GPU.
-#[derive(Debug)]
-pub(crate) struct CudaMemory(Piece<Chunks>);
+/// Memory of a GPU. Recordings hold it too, until their work is sent.
+#[derive(Clone, Debug)]
+pub(crate) struct CudaMemory(Arc<Piece<Chunks>>);
 
 impl Allocation for CudaMemory {
     fn byte_size(&self) -> usize {
@@ -165,7 +180,7 @@ impl Allocation for CudaMemory {
 
 /// Memory for a routine's own use, free again in stream order when dropped.
 pub(crate) fn scratch(stream: &CudaStream, bytes: usize) -> Result<CudaMemory> {
-    stream.parts().pool.allocate(bytes).map(CudaMemory)
+    stream.parts().allocate(bytes)
 }
 
 impl CudaMemory {
@@ -180,6 +195,7 @@ impl CudaMemory {
         }
         let (address, work) = self.0.enter(stream.queue());
         stream.queue().wait_for_work(&work)?;
+        stream.keep(self);
         Ok(address + offset as u64)
     }
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use xla_hlo::entity::EntityId;
 use xla_hlo::{Error, Result};
 use xla_passes::buffers::Slice;
-use xla_service::ExecutionContext;
 use xla_service::thunks::{ExecutionBuffers, KernelRef, Launch, Thunk, ThunkId, ThunkKind, ThunkSequence};
+use xla_service::{ExecutionContext, Stream};
 
 use super::code::CudaModule;
 use super::executor::{CudaMemory, address_on, scratch};
@@ -33,10 +33,16 @@ pub(crate) struct GpuCode {
 /// The code on one device.
 #[derive(Debug)]
 struct Loaded {
+    /// By the first thunk of the sequence, or a loop's own. They go before the code that they launch.
+    graphs: Mutex<HashMap<ThunkId, Arc<Kept>>>,
     module: CudaModule,
     libraries: Libraries,
-    /// By the first thunk of the sequence.
-    graphs: Mutex<HashMap<ThunkId, Arc<Kept>>>,
+}
+
+impl Loaded {
+    fn kept(&self, thunk: ThunkId) -> Arc<Kept> {
+        self.graphs.lock().unwrap_or_else(PoisonError::into_inner).entry(thunk).or_default().clone()
+    }
 }
 
 /// A sequence that is kept.
@@ -84,9 +90,9 @@ impl GpuCode {
         for piece in pieces {
             match piece {
                 Piece::Launch { function, blocks, words } => {
-                    loaded.module.call(function, blocks, &words)?.send(stream.queue())?;
+                    stream.launch(loaded.module.call(function, blocks, &words)?)?;
                 }
-                Piece::Copy { from, to, bytes } => stream.queue().copy(from, to, bytes)?,
+                Piece::Copy { from, to, bytes } => stream.copy_apart(from, to, bytes)?,
                 Piece::Library { call, addresses } => loaded.libraries.run(call, &addresses, stream)?,
             }
         }
@@ -105,8 +111,11 @@ impl GpuCode {
             return Ok(false);
         };
         let stream: &CudaStream = context.stream.downcast()?;
+        if stream.takes_notes() {
+            return Ok(false);
+        }
         let loaded = self.on(stream)?;
-        let kept = loaded.graphs.lock().unwrap_or_else(PoisonError::into_inner).entry(first.id).or_default().clone();
+        let kept = loaded.kept(first.id);
         let (mut pieces, mut owners) = (Vec::new(), Vec::new());
         let mut recording = Recording::default();
         for (number, thunk) in sequence.thunks.iter().enumerate() {
@@ -128,12 +137,39 @@ impl GpuCode {
                 }
                 Piece::Copy { from, to, bytes } => _ = recording.copy(from, to, bytes, after),
                 Piece::Library { call, addresses } => {
-                    recording.library(&loaded.libraries, call, &addresses, stream, after)?;
+                    let bytes = loaded.libraries.workspace(call, &addresses)?;
+                    let memory = scratch(stream, bytes)?;
+                    recording.library(call, &addresses, memory.address_on(stream, 0, bytes)?, after);
+                    recording.keep(memory);
                 }
             }
         }
         kept.slot.run(recording, &loaded.libraries, stream)?;
         Ok(true)
+    }
+}
+
+/// Loops whose predicates the device itself looks at: their thunks are sent to streams that take notes, which become graphs.
+impl GpuCode {
+    /// A stream that takes notes for the context's.
+    pub fn notes(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>> {
+        Ok(Box::new(context.stream.downcast::<CudaStream>()?.notes()))
+    }
+
+    /// Sends a loop to the launch's stream.
+    pub fn run_while(
+        &self,
+        launch: &mut Launch<'_>,
+        condition: &dyn Stream,
+        predicate: Slice,
+        body: &dyn Stream,
+    ) -> Result<()> {
+        let stream: &CudaStream = launch.context.stream.downcast()?;
+        let loaded = self.on(stream)?;
+        let memory = launch.buffers.memory(predicate.allocation)?;
+        let predicate = address_on(memory, stream, predicate.offset, predicate.size)?;
+        let (condition, body) = (condition.downcast()?, body.downcast()?);
+        stream.repeat(condition, predicate, body, &loaded.kept(launch.thunk.id).slot, &loaded.libraries)
     }
 }
 

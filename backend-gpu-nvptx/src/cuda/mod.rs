@@ -24,3 +24,6 @@ pub(crate) mod queue;
 mod staging;
 pub(crate) mod stream;
 mod trail;
+
+#[cfg(test)]
+mod tests;

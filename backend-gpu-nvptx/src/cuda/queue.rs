@@ -103,6 +103,9 @@ impl Queue {
 
     /// Copies from one place of device memory to another one; the two must not overlap.
     pub fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
         // SAFETY: what is no address of device memory gives an error.
         self.send("cuMemcpyDtoDAsync", |stream| unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) })
     }

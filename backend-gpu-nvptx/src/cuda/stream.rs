@@ -2,27 +2,51 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use xla_hlo::{Error, Result};
 use xla_service::executor::DeviceEvent;
 use xla_service::{DeviceMemory, Event, Stream};
 
-use super::executor::{Parts, address_on, scratch};
+use super::code::Call;
+use super::executor::{CudaMemory, Parts, address_on, scratch};
+use super::graph::{GraphSlot, Recording};
+use super::library::{Libraries, LibraryCall};
 use super::queue::{self, Mark, Queue};
 
 /// Work in order.
 ///
 /// Errors: a kernel that faults ends the whole context, of which CUDA tells at the next call, whichever that is. So every call after
 /// it fails on every stream of the device in this process, and the first error says what was under way, not which of it was wrong.
+///
+/// A stream may take notes instead of sending ([`CudaStream::notes`]): what would be sent becomes a [`Recording`], for a graph or for a
+/// loop that the device runs by itself. It knows nothing of the host: copies from and to it, events and waiting are errors.
 pub(crate) struct CudaStream {
     queue: Arc<Queue>,
     parts: Arc<Parts>,
+    notes: Option<Mutex<Notes>>,
+}
+
+/// What a stream took notes of: one piece of work behind the other.
+#[derive(Default)]
+struct Notes {
+    recording: Recording,
+    last: Option<usize>,
 }
 
 impl CudaStream {
     pub(super) fn new(parts: &Arc<Parts>) -> Result<CudaStream> {
-        Ok(CudaStream { queue: parts.queue()?, parts: parts.clone() })
+        Ok(CudaStream { queue: parts.queue()?, parts: parts.clone(), notes: None })
+    }
+
+    /// A stream that takes notes of work that is then sent to this one.
+    pub fn notes(&self) -> CudaStream {
+        CudaStream { queue: self.queue.clone(), parts: self.parts.clone(), notes: Some(Mutex::default()) }
+    }
+
+    /// The notes that were taken, which are gone from here; nothing for a stream that sends.
+    pub fn take_notes(&self) -> Recording {
+        self.noted().map_or_else(Recording::default, |mut notes| std::mem::take(&mut *notes).recording)
     }
 
     /// The queue of the driver that work goes to.
@@ -38,21 +62,115 @@ impl CudaStream {
     pub(super) fn parts(&self) -> &Arc<Parts> {
         &self.parts
     }
+
+    /// Keeps memory that notes were taken with.
+    pub(super) fn keep(&self, memory: &CudaMemory) {
+        if let Some(mut notes) = self.noted() {
+            notes.recording.keep(memory.clone());
+        }
+    }
+
+    /// Launches a kernel of a module of the same device.
+    pub fn launch(&self, call: Call) -> Result<()> {
+        match self.noted() {
+            Some(mut notes) => notes.add(|recording, after| recording.kernel(call, after)),
+            None => call.send(&self.queue),
+        }
+    }
+
+    /// Calls a library, with the address of its workspace.
+    pub(super) fn library(
+        &self,
+        libraries: &Libraries,
+        call: &LibraryCall,
+        addresses: &[u64],
+        workspace: u64,
+    ) -> Result<()> {
+        match self.noted() {
+            Some(mut notes) => notes.add(|recording, after| recording.library(call, addresses, workspace, after)),
+            None => libraries.send(call, addresses, workspace, &self.queue),
+        }
+    }
+
+    /// Runs a loop of the device: what `condition` took notes of, then, while the byte at `predicate` is not 0, what `body` did and
+    /// `condition` again. `slot` is the loop's own, and not used if this stream takes notes itself.
+    pub fn repeat(
+        &self,
+        condition: &CudaStream,
+        predicate: u64,
+        body: &CudaStream,
+        slot: &GraphSlot,
+        libraries: &Libraries,
+    ) -> Result<()> {
+        let (condition, body) = (condition.take_notes(), body.take_notes());
+        match self.noted() {
+            Some(mut notes) => notes.add(|recording, after| recording.repeat(condition, predicate, body, after)),
+            None => {
+                let mut recording = Recording::default();
+                recording.repeat(condition, predicate, body, &[]);
+                slot.run(recording, libraries, self)
+            }
+        }
+    }
+
+    /// The byte at an address, behind everything that was sent.
+    pub(super) fn read_byte(&self, address: u64) -> Result<u8> {
+        self.with_host()?;
+        let mut byte = [0];
+        self.parts.staging.download(&self.queue, address, &mut byte)?;
+        Ok(byte[0])
+    }
+
+    /// Whether it takes notes instead of sending.
+    pub fn takes_notes(&self) -> bool {
+        self.notes.is_some()
+    }
+
+    /// A copy of device memory; the ranges do not overlap.
+    pub(super) fn copy_apart(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        match self.noted() {
+            Some(mut notes) => notes.add(|recording, after| recording.copy(from, to, bytes, after)),
+            None => self.queue.copy(from, to, bytes),
+        }
+    }
+
+    fn noted(&self) -> Option<MutexGuard<'_, Notes>> {
+        // Nothing panics while the lock is held.
+        self.notes.as_ref().map(|notes| notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn with_host(&self) -> Result<()> {
+        match self.notes {
+            Some(_) => Err(Error::internal("a stream that takes notes has nothing to do with the host")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Notes {
+    fn add(&mut self, add: impl FnOnce(&mut Recording, &[usize]) -> usize) -> Result<()> {
+        self.last = Some(add(&mut self.recording, self.last.as_slice()));
+        Ok(())
+    }
 }
 
 impl Drop for CudaStream {
     fn drop(&mut self) {
-        self.parts.give_back(&self.queue);
+        if self.notes.is_none() {
+            self.parts.give_back(&self.queue);
+        }
     }
 }
 
 impl Stream for CudaStream {
     fn copy_to_device(&self, source: &[u8], target: &mut DeviceMemory, offset: usize) -> Result<()> {
+        self.with_host()?;
         let to = address_on(target, self, offset, source.len())?;
         self.parts.staging.upload(&self.queue, source, to)
     }
 
     fn copy_to_host(&self, source: &DeviceMemory, offset: usize, target: &mut [u8]) -> Result<()> {
+        self.with_host()?;
         let from = address_on(source, self, offset, target.len())?;
         self.parts.staging.download(&self.queue, from, target)
     }
@@ -61,31 +179,33 @@ impl Stream for CudaStream {
         let bytes = range.len();
         let from = address_on(source, self, range.start, bytes)?;
         let to = address_on(target, self, offset, bytes)?;
-        if bytes == 0 { Ok(()) } else { self.queue.copy(from, to, bytes) }
+        self.copy_apart(from, to, bytes)
     }
 
     fn copy_within(&self, memory: &mut DeviceMemory, range: Range<usize>, offset: usize) -> Result<()> {
         let bytes = range.len();
         let from = address_on(memory, self, range.start, bytes)?;
         let to = address_on(memory, self, offset, bytes)?;
-        if bytes == 0 || from == to {
+        if from == to {
             return Ok(());
         }
         if range.start.abs_diff(offset) >= bytes {
-            return self.queue.copy(from, to, bytes);
+            return self.copy_apart(from, to, bytes);
         }
-        // The driver's copies must not overlap. The scratch memory is dropped at once: it is given back in the order of the stream.
+        // The driver's copies must not overlap. The scratch memory is given back in the order of the stream.
         let between = scratch(self, bytes)?;
         let between = between.address_on(self, 0, bytes)?;
-        self.queue.copy(from, between, bytes)?;
-        self.queue.copy(between, to, bytes)
+        self.copy_apart(from, between, bytes)?;
+        self.copy_apart(between, to, bytes)
     }
 
     fn record_event(&self) -> Result<Event> {
+        self.with_host()?;
         Ok(Event::new(CudaEvent(self.queue.mark()?)))
     }
 
     fn wait_for(&self, event: &Event) -> Result<()> {
+        self.with_host()?;
         match event.downcast::<CudaEvent>() {
             Some(CudaEvent(mark)) if Arc::ptr_eq(mark.queue().context(), self.queue.context()) => {
                 self.queue.wait_for(mark)
@@ -96,6 +216,7 @@ impl Stream for CudaStream {
     }
 
     fn synchronize(&self) -> Result<()> {
+        self.with_host()?;
         self.queue.synchronize()
     }
 
@@ -106,7 +227,8 @@ impl Stream for CudaStream {
 
 impl fmt::Debug for CudaStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CudaStream({:?})", self.queue)
+        let what = if self.notes.is_some() { "CudaStream, taking notes for" } else { "CudaStream" };
+        write!(f, "{what}({:?})", self.queue)
     }
 }
 

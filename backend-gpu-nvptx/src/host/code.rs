@@ -5,7 +5,7 @@ use xla_hlo::{Error, Result};
 use xla_llvm::jit::LoadedCode;
 use xla_llvm::simt::HostThread;
 
-use super::fibers;
+use super::fibers::{self, Stacks};
 use crate::device::{Image, Part};
 
 /// `void kernel(ptr words, ptr thread)`.
@@ -65,6 +65,7 @@ impl HostCode {
             return Err(Error::internal(format!("{} words for a kernel of {}", words.len(), function.parameters)));
         }
         let mut shared = vec![0u128; (function.shared_bytes as usize).div_ceil(16)];
+        let mut stacks = Stacks::default();
         for block in 0..blocks {
             let thread = |number| HostThread {
                 thread: number,
@@ -74,7 +75,7 @@ impl HostCode {
                 shared: shared.as_mut_ptr().cast(),
             };
             if function.together {
-                fibers::run_block(&function, words, thread)?;
+                fibers::run_block(&function, words, &mut stacks, thread)?;
             } else {
                 (0..function.threads).map(thread).for_each(|mut thread| {
                     // SAFETY: the code was generated for launches like this one: it reads and writes the arrays whose addresses the words

@@ -38,13 +38,29 @@ enum State {
     Done,
 }
 
+/// Stacks of fibers that have ended, for those of the next block: making one takes the system longer than a block runs.
+#[derive(Default)]
+pub(super) struct Stacks(Vec<DefaultStack>);
+
+impl Stacks {
+    fn take(&mut self) -> Result<DefaultStack> {
+        let made = || DefaultStack::new(STACK_BYTES);
+        let stack = self.0.pop().map_or_else(made, Ok);
+        stack.map_err(|e| Error::resource_exhausted(format!("no stack for a thread of a kernel: {e}")))
+    }
+}
+
 /// Runs the threads of one block to their ends. [`Error::Internal`] if some wait for others that never come.
-pub(super) fn run_block(function: &Loaded, words: &[u64], mut thread: impl FnMut(u32) -> HostThread) -> Result<()> {
+pub(super) fn run_block(
+    function: &Loaded,
+    words: &[u64],
+    stacks: &mut Stacks,
+    mut thread: impl FnMut(u32) -> HostThread,
+) -> Result<()> {
     let mut fibers = Vec::with_capacity(function.threads as usize);
     for number in 0..function.threads {
         let (entry, record, words) = (function.entry, thread(number), words.as_ptr());
-        let stack = DefaultStack::new(STACK_BYTES)
-            .map_err(|e| Error::resource_exhausted(format!("no stack for a thread of a kernel: {e}")))?;
+        let stack = stacks.take()?;
         let fiber = Coroutine::with_stack(stack, move |yielder: &Yielder<[u64; WARP as usize], Wait>, _| {
             let mut fiber = Fiber { thread: record, yielder };
             // SAFETY: as in `HostCode::launch`. The pointer is one to the whole fiber, which lives on this stack until the call returns,
@@ -77,7 +93,10 @@ pub(super) fn run_block(function: &Loaded, words: &[u64], mut thread: impl FnMut
         }
     }
     match states.iter().position(|state| *state != State::Done) {
-        None => Ok(()),
+        None => {
+            stacks.0.extend(fibers.into_iter().map(Coroutine::into_stack));
+            Ok(())
+        }
         Some(stuck) => Err(Error::internal(format!(
             "thread {stuck} of a block waits ({:?}) for threads that wait elsewhere or are done",
             states[stuck]

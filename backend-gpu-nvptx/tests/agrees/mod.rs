@@ -1,6 +1,9 @@
 //! Programs whose kernels run on the host give what the reference evaluator gives.
 
 mod contractions;
+mod scan;
+mod scatter;
+mod sorting;
 
 use xla_hlo::text::parse_module;
 use xla_hlo::{ElementKind, Literal, Scalar, Shape, VerifiedModule};

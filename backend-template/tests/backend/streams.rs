@@ -105,13 +105,21 @@ fn every_fault_is_told_and_is_over() {
             faults.inject(fault, skip).expect("this kind of fault");
             let outcome = program.execute(&buffers.iter().collect::<Vec<_>>()).and_then(|results| {
                 results.iter().try_for_each(|result| result.wait())?;
-                Ok(())
+                Ok(results)
             });
             faults.clear();
-            if let Err(error) = outcome {
-                struck += 1;
-                let message = error.message();
-                assert!(message.contains("platform template") && message.contains('%'), "{fault:?} {skip}: {message}");
+            match outcome {
+                Ok(results) => {
+                    for (result, expected) in results.iter().zip(&expected) {
+                        assert_close(&result.to_literal().expect("waited for"), expected, "no fault was told");
+                    }
+                }
+                Err(error) => {
+                    struck += 1;
+                    let message = error.message();
+                    let has_place = message.contains("platform template") && message.contains('%');
+                    assert!(has_place, "{fault:?} {skip}: {message}");
+                }
             }
             check(&program, &expected);
             assert_eq!(client.memory_stats().bytes_in_use, before, "{fault:?} {skip} leaked");

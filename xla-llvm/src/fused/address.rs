@@ -133,6 +133,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         if self.guard == 0 && at.level(&self.symbols) == 0 {
             self.survey.reads.insert(at.clone());
         }
+        if let Some((base, at)) = self.in_shared_tile(id, source, &at)? {
+            return Ok(elemental::load(self.emitter, base, at, ty, 1, None));
+        }
         if let Some((base, at, width)) = self.in_tile(id, source, &at)? {
             return Ok(elemental::load(self.emitter, base, at, ty, width, None));
         }

@@ -92,7 +92,7 @@ pub(super) struct Writer<'a, 'm> {
 }
 
 impl<'a, 'm> Writer<'a, 'm> {
-    fn new(source: &'a KernelSource<'m>) -> Result<Self> {
+    pub fn new(source: &'a KernelSource<'m>) -> Result<Self> {
         let graph = &source.module[source.computation];
         let roots = match graph[source.root].op() {
             Op::Tuple(_) => graph[source.root].operands().to_vec(),
@@ -148,10 +148,7 @@ impl<'a, 'm> Writer<'a, 'm> {
         }
         let plan = self.plan(emitter)?;
         if emitter.target().simt().is_some() {
-            return match self.row_shape() {
-                Some(shape) => self.emit_rows(emitter, frame, &plan, shape),
-                None => self.emit_threads(emitter, frame, &plan).map(Launch::alone),
-            };
+            return self.emit_simt(emitter, frame, &plan);
         }
         let width = self.width(emitter, &plan);
         if let Some(across) = plan.across()
@@ -199,6 +196,20 @@ impl<'a, 'm> Writer<'a, 'm> {
             })?;
         }
         Ok(Launch::alone(units))
+    }
+
+    /// As [`emit_body`](Self::emit_body), for a target with threads.
+    fn emit_simt<'ctx>(&self, emitter: &Emitter<'ctx>, frame: Frame<'_, 'ctx>, plan: &LoopPlan) -> Result<Launch> {
+        if let Some(shape) = self.row_shape() {
+            return self.emit_rows(emitter, frame, plan, shape);
+        }
+        if let Some(threads) = self.column_team() {
+            return self.emit_columns(emitter, frame, plan, threads);
+        }
+        match plan.across().filter(|_| !self.has_folds() && !self.source.in_place) {
+            Some(across) => self.emit_shared_tiles(emitter, frame, plan, across),
+            None => self.emit_threads(emitter, frame, plan).map(Launch::alone),
+        }
     }
 
     /// A unit is a tile of two loops.

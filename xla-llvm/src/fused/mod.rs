@@ -5,8 +5,12 @@
 //!   rows     one team of threads for each row: folds, softmax, layer norm                  rows.rs, team.rs
 //!   product  one block of threads for each tile of a dot or a convolution                  product.rs, product_tiles.rs
 //!   threads  one thread of many for each few neighbouring elements                         threads.rs
+//!   shared_tiles  a block of threads for each tile of two loops, in shared memory          shared_tiles.rs
 //!   tiles    blocks of two loops, transposed on the way in                                 tiles.rs
 //!   strands  work along some dimensions, independent along the others: scans, columns, ...  strands.rs, scan.rs, ...
+//!   scans    running totals by blocks of threads                                        team_scan.rs
+//!   scatter  one thread for each update                                                scatter_threads.rs
+//!   sort     runs in shared memory, merged two by two                                    sort.rs
 //!   nest     levels with open blocks, loops, carried values                                nest.rs
 //!   element  the value of an instruction at an index, by family                            element.rs, movement.rs, window.rs, ...
 //!     index  where an element lies: sums of symbols, no LLVM                               index.rs
@@ -38,11 +42,15 @@ mod scalar_call;
 mod scan;
 mod scatter;
 mod scatter_plan;
+mod scatter_threads;
 mod select_scatter;
+mod shared_tiles;
+mod sort;
 mod source;
 mod strands;
 mod support;
 mod team;
+mod team_scan;
 mod threads;
 mod tiles;
 mod window;
@@ -55,8 +63,11 @@ use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module};
 pub use kernel::{Kernel, emit_kernel};
 pub use scalar_call::is_scalar_computation;
 pub use scatter_plan::ScatterPlan;
+pub use scatter_threads::{ScatterPhase, ThreadedScatter};
+pub use sort::{SortPhase, SortPlan};
 pub use source::{KernelSource, KernelTable};
 pub use support::{is_fusible, is_kernel_root};
+pub use team_scan::{ScanPhase, ScanPlan};
 
 use crate::elemental::Value;
 use crate::emitter::Emitter;
@@ -65,6 +76,7 @@ use index::{Coord, Index, Symbol, SymbolId, Symbols};
 use nest::Level;
 use plan::Survey;
 use row_cache::RowCache;
+use shared_tiles::SharedTile;
 use team::Team;
 use tiles::Tile;
 
@@ -122,6 +134,8 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     team: Option<Team<'e, 'ctx>>,
     /// The tile that is being worked on, in a kernel that goes in tiles.
     tile: Option<Tile<'e, 'ctx>>,
+    /// As [`tile`](Self::tile), in a kernel of threads.
+    shared_tile: Option<SharedTile<'e, 'ctx>>,
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
@@ -147,6 +161,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             unit_level: 0,
             team: None,
             tile: None,
+            shared_tile: None,
         };
         let block = fused.current_block()?;
         fused.enter_level(block)?;

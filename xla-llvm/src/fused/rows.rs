@@ -17,6 +17,10 @@ const PER_THREAD: u64 = 8;
 const LEAST_FOLD: u64 = 32;
 /// Warps of a block whose teams are warps.
 const WARPS: u32 = 4;
+/// Threads that keep a whole device busy.
+const MANY_THREADS: u64 = 1 << 18;
+/// The most threads that fold a column together.
+const MOST_MEMBERS: u64 = 32;
 /// The largest team.
 const LARGEST: u32 = 512;
 
@@ -49,6 +53,47 @@ impl<'m> Writer<'_, 'm> {
         let computed = self.computed();
         let along = |id: &&xla_hlo::InstrId| self.fold_of(**id) == Some(FoldDirection::AlongRows);
         computed.iter().filter(along).map(|&id| self.fold_size(id)).max().unwrap_or(0)
+    }
+
+    /// How many threads fold a result together, where results are folds of columns and too few to keep the device busy.
+    pub(super) fn column_team(&self) -> Option<u32> {
+        let computed = self.computed();
+        let across = |id: &&xla_hlo::InstrId| self.fold_of(**id) == Some(FoldDirection::Across);
+        let fold = computed.iter().filter(across).map(|&id| self.fold_size(id)).min()?;
+        let results: u64 = self.dims.iter().map(|&d| d as u64).product();
+        let wanted = (MANY_THREADS / results.max(1)).min(fold / PER_THREAD).min(MOST_MEMBERS);
+        (wanted >= 2).then(|| 1 << wanted.ilog2())
+    }
+
+    /// Writes the function's body: a block has as many neighbouring results as a warp has threads, and as many warps as each has members.
+    pub(super) fn emit_columns<'ctx>(
+        &self,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+        plan: &LoopPlan,
+        members: u32,
+    ) -> Result<Launch> {
+        let loops = plan.loops();
+        let results: u64 = loops.iter().product();
+        let mut fused = self.bind(emitter, frame.pointers)?;
+        let (team, column) = fused.enter_column(members)?;
+        // Threads beyond the last result fold it, too: all of a block must be there where it waits.
+        let result = fused.uniform_symbol(column.smin(results as i64 - 1), Some(results));
+        let mut counters = counters(&mut fused, &Coord::symbol(result), &loops)?;
+        let inner = counters.pop().unwrap_or_default();
+        let number = fused.number_of(&inner)?;
+        let lane = fused.lanes_of(number);
+        let lane = fused.uniform_symbol(lane, loops.last().copied());
+        let symbols = outer_variables(&mut fused, plan, &counters)?;
+        let symbols = all_variables(&mut fused, plan, &symbols, (!loops.is_empty()).then_some(lane));
+        let values = self.values(&mut fused, &plan.index(&symbols), |_| true)?;
+        fused.sync(team)?;
+        let stores = team.member.eq(0) & column.ult(results as i64);
+        fused.when(stores, &[], |s| {
+            s.unit_level = s.depth();
+            self.store_values(s, values).map(|()| Vec::new())
+        })?;
+        Ok(Launch { units: results.div_ceil(WARP.into()), block: Some(WARP * members) })
     }
 
     /// Writes the function's body.

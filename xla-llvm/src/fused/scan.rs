@@ -101,7 +101,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     /// The running totals of the lanes of one value.
-    fn scan_register(&self, combiner: BinaryOp, mut x: Value<'e, 'ctx>, lanes: u32) -> Result<Value<'e, 'ctx>> {
+    pub(super) fn scan_register(
+        &self,
+        combiner: BinaryOp,
+        mut x: Value<'e, 'ctx>,
+        lanes: u32,
+    ) -> Result<Value<'e, 'ctx>> {
         let mut distance = 1;
         while distance < lanes {
             let from: Vec<u32> = (0..lanes).map(|lane| lane.saturating_sub(distance)).collect();

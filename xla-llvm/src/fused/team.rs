@@ -1,5 +1,6 @@
-//! Teams: a warp or a block whose threads fold one row together, each some of its elements.
+//! Teams: threads that fold together, each some of the elements. A warp or a block folds one row; a column of a block one column.
 
+use inkwell::values::PointerValue;
 use xla_hlo::Result;
 use xla_hlo::ops::BinaryOp;
 
@@ -22,18 +23,43 @@ pub(super) struct Team<'e, 'ctx> {
     pub threads: u32,
     /// The number of the thread among them, 64 bits.
     pub member: Lanes<'e, 'ctx>,
+    kind: TeamKind<'e, 'ctx>,
     /// All threads of the team run the code of this level and of those outside of it.
     level: usize,
 }
 
+#[derive(Clone, Copy)]
+enum TeamKind<'e, 'ctx> {
+    Warp,
+    Block,
+    /// Of each of as many warps the thread of this number, 64 bits: neighbouring teams read neighbouring elements.
+    Column(Lanes<'e, 'ctx>),
+}
+
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// Says that the code from here on is that of a block whose columns are teams, of `threads` threads each. Gives the team and the number
+    /// of the column among all.
+    pub(super) fn enter_column(&mut self, threads: u32) -> Result<(Team<'e, 'ctx>, Lanes<'e, 'ctx>)> {
+        let (thread, block) = self.at_level(0, |s| {
+            Ok((s.emitter.register(Register::Thread)?.zext(64), s.emitter.register(Register::Block)?.zext(64)))
+        })?;
+        let column = self.at_level(0, |_| Ok(thread & i64::from(WARP - 1)))?;
+        let member = self.at_level(0, |_| Ok(thread.lshr(i64::from(WARP.ilog2()))))?;
+        let team = Team { threads, member, kind: TeamKind::Column(column), level: self.depth() };
+        self.team = Some(team);
+        Ok((team, self.at_level(0, |_| Ok(block * i64::from(WARP) + column))?))
+    }
+
     /// Says that the code from here on is a team's.
     pub(super) fn enter_team(&mut self, units: Units<'e, 'ctx>) -> Result<Option<Team<'e, 'ctx>>> {
         let Units::Team { threads } = units else { return Ok(None) };
         // Outside of everything, since folds that depend on nothing are there.
         let thread = self.at_level(0, |s| Ok(s.emitter.register(Register::Thread)?.zext(64)))?;
-        let member = if threads == WARP { self.at_level(0, |_| Ok(thread & i64::from(WARP - 1)))? } else { thread };
-        self.team = Some(Team { threads, member, level: self.depth() });
+        let (kind, member) = match threads {
+            WARP => (TeamKind::Warp, self.at_level(0, |_| Ok(thread & i64::from(WARP - 1)))?),
+            _ => (TeamKind::Block, thread),
+        };
+        self.team = Some(Team { threads, member, kind, level: self.depth() });
         Ok(self.team)
     }
 
@@ -44,7 +70,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     /// Waits for the others of the team, and sees what they wrote.
     pub(super) fn sync(&self, team: Team<'e, 'ctx>) -> Result<()> {
-        if team.threads == WARP { self.emitter.warp_barrier() } else { self.emitter.barrier() }
+        match team.kind {
+            TeamKind::Warp => self.emitter.warp_barrier(),
+            TeamKind::Block | TeamKind::Column(_) => self.emitter.barrier(),
+        }
     }
 
     /// A range over `0..extent` that the team goes through together, each turn with so many lanes a thread.
@@ -77,7 +106,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let (&last, outer) = extents.split_last().unwrap_or((&1, &[]));
         let total: u64 = extents.iter().product();
         // A last dimension that is shorter than the team would leave threads idle: all dimensions are gone through as one.
-        let flat = last < u64::from(team.threads) && !outer.is_empty();
+        let is_column = matches!(team.kind, TeamKind::Column(_));
+        let flat = (last < u64::from(team.threads) || is_column) && !outer.is_empty();
         let range = if flat {
             Range {
                 width: 1,
@@ -86,7 +116,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 ..self.team_range(team, total, ACCESS_BITS)
             }
         } else {
-            self.team_range(team, last, bits)
+            self.team_range(team, last, if is_column { ACCESS_BITS } else { bits })
         };
         let width = range.width;
         let start = neutral.splat(width);
@@ -113,32 +143,75 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     /// What all threads of the team have, combined; each gets it.
     fn combined(&mut self, team: Team<'e, 'ctx>, op: BinaryOp, value: Value<'e, 'ctx>) -> Result<Value<'e, 'ctx>> {
-        let mut sum = self.shuffled(op, value, WARP)?;
-        let warps = team.threads / WARP;
-        if warps == 1 {
-            return Ok(sum);
+        match team.kind {
+            TeamKind::Warp => self.shuffled(op, value, WARP),
+            TeamKind::Block => self.combined_in_block(team, op, value),
+            TeamKind::Column(column) => self.combined_in_column(team, column, op, value),
         }
+    }
+
+    fn combined_in_column(
+        &mut self,
+        team: Team<'e, 'ctx>,
+        column: Lanes<'e, 'ctx>,
+        op: BinaryOp,
+        value: Value<'e, 'ctx>,
+    ) -> Result<Value<'e, 'ctx>> {
+        let arrays = self.shared_values(value, u64::from(WARP * team.threads))?;
+        self.store_shared(value, &arrays, team.member * i64::from(WARP) + column);
+        self.emitter.barrier()?;
+        let mut sum = self.load_shared(value, &arrays, column);
+        for member in 1..team.threads {
+            let other = self.load_shared(value, &arrays, column + i64::from(member * WARP));
+            sum = elemental::binary(self.emitter, op, sum, other)?;
+        }
+        Ok(sum)
+    }
+
+    /// Shared memory for `count` values like that one: an array for each of its parts.
+    fn shared_values(&self, like: Value<'e, 'ctx>, count: u64) -> Result<Vec<PointerValue<'ctx>>> {
+        let scalars = like.raws().into_iter().map(|raw| in_memory(self.emitter.lanes(raw).scalar()));
+        scalars.map(|scalar| self.emitter.shared_array(scalar, count)).collect()
+    }
+
+    fn store_shared(&self, value: Value<'e, 'ctx>, arrays: &[PointerValue<'ctx>], at: Lanes<'e, 'ctx>) {
+        for (raw, &array) in value.raws().into_iter().zip(arrays) {
+            let raw = self.emitter.lanes(raw);
+            let raw = if raw.scalar() == Scalar::Int(1) { raw.zext(8) } else { raw };
+            self.emitter.store_lanes(raw, array, at, None);
+        }
+    }
+
+    fn load_shared(
+        &self,
+        like: Value<'e, 'ctx>,
+        arrays: &[PointerValue<'ctx>],
+        at: Lanes<'e, 'ctx>,
+    ) -> Value<'e, 'ctx> {
+        let parts = like.raws().into_iter().zip(arrays).map(|(raw, &array)| {
+            let scalar = self.emitter.lanes(raw).scalar();
+            let value = self.emitter.load_lanes(array, at, in_memory(scalar), 1, None);
+            if scalar == Scalar::Int(1) { value.trunc(1).raw() } else { value.raw() }
+        });
+        Value::from_raws(self.emitter, like.element_type(), &parts.collect::<Vec<_>>())
+    }
+
+    fn combined_in_block(
+        &mut self,
+        team: Team<'e, 'ctx>,
+        op: BinaryOp,
+        value: Value<'e, 'ctx>,
+    ) -> Result<Value<'e, 'ctx>> {
+        let sum = self.shuffled(op, value, WARP)?;
+        let warps = team.threads / WARP;
         let (warp, lane) = (team.member.lshr(i64::from(WARP.ilog2())), team.member & i64::from(WARP - 1));
-        let ty = sum.element_type();
-        let raws: Vec<Lanes<'e, 'ctx>> = sum.raws().into_iter().map(|raw| self.emitter.lanes(raw)).collect();
-        let kept: Vec<Scalar> = raws.iter().map(|raw| in_memory(raw.scalar())).collect();
-        let arrays = kept.iter().map(|&scalar| self.emitter.shared_array(scalar, warps.into()));
-        let arrays = arrays.collect::<Result<Vec<_>>>()?;
+        let arrays = self.shared_values(sum, warps.into())?;
         self.when(lane.eq(0), &[], |s| {
-            for (&raw, &array) in raws.iter().zip(&arrays) {
-                let raw = if raw.scalar() == Scalar::Int(1) { raw.zext(8) } else { raw };
-                s.emitter.store_lanes(raw, array, warp, None);
-            }
+            s.store_shared(sum, &arrays, warp);
             Ok(Vec::new())
         })?;
         self.emitter.barrier()?;
-        let from = lane & i64::from(warps - 1);
-        let mut loaded = Vec::with_capacity(raws.len());
-        for ((raw, &array), &scalar) in raws.iter().zip(&arrays).zip(&kept) {
-            let value = self.emitter.load_lanes(array, from, scalar, 1, None);
-            loaded.push(if raw.scalar() == Scalar::Int(1) { value.trunc(1) } else { value }.raw());
-        }
-        sum = Value::from_raws(self.emitter, ty, &loaded);
+        let sum = self.load_shared(sum, &arrays, lane & i64::from(warps - 1));
         self.shuffled(op, sum, warps)
     }
 

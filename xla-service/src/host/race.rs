@@ -35,6 +35,8 @@ use crate::intervals::IntervalMap;
 pub struct RaceDetector {
     /// By stream; the host is 0.
     clocks: Vec<Clock>,
+    /// Streams that nobody will use any more.
+    closed: Vec<RaceStream>,
     memories: HashMap<u64, IntervalMap<History>>,
 }
 
@@ -126,13 +128,27 @@ impl Default for RaceDetector {
 impl RaceDetector {
     /// A detector that has seen nothing.
     pub fn new() -> RaceDetector {
-        RaceDetector { clocks: vec![Clock::default()], memories: HashMap::new() }
+        RaceDetector { clocks: vec![Clock::default()], closed: Vec::new(), memories: HashMap::new() }
     }
 
-    /// A new stream.
+    /// A new stream. It may have the number of one that was closed, if the host knows all of that one's work to be done: then the
+    /// new stream, which knows what the host knows, is behind that work anyway.
     pub fn stream(&mut self) -> RaceStream {
+        let host = &self.clocks[RaceStream::HOST.0];
+        let is_over = |stream: &RaceStream| host.at(*stream) >= self.clocks[stream.0].at(*stream);
+        if let Some(place) = self.closed.iter().position(is_over) {
+            let stream = self.closed.swap_remove(place);
+            self.clocks[stream.0] = host.clone();
+            return stream;
+        }
         self.clocks.push(Clock::default());
         RaceStream(self.clocks.len() - 1)
+    }
+
+    /// Nobody will send anything to `stream` any more. Accesses take longer the more streams there are, so whoever makes many should
+    /// say this when one goes.
+    pub fn closed(&mut self, stream: RaceStream) {
+        self.closed.push(stream);
     }
 
     /// Work that the host now sends to `stream` reads or writes bytes of a memory. `label` says whose work it is, for errors.
@@ -150,7 +166,7 @@ impl RaceDetector {
     ) -> Result<()> {
         let tick = self.advance(stream).tick(stream);
         let done = Done { stream, tick, range: range.clone(), label: label.into() };
-        let RaceDetector { clocks, memories } = self;
+        let RaceDetector { clocks, memories, .. } = self;
         let (clock, history) = (&clocks[stream.0], memories.entry(memory).or_default());
         let race = conflict(history, range.clone(), access, clock);
         let race = race.map(|earlier| race_error(memory, &earlier, access, &done));
@@ -340,6 +356,20 @@ mod tests {
         detector.wait(a, &late);
         detector.freed(a, 1).unwrap();
         detector.freed(a, 99).unwrap();
+    }
+
+    #[test]
+    fn numbers_are_used_again_when_nothing_of_them_is_under_way() {
+        let mut detector = RaceDetector::new();
+        let (a, b) = (detector.stream(), detector.stream());
+        detector.access(a, 1, 0..8, Write, "w").unwrap();
+        detector.closed(a);
+        // Somebody else's work may still race with it.
+        assert_ne!(detector.stream(), a);
+        assert!(detector.access(b, 1, 0..8, Read, "r").is_err());
+        detector.host_sync(a);
+        assert_eq!(detector.stream(), a);
+        detector.access(a, 1, 0..8, Read, "r").unwrap();
     }
 
     #[test]

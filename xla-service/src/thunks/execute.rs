@@ -83,14 +83,10 @@ pub fn execute(
     if !pool.is_needed() {
         return Run { module, launcher, context, side: None, buffers }.sequence(sequence, StreamId(0));
     }
-    let side = pool.take(context)?;
-    let mut run = Run { module, launcher, context, side: Some(&side), buffers };
-    let outcome = run.sequence(sequence, StreamId(0));
-    if outcome.is_err() {
-        side.join_into(context.stream);
-    }
-    pool.give_back(side);
-    outcome
+    let mut side = pool.take(context)?;
+    Run { module, launcher, context, side: Some(&side), buffers }.sequence(sequence, StreamId(0))?;
+    side.are_joined();
+    Ok(())
 }
 
 struct Run<'a> {
@@ -99,7 +95,7 @@ struct Run<'a> {
     /// With stream 0.
     context: &'a ExecutionContext<'a>,
     /// Other streams; `None` where everything goes to the context's, whatever its number.
-    side: Option<&'a SideStreams>,
+    side: Option<&'a SideStreams<'a>>,
     buffers: &'a mut ExecutionBuffers,
 }
 
@@ -118,7 +114,7 @@ impl<'a> Run<'a> {
                 return Ok(());
             }
         }
-        if sequence.is_on_one_stream() {
+        if self.side.is_none() || sequence.is_on_one_stream() {
             let context = self.on(home)?;
             return sequence.thunks.iter().try_for_each(|thunk| self.step(thunk, &context));
         }
@@ -168,8 +164,8 @@ impl<'a> Run<'a> {
                     && can_be_recorded(condition)
                     && can_be_recorded(body) =>
             {
-                let condition = self.recorded(loops, condition)?;
-                let body = self.recorded(loops, body)?;
+                let condition = self.recorded(loops, condition, context)?;
+                let body = self.recorded(loops, body, context)?;
                 context.announce(&|| thunk.place());
                 loops.run_while(&mut self.launch(thunk, context), condition, *predicate, body)
             }
@@ -197,9 +193,14 @@ impl<'a> Run<'a> {
     }
 
     /// Runs a sequence on a stream that keeps it.
-    fn recorded(&mut self, loops: &dyn DeviceLoops, sequence: &ThunkSequence) -> Result<Box<dyn Stream>> {
-        let stream = loops.record()?;
-        let context = ExecutionContext { stream: &*stream, ..*self.context };
+    fn recorded(
+        &mut self,
+        loops: &dyn DeviceLoops,
+        sequence: &ThunkSequence,
+        context: &ExecutionContext<'_>,
+    ) -> Result<Box<dyn Stream>> {
+        let stream = loops.record(context)?;
+        let context = ExecutionContext { stream: &*stream, ..*context };
         Run { module: self.module, launcher: self.launcher, context: &context, side: None, buffers: self.buffers }
             .sequence(sequence, StreamId(0))?;
         Ok(stream)

@@ -149,7 +149,8 @@ impl ThunkSequence {
     /// Whether the sequence itself, what is nested in it aside, uses no other stream than its own. That is 0, or that of the loop or
     /// conditional it belongs to.
     pub fn is_on_one_stream(&self) -> bool {
-        self.forks.is_empty() && self.joins.is_empty()
+        // Another stream begins as a fork, or behind a thunk that it waits for.
+        self.forks.is_empty() && self.thunks.iter().all(|thunk| thunk.waits.is_empty())
     }
 
     /// The thunk of that number, wherever it is nested.

@@ -4,15 +4,15 @@
 use std::sync::Arc;
 
 use cudarc::driver::sys::{
-    self, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUgraph, CUgraphExec, CUgraphNode, CUmemorytype, CUresult,
-    CUstreamCaptureMode,
+    self, CUDA_CONDITIONAL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUgraph, CUgraphConditionalNodeType,
+    CUgraphExec, CUgraphNode, CUgraphNodeParams, CUgraphNodeType, CUmemorytype, CUresult, CUstreamCaptureMode,
 };
 use xla_hlo::{Error, Result, ResultExt};
 
 use super::{Node, Work, difference};
 use crate::cuda::code::{Call, pointers};
 use crate::cuda::context::Context;
-use crate::cuda::driver::{check, described};
+use crate::cuda::driver::{Driver, check, described};
 use crate::cuda::library::{Libraries, LibraryCall};
 use crate::cuda::stream::CudaStream;
 
@@ -38,12 +38,7 @@ impl Graph {
     /// A graph of these nodes, for the stream's device.
     pub fn build(nodes: Vec<Node>, libraries: &Libraries, stream: &CudaStream) -> Result<Graph> {
         let template = Template::new(stream.queue().context())?;
-        let mut handles: Vec<CUgraphNode> = Vec::with_capacity(nodes.len());
-        for node in &nodes {
-            let after: Vec<CUgraphNode> =
-                node.after.iter().filter_map(|&earlier| handles.get(earlier).copied()).collect();
-            handles.push(template.add(&node.work, &after, libraries, stream)?);
-        }
+        let handles = Builder { libraries, stream }.add_all(template.raw, &nodes, &[])?;
         let mut executable = std::ptr::null_mut();
         // SAFETY: the graph is alive; the pointer is to a live pointer.
         template.context.call("cuGraphInstantiate", || unsafe {
@@ -83,6 +78,8 @@ impl Graph {
                     sys::cuGraphExecKernelNodeSetParams_v2(executable, node, &parameters)
                 })
             }
+            // A node that does nothing.
+            Work::Copy { bytes: 0, .. } => Ok(CUresult::CUDA_SUCCESS),
             Work::Copy { from, to, bytes } => {
                 let parameters = copy_parameters(*from, *to, *bytes);
                 // SAFETY: as above; the parameters are copied.
@@ -97,6 +94,8 @@ impl Graph {
                     sys::cuGraphExecChildGraphNodeSetParams(executable, node, captured.raw)
                 })
             }
+            // A difference in a loop is a difference in shape.
+            Work::While { .. } => Ok(CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE),
         }
     }
 
@@ -123,45 +122,6 @@ impl Template {
         // SAFETY: the pointer is to a live pointer.
         context.call("cuGraphCreate", || unsafe { sys::cuGraphCreate(&mut raw, 0) })?;
         Ok(Template { context: context.clone(), raw })
-    }
-
-    /// Adds a node behind others.
-    fn add(
-        &self,
-        work: &Work,
-        after: &[CUgraphNode],
-        libraries: &Libraries,
-        stream: &CudaStream,
-    ) -> Result<CUgraphNode> {
-        let mut node = std::ptr::null_mut();
-        let (before, count) = (after.as_ptr(), after.len());
-        match work {
-            Work::Kernel(call) => {
-                let mut words = call.words.clone();
-                let mut pointers = pointers(&mut words);
-                let parameters = kernel_parameters(call, &mut pointers);
-                // SAFETY: graph and nodes before are alive; the driver copies the parameters, which are as for a launch.
-                let added = self.context.call("cuGraphAddKernelNode", || unsafe {
-                    sys::cuGraphAddKernelNode_v2(&mut node, self.raw, before, count, &parameters)
-                });
-                added.context(|| format!("kernel {}", call.name))?;
-            }
-            Work::Copy { from, to, bytes } => {
-                let parameters = copy_parameters(*from, *to, *bytes);
-                // SAFETY: as above.
-                self.context.call("cuGraphAddMemcpyNode", || unsafe {
-                    sys::cuGraphAddMemcpyNode(&mut node, self.raw, before, count, &parameters, self.context.raw())
-                })?;
-            }
-            Work::Library { call, addresses, workspace } => {
-                let captured = Template::capture(call, addresses, *workspace, libraries, stream)?;
-                // SAFETY: as above; the captured graph is copied.
-                self.context.call("cuGraphAddChildGraphNode", || unsafe {
-                    sys::cuGraphAddChildGraphNode(&mut node, self.raw, before, count, captured.raw)
-                })?;
-            }
-        }
-        Ok(node)
     }
 
     /// What a library sends to a stream, as a graph: a stream of its own takes notes instead of working.
@@ -191,6 +151,136 @@ impl Template {
                 captured.ok_or_else(|| Error::internal("a library's call left no notes"))
             },
         )
+    }
+}
+
+/// Adds nodes to graphs.
+struct Builder<'a> {
+    libraries: &'a Libraries,
+    stream: &'a CudaStream,
+}
+
+impl Builder<'_> {
+    /// Adds nodes, those without earlier ones behind `after`. Gives their handles.
+    fn add_all(&self, graph: CUgraph, nodes: &[Node], after: &[CUgraphNode]) -> Result<Vec<CUgraphNode>> {
+        let mut handles: Vec<CUgraphNode> = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let earlier: Vec<CUgraphNode> = node.after.iter().filter_map(|&e| handles.get(e).copied()).collect();
+            let added = self.add(graph, &node.work, if earlier.is_empty() { after } else { &earlier })?;
+            handles.push(added);
+        }
+        Ok(handles)
+    }
+
+    /// Adds a node behind others.
+    fn add(&self, graph: CUgraph, work: &Work, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+        match work {
+            Work::Kernel(call) => self.add_kernel(graph, call, after),
+            // The driver knows no copies of nothing.
+            Work::Copy { bytes: 0, .. } => self.adding("cuGraphAddEmptyNode", after, |node, before, count| {
+                // SAFETY: graph and nodes before are alive.
+                unsafe { sys::cuGraphAddEmptyNode(node, graph, before, count) }
+            }),
+            Work::Copy { from, to, bytes } => {
+                let parameters = copy_parameters(*from, *to, *bytes);
+                self.adding("cuGraphAddMemcpyNode", after, |node, before, count| {
+                    // SAFETY: graph and nodes before are alive; the driver copies the parameters.
+                    unsafe { sys::cuGraphAddMemcpyNode(node, graph, before, count, &parameters, self.context().raw()) }
+                })
+            }
+            Work::Library { call, addresses, workspace } => {
+                let captured = Template::capture(call, addresses, *workspace, self.libraries, self.stream)?;
+                self.adding("cuGraphAddChildGraphNode", after, |node, before, count| {
+                    // SAFETY: as above; the captured graph is copied.
+                    unsafe { sys::cuGraphAddChildGraphNode(node, graph, before, count, captured.raw) }
+                })
+            }
+            Work::While { condition, predicate, body } => self.add_loop(graph, condition, *predicate, body, after),
+        }
+    }
+
+    fn add_kernel(&self, graph: CUgraph, call: &Call, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+        let mut words = call.words.clone();
+        let mut pointers = pointers(&mut words);
+        let parameters = kernel_parameters(call, &mut pointers);
+        let added = self.adding("cuGraphAddKernelNode", after, |node, before, count| {
+            // SAFETY: graph and nodes before are alive; the driver copies the parameters, which are as for a launch.
+            unsafe { sys::cuGraphAddKernelNode_v2(node, graph, before, count, &parameters) }
+        });
+        added.context(|| format!("kernel {}", call.name))
+    }
+
+    /// Adds a loop: the condition, a kernel that looks at the predicate, and a node whose own graph is the body, the condition and such
+    /// a kernel again.
+    fn add_loop(
+        &self,
+        graph: CUgraph,
+        condition: &[Node],
+        predicate: u64,
+        body: &[Node],
+        after: &[CUgraphNode],
+    ) -> Result<CUgraphNode> {
+        if !Driver::get()?.has_loops() {
+            return Err(Error::unimplemented("loops of the device need a driver of CUDA 12.4 or newer"));
+        }
+        let mut handle = 0;
+        self.context().call("cuGraphConditionalHandleCreate", || {
+            // SAFETY: the graph is alive; the pointer is to a live integer. The value is set before the loop looks at it.
+            unsafe { sys::cuGraphConditionalHandleCreate(&mut handle, graph, self.context().raw(), 0, 0) }
+        })?;
+        let look = self.stream.parts().condition()?.call(0, 1, &[handle, predicate])?;
+        let looked = |graph, nodes: &[Node], after: &[CUgraphNode]| {
+            let last = self.add_chain(graph, nodes, after)?;
+            self.add_kernel(graph, &look, &last)
+        };
+        let before = looked(graph, condition, after)?;
+        // SAFETY: all of it may be zero: the type is then that of kernels, and what is reserved must be zero.
+        let mut parameters: CUgraphNodeParams = unsafe { std::mem::zeroed() };
+        parameters.type_ = CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL;
+        parameters.__bindgen_anon_1.conditional = CUDA_CONDITIONAL_NODE_PARAMS {
+            handle,
+            type_: CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_WHILE,
+            size: 1,
+            phGraph_out: std::ptr::null_mut(),
+            ctx: self.context().raw(),
+        };
+        let node = self.adding("cuGraphAddNode", &[before], |node, before, count| {
+            // SAFETY: graph and node before are alive; no node before has data, which null says.
+            unsafe { sys::cuGraphAddNode_v2(node, graph, before, std::ptr::null(), count, &mut parameters) }
+        })?;
+        // SAFETY: the parameters are those of a loop, and the driver has put the address of its one graph there, which lives as long
+        // as the node.
+        let inside = unsafe { parameters.__bindgen_anon_1.conditional.phGraph_out.as_ref() };
+        let inside = *inside.ok_or_else(|| Error::internal("cuGraphAddNode gave no graph for a loop"))?;
+        let last = self.add_chain(inside, body, &[])?;
+        looked(inside, condition, &last)?;
+        Ok(node)
+    }
+
+    /// Adds nodes, and gives what comes behind all of them must follow: those that no other comes behind, or `after` for none.
+    fn add_chain(&self, graph: CUgraph, nodes: &[Node], after: &[CUgraphNode]) -> Result<Vec<CUgraphNode>> {
+        let handles = self.add_all(graph, nodes, after)?;
+        if handles.is_empty() {
+            return Ok(after.to_vec());
+        }
+        let is_last = |number: &usize| !nodes.iter().any(|node| node.after.contains(number));
+        Ok((0..handles.len()).filter(is_last).map(|number| handles[number]).collect())
+    }
+
+    /// Makes a call of the driver that adds a node behind others.
+    fn adding(
+        &self,
+        name: &str,
+        after: &[CUgraphNode],
+        call: impl FnOnce(*mut CUgraphNode, *const CUgraphNode, usize) -> CUresult,
+    ) -> Result<CUgraphNode> {
+        let mut node = std::ptr::null_mut();
+        self.context().call(name, || call(&mut node, after.as_ptr(), after.len()))?;
+        Ok(node)
+    }
+
+    fn context(&self) -> &Arc<Context> {
+        self.stream.queue().context()
     }
 }
 

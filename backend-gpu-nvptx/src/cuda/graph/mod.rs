@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Recording: kernels, copies, library calls, each behind some before it      hazards finds out behind which
+//!    │     a stream that takes notes makes one as well: `CudaStream::notes`
 //!    └─ GraphSlot::run(recording, stream)   one for each run of thunks of an executable
 //!          first time     build: nodes, edges, instantiate
 //!          later          diff: only nodes whose addresses or numbers changed are told to the driver
@@ -18,9 +19,10 @@ use std::sync::{Mutex, PoisonError};
 use xla_hlo::Result;
 
 use super::code::Call;
-use super::executor::{CudaMemory, scratch};
+use super::executor::CudaMemory;
 use super::library::{Libraries, LibraryCall};
 use super::stream::CudaStream;
+use crate::device::{Function, Image, Part};
 use driver::Graph;
 
 /// Fewer launches than this are as fast one by one.
@@ -46,6 +48,7 @@ enum Work {
     Kernel(Call),
     Copy { from: u64, to: u64, bytes: usize },
     Library { call: LibraryCall, addresses: Vec<u64>, workspace: u64 },
+    While { condition: Vec<Node>, predicate: u64, body: Vec<Node> },
 }
 
 impl Recording {
@@ -54,25 +57,22 @@ impl Recording {
         self.push(Work::Kernel(call), after)
     }
 
-    /// Adds a copy of device memory; the ranges do not overlap, and it is not empty.
+    /// Adds a copy of device memory; the ranges do not overlap.
     pub fn copy(&mut self, from: u64, to: u64, bytes: usize, after: &[usize]) -> usize {
         self.push(Work::Copy { from, to, bytes }, after)
     }
 
-    /// Adds a call of a library, with memory for itself that `stream` will use.
-    pub fn library(
-        &mut self,
-        libraries: &Libraries,
-        call: &LibraryCall,
-        addresses: &[u64],
-        stream: &CudaStream,
-        after: &[usize],
-    ) -> Result<usize> {
-        let bytes = libraries.workspace(call, addresses)?;
-        let memory = scratch(stream, bytes)?;
-        let workspace = memory.address_on(stream, 0, bytes)?;
-        self.keep(memory);
-        Ok(self.push(Work::Library { call: call.clone(), addresses: addresses.to_vec(), workspace }, after))
+    /// Adds a call of a library, with the address of its workspace.
+    pub fn library(&mut self, call: &LibraryCall, addresses: &[u64], workspace: u64, after: &[usize]) -> usize {
+        self.push(Work::Library { call: call.clone(), addresses: addresses.to_vec(), workspace }, after)
+    }
+
+    /// Adds a loop that the device runs by itself: `condition`, then, while the byte at `predicate` is not 0, `body` and `condition`
+    /// again. Only where [`super::driver::Driver::has_loops`].
+    pub fn repeat(&mut self, condition: Recording, predicate: u64, body: Recording, after: &[usize]) -> usize {
+        self.kept.extend(condition.kept);
+        self.kept.extend(body.kept);
+        self.push(Work::While { condition: condition.nodes, predicate, body: body.nodes }, after)
     }
 
     /// Keeps memory until the work is sent; it is given back behind that.
@@ -85,23 +85,14 @@ impl Recording {
         self.nodes.len()
     }
 
-    /// Whether it is long enough for a graph to be faster.
+    /// Whether it is long enough for a graph to be faster, or has a loop, which only graphs have.
     pub fn is_worth_a_graph(&self) -> bool {
-        self.len() >= WORTH_A_GRAPH
+        self.len() >= WORTH_A_GRAPH || self.nodes.iter().any(|node| matches!(node.work, Work::While { .. }))
     }
 
-    /// Sends the work one by one, in the order in which it was recorded.
+    /// Sends the work one by one, in the order in which it was recorded. The host decides how often loops are run.
     pub fn send(self, libraries: &Libraries, stream: &CudaStream) -> Result<()> {
-        for node in self.nodes {
-            match node.work {
-                Work::Kernel(call) => call.send(stream.queue())?,
-                Work::Copy { from, to, bytes } => stream.queue().copy(from, to, bytes)?,
-                Work::Library { call, addresses, workspace } => {
-                    libraries.send(&call, &addresses, workspace, stream.queue())?;
-                }
-            }
-        }
-        Ok(())
+        send(&self.nodes, libraries, stream)
     }
 
     fn push(&mut self, work: Work, after: &[usize]) -> usize {
@@ -119,6 +110,8 @@ pub(crate) struct GraphSlot(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     graph: Option<Graph>,
+    /// The driver would not make a graph of it; it is not asked again.
+    is_refused: bool,
     counts: GraphCounts,
 }
 
@@ -131,31 +124,29 @@ pub(crate) struct GraphCounts {
     pub builds: u64,
     /// How many nodes were changed in place.
     pub changes: u64,
+    /// How often the work was sent one by one, since the driver makes no graph of it.
+    pub sent: u64,
 }
 
 impl GraphSlot {
-    /// Runs recorded work as a graph on `stream`. Recordings of one slot are of the same program on the same device: they differ in
-    /// addresses and numbers alone, or the graph is built again.
+    /// Runs recorded work as a graph on `stream`; one by one if the driver refuses it. Recordings of one slot are of the same program
+    /// on the same device: they differ in addresses and numbers alone, or the graph is built again.
     pub fn run(&self, recording: Recording, libraries: &Libraries, stream: &CudaStream) -> Result<()> {
         let Recording { nodes, kept } = recording;
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = match &mut state.graph {
-            Some(graph) => graph.change(&nodes, libraries, stream)?,
-            None => None,
-        };
-        match changed {
-            Some(changes) => state.counts.changes += changes,
+        let graph = if state.is_refused { None } else { state.graph_of(&nodes, libraries, stream)? };
+        match graph {
+            Some(graph) => {
+                graph.launch(stream)?;
+                state.counts.launches += 1;
+            }
             None => {
-                // The old one goes first: its memory is the driver's.
-                state.graph = None;
-                state.graph = Some(Graph::build(nodes, libraries, stream)?);
-                state.counts.builds += 1;
+                state.counts.sent += 1;
+                drop(state);
+                send(&nodes, libraries, stream)?;
             }
         }
-        if let Some(graph) = &state.graph {
-            graph.launch(stream)?;
-        }
-        state.counts.launches += 1;
+        // Given back behind the work.
         drop(kept);
         Ok(())
     }
@@ -163,6 +154,62 @@ impl GraphSlot {
     /// What became of the runs so far.
     pub fn counts(&self) -> GraphCounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).counts
+    }
+}
+
+fn send(nodes: &[Node], libraries: &Libraries, stream: &CudaStream) -> Result<()> {
+    nodes.iter().try_for_each(|node| match &node.work {
+        Work::Kernel(call) => call.clone().send(stream.queue()),
+        Work::Copy { from, to, bytes } => stream.queue().copy(*from, *to, *bytes),
+        Work::Library { call, addresses, workspace } => libraries.send(call, addresses, *workspace, stream.queue()),
+        Work::While { condition, predicate, body } => loop {
+            send(condition, libraries, stream)?;
+            if stream.read_byte(*predicate)? == 0 {
+                return Ok(());
+            }
+            send(body, libraries, stream)?;
+        },
+    })
+}
+
+/// The kernel that looks at a loop's predicate: its parameters are the loop's handle and the predicate's address. The function that
+/// it calls is the driver's own.
+pub(super) fn condition_image() -> Image {
+    let function = Function {
+        name: "set_condition".to_string(),
+        part: 0,
+        threads: 1,
+        shared_bytes: 0,
+        together: false,
+        parameters: 2,
+    };
+    Image { functions: vec![function], parts: vec![Part::Ptx(include_str!("set_condition.ptx").to_string())] }
+}
+
+impl State {
+    /// The graph of these nodes; `None` if the driver refuses it. The error is that the device is lost.
+    fn graph_of(&mut self, nodes: &[Node], libraries: &Libraries, stream: &CudaStream) -> Result<Option<&Graph>> {
+        let changes = match &mut self.graph {
+            Some(graph) => graph.change(nodes, libraries, stream)?,
+            None => None,
+        };
+        match changes {
+            Some(changes) => self.counts.changes += changes,
+            None => {
+                // The old one goes first: its memory is the driver's.
+                self.graph = None;
+                match Graph::build(nodes.to_vec(), libraries, stream) {
+                    Ok(graph) => self.graph = Some(graph),
+                    Err(error) => {
+                        stream.queue().context().with(|| ())?;
+                        tracing::warn!(%error, "the driver makes no graph of a part of the program; its work is sent one by one");
+                        self.is_refused = true;
+                    }
+                }
+                self.counts.builds += 1;
+            }
+        }
+        Ok(self.graph.as_ref())
     }
 }
 
@@ -184,7 +231,9 @@ fn is_alike(old: &Node, new: &Node) -> bool {
             }
             (Work::Copy { bytes: old, .. }, Work::Copy { bytes: new, .. }) => old == new,
             (Work::Library { call: old, .. }, Work::Library { call: new, .. }) => old == new,
-            (Work::Kernel(_) | Work::Copy { .. } | Work::Library { .. }, _) => false,
+            // Nodes inside of loops are not changed in place.
+            (Work::While { .. }, Work::While { .. }) => old == new,
+            (Work::Kernel(_) | Work::Copy { .. } | Work::Library { .. } | Work::While { .. }, _) => false,
         }
 }
 

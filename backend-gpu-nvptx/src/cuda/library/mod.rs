@@ -92,7 +92,7 @@ impl Libraries {
     pub fn run(&self, call: &LibraryCall, addresses: &[u64], stream: &CudaStream) -> Result<()> {
         let bytes = self.workspace(call, addresses)?;
         let workspace = scratch(stream, bytes)?;
-        self.send(call, addresses, workspace.address_on(stream, 0, bytes)?, stream.queue())
+        stream.library(self, call, addresses, workspace.address_on(stream, 0, bytes)?)
     }
 
     fn blas(&self) -> Result<&Blas> {

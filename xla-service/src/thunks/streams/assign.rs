@@ -96,9 +96,11 @@ impl Assigner<'_> {
         let touched: Vec<Touched> = sequence.thunks.iter().map(Touched::of).collect();
         let single = self.plan(sequence, &touched, &single, &[0]).span;
         let mut plan = self.plan(sequence, &touched, &best, &[0]);
+        let mut limit = plan.span.seconds * (1.0 - LEAST_GAIN);
         for candidates in if spread { self.choices() } else { Vec::new() } {
             let other = self.plan(sequence, &touched, &best, &candidates);
-            if other.span.seconds < plan.span.seconds {
+            if other.span.seconds < limit {
+                limit = other.span.seconds;
                 plan = other;
             }
         }
@@ -250,6 +252,9 @@ impl Assigner<'_> {
 
 /// What is better by less is not better.
 const TIE: f64 = 1e-9;
+
+/// The part that several streams must gain: the model is no better than this.
+const LEAST_GAIN: f64 = 0.02;
 
 /// A time or part that can be counted with.
 fn number(value: f64) -> f64 {

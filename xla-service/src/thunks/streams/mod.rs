@@ -10,14 +10,14 @@
 //! reads, or written twice. A sequence is launched thunk by thunk in the order of the schedule, whatever the streams; streams only
 //! allow the device to begin something before all that was sent earlier is done.
 //!
-//! **The edges** of a sequence are [`Thunk::waits`], [`ThunkSequence::forks`] and [`ThunkSequence::joins`]. Each sequence has a stream of
-//! its own, its *home*: 0 for a program, that of the thunk for what is nested in a loop or conditional. Another stream begins behind
+//! **The edges** of a sequence are [`waits`](super::Thunk::waits) of its thunks, its [`forks`](super::ThunkSequence::forks) and its
+//! [`joins`](super::ThunkSequence::joins). Each sequence has a stream of its own, its *home*: 0 for a program, that of the thunk for what is nested in a loop or conditional. Another stream begins behind
 //! what home was sent before the sequence: either its first thunk waits for a thunk of the sequence, or the stream is in `forks`. At
 //! the end home waits for `joins`, and so for everything. To its surroundings a loop is therefore one thunk on its stream that
 //! touches what is touched inside; streams begin anew in each round, and are joined before a predicate is read.
 //!
 //! **No edge is superfluous.** What a stream knows of the others is a vector clock, so a wait that follows from others is left out, and
-//! of several thunks of a stream only the latest is waited for.
+//! of several thunks of a stream only the latest is waited for. Of its surroundings a sequence assumes that they touch everything.
 //!
 //! **What touches nothing that slices say** (a library's workspace, a counter on the device) must be one for each stream. Thunks with
 //! effects keep their order: they are treated as if all of them wrote the same bytes.

@@ -31,7 +31,7 @@ impl StreamPool {
     }
 
     /// Streams for one execution, made where there are not enough.
-    pub(in super::super) fn take(&self, context: &ExecutionContext<'_>) -> Result<SideStreams> {
+    pub(in super::super) fn take<'a>(&'a self, context: &ExecutionContext<'a>) -> Result<SideStreams<'a>> {
         let ordinal = context.executor.description().ordinal;
         let mut streams = {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,36 +41,42 @@ impl StreamPool {
         while streams.len() < self.count {
             streams.push(context.executor.create_stream()?);
         }
-        Ok(SideStreams { ordinal, streams })
-    }
-
-    /// Takes streams back for another execution.
-    pub(in super::super) fn give_back(&self, streams: SideStreams) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.entry(streams.ordinal).or_default().extend(streams.streams);
+        Ok(SideStreams { pool: self, ordinal, streams, home: context.stream, are_joined: false })
     }
 }
 
-/// The streams of one execution beyond its first, which is number 0.
+/// The streams of one execution beyond its first, which is number 0. They go back to the pool when dropped; what they were sent is joined
+/// into the first one before, also where an execution ends early.
 #[derive(Debug)]
-pub(in super::super) struct SideStreams {
+pub(in super::super) struct SideStreams<'a> {
+    pool: &'a StreamPool,
     ordinal: usize,
     streams: Vec<Box<dyn Stream>>,
+    home: &'a dyn Stream,
+    are_joined: bool,
 }
 
-impl SideStreams {
+impl SideStreams<'_> {
     /// The stream of that number, from 1 on.
     pub fn get(&self, id: StreamId) -> Result<&dyn Stream> {
         let stream = (id.0 as usize).checked_sub(1).and_then(|i| self.streams.get(i));
         stream.map(|stream| &**stream).ok_or_else(|| Error::internal(format!("there is no stream {}", id.0)))
     }
 
-    /// Lets `stream` wait for everything that these were sent, so that memory can be given back in its order. Errors that they
-    /// have not told become those of `stream`.
-    pub fn join_into(&self, stream: &dyn Stream) {
-        for side in &self.streams {
-            // This is done when a program has failed already, which is what its caller will be told.
-            drop(side.record_event().and_then(|event| stream.wait_for(&event)));
+    /// Says that the first stream waits for all of them already.
+    pub fn are_joined(&mut self) {
+        self.are_joined = true;
+    }
+}
+
+impl Drop for SideStreams<'_> {
+    fn drop(&mut self) {
+        for side in self.streams.iter().filter(|_| !self.are_joined) {
+            // The execution has failed already, which is what its caller is told. What fails here too becomes an error of the first stream.
+            drop(side.record_event().and_then(|event| self.home.wait_for(&event)));
         }
+        let streams = std::mem::take(&mut self.streams);
+        let mut free = self.pool.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.entry(self.ordinal).or_default().extend(streams);
     }
 }

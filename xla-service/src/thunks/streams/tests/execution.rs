@@ -24,7 +24,7 @@ use crate::{CancelToken, CompileOptions, OptimizedModule, TransferManager};
 struct Watched {
     host: HostExecutor,
     watch: Watch,
-    /// How many streams were made, and the number of the launch that fails.
+    /// How many streams were made.
     made: Mutex<usize>,
 }
 
@@ -259,6 +259,20 @@ ENTRY main {
   ROOT r = f32[16] add(ab, beside)
 }";
 
+/// A stream that begins behind a thunk of another one, and is waited for before the end.
+const LATER: &str = "
+HloModule later
+ENTRY main {
+  x = f32[16] parameter(0)
+  y = f32[16] parameter(1)
+  a = f32[16] add(x, y)
+  b1 = f32[16] add(a, a)
+  b2 = f32[16] add(b1, x)
+  c1 = f32[16] add(a, y)
+  c2 = f32[16] add(c1, y)
+  ROOT r = f32[16] add(b2, c2)
+}";
+
 /// The program of a text on several streams, before it is made executable.
 fn compile(text: &str) -> (OptimizedModule, ThunkProgram) {
     let (module, _) = prepare(VerifiedModule::new(parse_module(text).unwrap()).unwrap());
@@ -290,7 +304,7 @@ fn expected(text: &str) -> Vec<Literal> {
 
 #[test]
 fn programs_give_the_same_on_several_streams_and_nothing_races() {
-    for text in [BRANCHES, LOOPING] {
+    for text in [BRANCHES, LOOPING, LATER] {
         let (module, program) = compile(text);
         assert!(StreamPool::new(&program.sequence).is_needed(), "{}", program.sequence);
         let names: Vec<String> = program.dumps(&module).into_iter().map(|(name, _)| name).collect();
@@ -311,7 +325,21 @@ fn programs_give_the_same_on_several_streams_and_nothing_races() {
 }
 
 #[test]
+fn one_stream_needs_no_other() {
+    let (module, mut program) = compile(BRANCHES);
+    program.assign_streams(&profile(1), &small(20.0)).unwrap();
+    assert_eq!(program.dumps(&module).len(), 3);
+    let program = ThunkExecutable::new(module, program, Arc::new(WatchedAdder::default()));
+    let device = Watched::new();
+    let stream = device.stream();
+    assert_eq!(device.run(&program, &stream, &arguments()).unwrap(), expected(BRANCHES));
+    assert_eq!(*device.made.lock().unwrap(), 0);
+}
+
+#[test]
 fn every_edge_that_is_taken_away_is_found() {
+    let (_, later) = compile(LATER);
+    assert!(later.sequence.forks.is_empty() && later.sequence.joins.is_empty(), "{}", later.sequence);
     let (_, program) = compile(BRANCHES);
     insta::assert_snapshot!(program.sequence, @r"
     begin streams=[1, 2]
@@ -326,8 +354,9 @@ fn every_edge_that_is_taken_away_is_found() {
     ");
     let broken = without_each_edge(&program.sequence);
     assert_eq!(broken.len(), 4, "two streams begin, and each is waited for once");
-    for sequence in broken {
-        let (program, device) = (executable(BRANCHES, &sequence, None), Watched::new());
+    let broken = broken.into_iter().map(|sequence| (BRANCHES, sequence));
+    for (text, sequence) in broken.chain(without_each_edge(&later.sequence).into_iter().map(|s| (LATER, s))) {
+        let (program, device) = (executable(text, &sequence, None), Watched::new());
         let stream = device.stream();
         for _ in 0..2 {
             device.run(&program, &stream, &arguments()).unwrap();

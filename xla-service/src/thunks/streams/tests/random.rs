@@ -21,6 +21,61 @@ fn build(steps: &[Step]) -> ThunkSequence {
     sequence(kernels.collect())
 }
 
+/// What stands in a nested sequence, or what is nested.
+#[derive(Clone, Debug)]
+enum Tree {
+    Kernel(Step),
+    Loop { condition: Vec<Tree>, body: Vec<Tree>, is_counted: bool },
+    Branches(Vec<Vec<Tree>>),
+    Host(Step),
+}
+
+fn tree() -> impl Strategy<Value = Tree> {
+    let leaf = prop_oneof![4 => step().prop_map(Tree::Kernel), 1 => step().prop_map(Tree::Host)];
+    leaf.prop_recursive(2, 24, 6, |inner| {
+        let list = |most| prop::collection::vec(inner.clone(), 0..most);
+        let looping = (list(2), list(6), any::<bool>());
+        prop_oneof![
+            3 => step().prop_map(Tree::Kernel),
+            1 => looping.prop_map(|(condition, body, is_counted)| Tree::Loop { condition, body, is_counted }),
+            1 => prop::collection::vec(list(5), 1..3).prop_map(Tree::Branches),
+        ]
+    })
+}
+
+/// The predicates of loops and conditionals are in a memory of their own.
+const PREDICATE: usize = 9;
+
+fn plant(trees: &[Tree], next: &mut u32) -> ThunkSequence {
+    let mut thunks = Vec::new();
+    for tree in trees {
+        let id = *next;
+        *next += 1;
+        let predicate = slice(PREDICATE, 0, 1);
+        thunks.push(match tree {
+            Tree::Kernel(step) => Thunk { id: ThunkId(id), ..build(std::slice::from_ref(step)).thunks.remove(0) },
+            Tree::Host(step) => {
+                let kernel = build(std::slice::from_ref(step)).thunks.remove(0);
+                Thunk { id: ThunkId(id), kind: ThunkKind::HostFallback, has_effects: true, ..kernel }
+            }
+            Tree::Loop { condition, body, is_counted } => {
+                let mut condition = plant(condition, next);
+                condition.thunks.push(kernel(*next, &[whole(0)], &[predicate]));
+                *next += 1;
+                let trip_count = is_counted.then_some(3);
+                let kind = ThunkKind::While { condition, body: plant(body, next), predicate, trip_count };
+                thunk(id, kind, &[whole(1)], &[whole(1)])
+            }
+            Tree::Branches(branches) => {
+                let branches = branches.iter().map(|branch| plant(branch, next)).collect();
+                let kind = ThunkKind::Conditional { selector: Selector::Predicate, slice: predicate, branches };
+                thunk(id, kind, &[predicate], &[whole(2)])
+            }
+        });
+    }
+    sequence(thunks)
+}
+
 fn conflict(a: &Touched, b: &Touched) -> bool {
     let meet = |a: &[Slice], b: &[Slice]| a.iter().any(|a| b.iter().any(|b| a.overlaps(b)));
     meet(&a.writes, &b.writes) || meet(&a.writes, &b.reads) || meet(&a.reads, &b.writes)
@@ -81,6 +136,22 @@ proptest! {
         for changed in without_each_edge(&sequence) {
             prop_assert!(verify_streams(&changed).is_err(), "of\n{sequence}\nthis is enough:\n{changed}");
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nested_sequences_are_ordered_too(trees in prop::collection::vec(tree(), 1..12), streams in 2..5u32, loops: bool) {
+        let mut sequence = plant(&trees, &mut 0);
+        let profile = StreamProfile { device_loops: loops, launch_seconds: 0.0, ..profile(streams) };
+        let cost = |thunk: &Thunk| ThunkCost { seconds: f64::from(1 + thunk.id.0 % 30) * MICRO, share: 0.1 };
+        let report = assign_streams(&mut sequence, &profile, &cost).unwrap();
+        verify_streams(&sequence).unwrap();
+        prop_assert!(report.seconds <= report.seconds_on_one_stream * (1.0 + 1e-9));
+        prop_assert_eq!(report.uses_streams(), sequence.walk().any(|thunk| thunk.stream.0 > 0), "{}", sequence);
+        prop_assert!(sequence.walk().all(|thunk| thunk.stream.0 < streams));
     }
 }
 

@@ -1,0 +1,253 @@
+//! Tests on a GPU, which say so and pass where there is none.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use xla_hlo::Error;
+use xla_service::{DeviceMemory, Stream, StreamExecutor};
+
+use super::code::CudaModule;
+use super::executor::{CudaExecutor, address_on};
+use super::graph::{GraphCounts, GraphSlot, Recording};
+use super::library::Libraries;
+use super::stream::CudaStream;
+use crate::device::{Function, Image, Part};
+
+/// Multiplies floats, one for each of 128 threads.
+const PTX: &str = include_str!("../ptx/scale.ptx");
+const THREADS: usize = 128;
+
+/// Takes one off a number, and says whether it is not yet zero.
+const COUNT: &str = include_str!("count.ptx");
+
+fn executor() -> Option<CudaExecutor> {
+    let executor = CudaExecutor::new("gpu", 0, None);
+    executor.inspect_err(|error| writeln!(std::io::stderr(), "skipped: {error}").unwrap_or_default()).ok()
+}
+
+fn pattern(seed: usize, size: usize) -> Vec<u8> {
+    (0..size).map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(seed * 97) >> 7) as u8).collect()
+}
+
+fn filled(executor: &CudaExecutor, stream: &dyn Stream, bytes: &[u8]) -> DeviceMemory {
+    let mut memory = executor.allocate(bytes.len()).unwrap();
+    stream.copy_to_device(bytes, &mut memory, 0).unwrap();
+    memory
+}
+
+fn bytes(stream: &dyn Stream, memory: &DeviceMemory) -> Vec<u8> {
+    let mut bytes = vec![0; memory.byte_size()];
+    stream.copy_to_host(memory, 0, &mut bytes).unwrap();
+    bytes
+}
+
+fn image(ptx: &str, name: &str) -> Image {
+    let function = Function {
+        name: name.to_string(),
+        part: 0,
+        threads: THREADS as u32,
+        shared_bytes: 0,
+        together: false,
+        parameters: 2,
+    };
+    Image { functions: vec![function], parts: vec![Part::Ptx(ptx.to_string())] }
+}
+
+fn floats(memory: &DeviceMemory, stream: &dyn Stream) -> Vec<f32> {
+    bytes(stream, memory).chunks_exact(4).map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect()
+}
+
+fn ones(executor: &CudaExecutor, stream: &dyn Stream) -> DeviceMemory {
+    filled(executor, stream, &1f32.to_ne_bytes().repeat(THREADS))
+}
+
+#[test]
+fn a_gpu_tells_what_it_is() {
+    let Some(executor) = executor() else { return };
+    let description = executor.description();
+    assert!(description.cores > 0 && description.memory_bytes > Some(1 << 20), "{description:?}");
+    assert_eq!(description.attributes[0].0, "compute capability");
+    assert!(CudaExecutor::new("gpu", 1000, None).is_err());
+}
+
+#[test]
+fn bytes_go_there_and_back_in_all_sizes() {
+    let Some(executor) = executor() else { return };
+    let stream = executor.create_stream().unwrap();
+    for size in [0, 1, 255, 65_536, 65_537, 4 << 20, (9 << 20) + 3] {
+        let content = pattern(size, size);
+        let memory = filled(&executor, &*stream, &content);
+        assert!(bytes(&*stream, &memory) == content, "{size} bytes");
+    }
+    let mut memory = filled(&executor, &*stream, &pattern(1, 1000));
+    stream.copy_to_device(&[1, 2, 3], &mut memory, 500).unwrap();
+    let mut some = [0; 5];
+    stream.copy_to_host(&memory, 499, &mut some).unwrap();
+    assert_eq!(some[1..4], [1, 2, 3]);
+    let outside = stream.copy_to_host(&memory, 998, &mut some).unwrap_err();
+    assert!(matches!(outside, Error::Internal(_)), "{outside}");
+}
+
+#[test]
+fn copies_on_the_device_may_overlap() {
+    let Some(executor) = executor() else { return };
+    let stream = executor.create_stream().unwrap();
+    for (range, offset) in [(0..600, 100), (100..700, 0), (0..1000, 0), (5..5, 1000), (0..100, 900), (0..500, 500)] {
+        let mut model = pattern(3, 1000);
+        let mut memory = filled(&executor, &*stream, &model);
+        stream.copy_within(&mut memory, range.clone(), offset).unwrap();
+        model.copy_within(range.clone(), offset);
+        assert!(bytes(&*stream, &memory) == model, "{range:?} to {offset}");
+    }
+}
+
+#[test]
+fn memory_that_was_dropped_is_used_again_in_order() {
+    let Some(executor) = executor() else { return };
+    let streams = [(); 3].map(|()| executor.create_stream().unwrap());
+    let mut held: Vec<(usize, Vec<u8>, DeviceMemory)> = Vec::new();
+    for round in 0..600usize {
+        let stream = round * 7 % 3;
+        let content = pattern(round, round * 613 % 70_000);
+        let memory = filled(&executor, &*streams[stream], &content);
+        let mut copy = executor.allocate(memory.byte_size()).unwrap();
+        streams[stream].copy(&memory, 0..memory.byte_size(), &mut copy, 0).unwrap();
+        drop(memory);
+        held.push((stream, content, copy));
+        if held.len() > 5 {
+            let (stream, content, memory) = held.remove(round % 5);
+            assert!(bytes(&*streams[stream], &memory) == content, "round {round}");
+        }
+    }
+    drop(held);
+    assert_eq!(executor.memory_stats().bytes_in_use, 0);
+    executor.trim();
+    assert_eq!(executor.memory_stats().bytes_pooled, 0);
+}
+
+#[test]
+fn streams_wait_for_each_other() {
+    let Some(executor) = executor() else { return };
+    let [one, two] = [(); 2].map(|()| executor.create_stream().unwrap());
+    for round in 0..50 {
+        let content = pattern(round, 100_000);
+        let memory = filled(&executor, &*one, &content);
+        let event = one.record_event().unwrap();
+        two.wait_for(&event).unwrap();
+        assert!(bytes(&*two, &memory) == content);
+        event.wait().unwrap();
+        assert!(event.is_reached().unwrap());
+    }
+}
+
+#[test]
+fn kernels_are_launched() {
+    let Some(executor) = executor() else { return };
+    let stream = executor.create_stream().unwrap();
+    let cuda: &CudaStream = stream.downcast().unwrap();
+    let module = CudaModule::load(executor.context(), &image(PTX, "scale")).unwrap();
+    let memory = ones(&executor, &*stream);
+    let address = address_on(&memory, cuda, 0, memory.byte_size()).unwrap();
+    for factor in [2, 3] {
+        module.launch(0, 1, &[address, factor], cuda).unwrap();
+    }
+    assert_eq!(floats(&memory, &*stream), [6.0; THREADS]);
+    assert!(module.launch(0, 1, &[address], cuda).unwrap_err().message().contains("of 2 parameters"));
+    assert!(module.launch(1, 1, &[address, 1], cuda).is_err());
+    let error = CudaModule::load(executor.context(), &image(PTX, "missing")).unwrap_err();
+    assert!(error.message().starts_with("kernel missing: "), "{error}");
+    let error = CudaModule::load(executor.context(), &image(&PTX.replace("mul.f32", "mulx.f32"), "scale")).unwrap_err();
+    assert!(error.message().starts_with("part 0 of the program's code: "), "{error}");
+    assert!(error.message().contains("mulx"), "{error}");
+}
+
+#[test]
+fn a_graph_is_changed_in_place_when_addresses_change() {
+    let Some(executor) = executor() else { return };
+    let stream = executor.create_stream().unwrap();
+    let cuda: &CudaStream = stream.downcast().unwrap();
+    let module = CudaModule::load(executor.context(), &image(PTX, "scale")).unwrap();
+    let libraries = Libraries::new(executor.context());
+    let slot = GraphSlot::default();
+    let mut held = Vec::new();
+    for factor in [2, 2, 3] {
+        let memories = [(); 2].map(|()| ones(&executor, &*stream));
+        let [one, two] = memories.each_ref().map(|m| address_on(m, cuda, 0, m.byte_size()).unwrap());
+        let mut recording = Recording::default();
+        let first = recording.kernel(module.call(0, 1, &[one, factor]).unwrap(), &[]);
+        let copied = recording.copy(one, two, THREADS * 4, &[first]);
+        recording.kernel(module.call(0, 1, &[two, 5]).unwrap(), &[copied]);
+        slot.run(recording, &libraries, cuda).unwrap();
+        let [one, two] = memories.each_ref().map(|m| floats(m, &*stream));
+        assert_eq!((one[THREADS - 1], two[THREADS - 1]), (factor as f32, 5.0 * factor as f32));
+        held.push(memories);
+    }
+    assert_eq!(slot.counts(), GraphCounts { launches: 3, builds: 1, changes: 6, sent: 0 });
+}
+
+#[test]
+fn notes_become_graphs_and_loops_of_the_device() {
+    let Some(executor) = executor() else { return };
+    let stream = executor.create_stream().unwrap();
+    let cuda: &CudaStream = stream.downcast().unwrap();
+    let scale = CudaModule::load(executor.context(), &image(PTX, "scale")).unwrap();
+    let mut one_thread = image(COUNT, "count");
+    one_thread.functions[0].threads = 1;
+    let count = CudaModule::load(executor.context(), &one_thread).unwrap();
+    let libraries = Libraries::new(executor.context());
+    let [outer, inner] = [(); 2].map(|()| GraphSlot::default());
+    for rounds in [4u32, 1, 4] {
+        let memory = ones(&executor, &*stream);
+        let [counter, predicate] = [&rounds.to_ne_bytes()[..], &[0]].map(|bytes| filled(&executor, &*stream, bytes));
+        let notes = cuda.notes();
+        let [condition, body] = [(); 2].map(|()| notes.notes());
+        let at = |memory: &DeviceMemory, stream| address_on(memory, stream, 0, memory.byte_size()).unwrap();
+        count.launch(0, 1, &[at(&counter, &condition), at(&predicate, &condition)], &condition).unwrap();
+        // By way of scratch memory, which is dropped before the work is sent.
+        let mut aside = executor.allocate(memory.byte_size()).unwrap();
+        body.copy(&memory, 0..memory.byte_size(), &mut aside, 0).unwrap();
+        scale.launch(0, 1, &[at(&aside, &body), 2], &body).unwrap();
+        let mut memory = memory;
+        body.copy(&aside, 0..aside.byte_size(), &mut memory, 0).unwrap();
+        drop(aside);
+        let another = filled(&executor, &*stream, &[0xff; THREADS * 4]);
+        notes.repeat(&condition, at(&predicate, &notes), &body, &inner, &libraries).unwrap();
+        scale.launch(0, 1, &[at(&memory, &notes), 3], &notes).unwrap();
+        assert!(notes.synchronize().is_err() && notes.record_event().is_err());
+        assert_eq!(floats(&memory, &*stream), [1.0; THREADS], "notes are not sent");
+        let recording = notes.take_notes();
+        assert!(recording.is_worth_a_graph() && recording.len() == 2);
+        outer.run(recording, &libraries, cuda).unwrap();
+        assert_eq!(floats(&memory, &*stream), [3.0 * 2f32.powi(rounds as i32 - 1); THREADS]);
+        assert_eq!(bytes(&*stream, &another), [0xff; THREADS * 4], "scratch memory is kept until the work is sent");
+    }
+    assert_eq!(inner.counts(), GraphCounts::default());
+    // Without 12.4's nodes the host decides; the results are the same.
+    assert_eq!(outer.counts().launches + outer.counts().sent, 3);
+}
+
+#[test]
+fn a_lost_device_is_told_with_what_was_under_way() {
+    // The device is lost to the whole process: only where each test has its own.
+    if std::env::var_os("NEXTEST").is_none() {
+        return;
+    }
+    let Some(executor) = executor() else { return };
+    let stream = executor.create_stream().unwrap();
+    let cuda: &CudaStream = stream.downcast().unwrap();
+    let module = CudaModule::load(executor.context(), &image(PTX, "scale")).unwrap();
+    let memory = Arc::new(ones(&executor, &*stream));
+    stream.synchronize().unwrap();
+    stream.annotate(&|| "platform gpu, thunk t3 (%fusion.2)".to_string());
+    module.launch(0, 1, &[256, 1], cuda).unwrap();
+    let error = stream.synchronize().unwrap_err();
+    assert!(error.message().starts_with("the GPU's work broke off: CUDA_ERROR_ILLEGAL_ADDRESS ("), "{error}");
+    assert!(error.message().contains("under way were platform gpu, thunk t3 (%fusion.2)"), "{error}");
+    let error = stream.copy_to_host(&memory, 0, &mut [0; 4]).unwrap_err();
+    assert!(matches!(error, Error::FailedPrecondition(_)), "{error}");
+    assert!(
+        error.message().starts_with("GPU 0 is lost to this process, which must be started again: CUDA_ERROR"),
+        "{error}"
+    );
+    assert!(stream.record_event().is_err());
+}

@@ -1,0 +1,115 @@
+//! What kernels are made of, and their numbers in a program; equal kernels share their code.
+
+pub(crate) mod scan;
+pub(crate) mod scatter;
+pub(crate) mod sort;
+
+use std::collections::HashMap;
+
+use xla_hlo::{Module, Result};
+use xla_llvm::emitter::Emitter;
+use xla_llvm::fused::{
+    Kernel, KernelSource, KernelTable, ScanPhase, ScanPlan, ScatterPhase, SortPhase, SortPlan, ThreadedScatter,
+    emit_kernel,
+};
+
+/// What the code of a kernel comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum KernelCode<'m> {
+    /// A fusion, or an operation alone.
+    Fused(KernelSource<'m>),
+    /// A part of a scan by blocks of threads.
+    Scan { source: KernelSource<'m>, plan: ScanPlan, phase: ScanPhase },
+    /// A part of a sort.
+    Sort { module: &'m Module, plan: SortPlan, phase: SortPhase, label: String },
+    /// A part of a scatter with a thread for each update.
+    Scatter { module: &'m Module, scatter: ThreadedScatter, phase: ScatterPhase, label: String },
+}
+
+impl KernelCode<'_> {
+    /// Writes the kernel's function into the emitter's module.
+    pub fn emit(&self, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+        match self {
+            KernelCode::Fused(source) => emit_kernel(emitter, source, name),
+            KernelCode::Scan { source, plan, phase } => plan.emit(source, *phase, emitter, name),
+            KernelCode::Sort { module, plan, phase, .. } => plan.emit(module, *phase, emitter, name),
+            KernelCode::Scatter { module, scatter, phase, .. } => scatter.emit(module, *phase, emitter, name),
+        }
+    }
+
+    /// How many 64-bit words its function takes: addresses, then numbers.
+    pub fn parameters(&self) -> usize {
+        match self {
+            KernelCode::Fused(source) => source.pointer_count(),
+            KernelCode::Scan { source, plan, phase } => plan.words(*phase, source),
+            KernelCode::Sort { plan, phase, .. } => plan.words(*phase),
+            KernelCode::Scatter { scatter, .. } => scatter.words(),
+        }
+    }
+
+    /// What a person knows it by: the name of an instruction.
+    pub fn label(&self) -> &str {
+        match self {
+            KernelCode::Fused(source) | KernelCode::Scan { source, .. } => {
+                source.module[source.computation][source.root].name()
+            }
+            KernelCode::Sort { label, .. } | KernelCode::Scatter { label, .. } => label,
+        }
+    }
+
+    /// Whether the code of two kernels that have no sources is the same.
+    fn is_same(&self, other: &KernelCode<'_>) -> bool {
+        match (self, other) {
+            (KernelCode::Sort { plan, phase, .. }, KernelCode::Sort { plan: other, phase: of_other, .. }) => {
+                (plan, phase) == (other, of_other)
+            }
+            (
+                KernelCode::Scatter { scatter, phase, .. },
+                KernelCode::Scatter { scatter: other, phase: of_other, .. },
+            ) => (scatter, phase) == (other, of_other),
+            (
+                KernelCode::Fused(_) | KernelCode::Scan { .. } | KernelCode::Sort { .. } | KernelCode::Scatter { .. },
+                _,
+            ) => false,
+        }
+    }
+}
+
+/// The kernels of a program, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Kernels<'m> {
+    codes: Vec<KernelCode<'m>>,
+    /// Finds equal sources.
+    sources: KernelTable<'m>,
+    /// The numbers of kernels with sources, by the source's and the part of it.
+    known: HashMap<(u32, Option<ScanPhase>), u32>,
+}
+
+impl<'m> Kernels<'m> {
+    /// The number of that kernel in the program.
+    pub fn number(&mut self, code: KernelCode<'m>) -> u32 {
+        let next = self.codes.len() as u32;
+        let known = match &code {
+            KernelCode::Fused(source) => self.of_source(source, None, next),
+            KernelCode::Scan { source, phase, .. } => self.of_source(source, Some(*phase), next),
+            KernelCode::Sort { .. } | KernelCode::Scatter { .. } => {
+                let known = self.codes.iter().position(|known| known.is_same(&code));
+                known.map_or(next, |known| known as u32)
+            }
+        };
+        if known == next {
+            self.codes.push(code);
+        }
+        known
+    }
+
+    fn of_source(&mut self, source: &KernelSource<'m>, phase: Option<ScanPhase>, next: u32) -> u32 {
+        let source = self.sources.number(source.clone());
+        *self.known.entry((source, phase)).or_insert(next)
+    }
+
+    /// The kernels, by their numbers.
+    pub fn codes(&self) -> &[KernelCode<'m>] {
+        &self.codes
+    }
+}

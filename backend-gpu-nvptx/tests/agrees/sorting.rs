@@ -1,0 +1,80 @@
+//! Sorts: in one block, of runs that are merged, along any dimension.
+
+use super::agrees;
+
+/// A sort of an array of that type and of places along a dimension, by a comparator of `a`, `b` (and `i`, `j`) with that body.
+fn sort_of(ty: &str, dims: &str, dimension: usize, before: &str) -> String {
+    format!(
+        "HloModule m
+        before {{
+          a = {ty}[] parameter(0)
+          b = {ty}[] parameter(1)
+          i = s32[] parameter(2)
+          j = s32[] parameter(3)
+          {before}
+        }}
+        ENTRY main {{
+          x = {ty}[{dims}] parameter(0)
+          places = s32[{dims}] iota(), iota_dimension={dimension}
+          ROOT r = ({ty}[{dims}], s32[{dims}]) sort(x, places), dimensions={{{dimension}}}, is_stable=true, to_apply=before
+        }}"
+    )
+}
+
+const LESS: &str = "ROOT r = pred[] compare(a, b), direction=LT";
+
+#[test]
+fn sorts_of_every_element_type() {
+    let types = ["pred", "s4", "u8", "s16", "u32", "s64", "f8e5m2", "bf16", "f16", "f32", "f64"];
+    for ty in types {
+        agrees(&sort_of(ty, "3,11,5", 1, LESS));
+    }
+    let by_part = "p = f64[] imag(a)
+          q = f64[] imag(b)
+          ROOT r = pred[] compare(p, q), direction=GT";
+    agrees(&sort_of("c128", "90", 0, by_part));
+}
+
+#[test]
+fn sorts_of_every_size() {
+    for (dims, dimension) in [("1", 0), ("0,3", 1), ("3,0", 0), ("2", 0), ("1023", 0), ("1025", 0), ("40,33", 1)] {
+        agrees(&sort_of("s32", dims, dimension, LESS));
+    }
+    agrees(&sort_of("s32", "2500", 0, LESS));
+    agrees(&sort_of("f32", "2,1100,3", 1, "ROOT r = pred[] compare(a, b), direction=GT"));
+}
+
+#[test]
+fn sorts_by_any_comparator() {
+    let by_size_then_place = "p = f32[] abs(a)
+          q = f32[] abs(b)
+          less = pred[] compare(p, q), direction=LT
+          same = pred[] compare(p, q), direction=EQ
+          later = pred[] compare(i, j), direction=GT
+          tie = pred[] and(same, later)
+          ROOT r = pred[] or(less, tie)";
+    agrees(&sort_of("f32", "4,70,3", 1, by_size_then_place));
+    let all_alike = "ROOT r = pred[] constant(false)";
+    agrees(&sort_of("f32", "1500", 0, all_alike));
+}
+
+#[test]
+fn sorts_nan_and_zeros_as_the_comparator_says() {
+    agrees(
+        "HloModule m
+        before {
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT r = pred[] compare(a, b), direction=LT, type=TOTALORDER
+        }
+        ENTRY main {
+          x = f32[1500] parameter(0)
+          zero = f32[] constant(0)
+          zeros = f32[1500] broadcast(zero), dimensions={}
+          signed = f32[1500] multiply(x, zeros)
+          odd = f32[1500] divide(x, signed)
+          both = f32[3000] concatenate(odd, signed), dimensions={0}
+          ROOT r = f32[3000] sort(both), dimensions={0}, to_apply=before
+        }",
+    );
+}

@@ -1,0 +1,135 @@
+//! Updates of memory that several threads may do at once, none of which is lost. Their order is open.
+#![expect(
+    unsafe_code,
+    reason = "the bindings build no atomic updates of floats, and none for the threads of one device"
+)]
+
+use inkwell::AtomicOrdering;
+use inkwell::llvm_sys::LLVMAtomicRMWBinOp;
+use inkwell::llvm_sys::core::{
+    LLVMBuildAtomicCmpXchgSyncScope, LLVMBuildAtomicRMWSyncScope, LLVMGetSyncScopeID, LLVMSetAlignment,
+};
+use inkwell::values::{AsValueRef, BasicValueEnum, PointerValue, StructValue};
+use xla_hlo::{Error, Result};
+
+use crate::emitter::Emitter;
+use crate::lanes::{Lanes, Scalar};
+
+/// What an update does with the value in memory and the one given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Atomic {
+    /// The sum, of integers modulo their size.
+    Add,
+    And,
+    Or,
+    Xor,
+    /// The greater, as signed integers.
+    Maximum,
+    /// The lesser, as signed integers.
+    Minimum,
+    /// The greater, as unsigned integers.
+    MaximumUnsigned,
+    /// The lesser, as unsigned integers.
+    MinimumUnsigned,
+}
+
+impl Atomic {
+    fn operation(self, is_float: bool) -> LLVMAtomicRMWBinOp {
+        match self {
+            Atomic::Add if is_float => LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpFAdd,
+            Atomic::Add => LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpAdd,
+            Atomic::And => LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpAnd,
+            Atomic::Or => LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpOr,
+            Atomic::Xor => LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpXor,
+            Atomic::Maximum => LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpMax,
+            Atomic::Minimum => LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpMin,
+            Atomic::MaximumUnsigned => LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpUMax,
+            Atomic::MinimumUnsigned => LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpUMin,
+        }
+    }
+}
+
+impl<'ctx> Emitter<'ctx> {
+    /// Updates element `index` of an array of the value's type: one lane of 32 or 64 bits, floats with [`Atomic::Add`] alone.
+    pub fn atomic_update(
+        &self,
+        op: Atomic,
+        base: PointerValue<'ctx>,
+        index: Lanes<'_, 'ctx>,
+        value: Lanes<'_, 'ctx>,
+    ) -> Result<()> {
+        if value.width() != 1 || (value.is_float() && op != Atomic::Add) {
+            return Err(Error::internal(format!("no atomic {op:?} of {:?}", value.scalar())));
+        }
+        let address = self.atomic_address(base, index, value.scalar())?;
+        // SAFETY: all handles belong to this emitter's context and are alive as long as it; the builder is positioned in a block (the
+        // address was built there); the operation is one of the value's type, as tested above, and the ordering one that updates have.
+        unsafe {
+            let update = LLVMBuildAtomicRMWSyncScope(
+                self.builder.as_mut_ptr(),
+                op.operation(value.is_float()),
+                address.as_value_ref(),
+                value.raw().as_value_ref(),
+                AtomicOrdering::Monotonic.into(),
+                self.device_scope(),
+            );
+            LLVMSetAlignment(update, value.scalar().bits().div_ceil(8));
+        }
+        Ok(())
+    }
+
+    /// Stores `new` to element `index` of an array of such integers where it still holds `expected`; gives what it held, and whether
+    /// that was so. One lane of 8, 16, 32 or 64 bits.
+    pub fn compare_exchange<'e>(
+        &'e self,
+        base: PointerValue<'ctx>,
+        index: Lanes<'_, 'ctx>,
+        expected: Lanes<'e, 'ctx>,
+        new: Lanes<'e, 'ctx>,
+    ) -> Result<[Lanes<'e, 'ctx>; 2]> {
+        let scalar = expected.scalar();
+        if !expected.agrees(new) || expected.is_float() || expected.width() != 1 {
+            return Err(Error::internal(format!("no exchange of {:?}", scalar)));
+        }
+        let address = self.atomic_address(base, index, scalar)?;
+        let ordering = AtomicOrdering::Monotonic;
+        // SAFETY: as above; both values are integers of one type, and the result of an exchange is a structure.
+        let pair = unsafe {
+            let pair = LLVMBuildAtomicCmpXchgSyncScope(
+                self.builder.as_mut_ptr(),
+                address.as_value_ref(),
+                expected.raw().as_value_ref(),
+                new.raw().as_value_ref(),
+                ordering.into(),
+                ordering.into(),
+                self.device_scope(),
+            );
+            LLVMSetAlignment(pair, scalar.bits().div_ceil(8));
+            StructValue::new(pair)
+        };
+        let field = |i| self.record(self.builder.build_extract_value(pair, i, ""));
+        match (field(0), field(1)) {
+            (Some(held), Some(done)) => Ok([self.lanes(held), self.lanes(done)]),
+            _ => Err(Error::internal("an exchange without its results")),
+        }
+    }
+
+    fn atomic_address(
+        &self,
+        base: PointerValue<'ctx>,
+        index: Lanes<'_, 'ctx>,
+        scalar: Scalar,
+    ) -> Result<PointerValue<'ctx>> {
+        match self.element_address(base, index, scalar) {
+            BasicValueEnum::PointerValue(address) => Ok(address),
+            _ => Err(Error::internal("an atomic update of several addresses")),
+        }
+    }
+
+    /// The threads that see updates whole: those of the device, no others.
+    fn device_scope(&self) -> u32 {
+        const NAME: &str = "device";
+        // SAFETY: the context lives as long as this emitter; the name is given with its length.
+        unsafe { LLVMGetSyncScopeID(self.context.raw(), NAME.as_ptr().cast(), NAME.len()) }
+    }
+}
