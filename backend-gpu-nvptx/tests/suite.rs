@@ -1,4 +1,3 @@
 //! The tests of this backend from outside, in one binary, so that LLVM is linked once.
 
 mod agrees;
-mod dump;

@@ -52,7 +52,7 @@ impl Tiling {
         let registers = product.sum_type.byte_width() / 4;
         let (each, depth) = match (unit, registers) {
             (Some(_), _) => ([8, 8], 2 * matrix_unit::DEPTH),
-            (None, 0 | 1) => ([8, 8], 16),
+            (None, 0 | 1) => ([8, 8], 8),
             (None, 2) => ([8, 4], 8),
             (None, _) => ([4, 4], 8),
         };
