@@ -187,7 +187,7 @@ impl<'ctx> Emitter<'ctx> {
                 self.intrinsic("llvm.nvvm.bar.warp.sync", &[], &[all.into()]);
             }
             // A shuffle waits for all lanes.
-            Simt::Host => _ = self.host_shuffle(self.long(0), Shuffle::Xor(0))?,
+            Simt::Host => _ = self.host_shuffle(self.long(0), self.host_lane(Shuffle::Xor(0))?)?,
         }
         Ok(())
     }
@@ -197,8 +197,8 @@ impl<'ctx> Emitter<'ctx> {
         let scalar = value.scalar();
         let bits = value.cast_bits(Scalar::Int(scalar.bits()));
         let moved = match (self.simt()?, scalar.bits()) {
-            (Simt::Host, 64) => self.host_shuffle(bits, from)?,
-            (Simt::Host, width) => self.host_shuffle(bits.zext(64), from)?.trunc(width),
+            (Simt::Host, 64) => self.host_shuffle(bits, self.host_lane(from)?)?,
+            (Simt::Host, width) => self.host_shuffle(bits.zext(64), self.host_lane(from)?)?.trunc(width),
             (Simt::Nvptx, 32) => self.shuffle_word(bits, from)?,
             (Simt::Nvptx, width) if width < 32 => self.shuffle_word(bits.zext(32), from)?.trunc(width),
             (Simt::Nvptx, _) => {
@@ -222,13 +222,21 @@ impl<'ctx> Emitter<'ctx> {
         Ok(self.lanes(value))
     }
 
-    fn host_shuffle<'e>(&'e self, word: Lanes<'e, 'ctx>, from: Shuffle) -> Result<Lanes<'e, 'ctx>> {
-        let thread = self.register(Register::Thread)?;
-        let lane = thread & i64::from(WARP - 1);
-        let source = match from {
+    /// The lane of the warp that a shuffle takes the value from, on the host.
+    fn host_lane<'e>(&'e self, from: Shuffle) -> Result<Lanes<'e, 'ctx>> {
+        let lane = self.register(Register::Thread)? & i64::from(WARP - 1);
+        Ok(match from {
             Shuffle::Xor(bits) => lane ^ i64::from(bits),
             Shuffle::Up(distance) => lane.ult(i64::from(distance)).select(lane, lane - i64::from(distance)),
-        };
+        })
+    }
+
+    /// What that lane of the warp has as `word`, of 64 bits, on the host.
+    pub(crate) fn host_shuffle<'e>(
+        &'e self,
+        word: Lanes<'e, 'ctx>,
+        source: Lanes<'e, 'ctx>,
+    ) -> Result<Lanes<'e, 'ctx>> {
         let pointer = self.context.ptr_type(AddressSpace::default()).into();
         let (int, long) = (self.context.i32_type().into(), self.context.i64_type());
         let ty = long.fn_type(&[pointer, long.into(), int], false);

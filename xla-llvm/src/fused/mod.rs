@@ -35,6 +35,7 @@ mod nest;
 mod plan;
 mod product;
 mod product_tiles;
+mod product_warps;
 mod row_cache;
 mod rows;
 mod scalar_call;

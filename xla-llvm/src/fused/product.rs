@@ -35,6 +35,8 @@ pub(super) struct Product<'m> {
     pub element_type: ElementType,
     /// What sums are computed in: it takes a register, or several, by itself.
     pub sum_type: ElementType,
+    /// The type of both operands, where it is a float narrower than the sums' and their products need no other one.
+    pub narrow_float: Option<ElementType>,
     /// Of the operands.
     pub neighbours: [Neighbours; 2],
 }
@@ -160,7 +162,12 @@ impl<'m> Product<'m> {
             _ => return None,
         };
         let sum_type = in_registers(element_type);
-        Some(Product { id, operands, contraction, batch, free, sums, element_type, sum_type, neighbours })
+        let ty = left.element_type();
+        let alike = ty == right.element_type()
+            && sum_type == ElementType::F32
+            && (element_type == ty || element_type == sum_type);
+        let narrow_float = (alike && ty.is_float() && ty.bit_width() < 32).then_some(ty);
+        Some(Product { id, operands, contraction, batch, free, sums, element_type, sum_type, narrow_float, neighbours })
     }
 
     /// Products of matrices.

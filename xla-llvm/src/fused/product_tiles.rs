@@ -3,6 +3,7 @@
 //! The operands' parts that a tile needs come through shared memory, some steps of the sum at a time, converted to what sums are
 //! computed in, while the steps before are computed: each thread has a small matrix of sums in registers. What comes after the product
 //! is computed where a sum is. The scheme is Volkov and Demmel's (Benchmarking GPUs to tune dense linear algebra, 2008).
+//! Narrow floats stay as they are and are multiplied by the matrix unit, if there is one; see `product_warps.rs`.
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::BinaryOp;
@@ -13,18 +14,21 @@ use super::frame::Frame;
 use super::index::{Coord, Symbol};
 use super::kernel::{Launch, Writer, counters};
 use super::product::{Along, Product, Side};
+use super::product_warps::WarpPlace;
 use super::team::ACCESS_BITS;
 use super::window::{raws_of, values_of};
 use super::{FusedEmitter, SymbolValue};
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
+use crate::matrix_unit;
 use crate::simt::Register;
+use crate::target::Target;
 
 /// Threads along each side of a tile.
 const SIDE: u64 = 16;
 /// Threads of a block.
-const THREADS: u64 = SIDE * SIDE;
+pub(super) const THREADS: u64 = SIDE * SIDE;
 /// Tiles that keep a large GPU busy; with fewer, smaller ones are better.
 const BUSY: u64 = 128;
 /// Rows and columns of sums that a thread has at least.
@@ -32,22 +36,27 @@ const LEAST: u64 = 2;
 
 /// The size of tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Tiling {
-    /// Rows and columns of sums that each thread has.
-    each: [u64; 2],
+pub(super) struct Tiling {
+    /// Rows and columns of sums that each thread has, if it has those of a small matrix; a tile has as many times [`SIDE`].
+    pub each: [u64; 2],
     /// Steps of the sum that are in shared memory at a time.
-    depth: u64,
+    pub depth: u64,
+    /// The type of operands that warps multiply as matrices.
+    pub unit: Option<ElementType>,
 }
 
 impl Tiling {
-    fn new(product: &Product<'_>) -> Tiling {
+    fn new(product: &Product<'_>, target: &Target) -> Tiling {
+        let unit = product.narrow_float.filter(|&ty| target.has_matrix_unit(ty));
         // 32-bit registers of a sum.
         let registers = product.sum_type.byte_width() / 4;
-        let mut tiling = match registers {
-            0 | 1 => Tiling { each: [8, 8], depth: 16 },
-            2 => Tiling { each: [8, 4], depth: 8 },
-            _ => Tiling { each: [4, 4], depth: 8 },
+        let (each, depth) = match (unit, registers) {
+            (Some(_), _) => ([8, 8], 2 * matrix_unit::DEPTH),
+            (None, 0 | 1) => ([8, 8], 8),
+            (None, 2) => ([8, 4], 8),
+            (None, _) => ([4, 4], 8),
         };
+        let mut tiling = Tiling { each, depth, unit };
         for side in [Side::Left, Side::Right] {
             while tiling.each[side as usize] > LEAST && tiling.size(side) / 2 >= product.extent(side) {
                 tiling.each[side as usize] /= 2;
@@ -61,7 +70,7 @@ impl Tiling {
     }
 
     /// Rows or columns of a tile.
-    fn size(self, side: Side) -> u64 {
+    pub fn size(self, side: Side) -> u64 {
         self.each[side as usize] * SIDE
     }
 
@@ -76,19 +85,25 @@ impl Tiling {
     }
 }
 
+/// Adds products to a thread's sums.
+type Add<'a, 'e, 'ctx, 'm> =
+    dyn FnMut(&FusedEmitter<'e, 'ctx, 'm>, [Lanes<'e, 'ctx>; 2], &mut [Value<'e, 'ctx>]) -> Result<()> + 'a;
+
 /// The sums of a thread and where they come from.
-struct Tile<'e, 'ctx, 'a, 'm> {
-    product: &'a Product<'m>,
-    tiling: Tiling,
+pub(super) struct Tile<'e, 'ctx, 'a, 'm> {
+    pub product: &'a Product<'m>,
+    pub tiling: Tiling,
     batch: Vec<Coord>,
-    parts: [Part<'e, 'ctx>; 2],
+    pub parts: [Part<'e, 'ctx>; 2],
 }
 
-/// An operand's part in shared memory, `[depth, rows or columns]`, twice.
-struct Part<'e, 'ctx> {
+/// An operand's part in shared memory, twice.
+pub(super) struct Part<'e, 'ctx> {
     side: Side,
+    /// The type that elements have there.
+    kept: ElementType,
     /// The tile's first row or column.
-    first: Coord,
+    pub first: Coord,
     /// Neighbours that a thread brings at a time, and which way they lie.
     width: u64,
     along: Along,
@@ -98,25 +113,28 @@ struct Part<'e, 'ctx> {
     /// How often a thread brings neighbours, and how far apart (rows or columns, sums).
     turns: u64,
     step: (u64, u64),
-    /// One for each register of an element, with the elements from one step of the sum to the next.
-    arrays: Vec<(PointerValue<'ctx>, Scalar)>,
-    pitch: u64,
+    /// One for each part of an element.
+    pub arrays: Vec<(PointerValue<'ctx>, Scalar)>,
+    /// Elements from one row or column to the next, and from one step of the sum to the next.
+    pub stride: (u64, u64),
+    /// Elements from one half to the other.
+    half: u64,
     /// The place of the thread's first neighbours.
     place: Lanes<'e, 'ctx>,
     /// Elements that are read at a time, and the first of this thread.
-    lanes: u64,
-    read: Lanes<'e, 'ctx>,
+    pub lanes: u64,
+    pub read: Lanes<'e, 'ctx>,
 }
 
 impl<'m> Writer<'_, 'm> {
     /// Writes the function's body.
-    pub(super) fn emit_product<'ctx>(
+    pub(super) fn emit_product<'e, 'ctx>(
         &self,
-        emitter: &Emitter<'ctx>,
+        emitter: &'e Emitter<'ctx>,
         frame: Frame<'_, 'ctx>,
         product: &Product<'m>,
     ) -> Result<Launch> {
-        let tiling = Tiling::new(product);
+        let tiling = Tiling::new(product, emitter.target());
         let units = tiling.tiles(product);
         let mut s = self.bind(emitter, frame.pointers)?;
         s.set_rows(0);
@@ -127,34 +145,45 @@ impl<'m> Writer<'_, 'm> {
         let at = counters(&mut s, &Coord::symbol(unit), &[product.batches(), columns, rows])?;
         let batch = counters(&mut s, &at[0], &product.batch)?;
         let thread = Coord::symbol(s.uniform_symbol(thread?.zext(64), Some(THREADS)));
-        let (down, across) = s.divide(&thread, SIDE as i64)?;
-        let left = Part::new(&mut s, product, tiling, Side::Left, &at[2], (&thread, &down))?;
-        let right = Part::new(&mut s, product, tiling, Side::Right, &at[1], (&thread, &across))?;
+        let warp = tiling.unit.map(|ty| Ok((ty, WarpPlace::new(&mut s, tiling, &thread)?))).transpose()?;
+        let own = match &warp {
+            Some((_, place)) => (place.row.clone(), place.column.clone()),
+            None => s.divide(&thread, SIDE as i64)?,
+        };
+        let left = Part::new(&mut s, product, tiling, Side::Left, &at[2], (&thread, &own.0))?;
+        let right = Part::new(&mut s, product, tiling, Side::Right, &at[1], (&thread, &own.1))?;
         let tile = Tile { product, tiling, batch, parts: [left, right] };
-        let sums = tile.sums(&mut s)?;
-        self.store_tile(&mut s, &tile, [&down, &across], &sums)?;
+        let (places, sums) = match &warp {
+            None => {
+                let add = &mut |s: &FusedEmitter<'e, 'ctx, 'm>, halves, sums: &mut [_]| tile.add(s, halves, sums);
+                (tile.places([&own.0, &own.1]), tile.sums(&mut s, tile.vectors(), add)?)
+            }
+            Some((ty, place)) => {
+                let read = tile.pieces(&mut s, place)?;
+                let add = &mut |s: &FusedEmitter<'e, 'ctx, 'm>, halves, sums: &mut [_]| {
+                    tile.multiply_by_warps(s, *ty, (read, halves), sums)
+                };
+                (tile.warp_places(place), tile.sums(&mut s, tile.warp_vectors(), add)?)
+            }
+        };
+        for ([row, column], sum) in places.iter().zip(sums) {
+            self.store_vector(&mut s, &tile, [row, column], sum)?;
+        }
         Ok(Launch { units, block: Some(THREADS as u32) })
     }
 
-    /// What is computed of the sums, to the results.
-    fn store_tile<'e, 'ctx>(
+    /// What is computed of neighbouring sums of a row, to the results: together where the result has as many neighbours, or none of them.
+    fn store_vector<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         tile: &Tile<'e, 'ctx, '_, 'm>,
-        thread: [&Coord; 2],
-        sums: &[Value<'e, 'ctx>],
+        [row, column]: [&Coord; 2],
+        sum: Value<'e, 'ctx>,
     ) -> Result<()> {
-        let [left, right] = &tile.parts;
         let last = tile.product.free[1].last().copied().unwrap_or(1);
-        let together = if last.is_multiple_of(right.lanes) { right.lanes } else { 1 };
-        let vectors = tile.tiling.each[1] / right.lanes;
-        for row in 0..tile.tiling.each[0] {
-            let row_at = left.own(thread[0], row);
-            for column in (0..tile.tiling.each[1]).step_by(together as usize) {
-                let sum = sums[(row * vectors + column / right.lanes) as usize];
-                let sum = sum.slice((column % right.lanes) as u32, together as u32);
-                self.store_sums(s, tile, [&row_at, &right.own(thread[1], column)], sum)?;
-            }
+        let together = if last.is_multiple_of(sum.width().into()) { sum.width() } else { 1 };
+        for first in (0..sum.width()).step_by(together as usize) {
+            self.store_sums(s, tile, [row, &column.clone().shifted(first.into())], sum.slice(first, together))?;
         }
         Ok(())
     }
@@ -205,9 +234,10 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         (thread, own): (&Coord, &Coord),
     ) -> Result<Self> {
         let (size, depth, near) = (tiling.size(side), tiling.depth, product.neighbours[side as usize]);
-        let bytes = s.graph()[product.operands[side as usize]].shape().expect_array()?.element_type().byte_width();
+        let ty = s.graph()[product.operands[side as usize]].shape().expect_array()?.element_type();
+        let kept = tiling.unit.unwrap_or(product.sum_type);
         let longest = if near.along == Along::Sums { depth } else { size };
-        let mut width = (u64::from(ACCESS_BITS / 8) / bytes as u64).clamp(1, longest);
+        let mut width = (u64::from(ACCESS_BITS / 8) / ty.byte_width() as u64).clamp(1, longest);
         while width > 1 && !(near.run.is_multiple_of(width) && size * depth / width >= THREADS) {
             width /= 2;
         }
@@ -218,20 +248,26 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
             Along::Sums => (slow, fast, (slower, 0)),
             Along::Free => (fast, slow, (0, slower)),
         };
-        let part_bytes = product.sum_type.real_part().byte_width() as u64;
-        let lanes = (u64::from(ACCESS_BITS / 8) / part_bytes).min(tiling.each[side as usize]);
-        // Rows of one step begin at other banks than those of the next, each at a multiple of the widest access.
-        let pitch = size + u64::from(ACCESS_BITS / 8) / part_bytes;
+        let scalars = [Some(zero(s.emitter, kept).stored_lanes()), zero(s.emitter, kept).imaginary()];
+        let scalars: Vec<Scalar> = scalars.into_iter().flatten().map(Lanes::scalar).collect();
+        let access = u64::from(ACCESS_BITS / scalars.first().map_or(8, |scalar| scalar.bits()));
+        // Rows of an array begin at other banks than those next to them, each at a multiple of the widest access. The matrix unit takes
+        // pairs along the sum, which then lie together where they come so.
+        let (stride, half) = match tiling.unit.is_some() && near.along == Along::Sums {
+            true => ((depth + access, 1), size * (depth + access)),
+            false => ((1, size + access), depth * (size + access)),
+        };
         let mut arrays = Vec::new();
-        for raw in zero(s.emitter, product.sum_type).raws() {
-            let scalar = s.emitter.lanes(raw).scalar();
-            arrays.push((s.emitter.shared_array(scalar, 2 * depth * pitch)?, scalar));
+        for scalar in scalars {
+            arrays.push((s.emitter.shared_array(scalar, 2 * half)?, scalar));
         }
-        let place = s.number_of(&sum.clone().scaled(pitch as i64).plus(&free))?;
-        let read = s.number_of(&own.clone().scaled(lanes as i64))?;
+        let lanes = access.min(tiling.each[side as usize]);
+        let place = free.clone().scaled(stride.0 as i64).plus(&sum.clone().scaled(stride.1 as i64));
+        let (place, read) = (s.number_of(&place)?, s.number_of(&own.clone().scaled(lanes as i64))?);
         let (place, read) = (s.lanes_of(place), s.lanes_of(read));
         let (first, turns) = (tile.clone().scaled(size as i64), size * depth / width / THREADS);
-        Ok(Part { side, first, width, along: near.along, free, sum, turns, step, arrays, pitch, place, lanes, read })
+        let along = near.along;
+        Ok(Part { side, kept, first, width, along, free, sum, turns, step, arrays, stride, half, place, lanes, read })
     }
 
     /// The row or column of a thread's sum: it has `lanes` neighbours, then those that far from them.
@@ -269,8 +305,11 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
             let index = product.operand_index(s, self.side, (&tile.batch, &frees, &sums), &mut condition)?;
             let zero = zero(s.emitter, ty);
             let value = s.choose(condition, self.width as u32, operand, &index, zero)?.splat(self.width as u32);
-            let value = converted(s.emitter, value, product.element_type)?;
-            values.push(converted(s.emitter, value, product.sum_type)?);
+            let value = match self.kept == ty {
+                true => value,
+                false => converted(s.emitter, value, product.element_type)?,
+            };
+            values.push(converted(s.emitter, value, self.kept)?);
         }
         Ok(values)
     }
@@ -278,13 +317,12 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
     /// Puts what was brought into one half of shared memory, which begins at an element.
     fn put(&self, s: &FusedEmitter<'e, 'ctx, '_>, half: Lanes<'e, 'ctx>, values: &[Value<'e, 'ctx>]) {
         for (turn, value) in (0..).zip(values) {
-            let place = half + self.place + (turn * (self.step.0 + self.step.1 * self.pitch)) as i64;
-            for (raw, &(array, scalar)) in value.raws().into_iter().zip(&self.arrays) {
-                let lanes = s.emitter.lanes(raw);
-                let (piece, step) = match self.along {
-                    Along::Free => ((ACCESS_BITS / scalar.bits()).min(lanes.width()), 1),
-                    Along::Sums => (1, self.pitch),
-                };
+            let shift = turn * (self.step.0 * self.stride.0 + self.step.1 * self.stride.1);
+            let place = half + self.place + shift as i64;
+            let parts = [Some(value.stored_lanes()), value.imaginary()];
+            for (lanes, &(array, scalar)) in parts.into_iter().flatten().zip(&self.arrays) {
+                let step = if self.along == Along::Free { self.stride.0 } else { self.stride.1 };
+                let piece = if step == 1 { (ACCESS_BITS / scalar.bits()).min(lanes.width()) } else { 1 };
                 for first in (0..lanes.width()).step_by(piece as usize) {
                     let at = place + (u64::from(first) * step) as i64;
                     s.emitter.store_aligned_lanes(lanes.slice(first, piece), array, at);
@@ -301,7 +339,7 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         (ty, count): (ElementType, u64),
     ) -> Vec<Value<'e, 'ctx>> {
         let group = |number: u64| {
-            let at = half + self.read + (step * self.pitch + number * SIDE * self.lanes) as i64;
+            let at = half + self.read + (step * self.stride.1 + number * SIDE * self.lanes) as i64;
             let load = |&(array, scalar): &(PointerValue<'ctx>, Scalar)| {
                 s.emitter.load_aligned_lanes(array, at, scalar, self.lanes as u32).raw()
             };
@@ -312,8 +350,28 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
 }
 
 impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
-    /// The thread's sums: for each row, vectors of columns.
-    fn sums(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<Vec<Value<'e, 'ctx>>> {
+    /// Vectors of sums of a thread that has a small matrix: how many, and of how many columns.
+    fn vectors(&self) -> (u64, u64) {
+        let lanes = self.parts[1].lanes;
+        (self.tiling.each[0] * (self.tiling.each[1] / lanes), lanes)
+    }
+
+    /// The row and the first column of each of them.
+    fn places(&self, thread: [&Coord; 2]) -> Vec<[Coord; 2]> {
+        let [left, right] = &self.parts;
+        let columns = || (0..self.tiling.each[1]).step_by(right.lanes as usize);
+        let row = |row| columns().map(move |column| [left.own(thread[0], row), right.own(thread[1], column)]);
+        (0..self.tiling.each[0]).flat_map(row).collect()
+    }
+
+    /// The thread's sums, so many vectors of so many columns; `add` adds the products of the steps in one half of shared memory, given
+    /// where it begins in each operand's.
+    fn sums(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        (vectors, lanes): (u64, u64),
+        add: &mut Add<'_, 'e, 'ctx, 'm>,
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
         let (ty, [left, right]) = (self.product.sum_type, &self.parts);
         let steps = self.product.depth().div_ceil(self.tiling.depth);
         for part in &self.parts {
@@ -321,8 +379,7 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
             part.put(s, s.number(0), &values);
         }
         s.emitter.barrier()?;
-        let vectors = self.tiling.each[0] * (self.tiling.each[1] / right.lanes);
-        let start = vec![zero(s.emitter, ty).splat(right.lanes as u32); vectors as usize];
+        let start = vec![zero(s.emitter, ty).splat(lanes as u32); vectors as usize];
         let types = vec![ty; start.len()];
         let range = s.full_range(steps, 1);
         let raws = s.for_each(range, raws_of(&start), &mut |s, step, carried| {
@@ -333,10 +390,9 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
             let next = s.computed(next, None, Some(steps), s.depth());
             let brought = [left.bring(s, self, &next)?, right.bring(s, self, &next)?];
             let odd = step & 1;
-            let half = |part: &Part<'e, 'ctx>, odd: Lanes<'e, 'ctx>| odd * (self.tiling.depth * part.pitch) as i64;
-            self.add(s, [half(left, odd), half(right, odd)], &mut sums)?;
+            add(s, [odd * left.half as i64, odd * right.half as i64], &mut sums)?;
             for (part, values) in self.parts.iter().zip(&brought) {
-                part.put(s, half(part, odd ^ 1), values);
+                part.put(s, (odd ^ 1) * part.half as i64, values);
             }
             s.emitter.barrier()?;
             Ok(raws_of(&sums))
