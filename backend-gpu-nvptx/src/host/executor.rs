@@ -24,6 +24,8 @@ pub(crate) struct HostGpu {
 #[derive(Debug, Default)]
 struct Shared {
     races: Mutex<RaceDetector>,
+    /// A race that was found where nobody could be told; whoever waits for the device next is.
+    late: Mutex<Option<Error>>,
     memories: AtomicU64,
     faults: Faults,
 }
@@ -31,6 +33,16 @@ struct Shared {
 impl Shared {
     fn races(&self) -> MutexGuard<'_, RaceDetector> {
         self.races.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    fn late(&self) -> MutexGuard<'_, Option<Error>> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell_late(&self) -> Result<()> {
+        self.late().take().map_or(Ok(()), Err)
     }
 }
 
@@ -88,9 +100,10 @@ impl Allocation for HostGpuMemory {
 impl Drop for HostGpuMemory {
     fn drop(&mut self) {
         let last = *self.last.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Work of other streams that nothing orders before this is a race that a later use of the same memory would show; memory here
-        // is never given to others with work under way.
-        let _ = self.shared.races().freed(last, self.number);
+        let found = self.shared.races().freed(last, self.number);
+        if let Err(race) = found {
+            self.shared.late().get_or_insert(race);
+        }
     }
 }
 
@@ -148,7 +161,7 @@ impl Stream for HostStream {
         self.access(source, bytes.clone(), MemoryAccess::Read, "a copy to the host")?;
         target.copy_from_slice(&source.memory.bytes()[bytes]);
         self.shared.races().host_sync(self.number);
-        Ok(())
+        self.shared.tell_late()
     }
 
     fn copy(&self, source: &DeviceMemory, range: Range<usize>, target: &mut DeviceMemory, offset: usize) -> Result<()> {
@@ -189,7 +202,13 @@ impl Stream for HostStream {
 
     fn synchronize(&self) -> Result<()> {
         self.shared.races().host_sync(self.number);
-        Ok(())
+        self.shared.tell_late()
+    }
+}
+
+impl Drop for HostStream {
+    fn drop(&mut self) {
+        self.shared.races().closed(self.number);
     }
 }
 
