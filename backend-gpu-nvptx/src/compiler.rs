@@ -6,18 +6,20 @@ use xla_hlo::{Error, Result, VerifiedModule};
 use xla_llvm::target::Target;
 use xla_passes::buffers::BufferOptions;
 use xla_passes::stages;
-use xla_service::compiler::{AheadOfTimeCompiler, AotFile};
-use xla_service::thunks::ThunkProgram;
+use xla_service::compiler::{AheadOfTimeCompiler, AotFile, LoadExecutable};
+use xla_service::thunks::{Lowering, ThunkProgram};
 use xla_service::{
     AotCompilationOptions, CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize,
 };
 
+use crate::ahead;
 use crate::capabilities::{MEMORY_ALIGNMENT, REUSE_AFTER, ThunkCosts, profile, streams};
 use crate::codegen::{self, Code};
 use crate::cuda::driver::Driver;
-use crate::device::{Part, Routine};
 use crate::executable::GpuExecutable;
 use crate::lowering::GpuLowering;
+use crate::platform::{HOST_NAME, NAME};
+use crate::stored::{self, DeviceProgram, MadeFor, Recorder, Replay};
 use crate::transfer::GpuTransfer;
 
 /// The architecture that code is generated for where neither a device nor the options name one.
@@ -55,19 +57,52 @@ impl Compiler for GpuCompiler {
     }
 
     fn ahead_of_time(&self) -> Option<&dyn AheadOfTimeCompiler> {
-        (self.0 == DeviceKind::Gpu).then_some(self)
+        Some(self)
+    }
+
+    fn loader(&self) -> Option<&dyn LoadExecutable> {
+        Some(self)
+    }
+}
+
+impl DeviceKind {
+    /// The platform of such devices.
+    pub fn platform(self) -> &'static str {
+        match self {
+            DeviceKind::Gpu => NAME,
+            DeviceKind::Host => HOST_NAME,
+        }
     }
 }
 
 impl AheadOfTimeCompiler for GpuCompiler {
     fn compile_ahead_of_time(&self, module: OptimizedModule, options: &AotCompilationOptions) -> Result<Vec<AotFile>> {
-        let target = Target::nvptx(options.target.as_deref().unwrap_or(DEFAULT_ARCHITECTURE))?;
-        let compiled = compile(&module, &target, &options.compile)?;
-        let files = compiled.code.image.parts.into_iter().enumerate().map(|(number, part)| match part {
-            Part::Ptx(text) => Ok(AotFile { name: format!("kernels.{number}.ptx"), bytes: text.into_bytes() }),
-            Part::Cubin(_) | Part::HostObject(_) => Err(Error::internal("code for a GPU that is no PTX")),
-        });
-        files.collect()
+        let target = match (self.0, options.target.as_deref()) {
+            (DeviceKind::Gpu, architecture) => Target::nvptx(architecture.unwrap_or(DEFAULT_ARCHITECTURE))?,
+            (DeviceKind::Host, None) => Target::host_threads()?,
+            (DeviceKind::Host, Some(_)) => {
+                return Err(Error::invalid_argument(format!(
+                    "platform {HOST_NAME} compiles for this machine only; leave the target out"
+                )));
+            }
+        };
+        let module = stored::as_loaded(module)?;
+        let Compiled { device, .. } = compile(&module, &target, &options.compile)?;
+        ahead::files(self.0.platform(), &module, device, options)
+    }
+}
+
+impl LoadExecutable for GpuCompiler {
+    fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
+        let (module, device) = DeviceProgram::read(self.0.platform(), bytes)?;
+        match self.0 {
+            DeviceKind::Host => device.made_for.on_host()?,
+            DeviceKind::Gpu => drop(device.made_for.on_gpu(Driver::get()?.device(0)?.capability)?),
+        }
+        let program = place(&module, &mut Replay::new(&device.answers), options)?;
+        stored::check_plan(&program, &device)?;
+        let compiled = Compiled { program, device, texts: Vec::new() };
+        Ok(Arc::new(GpuExecutable::new(module, compiled, self.0)?))
     }
 }
 
@@ -78,30 +113,38 @@ fn architecture() -> Result<String> {
     Ok(format!("sm_{major}{minor}"))
 }
 
-/// The compute capability of an architecture: of `sm_90a` 9 and 0. None for the host.
-fn capability(target: &Target) -> Option<(u32, u32)> {
-    let digits: String = target.cpu().strip_prefix("sm_")?.chars().take_while(char::is_ascii_digit).collect();
-    let number: u32 = digits.parse().ok()?;
-    Some((number / 10, number % 10))
-}
-
 /// A program for a device.
 pub(crate) struct Compiled {
+    /// How it runs.
     pub program: ThunkProgram,
-    pub routines: Vec<Routine>,
-    pub code: Code,
+    /// Its code.
+    pub device: DeviceProgram,
+    /// Code as text, where it was asked for.
+    pub texts: Vec<(String, String)>,
 }
 
 fn compile(module: &OptimizedModule, target: &Target, options: &CompileOptions) -> Result<Compiled> {
-    let mut lowering = GpuLowering::new(module, capability(target));
+    let mut lowering =
+        GpuLowering::new(module, stored::capability(target.cpu()).map(|(major, minor, _)| (major, minor)));
+    let mut recorder = Recorder::new(&mut lowering);
+    let program = place(module, &mut recorder, options)?;
+    let answers = recorder.answers;
+    let with_texts = options.dump_to.is_some();
+    let Code { image, kernels, texts } =
+        codegen::generate(target, lowering.kernels.codes(), options.thread_count(), with_texts)?;
+    let routines = lowering.routines(&kernels)?;
+    let (made_for, plan) = (MadeFor::of(target), stored::plan_of(&program));
+    let device = DeviceProgram { made_for, image, cubins: Vec::new(), routines, answers, plan };
+    Ok(Compiled { program, device, texts })
+}
+
+/// What happens, where every array is, and on which streams; the same for a program that is compiled and for one that is loaded.
+fn place(module: &OptimizedModule, lowering: &mut dyn Lowering, options: &CompileOptions) -> Result<ThunkProgram> {
     let buffers = BufferOptions { alignment: MEMORY_ALIGNMENT, reuse_after: REUSE_AFTER, ..BufferOptions::default() };
-    let mut program = ThunkProgram::new(module, &mut lowering, &GpuTransfer, &buffers, options)?;
+    let mut program = ThunkProgram::new(module, lowering, &GpuTransfer, &buffers, options)?;
     let costs = ThunkCosts::new(module);
     program.assign_streams(&streams(), &|thunk| costs.of(thunk))?;
-    let with_texts = options.dump_to.is_some();
-    let code = codegen::generate(target, lowering.kernels.codes(), options.thread_count(), with_texts)?;
-    let routines = lowering.routines(&code.kernels)?;
-    Ok(Compiled { program, routines, code })
+    Ok(program)
 }
 
 /// The standard stages; without optimisation, those that programs cannot do without.

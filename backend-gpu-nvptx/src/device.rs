@@ -1,9 +1,12 @@
-//! What compiling gives and a device takes: code, and the steps of each thunk. The same for the driver and for the host.
+//! What compiling gives and a device takes: code, and the steps of each thunk. The same for the driver and for the host, and as bytes in a
+//! file ([`crate::stored`]).
+
+use serde::{Deserialize, Serialize};
 
 use crate::cuda::library::LibraryCall;
 
 /// Device code of one program.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Image {
     /// Functions, by the number that launches name them by.
     pub functions: Vec<Function>,
@@ -12,7 +15,7 @@ pub(crate) struct Image {
 }
 
 /// A piece of code that is loaded as one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Part {
     /// PTX text, for the driver to assemble.
     Ptx(String),
@@ -23,7 +26,7 @@ pub(crate) enum Part {
 }
 
 /// A kernel as the device sees it. All its parameters are 64-bit words: addresses and numbers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Function {
     /// Its symbol.
     pub name: String,
@@ -40,7 +43,7 @@ pub(crate) struct Function {
 }
 
 /// What one thunk does on the device: steps, one after the other, on one stream.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Routine {
     /// Bytes of each scratch memory, which hold anything at first and are free again when the last step is done.
     pub scratch: Vec<usize>,
@@ -49,7 +52,7 @@ pub(crate) struct Routine {
 }
 
 /// One step of a routine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Step {
     /// A launch.
     Launch {
@@ -68,7 +71,7 @@ pub(crate) enum Step {
 }
 
 /// A parameter's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Word {
     /// The address of an array of the thunk: operands, then results.
     Array(usize),

@@ -3,29 +3,34 @@
 use std::sync::Arc;
 
 use xla_hlo::{Module, Result};
+use xla_service::executable::SerializeExecutable;
 use xla_service::thunks::{ThunkExecutable, ThunkSequence};
 use xla_service::{
     Argument, CostAnalysis, DeviceMemory, Executable, ExecutionContext, MemoryAnalysis, OptimizedModule, Signature,
 };
 
-use crate::compiler::Compiled;
-use crate::compiler::DeviceKind;
+use crate::compiler::{Compiled, DeviceKind};
 use crate::launch::GpuLauncher;
+use crate::stored::DeviceProgram;
 
 #[derive(Debug)]
 pub(crate) struct GpuExecutable {
+    kind: DeviceKind,
+    device: Arc<DeviceProgram>,
     thunks: ThunkExecutable,
     texts: Vec<(String, String)>,
 }
 
 impl GpuExecutable {
-    pub fn new(module: OptimizedModule, compiled: Compiled, device: DeviceKind) -> Result<GpuExecutable> {
-        let Compiled { program, routines, code } = compiled;
-        let launcher = match device {
-            DeviceKind::Host => GpuLauncher::for_host(routines, &code.image)?,
-            DeviceKind::Gpu => GpuLauncher::for_gpu(routines, code.image),
+    pub fn new(module: OptimizedModule, compiled: Compiled, kind: DeviceKind) -> Result<GpuExecutable> {
+        let Compiled { program, device, texts } = compiled;
+        let device = Arc::new(device);
+        let launcher = match kind {
+            DeviceKind::Host => GpuLauncher::for_host(device.clone())?,
+            DeviceKind::Gpu => GpuLauncher::for_gpu(device.clone()),
         };
-        Ok(GpuExecutable { thunks: ThunkExecutable::new(module, program, Arc::new(launcher)), texts: code.texts })
+        let thunks = ThunkExecutable::new(module, program, Arc::new(launcher));
+        Ok(GpuExecutable { kind, device, thunks, texts })
     }
 }
 
@@ -54,9 +59,19 @@ impl Executable for GpuExecutable {
         self.thunks.thunks()
     }
 
+    fn serializer(&self) -> Option<&dyn SerializeExecutable> {
+        Some(self)
+    }
+
     fn dumps(&self) -> Vec<(String, String)> {
         let mut dumps = self.thunks.dumps();
         dumps.extend(self.texts.iter().cloned());
         dumps
+    }
+}
+
+impl SerializeExecutable for GpuExecutable {
+    fn serialize(&self) -> Result<Vec<u8>> {
+        self.device.write(self.kind.platform(), self.thunks.optimized_module())
     }
 }

@@ -1,5 +1,7 @@
 //! Launching: a thunk's routine with the addresses of its arrays, on either kind of device.
 
+use std::sync::Arc;
+
 use xla_hlo::{Error, Result};
 use xla_passes::buffers::Slice;
 use xla_service::thunks::{
@@ -10,14 +12,14 @@ use xla_service::{DeviceMemory, ExecutionContext, Stream};
 
 use crate::cuda::driver::Driver;
 use crate::cuda::launch::GpuCode;
-use crate::device::{Image, Routine, Step, Word};
+use crate::device::{Routine, Step, Word};
 use crate::host::{HostCode, HostStream};
+use crate::stored::DeviceProgram;
 
 /// Starts what was lowered.
 #[derive(Debug)]
 pub(crate) struct GpuLauncher {
-    /// By [`KernelRef::index`].
-    routines: Vec<Routine>,
+    device: Arc<DeviceProgram>,
     code: Code,
 }
 
@@ -30,17 +32,17 @@ enum Code {
 
 impl GpuLauncher {
     /// For the host in the place of a GPU.
-    pub fn for_host(routines: Vec<Routine>, image: &Image) -> Result<GpuLauncher> {
-        Ok(GpuLauncher { routines, code: Code::Host(HostCode::load(image)?) })
+    pub fn for_host(device: Arc<DeviceProgram>) -> Result<GpuLauncher> {
+        Ok(GpuLauncher { code: Code::Host(HostCode::load(&device.image)?), device })
     }
 
     /// For GPUs.
-    pub fn for_gpu(routines: Vec<Routine>, image: Image) -> GpuLauncher {
-        GpuLauncher { routines, code: Code::Gpu(GpuCode::new(image)) }
+    pub fn for_gpu(device: Arc<DeviceProgram>) -> GpuLauncher {
+        GpuLauncher { code: Code::Gpu(GpuCode::new(device.clone())), device }
     }
 
     fn routine(&self, kernel: &KernelRef) -> Result<&Routine> {
-        let routine = self.routines.get(kernel.index as usize);
+        let routine = self.device.routines.get(kernel.index as usize);
         routine.ok_or_else(|| Error::internal("a kernel that was never lowered"))
     }
 }

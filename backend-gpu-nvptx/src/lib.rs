@@ -8,6 +8,7 @@
 //! execute          addresses of all arrays -> launches                           executable.rs, launch.rs
 //!                  through the CUDA driver, found when running                   cuda/
 //!                  on the host: blocks one by one, threads as fibers             host/
+//! written down     code, routines and the lowering's answers beside the module   stored.rs, ahead.rs
 //! ```
 //!
 //! Machine code for a GPU is made by the driver when a program is loaded, or by `ptxas` where there is one (`ptx/`).
@@ -15,6 +16,7 @@
 //! Two platforms: [`platform`] is `gpu`, [`host_platform`] is `gpu-host`: the very same kernels, run by the host, to try and to test them
 //! where there is no GPU.
 
+mod ahead;
 mod capabilities;
 mod codegen;
 mod compiler;
@@ -28,8 +30,9 @@ mod launch;
 mod libraries;
 mod lowering;
 mod platform;
-#[allow(dead_code, reason = "machine code is not made yet")]
+#[allow(dead_code, reason = "the cache is not used yet")]
 mod ptx;
+mod stored;
 mod transfer;
 
 pub use platform::{HOST_NAME, NAME, host_platform, platform};

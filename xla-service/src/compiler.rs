@@ -1,6 +1,7 @@
 //! From a verified module to something that runs: the compiler's contract, just in time and ahead of time.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use xla_hlo::{Module, Result, VerifiedModule};
@@ -99,6 +100,20 @@ pub struct AotCompilationOptions {
     pub symbol: Option<String>,
     /// Whether the object may call symbols of the runtime library; otherwise it stands alone.
     pub use_runtime_library: bool,
+    /// Who makes machine code of the assembly that the backend writes, for backends that leave it to another program.
+    pub assembler: Assembler,
+}
+
+/// A program that makes machine code of assembly; for GPUs of NVIDIA `ptxas`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Assembler {
+    /// The usual one, if it is installed; else the machine that loads the program makes the machine code.
+    #[default]
+    IfFound,
+    /// That one.
+    At(PathBuf),
+    /// None: the machine that loads the program makes the machine code.
+    None,
 }
 
 /// A file that an ahead-of-time compilation made.

@@ -46,7 +46,7 @@ pub mod transfer;
 pub use cache::{CacheStats, CompilationCache};
 pub use cancel::CancelToken;
 pub use client::{Buffer, Client, Dispatch, ExecuteOptions, LoadedExecutable};
-pub use compiler::{AotCompilationOptions, Compiler, HloPasses, OptimizedModule};
+pub use compiler::{AotCompilationOptions, Assembler, Compiler, HloPasses, OptimizedModule};
 pub use executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis};
 pub use executor::{
     DeviceDescription, DeviceMemory, Event, Fault, FaultInjection, MemoryStats, Stream, StreamExecutor,

@@ -41,21 +41,15 @@ pub fn write(platform: &str, module: &OptimizedModule, code: &[u8]) -> Result<Ve
     Ok(bytes)
 }
 
+/// The name of the platform whose program these bytes are, as far as can be told from their beginning. Errors as of [`read()`].
+pub fn platform_of(bytes: &[u8]) -> Result<String> {
+    Ok(header(bytes)?.0)
+}
+
 /// Reads what [`write()`] wrote. [`Error::InvalidArgument`] for bytes that are no program, truncated, garbled, of another version or
 /// of another platform, saying which.
 pub fn read(platform: &str, bytes: &[u8]) -> Result<SerializedProgram> {
-    let Some(rest) = bytes.strip_prefix(MAGIC) else {
-        return Err(Error::invalid_argument("these bytes are no serialised program"));
-    };
-    let mut rest = Reader(rest);
-    let version = u32::from_le_bytes(rest.array()?);
-    if version != VERSION {
-        return Err(Error::invalid_argument(format!(
-            "the serialised program is of version {version}, this build reads version {VERSION}; compile it again"
-        )));
-    }
-    let name = u32::from_le_bytes(rest.array()?);
-    let name = String::from_utf8_lossy(rest.take(name.into())?).into_owned();
+    let (name, mut rest) = header(bytes)?;
     let module = u64::from_le_bytes(rest.array()?);
     let module = rest.take(module)?;
     let code = u64::from_le_bytes(rest.array()?);
@@ -72,6 +66,22 @@ pub fn read(platform: &str, bytes: &[u8]) -> Result<SerializedProgram> {
     let module = proto::parse_module(module).and_then(VerifiedModule::new);
     let module = module.context(|| "the module of the serialised program")?;
     Ok(SerializedProgram { module: OptimizedModule::new(module), code })
+}
+
+/// The platform's name, and what comes after it.
+fn header(bytes: &[u8]) -> Result<(String, Reader<'_>)> {
+    let Some(rest) = bytes.strip_prefix(MAGIC) else {
+        return Err(Error::invalid_argument("these bytes are no serialised program"));
+    };
+    let mut rest = Reader(rest);
+    let version = u32::from_le_bytes(rest.array()?);
+    if version != VERSION {
+        return Err(Error::invalid_argument(format!(
+            "the serialised program is of version {version}, this build reads version {VERSION}; compile it again"
+        )));
+    }
+    let name = u32::from_le_bytes(rest.array()?);
+    Ok((String::from_utf8_lossy(rest.take(name.into())?).into_owned(), rest))
 }
 
 /// FNV-1a, 64 bits (Fowler, Noll, Vo): finds accidents, not attacks.
@@ -120,6 +130,7 @@ mod tests {
         let read = read("abacus", &bytes).unwrap();
         assert_eq!(read.module.to_string(), program().to_string());
         assert_eq!(read.code, b"beads");
+        assert_eq!(platform_of(&bytes).unwrap(), "abacus");
     }
 
     #[test]

@@ -15,8 +15,9 @@ use super::graph::hazards::{Access, Hazards};
 use super::graph::{GraphSlot, Recording};
 use super::library::Libraries;
 use super::stream::CudaStream;
-use crate::device::{Image, Routine, Step, Word};
+use crate::device::{Routine, Step, Word};
 use crate::launch::{array, no_scratch};
+use crate::stored::DeviceProgram;
 
 /// Thunks from which on a sequence is kept as a graph.
 const WORTH_A_GRAPH: usize = 4;
@@ -26,7 +27,7 @@ const SCRATCH: usize = usize::MAX / 2;
 /// The code of a program for GPUs, loaded into each when it first runs there.
 #[derive(Debug)]
 pub(crate) struct GpuCode {
-    image: Image,
+    program: Arc<DeviceProgram>,
     loaded: Mutex<HashMap<usize, Arc<Loaded>>>,
 }
 
@@ -62,8 +63,8 @@ enum Piece<'a> {
 
 impl GpuCode {
     /// Nothing is loaded yet.
-    pub fn new(image: Image) -> GpuCode {
-        GpuCode { image, loaded: Mutex::default() }
+    pub fn new(program: Arc<DeviceProgram>) -> GpuCode {
+        GpuCode { program, loaded: Mutex::default() }
     }
 
     /// The code on the stream's device.
@@ -74,7 +75,7 @@ impl GpuCode {
         if let Some(loaded) = table.get(&context.ordinal()) {
             return Ok(loaded.clone());
         }
-        let module = CudaModule::load(context, &self.image)?;
+        let module = CudaModule::load(context, &self.program.image_for(context.info().capability)?)?;
         let loaded = Arc::new(Loaded { module, libraries: Libraries::new(context), graphs: Mutex::default() });
         table.insert(context.ordinal(), loaded.clone());
         Ok(loaded)

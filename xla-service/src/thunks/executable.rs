@@ -37,6 +37,11 @@ impl ThunkExecutable {
         self
     }
 
+    /// The module, for backends that write programs down in a form of their own.
+    pub fn optimized_module(&self) -> &OptimizedModule {
+        &self.module
+    }
+
     /// The thunks.
     pub fn sequence(&self) -> &ThunkSequence {
         &self.program.sequence

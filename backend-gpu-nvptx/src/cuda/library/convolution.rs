@@ -1,15 +1,17 @@
 //! A convolution and its two derivatives, as plain data, and as cuDNN wants their sizes.
 
+use serde::{Deserialize, Serialize};
 use xla_hlo::{ElementType, Error, Result};
 
 use super::matmul::Precision;
 
 /// A convolution, or what its derivative needs: `output = input * filter`, with two of the three known.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Convolution {
     /// Which of the three is computed.
     pub kind: ConvolutionKind,
     /// The element type of all arrays.
+    #[serde(with = "crate::stored::element_type")]
     pub element: ElementType,
     /// How exactly f32 is multiplied.
     pub precision: Precision,
@@ -30,7 +32,7 @@ pub(crate) struct Convolution {
 }
 
 /// Which array is computed of which; these are also the arrays of a call, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum ConvolutionKind {
     /// The output, of input and filter.
     Forward,
@@ -41,7 +43,7 @@ pub(crate) enum ConvolutionKind {
 }
 
 /// The order of dimensions of all arrays, which are dense.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Channels {
     /// `[batch, channels, spatial..]`, filters `[output channels, input channels of a group, spatial..]`.
     First,
@@ -50,7 +52,7 @@ pub(crate) enum Channels {
 }
 
 /// One spatial dimension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Spatial {
     /// Size of the input.
     pub input: usize,

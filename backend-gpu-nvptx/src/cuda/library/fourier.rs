@@ -1,11 +1,12 @@
 //! Fourier transforms, as plain data.
 
+use serde::{Deserialize, Serialize};
 use xla_hlo::{Error, Result};
 
 /// A transform of each array of a batch, over its last one to three dimensions. Arrays are dense; input and output are apart.
 ///
 /// Nothing is divided: an inverse transform must still be multiplied by one over the number of elements of an array.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Fourier {
     /// Of what to what.
     pub kind: FourierKind,
@@ -18,7 +19,7 @@ pub(crate) struct Fourier {
 }
 
 /// Of what to what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum FourierKind {
     /// Complex to complex.
     Forward,

@@ -1,11 +1,12 @@
 //! A product of matrices, as plain data, and which of them cuBLASLt takes.
 
+use serde::{Deserialize, Serialize};
 use xla_hlo::{ElementType, Error, Result};
 
 /// `result = activation(alpha * lhs x rhs + addend + bias)`, for each of a batch of matrices. All arrays are row major.
 ///
 /// The arrays of a call are, in this order: lhs, rhs, the addend if there is one, the bias if there is one, the result.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Matmul {
     /// How many products; the same for all arrays.
     pub batch: usize,
@@ -34,9 +35,10 @@ pub(crate) struct Matmul {
 }
 
 /// How a batch of matrices lies in memory. Strides are counted in elements.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Operand {
     /// The element type.
+    #[serde(with = "crate::stored::element_type")]
     pub element: ElementType,
     /// Whether columns follow each other instead of rows.
     pub transposed: bool,
@@ -47,7 +49,7 @@ pub(crate) struct Operand {
 }
 
 /// How exactly f32 is multiplied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub(crate) enum Precision {
     /// As f32.
     #[default]
@@ -57,7 +59,7 @@ pub(crate) enum Precision {
 }
 
 /// What happens to each number of the result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub(crate) enum Activation {
     /// Nothing.
     #[default]

@@ -19,6 +19,7 @@ pub(crate) mod matmul;
 
 use std::sync::{Arc, OnceLock};
 
+use serde::{Deserialize, Serialize};
 use xla_hlo::{Error, Result};
 
 use super::context::Context;
@@ -33,7 +34,7 @@ use fourier::Fourier;
 use matmul::Matmul;
 
 /// One call of a library.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum LibraryCall {
     /// A product of matrices, by cuBLASLt.
     Matmul(Matmul),

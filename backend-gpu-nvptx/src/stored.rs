@@ -1,0 +1,434 @@
+//! A compiled program as bytes: all that code generation made. Loading it needs neither passes nor LLVM's code generator.
+//!
+//! The bytes are the code part of [`xla_service::serialized`], which has the module, its checksum and the platform's name. What is
+//! quick to make from the module is made again when loading: buffers and thunks, with the recorded answers of the lowering. That they
+//! are the same as before is checked by a hash.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use xla_hlo::{Error, Result, VerifiedModule, proto};
+use xla_llvm::target::{Simt, Target};
+use xla_service::OptimizedModule;
+use xla_service::serialized;
+use xla_service::thunks::{
+    ArraySlice, KernelRef, LibraryRef, Lowered, Lowering, LoweringContext, ThunkKind, ThunkProgram,
+};
+
+use crate::device::{Image, Part, Routine, Step, Word};
+
+/// The version of [`DeviceProgram`]'s form; other ones are refused.
+const VERSION: u32 = 1;
+
+/// All that code generation made of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DeviceProgram {
+    /// What the code runs on.
+    pub made_for: MadeFor,
+    /// The code.
+    pub image: Image,
+    /// Machine code of the image's parts, where an assembler was at hand.
+    pub cubins: Vec<Option<Vec<u8>>>,
+    /// By [`KernelRef::index`].
+    pub routines: Vec<Routine>,
+    /// What the lowering said of each instruction that it was asked for.
+    pub answers: Vec<Answer>,
+    /// The hash of the thunks that routines were made for.
+    pub plan: [u8; 32],
+}
+
+/// What code runs on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum MadeFor {
+    /// A GPU architecture, such as `sm_90`, and those after it.
+    Gpu(String),
+    /// A processor in the place of a GPU, by LLVM's names.
+    Host {
+        /// Its triple.
+        triple: String,
+        /// Its model.
+        cpu: String,
+        /// What it can do, such as `+avx2`.
+        features: Vec<String>,
+    },
+}
+
+/// A recorded [`Lowered`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    /// Routine of that number and name.
+    Kernel(u32, String),
+    /// Library call of that number and name.
+    LibraryCall(u32, String),
+    /// The host evaluates it.
+    NotMine,
+}
+
+impl DeviceProgram {
+    /// The bytes of a program of that platform.
+    pub fn write(&self, platform: &str, module: &OptimizedModule) -> Result<Vec<u8>> {
+        let mut code = VERSION.to_le_bytes().to_vec();
+        let body = postcard::to_allocvec(self);
+        code.extend(body.map_err(|e| Error::internal(format!("the program cannot be written down: {e}")))?);
+        serialized::write(platform, module, &code)
+    }
+
+    /// What [`DeviceProgram::write`] wrote. [`Error::InvalidArgument`] for bytes that are none, of another version or platform, or
+    /// that refer to what is not there.
+    pub fn read(platform: &str, bytes: &[u8]) -> Result<(OptimizedModule, DeviceProgram)> {
+        let written = serialized::read(platform, bytes)?;
+        let program = DeviceProgram::from_code(&written.code)?;
+        Ok((written.module, program))
+    }
+
+    fn from_code(code: &[u8]) -> Result<DeviceProgram> {
+        let Some((version, body)) = code.split_first_chunk() else {
+            return Err(Error::invalid_argument("the program has no device code"));
+        };
+        let version = u32::from_le_bytes(*version);
+        if version != VERSION {
+            return Err(Error::invalid_argument(format!(
+                "the program's device code is of version {version}, this build reads version {VERSION}; compile it again"
+            )));
+        }
+        let garbled = |e| Error::invalid_argument(format!("the program's device code cannot be read: {e}"));
+        let (program, rest): (DeviceProgram, &[u8]) = postcard::take_from_bytes(body).map_err(garbled)?;
+        if !rest.is_empty() || !program.is_sound() {
+            return Err(Error::invalid_argument("the program's device code refers to what is not there"));
+        }
+        Ok(program)
+    }
+
+    /// Whether every reference is to something.
+    fn is_sound(&self) -> bool {
+        let Image { functions, parts } = &self.image;
+        let functions_are = functions.iter().all(|function| function.part < parts.len());
+        functions_are
+            && self.cubins.len() <= parts.len()
+            && self.routines.iter().all(|routine| self.are_sound(routine, &routine.steps))
+    }
+
+    fn are_sound(&self, routine: &Routine, steps: &[Step]) -> bool {
+        // Arrays are those of thunks, and looked up when they are launched.
+        let word = |word: &Word| match word {
+            Word::Scratch(number) => *number < routine.scratch.len(),
+            Word::Array(_) | Word::Number(_) => true,
+        };
+        steps.iter().all(|step| match step {
+            Step::Launch { function, blocks, arguments } => {
+                let parameters = self.image.functions.get(*function).map(|function| function.parameters);
+                *blocks > 0 && parameters == Some(arguments.len()) && arguments.iter().all(word)
+            }
+            Step::Copy { .. } => true,
+            Step::Library { otherwise, .. } => self.are_sound(routine, otherwise),
+        })
+    }
+
+    /// The code for a GPU of that compute capability: machine code where it fits, else PTX, for the driver to assemble.
+    /// [`Error::InvalidArgument`] if it cannot run there.
+    pub fn image_for(&self, capability: (u32, u32)) -> Result<Image> {
+        let fit = self.made_for.on_gpu(capability)?;
+        let part = |(number, part): (usize, &Part)| match self.cubins.get(number).and_then(Option::as_ref) {
+            Some(cubin) if fit == Fit::MachineCode => Part::Cubin(cubin.clone()),
+            Some(_) | None => part.clone(),
+        };
+        let parts = self.image.parts.iter().enumerate().map(part).collect();
+        Ok(Image { functions: self.image.functions.clone(), parts })
+    }
+}
+
+/// What of a program runs on a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// Machine code, and PTX.
+    MachineCode,
+    /// PTX alone.
+    Ptx,
+}
+
+impl MadeFor {
+    /// What a target is called here.
+    pub fn of(target: &Target) -> MadeFor {
+        match target.simt() {
+            Some(Simt::Nvptx) => MadeFor::Gpu(target.cpu().to_string()),
+            Some(Simt::Host) | None => MadeFor::Host {
+                triple: target.triple().to_string(),
+                cpu: target.cpu().to_string(),
+                features: has(target.features()).map(str::to_string).collect(),
+            },
+        }
+    }
+
+    /// [`Error::InvalidArgument`] if this machine's processor cannot run the code.
+    pub fn on_host(&self) -> Result<()> {
+        let host = Target::host_threads()?;
+        let MadeFor::Host { triple, features, .. } = self else {
+            return Err(Error::invalid_argument(format!("the program was compiled for {self}, not for the host")));
+        };
+        if triple != host.triple() {
+            return Err(Error::invalid_argument(format!(
+                "the program was compiled for {self}, this is {}",
+                host.triple()
+            )));
+        }
+        match features.iter().find(|feature| !has(host.features()).any(|had| had == *feature)) {
+            None => Ok(()),
+            Some(missing) => Err(Error::invalid_argument(format!(
+                "the program was compiled for {self}, and this processor ({}) lacks {}; compile it on this machine",
+                host.cpu(),
+                missing.trim_start_matches('+')
+            ))),
+        }
+    }
+
+    /// What of the code runs on a GPU of that compute capability. PTX runs on what came later, machine code within a generation, both
+    /// of an architecture with a letter (`sm_90a`) nowhere else. [`Error::InvalidArgument`] if none does.
+    pub fn on_gpu(&self, (major, minor): (u32, u32)) -> Result<Fit> {
+        let MadeFor::Gpu(architecture) = self else {
+            return Err(Error::invalid_argument(format!("the program was compiled for {self}, not for a GPU")));
+        };
+        let (made_major, made_minor, is_specific) = capability(architecture).ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "the program was compiled for {architecture:?}, which is no GPU architecture"
+            ))
+        })?;
+        let same = (made_major, made_minor) == (major, minor);
+        if same || !is_specific && made_major == major && made_minor <= minor {
+            return Ok(Fit::MachineCode);
+        }
+        if !is_specific && (made_major, made_minor) < (major, minor) {
+            return Ok(Fit::Ptx);
+        }
+        Err(Error::invalid_argument(format!(
+            "the program was compiled for {architecture}, this GPU is sm_{major}{minor}: compile it with `--target sm_{major}{minor}`"
+        )))
+    }
+}
+
+/// The compute capability of an architecture, and whether it has a letter: `sm_90a` is 9, 0 and true.
+pub(crate) fn capability(architecture: &str) -> Option<(u32, u32, bool)> {
+    let rest = architecture.strip_prefix("sm_")?;
+    let digits = rest.trim_end_matches(|c: char| c.is_ascii_lowercase());
+    let number: u32 = digits.parse().ok()?;
+    Some((number / 10, number % 10, digits.len() < rest.len()))
+}
+
+/// What a list of LLVM's features adds.
+fn has(features: &str) -> impl Iterator<Item = &str> {
+    features.split(',').filter(|feature| feature.starts_with('+'))
+}
+
+impl fmt::Display for MadeFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MadeFor::Gpu(architecture) => write!(f, "GPU {architecture}"),
+            MadeFor::Host { triple, cpu, .. } => write!(f, "processor {cpu} ({triple})"),
+        }
+    }
+}
+
+/// Element types by name, for attributes of serde.
+pub(crate) mod element_type {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use xla_hlo::ElementType;
+
+    pub fn serialize<S: Serializer>(element: &ElementType, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(element.name())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ElementType, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        ElementType::from_name(&name).ok_or_else(|| D::Error::custom(format!("no element type is called {name:?}")))
+    }
+}
+
+/// The hash of what routines rely on: the thunks in order, with the places of their arrays. Names are left out: those that several
+/// computations have are made different where a module is written.
+pub(crate) fn plan_of(program: &ThunkProgram) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for thunk in program.sequence.walk() {
+        let kind = match &thunk.kind {
+            ThunkKind::Kernel(kernel) => format!("kernel {}", kernel.index),
+            ThunkKind::LibraryCall(call) => format!("library call {}", call.index),
+            ThunkKind::Copy => "copy".to_string(),
+            ThunkKind::While { .. } => "while".to_string(),
+            ThunkKind::Conditional { branches, .. } => format!("conditional {}", branches.len()),
+            ThunkKind::CustomCall => "custom call".to_string(),
+            ThunkKind::HostFallback => "host".to_string(),
+        };
+        let arrays =
+            thunk.operands.iter().chain(&thunk.results).map(|ArraySlice { slice, shape }| {
+                format!("{} {} {} {shape}", slice.allocation, slice.offset, slice.size)
+            });
+        let arrays = arrays.collect::<Vec<_>>().join(", ");
+        hash.update(format!("{} {kind} ({arrays}) {} {:?}\n", thunk.id, thunk.stream.0, thunk.waits));
+    }
+    hash.finalize().into()
+}
+
+/// The module as it is when it was written and read: what is compiled for a file must be what is loaded from it.
+pub(crate) fn as_loaded(module: OptimizedModule) -> Result<OptimizedModule> {
+    let bytes = proto::serialize_module(&module)?;
+    drop(module);
+    Ok(OptimizedModule::new(VerifiedModule::new(proto::parse_module(&bytes)?)?))
+}
+
+/// A lowering whose answers are kept.
+pub(crate) struct Recorder<'a> {
+    inner: &'a mut dyn Lowering,
+    pub answers: Vec<Answer>,
+}
+
+impl<'a> Recorder<'a> {
+    pub fn new(inner: &'a mut dyn Lowering) -> Recorder<'a> {
+        Recorder { inner, answers: Vec::new() }
+    }
+}
+
+impl Lowering for Recorder<'_> {
+    fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
+        let lowered = self.inner.lower(cx)?;
+        self.answers.push(match &lowered {
+            Lowered::Kernel(kernel) => Answer::Kernel(kernel.index, kernel.name.clone()),
+            Lowered::LibraryCall(call) => Answer::LibraryCall(call.index, call.name.clone()),
+            Lowered::NotMine => Answer::NotMine,
+        });
+        Ok(lowered)
+    }
+}
+
+/// A lowering that gives recorded answers.
+pub(crate) struct Replay(VecDeque<Answer>);
+
+impl Replay {
+    pub fn new(answers: &[Answer]) -> Replay {
+        Replay(answers.iter().cloned().collect())
+    }
+}
+
+impl Lowering for Replay {
+    fn lower(&mut self, _: &LoweringContext<'_>) -> Result<Lowered> {
+        Ok(match self.0.pop_front().ok_or_else(other_build)? {
+            Answer::Kernel(index, name) => Lowered::Kernel(KernelRef { index, name }),
+            Answer::LibraryCall(index, name) => Lowered::LibraryCall(LibraryRef { index, name }),
+            Answer::NotMine => Lowered::NotMine,
+        })
+    }
+}
+
+/// Checks that what was made again is what the routines were made for.
+pub(crate) fn check_plan(program: &ThunkProgram, stored: &DeviceProgram) -> Result<()> {
+    if plan_of(program) == stored.plan { Ok(()) } else { Err(other_build()) }
+}
+
+fn other_build() -> Error {
+    Error::invalid_argument(
+        "another build of the compiler wrote the program, and would place its arrays elsewhere; compile it again",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Function;
+
+    fn program() -> DeviceProgram {
+        let function = Function {
+            name: "k0_add".to_string(),
+            part: 0,
+            threads: 128,
+            shared_bytes: 0,
+            together: false,
+            parameters: 2,
+        };
+        let launch = Step::Launch { function: 0, blocks: 3, arguments: vec![Word::Array(0), Word::Scratch(0)] };
+        DeviceProgram {
+            made_for: MadeFor::Gpu("sm_80".to_string()),
+            image: Image { functions: vec![function], parts: vec![Part::Ptx("text".to_string())] },
+            cubins: vec![Some(vec![1, 2, 3])],
+            routines: vec![Routine { scratch: vec![64], steps: vec![launch, Step::Copy { from: 0, to: 1 }] }],
+            answers: vec![Answer::NotMine, Answer::Kernel(0, "add".to_string())],
+            plan: [7; 32],
+        }
+    }
+
+    fn code(program: &DeviceProgram) -> Vec<u8> {
+        [&VERSION.to_le_bytes()[..], &postcard::to_allocvec(program).unwrap()].concat()
+    }
+
+    #[test]
+    fn there_and_back() {
+        assert_eq!(DeviceProgram::from_code(&code(&program())).unwrap(), program());
+    }
+
+    #[test]
+    fn damage_is_told() {
+        let whole = code(&program());
+        for end in 0..whole.len() {
+            let error = DeviceProgram::from_code(&whole[..end]).unwrap_err();
+            assert!(matches!(error, Error::InvalidArgument(_)), "{end}: {error}");
+        }
+        // Whatever other bytes give, it is no panic.
+        for place in 4..whole.len() {
+            for byte in [0, 1, 0x7f, 0xff] {
+                let mut garbled = whole.clone();
+                garbled[place] = byte;
+                let _ = DeviceProgram::from_code(&garbled);
+            }
+        }
+    }
+
+    #[test]
+    fn references_to_nothing_are_refused() {
+        let mut wrong = vec![program(); 5];
+        wrong[0].image.parts.clear();
+        wrong[1].image.functions[0].parameters = 3;
+        wrong[2].image.functions.clear();
+        wrong[3].routines[0].scratch.clear();
+        wrong[4].cubins.push(None);
+        for program in wrong {
+            let error = DeviceProgram::from_code(&code(&program)).unwrap_err();
+            assert!(error.message().contains("what is not there"), "{program:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn code_runs_on_what_came_later() {
+        let on = |made_for: &str, gpu| MadeFor::Gpu(made_for.to_string()).on_gpu(gpu).ok();
+        assert_eq!(on("sm_80", (8, 0)), Some(Fit::MachineCode));
+        assert_eq!(on("sm_80", (8, 9)), Some(Fit::MachineCode));
+        assert_eq!(on("sm_80", (9, 0)), Some(Fit::Ptx));
+        assert_eq!(on("sm_90a", (9, 0)), Some(Fit::MachineCode));
+        assert_eq!(on("sm_90a", (10, 0)), None);
+        assert_eq!(on("sm_100", (12, 0)), Some(Fit::Ptx));
+        let error = MadeFor::Gpu("sm_90".to_string()).on_gpu((8, 6)).unwrap_err();
+        assert_eq!(
+            error.message(),
+            "the program was compiled for sm_90, this GPU is sm_86: compile it with `--target sm_86`"
+        );
+    }
+
+    #[test]
+    fn machine_code_is_taken_where_it_fits() {
+        let parts = |gpu| program().image_for(gpu).unwrap().parts;
+        assert_eq!(parts((8, 6)), [Part::Cubin(vec![1, 2, 3])]);
+        assert_eq!(parts((9, 0)), [Part::Ptx("text".to_string())]);
+        let without = DeviceProgram { cubins: Vec::new(), ..program() };
+        assert_eq!(without.image_for((8, 0)).unwrap().parts, [Part::Ptx("text".to_string())]);
+    }
+
+    #[test]
+    fn hosts_that_lack_something_are_told() {
+        let host = MadeFor::of(&Target::host_threads().unwrap());
+        host.on_host().unwrap();
+        let MadeFor::Host { triple, cpu, mut features } = host else { panic!("{host:?}") };
+        features.push("+teleport".to_string());
+        let error = MadeFor::Host { triple, cpu, features }.on_host().unwrap_err();
+        assert!(error.message().contains("lacks teleport"), "{error}");
+        let error = program().made_for.on_host().unwrap_err();
+        assert_eq!(error.message(), "the program was compiled for GPU sm_80, not for the host");
+    }
+}

@@ -1,0 +1,106 @@
+//! Programs on disk: written, loaded again, and refused with a sentence where they cannot be loaded.
+
+use xla_hlo::{ElementType, Error, Literal, VerifiedModule, text};
+use xla_service::compiler::AotFile;
+use xla_service::{AotCompilationOptions, Assembler, Client, CompileOptions, Platform, PlatformRegistry, serialized};
+
+/// A product and a fold: kernels of several kinds, a call of the host, and scratch memory or not.
+const MODULE: &str = "\
+HloModule program
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[64,96] parameter(0)
+  y = f32[96,32] parameter(1)
+  p = f32[64,32] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  e = f32[64,32] exponential(p)
+  zero = f32[] constant(0)
+  ROOT r = f32[64] reduce(e, zero), dimensions={1}, to_apply=sum
+}
+";
+
+fn module() -> VerifiedModule {
+    VerifiedModule::new(text::parse_module(MODULE).unwrap()).unwrap()
+}
+
+fn files(platform: &dyn Platform, target: Option<&str>) -> xla_hlo::Result<Vec<AotFile>> {
+    let compiler = platform.compiler();
+    let optimized = compiler.run_hlo_passes(module(), &CompileOptions::default())?;
+    let options = AotCompilationOptions {
+        target: target.map(str::to_string),
+        assembler: Assembler::None,
+        ..AotCompilationOptions::default()
+    };
+    compiler.ahead_of_time().unwrap().compile_ahead_of_time(optimized, &options)
+}
+
+fn executable(files: &[AotFile]) -> Vec<u8> {
+    files.iter().find(|file| file.name == "program.xlax").unwrap().bytes.clone()
+}
+
+fn client() -> Client {
+    let mut registry = PlatformRegistry::new();
+    registry.register(backend_gpu_nvptx::host_platform());
+    Client::new(&registry, backend_gpu_nvptx::HOST_NAME).unwrap()
+}
+
+fn inputs() -> Vec<Literal> {
+    let shapes = [[64, 96], [96, 32]].map(|dims| xla_hlo::ArrayShape::new(ElementType::F32, dims));
+    let value = |i: usize| xla_hlo::Scalar::Float((i % 13) as f64 / 64.0 - 0.1);
+    shapes.iter().map(|shape| Literal::from_fn(shape, value).unwrap()).collect()
+}
+
+#[test]
+fn what_is_loaded_gives_what_was_compiled() {
+    let bytes = executable(&files(&*backend_gpu_nvptx::host_platform(), None).unwrap());
+    let (client, options) = (client(), CompileOptions::default());
+    let expected = client.compile(&module(), &options).unwrap().run(inputs()).unwrap();
+    let loaded = client.load(&bytes, &options).unwrap();
+    assert_eq!(loaded.run(inputs()).unwrap(), expected);
+    // And once more, from what was loaded.
+    let again = client.load(&loaded.serialize().unwrap(), &options).unwrap();
+    assert_eq!(again.run(inputs()).unwrap(), expected);
+}
+
+#[test]
+fn the_files_of_a_program_for_a_gpu() {
+    let files = files(&*backend_gpu_nvptx::platform(), Some("sm_80")).unwrap();
+    let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+    assert!(names.contains(&"kernels.0.ptx") && names.last() == Some(&"program.xlax"), "{names:?}");
+    assert!(String::from_utf8_lossy(&files[0].bytes).contains(".target sm_80"));
+    assert_eq!(serialized::platform_of(&executable(&files)).unwrap(), "gpu");
+}
+
+#[test]
+fn programs_that_cannot_be_loaded_are_refused() {
+    let gpu = executable(&files(&*backend_gpu_nvptx::platform(), None).unwrap());
+    let host = executable(&files(&*backend_gpu_nvptx::host_platform(), None).unwrap());
+    let client = client();
+    let refusal = |bytes: &[u8]| match client.load(bytes, &CompileOptions::default()) {
+        Err(Error::InvalidArgument(detail)) => detail.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert!(refusal(&gpu).contains("for platform gpu, this is gpu-host"));
+    assert!(refusal(&host[..host.len() / 2]).contains("truncated"));
+    let written = serialized::read("gpu-host", &host).unwrap();
+    let with = |code: &[u8]| serialized::write("gpu-host", &written.module, code).unwrap();
+    assert!(refusal(&with(b"")).contains("no device code"));
+    assert!(refusal(&with(b"\x63\0\0\0")).contains("version 99"));
+    // The code of a GPU's program under the other platform's name.
+    let code = serialized::read("gpu", &gpu).unwrap().code;
+    assert!(refusal(&with(&code)).contains("compiled for GPU sm_90, not for the host"));
+    for end in 4..written.code.len().min(2000) {
+        refusal(&with(&written.code[..end]));
+    }
+}
+
+#[test]
+fn another_target_is_none_of_the_host() {
+    let error = files(&*backend_gpu_nvptx::host_platform(), Some("sm_90")).unwrap_err();
+    assert!(matches!(error, Error::InvalidArgument(_)), "{error}");
+}

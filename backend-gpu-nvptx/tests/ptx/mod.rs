@@ -1,0 +1,87 @@
+//! The PTX of small programs, each of which shows one thing that kernels rely on.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use xla_hlo::{VerifiedModule, text};
+use xla_service::{AotCompilationOptions, Assembler, CompileOptions};
+
+/// The PTX of a program for `sm_90`.
+fn ptx(module: &str) -> String {
+    let module = VerifiedModule::new(text::parse_module(module).unwrap()).unwrap();
+    let compiler = backend_gpu_nvptx::platform().compiler();
+    let optimized = compiler.run_hlo_passes(module, &CompileOptions::default()).unwrap();
+    let options = AotCompilationOptions {
+        target: Some("sm_90".to_string()),
+        assembler: Assembler::None,
+        ..AotCompilationOptions::default()
+    };
+    let files = compiler.ahead_of_time().unwrap().compile_ahead_of_time(optimized, &options).unwrap();
+    let texts = files.into_iter().filter(|file| file.name.ends_with(".ptx"));
+    texts.map(|file| String::from_utf8(file.bytes).unwrap()).collect::<Vec<_>>().join("\n")
+}
+
+/// PTX without what says nothing: comments, declarations of registers, and the numbers of registers and labels, which are given anew
+/// in the order of their first use.
+fn plain(ptx: &str) -> String {
+    let lines = ptx.lines().map(|line| line.split("//").next().unwrap_or_default().trim_end());
+    let lines = lines.filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with(".reg"));
+    let mut names = Names::default();
+    lines.map(|line| names.renamed(line) + "\n").collect()
+}
+
+#[derive(Default)]
+struct Names {
+    new: HashMap<String, usize>,
+    counts: HashMap<String, usize>,
+}
+
+impl Names {
+    fn renamed(&mut self, line: &str) -> String {
+        let mut text = String::new();
+        let mut rest = line;
+        while let Some(at) = rest.find(['%', '$']) {
+            let (before, from) = rest.split_at(at);
+            let end =
+                from[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(from.len(), |end| end + 1);
+            text += before;
+            text += &self.name(&from[..end]);
+            rest = &from[end..];
+        }
+        text + rest
+    }
+
+    /// `%r17` as the how-manieth of its kind it is; names without a number stay.
+    fn name(&mut self, old: &str) -> String {
+        let kind = old.trim_end_matches(|c: char| c.is_ascii_digit());
+        if kind.len() == old.len() || kind.ends_with("_param_") {
+            return old.to_string();
+        }
+        let kind = if kind.starts_with('$') { "$L" } else { kind };
+        let count = self.counts.entry(kind.to_string()).or_default();
+        let number = *self.new.entry(old.to_string()).or_insert_with(|| {
+            *count += 1;
+            *count
+        });
+        format!("{kind}{number}")
+    }
+}
+
+#[test]
+fn kernels_of_programs() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ptx/programs");
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    for path in paths {
+        let module = fs::read_to_string(&path).unwrap();
+        insta::assert_snapshot!(path.file_stem().unwrap().to_str().unwrap(), plain(&ptx(&module)), &module);
+    }
+}
+
+#[test]
+fn numbers_of_registers_do_not_matter() {
+    let text = "\tld.global.v2.b32 \t{%r7, %r3}, [%rd12+8]; // a load\n\t.reg .b32 %r<9>;\n$L__BB0_4:\n\tadd.s32 %r1, %r3, %ctaid.x;\n";
+    assert_eq!(plain(text), "\tld.global.v2.b32 \t{%r1, %r2}, [%rd1+8];\n$L1:\n\tadd.s32 %r3, %r2, %ctaid.x;\n");
+}
