@@ -5,6 +5,9 @@ mod support;
 
 #[path = "command/bench.rs"]
 mod bench;
+#[cfg(feature = "gpu")]
+#[path = "command/executables.rs"]
+mod executables;
 #[path = "command/files.rs"]
 mod files;
 #[cfg(target_os = "linux")]

@@ -1,5 +1,6 @@
 //! `xla bench`: how long compiling and running takes, and how much memory.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -12,7 +13,7 @@ use super::failure::Outcome;
 use super::inputs::{self, Inputs};
 use super::measure::{self, Sums, Times, timed};
 use super::process::{self, Status};
-use super::program::{ProgramArg, Source};
+use super::program::{Runnable, RunnableArg};
 use super::progress::Progress;
 use super::session::{PlatformArg, Session};
 use super::{output, run};
@@ -22,6 +23,7 @@ Examples:
   xla bench module.hlo                              times on made-up inputs, for people
   xla bench module.hlo --json --threads 1           one line of JSON, measured on one CPU
   xla bench module.hlo --reps 100 --compiles 1      time 100 runs, compile once
+  xla bench --executable build/main.xlax            a program that `xla compile` wrote: time to load it, and runs
 
 Inputs are on the device before the clock starts; it stops when all outputs are there. Compiling is timed with a new
 client each time, from the parsed module to a program that can run. A manifest.json beside MODULE may say what inputs are
@@ -32,7 +34,7 @@ made of; without one floats are uniform in [-1, 1) and integers in [0, 8).";
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
-    program: ProgramArg,
+    program: RunnableArg,
     #[command(flatten)]
     platform: PlatformArg,
     /// The seed that inputs are made up from
@@ -102,16 +104,16 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
 fn measure(session: &Session, args: &Args) -> Outcome<Report> {
     // Before any thread starts, since threads inherit it.
     let threads = session.pin()?;
-    let client = session.client(&session.registry(), &args.platform)?;
+    let source = args.program.read()?;
+    let client = client(session, args, &source)?;
     let implementation = format!("xla {} ({})", env!("CARGO_PKG_VERSION"), client.platform());
     let start = process::status();
     process::reset_peak();
     drop(client);
-    let source = args.program.read()?;
     let compiled = compile(session, args, &source)?;
     let after_compile = process::status();
 
-    let mut program = Program::new(compiled.executable, &source, args.inputs_seed)?;
+    let mut program = Program::new(compiled.executable, source.path(), args.inputs_seed)?;
     let with_inputs = process::status();
     process::reset_peak();
     let times = program.time(args)?;
@@ -181,17 +183,36 @@ struct Compiled {
     times: CompileTimes,
 }
 
+/// A client of the platform that was asked for, or that the program was compiled for.
+fn client(session: &Session, args: &Args, program: &Runnable) -> Outcome<Client> {
+    let registry = session.registry();
+    match program {
+        Runnable::Module(_) => session.client(&registry, &args.platform),
+        Runnable::Executable(stored) => session.client_for(&registry, &args.platform, stored),
+    }
+}
+
 /// Compiles as often as asked for, each time with new platforms and a new client, so that nothing is left from the time before.
-fn compile(session: &Session, args: &Args, source: &Source) -> Outcome<Compiled> {
+/// What is compiled already is loaded.
+fn compile(session: &Session, args: &Args, program: &Runnable) -> Outcome<Compiled> {
     let mut times = CompileTimes { parse: Vec::new(), compile: Vec::new() };
     let mut progress = Progress::new("compiling", usize::from(args.compiles));
     loop {
-        let client: Client = session.client(&session.registry(), &args.platform)?;
-        let (module, parse) = timed(|| source.parse());
-        let module = module?;
+        let client = client(session, args, program)?;
         let options = session.compile_options();
-        let (executable, compile) = timed(|| -> Outcome<_> { Ok(client.compile(&source.verify(module)?, &options)?) });
-        let executable = executable?;
+        let (executable, parse, compile) = match program {
+            Runnable::Module(source) => {
+                let (module, parse) = timed(|| source.parse());
+                let module = module?;
+                let (executable, compile) =
+                    timed(|| -> Outcome<_> { Ok(client.compile(&source.verify(module)?, &options)?) });
+                (executable?, parse, compile)
+            }
+            Runnable::Executable(stored) => {
+                let (executable, load) = timed(|| stored.load(&client, &options));
+                (executable?, Duration::ZERO, load)
+            }
+        };
         times.parse.push(parse);
         times.compile.push(compile);
         progress.advance();
@@ -210,10 +231,10 @@ struct Program {
 }
 
 impl Program {
-    fn new(executable: LoadedExecutable, source: &Source, seed: u64) -> Outcome<Program> {
+    fn new(executable: LoadedExecutable, path: Option<&Path>, seed: u64) -> Outcome<Program> {
         run::check_devices(executable.module(), 1)?;
         let signature = executable.signature();
-        let mut inputs: Inputs = inputs::made(source, signature, seed)?;
+        let mut inputs: Inputs = inputs::made(path, signature, seed)?;
         let mut buffers = Vec::new();
         let mut consumed = Vec::new();
         for (i, leaf) in signature.arguments().iter().enumerate() {

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use xla::hlo::{Error, Result};
-use xla::service::AotCompilationOptions;
 use xla::service::compiler::AotFile;
+use xla::service::{AotCompilationOptions, Assembler};
 
-use super::failure::Outcome;
+use super::failure::{Failure, Outcome};
 use super::program::ProgramArg;
 use super::session::{PlatformArg, Session};
 
@@ -15,8 +15,11 @@ Examples:
   xla compile module.hlo -o build                                   for this machine
   xla compile module.hlo --target aarch64-unknown-linux-gnu \\
       --cpu neoverse-v1 --features +sve,-crypto -o build             for another one
+  xla compile module.hlo --platform gpu --target sm_90 -o build     for a GPU: build/NAME.xlax, where NAME is the module's
+  xla run --executable build/NAME.xlax --inputs-seed 0              on the machine that has it
 
-What comes out is up to the platform: for cpu an object file and a C header. No device of the target is needed.";
+What comes out is up to the platform: for gpu the executable and its kernels as PTX, and, where ptxas is found, as machine
+code with kernels.json, which says what each takes. No device of the target is needed.";
 
 /// Compile a program ahead of time, to files
 #[derive(clap::Args, Debug)]
@@ -26,8 +29,8 @@ pub struct Args {
     program: ProgramArg,
     #[command(flatten)]
     platform: PlatformArg,
-    /// The target triple [default: this machine's]
-    #[arg(long, value_name = "TRIPLE")]
+    /// The target: a triple, or the architecture of a GPU such as sm_90 [default: this machine's; for gpu sm_90]
+    #[arg(long, value_name = "TARGET")]
     target: Option<String>,
     /// The processor, by the name that the platform's code generator has for it [default: the target's baseline]
     #[arg(long, value_name = "NAME")]
@@ -35,9 +38,22 @@ pub struct Args {
     /// Processor features to add or take away
     #[arg(long, value_name = "+A,-B", value_delimiter = ',', allow_hyphen_values = true)]
     features: Vec<String>,
+    /// The assembler for GPU code, or "none" to leave it to the machine that runs it [default: ptxas, if it is found]
+    #[arg(long, value_name = "FILE")]
+    ptxas: Option<PathBuf>,
     /// The directory that gets the files
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
+}
+
+impl Args {
+    fn assembler(&self) -> Assembler {
+        match &self.ptxas {
+            None => Assembler::IfFound,
+            Some(path) if path.as_os_str() == "none" => Assembler::None,
+            Some(path) => Assembler::At(path.clone()),
+        }
+    }
 }
 
 /// Compiles the program.
@@ -54,10 +70,15 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
         target: args.target.clone(),
         cpu: args.cpu.clone(),
         features: args.features.clone(),
+        assembler: args.assembler(),
         ..AotCompilationOptions::default()
     };
     let optimized = compiler.run_hlo_passes(module, &options.compile)?;
-    let files = ahead.compile_ahead_of_time(optimized, &options)?;
+    let files = ahead.compile_ahead_of_time(optimized, &options).map_err(|error| {
+        // A target that there is not, an assembler that is not there.
+        let bad_input = matches!(error, Error::InvalidArgument(_) | Error::NotFound(_));
+        Failure { error, bad_input }
+    })?;
     Ok(files.iter().try_for_each(|file| write(&args.output, file))?)
 }
 

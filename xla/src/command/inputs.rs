@@ -1,6 +1,6 @@
 //! A program's inputs: from an `.npz` file, or made up from a seed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use xla::hlo::{ArrayShape, Error, Literal, Module, Result, ResultExt};
@@ -10,7 +10,6 @@ use xla::service::Signature;
 use super::failure::{BadInput, Failure, Outcome};
 use super::generate::Generator;
 use super::manifest;
-use super::program::Source;
 
 /// Where inputs come from.
 #[derive(Args, Debug)]
@@ -42,14 +41,14 @@ pub enum Inputs {
 
 impl InputArgs {
     /// Checks that there is an input for each argument, and no other.
-    pub fn open(&self, source: &Source, signature: &Signature) -> Outcome<Inputs> {
+    pub fn open(&self, program: Option<&Path>, signature: &Signature) -> Outcome<Inputs> {
         match (&self.inputs, self.inputs_seed) {
             (Some(path), _) => {
                 let archive = Archive::open(path).bad_input()?;
                 check_names(&archive, signature).bad_input()?;
                 Ok(Inputs::File(archive))
             }
-            (None, Some(seed)) => made(source, signature, seed),
+            (None, Some(seed)) => made(program, signature, seed),
             (None, None) if signature.arguments().is_empty() => Ok(Inputs::Made { generators: Vec::new(), seed: 0 }),
             (None, None) => Err(Failure::usage(format!(
                 "the module takes {}: give --inputs FILE.npz, or have them made up with --inputs-seed 0",
@@ -59,10 +58,10 @@ impl InputArgs {
     }
 }
 
-/// Inputs made up from a seed.
-pub fn made(source: &Source, signature: &Signature, seed: u64) -> Outcome<Inputs> {
+/// Inputs made up from a seed, for the program in that file if it is in one.
+pub fn made(program: Option<&Path>, signature: &Signature, seed: u64) -> Outcome<Inputs> {
     let shapes: Vec<&ArrayShape> = signature.arguments().iter().map(|leaf| &*leaf.shape).collect();
-    let program = source.path().map(manifest::Program::beside).transpose().bad_input()?.flatten();
+    let program = program.map(manifest::Program::beside).transpose().bad_input()?.flatten();
     let generators = match program {
         Some(program) => program.generators(&shapes).bad_input()?,
         None => shapes.iter().map(|shape| Generator::for_type(shape.element_type())).collect(),

@@ -5,8 +5,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use xla::hlo::{Error, Module, Result, ResultExt, VerifiedModule, proto, text};
+use xla::service::serialized;
+use xla::{Client, CompileOptions, LoadedExecutable};
 
-use super::failure::{BadInput, Outcome};
+use super::failure::{BadInput, Failure, Outcome};
 
 /// A larger module is refused.
 const LIMIT: u64 = 2 << 30;
@@ -17,6 +19,81 @@ pub struct ProgramArg {
     /// The program: a file of HLO text or serialised HLO (told by its content), or - for standard input
     #[arg(value_name = "MODULE")]
     module: PathBuf,
+}
+
+/// The argument that names a program that is to run.
+#[derive(clap::Args, Debug)]
+pub struct RunnableArg {
+    /// The program: a file of HLO text or serialised HLO (told by its content), or - for standard input
+    #[arg(value_name = "MODULE", required_unless_present = "executable")]
+    module: Option<PathBuf>,
+    /// Take a program that `xla compile` wrote instead; its platform is in it
+    #[arg(long, value_name = "FILE", conflicts_with = "module")]
+    executable: Option<PathBuf>,
+}
+
+/// A program that is to run.
+pub enum Runnable {
+    /// One to compile.
+    Module(Source),
+    /// One to load.
+    Executable(Stored),
+}
+
+/// A compiled program, as bytes.
+pub struct Stored {
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl RunnableArg {
+    /// Reads the program.
+    pub fn read(&self) -> Outcome<Runnable> {
+        match (&self.executable, &self.module) {
+            (Some(path), _) => {
+                Ok(Runnable::Executable(Stored { path: path.clone(), bytes: read(Some(path)).bad_input()? }))
+            }
+            (None, Some(module)) => ProgramArg::new(module.clone()).read().map(Runnable::Module),
+            (None, None) => Err(Failure::usage("name a module, or --executable FILE")),
+        }
+    }
+}
+
+impl Stored {
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The platform whose program it is.
+    pub fn platform(&self) -> Outcome<String> {
+        serialized::platform_of(&self.bytes).context(|| self.path.display().to_string()).bad_input()
+    }
+
+    /// Loads it. Bytes that this platform cannot load are bad input.
+    pub fn load(&self, client: &Client, options: &CompileOptions) -> Outcome<LoadedExecutable> {
+        client.load(&self.bytes, options).map_err(|error| {
+            let bad_input = matches!(error, Error::InvalidArgument(_));
+            Failure { error: error.context(self.path.display().to_string()), bad_input }
+        })
+    }
+}
+
+impl Runnable {
+    /// The file, unless it was standard input.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Runnable::Module(source) => source.path(),
+            Runnable::Executable(stored) => Some(stored.path()),
+        }
+    }
+
+    /// The name of the file without its ending, for reports; `-` for standard input.
+    pub fn stem(&self) -> String {
+        let stem = self.path().and_then(Path::file_stem);
+        let stem = stem.map_or_else(|| "-".to_string(), |stem| stem.to_string_lossy().into_owned());
+        stem.strip_suffix(".hlo").map(str::to_string).unwrap_or(stem)
+    }
 }
 
 /// A program that was read, not parsed.
@@ -61,13 +138,6 @@ impl Source {
     /// The file, unless it was standard input.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
-    }
-
-    /// The name of the file without its ending, for reports; `-` for standard input.
-    pub fn stem(&self) -> String {
-        let stem = self.path().and_then(Path::file_stem);
-        let stem = stem.map_or_else(|| "-".to_string(), |stem| stem.to_string_lossy().into_owned());
-        stem.strip_suffix(".hlo").map(str::to_string).unwrap_or(stem)
     }
 
     /// How the user named the program.

@@ -1,18 +1,18 @@
 //! `xla run`: compile a program, run it once, hand its outputs over.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use xla::Client;
-use xla::hlo::{Error, Literal, Module, VerifiedModule};
+use xla::hlo::{Error, Literal, Module};
 use xla::npz;
-use xla::service::ExecuteOptions;
+use xla::service::{ExecuteOptions, Signature};
+use xla::{Client, LoadedExecutable};
 
 use super::expect::ExpectArgs;
 use super::failure::Outcome;
 use super::inputs::{self, InputArgs};
 use super::output;
-use super::program::ProgramArg;
+use super::program::{Runnable, RunnableArg, Source};
 use super::session::{PlatformArg, Session};
 
 const EXAMPLES: &str = "\
@@ -25,16 +25,18 @@ Examples:
       Compare the outputs with expected ones; a difference is told, with exit code 1.
   jax-program | xla run - --platform interpreter --inputs-seed 7
       A program from standard input on the reference evaluator: slow, and right.
+  xla run --executable build/main.xlax --inputs-seed 0
+      A program that `xla compile` wrote; nothing is compiled.
 
 Element types that numpy lacks (bf16, f8..., s4, ...) are raw bytes, as ml_dtypes saves them: |V2 or |V1, one
 element each. Inputs of floats narrower than 32 bits may also be float32.";
 
-/// Compile a program and run it once
+/// Compile a program and run it once, or run one that is compiled
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
-    program: ProgramArg,
+    program: RunnableArg,
     #[command(flatten)]
     platform: PlatformArg,
     #[command(flatten)]
@@ -51,17 +53,19 @@ pub struct Args {
 
 /// Runs the program.
 pub fn run(session: &Session, args: &Args) -> Outcome {
-    let registry = session.registry();
-    let platform = session.platform(&registry, &args.platform)?;
-    let (source, module) = args.program.module()?;
-    check_devices(&module, args.devices.get())?;
-    let signature = inputs::signature(&module)?;
-    let mut given = args.inputs.open(&source, &signature)?;
-    let literals = (0..signature.arguments().len()).map(|i| given.literal(&signature, i));
-    let literals = literals.collect::<Outcome<Vec<_>>>()?;
-    drop((source, given));
-    let client = Client::new(&registry, platform.name())?;
-    let outputs = execute(session, &client, &module, literals)?;
+    let (signature, outputs) = match args.program.read()? {
+        Runnable::Module(source) => compile_and_run(session, args, source)?,
+        Runnable::Executable(stored) => {
+            let client = session.client_for(&session.registry(), &args.platform, &stored)?;
+            let executable = stored.load(&client, &session.compile_options())?;
+            check_devices(executable.module(), args.devices.get())?;
+            let signature = inputs::signature(executable.module())?;
+            let literals = inputs_of(args, Some(stored.path()), &signature)?;
+            drop(stored);
+            let outputs = execute(&executable, literals)?;
+            (signature, outputs)
+        }
+    };
     if let Some(path) = &args.output {
         npz::write(path, &outputs)?;
     }
@@ -71,6 +75,25 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
         None => {}
     }
     Ok(())
+}
+
+fn compile_and_run(session: &Session, args: &Args, source: Source) -> Outcome<(Signature, Vec<Literal>)> {
+    let registry = session.registry();
+    let platform = session.platform(&registry, &args.platform)?;
+    let module = source.verified()?;
+    check_devices(&module, args.devices.get())?;
+    let signature = inputs::signature(&module)?;
+    let literals = inputs_of(args, source.path(), &signature)?;
+    drop(source);
+    let client = Client::new(&registry, platform.name())?;
+    let executable = client.compile(&module, &session.compile_options())?;
+    drop(module);
+    Ok((signature, execute(&executable, literals)?))
+}
+
+fn inputs_of(args: &Args, program: Option<&Path>, signature: &Signature) -> Outcome<Vec<Literal>> {
+    let mut given = args.inputs.open(program, signature)?;
+    (0..signature.arguments().len()).map(|i| given.literal(signature, i)).collect()
 }
 
 /// Several devices are refused: neither the option nor the module's header may ask for them.
@@ -87,13 +110,7 @@ pub fn check_devices(module: &Module, asked: usize) -> Outcome {
     Ok(())
 }
 
-fn execute(
-    session: &Session,
-    client: &Client,
-    module: &VerifiedModule,
-    literals: Vec<Literal>,
-) -> Outcome<Vec<Literal>> {
-    let executable = client.compile(module, &session.compile_options())?;
+fn execute(executable: &LoadedExecutable, literals: Vec<Literal>) -> Outcome<Vec<Literal>> {
     let buffers = literals.into_iter().enumerate().map(|(i, literal)| executable.argument_buffer(i, &literal));
     let buffers = buffers.collect::<xla::Result<Vec<_>>>()?;
     // Nobody needs the inputs afterwards, and some programs demand that theirs be given away.

@@ -9,6 +9,7 @@ use xla::service::Platform;
 use xla::{Client, CompileOptions, PlatformRegistry};
 
 use super::failure::{BadInput, Failure, Outcome};
+use super::program::Stored;
 use super::{threads, trace};
 
 /// The platform that is used where none is named, if this build has it; else the first one.
@@ -71,6 +72,17 @@ impl Session {
     pub fn client(&self, registry: &PlatformRegistry, arg: &PlatformArg) -> Outcome<Client> {
         let platform = self.platform(registry, arg)?;
         Ok(Client::new(registry, platform.name())?)
+    }
+
+    /// A client for a program that was compiled before: of the platform that is written in it, which may be named, too.
+    pub fn client_for(&self, registry: &PlatformRegistry, arg: &PlatformArg, stored: &Stored) -> Outcome<Client> {
+        let name = stored.platform()?;
+        match &arg.platform {
+            Some(asked) if *asked != name => {
+                Err(Failure::usage(format!("{} is for platform {name}, not for {asked}", stored.path().display())))
+            }
+            Some(_) | None => Ok(Client::new(registry, registry.get(&name).bad_input()?.name())?),
+        }
     }
 
     fn platform_name(&self, registry: &PlatformRegistry, arg: &PlatformArg) -> Outcome<String> {
