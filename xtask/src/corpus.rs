@@ -30,7 +30,7 @@ A case that uses an opcode of tests/corpus/not-yet.txt may fail.
 ";
 
 /// The suites whose operations the compiler has, but for those in `not-yet.txt`.
-const SUITES: &[&str] =
+pub const SUITES: &[&str] =
     &["elementwise", "shapes", "reductions", "dot", "control_flow", "models", "gather_scatter", "rng", "complex"];
 
 /// How long one case may take.
@@ -172,7 +172,7 @@ fn take<'a>(next: &AtomicUsize, cases: &'a [Case]) -> Option<(usize, &'a Case)> 
 }
 
 /// What went wrong when a command ran, on one line; `None` when it exited with 0.
-fn problem(mut command: Command) -> Option<String> {
+pub fn problem(mut command: Command) -> Option<String> {
     let mut child = match command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn() {
         Ok(child) => child,
         Err(error) => return Some(error.to_string()),

@@ -10,6 +10,8 @@ mod coverage;
 mod demo;
 mod downstream;
 mod fuzz;
+mod gpu_report;
+mod ptxas;
 mod setup;
 mod shell;
 mod test;
@@ -87,6 +89,18 @@ const COMMANDS: &[Command] = &[
         run: downstream::run,
     },
     Command { name: "book", about: "the book, with its reference of operations", help: book::HELP, run: book::run },
+    Command {
+        name: "ptxas",
+        about: "every program as machine code for GPUs, and what its kernels take",
+        help: ptxas::HELP,
+        run: ptxas::run,
+    },
+    Command {
+        name: "gpu-report",
+        about: "all there is to know about this machine's GPU, in one note",
+        help: gpu_report::HELP,
+        run: gpu_report::run,
+    },
     Command { name: "bench", about: "time the benchmark programs", help: bench::HELP, run: bench::run },
 ];
 

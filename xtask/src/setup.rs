@@ -13,6 +13,7 @@ Looks for LLVM 22 and the C++ library that it is linked with. Says what is missi
 sudo when needed) on Debian and Ubuntu; elsewhere it says what to install. Does nothing when all is there. The other commands call it themselves.
 
   --check    only say what is missing; fail if anything is
+  --ptxas    also have NVIDIA's assembler for `cargo xtask ptxas`: see its --help for what is fetched
 
 LLVM is looked for as the build does: `llvm-config` in $LLVM_SYS_221_PREFIX/bin when that is set, else
 `llvm-config-22` (or another usual name) on PATH.
@@ -53,11 +54,15 @@ const NEEDS: &[Package] = &[
 
 pub fn run(mut args: Arguments) -> Result<()> {
     let check = args.contains("--check");
+    let ptxas = args.contains("--ptxas");
     crate::finish(args)?;
     if check {
         say_what_is_missing()?
     } else {
         ensure()?
+    }
+    if ptxas {
+        println!("ptxas: {}", crate::ptxas::find_or_fetch(None)?.display());
     }
     if let Ok(llvm) = find_llvm() {
         println!("LLVM {}: {}\nNothing is missing.", llvm.version, llvm.config.display());

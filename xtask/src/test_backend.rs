@@ -19,10 +19,11 @@ evaluates, and which operation is worth lowering next.
   --filter TEXT    only cases whose identifier contains TEXT
   --report FORM    text, html (a page, target/conformance-NAME.html) or json
   --output FILE    where the report goes
-  --expected FILE  the expected failures (backend-NAME/expected-failures.txt, if there is one)
+  --expected FILE  the expected failures (expected-failures.txt of the backend's crate, if there is one)
   --generated N    so many generated programs of each family
   --jobs N         so many cases at the same time
   --quick          smaller sizes and fewer programs
+  --device KIND    what stands for the device: `gpu --device host` is platform gpu-host, the same kernels run by the host
   --path DIR       a backend crate outside of this workspace: runs that crate's own conformance test
 
 NAME is a platform: cpu, interpreter, template, ... or optimized:NAME, the evaluator behind the passes of NAME.
@@ -34,6 +35,7 @@ const HANDED_ON: &[&str] = &["--level", "--filter", "--report", "--output", "--g
 pub fn run(mut args: Arguments) -> Result<()> {
     let path: Option<PathBuf> = args.opt_value_from_str("--path")?;
     let expected: Option<PathBuf> = args.opt_value_from_str("--expected")?;
+    let device: Option<String> = args.opt_value_from_str("--device")?;
     let quick = args.contains("--quick");
     let mut words = Vec::new();
     for &option in HANDED_ON {
@@ -47,20 +49,49 @@ pub fn run(mut args: Arguments) -> Result<()> {
         return outside(&path, words.is_empty() && expected.is_none() && !quick);
     }
     let name = name.context("which platform? `cargo xtask test-backend NAME`; `--help` lists the options")?;
+    let name = device.map_or(Ok(name.clone()), |device| on_device(&name, &device))?;
     setup::ensure()?;
     let inner = name.strip_prefix("optimized:").unwrap_or(&name);
-    let declared = expected.or_else(|| Some(Path::new(&format!("backend-{inner}")).join("expected-failures.txt")));
+    let Home { folder, feature } = Home::of(inner);
+    let declared = expected.or_else(|| Some(Path::new(&folder).join("expected-failures.txt")));
     let mut all = vec!["conformance".to_owned(), name.clone()];
     all.extend(words);
     all.extend(quick.then(|| "--quick".to_owned()));
     if let Some(file) = declared.filter(|file| root().join(file).exists()) {
         all.extend(["--expected".to_owned(), file.display().to_string()]);
     }
-    run_program(program(tests_command(inner)?, &all))
+    run_program(program(tests_command(&feature)?, &all))
+}
+
+/// The platform whose code is another one's, on another device.
+fn on_device(name: &str, device: &str) -> Result<String> {
+    match (name, device) {
+        ("gpu", "host") => Ok("gpu-host".to_owned()),
+        ("gpu", "gpu") => Ok(name.to_owned()),
+        _ => bail!("platform {name} has no device '{device}'; `gpu --device host` is all there is"),
+    }
+}
+
+/// Where a platform comes from.
+struct Home {
+    /// The folder of its crate.
+    folder: String,
+    /// The Cargo feature that has it, if one has.
+    feature: String,
+}
+
+impl Home {
+    /// A platform is that of the crate and of the feature of its name, but for those of GPUs.
+    fn of(platform: &str) -> Home {
+        match platform {
+            "gpu" | "gpu-host" => Home { folder: "backend-gpu-nvptx".to_owned(), feature: "gpu".to_owned() },
+            name => Home { folder: format!("backend-{name}"), feature: name.to_owned() },
+        }
+    }
 }
 
 /// Builds the release form of `xla-tests` with the feature of a backend, if there is one, and gives its path.
-fn tests_command(backend: &str) -> Result<PathBuf> {
+pub fn tests_command(backend: &str) -> Result<PathBuf> {
     let metadata = metadata()?;
     let mut words = vec!["build", "--release", "--package", "xla-tests", "--bin", "xla-tests"];
     if has_feature(&metadata, backend)? {
@@ -102,6 +133,15 @@ mod tests {
         let metadata = metadata().unwrap();
         assert!(!has_feature(&metadata, "interpreter").unwrap());
         assert!(!has_feature(&metadata, "abacus").unwrap());
+    }
+
+    #[test]
+    fn devices_have_platforms() {
+        assert_eq!(on_device("gpu", "host").unwrap(), "gpu-host");
+        let error = on_device("cpu", "host").unwrap_err().to_string();
+        assert!(error.contains("platform cpu has no device 'host'"), "{error}");
+        assert_eq!(Home::of("gpu-host").folder, "backend-gpu-nvptx");
+        assert_eq!(Home::of("acme").folder, "backend-acme");
     }
 
     #[test]

@@ -1,0 +1,44 @@
+"""Times one HLO program with JAX's compiler on its first GPU: jax_time.py PROGRAM MANIFEST SECONDS prints microseconds.
+
+Inputs come from inputs.py, which lies beside this file or in ../corpus/generate/bench.
+"""
+import os
+import statistics
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "corpus", "generate", "bench")]
+
+
+def main(path, manifest, seconds):
+    import jax
+    import jaxlib._jax as jx
+    from jaxlib import xla_client
+
+    from inputs import load_manifest, make_param
+
+    base = os.path.splitext(os.path.basename(path))[0]
+    entry = next(entry for entry in load_manifest(manifest)["programs"] if entry["name"] == base)
+    device = jax.devices("gpu")[0]
+    with open(path) as file:
+        module = xla_client.hlo.hlo_module_from_text(file.read())
+    code = jx.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
+    executable = device.client.compile_and_load(code, jx.DeviceList((device,)), xla_client.CompileOptions())
+    arguments = [jax.device_put(make_param(p, i, 0), device) for i, p in enumerate(entry["params"])]
+    for argument in arguments:
+        argument.block_until_ready()
+
+    def once():
+        start = time.perf_counter()
+        for outputs in executable.execute_sharded(arguments).disassemble_into_single_device_arrays():
+            outputs[0].block_until_ready()
+        return time.perf_counter() - start
+
+    warm = [once() for _ in range(5)][-1]
+    repetitions = int(min(5000, max(7, seconds / max(warm, 1e-7))))
+    print(statistics.median(once() for _ in range(repetitions)) * 1e6)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]))
