@@ -1,11 +1,12 @@
 //! Kernels whose every row is a team's: folds of rows, and what is made of them in the same row.
 
 use xla_hlo::Result;
+use xla_hlo::ops::Op;
 
 use super::FusedEmitter;
 use super::frame::{Frame, Units};
 use super::index::Coord;
-use super::kernel::{FoldDirection, Launch, Writer, all_variables, counters, outer_variables};
+use super::kernel::{FoldDirection, Launch, Writer, all_variables, counters, outer_variables, row_fold};
 use super::plan::LoopPlan;
 use super::team::Team;
 use crate::emitter::Emitter;
@@ -114,8 +115,12 @@ impl<'m> Writer<'_, 'm> {
             let counters = counters(s, &Coord::symbol(unit), outer)?;
             let symbols = outer_variables(s, plan, &counters)?;
             let symbols = all_variables(s, plan, &symbols, None);
-            let of_rows = self.values(s, &plan.index(&symbols), |rank| rank <= shape.rows)?;
+            let index = plan.index(&symbols);
+            let of_rows = self.values(s, &index, |rank| rank <= shape.rows)?;
             if shape.rows < self.dims.len() {
+                // A result may lie where an operand does, so a row is stored when all of the team have read it.
+                self.fold_first(s, &index[..shape.rows])?;
+                s.sync(team)?;
                 self.along_row(s, team, plan, shape.rows, inner, counters)?;
             }
             if of_rows.is_empty() {
@@ -130,6 +135,19 @@ impl<'m> Writer<'_, 'm> {
             WARP => Launch { units: units.div_ceil(WARPS.into()), block: Some(WARP * WARPS) },
             threads => Launch { units, block: Some(threads) },
         })
+    }
+
+    /// Folds the row at an index, so that what needs the folds finds them.
+    fn fold_first<'e, 'ctx>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, row: &[Coord]) -> Result<()> {
+        let graph = self.graph();
+        for id in self.computed().into_iter().rev() {
+            if let Op::Reduce(reduce) = graph[id].op()
+                && row_fold(graph, &self.dims, graph[id].operand(0), reduce) == Some(row.len())
+            {
+                s.elements(id, &row.to_vec())?;
+            }
+        }
+        Ok(())
     }
 
     /// Stores the results that have elements of the row: loops inside of it, the last of which the team goes through together.
