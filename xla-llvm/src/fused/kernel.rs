@@ -539,12 +539,23 @@ pub(super) fn outer_variables(
     counters: &[Coord],
 ) -> Result<Vec<SymbolId>> {
     let mut symbols = Vec::new();
-    for (counter, group) in counters.iter().zip(plan.groups()) {
+    counters.iter().try_for_each(|counter| next_variables(s, plan, counter, &mut symbols))?;
+    Ok(symbols)
+}
+
+/// Adds the symbols of the next loop's variables to those of the loops around it.
+pub(super) fn next_variables(
+    s: &mut FusedEmitter<'_, '_, '_>,
+    plan: &LoopPlan,
+    counter: &Coord,
+    symbols: &mut Vec<SymbolId>,
+) -> Result<()> {
+    if let Some(group) = plan.groups().iter().find(|group| group.start == symbols.len()) {
         let known = s.number_of(counter)?;
         let value = SymbolValue::Uniform(s.lanes_of(known));
-        group_variables(s, plan, group, value, counter.level(&s.symbols), &mut symbols);
+        group_variables(s, plan, group, value, counter.level(&s.symbols), symbols);
     }
-    Ok(symbols)
+    Ok(())
 }
 
 /// Symbols of all variables: the outer ones, and those of the innermost loop with its counter (0 where there is none).

@@ -5,8 +5,10 @@ use xla_hlo::ops::Op;
 
 use super::FusedEmitter;
 use super::frame::{Frame, Units};
-use super::index::Coord;
-use super::kernel::{FoldDirection, Launch, Writer, all_variables, counters, outer_variables, row_fold};
+use super::index::{Coord, SymbolId};
+use super::kernel::{
+    FoldDirection, Launch, Writer, all_variables, counters, next_variables, outer_variables, row_fold,
+};
 use super::plan::LoopPlan;
 use super::team::Team;
 use crate::emitter::Emitter;
@@ -113,15 +115,15 @@ impl<'m> Writer<'_, 'm> {
         fused.for_units(team, units, &mut |s, unit| {
             let Some(team) = s.enter_team(team)? else { return Ok(()) };
             let counters = counters(s, &Coord::symbol(unit), outer)?;
-            let symbols = outer_variables(s, plan, &counters)?;
-            let symbols = all_variables(s, plan, &symbols, None);
+            let row = outer_variables(s, plan, &counters)?;
+            let symbols = all_variables(s, plan, &row, None);
             let index = plan.index(&symbols);
             let of_rows = self.values(s, &index, |rank| rank <= shape.rows)?;
             if shape.rows < self.dims.len() {
                 // A result may lie where an operand does, so a row is stored when all of the team have read it.
                 self.fold_first(s, &index[..shape.rows])?;
                 s.sync(team)?;
-                self.along_row(s, team, plan, shape.rows, inner, counters)?;
+                self.along_row(s, team, plan, shape.rows, inner, row)?;
             }
             if of_rows.is_empty() {
                 return Ok(());
@@ -158,23 +160,22 @@ impl<'m> Writer<'_, 'm> {
         plan: &LoopPlan,
         rows: usize,
         inner: &[u64],
-        counters: Vec<Coord>,
+        outer: Vec<SymbolId>,
     ) -> Result<()> {
         if let [extent, rest @ ..] = inner
             && !rest.is_empty()
         {
             let range = s.full_range(*extent, 1);
             s.for_each(range, Vec::new(), &mut |s, turn, _| {
-                let mut counters = counters.clone();
-                counters.push(Coord::symbol(turn));
-                self.along_row(s, team, plan, rows, rest, counters).map(|()| Vec::new())
+                let mut outer = outer.clone();
+                next_variables(s, plan, &Coord::symbol(turn), &mut outer)?;
+                self.along_row(s, team, plan, rows, rest, outer).map(|()| Vec::new())
             })?;
             return Ok(());
         }
         let range = s.team_range(team, inner.first().copied().unwrap_or(1), self.widest_bits());
         s.for_each(range, Vec::new(), &mut |s, lane, _| {
-            let symbols = outer_variables(s, plan, &counters)?;
-            let symbols = all_variables(s, plan, &symbols, Some(lane));
+            let symbols = all_variables(s, plan, &outer, Some(lane));
             let values = self.values(s, &plan.index(&symbols), |rank| rank > rows)?;
             self.store_values(s, values).map(|()| Vec::new())
         })?;
