@@ -20,7 +20,7 @@ mod ahead;
 mod capabilities;
 mod codegen;
 mod compiler;
-#[allow(dead_code, reason = "graphs and libraries are not called yet")]
+#[allow(dead_code, reason = "no convolution or Fourier transform goes to a library yet")]
 mod cuda;
 mod device;
 mod executable;

@@ -109,6 +109,9 @@ pub fn find_or_fetch(named: Option<PathBuf>) -> Result<PathBuf> {
     Ok(fetched)
 }
 
+/// The suite of programs for several devices, which nobody compiles yet.
+const SEVERAL_DEVICES: &str = "multi_device";
+
 /// Programs by name.
 fn programs(quick: bool) -> Result<Vec<(String, PathBuf)>> {
     let root = root();
@@ -141,6 +144,9 @@ fn collect(folder: &Path, name: &str, found: &mut Vec<(String, PathBuf)>) -> Res
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if stem == SEVERAL_DEVICES {
+            continue;
+        }
         if path.is_dir() {
             collect(&path, &format!("{name}/{stem}"), found)?;
         } else if path.extension().is_some_and(|ending| ending == "hlo") {
