@@ -52,7 +52,7 @@ pub struct SortPlan {
 /// What a kernel of a sort does. Its words: the addresses of the arrays to read, those of the arrays to write, then numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortPhase {
-    /// Sorts runs of [`SortPlan::run`] elements of each row. No numbers.
+    /// Sorts runs of each row, as many elements each as a block takes. No numbers.
     Runs,
     /// Merges neighbouring runs, whose length, a power of two, is the one number.
     Merge,
