@@ -28,6 +28,7 @@ pub enum LoadError {
 /// A module that was loaded.
 #[derive(Debug)]
 pub struct Program {
+    text: String,
     kernels: Vec<Kernel>,
     /// Names, addresses and sizes of variables.
     variables: Vec<(String, u64, usize)>,
@@ -40,7 +41,7 @@ impl Program {
         if !is_for(module.target, capability) {
             return Err(LoadError::Target { wanted: module.target.to_owned(), capability });
         }
-        let mut program = Program { kernels: Vec::new(), variables: Vec::new() };
+        let mut program = Program { text: text.to_owned(), kernels: Vec::new(), variables: Vec::new() };
         let loaded = program.fill(&module, memory);
         if loaded.is_err() {
             program.unload(memory);
@@ -62,6 +63,11 @@ impl Program {
             self.kernels.push(decode(module, function, &addresses)?);
         }
         Ok(())
+    }
+
+    /// The PTX.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// The kernel of that name.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::calls::Callee;
-use super::{ALWAYS, Collective, Granules, Instruction, Kernel, Op, POISON, Slot, Slots, Special, Type, alu, integer};
+use super::{ALWAYS, Collective, Granules, Instruction, Kernel, Op, POISON, Slot, Slots, Special, Type, alu, expected, integer};
 use crate::ptx::{self, Function, Module, Operand, Space, Statement, SyntaxError, Variable};
 
 pub(super) type Result<T> = std::result::Result<T, SyntaxError>;
@@ -37,6 +37,8 @@ pub(super) struct Decoder<'a> {
     forward: Vec<(usize, &'a str, u32)>,
     /// Names of dynamic shared memory, whose place is known when all other shared memory is.
     dynamic: Vec<Slot>,
+    /// Atomic exchanges: their instructions.
+    pub(super) exchanges: Vec<usize>,
     pub(super) line: u32,
 }
 
@@ -77,6 +79,7 @@ impl<'a> Decoder<'a> {
             labels: HashMap::new(),
             forward: Vec::new(),
             dynamic: Vec::new(),
+            exchanges: Vec::new(),
             line: function.line,
         }
     }
@@ -472,6 +475,7 @@ impl<'a> Decoder<'a> {
         for slot in &self.dynamic {
             self.kernel.image[*slot as usize] = self.kernel.shared_bytes as u64;
         }
+        expected::mark(&mut self.kernel, &self.exchanges);
         Ok(self.kernel)
     }
 }

@@ -172,6 +172,9 @@ impl<'a> Decoder<'a> {
         for (slot, operand) in ab.iter_mut().zip(from) {
             *slot = self.value(operand, access.ty)?;
         }
+        if action == "cas" {
+            self.exchanges.push(self.kernel.code.len());
+        }
         self.push(Op::Atomic { place, run, d, ab });
         Ok(())
     }

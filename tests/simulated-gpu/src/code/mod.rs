@@ -8,6 +8,7 @@ mod calls;
 mod collectives;
 mod convert;
 mod decode;
+mod expected;
 mod float;
 mod integer;
 mod memory;
@@ -101,7 +102,7 @@ pub struct Place {
     pub bytes: u8,
     /// Whether elements are read with their sign.
     pub is_signed: bool,
-    /// Whether other threads may touch it at the same time: volatile and relaxed accesses.
+    /// Whether other threads may change it at the same time by atomics: volatile and relaxed accesses, and [`expected`] ones.
     pub is_strong: bool,
     /// The slot of the address.
     pub base: Slot,

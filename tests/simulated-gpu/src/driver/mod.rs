@@ -87,6 +87,7 @@ impl Driver {
             pinned: pinned::Pinned::default(),
             conditions: Conditions::default(),
             random: Random::new(options.seed),
+            dump: options.dump.clone(),
         };
         Driver {
             options,

@@ -1,12 +1,13 @@
 //! Work of streams and of graphs: what it is, and how it is done.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::pinned::Pinned;
 use super::status::Status;
 use super::{Handle, Random};
-use crate::finding::{Class, Problem};
+use crate::finding::{Class, Finding, Problem};
 use crate::machine::{Launch, Memory, Outside, launch};
 use crate::program::Program;
 
@@ -92,6 +93,8 @@ pub(crate) struct Device {
     pub pinned: Pinned,
     pub conditions: Conditions,
     pub random: Random,
+    /// Where the PTX of a kernel goes that something was found of.
+    pub dump: Option<PathBuf>,
 }
 
 /// Conditions of the loops of the graph that is running.
@@ -186,7 +189,22 @@ impl Device {
             backwards: self.random.below(2) == 1,
         };
         launch(&mut self.memory, &how, &mut self.conditions)
-            .map_err(|finding| (status_of(finding.problem.class), finding.to_string()))
+            .map_err(|finding| (status_of(finding.problem.class), self.described(&finding, call)))
+    }
+
+    /// A finding with the line of PTX, and the file that all of it went to.
+    fn described(&self, finding: &Finding, call: &KernelCall) -> String {
+        let text = call.program.text();
+        let line = text.lines().nth((finding.line as usize).saturating_sub(1)).unwrap_or_default();
+        let mut told = format!("{finding} ({})", line.split_whitespace().collect::<Vec<_>>().join(" "));
+        if let Some(folder) = &self.dump {
+            let file = folder.join(format!("{}.ptx", finding.kernel));
+            match std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&file, text)) {
+                Ok(()) => told += &format!("; the module is in {}", file.display()),
+                Err(error) => told += &format!("; the module cannot be written to {}: {error}", file.display()),
+            }
+        }
+        told
     }
 }
 

@@ -50,6 +50,8 @@ pub(super) struct Who {
 pub(super) enum Touch {
     Read { strong: bool },
     Write { strong: bool },
+    /// A write of what is there already, which does not mind other writes.
+    Rewrite,
 }
 
 /// An access that is in conflict with the one that is made.
@@ -83,6 +85,11 @@ impl Shadow {
             Touch::Read { strong } => {
                 let conflict = if strong && marks(*written) & STRONG != 0 { None } else { who.conflict(*written, true) };
                 *read = who.merged(*read, strong);
+                conflict
+            }
+            Touch::Rewrite => {
+                let conflict = who.conflict(*read, false);
+                *written = who.merged(*written, false);
                 conflict
             }
             Touch::Write { strong } => {
@@ -140,13 +147,17 @@ impl Who {
         if segment < self.segment {
             return with_marks(self.record(), if kept & BLOCKS != 0 { strong | BLOCKS } else { marks(mine) });
         }
-        let other = thread_of(before);
+        let (other, clock) = (thread_of(before), before & LAST_CLOCK);
+        if kept & (WARPS | BLOCKS) == 0 && !self.is_unordered_in_segment(other, clock, kept & LANES != 0) {
+            // What is ordered behind this access is behind those before it as well.
+            return mine;
+        }
         let mut marks = strong | kept & (LANES | WARPS | BLOCKS);
         if other != self.thread {
             let same_warp = other as usize / LANES_OF_WARP == self.thread as usize / LANES_OF_WARP;
             marks |= if same_warp { LANES } else { WARPS };
         }
-        let clock = (before & LAST_CLOCK).max(self.record() & LAST_CLOCK);
+        let clock = clock.max(self.record() & LAST_CLOCK);
         with_marks(self.record() & !LAST_CLOCK | clock, marks)
     }
 
@@ -224,6 +235,15 @@ mod tests {
     }
 
     #[test]
+    fn several_may_write_the_same() {
+        let same = Touch::Rewrite;
+        assert!(!races(&[(WRITE, who(1, 10, 10)), (same, who(40, 10, 10)), (same, who(1, 11, 11))]));
+        assert!(races(&[(WRITE, who(1, 10, 10)), (same, who(40, 10, 10)), (READ, who(40, 10, 10))]));
+        assert!(races(&[(WRITE, who(1, 10, 10)), (same, who(1, 11, 11)), (READ, who(1, 11, 12))]));
+        assert!(races(&[(READ, who(1, 10, 10)), (same, who(40, 10, 10))]));
+    }
+
+    #[test]
     fn earlier_readers_are_not_forgotten() {
         // A block read it; another one reads it, too, and writes it then.
         assert!(races(&[(READ, who(1, 10, 10)), (READ, who(1, 11, 11)), (WRITE, who(1, 11, 12))]));
@@ -246,5 +266,7 @@ mod tests {
         later.heard[2] = 2;
         assert!(!races(&[(WRITE, who(1, 10, 10)), (READ, later)]));
         assert!(!races(&[(READ, who(1, 10, 10)), (READ, who(3, 10, 10)), (WRITE, later)]));
+        assert!(!races(&[(READ, who(1, 10, 10)), (READ, who(3, 10, 10)), (READ, later), (WRITE, later)]));
+        assert!(races(&[(READ, who(1, 10, 10)), (READ, later), (WRITE, who(3, 10, 10))]));
     }
 }
