@@ -34,7 +34,12 @@ pub(super) struct Thread {
     /// What it knows of the clocks of its warp.
     pub heard: [u64; LANES_OF_WARP],
     local: Store,
+    doubt: Option<Doubt>,
 }
+
+/// A read that nothing orders, or of what nobody wrote, and where. It is wrong when the thread goes on to tell others anything: compilers
+/// read ahead of a test, and forget what they read where the test fails.
+type Doubt = Box<(WrongAccess, usize)>;
 
 /// What is wrong, and which thread saw it.
 pub(super) struct Fault {
@@ -76,6 +81,7 @@ impl<'a> Block<'a> {
             status: Status::Done,
             heard: [0; LANES_OF_WARP],
             local: Store::new(kernel.local_bytes, checked),
+            doubt: None,
         });
         let threads = threads.collect();
         // Threads that never wait take turns with the same registers.
@@ -100,6 +106,7 @@ impl<'a> Block<'a> {
         for thread in &mut self.threads {
             thread.at = 0;
             thread.status = Status::Ready;
+            thread.doubt = None;
             if self.kernel.local_bytes > 0 {
                 thread.local.renew(self.kernel.local_bytes, checked);
             }
@@ -275,6 +282,8 @@ impl<'a> Block<'a> {
             kernel,
             here: Who { since: *first, ..who },
             who,
+            doubt: thread.doubt.take(),
+            at: 0,
         };
         let registers = &mut registers[base..base + kernel.image.len()];
         let mut at = thread.at as usize;
@@ -294,11 +303,16 @@ impl<'a> Block<'a> {
                     registers[d as usize] = run(registers[a as usize], registers[b as usize], registers[c as usize]);
                 }
                 Op::Load { ref place, into } => {
+                    reach.at = at;
                     if let Err(wrong) = reach.load(place, into, registers) {
                         break Err(wrong);
                     }
                 }
                 Op::Store { ref place, from } => {
+                    if let Some(doubt) = reach.doubt.take() {
+                        at = doubt.1;
+                        break Err(doubt.0);
+                    }
                     if let Err(wrong) = reach.store(place, from, registers) {
                         break Err(wrong);
                     }
@@ -328,6 +342,10 @@ impl<'a> Block<'a> {
                     registers[d as usize] = by_table(abc.map(|slot| registers[slot as usize]), table);
                 }
                 Op::Atomic { ref place, run, d, ab } => {
+                    if let Some(doubt) = reach.doubt.take() {
+                        at = doubt.1;
+                        break Err(doubt.0);
+                    }
                     let [a, b] = ab.map(|slot| registers[slot as usize]);
                     match reach.atomic(place, registers[place.base as usize], |old| run(old, a, b)) {
                         Ok(old) => registers[d as usize] = old,
@@ -338,7 +356,13 @@ impl<'a> Block<'a> {
                     let [id, count] = [id, count].map(|slot| registers[slot as usize] & 0xffff_ffff);
                     break Ok(Status::AtBarrier { id, count, aligned });
                 }
-                Op::Collective(_) => break Ok(Status::AtCollective),
+                Op::Collective(_) => match reach.doubt.take() {
+                    Some(doubt) => {
+                        at = doubt.1;
+                        break Err(doubt.0);
+                    }
+                    None => break Ok(Status::AtCollective),
+                },
                 Op::SetCondition([handle, value]) => {
                     let [handle, value] = [handle, value].map(|slot| registers[slot as usize]);
                     if !outside.set_condition(handle, value as u32) {
@@ -353,6 +377,7 @@ impl<'a> Block<'a> {
             at += 1;
         };
         thread.at = at as u32;
+        thread.doubt = reach.doubt;
         let (problem, other) = match ended {
             Ok(status) => {
                 thread.status = status;
@@ -395,6 +420,10 @@ struct Reach<'b> {
     who: Who,
     /// For shared memory.
     here: Who,
+    /// The first read that may be wrong.
+    doubt: Option<Doubt>,
+    /// The instruction that loads.
+    at: usize,
 }
 
 impl Reach<'_> {
@@ -406,12 +435,19 @@ impl Reach<'_> {
             return self.load_parameter(address as usize, place, into, registers);
         }
         let kernel = self.kernel;
+        let mut doubt = None;
         let (store, start, watched) = self.locate(place, address, size * count)?;
         for (element, &slot) in kernel.list(into).iter().enumerate() {
-            match store.load(start + element * size, size, place.is_strong, watched) {
-                Ok(value) => registers[slot as usize] = extended(value, place),
-                Err(wrong) => return Err(described(wrong, place, address, size, "reads")),
-            }
+            let at = start + element * size;
+            let value = store.load(at, size, place.is_strong, watched).unwrap_or_else(|wrong| {
+                doubt = Some(wrong);
+                store.peek(at, size)
+            });
+            registers[slot as usize] = extended(value, place);
+        }
+        if let Some(wrong) = doubt {
+            let at = self.at;
+            self.doubt.get_or_insert_with(|| Box::new((described(wrong, place, address, size, "reads"), at)));
         }
         Ok(())
     }

@@ -60,6 +60,11 @@ impl Store {
         Ok(value)
     }
 
+    /// What an element holds, whatever is known of it.
+    pub fn peek(&self, at: usize, bytes: usize) -> u64 {
+        read(&self.bytes, at, bytes)
+    }
+
     /// Writes an element.
     #[inline]
     pub fn store(&mut self, at: usize, bytes: usize, value: u64, strong: bool, watched: Watched<'_>) -> Result<(), Wrong> {
