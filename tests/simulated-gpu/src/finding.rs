@@ -72,6 +72,10 @@ impl fmt::Display for Finding {
         let [tx, ty, tz] = self.thread;
         let Problem { class, message } = &self.problem;
         let (kernel, line) = (&self.kernel, self.line);
-        write!(f, "{}: kernel {kernel}, block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz}), PTX line {line}: {message}", class.tool())
+        write!(
+            f,
+            "{}: kernel {kernel}, block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz}), PTX line {line}: {message}",
+            class.tool()
+        )
     }
 }

@@ -319,6 +319,10 @@ unsafe extern "C" fn cuGraphExecMemcpyNodeSetParams(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuGraphExecChildGraphNodeSetParams(executable: *mut c_void, node: *mut c_void, child: *mut c_void) -> u32 {
+extern "C" fn cuGraphExecChildGraphNodeSetParams(
+    executable: *mut c_void,
+    node: *mut c_void,
+    child: *mut c_void,
+) -> u32 {
     call(|driver| driver.change_child(handle(executable), handle(node), handle(child)))
 }

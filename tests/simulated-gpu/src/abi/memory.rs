@@ -81,7 +81,13 @@ unsafe extern "C" fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -
 
 /// # Safety
 /// So many bytes at `to` may be written.
-unsafe fn download(driver: &mut Driver, to: *mut c_void, from: u64, bytes: usize, stream: u64) -> crate::driver::Answer {
+unsafe fn download(
+    driver: &mut Driver,
+    to: *mut c_void,
+    from: u64,
+    bytes: usize,
+    stream: u64,
+) -> crate::driver::Answer {
     if let Some(content) = driver.download(from, to.addr(), bytes, stream)? {
         // SAFETY: the content has so many bytes, and as the caller says there is room for them.
         unsafe { std::ptr::copy_nonoverlapping(content.as_ptr(), to.cast::<u8>(), content.len()) };

@@ -126,7 +126,8 @@ unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, device: c
     start(|driver| {
         check_device(device)?;
         let text = format!("Simulated GPU of sm_{}", driver.options.capability);
-        let room = usize::try_from(length).ok().and_then(|length| length.checked_sub(1)).ok_or(Status::INVALID_VALUE)?;
+        let room =
+            usize::try_from(length).ok().and_then(|length| length.checked_sub(1)).ok_or(Status::INVALID_VALUE)?;
         let text = &text.as_bytes()[..text.len().min(room)];
         for (at, &byte) in text.iter().chain(&[0]).enumerate() {
             // SAFETY: the text and its zero are no longer than the buffer.
@@ -152,7 +153,7 @@ unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_uint, 
         let capability = driver.options.capability as c_int;
         // Numbers of the header; an H100's values, but few multiprocessors.
         let found = match attribute {
-            1 | 2 | 3 => 1024,
+            1..=3 => 1024,
             4 => 64,
             5 => i32::MAX,
             6 | 7 => 65_535,

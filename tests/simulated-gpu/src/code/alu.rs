@@ -31,7 +31,8 @@ pub(super) fn find(opcode: &str) -> Option<Alu> {
     let (last, modifiers) = rest.split_last()?;
     let ty = Type::parse(last)?;
     let one = Type { count: 1, ..ty };
-    let plain = |run, operands| Some(Alu { run, packed: (ty.count == 2).then_some(ty.bits), operands, extra: None, ty });
+    let plain =
+        |run, operands| Some(Alu { run, packed: (ty.count == 2).then_some(ty.bits), operands, extra: None, ty });
     match (*name, modifiers) {
         ("mov", []) if ty.kind == Kind::Predicate => plain(integer::predicate("mov")?, 1),
         ("mov", []) if ty.count == 1 => plain(|a, _, _| a, 1),
@@ -44,7 +45,8 @@ pub(super) fn find(opcode: &str) -> Option<Alu> {
             plain(mixed(name, ty)?, if *name == "fma" { 3 } else { 2 })
         }
         _ => {
-            let run = if ty.is_integer() { integer::find(name, modifiers, ty) } else { float::find(name, modifiers, one) };
+            let run =
+                if ty.is_integer() { integer::find(name, modifiers, ty) } else { float::find(name, modifiers, one) };
             plain(run?, operands_of(name))
         }
     }
@@ -58,8 +60,8 @@ pub(super) fn comparison(name: &str, ty: Type) -> Option<Run> {
 fn operands_of(name: &str) -> usize {
     match name {
         "fma" | "mad" | "bfe" | "prmt" | "shf" => 3,
-        "neg" | "abs" | "not" | "cnot" | "popc" | "clz" | "brev" | "rcp" | "sqrt" | "rsqrt" | "ex2" | "lg2" | "sin" | "cos"
-        | "tanh" => 1,
+        "neg" | "abs" | "not" | "cnot" | "popc" | "clz" | "brev" | "rcp" | "sqrt" | "rsqrt" | "ex2" | "lg2" | "sin"
+        | "cos" | "tanh" => 1,
         _ => 2,
     }
 }

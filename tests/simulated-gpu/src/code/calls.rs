@@ -1,7 +1,7 @@
 //! Calls: the one function of CUDA's device runtime that graphs need.
 
-use super::decode::{Decoder, Result};
 use super::Op;
+use super::decode::{Decoder, Result};
 use crate::ptx::{Function, Operand};
 
 /// What is known of a function that may be called.

@@ -124,7 +124,13 @@ impl<'a> Decoder<'a> {
         let word = self.ty("b32")?;
         let collective = match (&parts[..], operands) {
             (["bar", "warp", "sync"], [mask]) => Collective::Sync { mask: self.value(mask, word)? },
-            (["bar", "sync"] | ["bar", "cta", "sync"] | ["barrier", "sync", "aligned"] | ["barrier", "cta", "sync", "aligned"], _) => {
+            (
+                ["bar", "sync"]
+                | ["bar", "cta", "sync"]
+                | ["barrier", "sync", "aligned"]
+                | ["barrier", "cta", "sync", "aligned"],
+                _,
+            ) => {
                 return self.barrier(opcode, operands, true);
             }
             (["barrier", "sync"] | ["barrier", "cta", "sync"], _) => return self.barrier(opcode, operands, false),
@@ -199,7 +205,10 @@ impl<'a> Decoder<'a> {
             _ => return self.unknown(opcode),
         };
         let [factors, sums] = [self.ty(types[0])?, self.ty(types[1])?];
-        let fits = matches!((factors.kind, factors.bits, sums.kind, sums.bits), (Kind::Float | Kind::Brain, 16, Kind::Float, 32) | (Kind::Float, 16, Kind::Float, 16));
+        let fits = matches!(
+            (factors.kind, factors.bits, sums.kind, sums.bits),
+            (Kind::Float | Kind::Brain, 16, Kind::Float, 32) | (Kind::Float, 16, Kind::Float, 16)
+        );
         let [Operand::Vector(d), Operand::Vector(a), Operand::Vector(b), Operand::Vector(c)] = operands else {
             return self.unknown(opcode);
         };

@@ -25,8 +25,7 @@ impl Conversion {
         let (from, rest) = parts.split_last()?;
         let (to, modifiers) = rest.split_last()?;
         let (to, from) = (Type::parse(to)?, Type::parse(from)?);
-        let mut found =
-            Conversion { to, from, rounding: Rounding::Nearest, to_integer: None, saturates: false };
+        let mut found = Conversion { to, from, rounding: Rounding::Nearest, to_integer: None, saturates: false };
         for modifier in modifiers {
             match *modifier {
                 "rn" => found.rounding = Rounding::Nearest,

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use super::calls::Callee;
-use super::{ALWAYS, Collective, Granules, Instruction, Kernel, Op, POISON, Slot, Slots, Special, Type, alu, expected, integer};
+use super::{
+    ALWAYS, Collective, Granules, Instruction, Kernel, Op, POISON, Slot, Slots, Special, Type, alu, expected, integer,
+};
 use crate::ptx::{self, Function, Module, Operand, Space, Statement, SyntaxError, Variable};
 
 pub(super) type Result<T> = std::result::Result<T, SyntaxError>;
@@ -233,7 +235,9 @@ impl<'a> Decoder<'a> {
                 self.push(op);
                 return Ok(());
             }
-            ("bfi.b32" | "bfi.b64", [d, a, b, start, length]) => return self.insert_bits(opcode, d, [a, b, start, length]),
+            ("bfi.b32" | "bfi.b64", [d, a, b, start, length]) => {
+                return self.insert_bits(opcode, d, [a, b, start, length]);
+            }
             _ => {}
         }
         if opcode.starts_with("setp.") && operands.len() >= 3 {

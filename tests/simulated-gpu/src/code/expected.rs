@@ -21,7 +21,9 @@ pub(super) fn mark(kernel: &mut Kernel, exchanges: &[usize]) {
         let before = compared.len();
         for instruction in &kernel.code {
             match instruction.op {
-                Op::Alu { d, abc, .. } | Op::Packed { d, abc, .. } | Op::Lop3 { d, abc, .. } if compared.contains(&d) => {
+                Op::Alu { d, abc, .. } | Op::Packed { d, abc, .. } | Op::Lop3 { d, abc, .. }
+                    if compared.contains(&d) =>
+                {
                     compared.extend(abc);
                 }
                 Op::Join { into, from, .. } if compared.contains(&into) => {

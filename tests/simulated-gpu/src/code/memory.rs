@@ -84,11 +84,11 @@ impl<'a> Decoder<'a> {
 
     fn load(&mut self, access: &Access, d: &Operand<'a>, base: &Operand<'a>, offset: i64) -> Result<()> {
         let into = self.elements(access, d)?.iter().map(|d| self.result(d)).collect::<Result<Vec<_>>>()?;
-        if let (Space::Param, Operand::Name(name)) = (access.space, base) {
-            if self.parameter(name).is_none() {
-                // What a call gave back.
-                return self.move_parameter(into[0], base, offset);
-            }
+        if let (Space::Param, Operand::Name(name)) = (access.space, base)
+            && self.parameter(name).is_none()
+        {
+            // What a call gave back.
+            return self.move_parameter(into[0], base, offset);
         }
         let place = self.place(access, base, offset)?;
         let into = self.slots(&into);

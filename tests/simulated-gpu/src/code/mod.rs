@@ -208,6 +208,14 @@ pub enum Op {
     Nothing,
 }
 
+impl Op {
+    /// Whether other threads, or the host, may learn by it what the thread has read.
+    #[inline]
+    pub fn tells_others(self) -> bool {
+        matches!(self, Op::Store { .. } | Op::Atomic { .. } | Op::Collective(_) | Op::SetCondition(_))
+    }
+}
+
 /// A register that says which thread it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {

@@ -88,7 +88,12 @@ impl Driver {
         for node in before {
             match self.nodes.get(node) {
                 Some((owner, number)) if *owner == graph && !numbers.contains(number) => numbers.push(*number),
-                _ => return misuse("a node comes behind one that is there twice, or of another graph", Status::INVALID_VALUE),
+                _ => {
+                    return misuse(
+                        "a node comes behind one that is there twice, or of another graph",
+                        Status::INVALID_VALUE,
+                    );
+                }
             }
         }
         let found = self.graph(graph)?;
@@ -187,7 +192,9 @@ impl Driver {
     fn executable(&mut self, handle: Handle) -> Answer<&mut Executable> {
         match self.executables.get_mut(&handle) {
             Some(executable) => Ok(executable),
-            None => misuse("a graph is launched or changed that does not exist, or not any more", Status::INVALID_HANDLE),
+            None => {
+                misuse("a graph is launched or changed that does not exist, or not any more", Status::INVALID_HANDLE)
+            }
         }
     }
 

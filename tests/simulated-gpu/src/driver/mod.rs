@@ -14,10 +14,10 @@ mod work;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
-pub use options::{Options, VARIABLE};
-pub use status::Status;
 pub(crate) use graphs::{BodyPlace, address_of};
 pub(crate) use modules::{MOST_SHARED, Shape};
+pub use options::{Options, VARIABLE};
+pub use status::Status;
 pub(crate) use work::Work;
 
 use crate::machine::Memory;
@@ -156,7 +156,9 @@ impl Driver {
     fn check_range(&self, call: &str, address: u64, bytes: usize) -> Answer {
         match self.device.memory.has(address, bytes) {
             true => Ok(()),
-            false => misuse(&format!("{call}: {bytes} bytes at {address:#x} are no device memory"), Status::INVALID_VALUE),
+            false => {
+                misuse(&format!("{call}: {bytes} bytes at {address:#x} are no device memory"), Status::INVALID_VALUE)
+            }
         }
     }
 }

@@ -77,7 +77,8 @@ impl Driver {
 
     fn found(&self, handle: Handle) -> Answer<(Function, Arc<Program>)> {
         let function = self.functions.get(&handle);
-        let found = function.and_then(|function| Some((*function, self.modules.get(&function.module)?.program.clone())));
+        let found =
+            function.and_then(|function| Some((*function, self.modules.get(&function.module)?.program.clone())));
         match found {
             Some(found) => Ok(found),
             None => misuse("a function is used whose module is not loaded", Status::INVALID_HANDLE),
@@ -128,14 +129,24 @@ impl Driver {
         let told = |message: String, status| misuse(&format!("a launch of {}: {message}", kernel.name), status);
         let Shape { grid, block, shared } = shape;
         let threads = block.iter().try_fold(1u32, |product, size| product.checked_mul(*size)).unwrap_or(u32::MAX);
-        if threads == 0 || threads > 1024 || block[2] > 64 || grid.contains(&0) || grid[1..].iter().any(|g| *g > 65_535) || grid[0] > i32::MAX as u32 {
+        if threads == 0
+            || threads > 1024
+            || block[2] > 64
+            || grid.contains(&0)
+            || grid[1..].iter().any(|g| *g > 65_535)
+            || grid[0] > i32::MAX as u32
+        {
             return told(format!("grid {grid:?} of blocks {block:?}"), Status::INVALID_VALUE);
         }
         if threads > kernel.most_threads {
-            return told(format!("{threads} threads, and it allows {}", kernel.most_threads), Status::LAUNCH_OUT_OF_RESOURCES);
+            return told(
+                format!("{threads} threads, and it allows {}", kernel.most_threads),
+                Status::LAUNCH_OUT_OF_RESOURCES,
+            );
         }
         if shared > function.dynamic_shared {
-            let message = format!("{shared} bytes of dynamic shared memory, and it may ask for {}", function.dynamic_shared);
+            let message =
+                format!("{shared} bytes of dynamic shared memory, and it may ask for {}", function.dynamic_shared);
             return told(message, Status::INVALID_VALUE);
         }
         let (module, kernel) = (function.module, function.kernel);

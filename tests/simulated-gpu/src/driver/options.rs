@@ -33,7 +33,11 @@ impl Options {
     pub fn parse(text: &str) -> Result<Options, String> {
         let mut options = Options::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            let bad = || format!("{VARIABLE}: `{part}` is not understood: seed=3,memory=256M,target=sm_90,initcheck=off,version=12.4,dump=FOLDER");
+            let bad = || {
+                format!(
+                    "{VARIABLE}: `{part}` is not understood: seed=3,memory=256M,target=sm_90,initcheck=off,version=12.4,dump=FOLDER"
+                )
+            };
             let (name, value) = part.split_once('=').ok_or_else(bad)?;
             match name {
                 "seed" => options.seed = value.parse().map_err(|_| bad())?,
@@ -84,7 +88,14 @@ mod tests {
     fn options_are_read() {
         assert_eq!(Options::parse(""), Ok(Options::default()));
         let options = Options::parse("seed=3, memory=256M,target=sm_80,initcheck=off,version=12.4,dump=/x").unwrap();
-        let expected = Options { seed: 3, memory: 256 << 20, capability: 80, checks_written: false, version: 12_040, dump: Some("/x".into()) };
+        let expected = Options {
+            seed: 3,
+            memory: 256 << 20,
+            capability: 80,
+            checks_written: false,
+            version: 12_040,
+            dump: Some("/x".into()),
+        };
         assert_eq!(options, expected);
         for bad in ["seed", "memory=3X", "target=90", "colour=red", "memory=99999999999999999999G"] {
             assert!(Options::parse(bad).unwrap_err().contains("is not understood"), "{bad}");

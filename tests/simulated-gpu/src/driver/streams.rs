@@ -130,7 +130,8 @@ impl Driver {
     }
 
     pub fn synchronize_all(&mut self) -> Answer {
-        let streams: Vec<(Handle, u64)> = self.streams.iter().map(|(handle, stream)| (*handle, stream.sent())).collect();
+        let streams: Vec<(Handle, u64)> =
+            self.streams.iter().map(|(handle, stream)| (*handle, stream.sent())).collect();
         streams.into_iter().try_for_each(|(handle, until)| self.finish(handle, until))
     }
 
@@ -199,7 +200,14 @@ impl Driver {
     }
 
     /// A copy from the host. What is not pinned is taken over now.
-    pub fn upload(&mut self, to: u64, from: usize, bytes: usize, stream: Handle, staged: impl FnOnce() -> Vec<u8>) -> Answer {
+    pub fn upload(
+        &mut self,
+        to: u64,
+        from: usize,
+        bytes: usize,
+        stream: Handle,
+        staged: impl FnOnce() -> Vec<u8>,
+    ) -> Answer {
         self.check_range("cuMemcpyHtoDAsync", to, bytes)?;
         let from = match self.device.pinned.find(from, bytes).is_some() {
             true => HostBytes::Pinned(from, bytes),

@@ -38,19 +38,41 @@ pub(crate) enum HostBytes {
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
     Kernel(Arc<KernelCall>),
-    Upload { from: HostBytes, to: u64 },
-    Download { from: u64, to: usize, bytes: usize },
-    Copy { from: u64, to: u64, bytes: usize },
+    Upload {
+        from: HostBytes,
+        to: u64,
+    },
+    Download {
+        from: u64,
+        to: usize,
+        bytes: usize,
+    },
+    Copy {
+        from: u64,
+        to: u64,
+        bytes: usize,
+    },
     /// Elements of 1, 2 or 4 bytes.
-    Fill { to: u64, value: u32, size: usize, count: usize },
+    Fill {
+        to: u64,
+        value: u32,
+        size: usize,
+        count: usize,
+    },
     /// Nothing before work of another stream up to a number is done.
-    Wait { stream: Handle, until: u64 },
+    Wait {
+        stream: Handle,
+        until: u64,
+    },
     Nothing,
     Graph(Arc<Plan>),
     /// A graph within a graph.
     Child(Arc<Plan>),
     /// Nodes that are done while a condition holds.
-    While { condition: u64, body: Arc<Plan> },
+    While {
+        condition: u64,
+        body: Arc<Plan>,
+    },
 }
 
 /// Nodes of a graph, each with the numbers of those before it.
@@ -115,7 +137,9 @@ impl Device {
             Work::Upload { from, to } => {
                 let bytes = match from {
                     HostBytes::Staged(bytes) => bytes.to_vec(),
-                    HostBytes::Pinned(address, bytes) => self.pinned.read(*address, *bytes).ok_or_else(|| freed(*address))?,
+                    HostBytes::Pinned(address, bytes) => {
+                        self.pinned.read(*address, *bytes).ok_or_else(|| freed(*address))?
+                    }
                 };
                 self.memory.write(*to, &bytes).map_err(failure)
             }

@@ -4,12 +4,11 @@ use std::cmp::Ordering;
 
 use super::grid::{Launch, Outside, coordinates};
 use super::memory::Memory;
+use super::reach::{Doubt, Reach};
 use super::shadow::{LANES_OF_WARP, Who};
-use super::store::{Store, Watched, Wrong};
-use super::{LOCAL_WINDOW, SHARED_WINDOW};
-use crate::code::{ALWAYS, Kernel, Op, Place, Slots, Special};
+use super::store::Store;
+use crate::code::{ALWAYS, Kernel, Op, Special};
 use crate::finding::{Class, Finding, Problem};
-use crate::ptx::Space;
 
 /// A thread that does so many instructions without waiting is taken for one that never ends.
 const MOST_STEPS: u64 = 1 << 33;
@@ -21,7 +20,11 @@ pub(super) enum Status {
     /// At an instruction of its warp.
     AtCollective,
     /// At a barrier: its number, how many threads it is for (zero for all), and whether warps must come together.
-    AtBarrier { id: u64, count: u64, aligned: bool },
+    AtBarrier {
+        id: u64,
+        count: u64,
+        aligned: bool,
+    },
     Done,
 }
 
@@ -36,10 +39,6 @@ pub(super) struct Thread {
     local: Store,
     doubt: Option<Doubt>,
 }
-
-/// A read that nothing orders, or of what nobody wrote, and where. It is wrong when the thread goes on to tell others anything: compilers
-/// read ahead of a test, and forget what they read where the test fails.
-type Doubt = Box<(WrongAccess, usize)>;
 
 /// What is wrong, and which thread saw it.
 pub(super) struct Fault {
@@ -136,7 +135,8 @@ impl<'a> Block<'a> {
                 let lanes = warp * LANES_OF_WARP..count.min((warp + 1) * LANES_OF_WARP);
                 loop {
                     for number in lanes.clone() {
-                        let thread = if self.launch.backwards { lanes.end - 1 - (number - lanes.start) } else { number };
+                        let thread =
+                            if self.launch.backwards { lanes.end - 1 - (number - lanes.start) } else { number };
                         if self.threads[thread].status == Status::Ready {
                             self.run_thread(thread, thread * slots)?;
                         }
@@ -212,7 +212,10 @@ impl<'a> Block<'a> {
             return Ok(());
         }
         let (number, id, arrived, wanted) = problem.unwrap_or((0, 0, 0, 0));
-        let absent = self.threads.iter().position(|thread| !matches!(thread.status, Status::AtBarrier { id: other, .. } if other == id));
+        let absent = self
+            .threads
+            .iter()
+            .position(|thread| !matches!(thread.status, Status::AtBarrier { id: other, .. } if other == id));
         let absent = absent.map_or_else(String::new, |absent| match self.threads[absent].status {
             Status::Done => format!("; thread {absent} has ended"),
             _ => format!("; thread {absent} waits at PTX line {}", self.line(absent)),
@@ -223,7 +226,8 @@ impl<'a> Block<'a> {
 
     /// All threads of a warp must have come to the same instruction.
     fn check_aligned(&self, number: usize, id: u64) -> Result<(), Fault> {
-        let at_barrier = |thread: usize| matches!(self.threads[thread].status, Status::AtBarrier { id: other, .. } if other == id);
+        let at_barrier =
+            |thread: usize| matches!(self.threads[thread].status, Status::AtBarrier { id: other, .. } if other == id);
         for thread in number..self.threads.len() {
             let first = thread / LANES_OF_WARP * LANES_OF_WARP;
             if at_barrier(thread) && at_barrier(first) && self.threads[thread].at != self.threads[first].at {
@@ -298,6 +302,11 @@ impl<'a> Block<'a> {
                 at += 1;
                 continue;
             }
+            if let Some(doubt) = reach.doubt.take_if(|_| instruction.op.tells_others()) {
+                let (wrong, place) = *doubt;
+                at = place;
+                break Err(wrong);
+            }
             match instruction.op {
                 Op::Alu { run, d, abc: [a, b, c] } => {
                     registers[d as usize] = run(registers[a as usize], registers[b as usize], registers[c as usize]);
@@ -309,10 +318,6 @@ impl<'a> Block<'a> {
                     }
                 }
                 Op::Store { ref place, from } => {
-                    if let Some(doubt) = reach.doubt.take() {
-                        at = doubt.1;
-                        break Err(doubt.0);
-                    }
                     if let Err(wrong) = reach.store(place, from, registers) {
                         break Err(wrong);
                     }
@@ -335,17 +340,14 @@ impl<'a> Block<'a> {
                 }
                 Op::Packed { run, d, abc, bits } => {
                     let [a, b, c] = abc.map(|slot| registers[slot as usize]);
-                    let half = |shift| run(a >> shift & low(bits), b >> shift & low(bits), c >> shift & low(bits)) & low(bits);
+                    let half =
+                        |shift| run(a >> shift & low(bits), b >> shift & low(bits), c >> shift & low(bits)) & low(bits);
                     registers[d as usize] = half(0) | half(bits) << bits;
                 }
                 Op::Lop3 { d, abc, table } => {
                     registers[d as usize] = by_table(abc.map(|slot| registers[slot as usize]), table);
                 }
                 Op::Atomic { ref place, run, d, ab } => {
-                    if let Some(doubt) = reach.doubt.take() {
-                        at = doubt.1;
-                        break Err(doubt.0);
-                    }
                     let [a, b] = ab.map(|slot| registers[slot as usize]);
                     match reach.atomic(place, registers[place.base as usize], |old| run(old, a, b)) {
                         Ok(old) => registers[d as usize] = old,
@@ -356,13 +358,7 @@ impl<'a> Block<'a> {
                     let [id, count] = [id, count].map(|slot| registers[slot as usize] & 0xffff_ffff);
                     break Ok(Status::AtBarrier { id, count, aligned });
                 }
-                Op::Collective(_) => match reach.doubt.take() {
-                    Some(doubt) => {
-                        at = doubt.1;
-                        break Err(doubt.0);
-                    }
-                    None => break Ok(Status::AtCollective),
-                },
+                Op::Collective(_) => break Ok(Status::AtCollective),
                 Op::SetCondition([handle, value]) => {
                     let [handle, value] = [handle, value].map(|slot| registers[slot as usize]);
                     if !outside.set_condition(handle, value as u32) {
@@ -404,169 +400,4 @@ fn by_table([a, b, c]: [u64; 3], table: u8) -> u64 {
 fn lane_mask(lane: usize, order: Ordering, or_equal: bool) -> u32 {
     let holds = |other: &usize| other.cmp(&lane) == order || (or_equal && *other == lane);
     (0..LANES_OF_WARP).filter(holds).fold(0, |mask, lane| mask | 1 << lane)
-}
-
-/// What is wrong with an access, and the other one of a race.
-type WrongAccess = (Problem, Option<(u64, u64)>);
-
-/// What a thread reaches.
-struct Reach<'b> {
-    memory: &'b mut Memory,
-    shared: &'b mut Store,
-    local: &'b mut Store,
-    parameters: &'b [u8],
-    kernel: &'b Kernel,
-    /// For global memory.
-    who: Who,
-    /// For shared memory.
-    here: Who,
-    /// The first read that may be wrong.
-    doubt: Option<Doubt>,
-    /// The instruction that loads.
-    at: usize,
-}
-
-impl Reach<'_> {
-    #[inline]
-    fn load(&mut self, place: &Place, into: Slots, registers: &mut [u64]) -> Result<(), WrongAccess> {
-        let (size, count) = (usize::from(place.bytes), into.count as usize);
-        let address = registers[place.base as usize].wrapping_add(place.offset as i64 as u64);
-        if place.space == Space::Param {
-            return self.load_parameter(address as usize, place, into, registers);
-        }
-        let kernel = self.kernel;
-        let mut doubt = None;
-        let (store, start, watched) = self.locate(place, address, size * count)?;
-        for (element, &slot) in kernel.list(into).iter().enumerate() {
-            let at = start + element * size;
-            let value = store.load(at, size, place.is_strong, watched).unwrap_or_else(|wrong| {
-                doubt = Some(wrong);
-                store.peek(at, size)
-            });
-            registers[slot as usize] = extended(value, place);
-        }
-        if let Some(wrong) = doubt {
-            let at = self.at;
-            self.doubt.get_or_insert_with(|| Box::new((described(wrong, place, address, size, "reads"), at)));
-        }
-        Ok(())
-    }
-
-    fn load_parameter(&self, at: usize, place: &Place, into: Slots, registers: &mut [u64]) -> Result<(), WrongAccess> {
-        let size = usize::from(place.bytes);
-        for (element, &slot) in self.kernel.list(into).iter().enumerate() {
-            let start = at + element * size;
-            let Some(bytes) = self.parameters.get(start..start + size) else {
-                let message = format!("{size} bytes at {start} are outside of the kernel's parameters");
-                return Err((Problem::new(Class::Bounds, message), None));
-            };
-            let value = bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
-            registers[slot as usize] = extended(value, place);
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn store(&mut self, place: &Place, from: Slots, registers: &[u64]) -> Result<(), WrongAccess> {
-        let (size, count) = (usize::from(place.bytes), from.count as usize);
-        let address = registers[place.base as usize].wrapping_add(place.offset as i64 as u64);
-        let kernel = self.kernel;
-        let (store, start, watched) = self.locate(place, address, size * count)?;
-        for (element, &slot) in kernel.list(from).iter().enumerate() {
-            let stored = store.store(start + element * size, size, registers[slot as usize], place.is_strong, watched);
-            stored.map_err(|wrong| described(wrong, place, address, size, "writes"))?;
-        }
-        Ok(())
-    }
-
-    /// Changes an element; gives what was there.
-    fn atomic(&mut self, place: &Place, base: u64, change: impl FnOnce(u64) -> u64) -> Result<u64, WrongAccess> {
-        let size = usize::from(place.bytes);
-        let address = base.wrapping_add(place.offset as i64 as u64);
-        let (store, start, watched) = self.locate(place, address, size)?;
-        // One access that reads and writes: the write's check is the stricter one.
-        let changed = store.load(start, size, true, None).and_then(|old| {
-            store.store(start, size, change(old), true, watched)?;
-            Ok(old)
-        });
-        changed.map_err(|wrong| described(wrong, place, address, size, "changes"))
-    }
-
-    /// The memory that has all of these bytes, where in it, and who is told of the access.
-    #[inline]
-    fn locate(&mut self, place: &Place, address: u64, bytes: usize) -> Result<(&mut Store, usize, Watched<'_>), WrongAccess> {
-        if address & (bytes as u64 - 1) != 0 {
-            let message = format!("{bytes} bytes at {address:#x} are not aligned to their size");
-            return Err((Problem::new(Class::Alignment, message), None));
-        }
-        let granules = self.kernel.granules;
-        let (space, at) = match place.space {
-            Space::Generic => resolved(address),
-            space => (space, address),
-        };
-        match space {
-            Space::Shared => match at.checked_add(bytes as u64) {
-                Some(end) if end <= self.shared.len() as u64 => {
-                    Ok((self.shared, at as usize, Some((&self.here, granules.shared))))
-                }
-                _ => Err(outside("shared", at, bytes, self.shared.len())),
-            },
-            Space::Local => match at.checked_add(bytes as u64) {
-                Some(end) if end <= self.local.len() as u64 => Ok((self.local, at as usize, None)),
-                _ => Err(outside("local", at, bytes, self.local.len())),
-            },
-            _ => {
-                let (store, start) = self.memory.locate(address, bytes).map_err(|problem| (problem, None))?;
-                Ok((store, start, Some((&self.who, granules.global))))
-            }
-        }
-    }
-}
-
-/// The space of a generic address, and the address therein.
-fn resolved(address: u64) -> (Space, u64) {
-    const SIZE: u64 = LOCAL_WINDOW - SHARED_WINDOW;
-    match address {
-        SHARED_WINDOW..LOCAL_WINDOW => (Space::Shared, address - SHARED_WINDOW),
-        _ if address.wrapping_sub(LOCAL_WINDOW) < SIZE => (Space::Local, address - LOCAL_WINDOW),
-        _ => (Space::Global, address),
-    }
-}
-
-#[inline]
-fn extended(value: u64, place: &Place) -> u64 {
-    match (place.is_signed, place.bytes) {
-        (true, 1) => value as i8 as u64,
-        (true, 2) => value as i16 as u64,
-        (true, 4) => value as i32 as u64,
-        _ => value,
-    }
-}
-
-#[cold]
-fn outside(what: &str, at: u64, bytes: usize, size: usize) -> WrongAccess {
-    let message = format!("{bytes} bytes at {at:#x} are outside of the {size} bytes of {what} memory");
-    (Problem::new(Class::Bounds, message), None)
-}
-
-#[cold]
-fn described(wrong: Wrong, place: &Place, address: u64, bytes: usize, does: &str) -> WrongAccess {
-    let space = match place.space {
-        Space::Shared => "shared",
-        Space::Local => "local",
-        Space::Generic => "generic",
-        _ => "global",
-    };
-    match wrong {
-        Wrong::Unwritten(_) => {
-            let message = format!("the thread {does} {bytes} bytes of {space} memory at {address:#x} that nobody has written");
-            (Problem::new(Class::Unwritten, message), None)
-        }
-        Wrong::Race(other) => {
-            let did = if other.wrote { "were written" } else { "were read" };
-            let message =
-                format!("the thread {does} {bytes} bytes of {space} memory at {address:#x} that, with nothing between to order it, {did}");
-            (Problem::new(Class::Race, message), Some((other.thread, other.segment)))
-        }
-    }
 }

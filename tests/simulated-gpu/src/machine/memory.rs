@@ -118,7 +118,8 @@ impl Memory {
     pub fn read(&mut self, address: u64, bytes: usize) -> Result<&[u8], Problem> {
         let (store, at) = self.locate(address, bytes)?;
         store.bytes(at..at + bytes).map_err(|first| {
-            let message = format!("{bytes} bytes at {address:#x} are copied to the host, and nobody wrote byte {}", first - at);
+            let message =
+                format!("{bytes} bytes at {address:#x} are copied to the host, and nobody wrote byte {}", first - at);
             Problem::new(Class::Unwritten, message)
         })
     }

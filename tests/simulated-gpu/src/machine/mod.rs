@@ -4,7 +4,7 @@
 //! memory   allocations at addresses of their own, which are never used again
 //!   store    bytes, which of them were written, and who touched them last (shadow)
 //! grid     blocks one after another
-//!   block    threads, each of which runs until it must wait
+//!   block    threads, each of which runs until it must wait; reach: the memory that they touch
 //!     warp     what lanes do together; product: matrices
 //! ```
 
@@ -12,6 +12,7 @@ mod block;
 mod grid;
 mod memory;
 mod product;
+mod reach;
 mod shadow;
 mod store;
 mod warp;

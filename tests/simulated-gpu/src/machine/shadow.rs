@@ -48,8 +48,12 @@ pub(super) struct Who {
 /// How memory is touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touch {
-    Read { strong: bool },
-    Write { strong: bool },
+    Read {
+        strong: bool,
+    },
+    Write {
+        strong: bool,
+    },
     /// A write of what is there already, which does not mind other writes.
     Rewrite,
 }
@@ -83,7 +87,8 @@ impl Shadow {
         let [written, read] = &mut entries[granule % PAGE];
         match touch {
             Touch::Read { strong } => {
-                let conflict = if strong && marks(*written) & STRONG != 0 { None } else { who.conflict(*written, true) };
+                let conflict =
+                    if strong && marks(*written) & STRONG != 0 { None } else { who.conflict(*written, true) };
                 *read = who.merged(*read, strong);
                 conflict
             }
@@ -213,8 +218,7 @@ mod tests {
     /// Whether the last of these accesses is in conflict with those before.
     fn races(accesses: &[(Touch, Who)]) -> bool {
         let mut shadow = Shadow::default();
-        let conflicts: Vec<bool> =
-            accesses.iter().map(|(touch, who)| shadow.touch(5, *touch, who).is_some()).collect();
+        let conflicts: Vec<bool> = accesses.iter().map(|(touch, who)| shadow.touch(5, *touch, who).is_some()).collect();
         assert!(conflicts[..conflicts.len() - 1].iter().all(|conflict| !conflict), "{conflicts:?}");
         conflicts[conflicts.len() - 1]
     }

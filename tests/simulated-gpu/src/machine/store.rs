@@ -67,11 +67,17 @@ impl Store {
 
     /// Writes an element.
     #[inline]
-    pub fn store(&mut self, at: usize, bytes: usize, value: u64, strong: bool, watched: Watched<'_>) -> Result<(), Wrong> {
+    pub fn store(
+        &mut self,
+        at: usize,
+        bytes: usize,
+        value: u64,
+        strong: bool,
+        watched: Watched<'_>,
+    ) -> Result<(), Wrong> {
         let mask = u64::MAX >> (64 - 8 * bytes);
-        let is_same = !strong
-            && read(&self.bytes, at, bytes) == value & mask
-            && read(&self.written, at, bytes) == ONES & mask;
+        let is_same =
+            !strong && read(&self.bytes, at, bytes) == value & mask && read(&self.written, at, bytes) == ONES & mask;
         let touch = if is_same { Touch::Rewrite } else { Touch::Write { strong } };
         write(&mut self.bytes, at, bytes, value);
         write(&mut self.written, at, bytes, ONES);

@@ -81,7 +81,8 @@ impl Block<'_> {
                     let (theirs, their_mask) = self.waiting_at(other);
                     // Lanes may synchronise from different places.
                     let same_place = self.threads[other].at == self.threads[thread].at;
-                    if their_mask != mask || !(same_place || synchronises && matches!(theirs, Collective::Sync { .. })) {
+                    if their_mask != mask || !(same_place || synchronises && matches!(theirs, Collective::Sync { .. }))
+                    {
                         return Err(other);
                     }
                     members.push(other);
@@ -123,7 +124,8 @@ impl Block<'_> {
             }
             Collective::Product { fragments, d, a, b, c } => {
                 if group.members.len() != LANES_OF_WARP {
-                    let message = format!("a product of matrices takes 32 lanes, and the warp has {}", group.members.len());
+                    let message =
+                        format!("a product of matrices takes 32 lanes, and the warp has {}", group.members.len());
                     return Err(Fault::new(group.first, Class::Synchronization, message));
                 }
                 let kernel = self.kernel;
@@ -158,7 +160,13 @@ impl Block<'_> {
         }
     }
 
-    fn shuffle(&mut self, group: &Group, mode: ShuffleMode, [d, p]: [Slot; 2], [a, b, c]: [Slot; 3]) -> Result<(), Fault> {
+    fn shuffle(
+        &mut self,
+        group: &Group,
+        mode: ShuffleMode,
+        [d, p]: [Slot; 2],
+        [a, b, c]: [Slot; 3],
+    ) -> Result<(), Fault> {
         let mut results = Vec::with_capacity(LANES_OF_WARP);
         for &thread in &group.members {
             let lane = (thread - group.first) as i64;

@@ -61,7 +61,14 @@ impl Bench {
     }
 
     /// As [`Bench::try_run`], with dynamic shared memory; forwards and backwards, of which both must be right.
-    pub fn try_run_with(&mut self, text: &str, blocks: u32, threads: u32, shared: usize, words: &[u64]) -> Result<(), Box<Finding>> {
+    pub fn try_run_with(
+        &mut self,
+        text: &str,
+        blocks: u32,
+        threads: u32,
+        shared: usize,
+        words: &[u64],
+    ) -> Result<(), Box<Finding>> {
         let program = Program::load(text, &mut self.memory, 90).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let parameters: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let how = Launch {

@@ -27,7 +27,8 @@ fn shuffles() {
 
 #[test]
 fn some_lanes_alone() {
-    let body = "mov.b32 %r4, 99; setp.lt.u32 %p1, %r9, 8; @!%p1 bra $end; shfl.sync.bfly.b32 %r4, %r9, 4, 31, 0xff; $end:";
+    let body =
+        "mov.b32 %r4, 99; setp.lt.u32 %p1, %r9, 8; @!%p1 bra $end; shfl.sync.bfly.b32 %r4, %r9, 4, 31, 0xff; $end:";
     assert_eq!(lanes(body, 32)[3..9], [7, 0, 1, 2, 3, 99]);
 }
 
@@ -45,7 +46,8 @@ fn votes_matches_and_reductions() {
 }
 
 /// Threads turn an array round by way of shared memory.
-const REVERSE: &str = "mul.wide.u32 %rd2, %r9, 4; mov.b64 %rd3, tile; add.s64 %rd4, %rd3, %rd2; st.shared.b32 [%rd4], %r9; BARRIER
+const REVERSE: &str =
+    "mul.wide.u32 %rd2, %r9, 4; mov.b64 %rd3, tile; add.s64 %rd4, %rd3, %rd2; st.shared.b32 [%rd4], %r9; BARRIER
     sub.s32 %r1, 63, %r9; mul.wide.u32 %rd5, %r1, 4; add.s64 %rd6, %rd3, %rd5; ld.shared.b32 %r4, [%rd6];
     add.s64 %rd7, %rd0, %rd2; st.global.b32 [%rd7], %r4;";
 

@@ -15,7 +15,10 @@ fn refused(text: &str) -> String {
 #[test]
 fn what_is_not_known_is_told_with_its_line() {
     let of = |body: &str| refused(&kernel(1, "", body));
-    assert_eq!(of("mulx.f32 %r1, %r2, %r3;"), "PTX line 10: the instruction `mulx.f32` is not known, or not with these operands");
+    assert_eq!(
+        of("mulx.f32 %r1, %r2, %r3;"),
+        "PTX line 10: the instruction `mulx.f32` is not known, or not with these operands"
+    );
     for (body, expected) in [
         ("add.s32 %r1, %r2;", "`add.s32` is not known, or not with these"),
         ("add.s32 %r1, %r2, %x3;", "`%x3` is not declared"),
@@ -37,8 +40,14 @@ fn modules_that_are_no_modules() {
     assert_eq!(refused(""), "PTX line 1: the module has no .target");
     assert_eq!(refused(".target sm_70\n.file 1"), "PTX line 2: the directive `.file` is not known");
     assert!(refused(".target sm_70 .visible .entry k() { add").contains("the end"));
-    assert_eq!(refused(&kernel(0, "", "").replace("sm_80", "sm_90")), "the module is for sm_90, and the device is sm_80");
-    assert_eq!(refused(&kernel(0, "", "").replace("sm_80", "sm_70a")), "the module is for sm_70a, and the device is sm_80");
+    assert_eq!(
+        refused(&kernel(0, "", "").replace("sm_80", "sm_90")),
+        "the module is for sm_90, and the device is sm_80"
+    );
+    assert_eq!(
+        refused(&kernel(0, "", "").replace("sm_80", "sm_70a")),
+        "the module is for sm_70a, and the device is sm_80"
+    );
     let big = kernel(0, "", "").replace(".visible", ".global .b8 small[8]; .global .b8 big[9999999];\n.visible");
     assert_eq!(refused(&big), "there is no memory for the variable big");
 }
