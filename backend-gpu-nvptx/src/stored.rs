@@ -17,10 +17,10 @@ use xla_service::thunks::{
     ArraySlice, KernelRef, LibraryRef, Lowered, Lowering, LoweringContext, ThunkKind, ThunkProgram,
 };
 
-use crate::device::{Image, Part, Routine, Step, Word};
+use crate::device::{Image, LibraryStep, Part, Routine, Step, Word};
 
 /// The version of [`DeviceProgram`]'s form; other ones are refused.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// All that code generation made of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,7 +122,11 @@ impl DeviceProgram {
                 *blocks > 0 && parameters == Some(arguments.len()) && arguments.iter().all(word)
             }
             Step::Copy { .. } => true,
-            Step::Library { otherwise, .. } => self.are_sound(routine, otherwise),
+            Step::Library(library) => {
+                let LibraryStep { call: _, arrays, before, then, otherwise } = &**library;
+                let steps = [before, then, otherwise];
+                arrays.iter().all(word) && steps.into_iter().all(|steps| self.are_sound(routine, steps))
+            }
         })
     }
 

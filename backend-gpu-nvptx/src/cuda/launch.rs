@@ -15,7 +15,7 @@ use super::graph::hazards::{Access, Hazards};
 use super::graph::{GraphSlot, Recording};
 use super::library::Libraries;
 use super::stream::CudaStream;
-use crate::device::{Routine, Step, Word};
+use crate::device::{LibraryStep, Routine, Step, Word};
 use crate::launch::{array, no_scratch};
 use crate::stored::DeviceProgram;
 
@@ -225,29 +225,33 @@ fn gather_steps<'a>(
     scratch: &[u64],
     pieces: &mut Vec<Piece<'a>>,
 ) -> Result<()> {
+    let word = |word: &Word| match *word {
+        Word::Number(number) => Ok(number as u64),
+        Word::Scratch(number) => scratch.get(number).copied().ok_or_else(no_scratch),
+        Word::Array(number) => address(thunk, number, buffers, stream),
+    };
     for step in steps {
         match step {
             Step::Copy { from, to } => pieces.push(copy(thunk, [*from, *to], buffers, stream)?),
             Step::Launch { function, blocks, arguments } => {
-                let word = |word: &Word| match *word {
-                    Word::Number(number) => Ok(number as u64),
-                    Word::Scratch(number) => scratch.get(number).copied().ok_or_else(no_scratch),
-                    Word::Array(number) => address(thunk, number, buffers, stream),
-                };
                 let words = arguments.iter().map(word).collect::<Result<_>>()?;
                 pieces.push(Piece::Launch { function: *function, blocks: *blocks, words });
             }
-            Step::Library { call, arrays, then, otherwise } => {
-                let addresses = arrays.iter().map(|&number| address(thunk, number, buffers, stream));
-                let addresses = addresses.collect::<Result<Vec<u64>>>()?;
+            Step::Library(library) => {
+                let LibraryStep { call, arrays, before, then, otherwise } = &**library;
+                let addresses = arrays.iter().map(word).collect::<Result<Vec<u64>>>()?;
+                let gather = |steps: &'a [Step], pieces: &mut Vec<Piece<'a>>| {
+                    gather_steps(loaded, steps, thunk, buffers, stream, scratch, pieces)
+                };
                 // The first question to a library that is not installed says so.
                 match loaded.libraries.workspace(call, &addresses) {
                     Ok(_) => {
+                        gather(before, pieces)?;
                         pieces.push(Piece::Library { call, addresses });
-                        gather_steps(loaded, then, thunk, buffers, stream, scratch, pieces)?;
+                        gather(then, pieces)?;
                     }
                     Err(Error::FailedPrecondition(_) | Error::Unimplemented(_)) if !otherwise.is_empty() => {
-                        gather_steps(loaded, otherwise, thunk, buffers, stream, scratch, pieces)?;
+                        gather(otherwise, pieces)?;
                     }
                     Err(error) => return Err(error),
                 }
