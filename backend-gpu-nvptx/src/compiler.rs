@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use xla_hlo::{Error, Result, VerifiedModule};
+use xla_hlo::{Computation, Error, Opcode, Result, VerifiedModule};
 use xla_llvm::target::Target;
 use xla_passes::buffers::BufferOptions;
 use xla_passes::stages;
@@ -16,44 +16,42 @@ use crate::ahead;
 use crate::capabilities::{MEMORY_ALIGNMENT, REUSE_AFTER, ThunkCosts, profile, streams};
 use crate::codegen::{self, Code};
 use crate::cuda::driver::Driver;
+use crate::cuda::library::fft;
 use crate::executable::GpuExecutable;
 use crate::lowering::GpuLowering;
 use crate::platform::{HOST_NAME, NAME};
+use crate::process::Process;
 use crate::stored::{self, DeviceProgram, MadeFor, Recorder, Replay};
 use crate::transfer::GpuTransfer;
 
 /// The architecture that code is generated for where neither a device nor the options name one.
 const DEFAULT_ARCHITECTURE: &str = "sm_90";
 
-/// What code is generated for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DeviceKind {
+/// Compiles for one kind of device.
+#[derive(Clone, Debug)]
+pub(crate) enum GpuCompiler {
     /// A GPU.
-    Gpu,
+    Gpu(Arc<Process>),
     /// The host in the place of one.
     Host,
 }
 
-/// Compiles for one kind of device.
-#[derive(Debug)]
-pub(crate) struct GpuCompiler(pub DeviceKind);
-
 impl Compiler for GpuCompiler {
     fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
-        Ok(optimize(module, &passes(options), options, None)?.0)
+        Ok(optimize(module, &self.passes_for(options, self.has_transforms()), options, None)?.0)
     }
 
     fn passes(&self, options: &CompileOptions) -> Result<Option<HloPasses>> {
-        Ok(Some(passes(options)))
+        Ok(Some(self.passes_for(options, self.has_transforms())))
     }
 
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
-        let target = match self.0 {
-            DeviceKind::Host => Target::host_threads()?,
-            DeviceKind::Gpu => Target::nvptx(&architecture()?)?,
+        let target = match self {
+            GpuCompiler::Host => Target::host_threads()?,
+            GpuCompiler::Gpu(_) => Target::nvptx(&architecture()?)?,
         };
         let compiled = compile(&module, &target, options)?;
-        Ok(Arc::new(GpuExecutable::new(module, compiled, self.0)?))
+        Ok(Arc::new(GpuExecutable::new(module, compiled, self)?))
     }
 
     fn ahead_of_time(&self) -> Option<&dyn AheadOfTimeCompiler> {
@@ -65,44 +63,75 @@ impl Compiler for GpuCompiler {
     }
 }
 
-impl DeviceKind {
+impl GpuCompiler {
     /// The platform of such devices.
-    pub fn platform(self) -> &'static str {
+    pub fn platform(&self) -> &'static str {
         match self {
-            DeviceKind::Gpu => NAME,
-            DeviceKind::Host => HOST_NAME,
+            GpuCompiler::Gpu(_) => NAME,
+            GpuCompiler::Host => HOST_NAME,
         }
+    }
+
+    /// Whether there is a library for Fourier transforms where programs run that are compiled now.
+    fn has_transforms(&self) -> bool {
+        match self {
+            GpuCompiler::Gpu(_) => Driver::get().is_ok() && fft::find().is_ok(),
+            GpuCompiler::Host => false,
+        }
+    }
+
+    /// The standard stages; without optimisation, those that programs cannot do without. Where there is no library for them, Fourier
+    /// transforms are put in terms of other operations.
+    fn passes_for(&self, options: &CompileOptions, has_transforms: bool) -> HloPasses {
+        let mut profile = profile();
+        if has_transforms {
+            profile.lacks.remove(&Opcode::Fft);
+        }
+        let pipeline = match options.opt_level {
+            OptLevel::O0 => stages::needed(&profile),
+            OptLevel::O1 | OptLevel::O2 | OptLevel::O3 => stages::standard(&profile),
+        };
+        HloPasses { pipeline, profile }
+    }
+
+    /// The module for a machine that may lack the library for Fourier transforms.
+    fn without_transforms(&self, module: OptimizedModule, options: &CompileOptions) -> Result<OptimizedModule> {
+        let has_one = |graph: &Computation| graph.iter().any(|(_, i)| i.opcode() == Opcode::Fft);
+        if !module.iter().any(|(_, graph)| has_one(graph)) {
+            return Ok(module);
+        }
+        Ok(optimize(module.into_inner(), &self.passes_for(options, false), options, None)?.0)
     }
 }
 
 impl AheadOfTimeCompiler for GpuCompiler {
     fn compile_ahead_of_time(&self, module: OptimizedModule, options: &AotCompilationOptions) -> Result<Vec<AotFile>> {
-        let target = match (self.0, options.target.as_deref()) {
-            (DeviceKind::Gpu, architecture) => Target::nvptx(architecture.unwrap_or(DEFAULT_ARCHITECTURE))?,
-            (DeviceKind::Host, None) => Target::host_threads()?,
-            (DeviceKind::Host, Some(_)) => {
+        let target = match (self, options.target.as_deref()) {
+            (GpuCompiler::Gpu(_), architecture) => Target::nvptx(architecture.unwrap_or(DEFAULT_ARCHITECTURE))?,
+            (GpuCompiler::Host, None) => Target::host_threads()?,
+            (GpuCompiler::Host, Some(_)) => {
                 return Err(Error::invalid_argument(format!(
                     "platform {HOST_NAME} compiles for this machine only; leave the target out"
                 )));
             }
         };
-        let module = stored::as_loaded(module)?;
+        let module = stored::as_loaded(self.without_transforms(module, &options.compile)?)?;
         let Compiled { device, .. } = compile(&module, &target, &options.compile)?;
-        ahead::files(self.0.platform(), &module, device, options)
+        ahead::files(self.platform(), &module, device, options)
     }
 }
 
 impl LoadExecutable for GpuCompiler {
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
-        let (module, device) = DeviceProgram::read(self.0.platform(), bytes)?;
-        match self.0 {
-            DeviceKind::Host => device.made_for.on_host()?,
-            DeviceKind::Gpu => drop(device.made_for.on_gpu(Driver::get()?.device(0)?.capability)?),
+        let (module, device) = DeviceProgram::read(self.platform(), bytes)?;
+        match self {
+            GpuCompiler::Host => device.made_for.on_host()?,
+            GpuCompiler::Gpu(_) => drop(device.made_for.on_gpu(Driver::get()?.device(0)?.capability)?),
         }
         let program = place(&module, &mut Replay::new(&device.answers), options)?;
         stored::check_plan(&program, &device)?;
         let compiled = Compiled { program, device, texts: Vec::new() };
-        Ok(Arc::new(GpuExecutable::new(module, compiled, self.0)?))
+        Ok(Arc::new(GpuExecutable::new(module, compiled, self)?))
     }
 }
 
@@ -145,14 +174,4 @@ fn place(module: &OptimizedModule, lowering: &mut dyn Lowering, options: &Compil
     let costs = ThunkCosts::new(module);
     program.assign_streams(&streams(), &|thunk| costs.of(thunk))?;
     Ok(program)
-}
-
-/// The standard stages; without optimisation, those that programs cannot do without.
-fn passes(options: &CompileOptions) -> HloPasses {
-    let profile = profile();
-    let pipeline = match options.opt_level {
-        OptLevel::O0 => stages::needed(&profile),
-        OptLevel::O1 | OptLevel::O2 | OptLevel::O3 => stages::standard(&profile),
-    };
-    HloPasses { pipeline, profile }
 }

@@ -9,28 +9,28 @@ use xla_service::{
     Argument, CostAnalysis, DeviceMemory, Executable, ExecutionContext, MemoryAnalysis, OptimizedModule, Signature,
 };
 
-use crate::compiler::{Compiled, DeviceKind};
+use crate::compiler::{Compiled, GpuCompiler};
 use crate::launch::GpuLauncher;
 use crate::stored::DeviceProgram;
 
 #[derive(Debug)]
 pub(crate) struct GpuExecutable {
-    kind: DeviceKind,
+    platform: &'static str,
     device: Arc<DeviceProgram>,
     thunks: ThunkExecutable,
     texts: Vec<(String, String)>,
 }
 
 impl GpuExecutable {
-    pub fn new(module: OptimizedModule, compiled: Compiled, kind: DeviceKind) -> Result<GpuExecutable> {
+    pub fn new(module: OptimizedModule, compiled: Compiled, compiler: &GpuCompiler) -> Result<GpuExecutable> {
         let Compiled { program, device, texts } = compiled;
         let device = Arc::new(device);
-        let launcher = match kind {
-            DeviceKind::Host => GpuLauncher::for_host(device.clone())?,
-            DeviceKind::Gpu => GpuLauncher::for_gpu(device.clone()),
+        let launcher = match compiler {
+            GpuCompiler::Host => GpuLauncher::for_host(device.clone())?,
+            GpuCompiler::Gpu(process) => GpuLauncher::for_gpu(device.clone(), process.clone()),
         };
         let thunks = ThunkExecutable::new(module, program, Arc::new(launcher));
-        Ok(GpuExecutable { kind, device, thunks, texts })
+        Ok(GpuExecutable { platform: compiler.platform(), device, thunks, texts })
     }
 }
 
@@ -72,6 +72,6 @@ impl Executable for GpuExecutable {
 
 impl SerializeExecutable for GpuExecutable {
     fn serialize(&self) -> Result<Vec<u8>> {
-        self.device.write(self.kind.platform(), self.thunks.optimized_module())
+        self.device.write(self.platform, self.thunks.optimized_module())
     }
 }

@@ -14,6 +14,7 @@ use crate::cuda::driver::Driver;
 use crate::cuda::launch::GpuCode;
 use crate::device::{Routine, Step, Word};
 use crate::host::{HostCode, HostStream};
+use crate::process::Process;
 use crate::stored::DeviceProgram;
 
 /// Starts what was lowered.
@@ -37,8 +38,8 @@ impl GpuLauncher {
     }
 
     /// For GPUs.
-    pub fn for_gpu(device: Arc<DeviceProgram>) -> GpuLauncher {
-        GpuLauncher { code: Code::Gpu(GpuCode::new(device.clone())), device }
+    pub fn for_gpu(device: Arc<DeviceProgram>, process: Arc<Process>) -> GpuLauncher {
+        GpuLauncher { code: Code::Gpu(GpuCode::new(device.clone(), process)), device }
     }
 
     fn routine(&self, kernel: &KernelRef) -> Result<&Routine> {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! run_hlo_passes   the standard stages with the GPU's profile                    compiler.rs, capabilities.rs
-//! run_backend      ThunkSequence: each thunk a routine of launches               lowering.rs, kernels/, libraries.rs
+//! run_backend      ThunkSequence: each thunk a routine of launches               lowering.rs, kernels/, libraries/
 //!                  kernels: fusions, sorts, scans, scatters                           kernels/
 //!                  kernels -> LLVM modules -> PTX, or code for the host          codegen.rs  (xla-llvm::fused, xla-llvm::simt)
 //! execute          addresses of all arrays -> launches                           executable.rs, launch.rs
@@ -20,7 +20,6 @@ mod ahead;
 mod capabilities;
 mod codegen;
 mod compiler;
-#[allow(dead_code, reason = "no convolution or Fourier transform goes to a library yet")]
 mod cuda;
 mod device;
 mod executable;
@@ -29,10 +28,12 @@ mod kernels;
 mod launch;
 mod libraries;
 mod lowering;
+mod options;
 mod platform;
-#[allow(dead_code, reason = "the cache is not used yet")]
+mod process;
 mod ptx;
 mod stored;
 mod transfer;
 
-pub use platform::{HOST_NAME, NAME, host_platform, platform};
+pub use options::GpuOptions;
+pub use platform::{HOST_NAME, NAME, host_platform, platform, platform_with};

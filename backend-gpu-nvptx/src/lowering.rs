@@ -1,7 +1,7 @@
 //! One scheduled instruction to a routine of launches; equal kernels share their code.
 
 use xla_hlo::ops::{FusionKind, Op, Scatter};
-use xla_hlo::{ArrayShape, Computation, InstrId, Module, Result};
+use xla_hlo::{ArrayShape, Computation, InstrId, Module, Result, VerifiedModule};
 use xla_llvm::fused::{Kernel, KernelSource, is_scalar_computation};
 use xla_service::thunks::{ArraySlice, KernelRef, Lowered, Lowering, LoweringContext};
 
@@ -110,6 +110,22 @@ impl<'m> GpuLowering<'m> {
         Ok(Some(plan))
     }
 
+    /// A Fourier transform by a library, which there is: else passes have put it in terms of other operations.
+    fn transform(&mut self, cx: &LoweringContext<'_>) -> Result<Option<Plan>> {
+        let (Some(capability), [operand], [result]) = (self.capability, cx.operands, cx.results) else {
+            return Ok(None);
+        };
+        if result.shape.dims().contains(&0) {
+            return Ok(Some(Plan::default()));
+        }
+        let found = libraries::find(cx.instruction().op(), &[&operand.shape], &result.shape, capability);
+        let Some(found) = found else { return Ok(None) };
+        let mut plan = Plan::default();
+        let call = self.call(&mut plan.scratch, found, &[0, 1])?;
+        plan.steps.push(PlannedStep::Library(call));
+        Ok(Some(plan))
+    }
+
     /// What goes on with the result of a fusion's contraction, in its place: nothing for a contraction alone, `None` if it cannot.
     fn goes_on(&mut self, cx: &LoweringContext<'_>, id: InstrId) -> Option<Vec<PlannedStep>> {
         let Op::Fusion(fusion) = cx.instruction().op() else { return Some(Vec::new()) };
@@ -123,7 +139,7 @@ impl<'m> GpuLowering<'m> {
 
     /// The call on arrays of the thunk, whose operands and result are copied where they lie otherwise than the library wants it.
     fn call(&mut self, scratch: &mut Vec<usize>, found: Found, places: &[usize]) -> Result<PlannedCall> {
-        let Found { call, arrays } = found;
+        let Found { call, arrays, scaling } = found;
         let mut call =
             PlannedCall { call, arrays: Vec::new(), before: Vec::new(), then: Vec::new(), otherwise: Vec::new() };
         let last = places.len().saturating_sub(1);
@@ -140,8 +156,10 @@ impl<'m> GpuLowering<'m> {
                 false => (how.to().byte_size(), &mut call.before, vec![place, copy]),
             };
             scratch.push(bytes);
-            let kernel = self.kernels.number(KernelCode::Beside(BesideProgram::new(how.program()?)));
-            steps.push(PlannedStep::Launch { kernel, blocks: None, arguments });
+            steps.push(beside(&mut self.kernels, how.program()?, arguments));
+        }
+        if let (Some(scaling), Some(&result)) = (scaling, places.last()) {
+            call.then.push(beside(&mut self.kernels, scaling.program()?, vec![Word::Array(result); 2]));
         }
         Ok(call)
     }
@@ -159,6 +177,7 @@ impl Lowering for GpuLowering<'_> {
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
         let plan = match cx.instruction().op() {
             Op::Scatter(scatter) => self.scatter(cx, scatter),
+            Op::Fft(_) => self.transform(cx)?,
             Op::Sort(sort) => kernels::sort::plan(&mut self.kernels, self.module, cx, sort),
             _ => match self.contraction(cx)? {
                 Some(plan) => Some(plan),
@@ -170,6 +189,12 @@ impl Lowering for GpuLowering<'_> {
         let index = self.plans.len() as u32 - 1;
         Ok(Lowered::Kernel(KernelRef { index, name: cx.instruction().name().to_string() }))
     }
+}
+
+/// A launch of a program of our own.
+fn beside(kernels: &mut Kernels<'_>, program: VerifiedModule, arguments: Vec<Word>) -> PlannedStep {
+    let kernel = kernels.number(KernelCode::Beside(BesideProgram::new(program)));
+    PlannedStep::Launch { kernel, blocks: None, arguments }
 }
 
 /// The dot or convolution that an instruction is or has in its fusion, and which operands of the instruction it reads.

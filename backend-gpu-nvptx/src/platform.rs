@@ -8,10 +8,12 @@ use xla_llvm::target::Target;
 use xla_service::platform::no_such_device;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
-use crate::compiler::{DeviceKind, GpuCompiler};
+use crate::compiler::GpuCompiler;
 use crate::cuda::driver::Driver;
 use crate::cuda::executor::CudaExecutor;
 use crate::host::HostGpu;
+use crate::options::GpuOptions;
+use crate::process::Process;
 use crate::transfer::GpuTransfer;
 
 /// The name of the platform of NVIDIA's GPUs.
@@ -19,13 +21,19 @@ pub const NAME: &str = "gpu";
 /// The name of the platform that runs the kernels of GPUs on the host.
 pub const HOST_NAME: &str = "gpu-host";
 
-/// NVIDIA's GPUs, through the CUDA driver.
+/// NVIDIA's GPUs, through the CUDA driver; nothing is kept on disk or measured.
 pub fn platform() -> Arc<dyn Platform> {
-    Arc::new(GpuPlatform::default())
+    platform_with(&GpuOptions::default())
 }
 
-#[derive(Debug, Default)]
+/// NVIDIA's GPUs, through the CUDA driver.
+pub fn platform_with(options: &GpuOptions) -> Arc<dyn Platform> {
+    Arc::new(GpuPlatform { process: Arc::new(Process::new(options)), executors: Mutex::default() })
+}
+
+#[derive(Debug)]
 struct GpuPlatform {
+    process: Arc<Process>,
     /// Made when first asked for, by ordinal.
     executors: Mutex<HashMap<usize, Arc<CudaExecutor>>>,
 }
@@ -55,7 +63,7 @@ impl Platform for GpuPlatform {
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {
-        Arc::new(GpuCompiler(DeviceKind::Gpu))
+        Arc::new(GpuCompiler::Gpu(self.process.clone()))
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {
@@ -94,7 +102,7 @@ impl Platform for HostPlatform {
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {
-        Arc::new(GpuCompiler(DeviceKind::Host))
+        Arc::new(GpuCompiler::Host)
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {

@@ -130,6 +130,17 @@ impl DeviceProgram {
         })
     }
 
+    /// The architecture to assemble PTX for, for a GPU of that compute capability.
+    pub fn architecture_on(&self, (major, minor): (u32, u32)) -> String {
+        match &self.made_for {
+            // What is made for one architecture alone is assembled for no other.
+            MadeFor::Gpu(architecture) if capability(architecture) == Some((major, minor, true)) => {
+                architecture.clone()
+            }
+            MadeFor::Gpu(_) | MadeFor::Host { .. } => format!("sm_{major}{minor}"),
+        }
+    }
+
     /// The code for a GPU of that compute capability: machine code where it fits, else PTX, for the driver to assemble.
     /// [`Error::InvalidArgument`] if it cannot run there.
     pub fn image_for(&self, capability: (u32, u32)) -> Result<Image> {

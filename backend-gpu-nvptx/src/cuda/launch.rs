@@ -10,13 +10,17 @@ use xla_service::thunks::{ExecutionBuffers, KernelRef, Launch, Thunk, ThunkId, T
 use xla_service::{ExecutionContext, Stream};
 
 use super::code::CudaModule;
+use super::context::Context;
 use super::executor::{CudaMemory, address_on, scratch};
 use super::graph::hazards::{Access, Hazards};
 use super::graph::{GraphSlot, Recording};
 use super::library::Libraries;
+use super::linker::Linker;
 use super::stream::CudaStream;
 use crate::device::{LibraryStep, Routine, Step, Word};
 use crate::launch::{array, no_scratch};
+use crate::process::Process;
+use crate::ptx::Assemble;
 use crate::stored::DeviceProgram;
 
 /// Thunks from which on a sequence is kept as a graph.
@@ -28,6 +32,7 @@ const SCRATCH: usize = usize::MAX / 2;
 #[derive(Debug)]
 pub(crate) struct GpuCode {
     program: Arc<DeviceProgram>,
+    process: Arc<Process>,
     loaded: Mutex<HashMap<usize, Arc<Loaded>>>,
 }
 
@@ -63,8 +68,8 @@ enum Piece<'a> {
 
 impl GpuCode {
     /// Nothing is loaded yet.
-    pub fn new(program: Arc<DeviceProgram>) -> GpuCode {
-        GpuCode { program, loaded: Mutex::default() }
+    pub fn new(program: Arc<DeviceProgram>, process: Arc<Process>) -> GpuCode {
+        GpuCode { program, process, loaded: Mutex::default() }
     }
 
     /// The code on the stream's device.
@@ -75,10 +80,26 @@ impl GpuCode {
         if let Some(loaded) = table.get(&context.ordinal()) {
             return Ok(loaded.clone());
         }
-        let module = CudaModule::load(context, &self.program.image_for(context.info().capability)?)?;
+        let module = self.load(context)?;
         let loaded = Arc::new(Loaded { module, libraries: Libraries::new(context), graphs: Mutex::default() });
         table.insert(context.ordinal(), loaded.clone());
         Ok(loaded)
+    }
+
+    /// Loads the code; as machine code, if that is kept.
+    fn load(&self, context: &Arc<Context>) -> Result<CudaModule> {
+        let capability = context.info().capability;
+        let image = self.program.image_for(capability)?;
+        let linker = Linker::new(context);
+        let linker = linker.as_ref().map(|linker| linker as &dyn Assemble);
+        let architecture = self.program.architecture_on(capability);
+        if let Some(machine_code) = self.process.machine_code.machine_code(&image, &architecture, linker) {
+            match CudaModule::load(context, &machine_code) {
+                Ok(module) => return Ok(module),
+                Err(error) => tracing::warn!(%error, "kept machine code cannot be loaded; the driver assembles again"),
+            }
+        }
+        CudaModule::load(context, &image)
     }
 
     /// Sends a routine.

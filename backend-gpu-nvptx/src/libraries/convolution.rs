@@ -128,7 +128,7 @@ impl<'a> Layer<'a> {
         debug_assert_eq!(self.arrays[y].size(self.arrays[y].second), call.output_channels);
         let arrays = (0..3).map(|place| self.rearrangement(place, x, channels)).collect::<Option<Vec<_>>>()?;
         let arrays = arrays.into_iter().map(|array| Some(array).filter(|array| !array.is_nothing())).collect();
-        Some(Found { call: LibraryCall::Convolution(call), arrays })
+        Some(Found { call: LibraryCall::Convolution(call), arrays, scaling: None })
     }
 
     /// How an operand comes to lie as the library wants it, or how its result comes to lie as the program wants it.

@@ -17,7 +17,7 @@ pub(super) fn find(dot: &Dot, arrays: [&ArrayShape; 3], capability: (u32, u32)) 
     if m.min(n).min(k) < LEAST_EXTENT || m.checked_mul(n)?.checked_mul(k)? < LEAST_WORK {
         return None;
     }
-    Some(Found { call: LibraryCall::Matmul(matmul), arrays: vec![None; 3] })
+    Some(Found { call: LibraryCall::Matmul(matmul), arrays: vec![None; 3], scaling: None })
 }
 
 /// A dot in the library's words, however small; `None` if it has none.
@@ -140,7 +140,7 @@ mod tests {
             let (op, arrays) = root(&module);
             let xla_hlo::Op::Dot(op) = op else { panic!("no dot") };
             let matmul = recognise(op, [arrays[0], arrays[1], arrays[2]], (9, 0)).expect("a product of matrices");
-            agrees(&module, &Found { call: LibraryCall::Matmul(matmul), arrays: vec![None; 3] });
+            agrees(&module, &Found { call: LibraryCall::Matmul(matmul), arrays: vec![None; 3], scaling: None });
         }
     }
 }

@@ -3,10 +3,12 @@
 //! ```text
 //! dot          ─ Matmul       cuBLASLt    dot.rs
 //! convolution  ─ Convolution  cuDNN       convolution.rs, with arrays rearranged where they lie otherwise: rearrangement.rs
+//! fft          ─ Fourier      cuFFT       fourier.rs, and what it sums divided
 //! ```
 
 mod convolution;
 mod dot;
+mod fourier;
 mod rearrangement;
 #[cfg(test)]
 mod reference;
@@ -29,6 +31,15 @@ pub(crate) struct Found {
     /// How operands come to lie as the library wants them, where they lie otherwise; last, how the result comes to lie as the program
     /// wants it.
     pub arrays: Vec<Option<Rearrangement>>,
+    /// What must still be done to the result, where it lies.
+    pub scaling: Option<Scaling>,
+}
+
+/// The division of all elements of an array by a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scaling {
+    shape: ArrayShape,
+    divisor: usize,
 }
 
 /// The call that computes an operation on row-major arrays, `operands` and `result`, on a GPU of that compute capability; `None` if no library
@@ -37,6 +48,7 @@ pub(crate) fn find(op: &Op, operands: &[&ArrayShape], result: &ArrayShape, capab
     match (op, operands) {
         (Op::Dot(op), [lhs, rhs]) => dot::find(op, [lhs, rhs, result], capability),
         (Op::Convolution(op), [lhs, rhs]) => convolution::find(op, [lhs, rhs, result], capability),
+        (Op::Fft(op), [operand]) => fourier::find(op, operand, result),
         _ => None,
     }
 }

@@ -7,6 +7,7 @@ use xla_hlo::{ArrayShape, Literal, Module, Op, Scalar, VerifiedModule};
 use super::Found;
 use crate::cuda::library::LibraryCall;
 use crate::cuda::library::convolution::{Channels, Convolution, ConvolutionKind, Sizes};
+use crate::cuda::library::fourier::{Fourier, FourierKind};
 use crate::cuda::library::matmul::{Matmul, Operand};
 
 /// The result of a call on its operands.
@@ -15,7 +16,7 @@ fn call(call: &LibraryCall, [lhs, rhs]: [&[f64]; 2], size: usize) -> Vec<f64> {
     match call {
         LibraryCall::Matmul(matmul) => product(matmul, lhs, rhs, &mut result),
         LibraryCall::Convolution(layer) => convolution(layer, lhs, rhs, &mut result),
-        LibraryCall::Fourier(_) => unreachable!("a transform has one operand"),
+        LibraryCall::Fourier(_) => panic!("a transform has one operand"),
     }
     result
 }
@@ -113,10 +114,7 @@ pub(super) fn agrees(module: &Module, found: &Found) {
     let prepared: Vec<Vec<f64>> = prepared.map(|array| numbers(&array)).collect();
     let made = finish.as_ref().map_or(*result, |how| how.from());
     let size = made.element_count();
-    let raw = match &found.call {
-        LibraryCall::Fourier(_) => unreachable!("compared elsewhere"),
-        other => call(other, [&prepared[0], &prepared[1]], size),
-    };
+    let raw = call(&found.call, [&prepared[0], &prepared[1]], size);
     let mut actual = Literal::from_fn(made, |i| Scalar::Float(raw[i])).unwrap();
     if let Some(finish) = finish {
         actual = evaluate(&finish.program().unwrap(), vec![actual]).unwrap();
@@ -131,6 +129,88 @@ fn input(shape: &ArrayShape, salt: usize) -> Literal {
 pub(super) fn numbers(array: &Literal) -> Vec<f64> {
     let number = |i| match array.get(i) {
         Scalar::Float(number) => number,
+        other => panic!("{other:?} is no float"),
+    };
+    (0..array.array_shape().element_count()).map(number).collect()
+}
+
+/// A complex number.
+type Complex = (f64, f64);
+
+/// `sum over j of x[j] exp(sign * 2 pi i j k / n)` along a dimension of an array, for all `k`.
+fn along(values: &[Complex], dims: &[usize], dimension: usize, sign: f64) -> Vec<Complex> {
+    let (n, stride) = (dims[dimension], dims[dimension + 1..].iter().product::<usize>());
+    let term = |at: usize, j: usize| {
+        let (k, first) = (at / stride % n, at - at / stride % n * stride);
+        let angle = sign * std::f64::consts::TAU * (j * k % n) as f64 / n as f64;
+        let ((re, im), (cos, sin)) = (values[first + j * stride], (angle.cos(), angle.sin()));
+        (re * cos - im * sin, re * sin + im * cos)
+    };
+    let sum = |at| (0..n).map(|j| term(at, j)).fold((0.0, 0.0), |sum: Complex, x| (sum.0 + x.0, sum.1 + x.1));
+    (0..values.len()).map(sum).collect()
+}
+
+/// The result of a transform: nothing is divided. Of a real array's transform, the last dimension has the first half of the numbers; the
+/// others are their mirror images, and the imaginary parts of those that are their own count as 0.
+fn transform(call: &Fourier, input: &[Complex]) -> Vec<Complex> {
+    let last = call.lengths.len();
+    let mut dims = [&[call.batch], &call.lengths[..]].concat();
+    let n = dims[last];
+    let half = n / 2 + 1;
+    let lines = |values: &[Complex], size: usize, line: &dyn Fn(&[Complex]) -> Vec<Complex>| {
+        values.chunks_exact(size).flat_map(line).collect::<Vec<Complex>>()
+    };
+    let all = |values: &[Complex], dims: &[usize], sign: f64, to: usize| {
+        (1..=to).fold(values.to_vec(), |values, dimension| along(&values, dims, dimension, sign))
+    };
+    match call.kind {
+        FourierKind::Forward => all(input, &dims, -1.0, last),
+        FourierKind::Inverse => all(input, &dims, 1.0, last),
+        FourierKind::RealForward => lines(&all(input, &dims, -1.0, last), n, &|line| line[..half].to_vec()),
+        FourierKind::RealInverse => {
+            dims[last] = half;
+            let halves = all(input, &dims, 1.0, last - 1);
+            let mirrored = |line: &[Complex]| {
+                let number = |k: usize| match k {
+                    0 => (line[0].0, 0.0),
+                    k if 2 * k == n => (line[k].0, 0.0),
+                    k if k < half => line[k],
+                    k => (line[n - k].0, -line[n - k].1),
+                };
+                (0..n).map(number).collect()
+            };
+            dims[last] = n;
+            along(&lines(&halves, half, &mirrored), &dims, last, 1.0)
+        }
+    }
+}
+
+/// Compares what was found for a program's Fourier transform with what the evaluator says.
+pub(super) fn transform_agrees(module: &Module, found: &Found) {
+    let (_, arrays) = root(module);
+    let LibraryCall::Fourier(call) = &found.call else { panic!("{found:?}") };
+    let scalar = |shape: &ArrayShape, (re, im)| match shape.element_type().is_complex() {
+        true => Scalar::Complex(re, im),
+        false => Scalar::Float(re),
+    };
+    let number = |i: usize| ((i * 37 % 23) as f64 - 11.0, (i * 53 % 19) as f64 - 9.0);
+    let input = Literal::from_fn(arrays[0], |i| scalar(arrays[0], number(i))).expect("a small array");
+    let made = transform(call, &complex(&input));
+    let mut actual = Literal::from_fn(arrays[1], |i| scalar(arrays[1], made[i])).expect("a small array");
+    if let Some(scaling) = &found.scaling {
+        actual = evaluate(&scaling.program().unwrap(), vec![actual]).unwrap();
+    }
+    let expected = evaluate(module, vec![input]).expect("the evaluator knows it");
+    for (actual, expected) in complex(&actual).into_iter().zip(complex(&expected)) {
+        let apart = (actual.0 - expected.0).abs() + (actual.1 - expected.1).abs();
+        assert!(apart < 1e-9, "{actual:?} instead of {expected:?}: {found:?}\n{module}");
+    }
+}
+
+fn complex(array: &Literal) -> Vec<Complex> {
+    let number = |i| match array.get(i) {
+        Scalar::Float(number) => (number, 0.0),
+        Scalar::Complex(re, im) => (re, im),
         other => panic!("{other:?} is no float"),
     };
     (0..array.array_shape().element_count()).map(number).collect()

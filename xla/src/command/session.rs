@@ -31,6 +31,12 @@ pub struct Common {
     /// Use at most so many bytes of device memory for one execution, arguments and results included
     #[arg(long, global = true, value_name = "BYTES")]
     memory_limit: Option<u64>,
+    /// Keep machine code for GPUs, and what was measured on them, in this folder; `none` keeps nothing [default: the user's cache]
+    #[arg(long, global = true, value_name = "DIR", env = "XLA_CACHE_DIR", hide_env_values = true)]
+    cache_dir: Option<PathBuf>,
+    /// Do not measure on a GPU which of several ways to compute something is the fastest
+    #[arg(long, global = true, env = "XLA_NO_AUTOTUNE", value_parser = clap::builder::FalseyValueParser::new())]
+    no_autotune: bool,
     /// Say more on standard error; repeat for still more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -60,7 +66,26 @@ impl Session {
 
     /// A registry of this build's platforms; always a new one, so that what platforms keep is not shared with others.
     pub fn registry(&self) -> PlatformRegistry {
-        xla::registry()
+        #[allow(unused_mut, reason = "without GPUs there is nothing to set")]
+        let mut registry = xla::registry();
+        #[cfg(feature = "gpu")]
+        registry.register(backend_gpu_nvptx::platform_with(&self.gpu_options()));
+        registry
+    }
+
+    /// What programs may keep and try out on GPUs: the one thing for which the environment is read.
+    #[cfg(feature = "gpu")]
+    fn gpu_options(&self) -> backend_gpu_nvptx::GpuOptions {
+        use std::path::Path;
+        let cache = match self.common.cache_dir.as_deref() {
+            Some(folder) if folder == Path::new("none") => None,
+            Some(folder) => Some(folder.to_path_buf()),
+            None => {
+                let [caches, home] = ["XDG_CACHE_HOME", "HOME"].map(std::env::var_os);
+                backend_gpu_nvptx::GpuOptions::user_cache(caches.as_deref().map(Path::new), home.as_deref().map(Path::new))
+            }
+        };
+        backend_gpu_nvptx::GpuOptions { cache, autotune: !self.common.no_autotune }
     }
 
     /// The platform that was asked for, whether or not this machine can run it.

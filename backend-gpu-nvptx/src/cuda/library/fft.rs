@@ -52,11 +52,7 @@ const SYMBOLS: &[&str] = &[
 impl Fft {
     /// Loads the library.
     pub fn load(context: &Arc<Context>) -> Result<Fft> {
-        // SAFETY: loading the library runs its initialisers, which is what asking for it means.
-        let present = unsafe { sys::is_culib_present() };
-        // SAFETY: asked only when the library is there; symbols are only compared to null.
-        let has = |name: &str| unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() };
-        load(present, SYMBOLS, has, || missing("cuFFT", "libcufft.so.11", "nvidia-cufft-cu12"))?;
+        find()?;
         Ok(Fft { context: context.clone(), plans: Mutex::default() })
     }
 
@@ -100,6 +96,15 @@ impl Fft {
     fn plans(&self) -> MutexGuard<'_, HashMap<Fourier, Plan>> {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Sees that the library is there, for whichever device.
+pub(crate) fn find() -> Result<()> {
+    // SAFETY: loading the library runs its initialisers, which is what asking for it means.
+    let present = unsafe { sys::is_culib_present() };
+    // SAFETY: asked only when the library is there; symbols are only compared to null.
+    let has = |name: &str| unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() };
+    load(present, SYMBOLS, has, || missing("cuFFT", "libcufft.so.11", "nvidia-cufft-cu12"))
 }
 
 /// Transforms to real numbers of more than one dimension use their input for what lies between.

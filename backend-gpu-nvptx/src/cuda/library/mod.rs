@@ -6,8 +6,8 @@
 //! LibraryCall::Fourier(Fourier) ── fft: cuFFT
 //! ```
 //!
-//! Each library is loaded when it is first called. [`LibraryCall::check`] says, without any library, whether a call is one that the
-//! library takes; lowering asks it, and emits a kernel otherwise.
+//! Each library is loaded when it is first called. The `check` of each description says, without any library, whether a call is one that
+//! the library takes; lowering asks it, and emits a kernel otherwise.
 
 pub(crate) mod blas;
 pub(crate) mod convolution;
@@ -42,17 +42,6 @@ pub(crate) enum LibraryCall {
     Convolution(Convolution),
     /// Fourier transforms, by cuFFT.
     Fourier(Fourier),
-}
-
-impl LibraryCall {
-    /// Whether the library takes the call on a GPU of that compute capability; [`Error::Unimplemented`] says why not.
-    pub fn check(&self, capability: (u32, u32)) -> Result<()> {
-        match self {
-            LibraryCall::Matmul(matmul) => matmul.check(capability),
-            LibraryCall::Convolution(convolution) => convolution.check(capability),
-            LibraryCall::Fourier(fourier) => fourier.check(),
-        }
-    }
 }
 
 /// The libraries of one device.

@@ -47,23 +47,18 @@ fn told(arrays: [&str; 3], attributes: &str) -> String {
 
 #[test]
 fn layers() {
-    let mut lines = Vec::new();
-    lines.push(told(["2,3,5,6", "4,3,3,3", "2,4,5,6"], "window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01"));
-    lines.push(told(["2,5,6,3", "3,3,3,4", "2,5,6,4"], "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f"));
-    lines.push(told(
-        ["2,5,6,4", "4,3,3,2", "2,3,3,4"],
-        "window={size=3x3 stride=2x2 pad=1_1x1_1}, dim_labels=b01f_o01i->b01f, feature_group_count=2",
-    ));
-    lines.push(told(["2,9,3", "3,3,4", "2,5,4"], "window={size=3 rhs_dilate=2}, dim_labels=b0f_0io->b0f"));
-    lines.push(told(
-        ["1,2,8,8", "3,2,3,3", "1,3,4,4"],
-        "window={size=3x3 stride=2x2 pad=0_1x0_1}, dim_labels=bf01_oi01->bf01",
-    ));
-    lines.push(told(
-        ["1,2,8,8", "3,2,3,3", "1,3,6,6"],
-        "window={size=3x3 rhs_reversal=1x0}, dim_labels=bf01_oi01->bf01",
-    ));
-    lines.push(told(["1,2,8,8", "3,2,3,3", "1,3,5,5"], "window={size=3x3 pad=-1_0x0_-1}, dim_labels=bf01_oi01->bf01"));
+    let lines = [
+        told(["2,3,5,6", "4,3,3,3", "2,4,5,6"], "window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01"),
+        told(["2,5,6,3", "3,3,3,4", "2,5,6,4"], "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f"),
+        told(
+            ["2,5,6,4", "4,3,3,2", "2,3,3,4"],
+            "window={size=3x3 stride=2x2 pad=1_1x1_1}, dim_labels=b01f_o01i->b01f, feature_group_count=2",
+        ),
+        told(["2,9,3", "3,3,4", "2,5,4"], "window={size=3 rhs_dilate=2}, dim_labels=b0f_0io->b0f"),
+        told(["1,2,8,8", "3,2,3,3", "1,3,4,4"], "window={size=3x3 stride=2x2 pad=0_1x0_1}, dim_labels=bf01_oi01->bf01"),
+        told(["1,2,8,8", "3,2,3,3", "1,3,6,6"], "window={size=3x3 rhs_reversal=1x0}, dim_labels=bf01_oi01->bf01"),
+        told(["1,2,8,8", "3,2,3,3", "1,3,5,5"], "window={size=3x3 pad=-1_0x0_-1}, dim_labels=bf01_oi01->bf01"),
+    ];
     insta::assert_snapshot!(lines.join("\n"), @r"
     Forward First 2x3->4 groups 1 [5*3=5 pad 1 by 1 holes 1, 6*3=6 pad 1 by 1 holes 1]
     Forward Last 2x3->4 groups 1 [5*3=5 pad 1 by 1 holes 1, 6*3=6 pad 1 by 1 holes 1] rhs
@@ -78,26 +73,27 @@ fn layers() {
 /// As JAX writes the gradients of convolutions with a stride of 2, both orders of channels.
 #[test]
 fn gradients() {
-    let mut lines = Vec::new();
-    // y = conv(x[2,3,7,9], w[4,3,3,3], stride 2, padding 1): [2,4,4,5].
-    lines.push(told(
-        ["2,4,4,5", "4,3,3,3", "2,3,7,9"],
-        "window={size=3x3 pad=1_1x1_1 lhs_dilate=2x2 rhs_reversal=1x1}, dim_labels=bf01_io01->bf01",
-    ));
-    lines.push(told(
-        ["2,3,7,9", "2,4,4,5", "4,3,3,3"],
-        "window={size=4x5 pad=1_1x1_1 rhs_dilate=2x2}, dim_labels=fb01_io01->fb01",
-    ));
-    // y = conv(x[2,7,9,3], w[3,3,3,4], stride 2, padding 0_1): [2,3,4,4], the filter turned around before.
-    lines.push(told(
-        ["2,3,4,4", "3,3,3,4", "2,7,9,3"],
-        "window={size=3x3 pad=2_2x2_2 lhs_dilate=2x2}, dim_labels=b01f_01oi->b01f",
-    ));
-    lines.push(told(["2,7,9,3", "2,3,4,4", "3,3,3,4"], "window={size=3x4 rhs_dilate=2x2}, dim_labels=f01b_i01o->01bf"));
-    lines.push(told(
-        ["2,5,5,4", "2,5,5,6", "3,3,2,6"],
-        "window={size=5x5 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf, batch_group_count=2",
-    ));
+    let lines = [
+        // y = conv(x[2,3,7,9], w[4,3,3,3], stride 2, padding 1): [2,4,4,5].
+        told(
+            ["2,4,4,5", "4,3,3,3", "2,3,7,9"],
+            "window={size=3x3 pad=1_1x1_1 lhs_dilate=2x2 rhs_reversal=1x1}, dim_labels=bf01_io01->bf01",
+        ),
+        told(
+            ["2,3,7,9", "2,4,4,5", "4,3,3,3"],
+            "window={size=4x5 pad=1_1x1_1 rhs_dilate=2x2}, dim_labels=fb01_io01->fb01",
+        ),
+        // y = conv(x[2,7,9,3], w[3,3,3,4], stride 2, padding 0_1): [2,3,4,4], the filter turned around before.
+        told(
+            ["2,3,4,4", "3,3,3,4", "2,7,9,3"],
+            "window={size=3x3 pad=2_2x2_2 lhs_dilate=2x2}, dim_labels=b01f_01oi->b01f",
+        ),
+        told(["2,7,9,3", "2,3,4,4", "3,3,3,4"], "window={size=3x4 rhs_dilate=2x2}, dim_labels=f01b_i01o->01bf"),
+        told(
+            ["2,5,5,4", "2,5,5,6", "3,3,2,6"],
+            "window={size=5x5 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf, batch_group_count=2",
+        ),
+    ];
     insta::assert_snapshot!(lines.join("\n"), @r"
     BackwardInput First 2x3->4 groups 1 [7*3=4 pad 1 by 2 holes 1, 9*3=5 pad 1 by 2 holes 1]
     BackwardFilter First 2x3->4 groups 1 [7*3=4 pad 1 by 2 holes 1, 9*3=5 pad 1 by 2 holes 1]

@@ -1,0 +1,18 @@
+//! What all programs of a platform share as long as the process lasts.
+
+use crate::options::GpuOptions;
+use crate::ptx::in_process::InProcess;
+
+/// What was found out already, or is on disk.
+#[derive(Debug)]
+pub(crate) struct Process {
+    /// Machine code of what programs load.
+    pub machine_code: InProcess,
+}
+
+impl Process {
+    /// Nothing is read before it is needed.
+    pub fn new(options: &GpuOptions) -> Process {
+        Process { machine_code: InProcess::new(options) }
+    }
+}
