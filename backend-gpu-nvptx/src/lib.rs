@@ -33,7 +33,6 @@ mod platform;
 mod process;
 mod ptx;
 mod stored;
-mod transfer;
 
 pub use options::GpuOptions;
 pub use platform::{HOST_NAME, NAME, host_platform, platform, platform_with};

@@ -32,8 +32,8 @@ pub(crate) struct Plan {
 
 /// A step of a routine whose kernels are not generated yet.
 pub(crate) enum PlannedStep {
-    /// A launch of a kernel, by its number among the [`Kernels`], on so many blocks, or on as many as its units need.
-    Launch { kernel: u32, blocks: Option<u32>, arguments: Vec<Word> },
+    /// A launch of a kernel, by its number among the [`Kernels`], on as many blocks as its units need.
+    Launch { kernel: u32, arguments: Vec<Word> },
     /// A copy of an array of the thunk to another one.
     Copy { from: usize, to: usize },
     /// A library's call.
@@ -62,7 +62,7 @@ impl<'m> GpuLowering<'m> {
     /// Launches a kernel on all operands and results.
     fn kernel(&mut self, cx: &LoweringContext<'_>, source: KernelSource<'m>) -> PlannedStep {
         let arguments = (0..cx.operands.len() + cx.results.len()).map(Word::Array).collect();
-        PlannedStep::Launch { kernel: self.kernels.number(KernelCode::Fused(source)), blocks: None, arguments }
+        PlannedStep::Launch { kernel: self.kernels.number(KernelCode::Fused(source)), arguments }
     }
 
     /// Updates are combined into the results, which hold the inputs by then. `None` where the combiner is no kernel's.
@@ -134,7 +134,7 @@ impl<'m> GpuLowering<'m> {
         let result = cx.operands.len();
         let arguments = (0..result).chain([result, result]).map(Word::Array).collect();
         let kernel = self.kernels.number(KernelCode::Fused(source));
-        Some(vec![PlannedStep::Launch { kernel, blocks: None, arguments }])
+        Some(vec![PlannedStep::Launch { kernel, arguments }])
     }
 
     /// The call on arrays of the thunk, whose operands and result are copied where they lie otherwise than the library wants it.
@@ -194,7 +194,7 @@ impl Lowering for GpuLowering<'_> {
 /// A launch of a program of our own.
 fn beside(kernels: &mut Kernels<'_>, program: VerifiedModule, arguments: Vec<Word>) -> PlannedStep {
     let kernel = kernels.number(KernelCode::Beside(BesideProgram::new(program)));
-    PlannedStep::Launch { kernel, blocks: None, arguments }
+    PlannedStep::Launch { kernel, arguments }
 }
 
 /// The dot or convolution that an instruction is or has in its fusion, and which operands of the instruction it reads.
@@ -227,9 +227,9 @@ fn finished(planned: &[PlannedStep], kernels: &[Kernel]) -> Result<Vec<Step>> {
     for step in planned {
         match step {
             PlannedStep::Copy { from, to } => steps.push(Step::Copy { from: *from, to: *to }),
-            PlannedStep::Launch { kernel, blocks: count, arguments } => {
+            PlannedStep::Launch { kernel, arguments } => {
                 let function = *kernel as usize;
-                let blocks = count.map_or_else(|| blocks(&kernels[function]), Ok)?;
+                let blocks = blocks(&kernels[function])?;
                 if blocks > 0 {
                     steps.push(Step::Launch { function, blocks, arguments: arguments.clone() });
                 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use xla_hlo::{Error, Result};
 use xla_llvm::target::Target;
+use xla_service::host::StreamTransfer;
 use xla_service::platform::no_such_device;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
@@ -14,7 +15,6 @@ use crate::cuda::executor::CudaExecutor;
 use crate::host::HostGpu;
 use crate::options::GpuOptions;
 use crate::process::Process;
-use crate::transfer::GpuTransfer;
 
 /// The name of the platform of NVIDIA's GPUs.
 pub const NAME: &str = "gpu";
@@ -67,7 +67,7 @@ impl Platform for GpuPlatform {
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {
-        Arc::new(GpuTransfer)
+        Arc::new(StreamTransfer)
     }
 }
 
@@ -106,6 +106,6 @@ impl Platform for HostPlatform {
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {
-        Arc::new(GpuTransfer)
+        Arc::new(StreamTransfer)
     }
 }

@@ -70,8 +70,6 @@ pub enum Register {
     Block,
     /// Threads of a block.
     Threads,
-    /// Blocks.
-    Blocks,
 }
 
 impl Register {
@@ -80,7 +78,6 @@ impl Register {
             Register::Thread => "llvm.nvvm.read.ptx.sreg.tid.x",
             Register::Block => "llvm.nvvm.read.ptx.sreg.ctaid.x",
             Register::Threads => "llvm.nvvm.read.ptx.sreg.ntid.x",
-            Register::Blocks => "llvm.nvvm.read.ptx.sreg.nctaid.x",
         }
     }
 
@@ -89,7 +86,6 @@ impl Register {
             Register::Thread => std::mem::offset_of!(HostThread, thread),
             Register::Block => std::mem::offset_of!(HostThread, block),
             Register::Threads => std::mem::offset_of!(HostThread, threads),
-            Register::Blocks => std::mem::offset_of!(HostThread, blocks),
         };
         offset as u64
     }

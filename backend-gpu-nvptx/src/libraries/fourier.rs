@@ -75,7 +75,10 @@ mod tests {
         let (_, ifft) = found(["c64"; 2], ["2,4,6", "2,4,6"], "fft_type=IFFT, fft_length={4,6}");
         let ifft = ifft.expect("cuFFT has it");
         let LibraryCall::Fourier(call) = &ifft.call else { panic!("{ifft:?}") };
-        assert_eq!((call.kind, &call.lengths[..], call.batch, call.is_double), (FourierKind::Inverse, &[4, 6][..], 2, false));
+        assert_eq!(
+            (call.kind, &call.lengths[..], call.batch, call.is_double),
+            (FourierKind::Inverse, &[4, 6][..], 2, false)
+        );
         assert_eq!(ifft.scaling.map(|scaling| scaling.divisor), Some(24));
         let (_, rfft) = found(["f64", "c128"], ["5,8", "5,5"], "fft_type=RFFT, fft_length={8}");
         assert_eq!(rfft.expect("cuFFT has it").scaling, None);
