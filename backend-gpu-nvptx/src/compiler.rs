@@ -175,3 +175,83 @@ fn place(module: &OptimizedModule, lowering: &mut dyn Lowering, options: &Compil
     program.assign_streams(&streams(), &|thunk| costs.of(thunk))?;
     Ok(program)
 }
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::Module;
+    use xla_hlo::text::parse_module;
+
+    use super::*;
+    use crate::cuda::library::LibraryCall;
+    use crate::device::{LibraryStep, Step, Word};
+    use crate::options::GpuOptions;
+
+    /// The module as passes leave it for a GPU, beside a library for Fourier transforms or not.
+    fn optimized(text: &str, has_transforms: bool) -> OptimizedModule {
+        let module = VerifiedModule::new(parse_module(text).unwrap()).unwrap();
+        let (gpu, options) = (gpu(), CompileOptions::default());
+        optimize(module, &gpu.passes_for(&options, has_transforms), &options, None).unwrap().0
+    }
+
+    fn gpu() -> GpuCompiler {
+        GpuCompiler::Gpu(Arc::new(Process::new(&GpuOptions::default())))
+    }
+
+    /// The one call of a library in a program for sm_90, which can be written down and read.
+    fn library_step(module: &OptimizedModule) -> (LibraryStep, DeviceProgram) {
+        let target = Target::nvptx("sm_90").unwrap();
+        let device = compile(module, &target, &CompileOptions::default()).unwrap().device;
+        let bytes = device.write(NAME, module).unwrap();
+        assert_eq!(DeviceProgram::read(NAME, &bytes).unwrap().1, device);
+        let steps = device.routines.iter().flat_map(|routine| &routine.steps);
+        let mut calls = steps.filter_map(|step| match step {
+            Step::Library(library) => Some((**library).clone()),
+            Step::Launch { .. } | Step::Copy { .. } => None,
+        });
+        let call = calls.next().expect("a call of a library");
+        assert_eq!(calls.next(), None);
+        (call, device)
+    }
+
+    #[test]
+    fn a_convolution_is_prepared_called_and_gone_on_with() {
+        let module = optimized(
+            "HloModule m
+            ENTRY main {
+              x = bf16[8,56,56,64] parameter(0)
+              w = bf16[3,3,64,128] parameter(1)
+              b = bf16[128] parameter(2)
+              c = bf16[8,28,28,128] convolution(x, w), window={size=3x3 stride=2x2 pad=0_1x0_1}, dim_labels=b01f_01io->b01f
+              bb = bf16[8,28,28,128] broadcast(b), dimensions={3}
+              ROOT r = bf16[8,28,28,128] add(c, bb)
+            }",
+            false,
+        );
+        let (call, device) = library_step(&module);
+        let LibraryCall::Convolution(convolution) = &call.call else { panic!("{call:?}") };
+        assert_eq!((convolution.element.name(), convolution.batch), ("bf16", 8));
+        // The image with zeros below and on the right, the filter with its output channels first, then the bias.
+        assert_eq!((call.before.len(), call.then.len(), call.otherwise.len()), (2, 1, 1));
+        assert!(matches!(call.arrays[..], [Word::Scratch(_), Word::Scratch(_), Word::Array(3)]), "{:?}", call.arrays);
+        assert_eq!(device.routines[0].scratch, [8 * 57 * 57 * 64 * 2, 3 * 3 * 64 * 128 * 2]);
+    }
+
+    #[test]
+    fn transforms_stay_where_there_is_a_library_and_are_put_in_other_terms_for_files() {
+        let text = "HloModule m
+            ENTRY main {
+              x = c64[4,32] parameter(0)
+              n = c64[4,32] negate(x)
+              ROOT y = c64[4,32] fft(n), fft_type=IFFT, fft_length={32}
+            }";
+        let module = optimized(text, true);
+        let (call, _) = library_step(&module);
+        assert!(matches!(call.call, LibraryCall::Fourier(_)), "{call:?}");
+        assert_eq!((call.before.len(), call.then.len(), call.otherwise.len()), (0, 1, 0));
+        let has_one = |module: &Module| module.iter().any(|(_, g)| g.iter().any(|(_, i)| i.opcode() == Opcode::Fft));
+        assert!(has_one(&module) && !has_one(&optimized(text, false)));
+        assert!(!has_one(&gpu().without_transforms(module, &CompileOptions::default()).unwrap()));
+        let empty = optimized(&text.replace("4,32", "0,32"), true);
+        compile(&empty, &Target::nvptx("sm_90").unwrap(), &CompileOptions::default()).unwrap();
+    }
+}

@@ -17,7 +17,9 @@
 //! where there is no GPU.
 
 mod ahead;
+mod autotune;
 mod capabilities;
+mod choices;
 mod codegen;
 mod compiler;
 mod cuda;

@@ -11,14 +11,15 @@ use xla_service::{ExecutionContext, Stream};
 
 use super::code::CudaModule;
 use super::context::Context;
-use super::executor::{CudaMemory, address_on, scratch};
+use super::executor::{address_on, scratch};
+use super::gather::{Piece, Site, copy};
 use super::graph::hazards::{Access, Hazards};
 use super::graph::{GraphSlot, Recording};
-use super::library::Libraries;
+use super::library::{Libraries, LibraryCall};
 use super::linker::Linker;
 use super::stream::CudaStream;
-use crate::device::{LibraryStep, Routine, Step, Word};
-use crate::launch::{array, no_scratch};
+use crate::autotune::Way;
+use crate::device::Routine;
 use crate::process::Process;
 use crate::ptx::Assemble;
 use crate::stored::DeviceProgram;
@@ -38,11 +39,13 @@ pub(crate) struct GpuCode {
 
 /// The code on one device.
 #[derive(Debug)]
-struct Loaded {
+pub(super) struct Loaded {
     /// By the first thunk of the sequence, or a loop's own. They go before the code that they launch.
     graphs: Mutex<HashMap<ThunkId, Arc<Kept>>>,
-    module: CudaModule,
-    libraries: Libraries,
+    pub(super) module: CudaModule,
+    pub(super) libraries: Libraries,
+    /// What was found to be the fastest way for calls of this program.
+    pub(super) ways: Mutex<HashMap<LibraryCall, Way>>,
 }
 
 impl Loaded {
@@ -57,13 +60,6 @@ struct Kept {
     slot: GraphSlot,
     /// For each launch, those before that it comes behind; worked out when the sequence first runs.
     order: Mutex<Option<Arc<[Vec<usize>]>>>,
-}
-
-/// Work with its addresses, in the order in which it is sent.
-enum Piece<'a> {
-    Launch { function: usize, blocks: u32, words: Vec<u64> },
-    Copy { from: u64, to: u64, bytes: usize },
-    Library { call: &'a super::library::LibraryCall, addresses: Vec<u64> },
 }
 
 impl GpuCode {
@@ -81,7 +77,12 @@ impl GpuCode {
             return Ok(loaded.clone());
         }
         let module = self.load(context)?;
-        let loaded = Arc::new(Loaded { module, libraries: Libraries::new(context), graphs: Mutex::default() });
+        let loaded = Arc::new(Loaded {
+            module,
+            libraries: Libraries::new(context),
+            ways: Mutex::default(),
+            graphs: Mutex::default(),
+        });
         table.insert(context.ordinal(), loaded.clone());
         Ok(loaded)
     }
@@ -107,18 +108,10 @@ impl GpuCode {
         let stream: &CudaStream = launch.context.stream.downcast()?;
         let loaded = self.on(stream)?;
         let mut pieces = Vec::new();
-        // Given back in the order of the stream, behind the routine.
-        let _scratch = gather(&loaded, routine, launch.thunk, launch.buffers, stream, &mut pieces)?;
-        for piece in pieces {
-            match piece {
-                Piece::Launch { function, blocks, words } => {
-                    stream.launch(loaded.module.call(function, blocks, &words)?)?;
-                }
-                Piece::Copy { from, to, bytes } => stream.copy_apart(from, to, bytes)?,
-                Piece::Library { call, addresses } => loaded.libraries.run(call, &addresses, stream)?,
-            }
-        }
-        Ok(())
+        // Its memory is given back in the order of the stream, behind the routine.
+        let site = Site::new(&loaded, &self.process.choices, routine, launch.thunk, launch.buffers, stream)?;
+        site.gather(&routine.steps, &mut pieces)?;
+        pieces.iter().try_for_each(|piece| piece.send(&loaded, stream))
     }
 
     /// Sends a sequence as one graph, if it is long enough.
@@ -143,8 +136,10 @@ impl GpuCode {
         for (number, thunk) in sequence.thunks.iter().enumerate() {
             match &thunk.kind {
                 ThunkKind::Kernel(kernel) => {
-                    let scratch = gather(&loaded, routine(kernel)?, thunk, buffers, stream, &mut pieces)?;
-                    scratch.into_iter().for_each(|memory| recording.keep(memory));
+                    let routine = routine(kernel)?;
+                    let site = Site::new(&loaded, &self.process.choices, routine, thunk, buffers, stream)?;
+                    site.gather(&routine.steps, &mut pieces)?;
+                    site.scratch.into_iter().for_each(|memory| recording.keep(memory));
                 }
                 ThunkKind::Copy => pieces.push(copy(thunk, [0, 1], buffers, stream)?),
                 _ => return Err(Error::internal(format!("{} is no launch", thunk.name))),
@@ -159,9 +154,9 @@ impl GpuCode {
                 }
                 Piece::Copy { from, to, bytes } => _ = recording.copy(from, to, bytes, after),
                 Piece::Library { call, addresses } => {
-                    let bytes = loaded.libraries.workspace(call, &addresses)?;
+                    let bytes = loaded.libraries.workspace(&call, &addresses)?;
                     let memory = scratch(stream, bytes)?;
-                    recording.library(call, &addresses, memory.address_on(stream, 0, bytes)?, after);
+                    recording.library(&call, &addresses, memory.address_on(stream, 0, bytes)?, after);
                     recording.keep(memory);
                 }
             }
@@ -219,81 +214,4 @@ fn accesses(thunk: &Thunk, number: usize) -> Vec<Access> {
     let writes = thunk.results.iter().map(|array| of(array.slice, true));
     let own = Access { memory: SCRATCH + number, bytes: 0..1, writes: true };
     reads.chain(writes).chain([own]).collect()
-}
-
-/// The pieces of a routine with their addresses, and the scratch memory that must live until they are sent.
-fn gather<'a>(
-    loaded: &Loaded,
-    routine: &'a Routine,
-    thunk: &Thunk,
-    buffers: &ExecutionBuffers,
-    stream: &CudaStream,
-    pieces: &mut Vec<Piece<'a>>,
-) -> Result<Vec<CudaMemory>> {
-    let memories = routine.scratch.iter().map(|&bytes| scratch(stream, bytes)).collect::<Result<Vec<_>>>()?;
-    let scratch = memories.iter().zip(&routine.scratch).map(|(memory, &bytes)| memory.address_on(stream, 0, bytes));
-    let scratch = scratch.collect::<Result<Vec<u64>>>()?;
-    gather_steps(loaded, &routine.steps, thunk, buffers, stream, &scratch, pieces)?;
-    Ok(memories)
-}
-
-fn gather_steps<'a>(
-    loaded: &Loaded,
-    steps: &'a [Step],
-    thunk: &Thunk,
-    buffers: &ExecutionBuffers,
-    stream: &CudaStream,
-    scratch: &[u64],
-    pieces: &mut Vec<Piece<'a>>,
-) -> Result<()> {
-    let word = |word: &Word| match *word {
-        Word::Number(number) => Ok(number as u64),
-        Word::Scratch(number) => scratch.get(number).copied().ok_or_else(no_scratch),
-        Word::Array(number) => address(thunk, number, buffers, stream),
-    };
-    for step in steps {
-        match step {
-            Step::Copy { from, to } => pieces.push(copy(thunk, [*from, *to], buffers, stream)?),
-            Step::Launch { function, blocks, arguments } => {
-                let words = arguments.iter().map(word).collect::<Result<_>>()?;
-                pieces.push(Piece::Launch { function: *function, blocks: *blocks, words });
-            }
-            Step::Library(library) => {
-                let LibraryStep { call, arrays, before, then, otherwise } = &**library;
-                let addresses = arrays.iter().map(word).collect::<Result<Vec<u64>>>()?;
-                let gather = |steps: &'a [Step], pieces: &mut Vec<Piece<'a>>| {
-                    gather_steps(loaded, steps, thunk, buffers, stream, scratch, pieces)
-                };
-                // The first question to a library that is not installed says so.
-                match loaded.libraries.workspace(call, &addresses) {
-                    Ok(_) => {
-                        gather(before, pieces)?;
-                        pieces.push(Piece::Library { call, addresses });
-                        gather(then, pieces)?;
-                    }
-                    Err(Error::FailedPrecondition(_) | Error::Unimplemented(_)) if !otherwise.is_empty() => {
-                        gather(otherwise, pieces)?;
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-fn address(thunk: &Thunk, number: usize, buffers: &ExecutionBuffers, stream: &CudaStream) -> Result<u64> {
-    let Slice { allocation, offset, size } = array(thunk, number)?.slice;
-    address_on(buffers.memory(allocation)?, stream, offset, size)
-}
-
-/// A copy from one array of a thunk to another.
-fn copy(
-    thunk: &Thunk,
-    [from, to]: [usize; 2],
-    buffers: &ExecutionBuffers,
-    stream: &CudaStream,
-) -> Result<Piece<'static>> {
-    let bytes = array(thunk, to)?.slice.size;
-    Ok(Piece::Copy { from: address(thunk, from, buffers, stream)?, to: address(thunk, to, buffers, stream)?, bytes })
 }

@@ -5,7 +5,7 @@
 //!   context  one device: its facts, its errors     queue  streams and events     code, linker  modules, launches     graph  graphs
 //!     pool  memory, in stream order                staging  pinned memory
 //!       executor, stream                           what the service sees
-//!   launch   routines, one by one or as graphs
+//!   launch   routines, one by one or as graphs    gather  their pieces of work    tune  which way is the fastest
 //!   library  cuBLAS, cuDNN, cuFFT
 //! ```
 //!
@@ -16,6 +16,7 @@ pub(crate) mod code;
 pub(crate) mod context;
 pub(crate) mod driver;
 pub(crate) mod executor;
+mod gather;
 pub(crate) mod graph;
 pub(crate) mod launch;
 pub(crate) mod library;
@@ -25,6 +26,7 @@ pub(crate) mod queue;
 mod staging;
 pub(crate) mod stream;
 mod trail;
+mod tune;
 
 #[cfg(test)]
 mod tests;

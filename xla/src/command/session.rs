@@ -82,7 +82,10 @@ impl Session {
             Some(folder) => Some(folder.to_path_buf()),
             None => {
                 let [caches, home] = ["XDG_CACHE_HOME", "HOME"].map(std::env::var_os);
-                backend_gpu_nvptx::GpuOptions::user_cache(caches.as_deref().map(Path::new), home.as_deref().map(Path::new))
+                backend_gpu_nvptx::GpuOptions::user_cache(
+                    caches.as_deref().map(Path::new),
+                    home.as_deref().map(Path::new),
+                )
             }
         };
         backend_gpu_nvptx::GpuOptions { cache, autotune: !self.common.no_autotune }

@@ -20,7 +20,7 @@ use xla_hlo::Result;
 
 use super::code::Call;
 use super::executor::CudaMemory;
-use super::library::{Libraries, LibraryCall};
+use super::library::{ChosenCall, Libraries};
 use super::stream::CudaStream;
 use crate::device::{Function, Image, Part};
 use driver::Graph;
@@ -44,7 +44,7 @@ struct Node {
 enum Work {
     Kernel(Call),
     Copy { from: u64, to: u64, bytes: usize },
-    Library { call: LibraryCall, addresses: Vec<u64>, workspace: u64 },
+    Library { call: ChosenCall, addresses: Vec<u64>, workspace: u64 },
     While { condition: Vec<Node>, predicate: u64, body: Vec<Node> },
 }
 
@@ -60,7 +60,7 @@ impl Recording {
     }
 
     /// Adds a call of a library, with the address of its workspace.
-    pub fn library(&mut self, call: &LibraryCall, addresses: &[u64], workspace: u64, after: &[usize]) -> usize {
+    pub fn library(&mut self, call: &ChosenCall, addresses: &[u64], workspace: u64, after: &[usize]) -> usize {
         self.push(Work::Library { call: call.clone(), addresses: addresses.to_vec(), workspace }, after)
     }
 

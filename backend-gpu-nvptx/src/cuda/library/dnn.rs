@@ -39,8 +39,8 @@ struct Plan {
     filter: Filter,
     output: Tensor,
     operation: Operation,
-    algorithm: Algorithm,
-    workspace: usize,
+    /// With the bytes of their workspaces, the one first that is as a rule the best; at least one.
+    algorithms: Vec<(Algorithm, usize)>,
 }
 
 /// Each kind has its own.
@@ -75,6 +75,7 @@ const SYMBOLS: &[&str] = &[
     "cudnnGetConvolutionBackwardFilterWorkspaceSize",
     "cudnnGetConvolutionForwardWorkspaceSize",
     "cudnnGetErrorString",
+    "cudnnGetVersion",
     "cudnnSetConvolutionGroupCount",
     "cudnnSetConvolutionMathType",
     "cudnnSetConvolutionNdDescriptor",
@@ -97,17 +98,38 @@ impl Dnn {
         Ok(Dnn { context: context.clone(), state: Mutex::new(State { handle, plans: HashMap::new() }) })
     }
 
+    /// The library's name and version.
+    pub fn version(&self) -> String {
+        // SAFETY: no requirements.
+        format!("cuDNN {}", unsafe { sys::cudnnGetVersion() })
+    }
+
+    /// How many algorithms there are for a convolution.
+    pub fn algorithms(&self, convolution: &Convolution) -> Result<usize> {
+        if convolution.is_empty() {
+            return Ok(1);
+        }
+        self.context.with(|| self.state().plan(convolution).map(|plan| plan.algorithms.len()))?
+    }
+
     /// Bytes of the memory that a convolution takes for itself.
-    pub fn workspace(&self, convolution: &Convolution) -> Result<usize> {
+    pub fn workspace(&self, convolution: &Convolution, algorithm: usize) -> Result<usize> {
         if convolution.is_empty() {
             return Ok(0);
         }
-        self.context.with(|| self.state().plan(convolution).map(|plan| plan.workspace))?
+        self.context.with(|| self.state().plan(convolution).and_then(|plan| Ok(plan.algorithm(algorithm)?.1)))?
     }
 
     /// Sends a convolution to a queue; addresses as [`ConvolutionKind`] tells, and that of as much memory as [`Dnn::workspace`] says.
     /// Convolutions without a result are nothing.
-    pub fn run(&self, convolution: &Convolution, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
+    pub fn run(
+        &self,
+        convolution: &Convolution,
+        algorithm: usize,
+        addresses: &[u64],
+        workspace: u64,
+        queue: &Queue,
+    ) -> Result<()> {
         let &[first, second, result] = addresses else {
             return Err(Error::internal(format!("a convolution was given {} arrays", addresses.len())));
         };
@@ -120,7 +142,7 @@ impl Dnn {
             let plan = state.plan(convolution)?;
             // SAFETY: handle and stream are alive and of one device.
             check("cudnnSetStream", unsafe { sys::cudnnSetStream(state.handle, stream.cast()) })?;
-            plan.send(state.handle, convolution.element, arrays)
+            plan.send(state.handle, algorithm, convolution.element, arrays)
         })
     }
 
@@ -164,17 +186,24 @@ impl Plan {
             filter: Filter::new(element, convolution.channels, &sizes.filter)?,
             output: Tensor::new(element, &sizes.output, &sizes.output_strides)?,
             operation: Operation::new(convolution, &sizes)?,
-            algorithm: Algorithm::Forward(ForwardAlgorithm::CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM),
-            workspace: 0,
+            algorithms: Vec::new(),
         };
         for &algorithm in Algorithm::of(convolution.kind) {
             let (status, workspace) = plan.try_algorithm(handle, algorithm);
             if status == Status::CUDNN_STATUS_SUCCESS {
-                (plan.algorithm, plan.workspace) = (algorithm, workspace);
-                return Ok(plan);
+                plan.algorithms.push((algorithm, workspace));
             }
         }
-        Err(Error::unimplemented(format!("cuDNN has no kernel on this GPU for {convolution:?}")))
+        if plan.algorithms.is_empty() {
+            return Err(Error::unimplemented(format!("cuDNN has no kernel on this GPU for {convolution:?}")));
+        }
+        Ok(plan)
+    }
+
+    /// An algorithm with the bytes of its workspace; the last one for greater numbers.
+    fn algorithm(&self, number: usize) -> Result<(Algorithm, usize)> {
+        let found = self.algorithms.get(number).or(self.algorithms.last());
+        found.copied().ok_or_else(|| Error::internal("a convolution's plan without an algorithm"))
     }
 
     /// Bytes of workspace, if the library has the algorithm for these sizes.
@@ -198,7 +227,14 @@ impl Plan {
         (status, bytes)
     }
 
-    fn send(&self, handle: cudnnHandle_t, element: ElementType, arrays: [*mut c_void; 4]) -> Result<()> {
+    fn send(
+        &self,
+        handle: cudnnHandle_t,
+        algorithm: usize,
+        element: ElementType,
+        arrays: [*mut c_void; 4],
+    ) -> Result<()> {
+        let (algorithm, bytes) = self.algorithm(algorithm)?;
         let [first, second, result, work] = arrays;
         let (input, filter, output, operation) = (self.input.0, self.filter.0, self.output.0, self.operation.0);
         // Factors are doubles for doubles, and floats otherwise.
@@ -206,11 +242,10 @@ impl Plan {
         let factor = |number: f64| if is_double { number.to_ne_bytes() } else { float_bytes(number as f32) };
         let (one, zero) = (AlignedFactor(factor(1.0)), AlignedFactor(factor(0.0)));
         let (one, zero) = (one.0.as_ptr().cast::<c_void>(), zero.0.as_ptr().cast::<c_void>());
-        let bytes = self.workspace;
         // SAFETY: handle and descriptions are alive, factors are of the type that the descriptions ask for and outlive the call.
         // Addresses are of device memory of the sizes that the descriptions tell: the caller's word.
         let status = unsafe {
-            match self.algorithm {
+            match algorithm {
                 Algorithm::Forward(algorithm) => sys::cudnnConvolutionForward(
                     handle, one, input, first, filter, second, operation, algorithm, work, bytes, zero, output, result,
                 ),

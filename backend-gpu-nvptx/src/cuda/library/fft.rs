@@ -43,6 +43,7 @@ const SYMBOLS: &[&str] = &[
     "cufftExecR2C",
     "cufftExecZ2D",
     "cufftExecZ2Z",
+    "cufftGetVersion",
     "cufftMakePlanMany64",
     "cufftSetAutoAllocation",
     "cufftSetStream",
@@ -54,6 +55,14 @@ impl Fft {
     pub fn load(context: &Arc<Context>) -> Result<Fft> {
         find()?;
         Ok(Fft { context: context.clone(), plans: Mutex::default() })
+    }
+
+    /// The library's name and version.
+    pub fn version(&self) -> Result<String> {
+        let mut version = 0;
+        // SAFETY: the pointer is to a live integer.
+        check("cufftGetVersion", unsafe { sys::cufftGetVersion(&mut version) })?;
+        Ok(format!("cuFFT {version}"))
     }
 
     /// Bytes of the memory that a transform takes for itself.
