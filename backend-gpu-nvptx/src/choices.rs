@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use xla_service::CompileOptions;
 
 use crate::autotune::{Trial, Way, fastest};
 use crate::cuda::library::LibraryCall;
-use crate::options::GpuOptions;
 
 /// The version of the files' form.
 const VERSION: u32 = 1;
@@ -60,9 +60,9 @@ pub(crate) struct Choices {
 
 impl Choices {
     /// Nothing is read before it is needed.
-    pub fn new(options: &GpuOptions) -> Choices {
+    pub fn new(options: &CompileOptions) -> Choices {
         Choices {
-            folder: options.cache.as_ref().map(|folder| folder.join("choices")),
+            folder: options.cache_dir.as_ref().map(|folder| folder.join("choices")),
             measures: options.autotune,
             known: Mutex::default(),
             measuring: Mutex::default(),
@@ -178,7 +178,7 @@ mod tests {
     use crate::cuda::library::matmul::Matmul;
 
     fn choices(folder: &Path, autotune: bool) -> Choices {
-        Choices::new(&GpuOptions { cache: Some(folder.to_path_buf()), autotune })
+        Choices::new(&CompileOptions { cache_dir: Some(folder.to_path_buf()), autotune, ..CompileOptions::default() })
     }
 
     fn place() -> Place {
@@ -230,10 +230,10 @@ mod tests {
         let mut fake = trial(100, 50);
         assert_eq!(choices(folder.path(), false).decide(&place(), "l", &call(64), Some(&mut fake)), None);
         assert_eq!(fake.runs, 0);
-        let without_disk = Choices::new(&GpuOptions { cache: None, autotune: true });
+        let without_disk = Choices::new(&CompileOptions { autotune: true, ..CompileOptions::default() });
         assert_eq!(without_disk.decide(&place(), "l", &call(64), Some(&mut fake)), Some(Way::Own));
         assert_eq!(without_disk.decide(&place(), "l", &call(64), None), Some(Way::Own));
-        assert!(!Choices::new(&GpuOptions::default()).are_made());
+        assert!(!Choices::new(&CompileOptions::default()).are_made());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 

@@ -21,7 +21,7 @@ use crate::cuda::library::fft;
 use crate::executable::GpuExecutable;
 use crate::lowering::GpuLowering;
 use crate::platform::{HOST_NAME, NAME};
-use crate::process::Process;
+use crate::process::Processes;
 use crate::stored::{self, DeviceProgram, MadeFor, Recorder, Replay};
 
 /// The architecture that code is generated for where neither a device nor the options name one.
@@ -31,7 +31,7 @@ const DEFAULT_ARCHITECTURE: &str = "sm_90";
 #[derive(Clone, Debug)]
 pub(crate) enum GpuCompiler {
     /// A GPU.
-    Gpu(Arc<Process>),
+    Gpu(Arc<Processes>),
     /// The host in the place of one.
     Host,
 }
@@ -51,7 +51,7 @@ impl Compiler for GpuCompiler {
             GpuCompiler::Gpu(_) => Target::nvptx(&architecture()?)?,
         };
         let compiled = compile(&module, &target, options)?;
-        Ok(Arc::new(GpuExecutable::new(module, compiled, self)?))
+        Ok(Arc::new(GpuExecutable::new(module, compiled, self, options)?))
     }
 
     fn ahead_of_time(&self) -> Option<&dyn AheadOfTimeCompiler> {
@@ -131,7 +131,7 @@ impl LoadExecutable for GpuCompiler {
         let program = place(&module, &mut Replay::new(&device.answers), options)?;
         stored::check_plan(&program, &device)?;
         let compiled = Compiled { program, device, texts: Vec::new() };
-        Ok(Arc::new(GpuExecutable::new(module, compiled, self)?))
+        Ok(Arc::new(GpuExecutable::new(module, compiled, self, options)?))
     }
 }
 
@@ -184,7 +184,6 @@ mod tests {
     use super::*;
     use crate::cuda::library::LibraryCall;
     use crate::device::{LibraryStep, Step, Word};
-    use crate::options::GpuOptions;
 
     /// The module as passes leave it for a GPU, beside a library for Fourier transforms or not.
     fn optimized(text: &str, has_transforms: bool) -> OptimizedModule {
@@ -194,7 +193,7 @@ mod tests {
     }
 
     fn gpu() -> GpuCompiler {
-        GpuCompiler::Gpu(Arc::new(Process::new(&GpuOptions::default())))
+        GpuCompiler::Gpu(Arc::default())
     }
 
     /// The one call of a library in a program for sm_90, which can be written down and read.

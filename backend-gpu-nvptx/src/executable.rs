@@ -6,7 +6,8 @@ use xla_hlo::{Module, Result};
 use xla_service::executable::SerializeExecutable;
 use xla_service::thunks::{ThunkExecutable, ThunkSequence};
 use xla_service::{
-    Argument, CostAnalysis, DeviceMemory, Executable, ExecutionContext, MemoryAnalysis, OptimizedModule, Signature,
+    Argument, CompileOptions, CostAnalysis, DeviceMemory, Executable, ExecutionContext, MemoryAnalysis,
+    OptimizedModule, Signature,
 };
 
 use crate::compiler::{Compiled, GpuCompiler};
@@ -22,12 +23,17 @@ pub(crate) struct GpuExecutable {
 }
 
 impl GpuExecutable {
-    pub fn new(module: OptimizedModule, compiled: Compiled, compiler: &GpuCompiler) -> Result<GpuExecutable> {
+    pub fn new(
+        module: OptimizedModule,
+        compiled: Compiled,
+        compiler: &GpuCompiler,
+        options: &CompileOptions,
+    ) -> Result<GpuExecutable> {
         let Compiled { program, device, texts } = compiled;
         let device = Arc::new(device);
         let launcher = match compiler {
             GpuCompiler::Host => GpuLauncher::for_host(device.clone())?,
-            GpuCompiler::Gpu(process) => GpuLauncher::for_gpu(device.clone(), process.clone()),
+            GpuCompiler::Gpu(processes) => GpuLauncher::for_gpu(device.clone(), processes.of(options)),
         };
         let thunks = ThunkExecutable::new(module, program, Arc::new(launcher));
         Ok(GpuExecutable { platform: compiler.platform(), device, thunks, texts })

@@ -30,11 +30,9 @@ mod kernels;
 mod launch;
 mod libraries;
 mod lowering;
-mod options;
 mod platform;
 mod process;
 mod ptx;
 mod stored;
 
-pub use options::GpuOptions;
-pub use platform::{HOST_NAME, NAME, host_platform, platform, platform_with};
+pub use platform::{HOST_NAME, NAME, host_platform, platform};

@@ -13,27 +13,21 @@ use crate::compiler::GpuCompiler;
 use crate::cuda::driver::Driver;
 use crate::cuda::executor::CudaExecutor;
 use crate::host::HostGpu;
-use crate::options::GpuOptions;
-use crate::process::Process;
+use crate::process::Processes;
 
 /// The name of the platform of NVIDIA's GPUs.
 pub const NAME: &str = "gpu";
 /// The name of the platform that runs the kernels of GPUs on the host.
 pub const HOST_NAME: &str = "gpu-host";
 
-/// NVIDIA's GPUs, through the CUDA driver; nothing is kept on disk or measured.
-pub fn platform() -> Arc<dyn Platform> {
-    platform_with(&GpuOptions::default())
-}
-
 /// NVIDIA's GPUs, through the CUDA driver.
-pub fn platform_with(options: &GpuOptions) -> Arc<dyn Platform> {
-    Arc::new(GpuPlatform { process: Arc::new(Process::new(options)), executors: Mutex::default() })
+pub fn platform() -> Arc<dyn Platform> {
+    Arc::new(GpuPlatform::default())
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct GpuPlatform {
-    process: Arc<Process>,
+    processes: Arc<Processes>,
     /// Made when first asked for, by ordinal.
     executors: Mutex<HashMap<usize, Arc<CudaExecutor>>>,
 }
@@ -63,7 +57,7 @@ impl Platform for GpuPlatform {
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {
-        Arc::new(GpuCompiler::Gpu(self.process.clone()))
+        Arc::new(GpuCompiler::Gpu(self.processes.clone()))
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {

@@ -2,11 +2,12 @@
 
 use std::sync::OnceLock;
 
+use xla_service::CompileOptions;
+
 use super::Assemble;
 use super::cache::CubinCache;
 use super::ptxas::Ptxas;
 use crate::device::{Image, Part};
-use crate::options::GpuOptions;
 
 /// Bytes that all machine code in a cache takes at most.
 const MOST_BYTES: u64 = 256 << 20;
@@ -22,8 +23,8 @@ pub(crate) struct InProcess {
 
 impl InProcess {
     /// With the cache that options name.
-    pub fn new(options: &GpuOptions) -> InProcess {
-        let cache = options.cache.as_ref().map(|folder| CubinCache::new(folder.join("cubin"), MOST_BYTES));
+    pub fn new(options: &CompileOptions) -> InProcess {
+        let cache = options.cache_dir.as_ref().map(|folder| CubinCache::new(folder.join("cubin"), MOST_BYTES));
         InProcess { cache, ptxas: OnceLock::new() }
     }
 
@@ -95,7 +96,7 @@ mod tests {
     }
 
     fn started(folder: Option<PathBuf>) -> InProcess {
-        InProcess::new(&GpuOptions { cache: folder, ..GpuOptions::default() })
+        InProcess::new(&CompileOptions { cache_dir: folder, ..CompileOptions::default() })
     }
 
     #[test]
