@@ -2,27 +2,29 @@
 
 use std::sync::Arc;
 
-use xla_hlo::{Computation, Error, Opcode, Result, VerifiedModule};
+use xla_hlo::{Computation, Error, Opcode, Result, VerifiedModule, proto};
 use xla_llvm::target::Target;
-use xla_passes::buffers::BufferOptions;
 use xla_passes::stages;
 use xla_service::compiler::{AheadOfTimeCompiler, AotFile, LoadExecutable};
-use xla_service::host::StreamTransfer;
-use xla_service::thunks::{Lowering, ThunkProgram};
 use xla_service::{
     AotCompilationOptions, CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize,
 };
 
 use crate::ahead;
-use crate::capabilities::{MEMORY_ALIGNMENT, REUSE_AFTER, ThunkCosts, profile, streams};
+use crate::capabilities::profile;
 use crate::codegen::{self, Code};
 use crate::cuda::driver::Driver;
+use crate::cuda::launch::GpuCode;
 use crate::cuda::library::fft;
-use crate::executable::GpuExecutable;
+use crate::executable::{Compiled, GpuExecutable};
+use crate::host::{self, HOST_NAME, HostCode};
+use crate::launch::DeviceCode;
+use crate::loading::{self, place};
 use crate::lowering::GpuLowering;
-use crate::platform::{HOST_NAME, NAME};
+use crate::platform::NAME;
 use crate::process::Processes;
-use crate::stored::{self, DeviceProgram, MadeFor, Recorder, Replay};
+use crate::recorder::Recorder;
+use crate::stored::{self, DeviceProgram};
 
 /// The architecture that code is generated for where neither a device nor the options name one.
 const DEFAULT_ARCHITECTURE: &str = "sm_90";
@@ -34,6 +36,13 @@ pub(crate) enum GpuCompiler {
     Gpu(Arc<Processes>),
     /// The host in the place of one.
     Host,
+}
+
+impl GpuCompiler {
+    /// That of GPUs, whose programs share something.
+    pub fn for_gpus(processes: Arc<Processes>) -> GpuCompiler {
+        GpuCompiler::Gpu(processes)
+    }
 }
 
 impl Compiler for GpuCompiler {
@@ -51,7 +60,12 @@ impl Compiler for GpuCompiler {
             GpuCompiler::Gpu(_) => Target::nvptx(&architecture()?)?,
         };
         let compiled = compile(&module, &target, options)?;
-        Ok(Arc::new(GpuExecutable::new(module, compiled, self, options)?))
+        let device = compiled.device.clone();
+        let code: Box<dyn DeviceCode> = match self {
+            GpuCompiler::Host => Box::new(HostCode::load(&device.image)?),
+            GpuCompiler::Gpu(processes) => Box::new(GpuCode::new(device, processes.of(options))),
+        };
+        Ok(Arc::new(GpuExecutable::new(self.platform(), module, compiled, code)))
     }
 
     fn ahead_of_time(&self) -> Option<&dyn AheadOfTimeCompiler> {
@@ -115,23 +129,21 @@ impl AheadOfTimeCompiler for GpuCompiler {
                 )));
             }
         };
-        let module = stored::as_loaded(self.without_transforms(module, &options.compile)?)?;
+        let module = as_loaded(self.without_transforms(module, &options.compile)?)?;
         let Compiled { device, .. } = compile(&module, &target, &options.compile)?;
-        ahead::files(self.platform(), &module, device, options)
+        ahead::files(self.platform(), &module, Arc::unwrap_or_clone(device), options)
     }
 }
 
 impl LoadExecutable for GpuCompiler {
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
-        let (module, device) = DeviceProgram::read(self.platform(), bytes)?;
         match self {
-            GpuCompiler::Host => device.made_for.on_host()?,
-            GpuCompiler::Gpu(_) => drop(device.made_for.on_gpu(Driver::get()?.device(0)?.capability)?),
+            GpuCompiler::Gpu(processes) => loading::load_for_gpu(bytes, options, processes),
+            GpuCompiler::Host => loading::load(HOST_NAME, bytes, options, |device| {
+                host::check(&device.made_for)?;
+                Ok(Box::new(HostCode::load(&device.image)?))
+            }),
         }
-        let program = place(&module, &mut Replay::new(&device.answers), options)?;
-        stored::check_plan(&program, &device)?;
-        let compiled = Compiled { program, device, texts: Vec::new() };
-        Ok(Arc::new(GpuExecutable::new(module, compiled, self, options)?))
     }
 }
 
@@ -140,16 +152,6 @@ fn architecture() -> Result<String> {
     let Ok(driver) = Driver::get() else { return Ok(DEFAULT_ARCHITECTURE.to_string()) };
     let (major, minor) = driver.device(0)?.capability;
     Ok(format!("sm_{major}{minor}"))
-}
-
-/// A program for a device.
-pub(crate) struct Compiled {
-    /// How it runs.
-    pub program: ThunkProgram,
-    /// Its code.
-    pub device: DeviceProgram,
-    /// Code as text, where it was asked for.
-    pub texts: Vec<(String, String)>,
 }
 
 fn compile(module: &OptimizedModule, target: &Target, options: &CompileOptions) -> Result<Compiled> {
@@ -162,18 +164,16 @@ fn compile(module: &OptimizedModule, target: &Target, options: &CompileOptions) 
     let Code { image, kernels, texts } =
         codegen::generate(target, lowering.kernels.codes(), options.thread_count(), with_texts)?;
     let routines = lowering.routines(&kernels)?;
-    let (made_for, plan) = (MadeFor::of(target), stored::plan_of(&program));
+    let (made_for, plan) = (host::made_for(target), stored::plan_of(&program));
     let device = DeviceProgram { made_for, image, cubins: Vec::new(), routines, answers, plan };
-    Ok(Compiled { program, device, texts })
+    Ok(Compiled { program, device: Arc::new(device), texts })
 }
 
-/// What happens, where every array is, and on which streams; the same for a program that is compiled and for one that is loaded.
-fn place(module: &OptimizedModule, lowering: &mut dyn Lowering, options: &CompileOptions) -> Result<ThunkProgram> {
-    let buffers = BufferOptions { alignment: MEMORY_ALIGNMENT, reuse_after: REUSE_AFTER, ..BufferOptions::default() };
-    let mut program = ThunkProgram::new(module, lowering, &StreamTransfer, &buffers, options)?;
-    let costs = ThunkCosts::new(module);
-    program.assign_streams(&streams(), &|thunk| costs.of(thunk))?;
-    Ok(program)
+/// The module as it is when it was written and read: what is compiled for a file must be what is loaded from it.
+fn as_loaded(module: OptimizedModule) -> Result<OptimizedModule> {
+    let bytes = proto::serialize_module(&module)?;
+    drop(module);
+    Ok(OptimizedModule::new(VerifiedModule::new(proto::parse_module(&bytes)?)?))
 }
 
 #[cfg(test)]
@@ -199,7 +199,7 @@ mod tests {
     /// The one call of a library in a program for sm_90, which can be written down and read.
     fn library_step(module: &OptimizedModule) -> (LibraryStep, DeviceProgram) {
         let target = Target::nvptx("sm_90").unwrap();
-        let device = compile(module, &target, &CompileOptions::default()).unwrap().device;
+        let device = Arc::unwrap_or_clone(compile(module, &target, &CompileOptions::default()).unwrap().device);
         let bytes = device.write(NAME, module).unwrap();
         assert_eq!(DeviceProgram::read(NAME, &bytes).unwrap().1, device);
         let steps = device.routines.iter().flat_map(|routine| &routine.steps);

@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use xla_hlo::{Module, Result};
 use xla_service::executable::SerializeExecutable;
-use xla_service::thunks::{ThunkExecutable, ThunkSequence};
+use xla_service::thunks::{ThunkExecutable, ThunkProgram, ThunkSequence};
 use xla_service::{
-    Argument, CompileOptions, CostAnalysis, DeviceMemory, Executable, ExecutionContext, MemoryAnalysis,
-    OptimizedModule, Signature,
+    Argument, CostAnalysis, DeviceMemory, Executable, ExecutionContext, MemoryAnalysis, OptimizedModule, Signature,
 };
 
-use crate::compiler::{Compiled, GpuCompiler};
-use crate::launch::GpuLauncher;
+use crate::launch::{DeviceCode, GpuLauncher};
 use crate::stored::DeviceProgram;
 
 #[derive(Debug)]
@@ -22,21 +20,28 @@ pub(crate) struct GpuExecutable {
     texts: Vec<(String, String)>,
 }
 
+/// A program for a device.
+pub(crate) struct Compiled {
+    /// How it runs.
+    pub program: ThunkProgram,
+    /// Its code.
+    pub device: Arc<DeviceProgram>,
+    /// Code as text, where it was asked for.
+    pub texts: Vec<(String, String)>,
+}
+
 impl GpuExecutable {
+    /// The executable of a platform, whose code is ready to run.
     pub fn new(
+        platform: &'static str,
         module: OptimizedModule,
         compiled: Compiled,
-        compiler: &GpuCompiler,
-        options: &CompileOptions,
-    ) -> Result<GpuExecutable> {
+        code: Box<dyn DeviceCode>,
+    ) -> GpuExecutable {
         let Compiled { program, device, texts } = compiled;
-        let device = Arc::new(device);
-        let launcher = match compiler {
-            GpuCompiler::Host => GpuLauncher::for_host(device.clone())?,
-            GpuCompiler::Gpu(processes) => GpuLauncher::for_gpu(device.clone(), processes.of(options)),
-        };
+        let launcher = GpuLauncher::new(device.clone(), code);
         let thunks = ThunkExecutable::new(module, program, Arc::new(launcher));
-        Ok(GpuExecutable { platform: compiler.platform(), device, thunks, texts })
+        GpuExecutable { platform, device, thunks, texts }
     }
 }
 

@@ -20,6 +20,7 @@ use super::linker::Linker;
 use super::stream::CudaStream;
 use crate::autotune::Way;
 use crate::device::Routine;
+use crate::launch::DeviceCode;
 use crate::process::Process;
 use crate::ptx::Assemble;
 use crate::stored::DeviceProgram;
@@ -58,8 +59,27 @@ impl Loaded {
 #[derive(Debug, Default)]
 struct Kept {
     slot: GraphSlot,
-    /// For each launch, those before that it comes behind; worked out when the sequence first runs.
-    order: Mutex<Option<Arc<[Vec<usize>]>>>,
+    /// The thunk of each launch, and for each launch those before that it comes behind; worked out when the sequence first runs.
+    order: Mutex<Option<(Vec<usize>, Order)>>,
+}
+
+/// For each piece of work, the numbers of those before that it comes behind.
+type Order = Arc<[Vec<usize>]>;
+
+impl DeviceCode for GpuCode {
+    fn run(&self, routine: &Routine, launch: &mut Launch<'_>) -> Result<()> {
+        let stream: &CudaStream = launch.context.stream.downcast()?;
+        let loaded = self.on(stream)?;
+        let mut pieces = Vec::new();
+        // Its memory is given back in the order of the stream, behind the routine.
+        let site = Site::new(&loaded, &self.process.choices, routine, launch.thunk, launch.buffers, stream)?;
+        site.gather(&routine.steps, &mut pieces)?;
+        pieces.iter().try_for_each(|piece| piece.send(&loaded, stream))
+    }
+
+    fn on_gpu(&self) -> Option<&GpuCode> {
+        Some(self)
+    }
 }
 
 impl GpuCode {
@@ -76,13 +96,8 @@ impl GpuCode {
         if let Some(loaded) = table.get(&context.ordinal()) {
             return Ok(loaded.clone());
         }
-        let module = self.load(context)?;
-        let loaded = Arc::new(Loaded {
-            module,
-            libraries: Libraries::new(context),
-            ways: Mutex::default(),
-            graphs: Mutex::default(),
-        });
+        let (module, libraries) = (self.load(context)?, Libraries::new(context));
+        let loaded = Arc::new(Loaded { module, libraries, ways: Mutex::default(), graphs: Mutex::default() });
         table.insert(context.ordinal(), loaded.clone());
         Ok(loaded)
     }
@@ -101,17 +116,6 @@ impl GpuCode {
             }
         }
         CudaModule::load(context, &image)
-    }
-
-    /// Sends a routine.
-    pub fn run(&self, routine: &Routine, launch: &mut Launch<'_>) -> Result<()> {
-        let stream: &CudaStream = launch.context.stream.downcast()?;
-        let loaded = self.on(stream)?;
-        let mut pieces = Vec::new();
-        // Its memory is given back in the order of the stream, behind the routine.
-        let site = Site::new(&loaded, &self.process.choices, routine, launch.thunk, launch.buffers, stream)?;
-        site.gather(&routine.steps, &mut pieces)?;
-        pieces.iter().try_for_each(|piece| piece.send(&loaded, stream))
     }
 
     /// Sends a sequence as one graph, if it is long enough.
@@ -192,14 +196,17 @@ impl GpuCode {
 
 impl Kept {
     /// What each piece comes behind. Those of one thunk come one behind the other.
-    fn order(&self, sequence: &ThunkSequence, owners: &[usize]) -> Arc<[Vec<usize>]> {
-        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(order) = order.as_ref().filter(|order| order.len() == owners.len()) {
+    fn order(&self, sequence: &ThunkSequence, owners: &[usize]) -> Order {
+        let mut known = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        // A library's call may have become kernels, or the other way around.
+        if let Some((_, order)) = known.as_ref().filter(|(of, _)| of == owners) {
             return order.clone();
         }
         let mut hazards = Hazards::default();
-        let found = owners.iter().map(|&owner| hazards.add(&accesses(&sequence.thunks[owner], owner))).collect();
-        order.insert(found).clone()
+        let found = owners.iter().map(|&owner| hazards.add(&accesses(&sequence.thunks[owner], owner)));
+        let order: Order = found.collect();
+        *known = Some((owners.to_vec(), order.clone()));
+        order
     }
 }
 

@@ -65,6 +65,7 @@ impl Ptxas {
     }
 
     /// Its version, such as `V12.9.86`.
+    #[cfg(feature = "compile")]
     pub fn version(&self) -> &str {
         &self.version
     }

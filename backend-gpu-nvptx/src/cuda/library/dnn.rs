@@ -30,6 +30,8 @@ pub(crate) struct Dnn {
 
 struct State {
     handle: cudnnHandle_t,
+    /// The compute capability of the GPU.
+    capability: (u32, u32),
     plans: HashMap<Convolution, Arc<Plan>>,
 }
 
@@ -95,7 +97,10 @@ impl Dnn {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer; the context is current, so that the handle is for its device.
         context.with(|| check("cudnnCreate", unsafe { sys::cudnnCreate(&mut handle) }))??;
-        Ok(Dnn { context: context.clone(), state: Mutex::new(State { handle, plans: HashMap::new() }) })
+        Ok(Dnn {
+            context: context.clone(),
+            state: Mutex::new(State { handle, capability: context.info().capability, plans: HashMap::new() }),
+        })
     }
 
     /// The library's name and version.
@@ -171,6 +176,7 @@ impl State {
         if let Some(plan) = self.plans.get(convolution) {
             return Ok(plan.clone());
         }
+        convolution.check(self.capability)?;
         let plan = Arc::new(Plan::new(self.handle, convolution)?);
         self.plans.insert(convolution.clone(), plan.clone());
         Ok(plan)
