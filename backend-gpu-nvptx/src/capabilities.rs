@@ -30,6 +30,8 @@ pub(crate) fn profile() -> TargetProfile {
         },
         dot: DotProfile { any_operand_order: true, merge_bytes: 0 },
         lacks: lacks(),
+        // Tensor cores, and cuDNN, multiply them as they are.
+        convolution_floats: BTreeSet::from([ElementType::F16, ElementType::BF16]),
         ..TargetProfile::generic()
     }
 }

@@ -62,9 +62,10 @@ impl Launcher for GpuLauncher {
         self.code.on_gpu().map(|_| self as &dyn SequenceLauncher)
     }
 
-    fn device_loops(&self) -> Option<&dyn DeviceLoops> {
+    fn device_loops(&self, context: &ExecutionContext<'_>) -> Option<&dyn DeviceLoops> {
         let has_loops = self.code.on_gpu().is_some() && Driver::get().is_ok_and(Driver::has_loops);
-        has_loops.then_some(self as &dyn DeviceLoops)
+        // A graph that was sent cannot be stopped.
+        (has_loops && !context.cancel.can_cancel()).then_some(self as &dyn DeviceLoops)
     }
 }
 

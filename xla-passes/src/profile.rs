@@ -42,6 +42,9 @@ pub struct TargetProfile {
     pub lacks: BTreeSet<Opcode>,
     /// The floats it computes in.
     pub floats: FloatProfile,
+    /// Floats of fewer than 32 bits whose convolutions, of operands and result of that one type, it sums as `f32` and rounds once by itself;
+    /// others are put in terms of `f32` by [`UnifyConvolutionTypes`](crate::UnifyConvolutionTypes). None by default.
+    pub convolution_floats: BTreeSet<ElementType>,
     /// Bytes that one execution may need in all, arguments and results included: see [`Rematerialize`](crate::Rematerialize). `None` for no
     /// limit.
     pub memory_bytes: Option<u64>,
@@ -179,6 +182,7 @@ impl TargetProfile {
             tiles: None,
             lacks: BTreeSet::new(),
             floats: FloatProfile::all(),
+            convolution_floats: BTreeSet::new(),
             memory_bytes: None,
             memory_spaces: Vec::new(),
         }

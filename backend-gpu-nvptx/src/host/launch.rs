@@ -50,7 +50,7 @@ fn steps_on_host(code: &HostCode, steps: &[Step], scratch: &[DeviceMemory], laun
                 code.launch(*function, *blocks, &words)?;
             }
             // The host has none of NVIDIA's libraries.
-            Step::Library { otherwise, .. } => steps_on_host(code, otherwise, scratch, launch)?,
+            Step::Library(library) => steps_on_host(code, &library.otherwise, scratch, launch)?,
         }
     }
     Ok(())
