@@ -45,8 +45,12 @@ pub(super) fn find(opcode: &str) -> Option<Alu> {
             plain(mixed(name, ty)?, if *name == "fma" { 3 } else { 2 })
         }
         _ => {
-            let run =
-                if ty.is_integer() { integer::find(name, modifiers, ty) } else { float::find(name, modifiers, one) };
+            let is_pair = ty.count == 2 && matches!(*name, "add" | "min" | "max");
+            let run = match one.is_integer() {
+                true if ty.count == 1 || is_pair => integer::find(name, modifiers, one),
+                true => None,
+                false => float::find(name, modifiers, one),
+            };
             plain(run?, operands_of(name))
         }
     }

@@ -62,6 +62,8 @@ fn integers() {
         ("min.u32 %r4, %r1, %r2", [0xffff_ffff, 2, 0], 2),
         ("max.s64 %rd4, %rd1, %rd2", [MINUS, 2, 0], 2),
         ("max.u16 %rs4, %rs1, %rs2", [0x8000, 2, 0], 0x8000),
+        ("add.s16x2 %r4, %r1, %r2", [0x0001_ffff, 0x0002_0003, 0], 0x0003_0002),
+        ("max.s16x2 %r4, %r1, %r2", [0x0001_ffff, 0x0002_0003, 0], 0x0002_0003),
         ("neg.s32 %r4, %r1", [5, 0, 0], 0xffff_fffb),
         ("abs.s32 %r4, %r1", [0xffff_fffb, 0, 0], 5),
         ("abs.s16 %rs4, %rs1", [0x8000, 0, 0], 0x8000),
