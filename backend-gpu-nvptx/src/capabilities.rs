@@ -31,7 +31,7 @@ pub(crate) fn profile() -> TargetProfile {
             epilogues: EpilogueProfile::contractions(ElementType::ALL.iter().copied(), LEAST_FLOPS),
             ..FusionProfile::folds()
         },
-        dot: DotProfile { any_operand_order: true, merge_bytes: 0 },
+        dot: DotProfile { any_operand_order: true, merge_bytes: 0, narrow_convolutions: true },
         lacks: lacks(),
         ..TargetProfile::generic()
     }

@@ -124,10 +124,16 @@ fn run_on_host(code: &HostCode, routine: &Routine, launch: &mut Launch<'_>) -> R
         stream.writes(launch.buffers.memory(result.slice.allocation)?, result.slice, &label)?;
     }
     stream.launches()?;
-    steps_on_host(code, &routine.steps, &scratch, launch)
+    let counter = drawn(routine, launch.context);
+    steps_on_host(code, &routine.steps, (&scratch, counter), launch)
 }
 
-fn steps_on_host(code: &HostCode, steps: &[Step], scratch: &[DeviceMemory], launch: &mut Launch<'_>) -> Result<()> {
+fn steps_on_host(
+    code: &HostCode,
+    steps: &[Step],
+    (scratch, counter): (&[DeviceMemory], [u64; 2]),
+    launch: &mut Launch<'_>,
+) -> Result<()> {
     for step in steps {
         match step {
             Step::Copy { from, to } => {
@@ -137,6 +143,7 @@ fn steps_on_host(code: &HostCode, steps: &[Step], scratch: &[DeviceMemory], laun
             Step::Launch { function, blocks, arguments } => {
                 let word = |word: &Word| match *word {
                     Word::Number(number) => Ok(number as u64),
+                    Word::Counter(half) => counter.get(half).copied().ok_or_else(no_scratch),
                     Word::Scratch(number) => match scratch.get(number) {
                         Some(memory) => HostStream::address(memory, 0),
                         None => Err(no_scratch()),
@@ -150,10 +157,16 @@ fn steps_on_host(code: &HostCode, steps: &[Step], scratch: &[DeviceMemory], laun
                 code.launch(*function, *blocks, &words)?;
             }
             // The host has none of NVIDIA's libraries.
-            Step::Library { otherwise, .. } => steps_on_host(code, otherwise, scratch, launch)?,
+            Step::Library { otherwise, .. } => steps_on_host(code, otherwise, (scratch, counter), launch)?,
         }
     }
     Ok(())
+}
+
+/// What a routine draws from the device's counter, its low half first. What is drawn is drawn when the routine is sent.
+pub(crate) fn drawn(routine: &Routine, context: &ExecutionContext<'_>) -> [u64; 2] {
+    let counter = routine.draws.map_or(0, |delta| context.random.advance(delta));
+    [counter as u64, (counter >> 64) as u64]
 }
 
 /// An array of a thunk: operands, then results.

@@ -26,6 +26,8 @@ pub(crate) struct GpuLowering<'m> {
 pub(crate) struct Plan {
     /// Bytes of each scratch memory.
     pub scratch: Vec<usize>,
+    /// How far the device's counter of random numbers is moved on.
+    pub draws: Option<i64>,
     pub steps: Vec<PlannedStep>,
 }
 
@@ -74,7 +76,7 @@ impl<'m> GpuLowering<'m> {
         let source = KernelSource::of_instruction(self.module, cx)?;
         Some(match kernels::scan::plan(&mut self.kernels, &source) {
             Some(plan) => plan,
-            None => Plan { scratch: Vec::new(), steps: vec![self.kernel(cx, source)] },
+            None => Plan { steps: vec![self.kernel(cx, source)], ..Plan::default() },
         })
     }
 
@@ -105,8 +107,8 @@ impl<'m> GpuLowering<'m> {
             _ => Vec::new(),
         };
         let arrays = places.into_iter().chain([cx.operands.len()]).collect();
-        let Plan { scratch, steps: otherwise } = self.fused(cx)?;
-        Some(Plan { scratch, steps: vec![PlannedStep::Library { call, arrays, then, otherwise }] })
+        let Plan { scratch, steps: otherwise, draws } = self.fused(cx)?;
+        Some(Plan { scratch, draws, steps: vec![PlannedStep::Library { call, arrays, then, otherwise }] })
     }
 
     /// Updates are combined one after the other.
@@ -114,7 +116,7 @@ impl<'m> GpuLowering<'m> {
         let inputs = cx.instruction().operands().to_vec();
         let (module, computation, root) = (self.module, cx.computation, cx.instruction);
         let step = self.kernel(cx, KernelSource { module, computation, root, inputs, in_place: true });
-        Plan { scratch: Vec::new(), steps: vec![step] }
+        Plan { steps: vec![step], ..Plan::default() }
     }
 }
 
@@ -123,6 +125,7 @@ impl Lowering for GpuLowering<'_> {
         let plan = match cx.instruction().op() {
             Op::Scatter(scatter) => self.scatter(cx, scatter),
             Op::Sort(sort) => kernels::sort::plan(&mut self.kernels, self.module, cx, sort),
+            Op::RngGetAndUpdateState(op) => Some(kernels::random::plan(&mut self.kernels, op)),
             _ => match self.contraction(cx) {
                 Some(plan) => Some(plan),
                 None => self.fused(cx),
@@ -155,7 +158,7 @@ fn contraction<'m>(module: &'m Module, cx: &LoweringContext<'_>) -> Option<(&'m 
 
 impl Plan {
     fn routine(&self, kernels: &[Kernel]) -> Result<Routine> {
-        Ok(Routine { scratch: self.scratch.clone(), steps: finished(&self.steps, kernels)? })
+        Ok(Routine { scratch: self.scratch.clone(), draws: self.draws, steps: finished(&self.steps, kernels)? })
     }
 }
 

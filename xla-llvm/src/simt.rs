@@ -7,6 +7,7 @@
 mod atomics;
 
 use inkwell::AddressSpace;
+use inkwell::attributes::AttributeLoc;
 use inkwell::module::Linkage;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, PointerValue, UnnamedAddress};
@@ -117,6 +118,15 @@ impl<'ctx> Emitter<'ctx> {
     fn simt(&self) -> Result<Simt> {
         let message = || Error::internal(format!("{} runs no threads side by side", self.target().triple()));
         self.target().simt().ok_or_else(message)
+    }
+
+    /// Says how many threads a block of a kernel has, always: the assembler then knows how many registers each may take. No other launch of it
+    /// works on a GPU.
+    pub fn set_block_size(&self, name: &str, threads: u32) {
+        if let (Some(Simt::Nvptx), Some(function)) = (self.target().simt(), self.module.get_function(name)) {
+            let attribute = self.context.create_string_attribute("nvvm.reqntid", &threads.to_string());
+            function.add_attribute(AttributeLoc::Function, attribute);
+        }
     }
 
     fn ptx_kernel(&self, name: &str, pointers: usize, numbers: usize) -> Result<SimtKernel<'ctx>> {

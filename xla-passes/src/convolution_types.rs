@@ -6,7 +6,8 @@ use xla_hlo::{ArrayShape, CompId, Computation, ElementKind, ElementType, InstrId
 use crate::widen::converted;
 use crate::{Pass, PassContext, graph};
 
-/// Gives every convolution operands and a result of one type, of f32, f64, c64, c128, s32 and s64.
+/// Gives every convolution operands and a result of one type, of f32, f64, c64, c128, s32 and s64; or of one narrower float, where the
+/// target's [`DotProfile`](crate::DotProfile) says so.
 ///
 /// Floats of fewer than 32 bits are summed as f32 and rounded once. Truth values and integers become floats where their
 /// sums are exact in them, since machines multiply floats fastest; else integers are summed modulo 2^32 or 2^64, of which
@@ -24,6 +25,7 @@ impl Pass for UnifyConvolutionTypes {
             for instruction in module[id].post_order() {
                 if let Op::Convolution(op) = module[id][instruction].op()
                     && let Some(types) = Types::of(&module[id], instruction)
+                    && !(cx.profile().dot.narrow_convolutions && types.are_narrow())
                     && op.sparsity == SparsityConfig::default()
                     && graph::is_free(&module[id][instruction])
                     && cx.allow_rewrite(self.name())
@@ -43,10 +45,19 @@ struct Types {
     machine: ElementType,
     /// Of the sum: where it is converted to this, it wraps or is rounded.
     sum: ElementType,
+    /// Of the operands and the result of the old one.
+    lhs: ElementType,
+    rhs: ElementType,
     result: ElementType,
 }
 
 impl Types {
+    /// Whether all that is read and written is of one float narrower than f32.
+    fn are_narrow(&self) -> bool {
+        let (one, lhs, rhs) = (self.result, self.lhs, self.rhs);
+        lhs == one && rhs == one && one.is_float() && one.bit_width() < 32
+    }
+
     /// `None` where nothing is to be done.
     fn of(computation: &Computation, id: InstrId) -> Option<Types> {
         let instruction = &computation[id];
@@ -64,7 +75,7 @@ impl Types {
             ElementKind::Complex => sum,
         };
         let same = lhs == machine && rhs == machine && result == machine;
-        (!same).then_some(Types { machine, sum, result })
+        (!same).then_some(Types { machine, sum, lhs, rhs, result })
     }
 }
 

@@ -140,6 +140,8 @@ pub struct DotProfile {
     /// Dots whose operands and result take at most so many bytes may become one with others; see [`MergeDots`](crate::MergeDots).
     /// 0 where dots stay as they are: by default, since only a measurement tells whether a target gains by it.
     pub merge_bytes: usize,
+    /// Convolutions whose operands and result are of one float narrower than f32, as they are; else they become convolutions of f32.
+    pub narrow_convolutions: bool,
 }
 
 /// Which orders of dimensions a target likes, besides those of contractions; see [`AssignLayouts`](crate::AssignLayouts).
@@ -174,7 +176,7 @@ impl TargetProfile {
             cache_bandwidth: 4e10,
             launch_seconds: 5e-7,
             fusion: FusionProfile::loops(),
-            dot: DotProfile { any_operand_order: true, merge_bytes: 0 },
+            dot: DotProfile { any_operand_order: true, merge_bytes: 0, narrow_convolutions: false },
             layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_folds: true },
             tiles: None,
             lacks: BTreeSet::new(),

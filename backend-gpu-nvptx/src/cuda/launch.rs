@@ -16,7 +16,7 @@ use super::graph::{GraphSlot, Recording};
 use super::library::Libraries;
 use super::stream::CudaStream;
 use crate::device::{Routine, Step, Word};
-use crate::launch::{array, no_scratch};
+use crate::launch::{array, drawn, no_scratch};
 use crate::stored::DeviceProgram;
 
 /// Thunks from which on a sequence is kept as a graph.
@@ -87,7 +87,7 @@ impl GpuCode {
         let loaded = self.on(stream)?;
         let mut pieces = Vec::new();
         // Given back in the order of the stream, behind the routine.
-        let _scratch = gather(&loaded, routine, launch.thunk, launch.buffers, stream, &mut pieces)?;
+        let _scratch = gather(&loaded, routine, launch.thunk, launch.buffers, launch.context, &mut pieces)?;
         for piece in pieces {
             match piece {
                 Piece::Launch { function, blocks, words } => {
@@ -122,7 +122,7 @@ impl GpuCode {
         for (number, thunk) in sequence.thunks.iter().enumerate() {
             match &thunk.kind {
                 ThunkKind::Kernel(kernel) => {
-                    let scratch = gather(&loaded, routine(kernel)?, thunk, buffers, stream, &mut pieces)?;
+                    let scratch = gather(&loaded, routine(kernel)?, thunk, buffers, context, &mut pieces)?;
                     scratch.into_iter().for_each(|memory| recording.keep(memory));
                 }
                 ThunkKind::Copy => pieces.push(copy(thunk, [0, 1], buffers, stream)?),
@@ -206,13 +206,15 @@ fn gather<'a>(
     routine: &'a Routine,
     thunk: &Thunk,
     buffers: &ExecutionBuffers,
-    stream: &CudaStream,
+    context: &ExecutionContext<'_>,
     pieces: &mut Vec<Piece<'a>>,
 ) -> Result<Vec<CudaMemory>> {
+    let stream: &CudaStream = context.stream.downcast()?;
     let memories = routine.scratch.iter().map(|&bytes| scratch(stream, bytes)).collect::<Result<Vec<_>>>()?;
     let scratch = memories.iter().zip(&routine.scratch).map(|(memory, &bytes)| memory.address_on(stream, 0, bytes));
     let scratch = scratch.collect::<Result<Vec<u64>>>()?;
-    gather_steps(loaded, &routine.steps, thunk, buffers, stream, &scratch, pieces)?;
+    let own = (&scratch[..], drawn(routine, context));
+    gather_steps(loaded, &routine.steps, thunk, buffers, stream, own, pieces)?;
     Ok(memories)
 }
 
@@ -222,9 +224,10 @@ fn gather_steps<'a>(
     thunk: &Thunk,
     buffers: &ExecutionBuffers,
     stream: &CudaStream,
-    scratch: &[u64],
+    own: (&[u64], [u64; 2]),
     pieces: &mut Vec<Piece<'a>>,
 ) -> Result<()> {
+    let (scratch, counter) = own;
     for step in steps {
         match step {
             Step::Copy { from, to } => pieces.push(copy(thunk, [*from, *to], buffers, stream)?),
@@ -232,6 +235,7 @@ fn gather_steps<'a>(
                 let word = |word: &Word| match *word {
                     Word::Number(number) => Ok(number as u64),
                     Word::Scratch(number) => scratch.get(number).copied().ok_or_else(no_scratch),
+                    Word::Counter(half) => counter.get(half).copied().ok_or_else(no_scratch),
                     Word::Array(number) => address(thunk, number, buffers, stream),
                 };
                 let words = arguments.iter().map(word).collect::<Result<_>>()?;
@@ -244,10 +248,10 @@ fn gather_steps<'a>(
                 match loaded.libraries.workspace(call, &addresses) {
                     Ok(_) => {
                         pieces.push(Piece::Library { call, addresses });
-                        gather_steps(loaded, then, thunk, buffers, stream, scratch, pieces)?;
+                        gather_steps(loaded, then, thunk, buffers, stream, own, pieces)?;
                     }
                     Err(Error::FailedPrecondition(_) | Error::Unimplemented(_)) if !otherwise.is_empty() => {
-                        gather_steps(loaded, otherwise, thunk, buffers, stream, scratch, pieces)?;
+                        gather_steps(loaded, otherwise, thunk, buffers, stream, own, pieces)?;
                     }
                     Err(error) => return Err(error),
                 }

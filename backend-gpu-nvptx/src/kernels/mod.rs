@@ -1,5 +1,6 @@
 //! What kernels are made of, and their numbers in a program; equal kernels share their code.
 
+pub(crate) mod random;
 pub(crate) mod scan;
 pub(crate) mod scatter;
 pub(crate) mod sort;
@@ -24,6 +25,8 @@ pub(crate) enum KernelCode<'m> {
     Sort { module: &'m Module, plan: SortPlan, phase: SortPhase, label: String },
     /// A part of a scatter with a thread for each update.
     Scatter { module: &'m Module, scatter: Box<ThreadedScatter>, phase: ScatterPhase, label: String },
+    /// Stores the counter of random numbers.
+    Counter,
 }
 
 impl KernelCode<'_> {
@@ -34,6 +37,7 @@ impl KernelCode<'_> {
             KernelCode::Scan { source, plan, phase } => plan.emit(source, *phase, emitter, name),
             KernelCode::Sort { module, plan, phase, .. } => plan.emit(module, *phase, emitter, name),
             KernelCode::Scatter { module, scatter, phase, .. } => scatter.emit(module, *phase, emitter, name),
+            KernelCode::Counter => random::emit(emitter, name),
         }
     }
 
@@ -44,6 +48,7 @@ impl KernelCode<'_> {
             KernelCode::Scan { source, plan, phase } => plan.words(*phase, source),
             KernelCode::Sort { plan, phase, .. } => plan.words(*phase),
             KernelCode::Scatter { scatter, .. } => scatter.words(),
+            KernelCode::Counter => random::WORDS,
         }
     }
 
@@ -54,6 +59,7 @@ impl KernelCode<'_> {
                 source.module[source.computation][source.root].name()
             }
             KernelCode::Sort { label, .. } | KernelCode::Scatter { label, .. } => label,
+            KernelCode::Counter => "counter",
         }
     }
 
@@ -67,8 +73,13 @@ impl KernelCode<'_> {
                 KernelCode::Scatter { scatter, phase, .. },
                 KernelCode::Scatter { scatter: other, phase: of_other, .. },
             ) => (scatter, phase) == (other, of_other),
+            (KernelCode::Counter, KernelCode::Counter) => true,
             (
-                KernelCode::Fused(_) | KernelCode::Scan { .. } | KernelCode::Sort { .. } | KernelCode::Scatter { .. },
+                KernelCode::Fused(_)
+                | KernelCode::Scan { .. }
+                | KernelCode::Sort { .. }
+                | KernelCode::Scatter { .. }
+                | KernelCode::Counter,
                 _,
             ) => false,
         }
@@ -92,7 +103,7 @@ impl<'m> Kernels<'m> {
         let known = match &code {
             KernelCode::Fused(source) => self.of_source(source, None, next),
             KernelCode::Scan { source, phase, .. } => self.of_source(source, Some(*phase), next),
-            KernelCode::Sort { .. } | KernelCode::Scatter { .. } => {
+            KernelCode::Sort { .. } | KernelCode::Scatter { .. } | KernelCode::Counter => {
                 let known = self.codes.iter().position(|known| known.is_same(&code));
                 known.map_or(next, |known| known as u32)
             }

@@ -1,6 +1,8 @@
 //! Programs whose kernels run on the host give what the reference evaluator gives.
 
 mod contractions;
+mod folds;
+mod random;
 mod scan;
 mod scatter;
 mod sorting;

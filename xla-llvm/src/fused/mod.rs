@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! kernel     a fusion (or one operation) as a function: which loops, what is stored        kernel.rs, reduce_root.rs
-//!   rows     one team of threads for each row: folds, softmax, layer norm                  rows.rs, team.rs
+//!   rows     one team of threads for each row: folds, softmax, layer norm                  rows.rs, team.rs, team_fold.rs
 //!   product  one block of threads for each tile of a dot or a convolution                  product.rs, product_tiles.rs
 //!   threads  one thread of many for each few neighbouring elements                         threads.rs
 //!   shared_tiles  a block of threads for each tile of two loops, in shared memory          shared_tiles.rs
@@ -50,6 +50,7 @@ mod source;
 mod strands;
 mod support;
 mod team;
+mod team_fold;
 mod team_scan;
 mod threads;
 mod tiles;

@@ -54,14 +54,14 @@ impl<'m> Writer<'_, 'm> {
     /// Elements of the longest fold along rows that the team does.
     fn longest_fold(&self) -> u64 {
         let computed = self.computed();
-        let along = |id: &&xla_hlo::InstrId| self.fold_of(**id) == Some(FoldDirection::AlongRows);
+        let along = |id: &&xla_hlo::InstrId| self.team_fold_of(**id) == Some(FoldDirection::AlongRows);
         computed.iter().filter(along).map(|&id| self.fold_size(id)).max().unwrap_or(0)
     }
 
     /// How many threads fold a result together, where results are folds of columns and too few to keep the device busy.
     pub(super) fn column_team(&self) -> Option<u32> {
         let computed = self.computed();
-        let across = |id: &&xla_hlo::InstrId| self.fold_of(**id) == Some(FoldDirection::Across);
+        let across = |id: &&xla_hlo::InstrId| self.team_fold_of(**id) == Some(FoldDirection::Across);
         let fold = computed.iter().filter(across).map(|&id| self.fold_size(id)).min()?;
         let results: u64 = self.dims.iter().map(|&d| d as u64).product();
         let wanted = (MANY_THREADS / results.max(1)).min(fold / PER_THREAD).min(MOST_MEMBERS);
