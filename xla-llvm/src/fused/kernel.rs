@@ -143,8 +143,10 @@ impl<'a, 'm> Writer<'a, 'm> {
         if let Some(strands) = self.strands(emitter.target())? {
             return self.emit_strands(emitter, frame, &strands).map(Launch::alone);
         }
-        if let Some(product) = self.product(emitter.target()) {
-            return self.emit_product(emitter, frame, &product);
+        match self.product(emitter.target()) {
+            Some((product, Some(thin))) => return self.emit_thin(emitter, frame, &product, thin),
+            Some((product, None)) => return self.emit_product(emitter, frame, &product),
+            None => {}
         }
         let plan = self.plan(emitter)?;
         if emitter.target().simt().is_some() {

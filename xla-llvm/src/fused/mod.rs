@@ -4,6 +4,7 @@
 //! kernel     a fusion (or one operation) as a function: which loops, what is stored        kernel.rs, reduce_root.rs
 //!   rows     one team of threads for each row: folds, softmax, layer norm                  rows.rs, team.rs, team_fold.rs
 //!   product  one block of threads for each tile of a dot or a convolution                  product.rs, product_tiles.rs
+//!   thin     a dot of few rows or columns, at the pace of memory                           product_thin.rs
 //!   threads  one thread of many for each few neighbouring elements                         threads.rs
 //!   shared_tiles  a block of threads for each tile of two loops, in shared memory          shared_tiles.rs
 //!   tiles    blocks of two loops, transposed on the way in                                 tiles.rs
@@ -34,6 +35,7 @@ mod movement;
 mod nest;
 mod plan;
 mod product;
+mod product_thin;
 mod product_tiles;
 mod product_warps;
 mod row_cache;

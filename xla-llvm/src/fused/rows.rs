@@ -19,7 +19,7 @@ const PER_THREAD: u64 = 8;
 /// Elements of a fold from which on a warp does it rather than a thread.
 const LEAST_FOLD: u64 = 32;
 /// Warps of a block whose teams are warps.
-const WARPS: u32 = 4;
+pub(super) const WARPS: u32 = 4;
 /// Threads that keep a whole device busy.
 const MANY_THREADS: u64 = 1 << 18;
 /// The most threads that fold a column together.

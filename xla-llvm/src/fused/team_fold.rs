@@ -136,7 +136,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     /// What all threads of the team have, combined; each gets it.
-    fn combined(
+    pub(super) fn combined(
         &mut self,
         team: Team<'e, 'ctx>,
         combiner: Combiner,
