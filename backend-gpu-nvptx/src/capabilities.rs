@@ -13,6 +13,9 @@ pub(crate) const MEMORY_ALIGNMENT: usize = 256;
 /// Arithmetic of a contraction from which on what follows goes into its kernel; smaller ones go with others' kernels.
 const LEAST_FLOPS: u64 = 1 << 19;
 
+/// Bytes a second between the device's memory and its kernels.
+const MEMORY_BANDWIDTH: f64 = 3e12;
+
 /// The profile of a current data centre GPU. Rates steer choices between two correct programs, so rough numbers do.
 pub(crate) fn profile() -> TargetProfile {
     TargetProfile {
@@ -22,7 +25,7 @@ pub(crate) fn profile() -> TargetProfile {
         l3_bytes: 50 << 20,
         threads: 132,
         clock_hz: 1.5e9,
-        memory_bandwidth: 3e12,
+        memory_bandwidth: MEMORY_BANDWIDTH,
         cache_bandwidth: 1e13,
         launch_seconds: 3e-6,
         fusion: FusionProfile {
@@ -52,7 +55,7 @@ pub(crate) fn streams() -> StreamProfile {
         copy_streams: 1,
         launch_seconds: 3e-6,
         event_seconds: 3e-6,
-        copy_seconds_per_byte: 2.0 / 3e12,
+        copy_seconds_per_byte: 2.0 / MEMORY_BANDWIDTH,
         copy_share: 0.5,
         copy_stream_bytes: 1 << 20,
         device_loops: false,
@@ -94,10 +97,9 @@ impl<'m> ThunkCosts<'m> {
     pub fn of(&self, thunk: &Thunk) -> ThunkCost {
         let bytes = |arrays: &[ArraySlice]| arrays.iter().map(|array| array.slice.size as f64).sum::<f64>();
         let results = bytes(&thunk.results);
-        let profile = profile();
         let name = (self.module[thunk.computation].name().to_string(), thunk.name.clone());
         let arithmetic = self.arithmetic.get(&name).copied().unwrap_or(0.0);
-        let traffic = (bytes(&thunk.operands) + results) / profile.memory_bandwidth;
+        let traffic = (bytes(&thunk.operands) + results) / MEMORY_BANDWIDTH;
         let share = (results / FULL_BYTES).clamp(LEAST_SHARE, 1.0);
         // A small kernel has a small part of the device's units at work.
         ThunkCost { seconds: LEAST_SECONDS + traffic.max(arithmetic / share), share }

@@ -7,6 +7,7 @@ use xla_llvm::target::Target;
 use xla_passes::buffers::BufferOptions;
 use xla_passes::stages;
 use xla_service::compiler::{AheadOfTimeCompiler, AotFile, LoadExecutable};
+use xla_service::host::StreamTransfer;
 use xla_service::thunks::{Lowering, ThunkProgram};
 use xla_service::{
     AotCompilationOptions, CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize,
@@ -20,7 +21,6 @@ use crate::executable::GpuExecutable;
 use crate::lowering::GpuLowering;
 use crate::platform::{HOST_NAME, NAME};
 use crate::stored::{self, DeviceProgram, MadeFor, Recorder, Replay};
-use crate::transfer::GpuTransfer;
 
 /// The architecture that code is generated for where neither a device nor the options name one.
 const DEFAULT_ARCHITECTURE: &str = "sm_90";
@@ -141,7 +141,7 @@ fn compile(module: &OptimizedModule, target: &Target, options: &CompileOptions) 
 /// What happens, where every array is, and on which streams; the same for a program that is compiled and for one that is loaded.
 fn place(module: &OptimizedModule, lowering: &mut dyn Lowering, options: &CompileOptions) -> Result<ThunkProgram> {
     let buffers = BufferOptions { alignment: MEMORY_ALIGNMENT, reuse_after: REUSE_AFTER, ..BufferOptions::default() };
-    let mut program = ThunkProgram::new(module, lowering, &GpuTransfer, &buffers, options)?;
+    let mut program = ThunkProgram::new(module, lowering, &StreamTransfer, &buffers, options)?;
     let costs = ThunkCosts::new(module);
     program.assign_streams(&streams(), &|thunk| costs.of(thunk))?;
     Ok(program)

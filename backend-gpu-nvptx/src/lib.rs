@@ -33,6 +33,5 @@ mod platform;
 #[allow(dead_code, reason = "the cache is not used yet")]
 mod ptx;
 mod stored;
-mod transfer;
 
 pub use platform::{HOST_NAME, NAME, host_platform, platform};

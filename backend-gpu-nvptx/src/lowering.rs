@@ -33,8 +33,8 @@ pub(crate) struct Plan {
 
 /// A step of a routine whose kernels are not generated yet.
 pub(crate) enum PlannedStep {
-    /// A launch of a kernel, by its number among the [`Kernels`], on so many blocks, or on as many as its units need.
-    Launch { kernel: u32, blocks: Option<u32>, arguments: Vec<Word> },
+    /// A launch of a kernel, by its number among the [`Kernels`], on as many blocks as its units need.
+    Launch { kernel: u32, arguments: Vec<Word> },
     /// A copy of an array of the thunk to another one.
     Copy { from: usize, to: usize },
     /// A library's call on arrays of the thunk, with what goes on with its result; or others where the library is not installed.
@@ -54,7 +54,7 @@ impl<'m> GpuLowering<'m> {
     /// Launches a kernel on all operands and results.
     fn kernel(&mut self, cx: &LoweringContext<'_>, source: KernelSource<'m>) -> PlannedStep {
         let arguments = (0..cx.operands.len() + cx.results.len()).map(Word::Array).collect();
-        PlannedStep::Launch { kernel: self.kernels.number(KernelCode::Fused(source)), blocks: None, arguments }
+        PlannedStep::Launch { kernel: self.kernels.number(KernelCode::Fused(source)), arguments }
     }
 
     /// Updates are combined into the results, which hold the inputs by then. `None` where the combiner is no kernel's.
@@ -102,7 +102,7 @@ impl<'m> GpuLowering<'m> {
                 let (count, result) = (cx.operands.len(), cx.operands.len());
                 let arguments = (0..count).chain([result, result]).map(Word::Array).collect();
                 let kernel = self.kernels.number(KernelCode::Fused(source));
-                vec![PlannedStep::Launch { kernel, blocks: None, arguments }]
+                vec![PlannedStep::Launch { kernel, arguments }]
             }
             _ => Vec::new(),
         };
@@ -168,9 +168,9 @@ fn finished(planned: &[PlannedStep], kernels: &[Kernel]) -> Result<Vec<Step>> {
     for step in planned {
         match step {
             PlannedStep::Copy { from, to } => steps.push(Step::Copy { from: *from, to: *to }),
-            PlannedStep::Launch { kernel, blocks: count, arguments } => {
+            PlannedStep::Launch { kernel, arguments } => {
                 let function = *kernel as usize;
-                let blocks = count.map_or_else(|| blocks(&kernels[function]), Ok)?;
+                let blocks = blocks(&kernels[function])?;
                 if blocks > 0 {
                     steps.push(Step::Launch { function, blocks, arguments: arguments.clone() });
                 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use xla_hlo::{Error, Result};
 use xla_llvm::target::Target;
+use xla_service::host::StreamTransfer;
 use xla_service::platform::no_such_device;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
@@ -12,7 +13,6 @@ use crate::compiler::{DeviceKind, GpuCompiler};
 use crate::cuda::driver::Driver;
 use crate::cuda::executor::CudaExecutor;
 use crate::host::HostGpu;
-use crate::transfer::GpuTransfer;
 
 /// The name of the platform of NVIDIA's GPUs.
 pub const NAME: &str = "gpu";
@@ -59,7 +59,7 @@ impl Platform for GpuPlatform {
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {
-        Arc::new(GpuTransfer)
+        Arc::new(StreamTransfer)
     }
 }
 
@@ -98,6 +98,6 @@ impl Platform for HostPlatform {
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {
-        Arc::new(GpuTransfer)
+        Arc::new(StreamTransfer)
     }
 }

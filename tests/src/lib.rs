@@ -1,6 +1,7 @@
 //! The conformance kit: programs, random and real, that every backend must agree on.
 #![warn(missing_docs)]
 
+pub mod agreement;
 #[cfg(doctest)]
 mod book;
 pub mod campaign;

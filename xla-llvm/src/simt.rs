@@ -71,8 +71,6 @@ pub enum Register {
     Block,
     /// Threads of a block.
     Threads,
-    /// Blocks.
-    Blocks,
 }
 
 impl Register {
@@ -81,7 +79,6 @@ impl Register {
             Register::Thread => "llvm.nvvm.read.ptx.sreg.tid.x",
             Register::Block => "llvm.nvvm.read.ptx.sreg.ctaid.x",
             Register::Threads => "llvm.nvvm.read.ptx.sreg.ntid.x",
-            Register::Blocks => "llvm.nvvm.read.ptx.sreg.nctaid.x",
         }
     }
 
@@ -90,7 +87,6 @@ impl Register {
             Register::Thread => std::mem::offset_of!(HostThread, thread),
             Register::Block => std::mem::offset_of!(HostThread, block),
             Register::Threads => std::mem::offset_of!(HostThread, threads),
-            Register::Blocks => std::mem::offset_of!(HostThread, blocks),
         };
         offset as u64
     }

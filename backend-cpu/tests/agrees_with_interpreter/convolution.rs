@@ -1,6 +1,6 @@
 //! Convolutions of every kind.
 
-use crate::support::native;
+use crate::native;
 
 /// A convolution of two parameters by itself.
 fn convolution(result: &str, input: &str, kernel: &str, attributes: &str) {

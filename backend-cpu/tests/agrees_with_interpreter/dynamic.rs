@@ -1,6 +1,6 @@
 //! Arrays whose sizes are known when running, at every size that matters: none, one, all but one, all.
 
-use crate::support::native;
+use crate::native;
 
 /// Computations that programs below call.
 const CALLED: &str = "

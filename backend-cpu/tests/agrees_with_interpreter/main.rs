@@ -1,13 +1,18 @@
-//! Programs in HLO text give the same values on this backend as in the reference evaluator.
+//! Programs in HLO text give the same values on this backend as in the reference evaluator; one binary, so that LLVM is linked once.
 
 mod convolution;
+mod custom_calls;
 mod dynamic;
+mod libraries;
+mod numerics;
 mod scatter;
 mod sorting;
-#[path = "../support/mod.rs"]
-mod support;
+mod windows;
 
-use support::native;
+/// Runs a program on this backend and in the evaluator; nothing may fall back to the host.
+fn native(text: &str) {
+    xla_tests::agreement::assert_agrees(backend_cpu::platform(), text);
+}
 
 #[test]
 fn elementwise_chain() {

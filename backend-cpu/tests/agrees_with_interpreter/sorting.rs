@@ -1,25 +1,8 @@
 //! Sorts and the best elements of rows.
 
-use crate::support::native;
+use xla_tests::agreement::programs::sort_of;
 
-/// Sorts of two arrays of that type and of places along a dimension, by a comparator of `a`, `b` (and `i`, `j`) with that body.
-fn sort_of(ty: &str, dims: &str, dimension: usize, before: &str) -> String {
-    format!(
-        "HloModule m
-        before {{
-          a = {ty}[] parameter(0)
-          b = {ty}[] parameter(1)
-          i = s32[] parameter(2)
-          j = s32[] parameter(3)
-          {before}
-        }}
-        ENTRY main {{
-          x = {ty}[{dims}] parameter(0)
-          places = s32[{dims}] iota(), iota_dimension={dimension}
-          ROOT r = ({ty}[{dims}], s32[{dims}]) sort(x, places), dimensions={{{dimension}}}, is_stable=true, to_apply=before
-        }}"
-    )
-}
+use crate::native;
 
 #[test]
 fn sorts_by_keys_of_every_width() {

@@ -1,6 +1,8 @@
 //! Code for the host, loaded, and its launches.
 #![expect(unsafe_code, reason = "generated code is called through function pointers")]
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use xla_hlo::{Error, Result};
 use xla_llvm::jit::LoadedCode;
 use xla_llvm::simt::HostThread;
@@ -14,6 +16,8 @@ pub(super) type Entry = unsafe extern "C" fn(*const u64, *mut HostThread);
 /// The kernels of a program.
 pub(crate) struct HostCode {
     functions: Vec<Loaded>,
+    /// Stacks that no launch uses now.
+    stacks: Mutex<Vec<Stacks>>,
     /// Keeps the functions alive.
     _code: LoadedCode,
 }
@@ -24,8 +28,8 @@ pub(super) struct Loaded {
     pub entry: Entry,
     pub threads: u32,
     pub shared_bytes: u32,
-    together: bool,
-    parameters: usize,
+    pub together: bool,
+    pub parameters: usize,
 }
 
 impl std::fmt::Debug for HostCode {
@@ -55,7 +59,7 @@ impl HostCode {
                 parameters: function.parameters,
             });
         }
-        Ok(HostCode { functions, _code: code })
+        Ok(HostCode { functions, stacks: Mutex::default(), _code: code })
     }
 
     /// Runs all blocks of a kernel. The words are what its launch was lowered with: addresses of live memory of the right sizes.
@@ -65,7 +69,7 @@ impl HostCode {
             return Err(Error::internal(format!("{} words for a kernel of {}", words.len(), function.parameters)));
         }
         let mut shared = vec![0u128; (function.shared_bytes as usize).div_ceil(16)];
-        let mut stacks = Stacks::default();
+        let mut stacks = self.stacks().pop().unwrap_or_default();
         for block in 0..blocks {
             let thread = |number| HostThread {
                 thread: number,
@@ -84,6 +88,11 @@ impl HostCode {
                 });
             }
         }
+        self.stacks().push(stacks);
         Ok(())
+    }
+
+    fn stacks(&self) -> MutexGuard<'_, Vec<Stacks>> {
+        self.stacks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -97,10 +97,17 @@ pub(super) fn run_block(
             stacks.0.extend(fibers.into_iter().map(Coroutine::into_stack));
             Ok(())
         }
-        Some(stuck) => Err(Error::internal(format!(
-            "thread {stuck} of a block waits ({:?}) for threads that wait elsewhere or are done",
-            states[stuck]
-        ))),
+        Some(stuck) => {
+            for fiber in &mut fibers {
+                // SAFETY: on the stacks are frames of generated code and of the functions below, which have nothing to drop; nobody has
+                // a reference to them. Unwinding, which is what dropping a fiber does, cannot go through generated code.
+                unsafe { fiber.force_reset() };
+            }
+            Err(Error::internal(format!(
+                "thread {stuck} of a block waits ({:?}) for threads that wait elsewhere or are done",
+                states[stuck]
+            )))
+        }
     }
 }
 
@@ -138,4 +145,54 @@ unsafe extern "C" fn shuffle(thread: *mut HostThread, value: u64, lane: u32) -> 
     // SAFETY: as for `barrier`.
     let given = unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(Wait::Shuffle(value)) };
     given[(lane % WARP) as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(entry: super::super::code::Entry, threads: u32, results: &mut [u64]) -> Result<()> {
+        let function = Loaded { entry, threads, shared_bytes: 0, together: true, parameters: 1 };
+        let words = [results.as_mut_ptr() as u64];
+        let thread = |thread| HostThread { thread, block: 0, threads, blocks: 1, shared: std::ptr::null_mut() };
+        run_block(&function, &words, &mut Stacks::default(), thread)
+    }
+
+    /// What threads share before and after a barrier, and what the next lane gives.
+    unsafe extern "C" fn neighbours(words: *const u64, thread: *mut HostThread) {
+        // SAFETY: `run` gives the address of as many numbers as there are threads, and a fiber's thread.
+        unsafe {
+            let (number, results) = ((*thread).thread, (*words as *mut u64));
+            *results.add(number as usize) = u64::from(number) + 1;
+            barrier(thread);
+            let next = *results.add(((number + 1) % (*thread).threads) as usize);
+            barrier(thread);
+            *results.add(number as usize) = next + 100 * shuffle(thread, next, (number + 1) % WARP);
+        }
+    }
+
+    /// Waits in all threads but one.
+    unsafe extern "C" fn stuck(_: *const u64, thread: *mut HostThread) {
+        // SAFETY: as above.
+        unsafe {
+            if (*thread).thread != 3 {
+                shuffle(thread, 0, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn threads_see_what_others_wrote_before_a_barrier_and_what_lanes_give() {
+        let mut results = [0; 64];
+        run(neighbours, 64, &mut results).expect("all threads come");
+        assert_eq!(results[..2], [302, 403]);
+        // The last lane of the first warp takes from its first; the last thread reads that of the first one.
+        assert_eq!((results[31], results[63]), (200 + 33, 1 + 3400));
+    }
+
+    #[test]
+    fn threads_that_wait_for_ever_are_an_error() {
+        let error = run(stuck, 32, &mut [0; 32]).expect_err("one thread is missing");
+        assert!(error.to_string().contains("thread 0 of a block waits"), "{error}");
+    }
 }

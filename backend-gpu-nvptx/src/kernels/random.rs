@@ -17,7 +17,7 @@ pub(super) const WORDS: usize = 3;
 /// The launch that stores the counter.
 pub(crate) fn plan(kernels: &mut Kernels<'_>, op: &RngGetAndUpdateState) -> Plan {
     let arguments = vec![Word::Array(0), Word::Counter(0), Word::Counter(1)];
-    let launch = PlannedStep::Launch { kernel: kernels.number(KernelCode::Counter), blocks: None, arguments };
+    let launch = PlannedStep::Launch { kernel: kernels.number(KernelCode::Counter), arguments };
     Plan { draws: Some(op.delta), steps: vec![launch], ..Plan::default() }
 }
 

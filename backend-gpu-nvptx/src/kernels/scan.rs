@@ -18,7 +18,7 @@ pub(crate) fn plan<'m>(kernels: &mut Kernels<'m>, source: &KernelSource<'m>) -> 
         };
         let words = (0..inputs).map(Word::Array).chain(target).chain(totals.map(|_| Word::Scratch(0)));
         let kernel = kernels.number(KernelCode::Scan { source: source.clone(), plan: scan.clone(), phase });
-        PlannedStep::Launch { kernel, blocks: None, arguments: words.collect() }
+        PlannedStep::Launch { kernel, arguments: words.collect() }
     });
     let steps = steps.collect();
     Some(Plan { scratch: totals.into_iter().collect(), steps, ..Plan::default() })

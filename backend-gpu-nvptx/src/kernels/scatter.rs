@@ -24,7 +24,7 @@ pub(crate) fn plan<'m>(
         let (scatter, label) = (scatter.clone(), label.to_string());
         let kernel = kernels.number(KernelCode::Scatter { module, scatter, phase, label });
         let arguments = (1..=3).map(Word::Array).chain(claims.map(|_| Word::Scratch(0))).collect();
-        PlannedStep::Launch { kernel, blocks: None, arguments }
+        PlannedStep::Launch { kernel, arguments }
     });
     let steps = steps.collect();
     Some(Plan { scratch: claims.into_iter().collect(), steps, ..Plan::default() })

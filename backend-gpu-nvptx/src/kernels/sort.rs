@@ -30,7 +30,7 @@ pub(crate) fn plan<'m>(
     let mut launch = |phase, from: Vec<Word>, to: Vec<Word>, number: Option<u64>| {
         let kernel = kernels.number(KernelCode::Sort { module, plan: sort.clone(), phase, label: label.to_string() });
         let number = number.map(|number| Word::Number(number as i64));
-        PlannedStep::Launch { kernel, blocks: None, arguments: from.into_iter().chain(to).chain(number).collect() }
+        PlannedStep::Launch { kernel, arguments: from.into_iter().chain(to).chain(number).collect() }
     };
     let operands = (0..count).map(Word::Array).collect();
     let mut steps = vec![launch(SortPhase::Runs, operands, side(merges.len()), None)];

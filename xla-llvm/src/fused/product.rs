@@ -4,7 +4,7 @@
 //! convolution's rows are the window's positions in all images and its sums the places in the window with the input's channels, so that
 //! it is a product with an operand that lies nowhere (implicit GEMM, as in Chetlur et al., cuDNN, 2014).
 
-use xla_hlo::ops::{Convolution, Dot, DotDims, Op};
+use xla_hlo::ops::{Convolution, Dot, DotDims, Family, Op};
 use xla_hlo::{Computation, ElementKind, ElementType, InstrId, Result};
 
 use super::convolution::Tap;
@@ -111,19 +111,11 @@ impl<'m> Writer<'_, 'm> {
         while let Some(&from) = reached.get(next) {
             next += 1;
             for &user in computed.iter().filter(|&&user| graph[user].operands().contains(&from)) {
-                let keeps = match graph[user].op() {
+                let op = graph[user].op();
+                let keeps = match op {
                     Op::Tuple(_) => user == self.source.root,
-                    Op::Unary(_)
-                    | Op::Binary(_)
-                    | Op::Compare(_)
-                    | Op::Select(_)
-                    | Op::Clamp(_)
-                    | Op::Convert(_)
-                    | Op::BitcastConvert(_)
-                    | Op::ReducePrecision(_)
-                    | Op::Copy(_)
-                    | Op::Map(_) => dims(user) == dims(id),
-                    _ => false,
+                    Op::Copy(_) | Op::Map(_) => dims(user) == dims(id),
+                    _ => op.opcode().family() == Family::Elementwise && dims(user) == dims(id),
                 };
                 if !keeps {
                     return false;

@@ -157,9 +157,8 @@ impl<'m> Writer<'_, 'm> {
         let extent = product.extent(thin.many);
         let groups = extent.div_ceil(rows);
         let units = product.batches() * groups;
-        let team = Units::Team { threads };
-        s.for_units(team, units, &mut |s, unit| {
-            let Some(team) = s.enter_team(team)? else { return Ok(()) };
+        s.for_units(Units::Team { threads }, units, &mut |s, unit| {
+            let team = s.enter_team(threads)?;
             let at = counters(s, &Coord::symbol(unit), &[product.batches(), groups])?;
             let work = Work { product, thin, batch: counters(s, &at[0], &product.batch)? };
             let first = at[1].clone().scaled(rows as i64);

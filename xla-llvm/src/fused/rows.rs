@@ -110,10 +110,9 @@ impl<'m> Writer<'_, 'm> {
         let loops = plan.loops();
         let (outer, inner) = loops.split_at(plan.loops_of(shape.rows));
         let units: u64 = outer.iter().product();
-        let team = Units::Team { threads: shape.threads };
         let mut fused = self.bind(emitter, frame.pointers)?;
-        fused.for_units(team, units, &mut |s, unit| {
-            let Some(team) = s.enter_team(team)? else { return Ok(()) };
+        fused.for_units(Units::Team { threads: shape.threads }, units, &mut |s, unit| {
+            let team = s.enter_team(shape.threads)?;
             let counters = counters(s, &Coord::symbol(unit), outer)?;
             let row = outer_variables(s, plan, &counters)?;
             let symbols = all_variables(s, plan, &row, None);
@@ -130,7 +129,10 @@ impl<'m> Writer<'_, 'm> {
             }
             // What is of the row may lie where others of the team still read.
             s.sync(team)?;
-            s.when(team.member.eq(0), &[], |s| self.store_values(s, of_rows).map(|()| Vec::new()))?;
+            s.when(team.member.eq(0), &[], |s| {
+                s.unit_level = s.depth();
+                self.store_values(s, of_rows).map(|()| Vec::new())
+            })?;
             Ok(())
         })?;
         Ok(match shape.threads {

@@ -3,7 +3,6 @@
 use xla_hlo::Result;
 
 use super::FusedEmitter;
-use super::frame::Units;
 use super::nest::Range;
 use crate::lanes::Lanes;
 use crate::simt::{Register, WARP};
@@ -48,17 +47,17 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok((team, self.at_level(0, |_| Ok(block * i64::from(WARP) + column))?))
     }
 
-    /// Says that the code from here on is a team's.
-    pub(super) fn enter_team(&mut self, units: Units<'e, 'ctx>) -> Result<Option<Team<'e, 'ctx>>> {
-        let Units::Team { threads } = units else { return Ok(None) };
+    /// Says that the code from here on is that of a team of so many threads: a warp, or a block.
+    pub(super) fn enter_team(&mut self, threads: u32) -> Result<Team<'e, 'ctx>> {
         // Outside of everything, since folds that depend on nothing are there.
         let thread = self.at_level(0, |s| Ok(s.emitter.register(Register::Thread)?.zext(64)))?;
         let (kind, member) = match threads {
             WARP => (TeamKind::Warp, self.at_level(0, |_| Ok(thread & i64::from(WARP - 1)))?),
             _ => (TeamKind::Block, thread),
         };
-        self.team = Some(Team { threads, member, kind, level: self.depth() });
-        Ok(self.team)
+        let team = Team { threads, member, kind, level: self.depth() };
+        self.team = Some(team);
+        Ok(team)
     }
 
     /// The team, where code of that level is run by all of it.

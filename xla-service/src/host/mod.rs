@@ -13,4 +13,4 @@ pub use layout::{host_shape, literal_from_bytes, write_literal};
 pub use memory::MEMORY_ALIGNMENT;
 pub use pool::{HostMemory, MemoryPool, PoolLimits};
 pub use race::{Clock, MemoryAccess, RaceDetector, RaceStream};
-pub use transfer::HostTransfer;
+pub use transfer::{HostTransfer, StreamTransfer};

@@ -1,4 +1,4 @@
-//! Literals to and from host memory.
+//! Literals to and from memory: the host's, or a device's whose arrays lie as they do on the host.
 
 use xla_hlo::{ArrayShape, Literal, Result};
 
@@ -36,5 +36,39 @@ impl TransferManager for HostTransfer {
 
     fn read(&self, _: &dyn Stream, memory: &DeviceMemory, offset: usize, shape: &ArrayShape) -> Result<Literal> {
         literal_from_bytes(shape, part(memory.downcast::<HostMemory>()?, offset, self.byte_size(shape)?)?)
+    }
+}
+
+/// The transfer manager of a device whose arrays lie in its memory as on the host, elements in whole bytes, and whose memory is reached
+/// through streams alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StreamTransfer;
+
+impl TransferManager for StreamTransfer {
+    fn device_shape(&self, shape: &ArrayShape) -> Result<ArrayShape> {
+        HostTransfer.device_shape(shape)
+    }
+
+    fn byte_size(&self, shape: &ArrayShape) -> Result<usize> {
+        HostTransfer.byte_size(shape)
+    }
+
+    fn write(
+        &self,
+        stream: &dyn Stream,
+        literal: &Literal,
+        shape: &ArrayShape,
+        memory: &mut DeviceMemory,
+        offset: usize,
+    ) -> Result<()> {
+        let mut bytes = vec![0; self.byte_size(shape)?];
+        write_literal(literal, shape, &mut bytes)?;
+        stream.copy_to_device(&bytes, memory, offset)
+    }
+
+    fn read(&self, stream: &dyn Stream, memory: &DeviceMemory, offset: usize, shape: &ArrayShape) -> Result<Literal> {
+        let mut bytes = vec![0; self.byte_size(shape)?];
+        stream.copy_to_host(memory, offset, &mut bytes)?;
+        literal_from_bytes(shape, &bytes)
     }
 }

@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use xla::{ArrayShape, CompileOptions, Error, Literal, Module, Platform, Result, VerifiedModule};
+use xla::{CompileOptions, Error, Module, Platform, Result, VerifiedModule};
 use xla_hlo::text::parse_module;
 use xla_service::executor::Allocation;
-use xla_service::host::{host_shape, literal_from_bytes, write_literal};
+use xla_service::host::StreamTransfer;
 use xla_service::{
     Argument, Compiler, CostAnalysis, DeviceDescription, DeviceMemory, Event, Executable, ExecutionContext,
     MemoryAnalysis, MemoryStats, OptimizedModule, Signature, Stream, StreamExecutor, TransferManager, interpreter,
@@ -79,7 +79,7 @@ impl Platform for Bench {
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {
-        Arc::new(BenchTransfer)
+        Arc::new(StreamTransfer)
     }
 }
 
@@ -202,39 +202,6 @@ impl Stream for BenchStream {
             std::thread::sleep(Duration::from_secs(30));
         }
         Ok(())
-    }
-}
-
-#[derive(Debug)]
-struct BenchTransfer;
-
-impl TransferManager for BenchTransfer {
-    fn device_shape(&self, shape: &ArrayShape) -> Result<ArrayShape> {
-        host_shape(shape)
-    }
-
-    fn byte_size(&self, shape: &ArrayShape) -> Result<usize> {
-        shape.checked_element_count()?;
-        Ok(shape.byte_size())
-    }
-
-    fn write(
-        &self,
-        stream: &dyn Stream,
-        literal: &Literal,
-        shape: &ArrayShape,
-        memory: &mut DeviceMemory,
-        offset: usize,
-    ) -> Result<()> {
-        let mut bytes = vec![0; self.byte_size(shape)?];
-        write_literal(literal, shape, &mut bytes)?;
-        stream.copy_to_device(&bytes, memory, offset)
-    }
-
-    fn read(&self, stream: &dyn Stream, memory: &DeviceMemory, offset: usize, shape: &ArrayShape) -> Result<Literal> {
-        let mut bytes = vec![0; self.byte_size(shape)?];
-        stream.copy_to_host(memory, offset, &mut bytes)?;
-        literal_from_bytes(shape, &bytes)
     }
 }
 

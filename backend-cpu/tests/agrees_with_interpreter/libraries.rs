@@ -1,8 +1,6 @@
 //! Operations that the runtime computes whole give the same values as in the reference evaluator.
 
-mod support;
-
-use support::native;
+use crate::native;
 
 /// Transforms of every kind over those dimensions, behind others, in both precisions.
 fn transforms(outer: &str, dims: &[usize]) {

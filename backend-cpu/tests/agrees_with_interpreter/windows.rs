@@ -1,8 +1,6 @@
 //! Folds over windows, scans, and select-and-scatter give the same values as in the reference evaluator.
 
-mod support;
-
-use support::native;
+use crate::native;
 
 /// Element types of every kind and width.
 const TYPES: &[&str] = &["pred", "s4", "u8", "s16", "u32", "s64", "f8e4m3fn", "bf16", "f16", "f64"];

@@ -1,9 +1,7 @@
 //! Normalisation, random numbers, scans and unusual dots give the same values as in the reference evaluator, none of them
 //! through the host.
 
-mod support;
-
-use support::native;
+use crate::native;
 
 /// A computation of one instruction on parameters of those shapes, `p0` and so on.
 fn one(parameters: &[&str], root: &str) -> String {

@@ -1,15 +1,14 @@
 //! Custom calls run by handlers, built in or registered, without the evaluator.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use support::native;
 use xla_hlo::ops::CustomCallContext;
 use xla_hlo::text::{parse_literal, parse_module};
 use xla_hlo::{Error, Literal, Result, VerifiedModule};
 use xla_service::{Client, CompileOptions, FallbackPolicy, PlatformRegistry};
+
+use crate::native;
 
 #[test]
 fn what_is_built_in_needs_no_fallback() {

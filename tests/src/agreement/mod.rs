@@ -1,0 +1,105 @@
+//! A program on a platform and in the reference evaluator, compared element by element: for a backend's own tests.
+
+pub mod programs;
+
+use std::sync::Arc;
+
+use xla_hlo::text::parse_module;
+use xla_hlo::{ElementKind, Literal, Scalar, Shape, VerifiedModule};
+use xla_service::{Client, CompileOptions, FallbackPolicy, Platform, PlatformRegistry, interpreter};
+
+/// How far a result may be off: the absolute error, and the one relative to the evaluator's result.
+const TOLERANCE: f64 = 1e-5;
+
+/// Runs a program, as HLO text, on a platform and in the evaluator, on inputs that are the same every time. No part of it may be left to
+/// the evaluator by the platform.
+///
+/// # Panics
+///
+/// Where the program is wrong, does not run, or a result differs: in its shape, its integers, the sign of a zero, or by more than 1e-5.
+pub fn assert_agrees(platform: Arc<dyn Platform>, text: &str) {
+    let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
+    let name = platform.name().to_string();
+    let mut registry = PlatformRegistry::new();
+    registry.register(platform);
+    registry.register(interpreter::platform());
+    let entry = module.entry();
+    let inputs: Vec<Literal> =
+        entry.parameters().iter().enumerate().map(|(i, &p)| input(entry[p].shape(), i)).collect();
+    let run = |platform: &str| {
+        let client = Client::new(&registry, platform).expect("the platform is registered");
+        let options = CompileOptions { host_fallback: FallbackPolicy::Forbid, ..CompileOptions::default() };
+        let program = client.compile(&module, &options).unwrap_or_else(|e| panic!("{platform}: {e}\n{text}"));
+        let buffers: Vec<_> = inputs.iter().map(|i| client.buffer(i).expect("an upload")).collect();
+        let results = program.execute(&buffers.iter().collect::<Vec<_>>());
+        let results = results.unwrap_or_else(|e| panic!("{platform}: {e}\n{text}"));
+        results.iter().map(|r| r.to_literal().expect("a download")).collect::<Vec<_>>()
+    };
+    let (expected, actual) = (run(interpreter::NAME), run(&name));
+    assert_eq!(expected.len(), actual.len());
+    for (number, (expected, actual)) in expected.iter().zip(&actual).enumerate() {
+        assert_eq!(expected.shape(), actual.shape());
+        for i in 0..expected.array_shape().element_count() {
+            let (e, a) = (expected.get(i), actual.get(i));
+            assert!(is_close(a, e), "result {number}, element {i}: {a:?} expected {e:?}\n{text}");
+        }
+    }
+}
+
+/// Multiples of a quarter between -4 and 4, whose sums are exact, or integers.
+fn input(shape: &Shape, salt: usize) -> Literal {
+    let shape = shape.as_array().expect("parameters are arrays");
+    let ty = shape.element_type();
+    let value = |i: usize| ((i * 7919 + salt * 104_729) % 1009 % 33) as f64 / 4.0 - 4.0;
+    let element = |i: usize| match ty.kind() {
+        ElementKind::Pred => Scalar::Pred(value(i) > 0.0),
+        ElementKind::Signed => Scalar::Signed((value(i) * 4.0) as i64),
+        ElementKind::Unsigned => Scalar::Unsigned((value(i).abs() * 4.0) as u64),
+        ElementKind::Float => Scalar::Float(value(i)),
+        ElementKind::Complex => Scalar::Complex(value(i), value(i + 1)),
+    };
+    Literal::from_fn(shape, element).expect("a small array")
+}
+
+fn is_close(actual: Scalar, expected: Scalar) -> bool {
+    let same = |a: f64, b: f64| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
+    let within = |error: f64, size: f64| size.is_finite() && error <= TOLERANCE + TOLERANCE * size;
+    match (actual, expected) {
+        // Zeros of two signs are equal, and not close.
+        (Scalar::Float(a), Scalar::Float(b)) => same(a, b) || (a != b && within((a - b).abs(), b.abs())),
+        // Parts are sums of each other, so that a small one is as inexact as a large one, and zeros have any sign.
+        (Scalar::Complex(a, c), Scalar::Complex(b, d)) => {
+            ((same(a, b) || a == b) && (same(c, d) || c == d)) || within((a - b).hypot(c - d), b.hypot(d))
+        }
+        (a, b) => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_close() {
+        let float = Scalar::Float;
+        assert!(is_close(float(1.000001), float(1.0)) && !is_close(float(1.0001), float(1.0)));
+        assert!(is_close(float(f64::NAN), float(-f64::NAN)) && !is_close(float(f64::NAN), float(1.0)));
+        assert!(is_close(float(-0.0), float(-0.0)) && !is_close(float(-0.0), float(0.0)));
+        assert!(is_close(float(f64::INFINITY), float(f64::INFINITY)));
+        assert!(!is_close(float(f64::INFINITY), float(1.0)) && !is_close(float(1.0), float(f64::INFINITY)));
+        let complex = Scalar::Complex;
+        assert!(
+            is_close(complex(100.0, 0.0), complex(100.0, 1e-4)) && !is_close(complex(0.0, 0.0), complex(0.0, 1e-4))
+        );
+        assert!(is_close(complex(f64::INFINITY, f64::NAN), complex(f64::INFINITY, f64::NAN)));
+        assert!(
+            is_close(complex(1.0, 0.0), complex(1.0, -0.0)) && !is_close(complex(1.0, f64::NAN), complex(1.0, 0.0))
+        );
+        assert!(!is_close(Scalar::Signed(1), Scalar::Signed(2)));
+    }
+
+    #[test]
+    fn the_evaluator_agrees_with_itself() {
+        assert_agrees(interpreter::platform(), "ENTRY e { x = bf16[3,2] parameter(0) ROOT r = bf16[3,2] sine(x) }");
+    }
+}
