@@ -10,6 +10,9 @@ use xla_service::thunks::{ArraySlice, Thunk};
 /// Every allocation, and every array in one, begins at a multiple of this many bytes: what the driver gives.
 pub(crate) const MEMORY_ALIGNMENT: usize = 256;
 
+/// Elements of a row that a kernel picks one after the other; for more it is better to sort.
+const MOST_PICKED: usize = 64;
+
 /// Arithmetic of a contraction from which on what follows goes into its kernel; smaller ones go with others' kernels.
 const LEAST_FLOPS: u64 = 1 << 19;
 
@@ -36,6 +39,7 @@ pub(crate) fn profile() -> TargetProfile {
         },
         dot: DotProfile { any_operand_order: true, merge_bytes: 0, narrow_convolutions: true },
         lacks: lacks(),
+        top_k: MOST_PICKED,
         ..TargetProfile::generic()
     }
 }

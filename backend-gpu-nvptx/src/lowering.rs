@@ -125,6 +125,7 @@ impl Lowering for GpuLowering<'_> {
         let plan = match cx.instruction().op() {
             Op::Scatter(scatter) => self.scatter(cx, scatter),
             Op::Sort(sort) => kernels::sort::plan(&mut self.kernels, self.module, cx, sort),
+            Op::TopK(op) => kernels::top_k::plan(&mut self.kernels, self.module, cx, op),
             Op::RngGetAndUpdateState(op) => Some(kernels::random::plan(&mut self.kernels, op)),
             _ => match self.contraction(cx) {
                 Some(plan) => Some(plan),

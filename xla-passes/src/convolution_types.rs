@@ -6,8 +6,8 @@ use xla_hlo::{ArrayShape, CompId, Computation, ElementKind, ElementType, InstrId
 use crate::widen::converted;
 use crate::{Pass, PassContext, graph};
 
-/// Gives every convolution operands and a result of one type, of f32, f64, c64, c128, s32 and s64; or of one narrower float, where the
-/// target's [`DotProfile`](crate::DotProfile) says so.
+/// Gives every convolution operands and a result of one type, of f32, f64, c64, c128, s32 and s64; or operands of one narrower float,
+/// where the target's [`DotProfile`](crate::DotProfile) says so.
 ///
 /// Floats of fewer than 32 bits are summed as f32 and rounded once. Truth values and integers become floats where their
 /// sums are exact in them, since machines multiply floats fastest; else integers are summed modulo 2^32 or 2^64, of which
@@ -52,10 +52,10 @@ struct Types {
 }
 
 impl Types {
-    /// Whether all that is read and written is of one float narrower than f32.
+    /// Whether what is read is of one float narrower than f32, and what is written too, or as wide as the sum.
     fn are_narrow(&self) -> bool {
-        let (one, lhs, rhs) = (self.result, self.lhs, self.rhs);
-        lhs == one && rhs == one && one.is_float() && one.bit_width() < 32
+        let one = self.lhs;
+        self.rhs == one && one.is_float() && one.bit_width() < 32 && [one, ElementType::F32].contains(&self.result)
     }
 
     /// `None` where nothing is to be done.
@@ -127,4 +127,38 @@ fn unify(computation: &mut Computation, old: InstrId, op: Convolution, types: &T
     value = converted(computation, value, types.result)?;
     computation.replace_all_uses(old, value);
     computation.remove(old)
+}
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::text::parse_module;
+
+    use super::*;
+    use crate::{DotProfile, TargetProfile};
+
+    /// Whether the pass changes a convolution of those element types where narrow ones may stay.
+    fn changes([input, kernel, result]: [&str; 3]) -> bool {
+        let text = format!(
+            "HloModule m
+            ENTRY main {{
+              x = {input}[2,8,8,4] parameter(0)
+              w = {kernel}[3,3,4,6] parameter(1)
+              ROOT y = {result}[2,6,6,6] convolution(x, w), window={{size=3x3}}, dim_labels=b01f_01io->b01f
+            }}"
+        );
+        let mut module = parse_module(&text).unwrap();
+        let dot = DotProfile { narrow_convolutions: true, ..TargetProfile::generic().dot };
+        let profile = TargetProfile { dot, ..TargetProfile::generic() };
+        let before = module.to_string();
+        UnifyConvolutionTypes.rewrite(&mut module, &PassContext::new(&profile)).unwrap();
+        module.to_string() != before
+    }
+
+    #[test]
+    fn convolutions_of_one_narrow_float_stay() {
+        assert!(
+            !changes(["bf16"; 3]) && !changes(["f16"; 3]) && !changes(["f32"; 3]) && !changes(["bf16", "bf16", "f32"])
+        );
+        assert!(changes(["bf16", "f32", "bf16"]) && changes(["s8"; 3]));
+    }
 }

@@ -40,6 +40,8 @@ pub struct TargetProfile {
     /// Operations that the target has not: those of [`expandable`](TargetProfile::expandable) are put in terms of others, the rest
     /// stays for the backend to refuse or to leave to the host.
     pub lacks: BTreeSet<Opcode>,
+    /// Though it lacks `topk`, it picks up to so many elements, if they are of a type that [`is_picked`](crate::is_picked) names.
+    pub top_k: usize,
     /// The floats it computes in.
     pub floats: FloatProfile,
     /// Bytes that one execution may need in all, arguments and results included: see [`Rematerialize`](crate::Rematerialize). `None` for no
@@ -140,7 +142,8 @@ pub struct DotProfile {
     /// Dots whose operands and result take at most so many bytes may become one with others; see [`MergeDots`](crate::MergeDots).
     /// 0 where dots stay as they are: by default, since only a measurement tells whether a target gains by it.
     pub merge_bytes: usize,
-    /// Convolutions whose operands and result are of one float narrower than f32, as they are; else they become convolutions of f32.
+    /// Convolutions whose operands are of one float narrower than f32 stay as they are, if the result is of that one or of f32; else they
+    /// become convolutions of f32.
     pub narrow_convolutions: bool,
 }
 
@@ -180,6 +183,7 @@ impl TargetProfile {
             layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_folds: true },
             tiles: None,
             lacks: BTreeSet::new(),
+            top_k: 0,
             floats: FloatProfile::all(),
             memory_bytes: None,
             memory_spaces: Vec::new(),

@@ -4,14 +4,15 @@ pub(crate) mod random;
 pub(crate) mod scan;
 pub(crate) mod scatter;
 pub(crate) mod sort;
+pub(crate) mod top_k;
 
 use std::collections::HashMap;
 
-use xla_hlo::{Module, Result};
+use xla_hlo::{CompId, Module, Result};
 use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::{
     Kernel, KernelSource, KernelTable, ScanPhase, ScanPlan, ScatterPhase, SortPhase, SortPlan, ThreadedScatter,
-    emit_kernel,
+    TopKPlan, emit_kernel,
 };
 
 /// What the code of a kernel comes from.
@@ -25,6 +26,8 @@ pub(crate) enum KernelCode<'m> {
     Sort { module: &'m Module, plan: SortPlan, phase: SortPhase, label: String },
     /// A part of a scatter with a thread for each update.
     Scatter { module: &'m Module, scatter: Box<ThreadedScatter>, phase: ScatterPhase, label: String },
+    /// The few best of rows.
+    TopK { module: &'m Module, computation: CompId, plan: TopKPlan, label: String },
     /// Stores the counter of random numbers.
     Counter,
 }
@@ -37,6 +40,7 @@ impl KernelCode<'_> {
             KernelCode::Scan { source, plan, phase } => plan.emit(source, *phase, emitter, name),
             KernelCode::Sort { module, plan, phase, .. } => plan.emit(module, *phase, emitter, name),
             KernelCode::Scatter { module, scatter, phase, .. } => scatter.emit(module, *phase, emitter, name),
+            KernelCode::TopK { module, computation, plan, .. } => plan.emit(module, *computation, emitter, name),
             KernelCode::Counter => random::emit(emitter, name),
         }
     }
@@ -48,6 +52,7 @@ impl KernelCode<'_> {
             KernelCode::Scan { source, plan, phase } => plan.words(*phase, source),
             KernelCode::Sort { plan, phase, .. } => plan.words(*phase),
             KernelCode::Scatter { scatter, .. } => scatter.words(),
+            KernelCode::TopK { .. } => TopKPlan::WORDS,
             KernelCode::Counter => random::WORDS,
         }
     }
@@ -58,7 +63,9 @@ impl KernelCode<'_> {
             KernelCode::Fused(source) | KernelCode::Scan { source, .. } => {
                 source.module[source.computation][source.root].name()
             }
-            KernelCode::Sort { label, .. } | KernelCode::Scatter { label, .. } => label,
+            KernelCode::Sort { label, .. } | KernelCode::Scatter { label, .. } | KernelCode::TopK { label, .. } => {
+                label
+            }
             KernelCode::Counter => "counter",
         }
     }
@@ -73,12 +80,14 @@ impl KernelCode<'_> {
                 KernelCode::Scatter { scatter, phase, .. },
                 KernelCode::Scatter { scatter: other, phase: of_other, .. },
             ) => (scatter, phase) == (other, of_other),
+            (KernelCode::TopK { plan, .. }, KernelCode::TopK { plan: other, .. }) => plan == other,
             (KernelCode::Counter, KernelCode::Counter) => true,
             (
                 KernelCode::Fused(_)
                 | KernelCode::Scan { .. }
                 | KernelCode::Sort { .. }
                 | KernelCode::Scatter { .. }
+                | KernelCode::TopK { .. }
                 | KernelCode::Counter,
                 _,
             ) => false,
@@ -103,7 +112,7 @@ impl<'m> Kernels<'m> {
         let known = match &code {
             KernelCode::Fused(source) => self.of_source(source, None, next),
             KernelCode::Scan { source, phase, .. } => self.of_source(source, Some(*phase), next),
-            KernelCode::Sort { .. } | KernelCode::Scatter { .. } | KernelCode::Counter => {
+            KernelCode::Sort { .. } | KernelCode::Scatter { .. } | KernelCode::TopK { .. } | KernelCode::Counter => {
                 let known = self.codes.iter().position(|known| known.is_same(&code));
                 known.map_or(next, |known| known as u32)
             }

@@ -2,6 +2,7 @@
 
 mod contractions;
 mod folds;
+mod picking;
 mod random;
 mod scan;
 mod scatter;

@@ -12,6 +12,7 @@
 //!   scans    running totals by blocks of threads                                        team_scan.rs
 //!   scatter  one thread for each update                                                scatter_threads.rs
 //!   sort     runs in shared memory, merged two by two                                    sort.rs
+//!   top_k    the few best of rows                                                        top_k.rs
 //!   nest     levels with open blocks, loops, carried values                                nest.rs
 //!   element  the value of an instruction at an index, by family                            element.rs, movement.rs, window.rs, ...
 //!     index  where an element lies: sums of symbols, no LLVM                               index.rs
@@ -56,6 +57,7 @@ mod team_fold;
 mod team_scan;
 mod threads;
 mod tiles;
+mod top_k;
 mod window;
 
 use std::collections::HashMap;
@@ -71,6 +73,7 @@ pub use sort::{SortPhase, SortPlan};
 pub use source::{KernelSource, KernelTable};
 pub use support::{is_fusible, is_kernel_root};
 pub use team_scan::{ScanPhase, ScanPlan};
+pub use top_k::TopKPlan;
 
 use crate::elemental::Value;
 use crate::emitter::Emitter;
