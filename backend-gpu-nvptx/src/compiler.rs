@@ -2,25 +2,27 @@
 
 use std::sync::Arc;
 
-use xla_hlo::{Error, Result, VerifiedModule};
+use xla_hlo::{Error, Result, VerifiedModule, proto};
 use xla_llvm::target::Target;
-use xla_passes::buffers::BufferOptions;
 use xla_passes::stages;
 use xla_service::compiler::{AheadOfTimeCompiler, AotFile, LoadExecutable};
-use xla_service::host::StreamTransfer;
-use xla_service::thunks::{Lowering, ThunkProgram};
 use xla_service::{
     AotCompilationOptions, CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize,
 };
 
 use crate::ahead;
-use crate::capabilities::{MEMORY_ALIGNMENT, REUSE_AFTER, ThunkCosts, profile, streams};
+use crate::capabilities::profile;
 use crate::codegen::{self, Code};
 use crate::cuda::driver::Driver;
-use crate::executable::GpuExecutable;
+use crate::cuda::launch::GpuCode;
+use crate::executable::{Compiled, GpuExecutable};
+use crate::host::{self, HOST_NAME, HostCode};
+use crate::launch::DeviceCode;
+use crate::loading::{self, place};
 use crate::lowering::GpuLowering;
-use crate::platform::{HOST_NAME, NAME};
-use crate::stored::{self, DeviceProgram, MadeFor, Recorder, Replay};
+use crate::platform::NAME;
+use crate::recorder::Recorder;
+use crate::stored::{self, DeviceProgram};
 
 /// The architecture that code is generated for where neither a device nor the options name one.
 const DEFAULT_ARCHITECTURE: &str = "sm_90";
@@ -38,6 +40,12 @@ pub(crate) enum DeviceKind {
 #[derive(Debug)]
 pub(crate) struct GpuCompiler(pub DeviceKind);
 
+impl GpuCompiler {
+    pub fn for_gpus() -> GpuCompiler {
+        GpuCompiler(DeviceKind::Gpu)
+    }
+}
+
 impl Compiler for GpuCompiler {
     fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
         Ok(optimize(module, &passes(options), options, None)?.0)
@@ -53,7 +61,12 @@ impl Compiler for GpuCompiler {
             DeviceKind::Gpu => Target::nvptx(&architecture()?)?,
         };
         let compiled = compile(&module, &target, options)?;
-        Ok(Arc::new(GpuExecutable::new(module, compiled, self.0)?))
+        let device = compiled.device.clone();
+        let code: Box<dyn DeviceCode> = match self.0 {
+            DeviceKind::Host => Box::new(HostCode::load(&device.image)?),
+            DeviceKind::Gpu => Box::new(GpuCode::new(device)),
+        };
+        Ok(Arc::new(GpuExecutable::new(self.0.platform(), module, compiled, code)))
     }
 
     fn ahead_of_time(&self) -> Option<&dyn AheadOfTimeCompiler> {
@@ -86,23 +99,21 @@ impl AheadOfTimeCompiler for GpuCompiler {
                 )));
             }
         };
-        let module = stored::as_loaded(module)?;
+        let module = as_loaded(module)?;
         let Compiled { device, .. } = compile(&module, &target, &options.compile)?;
-        ahead::files(self.0.platform(), &module, device, options)
+        ahead::files(self.0.platform(), &module, Arc::unwrap_or_clone(device), options)
     }
 }
 
 impl LoadExecutable for GpuCompiler {
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
-        let (module, device) = DeviceProgram::read(self.0.platform(), bytes)?;
         match self.0 {
-            DeviceKind::Host => device.made_for.on_host()?,
-            DeviceKind::Gpu => drop(device.made_for.on_gpu(Driver::get()?.device(0)?.capability)?),
+            DeviceKind::Gpu => loading::load_for_gpu(bytes, options),
+            DeviceKind::Host => loading::load(HOST_NAME, bytes, options, |device| {
+                host::check(&device.made_for)?;
+                Ok(Box::new(HostCode::load(&device.image)?))
+            }),
         }
-        let program = place(&module, &mut Replay::new(&device.answers), options)?;
-        stored::check_plan(&program, &device)?;
-        let compiled = Compiled { program, device, texts: Vec::new() };
-        Ok(Arc::new(GpuExecutable::new(module, compiled, self.0)?))
     }
 }
 
@@ -111,16 +122,6 @@ fn architecture() -> Result<String> {
     let Ok(driver) = Driver::get() else { return Ok(DEFAULT_ARCHITECTURE.to_string()) };
     let (major, minor) = driver.device(0)?.capability;
     Ok(format!("sm_{major}{minor}"))
-}
-
-/// A program for a device.
-pub(crate) struct Compiled {
-    /// How it runs.
-    pub program: ThunkProgram,
-    /// Its code.
-    pub device: DeviceProgram,
-    /// Code as text, where it was asked for.
-    pub texts: Vec<(String, String)>,
 }
 
 fn compile(module: &OptimizedModule, target: &Target, options: &CompileOptions) -> Result<Compiled> {
@@ -133,18 +134,16 @@ fn compile(module: &OptimizedModule, target: &Target, options: &CompileOptions) 
     let Code { image, kernels, texts } =
         codegen::generate(target, lowering.kernels.codes(), options.thread_count(), with_texts)?;
     let routines = lowering.routines(&kernels)?;
-    let (made_for, plan) = (MadeFor::of(target), stored::plan_of(&program));
+    let (made_for, plan) = (host::made_for(target), stored::plan_of(&program));
     let device = DeviceProgram { made_for, image, cubins: Vec::new(), routines, answers, plan };
-    Ok(Compiled { program, device, texts })
+    Ok(Compiled { program, device: Arc::new(device), texts })
 }
 
-/// What happens, where every array is, and on which streams; the same for a program that is compiled and for one that is loaded.
-fn place(module: &OptimizedModule, lowering: &mut dyn Lowering, options: &CompileOptions) -> Result<ThunkProgram> {
-    let buffers = BufferOptions { alignment: MEMORY_ALIGNMENT, reuse_after: REUSE_AFTER, ..BufferOptions::default() };
-    let mut program = ThunkProgram::new(module, lowering, &StreamTransfer, &buffers, options)?;
-    let costs = ThunkCosts::new(module);
-    program.assign_streams(&streams(), &|thunk| costs.of(thunk))?;
-    Ok(program)
+/// The module as it is when it was written and read: what is compiled for a file must be what is loaded from it.
+fn as_loaded(module: OptimizedModule) -> Result<OptimizedModule> {
+    let bytes = proto::serialize_module(&module)?;
+    drop(module);
+    Ok(OptimizedModule::new(VerifiedModule::new(proto::parse_module(&bytes)?)?))
 }
 
 /// The standard stages; without optimisation, those that programs cannot do without.

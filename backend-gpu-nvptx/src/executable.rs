@@ -4,33 +4,44 @@ use std::sync::Arc;
 
 use xla_hlo::{Module, Result};
 use xla_service::executable::SerializeExecutable;
-use xla_service::thunks::{ThunkExecutable, ThunkSequence};
+use xla_service::thunks::{ThunkExecutable, ThunkProgram, ThunkSequence};
 use xla_service::{
     Argument, CostAnalysis, DeviceMemory, Executable, ExecutionContext, MemoryAnalysis, OptimizedModule, Signature,
 };
 
-use crate::compiler::{Compiled, DeviceKind};
-use crate::launch::GpuLauncher;
+use crate::launch::{DeviceCode, GpuLauncher};
 use crate::stored::DeviceProgram;
 
 #[derive(Debug)]
 pub(crate) struct GpuExecutable {
-    kind: DeviceKind,
+    platform: &'static str,
     device: Arc<DeviceProgram>,
     thunks: ThunkExecutable,
     texts: Vec<(String, String)>,
 }
 
+/// A program for a device.
+pub(crate) struct Compiled {
+    /// How it runs.
+    pub program: ThunkProgram,
+    /// Its code.
+    pub device: Arc<DeviceProgram>,
+    /// Code as text, where it was asked for.
+    pub texts: Vec<(String, String)>,
+}
+
 impl GpuExecutable {
-    pub fn new(module: OptimizedModule, compiled: Compiled, kind: DeviceKind) -> Result<GpuExecutable> {
+    /// The executable of a platform, whose code is ready to run.
+    pub fn new(
+        platform: &'static str,
+        module: OptimizedModule,
+        compiled: Compiled,
+        code: Box<dyn DeviceCode>,
+    ) -> GpuExecutable {
         let Compiled { program, device, texts } = compiled;
-        let device = Arc::new(device);
-        let launcher = match kind {
-            DeviceKind::Host => GpuLauncher::for_host(device.clone())?,
-            DeviceKind::Gpu => GpuLauncher::for_gpu(device.clone()),
-        };
+        let launcher = GpuLauncher::new(device.clone(), code);
         let thunks = ThunkExecutable::new(module, program, Arc::new(launcher));
-        Ok(GpuExecutable { kind, device, thunks, texts })
+        GpuExecutable { platform, device, thunks, texts }
     }
 }
 
@@ -72,6 +83,6 @@ impl Executable for GpuExecutable {
 
 impl SerializeExecutable for GpuExecutable {
     fn serialize(&self) -> Result<Vec<u8>> {
-        self.device.write(self.kind.platform(), self.thunks.optimized_module())
+        self.device.write(self.platform, self.thunks.optimized_module())
     }
 }

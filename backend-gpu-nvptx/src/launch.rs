@@ -1,5 +1,6 @@
 //! Launching: a thunk's routine with the addresses of its arrays, on either kind of device.
 
+use std::fmt;
 use std::sync::Arc;
 
 use xla_hlo::{Error, Result};
@@ -8,52 +9,49 @@ use xla_service::thunks::{
     ArraySlice, DeviceLoops, ExecutionBuffers, KernelRef, Launch, Launcher, LibraryRef, SequenceLauncher, Thunk,
     ThunkSequence,
 };
-use xla_service::{DeviceMemory, ExecutionContext, Stream};
+use xla_service::{ExecutionContext, Stream};
 
 use crate::cuda::driver::Driver;
 use crate::cuda::launch::GpuCode;
-use crate::device::{Routine, Step, Word};
-use crate::host::{HostCode, HostStream};
+use crate::device::Routine;
 use crate::stored::DeviceProgram;
+
+/// A program's code, where it runs.
+pub(crate) trait DeviceCode: Send + Sync + fmt::Debug {
+    /// Sends the steps of a routine to the launch's stream.
+    fn run(&self, routine: &Routine, launch: &mut Launch<'_>) -> Result<()>;
+
+    /// The code, if it is a GPU's: that can keep sequences and loops.
+    fn on_gpu(&self) -> Option<&GpuCode> {
+        None
+    }
+}
 
 /// Starts what was lowered.
 #[derive(Debug)]
 pub(crate) struct GpuLauncher {
     device: Arc<DeviceProgram>,
-    code: Code,
-}
-
-/// The program's code, where it runs.
-#[derive(Debug)]
-enum Code {
-    Host(HostCode),
-    Gpu(GpuCode),
+    code: Box<dyn DeviceCode>,
 }
 
 impl GpuLauncher {
-    /// For the host in the place of a GPU.
-    pub fn for_host(device: Arc<DeviceProgram>) -> Result<GpuLauncher> {
-        Ok(GpuLauncher { code: Code::Host(HostCode::load(&device.image)?), device })
-    }
-
-    /// For GPUs.
-    pub fn for_gpu(device: Arc<DeviceProgram>) -> GpuLauncher {
-        GpuLauncher { code: Code::Gpu(GpuCode::new(device.clone())), device }
+    pub fn new(device: Arc<DeviceProgram>, code: Box<dyn DeviceCode>) -> GpuLauncher {
+        GpuLauncher { device, code }
     }
 
     fn routine(&self, kernel: &KernelRef) -> Result<&Routine> {
         let routine = self.device.routines.get(kernel.index as usize);
         routine.ok_or_else(|| Error::internal("a kernel that was never lowered"))
     }
+
+    fn gpu(&self) -> Result<&GpuCode> {
+        self.code.on_gpu().ok_or_else(|| Error::internal("the host's kernels cannot be recorded"))
+    }
 }
 
 impl Launcher for GpuLauncher {
     fn kernel(&self, kernel: &KernelRef, launch: &mut Launch<'_>) -> Result<()> {
-        let routine = self.routine(kernel)?;
-        match &self.code {
-            Code::Host(code) => run_on_host(code, routine, launch),
-            Code::Gpu(code) => code.run(routine, launch),
-        }
+        self.code.run(self.routine(kernel)?, launch)
     }
 
     fn library_call(&self, call: &LibraryRef, _: &mut Launch<'_>) -> Result<()> {
@@ -61,26 +59,18 @@ impl Launcher for GpuLauncher {
     }
 
     fn sequences(&self) -> Option<&dyn SequenceLauncher> {
-        match &self.code {
-            Code::Host(_) => None,
-            Code::Gpu(_) => Some(self),
-        }
+        self.code.on_gpu().map(|_| self as &dyn SequenceLauncher)
     }
 
     fn device_loops(&self) -> Option<&dyn DeviceLoops> {
-        match &self.code {
-            Code::Gpu(_) if Driver::get().is_ok_and(Driver::has_loops) => Some(self),
-            Code::Gpu(_) | Code::Host(_) => None,
-        }
+        let has_loops = self.code.on_gpu().is_some() && Driver::get().is_ok_and(Driver::has_loops);
+        has_loops.then_some(self as &dyn DeviceLoops)
     }
 }
 
 impl DeviceLoops for GpuLauncher {
     fn record(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>> {
-        match &self.code {
-            Code::Host(_) => Err(Error::internal("the host's kernels cannot be recorded")),
-            Code::Gpu(code) => code.notes(context),
-        }
+        self.gpu()?.notes(context)
     }
 
     fn run_while(
@@ -90,10 +80,7 @@ impl DeviceLoops for GpuLauncher {
         predicate: Slice,
         body: Box<dyn Stream>,
     ) -> Result<()> {
-        match &self.code {
-            Code::Host(_) => Err(Error::internal("the host's kernels cannot be recorded")),
-            Code::Gpu(code) => code.run_while(launch, &*condition, predicate, &*body),
-        }
+        self.gpu()?.run_while(launch, &*condition, predicate, &*body)
     }
 }
 
@@ -104,63 +91,8 @@ impl SequenceLauncher for GpuLauncher {
         context: &ExecutionContext<'_>,
         buffers: &mut ExecutionBuffers,
     ) -> Result<bool> {
-        match &self.code {
-            Code::Host(_) => Ok(false),
-            Code::Gpu(code) => code.run_sequence(sequence, &|kernel| self.routine(kernel), context, buffers),
-        }
+        self.gpu()?.run_sequence(sequence, &|kernel| self.routine(kernel), context, buffers)
     }
-}
-
-fn run_on_host(code: &HostCode, routine: &Routine, launch: &mut Launch<'_>) -> Result<()> {
-    let stream: &HostStream = launch.context.stream.downcast()?;
-    let scratch = routine.scratch.iter().map(|&bytes| launch.context.executor.allocate(bytes));
-    let scratch = scratch.collect::<Result<Vec<_>>>()?;
-    // What a kernel reads and writes is told for the whole thunk, whatever its steps.
-    let label = launch.thunk.place();
-    for operand in &launch.thunk.operands {
-        stream.reads(launch.buffers.memory(operand.slice.allocation)?, operand.slice, &label)?;
-    }
-    for result in &launch.thunk.results {
-        stream.writes(launch.buffers.memory(result.slice.allocation)?, result.slice, &label)?;
-    }
-    stream.launches()?;
-    let counter = drawn(routine, launch.context);
-    steps_on_host(code, &routine.steps, (&scratch, counter), launch)
-}
-
-fn steps_on_host(
-    code: &HostCode,
-    steps: &[Step],
-    (scratch, counter): (&[DeviceMemory], [u64; 2]),
-    launch: &mut Launch<'_>,
-) -> Result<()> {
-    for step in steps {
-        match step {
-            Step::Copy { from, to } => {
-                let (from, to) = (array(launch.thunk, *from)?.slice, array(launch.thunk, *to)?.slice);
-                launch.buffers.copy(launch.context, from, to)?;
-            }
-            Step::Launch { function, blocks, arguments } => {
-                let word = |word: &Word| match *word {
-                    Word::Number(number) => Ok(number as u64),
-                    Word::Counter(half) => counter.get(half).copied().ok_or_else(no_scratch),
-                    Word::Scratch(number) => match scratch.get(number) {
-                        Some(memory) => HostStream::address(memory, 0),
-                        None => Err(no_scratch()),
-                    },
-                    Word::Array(number) => {
-                        let Slice { allocation, offset, .. } = array(launch.thunk, number)?.slice;
-                        HostStream::address(launch.buffers.memory(allocation)?, offset)
-                    }
-                };
-                let words = arguments.iter().map(word).collect::<Result<Vec<u64>>>()?;
-                code.launch(*function, *blocks, &words)?;
-            }
-            // The host has none of NVIDIA's libraries.
-            Step::Library { otherwise, .. } => steps_on_host(code, otherwise, (scratch, counter), launch)?,
-        }
-    }
-    Ok(())
 }
 
 /// What a routine draws from the device's counter, its low half first. What is drawn is drawn when the routine is sent.

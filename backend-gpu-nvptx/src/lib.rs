@@ -5,6 +5,7 @@
 //! run_backend      ThunkSequence: each thunk a routine of launches               lowering.rs, kernels/, libraries.rs
 //!                  kernels: fusions, sorts, scans, scatters                           kernels/
 //!                  kernels -> LLVM modules -> PTX, or code for the host          codegen.rs  (xla-llvm::fused, xla-llvm::simt)
+//! load             thunks again, from what was written down                   loading.rs, costs.rs
 //! execute          addresses of all arrays -> launches                           executable.rs, launch.rs
 //!                  through the CUDA driver, found when running                   cuda/
 //!                  on the host: blocks one by one, threads as fibers             host/
@@ -14,24 +15,42 @@
 //! Machine code for a GPU is made by the driver when a program is loaded, or by `ptxas` where there is one (`ptx/`).
 //!
 //! Two platforms: [`platform`] is `gpu`, [`host_platform`] is `gpu-host`: the very same kernels, run by the host, to try and to test them
-//! where there is no GPU.
+//! where there is no GPU. Without the Cargo feature `compile` there is neither LLVM nor the latter: `gpu` then runs what was compiled
+//! elsewhere.
 
+#[cfg(feature = "compile")]
 mod ahead;
+#[cfg(feature = "compile")]
 mod capabilities;
+#[cfg(feature = "compile")]
 mod codegen;
+#[cfg(feature = "compile")]
 mod compiler;
+#[cfg(not(feature = "compile"))]
+#[path = "compiler_left_out.rs"]
+mod compiler;
+mod costs;
 #[allow(dead_code, reason = "no convolution or Fourier transform goes to a library yet")]
 mod cuda;
 mod device;
 mod executable;
+#[cfg(feature = "compile")]
 mod host;
+#[cfg(feature = "compile")]
 mod kernels;
 mod launch;
+#[cfg(feature = "compile")]
 mod libraries;
+mod loading;
+#[cfg(feature = "compile")]
 mod lowering;
 mod platform;
 #[allow(dead_code, reason = "the cache is not used yet")]
 mod ptx;
+#[cfg(feature = "compile")]
+mod recorder;
 mod stored;
 
-pub use platform::{HOST_NAME, NAME, host_platform, platform};
+#[cfg(feature = "compile")]
+pub use host::{HOST_NAME, host_platform};
+pub use platform::{NAME, platform};

@@ -1,23 +1,18 @@
-//! The platforms: the GPUs of this machine, and the host in the place of one.
+//! The platform of this machine's GPUs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use xla_hlo::{Error, Result};
-use xla_llvm::target::Target;
+use xla_hlo::Result;
 use xla_service::host::StreamTransfer;
-use xla_service::platform::no_such_device;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
-use crate::compiler::{DeviceKind, GpuCompiler};
+use crate::compiler::GpuCompiler;
 use crate::cuda::driver::Driver;
 use crate::cuda::executor::CudaExecutor;
-use crate::host::HostGpu;
 
 /// The name of the platform of NVIDIA's GPUs.
 pub const NAME: &str = "gpu";
-/// The name of the platform that runs the kernels of GPUs on the host.
-pub const HOST_NAME: &str = "gpu-host";
 
 /// NVIDIA's GPUs, through the CUDA driver.
 pub fn platform() -> Arc<dyn Platform> {
@@ -55,46 +50,7 @@ impl Platform for GpuPlatform {
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {
-        Arc::new(GpuCompiler(DeviceKind::Gpu))
-    }
-
-    fn transfer_manager(&self) -> Arc<dyn TransferManager> {
-        Arc::new(StreamTransfer)
-    }
-}
-
-/// The host in the place of a GPU: slow, and everywhere. It runs the same kernels, generated for the host's processor.
-pub fn host_platform() -> Arc<dyn Platform> {
-    Arc::new(HostPlatform { executor: Arc::new(HostGpu::new(HOST_NAME)) })
-}
-
-#[derive(Debug)]
-struct HostPlatform {
-    executor: Arc<dyn StreamExecutor>,
-}
-
-impl Platform for HostPlatform {
-    fn name(&self) -> &str {
-        HOST_NAME
-    }
-
-    fn check(&self) -> Result<()> {
-        Target::host_threads().map(|_| ()).map_err(|error| {
-            Error::failed_precondition(format!("LLVM cannot generate code for this machine: {}", error.message()))
-                .with_source(error)
-        })
-    }
-
-    fn device_count(&self) -> usize {
-        usize::from(self.check().is_ok())
-    }
-
-    fn executor(&self, ordinal: usize) -> Result<Arc<dyn StreamExecutor>> {
-        if ordinal == 0 { Ok(self.executor.clone()) } else { Err(no_such_device(HOST_NAME, ordinal, 1)) }
-    }
-
-    fn compiler(&self) -> Arc<dyn Compiler> {
-        Arc::new(GpuCompiler(DeviceKind::Host))
+        Arc::new(GpuCompiler::for_gpus())
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {

@@ -9,8 +9,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use xla_hlo::{Error, Result, VerifiedModule, proto};
-use xla_llvm::target::{Simt, Target};
+use xla_hlo::{Error, Result};
 use xla_service::OptimizedModule;
 use xla_service::serialized;
 use xla_service::thunks::{
@@ -123,7 +122,9 @@ impl DeviceProgram {
                 *blocks > 0 && parameters == Some(arguments.len()) && arguments.iter().all(word)
             }
             Step::Copy { .. } => true,
-            Step::Library { otherwise, .. } => self.are_sound(routine, otherwise),
+            Step::Library { then, otherwise, .. } => {
+                self.are_sound(routine, then) && self.are_sound(routine, otherwise)
+            }
         })
     }
 
@@ -150,40 +151,6 @@ pub(crate) enum Fit {
 }
 
 impl MadeFor {
-    /// What a target is called here.
-    pub fn of(target: &Target) -> MadeFor {
-        match target.simt() {
-            Some(Simt::Nvptx) => MadeFor::Gpu(target.cpu().to_string()),
-            Some(Simt::Host) | None => MadeFor::Host {
-                triple: target.triple().to_string(),
-                cpu: target.cpu().to_string(),
-                features: has(target.features()).map(str::to_string).collect(),
-            },
-        }
-    }
-
-    /// [`Error::InvalidArgument`] if this machine's processor cannot run the code.
-    pub fn on_host(&self) -> Result<()> {
-        let host = Target::host_threads()?;
-        let MadeFor::Host { triple, features, .. } = self else {
-            return Err(Error::invalid_argument(format!("the program was compiled for {self}, not for the host")));
-        };
-        if triple != host.triple() {
-            return Err(Error::invalid_argument(format!(
-                "the program was compiled for {self}, this is {}",
-                host.triple()
-            )));
-        }
-        match features.iter().find(|feature| !has(host.features()).any(|had| had == *feature)) {
-            None => Ok(()),
-            Some(missing) => Err(Error::invalid_argument(format!(
-                "the program was compiled for {self}, and this processor ({}) lacks {}; compile it on this machine",
-                host.cpu(),
-                missing.trim_start_matches('+')
-            ))),
-        }
-    }
-
     /// What of the code runs on a GPU of that compute capability. PTX runs on what came later, machine code within a generation, both
     /// of an architecture with a letter (`sm_90a`) nowhere else. [`Error::InvalidArgument`] if none does.
     pub fn on_gpu(&self, (major, minor): (u32, u32)) -> Result<Fit> {
@@ -214,11 +181,6 @@ pub(crate) fn capability(architecture: &str) -> Option<(u32, u32, bool)> {
     let digits = rest.trim_end_matches(|c: char| c.is_ascii_lowercase());
     let number: u32 = digits.parse().ok()?;
     Some((number / 10, number % 10, digits.len() < rest.len()))
-}
-
-/// What a list of LLVM's features adds.
-fn has(features: &str) -> impl Iterator<Item = &str> {
-    features.split(',').filter(|feature| feature.starts_with('+'))
 }
 
 impl fmt::Display for MadeFor {
@@ -268,37 +230,6 @@ pub(crate) fn plan_of(program: &ThunkProgram) -> [u8; 32] {
         hash.update(format!("{} {kind} ({arrays}) {} {:?}\n", thunk.id, thunk.stream.0, thunk.waits));
     }
     hash.finalize().into()
-}
-
-/// The module as it is when it was written and read: what is compiled for a file must be what is loaded from it.
-pub(crate) fn as_loaded(module: OptimizedModule) -> Result<OptimizedModule> {
-    let bytes = proto::serialize_module(&module)?;
-    drop(module);
-    Ok(OptimizedModule::new(VerifiedModule::new(proto::parse_module(&bytes)?)?))
-}
-
-/// A lowering whose answers are kept.
-pub(crate) struct Recorder<'a> {
-    inner: &'a mut dyn Lowering,
-    pub answers: Vec<Answer>,
-}
-
-impl<'a> Recorder<'a> {
-    pub fn new(inner: &'a mut dyn Lowering) -> Recorder<'a> {
-        Recorder { inner, answers: Vec::new() }
-    }
-}
-
-impl Lowering for Recorder<'_> {
-    fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
-        let lowered = self.inner.lower(cx)?;
-        self.answers.push(match &lowered {
-            Lowered::Kernel(kernel) => Answer::Kernel(kernel.index, kernel.name.clone()),
-            Lowered::LibraryCall(call) => Answer::LibraryCall(call.index, call.name.clone()),
-            Lowered::NotMine => Answer::NotMine,
-        });
-        Ok(lowered)
-    }
 }
 
 /// A lowering that gives recorded answers.
@@ -425,17 +356,5 @@ mod tests {
         assert_eq!(parts((9, 0)), [Part::Ptx("text".to_string())]);
         let without = DeviceProgram { cubins: Vec::new(), ..program() };
         assert_eq!(without.image_for((8, 0)).unwrap().parts, [Part::Ptx("text".to_string())]);
-    }
-
-    #[test]
-    fn hosts_that_lack_something_are_told() {
-        let host = MadeFor::of(&Target::host_threads().unwrap());
-        host.on_host().unwrap();
-        let MadeFor::Host { triple, cpu, mut features } = host else { panic!("{host:?}") };
-        features.push("+teleport".to_string());
-        let error = MadeFor::Host { triple, cpu, features }.on_host().unwrap_err();
-        assert!(error.message().contains("lacks teleport"), "{error}");
-        let error = program().made_for.on_host().unwrap_err();
-        assert_eq!(error.message(), "the program was compiled for GPU sm_80, not for the host");
     }
 }

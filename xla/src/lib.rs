@@ -67,9 +67,13 @@ pub fn registry() -> PlatformRegistry {
     let mut registry = PlatformRegistry::new();
     backends! { registry:
         "cpu" => backend_cpu;
-        "gpu" => backend_gpu_nvptx;
         "template" => backend_template;
     }
+    // Without `gpu`, the feature `gpu-run` is for what was compiled elsewhere.
+    #[cfg(feature = "gpu-run")]
+    registry.register(backend_gpu_nvptx::platform());
+    #[cfg(not(feature = "gpu-run"))]
+    registry.note_compiled_out("gpu", "build with the Cargo feature \"gpu\", or \"gpu-run\" to run executables alone");
     // The kernels of GPUs, run by the host.
     #[cfg(feature = "gpu")]
     registry.register(backend_gpu_nvptx::host_platform());

@@ -12,7 +12,7 @@ private backend registered beside those that are built in.
 ";
 
 /// The crates, those first that link no LLVM.
-const CRATES: &[&str] = &["no-backend", "only-template", "private-backend", "only-cpu"];
+const CRATES: &[&str] = &["no-backend", "only-gpu-run", "only-template", "private-backend", "only-cpu"];
 
 pub fn run(args: Arguments) -> Result<()> {
     finish(args)?;

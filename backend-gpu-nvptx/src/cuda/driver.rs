@@ -14,8 +14,12 @@ const OLDEST_VERSION: i32 = 12_000;
 const OLDEST_CAPABILITY: (u32, u32) = (7, 0);
 
 /// What can still be done without a driver.
-const WITHOUT: &str = "Without it, `xla compile --platform gpu --target sm_90` compiles for another machine, and the platform \
-                       gpu-host runs the same kernels on the processor";
+const WITHOUT: &str = if cfg!(feature = "compile") {
+    "Without it, `xla compile --platform gpu --target sm_90` compiles for another machine, and the platform gpu-host runs the same kernels \
+     on the processor"
+} else {
+    "This build runs programs for GPUs and nothing else; one with the Cargo feature \"gpu\" compiles them for other machines"
+};
 
 /// A device that programs can run on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use super::graph::{GraphSlot, Recording};
 use super::library::Libraries;
 use super::stream::CudaStream;
 use crate::device::{Routine, Step, Word};
-use crate::launch::{array, drawn, no_scratch};
+use crate::launch::{DeviceCode, array, drawn, no_scratch};
 use crate::stored::DeviceProgram;
 
 /// Thunks from which on a sequence is kept as a graph.
@@ -61,6 +61,30 @@ enum Piece<'a> {
     Library { call: &'a super::library::LibraryCall, addresses: Vec<u64> },
 }
 
+impl DeviceCode for GpuCode {
+    fn run(&self, routine: &Routine, launch: &mut Launch<'_>) -> Result<()> {
+        let stream: &CudaStream = launch.context.stream.downcast()?;
+        let loaded = self.on(stream)?;
+        let mut pieces = Vec::new();
+        // Given back in the order of the stream, behind the routine.
+        let _scratch = gather(&loaded, routine, launch.thunk, launch.buffers, launch.context, &mut pieces)?;
+        for piece in pieces {
+            match piece {
+                Piece::Launch { function, blocks, words } => {
+                    stream.launch(loaded.module.call(function, blocks, &words)?)?;
+                }
+                Piece::Copy { from, to, bytes } => stream.copy_apart(from, to, bytes)?,
+                Piece::Library { call, addresses } => loaded.libraries.run(call, &addresses, stream)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn on_gpu(&self) -> Option<&GpuCode> {
+        Some(self)
+    }
+}
+
 impl GpuCode {
     /// Nothing is loaded yet.
     pub fn new(program: Arc<DeviceProgram>) -> GpuCode {
@@ -79,25 +103,6 @@ impl GpuCode {
         let loaded = Arc::new(Loaded { module, libraries: Libraries::new(context), graphs: Mutex::default() });
         table.insert(context.ordinal(), loaded.clone());
         Ok(loaded)
-    }
-
-    /// Sends a routine.
-    pub fn run(&self, routine: &Routine, launch: &mut Launch<'_>) -> Result<()> {
-        let stream: &CudaStream = launch.context.stream.downcast()?;
-        let loaded = self.on(stream)?;
-        let mut pieces = Vec::new();
-        // Given back in the order of the stream, behind the routine.
-        let _scratch = gather(&loaded, routine, launch.thunk, launch.buffers, launch.context, &mut pieces)?;
-        for piece in pieces {
-            match piece {
-                Piece::Launch { function, blocks, words } => {
-                    stream.launch(loaded.module.call(function, blocks, &words)?)?;
-                }
-                Piece::Copy { from, to, bytes } => stream.copy_apart(from, to, bytes)?,
-                Piece::Library { call, addresses } => loaded.libraries.run(call, &addresses, stream)?,
-            }
-        }
-        Ok(())
     }
 
     /// Sends a sequence as one graph, if it is long enough.

@@ -11,6 +11,11 @@ mod code;
 mod executor;
 mod faults;
 mod fibers;
+mod launch;
+mod platform;
+mod processor;
 
 pub(crate) use code::HostCode;
-pub(crate) use executor::{HostGpu, HostStream};
+use executor::HostStream;
+pub use platform::{HOST_NAME, host_platform};
+pub(crate) use processor::{check, made_for};

@@ -1,0 +1,75 @@
+//! What memory, streams and thunks of a GPU cost: where arrays and work are placed by it, when compiling and when loading.
+
+use std::collections::HashMap;
+
+use xla_hlo::Module;
+use xla_passes::analysis;
+use xla_service::thunks::streams::{StreamProfile, ThunkCost};
+use xla_service::thunks::{ArraySlice, Thunk};
+
+/// Every allocation, and every array in one, begins at a multiple of this many bytes: what the driver gives.
+pub(crate) const MEMORY_ALIGNMENT: usize = 256;
+
+/// Bytes a second between the device's memory and its kernels.
+pub(crate) const MEMORY_BANDWIDTH: f64 = 3e12;
+
+/// Steps of the schedule after which the place of a temporary is used again, so that branches can run side by side.
+pub(crate) const REUSE_AFTER: u32 = 8;
+
+/// What streams cost and gain.
+pub(crate) fn streams() -> StreamProfile {
+    StreamProfile {
+        compute_streams: 4,
+        copy_streams: 1,
+        launch_seconds: 3e-6,
+        event_seconds: 3e-6,
+        copy_seconds_per_byte: 2.0 / MEMORY_BANDWIDTH,
+        copy_share: 0.5,
+        copy_stream_bytes: 1 << 20,
+        device_loops: false,
+    }
+}
+
+/// Bytes in flight that keep the whole device busy.
+const FULL_BYTES: f64 = (4 << 20) as f64;
+/// The part of the device that the smallest kernel takes.
+const LEAST_SHARE: f64 = 0.01;
+/// Seconds that the smallest kernel runs.
+const LEAST_SECONDS: f64 = 2e-6;
+
+/// Operations a second, outside of tensor cores; a transcendental function counts as several.
+const FLOPS: f64 = 4e13;
+const TRANSCENDENTAL: f64 = 8.0;
+
+/// What the thunks of a module take.
+pub(crate) struct ThunkCosts<'m> {
+    module: &'m Module,
+    /// Seconds of arithmetic, by the names of computation and instruction.
+    arithmetic: HashMap<(String, String), f64>,
+}
+
+impl<'m> ThunkCosts<'m> {
+    pub fn new(module: &'m Module) -> ThunkCosts<'m> {
+        let mut arithmetic = HashMap::new();
+        for computation in analysis::cost::analyze(module).computations {
+            for instruction in computation.instructions {
+                let operations =
+                    instruction.cost.flops as f64 + TRANSCENDENTAL * instruction.cost.transcendentals as f64;
+                arithmetic.insert((computation.name.clone(), instruction.name), operations / FLOPS);
+            }
+        }
+        ThunkCosts { module, arithmetic }
+    }
+
+    /// The time of a thunk's traffic with memory or of its arithmetic, and the share of the device that its results can fill.
+    pub fn of(&self, thunk: &Thunk) -> ThunkCost {
+        let bytes = |arrays: &[ArraySlice]| arrays.iter().map(|array| array.slice.size as f64).sum::<f64>();
+        let results = bytes(&thunk.results);
+        let name = (self.module[thunk.computation].name().to_string(), thunk.name.clone());
+        let arithmetic = self.arithmetic.get(&name).copied().unwrap_or(0.0);
+        let traffic = (bytes(&thunk.operands) + results) / MEMORY_BANDWIDTH;
+        let share = (results / FULL_BYTES).clamp(LEAST_SHARE, 1.0);
+        // A small kernel has a small part of the device's units at work.
+        ThunkCost { seconds: LEAST_SECONDS + traffic.max(arithmetic / share), share }
+    }
+}
