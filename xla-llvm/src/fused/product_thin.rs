@@ -122,6 +122,10 @@ impl By {
     }
 }
 
+/// Adds the products at a place of the sum to a thread's sums.
+type Add<'a, 'e, 'ctx, 'm> =
+    dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &Coord, &mut [Value<'e, 'ctx>]) -> Result<()> + 'a;
+
 /// What a unit of the kernel is computing.
 struct Work<'a, 'm> {
     product: &'a Product<'m>,
@@ -356,7 +360,7 @@ impl<'m> Work<'_, 'm> {
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         range: Range<'e, 'ctx>,
         (count, lanes): (u64, u64),
-        add: &mut dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &Coord, &mut [Value<'e, 'ctx>]) -> Result<()>,
+        add: &mut Add<'_, 'e, 'ctx, 'm>,
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         let ty = self.product.sum_type;
         let start = vec![zero(s.emitter, ty).splat(lanes as u32); count as usize];
