@@ -99,6 +99,8 @@ pub enum Shuffle {
     Xor(u32),
     /// The one so many before; lanes that have none keep their own.
     Up(u32),
+    /// The one of that number, for all lanes the same.
+    From(u32),
 }
 
 impl<'ctx> Emitter<'ctx> {
@@ -221,6 +223,7 @@ impl<'ctx> Emitter<'ctx> {
         let (name, distance, clamp) = match from {
             Shuffle::Xor(bits) => ("llvm.nvvm.shfl.sync.bfly.i32", bits, 31),
             Shuffle::Up(distance) => ("llvm.nvvm.shfl.sync.up.i32", distance, 0),
+            Shuffle::From(lane) => ("llvm.nvvm.shfl.sync.idx.i32", lane, 31),
         };
         let int = |value: u64| self.context.i32_type().const_int(value, false).into();
         let arguments = [int(u64::from(u32::MAX)), word.raw(), int(distance.into()), int(clamp)];
@@ -234,6 +237,7 @@ impl<'ctx> Emitter<'ctx> {
         Ok(match from {
             Shuffle::Xor(bits) => lane ^ i64::from(bits),
             Shuffle::Up(distance) => lane.ult(i64::from(distance)).select(lane, lane - i64::from(distance)),
+            Shuffle::From(number) => lane.int(number.into()),
         })
     }
 

@@ -143,7 +143,11 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         values: Vec<Value<'e, 'ctx>>,
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         match team.kind {
-            TeamKind::Warp => self.shuffled(combiner, values, WARP),
+            TeamKind::Warp => {
+                // LLVM may contract a lane's own product with what it gets, which rounds otherwise in each lane: all go on with one result.
+                let values = self.shuffled(combiner, values, WARP)?;
+                values.into_iter().map(|value| self.shuffled_value(value, Shuffle::From(0))).collect()
+            }
             TeamKind::Block => self.combined_in_block(team, combiner, values),
             TeamKind::Column(column) => self.combined_in_column(team, column, combiner, values),
         }
@@ -195,8 +199,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         // Neighbours first, so that their order is kept.
         for distance in (0..lanes.ilog2()).map(|bit| 1 << bit) {
-            let others =
-                values.iter().map(|&value| self.shuffled_value(value, distance)).collect::<Result<Vec<_>>>()?;
+            let others = values
+                .iter()
+                .map(|&value| self.shuffled_value(value, Shuffle::Xor(distance)))
+                .collect::<Result<Vec<_>>>()?;
             values = match combiner {
                 Combiner::Each(_) => self.combine(combiner, &values, &others)?,
                 Combiner::Computation(_) => {
@@ -211,12 +217,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(values)
     }
 
-    /// What the lane has whose number differs in those bits.
-    fn shuffled_value(&self, value: Value<'e, 'ctx>, bits: u32) -> Result<Value<'e, 'ctx>> {
-        let parts = value
-            .raws()
-            .into_iter()
-            .map(|raw| Ok(self.emitter.shuffle(self.emitter.lanes(raw), Shuffle::Xor(bits))?.raw()));
+    /// What another lane has.
+    fn shuffled_value(&self, value: Value<'e, 'ctx>, from: Shuffle) -> Result<Value<'e, 'ctx>> {
+        let parts = value.raws().into_iter().map(|raw| Ok(self.emitter.shuffle(self.emitter.lanes(raw), from)?.raw()));
         Ok(Value::from_raws(self.emitter, value.element_type(), &parts.collect::<Result<Vec<_>>>()?))
     }
 
