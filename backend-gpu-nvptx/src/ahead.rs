@@ -6,6 +6,7 @@ use xla_service::compiler::AotFile;
 use xla_service::{AotCompilationOptions, Assembler, OptimizedModule};
 
 use crate::device::{Function, Part};
+use crate::ptx::Assemble;
 use crate::ptx::ptxas::{Cubin, Ptxas};
 use crate::stored::{DeviceProgram, MadeFor};
 

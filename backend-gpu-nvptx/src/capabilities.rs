@@ -31,9 +31,11 @@ pub(crate) fn profile() -> TargetProfile {
             epilogues: EpilogueProfile::contractions(ElementType::ALL.iter().copied(), LEAST_FLOPS),
             ..FusionProfile::folds()
         },
-        dot: DotProfile { any_operand_order: true, merge_bytes: 0, narrow_convolutions: true },
+        dot: DotProfile { any_operand_order: true, merge_bytes: 0 },
         lacks: lacks(),
         top_k: MOST_PICKED,
+        // Tensor cores, and cuDNN, multiply them as they are.
+        convolution_floats: BTreeSet::from([ElementType::F16, ElementType::BF16]),
         ..TargetProfile::generic()
     }
 }

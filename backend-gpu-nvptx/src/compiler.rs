@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use xla_hlo::{Error, Result, VerifiedModule, proto};
+use xla_hlo::{Computation, Error, Opcode, Result, VerifiedModule, proto};
 use xla_llvm::target::Target;
 use xla_passes::stages;
 use xla_service::compiler::{AheadOfTimeCompiler, AotFile, LoadExecutable};
@@ -15,58 +15,57 @@ use crate::capabilities::profile;
 use crate::codegen::{self, Code};
 use crate::cuda::driver::Driver;
 use crate::cuda::launch::GpuCode;
+use crate::cuda::library::fft;
 use crate::executable::{Compiled, GpuExecutable};
 use crate::host::{self, HOST_NAME, HostCode};
 use crate::launch::DeviceCode;
 use crate::loading::{self, place};
 use crate::lowering::GpuLowering;
 use crate::platform::NAME;
+use crate::process::Processes;
 use crate::recorder::Recorder;
 use crate::stored::{self, DeviceProgram};
 
 /// The architecture that code is generated for where neither a device nor the options name one.
 const DEFAULT_ARCHITECTURE: &str = "sm_90";
 
-/// What code is generated for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DeviceKind {
+/// Compiles for one kind of device.
+#[derive(Clone, Debug)]
+pub(crate) enum GpuCompiler {
     /// A GPU.
-    Gpu,
+    Gpu(Arc<Processes>),
     /// The host in the place of one.
     Host,
 }
 
-/// Compiles for one kind of device.
-#[derive(Debug)]
-pub(crate) struct GpuCompiler(pub DeviceKind);
-
 impl GpuCompiler {
-    pub fn for_gpus() -> GpuCompiler {
-        GpuCompiler(DeviceKind::Gpu)
+    /// That of GPUs, whose programs share something.
+    pub fn for_gpus(processes: Arc<Processes>) -> GpuCompiler {
+        GpuCompiler::Gpu(processes)
     }
 }
 
 impl Compiler for GpuCompiler {
     fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
-        Ok(optimize(module, &passes(options), options, None)?.0)
+        Ok(optimize(module, &self.passes_for(options, self.has_transforms()), options, None)?.0)
     }
 
     fn passes(&self, options: &CompileOptions) -> Result<Option<HloPasses>> {
-        Ok(Some(passes(options)))
+        Ok(Some(self.passes_for(options, self.has_transforms())))
     }
 
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
-        let target = match self.0 {
-            DeviceKind::Host => Target::host_threads()?,
-            DeviceKind::Gpu => Target::nvptx(&architecture()?)?,
+        let target = match self {
+            GpuCompiler::Host => Target::host_threads()?,
+            GpuCompiler::Gpu(_) => Target::nvptx(&architecture()?)?,
         };
         let compiled = compile(&module, &target, options)?;
         let device = compiled.device.clone();
-        let code: Box<dyn DeviceCode> = match self.0 {
-            DeviceKind::Host => Box::new(HostCode::load(&device.image)?),
-            DeviceKind::Gpu => Box::new(GpuCode::new(device)),
+        let code: Box<dyn DeviceCode> = match self {
+            GpuCompiler::Host => Box::new(HostCode::load(&device.image)?),
+            GpuCompiler::Gpu(processes) => Box::new(GpuCode::new(device, processes.of(options))),
         };
-        Ok(Arc::new(GpuExecutable::new(self.0.platform(), module, compiled, code)))
+        Ok(Arc::new(GpuExecutable::new(self.platform(), module, compiled, code)))
     }
 
     fn ahead_of_time(&self) -> Option<&dyn AheadOfTimeCompiler> {
@@ -78,38 +77,69 @@ impl Compiler for GpuCompiler {
     }
 }
 
-impl DeviceKind {
+impl GpuCompiler {
     /// The platform of such devices.
-    pub fn platform(self) -> &'static str {
+    pub fn platform(&self) -> &'static str {
         match self {
-            DeviceKind::Gpu => NAME,
-            DeviceKind::Host => HOST_NAME,
+            GpuCompiler::Gpu(_) => NAME,
+            GpuCompiler::Host => HOST_NAME,
         }
+    }
+
+    /// Whether there is a library for Fourier transforms where programs run that are compiled now.
+    fn has_transforms(&self) -> bool {
+        match self {
+            GpuCompiler::Gpu(_) => Driver::get().is_ok() && fft::find().is_ok(),
+            GpuCompiler::Host => false,
+        }
+    }
+
+    /// The standard stages; without optimisation, those that programs cannot do without. Where there is no library for them, Fourier
+    /// transforms are put in terms of other operations.
+    fn passes_for(&self, options: &CompileOptions, has_transforms: bool) -> HloPasses {
+        let mut profile = profile();
+        if has_transforms {
+            profile.lacks.remove(&Opcode::Fft);
+        }
+        let pipeline = match options.opt_level {
+            OptLevel::O0 => stages::needed(&profile),
+            OptLevel::O1 | OptLevel::O2 | OptLevel::O3 => stages::standard(&profile),
+        };
+        HloPasses { pipeline, profile }
+    }
+
+    /// The module for a machine that may lack the library for Fourier transforms.
+    fn without_transforms(&self, module: OptimizedModule, options: &CompileOptions) -> Result<OptimizedModule> {
+        let has_one = |graph: &Computation| graph.iter().any(|(_, i)| i.opcode() == Opcode::Fft);
+        if !module.iter().any(|(_, graph)| has_one(graph)) {
+            return Ok(module);
+        }
+        Ok(optimize(module.into_inner(), &self.passes_for(options, false), options, None)?.0)
     }
 }
 
 impl AheadOfTimeCompiler for GpuCompiler {
     fn compile_ahead_of_time(&self, module: OptimizedModule, options: &AotCompilationOptions) -> Result<Vec<AotFile>> {
-        let target = match (self.0, options.target.as_deref()) {
-            (DeviceKind::Gpu, architecture) => Target::nvptx(architecture.unwrap_or(DEFAULT_ARCHITECTURE))?,
-            (DeviceKind::Host, None) => Target::host_threads()?,
-            (DeviceKind::Host, Some(_)) => {
+        let target = match (self, options.target.as_deref()) {
+            (GpuCompiler::Gpu(_), architecture) => Target::nvptx(architecture.unwrap_or(DEFAULT_ARCHITECTURE))?,
+            (GpuCompiler::Host, None) => Target::host_threads()?,
+            (GpuCompiler::Host, Some(_)) => {
                 return Err(Error::invalid_argument(format!(
                     "platform {HOST_NAME} compiles for this machine only; leave the target out"
                 )));
             }
         };
-        let module = as_loaded(module)?;
+        let module = as_loaded(self.without_transforms(module, &options.compile)?)?;
         let Compiled { device, .. } = compile(&module, &target, &options.compile)?;
-        ahead::files(self.0.platform(), &module, Arc::unwrap_or_clone(device), options)
+        ahead::files(self.platform(), &module, Arc::unwrap_or_clone(device), options)
     }
 }
 
 impl LoadExecutable for GpuCompiler {
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
-        match self.0 {
-            DeviceKind::Gpu => loading::load_for_gpu(bytes, options),
-            DeviceKind::Host => loading::load(HOST_NAME, bytes, options, |device| {
+        match self {
+            GpuCompiler::Gpu(processes) => loading::load_for_gpu(bytes, options, processes),
+            GpuCompiler::Host => loading::load(HOST_NAME, bytes, options, |device| {
                 host::check(&device.made_for)?;
                 Ok(Box::new(HostCode::load(&device.image)?))
             }),
@@ -146,12 +176,81 @@ fn as_loaded(module: OptimizedModule) -> Result<OptimizedModule> {
     Ok(OptimizedModule::new(VerifiedModule::new(proto::parse_module(&bytes)?)?))
 }
 
-/// The standard stages; without optimisation, those that programs cannot do without.
-fn passes(options: &CompileOptions) -> HloPasses {
-    let profile = profile();
-    let pipeline = match options.opt_level {
-        OptLevel::O0 => stages::needed(&profile),
-        OptLevel::O1 | OptLevel::O2 | OptLevel::O3 => stages::standard(&profile),
-    };
-    HloPasses { pipeline, profile }
+#[cfg(test)]
+mod tests {
+    use xla_hlo::Module;
+    use xla_hlo::text::parse_module;
+
+    use super::*;
+    use crate::cuda::library::LibraryCall;
+    use crate::device::{LibraryStep, Step, Word};
+
+    /// The module as passes leave it for a GPU, beside a library for Fourier transforms or not.
+    fn optimized(text: &str, has_transforms: bool) -> OptimizedModule {
+        let module = VerifiedModule::new(parse_module(text).unwrap()).unwrap();
+        let (gpu, options) = (gpu(), CompileOptions::default());
+        optimize(module, &gpu.passes_for(&options, has_transforms), &options, None).unwrap().0
+    }
+
+    fn gpu() -> GpuCompiler {
+        GpuCompiler::Gpu(Arc::default())
+    }
+
+    /// The one call of a library in a program for sm_90, which can be written down and read.
+    fn library_step(module: &OptimizedModule) -> (LibraryStep, DeviceProgram) {
+        let target = Target::nvptx("sm_90").unwrap();
+        let device = Arc::unwrap_or_clone(compile(module, &target, &CompileOptions::default()).unwrap().device);
+        let bytes = device.write(NAME, module).unwrap();
+        assert_eq!(DeviceProgram::read(NAME, &bytes).unwrap().1, device);
+        let steps = device.routines.iter().flat_map(|routine| &routine.steps);
+        let mut calls = steps.filter_map(|step| match step {
+            Step::Library(library) => Some((**library).clone()),
+            Step::Launch { .. } | Step::Copy { .. } => None,
+        });
+        let call = calls.next().expect("a call of a library");
+        assert_eq!(calls.next(), None);
+        (call, device)
+    }
+
+    #[test]
+    fn a_convolution_is_prepared_called_and_gone_on_with() {
+        let module = optimized(
+            "HloModule m
+            ENTRY main {
+              x = bf16[8,56,56,64] parameter(0)
+              w = bf16[3,3,64,128] parameter(1)
+              b = bf16[128] parameter(2)
+              c = bf16[8,28,28,128] convolution(x, w), window={size=3x3 stride=2x2 pad=0_1x0_1}, dim_labels=b01f_01io->b01f
+              bb = bf16[8,28,28,128] broadcast(b), dimensions={3}
+              ROOT r = bf16[8,28,28,128] add(c, bb)
+            }",
+            false,
+        );
+        let (call, device) = library_step(&module);
+        let LibraryCall::Convolution(convolution) = &call.call else { panic!("{call:?}") };
+        assert_eq!((convolution.element.name(), convolution.batch), ("bf16", 8));
+        // The image with zeros below and on the right, the filter with its output channels first, then the bias.
+        assert_eq!((call.before.len(), call.then.len(), call.otherwise.len()), (2, 1, 1));
+        assert!(matches!(call.arrays[..], [Word::Scratch(_), Word::Scratch(_), Word::Array(3)]), "{:?}", call.arrays);
+        assert_eq!(device.routines[0].scratch, [8 * 57 * 57 * 64 * 2, 3 * 3 * 64 * 128 * 2]);
+    }
+
+    #[test]
+    fn transforms_stay_where_there_is_a_library_and_are_put_in_other_terms_for_files() {
+        let text = "HloModule m
+            ENTRY main {
+              x = c64[4,32] parameter(0)
+              n = c64[4,32] negate(x)
+              ROOT y = c64[4,32] fft(n), fft_type=IFFT, fft_length={32}
+            }";
+        let module = optimized(text, true);
+        let (call, _) = library_step(&module);
+        assert!(matches!(call.call, LibraryCall::Fourier(_)), "{call:?}");
+        assert_eq!((call.before.len(), call.then.len(), call.otherwise.len()), (0, 1, 0));
+        let has_one = |module: &Module| module.iter().any(|(_, g)| g.iter().any(|(_, i)| i.opcode() == Opcode::Fft));
+        assert!(has_one(&module) && !has_one(&optimized(text, false)));
+        assert!(!has_one(&gpu().without_transforms(module, &CompileOptions::default()).unwrap()));
+        let empty = optimized(&text.replace("4,32", "0,32"), true);
+        compile(&empty, &Target::nvptx("sm_90").unwrap(), &CompileOptions::default()).unwrap();
+    }
 }

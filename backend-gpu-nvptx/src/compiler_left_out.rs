@@ -7,14 +7,16 @@ use xla_service::compiler::LoadExecutable;
 use xla_service::{CompileOptions, Compiler, Executable, OptimizedModule};
 
 use crate::loading;
+use crate::process::Processes;
 
 /// Loads programs for this machine's GPUs.
 #[derive(Debug)]
-pub(crate) struct GpuCompiler;
+pub(crate) struct GpuCompiler(Arc<Processes>);
 
 impl GpuCompiler {
-    pub fn for_gpus() -> GpuCompiler {
-        GpuCompiler
+    /// That of GPUs, whose programs share something.
+    pub fn for_gpus(processes: Arc<Processes>) -> GpuCompiler {
+        GpuCompiler(processes)
     }
 }
 
@@ -34,7 +36,7 @@ impl Compiler for GpuCompiler {
 
 impl LoadExecutable for GpuCompiler {
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
-        loading::load_for_gpu(bytes, options)
+        loading::load_for_gpu(bytes, options, &self.0)
     }
 }
 

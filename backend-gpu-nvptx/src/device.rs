@@ -67,9 +67,23 @@ pub(crate) enum Step {
     },
     /// A copy of all bytes of an array of the thunk to another one of the same size.
     Copy { from: usize, to: usize },
-    /// A call of one of NVIDIA's libraries on arrays of the thunk, with what goes on with its result; or other steps where the library is
-    /// not installed.
-    Library { call: LibraryCall, arrays: Vec<usize>, then: Vec<Step>, otherwise: Vec<Step> },
+    /// A call of one of NVIDIA's libraries.
+    Library(Box<LibraryStep>),
+}
+
+/// A call of one of NVIDIA's libraries with what belongs to it; or other steps where the library is not installed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LibraryStep {
+    /// What is called.
+    pub call: LibraryCall,
+    /// The addresses of its arrays.
+    pub arrays: Vec<Word>,
+    /// What prepares its arrays.
+    pub before: Vec<Step>,
+    /// What goes on with its result.
+    pub then: Vec<Step>,
+    /// What happens instead; nothing if the program cannot do without the library.
+    pub otherwise: Vec<Step>,
 }
 
 /// A parameter's value.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use xla_hlo::eval::RandomState;
 use xla_hlo::{Error, Result};
 use xla_passes::buffers::Slice;
 use xla_service::thunks::{
@@ -62,9 +63,10 @@ impl Launcher for GpuLauncher {
         self.code.on_gpu().map(|_| self as &dyn SequenceLauncher)
     }
 
-    fn device_loops(&self) -> Option<&dyn DeviceLoops> {
+    fn device_loops(&self, context: &ExecutionContext<'_>) -> Option<&dyn DeviceLoops> {
         let has_loops = self.code.on_gpu().is_some() && Driver::get().is_ok_and(Driver::has_loops);
-        has_loops.then_some(self as &dyn DeviceLoops)
+        // A graph that was sent cannot be stopped.
+        (has_loops && !context.cancel.can_cancel()).then_some(self as &dyn DeviceLoops)
     }
 }
 
@@ -96,8 +98,8 @@ impl SequenceLauncher for GpuLauncher {
 }
 
 /// What a routine draws from the device's counter, its low half first. What is drawn is drawn when the routine is sent.
-pub(crate) fn drawn(routine: &Routine, context: &ExecutionContext<'_>) -> [u64; 2] {
-    let counter = routine.draws.map_or(0, |delta| context.random.advance(delta));
+pub(crate) fn drawn(routine: &Routine, random: &RandomState) -> [u64; 2] {
+    let counter = routine.draws.map_or(0, |delta| random.advance(delta));
     [counter as u64, (counter >> 64) as u64]
 }
 

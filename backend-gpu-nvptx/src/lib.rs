@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! run_hlo_passes   the standard stages with the GPU's profile                    compiler.rs, capabilities.rs
-//! run_backend      ThunkSequence: each thunk a routine of launches               lowering.rs, kernels/, libraries.rs
+//! run_backend      ThunkSequence: each thunk a routine of launches               lowering.rs, kernels/, libraries/
 //!                  kernels: fusions, sorts, scans, scatters                           kernels/
 //!                  kernels -> LLVM modules -> PTX, or code for the host          codegen.rs  (xla-llvm::fused, xla-llvm::simt)
 //! load             thunks again, from what was written down                   loading.rs, costs.rs
@@ -20,8 +20,10 @@
 
 #[cfg(feature = "compile")]
 mod ahead;
+mod autotune;
 #[cfg(feature = "compile")]
 mod capabilities;
+mod choices;
 #[cfg(feature = "compile")]
 mod codegen;
 #[cfg(feature = "compile")]
@@ -30,7 +32,6 @@ mod compiler;
 #[path = "compiler_left_out.rs"]
 mod compiler;
 mod costs;
-#[allow(dead_code, reason = "no convolution or Fourier transform goes to a library yet")]
 mod cuda;
 mod device;
 mod executable;
@@ -45,7 +46,7 @@ mod loading;
 #[cfg(feature = "compile")]
 mod lowering;
 mod platform;
-#[allow(dead_code, reason = "the cache is not used yet")]
+mod process;
 mod ptx;
 #[cfg(feature = "compile")]
 mod recorder;

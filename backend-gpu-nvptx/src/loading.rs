@@ -14,13 +14,18 @@ use crate::cuda::launch::GpuCode;
 use crate::executable::{Compiled, GpuExecutable};
 use crate::launch::DeviceCode;
 use crate::platform::NAME;
+use crate::process::Processes;
 use crate::stored::{self, DeviceProgram, Replay};
 
 /// Loads an executable for the GPUs of this machine. [`InvalidArgument`](xla_hlo::Error::InvalidArgument) if it cannot run on them.
-pub(crate) fn load_for_gpu(bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
+pub(crate) fn load_for_gpu(
+    bytes: &[u8],
+    options: &CompileOptions,
+    processes: &Processes,
+) -> Result<Arc<dyn Executable>> {
     load(NAME, bytes, options, |device| {
         device.made_for.on_gpu(Driver::get()?.device(0)?.capability)?;
-        Ok(Box::new(GpuCode::new(device.clone())))
+        Ok(Box::new(GpuCode::new(device.clone(), processes.of(options))))
     })
 }
 

@@ -1,15 +1,16 @@
 //! One scheduled instruction to a routine of launches; equal kernels share their code.
 
 use xla_hlo::ops::{FusionKind, Op, Scatter};
-use xla_hlo::{ArrayShape, Computation, InstrId, Module, Result};
+use xla_hlo::{ArrayShape, Computation, InstrId, Module, Result, VerifiedModule};
 use xla_llvm::fused::{Kernel, KernelSource, is_scalar_computation};
 use xla_service::thunks::{ArraySlice, KernelRef, Lowered, Lowering, LoweringContext};
 
 use crate::codegen::blocks;
 use crate::cuda::library::LibraryCall;
-use crate::device::{Routine, Step, Word};
+use crate::device::{LibraryStep, Routine, Step, Word};
+use crate::kernels::beside::BesideProgram;
 use crate::kernels::{self, KernelCode, Kernels};
-use crate::libraries;
+use crate::libraries::{self, Found};
 
 /// Collects what the sequence refers to.
 pub(crate) struct GpuLowering<'m> {
@@ -37,8 +38,17 @@ pub(crate) enum PlannedStep {
     Launch { kernel: u32, arguments: Vec<Word> },
     /// A copy of an array of the thunk to another one.
     Copy { from: usize, to: usize },
-    /// A library's call on arrays of the thunk, with what goes on with its result; or others where the library is not installed.
-    Library { call: LibraryCall, arrays: Vec<usize>, then: Vec<PlannedStep>, otherwise: Vec<PlannedStep> },
+    /// A library's call.
+    Library(PlannedCall),
+}
+
+/// A library's call on arrays, with what prepares them and what goes on with its result; or other steps where the library is not installed.
+pub(crate) struct PlannedCall {
+    pub call: LibraryCall,
+    pub arrays: Vec<Word>,
+    pub before: Vec<PlannedStep>,
+    pub then: Vec<PlannedStep>,
+    pub otherwise: Vec<PlannedStep>,
 }
 
 impl<'m> GpuLowering<'m> {
@@ -80,35 +90,80 @@ impl<'m> GpuLowering<'m> {
         })
     }
 
-    /// A dot by a library, alone or in a fusion whose kernel goes on with its result; our own kernel where there is no library.
-    fn contraction(&mut self, cx: &LoweringContext<'_>) -> Option<Plan> {
-        let capability = self.capability?;
-        let (graph, id, places) = contraction(self.module, cx)?;
-        let Op::Dot(dot) = graph[id].op() else { return None };
-        let [result] = cx.results else { return None };
-        let arrays: Vec<&ArrayShape> =
-            places.iter().map(|&place| cx.operands.get(place).map(|o| &o.shape)).collect::<Option<_>>()?;
-        let [lhs, rhs] = arrays[..] else { return None };
+    /// A contraction by a library, alone or in a fusion whose kernel goes on with its result; our own kernel where there is no library.
+    fn contraction(&mut self, cx: &LoweringContext<'_>) -> Result<Option<Plan>> {
+        let (Some(capability), [result]) = (self.capability, cx.results) else { return Ok(None) };
+        let Some((graph, id, places)) = contraction(self.module, cx) else { return Ok(None) };
         // It is computed where the result goes to, which nothing else may need by then.
         let is_apart = |operand: &ArraySlice| operand.slice.allocation != result.slice.allocation;
-        if graph[id].shape().as_array()? != &result.shape || !cx.operands.iter().all(is_apart) {
-            return None;
+        if graph[id].shape().as_array() != Some(&result.shape) || !cx.operands.iter().all(is_apart) {
+            return Ok(None);
         }
-        let call = libraries::dot(dot, lhs, rhs, &result.shape, capability)?;
-        let then = match cx.instruction().op() {
-            Op::Fusion(fusion) => {
-                let mut source = KernelSource::of_computation(self.module, fusion.computation, |other| other == id)?;
-                source.inputs.push(id);
-                let (count, result) = (cx.operands.len(), cx.operands.len());
-                let arguments = (0..count).chain([result, result]).map(Word::Array).collect();
-                let kernel = self.kernels.number(KernelCode::Fused(source));
-                vec![PlannedStep::Launch { kernel, arguments }]
-            }
-            _ => Vec::new(),
+        let operands = places.iter().map(|&place| cx.operands.get(place).map(|operand| &operand.shape));
+        let Some(operands) = operands.collect::<Option<Vec<&ArrayShape>>>() else { return Ok(None) };
+        let found = libraries::find(graph[id].op(), &operands, &result.shape, capability);
+        let (Some(found), Some(mut plan)) = (found, self.fused(cx)) else { return Ok(None) };
+        let Some(goes_on) = self.goes_on(cx, id) else { return Ok(None) };
+        let places: Vec<usize> = places.into_iter().chain([cx.operands.len()]).collect();
+        let mut call = self.call(&mut plan.scratch, found, &places)?;
+        call.then.extend(goes_on);
+        call.otherwise = std::mem::take(&mut plan.steps);
+        plan.steps = vec![PlannedStep::Library(call)];
+        Ok(Some(plan))
+    }
+
+    /// A Fourier transform by a library, which there is: else passes have put it in terms of other operations.
+    fn transform(&mut self, cx: &LoweringContext<'_>) -> Result<Option<Plan>> {
+        let (Some(capability), [operand], [result]) = (self.capability, cx.operands, cx.results) else {
+            return Ok(None);
         };
-        let arrays = places.into_iter().chain([cx.operands.len()]).collect();
-        let Plan { scratch, steps: otherwise, draws } = self.fused(cx)?;
-        Some(Plan { scratch, draws, steps: vec![PlannedStep::Library { call, arrays, then, otherwise }] })
+        if result.shape.dims().contains(&0) {
+            return Ok(Some(Plan::default()));
+        }
+        let found = libraries::find(cx.instruction().op(), &[&operand.shape], &result.shape, capability);
+        let Some(found) = found else { return Ok(None) };
+        let mut plan = Plan::default();
+        let call = self.call(&mut plan.scratch, found, &[0, 1])?;
+        plan.steps.push(PlannedStep::Library(call));
+        Ok(Some(plan))
+    }
+
+    /// What goes on with the result of a fusion's contraction, in its place: nothing for a contraction alone, `None` if it cannot.
+    fn goes_on(&mut self, cx: &LoweringContext<'_>, id: InstrId) -> Option<Vec<PlannedStep>> {
+        let Op::Fusion(fusion) = cx.instruction().op() else { return Some(Vec::new()) };
+        let mut source = KernelSource::of_computation(self.module, fusion.computation, |other| other == id)?;
+        source.inputs.push(id);
+        let result = cx.operands.len();
+        let arguments = (0..result).chain([result, result]).map(Word::Array).collect();
+        let kernel = self.kernels.number(KernelCode::Fused(source));
+        Some(vec![PlannedStep::Launch { kernel, arguments }])
+    }
+
+    /// The call on arrays of the thunk, whose operands and result are copied where they lie otherwise than the library wants it.
+    fn call(&mut self, scratch: &mut Vec<usize>, found: Found, places: &[usize]) -> Result<PlannedCall> {
+        let Found { call, arrays, scaling } = found;
+        let mut call =
+            PlannedCall { call, arrays: Vec::new(), before: Vec::new(), then: Vec::new(), otherwise: Vec::new() };
+        let last = places.len().saturating_sub(1);
+        for (number, (&place, how)) in places.iter().zip(arrays).enumerate() {
+            let place = Word::Array(place);
+            let Some(how) = how else {
+                call.arrays.push(place);
+                continue;
+            };
+            let copy = Word::Scratch(scratch.len());
+            call.arrays.push(copy);
+            let (bytes, steps, arguments) = match number == last {
+                true => (how.from().byte_size(), &mut call.then, vec![copy, place]),
+                false => (how.to().byte_size(), &mut call.before, vec![place, copy]),
+            };
+            scratch.push(bytes);
+            steps.push(beside(&mut self.kernels, how.program()?, arguments));
+        }
+        if let (Some(scaling), Some(&result)) = (scaling, places.last()) {
+            call.then.push(beside(&mut self.kernels, scaling.program()?, vec![Word::Array(result); 2]));
+        }
+        Ok(call)
     }
 
     /// Updates are combined one after the other.
@@ -124,10 +179,11 @@ impl Lowering for GpuLowering<'_> {
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
         let plan = match cx.instruction().op() {
             Op::Scatter(scatter) => self.scatter(cx, scatter),
+            Op::Fft(_) => self.transform(cx)?,
             Op::Sort(sort) => kernels::sort::plan(&mut self.kernels, self.module, cx, sort),
             Op::TopK(op) => kernels::top_k::plan(&mut self.kernels, self.module, cx, op),
             Op::RngGetAndUpdateState(op) => Some(kernels::random::plan(&mut self.kernels, op)),
-            _ => match self.contraction(cx) {
+            _ => match self.contraction(cx)? {
                 Some(plan) => Some(plan),
                 None => self.fused(cx),
             },
@@ -137,6 +193,12 @@ impl Lowering for GpuLowering<'_> {
         let index = self.plans.len() as u32 - 1;
         Ok(Lowered::Kernel(KernelRef { index, name: cx.instruction().name().to_string() }))
     }
+}
+
+/// A launch of a program of our own.
+fn beside(kernels: &mut Kernels<'_>, program: VerifiedModule, arguments: Vec<Word>) -> PlannedStep {
+    let kernel = kernels.number(KernelCode::Beside(BesideProgram::new(program)));
+    PlannedStep::Launch { kernel, arguments }
 }
 
 /// The dot or convolution that an instruction is or has in its fusion, and which operands of the instruction it reads.
@@ -176,12 +238,13 @@ fn finished(planned: &[PlannedStep], kernels: &[Kernel]) -> Result<Vec<Step>> {
                     steps.push(Step::Launch { function, blocks, arguments: arguments.clone() });
                 }
             }
-            PlannedStep::Library { call, arrays, then, otherwise } => steps.push(Step::Library {
-                call: call.clone(),
-                arrays: arrays.clone(),
-                then: finished(then, kernels)?,
-                otherwise: finished(otherwise, kernels)?,
-            }),
+            PlannedStep::Library(planned) => steps.push(Step::Library(Box::new(LibraryStep {
+                call: planned.call.clone(),
+                arrays: planned.arrays.clone(),
+                before: finished(&planned.before, kernels)?,
+                then: finished(&planned.then, kernels)?,
+                otherwise: finished(&planned.otherwise, kernels)?,
+            }))),
         }
     }
     Ok(steps)

@@ -16,10 +16,10 @@ use xla_service::thunks::{
     ArraySlice, KernelRef, LibraryRef, Lowered, Lowering, LoweringContext, ThunkKind, ThunkProgram,
 };
 
-use crate::device::{Image, Part, Routine, Step, Word};
+use crate::device::{Image, LibraryStep, Part, Routine, Step, Word};
 
 /// The version of [`DeviceProgram`]'s form; other ones are refused.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// All that code generation made of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,10 +122,23 @@ impl DeviceProgram {
                 *blocks > 0 && parameters == Some(arguments.len()) && arguments.iter().all(word)
             }
             Step::Copy { .. } => true,
-            Step::Library { then, otherwise, .. } => {
-                self.are_sound(routine, then) && self.are_sound(routine, otherwise)
+            Step::Library(library) => {
+                let LibraryStep { call: _, arrays, before, then, otherwise } = &**library;
+                let steps = [before, then, otherwise];
+                arrays.iter().all(word) && steps.into_iter().all(|steps| self.are_sound(routine, steps))
             }
         })
+    }
+
+    /// The architecture to assemble PTX for, for a GPU of that compute capability.
+    pub fn architecture_on(&self, (major, minor): (u32, u32)) -> String {
+        match &self.made_for {
+            // What is made for one architecture alone is assembled for no other.
+            MadeFor::Gpu(architecture) if capability(architecture) == Some((major, minor, true)) => {
+                architecture.clone()
+            }
+            MadeFor::Gpu(_) | MadeFor::Host { .. } => format!("sm_{major}{minor}"),
+        }
     }
 
     /// The code for a GPU of that compute capability: machine code where it fits, else PTX, for the driver to assemble.

@@ -4,14 +4,13 @@ use xla_hlo::ops::{Convolution, SparsityConfig, Unary, UnaryOp};
 use xla_hlo::{ArrayShape, CompId, Computation, ElementKind, ElementType, InstrId, Instruction, Module, Op, Result};
 
 use crate::widen::converted;
-use crate::{Pass, PassContext, graph};
+use crate::{Pass, PassContext, TargetProfile, graph};
 
-/// Gives every convolution operands and a result of one type, of f32, f64, c64, c128, s32 and s64; or operands of one narrower float,
-/// where the target's [`DotProfile`](crate::DotProfile) says so.
+/// Gives every convolution operands and a result of one type, of f32, f64, c64, c128, s32 and s64.
 ///
-/// Floats of fewer than 32 bits are summed as f32 and rounded once. Truth values and integers become floats where their
-/// sums are exact in them, since machines multiply floats fastest; else integers are summed modulo 2^32 or 2^64, of which
-/// every narrower type is a further modulus.
+/// Floats of fewer than 32 bits are summed as f32 and rounded once, by the target itself where its profile says that it does. Truth
+/// values and integers become floats where their sums are exact in them, since machines multiply floats fastest; else integers are
+/// summed modulo 2^32 or 2^64, of which every narrower type is a further modulus.
 pub struct UnifyConvolutionTypes;
 
 impl Pass for UnifyConvolutionTypes {
@@ -24,8 +23,7 @@ impl Pass for UnifyConvolutionTypes {
         for id in ids {
             for instruction in module[id].post_order() {
                 if let Op::Convolution(op) = module[id][instruction].op()
-                    && let Some(types) = Types::of(&module[id], instruction)
-                    && !(cx.profile().dot.narrow_convolutions && types.are_narrow())
+                    && let Some(types) = Types::of(&module[id], instruction, cx.profile())
                     && op.sparsity == SparsityConfig::default()
                     && graph::is_free(&module[id][instruction])
                     && cx.allow_rewrite(self.name())
@@ -45,27 +43,21 @@ struct Types {
     machine: ElementType,
     /// Of the sum: where it is converted to this, it wraps or is rounded.
     sum: ElementType,
-    /// Of the operands and the result of the old one.
-    lhs: ElementType,
-    rhs: ElementType,
     result: ElementType,
 }
 
 impl Types {
-    /// Whether what is read is of one float narrower than f32, and what is written too, or as wide as the sum.
-    fn are_narrow(&self) -> bool {
-        let one = self.lhs;
-        self.rhs == one && one.is_float() && one.bit_width() < 32 && [one, ElementType::F32].contains(&self.result)
-    }
-
     /// `None` where nothing is to be done.
-    fn of(computation: &Computation, id: InstrId) -> Option<Types> {
+    fn of(computation: &Computation, id: InstrId, profile: &TargetProfile) -> Option<Types> {
         let instruction = &computation[id];
         let array = |i: usize| computation[instruction.operand(i)].shape().as_array();
         let (input, kernel, result) = (array(0)?, array(1)?, instruction.shape().as_array()?.element_type());
         let Op::Convolution(op) = instruction.op() else { return None };
         let (lhs, rhs) = (input.element_type(), kernel.element_type());
         let sum = Convolution::sum_type(lhs, rhs, result);
+        if lhs == rhs && lhs == result && profile.convolution_floats.contains(&lhs) {
+            return None;
+        }
         let machine = match sum.kind() {
             ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned => {
                 whole_numbers(lhs, rhs, sum, products(op, kernel))
@@ -75,7 +67,7 @@ impl Types {
             ElementKind::Complex => sum,
         };
         let same = lhs == machine && rhs == machine && result == machine;
-        (!same).then_some(Types { machine, sum, lhs, rhs, result })
+        (!same).then_some(Types { machine, sum, result })
     }
 }
 
@@ -131,34 +123,27 @@ fn unify(computation: &mut Computation, old: InstrId, op: Convolution, types: &T
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use xla_hlo::text::parse_module;
 
     use super::*;
-    use crate::{DotProfile, TargetProfile};
-
-    /// Whether the pass changes a convolution of those element types where narrow ones may stay.
-    fn changes([input, kernel, result]: [&str; 3]) -> bool {
-        let text = format!(
-            "HloModule m
-            ENTRY main {{
-              x = {input}[2,8,8,4] parameter(0)
-              w = {kernel}[3,3,4,6] parameter(1)
-              ROOT y = {result}[2,6,6,6] convolution(x, w), window={{size=3x3}}, dim_labels=b01f_01io->b01f
-            }}"
-        );
-        let mut module = parse_module(&text).unwrap();
-        let dot = DotProfile { narrow_convolutions: true, ..TargetProfile::generic().dot };
-        let profile = TargetProfile { dot, ..TargetProfile::generic() };
-        let before = module.to_string();
-        UnifyConvolutionTypes.rewrite(&mut module, &PassContext::new(&profile)).unwrap();
-        module.to_string() != before
-    }
 
     #[test]
-    fn convolutions_of_one_narrow_float_stay() {
-        assert!(
-            !changes(["bf16"; 3]) && !changes(["f16"; 3]) && !changes(["f32"; 3]) && !changes(["bf16", "bf16", "f32"])
-        );
-        assert!(changes(["bf16", "f32", "bf16"]) && changes(["s8"; 3]));
+    fn what_a_target_sums_by_itself_stays() {
+        let profile =
+            TargetProfile { convolution_floats: BTreeSet::from([ElementType::BF16]), ..TargetProfile::generic() };
+        let is_changed = |types: [&str; 3]| {
+            let [x, w, r] = types;
+            let text = format!(
+                "ENTRY main {{\n x = {x}[2,3,6] parameter(0)\n w = {w}[3,3,2] parameter(1)\n \
+                 ROOT c = {r}[2,3,5] convolution(x, w), window={{size=2}}, dim_labels=bf0_oi0->bf0\n}}"
+            );
+            let mut module = parse_module(&text).unwrap();
+            UnifyConvolutionTypes.run(&mut module, &PassContext::new(&profile)).unwrap().is_changed()
+        };
+        assert!(!is_changed(["bf16", "bf16", "bf16"]));
+        assert!(is_changed(["bf16", "bf16", "f32"]));
+        assert!(is_changed(["f16", "f16", "f16"]));
     }
 }

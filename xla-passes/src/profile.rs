@@ -44,6 +44,9 @@ pub struct TargetProfile {
     pub top_k: usize,
     /// The floats it computes in.
     pub floats: FloatProfile,
+    /// Floats of fewer than 32 bits whose convolutions, of operands and result of that one type, it sums as `f32` and rounds once by itself;
+    /// others are put in terms of `f32` by [`UnifyConvolutionTypes`](crate::UnifyConvolutionTypes). None by default.
+    pub convolution_floats: BTreeSet<ElementType>,
     /// Bytes that one execution may need in all, arguments and results included: see [`Rematerialize`](crate::Rematerialize). `None` for no
     /// limit.
     pub memory_bytes: Option<u64>,
@@ -142,9 +145,6 @@ pub struct DotProfile {
     /// Dots whose operands and result take at most so many bytes may become one with others; see [`MergeDots`](crate::MergeDots).
     /// 0 where dots stay as they are: by default, since only a measurement tells whether a target gains by it.
     pub merge_bytes: usize,
-    /// Convolutions whose operands are of one float narrower than f32 stay as they are, if the result is of that one or of f32; else they
-    /// become convolutions of f32.
-    pub narrow_convolutions: bool,
 }
 
 /// Which orders of dimensions a target likes, besides those of contractions; see [`AssignLayouts`](crate::AssignLayouts).
@@ -179,12 +179,13 @@ impl TargetProfile {
             cache_bandwidth: 4e10,
             launch_seconds: 5e-7,
             fusion: FusionProfile::loops(),
-            dot: DotProfile { any_operand_order: true, merge_bytes: 0, narrow_convolutions: false },
+            dot: DotProfile { any_operand_order: true, merge_bytes: 0 },
             layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_folds: true },
             tiles: None,
             lacks: BTreeSet::new(),
             top_k: 0,
             floats: FloatProfile::all(),
+            convolution_floats: BTreeSet::new(),
             memory_bytes: None,
             memory_spaces: Vec::new(),
         }

@@ -28,6 +28,13 @@ pub struct CompileOptions {
     pub memory_limit: Option<u64>,
     /// What to do with operations that the backend does not lower.
     pub host_fallback: FallbackPolicy,
+    /// A directory for what takes a backend long to find out, to be found again by other processes: machine code that another program
+    /// assembles, measured choices. It is made when it is needed, processes may share it, and its files may be deleted at any time. `None`:
+    /// nothing is kept.
+    pub cache_dir: Option<PathBuf>,
+    /// Whether a program may measure, when it first runs, which of several ways to compute something is the fastest. Otherwise what is in
+    /// [`cache_dir`](CompileOptions::cache_dir) decides, and where nothing is, a rule. Ways may differ in how they round.
+    pub autotune: bool,
 }
 
 /// How hard to optimise. Results never differ by level but in rounding.
@@ -61,6 +68,8 @@ impl Default for CompileOptions {
             threads: None,
             memory_limit: None,
             host_fallback: FallbackPolicy::Allow,
+            cache_dir: None,
+            autotune: false,
         }
     }
 }

@@ -14,6 +14,7 @@ mod gpu_report;
 mod ptxas;
 mod setup;
 mod shell;
+mod simulated_gpu;
 mod test;
 mod test_backend;
 mod tidy;

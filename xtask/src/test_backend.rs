@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
 
 use crate::shell::{cargo, metadata, program, root, run as run_program};
-use crate::{finish, setup};
+use crate::{finish, setup, simulated_gpu};
 
 pub const HELP: &str = "\
 cargo xtask test-backend NAME: tries everything that a backend must do, in levels, and says what is missing, what the host
@@ -23,7 +23,8 @@ evaluates, and which operation is worth lowering next.
   --generated N    so many generated programs of each family
   --jobs N         so many cases at the same time
   --quick          smaller sizes and fewer programs
-  --device KIND    what stands for the device: `gpu --device host` is platform gpu-host, the same kernels run by the host
+  --device KIND    what stands for the device: `gpu --device host` is platform gpu-host, the same kernels run by the host;
+                   `gpu --device simulated` is platform gpu with a driver that interprets its code and tells what is wrong with it
   --path DIR       a backend crate outside of this workspace: runs that crate's own conformance test
 
 NAME is a platform: cpu, interpreter, template, ... or optimized:NAME, the evaluator behind the passes of NAME.
@@ -49,8 +50,13 @@ pub fn run(mut args: Arguments) -> Result<()> {
         return outside(&path, words.is_empty() && expected.is_none() && !quick);
     }
     let name = name.context("which platform? `cargo xtask test-backend NAME`; `--help` lists the options")?;
+    let is_simulated = (name.as_str(), device.as_deref()) == ("gpu", Some("simulated"));
     let name = device.map_or(Ok(name.clone()), |device| on_device(&name, &device))?;
     setup::ensure()?;
+    let driver = if is_simulated { Some(simulated_gpu::library()?) } else { None };
+    if let Some(driver) = &driver {
+        simulated_gpu::unit_tests(driver)?;
+    }
     let inner = name.strip_prefix("optimized:").unwrap_or(&name);
     let Home { folder, feature } = Home::of(inner);
     let declared = expected.or_else(|| Some(Path::new(&folder).join("expected-failures.txt")));
@@ -60,15 +66,21 @@ pub fn run(mut args: Arguments) -> Result<()> {
     if let Some(file) = declared.filter(|file| root().join(file).exists()) {
         all.extend(["--expected".to_owned(), file.display().to_string()]);
     }
-    run_program(program(tests_command(&feature)?, &all))
+    let mut command = program(tests_command(&feature)?, &all);
+    if let Some(driver) = &driver {
+        simulated_gpu::provide(&mut command, driver);
+    }
+    run_program(command)
 }
 
 /// The platform whose code is another one's, on another device.
 fn on_device(name: &str, device: &str) -> Result<String> {
     match (name, device) {
         ("gpu", "host") => Ok("gpu-host".to_owned()),
-        ("gpu", "gpu") => Ok(name.to_owned()),
-        _ => bail!("platform {name} has no device '{device}'; `gpu --device host` is all there is"),
+        ("gpu", "gpu" | "simulated") => Ok(name.to_owned()),
+        _ => bail!(
+            "platform {name} has no device '{device}'; `gpu --device host` and `gpu --device simulated` are all there is"
+        ),
     }
 }
 
@@ -138,6 +150,7 @@ mod tests {
     #[test]
     fn devices_have_platforms() {
         assert_eq!(on_device("gpu", "host").unwrap(), "gpu-host");
+        assert_eq!(on_device("gpu", "simulated").unwrap(), "gpu");
         let error = on_device("cpu", "host").unwrap_err().to_string();
         assert!(error.contains("platform cpu has no device 'host'"), "{error}");
         assert_eq!(Home::of("gpu-host").folder, "backend-gpu-nvptx");

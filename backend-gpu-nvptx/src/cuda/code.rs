@@ -10,7 +10,6 @@ use xla_hlo::{Error, Result, ResultExt};
 use super::context::Context;
 use super::driver::{self, Driver, dotted};
 use super::queue::Queue;
-use super::stream::CudaStream;
 use crate::device::{Function, Image, Part};
 
 /// A block has that much shared memory without being asked for.
@@ -20,7 +19,7 @@ const SHARED_WITHOUT_ASKING: u32 = 48 << 10;
 const GREATEST_GRID: u32 = i32::MAX as u32;
 
 /// Bytes of each of the driver's logs when it assembles PTX.
-const LOG_BYTES: usize = 16 << 10;
+pub(super) const LOG_BYTES: usize = 16 << 10;
 
 /// Code of one program on one device.
 pub(crate) struct CudaModule {
@@ -213,15 +212,6 @@ impl CudaModule {
             words: words.to_vec(),
         })
     }
-
-    /// Launches function `number` of the image on `stream`, which must be of the same device. Addresses among the words must be of
-    /// memory that `stream` uses ([`super::executor::address_on`]), and what the kernel does with them is the compiler's word.
-    pub fn launch(&self, number: usize, blocks: u32, words: &[u64], stream: &CudaStream) -> Result<()> {
-        if !Arc::ptr_eq(&self.context, stream.queue().context()) {
-            return Err(Error::internal("the program's code was loaded for another GPU"));
-        }
-        stream.launch(self.call(number, blocks, words)?)
-    }
 }
 
 impl Call {
@@ -245,7 +235,7 @@ pub(super) fn pointers(words: &mut [u64]) -> Vec<*mut c_void> {
 }
 
 /// The text of a log: up to the first zero.
-fn log_text(bytes: &[u8]) -> String {
+pub(super) fn log_text(bytes: &[u8]) -> String {
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).trim().to_string()
 }

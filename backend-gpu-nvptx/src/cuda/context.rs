@@ -131,14 +131,6 @@ impl Context {
         // SAFETY: an address that is none of the driver's allocations is answered with an error.
         self.call("cuMemFree", || unsafe { sys::cuMemFree_v2(address) })
     }
-
-    /// Bytes that are free on the device now, for all processes.
-    pub fn free_memory(&self) -> Result<usize> {
-        let (mut free, mut total) = (0, 0);
-        // SAFETY: the pointers are to live integers.
-        self.call("cuMemGetInfo", || unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
-        Ok(free)
-    }
 }
 
 impl std::fmt::Debug for Context {

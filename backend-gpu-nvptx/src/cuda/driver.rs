@@ -74,6 +74,11 @@ impl Driver {
         self.version >= LOOP_VERSION && LOOP_SYMBOLS.iter().all(|symbol| has_symbol(symbol))
     }
 
+    /// Whether it makes machine code of PTX that can be kept.
+    pub fn has_linker(&self) -> bool {
+        LINKER_SYMBOLS.iter().all(|symbol| has_symbol(symbol))
+    }
+
     /// Device `ordinal`, or the error with how many there are.
     pub fn device(&self, ordinal: usize) -> Result<&DeviceInfo> {
         let missing = || xla_service::platform::no_such_device("gpu", ordinal, self.devices.len());
@@ -83,6 +88,9 @@ impl Driver {
 
 /// Functions for loops in graphs, which older drivers lack.
 const LOOP_SYMBOLS: &[&str] = &["cuGraphAddNode_v2", "cuGraphConditionalHandleCreate"];
+
+/// Functions of the linker, which programs can do without.
+const LINKER_SYMBOLS: &[&str] = &["cuLinkAddData_v2", "cuLinkComplete", "cuLinkCreate_v2", "cuLinkDestroy"];
 
 /// The first version whose graphs have loops.
 const LOOP_VERSION: i32 = 12_040;
@@ -124,12 +132,10 @@ const SYMBOLS: &[&str] = &[
     "cuMemAlloc_v2",
     "cuMemFreeHost",
     "cuMemFree_v2",
-    "cuMemGetInfo_v2",
     "cuMemHostAlloc",
     "cuMemcpyDtoDAsync_v2",
     "cuMemcpyDtoHAsync_v2",
     "cuMemcpyHtoDAsync_v2",
-    "cuMemsetD8Async",
     "cuModuleGetFunction",
     "cuModuleLoadDataEx",
     "cuModuleUnload",
@@ -351,14 +357,20 @@ mod tests {
 
     #[test]
     fn every_function_that_is_called_is_looked_for_before() {
-        let sources =
-            [include_str!("driver.rs"), include_str!("context.rs"), include_str!("queue.rs"), include_str!("code.rs")];
+        let sources = [
+            include_str!("driver.rs"),
+            include_str!("context.rs"),
+            include_str!("queue.rs"),
+            include_str!("code.rs"),
+            include_str!("linker.rs"),
+        ];
         let calls = sources.iter().flat_map(|text| text.split("sys::cu").skip(1)).filter_map(|rest| {
             let name = rest.split_once('(')?.0;
             name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_').then(|| format!("cu{name}"))
         });
-        let mut missing: Vec<_> =
-            calls.filter(|call| call != "culib" && ![SYMBOLS, LOOP_SYMBOLS].concat().contains(&&**call)).collect();
+        let mut missing: Vec<_> = calls
+            .filter(|call| call != "culib" && ![SYMBOLS, LOOP_SYMBOLS, LINKER_SYMBOLS].concat().contains(&&**call))
+            .collect();
         missing.sort();
         missing.dedup();
         assert!(missing.is_empty(), "add to SYMBOLS: {missing:?}");

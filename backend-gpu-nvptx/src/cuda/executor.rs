@@ -54,11 +54,13 @@ impl CudaExecutor {
     }
 
     /// The context, for code and libraries.
+    #[cfg(test)]
     pub fn context(&self) -> &Arc<Context> {
         &self.parts.context
     }
 
     /// Gives memory back to the driver that nothing is in.
+    #[cfg(test)]
     pub fn trim(&self) {
         self.parts.pool.trim();
     }

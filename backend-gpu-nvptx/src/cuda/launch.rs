@@ -10,13 +10,19 @@ use xla_service::thunks::{ExecutionBuffers, KernelRef, Launch, Thunk, ThunkId, T
 use xla_service::{ExecutionContext, Stream};
 
 use super::code::CudaModule;
-use super::executor::{CudaMemory, address_on, scratch};
+use super::context::Context;
+use super::executor::{address_on, scratch};
+use super::gather::{Piece, Site, copy};
 use super::graph::hazards::{Access, Hazards};
 use super::graph::{GraphSlot, Recording};
-use super::library::Libraries;
+use super::library::{Libraries, LibraryCall};
+use super::linker::Linker;
 use super::stream::CudaStream;
-use crate::device::{Routine, Step, Word};
-use crate::launch::{DeviceCode, array, drawn, no_scratch};
+use crate::autotune::Way;
+use crate::device::Routine;
+use crate::launch::DeviceCode;
+use crate::process::Process;
+use crate::ptx::Assemble;
 use crate::stored::DeviceProgram;
 
 /// Thunks from which on a sequence is kept as a graph.
@@ -28,16 +34,19 @@ const SCRATCH: usize = usize::MAX / 2;
 #[derive(Debug)]
 pub(crate) struct GpuCode {
     program: Arc<DeviceProgram>,
+    process: Arc<Process>,
     loaded: Mutex<HashMap<usize, Arc<Loaded>>>,
 }
 
 /// The code on one device.
 #[derive(Debug)]
-struct Loaded {
+pub(super) struct Loaded {
     /// By the first thunk of the sequence, or a loop's own. They go before the code that they launch.
     graphs: Mutex<HashMap<ThunkId, Arc<Kept>>>,
-    module: CudaModule,
-    libraries: Libraries,
+    pub(super) module: CudaModule,
+    pub(super) libraries: Libraries,
+    /// What was found to be the fastest way for calls of this program.
+    pub(super) ways: Mutex<HashMap<LibraryCall, Way>>,
 }
 
 impl Loaded {
@@ -50,34 +59,29 @@ impl Loaded {
 #[derive(Debug, Default)]
 struct Kept {
     slot: GraphSlot,
-    /// For each launch, those before that it comes behind; worked out when the sequence first runs.
-    order: Mutex<Option<Arc<[Vec<usize>]>>>,
+    /// The thunk of each launch, and for each launch those before that it comes behind; worked out when the sequence first runs.
+    order: Mutex<Option<(Vec<usize>, Order)>>,
 }
 
-/// Work with its addresses, in the order in which it is sent.
-enum Piece<'a> {
-    Launch { function: usize, blocks: u32, words: Vec<u64> },
-    Copy { from: u64, to: u64, bytes: usize },
-    Library { call: &'a super::library::LibraryCall, addresses: Vec<u64> },
-}
+/// For each piece of work, the numbers of those before that it comes behind.
+type Order = Arc<[Vec<usize>]>;
 
 impl DeviceCode for GpuCode {
     fn run(&self, routine: &Routine, launch: &mut Launch<'_>) -> Result<()> {
         let stream: &CudaStream = launch.context.stream.downcast()?;
         let loaded = self.on(stream)?;
         let mut pieces = Vec::new();
-        // Given back in the order of the stream, behind the routine.
-        let _scratch = gather(&loaded, routine, launch.thunk, launch.buffers, launch.context, &mut pieces)?;
-        for piece in pieces {
-            match piece {
-                Piece::Launch { function, blocks, words } => {
-                    stream.launch(loaded.module.call(function, blocks, &words)?)?;
-                }
-                Piece::Copy { from, to, bytes } => stream.copy_apart(from, to, bytes)?,
-                Piece::Library { call, addresses } => loaded.libraries.run(call, &addresses, stream)?,
-            }
-        }
-        Ok(())
+        // Its memory is given back in the order of the stream, behind the routine.
+        let site = Site::new(
+            &loaded,
+            &self.process.choices,
+            routine,
+            launch.thunk,
+            launch.buffers,
+            (stream, launch.context.random),
+        )?;
+        site.gather(&routine.steps, &mut pieces)?;
+        pieces.iter().try_for_each(|piece| piece.send(&loaded, stream))
     }
 
     fn on_gpu(&self) -> Option<&GpuCode> {
@@ -87,8 +91,8 @@ impl DeviceCode for GpuCode {
 
 impl GpuCode {
     /// Nothing is loaded yet.
-    pub fn new(program: Arc<DeviceProgram>) -> GpuCode {
-        GpuCode { program, loaded: Mutex::default() }
+    pub fn new(program: Arc<DeviceProgram>, process: Arc<Process>) -> GpuCode {
+        GpuCode { program, process, loaded: Mutex::default() }
     }
 
     /// The code on the stream's device.
@@ -99,10 +103,26 @@ impl GpuCode {
         if let Some(loaded) = table.get(&context.ordinal()) {
             return Ok(loaded.clone());
         }
-        let module = CudaModule::load(context, &self.program.image_for(context.info().capability)?)?;
-        let loaded = Arc::new(Loaded { module, libraries: Libraries::new(context), graphs: Mutex::default() });
+        let (module, libraries) = (self.load(context)?, Libraries::new(context));
+        let loaded = Arc::new(Loaded { module, libraries, ways: Mutex::default(), graphs: Mutex::default() });
         table.insert(context.ordinal(), loaded.clone());
         Ok(loaded)
+    }
+
+    /// Loads the code; as machine code, if that is kept.
+    fn load(&self, context: &Arc<Context>) -> Result<CudaModule> {
+        let capability = context.info().capability;
+        let image = self.program.image_for(capability)?;
+        let linker = Linker::new(context);
+        let linker = linker.as_ref().map(|linker| linker as &dyn Assemble);
+        let architecture = self.program.architecture_on(capability);
+        if let Some(machine_code) = self.process.machine_code.machine_code(&image, &architecture, linker) {
+            match CudaModule::load(context, &machine_code) {
+                Ok(module) => return Ok(module),
+                Err(error) => tracing::warn!(%error, "kept machine code cannot be loaded; the driver assembles again"),
+            }
+        }
+        CudaModule::load(context, &image)
     }
 
     /// Sends a sequence as one graph, if it is long enough.
@@ -127,8 +147,11 @@ impl GpuCode {
         for (number, thunk) in sequence.thunks.iter().enumerate() {
             match &thunk.kind {
                 ThunkKind::Kernel(kernel) => {
-                    let scratch = gather(&loaded, routine(kernel)?, thunk, buffers, context, &mut pieces)?;
-                    scratch.into_iter().for_each(|memory| recording.keep(memory));
+                    let routine = routine(kernel)?;
+                    let site =
+                        Site::new(&loaded, &self.process.choices, routine, thunk, buffers, (stream, context.random))?;
+                    site.gather(&routine.steps, &mut pieces)?;
+                    site.scratch.into_iter().for_each(|memory| recording.keep(memory));
                 }
                 ThunkKind::Copy => pieces.push(copy(thunk, [0, 1], buffers, stream)?),
                 _ => return Err(Error::internal(format!("{} is no launch", thunk.name))),
@@ -143,9 +166,9 @@ impl GpuCode {
                 }
                 Piece::Copy { from, to, bytes } => _ = recording.copy(from, to, bytes, after),
                 Piece::Library { call, addresses } => {
-                    let bytes = loaded.libraries.workspace(call, &addresses)?;
+                    let bytes = loaded.libraries.workspace(&call, &addresses)?;
                     let memory = scratch(stream, bytes)?;
-                    recording.library(call, &addresses, memory.address_on(stream, 0, bytes)?, after);
+                    recording.library(&call, &addresses, memory.address_on(stream, 0, bytes)?, after);
                     recording.keep(memory);
                 }
             }
@@ -181,14 +204,17 @@ impl GpuCode {
 
 impl Kept {
     /// What each piece comes behind. Those of one thunk come one behind the other.
-    fn order(&self, sequence: &ThunkSequence, owners: &[usize]) -> Arc<[Vec<usize>]> {
-        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(order) = order.as_ref().filter(|order| order.len() == owners.len()) {
+    fn order(&self, sequence: &ThunkSequence, owners: &[usize]) -> Order {
+        let mut known = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        // A library's call may have become kernels, or the other way around.
+        if let Some((_, order)) = known.as_ref().filter(|(of, _)| of == owners) {
             return order.clone();
         }
         let mut hazards = Hazards::default();
-        let found = owners.iter().map(|&owner| hazards.add(&accesses(&sequence.thunks[owner], owner))).collect();
-        order.insert(found).clone()
+        let found = owners.iter().map(|&owner| hazards.add(&accesses(&sequence.thunks[owner], owner)));
+        let order: Order = found.collect();
+        *known = Some((owners.to_vec(), order.clone()));
+        order
     }
 }
 
@@ -203,81 +229,4 @@ fn accesses(thunk: &Thunk, number: usize) -> Vec<Access> {
     let writes = thunk.results.iter().map(|array| of(array.slice, true));
     let own = Access { memory: SCRATCH + number, bytes: 0..1, writes: true };
     reads.chain(writes).chain([own]).collect()
-}
-
-/// The pieces of a routine with their addresses, and the scratch memory that must live until they are sent.
-fn gather<'a>(
-    loaded: &Loaded,
-    routine: &'a Routine,
-    thunk: &Thunk,
-    buffers: &ExecutionBuffers,
-    context: &ExecutionContext<'_>,
-    pieces: &mut Vec<Piece<'a>>,
-) -> Result<Vec<CudaMemory>> {
-    let stream: &CudaStream = context.stream.downcast()?;
-    let memories = routine.scratch.iter().map(|&bytes| scratch(stream, bytes)).collect::<Result<Vec<_>>>()?;
-    let scratch = memories.iter().zip(&routine.scratch).map(|(memory, &bytes)| memory.address_on(stream, 0, bytes));
-    let scratch = scratch.collect::<Result<Vec<u64>>>()?;
-    let own = (&scratch[..], drawn(routine, context));
-    gather_steps(loaded, &routine.steps, thunk, buffers, stream, own, pieces)?;
-    Ok(memories)
-}
-
-fn gather_steps<'a>(
-    loaded: &Loaded,
-    steps: &'a [Step],
-    thunk: &Thunk,
-    buffers: &ExecutionBuffers,
-    stream: &CudaStream,
-    own: (&[u64], [u64; 2]),
-    pieces: &mut Vec<Piece<'a>>,
-) -> Result<()> {
-    let (scratch, counter) = own;
-    for step in steps {
-        match step {
-            Step::Copy { from, to } => pieces.push(copy(thunk, [*from, *to], buffers, stream)?),
-            Step::Launch { function, blocks, arguments } => {
-                let word = |word: &Word| match *word {
-                    Word::Number(number) => Ok(number as u64),
-                    Word::Scratch(number) => scratch.get(number).copied().ok_or_else(no_scratch),
-                    Word::Counter(half) => counter.get(half).copied().ok_or_else(no_scratch),
-                    Word::Array(number) => address(thunk, number, buffers, stream),
-                };
-                let words = arguments.iter().map(word).collect::<Result<_>>()?;
-                pieces.push(Piece::Launch { function: *function, blocks: *blocks, words });
-            }
-            Step::Library { call, arrays, then, otherwise } => {
-                let addresses = arrays.iter().map(|&number| address(thunk, number, buffers, stream));
-                let addresses = addresses.collect::<Result<Vec<u64>>>()?;
-                // The first question to a library that is not installed says so.
-                match loaded.libraries.workspace(call, &addresses) {
-                    Ok(_) => {
-                        pieces.push(Piece::Library { call, addresses });
-                        gather_steps(loaded, then, thunk, buffers, stream, own, pieces)?;
-                    }
-                    Err(Error::FailedPrecondition(_) | Error::Unimplemented(_)) if !otherwise.is_empty() => {
-                        gather_steps(loaded, otherwise, thunk, buffers, stream, own, pieces)?;
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-fn address(thunk: &Thunk, number: usize, buffers: &ExecutionBuffers, stream: &CudaStream) -> Result<u64> {
-    let Slice { allocation, offset, size } = array(thunk, number)?.slice;
-    address_on(buffers.memory(allocation)?, stream, offset, size)
-}
-
-/// A copy from one array of a thunk to another.
-fn copy(
-    thunk: &Thunk,
-    [from, to]: [usize; 2],
-    buffers: &ExecutionBuffers,
-    stream: &CudaStream,
-) -> Result<Piece<'static>> {
-    let bytes = array(thunk, to)?.slice.size;
-    Ok(Piece::Copy { from: address(thunk, from, buffers, stream)?, to: address(thunk, to, buffers, stream)?, bytes })
 }

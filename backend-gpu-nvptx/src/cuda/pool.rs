@@ -143,6 +143,7 @@ impl<S: Source> Pool<S> {
     }
 
     /// Gives chunks back of which nothing is in use.
+    #[cfg(test)]
     pub fn trim(&self) {
         self.trim_locked(&mut self.state());
     }

@@ -110,12 +110,6 @@ impl Queue {
         self.send("cuMemcpyDtoDAsync", |stream| unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) })
     }
 
-    /// Sets bytes of device memory.
-    pub fn fill(&self, to: u64, byte: u8, bytes: usize) -> Result<()> {
-        // SAFETY: what is no address of device memory gives an error.
-        self.send("cuMemsetD8Async", |stream| unsafe { sys::cuMemsetD8Async(to, byte, bytes, stream) })
-    }
-
     /// A mark behind everything sent so far.
     pub fn mark(self: &Arc<Self>) -> Result<Mark> {
         let mut event = self.idle_events().pop().map_or_else(|| self.new_event(), Ok)?;

@@ -11,7 +11,7 @@ use xla_service::{DeviceMemory, Event, Stream};
 use super::code::Call;
 use super::executor::{CudaMemory, Parts, address_on, scratch};
 use super::graph::{GraphSlot, Recording};
-use super::library::{Libraries, LibraryCall};
+use super::library::{ChosenCall, Libraries};
 use super::queue::{self, Mark, Queue};
 
 /// Work in order.
@@ -82,7 +82,7 @@ impl CudaStream {
     pub(super) fn library(
         &self,
         libraries: &Libraries,
-        call: &LibraryCall,
+        call: &ChosenCall,
         addresses: &[u64],
         workspace: u64,
     ) -> Result<()> {

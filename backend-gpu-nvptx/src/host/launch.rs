@@ -23,7 +23,7 @@ impl DeviceCode for HostCode {
             stream.writes(launch.buffers.memory(result.slice.allocation)?, result.slice, &label)?;
         }
         stream.launches()?;
-        let counter = drawn(routine, launch.context);
+        let counter = drawn(routine, launch.context.random);
         steps_on_host(self, &routine.steps, (&scratch, counter), launch)
     }
 }
@@ -57,7 +57,7 @@ fn steps_on_host(
                 code.launch(*function, *blocks, &words)?;
             }
             // The host has none of NVIDIA's libraries.
-            Step::Library { otherwise, .. } => steps_on_host(code, otherwise, (scratch, counter), launch)?,
+            Step::Library(library) => steps_on_host(code, &library.otherwise, (scratch, counter), launch)?,
         }
     }
     Ok(())

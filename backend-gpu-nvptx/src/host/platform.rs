@@ -9,7 +9,7 @@ use xla_service::platform::no_such_device;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
 use super::executor::HostGpu;
-use crate::compiler::{DeviceKind, GpuCompiler};
+use crate::compiler::GpuCompiler;
 
 /// The name of the platform that runs the kernels of GPUs on the host.
 pub const HOST_NAME: &str = "gpu-host";
@@ -45,7 +45,7 @@ impl Platform for HostPlatform {
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {
-        Arc::new(GpuCompiler(DeviceKind::Host))
+        Arc::new(GpuCompiler::Host)
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {

@@ -1,5 +1,6 @@
 //! What kernels are made of, and their numbers in a program; equal kernels share their code.
 
+pub(crate) mod beside;
 pub(crate) mod random;
 pub(crate) mod scan;
 pub(crate) mod scatter;
@@ -14,6 +15,8 @@ use xla_llvm::fused::{
     Kernel, KernelSource, KernelTable, ScanPhase, ScanPlan, ScatterPhase, SortPhase, SortPlan, ThreadedScatter,
     TopKPlan, emit_kernel,
 };
+
+use beside::BesideProgram;
 
 /// What the code of a kernel comes from.
 #[derive(Clone, Debug)]
@@ -30,6 +33,8 @@ pub(crate) enum KernelCode<'m> {
     TopK { module: &'m Module, computation: CompId, plan: TopKPlan, label: String },
     /// Stores the counter of random numbers.
     Counter,
+    /// A program of the lowering's own.
+    Beside(BesideProgram),
 }
 
 impl KernelCode<'_> {
@@ -42,6 +47,7 @@ impl KernelCode<'_> {
             KernelCode::Scatter { module, scatter, phase, .. } => scatter.emit(module, *phase, emitter, name),
             KernelCode::TopK { module, computation, plan, .. } => plan.emit(module, *computation, emitter, name),
             KernelCode::Counter => random::emit(emitter, name),
+            KernelCode::Beside(program) => program.emit(emitter, name),
         }
     }
 
@@ -54,6 +60,7 @@ impl KernelCode<'_> {
             KernelCode::Scatter { scatter, .. } => scatter.words(),
             KernelCode::TopK { .. } => TopKPlan::WORDS,
             KernelCode::Counter => random::WORDS,
+            KernelCode::Beside(program) => program.parameters(),
         }
     }
 
@@ -66,6 +73,7 @@ impl KernelCode<'_> {
             KernelCode::Sort { label, .. } | KernelCode::Scatter { label, .. } | KernelCode::TopK { label, .. } => {
                 label
             }
+            KernelCode::Beside(program) => program.label(),
             KernelCode::Counter => "counter",
         }
     }
@@ -82,12 +90,14 @@ impl KernelCode<'_> {
             ) => (scatter, phase) == (other, of_other),
             (KernelCode::TopK { plan, .. }, KernelCode::TopK { plan: other, .. }) => plan == other,
             (KernelCode::Counter, KernelCode::Counter) => true,
+            (KernelCode::Beside(program), KernelCode::Beside(other)) => program == other,
             (
                 KernelCode::Fused(_)
                 | KernelCode::Scan { .. }
                 | KernelCode::Sort { .. }
                 | KernelCode::Scatter { .. }
                 | KernelCode::TopK { .. }
+                | KernelCode::Beside(_)
                 | KernelCode::Counter,
                 _,
             ) => false,
@@ -112,7 +122,11 @@ impl<'m> Kernels<'m> {
         let known = match &code {
             KernelCode::Fused(source) => self.of_source(source, None, next),
             KernelCode::Scan { source, phase, .. } => self.of_source(source, Some(*phase), next),
-            KernelCode::Sort { .. } | KernelCode::Scatter { .. } | KernelCode::TopK { .. } | KernelCode::Counter => {
+            KernelCode::Sort { .. }
+            | KernelCode::Scatter { .. }
+            | KernelCode::TopK { .. }
+            | KernelCode::Beside(_)
+            | KernelCode::Counter => {
                 let known = self.codes.iter().position(|known| known.is_same(&code));
                 known.map_or(next, |known| known as u32)
             }

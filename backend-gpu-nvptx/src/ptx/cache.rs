@@ -13,7 +13,8 @@ use std::time::SystemTime;
 use sha2::{Digest, Sha256};
 use xla_hlo::Result;
 
-use super::ptxas::{Cubin, Ptxas};
+use super::Assemble;
+use super::ptxas::Cubin;
 use super::report::Report;
 
 /// At the start of each file; another form of files takes another number, which is part of the key too.
@@ -35,21 +36,13 @@ impl CubinCache {
         CubinCache { folder, limit }
     }
 
-    /// Where a user's cache is, by the rules of freedesktop.org: in `cache_home` (`XDG_CACHE_HOME`) if that is an absolute path, else
-    /// in `.cache` of `home`. Whoever may read the environment hands both in.
-    pub fn user_folder(cache_home: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
-        let caches = cache_home.filter(|path| path.is_absolute()).map(Path::to_path_buf);
-        let caches = caches.or_else(|| home.filter(|path| path.is_absolute()).map(|home| home.join(".cache")));
-        caches.map(|caches| caches.join("xla").join("cubin"))
-    }
-
-    /// The machine code of that PTX for that GPU, from the cache or by assembling it. Errors are those of [`Ptxas::assemble`].
-    pub fn assemble(&self, ptxas: &Ptxas, ptx: &str, target: &str) -> Result<Cubin> {
-        let key = key(ptxas.version(), target, ptx);
+    /// The machine code of that PTX for that GPU, from the cache or by assembling it. Errors are those of the assembler.
+    pub fn assemble(&self, assembler: &dyn Assemble, ptx: &str, target: &str) -> Result<Cubin> {
+        let key = key(&assembler.tool(), target, ptx);
         if let Some(cubin) = self.read(&key) {
             return Ok(cubin);
         }
-        let cubin = ptxas.assemble(ptx, target)?;
+        let cubin = assembler.assemble(ptx, target)?;
         if let Err(error) = self.write(&key, &cubin) {
             tracing::debug!(folder = %self.folder.display(), %error, "machine code was not cached");
         }
@@ -116,10 +109,10 @@ fn delete(path: &Path) -> std::io::Result<()> {
 }
 
 /// The name of what is made from these.
-fn key(version: &str, target: &str, ptx: &str) -> String {
+fn key(tool: &str, target: &str, ptx: &str) -> String {
     let mut hash = Sha256::new();
     // With lengths, so that no two lists of parts run together to the same bytes.
-    for part in [MAGIC, version.as_bytes(), target.as_bytes(), ptx.as_bytes()] {
+    for part in [MAGIC, tool.as_bytes(), target.as_bytes(), ptx.as_bytes()] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
@@ -167,15 +160,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = CubinCache::new(folder.path().join("deep/inside"), limit);
         (folder, cache)
-    }
-
-    #[test]
-    fn the_users_folder_follows_the_rules() {
-        let folder =
-            |caches, home| CubinCache::user_folder(Option::map(caches, Path::new), Option::map(home, Path::new));
-        assert_eq!(folder(Some("/caches"), Some("/me")), Some(PathBuf::from("/caches/xla/cubin")));
-        assert_eq!(folder(Some("relative"), Some("/me")), Some(PathBuf::from("/me/.cache/xla/cubin")));
-        assert_eq!(folder(None, Some("")), None);
     }
 
     #[test]
@@ -255,7 +239,7 @@ mod tests {
         let Some(ptxas) = ptxas() else { return };
         let (_folder, cache) = cache(1 << 20);
         let first = cache.assemble(&ptxas, PTX, "sm_90").unwrap();
-        let kept = cache.path(&key(ptxas.version(), "sm_90", PTX));
+        let kept = cache.path(&key(&ptxas.tool(), "sm_90", PTX));
         // Seen by what is in the file and nowhere else.
         fs::write(&kept, encode(&cubin(3))).unwrap();
         assert_eq!(cache.assemble(&ptxas, PTX, "sm_90").unwrap(), cubin(3));

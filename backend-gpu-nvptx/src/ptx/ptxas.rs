@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 
 use xla_hlo::{Error, Result, ResultExt};
 
+use super::Assemble;
 use super::report::Report;
 
 /// Where the CUDA toolkit puts itself, if nobody says otherwise.
@@ -64,12 +65,19 @@ impl Ptxas {
     }
 
     /// Its version, such as `V12.9.86`.
+    #[cfg(feature = "compile")]
     pub fn version(&self) -> &str {
         &self.version
     }
+}
 
-    /// Assembles PTX for a GPU architecture such as `sm_90`. The error of PTX that it refuses has its words.
-    pub fn assemble(&self, ptx: &str, target: &str) -> Result<Cubin> {
+impl Assemble for Ptxas {
+    fn tool(&self) -> String {
+        format!("ptxas {}", self.version)
+    }
+
+    /// The error of PTX that it refuses has its words.
+    fn assemble(&self, ptx: &str, target: &str) -> Result<Cubin> {
         let folder = tempfile::tempdir().map_err(|e| not_written(&std::env::temp_dir(), e))?;
         let (source, cubin) = (folder.path().join("program.ptx"), folder.path().join("program.cubin"));
         std::fs::write(&source, ptx).map_err(|e| not_written(&source, e))?;

@@ -68,11 +68,6 @@ impl Report {
         });
         kernels.chain(self.warnings.iter().map(|warning| format!("{warning}\n"))).collect()
     }
-
-    /// Bytes spilled by all kernels, stores and loads.
-    pub fn spilled_bytes(&self) -> u64 {
-        self.kernels.iter().map(|k| u64::from(k.spill_store_bytes) + u64::from(k.spill_load_bytes)).sum()
-    }
 }
 
 impl KernelReport {
@@ -138,7 +133,6 @@ ptxas info    : Used 255 registers, 344 bytes smem, 380 bytes cmem[0]
         ");
         assert_eq!(report.kernels.iter().map(|k| k.barriers).collect::<Vec<_>>(), [1, 0]);
         assert_eq!(report.warnings, ["ptxas warning : Value of threads per SM for entry b is out of range"]);
-        assert_eq!(report.spilled_bytes(), 28);
         assert_eq!(Report::parse(&report.as_ptxas_writes()), report);
         assert_eq!(Report::parse("nothing, 3 registers"), Report::default());
     }

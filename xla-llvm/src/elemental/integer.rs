@@ -60,9 +60,9 @@ pub(super) fn binary<'e, 'ctx>(op: BinaryOp, x: Value<'e, 'ctx>, y: Value<'e, 'c
         Or => a | b,
         Power => power(a, b, kind),
         Remainder => remainder(a, b, kind),
-        ShiftLeft => in_range(b, kind).select(a << b, 0),
+        ShiftLeft => in_range(b, kind).select(a << shift_amount(b, kind), 0),
         ShiftRightArithmetic => shift_right_arithmetic(a, b, kind),
-        ShiftRightLogical => in_range(b, kind).select(unsigned(a, kind.bits).lshr(b), 0),
+        ShiftRightLogical => in_range(b, kind).select(unsigned(a, kind.bits).lshr(shift_amount(b, kind)), 0),
         Subtract => a - b,
         Xor => a ^ b,
         Atan2 | Complex => return None,
@@ -78,6 +78,12 @@ fn unsigned<'e, 'ctx>(x: Lanes<'e, 'ctx>, bits: i64) -> Lanes<'e, 'ctx> {
 /// Whether a shift amount, an unsigned number of the type's width, is below the width.
 fn in_range<'e, 'ctx>(amount: Lanes<'e, 'ctx>, kind: Kind) -> Lanes<'e, 'ctx> {
     unsigned(amount, kind.bits).ult(kind.bits)
+}
+
+/// An amount that may be shifted by, the same one below the width. LLVM takes the shift for that of PTX, which knows amounts of 32 bits
+/// alone, and leaves the test of the range out; but an amount of 64 bits may be in the range once it is cut off.
+fn shift_amount<'e, 'ctx>(amount: Lanes<'e, 'ctx>, kind: Kind) -> Lanes<'e, 'ctx> {
+    if kind.bits > 32 { amount & (kind.bits - 1) } else { amount }
 }
 
 /// Fills with the top bit of the width, for unsigned types too.

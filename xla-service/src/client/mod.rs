@@ -86,7 +86,7 @@ impl Client {
             cache,
             custom_calls,
             random: RandomState::new(),
-            never: CancelToken::new(),
+            never: CancelToken::never(),
             queue: OnceLock::new(),
         })))
     }

@@ -35,8 +35,10 @@ pub trait Launcher: Send + Sync + fmt::Debug {
         None
     }
 
-    /// The ability to run loops on the device, if it has it.
-    fn device_loops(&self) -> Option<&dyn DeviceLoops> {
+    /// The ability to run loops on the device, if it has it for such runs. A device that cannot look at the context's token gives none for
+    /// runs that can be cancelled.
+    fn device_loops(&self, context: &ExecutionContext<'_>) -> Option<&dyn DeviceLoops> {
+        let _ = context;
         None
     }
 }
@@ -160,7 +162,7 @@ impl<'a> Run<'a> {
                 _ => Err(Error::internal("a copy has one operand and one result")),
             },
             ThunkKind::While { condition, body, predicate, .. }
-                if let Some(loops) = self.launcher.device_loops()
+                if let Some(loops) = self.launcher.device_loops(context)
                     && can_be_recorded(condition)
                     && can_be_recorded(body) =>
             {

@@ -1,7 +1,7 @@
 //! What every subcommand is given: the options common to all, the platforms, and what lasts as long as the process.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use xla::hlo::{Error, Result};
@@ -31,6 +31,12 @@ pub struct Common {
     /// Use at most so many bytes of device memory for one execution, arguments and results included
     #[arg(long, global = true, value_name = "BYTES")]
     memory_limit: Option<u64>,
+    /// Keep machine code for GPUs, and what was measured on them, in this folder; `none` keeps nothing [default: the user's cache]
+    #[arg(long, global = true, value_name = "DIR", env = "XLA_CACHE_DIR", hide_env_values = true)]
+    cache_dir: Option<PathBuf>,
+    /// Do not measure on a GPU which of several ways to compute something is the fastest
+    #[arg(long, global = true, env = "XLA_NO_AUTOTUNE", value_parser = clap::builder::FalseyValueParser::new())]
+    no_autotune: bool,
     /// Say more on standard error; repeat for still more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -95,7 +101,26 @@ impl Session {
     pub fn compile_options(&self) -> CompileOptions {
         let threads = self.common.threads.and_then(|n| NonZeroUsize::new(usize::from(n)));
         let memory_limit = self.common.memory_limit;
-        CompileOptions { dump_to: self.common.dump_to.clone(), threads, memory_limit, ..CompileOptions::default() }
+        CompileOptions {
+            dump_to: self.common.dump_to.clone(),
+            threads,
+            memory_limit,
+            cache_dir: self.cache_dir(),
+            autotune: !self.common.no_autotune,
+            ..CompileOptions::default()
+        }
+    }
+
+    /// Where backends keep what takes long to find out: where the environment says, if no option does. It is read for nothing else.
+    fn cache_dir(&self) -> Option<PathBuf> {
+        match self.common.cache_dir.as_deref() {
+            Some(folder) if folder == Path::new("none") => None,
+            Some(folder) => Some(folder.to_path_buf()),
+            None => {
+                let [caches, home] = ["XDG_CACHE_HOME", "HOME"].map(std::env::var_os);
+                user_cache(caches.as_deref().map(Path::new), home.as_deref().map(Path::new))
+            }
+        }
     }
 
     /// Pins the process to as many CPUs as the options say; gives the number that may be used.
@@ -103,5 +128,26 @@ impl Session {
         self.common.threads.map_or(Ok(()), |n| threads::pin(usize::from(n)))?;
         let available = std::thread::available_parallelism();
         available.map(NonZeroUsize::get).map_err(|e| Error::internal(format!("the number of CPUs is unknown: {e}")))
+    }
+}
+
+/// Where a user's cache is, by the rules of freedesktop.org: in `caches` (`XDG_CACHE_HOME`) if that is an absolute path, else in `.cache` of
+/// `home`.
+fn user_cache(caches: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
+    let caches = caches.filter(|path| path.is_absolute()).map(Path::to_path_buf);
+    let caches = caches.or_else(|| home.filter(|path| path.is_absolute()).map(|home| home.join(".cache")));
+    caches.map(|caches| caches.join("xla"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_cache_follows_the_rules() {
+        let folder = |caches, home| user_cache(Option::map(caches, Path::new), Option::map(home, Path::new));
+        assert_eq!(folder(Some("/caches"), Some("/me")), Some(PathBuf::from("/caches/xla")));
+        assert_eq!(folder(Some("relative"), Some("/me")), Some(PathBuf::from("/me/.cache/xla")));
+        assert_eq!(folder(None, Some("")), None);
     }
 }

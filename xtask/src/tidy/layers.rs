@@ -15,7 +15,7 @@ const GUARDED: &[(&str, &[&str])] = &[
 /// The crates of the workspace that a crate may depend on; `None` for a crate that is not in the picture.
 fn below(name: &str) -> Option<&'static [&'static str]> {
     Some(match name {
-        "xla-hlo" | "xtask" => &[],
+        "xla-hlo" | "xtask" | "simulated-gpu" => &[],
         "xla-passes" | "xla-stablehlo" => &["xla-hlo"],
         "xla-service" => &["xla-hlo", "xla-passes"],
         "xla-llvm" | "backend-template" => &["xla-hlo", "xla-passes", "xla-service"],

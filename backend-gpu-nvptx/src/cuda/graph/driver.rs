@@ -13,7 +13,7 @@ use super::{Node, Work, difference};
 use crate::cuda::code::{Call, pointers};
 use crate::cuda::context::Context;
 use crate::cuda::driver::{Driver, check, described};
-use crate::cuda::library::{Libraries, LibraryCall};
+use crate::cuda::library::{ChosenCall, Libraries};
 use crate::cuda::stream::CudaStream;
 
 /// A graph that can be launched. Kernels in it must be loaded as long as it may be.
@@ -126,7 +126,7 @@ impl Template {
 
     /// What a library sends to a stream, as a graph: a stream of its own takes notes instead of working.
     fn capture(
-        call: &LibraryCall,
+        call: &ChosenCall,
         addresses: &[u64],
         workspace: u64,
         libraries: &Libraries,

@@ -20,13 +20,10 @@ use xla_hlo::Result;
 
 use super::code::Call;
 use super::executor::CudaMemory;
-use super::library::{Libraries, LibraryCall};
+use super::library::{ChosenCall, Libraries};
 use super::stream::CudaStream;
 use crate::device::{Function, Image, Part};
 use driver::Graph;
-
-/// Fewer launches than this are as fast one by one.
-const WORTH_A_GRAPH: usize = 4;
 
 /// Work that is known and not sent yet.
 #[derive(Debug, Default)]
@@ -47,7 +44,7 @@ struct Node {
 enum Work {
     Kernel(Call),
     Copy { from: u64, to: u64, bytes: usize },
-    Library { call: LibraryCall, addresses: Vec<u64>, workspace: u64 },
+    Library { call: ChosenCall, addresses: Vec<u64>, workspace: u64 },
     While { condition: Vec<Node>, predicate: u64, body: Vec<Node> },
 }
 
@@ -63,7 +60,7 @@ impl Recording {
     }
 
     /// Adds a call of a library, with the address of its workspace.
-    pub fn library(&mut self, call: &LibraryCall, addresses: &[u64], workspace: u64, after: &[usize]) -> usize {
+    pub fn library(&mut self, call: &ChosenCall, addresses: &[u64], workspace: u64, after: &[usize]) -> usize {
         self.push(Work::Library { call: call.clone(), addresses: addresses.to_vec(), workspace }, after)
     }
 
@@ -78,21 +75,6 @@ impl Recording {
     /// Keeps memory until the work is sent; it is given back behind that.
     pub fn keep(&mut self, memory: CudaMemory) {
         self.kept.push(memory);
-    }
-
-    /// How many launches it has.
-    pub fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
-    /// Whether it is long enough for a graph to be faster, or has a loop, which only graphs have.
-    pub fn is_worth_a_graph(&self) -> bool {
-        self.len() >= WORTH_A_GRAPH || self.nodes.iter().any(|node| matches!(node.work, Work::While { .. }))
-    }
-
-    /// Sends the work one by one, in the order in which it was recorded. The host decides how often loops are run.
-    pub fn send(self, libraries: &Libraries, stream: &CudaStream) -> Result<()> {
-        send(&self.nodes, libraries, stream)
     }
 
     fn push(&mut self, work: Work, after: &[usize]) -> usize {
@@ -152,6 +134,7 @@ impl GraphSlot {
     }
 
     /// What became of the runs so far.
+    #[cfg(test)]
     pub fn counts(&self) -> GraphCounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).counts
     }
@@ -273,10 +256,5 @@ mod tests {
         let mut sizes = recording(256, 2).nodes;
         sizes[1].work = Work::Copy { from: 256, to: 4096, bytes: 128 };
         assert_eq!(difference(&old, &sizes), None);
-    }
-
-    #[test]
-    fn short_runs_are_not_worth_it() {
-        assert!(!recording(256, 2).is_worth_a_graph());
     }
 }

@@ -19,6 +19,9 @@ use super::{load, missing};
 use crate::cuda::context::Context;
 use crate::cuda::queue::Queue;
 
+/// Algorithms that the library is asked for, for each kind of product.
+const MOST_ALGORITHMS: usize = 6;
+
 /// Memory that one product may take for itself: what NVIDIA advises for its newest GPUs.
 const MOST_WORKSPACE: u64 = 32 << 20;
 
@@ -37,8 +40,8 @@ struct Plan {
     operation: Operation,
     /// Of the factors and the result, as BLAS counts them.
     layouts: [MatrixLayout; 3],
-    algorithm: cublasLtMatmulAlgo_t,
-    workspace: usize,
+    /// With the bytes of their workspaces, the one first that the library thinks is best; at least one.
+    algorithms: Vec<(cublasLtMatmulAlgo_t, usize)>,
 }
 
 // SAFETY: the library's handle may be used by several threads at the same time.
@@ -53,6 +56,7 @@ const SYMBOLS: &[&str] = &[
     "cublasLtCreate",
     "cublasLtDestroy",
     "cublasLtGetStatusString",
+    "cublasLtGetVersion",
     "cublasLtMatmul",
     "cublasLtMatmulAlgoGetHeuristic",
     "cublasLtMatmulDescCreate",
@@ -80,19 +84,43 @@ impl Blas {
         Ok(Blas { context: context.clone(), handle, plans: Mutex::default() })
     }
 
+    /// The library's name and version.
+    pub fn version(&self) -> String {
+        // SAFETY: no requirements.
+        format!("cuBLASLt {}", unsafe { sys::cublasLtGetVersion() })
+    }
+
+    /// How many algorithms there are for a product.
+    pub fn algorithms(&self, matmul: &Matmul, addresses: &[u64]) -> Result<usize> {
+        let arrays = Arrays::of(matmul, addresses)?;
+        if matmul.is_empty() {
+            return Ok(1);
+        }
+        let plan = self.plan(matmul, &arrays)?;
+        Ok(plan.lock().unwrap_or_else(PoisonError::into_inner).algorithms.len())
+    }
+
     /// Bytes of the memory that a product takes for itself, which depends on how its arrays are aligned.
-    pub fn workspace(&self, matmul: &Matmul, addresses: &[u64]) -> Result<usize> {
+    pub fn workspace(&self, matmul: &Matmul, algorithm: usize, addresses: &[u64]) -> Result<usize> {
         let arrays = Arrays::of(matmul, addresses)?;
         if matmul.is_empty() {
             return Ok(0);
         }
         let plan = self.plan(matmul, &arrays)?;
-        Ok(plan.lock().unwrap_or_else(PoisonError::into_inner).workspace)
+        let plan = plan.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(plan.algorithm(algorithm)?.1)
     }
 
     /// Sends a product to a queue; addresses as [`Matmul`] tells, and that of as much memory as [`Blas::workspace`] says. Products
     /// without a result are nothing.
-    pub fn run(&self, matmul: &Matmul, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
+    pub fn run(
+        &self,
+        matmul: &Matmul,
+        algorithm: usize,
+        addresses: &[u64],
+        workspace: u64,
+        queue: &Queue,
+    ) -> Result<()> {
         let arrays = Arrays::of(matmul, addresses)?;
         if matmul.is_empty() {
             return Ok(());
@@ -102,10 +130,19 @@ impl Blas {
         if let Some(bias) = arrays.bias {
             plan.operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias)?;
         }
-        self.send(matmul, &plan, &arrays, workspace, queue)
+        self.send(matmul, &plan, algorithm, &arrays, workspace, queue)
     }
 
-    fn send(&self, matmul: &Matmul, plan: &Plan, arrays: &Arrays, workspace: u64, queue: &Queue) -> Result<()> {
+    fn send(
+        &self,
+        matmul: &Matmul,
+        plan: &Plan,
+        algorithm: usize,
+        arrays: &Arrays,
+        workspace: u64,
+        queue: &Queue,
+    ) -> Result<()> {
+        let (algorithm, bytes) = plan.algorithm(algorithm)?;
         let arithmetic = matmul.arithmetic()?;
         let alpha = Scalar::new(arithmetic, f64::from_bits(matmul.alpha));
         let beta = Scalar::new(arithmetic, if matmul.has_addend { 1.0 } else { 0.0 });
@@ -128,9 +165,9 @@ impl Blas {
                     d,
                     address(arrays.result),
                     d,
-                    &plan.algorithm,
+                    algorithm,
                     address(workspace),
-                    plan.workspace,
+                    *bytes,
                     stream.cast(),
                 )
             };
@@ -162,9 +199,10 @@ impl Blas {
         ];
         let preference = Preference::new(alignments)?;
         let [a, b, d] = layouts.each_ref().map(|layout| layout.0);
-        let mut found = std::mem::MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::zeroed();
+        let mut found =
+            [const { std::mem::MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::zeroed() }; MOST_ALGORITHMS];
         let mut count = 0;
-        // SAFETY: handle and descriptions are alive, and there is room for the one answer that is asked for.
+        // SAFETY: handle and descriptions are alive, and there is room for as many answers as are asked for.
         let status = unsafe {
             sys::cublasLtMatmulAlgoGetHeuristic(
                 self.handle,
@@ -174,19 +212,23 @@ impl Blas {
                 d,
                 d,
                 preference.0,
-                1,
-                found.as_mut_ptr(),
+                MOST_ALGORITHMS as i32,
+                found.as_mut_ptr().cast(),
                 &mut count,
             )
         };
-        if status == Status::CUBLAS_STATUS_NOT_SUPPORTED || (status == Status::CUBLAS_STATUS_SUCCESS && count == 0) {
+        if status != Status::CUBLAS_STATUS_NOT_SUPPORTED {
+            check("cublasLtMatmulAlgoGetHeuristic", status)?;
+        }
+        let written = found.into_iter().take(usize::try_from(count).unwrap_or(0));
+        // SAFETY: the library has written that many answers, as it said.
+        let answers = written.map(|answer| unsafe { answer.assume_init() });
+        let usable = answers.filter(|answer| answer.state == Status::CUBLAS_STATUS_SUCCESS);
+        let algorithms: Vec<_> = usable.map(|answer| (answer.algo, answer.workspaceSize)).collect();
+        if algorithms.is_empty() {
             return Err(Error::unimplemented(format!("cuBLASLt has no kernel on this GPU for {matmul:?}")));
         }
-        check("cublasLtMatmulAlgoGetHeuristic", status)?;
-        // SAFETY: the library has written one answer, as it said.
-        let found = unsafe { found.assume_init() };
-        check("cublasLtMatmulAlgoGetHeuristic", found.state)?;
-        Ok(Plan { operation, layouts, algorithm: found.algo, workspace: found.workspaceSize })
+        Ok(Plan { operation, layouts, algorithms })
     }
 
     fn plans(&self) -> std::sync::MutexGuard<'_, Plans> {
@@ -204,6 +246,14 @@ impl Drop for Blas {
 impl std::fmt::Debug for Blas {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Blas({:?}, {} plans)", self.context, self.plans().len())
+    }
+}
+
+impl Plan {
+    /// An algorithm with the bytes of its workspace; the last one for greater numbers, since how many there are depends on alignments.
+    fn algorithm(&self, number: usize) -> Result<&(cublasLtMatmulAlgo_t, usize)> {
+        let found = self.algorithms.get(number).or(self.algorithms.last());
+        found.ok_or_else(|| Error::internal("a product's plan without an algorithm"))
     }
 }
 

@@ -5,7 +5,8 @@ use xla_hlo::{ElementType, Error, Result};
 
 use super::matmul::Precision;
 
-/// A convolution, or what its derivative needs: `output = input * filter`, with two of the three known.
+/// A convolution, or what its derivative needs: `output = input * filter`, with two of the three known. The filter is not turned around:
+/// `output[p] = sum over k of input[p * stride + k * dilation - padding] filter[k]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Convolution {
     /// Which of the three is computed.
@@ -27,8 +28,6 @@ pub(crate) struct Convolution {
     pub output_channels: usize,
     /// One to three.
     pub spatial: Vec<Spatial>,
-    /// Whether the filter is turned around in all spatial dimensions: a convolution as mathematics knows it.
-    pub is_reversed: bool,
 }
 
 /// Which array is computed of which; these are also the arrays of a call, in this order.
@@ -70,7 +69,7 @@ pub(crate) struct Spatial {
 
 /// Sizes as cuDNN wants them: batch, channels, and two or three spatial dimensions, in this order, wherever they lie in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sizes {
+pub(crate) struct Sizes {
     pub input: Vec<i32>,
     pub input_strides: Vec<i32>,
     /// Output channels, input channels of a group, spatial dimensions.
@@ -112,7 +111,7 @@ impl Convolution {
     }
 
     /// The sizes for the library, or why it does not take them.
-    pub(super) fn sizes(&self) -> Result<Sizes> {
+    pub(crate) fn sizes(&self) -> Result<Sizes> {
         if self.spatial.is_empty() || self.spatial.len() > 3 {
             return Err(refuse(format!("with {} spatial dimensions", self.spatial.len())));
         }
@@ -171,7 +170,7 @@ impl Convolution {
 
 impl Spatial {
     /// Sees that the output has the size that the library will compute.
-    fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         let output = || -> Option<usize> {
             let padded = self.padding.checked_mul(2)?.checked_add(self.input)?;
             let reach = self.filter.checked_sub(1)?.checked_mul(self.dilation)?.checked_add(1)?;
@@ -218,7 +217,6 @@ mod tests {
             input_channels: 6,
             output_channels: 4,
             spatial,
-            is_reversed: false,
         }
     }
 

@@ -30,6 +30,8 @@ pub(crate) struct Dnn {
 
 struct State {
     handle: cudnnHandle_t,
+    /// The compute capability of the GPU.
+    capability: (u32, u32),
     plans: HashMap<Convolution, Arc<Plan>>,
 }
 
@@ -39,8 +41,8 @@ struct Plan {
     filter: Filter,
     output: Tensor,
     operation: Operation,
-    algorithm: Algorithm,
-    workspace: usize,
+    /// With the bytes of their workspaces, the one first that is as a rule the best; at least one.
+    algorithms: Vec<(Algorithm, usize)>,
 }
 
 /// Each kind has its own.
@@ -75,6 +77,7 @@ const SYMBOLS: &[&str] = &[
     "cudnnGetConvolutionBackwardFilterWorkspaceSize",
     "cudnnGetConvolutionForwardWorkspaceSize",
     "cudnnGetErrorString",
+    "cudnnGetVersion",
     "cudnnSetConvolutionGroupCount",
     "cudnnSetConvolutionMathType",
     "cudnnSetConvolutionNdDescriptor",
@@ -94,20 +97,44 @@ impl Dnn {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer; the context is current, so that the handle is for its device.
         context.with(|| check("cudnnCreate", unsafe { sys::cudnnCreate(&mut handle) }))??;
-        Ok(Dnn { context: context.clone(), state: Mutex::new(State { handle, plans: HashMap::new() }) })
+        Ok(Dnn {
+            context: context.clone(),
+            state: Mutex::new(State { handle, capability: context.info().capability, plans: HashMap::new() }),
+        })
+    }
+
+    /// The library's name and version.
+    pub fn version(&self) -> String {
+        // SAFETY: no requirements.
+        format!("cuDNN {}", unsafe { sys::cudnnGetVersion() })
+    }
+
+    /// How many algorithms there are for a convolution.
+    pub fn algorithms(&self, convolution: &Convolution) -> Result<usize> {
+        if convolution.is_empty() {
+            return Ok(1);
+        }
+        self.context.with(|| self.state().plan(convolution).map(|plan| plan.algorithms.len()))?
     }
 
     /// Bytes of the memory that a convolution takes for itself.
-    pub fn workspace(&self, convolution: &Convolution) -> Result<usize> {
+    pub fn workspace(&self, convolution: &Convolution, algorithm: usize) -> Result<usize> {
         if convolution.is_empty() {
             return Ok(0);
         }
-        self.context.with(|| self.state().plan(convolution).map(|plan| plan.workspace))?
+        self.context.with(|| self.state().plan(convolution).and_then(|plan| Ok(plan.algorithm(algorithm)?.1)))?
     }
 
     /// Sends a convolution to a queue; addresses as [`ConvolutionKind`] tells, and that of as much memory as [`Dnn::workspace`] says.
     /// Convolutions without a result are nothing.
-    pub fn run(&self, convolution: &Convolution, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
+    pub fn run(
+        &self,
+        convolution: &Convolution,
+        algorithm: usize,
+        addresses: &[u64],
+        workspace: u64,
+        queue: &Queue,
+    ) -> Result<()> {
         let &[first, second, result] = addresses else {
             return Err(Error::internal(format!("a convolution was given {} arrays", addresses.len())));
         };
@@ -120,7 +147,7 @@ impl Dnn {
             let plan = state.plan(convolution)?;
             // SAFETY: handle and stream are alive and of one device.
             check("cudnnSetStream", unsafe { sys::cudnnSetStream(state.handle, stream.cast()) })?;
-            plan.send(state.handle, convolution.element, arrays)
+            plan.send(state.handle, algorithm, convolution.element, arrays)
         })
     }
 
@@ -149,6 +176,7 @@ impl State {
         if let Some(plan) = self.plans.get(convolution) {
             return Ok(plan.clone());
         }
+        convolution.check(self.capability)?;
         let plan = Arc::new(Plan::new(self.handle, convolution)?);
         self.plans.insert(convolution.clone(), plan.clone());
         Ok(plan)
@@ -164,17 +192,24 @@ impl Plan {
             filter: Filter::new(element, convolution.channels, &sizes.filter)?,
             output: Tensor::new(element, &sizes.output, &sizes.output_strides)?,
             operation: Operation::new(convolution, &sizes)?,
-            algorithm: Algorithm::Forward(ForwardAlgorithm::CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM),
-            workspace: 0,
+            algorithms: Vec::new(),
         };
         for &algorithm in Algorithm::of(convolution.kind) {
             let (status, workspace) = plan.try_algorithm(handle, algorithm);
             if status == Status::CUDNN_STATUS_SUCCESS {
-                (plan.algorithm, plan.workspace) = (algorithm, workspace);
-                return Ok(plan);
+                plan.algorithms.push((algorithm, workspace));
             }
         }
-        Err(Error::unimplemented(format!("cuDNN has no kernel on this GPU for {convolution:?}")))
+        if plan.algorithms.is_empty() {
+            return Err(Error::unimplemented(format!("cuDNN has no kernel on this GPU for {convolution:?}")));
+        }
+        Ok(plan)
+    }
+
+    /// An algorithm with the bytes of its workspace; the last one for greater numbers.
+    fn algorithm(&self, number: usize) -> Result<(Algorithm, usize)> {
+        let found = self.algorithms.get(number).or(self.algorithms.last());
+        found.copied().ok_or_else(|| Error::internal("a convolution's plan without an algorithm"))
     }
 
     /// Bytes of workspace, if the library has the algorithm for these sizes.
@@ -198,7 +233,14 @@ impl Plan {
         (status, bytes)
     }
 
-    fn send(&self, handle: cudnnHandle_t, element: ElementType, arrays: [*mut c_void; 4]) -> Result<()> {
+    fn send(
+        &self,
+        handle: cudnnHandle_t,
+        algorithm: usize,
+        element: ElementType,
+        arrays: [*mut c_void; 4],
+    ) -> Result<()> {
+        let (algorithm, bytes) = self.algorithm(algorithm)?;
         let [first, second, result, work] = arrays;
         let (input, filter, output, operation) = (self.input.0, self.filter.0, self.output.0, self.operation.0);
         // Factors are doubles for doubles, and floats otherwise.
@@ -206,11 +248,10 @@ impl Plan {
         let factor = |number: f64| if is_double { number.to_ne_bytes() } else { float_bytes(number as f32) };
         let (one, zero) = (AlignedFactor(factor(1.0)), AlignedFactor(factor(0.0)));
         let (one, zero) = (one.0.as_ptr().cast::<c_void>(), zero.0.as_ptr().cast::<c_void>());
-        let bytes = self.workspace;
         // SAFETY: handle and descriptions are alive, factors are of the type that the descriptions ask for and outlive the call.
         // Addresses are of device memory of the sizes that the descriptions tell: the caller's word.
         let status = unsafe {
-            match self.algorithm {
+            match algorithm {
                 Algorithm::Forward(algorithm) => sys::cudnnConvolutionForward(
                     handle, one, input, first, filter, second, operation, algorithm, work, bytes, zero, output, result,
                 ),
@@ -298,7 +339,8 @@ impl Operation {
         // SAFETY: the pointer is to a live pointer.
         check("cudnnCreateConvolutionDescriptor", unsafe { sys::cudnnCreateConvolutionDescriptor(&mut raw) })?;
         let operation = Operation(raw);
-        let mode = if convolution.is_reversed { Mode::CUDNN_CONVOLUTION } else { Mode::CUDNN_CROSS_CORRELATION };
+        // The filter is not turned around.
+        let mode = Mode::CUDNN_CROSS_CORRELATION;
         let compute = match convolution.element {
             ElementType::F64 => DataType::CUDNN_DATA_DOUBLE,
             _ => DataType::CUDNN_DATA_FLOAT,
@@ -361,8 +403,10 @@ fn check(call: &str, status: Status) -> Result<()> {
     // SAFETY: the library is loaded, or there would be no status; texts are never freed and end with a zero.
     let text = unsafe { CStr::from_ptr(sys::cudnnGetErrorString(status)) }.to_string_lossy();
     let sentence = format!("{call} failed: {text}");
-    Err(match status {
-        Status::CUDNN_STATUS_NOT_SUPPORTED => Error::unimplemented(sentence),
+    // Statuses come in thousands: 2 is what arguments must never be, 3 what this version or GPU has not. Descriptions of convolutions are
+    // what a program asks for, so neither is a fault of the compiler.
+    Err(match status as u32 / 1000 {
+        2 | 3 => Error::unimplemented(sentence),
         _ => Error::internal(sentence),
     })
 }

@@ -43,6 +43,7 @@ const SYMBOLS: &[&str] = &[
     "cufftExecR2C",
     "cufftExecZ2D",
     "cufftExecZ2Z",
+    "cufftGetVersion",
     "cufftMakePlanMany64",
     "cufftSetAutoAllocation",
     "cufftSetStream",
@@ -52,12 +53,16 @@ const SYMBOLS: &[&str] = &[
 impl Fft {
     /// Loads the library.
     pub fn load(context: &Arc<Context>) -> Result<Fft> {
-        // SAFETY: loading the library runs its initialisers, which is what asking for it means.
-        let present = unsafe { sys::is_culib_present() };
-        // SAFETY: asked only when the library is there; symbols are only compared to null.
-        let has = |name: &str| unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() };
-        load(present, SYMBOLS, has, || missing("cuFFT", "libcufft.so.11", "nvidia-cufft-cu12"))?;
+        find()?;
         Ok(Fft { context: context.clone(), plans: Mutex::default() })
+    }
+
+    /// The library's name and version.
+    pub fn version(&self) -> Result<String> {
+        let mut version = 0;
+        // SAFETY: the pointer is to a live integer.
+        check("cufftGetVersion", unsafe { sys::cufftGetVersion(&mut version) })?;
+        Ok(format!("cuFFT {version}"))
     }
 
     /// Bytes of the memory that a transform takes for itself.
@@ -100,6 +105,15 @@ impl Fft {
     fn plans(&self) -> MutexGuard<'_, HashMap<Fourier, Plan>> {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Sees that the library is there, for whichever device.
+pub(crate) fn find() -> Result<()> {
+    // SAFETY: loading the library runs its initialisers, which is what asking for it means.
+    let present = unsafe { sys::is_culib_present() };
+    // SAFETY: asked only when the library is there; symbols are only compared to null.
+    let has = |name: &str| unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() };
+    load(present, SYMBOLS, has, || missing("cuFFT", "libcufft.so.11", "nvidia-cufft-cu12"))
 }
 
 /// Transforms to real numbers of more than one dimension use their input for what lies between.

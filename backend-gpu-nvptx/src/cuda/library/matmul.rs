@@ -83,6 +83,7 @@ pub(super) enum Arithmetic {
 
 impl Matmul {
     /// The product of dense row-major matrices, without anything else.
+    #[cfg(any(test, feature = "compile"))]
     pub fn dense(batch: usize, [m, k, n]: [usize; 3], elements: [ElementType; 3]) -> Matmul {
         let [lhs, rhs, result] =
             [(m, k), (k, n), (m, n)].map(|(rows, columns)| (columns, rows.saturating_mul(columns)));

@@ -6,8 +6,8 @@
 //! LibraryCall::Fourier(Fourier) ── fft: cuFFT
 //! ```
 //!
-//! Each library is loaded when it is first called. [`LibraryCall::check`] says, without any library, whether a call is one that the
-//! library takes; lowering asks it, and emits a kernel otherwise.
+//! Each library is loaded when it is first called. The `check` of each description says, without any library, whether a call is one that
+//! the library takes; lowering asks it, and emits a kernel otherwise.
 
 pub(crate) mod blas;
 pub(crate) mod convolution;
@@ -44,15 +44,12 @@ pub(crate) enum LibraryCall {
     Fourier(Fourier),
 }
 
-impl LibraryCall {
-    /// Whether the library takes the call on a GPU of that compute capability; [`Error::Unimplemented`] says why not.
-    pub fn check(&self, capability: (u32, u32)) -> Result<()> {
-        match self {
-            LibraryCall::Matmul(matmul) => matmul.check(capability),
-            LibraryCall::Convolution(convolution) => convolution.check(capability),
-            LibraryCall::Fourier(fourier) => fourier.check(),
-        }
-    }
+/// A call with the library's algorithm for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChosenCall {
+    pub call: LibraryCall,
+    /// Its number in the library's own order of preference; the last one for greater numbers.
+    pub algorithm: usize,
 }
 
 /// The libraries of one device.
@@ -70,27 +67,48 @@ impl Libraries {
         Libraries { context: context.clone(), blas: OnceLock::new(), dnn: OnceLock::new(), fft: OnceLock::new() }
     }
 
+    /// The name and version of a call's library. [`Error::FailedPrecondition`] if it is not installed, saying which.
+    pub fn version(&self, call: &LibraryCall) -> Result<String> {
+        match call {
+            LibraryCall::Matmul(_) => Ok(self.blas()?.version()),
+            LibraryCall::Convolution(_) => Ok(self.dnn()?.version()),
+            LibraryCall::Fourier(_) => self.fft()?.version(),
+        }
+    }
+
+    /// How many algorithms the library has for a call on arrays there.
+    pub fn algorithms(&self, call: &LibraryCall, addresses: &[u64]) -> Result<usize> {
+        match call {
+            LibraryCall::Matmul(matmul) => self.blas()?.algorithms(matmul, addresses),
+            LibraryCall::Convolution(convolution) => self.dnn()?.algorithms(convolution),
+            LibraryCall::Fourier(_) => Ok(1),
+        }
+    }
+
     /// Bytes of the memory that a call takes for itself, aligned to 256. [`Error::FailedPrecondition`] if the library is not
     /// installed, saying which.
-    pub fn workspace(&self, call: &LibraryCall, addresses: &[u64]) -> Result<usize> {
+    pub fn workspace(&self, ChosenCall { call, algorithm }: &ChosenCall, addresses: &[u64]) -> Result<usize> {
         match call {
-            LibraryCall::Matmul(matmul) => self.blas()?.workspace(matmul, addresses),
-            LibraryCall::Convolution(convolution) => self.dnn()?.workspace(convolution),
+            LibraryCall::Matmul(matmul) => self.blas()?.workspace(matmul, *algorithm, addresses),
+            LibraryCall::Convolution(convolution) => self.dnn()?.workspace(convolution, *algorithm),
             LibraryCall::Fourier(fourier) => self.fft()?.workspace(fourier),
         }
     }
 
     /// Sends a call to a queue, with the addresses of its arrays in the order that its description tells, and that of its workspace.
-    pub(super) fn send(&self, call: &LibraryCall, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
+    pub(super) fn send(&self, chosen: &ChosenCall, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
+        let ChosenCall { call, algorithm } = chosen;
         match call {
-            LibraryCall::Matmul(matmul) => self.blas()?.run(matmul, addresses, workspace, queue),
-            LibraryCall::Convolution(convolution) => self.dnn()?.run(convolution, addresses, workspace, queue),
+            LibraryCall::Matmul(matmul) => self.blas()?.run(matmul, *algorithm, addresses, workspace, queue),
+            LibraryCall::Convolution(convolution) => {
+                self.dnn()?.run(convolution, *algorithm, addresses, workspace, queue)
+            }
             LibraryCall::Fourier(fourier) => self.fft()?.run(fourier, addresses, workspace, queue),
         }
     }
 
     /// Sends a call to a stream, with memory for itself.
-    pub fn run(&self, call: &LibraryCall, addresses: &[u64], stream: &CudaStream) -> Result<()> {
+    pub fn run(&self, call: &ChosenCall, addresses: &[u64], stream: &CudaStream) -> Result<()> {
         let bytes = self.workspace(call, addresses)?;
         let workspace = scratch(stream, bytes)?;
         stream.library(self, call, addresses, workspace.address_on(stream, 0, bytes)?)

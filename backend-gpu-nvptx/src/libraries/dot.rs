@@ -1,41 +1,38 @@
-//! Contractions that NVIDIA's libraries compute where they are installed, and what must be said of them.
+//! Dots that cuBLASLt computes.
 
 use xla_hlo::ArrayShape;
 use xla_hlo::ops::{Dot, DotDims};
 
+use super::{Found, LEAST_WORK, precision};
 use crate::cuda::library::LibraryCall;
 use crate::cuda::library::matmul::{Matmul, Operand};
 
-/// Multiplications from which on a library is worth its call.
-const LEAST_WORK: usize = 1 << 21;
 /// Rows, columns and products below which tiles of the libraries' kernels stay empty.
 const LEAST_EXTENT: usize = 16;
 
-/// The call that computes a dot of row-major arrays on a GPU of that compute capability, if a library takes it and it is worth it. Its
-/// arrays: the two operands and the result.
-pub(crate) fn dot(
-    dot: &Dot,
-    lhs: &ArrayShape,
-    rhs: &ArrayShape,
-    result: &ArrayShape,
-    capability: (u32, u32),
-) -> Option<LibraryCall> {
-    let d = &dot.dims;
-    let left = Side::new(lhs, &d.lhs_batch, &d.lhs_contracting)?;
-    let right = Side::new(rhs, &d.rhs_batch, &d.rhs_contracting)?;
-    let extents = |shape: &ArrayShape, dims: &[usize]| dims.iter().map(|&d| shape.dims()[d]).product::<usize>();
-    let (m, n, k) = (left.free, right.free, left.contracted);
+/// The call for lhs, rhs and result, if the library takes it and it is worth it.
+pub(super) fn find(dot: &Dot, arrays: [&ArrayShape; 3], capability: (u32, u32)) -> Option<Found> {
+    let matmul = recognise(dot, arrays, capability)?;
+    let Matmul { m, n, k, .. } = matmul;
     if m.min(n).min(k) < LEAST_EXTENT || m.checked_mul(n)?.checked_mul(k)? < LEAST_WORK {
         return None;
     }
-    let batch = extents(lhs, &d.lhs_batch);
+    Some(Found { call: LibraryCall::Matmul(matmul), arrays: vec![None; 3], scaling: None })
+}
+
+/// A dot in the library's words, however small; `None` if it has none.
+pub(super) fn recognise(dot: &Dot, [lhs, rhs, result]: [&ArrayShape; 3], capability: (u32, u32)) -> Option<Matmul> {
+    let d = &dot.dims;
+    let left = Side::new(lhs, &d.lhs_batch, &d.lhs_contracting)?;
+    let right = Side::new(rhs, &d.rhs_batch, &d.rhs_contracting)?;
+    let batch = d.lhs_batch.iter().map(|&d| lhs.dims()[d]).product();
     let elements = [lhs, rhs, result].map(ArrayShape::element_type);
-    let mut matmul = Matmul::dense(batch, [m, k, n], elements);
+    let mut matmul = Matmul::dense(batch, [left.free, left.contracted, right.free], elements);
     // As rows of lhs go along what is summed, those of rhs go along its columns.
     matmul.lhs = left.operand(lhs, left.contracts_last);
     matmul.rhs = right.operand(rhs, !right.contracts_last);
-    matmul.check(capability).ok()?;
-    Some(LibraryCall::Matmul(matmul))
+    matmul.precision = precision(dot.algorithm);
+    matmul.check(capability).ok().map(|()| matmul)
 }
 
 /// An operand of a dot whose batch dimensions come first, and whose others are free ones and then contracted ones, or the other way
@@ -73,8 +70,10 @@ impl Side {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use xla_hlo::ElementType::F32;
 
+    use super::super::reference::{agrees, program, root};
     use super::*;
 
     fn call(lhs: &[usize], rhs: &[usize], dims: [&[usize]; 4]) -> Option<Matmul> {
@@ -82,9 +81,9 @@ mod tests {
         let dims = DotDims { lhs_batch, rhs_batch, lhs_contracting, rhs_contracting };
         let op = Dot { dims, precision: Vec::new(), algorithm: None };
         let shape = |dims: &[usize]| ArrayShape::new(F32, dims);
-        match dot(&op, &shape(lhs), &shape(rhs), &shape(&[1]), (9, 0)) {
-            Some(LibraryCall::Matmul(matmul)) => Some(matmul),
-            _ => None,
+        match find(&op, [&shape(lhs), &shape(rhs), &shape(&[1])], (9, 0))?.call {
+            LibraryCall::Matmul(matmul) => Some(matmul),
+            LibraryCall::Convolution(_) | LibraryCall::Fourier(_) => None,
         }
     }
 
@@ -112,5 +111,36 @@ mod tests {
     fn small_products_stay_with_kernels() {
         assert!(call(&[64, 64], &[64, 64], [&[], &[], &[1], &[0]]).is_none());
         assert!(call(&[1, 4096], &[4096, 4096], [&[], &[], &[1], &[0]]).is_none());
+    }
+
+    proptest! {
+        /// Whatever is recognised is what the operation means, batches and several dimensions included.
+        #[test]
+        fn the_librarys_product_is_the_operations(
+            sizes in [1usize..4, 1usize..4, 1usize..4, 1usize..4],
+            counts in [0usize..2, 1usize..3, 1usize..3, 1usize..3],
+            turned in any::<[bool; 2]>(),
+        ) {
+            let list = |which: usize| vec![sizes[which]; counts[which]];
+            let (batch, contracted) = (list(0), list(1));
+            let side = |free: &[usize], contracts_first: bool| {
+                let parts = if contracts_first { [&contracted[..], free] } else { [free, &contracted] };
+                let first = batch.len() + if contracts_first { 0 } else { free.len() };
+                ([&batch, parts[0], parts[1]].concat(), (first..first + contracted.len()).collect::<Vec<_>>())
+            };
+            let (lhs, rhs) = (side(&list(2), turned[0]), side(&list(3), turned[1]));
+            let result = [&batch[..], &list(2), &list(3)].concat();
+            let batches: Vec<usize> = (0..batch.len()).collect();
+            let text = |dims: &[usize]| dims.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+            let module = program(&format!(
+                "HloModule m\nENTRY main {{\n x = f32[{0}] parameter(0)\n w = f32[{1}] parameter(1)\n ROOT r = f32[{2}] dot(x, w), \
+                 lhs_batch_dims={{{3}}}, rhs_batch_dims={{{3}}}, lhs_contracting_dims={{{4}}}, rhs_contracting_dims={{{5}}}\n}}",
+                text(&lhs.0), text(&rhs.0), text(&result), text(&batches), text(&lhs.1), text(&rhs.1),
+            ));
+            let (op, arrays) = root(&module);
+            let xla_hlo::Op::Dot(op) = op else { panic!("no dot") };
+            let matmul = recognise(op, [arrays[0], arrays[1], arrays[2]], (9, 0)).expect("a product of matrices");
+            agrees(&module, &Found { call: LibraryCall::Matmul(matmul), arrays: vec![None; 3], scaling: None });
+        }
     }
 }

@@ -1,0 +1,130 @@
+//! The driver's linker: machine code of PTX, to keep for the next time.
+#![expect(unsafe_code, reason = "the driver is a C library")]
+
+use std::ffi::{CString, c_uint, c_void};
+use std::sync::Arc;
+
+use cudarc::driver::sys::{self, CUjit_option, CUjitInputType, CUlinkState, CUresult};
+use xla_hlo::{Error, Result};
+
+use super::code::{LOG_BYTES, log_text};
+use super::context::Context;
+use super::driver::{self, Driver, dotted};
+use crate::ptx::Assemble;
+use crate::ptx::ptxas::Cubin;
+use crate::ptx::report::Report;
+
+/// The linker for one device.
+pub(crate) struct Linker {
+    context: Arc<Context>,
+}
+
+/// A link under way, with the logs that the driver writes until it is over.
+struct Link<'a> {
+    context: &'a Context,
+    state: CUlinkState,
+    info: Vec<u8>,
+    errors: Vec<u8>,
+}
+
+impl Linker {
+    /// That of the device's driver; `None` if the driver has none.
+    pub fn new(context: &Arc<Context>) -> Option<Linker> {
+        Driver::get().is_ok_and(Driver::has_linker).then(|| Linker { context: context.clone() })
+    }
+}
+
+impl Assemble for Linker {
+    fn tool(&self) -> String {
+        let version = Driver::get().map_or_else(|_| "unknown".to_string(), |driver| dotted(driver.version));
+        format!("the driver's linker, CUDA {version}")
+    }
+
+    /// For the device's own architecture, whatever is named.
+    fn assemble(&self, ptx: &str, _: &str) -> Result<Cubin> {
+        let text = CString::new(ptx).map_err(|_| Error::internal("PTX with a zero in it"))?;
+        let mut link = Link::new(&self.context)?;
+        link.add(&text)?;
+        let bytes = link.complete()?;
+        Ok(Cubin { bytes, report: Report::parse(&log_text(&link.info)) })
+    }
+}
+
+impl<'a> Link<'a> {
+    fn new(context: &'a Context) -> Result<Link<'a>> {
+        let (info, errors) = (vec![0u8; LOG_BYTES], vec![0u8; LOG_BYTES]);
+        let mut link = Link { context, state: std::ptr::null_mut(), info, errors };
+        let mut options = [
+            CUjit_option::CU_JIT_INFO_LOG_BUFFER,
+            CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+            CUjit_option::CU_JIT_LOG_VERBOSE,
+        ];
+        // Numbers are handed over in the place of pointers.
+        let number = std::ptr::without_provenance_mut::<c_void>;
+        let (info, errors) = (link.info.as_mut_ptr().cast(), link.errors.as_mut_ptr().cast());
+        let mut values = [info, number(LOG_BYTES), errors, number(LOG_BYTES), number(1)];
+        let state = &mut link.state;
+        context.call("cuLinkCreate", || {
+            let count = options.len() as c_uint;
+            // SAFETY: as many options as values; logs have the sizes that are told and live as long as the link, on the heap.
+            unsafe { sys::cuLinkCreate_v2(count, options.as_mut_ptr(), values.as_mut_ptr(), state) }
+        })?;
+        Ok(link)
+    }
+
+    fn add(&mut self, text: &CString) -> Result<()> {
+        let bytes = text.as_bytes_with_nul();
+        let data = bytes.as_ptr().cast_mut().cast::<c_void>();
+        let status = self.context.query("cuLinkAddData", || {
+            let (kind, name) = (CUjitInputType::CU_JIT_INPUT_PTX, c"program.ptx".as_ptr());
+            // SAFETY: the link is alive; the text has that many bytes, a zero at its end, and is only read.
+            unsafe {
+                sys::cuLinkAddData_v2(
+                    self.state,
+                    kind,
+                    data,
+                    bytes.len(),
+                    name,
+                    0,
+                    std::ptr::null_mut(),
+                    std::ptr::null_mut(),
+                )
+            }
+        })?;
+        self.check("cuLinkAddData", status)
+    }
+
+    /// The machine code.
+    fn complete(&mut self) -> Result<Vec<u8>> {
+        let (mut code, mut size) = (std::ptr::null_mut::<c_void>(), 0);
+        let status = self.context.query("cuLinkComplete", || {
+            // SAFETY: the link is alive; the pointers are to a live pointer and a live integer.
+            unsafe { sys::cuLinkComplete(self.state, &mut code, &mut size) }
+        })?;
+        self.check("cuLinkComplete", status)?;
+        if code.is_null() {
+            return Err(Error::internal("cuLinkComplete succeeded and gave nothing"));
+        }
+        // SAFETY: the driver gave that many bytes, which live as long as the link.
+        Ok(unsafe { std::slice::from_raw_parts(code.cast::<u8>(), size) }.to_vec())
+    }
+
+    fn check(&self, call: &str, status: CUresult) -> Result<()> {
+        match (status, log_text(&self.errors)) {
+            (CUresult::CUDA_SUCCESS, _) => Ok(()),
+            (status, log) if log.is_empty() => Err(driver::failed(call, status)),
+            (status, log) => Err(driver::failed(call, status).note(log)),
+        }
+    }
+}
+
+impl Drop for Link<'_> {
+    fn drop(&mut self) {
+        if !self.state.is_null() {
+            // SAFETY: the link is alive, and destroyed once. An error says that the device is lost.
+            let _ = self.context.call("cuLinkDestroy", || unsafe { sys::cuLinkDestroy(self.state) });
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Kernels that come from no operation of the program: small programs of the lowering's own.
+
+use std::sync::Arc;
+
+use xla_hlo::{Error, Result};
+use xla_hlo::{Module, VerifiedModule};
+use xla_llvm::emitter::Emitter;
+use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
+
+/// A program whose entry is one kernel, from its parameters to its result.
+#[derive(Clone, Debug)]
+pub(crate) struct BesideProgram {
+    module: Arc<Module>,
+    /// What it does, word for word: programs of the same text are the same.
+    text: String,
+}
+
+impl BesideProgram {
+    /// A kernel of a program; its name is what a person knows the kernel by.
+    pub fn new(program: VerifiedModule) -> BesideProgram {
+        let text = program.to_string();
+        BesideProgram { module: Arc::new(program.into_inner()), text }
+    }
+
+    /// Writes the kernel's function into the emitter's module.
+    pub fn emit(&self, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+        emit_kernel(emitter, &self.source()?, name)
+    }
+
+    /// How many 64-bit words its function takes: the addresses of parameters and of the result.
+    pub fn parameters(&self) -> usize {
+        self.module.entry().parameters().len() + 1
+    }
+
+    /// What a person knows it by.
+    pub fn label(&self) -> &str {
+        self.module.name()
+    }
+
+    fn source(&self) -> Result<KernelSource<'_>> {
+        let source = KernelSource::of_computation(&self.module, self.module.entry_id(), |_| false);
+        source.ok_or_else(|| Error::internal(format!("no kernel can be made of\n{}", self.text)))
+    }
+}
+
+impl PartialEq for BesideProgram {
+    fn eq(&self, other: &BesideProgram) -> bool {
+        self.text == other.text
+    }
+}

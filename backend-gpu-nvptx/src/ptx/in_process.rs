@@ -1,0 +1,137 @@
+//! Machine code for programs that are loaded in the process that compiled them: assembled once, and found on disk from then on.
+
+use std::sync::OnceLock;
+
+use xla_service::CompileOptions;
+
+use super::Assemble;
+use super::cache::CubinCache;
+use super::ptxas::Ptxas;
+use crate::device::{Image, Part};
+
+/// Bytes that all machine code in a cache takes at most.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// What makes machine code, for all programs of a platform.
+#[derive(Debug)]
+pub(crate) struct InProcess {
+    /// `None` where nothing is kept; then the driver assembles what it loads.
+    cache: Option<CubinCache>,
+    /// Looked for when it is first needed.
+    ptxas: OnceLock<Option<Ptxas>>,
+}
+
+impl InProcess {
+    /// With the cache that options name.
+    pub fn new(options: &CompileOptions) -> InProcess {
+        let cache = options.cache_dir.as_ref().map(|folder| CubinCache::new(folder.join("cubin"), MOST_BYTES));
+        InProcess { cache, ptxas: OnceLock::new() }
+    }
+
+    /// The image with machine code for an architecture in the place of PTX: from the cache, or made by `driver`, the driver's own assembler
+    /// if it has one, else by `ptxas`. `None` if there is none of it, or no cache: the driver then takes the PTX.
+    pub fn machine_code(&self, image: &Image, architecture: &str, driver: Option<&dyn Assemble>) -> Option<Image> {
+        let cache = self.cache.as_ref()?;
+        // That of the driver makes what the driver takes, and is there.
+        let assembler = driver.or_else(|| self.ptxas().map(|ptxas| ptxas as &dyn Assemble))?;
+        let mut is_changed = false;
+        let parts = image.parts.iter().map(|part| match part {
+            Part::Ptx(text) => match cache.assemble(assembler, text, architecture) {
+                Ok(cubin) => {
+                    is_changed = true;
+                    Part::Cubin(cubin.bytes)
+                }
+                // Whoever takes the PTX says it again, or does better.
+                Err(error) => {
+                    tracing::debug!(%error, "PTX is left to the driver");
+                    part.clone()
+                }
+            },
+            Part::Cubin(_) | Part::HostObject(_) => part.clone(),
+        });
+        let parts = parts.collect();
+        is_changed.then(|| Image { functions: image.functions.clone(), parts })
+    }
+
+    fn ptxas(&self) -> Option<&Ptxas> {
+        let find = || Ptxas::find(None).inspect_err(|error| tracing::debug!(%error, "machine code is not kept")).ok();
+        self.ptxas.get_or_init(find).as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::path::PathBuf;
+
+    use xla_hlo::{Error, Result};
+
+    use super::super::ptxas::Cubin;
+    use super::super::report::Report;
+    use super::*;
+
+    /// An assembler that counts what it is asked.
+    #[derive(Default)]
+    struct Counting {
+        version: u32,
+        asked: Cell<u32>,
+    }
+
+    impl Assemble for Counting {
+        fn tool(&self) -> String {
+            format!("counting {}", self.version)
+        }
+
+        fn assemble(&self, ptx: &str, target: &str) -> Result<Cubin> {
+            self.asked.set(self.asked.get() + 1);
+            if ptx == "bad" {
+                return Err(Error::internal("it is bad"));
+            }
+            Ok(Cubin { bytes: format!("\x7fELF {target} {ptx}").into_bytes(), report: Report::default() })
+        }
+    }
+
+    fn image(parts: &[&str]) -> Image {
+        Image { functions: Vec::new(), parts: parts.iter().map(|text| Part::Ptx(text.to_string())).collect() }
+    }
+
+    fn started(folder: Option<PathBuf>) -> InProcess {
+        InProcess::new(&CompileOptions { cache_dir: folder, ..CompileOptions::default() })
+    }
+
+    #[test]
+    fn the_second_start_assembles_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let assembler = Counting::default();
+        let start = |assembler: &Counting, architecture: &str| {
+            started(Some(folder.path().to_path_buf())).machine_code(&image(&["a", "b"]), architecture, Some(assembler))
+        };
+        let first = start(&assembler, "sm_90").expect("machine code");
+        assert_eq!(first.parts[0], Part::Cubin(b"\x7fELF sm_90 a".to_vec()));
+        assert_eq!(assembler.asked.get(), 2);
+        assert_eq!(start(&assembler, "sm_90"), Some(first));
+        assert_eq!(assembler.asked.get(), 2);
+        start(&assembler, "sm_80");
+        assert_eq!(assembler.asked.get(), 4, "for another GPU");
+        let newer = Counting { version: 2, ..Counting::default() };
+        start(&newer, "sm_90");
+        assert_eq!(newer.asked.get(), 2, "of another version");
+    }
+
+    #[test]
+    fn without_a_cache_the_driver_takes_the_ptx() {
+        let assembler = Counting::default();
+        assert_eq!(started(None).machine_code(&image(&["a"]), "sm_90", Some(&assembler)), None);
+        assert_eq!(assembler.asked.get(), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_assembled_is_left_to_the_driver() {
+        let folder = tempfile::tempdir().unwrap();
+        let assembler = Counting::default();
+        let process = started(Some(folder.path().to_path_buf()));
+        let made = process.machine_code(&image(&["bad", "a"]), "sm_90", Some(&assembler)).expect("machine code of one");
+        assert_eq!(made.parts[0], Part::Ptx("bad".to_string()));
+        assert_eq!(process.machine_code(&image(&["bad"]), "sm_90", Some(&assembler)), None);
+    }
+}

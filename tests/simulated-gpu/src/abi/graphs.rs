@@ -1,0 +1,328 @@
+//! Graphs.
+#![expect(unsafe_code, reason = "a C library is what this is for")]
+
+use std::collections::HashMap;
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::{Mutex, PoisonError};
+
+use super::launch::parameters;
+use super::{call, handle, pointer, put};
+use crate::driver::{Answer, BodyPlace, Driver, Shape, Status, Work, address_of, misuse};
+
+/// `CUDA_KERNEL_NODE_PARAMS` of version 2.
+#[repr(C)]
+struct KernelNode {
+    function: *mut c_void,
+    grid: [c_uint; 3],
+    block: [c_uint; 3],
+    shared: c_uint,
+    pointers: *const *mut c_void,
+    extra: *const *mut c_void,
+    kernel: *mut c_void,
+    context: *mut c_void,
+}
+
+/// One side of `CUDA_MEMCPY3D`.
+#[repr(C)]
+struct Side {
+    x: usize,
+    y: usize,
+    z: usize,
+    level: usize,
+    memory_type: c_int,
+    host: *mut c_void,
+    device: u64,
+    array: *mut c_void,
+    reserved: *mut c_void,
+    pitch: usize,
+    height: usize,
+}
+
+/// `CUDA_MEMCPY3D`.
+#[repr(C)]
+struct CopyNode {
+    from: Side,
+    to: Side,
+    width: usize,
+    height: usize,
+    depth: usize,
+}
+
+/// `CUDA_MEMSET_NODE_PARAMS`.
+#[repr(C)]
+struct FillNode {
+    to: u64,
+    pitch: usize,
+    value: c_uint,
+    size: c_uint,
+    width: usize,
+    height: usize,
+}
+
+/// `CUgraphNodeParams` with `CUDA_CONDITIONAL_NODE_PARAMS` in it.
+#[repr(C)]
+struct ConditionalNode {
+    node_type: c_int,
+    reserved: [c_int; 3],
+    condition: u64,
+    kind: c_int,
+    size: c_uint,
+    bodies: *mut *mut c_void,
+    context: *mut c_void,
+}
+
+/// `CU_MEMORYTYPE_DEVICE`, `CU_GRAPH_NODE_TYPE_CONDITIONAL`, `CU_GRAPH_COND_TYPE_WHILE`, `CU_GRAPH_COND_ASSIGN_DEFAULT`.
+const DEVICE_MEMORY: c_int = 2;
+const CONDITIONAL: c_int = 13;
+const WHILE: c_int = 1;
+const ASSIGN_DEFAULT: c_uint = 1;
+
+/// Bodies' handles by the loop's node, for as long as the process: programs have their addresses.
+static BODIES: Mutex<Option<HashMap<u64, BodyPlace>>> = Mutex::new(None);
+
+/// # Safety
+/// There are so many nodes, or none and a null pointer.
+unsafe fn nodes(nodes: *const *mut c_void, count: usize) -> Vec<u64> {
+    // SAFETY: as the caller says.
+    (0..count).map(|number| handle(unsafe { nodes.add(number).read() })).collect()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphCreate(graph: *mut *mut c_void, _flags: c_uint) -> u32 {
+    call(|driver| {
+        let made = driver.create_graph();
+        // SAFETY: as for `put`, by the interface.
+        unsafe { put(graph, pointer(made)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuGraphDestroy(graph: *mut c_void) -> u32 {
+    call(|driver| driver.destroy_graph(handle(graph)))
+}
+
+/// # Safety
+/// The parameters are as the interface has them.
+unsafe fn kernel_work(driver: &Driver, node: *const KernelNode) -> Answer<Work> {
+    // SAFETY: as the caller says.
+    let node = unsafe { &*node };
+    if !node.extra.is_null() {
+        return misuse("a kernel's node with its parameters in `extra`", Status::NOT_SUPPORTED);
+    }
+    // SAFETY: as the caller says.
+    let parameters = unsafe { parameters(driver, handle(node.function), node.pointers)? };
+    let shape = Shape { grid: node.grid, block: node.block, shared: node.shared as usize };
+    driver.call(handle(node.function), shape, parameters).map(Work::Kernel)
+}
+
+/// # Safety
+/// The parameters are as the interface has them.
+unsafe fn copy_work(node: *const CopyNode) -> Answer<Work> {
+    // SAFETY: as the caller says.
+    let CopyNode { from, to, width, height, depth } = unsafe { &*node };
+    let is_plain = |side: &Side| side.memory_type == DEVICE_MEMORY && [side.y, side.z, side.level] == [0; 3];
+    if !is_plain(from) || !is_plain(to) || (*height, *depth) != (1, 1) {
+        return misuse("a copy's node that is not one row of device memory", Status::NOT_SUPPORTED);
+    }
+    let [from, to] = [from, to].map(|side| side.device.wrapping_add(side.x as u64));
+    Ok(Work::Copy { from, to, bytes: *width })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphAddKernelNode_v2(
+    node: *mut *mut c_void,
+    graph: *mut c_void,
+    before: *const *mut c_void,
+    count: usize,
+    parameters: *const KernelNode,
+) -> u32 {
+    call(|driver| {
+        // SAFETY: by the interface.
+        let work = unsafe { kernel_work(driver, parameters)? };
+        // SAFETY: by the interface.
+        unsafe { add(driver, node, graph, work, before, count) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphAddEmptyNode(
+    node: *mut *mut c_void,
+    graph: *mut c_void,
+    before: *const *mut c_void,
+    count: usize,
+) -> u32 {
+    // SAFETY: by the interface.
+    call(|driver| unsafe { add(driver, node, graph, Work::Nothing, before, count) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphAddMemcpyNode(
+    node: *mut *mut c_void,
+    graph: *mut c_void,
+    before: *const *mut c_void,
+    count: usize,
+    parameters: *const CopyNode,
+    _context: *mut c_void,
+) -> u32 {
+    call(|driver| {
+        // SAFETY: by the interface.
+        let work = unsafe { copy_work(parameters)? };
+        // SAFETY: by the interface.
+        unsafe { add(driver, node, graph, work, before, count) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphAddMemsetNode(
+    node: *mut *mut c_void,
+    graph: *mut c_void,
+    before: *const *mut c_void,
+    count: usize,
+    parameters: *const FillNode,
+    _context: *mut c_void,
+) -> u32 {
+    call(|driver| {
+        // SAFETY: by the interface.
+        let FillNode { to, value, size, width, height, .. } = unsafe { parameters.read() };
+        if height != 1 || !matches!(size, 1 | 2 | 4) {
+            return misuse("a fill's node that is not one row", Status::NOT_SUPPORTED);
+        }
+        let work = Work::Fill { to, value, size: size as usize, count: width };
+        // SAFETY: by the interface.
+        unsafe { add(driver, node, graph, work, before, count) }
+    })
+}
+
+/// # Safety
+/// As for the functions of the interface that add nodes.
+unsafe fn add(
+    driver: &mut Driver,
+    node: *mut *mut c_void,
+    graph: *mut c_void,
+    work: Work,
+    before: *const *mut c_void,
+    count: usize,
+) -> Answer {
+    // SAFETY: as the caller says.
+    let before = unsafe { nodes(before, count) };
+    let added = driver.add_work(handle(graph), work, &before)?;
+    // SAFETY: as the caller says.
+    unsafe { put(node, pointer(added)) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphAddChildGraphNode(
+    node: *mut *mut c_void,
+    graph: *mut c_void,
+    before: *const *mut c_void,
+    count: usize,
+    child: *mut c_void,
+) -> u32 {
+    call(|driver| {
+        // SAFETY: by the interface.
+        let before = unsafe { nodes(before, count) };
+        let added = driver.add_child(handle(graph), handle(child), &before)?;
+        // SAFETY: as for `put`, by the interface.
+        unsafe { put(node, pointer(added)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphConditionalHandleCreate(
+    condition: *mut u64,
+    graph: *mut c_void,
+    _context: *mut c_void,
+    value: c_uint,
+    flags: c_uint,
+) -> u32 {
+    call(|driver| {
+        let value = (flags & ASSIGN_DEFAULT != 0).then_some(value);
+        let made = driver.create_condition(handle(graph), value)?;
+        // SAFETY: as for `put`, by the interface.
+        unsafe { put(condition, made) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphAddNode_v2(
+    node: *mut *mut c_void,
+    graph: *mut c_void,
+    before: *const *mut c_void,
+    edges: *const c_void,
+    count: usize,
+    parameters: *mut ConditionalNode,
+) -> u32 {
+    call(|driver| {
+        // SAFETY: by the interface; all kinds of parameters are longer than this.
+        let parameters = unsafe { &mut *parameters };
+        if parameters.node_type != CONDITIONAL || !edges.is_null() {
+            return misuse("cuGraphAddNode of another node than a loop, or with data of edges", Status::NOT_SUPPORTED);
+        }
+        if (parameters.kind, parameters.size) != (WHILE, 1) {
+            return misuse("a condition that is not a loop's", Status::NOT_SUPPORTED);
+        }
+        // SAFETY: by the interface.
+        let before = unsafe { nodes(before, count) };
+        let (added, body) = driver.add_loop(handle(graph), parameters.condition, &before)?;
+        parameters.bodies = address_of(&body).cast();
+        let mut bodies = BODIES.lock().unwrap_or_else(PoisonError::into_inner);
+        bodies.get_or_insert_default().insert(added, body);
+        // SAFETY: as for `put`, by the interface.
+        unsafe { put(node, pointer(added)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphInstantiateWithFlags(executable: *mut *mut c_void, graph: *mut c_void, _flags: u64) -> u32 {
+    call(|driver| {
+        let made = driver.instantiate(handle(graph))?;
+        // SAFETY: as for `put`, by the interface.
+        unsafe { put(executable, pointer(made)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuGraphExecDestroy(executable: *mut c_void) -> u32 {
+    call(|driver| driver.destroy_executable(handle(executable)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuGraphLaunch(executable: *mut c_void, stream: *mut c_void) -> u32 {
+    call(|driver| driver.launch_graph(handle(executable), handle(stream)))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphExecKernelNodeSetParams_v2(
+    executable: *mut c_void,
+    node: *mut c_void,
+    parameters: *const KernelNode,
+) -> u32 {
+    call(|driver| {
+        // SAFETY: by the interface.
+        let work = unsafe { kernel_work(driver, parameters)? };
+        driver.change_node(handle(executable), handle(node), work)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphExecMemcpyNodeSetParams(
+    executable: *mut c_void,
+    node: *mut c_void,
+    parameters: *const CopyNode,
+    _context: *mut c_void,
+) -> u32 {
+    call(|driver| {
+        // SAFETY: by the interface.
+        let work = unsafe { copy_work(parameters)? };
+        driver.change_node(handle(executable), handle(node), work)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuGraphExecChildGraphNodeSetParams(
+    executable: *mut c_void,
+    node: *mut c_void,
+    child: *mut c_void,
+) -> u32 {
+    call(|driver| driver.change_child(handle(executable), handle(node), handle(child)))
+}

@@ -1,0 +1,85 @@
+//! Streams, events, captures.
+#![expect(unsafe_code, reason = "a C library is what this is for")]
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use super::{call, handle, pointer, put};
+use crate::driver::Status;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamCreate(stream: *mut *mut c_void, _flags: c_uint) -> u32 {
+    call(|driver| {
+        let made = driver.create_stream();
+        // SAFETY: as for `put`, by the interface.
+        unsafe { put(stream, pointer(made)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamCreateWithPriority(stream: *mut *mut c_void, flags: c_uint, _priority: c_int) -> u32 {
+    // SAFETY: as for the function that is called, by the interface.
+    unsafe { cuStreamCreate(stream, flags) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuStreamDestroy_v2(stream: *mut c_void) -> u32 {
+    call(|driver| driver.destroy_stream(handle(stream)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuStreamSynchronize(stream: *mut c_void) -> u32 {
+    call(|driver| driver.synchronize(handle(stream)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuStreamQuery(stream: *mut c_void) -> u32 {
+    call(|driver| if driver.is_idle(handle(stream))? { Ok(()) } else { Err(Status::NOT_READY) })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuStreamWaitEvent(stream: *mut c_void, event: *mut c_void, _flags: c_uint) -> u32 {
+    call(|driver| driver.stream_waits(handle(stream), handle(event)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuStreamBeginCapture_v2(stream: *mut c_void, _mode: c_uint) -> u32 {
+    call(|driver| driver.begin_capture(handle(stream)))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamEndCapture(stream: *mut c_void, graph: *mut *mut c_void) -> u32 {
+    call(|driver| {
+        let made = driver.end_capture(handle(stream))?;
+        // SAFETY: as for `put`, by the interface.
+        unsafe { put(graph, pointer(made)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventCreate(event: *mut *mut c_void, _flags: c_uint) -> u32 {
+    call(|driver| {
+        let made = driver.create_event();
+        // SAFETY: as for `put`, by the interface.
+        unsafe { put(event, pointer(made)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuEventDestroy_v2(event: *mut c_void) -> u32 {
+    call(|driver| driver.destroy_event(handle(event)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuEventRecord(event: *mut c_void, stream: *mut c_void) -> u32 {
+    call(|driver| driver.record_event(handle(event), handle(stream)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuEventQuery(event: *mut c_void) -> u32 {
+    call(|driver| if driver.is_reached(handle(event))? { Ok(()) } else { Err(Status::NOT_READY) })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuEventSynchronize(event: *mut c_void) -> u32 {
+    call(|driver| driver.wait_for_event(handle(event)))
+}

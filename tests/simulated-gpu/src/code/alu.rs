@@ -1,0 +1,90 @@
+//! Which function an opcode stands for.
+
+use super::convert::Conversion;
+use super::{Kind, Run, Type, float, integer};
+
+/// An instruction that computes of slots alone.
+#[derive(Clone, Copy)]
+pub(super) struct Alu {
+    /// The function, for one element of registers that hold two.
+    pub run: Run,
+    /// Bits of an element, if registers hold two.
+    pub packed: Option<u32>,
+    /// How many operands it has.
+    pub operands: usize,
+    /// A number that comes as one operand more.
+    pub extra: Option<u64>,
+    /// The type that numbers among the operands are of.
+    pub ty: Type,
+}
+
+/// The instruction of an opcode such as `mad.lo.s32`; `None` if there is no such one.
+pub(super) fn find(opcode: &str) -> Option<Alu> {
+    let parts: Vec<&str> = opcode.split('.').collect();
+    let (name, rest) = parts.split_first()?;
+    if *name == "cvt" {
+        let conversion = Conversion::parse(rest)?;
+        let (run, how) = conversion.run();
+        let ty = Type::parse(rest.last()?)?;
+        return Some(Alu { run, packed: None, operands: 1, extra: Some(how), ty });
+    }
+    let (last, modifiers) = rest.split_last()?;
+    let ty = Type::parse(last)?;
+    let one = Type { count: 1, ..ty };
+    let plain =
+        |run, operands| Some(Alu { run, packed: (ty.count == 2).then_some(ty.bits), operands, extra: None, ty });
+    match (*name, modifiers) {
+        ("mov", []) if ty.kind == Kind::Predicate => plain(integer::predicate("mov")?, 1),
+        ("mov", []) if ty.count == 1 => plain(|a, _, _| a, 1),
+        ("selp", []) if ty.count == 1 => plain(|a, b, c| if c & 1 == 1 { a } else { b }, 3),
+        ("and" | "or" | "xor" | "not", []) if ty.kind == Kind::Predicate => {
+            plain(integer::predicate(name)?, if *name == "not" { 1 } else { 2 })
+        }
+        ("setp", [compare]) => plain(comparison(compare, ty)?, 2),
+        ("fma" | "add" | "sub", ["rn", "f32"] | ["f32"]) if ty.bits == 16 && ty.count == 1 => {
+            plain(mixed(name, ty)?, if *name == "fma" { 3 } else { 2 })
+        }
+        _ => {
+            let run =
+                if ty.is_integer() { integer::find(name, modifiers, ty) } else { float::find(name, modifiers, one) };
+            plain(run?, operands_of(name))
+        }
+    }
+}
+
+/// The function that compares.
+pub(super) fn comparison(name: &str, ty: Type) -> Option<Run> {
+    if ty.is_integer() { integer::comparison(name, ty) } else { float::comparison(name, ty) }
+}
+
+fn operands_of(name: &str) -> usize {
+    match name {
+        "fma" | "mad" | "bfe" | "prmt" | "shf" => 3,
+        "neg" | "abs" | "not" | "cnot" | "popc" | "clz" | "brev" | "rcp" | "sqrt" | "rsqrt" | "ex2" | "lg2" | "sin"
+        | "cos" | "tanh" => 1,
+        _ => 2,
+    }
+}
+
+/// Instructions of singles that take some operands in 16 bits.
+fn mixed(name: &str, ty: Type) -> Option<Run> {
+    fn wide<const B: bool>(slot: u64) -> f32 {
+        let kind = if B { Kind::Brain } else { Kind::Float };
+        super::round::read(Type { kind, bits: 16, count: 1 }, slot) as f32
+    }
+    fn single(slot: u64) -> f32 {
+        f32::from_bits(slot as u32)
+    }
+    fn put(value: f32) -> u64 {
+        if value.is_nan() { super::round::NAN_32 } else { u64::from(value.to_bits()) }
+    }
+    fn of<const B: bool>(name: &str) -> Option<Run> {
+        match name {
+            "fma" => Some(|a, b, c| put(wide::<B>(a).mul_add(wide::<B>(b), single(c)))),
+            "add" => Some(|a, b, _| put(wide::<B>(a) + single(b))),
+            "sub" => Some(|a, b, _| put(wide::<B>(a) - single(b))),
+            _ => None,
+        }
+    }
+    if ty.kind == Kind::Brain { of::<true>(name) } else { of::<false>(name) }
+}

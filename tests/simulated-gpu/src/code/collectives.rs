@@ -1,0 +1,233 @@
+//! Instructions that threads do together: barriers, shuffles, votes, products of matrices.
+
+use super::decode::{Decoder, Result};
+use super::{Kind, Op, Run, Slot, Slots, Type, alu};
+use crate::ptx::Operand;
+
+/// Something that lanes of a warp do together.
+#[derive(Clone, Copy, Debug)]
+pub enum Collective {
+    /// `bar.warp.sync`.
+    Sync {
+        /// Lanes.
+        mask: Slot,
+    },
+    /// `shfl.sync`.
+    Shuffle {
+        /// From which lane.
+        mode: ShuffleMode,
+        /// The value.
+        d: Slot,
+        /// Whether the lane was within bounds.
+        p: Slot,
+        /// The value that is given.
+        a: Slot,
+        /// Lane or distance.
+        b: Slot,
+        /// Clamp and segments.
+        c: Slot,
+        /// Lanes.
+        mask: Slot,
+    },
+    /// `vote.sync`.
+    Vote {
+        /// What of the lanes' predicates.
+        mode: VoteMode,
+        /// The answer.
+        d: Slot,
+        /// The predicate.
+        a: Slot,
+        /// Lanes.
+        mask: Slot,
+    },
+    /// `match.any.sync`, `match.all.sync`.
+    Match {
+        /// Whether all must be the same.
+        all: bool,
+        /// The lanes that have the same value.
+        d: Slot,
+        /// Whether all have.
+        p: Slot,
+        /// The value.
+        a: Slot,
+        /// Bits of it.
+        bits: u32,
+        /// Lanes.
+        mask: Slot,
+    },
+    /// `redux.sync`.
+    Reduce {
+        /// Of two values one.
+        run: Run,
+        /// The result.
+        d: Slot,
+        /// The value.
+        a: Slot,
+        /// Lanes.
+        mask: Slot,
+    },
+    /// `mma.sync`.
+    Product {
+        /// Shape and type.
+        fragments: Fragments,
+        /// The result's registers.
+        d: Slots,
+        /// The first factor's registers.
+        a: Slots,
+        /// The second factor's registers.
+        b: Slots,
+        /// The addend's registers.
+        c: Slots,
+    },
+}
+
+/// From which lane a value comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShuffleMode {
+    /// From a lower one.
+    Up,
+    /// From a higher one.
+    Down,
+    /// From the one with some bits turned round.
+    Butterfly,
+    /// From the one of that number.
+    Index,
+}
+
+/// What a vote asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VoteMode {
+    /// Whether all hold.
+    All,
+    /// Whether one holds.
+    Any,
+    /// Whether all are the same.
+    Uniform,
+    /// Those that hold, as bits.
+    Ballot,
+}
+
+/// A product of 16 rows and 8 columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragments {
+    /// The depth: 8 or 16.
+    pub depth: usize,
+    /// The type of the factors: `f16` or `bf16`.
+    pub factors: Type,
+    /// The type of sums and results: `f32` or `f16`.
+    pub sums: Type,
+}
+
+impl<'a> Decoder<'a> {
+    pub(super) fn together(&mut self, opcode: &str, operands: &[Operand<'a>]) -> Result<()> {
+        let parts: Vec<&str> = opcode.split('.').collect();
+        let word = self.ty("b32")?;
+        let collective = match (&parts[..], operands) {
+            (["bar", "warp", "sync"], [mask]) => Collective::Sync { mask: self.value(mask, word)? },
+            (
+                ["bar", "sync"]
+                | ["bar", "cta", "sync"]
+                | ["barrier", "sync", "aligned"]
+                | ["barrier", "cta", "sync", "aligned"],
+                _,
+            ) => {
+                return self.barrier(opcode, operands, true);
+            }
+            (["barrier", "sync"] | ["barrier", "cta", "sync"], _) => return self.barrier(opcode, operands, false),
+            (["shfl", "sync", mode, "b32"], [d, a, b, c, mask]) => {
+                let mode = match *mode {
+                    "up" => ShuffleMode::Up,
+                    "down" => ShuffleMode::Down,
+                    "bfly" => ShuffleMode::Butterfly,
+                    "idx" => ShuffleMode::Index,
+                    _ => return self.unknown(opcode),
+                };
+                let (d, p) = self.pair(d)?;
+                let [a, b] = [self.value(a, word)?, self.value(b, word)?];
+                Collective::Shuffle { mode, d, p, a, b, c: self.value(c, word)?, mask: self.value(mask, word)? }
+            }
+            (["vote", "sync", mode, "pred" | "b32"], [d, a, mask]) => {
+                let mode = match *mode {
+                    "all" => VoteMode::All,
+                    "any" => VoteMode::Any,
+                    "uni" => VoteMode::Uniform,
+                    "ballot" => VoteMode::Ballot,
+                    _ => return self.unknown(opcode),
+                };
+                let a = self.predicate(a)?;
+                Collective::Vote { mode, d: self.result(d)?, a, mask: self.value(mask, word)? }
+            }
+            (["match", mode @ ("any" | "all"), "sync", ty @ ("b32" | "b64")], [d, a, mask]) => {
+                let ty = self.ty(ty)?;
+                let (d, p) = self.pair(d)?;
+                let (a, mask) = (self.value(a, ty)?, self.value(mask, word)?);
+                Collective::Match { all: *mode == "all", d, p, a, bits: ty.bits, mask }
+            }
+            (["redux", "sync", action, ty], [d, a, mask]) => {
+                let Some(found) = alu::find(&format!("{action}.{ty}")) else { return self.unknown(opcode) };
+                let (a, mask) = (self.value(a, word)?, self.value(mask, word)?);
+                Collective::Reduce { run: found.run, d: self.result(d)?, a, mask }
+            }
+            (["mma", "sync", "aligned", shape, "row", "col", d, a, b, c], _) if a == b && d == c => {
+                return self.product(opcode, shape, [a, d], operands);
+            }
+            _ => return self.unknown(opcode),
+        };
+        self.collective(collective);
+        Ok(())
+    }
+
+    /// `bar.sync id` and `bar.sync id, count`.
+    fn barrier(&mut self, opcode: &str, operands: &[Operand<'a>], aligned: bool) -> Result<()> {
+        let word = self.ty("b32")?;
+        let (id, count) = match operands {
+            [id] => (self.value(id, word)?, self.constant(0)),
+            [id, count] => (self.value(id, word)?, self.value(count, word)?),
+            _ => return self.unknown(opcode),
+        };
+        self.push(Op::Barrier { id, count, aligned });
+        self.kernel.waits = true;
+        Ok(())
+    }
+
+    /// `d|p`, or `d` alone.
+    fn pair(&mut self, operand: &Operand<'a>) -> Result<(Slot, Slot)> {
+        match operand {
+            Operand::Pair(d, p) => Ok((self.result(&Operand::Name(d))?, self.result(&Operand::Name(p))?)),
+            d => Ok((self.result(d)?, self.result(&Operand::Name("_"))?)),
+        }
+    }
+
+    fn product(&mut self, opcode: &str, shape: &str, types: [&str; 2], operands: &[Operand<'a>]) -> Result<()> {
+        let depth = match shape {
+            "m16n8k8" => 8,
+            "m16n8k16" => 16,
+            _ => return self.unknown(opcode),
+        };
+        let [factors, sums] = [self.ty(types[0])?, self.ty(types[1])?];
+        let fits = matches!(
+            (factors.kind, factors.bits, sums.kind, sums.bits),
+            (Kind::Float | Kind::Brain, 16, Kind::Float, 32) | (Kind::Float, 16, Kind::Float, 16)
+        );
+        let [Operand::Vector(d), Operand::Vector(a), Operand::Vector(b), Operand::Vector(c)] = operands else {
+            return self.unknown(opcode);
+        };
+        let sum_registers = if sums.bits == 32 { 4 } else { 2 };
+        let lengths = [d.len(), a.len(), b.len(), c.len()];
+        if !fits || factors.count != 1 || lengths != [sum_registers, depth / 4, depth / 8, sum_registers] {
+            return self.unknown(opcode);
+        }
+        let fragments = Fragments { depth, factors, sums };
+        let d = d.iter().map(|d| self.result(d)).collect::<Result<Vec<_>>>()?;
+        let mut sources = [Slots::default(); 3];
+        for (slots, operands) in sources.iter_mut().zip([a, b, c]) {
+            let word = self.ty("b32")?;
+            let values = operands.iter().map(|operand| self.value(operand, word)).collect::<Result<Vec<_>>>()?;
+            *slots = self.slots(&values);
+        }
+        let [a, b, c] = sources;
+        let d = self.slots(&d);
+        self.collective(Collective::Product { fragments, d, a, b, c });
+        Ok(())
+    }
+}

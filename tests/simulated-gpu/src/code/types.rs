@@ -1,0 +1,82 @@
+//! Types of instructions: `u32`, `bf16x2`, `pred`.
+
+/// What bits mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing in particular.
+    Bits,
+    /// An integer without sign.
+    Unsigned,
+    /// An integer of two's complement.
+    Signed,
+    /// An IEEE number.
+    Float,
+    /// The upper half of a single.
+    Brain,
+    /// True or false.
+    Predicate,
+}
+
+/// A type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Type {
+    /// What bits mean.
+    pub kind: Kind,
+    /// Bits of an element.
+    pub bits: u32,
+    /// Elements in a register.
+    pub count: u32,
+}
+
+impl Type {
+    /// `u32`, without a dot.
+    pub fn parse(name: &str) -> Option<Type> {
+        let (kind, bits, count) = match name {
+            "pred" => (Kind::Predicate, 1, 1),
+            "bf16" => (Kind::Brain, 16, 1),
+            "bf16x2" => (Kind::Brain, 16, 2),
+            "f16x2" => (Kind::Float, 16, 2),
+            "f32x2" => (Kind::Float, 32, 2),
+            "u16x2" => (Kind::Unsigned, 16, 2),
+            "s16x2" => (Kind::Signed, 16, 2),
+            _ => {
+                let kind = match name.as_bytes().first()? {
+                    b'b' => Kind::Bits,
+                    b'u' => Kind::Unsigned,
+                    b's' => Kind::Signed,
+                    b'f' => Kind::Float,
+                    _ => return None,
+                };
+                let bits = match &name[1..] {
+                    "8" => 8,
+                    "16" => 16,
+                    "32" => 32,
+                    "64" => 64,
+                    "128" => 128,
+                    _ => return None,
+                };
+                let is_type = kind != Kind::Float || matches!(bits, 16 | 32 | 64);
+                if !is_type {
+                    return None;
+                }
+                (kind, bits, 1)
+            }
+        };
+        Some(Type { kind, bits, count })
+    }
+
+    /// Bytes of a register's worth.
+    pub fn bytes(self) -> u64 {
+        u64::from(self.bits * self.count).div_ceil(8)
+    }
+
+    /// Whether it is one integer, or bits that instructions treat as one.
+    pub fn is_integer(self) -> bool {
+        self.count == 1 && matches!(self.kind, Kind::Bits | Kind::Unsigned | Kind::Signed)
+    }
+
+    /// Whether it has a sign in two's complement.
+    pub fn is_signed(self) -> bool {
+        self.kind == Kind::Signed
+    }
+}

@@ -1,0 +1,245 @@
+//! Graphs: built node by node, instantiated, changed, launched.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::work::{Plan, Work};
+use super::{Answer, Driver, Handle, Status, misuse};
+
+/// A graph that is being built.
+#[derive(Default)]
+pub(super) struct Graph {
+    nodes: Vec<Node>,
+    /// Whether it is the body of a loop.
+    is_body: bool,
+}
+
+struct Node {
+    kind: NodeKind,
+    before: Vec<usize>,
+}
+
+enum NodeKind {
+    Work(Work),
+    /// A loop: its condition, and the graph of its body.
+    While(u64, Handle),
+}
+
+/// A graph that can be launched.
+pub(super) struct Executable {
+    graph: Handle,
+    plan: Plan,
+}
+
+/// Where the handle of a loop's body stands, which the program is given the address of.
+pub(crate) type BodyPlace = Arc<[AtomicU64; 1]>;
+
+impl Graph {
+    /// Adds a node behind others; its number.
+    pub fn add(&mut self, work: Work, before: Vec<usize>) -> usize {
+        self.nodes.push(Node { kind: NodeKind::Work(work), before });
+        self.nodes.len() - 1
+    }
+}
+
+impl Driver {
+    pub fn create_graph(&mut self) -> Handle {
+        self.keep_graph(Graph::default())
+    }
+
+    pub(super) fn keep_graph(&mut self, graph: Graph) -> Handle {
+        let handle = self.fresh();
+        self.graphs.insert(handle, graph);
+        handle
+    }
+
+    pub fn destroy_graph(&mut self, handle: Handle) -> Answer {
+        match self.graphs.get(&handle) {
+            Some(graph) if !graph.is_body => {}
+            Some(_) => return misuse("cuGraphDestroy of a loop's body", Status::INVALID_VALUE),
+            None => return misuse("cuGraphDestroy of a graph that does not exist", Status::INVALID_VALUE),
+        }
+        self.remove_graph(handle);
+        Ok(())
+    }
+
+    /// Removes a graph with the bodies of its loops.
+    fn remove_graph(&mut self, handle: Handle) {
+        let Some(graph) = self.graphs.remove(&handle) else { return };
+        self.nodes.retain(|_, (owner, _)| *owner != handle);
+        for node in graph.nodes {
+            if let NodeKind::While(condition, body) = node.kind {
+                self.conditions.remove(&condition);
+                self.remove_graph(body);
+            }
+        }
+    }
+
+    fn graph(&mut self, handle: Handle) -> Answer<&mut Graph> {
+        match self.graphs.get_mut(&handle) {
+            Some(graph) => Ok(graph),
+            None => misuse("a graph is used that does not exist, or not any more", Status::INVALID_VALUE),
+        }
+    }
+
+    fn add_node(&mut self, graph: Handle, kind: NodeKind, before: &[Handle]) -> Answer<Handle> {
+        self.graph(graph)?;
+        let mut numbers = Vec::with_capacity(before.len());
+        for node in before {
+            match self.nodes.get(node) {
+                Some((owner, number)) if *owner == graph && !numbers.contains(number) => numbers.push(*number),
+                _ => {
+                    return misuse(
+                        "a node comes behind one that is there twice, or of another graph",
+                        Status::INVALID_VALUE,
+                    );
+                }
+            }
+        }
+        let found = self.graph(graph)?;
+        found.nodes.push(Node { kind, before: numbers });
+        let number = found.nodes.len() - 1;
+        let handle = self.fresh();
+        self.nodes.insert(handle, (graph, number));
+        Ok(handle)
+    }
+
+    /// Adds work behind other nodes.
+    pub fn add_work(&mut self, graph: Handle, work: Work, before: &[Handle]) -> Answer<Handle> {
+        self.check_node_work(&work)?;
+        self.add_node(graph, NodeKind::Work(work), before)
+    }
+
+    /// What a graph copies must be memory when it is added.
+    fn check_node_work(&self, work: &Work) -> Answer {
+        if let Work::Copy { from, to, bytes } = work {
+            if *bytes == 0 {
+                return misuse("a node of a graph copies nothing", Status::INVALID_VALUE);
+            }
+            self.check_range("a node of a graph", *from, *bytes)?;
+            self.check_range("a node of a graph", *to, *bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Adds all of another graph, which is copied.
+    pub fn add_child(&mut self, graph: Handle, child: Handle, before: &[Handle]) -> Answer<Handle> {
+        let plan = self.plan(child)?;
+        if !plan.conditions.is_empty() {
+            return misuse("a graph with loops cannot be a child", Status::NOT_SUPPORTED);
+        }
+        self.add_node(graph, NodeKind::Work(Work::Child(plan.into())), before)
+    }
+
+    /// A condition for one loop of a graph, with the value that each launch starts with if there is one.
+    pub fn create_condition(&mut self, graph: Handle, value: Option<u32>) -> Answer<u64> {
+        self.graph(graph)?;
+        let handle = self.fresh();
+        self.conditions.insert(handle, (graph, value));
+        Ok(handle)
+    }
+
+    /// Adds a loop, whose body is an empty graph yet; the node, and where the body's handle stands.
+    pub fn add_loop(&mut self, graph: Handle, condition: u64, before: &[Handle]) -> Answer<(Handle, BodyPlace)> {
+        match self.conditions.get(&condition) {
+            Some((owner, _)) if *owner == graph => {}
+            _ => return misuse("a loop's condition was not made for its graph", Status::INVALID_VALUE),
+        }
+        let is_taken = |node: &Node| matches!(node.kind, NodeKind::While(other, _) if other == condition);
+        if self.graph(graph)?.nodes.iter().any(is_taken) {
+            return misuse("two loops have one condition", Status::INVALID_VALUE);
+        }
+        let body = self.keep_graph(Graph { nodes: Vec::new(), is_body: true });
+        let node = self.add_node(graph, NodeKind::While(condition, body), before)?;
+        Ok((node, Arc::new([AtomicU64::new(body)])))
+    }
+
+    /// A graph as it is now.
+    fn plan(&mut self, handle: Handle) -> Answer<Plan> {
+        let graph = self.graph(handle)?;
+        let mut plan = Plan::default();
+        let mut bodies = Vec::new();
+        for node in &graph.nodes {
+            let work = match &node.kind {
+                NodeKind::Work(work) => work.clone(),
+                NodeKind::While(condition, body) => {
+                    bodies.push((plan.nodes.len(), *condition, *body));
+                    Work::Nothing
+                }
+            };
+            plan.nodes.push((work, node.before.clone()));
+        }
+        for (number, condition, body) in bodies {
+            let mut body = self.plan(body)?;
+            let value = self.conditions.get(&condition).and_then(|(_, value)| *value);
+            plan.conditions.push((condition, value));
+            plan.conditions.append(&mut body.conditions);
+            plan.nodes[number].0 = Work::While { condition, body: body.into() };
+        }
+        Ok(plan)
+    }
+
+    pub fn instantiate(&mut self, graph: Handle) -> Answer<Handle> {
+        if self.graph(graph)?.is_body {
+            return misuse("a loop's body is instantiated alone", Status::INVALID_VALUE);
+        }
+        let plan = self.plan(graph)?;
+        let handle = self.fresh();
+        self.executables.insert(handle, Executable { graph, plan });
+        Ok(handle)
+    }
+
+    fn executable(&mut self, handle: Handle) -> Answer<&mut Executable> {
+        match self.executables.get_mut(&handle) {
+            Some(executable) => Ok(executable),
+            None => {
+                misuse("a graph is launched or changed that does not exist, or not any more", Status::INVALID_HANDLE)
+            }
+        }
+    }
+
+    /// Launches that are under way go on.
+    pub fn destroy_executable(&mut self, handle: Handle) -> Answer {
+        self.executable(handle)?;
+        self.executables.remove(&handle);
+        Ok(())
+    }
+
+    pub fn launch_graph(&mut self, handle: Handle, stream: Handle) -> Answer {
+        let plan = self.executable(handle)?.plan.clone();
+        self.send(stream, Work::Graph(plan.into()))
+    }
+
+    /// Gives a node of an executable other work of the same kind.
+    pub fn change_node(&mut self, handle: Handle, node: Handle, work: Work) -> Answer {
+        self.check_node_work(&work)?;
+        let Some((graph, number)) = self.nodes.get(&node).copied() else {
+            return misuse("a node is changed that does not exist", Status::INVALID_VALUE);
+        };
+        let executable = self.executable(handle)?;
+        if executable.graph != graph {
+            return misuse("a node is changed in the instance of another graph", Status::INVALID_VALUE);
+        }
+        let Some((old, _)) = executable.plan.nodes.get_mut(number) else { return Err(Status::INVALID_VALUE) };
+        match (&*old, &work) {
+            (Work::Kernel(_), Work::Kernel(_)) => {}
+            (Work::Copy { bytes, .. }, Work::Copy { bytes: other, .. }) if bytes == other => {}
+            (Work::Child(a), Work::Child(b)) if a.nodes.len() == b.nodes.len() => {}
+            _ => return Err(Status::GRAPH_EXEC_UPDATE_FAILURE),
+        }
+        *old = work;
+        Ok(())
+    }
+
+    /// Gives a node another child graph.
+    pub fn change_child(&mut self, handle: Handle, node: Handle, child: Handle) -> Answer {
+        let plan = self.plan(child)?;
+        self.change_node(handle, node, Work::Child(plan.into()))
+    }
+}
+
+/// The address of a loop's body's handle.
+pub(crate) fn address_of(place: &BodyPlace) -> *mut u64 {
+    debug_assert_ne!(place[0].load(Ordering::Relaxed), 0, "a body has a handle");
+    place[0].as_ptr()
+}

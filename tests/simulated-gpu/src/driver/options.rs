@@ -1,0 +1,104 @@
+//! What the device is: the environment variable `SIMULATED_GPU`.
+
+use std::path::PathBuf;
+
+/// The environment variable.
+pub const VARIABLE: &str = "SIMULATED_GPU";
+
+/// What the device is, and how strange its order of work is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Of every choice that the interface leaves open. With 0 work is done as late as it may be.
+    pub seed: u64,
+    /// Bytes of device memory.
+    pub memory: usize,
+    /// 90 for sm_90.
+    pub capability: u32,
+    /// Whether reading memory is told that nobody has written.
+    pub checks_written: bool,
+    /// The CUDA version that the driver serves, as it writes it.
+    pub version: i32,
+    /// Where the PTX of a kernel goes that something was found of.
+    pub dump: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { seed: 0, memory: 4 << 30, capability: 90, checks_written: true, version: 12_080, dump: None }
+    }
+}
+
+impl Options {
+    /// Reads `seed=3,memory=256M,target=sm_90,initcheck=off,version=12.4,dump=FOLDER`; what is not named is as by default.
+    pub fn parse(text: &str) -> Result<Options, String> {
+        let mut options = Options::default();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let bad = || {
+                format!(
+                    "{VARIABLE}: `{part}` is not understood: seed=3,memory=256M,target=sm_90,initcheck=off,version=12.4,dump=FOLDER"
+                )
+            };
+            let (name, value) = part.split_once('=').ok_or_else(bad)?;
+            match name {
+                "seed" => options.seed = value.parse().map_err(|_| bad())?,
+                "memory" => options.memory = bytes(value).ok_or_else(bad)?,
+                "target" => {
+                    let number = value.strip_prefix("sm_").and_then(|number| number.parse().ok());
+                    options.capability = number.filter(|number| (10..1000).contains(number)).ok_or_else(bad)?;
+                }
+                "initcheck" => options.checks_written = on(value).ok_or_else(bad)?,
+                "version" => {
+                    let (major, minor) = value.split_once('.').ok_or_else(bad)?;
+                    let [major, minor] = [major, minor].map(|part| part.parse::<u8>().ok());
+                    options.version = i32::from(major.ok_or_else(bad)?) * 1000 + i32::from(minor.ok_or_else(bad)?) * 10;
+                }
+                "dump" => options.dump = Some(value.into()),
+                _ => return Err(bad()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn on(value: &str) -> Option<bool> {
+    match value {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
+fn bytes(value: &str) -> Option<usize> {
+    let digits = value.trim_end_matches(['K', 'M', 'G']);
+    let shift = match &value[digits.len()..] {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => return None,
+    };
+    digits.parse::<usize>().ok()?.checked_shl(shift).filter(|bytes| bytes >> shift == digits.parse().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read() {
+        assert_eq!(Options::parse(""), Ok(Options::default()));
+        let options = Options::parse("seed=3, memory=256M,target=sm_80,initcheck=off,version=12.4,dump=/x").unwrap();
+        let expected = Options {
+            seed: 3,
+            memory: 256 << 20,
+            capability: 80,
+            checks_written: false,
+            version: 12_040,
+            dump: Some("/x".into()),
+        };
+        assert_eq!(options, expected);
+        for bad in ["seed", "memory=3X", "target=90", "colour=red", "memory=99999999999999999999G"] {
+            assert!(Options::parse(bad).unwrap_err().contains("is not understood"), "{bad}");
+        }
+    }
+}

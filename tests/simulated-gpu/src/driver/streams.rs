@@ -1,0 +1,265 @@
+//! Streams and events: which work is done when.
+
+use std::collections::VecDeque;
+
+use super::graphs::Graph;
+use super::work::{HostBytes, Work};
+use super::{Answer, DEFAULT_STREAM, Driver, Handle, Status, misuse};
+
+/// So much work waits in a stream at most; then the first of it is done.
+const LONGEST_QUEUE: usize = 512;
+
+/// A stream.
+#[derive(Default)]
+pub(super) struct Stream {
+    /// Work that is not done yet.
+    pub queue: VecDeque<Work>,
+    /// How much was done; what was sent is that and the queue.
+    pub done: u64,
+    /// What takes the place of the queue while the stream is captured, with the last node.
+    pub capture: Option<(Graph, Option<usize>)>,
+}
+
+impl Stream {
+    fn sent(&self) -> u64 {
+        self.done + self.queue.len() as u64
+    }
+}
+
+/// A point in a stream's work; none before it is recorded.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Event {
+    at: Option<(Handle, u64)>,
+}
+
+impl Driver {
+    pub fn create_stream(&mut self) -> Handle {
+        let handle = self.fresh();
+        self.streams.insert(handle, Stream::default());
+        handle
+    }
+
+    /// Lets the stream end when its work is done, which is at once.
+    pub fn destroy_stream(&mut self, handle: Handle) -> Answer {
+        if handle == DEFAULT_STREAM {
+            return misuse("cuStreamDestroy of the default stream", Status::INVALID_HANDLE);
+        }
+        let until = self.stream(handle)?.sent();
+        self.finish(handle, until)?;
+        self.streams.remove(&handle);
+        Ok(())
+    }
+
+    fn stream(&mut self, handle: Handle) -> Answer<&mut Stream> {
+        match self.streams.get_mut(&handle) {
+            Some(stream) => Ok(stream),
+            None => misuse("a stream is used that does not exist, or not any more", Status::INVALID_HANDLE),
+        }
+    }
+
+    fn event(&self, handle: Handle) -> Answer<Event> {
+        match self.events.get(&handle) {
+            Some(event) => Ok(*event),
+            None => misuse("an event is used that does not exist, or not any more", Status::INVALID_HANDLE),
+        }
+    }
+
+    pub fn create_event(&mut self) -> Handle {
+        let handle = self.fresh();
+        self.events.insert(handle, Event::default());
+        handle
+    }
+
+    pub fn destroy_event(&mut self, handle: Handle) -> Answer {
+        self.event(handle)?;
+        self.events.remove(&handle);
+        Ok(())
+    }
+
+    pub fn record_event(&mut self, event: Handle, stream: Handle) -> Answer {
+        self.event(event)?;
+        let found = self.stream(stream)?;
+        if found.capture.is_some() {
+            return misuse("an event is recorded in a stream that is captured", Status::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        let at = Some((stream, found.sent()));
+        self.events.insert(event, Event { at });
+        Ok(())
+    }
+
+    /// Whether work before the event is done. Asking may have some of it done.
+    pub fn is_reached(&mut self, event: Handle) -> Answer<bool> {
+        let Some((stream, until)) = self.event(event)?.at else { return Ok(true) };
+        if self.device.random.below(3) == 2 {
+            self.step(stream)?;
+        }
+        Ok(self.streams.get(&stream).is_none_or(|stream| stream.done >= until))
+    }
+
+    pub fn wait_for_event(&mut self, event: Handle) -> Answer {
+        match self.event(event)?.at {
+            Some((stream, until)) => self.finish(stream, until),
+            None => Ok(()),
+        }
+    }
+
+    pub fn stream_waits(&mut self, stream: Handle, event: Handle) -> Answer {
+        let event = self.event(event)?;
+        let found = self.stream(stream)?;
+        if found.capture.is_some() {
+            return misuse("a stream that is captured waits for an event", Status::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        match event.at {
+            Some((other, until)) if other != stream => self.send(stream, Work::Wait { stream: other, until }),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn synchronize(&mut self, stream: Handle) -> Answer {
+        let found = self.stream(stream)?;
+        if found.capture.is_some() {
+            return misuse("cuStreamSynchronize of a stream that is captured", Status::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        let until = found.sent();
+        self.finish(stream, until)
+    }
+
+    /// Whether all work of a stream is done.
+    pub fn is_idle(&mut self, stream: Handle) -> Answer<bool> {
+        self.stream(stream).map(|stream| stream.queue.is_empty())
+    }
+
+    pub fn synchronize_all(&mut self) -> Answer {
+        let streams: Vec<(Handle, u64)> =
+            self.streams.iter().map(|(handle, stream)| (*handle, stream.sent())).collect();
+        streams.into_iter().try_for_each(|(handle, until)| self.finish(handle, until))
+    }
+
+    /// Sends work to a stream, where it waits.
+    pub fn send(&mut self, handle: Handle, work: Work) -> Answer {
+        let stream = self.stream(handle)?;
+        if let Some((graph, last)) = &mut stream.capture {
+            *last = Some(graph.add(work, last.iter().copied().collect()));
+            return Ok(());
+        }
+        stream.queue.push_back(work);
+        if stream.queue.len() > LONGEST_QUEUE {
+            self.step(handle)?;
+        }
+        if self.device.random.below(8) >= 5 {
+            self.step_anywhere()?;
+        }
+        Ok(())
+    }
+
+    /// Does work of streams until that of one is done up to a number.
+    fn finish(&mut self, handle: Handle, until: u64) -> Answer {
+        while self.streams.get(&handle).is_some_and(|stream| stream.done < until) {
+            if self.device.random.below(4) == 3 {
+                self.step_anywhere()?;
+            }
+            self.step(handle)?;
+        }
+        self.alive()
+    }
+
+    fn step_anywhere(&mut self) -> Answer {
+        let busy: Vec<Handle> =
+            self.streams.iter().filter(|(_, stream)| !stream.queue.is_empty()).map(|(handle, _)| *handle).collect();
+        if busy.is_empty() {
+            return Ok(());
+        }
+        let chosen = busy[self.device.random.below(busy.len())];
+        self.step(chosen)
+    }
+
+    /// Does the first work of a stream, or what that must wait for.
+    fn step(&mut self, handle: Handle) -> Answer {
+        self.alive()?;
+        // A wait is for work that was sent before it, so this comes to an end.
+        let mut handle = handle;
+        loop {
+            let Some(stream) = self.streams.get_mut(&handle) else { return Ok(()) };
+            match stream.queue.front() {
+                Some(Work::Wait { stream: other, until }) => {
+                    let (other, until) = (*other, *until);
+                    if self.streams.get(&other).is_some_and(|stream| stream.done < until) {
+                        handle = other;
+                        continue;
+                    }
+                }
+                Some(_) => {}
+                None => return Ok(()),
+            }
+            break;
+        }
+        let Some(stream) = self.streams.get_mut(&handle) else { return Ok(()) };
+        let Some(work) = stream.queue.pop_front() else { return Ok(()) };
+        stream.done += 1;
+        self.device.perform(&work).map_err(|(status, why)| self.lose(status, &why))
+    }
+
+    /// A copy from the host. What is not pinned is taken over now.
+    pub fn upload(
+        &mut self,
+        to: u64,
+        from: usize,
+        bytes: usize,
+        stream: Handle,
+        staged: impl FnOnce() -> Vec<u8>,
+    ) -> Answer {
+        self.check_range("cuMemcpyHtoDAsync", to, bytes)?;
+        let from = match self.device.pinned.find(from, bytes).is_some() {
+            true => HostBytes::Pinned(from, bytes),
+            false if self.stream(stream)?.capture.is_some() => {
+                let message = "a copy from memory that is not pinned is sent to a stream that is captured";
+                return misuse(message, Status::STREAM_CAPTURE_UNSUPPORTED);
+            }
+            false => HostBytes::Staged(staged().into()),
+        };
+        self.send(stream, Work::Upload { from, to })
+    }
+
+    /// A copy to the host. Where that is not pinned it is done now, and `Some` bytes must be put there.
+    pub fn download(&mut self, from: u64, to: usize, bytes: usize, stream: Handle) -> Answer<Option<Vec<u8>>> {
+        self.check_range("cuMemcpyDtoHAsync", from, bytes)?;
+        if self.device.pinned.find(to, bytes).is_some() {
+            return self.send(stream, Work::Download { from, to, bytes }).map(|()| None);
+        }
+        self.synchronize(stream)?;
+        match self.device.memory.read(from, bytes) {
+            Ok(bytes) => Ok(Some(bytes.to_vec())),
+            Err(problem) => Err(self.lose(Status::LAUNCH_FAILED, &problem.message)),
+        }
+    }
+
+    pub fn copy(&mut self, from: u64, to: u64, bytes: usize, stream: Handle) -> Answer {
+        self.check_range("cuMemcpyDtoDAsync", from, bytes)?;
+        self.check_range("cuMemcpyDtoDAsync", to, bytes)?;
+        self.send(stream, Work::Copy { from, to, bytes })
+    }
+
+    pub fn fill(&mut self, to: u64, value: u32, size: usize, count: usize, stream: Handle) -> Answer {
+        self.check_range("cuMemsetAsync", to, size.saturating_mul(count))?;
+        self.send(stream, Work::Fill { to, value, size, count })
+    }
+
+    pub fn begin_capture(&mut self, stream: Handle) -> Answer {
+        if stream == DEFAULT_STREAM {
+            return misuse("the default stream is captured", Status::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        let found = self.stream(stream)?;
+        if found.capture.is_some() {
+            return misuse("a stream is captured that is being captured", Status::STREAM_CAPTURE_INVALIDATED);
+        }
+        found.capture = Some((Graph::default(), None));
+        Ok(())
+    }
+
+    pub fn end_capture(&mut self, stream: Handle) -> Answer<Handle> {
+        match self.stream(stream)?.capture.take() {
+            Some((graph, _)) => Ok(self.keep_graph(graph)),
+            None => misuse("the capture of a stream ends that is not captured", Status::INVALID_VALUE),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Work of streams and of graphs: what it is, and how it is done.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::pinned::Pinned;
+use super::status::Status;
+use super::{Handle, Random};
+use crate::finding::{Class, Finding, Problem};
+use crate::machine::{Launch, Memory, Outside, launch};
+use crate::program::Program;
+
+/// A launch of a kernel, checked and complete.
+#[derive(Clone, Debug)]
+pub(crate) struct KernelCall {
+    /// The module, so that nobody unloads it.
+    pub module: Handle,
+    pub program: Arc<Program>,
+    /// The number of the kernel in the program.
+    pub kernel: usize,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub dynamic_shared: usize,
+    pub parameters: Vec<u8>,
+}
+
+/// Where the bytes of a copy from the host are.
+#[derive(Clone, Debug)]
+pub(crate) enum HostBytes {
+    /// Taken over when the call was made.
+    Staged(Arc<Vec<u8>>),
+    /// In memory that the device reads when the work is done.
+    Pinned(usize, usize),
+}
+
+/// A piece of work.
+#[derive(Clone, Debug)]
+pub(crate) enum Work {
+    Kernel(Arc<KernelCall>),
+    Upload {
+        from: HostBytes,
+        to: u64,
+    },
+    Download {
+        from: u64,
+        to: usize,
+        bytes: usize,
+    },
+    Copy {
+        from: u64,
+        to: u64,
+        bytes: usize,
+    },
+    /// Elements of 1, 2 or 4 bytes.
+    Fill {
+        to: u64,
+        value: u32,
+        size: usize,
+        count: usize,
+    },
+    /// Nothing before work of another stream up to a number is done.
+    Wait {
+        stream: Handle,
+        until: u64,
+    },
+    Nothing,
+    Graph(Arc<Plan>),
+    /// A graph within a graph.
+    Child(Arc<Plan>),
+    /// Nodes that are done while a condition holds.
+    While {
+        condition: u64,
+        body: Arc<Plan>,
+    },
+}
+
+/// Nodes of a graph, each with the numbers of those before it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Plan {
+    pub nodes: Vec<(Work, Vec<usize>)>,
+    /// Conditions of loops, with the value that a launch starts with if there is one.
+    pub conditions: Vec<(u64, Option<u32>)>,
+}
+
+impl Work {
+    /// Whether it is work of a module's code.
+    pub fn uses_module(&self, module: Handle) -> bool {
+        match self {
+            Work::Kernel(call) => call.module == module,
+            Work::Graph(plan) | Work::Child(plan) | Work::While { body: plan, .. } => {
+                plan.nodes.iter().any(|(work, _)| work.uses_module(module))
+            }
+            Work::Upload { .. } | Work::Download { .. } | Work::Copy { .. } => false,
+            Work::Fill { .. } | Work::Wait { .. } | Work::Nothing => false,
+        }
+    }
+
+    /// An address of the host's memory that it will read or write.
+    pub fn host_address(&self) -> Option<usize> {
+        match self {
+            Work::Upload { from: HostBytes::Pinned(address, _), .. } => Some(*address),
+            Work::Download { to, .. } => Some(*to),
+            _ => None,
+        }
+    }
+}
+
+/// Why work failed: the driver's code, and a sentence.
+pub(crate) type Failure = (Status, String);
+
+/// What work is done with.
+pub(crate) struct Device {
+    pub memory: Memory,
+    pub pinned: Pinned,
+    pub conditions: Conditions,
+    pub random: Random,
+    /// Where the PTX of a kernel goes that something was found of.
+    pub dump: Option<PathBuf>,
+}
+
+/// Conditions of the loops of the graph that is running.
+#[derive(Debug, Default)]
+pub(crate) struct Conditions(HashMap<u64, Option<u32>>);
+
+impl Outside for Conditions {
+    fn set_condition(&mut self, handle: u64, value: u32) -> bool {
+        self.0.get_mut(&handle).map(|condition| *condition = Some(value)).is_some()
+    }
+}
+
+impl Device {
+    /// Does work that needs nothing of other streams.
+    pub fn perform(&mut self, work: &Work) -> Result<(), Failure> {
+        match work {
+            Work::Kernel(call) => self.launch(call),
+            Work::Upload { from, to } => {
+                let bytes = match from {
+                    HostBytes::Staged(bytes) => bytes.to_vec(),
+                    HostBytes::Pinned(address, bytes) => {
+                        self.pinned.read(*address, *bytes).ok_or_else(|| freed(*address))?
+                    }
+                };
+                self.memory.write(*to, &bytes).map_err(failure)
+            }
+            Work::Download { from, to, bytes } => {
+                let content = self.memory.read(*from, *bytes).map_err(failure)?;
+                if self.pinned.write(*to, content) { Ok(()) } else { Err(freed(*to)) }
+            }
+            Work::Copy { from, to, bytes } => self.memory.copy(*from, *to, *bytes).map_err(failure),
+            Work::Fill { to, value, size: 1, count } => self.memory.fill(*to, *value as u8, *count).map_err(failure),
+            Work::Fill { to, value, size, count } => {
+                let element = &value.to_le_bytes()[..*size];
+                self.memory.write(*to, &element.repeat(*count)).map_err(failure)
+            }
+            Work::Wait { .. } | Work::Nothing => Ok(()),
+            Work::Graph(plan) => {
+                self.conditions.0 = plan.conditions.iter().copied().collect();
+                let done = self.run(plan);
+                self.conditions.0.clear();
+                done
+            }
+            Work::Child(plan) => self.run(plan),
+            Work::While { condition, body } => self.repeat(*condition, body),
+        }
+    }
+
+    fn repeat(&mut self, condition: u64, body: &Plan) -> Result<(), Failure> {
+        loop {
+            match self.conditions.0.get(&condition) {
+                Some(Some(0)) => return Ok(()),
+                Some(Some(_)) => self.run(body)?,
+                Some(None) => {
+                    let message = "a loop of a graph looks at a condition that this launch has not set yet";
+                    return Err((Status::LAUNCH_FAILED, message.to_owned()));
+                }
+                None => return Err((Status::LAUNCH_FAILED, "a loop's condition is another graph's".to_owned())),
+            }
+        }
+    }
+
+    /// Nodes in any order that their edges allow.
+    fn run(&mut self, plan: &Plan) -> Result<(), Failure> {
+        let mut missing: Vec<usize> = plan.nodes.iter().map(|(_, before)| before.len()).collect();
+        let mut behind = vec![Vec::new(); plan.nodes.len()];
+        for (number, (_, before)) in plan.nodes.iter().enumerate() {
+            before.iter().for_each(|&earlier| behind[earlier].push(number));
+        }
+        let mut ready: Vec<usize> = (0..plan.nodes.len()).filter(|&number| missing[number] == 0).collect();
+        let mut done = 0;
+        while !ready.is_empty() {
+            let number = ready.swap_remove(self.random.below(ready.len()));
+            self.perform(&plan.nodes[number].0)?;
+            done += 1;
+            for &next in &behind[number] {
+                missing[next] -= 1;
+                if missing[next] == 0 {
+                    ready.push(next);
+                }
+            }
+        }
+        if done == plan.nodes.len() { Ok(()) } else { Err((Status::LAUNCH_FAILED, "a graph has a circle".to_owned())) }
+    }
+
+    fn launch(&mut self, call: &KernelCall) -> Result<(), Failure> {
+        let kernel = &call.program.kernels()[call.kernel];
+        let how = Launch {
+            kernel,
+            grid: call.grid,
+            block: call.block,
+            dynamic_shared: call.dynamic_shared,
+            parameters: &call.parameters,
+            backwards: self.random.below(2) == 1,
+        };
+        launch(&mut self.memory, &how, &mut self.conditions)
+            .map_err(|finding| (status_of(finding.problem.class), self.described(&finding, call)))
+    }
+
+    /// A finding with the line of PTX, and the file that all of it went to.
+    fn described(&self, finding: &Finding, call: &KernelCall) -> String {
+        let text = call.program.text();
+        let line = text.lines().nth((finding.line as usize).saturating_sub(1)).unwrap_or_default();
+        let mut told = format!("{finding} ({})", line.split_whitespace().collect::<Vec<_>>().join(" "));
+        if let Some(folder) = &self.dump {
+            let file = folder.join(format!("{}.ptx", finding.kernel));
+            match std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&file, text)) {
+                Ok(()) => told += &format!("; the module is in {}", file.display()),
+                Err(error) => told += &format!("; the module cannot be written to {}: {error}", file.display()),
+            }
+        }
+        told
+    }
+}
+
+fn freed(address: usize) -> Failure {
+    (Status::ILLEGAL_ADDRESS, format!("a copy wants host memory at {address:#x} that is not pinned any more"))
+}
+
+fn failure(problem: Problem) -> Failure {
+    (status_of(problem.class), format!("{}: {}", problem.class.tool(), problem.message))
+}
+
+/// What the driver says for a class of findings.
+fn status_of(class: Class) -> Status {
+    match class {
+        Class::Bounds => Status::ILLEGAL_ADDRESS,
+        Class::Alignment => Status::MISALIGNED_ADDRESS,
+        Class::Endless => Status::LAUNCH_TIMEOUT,
+        Class::Unwritten | Class::Race | Class::Synchronization | Class::Trap | Class::Launch => Status::LAUNCH_FAILED,
+    }
+}

@@ -1,0 +1,404 @@
+//! A block: its threads run, each until it must wait for others.
+
+use std::cmp::Ordering;
+
+use super::grid::{Launch, Outside, coordinates};
+use super::memory::Memory;
+use super::reach::{Doubt, Reach};
+use super::shadow::{LANES_OF_WARP, Who};
+use super::store::Store;
+use crate::code::{ALWAYS, Kernel, Op, Special};
+use crate::finding::{Class, Finding, Problem};
+
+/// A thread that does so many instructions without waiting is taken for one that never ends.
+const MOST_STEPS: u64 = 1 << 33;
+
+/// What a thread is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    Ready,
+    /// At an instruction of its warp.
+    AtCollective,
+    /// At a barrier: its number, how many threads it is for (zero for all), and whether warps must come together.
+    AtBarrier {
+        id: u64,
+        count: u64,
+        aligned: bool,
+    },
+    Done,
+}
+
+/// What a thread is, but for its registers.
+#[derive(Debug)]
+pub(super) struct Thread {
+    /// The next instruction, or the one where it waits.
+    pub at: u32,
+    pub status: Status,
+    /// What it knows of the clocks of its warp.
+    pub heard: [u64; LANES_OF_WARP],
+    local: Store,
+    doubt: Option<Doubt>,
+}
+
+/// What is wrong, and which thread saw it.
+pub(super) struct Fault {
+    pub thread: usize,
+    pub problem: Problem,
+    /// The other access of a race.
+    other: Option<(u64, u64)>,
+}
+
+impl Fault {
+    pub fn new(thread: usize, class: Class, message: impl Into<String>) -> Fault {
+        Fault { thread, problem: Problem::new(class, message), other: None }
+    }
+}
+
+/// A block that runs; the next one takes its place.
+pub(super) struct Block<'a> {
+    pub kernel: &'a Kernel,
+    launch: &'a Launch<'a>,
+    memory: &'a mut Memory,
+    outside: &'a mut dyn Outside,
+    shared: Store,
+    /// Slots of all threads, one thread's behind the other's.
+    pub registers: Vec<u64>,
+    pub threads: Vec<Thread>,
+    number: [u32; 3],
+    /// First segment of the launch and of the block.
+    since: u64,
+    first: u64,
+}
+
+impl<'a> Block<'a> {
+    pub fn new(memory: &'a mut Memory, launch: &'a Launch<'a>, since: u64, outside: &'a mut dyn Outside) -> Block<'a> {
+        let kernel = launch.kernel;
+        let count = launch.block.iter().product::<u32>() as usize;
+        let checked = memory.checks_written();
+        let threads = (0..count).map(|_| Thread {
+            at: 0,
+            status: Status::Done,
+            heard: [0; LANES_OF_WARP],
+            local: Store::new(kernel.local_bytes, checked),
+            doubt: None,
+        });
+        let threads = threads.collect();
+        // Threads that never wait take turns with the same registers.
+        let files = if kernel.waits { count } else { 1 };
+        let registers = vec![0; kernel.image.len() * files];
+        let shared = Store::default();
+        Block { kernel, launch, memory, outside, shared, registers, threads, number: [0; 3], since, first: since }
+    }
+
+    /// The number of the next segment.
+    pub fn next_segment(&self) -> u64 {
+        self.memory.segments
+    }
+
+    /// Runs the block of that number.
+    pub fn run(&mut self, number: [u32; 3]) -> Result<(), Fault> {
+        self.number = number;
+        self.first = self.memory.segments;
+        let shared = self.kernel.shared_bytes + self.launch.dynamic_shared;
+        let checked = self.memory.checks_written();
+        self.shared.renew(shared, checked);
+        for thread in &mut self.threads {
+            thread.at = 0;
+            thread.status = Status::Ready;
+            thread.doubt = None;
+            if self.kernel.local_bytes > 0 {
+                thread.local.renew(self.kernel.local_bytes, checked);
+            }
+        }
+        self.reset_clocks();
+        let result = if self.kernel.waits { self.run_together() } else { self.run_each() };
+        self.memory.segments += 1;
+        result
+    }
+
+    /// Always forwards: compilers read ahead in threads that then find nothing to do, which are the last ones. A read of theirs before
+    /// another thread's write would look like a race, and behind it it is seen to be told to nobody.
+    fn run_each(&mut self) -> Result<(), Fault> {
+        for thread in 0..self.threads.len() {
+            self.start(thread, 0);
+            self.run_thread(thread, 0)?;
+        }
+        Ok(())
+    }
+
+    fn run_together(&mut self) -> Result<(), Fault> {
+        let (count, slots) = (self.threads.len(), self.kernel.image.len());
+        (0..count).for_each(|thread| self.start(thread, thread * slots));
+        let warps = count.div_ceil(LANES_OF_WARP);
+        loop {
+            for number in 0..warps {
+                let warp = if self.launch.backwards { warps - 1 - number } else { number };
+                let lanes = warp * LANES_OF_WARP..count.min((warp + 1) * LANES_OF_WARP);
+                loop {
+                    for number in lanes.clone() {
+                        let thread =
+                            if self.launch.backwards { lanes.end - 1 - (number - lanes.start) } else { number };
+                        if self.threads[thread].status == Status::Ready {
+                            self.run_thread(thread, thread * slots)?;
+                        }
+                    }
+                    if !self.threads[lanes.clone()].iter().any(|thread| thread.status == Status::AtCollective) {
+                        break;
+                    }
+                    self.do_collective(lanes.clone())?;
+                }
+            }
+            if self.threads.iter().all(|thread| thread.status == Status::Done) {
+                return Ok(());
+            }
+            self.pass_barrier()?;
+        }
+    }
+
+    /// Sets the slots of a thread to what they begin with.
+    fn start(&mut self, thread: usize, base: usize) {
+        let registers = &mut self.registers[base..base + self.kernel.image.len()];
+        registers.copy_from_slice(&self.kernel.image);
+        let place = coordinates(thread as u64, self.launch.block);
+        for (special, slot) in &self.kernel.specials {
+            registers[*slot as usize] = u64::from(match *special {
+                Special::Thread(d) => place[d],
+                Special::Threads(d) => self.launch.block[d],
+                Special::Block(d) => self.number[d],
+                Special::Blocks(d) => self.launch.grid[d],
+                Special::Lane => (thread % LANES_OF_WARP) as u32,
+                Special::Warp => (thread / LANES_OF_WARP) as u32,
+                Special::LaneMask(order, or_equal) => lane_mask(thread % LANES_OF_WARP, order, or_equal),
+                Special::DynamicShared => self.launch.dynamic_shared as u32,
+            });
+        }
+    }
+
+    fn reset_clocks(&mut self) {
+        for (number, thread) in self.threads.iter_mut().enumerate() {
+            thread.heard = [0; LANES_OF_WARP];
+            thread.heard[number % LANES_OF_WARP] = 1;
+        }
+    }
+
+    /// Lets threads pass a barrier where all are that it waits for.
+    fn pass_barrier(&mut self) -> Result<(), Fault> {
+        let waiting = |status: Status| match status {
+            Status::AtBarrier { id, count, aligned } => Some((id, count, aligned)),
+            Status::Ready | Status::AtCollective | Status::Done => None,
+        };
+        let first = self.threads.iter().position(|thread| waiting(thread.status).is_some()).unwrap_or(0);
+        let mut problem = None;
+        for number in first..self.threads.len() {
+            let Some((id, count, aligned)) = waiting(self.threads[number].status) else { continue };
+            let here = |thread: &Thread| waiting(thread.status).is_some_and(|(other, _, _)| other == id);
+            let arrived = self.threads.iter().filter(|thread| here(thread)).count();
+            let wanted = if count == 0 { self.threads.len() } else { count as usize };
+            if arrived != wanted {
+                problem.get_or_insert((number, id, arrived, wanted));
+                continue;
+            }
+            if aligned {
+                self.check_aligned(number, id)?;
+            }
+            for thread in &mut self.threads {
+                if matches!(thread.status, Status::AtBarrier { id: other, .. } if other == id) {
+                    thread.status = Status::Ready;
+                    thread.at += 1;
+                }
+            }
+            // Threads that did not take part are taken to be ordered as well: races with them may be missed.
+            self.memory.segments += 1;
+            self.reset_clocks();
+            return Ok(());
+        }
+        let (number, id, arrived, wanted) = problem.unwrap_or((0, 0, 0, 0));
+        let absent = self
+            .threads
+            .iter()
+            .position(|thread| !matches!(thread.status, Status::AtBarrier { id: other, .. } if other == id));
+        let absent = absent.map_or_else(String::new, |absent| match self.threads[absent].status {
+            Status::Done => format!("; thread {absent} has ended"),
+            _ => format!("; thread {absent} waits at PTX line {}", self.line(absent)),
+        });
+        let message = format!("barrier {id} waits for {wanted} threads, and only {arrived} come{absent}");
+        Err(Fault::new(number, Class::Synchronization, message))
+    }
+
+    /// All threads of a warp must have come to the same instruction.
+    fn check_aligned(&self, number: usize, id: u64) -> Result<(), Fault> {
+        let at_barrier =
+            |thread: usize| matches!(self.threads[thread].status, Status::AtBarrier { id: other, .. } if other == id);
+        for thread in number..self.threads.len() {
+            let first = thread / LANES_OF_WARP * LANES_OF_WARP;
+            if at_barrier(thread) && at_barrier(first) && self.threads[thread].at != self.threads[first].at {
+                let message = format!(
+                    "threads of a warp wait at different barriers, of which one is at PTX line {}",
+                    self.line(first)
+                );
+                return Err(Fault::new(thread, Class::Synchronization, message));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn line(&self, thread: usize) -> u32 {
+        self.kernel.lines.get(self.threads[thread].at as usize).copied().unwrap_or(0)
+    }
+
+    /// The finding of a fault, with the blocks of a race by their first segments.
+    pub fn finding(&self, fault: Fault, starts: &[(u64, u64)]) -> Finding {
+        let mut problem = fault.problem;
+        if let Some((thread, segment)) = fault.other {
+            let index = starts.partition_point(|(start, _)| *start <= segment).saturating_sub(1);
+            let block = starts.get(index).map_or([0; 3], |(_, number)| coordinates(*number, self.launch.grid));
+            let thread = coordinates(thread, self.launch.block);
+            problem.message += &format!(
+                " by thread ({}, {}, {}) of block ({}, {}, {})",
+                thread[0], thread[1], thread[2], block[0], block[1], block[2]
+            );
+        }
+        Finding {
+            problem,
+            kernel: self.kernel.name.clone(),
+            block: self.number,
+            thread: coordinates(fault.thread as u64, self.launch.block),
+            line: self.line(fault.thread),
+        }
+    }
+
+    /// Runs a thread until it waits or ends. Its slots begin at `base`.
+    fn run_thread(&mut self, number: usize, base: usize) -> Result<(), Fault> {
+        let Block { kernel, launch, memory, outside, shared, registers, threads, since, first, .. } = self;
+        let thread = &mut threads[number];
+        let who = Who {
+            thread: number as u64,
+            segment: memory.segments,
+            block: *first,
+            since: *since,
+            heard: thread.heard,
+            lanes: LANES_OF_WARP,
+        };
+        let mut reach = Reach {
+            memory,
+            shared,
+            local: &mut thread.local,
+            parameters: launch.parameters,
+            kernel,
+            here: Who { since: *first, ..who },
+            who,
+            doubt: thread.doubt.take(),
+            at: 0,
+        };
+        let registers = &mut registers[base..base + kernel.image.len()];
+        let mut at = thread.at as usize;
+        let mut steps = 0u64;
+        let ended = loop {
+            let instruction = &kernel.code[at];
+            steps += 1;
+            if steps > MOST_STEPS {
+                break Err((Problem::new(Class::Endless, "the thread does not come to an end"), None));
+            }
+            if instruction.guard != ALWAYS && (registers[instruction.guard as usize] & 1 == 1) == instruction.negated {
+                at += 1;
+                continue;
+            }
+            if let Some(doubt) = reach.doubt.take_if(|_| instruction.op.tells_others()) {
+                let (wrong, place) = *doubt;
+                at = place;
+                break Err(wrong);
+            }
+            match instruction.op {
+                Op::Alu { run, d, abc: [a, b, c] } => {
+                    registers[d as usize] = run(registers[a as usize], registers[b as usize], registers[c as usize]);
+                }
+                Op::Load { ref place, into } => {
+                    reach.at = at;
+                    if let Err(wrong) = reach.load(place, into, registers) {
+                        break Err(wrong);
+                    }
+                }
+                Op::Store { ref place, from } => {
+                    if let Err(wrong) = reach.store(place, from, registers) {
+                        break Err(wrong);
+                    }
+                }
+                Op::Branch(target) => {
+                    at = target as usize;
+                    continue;
+                }
+                Op::Split { from, into, bits } => {
+                    let whole = registers[from as usize];
+                    for (part, &slot) in kernel.list(into).iter().enumerate() {
+                        registers[slot as usize] = whole >> (part as u32 * bits) & low(bits);
+                    }
+                }
+                Op::Join { into, from, bits } => {
+                    let parts = kernel.list(from).iter().enumerate();
+                    registers[into as usize] = parts.fold(0, |whole, (part, &slot)| {
+                        whole | (registers[slot as usize] & low(bits)) << (part as u32 * bits)
+                    });
+                }
+                Op::Packed { run, d, abc, bits } => {
+                    let [a, b, c] = abc.map(|slot| registers[slot as usize]);
+                    let half =
+                        |shift| run(a >> shift & low(bits), b >> shift & low(bits), c >> shift & low(bits)) & low(bits);
+                    registers[d as usize] = half(0) | half(bits) << bits;
+                }
+                Op::Lop3 { d, abc, table } => {
+                    registers[d as usize] = by_table(abc.map(|slot| registers[slot as usize]), table);
+                }
+                Op::Atomic { ref place, run, d, ab } => {
+                    let [a, b] = ab.map(|slot| registers[slot as usize]);
+                    match reach.atomic(place, registers[place.base as usize], |old| run(old, a, b)) {
+                        Ok(old) => registers[d as usize] = old,
+                        Err(wrong) => break Err(wrong),
+                    }
+                }
+                Op::Barrier { id, count, aligned } => {
+                    let [id, count] = [id, count].map(|slot| registers[slot as usize] & 0xffff_ffff);
+                    break Ok(Status::AtBarrier { id, count, aligned });
+                }
+                Op::Collective(_) => break Ok(Status::AtCollective),
+                Op::SetCondition([handle, value]) => {
+                    let [handle, value] = [handle, value].map(|slot| registers[slot as usize]);
+                    if !outside.set_condition(handle, value as u32) {
+                        let message = format!("a condition is set that no graph has: handle {handle:#x}");
+                        break Err((Problem::new(Class::Launch, message), None));
+                    }
+                }
+                Op::Return => break Ok(Status::Done),
+                Op::Trap => break Err((Problem::new(Class::Trap, "the kernel traps"), None)),
+                Op::Nothing => {}
+            }
+            at += 1;
+        };
+        thread.at = at as u32;
+        thread.doubt = reach.doubt;
+        let (problem, other) = match ended {
+            Ok(status) => {
+                thread.status = status;
+                return Ok(());
+            }
+            Err(wrong) => wrong,
+        };
+        Err(Fault { thread: number, problem, other })
+    }
+}
+
+fn low(bits: u32) -> u64 {
+    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
+}
+
+/// A bit of the table for each combination of three bits.
+fn by_table([a, b, c]: [u64; 3], table: u8) -> u64 {
+    (0..8u8).filter(|row| table >> row & 1 == 1).fold(0, |result, row| {
+        let pick = |value: u64, bit: u8| if row >> bit & 1 == 1 { value } else { !value };
+        result | pick(a, 2) & pick(b, 1) & pick(c, 0)
+    })
+}
+
+fn lane_mask(lane: usize, order: Ordering, or_equal: bool) -> u32 {
+    let holds = |other: &usize| other.cmp(&lane) == order || (or_equal && *other == lane);
+    (0..LANES_OF_WARP).filter(holds).fold(0, |mask, lane| mask | 1 << lane)
+}

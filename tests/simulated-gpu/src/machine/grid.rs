@@ -1,0 +1,74 @@
+//! A launch: blocks one after another.
+
+use super::block::Block;
+use super::memory::Memory;
+use crate::code::Kernel;
+use crate::finding::{Class, Finding, Problem};
+
+/// A launch of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Bytes of shared memory of a block beyond those that the kernel declares.
+    pub dynamic_shared: usize,
+    /// The parameters as they lie in memory.
+    pub parameters: &'a [u8],
+    /// Blocks and threads that need not wait for each other run in the opposite order.
+    pub backwards: bool,
+}
+
+/// What kernels can ask for outside of memory.
+pub trait Outside {
+    /// Sets the condition of a loop of a graph; false if there is no such loop.
+    fn set_condition(&mut self, handle: u64, value: u32) -> bool;
+}
+
+/// Threads of a block, at most.
+const MOST_THREADS: u64 = 1024;
+
+/// Runs a kernel to its end. What is found to be wrong ends it at once.
+pub fn launch(memory: &mut Memory, launch: &Launch<'_>, outside: &mut dyn Outside) -> Result<(), Box<Finding>> {
+    let at_first = |message: String| {
+        let problem = Problem::new(Class::Launch, message);
+        Box::new(Finding { problem, kernel: launch.kernel.name.clone(), block: [0; 3], thread: [0; 3], line: 0 })
+    };
+    let threads = product(launch.block);
+    let most = u64::from(launch.kernel.most_threads).min(MOST_THREADS);
+    if threads == 0 || threads > most {
+        return Err(at_first(format!("it is launched with {threads} threads in a block, and can have 1 to {most}")));
+    }
+    let blocks = product(launch.grid);
+    if blocks == 0 || blocks > 1 << 40 {
+        return Err(at_first(format!("it is launched in {blocks} blocks")));
+    }
+    let wanted = launch.kernel.parameters.last().map_or(0, |(start, bytes)| start + bytes);
+    if launch.parameters.len() != wanted {
+        return Err(at_first(format!("it has {wanted} bytes of parameters, and is given {}", launch.parameters.len())));
+    }
+    let since = memory.segments;
+    let mut block = Block::new(memory, launch, since, outside);
+    let mut starts = Vec::new();
+    for number in 0..blocks {
+        let number = if launch.backwards { blocks - 1 - number } else { number };
+        starts.push((block.next_segment(), number));
+        if let Err(fault) = block.run(coordinates(number, launch.grid)) {
+            return Err(Box::new(block.finding(fault, &starts)));
+        }
+    }
+    Ok(())
+}
+
+fn product(sizes: [u32; 3]) -> u64 {
+    sizes.iter().fold(1, |product: u64, size| product.saturating_mul(u64::from(*size)))
+}
+
+/// A number by its dimensions, of which the first one is the fastest.
+pub(super) fn coordinates(number: u64, sizes: [u32; 3]) -> [u32; 3] {
+    let [x, y, _] = sizes.map(|size| u64::from(size).max(1));
+    [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+}

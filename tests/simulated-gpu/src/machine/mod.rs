@@ -1,0 +1,26 @@
+//! The device: memory, and kernels that run in it, one block after another.
+//!
+//! ```text
+//! memory   allocations at addresses of their own, which are never used again
+//!   store    bytes, which of them were written, and who touched them last (shadow)
+//! grid     blocks one after another
+//!   block    threads, each of which runs until it must wait; reach: the memory that they touch
+//!     warp     what lanes do together; product: matrices
+//! ```
+
+mod block;
+mod grid;
+mod memory;
+mod product;
+mod reach;
+mod shadow;
+mod store;
+mod warp;
+
+pub use grid::{Launch, Outside, launch};
+pub use memory::Memory;
+
+/// Where generic addresses of shared memory begin.
+pub const SHARED_WINDOW: u64 = 1 << memory::REGION_BITS;
+/// Where generic addresses of local memory begin.
+pub const LOCAL_WINDOW: u64 = 2 << memory::REGION_BITS;

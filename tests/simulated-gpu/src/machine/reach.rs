@@ -1,0 +1,185 @@
+//! What a thread reaches: loads, stores and atomics, in whichever memory.
+
+use super::memory::Memory;
+use super::shadow::Who;
+use super::store::{Store, Watched, Wrong};
+use super::{LOCAL_WINDOW, SHARED_WINDOW};
+use crate::code::{Kernel, Place, Slots};
+use crate::finding::{Class, Problem};
+use crate::ptx::Space;
+
+/// What is wrong with an access, and the other one of a race.
+pub(super) type WrongAccess = (Problem, Option<(u64, u64)>);
+
+/// A read that nothing orders, or of what nobody wrote, and where. It is wrong when the thread goes on to tell others anything: compilers
+/// read ahead of a test, and forget what they read where the test fails.
+pub(super) type Doubt = Box<(WrongAccess, usize)>;
+
+/// What a thread reaches.
+pub(super) struct Reach<'b> {
+    pub memory: &'b mut Memory,
+    pub shared: &'b mut Store,
+    pub local: &'b mut Store,
+    pub parameters: &'b [u8],
+    pub kernel: &'b Kernel,
+    /// For global memory.
+    pub who: Who,
+    /// For shared memory.
+    pub here: Who,
+    /// The first read that may be wrong.
+    pub doubt: Option<Doubt>,
+    /// The instruction that loads.
+    pub at: usize,
+}
+
+impl Reach<'_> {
+    #[inline]
+    pub fn load(&mut self, place: &Place, into: Slots, registers: &mut [u64]) -> Result<(), WrongAccess> {
+        let (size, count) = (usize::from(place.bytes), into.count as usize);
+        let address = registers[place.base as usize].wrapping_add(place.offset as i64 as u64);
+        if place.space == Space::Param {
+            return self.load_parameter(address as usize, place, into, registers);
+        }
+        let kernel = self.kernel;
+        let mut doubt = None;
+        let (store, start, watched) = self.locate(place, address, size * count)?;
+        for (element, &slot) in kernel.list(into).iter().enumerate() {
+            let at = start + element * size;
+            let value = store.load(at, size, place.is_strong, watched).unwrap_or_else(|wrong| {
+                doubt = Some(wrong);
+                store.peek(at, size)
+            });
+            registers[slot as usize] = extended(value, place);
+        }
+        if let Some(wrong) = doubt {
+            let at = self.at;
+            self.doubt.get_or_insert_with(|| Box::new((described(wrong, place, address, size, "reads"), at)));
+        }
+        Ok(())
+    }
+
+    fn load_parameter(&self, at: usize, place: &Place, into: Slots, registers: &mut [u64]) -> Result<(), WrongAccess> {
+        let size = usize::from(place.bytes);
+        for (element, &slot) in self.kernel.list(into).iter().enumerate() {
+            let start = at + element * size;
+            let Some(bytes) = self.parameters.get(start..start + size) else {
+                let message = format!("{size} bytes at {start} are outside of the kernel's parameters");
+                return Err((Problem::new(Class::Bounds, message), None));
+            };
+            let value = bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+            registers[slot as usize] = extended(value, place);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub fn store(&mut self, place: &Place, from: Slots, registers: &[u64]) -> Result<(), WrongAccess> {
+        let (size, count) = (usize::from(place.bytes), from.count as usize);
+        let address = registers[place.base as usize].wrapping_add(place.offset as i64 as u64);
+        let kernel = self.kernel;
+        let (store, start, watched) = self.locate(place, address, size * count)?;
+        for (element, &slot) in kernel.list(from).iter().enumerate() {
+            let stored = store.store(start + element * size, size, registers[slot as usize], place.is_strong, watched);
+            stored.map_err(|wrong| described(wrong, place, address, size, "writes"))?;
+        }
+        Ok(())
+    }
+
+    /// Changes an element; gives what was there.
+    pub fn atomic(&mut self, place: &Place, base: u64, change: impl FnOnce(u64) -> u64) -> Result<u64, WrongAccess> {
+        let size = usize::from(place.bytes);
+        let address = base.wrapping_add(place.offset as i64 as u64);
+        let (store, start, watched) = self.locate(place, address, size)?;
+        // One access that reads and writes: the write's check is the stricter one.
+        let changed = store.load(start, size, true, None).and_then(|old| {
+            store.store(start, size, change(old), true, watched)?;
+            Ok(old)
+        });
+        changed.map_err(|wrong| described(wrong, place, address, size, "changes"))
+    }
+
+    /// The memory that has all of these bytes, where in it, and who is told of the access.
+    #[inline]
+    fn locate(
+        &mut self,
+        place: &Place,
+        address: u64,
+        bytes: usize,
+    ) -> Result<(&mut Store, usize, Watched<'_>), WrongAccess> {
+        if address & (bytes as u64 - 1) != 0 {
+            let message = format!("{bytes} bytes at {address:#x} are not aligned to their size");
+            return Err((Problem::new(Class::Alignment, message), None));
+        }
+        let granules = self.kernel.granules;
+        let (space, at) = match place.space {
+            Space::Generic => resolved(address),
+            space => (space, address),
+        };
+        match space {
+            Space::Shared => match at.checked_add(bytes as u64) {
+                Some(end) if end <= self.shared.len() as u64 => {
+                    Ok((self.shared, at as usize, Some((&self.here, granules.shared))))
+                }
+                _ => Err(outside("shared", at, bytes, self.shared.len())),
+            },
+            Space::Local => match at.checked_add(bytes as u64) {
+                Some(end) if end <= self.local.len() as u64 => Ok((self.local, at as usize, None)),
+                _ => Err(outside("local", at, bytes, self.local.len())),
+            },
+            _ => {
+                let (store, start) = self.memory.locate(address, bytes).map_err(|problem| (problem, None))?;
+                Ok((store, start, Some((&self.who, granules.global))))
+            }
+        }
+    }
+}
+
+/// The space of a generic address, and the address therein.
+fn resolved(address: u64) -> (Space, u64) {
+    const SIZE: u64 = LOCAL_WINDOW - SHARED_WINDOW;
+    match address {
+        SHARED_WINDOW..LOCAL_WINDOW => (Space::Shared, address - SHARED_WINDOW),
+        _ if address.wrapping_sub(LOCAL_WINDOW) < SIZE => (Space::Local, address - LOCAL_WINDOW),
+        _ => (Space::Global, address),
+    }
+}
+
+#[inline]
+fn extended(value: u64, place: &Place) -> u64 {
+    match (place.is_signed, place.bytes) {
+        (true, 1) => value as i8 as u64,
+        (true, 2) => value as i16 as u64,
+        (true, 4) => value as i32 as u64,
+        _ => value,
+    }
+}
+
+#[cold]
+fn outside(what: &str, at: u64, bytes: usize, size: usize) -> WrongAccess {
+    let message = format!("{bytes} bytes at {at:#x} are outside of the {size} bytes of {what} memory");
+    (Problem::new(Class::Bounds, message), None)
+}
+
+#[cold]
+fn described(wrong: Wrong, place: &Place, address: u64, bytes: usize, does: &str) -> WrongAccess {
+    let space = match place.space {
+        Space::Shared => "shared",
+        Space::Local => "local",
+        Space::Generic => "generic",
+        _ => "global",
+    };
+    match wrong {
+        Wrong::Unwritten(_) => {
+            let message =
+                format!("the thread {does} {bytes} bytes of {space} memory at {address:#x} that nobody has written");
+            (Problem::new(Class::Unwritten, message), None)
+        }
+        Wrong::Race(other) => {
+            let did = if other.wrote { "were written" } else { "were read" };
+            let message = format!(
+                "the thread {does} {bytes} bytes of {space} memory at {address:#x} that, with nothing between to order it, {did}"
+            );
+            (Problem::new(Class::Race, message), Some((other.thread, other.segment)))
+        }
+    }
+}

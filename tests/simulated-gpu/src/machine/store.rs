@@ -1,0 +1,152 @@
+//! Bytes of memory with what is known of each: whether it was written, and who touched it last.
+
+use super::shadow::{Conflict, Shadow, Touch, Who};
+
+/// What fresh memory holds where nobody looks whether it was written.
+const POISON: u8 = 0xa5;
+
+/// Memory that kernels touch.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    bytes: Vec<u8>,
+    /// 1 for each byte that was written.
+    written: Vec<u8>,
+    shadow: Shadow,
+}
+
+/// Why an access is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// This byte, of those that are read, was never written.
+    Unwritten(usize),
+    /// Nothing orders it behind another one.
+    Race(Conflict),
+}
+
+/// Who touches memory, and how finely; `None` for memory that one thread has alone.
+pub(super) type Watched<'a> = Option<(&'a Who, u32)>;
+
+impl Store {
+    /// Fresh memory. Contents are told from written ones if `checked`, and poison otherwise.
+    pub fn new(size: usize, checked: bool) -> Store {
+        match checked {
+            // Pages are made when they are touched.
+            true => Store { bytes: vec![0; size], written: vec![0; size], shadow: Shadow::default() },
+            false => Store { bytes: vec![POISON; size], written: vec![1; size], shadow: Shadow::default() },
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Makes it fresh memory of a size again; who touched it is kept, which is told from what comes by its time.
+    pub fn renew(&mut self, size: usize, checked: bool) {
+        self.bytes.clear();
+        self.bytes.resize(size, POISON);
+        self.written.clear();
+        self.written.resize(size, u8::from(!checked));
+    }
+
+    /// An element of 1, 2, 4 or 8 bytes, all of which there are.
+    #[inline]
+    pub fn load(&mut self, at: usize, bytes: usize, strong: bool, watched: Watched<'_>) -> Result<u64, Wrong> {
+        let value = read(&self.bytes, at, bytes);
+        if read(&self.written, at, bytes) != ONES >> (64 - 8 * bytes) {
+            let first = (at..at + bytes).find(|&byte| self.written[byte] == 0);
+            return Err(Wrong::Unwritten(first.unwrap_or(at)));
+        }
+        self.touch(at, bytes, Touch::Read { strong }, watched)?;
+        Ok(value)
+    }
+
+    /// What an element holds, whatever is known of it.
+    pub fn peek(&self, at: usize, bytes: usize) -> u64 {
+        read(&self.bytes, at, bytes)
+    }
+
+    /// Writes an element.
+    #[inline]
+    pub fn store(
+        &mut self,
+        at: usize,
+        bytes: usize,
+        value: u64,
+        strong: bool,
+        watched: Watched<'_>,
+    ) -> Result<(), Wrong> {
+        let mask = u64::MAX >> (64 - 8 * bytes);
+        let is_same =
+            !strong && read(&self.bytes, at, bytes) == value & mask && read(&self.written, at, bytes) == ONES & mask;
+        let touch = if is_same { Touch::Rewrite } else { Touch::Write { strong } };
+        write(&mut self.bytes, at, bytes, value);
+        write(&mut self.written, at, bytes, ONES);
+        self.touch(at, bytes, touch, watched)
+    }
+
+    #[inline]
+    fn touch(&mut self, at: usize, bytes: usize, touch: Touch, watched: Watched<'_>) -> Result<(), Wrong> {
+        let Some((who, granule)) = watched else { return Ok(()) };
+        for granule in at >> granule..=(at + bytes - 1) >> granule {
+            if let Some(conflict) = self.shadow.touch(granule, touch, who) {
+                return Err(Wrong::Race(conflict));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that were all written, or the first one that was not.
+    pub fn bytes(&self, range: std::ops::Range<usize>) -> Result<&[u8], usize> {
+        match self.written[range.clone()].iter().position(|written| *written == 0) {
+            Some(first) => Err(range.start + first),
+            None => Ok(&self.bytes[range]),
+        }
+    }
+
+    /// Bytes, with which of them were written.
+    pub fn raw(&self, range: std::ops::Range<usize>) -> (&[u8], &[u8]) {
+        (&self.bytes[range.clone()], &self.written[range])
+    }
+
+    /// Takes bytes over, with which of them were written.
+    pub fn set_raw(&mut self, at: usize, bytes: &[u8], written: &[u8]) {
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+        self.written[at..at + written.len()].copy_from_slice(written);
+    }
+
+    /// Writes bytes.
+    pub fn set(&mut self, at: usize, bytes: &[u8]) {
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+        self.written[at..at + bytes.len()].fill(1);
+    }
+
+    /// Writes one byte many times.
+    pub fn fill(&mut self, range: std::ops::Range<usize>, byte: u8) {
+        self.bytes[range.clone()].fill(byte);
+        self.written[range].fill(1);
+    }
+}
+
+/// Every byte a one.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+#[inline]
+fn read(from: &[u8], at: usize, bytes: usize) -> u64 {
+    let part = &from[at..at + bytes];
+    match *part {
+        [a] => u64::from(a),
+        [a, b] => u64::from(u16::from_le_bytes([a, b])),
+        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => part.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)),
+    }
+}
+
+#[inline]
+fn write(into: &mut [u8], at: usize, bytes: usize, value: u64) {
+    match bytes {
+        4 => into[at..at + 4].copy_from_slice(&(value as u32).to_le_bytes()),
+        8 => into[at..at + 8].copy_from_slice(&value.to_le_bytes()),
+        _ => into[at..at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]),
+    }
+}

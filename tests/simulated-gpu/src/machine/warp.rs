@@ -1,0 +1,210 @@
+//! What lanes of a warp do together.
+
+use std::ops::Range;
+
+use super::block::{Block, Fault, Status};
+use super::product::multiply;
+use super::shadow::LANES_OF_WARP;
+use crate::code::{Collective, ShuffleMode, Slot, VoteMode};
+use crate::finding::Class;
+
+/// Lanes that do something together: their threads.
+struct Group {
+    members: Vec<usize>,
+    /// The first thread of the warp.
+    first: usize,
+}
+
+impl Block<'_> {
+    /// Lets lanes do what they wait for, of whom all are there.
+    pub(super) fn do_collective(&mut self, lanes: Range<usize>) -> Result<(), Fault> {
+        let mut absent = None;
+        for thread in lanes.clone() {
+            if self.threads[thread].status != Status::AtCollective {
+                continue;
+            }
+            let (collective, mask) = self.waiting_at(thread);
+            if mask >> (thread - lanes.start) & 1 == 0 {
+                let message = format!("the lane is not in the mask {mask:#010x} of what it takes part in");
+                return Err(Fault::new(thread, Class::Synchronization, message));
+            }
+            match self.group(thread, &collective, mask, lanes.clone()) {
+                Ok(group) => {
+                    self.perform(&collective, &group)?;
+                    for &member in &group.members {
+                        self.threads[member].at += 1;
+                        self.threads[member].status = Status::Ready;
+                    }
+                    return Ok(());
+                }
+                Err(missing) => absent = absent.or(Some((thread, missing))),
+            }
+        }
+        let (thread, missing) = absent.unwrap_or((lanes.start, lanes.start));
+        let (line, what) = (self.line(missing), self.threads[missing].status);
+        let what = match what {
+            Status::Done => "has ended".to_owned(),
+            Status::AtBarrier { .. } => format!("waits at the barrier of PTX line {line}"),
+            Status::AtCollective | Status::Ready => format!("waits at PTX line {line}"),
+        };
+        let message = format!("the lane waits for thread {missing}, which {what}");
+        Err(Fault::new(thread, Class::Synchronization, message))
+    }
+
+    /// What a thread waits at, and the lanes that it names.
+    fn waiting_at(&self, thread: usize) -> (Collective, u64) {
+        let crate::code::Op::Collective(number) = self.kernel.code[self.threads[thread].at as usize].op else {
+            return (Collective::Sync { mask: 0 }, 0);
+        };
+        let collective = self.kernel.collectives[number as usize];
+        let mask = match collective {
+            Collective::Sync { mask }
+            | Collective::Shuffle { mask, .. }
+            | Collective::Vote { mask, .. }
+            | Collective::Match { mask, .. }
+            | Collective::Reduce { mask, .. } => self.get(thread, mask) & 0xffff_ffff,
+            Collective::Product { .. } => 0xffff_ffff,
+        };
+        (collective, mask)
+    }
+
+    /// The lanes of a mask, which must all wait at the same instruction with the same mask; or a thread that does not. Lanes that have
+    /// ended are not waited for, but by products.
+    fn group(&self, thread: usize, collective: &Collective, mask: u64, lanes: Range<usize>) -> Result<Group, usize> {
+        let all = matches!(collective, Collective::Product { .. });
+        let synchronises = matches!(collective, Collective::Sync { .. });
+        let mut members = Vec::with_capacity(LANES_OF_WARP);
+        for other in lanes.clone().filter(|other| mask >> (other - lanes.start) & 1 == 1) {
+            match self.threads[other].status {
+                Status::Done if !all => {}
+                Status::AtCollective => {
+                    let (theirs, their_mask) = self.waiting_at(other);
+                    // Lanes may synchronise from different places.
+                    let same_place = self.threads[other].at == self.threads[thread].at;
+                    if their_mask != mask || !(same_place || synchronises && matches!(theirs, Collective::Sync { .. }))
+                    {
+                        return Err(other);
+                    }
+                    members.push(other);
+                }
+                Status::Done | Status::Ready | Status::AtBarrier { .. } => return Err(other),
+            }
+        }
+        Ok(Group { members, first: lanes.start })
+    }
+
+    pub(super) fn get(&self, thread: usize, slot: Slot) -> u64 {
+        self.registers[thread * self.kernel.image.len() + slot as usize]
+    }
+
+    pub(super) fn set(&mut self, thread: usize, slot: Slot, value: u64) {
+        self.registers[thread * self.kernel.image.len() + slot as usize] = value;
+    }
+
+    fn perform(&mut self, collective: &Collective, group: &Group) -> Result<(), Fault> {
+        match *collective {
+            Collective::Sync { .. } => self.synchronise(group),
+            Collective::Shuffle { mode, d, p, a, b, c, .. } => return self.shuffle(group, mode, [d, p], [a, b, c]),
+            Collective::Vote { mode, d, a, .. } => {
+                let holds = |thread: &&usize| self.get(**thread, a) & 1 == 1;
+                let holding: Vec<usize> = group.members.iter().filter(holds).copied().collect();
+                let answer = match mode {
+                    VoteMode::All => u64::from(holding.len() == group.members.len()),
+                    VoteMode::Any => u64::from(!holding.is_empty()),
+                    VoteMode::Uniform => u64::from(holding.is_empty() || holding.len() == group.members.len()),
+                    VoteMode::Ballot => holding.iter().fold(0, |mask, thread| mask | 1 << (thread - group.first)),
+                };
+                group.members.iter().for_each(|&thread| self.set(thread, d, answer));
+            }
+            Collective::Match { all, d, p, a, bits, .. } => self.compare(group, all, [d, p], a, bits),
+            Collective::Reduce { run, d, a, .. } => {
+                let values = group.members.iter().map(|&thread| self.get(thread, a));
+                let total = values.reduce(|x, y| run(x, y, 0)).unwrap_or(0);
+                group.members.iter().for_each(|&thread| self.set(thread, d, total));
+            }
+            Collective::Product { fragments, d, a, b, c } => {
+                if group.members.len() != LANES_OF_WARP {
+                    let message =
+                        format!("a product of matrices takes 32 lanes, and the warp has {}", group.members.len());
+                    return Err(Fault::new(group.first, Class::Synchronization, message));
+                }
+                let kernel = self.kernel;
+                let read = |slots| {
+                    let of_lane = |lane| kernel.list(slots).iter().map(move |&slot| (lane, slot));
+                    let all = (0..LANES_OF_WARP).flat_map(of_lane);
+                    all.map(|(lane, slot)| self.get(group.first + lane, slot) as u32).collect::<Vec<u32>>()
+                };
+                let results = multiply(fragments, &read(a), &read(b), &read(c));
+                let registers = kernel.list(d);
+                for (lane, values) in results.chunks(registers.len()).enumerate() {
+                    for (&slot, &value) in registers.iter().zip(values) {
+                        self.set(group.first + lane, slot, u64::from(value));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What each lane has done so far is known to the others.
+    fn synchronise(&mut self, group: &Group) {
+        let mut heard = [0; LANES_OF_WARP];
+        for &member in &group.members {
+            for (known, clock) in heard.iter_mut().zip(self.threads[member].heard) {
+                *known = clock.max(*known);
+            }
+        }
+        for &member in &group.members {
+            self.threads[member].heard = heard;
+            self.threads[member].heard[member - group.first] += 1;
+        }
+    }
+
+    fn shuffle(
+        &mut self,
+        group: &Group,
+        mode: ShuffleMode,
+        [d, p]: [Slot; 2],
+        [a, b, c]: [Slot; 3],
+    ) -> Result<(), Fault> {
+        let mut results = Vec::with_capacity(LANES_OF_WARP);
+        for &thread in &group.members {
+            let lane = (thread - group.first) as i64;
+            let (distance, bounds) = (self.get(thread, b) as i64 & 31, self.get(thread, c) as i64);
+            let (clamp, segment) = (bounds & 31, bounds >> 8 & 31);
+            let (most, least) = (lane & segment | clamp & !segment, lane & segment);
+            let (source, within) = match mode {
+                ShuffleMode::Up => (lane - distance, lane - distance >= most),
+                ShuffleMode::Down => (lane + distance, lane + distance <= most),
+                ShuffleMode::Butterfly => (lane ^ distance, lane ^ distance <= most),
+                ShuffleMode::Index => (least | distance & !segment, least | distance & !segment <= most),
+            };
+            let source = group.first + if within { source } else { lane } as usize;
+            if !group.members.contains(&source) {
+                let message = format!("the lane takes a value of thread {source}, which takes no part in the shuffle");
+                return Err(Fault::new(thread, Class::Synchronization, message));
+            }
+            results.push((thread, self.get(source, a) & 0xffff_ffff, u64::from(within)));
+        }
+        for (thread, value, within) in results {
+            self.set(thread, d, value);
+            self.set(thread, p, within);
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, group: &Group, all: bool, [d, p]: [Slot; 2], a: Slot, bits: u32) {
+        let value = |thread: usize| self.get(thread, a) << (64 - bits);
+        let same = |thread: usize| {
+            let same = group.members.iter().filter(|&&other| value(other) == value(thread));
+            same.fold(0u64, |mask, other| mask | 1 << (other - group.first))
+        };
+        let everybody = group.members.iter().fold(0u64, |mask, other| mask | 1 << (other - group.first));
+        let results: Vec<u64> = group.members.iter().map(|&thread| same(thread)).collect();
+        for (&thread, same) in group.members.iter().zip(results) {
+            let agreed = same == everybody;
+            self.set(thread, d, if all && !agreed { 0 } else { same });
+            self.set(thread, p, u64::from(agreed));
+        }
+    }
+}

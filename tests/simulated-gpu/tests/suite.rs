@@ -1,0 +1,11 @@
+//! PTX text in, memory out.
+
+mod suite {
+    mod bench;
+    mod collectives;
+    mod computing;
+    mod loading;
+    mod memory;
+    mod products;
+    mod sanitizer;
+}

@@ -1,0 +1,88 @@
+//! A device for a test: kernels from text, arrays, launches.
+
+use simulated_gpu::finding::Finding;
+use simulated_gpu::machine::{Launch, Memory, Outside, launch};
+use simulated_gpu::program::Program;
+
+pub struct Bench {
+    memory: Memory,
+}
+
+/// No graph runs here, so there is no condition.
+struct NoGraph;
+
+impl Outside for NoGraph {
+    fn set_condition(&mut self, _: u64, _: u32) -> bool {
+        false
+    }
+}
+
+/// A module with one kernel `k`, whose parameters `p0`, `p1`, ... are words, loaded into `%rd0`, `%rd1`, ... There are ten registers of each
+/// kind, and `%r9` is the number of the thread in its block.
+pub fn kernel(parameters: usize, declarations: &str, body: &str) -> String {
+    let listed: Vec<String> = (0..parameters).map(|p| format!(".param .u64 p{p}")).collect();
+    let loads: String = (0..parameters).map(|p| format!("ld.param.u64 %rd{p}, [p{p}];\n")).collect();
+    format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k({})\n{{\n.reg .b64 %rd<10>; .reg .b32 %r<10>; .reg .b16 %rs<10>; \
+         .reg .pred %p<10>;\n{declarations}\n{loads}mov.u32 %r9, %tid.x;\n{body}\nret;\n}}\n",
+        listed.join(", ")
+    )
+}
+
+impl Bench {
+    pub fn new() -> Bench {
+        Bench { memory: Memory::new(1 << 20, true) }
+    }
+
+    /// Memory that nobody has written.
+    pub fn fresh(&mut self, bytes: usize) -> u64 {
+        self.memory.allocate(bytes).expect("there is room")
+    }
+
+    pub fn words(&mut self, words: &[u32]) -> u64 {
+        let address = self.fresh(words.len() * 4);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.memory.write(address, &bytes).expect("it was allocated");
+        address
+    }
+
+    pub fn free(&mut self, address: u64) {
+        assert!(self.memory.free(address));
+    }
+
+    pub fn read(&mut self, address: u64, words: usize) -> Vec<u32> {
+        let bytes = self.memory.read(address, words * 4).expect("it was written");
+        bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
+    }
+
+    /// Launches the first kernel of a text.
+    pub fn try_run(&mut self, text: &str, blocks: u32, threads: u32, words: &[u64]) -> Result<(), Box<Finding>> {
+        self.try_run_with(text, blocks, threads, 0, words)
+    }
+
+    /// As [`Bench::try_run`], with dynamic shared memory; forwards and backwards, of which both must be right.
+    pub fn try_run_with(
+        &mut self,
+        text: &str,
+        blocks: u32,
+        threads: u32,
+        shared: usize,
+        words: &[u64],
+    ) -> Result<(), Box<Finding>> {
+        let program = Program::load(text, &mut self.memory, 90).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let parameters: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let how = Launch {
+            kernel: &program.kernels()[0],
+            grid: [blocks, 1, 1],
+            block: [threads, 1, 1],
+            dynamic_shared: shared,
+            parameters: &parameters,
+            backwards: threads % 2 == 1,
+        };
+        launch(&mut self.memory, &how, &mut NoGraph)
+    }
+
+    pub fn run(&mut self, text: &str, blocks: u32, threads: u32, words: &[u64]) {
+        self.try_run(text, blocks, threads, words).unwrap_or_else(|finding| panic!("{finding}\n{text}"));
+    }
+}

@@ -1,0 +1,52 @@
+//! `mma.sync`, by the document's own figures: which element of which lane is which element of the matrices.
+
+use super::bench::{Bench, kernel};
+
+/// A lane's registers of a matrix, from its elements: two of 16 bits in a register, the first one low.
+fn packed(elements: &[u32]) -> Vec<u32> {
+    elements.chunks(2).map(|pair| pair[0] | pair[1] << 16).collect()
+}
+
+/// Small integers as bfloat16: exact, and so are sums of products.
+fn brain(value: i32) -> u32 {
+    (value as f32).to_bits() >> 16
+}
+
+fn value(matrix: u32, row: usize, column: usize) -> i32 {
+    (row * 7 + column * 3 + matrix as usize * 5) as i32 % 9 - 4
+}
+
+#[test]
+fn m16n8k16_of_bf16() {
+    let (mut a, mut b, mut c) = (Vec::new(), Vec::new(), Vec::new());
+    for lane in 0..32usize {
+        let (group, within) = (lane / 4, lane % 4);
+        // The figure of A: a0 to a7.
+        let places = [(0, 0), (0, 1), (8, 0), (8, 1), (0, 8), (0, 9), (8, 8), (8, 9)];
+        let of_a: Vec<u32> = places.iter().map(|(r, k)| brain(value(0, group + r, within * 2 + k))).collect();
+        a.extend(packed(&of_a));
+        // That of B: b0 to b3.
+        let of_b: Vec<u32> = [0, 1, 8, 9].iter().map(|k| brain(value(1, within * 2 + k, group))).collect();
+        b.extend(packed(&of_b));
+        // That of C: c0 to c3.
+        c.extend([(0, 0), (0, 1), (8, 0), (8, 1)].map(|(r, n)| (value(2, group + r, within * 2 + n) as f32).to_bits()));
+    }
+    let body = "mul.wide.u32 %rd4, %r9, 16; add.s64 %rd5, %rd0, %rd4; ld.global.v4.b32 {%r0, %r1, %r2, %r3}, [%rd5];
+        mul.wide.u32 %rd6, %r9, 8; add.s64 %rd5, %rd1, %rd6; ld.global.v2.b32 {%r4, %r5}, [%rd5];
+        add.s64 %rd5, %rd2, %rd4; ld.global.v4.b32 {%a, %b, %c, %d}, [%rd5];
+        mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%a, %b, %c, %d}, {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%a, %b, %c, %d};
+        add.s64 %rd5, %rd3, %rd4; st.global.v4.b32 [%rd5], {%a, %b, %c, %d};";
+    let mut bench = Bench::new();
+    let [a, b, c] = [a, b, c].map(|words| bench.words(&words));
+    let into = bench.fresh(512);
+    bench.run(&kernel(4, ".reg .f32 %a, %b, %c, %d;", body), 1, 32, &[a, b, c, into]);
+    let found = bench.read(into, 128);
+    for (lane, results) in found.chunks(4).enumerate() {
+        for (element, result) in results.iter().enumerate() {
+            let (row, column) = (lane / 4 + element / 2 * 8, lane % 4 * 2 + element % 2);
+            let sum: i32 = (0..16).map(|k| value(0, row, k) * value(1, k, column)).sum();
+            let expected = (sum + value(2, row, column)) as f32;
+            assert_eq!(f32::from_bits(*result), expected, "row {row}, column {column}");
+        }
+    }
+}
