@@ -7,6 +7,9 @@ use xla_passes::{DotProfile, EpilogueProfile, FusionProfile, TargetProfile};
 
 use crate::costs::MEMORY_BANDWIDTH;
 
+/// Elements of a row that a kernel picks one after the other; for more it is better to sort.
+const MOST_PICKED: usize = 64;
+
 /// Arithmetic of a contraction from which on what follows goes into its kernel; smaller ones go with others' kernels.
 const LEAST_FLOPS: u64 = 1 << 19;
 
@@ -30,6 +33,7 @@ pub(crate) fn profile() -> TargetProfile {
         },
         dot: DotProfile { any_operand_order: true, merge_bytes: 0 },
         lacks: lacks(),
+        top_k: MOST_PICKED,
         // Tensor cores, and cuDNN, multiply them as they are.
         convolution_floats: BTreeSet::from([ElementType::F16, ElementType::BF16]),
         ..TargetProfile::generic()

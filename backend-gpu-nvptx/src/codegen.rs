@@ -41,7 +41,7 @@ pub(crate) fn generate(target: &Target, codes: &[KernelCode<'_>], threads: usize
         code.image.functions.extend(generated.kernels.iter().map(|(kernel, parameters)| Function {
             name: kernel.name.clone(),
             part: number,
-            threads: kernel.block.unwrap_or(BLOCK),
+            threads: block_threads(kernel),
             shared_bytes: launch_shared_bytes(target, kernel),
             together: kernel.block.is_some(),
             parameters: *parameters,
@@ -54,6 +54,11 @@ pub(crate) fn generate(target: &Target, codes: &[KernelCode<'_>], threads: usize
 /// Shared memory that a launch must bring; in PTX, kernels declare their own.
 fn launch_shared_bytes(target: &Target, kernel: &Kernel) -> u32 {
     if target.simt() == Some(Simt::Nvptx) { 0 } else { kernel.shared_bytes as u32 }
+}
+
+/// Threads of a block of a kernel.
+fn block_threads(kernel: &Kernel) -> u32 {
+    kernel.block.unwrap_or(BLOCK)
 }
 
 /// Blocks that a kernel is launched with; 0 where there is nothing to do.
@@ -85,6 +90,7 @@ fn part(target: &Target, first: usize, codes: &[KernelCode<'_>], with_text: bool
     let mut kernels = Vec::with_capacity(codes.len());
     for (i, code) in codes.iter().enumerate() {
         let kernel = code.emit(&emitter, &kernel_name(first + i, code))?;
+        emitter.set_block_size(&kernel.name, block_threads(&kernel));
         kernels.push((kernel, code.parameters()));
     }
     let module = emitter.finish()?;

@@ -47,6 +47,8 @@ pub(crate) struct Function {
 pub(crate) struct Routine {
     /// Bytes of each scratch memory, which hold anything at first and are free again when the last step is done.
     pub scratch: Vec<usize>,
+    /// How far it moves the device's counter of random numbers on, if it draws some.
+    pub draws: Option<i64>,
     /// The steps.
     pub steps: Vec<Step>,
 }
@@ -91,6 +93,8 @@ pub(crate) enum Word {
     Array(usize),
     /// The address of a scratch memory.
     Scratch(usize),
+    /// Of the counter that the routine draws from, before it moves it on: the low half (0) or the high one (1).
+    Counter(usize),
     /// A number.
     Number(i64),
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use xla_hlo::eval::RandomState;
 use xla_hlo::{Error, Result};
 use xla_passes::buffers::Slice;
 use xla_service::thunks::{
@@ -94,6 +95,12 @@ impl SequenceLauncher for GpuLauncher {
     ) -> Result<bool> {
         self.gpu()?.run_sequence(sequence, &|kernel| self.routine(kernel), context, buffers)
     }
+}
+
+/// What a routine draws from the device's counter, its low half first. What is drawn is drawn when the routine is sent.
+pub(crate) fn drawn(routine: &Routine, random: &RandomState) -> [u64; 2] {
+    let counter = routine.draws.map_or(0, |delta| random.advance(delta));
+    [counter as u64, (counter >> 64) as u64]
 }
 
 /// An array of a thunk: operands, then results.

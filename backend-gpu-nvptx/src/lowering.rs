@@ -27,6 +27,8 @@ pub(crate) struct GpuLowering<'m> {
 pub(crate) struct Plan {
     /// Bytes of each scratch memory.
     pub scratch: Vec<usize>,
+    /// How far the device's counter of random numbers is moved on.
+    pub draws: Option<i64>,
     pub steps: Vec<PlannedStep>,
 }
 
@@ -84,7 +86,7 @@ impl<'m> GpuLowering<'m> {
         let source = KernelSource::of_instruction(self.module, cx)?;
         Some(match kernels::scan::plan(&mut self.kernels, &source) {
             Some(plan) => plan,
-            None => Plan { scratch: Vec::new(), steps: vec![self.kernel(cx, source)] },
+            None => Plan { steps: vec![self.kernel(cx, source)], ..Plan::default() },
         })
     }
 
@@ -169,7 +171,7 @@ impl<'m> GpuLowering<'m> {
         let inputs = cx.instruction().operands().to_vec();
         let (module, computation, root) = (self.module, cx.computation, cx.instruction);
         let step = self.kernel(cx, KernelSource { module, computation, root, inputs, in_place: true });
-        Plan { scratch: Vec::new(), steps: vec![step] }
+        Plan { steps: vec![step], ..Plan::default() }
     }
 }
 
@@ -179,6 +181,8 @@ impl Lowering for GpuLowering<'_> {
             Op::Scatter(scatter) => self.scatter(cx, scatter),
             Op::Fft(_) => self.transform(cx)?,
             Op::Sort(sort) => kernels::sort::plan(&mut self.kernels, self.module, cx, sort),
+            Op::TopK(op) => kernels::top_k::plan(&mut self.kernels, self.module, cx, op),
+            Op::RngGetAndUpdateState(op) => Some(kernels::random::plan(&mut self.kernels, op)),
             _ => match self.contraction(cx)? {
                 Some(plan) => Some(plan),
                 None => self.fused(cx),
@@ -217,7 +221,7 @@ fn contraction<'m>(module: &'m Module, cx: &LoweringContext<'_>) -> Option<(&'m 
 
 impl Plan {
     fn routine(&self, kernels: &[Kernel]) -> Result<Routine> {
-        Ok(Routine { scratch: self.scratch.clone(), steps: finished(&self.steps, kernels)? })
+        Ok(Routine { scratch: self.scratch.clone(), draws: self.draws, steps: finished(&self.steps, kernels)? })
     }
 }
 

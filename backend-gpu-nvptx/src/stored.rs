@@ -19,7 +19,7 @@ use xla_service::thunks::{
 use crate::device::{Image, LibraryStep, Part, Routine, Step, Word};
 
 /// The version of [`DeviceProgram`]'s form; other ones are refused.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// All that code generation made of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +113,7 @@ impl DeviceProgram {
         // Arrays are those of thunks, and looked up when they are launched.
         let word = |word: &Word| match word {
             Word::Scratch(number) => *number < routine.scratch.len(),
+            Word::Counter(half) => *half < 2 && routine.draws.is_some(),
             Word::Array(_) | Word::Number(_) => true,
         };
         steps.iter().all(|step| match step {
@@ -293,7 +294,11 @@ mod tests {
             made_for: MadeFor::Gpu("sm_80".to_string()),
             image: Image { functions: vec![function], parts: vec![Part::Ptx("text".to_string())] },
             cubins: vec![Some(vec![1, 2, 3])],
-            routines: vec![Routine { scratch: vec![64], steps: vec![launch, Step::Copy { from: 0, to: 1 }] }],
+            routines: vec![Routine {
+                scratch: vec![64],
+                draws: None,
+                steps: vec![launch, Step::Copy { from: 0, to: 1 }],
+            }],
             answers: vec![Answer::NotMine, Answer::Kernel(0, "add".to_string())],
             plan: [7; 32],
         }
@@ -327,12 +332,14 @@ mod tests {
 
     #[test]
     fn references_to_nothing_are_refused() {
-        let mut wrong = vec![program(); 5];
+        let mut wrong = vec![program(); 6];
         wrong[0].image.parts.clear();
         wrong[1].image.functions[0].parameters = 3;
         wrong[2].image.functions.clear();
         wrong[3].routines[0].scratch.clear();
         wrong[4].cubins.push(None);
+        wrong[5].routines[0].steps =
+            vec![Step::Launch { function: 0, blocks: 3, arguments: vec![Word::Counter(0); 2] }];
         for program in wrong {
             let error = DeviceProgram::from_code(&code(&program)).unwrap_err();
             assert!(error.message().contains("what is not there"), "{program:?}: {error}");

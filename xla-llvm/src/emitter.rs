@@ -113,6 +113,12 @@ impl<'ctx> Emitter<'ctx> {
         function
     }
 
+    /// Ends the kernel that is being written; fails if a mistake was made in it.
+    pub fn end_kernel(&self) -> Result<()> {
+        self.record(self.builder.build_return(None));
+        self.check()
+    }
+
     /// Gives a function the target's CPU, features and vector width, without which LLVM generates baseline code, and
     /// says that it does not unwind.
     pub fn decorate(&self, function: FunctionValue<'ctx>) {

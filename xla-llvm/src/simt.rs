@@ -7,6 +7,7 @@
 mod atomics;
 
 use inkwell::AddressSpace;
+use inkwell::attributes::AttributeLoc;
 use inkwell::module::Linkage;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, PointerValue, UnnamedAddress};
@@ -98,6 +99,8 @@ pub enum Shuffle {
     Xor(u32),
     /// The one so many before; lanes that have none keep their own.
     Up(u32),
+    /// The one of that number, for all lanes the same.
+    From(u32),
 }
 
 impl<'ctx> Emitter<'ctx> {
@@ -113,6 +116,15 @@ impl<'ctx> Emitter<'ctx> {
     fn simt(&self) -> Result<Simt> {
         let message = || Error::internal(format!("{} runs no threads side by side", self.target().triple()));
         self.target().simt().ok_or_else(message)
+    }
+
+    /// Says how many threads a block of a kernel has, always: the assembler then knows how many registers each may take. No other launch of it
+    /// works on a GPU.
+    pub fn set_block_size(&self, name: &str, threads: u32) {
+        if let (Some(Simt::Nvptx), Some(function)) = (self.target().simt(), self.module.get_function(name)) {
+            let attribute = self.context.create_string_attribute("nvvm.reqntid", &threads.to_string());
+            function.add_attribute(AttributeLoc::Function, attribute);
+        }
     }
 
     fn ptx_kernel(&self, name: &str, pointers: usize, numbers: usize) -> Result<SimtKernel<'ctx>> {
@@ -211,6 +223,7 @@ impl<'ctx> Emitter<'ctx> {
         let (name, distance, clamp) = match from {
             Shuffle::Xor(bits) => ("llvm.nvvm.shfl.sync.bfly.i32", bits, 31),
             Shuffle::Up(distance) => ("llvm.nvvm.shfl.sync.up.i32", distance, 0),
+            Shuffle::From(lane) => ("llvm.nvvm.shfl.sync.idx.i32", lane, 31),
         };
         let int = |value: u64| self.context.i32_type().const_int(value, false).into();
         let arguments = [int(u64::from(u32::MAX)), word.raw(), int(distance.into()), int(clamp)];
@@ -224,6 +237,7 @@ impl<'ctx> Emitter<'ctx> {
         Ok(match from {
             Shuffle::Xor(bits) => lane ^ i64::from(bits),
             Shuffle::Up(distance) => lane.ult(i64::from(distance)).select(lane, lane - i64::from(distance)),
+            Shuffle::From(number) => lane.int(number.into()),
         })
     }
 

@@ -89,7 +89,7 @@ pub use dump::{PassEvent, PassObserver};
 pub use expand::{
     ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandCholesky, ExpandClamps, ExpandFfts,
     ExpandFunctions, ExpandRaggedDots, ExpandRng, ExpandScaledDots, ExpandScans, ExpandSelectAndScatter,
-    ExpandStochasticConverts, ExpandTopK, ExpandTriangularSolves,
+    ExpandStochasticConverts, ExpandTopK, ExpandTriangularSolves, is_picked,
 };
 pub use expand_async::ExpandAsync;
 pub use expand_collectives::ExpandCollectives;

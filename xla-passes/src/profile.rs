@@ -40,6 +40,8 @@ pub struct TargetProfile {
     /// Operations that the target has not: those of [`expandable`](TargetProfile::expandable) are put in terms of others, the rest
     /// stays for the backend to refuse or to leave to the host.
     pub lacks: BTreeSet<Opcode>,
+    /// Though it lacks `topk`, it picks up to so many elements, if they are of a type that [`is_picked`](crate::is_picked) names.
+    pub top_k: usize,
     /// The floats it computes in.
     pub floats: FloatProfile,
     /// Floats of fewer than 32 bits whose convolutions, of operands and result of that one type, it sums as `f32` and rounds once by itself;
@@ -181,6 +183,7 @@ impl TargetProfile {
             layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_folds: true },
             tiles: None,
             lacks: BTreeSet::new(),
+            top_k: 0,
             floats: FloatProfile::all(),
             convolution_floats: BTreeSet::new(),
             memory_bytes: None,

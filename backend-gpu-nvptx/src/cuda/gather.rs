@@ -2,6 +2,7 @@
 
 use std::sync::PoisonError;
 
+use xla_hlo::eval::RandomState;
 use xla_hlo::{Error, Result};
 use xla_passes::buffers::Slice;
 use xla_service::thunks::{ExecutionBuffers, Thunk};
@@ -15,7 +16,7 @@ use crate::autotune::Way;
 use crate::choices::{Choices, Place};
 use crate::cuda::driver::Driver;
 use crate::device::{LibraryStep, Routine, Step, Word};
-use crate::launch::{array, no_scratch};
+use crate::launch::{array, drawn, no_scratch};
 
 /// Work with its addresses, in the order in which it is sent.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub(super) struct Site<'a> {
     /// The routine's own memory, which must live until the work is sent.
     pub scratch: Vec<CudaMemory>,
     scratch_addresses: Vec<u64>,
+    /// The halves of the counter of random numbers that the routine draws from.
+    counter: [u64; 2],
 }
 
 impl Piece {
@@ -56,13 +59,14 @@ impl<'a> Site<'a> {
         routine: &Routine,
         thunk: &'a Thunk,
         buffers: &'a ExecutionBuffers,
-        stream: &'a CudaStream,
+        (stream, random): (&'a CudaStream, &RandomState),
     ) -> Result<Site<'a>> {
         let memories = routine.scratch.iter().map(|&bytes| scratch(stream, bytes)).collect::<Result<Vec<_>>>()?;
         let addresses =
             memories.iter().zip(&routine.scratch).map(|(memory, &bytes)| memory.address_on(stream, 0, bytes));
         let scratch_addresses = addresses.collect::<Result<_>>()?;
-        Ok(Site { loaded, choices, thunk, buffers, stream, scratch: memories, scratch_addresses })
+        let counter = drawn(routine, random);
+        Ok(Site { loaded, choices, thunk, buffers, stream, scratch: memories, scratch_addresses, counter })
     }
 
     /// Adds the pieces of steps.
@@ -120,6 +124,7 @@ impl<'a> Site<'a> {
         match *word {
             Word::Number(number) => Ok(number as u64),
             Word::Scratch(number) => self.scratch_addresses.get(number).copied().ok_or_else(no_scratch),
+            Word::Counter(half) => self.counter.get(half).copied().ok_or_else(no_scratch),
             Word::Array(number) => array_address(self.thunk, number, self.buffers, self.stream),
         }
     }

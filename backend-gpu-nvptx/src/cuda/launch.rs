@@ -72,7 +72,14 @@ impl DeviceCode for GpuCode {
         let loaded = self.on(stream)?;
         let mut pieces = Vec::new();
         // Its memory is given back in the order of the stream, behind the routine.
-        let site = Site::new(&loaded, &self.process.choices, routine, launch.thunk, launch.buffers, stream)?;
+        let site = Site::new(
+            &loaded,
+            &self.process.choices,
+            routine,
+            launch.thunk,
+            launch.buffers,
+            (stream, launch.context.random),
+        )?;
         site.gather(&routine.steps, &mut pieces)?;
         pieces.iter().try_for_each(|piece| piece.send(&loaded, stream))
     }
@@ -141,7 +148,8 @@ impl GpuCode {
             match &thunk.kind {
                 ThunkKind::Kernel(kernel) => {
                     let routine = routine(kernel)?;
-                    let site = Site::new(&loaded, &self.process.choices, routine, thunk, buffers, stream)?;
+                    let site =
+                        Site::new(&loaded, &self.process.choices, routine, thunk, buffers, (stream, context.random))?;
                     site.gather(&routine.steps, &mut pieces)?;
                     site.scratch.into_iter().for_each(|memory| recording.keep(memory));
                 }

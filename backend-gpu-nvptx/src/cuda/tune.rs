@@ -49,7 +49,7 @@ impl<'a> Ways<'a> {
                 let address = results.get(number - operands).copied();
                 address.ok_or_else(|| Error::internal("a result that the thunk has not"))
             }
-            Word::Array(_) | Word::Scratch(_) | Word::Number(_) => site.word(word),
+            Word::Array(_) | Word::Scratch(_) | Word::Counter(_) | Word::Number(_) => site.word(word),
         };
         let mut pieces = Vec::new();
         match way {

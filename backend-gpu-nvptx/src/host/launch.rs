@@ -7,7 +7,7 @@ use xla_service::thunks::Launch;
 
 use super::{HostCode, HostStream};
 use crate::device::{Routine, Step, Word};
-use crate::launch::{DeviceCode, array, no_scratch};
+use crate::launch::{DeviceCode, array, drawn, no_scratch};
 
 impl DeviceCode for HostCode {
     fn run(&self, routine: &Routine, launch: &mut Launch<'_>) -> Result<()> {
@@ -23,11 +23,17 @@ impl DeviceCode for HostCode {
             stream.writes(launch.buffers.memory(result.slice.allocation)?, result.slice, &label)?;
         }
         stream.launches()?;
-        steps_on_host(self, &routine.steps, &scratch, launch)
+        let counter = drawn(routine, launch.context.random);
+        steps_on_host(self, &routine.steps, (&scratch, counter), launch)
     }
 }
 
-fn steps_on_host(code: &HostCode, steps: &[Step], scratch: &[DeviceMemory], launch: &mut Launch<'_>) -> Result<()> {
+fn steps_on_host(
+    code: &HostCode,
+    steps: &[Step],
+    (scratch, counter): (&[DeviceMemory], [u64; 2]),
+    launch: &mut Launch<'_>,
+) -> Result<()> {
     for step in steps {
         match step {
             Step::Copy { from, to } => {
@@ -37,6 +43,7 @@ fn steps_on_host(code: &HostCode, steps: &[Step], scratch: &[DeviceMemory], laun
             Step::Launch { function, blocks, arguments } => {
                 let word = |word: &Word| match *word {
                     Word::Number(number) => Ok(number as u64),
+                    Word::Counter(half) => counter.get(half).copied().ok_or_else(no_scratch),
                     Word::Scratch(number) => match scratch.get(number) {
                         Some(memory) => HostStream::address(memory, 0),
                         None => Err(no_scratch()),
@@ -50,7 +57,7 @@ fn steps_on_host(code: &HostCode, steps: &[Step], scratch: &[DeviceMemory], laun
                 code.launch(*function, *blocks, &words)?;
             }
             // The host has none of NVIDIA's libraries.
-            Step::Library(library) => steps_on_host(code, &library.otherwise, scratch, launch)?,
+            Step::Library(library) => steps_on_host(code, &library.otherwise, (scratch, counter), launch)?,
         }
     }
     Ok(())

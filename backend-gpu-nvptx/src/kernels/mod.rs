@@ -1,17 +1,19 @@
 //! What kernels are made of, and their numbers in a program; equal kernels share their code.
 
 pub(crate) mod beside;
+pub(crate) mod random;
 pub(crate) mod scan;
 pub(crate) mod scatter;
 pub(crate) mod sort;
+pub(crate) mod top_k;
 
 use std::collections::HashMap;
 
-use xla_hlo::{Module, Result};
+use xla_hlo::{CompId, Module, Result};
 use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::{
     Kernel, KernelSource, KernelTable, ScanPhase, ScanPlan, ScatterPhase, SortPhase, SortPlan, ThreadedScatter,
-    emit_kernel,
+    TopKPlan, emit_kernel,
 };
 
 use beside::BesideProgram;
@@ -27,6 +29,10 @@ pub(crate) enum KernelCode<'m> {
     Sort { module: &'m Module, plan: SortPlan, phase: SortPhase, label: String },
     /// A part of a scatter with a thread for each update.
     Scatter { module: &'m Module, scatter: Box<ThreadedScatter>, phase: ScatterPhase, label: String },
+    /// The few best of rows.
+    TopK { module: &'m Module, computation: CompId, plan: TopKPlan, label: String },
+    /// Stores the counter of random numbers.
+    Counter,
     /// A program of the lowering's own.
     Beside(BesideProgram),
 }
@@ -39,6 +45,8 @@ impl KernelCode<'_> {
             KernelCode::Scan { source, plan, phase } => plan.emit(source, *phase, emitter, name),
             KernelCode::Sort { module, plan, phase, .. } => plan.emit(module, *phase, emitter, name),
             KernelCode::Scatter { module, scatter, phase, .. } => scatter.emit(module, *phase, emitter, name),
+            KernelCode::TopK { module, computation, plan, .. } => plan.emit(module, *computation, emitter, name),
+            KernelCode::Counter => random::emit(emitter, name),
             KernelCode::Beside(program) => program.emit(emitter, name),
         }
     }
@@ -50,6 +58,8 @@ impl KernelCode<'_> {
             KernelCode::Scan { source, plan, phase } => plan.words(*phase, source),
             KernelCode::Sort { plan, phase, .. } => plan.words(*phase),
             KernelCode::Scatter { scatter, .. } => scatter.words(),
+            KernelCode::TopK { .. } => TopKPlan::WORDS,
+            KernelCode::Counter => random::WORDS,
             KernelCode::Beside(program) => program.parameters(),
         }
     }
@@ -60,8 +70,11 @@ impl KernelCode<'_> {
             KernelCode::Fused(source) | KernelCode::Scan { source, .. } => {
                 source.module[source.computation][source.root].name()
             }
-            KernelCode::Sort { label, .. } | KernelCode::Scatter { label, .. } => label,
+            KernelCode::Sort { label, .. } | KernelCode::Scatter { label, .. } | KernelCode::TopK { label, .. } => {
+                label
+            }
             KernelCode::Beside(program) => program.label(),
+            KernelCode::Counter => "counter",
         }
     }
 
@@ -75,13 +88,17 @@ impl KernelCode<'_> {
                 KernelCode::Scatter { scatter, phase, .. },
                 KernelCode::Scatter { scatter: other, phase: of_other, .. },
             ) => (scatter, phase) == (other, of_other),
+            (KernelCode::TopK { plan, .. }, KernelCode::TopK { plan: other, .. }) => plan == other,
+            (KernelCode::Counter, KernelCode::Counter) => true,
             (KernelCode::Beside(program), KernelCode::Beside(other)) => program == other,
             (
                 KernelCode::Fused(_)
                 | KernelCode::Scan { .. }
                 | KernelCode::Sort { .. }
                 | KernelCode::Scatter { .. }
-                | KernelCode::Beside(_),
+                | KernelCode::TopK { .. }
+                | KernelCode::Beside(_)
+                | KernelCode::Counter,
                 _,
             ) => false,
         }
@@ -105,7 +122,11 @@ impl<'m> Kernels<'m> {
         let known = match &code {
             KernelCode::Fused(source) => self.of_source(source, None, next),
             KernelCode::Scan { source, phase, .. } => self.of_source(source, Some(*phase), next),
-            KernelCode::Sort { .. } | KernelCode::Scatter { .. } | KernelCode::Beside(_) => {
+            KernelCode::Sort { .. }
+            | KernelCode::Scatter { .. }
+            | KernelCode::TopK { .. }
+            | KernelCode::Beside(_)
+            | KernelCode::Counter => {
                 let known = self.codes.iter().position(|known| known.is_same(&code));
                 known.map_or(next, |known| known as u32)
             }

@@ -21,5 +21,5 @@ pub(crate) fn plan<'m>(kernels: &mut Kernels<'m>, source: &KernelSource<'m>) -> 
         PlannedStep::Launch { kernel, arguments: words.collect() }
     });
     let steps = steps.collect();
-    Some(Plan { scratch: totals.into_iter().collect(), steps })
+    Some(Plan { scratch: totals.into_iter().collect(), steps, ..Plan::default() })
 }

@@ -27,5 +27,5 @@ pub(crate) fn plan<'m>(
         PlannedStep::Launch { kernel, arguments }
     });
     let steps = steps.collect();
-    Some(Plan { scratch: claims.into_iter().collect(), steps })
+    Some(Plan { scratch: claims.into_iter().collect(), steps, ..Plan::default() })
 }

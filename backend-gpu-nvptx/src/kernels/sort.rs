@@ -38,5 +38,5 @@ pub(crate) fn plan<'m>(
         let left = merges.len() - done;
         steps.push(launch(SortPhase::Merge, side(left), side(left - 1), Some(run)));
     }
-    Some(Plan { scratch, steps })
+    Some(Plan { scratch, steps, ..Plan::default() })
 }

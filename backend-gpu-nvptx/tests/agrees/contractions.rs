@@ -189,3 +189,73 @@ fn what_comes_after_a_convolution() {
         }",
     );
 }
+
+#[test]
+fn thin_products_of_every_element_type() {
+    let columns = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+    for ty in ["pred", "s8", "u16", "s32", "s64", "f8e5m2", "f16", "bf16", "f32", "f64", "c64", "c128"] {
+        // Neighbours of the many along the columns, and along the sum; either operand has the few.
+        agrees(&dot([ty; 3], ["3,512", "512,264", "3,264"], ROWS_BY_COLUMNS));
+        agrees(&dot([ty; 3], ["3,512", "264,512", "3,264"], columns));
+        agrees(&dot([ty; 3], ["264,512", "512,2", "264,2"], ROWS_BY_COLUMNS));
+    }
+    for types in [["f16", "f16", "f32"], ["bf16", "bf16", "f32"], ["s8", "s8", "s32"], ["bf16", "f32", "f32"]] {
+        agrees(&dot(types, ["1,1024", "1024,512", "1,512"], ROWS_BY_COLUMNS));
+        agrees(&dot(types, ["1,1024", "512,1024", "1,512"], columns));
+    }
+}
+
+#[test]
+fn thin_products_of_every_size() {
+    for few in [1, 2, 5, 8, 15] {
+        for (depth, many) in [(64, 4096), (1031, 257), (520, 1031), (4096, 64), (4098, 66), (20000, 16)] {
+            let dims = [format!("{few},{depth}"), format!("{depth},{many}"), format!("{few},{many}")];
+            agrees(&dot(["f32"; 3], [&dims[0], &dims[1], &dims[2]], ROWS_BY_COLUMNS));
+            let turned = format!("{many},{depth}");
+            let attributes = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+            agrees(&dot(["bf16", "bf16", "f32"], [&dims[0], &turned, &dims[2]], attributes));
+        }
+    }
+    agrees(&dot(["f32"; 3], ["500,600", "600", "500"], ROWS_BY_COLUMNS));
+    agrees(&dot(["f32"; 3], ["600", "600,500", "500"], "lhs_contracting_dims={0}, rhs_contracting_dims={0}"));
+}
+
+#[test]
+fn thin_products_in_batches_and_of_several_dimensions() {
+    let batched = "lhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_batch_dims={0,1}, rhs_contracting_dims={3}";
+    agrees(&dot(["f32"; 3], ["2,3,1,64", "2,3,300,64", "2,3,1,300"], batched));
+    let mixed = "lhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_batch_dims={0,1}, rhs_contracting_dims={2}";
+    agrees(&dot(["bf16", "bf16", "f32"], ["2,3,4,300", "2,3,300,64", "2,3,4,64"], mixed));
+    let inner = "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={2}, rhs_contracting_dims={1}";
+    agrees(&dot(["f32"; 3], ["3,2,700", "70,700,3", "3,2,70"], inner));
+    agrees(&dot(
+        ["f32"; 3],
+        ["2,2,20,12", "20,12,5,40", "2,2,5,40"],
+        "lhs_contracting_dims={2,3}, rhs_contracting_dims={0,1}",
+    ));
+    agrees(&dot(
+        ["f32"; 3],
+        ["2,2,12,20", "20,5,40,12", "2,2,5,40"],
+        "lhs_contracting_dims={3,2}, rhs_contracting_dims={0,3}",
+    ));
+}
+
+#[test]
+fn what_comes_before_and_after_a_thin_product() {
+    agrees(
+        "HloModule m
+        ENTRY main {
+          x = bf16[4,512] parameter(0)
+          w = s8[512,384] parameter(1)
+          scale = f32[384] parameter(2)
+          res = bf16[4,384] parameter(3)
+          v = bf16[512,384] convert(w)
+          d = f32[4,384] dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          scales = f32[4,384] broadcast(scale), dimensions={1}
+          scaled = f32[4,384] multiply(d, scales)
+          add = f32[4,384] convert(res)
+          sum = f32[4,384] add(scaled, add)
+          ROOT r = bf16[4,384] convert(sum)
+        }",
+    );
+}

@@ -2,11 +2,12 @@
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::ops::{BinaryOp, Dot, DotDims, Reduce, combiner_identity, simple_combiner};
-use xla_hlo::{ElementKind, ElementType, InstrId, Module, Result, Scalar};
+use xla_hlo::{ArrayShape, ElementKind, ElementType, InstrId, Module, Result, Scalar};
 
 use super::FusedEmitter;
 use super::address::compute_bits;
 use super::index::{Coord, Index};
+use super::team_fold::Combiner;
 use super::window::{raws_of, values_of};
 use crate::elemental::{self, Value};
 use crate::simt::WARP;
@@ -136,6 +137,19 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             return Ok(vec![elemental::binary(self.emitter, binary, starts[0], sum)?]);
         }
         let types: Vec<ElementType> = starts.iter().map(Value::element_type).collect();
+        if let Some(team) = self.team_at(self.level(index)).filter(|_| width == 1)
+            && extents.iter().product::<u64>() >= u64::from(team.threads)
+            && folds_in_parts(self.module, op)
+        {
+            let folded = self.row_loop(|s| {
+                s.folded_in_order_by_team(team, op.computation, &types, &extents, &mut |s, coords| {
+                    let at = input_index(coords);
+                    let element = |(&input, &ty)| elemental::convert(s.emitter, s.element(input, &at)?, ty);
+                    inputs.iter().zip(&types).map(element).collect()
+                })
+            })?;
+            return self.combine(Combiner::Computation(op.computation), &starts, &folded);
+        }
         let raws = self.nested(&extents, 1, &mut Vec::new(), raws_of(&starts), &mut |s, coords, carried| {
             let at = input_index(coords);
             let mut arguments = values_of(s, &types, carried);
@@ -189,6 +203,18 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 pub(super) fn splits_into_lanes(module: &Module, op: &Reduce, ty: ElementType) -> Option<(BinaryOp, Scalar)> {
     let binary = simple_combiner(&module[op.computation])?;
     Some((binary, combiner_identity(binary, ty)?))
+}
+
+/// Whether threads may each fold a part, in order, and what they get be put together: HLO's combiners are associative. Both arguments must be
+/// of the result's types.
+pub(super) fn folds_in_parts(module: &Module, op: &Reduce) -> bool {
+    let graph = &module[op.computation];
+    let leaf = |id: InstrId| graph[id].shape().as_array().map(ArrayShape::element_type);
+    let types: Vec<_> = graph.parameters().iter().map(|&parameter| leaf(parameter)).collect();
+    let (left, right) = types.split_at(types.len() / 2);
+    let results = graph[graph.root()].shape().leaves();
+    let results = results.iter().map(|(_, shape)| shape.element_type());
+    left == right && results.eq(left.iter().copied())
 }
 
 /// The type that products are summed in: f32 for narrow floats, the result's own otherwise.

@@ -52,12 +52,6 @@ impl<'e, 'ctx> Frame<'e, 'ctx> {
     }
 }
 
-/// Ends the function that is being written.
-pub(super) fn finish(emitter: &Emitter<'_>) -> Result<()> {
-    emitter.builder().build_return(None).map_err(|e| Error::internal(format!("LLVM refuses a return: {e}")))?;
-    emitter.check()
-}
-
 fn parameter<'e, 'ctx>(
     emitter: &'e Emitter<'ctx>,
     function: FunctionValue<'ctx>,

@@ -10,8 +10,8 @@ use xla_hlo::ops::{Op, Reduce};
 use xla_hlo::{ArrayShape, Computation, Error, InstrId, Result, ResultExt, Shape};
 
 use super::address::compute_bits;
-use super::fold::splits_into_lanes;
-use super::frame::{Frame, Units, finish};
+use super::fold::{folds_in_parts, splits_into_lanes};
+use super::frame::{Frame, Units};
 use super::index::{Coord, Index, Symbol, SymbolId};
 use super::nest::Range;
 use super::plan::{LoopPlan, carrier, trial_symbols};
@@ -133,7 +133,7 @@ impl<'a, 'm> Writer<'a, 'm> {
             true => Launch::alone(0),
             false => self.emit_body(emitter, frame)?,
         };
-        finish(emitter)?;
+        emitter.end_kernel()?;
         let shared_bytes = emitter.shared_bytes();
         Ok(Kernel { name: name.to_string(), units, block, shared_bytes, work: self.work() })
     }
@@ -143,8 +143,10 @@ impl<'a, 'm> Writer<'a, 'm> {
         if let Some(strands) = self.strands(emitter.target())? {
             return self.emit_strands(emitter, frame, &strands).map(Launch::alone);
         }
-        if let Some(product) = self.product(emitter.target()) {
-            return self.emit_product(emitter, frame, &product);
+        match self.product(emitter.target()) {
+            Some((product, Some(thin))) => return self.emit_thin(emitter, frame, &product, thin),
+            Some((product, None)) => return self.emit_product(emitter, frame, &product),
+            None => {}
         }
         let plan = self.plan(emitter)?;
         if emitter.target().simt().is_some() {
@@ -419,14 +421,13 @@ impl<'a, 'm> Writer<'a, 'm> {
     pub fn fold_of(&self, root: InstrId) -> Option<FoldDirection> {
         let instruction = &self.graph()[root];
         let along = match instruction.op() {
-            Op::Reduce(op @ Reduce { dimensions, .. }) => {
-                let shape = self.graph()[instruction.operand(0)].shape().as_array()?;
-                let innermost = (0..shape.rank()).rev().find(|&d| shape.dims()[d] > 1)?;
+            Op::Reduce(op) => {
+                let along = self.reduces_along(root, op)?;
                 let ty = instruction.shape().as_array().map(ArrayShape::element_type);
                 if ty.and_then(|ty| splits_into_lanes(self.source.module, op, ty)).is_none() {
                     return Some(FoldDirection::SideBySide);
                 }
-                dimensions.contains(&innermost)
+                along
             }
             Op::Dot(dot) => {
                 let rhs = self.graph()[instruction.operand(1)].shape().as_array()?;
@@ -435,6 +436,24 @@ impl<'a, 'm> Writer<'a, 'm> {
             _ => return None,
         };
         Some(if along { FoldDirection::AlongRows } else { FoldDirection::Across })
+    }
+
+    /// The same for threads that fold parts and put them together.
+    pub fn team_fold_of(&self, root: InstrId) -> Option<FoldDirection> {
+        match (self.fold_of(root)?, self.graph()[root].op()) {
+            (FoldDirection::SideBySide, Op::Reduce(op)) if folds_in_parts(self.source.module, op) => {
+                let along = self.reduces_along(root, op)?;
+                Some(if along { FoldDirection::AlongRows } else { FoldDirection::Across })
+            }
+            (direction, _) => Some(direction),
+        }
+    }
+
+    /// Whether a reduction folds the innermost dimension.
+    fn reduces_along(&self, root: InstrId, op: &Reduce) -> Option<bool> {
+        let shape = self.graph()[self.graph()[root].operand(0)].shape().as_array()?;
+        let innermost = shape.dims().iter().rposition(|&extent| extent > 1)?;
+        Some(op.dimensions.contains(&innermost))
     }
 
     /// Elements of one fold of an instruction that folds.

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! kernel     a fusion (or one operation) as a function: which loops, what is stored        kernel.rs, reduce_root.rs
-//!   rows     one team of threads for each row: folds, softmax, layer norm                  rows.rs, team.rs
+//!   rows     one team of threads for each row: folds, softmax, layer norm                  rows.rs, team.rs, team_fold.rs
 //!   product  one block of threads for each tile of a dot or a convolution                  product.rs, product_tiles.rs
+//!   thin     a dot of few rows or columns, at the pace of memory                           product_thin.rs
 //!   threads  one thread of many for each few neighbouring elements                         threads.rs
 //!   shared_tiles  a block of threads for each tile of two loops, in shared memory          shared_tiles.rs
 //!   tiles    blocks of two loops, transposed on the way in                                 tiles.rs
@@ -11,6 +12,7 @@
 //!   scans    running totals by blocks of threads                                        team_scan.rs
 //!   scatter  one thread for each update                                                scatter_threads.rs
 //!   sort     runs in shared memory, merged two by two                                    sort.rs
+//!   top_k    the few best of rows                                                        top_k.rs
 //!   nest     levels with open blocks, loops, carried values                                nest.rs
 //!   element  the value of an instruction at an index, by family                            element.rs, movement.rs, window.rs, ...
 //!     index  where an element lies: sums of symbols, no LLVM                               index.rs
@@ -34,6 +36,7 @@ mod movement;
 mod nest;
 mod plan;
 mod product;
+mod product_thin;
 mod product_tiles;
 mod product_warps;
 mod row_cache;
@@ -50,9 +53,11 @@ mod source;
 mod strands;
 mod support;
 mod team;
+mod team_fold;
 mod team_scan;
 mod threads;
 mod tiles;
+mod top_k;
 mod window;
 
 use std::collections::HashMap;
@@ -68,6 +73,7 @@ pub use sort::{SortPhase, SortPlan};
 pub use source::{KernelSource, KernelTable};
 pub use support::{is_fusible, is_kernel_root};
 pub use team_scan::{ScanPhase, ScanPlan};
+pub use top_k::TopKPlan;
 
 use crate::elemental::Value;
 use crate::emitter::Emitter;

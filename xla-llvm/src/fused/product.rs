@@ -11,11 +11,12 @@ use super::convolution::Tap;
 use super::fold::{accumulator, placed};
 use super::index::{Coord, Index};
 use super::kernel::Writer;
+use super::product_thin::Thin;
 use super::{FusedEmitter, Guard};
 use crate::target::Target;
 
 /// Rows, columns and products of a result from which on tiles pay: a smaller product leaves most of a tile empty.
-const LEAST_EXTENT: u64 = 16;
+pub(super) const LEAST_EXTENT: u64 = 16;
 /// Products in all from which on tiles pay; below, one thread for each result has little to wait for.
 const LEAST_WORK: u64 = 1 << 18;
 
@@ -39,6 +40,8 @@ pub(super) struct Product<'m> {
     pub narrow_float: Option<ElementType>,
     /// Of the operands.
     pub neighbours: [Neighbours; 2],
+    /// Bytes of an element of each operand.
+    pub bytes: [u64; 2],
 }
 
 #[derive(Clone, Copy)]
@@ -52,6 +55,15 @@ enum Contraction<'m> {
 pub(super) enum Side {
     Left,
     Right,
+}
+
+impl Side {
+    pub fn other(self) -> Side {
+        match self {
+            Side::Left => Side::Right,
+            Side::Right => Side::Left,
+        }
+    }
 }
 
 /// Which way the neighbours of an operand's element lie in memory.
@@ -71,8 +83,8 @@ pub(super) enum Along {
 }
 
 impl<'m> Writer<'_, 'm> {
-    /// The product that the kernel computes in tiles, if it does: one whose elements all else is a function of, each of its own.
-    pub(super) fn product(&self, target: &Target) -> Option<Product<'m>> {
+    /// The product that the kernel computes in tiles, or as a thin one, if it does: one whose elements all else is a function of, each of its own.
+    pub(super) fn product(&self, target: &Target) -> Option<(Product<'m>, Option<Thin>)> {
         let graph = self.graph();
         if target.simt().is_none() || self.source.in_place {
             return None;
@@ -84,8 +96,10 @@ impl<'m> Writer<'_, 'm> {
         let product = Product::new(graph, id)?;
         let all_alike = self.outputs.iter().all(|output| output.shape.dims() == self.dims);
         let cheap = |&id: &InstrId| !matches!(graph[id].op(), Op::Reduce(_) | Op::ReduceWindow(_));
-        (all_alike && product.pays() && computed.iter().all(cheap) && self.is_elementwise_of(id, &computed))
-            .then_some(product)
+        let thin = Thin::new(&product);
+        let pays = thin.is_some() || product.pays();
+        (all_alike && pays && computed.iter().all(cheap) && self.is_elementwise_of(id, &computed))
+            .then_some((product, thin))
     }
 
     /// Whether everything that is computed from an instruction is so element by element.
@@ -159,7 +173,20 @@ impl<'m> Product<'m> {
             && sum_type == ElementType::F32
             && (element_type == ty || element_type == sum_type);
         let narrow_float = (alike && ty.is_float() && ty.bit_width() < 32).then_some(ty);
-        Some(Product { id, operands, contraction, batch, free, sums, element_type, sum_type, narrow_float, neighbours })
+        let bytes = [left, right].map(|array| array.element_type().byte_width() as u64);
+        Some(Product {
+            id,
+            operands,
+            contraction,
+            batch,
+            free,
+            sums,
+            element_type,
+            sum_type,
+            narrow_float,
+            neighbours,
+            bytes,
+        })
     }
 
     /// Products of matrices.
@@ -179,9 +206,18 @@ impl<'m> Product<'m> {
 
     /// Whether the result is large enough in both directions that neighbouring results share what tiles bring.
     fn pays(&self) -> bool {
-        let [rows, columns, depth] = [self.extent(Side::Left), self.extent(Side::Right), self.depth()];
-        let work = rows.saturating_mul(columns).saturating_mul(depth).saturating_mul(self.batches());
-        [rows, columns, depth].iter().all(|&extent| extent >= LEAST_EXTENT) && work >= LEAST_WORK
+        let extents = [self.extent(Side::Left), self.extent(Side::Right), self.depth()];
+        extents.iter().all(|&extent| extent >= LEAST_EXTENT) && self.is_worthwhile()
+    }
+
+    /// Whether there is work for many threads.
+    pub fn is_worthwhile(&self) -> bool {
+        let extents = [self.extent(Side::Left), self.extent(Side::Right), self.depth(), self.batches()];
+        count(&extents) >= LEAST_WORK
+    }
+
+    pub fn is_dot(&self) -> bool {
+        matches!(self.contraction, Contraction::Dot(_))
     }
 
     /// The index of an operand's element, and when it counts at all.

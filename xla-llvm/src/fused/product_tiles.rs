@@ -183,37 +183,37 @@ impl<'m> Writer<'_, 'm> {
         let last = tile.product.free[1].last().copied().unwrap_or(1);
         let together = if last.is_multiple_of(sum.width().into()) { sum.width() } else { 1 };
         for first in (0..sum.width()).step_by(together as usize) {
-            self.store_sums(s, tile, [row, &column.clone().shifted(first.into())], sum.slice(first, together))?;
+            let at = [row.clone(), column.clone().shifted(first.into())];
+            self.store_sums(s, (tile.product, &tile.batch), at, sum.slice(first, together))?;
         }
         Ok(())
     }
 
-    /// The same for neighbouring sums of a row, if they are in the result.
-    fn store_sums<'e, 'ctx>(
+    /// The same for neighbouring sums of a row, of which the row and the first column are given, if they are in the result.
+    pub(super) fn store_sums<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        tile: &Tile<'e, 'ctx, '_, 'm>,
-        at: [&Coord; 2],
+        (product, batch): (&Product<'m>, &[Coord]),
+        at: [Coord; 2],
         sum: Value<'e, 'ctx>,
     ) -> Result<()> {
-        let product = tile.product;
         let extents = [Side::Left, Side::Right].map(|side| product.extent(side));
         let mut inside = None;
-        for (at, extent) in at.into_iter().zip(extents) {
+        for (at, extent) in at.iter().zip(extents) {
             s.require_between(&mut inside, at, 0, extent as i64 - 1)?;
         }
         let inside = inside.map_or(s.number(0).eq(0), |guard| guard.mask);
         s.when(inside, &[], |s| {
             // New symbols: what depends on them must not be computed in front of the test.
             let mut coords = Vec::with_capacity(2);
-            for (at, extent) in at.into_iter().zip(extents) {
+            for (at, extent) in at.iter().zip(extents) {
                 let number = s.number_of(at)?;
                 coords.push(Coord::symbol(s.uniform_symbol(s.lanes_of(number), Some(extent))));
             }
             let rows = counters(s, &coords[0], &product.free[0])?;
             let mut columns = counters(s, &coords[1], &product.free[1])?;
             s.as_lanes(&mut columns, sum.width().into(), &product.free[1])?;
-            let index = product.result_index(&tile.batch, &rows, &columns);
+            let index = product.result_index(batch, &rows, &columns);
             let value = converted(s.emitter, sum, product.element_type)?;
             let result = s.graph()[product.id].shape().expect_array()?.element_type();
             let value = converted(s.emitter, value, result)?;
@@ -425,7 +425,7 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
 
 impl<'e, 'ctx> FusedEmitter<'e, 'ctx, '_> {
     /// Makes the last of some coordinates one of so many lanes, of which it is the first.
-    fn as_lanes(&mut self, coords: &mut [Coord], width: u64, extents: &[u64]) -> Result<()> {
+    pub(super) fn as_lanes(&mut self, coords: &mut [Coord], width: u64, extents: &[u64]) -> Result<()> {
         let (Some(last), Some(&extent), true) = (coords.last_mut(), extents.last(), width > 1) else { return Ok(()) };
         let number = self.number_of(last)?;
         let value = SymbolValue::Lane { base: self.lanes_of(number), width: width as u32, mask: None };

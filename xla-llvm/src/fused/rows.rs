@@ -19,7 +19,7 @@ const PER_THREAD: u64 = 8;
 /// Elements of a fold from which on a warp does it rather than a thread.
 const LEAST_FOLD: u64 = 32;
 /// Warps of a block whose teams are warps.
-const WARPS: u32 = 4;
+pub(super) const WARPS: u32 = 4;
 /// Threads that keep a whole device busy.
 const MANY_THREADS: u64 = 1 << 18;
 /// The most threads that fold a column together.
@@ -54,14 +54,14 @@ impl<'m> Writer<'_, 'm> {
     /// Elements of the longest fold along rows that the team does.
     fn longest_fold(&self) -> u64 {
         let computed = self.computed();
-        let along = |id: &&xla_hlo::InstrId| self.fold_of(**id) == Some(FoldDirection::AlongRows);
+        let along = |id: &&xla_hlo::InstrId| self.team_fold_of(**id) == Some(FoldDirection::AlongRows);
         computed.iter().filter(along).map(|&id| self.fold_size(id)).max().unwrap_or(0)
     }
 
     /// How many threads fold a result together, where results are folds of columns and too few to keep the device busy.
     pub(super) fn column_team(&self) -> Option<u32> {
         let computed = self.computed();
-        let across = |id: &&xla_hlo::InstrId| self.fold_of(**id) == Some(FoldDirection::Across);
+        let across = |id: &&xla_hlo::InstrId| self.team_fold_of(**id) == Some(FoldDirection::Across);
         let fold = computed.iter().filter(across).map(|&id| self.fold_size(id)).min()?;
         let results: u64 = self.dims.iter().map(|&d| d as u64).product();
         let wanted = (MANY_THREADS / results.max(1)).min(fold / PER_THREAD).min(MOST_MEMBERS);

@@ -7,7 +7,7 @@ use xla_hlo::ops::Scatter;
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Error, InstrId, Result};
 
 use super::address::compute_bits;
-use super::frame::{Frame, Units, finish};
+use super::frame::{Frame, Units};
 use super::index::Coord;
 use super::kernel::{Kernel, fitting};
 use super::nest::Range;
@@ -62,7 +62,7 @@ pub(super) fn emit(emitter: &Emitter<'_>, source: &KernelSource<'_>, op: &Scatte
             })?,
         }
     }
-    finish(emitter)?;
+    emitter.end_kernel()?;
     Ok(kernel)
 }
 

@@ -8,7 +8,7 @@ use xla_hlo::ops::{BinaryOp, Op, Scatter, simple_combiner};
 use xla_hlo::{ArrayShape, Computation, ElementKind, ElementType, Error, InstrId, Module, Result};
 
 use super::FusedEmitter;
-use super::frame::{Units, finish};
+use super::frame::Units;
 use super::index::Coord;
 use super::kernel::Kernel;
 use super::scalar_call::is_scalar_computation;
@@ -129,7 +129,7 @@ impl ThreadedScatter {
                 Ok(())
             })?;
         }
-        finish(emitter)?;
+        emitter.end_kernel()?;
         Ok(Kernel { name: name.to_string(), units, block: None, shared_bytes: 0, work: elements as f64 })
     }
 

@@ -13,7 +13,7 @@ use xla_hlo::ops::{CompareDirection, CompareType, Op, Sort};
 use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, Error, InstrId, Module, Result, Scalar as Element};
 
 use super::FusedEmitter;
-use super::frame::{Units, finish};
+use super::frame::Units;
 use super::index::Coord;
 use super::kernel::Kernel;
 use super::scalar_call::is_scalar_computation;
@@ -129,7 +129,7 @@ impl SortPlan {
             }
             _ => return Err(Error::internal("a kernel of a sort has other numbers")),
         };
-        finish(emitter)?;
+        emitter.end_kernel()?;
         let work = self.count as f64 * 20.0;
         Ok(Kernel { name: name.to_string(), units, block, shared_bytes: emitter.shared_bytes(), work })
     }

@@ -9,7 +9,7 @@ use xla_hlo::ops::{BinaryOp, Cumulative, Op, combiner_identity, simple_combiner}
 use xla_hlo::{ElementType, Error, InstrId, Result, ResultExt};
 
 use super::address::compute_bits;
-use super::frame::{Units, finish};
+use super::frame::Units;
 use super::index::{Coord, Index, Symbol};
 use super::kernel::{Kernel, Writer, counters};
 use super::source::KernelSource;
@@ -157,7 +157,7 @@ impl ScanPlan {
                 _ => Err(Error::internal("a scan with other arrays")),
             }
         })?;
-        finish(emitter)?;
+        emitter.end_kernel()?;
         let work = self.dims.iter().product::<usize>() as f64 * 4.0;
         let (units, block) = (self.blocks(), Some(self.threads as u32));
         Ok(Kernel { name: name.to_string(), units, block, shared_bytes: emitter.shared_bytes(), work })

@@ -1,13 +1,14 @@
 //! The best elements of rows, by sorting them.
 
 use xla_hlo::ops::{Compare, CompareDirection, CompareType, Parameter, Sort, TopK};
-use xla_hlo::{CompId, Computation, ElementType, InstrId, Instruction, Module, Op, Opcode, Result, Shape};
+use xla_hlo::{CompId, Computation, ElementKind, ElementType, InstrId, Instruction, Module, Op, Opcode, Result, Shape};
 
 use crate::insert::Inserter;
 use crate::{Pass, PassContext};
 
 /// Puts `topk` in terms of a stable sort of elements and their places, where the target lacks it. Exact, in the total order
-/// of floats.
+/// of floats. Where few elements are picked it may stay: up to [`TargetProfile::top_k`](crate::TargetProfile::top_k) of the types that
+/// [`is_picked`] names.
 pub struct ExpandTopK;
 
 impl Pass for ExpandTopK {
@@ -16,7 +17,28 @@ impl Pass for ExpandTopK {
     }
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
-        super::expand_lacking(self, Opcode::TopK, module, cx, expand)
+        if !cx.profile().lacks.contains(&Opcode::TopK) {
+            return Ok(());
+        }
+        let most = cx.profile().top_k;
+        super::expand_each(self, module, cx, |graph, id| is_lacking(graph, id, most), expand)
+    }
+}
+
+/// Whether the instruction picks more than a target can that picks only so many.
+fn is_lacking(graph: &Computation, id: InstrId, most: usize) -> bool {
+    let Op::TopK(op) = graph[id].op() else { return false };
+    let stays = op.k <= most && graph[graph[id].operand(0)].shape().element_type().is_some_and(is_picked);
+    super::is_static(graph, id) && !stays
+}
+
+/// Whether a target that picks a few elements does so for elements of that type: those whose patterns of at most 32 bits are in order, or
+/// nearly so.
+pub fn is_picked(ty: ElementType) -> bool {
+    match ty.kind() {
+        ElementKind::Signed | ElementKind::Unsigned => [8, 16, 32].contains(&ty.bit_width()),
+        ElementKind::Float => [ElementType::F16, ElementType::BF16, ElementType::F32].contains(&ty),
+        ElementKind::Pred | ElementKind::Complex => false,
     }
 }
 

@@ -1,0 +1,91 @@
+//! The few best elements of rows.
+
+use super::agrees;
+
+fn top_k(ty: &str, rows: &str, length: usize, k: usize, largest: bool) -> String {
+    format!(
+        "HloModule m
+        ENTRY main {{
+          x = {ty}[{rows}{length}] parameter(0)
+          ROOT r = ({ty}[{rows}{k}], s32[{rows}{k}]) topk(x), k={k}, largest={largest}
+        }}"
+    )
+}
+
+#[test]
+fn elements_of_every_type() {
+    for ty in ["s8", "u8", "s16", "u16", "s32", "u32", "f16", "bf16", "f32", "s64", "f64", "pred", "f8e5m2"] {
+        agrees(&top_k(ty, "3,", 300, 5, true));
+        agrees(&top_k(ty, "3,", 300, 5, false));
+    }
+}
+
+#[test]
+fn rows_of_every_length() {
+    for (rows, length, k) in [
+        ("", 1, 1),
+        ("5,", 7, 7),
+        ("9,", 64, 2),
+        ("2,3,", 129, 64),
+        ("2,", 1031, 65),
+        ("", 5000, 8),
+        ("2,", 4096, 1),
+        ("0,", 40, 3),
+        ("4,", 10, 0),
+    ] {
+        agrees(&top_k("f32", rows, length, k, true));
+        agrees(&top_k("s32", rows, length, k, false));
+    }
+}
+
+#[test]
+fn the_best_may_all_be_one_threads() {
+    for every in [32, 256, 1024] {
+        agrees(&format!(
+            "HloModule m
+            ENTRY main {{
+              place = s32[2,8192] iota(), iota_dimension=1
+              every = s32[] constant({every})
+              each = s32[2,8192] broadcast(every), dimensions={{}}
+              rest = s32[2,8192] remainder(place, each)
+              seven = s32[] constant(7)
+              sevens = s32[2,8192] broadcast(seven), dimensions={{}}
+              here = pred[2,8192] compare(rest, sevens), direction=EQ
+              minus = s32[2,8192] negate(place)
+              x = s32[2,8192] select(here, place, minus)
+              ROOT r = (s32[2,20], s32[2,20]) topk(x), k=20, largest=true
+            }}"
+        ));
+    }
+}
+
+#[test]
+fn nan_zeros_and_extremes_have_their_places() {
+    agrees(
+        "HloModule m
+        ENTRY main {
+          x = f32[2,12] constant({{1, -0, 0, nan, inf, -inf, -1, 0, -0, 3.4e38, -3.4e38, inf}, {0, 0, 0, -0, -0, 0, -0, 0, 0, -0, 0, -0}})
+          least = (f32[2,12], s32[2,12]) topk(x), k=12, largest=false
+          most = (f32[2,12], s32[2,12]) topk(x), k=12, largest=true
+          a = f32[2,12] get-tuple-element(least), index=0
+          b = s32[2,12] get-tuple-element(least), index=1
+          c = f32[2,12] get-tuple-element(most), index=0
+          d = s32[2,12] get-tuple-element(most), index=1
+          ROOT r = (f32[2,12], s32[2,12], f32[2,12], s32[2,12]) tuple(a, b, c, d)
+        }",
+    );
+    agrees(
+        "HloModule m
+        ENTRY main {
+          x = s32[4] constant({2147483647, -2147483648, 2147483647, -2147483648})
+          y = u32[4] constant({0, 4294967295, 0, 4294967295})
+          p = (s32[4], s32[4]) topk(x), k=4, largest=true
+          q = (u32[4], s32[4]) topk(y), k=4, largest=false
+          a = s32[4] get-tuple-element(p), index=0
+          b = s32[4] get-tuple-element(p), index=1
+          c = u32[4] get-tuple-element(q), index=0
+          d = s32[4] get-tuple-element(q), index=1
+          ROOT r = (s32[4], s32[4], u32[4], s32[4]) tuple(a, b, c, d)
+        }",
+    );
+}
