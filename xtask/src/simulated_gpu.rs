@@ -7,13 +7,17 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::shell::{cargo, metadata, run};
+use crate::shell::{cargo, metadata, output, program, run};
+use crate::test_backend;
 
 /// The names that programs look for.
 const NAMES: [&str; 2] = ["libcuda.so", "libcuda.so.1"];
 
 /// Where programs look for libraries first.
 const VARIABLE: &str = "LD_LIBRARY_PATH";
+
+/// Levels of the conformance suite that take seconds on the simulated device.
+const QUICK_LEVELS: &str = "0,1,3,5";
 
 /// Builds the driver, and gives the folder where it has the names of NVIDIA's.
 pub fn library() -> Result<PathBuf> {
@@ -39,15 +43,25 @@ pub fn provide(command: &mut Command, folder: &Path) {
     command.env(VARIABLE, path);
 }
 
-/// Runs the tests of the backend's CUDA code, which without a driver are skipped. The one that loses the device has a process of its own.
+/// Runs the tests of the backend's CUDA code, which without a driver are skipped. The test that loses the device runs only where each has a
+/// process of its own.
 pub fn unit_tests(folder: &Path) -> Result<()> {
-    const LOST: &str = "cuda::tests::a_lost_device_is_told_with_what_was_under_way";
-    let mut most = cargo(&["test", "--package", "backend-gpu-nvptx", "--lib", "cuda::"]);
-    provide(&mut most, folder);
-    run(most)?;
-    let mut lost = cargo(&["test", "--package", "backend-gpu-nvptx", "--lib", LOST, "--", "--exact"]);
-    provide(&mut lost, folder);
-    // The test asks whether it is alone.
-    lost.env("NEXTEST", "1");
-    run(lost)
+    // All of the workspace is named, so that what was built for its tests serves here, too.
+    let words = match output(cargo(&["nextest", "--version"])) {
+        Some(_) => ["nextest", "run", "--workspace", "-E", "package(backend-gpu-nvptx) & test(/^cuda::/)"],
+        None => ["test", "--workspace", "--lib", "--quiet", "cuda::"],
+    };
+    let mut tests = cargo(&words);
+    provide(&mut tests, folder);
+    run(tests)
+}
+
+/// What fits into CI: those tests, and the quick cases of the conformance suite's lower levels.
+pub fn check() -> Result<()> {
+    let folder = library()?;
+    unit_tests(&folder)?;
+    let words = ["conformance", "gpu", "--quick", "--level", QUICK_LEVELS];
+    let mut conformance = program(test_backend::tests_command("gpu")?, &words);
+    provide(&mut conformance, &folder);
+    run(conformance)
 }
