@@ -40,7 +40,8 @@ pub struct TargetProfile {
     /// Operations that the target has not: those of [`expandable`](TargetProfile::expandable) are put in terms of others, the rest
     /// stays for the backend to refuse or to leave to the host.
     pub lacks: BTreeSet<Opcode>,
-    /// Though it lacks `topk`, it picks up to so many elements, if they are of a type that [`is_picked`](crate::is_picked) names.
+    /// Though it lacks `topk`, it picks up to so many elements, if they are of a type that [`is_picked`](crate::is_picked) names; 0 for a
+    /// target that picks none.
     pub top_k: usize,
     /// The floats it computes in.
     pub floats: FloatProfile,

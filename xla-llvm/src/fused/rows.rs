@@ -22,8 +22,8 @@ const LEAST_FOLD: u64 = 32;
 pub(super) const WARPS: u32 = 4;
 /// Threads that keep a whole device busy.
 const MANY_THREADS: u64 = 1 << 18;
-/// The most threads that fold a column together.
-const MOST_MEMBERS: u64 = 32;
+/// The most threads that fold a column together: blocks of 512 threads, which leave each of them 128 registers.
+const MOST_MEMBERS: u64 = 16;
 /// The largest team.
 const LARGEST: u32 = 512;
 

@@ -28,7 +28,7 @@ impl Pass for ExpandTopK {
 /// Whether the instruction picks more than a target can that picks only so many.
 fn is_lacking(graph: &Computation, id: InstrId, most: usize) -> bool {
     let Op::TopK(op) = graph[id].op() else { return false };
-    let stays = op.k <= most && graph[graph[id].operand(0)].shape().element_type().is_some_and(is_picked);
+    let stays = most > 0 && op.k <= most && graph[graph[id].operand(0)].shape().element_type().is_some_and(is_picked);
     super::is_static(graph, id) && !stays
 }
 
