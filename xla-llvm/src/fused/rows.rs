@@ -136,7 +136,11 @@ impl<'m> Writer<'_, 'm> {
             Ok(())
         })?;
         Ok(match shape.threads {
-            WARP => Launch { units: units.div_ceil(WARPS.into()), block: Some(WARP * WARPS) },
+            WARP => {
+                // A warp without a row would fold, in vain, what another one may have stored over already.
+                let warps = u64::from(WARPS).min(units.max(1));
+                Launch { units: units.div_ceil(warps), block: Some(WARP * warps as u32) }
+            }
             threads => Launch { units, block: Some(threads) },
         })
     }
