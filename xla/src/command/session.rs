@@ -31,11 +31,11 @@ pub struct Common {
     /// Use at most so many bytes of device memory for one execution, arguments and results included
     #[arg(long, global = true, value_name = "BYTES")]
     memory_limit: Option<u64>,
-    /// Keep machine code for GPUs, and what was measured on them, in this folder; `none` keeps nothing [default: the user's cache]
-    #[arg(long, global = true, value_name = "DIR", env = "XLA_CACHE_DIR", hide_env_values = true)]
+    /// Keep machine code and measurements for GPUs in this folder, or `none` of it [default: the user's cache]
+    #[arg(long, global = true, value_name = "DIR", env = "XLA_CACHE_DIR", hide_env = true)]
     cache_dir: Option<PathBuf>,
     /// Do not measure on a GPU which of several ways to compute something is the fastest
-    #[arg(long, global = true, env = "XLA_NO_AUTOTUNE", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, global = true, env = "XLA_NO_AUTOTUNE", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
     no_autotune: bool,
     /// Say more on standard error; repeat for still more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
