@@ -102,7 +102,7 @@ pub struct Place {
     pub bytes: u8,
     /// Whether elements are read with their sign.
     pub is_signed: bool,
-    /// Whether other threads may change it at the same time by atomics: volatile and relaxed accesses, and [`expected`] ones.
+    /// Whether other threads may change it at the same time by atomics: volatile and relaxed accesses, and those that an exchange checks again.
     pub is_strong: bool,
     /// The slot of the address.
     pub base: Slot,
