@@ -5,7 +5,7 @@ use xla::{CompileOptions, Error, VerifiedModule};
 
 fn main() -> xla::Result<()> {
     let registry = xla::registry();
-    let names: Vec<String> = registry.check().into_iter().map(|status| status.name).collect();
+    let names: Vec<&str> = registry.platforms().iter().map(|platform| platform.name()).collect();
     assert_eq!(names, ["gpu", "interpreter"], "the features decide what there is");
 
     let compiler = registry.get("gpu")?.compiler();
