@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use xla_hlo::{ElementType, Opcode};
-use xla_passes::{DotProfile, EpilogueProfile, FusionProfile, TargetProfile};
+use xla_llvm::fused::TopKPlan;
+use xla_passes::{DotProfile, EpilogueProfile, FusionProfile, TargetProfile, TopKProfile};
 
 use crate::costs::MEMORY_BANDWIDTH;
 
@@ -33,7 +34,10 @@ pub(crate) fn profile() -> TargetProfile {
         },
         dot: DotProfile { any_operand_order: true, merge_bytes: 0 },
         lacks: lacks(),
-        top_k: MOST_PICKED,
+        top_k: TopKProfile {
+            most: MOST_PICKED,
+            elements: ElementType::ALL.iter().copied().filter(|&ty| TopKPlan::takes(ty)).collect(),
+        },
         // Tensor cores, and cuDNN, multiply them as they are.
         convolution_floats: BTreeSet::from([ElementType::F16, ElementType::BF16]),
         ..TargetProfile::generic()

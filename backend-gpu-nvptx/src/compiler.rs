@@ -11,6 +11,7 @@ use xla_service::{
 };
 
 use crate::ahead;
+use crate::caches::AllCaches;
 use crate::capabilities::profile;
 use crate::codegen::{self, Code};
 use crate::cuda::driver::Driver;
@@ -22,7 +23,6 @@ use crate::launch::DeviceCode;
 use crate::loading::{self, place};
 use crate::lowering::GpuLowering;
 use crate::platform::NAME;
-use crate::process::Processes;
 use crate::recorder::Recorder;
 use crate::stored::{self, DeviceProgram};
 
@@ -33,15 +33,15 @@ const DEFAULT_ARCHITECTURE: &str = "sm_90";
 #[derive(Clone, Debug)]
 pub(crate) enum GpuCompiler {
     /// A GPU.
-    Gpu(Arc<Processes>),
+    Gpu(Arc<AllCaches>),
     /// The host in the place of one.
     Host,
 }
 
 impl GpuCompiler {
     /// That of GPUs, whose programs share something.
-    pub fn for_gpus(processes: Arc<Processes>) -> GpuCompiler {
-        GpuCompiler::Gpu(processes)
+    pub fn for_gpus(caches: Arc<AllCaches>) -> GpuCompiler {
+        GpuCompiler::Gpu(caches)
     }
 }
 
@@ -63,7 +63,7 @@ impl Compiler for GpuCompiler {
         let device = compiled.device.clone();
         let code: Box<dyn DeviceCode> = match self {
             GpuCompiler::Host => Box::new(HostCode::load(&device.image)?),
-            GpuCompiler::Gpu(processes) => Box::new(GpuCode::new(device, processes.of(options))),
+            GpuCompiler::Gpu(caches) => Box::new(GpuCode::new(device, caches.of(options))),
         };
         Ok(Arc::new(GpuExecutable::new(self.platform(), module, compiled, code)))
     }
@@ -138,7 +138,7 @@ impl AheadOfTimeCompiler for GpuCompiler {
 impl LoadExecutable for GpuCompiler {
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         match self {
-            GpuCompiler::Gpu(processes) => loading::load_for_gpu(bytes, options, processes),
+            GpuCompiler::Gpu(caches) => loading::load_for_gpu(bytes, options, caches),
             GpuCompiler::Host => loading::load(HOST_NAME, bytes, options, |device| {
                 host::check(&device.made_for)?;
                 Ok(Box::new(HostCode::load(&device.image)?))

@@ -6,17 +6,17 @@ use xla_hlo::{Error, Result, VerifiedModule};
 use xla_service::compiler::LoadExecutable;
 use xla_service::{CompileOptions, Compiler, Executable, OptimizedModule};
 
+use crate::caches::AllCaches;
 use crate::loading;
-use crate::process::Processes;
 
 /// Loads programs for this machine's GPUs.
 #[derive(Debug)]
-pub(crate) struct GpuCompiler(Arc<Processes>);
+pub(crate) struct GpuCompiler(Arc<AllCaches>);
 
 impl GpuCompiler {
     /// That of GPUs, whose programs share something.
-    pub fn for_gpus(processes: Arc<Processes>) -> GpuCompiler {
-        GpuCompiler(processes)
+    pub fn for_gpus(caches: Arc<AllCaches>) -> GpuCompiler {
+        GpuCompiler(caches)
     }
 }
 

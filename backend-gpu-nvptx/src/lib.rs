@@ -21,6 +21,7 @@
 #[cfg(feature = "compile")]
 mod ahead;
 mod autotune;
+mod caches;
 #[cfg(feature = "compile")]
 mod capabilities;
 mod choices;
@@ -46,7 +47,6 @@ mod loading;
 #[cfg(feature = "compile")]
 mod lowering;
 mod platform;
-mod process;
 mod ptx;
 #[cfg(feature = "compile")]
 mod recorder;

@@ -8,24 +8,20 @@ use xla_service::host::StreamTransfer;
 use xla_service::thunks::{Lowering, ThunkProgram};
 use xla_service::{CompileOptions, Executable, OptimizedModule};
 
+use crate::caches::AllCaches;
 use crate::costs::{MEMORY_ALIGNMENT, REUSE_AFTER, ThunkCosts, streams};
 use crate::cuda::driver::Driver;
 use crate::cuda::launch::GpuCode;
 use crate::executable::{Compiled, GpuExecutable};
 use crate::launch::DeviceCode;
 use crate::platform::NAME;
-use crate::process::Processes;
 use crate::stored::{self, DeviceProgram, Replay};
 
 /// Loads an executable for the GPUs of this machine. [`InvalidArgument`](xla_hlo::Error::InvalidArgument) if it cannot run on them.
-pub(crate) fn load_for_gpu(
-    bytes: &[u8],
-    options: &CompileOptions,
-    processes: &Processes,
-) -> Result<Arc<dyn Executable>> {
+pub(crate) fn load_for_gpu(bytes: &[u8], options: &CompileOptions, caches: &AllCaches) -> Result<Arc<dyn Executable>> {
     load(NAME, bytes, options, |device| {
         device.made_for.on_gpu(Driver::get()?.device(0)?.capability)?;
-        Ok(Box::new(GpuCode::new(device.clone(), processes.of(options))))
+        Ok(Box::new(GpuCode::new(device.clone(), caches.of(options))))
     })
 }
 

@@ -7,10 +7,10 @@ use xla_hlo::Result;
 use xla_service::host::StreamTransfer;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
+use crate::caches::AllCaches;
 use crate::compiler::GpuCompiler;
 use crate::cuda::driver::Driver;
 use crate::cuda::executor::CudaExecutor;
-use crate::process::Processes;
 
 /// The name of the platform of NVIDIA's GPUs.
 pub const NAME: &str = "gpu";
@@ -22,7 +22,7 @@ pub fn platform() -> Arc<dyn Platform> {
 
 #[derive(Debug, Default)]
 struct GpuPlatform {
-    processes: Arc<Processes>,
+    caches: Arc<AllCaches>,
     /// Made when first asked for, by ordinal.
     executors: Mutex<HashMap<usize, Arc<CudaExecutor>>>,
 }
@@ -52,7 +52,7 @@ impl Platform for GpuPlatform {
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {
-        Arc::new(GpuCompiler::for_gpus(self.processes.clone()))
+        Arc::new(GpuCompiler::for_gpus(self.caches.clone()))
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {

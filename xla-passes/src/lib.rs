@@ -89,7 +89,7 @@ pub use dump::{PassEvent, PassObserver};
 pub use expand::{
     ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandCholesky, ExpandClamps, ExpandFfts,
     ExpandFunctions, ExpandRaggedDots, ExpandRng, ExpandScaledDots, ExpandScans, ExpandSelectAndScatter,
-    ExpandStochasticConverts, ExpandTopK, ExpandTriangularSolves, is_picked,
+    ExpandStochasticConverts, ExpandTopK, ExpandTriangularSolves,
 };
 pub use expand_async::ExpandAsync;
 pub use expand_collectives::ExpandCollectives;
@@ -109,7 +109,7 @@ pub use pass::{Changed, Pass, PassContext, PassOptions};
 pub use pipeline::Pipeline;
 pub use profile::{
     ConvolutionOrder, DotProfile, EpilogueProfile, FloatProfile, FusionProfile, LayoutProfile, MemorySpaceProfile,
-    TargetProfile, TileProfile,
+    TargetProfile, TileProfile, TopKProfile,
 };
 pub use rematerialize::Rematerialize;
 pub use report::{PassRun, PassTotal, PipelineReport};

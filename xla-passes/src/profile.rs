@@ -40,9 +40,8 @@ pub struct TargetProfile {
     /// Operations that the target has not: those of [`expandable`](TargetProfile::expandable) are put in terms of others, the rest
     /// stays for the backend to refuse or to leave to the host.
     pub lacks: BTreeSet<Opcode>,
-    /// Though it lacks `topk`, it picks up to so many elements, if they are of a type that [`is_picked`](crate::is_picked) names; 0 for a
-    /// target that picks none.
-    pub top_k: usize,
+    /// Which `topk` it does by itself, though it lacks the others. None by default.
+    pub top_k: TopKProfile,
     /// The floats it computes in.
     pub floats: FloatProfile,
     /// Floats of fewer than 32 bits whose convolutions, of operands and result of that one type, it sums as `f32` and rounds once by itself;
@@ -53,6 +52,15 @@ pub struct TargetProfile {
     pub memory_bytes: Option<u64>,
     /// Memories besides the default one, the fastest first: see [`AssignMemorySpaces`](crate::AssignMemorySpaces).
     pub memory_spaces: Vec<MemorySpaceProfile>,
+}
+
+/// The `topk` of a target that has no general one; see [`ExpandTopK`](crate::ExpandTopK).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopKProfile {
+    /// The most elements that it picks of a row.
+    pub most: usize,
+    /// The element types that it does it for.
+    pub elements: BTreeSet<ElementType>,
 }
 
 /// Which floats a target computes in.
@@ -184,7 +192,7 @@ impl TargetProfile {
             layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_folds: true },
             tiles: None,
             lacks: BTreeSet::new(),
-            top_k: 0,
+            top_k: TopKProfile::default(),
             floats: FloatProfile::all(),
             convolution_floats: BTreeSet::new(),
             memory_bytes: None,

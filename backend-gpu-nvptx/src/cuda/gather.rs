@@ -129,9 +129,27 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// How a library's call is done: by our kernels if the library is not there or does not take it; else as was found to be fastest, or
-    /// as the library likes.
+    /// How a library's call is done, which is found out once: by our kernels if the library is not there or does not take it; else as was
+    /// found to be fastest, or as the library likes.
     fn way(&self, library: &LibraryStep) -> Result<Way> {
+        let known = || self.loaded.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known().get(&library.call).copied();
+        let way = match found {
+            Some(way) => way,
+            None => {
+                let way = self.find_way(library)?;
+                // Nothing is measured while notes are taken, so that there may be a better one.
+                if !self.stream.takes_notes() {
+                    known().insert(library.call.clone(), way);
+                }
+                way
+            }
+        };
+        // Another call of the same kind may have had a way that this one lacks.
+        Ok(if way == Way::Own && library.otherwise.is_empty() { Way::Library(0) } else { way })
+    }
+
+    fn find_way(&self, library: &LibraryStep) -> Result<Way> {
         let addresses = library.arrays.iter().map(|word| self.word(word)).collect::<Result<Vec<u64>>>()?;
         // The first question to a library that is not installed says so.
         let algorithms = match self.loaded.libraries.algorithms(&library.call, &addresses) {
@@ -142,27 +160,11 @@ impl<'a> Site<'a> {
             Err(error) => return Err(error),
         };
         let has_choice = algorithms > 1 || !library.otherwise.is_empty();
-        let way = if has_choice && self.choices.are_made() { self.chosen(library, algorithms)? } else { None };
-        Ok(match way {
-            Some(Way::Own) if library.otherwise.is_empty() => Way::Library(0),
-            Some(way) => way,
-            None => Way::Library(0),
-        })
+        let way = if has_choice && self.choices.are_made() { self.decided(library, algorithms)? } else { None };
+        Ok(way.unwrap_or(Way::Library(0)))
     }
 
-    /// The way that is known to be the fastest, or found to be now.
-    fn chosen(&self, library: &LibraryStep, algorithms: usize) -> Result<Option<Way>> {
-        let known = || self.loaded.ways.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(way) = known().get(&library.call) {
-            return Ok(Some(*way));
-        }
-        let way = self.decided(library, algorithms)?;
-        if let Some(way) = way {
-            known().insert(library.call.clone(), way);
-        }
-        Ok(way)
-    }
-
+    /// The way that is known to be the fastest, or found to be now; none where nothing is known and nothing can be measured.
     fn decided(&self, library: &LibraryStep, algorithms: usize) -> Result<Option<Way>> {
         let call: &LibraryCall = &library.call;
         let place = Place { gpu: self.stream.queue().context().info().name.clone(), driver: Driver::get()?.version };

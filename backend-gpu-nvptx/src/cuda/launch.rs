@@ -19,9 +19,9 @@ use super::library::{Libraries, LibraryCall};
 use super::linker::Linker;
 use super::stream::CudaStream;
 use crate::autotune::Way;
+use crate::caches::Caches;
 use crate::device::Routine;
 use crate::launch::DeviceCode;
-use crate::process::Process;
 use crate::ptx::Assemble;
 use crate::stored::DeviceProgram;
 
@@ -34,7 +34,7 @@ const SCRATCH: usize = usize::MAX / 2;
 #[derive(Debug)]
 pub(crate) struct GpuCode {
     program: Arc<DeviceProgram>,
-    process: Arc<Process>,
+    caches: Arc<Caches>,
     loaded: Mutex<HashMap<usize, Arc<Loaded>>>,
 }
 
@@ -74,7 +74,7 @@ impl DeviceCode for GpuCode {
         // Its memory is given back in the order of the stream, behind the routine.
         let site = Site::new(
             &loaded,
-            &self.process.choices,
+            &self.caches.choices,
             routine,
             launch.thunk,
             launch.buffers,
@@ -91,8 +91,8 @@ impl DeviceCode for GpuCode {
 
 impl GpuCode {
     /// Nothing is loaded yet.
-    pub fn new(program: Arc<DeviceProgram>, process: Arc<Process>) -> GpuCode {
-        GpuCode { program, process, loaded: Mutex::default() }
+    pub fn new(program: Arc<DeviceProgram>, caches: Arc<Caches>) -> GpuCode {
+        GpuCode { program, caches, loaded: Mutex::default() }
     }
 
     /// The code on the stream's device.
@@ -116,7 +116,7 @@ impl GpuCode {
         let linker = Linker::new(context);
         let linker = linker.as_ref().map(|linker| linker as &dyn Assemble);
         let architecture = self.program.architecture_on(capability);
-        if let Some(machine_code) = self.process.machine_code.machine_code(&image, &architecture, linker) {
+        if let Some(machine_code) = self.caches.machine_code.machine_code(&image, &architecture, linker) {
             match CudaModule::load(context, &machine_code) {
                 Ok(module) => return Ok(module),
                 Err(error) => tracing::warn!(%error, "kept machine code cannot be loaded; the driver assembles again"),
@@ -149,7 +149,7 @@ impl GpuCode {
                 ThunkKind::Kernel(kernel) => {
                     let routine = routine(kernel)?;
                     let site =
-                        Site::new(&loaded, &self.process.choices, routine, thunk, buffers, (stream, context.random))?;
+                        Site::new(&loaded, &self.caches.choices, routine, thunk, buffers, (stream, context.random))?;
                     site.gather(&routine.steps, &mut pieces)?;
                     site.scratch.into_iter().for_each(|memory| recording.keep(memory));
                 }

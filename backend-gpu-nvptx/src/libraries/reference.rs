@@ -8,31 +8,17 @@ use super::Found;
 use crate::cuda::library::LibraryCall;
 use crate::cuda::library::convolution::{Channels, Convolution, ConvolutionKind, Sizes};
 use crate::cuda::library::fourier::{Fourier, FourierKind};
-use crate::cuda::library::matmul::{Matmul, Operand};
+use crate::cuda::library::matmul::Matmul;
 
 /// The result of a call on its operands.
 fn call(call: &LibraryCall, [lhs, rhs]: [&[f64]; 2], size: usize) -> Vec<f64> {
     let mut result = vec![0.0; size];
     match call {
-        LibraryCall::Matmul(matmul) => product(matmul, lhs, rhs, &mut result),
+        LibraryCall::Matmul(matmul) => matmul.by_loops(lhs, rhs, &mut result),
         LibraryCall::Convolution(layer) => convolution(layer, lhs, rhs, &mut result),
         LibraryCall::Fourier(_) => panic!("a transform has one operand"),
     }
     result
-}
-
-/// A product of row-major matrices; `gemm.rs` has the loops of BLAS beside these.
-fn product(matmul: &Matmul, lhs: &[f64], rhs: &[f64], result: &mut [f64]) {
-    let at = |operand: &Operand, z: usize, row: usize, column: usize| {
-        let (row, column) = if operand.transposed { (column, row) } else { (row, column) };
-        z * operand.batch_stride + row * operand.row_stride + column
-    };
-    for z in 0..matmul.batch {
-        for (i, j) in (0..matmul.m).flat_map(|i| (0..matmul.n).map(move |j| (i, j))) {
-            let term = |l| lhs[at(&matmul.lhs, z, i, l)] * rhs[at(&matmul.rhs, z, l, j)];
-            result[at(&matmul.result, z, i, j)] = (0..matmul.k).map(term).sum();
-        }
-    }
 }
 
 /// `y[n, k, p] += x[n, c, p * stride + r * dilation - padding] w[k, c, r]` for all that is inside of `x`, where `c` counts the channels of

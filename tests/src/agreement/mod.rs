@@ -35,14 +35,23 @@ pub fn assert_agrees(platform: Arc<dyn Platform>, text: &str) {
         let results = results.unwrap_or_else(|e| panic!("{platform}: {e}\n{text}"));
         results.iter().map(|r| r.to_literal().expect("a download")).collect::<Vec<_>>()
     };
-    let (expected, actual) = (run(interpreter::NAME), run(&name));
-    assert_eq!(expected.len(), actual.len());
-    for (number, (expected, actual)) in expected.iter().zip(&actual).enumerate() {
-        assert_eq!(expected.shape(), actual.shape());
-        for i in 0..expected.array_shape().element_count() {
-            let (e, a) = (expected.get(i), actual.get(i));
-            assert!(is_close(a, e), "result {number}, element {i}: {a:?} expected {e:?}\n{text}");
-        }
+    let (expected, found) = (run(interpreter::NAME), run(&name));
+    assert_eq!(expected.len(), found.len());
+    for (number, (expected, found)) in expected.iter().zip(&found).enumerate() {
+        assert_close(found, expected, &format!("result {number} of\n{text}"));
+    }
+}
+
+/// Compares an array with the evaluator's; `what` is part of the message.
+///
+/// # Panics
+///
+/// Where they differ in their shape, an integer, the sign of a zero, or by more than 1e-5.
+pub fn assert_close(found: &Literal, expected: &Literal, what: &str) {
+    assert_eq!(found.shape(), expected.shape(), "{what}");
+    for i in 0..expected.array_shape().element_count() {
+        let (found, expected) = (found.get(i), expected.get(i));
+        assert!(is_close(found, expected), "element {i}: {found:?} expected {expected:?}: {what}");
     }
 }
 

@@ -7,7 +7,6 @@
 use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::ops::{BinaryOp, TopK};
 use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, Error, Module, Result};
-use xla_passes::is_picked;
 
 use super::FusedEmitter;
 use super::frame::Units;
@@ -45,12 +44,21 @@ impl TopKPlan {
     /// The number of words.
     pub const WORDS: usize = 3;
 
-    /// `None` for elements of other types than [`is_picked`] names.
+    /// Whether there are kernels for elements of a type: those whose patterns, of at most 32 bits, are in order, or nearly so.
+    pub fn takes(ty: ElementType) -> bool {
+        match ty.kind() {
+            ElementKind::Signed | ElementKind::Unsigned => [8, 16, 32].contains(&ty.bit_width()),
+            ElementKind::Float => [ElementType::F16, ElementType::BF16, ElementType::F32].contains(&ty),
+            ElementKind::Pred | ElementKind::Complex => false,
+        }
+    }
+
+    /// `None` for elements of a type that it does not [take](TopKPlan::takes).
     pub fn new(op: &TopK, operand: &ArrayShape) -> Option<TopKPlan> {
         let ty = operand.element_type();
         let (&length, outer) = operand.dims().split_last()?;
         let rows = outer.iter().try_fold(1usize, |rows, &extent| rows.checked_mul(extent))?;
-        (is_picked(ty) && operand.is_static() && length <= LONGEST && op.k <= length).then_some(TopKPlan {
+        (Self::takes(ty) && operand.is_static() && length <= LONGEST && op.k <= length).then_some(TopKPlan {
             element_type: ty,
             largest: op.largest,
             count: op.k as u64,

@@ -36,7 +36,7 @@ pub use scaled_dot::ExpandScaledDots;
 pub use scan::ExpandScans;
 pub use select_and_scatter::ExpandSelectAndScatter;
 pub use stochastic_convert::ExpandStochasticConverts;
-pub use top_k::{ExpandTopK, is_picked};
+pub use top_k::ExpandTopK;
 pub use triangular_solve::ExpandTriangularSolves;
 
 use xla_hlo::{CompId, Computation, ElementType, InstrId, Module, Opcode, Result};

@@ -1,14 +1,13 @@
 //! The best elements of rows, by sorting them.
 
 use xla_hlo::ops::{Compare, CompareDirection, CompareType, Parameter, Sort, TopK};
-use xla_hlo::{CompId, Computation, ElementKind, ElementType, InstrId, Instruction, Module, Op, Opcode, Result, Shape};
+use xla_hlo::{CompId, Computation, ElementType, InstrId, Instruction, Module, Op, Opcode, Result, Shape};
 
 use crate::insert::Inserter;
-use crate::{Pass, PassContext};
+use crate::{Pass, PassContext, TopKProfile};
 
 /// Puts `topk` in terms of a stable sort of elements and their places, where the target lacks it. Exact, in the total order
-/// of floats. Where few elements are picked it may stay: up to [`TargetProfile::top_k`](crate::TargetProfile::top_k) of the types that
-/// [`is_picked`] names.
+/// of floats. What the target does by itself stays: see [`TopKProfile`].
 pub struct ExpandTopK;
 
 impl Pass for ExpandTopK {
@@ -20,26 +19,17 @@ impl Pass for ExpandTopK {
         if !cx.profile().lacks.contains(&Opcode::TopK) {
             return Ok(());
         }
-        let most = cx.profile().top_k;
-        super::expand_each(self, module, cx, |graph, id| is_lacking(graph, id, most), expand)
+        let own = &cx.profile().top_k;
+        super::expand_each(self, module, cx, |graph, id| is_lacking(graph, id, own), expand)
     }
 }
 
-/// Whether the instruction picks more than a target can that picks only so many.
-fn is_lacking(graph: &Computation, id: InstrId, most: usize) -> bool {
+/// Whether a target that does some `topk` by itself does not do this one.
+fn is_lacking(graph: &Computation, id: InstrId, own: &TopKProfile) -> bool {
     let Op::TopK(op) = graph[id].op() else { return false };
-    let stays = most > 0 && op.k <= most && graph[graph[id].operand(0)].shape().element_type().is_some_and(is_picked);
+    let ty = graph[graph[id].operand(0)].shape().element_type();
+    let stays = op.k <= own.most && ty.is_some_and(|ty| own.elements.contains(&ty));
     super::is_static(graph, id) && !stays
-}
-
-/// Whether a target that picks a few elements does so for elements of that type: those whose patterns of at most 32 bits are in order, or
-/// nearly so.
-pub fn is_picked(ty: ElementType) -> bool {
-    match ty.kind() {
-        ElementKind::Signed | ElementKind::Unsigned => [8, 16, 32].contains(&ty.bit_width()),
-        ElementKind::Float => [ElementType::F16, ElementType::BF16, ElementType::F32].contains(&ty),
-        ElementKind::Pred | ElementKind::Complex => false,
-    }
 }
 
 fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {

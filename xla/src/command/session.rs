@@ -31,7 +31,7 @@ pub struct Common {
     /// Use at most so many bytes of device memory for one execution, arguments and results included
     #[arg(long, global = true, value_name = "BYTES")]
     memory_limit: Option<u64>,
-    /// Keep machine code and measurements for GPUs in this folder, or `none` of it [default: the user's cache]
+    /// Keep machine code and measurements for GPUs here; `none` keeps nothing [default: the user's cache]
     #[arg(long, global = true, value_name = "DIR", env = "XLA_CACHE_DIR", hide_env = true)]
     cache_dir: Option<PathBuf>,
     /// Do not measure on a GPU which of several ways to compute something is the fastest

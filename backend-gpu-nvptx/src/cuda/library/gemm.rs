@@ -94,20 +94,6 @@ mod tests {
         }
     }
 
-    /// What the product means: row-major arrays.
-    fn meant(matmul: &Matmul, lhs: &[f64], rhs: &[f64], result: &mut [f64]) {
-        let at = |operand: &Operand, z: usize, row: usize, column: usize| {
-            let (row, column) = if operand.transposed { (column, row) } else { (row, column) };
-            z * operand.batch_stride + row * operand.row_stride + column
-        };
-        for z in 0..matmul.batch {
-            for (i, j) in (0..matmul.m).flat_map(|i| (0..matmul.n).map(move |j| (i, j))) {
-                let term = |l| lhs[at(&matmul.lhs, z, i, l)] * rhs[at(&matmul.rhs, z, l, j)];
-                result[at(&matmul.result, z, i, j)] = (0..matmul.k).map(term).sum();
-            }
-        }
-    }
-
     fn operand(rows: usize, columns: usize, transposed: bool, gap: usize, batched: bool) -> Operand {
         let (rows, columns) = if transposed { (columns, rows) } else { (rows, columns) };
         let row_stride = columns + gap;
@@ -135,7 +121,7 @@ mod tests {
             let lhs: Vec<f64> = (0..200).map(|i| f64::from(i * 7 % 31 - 15)).collect();
             let rhs: Vec<f64> = (0..200).map(|i| f64::from(i * 11 % 29 - 14)).collect();
             let (mut expected, mut found) = (vec![-1.0; 200], vec![-1.0; 200]);
-            meant(&matmul, &lhs, &rhs, &mut expected);
+            matmul.by_loops(&lhs, &rhs, &mut expected);
             blas(&Gemm::of(&matmul), batch, &rhs, &lhs, &mut found);
             prop_assert_eq!(found, expected);
         }

@@ -105,6 +105,21 @@ impl Matmul {
         }
     }
 
+    /// The bare product, by its meaning: what the libraries and our kernels are compared with.
+    #[cfg(test)]
+    pub fn by_loops(&self, lhs: &[f64], rhs: &[f64], result: &mut [f64]) {
+        let at = |operand: &Operand, z: usize, row: usize, column: usize| {
+            let (row, column) = if operand.transposed { (column, row) } else { (row, column) };
+            z * operand.batch_stride + row * operand.row_stride + column
+        };
+        for z in 0..self.batch {
+            for (i, j) in (0..self.m).flat_map(|i| (0..self.n).map(move |j| (i, j))) {
+                let term = |l| lhs[at(&self.lhs, z, i, l)] * rhs[at(&self.rhs, z, l, j)];
+                result[at(&self.result, z, i, j)] = (0..self.k).map(term).sum();
+            }
+        }
+    }
+
     /// How many arrays a call has.
     pub fn arrays(&self) -> usize {
         3 + usize::from(self.has_addend) + usize::from(self.has_bias)

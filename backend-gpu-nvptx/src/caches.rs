@@ -1,4 +1,4 @@
-//! What programs of a platform share as long as the process lasts.
+//! What programs of a platform share as long as the process lasts: machine code, and which ways are the fastest.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,17 +11,17 @@ use crate::ptx::in_process::InProcess;
 
 /// What was found out already, or is on disk; for programs with the same options about it.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct Caches {
     /// Machine code of what programs load.
     pub machine_code: InProcess,
     /// Which ways are the fastest.
     pub choices: Choices,
 }
 
-impl Process {
+impl Caches {
     /// Nothing is read before it is needed.
-    pub fn new(options: &CompileOptions) -> Process {
-        Process { machine_code: InProcess::new(options), choices: Choices::new(options) }
+    pub fn new(options: &CompileOptions) -> Caches {
+        Caches { machine_code: InProcess::new(options), choices: Choices::new(options) }
     }
 }
 
@@ -30,13 +30,13 @@ type Key = (Option<PathBuf>, bool);
 
 /// What programs share, by what their options say.
 #[derive(Debug, Default)]
-pub(crate) struct Processes(Mutex<HashMap<Key, Arc<Process>>>);
+pub(crate) struct AllCaches(Mutex<HashMap<Key, Arc<Caches>>>);
 
-impl Processes {
+impl AllCaches {
     /// What programs with those options share.
-    pub fn of(&self, options: &CompileOptions) -> Arc<Process> {
+    pub fn of(&self, options: &CompileOptions) -> Arc<Caches> {
         let key = (options.cache_dir.clone(), options.autotune);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(key).or_insert_with(|| Arc::new(Process::new(options))).clone()
+        all.entry(key).or_insert_with(|| Arc::new(Caches::new(options))).clone()
     }
 }
