@@ -1,15 +1,15 @@
 //! The NVIDIA GPU backend: HLO to PTX through LLVM, run through the CUDA driver or on the host.
 //!
 //! ```text
-//! run_hlo_passes   the standard stages with the GPU's profile                    compiler.rs, capabilities.rs
-//! run_backend      ThunkSequence: each thunk a routine of launches               lowering.rs, kernels/, libraries/
-//!                  kernels: fusions, sorts, scans, scatters                           kernels/
-//!                  kernels -> LLVM modules -> PTX, or code for the host          codegen.rs  (xla-llvm::fused, xla-llvm::simt)
-//! load             thunks again, from what was written down                   loading.rs, costs.rs
-//! execute          addresses of all arrays -> launches                           executable.rs, launch.rs
-//!                  through the CUDA driver, found when running                   cuda/
-//!                  on the host: blocks one by one, threads as fibers             host/
-//! written down     code, routines and the lowering's answers beside the module   stored.rs, ahead.rs
+//! compile          with LLVM                                                      compile/
+//!   run_hlo_passes   the standard stages with the GPU's profile                    compiler.rs, capabilities.rs
+//!   run_backend      ThunkSequence: each thunk a routine of launches               lowering.rs, kernels/, libraries/
+//!                    kernels -> LLVM modules -> PTX, or code for the host          codegen.rs  (xla-llvm::fused, xla-llvm::simt)
+//! load             thunks again, from what was written down                       loading.rs, costs.rs
+//! execute          addresses of all arrays -> launches                            executable.rs, launch.rs
+//!                    through the CUDA driver, found when running                   cuda/
+//!                    on the host: blocks one by one, threads as fibers             host/
+//! written down     code, routines and the lowering's answers beside the module    stored.rs, compile/ahead.rs
 //! ```
 //!
 //! Machine code for a GPU is made by the driver when a program is loaded, or by `ptxas` where there is one (`ptx/`).
@@ -18,38 +18,24 @@
 //! where there is no GPU. Without the Cargo feature `compile` there is neither LLVM nor the latter: `gpu` then runs what was compiled
 //! elsewhere.
 
-#[cfg(feature = "compile")]
-mod ahead;
 mod autotune;
 mod caches;
-#[cfg(feature = "compile")]
-mod capabilities;
 mod choices;
 #[cfg(feature = "compile")]
-mod codegen;
-#[cfg(feature = "compile")]
-mod compiler;
+mod compile;
 #[cfg(not(feature = "compile"))]
-#[path = "compiler_left_out.rs"]
-mod compiler;
+#[path = "compile_left_out.rs"]
+mod compile;
 mod costs;
 mod cuda;
 mod device;
 mod executable;
 #[cfg(feature = "compile")]
 mod host;
-#[cfg(feature = "compile")]
-mod kernels;
 mod launch;
-#[cfg(feature = "compile")]
-mod libraries;
 mod loading;
-#[cfg(feature = "compile")]
-mod lowering;
 mod platform;
 mod ptx;
-#[cfg(feature = "compile")]
-mod recorder;
 mod stored;
 
 #[cfg(feature = "compile")]

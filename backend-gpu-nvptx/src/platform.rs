@@ -8,7 +8,7 @@ use xla_service::host::StreamTransfer;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
 use crate::caches::AllCaches;
-use crate::compiler::GpuCompiler;
+use crate::compile::GpuCompiler;
 use crate::cuda::driver::Driver;
 use crate::cuda::executor::CudaExecutor;
 

@@ -9,7 +9,7 @@ use xla_service::platform::no_such_device;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
 use super::executor::HostGpu;
-use crate::compiler::GpuCompiler;
+use crate::compile::GpuCompiler;
 
 /// The name of the platform that runs the kernels of GPUs on the host.
 pub const HOST_NAME: &str = "gpu-host";

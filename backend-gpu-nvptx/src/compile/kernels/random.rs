@@ -8,8 +8,8 @@ use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::Kernel;
 
 use super::{KernelCode, Kernels};
+use crate::compile::lowering::{Plan, PlannedStep};
 use crate::device::Word;
-use crate::lowering::{Plan, PlannedStep};
 
 /// The words of the kernel: the address of the result, and the counter's halves.
 pub(super) const WORDS: usize = 3;

@@ -6,8 +6,8 @@ use xla_llvm::fused::ThreadedScatter;
 use xla_service::thunks::LoweringContext;
 
 use super::{KernelCode, Kernels};
+use crate::compile::lowering::{Plan, PlannedStep};
 use crate::device::Word;
-use crate::lowering::{Plan, PlannedStep};
 
 /// Launches that scatter into the result, which holds the input; `None` where the updates must go in order.
 pub(crate) fn plan<'m>(

@@ -5,12 +5,12 @@ use xla_hlo::{ArrayShape, Computation, InstrId, Module, Result, VerifiedModule};
 use xla_llvm::fused::{Kernel, KernelSource, is_scalar_computation};
 use xla_service::thunks::{ArraySlice, KernelRef, Lowered, Lowering, LoweringContext};
 
-use crate::codegen::blocks;
+use crate::compile::codegen::blocks;
+use crate::compile::kernels::beside::BesideProgram;
+use crate::compile::kernels::{self, KernelCode, Kernels};
+use crate::compile::libraries::{self, Found};
 use crate::cuda::library::LibraryCall;
 use crate::device::{LibraryStep, Routine, Step, Word};
-use crate::kernels::beside::BesideProgram;
-use crate::kernels::{self, KernelCode, Kernels};
-use crate::libraries::{self, Found};
 
 /// Collects what the sequence refers to.
 pub(crate) struct GpuLowering<'m> {

@@ -6,8 +6,8 @@ use xla_llvm::fused::{SortPhase, SortPlan};
 use xla_service::thunks::LoweringContext;
 
 use super::{KernelCode, Kernels};
+use crate::compile::lowering::{Plan, PlannedStep};
 use crate::device::Word;
-use crate::lowering::{Plan, PlannedStep};
 
 /// The plan of a sort; `None` where the comparator or the shapes are no kernel's.
 pub(crate) fn plan<'m>(

@@ -8,7 +8,6 @@ use super::Found;
 use crate::cuda::library::LibraryCall;
 use crate::cuda::library::convolution::{Channels, Convolution, ConvolutionKind, Sizes};
 use crate::cuda::library::fourier::{Fourier, FourierKind};
-use crate::cuda::library::matmul::Matmul;
 
 /// The result of a call on its operands.
 fn call(call: &LibraryCall, [lhs, rhs]: [&[f64]; 2], size: usize) -> Vec<f64> {

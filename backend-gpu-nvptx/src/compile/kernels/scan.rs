@@ -3,8 +3,8 @@
 use xla_llvm::fused::{KernelSource, ScanPhase, ScanPlan};
 
 use super::{KernelCode, Kernels};
+use crate::compile::lowering::{Plan, PlannedStep};
 use crate::device::Word;
-use crate::lowering::{Plan, PlannedStep};
 
 /// Launches of a kernel that is a scan; `None` for others, and where each thread had better scan strands of its own.
 pub(crate) fn plan<'m>(kernels: &mut Kernels<'m>, source: &KernelSource<'m>) -> Option<Plan> {

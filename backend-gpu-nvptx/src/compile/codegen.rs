@@ -7,8 +7,8 @@ use xla_llvm::fused::Kernel;
 use xla_llvm::parallel;
 use xla_llvm::target::{MachineOptions, Relocation, Simt, Target};
 
+use crate::compile::kernels::KernelCode;
 use crate::device::{Function, Image, Part};
-use crate::kernels::KernelCode;
 
 /// Kernels in one LLVM module: as many as amortise its fixed cost, as few as keep all threads busy.
 const KERNELS_A_MODULE: usize = 8;

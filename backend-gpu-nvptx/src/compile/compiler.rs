@@ -10,10 +10,12 @@ use xla_service::{
     AotCompilationOptions, CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize,
 };
 
-use crate::ahead;
 use crate::caches::AllCaches;
-use crate::capabilities::profile;
-use crate::codegen::{self, Code};
+use crate::compile::ahead;
+use crate::compile::capabilities::profile;
+use crate::compile::codegen::{self, Code};
+use crate::compile::lowering::GpuLowering;
+use crate::compile::recorder::Recorder;
 use crate::cuda::driver::Driver;
 use crate::cuda::launch::GpuCode;
 use crate::cuda::library::fft;
@@ -21,9 +23,7 @@ use crate::executable::{Compiled, GpuExecutable};
 use crate::host::{self, HOST_NAME, HostCode};
 use crate::launch::DeviceCode;
 use crate::loading::{self, place};
-use crate::lowering::GpuLowering;
 use crate::platform::NAME;
-use crate::recorder::Recorder;
 use crate::stored::{self, DeviceProgram};
 
 /// The architecture that code is generated for where neither a device nor the options name one.

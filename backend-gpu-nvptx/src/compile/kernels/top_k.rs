@@ -6,8 +6,8 @@ use xla_llvm::fused::TopKPlan;
 use xla_service::thunks::LoweringContext;
 
 use super::{KernelCode, Kernels};
+use crate::compile::lowering::{Plan, PlannedStep};
 use crate::device::Word;
-use crate::lowering::{Plan, PlannedStep};
 
 /// The launch of a `topk`; `None` for element types that no kernel has.
 pub(crate) fn plan<'m>(
