@@ -22,8 +22,8 @@ pub(crate) trait DeviceCode: Send + Sync + fmt::Debug {
     /// Sends the steps of a routine to the launch's stream.
     fn run(&self, routine: &Routine, launch: &mut Launch<'_>) -> Result<()>;
 
-    /// The code, if it is a GPU's: that can keep sequences and loops.
-    fn on_gpu(&self) -> Option<&GpuCode> {
+    /// The code, if graphs may be made of its sequences and loops.
+    fn with_graphs(&self) -> Option<&GpuCode> {
         None
     }
 }
@@ -46,7 +46,7 @@ impl GpuLauncher {
     }
 
     fn gpu(&self) -> Result<&GpuCode> {
-        self.code.on_gpu().ok_or_else(|| Error::internal("the host's kernels cannot be recorded"))
+        self.code.with_graphs().ok_or_else(|| Error::internal("the host's kernels cannot be recorded"))
     }
 }
 
@@ -60,11 +60,11 @@ impl Launcher for GpuLauncher {
     }
 
     fn sequences(&self) -> Option<&dyn SequenceLauncher> {
-        self.code.on_gpu().map(|_| self as &dyn SequenceLauncher)
+        self.code.with_graphs().map(|_| self as &dyn SequenceLauncher)
     }
 
     fn device_loops(&self, context: &ExecutionContext<'_>) -> Option<&dyn DeviceLoops> {
-        let has_loops = self.code.on_gpu().is_some() && Driver::get().is_ok_and(Driver::has_loops);
+        let has_loops = self.code.with_graphs().is_some() && Driver::get().is_ok_and(Driver::has_loops);
         // A graph that was sent cannot be stopped.
         (has_loops && !context.cancel.can_cancel()).then_some(self as &dyn DeviceLoops)
     }

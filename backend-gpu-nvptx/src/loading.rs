@@ -21,7 +21,7 @@ use crate::stored::{self, DeviceProgram, Replay};
 pub(crate) fn load_for_gpu(bytes: &[u8], options: &CompileOptions, caches: &AllCaches) -> Result<Arc<dyn Executable>> {
     load(NAME, bytes, options, |device| {
         device.made_for.on_gpu(Driver::get()?.device(0)?.capability)?;
-        Ok(Box::new(GpuCode::new(device.clone(), caches.of(options))))
+        Ok(Box::new(GpuCode::new(device.clone(), caches, options)))
     })
 }
 

@@ -4,13 +4,14 @@
 
 XLA and XLA-TESTS are the commands `xla` and `xla-tests`, built anywhere. What is not given is left out; what fails is
 written down, and the rest goes on. Needs Python 3.9 and nothing else; with jax (and numpy) that sees the GPU, each
-benchmark program is timed with it, too. Without a GPU that the compiler can use: one sentence, exit code 1.
+benchmark program is timed with it, too. NVIDIA's libraries that Python packages brought are found. Without a GPU that the compiler can use: one sentence, exit code 1.
 
 DIRs: --bench has manifest.json and the programs of it, --corpus folders with case.json, --programs .hlo files for
 compute-sanitizer. `cargo xtask gpu-report` gives all of them.
 """
 import argparse
 import datetime
+import glob
 import json
 import math
 import os
@@ -26,6 +27,7 @@ ELEMENTS = 1 << 28
 
 def main():
     opt = arguments()
+    provide_libraries(opt.python)
     device = find_device(opt.xla, opt.platform)
     report = {"device": device, "date": datetime.date.today().isoformat(), "driver": driver()}
     with tempfile.TemporaryDirectory() as scratch:
@@ -61,6 +63,18 @@ def arguments():
     parser.add_argument("--platform", default="gpu", help="another platform, to try the report itself: gpu-host")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer repetitions")
     return parser.parse_args()
+
+
+def provide_libraries(python):
+    """Lets all commands find the libraries of NVIDIA's Python packages, such as nvidia-cublas-cu12."""
+    code = "import site; print('\\n'.join(site.getsitepackages() + [site.getusersitepackages()]))"
+    try:
+        places = run([python, "-c", code]).splitlines()
+    except (OSError, RuntimeError, subprocess.TimeoutExpired):
+        return
+    folders = [folder for place in places for folder in sorted(glob.glob(os.path.join(place, "nvidia", "*", "lib")))]
+    known = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder]
+    os.environ["LD_LIBRARY_PATH"] = os.pathsep.join(known + folders)
 
 
 def run(words, timeout=600, **more):
@@ -168,10 +182,13 @@ def bench(opt):
     return {"jax": jax, "programs": rows, "geomean": mean, "compared": len(ratios)}
 
 
-def timed(opt, path):
-    seconds = "0.1" if opt.quick else "1"
-    words = [opt.xla, "bench", path, "--platform", opt.platform, "--json", "--compiles", "1", "--min-seconds", seconds]
-    return json.loads(run(words))
+def timed(opt, path, *more):
+    words = [opt.xla, "bench", path, "--platform", opt.platform, "--json", "--compiles", "1", "--min-seconds", seconds(opt)]
+    return json.loads(run(words + list(more)))
+
+
+def seconds(opt):
+    return "0.1" if opt.quick else "1"
 
 
 def jax_device(opt):
@@ -187,7 +204,7 @@ def jax_time(opt, path, folder):
     """The time of the same program with JAX's compiler on the same GPU, in a process of its own."""
     words = [opt.python, os.path.join(HERE, "jax_time.py"), path, os.path.join(folder, "manifest.json")]
     try:
-        return {"jax_us": float(run(words + (["0.1"] if opt.quick else ["1"])).splitlines()[-1])}
+        return {"jax_us": float(run(words + [seconds(opt)]).splitlines()[-1])}
     except (OSError, RuntimeError, ValueError, IndexError, subprocess.TimeoutExpired) as error:
         return {"jax_error": str(error)[:200]}
 
@@ -236,6 +253,43 @@ def bandwidth(opt):
     return {"elements": n, "programs": rows}
 
 
+def products(opt):
+    """Products of matrices, beside cuBLAS."""
+    side = 512 if opt.quick else 8192
+    rows = {}
+    for kind, (m, k, n) in [("f32", (side // 2,) * 3), ("tf32", (side,) * 3), ("f16", (side,) * 3), ("bf16", (side,) * 3),
+                            ("bf16", (16, side, side)), ("bf16", (128, side, side)), ("f64", (side // 2,) * 3)]:
+        name = "%s %dx%dx%d" % (kind, m, k, n)
+        row = rows[name] = {}
+        try:
+            path = write_program(opt, name.replace(" ", "_"), product(kind, m, k, n))
+            row["run_us"] = timed(opt, path)["run_us"]
+            row["tera_per_s"] = 2 * m * k * n / row["run_us"] / 1e6
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            row["error"] = str(error)[:300]
+        row.update(cublas_time(opt, kind, m, k, n))
+        if "run_us" in row and "cublas_us" in row:
+            row["of_cublas"] = row["cublas_us"] / row["run_us"]
+    return {"programs": rows}
+
+
+def product(kind, m, k, n):
+    element, algorithm = ("f32", ", algorithm=dot_tf32_tf32_f32") if kind == "tf32" else (kind, "")
+    lines = ["HloModule m", "", "ENTRY main {", "  x = %s[%d,%d] parameter(0)" % (element, m, k),
+             "  y = %s[%d,%d] parameter(1)" % (element, k, n),
+             "  ROOT r = %s[%d,%d] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}%s" % (element, m, n, algorithm)]
+    return "\n".join(lines + ["}", ""])
+
+
+def cublas_time(opt, *what):
+    """The time of the same product by cuBLAS, in a process of its own."""
+    words = [opt.python, os.path.join(HERE, "cublas_time.py")] + list(what) + [seconds(opt)]
+    try:
+        return {"cublas_us": float(run(words).splitlines()[-1])}
+    except (OSError, RuntimeError, ValueError, IndexError, subprocess.TimeoutExpired) as error:
+        return {"cublas_error": str(error)[:200]}
+
+
 def chain(length):
     """So many thunks that wait for each other: nothing fuses over a product of matrices."""
     lines = ["HloModule chain", "", "ENTRY main {", "  x0 = f32[16,16] parameter(0)"]
@@ -247,10 +301,11 @@ def chain(length):
 
 
 def overhead(opt):
-    """Microseconds that one thunk more costs a program of small thunks, and a program of one."""
+    """Microseconds that one thunk more costs a program of small thunks, with graphs and without, and a program of one."""
     short, long = 10, 210
-    times = [timed(opt, write_program(opt, "chain%d" % n, chain(n)))["run_us"] for n in (1, short, long)]
-    return {"program_us": times[0], "thunk_us": (times[2] - times[1]) / (long - short)}
+    paths = {n: write_program(opt, "chain%d" % n, chain(n)) for n in (1, short, long)}
+    more = lambda *level: (timed(opt, paths[long], *level)["run_us"] - timed(opt, paths[short], *level)["run_us"]) / (long - short)
+    return {"program_us": timed(opt, paths[1])["run_us"], "thunk_us": more(), "thunk_us_without_graphs": more("-O0")}
 
 
 def sanitizer(opt):
@@ -270,13 +325,13 @@ def sanitizer(opt):
     return {"programs": len(names), "failures": failures}
 
 
-PARTS = [("conformance", conformance), ("corpus", corpus), ("bandwidth", bandwidth), ("overhead", overhead),
+PARTS = [("conformance", conformance), ("corpus", corpus), ("bandwidth", bandwidth), ("products", products), ("overhead", overhead),
          ("bench", bench), ("sanitizer", sanitizer)]
 
 
 def passed(report):
     parts = [report[name] for name, _ in PARTS]
-    rows = [row for name in ("bandwidth", "bench") for row in programs(report[name]).values()]
+    rows = [row for name in ("bandwidth", "products", "bench") for row in programs(report[name]).values()]
     return not any("error" in part or part.get("failures") for part in parts) and not any("error" in row for row in rows)
 
 
@@ -297,6 +352,10 @@ def note(report):
     lines += ["", "## Bandwidth", ""] + table(
         ["program", "us", "GB/s", "of a copy"], report["bandwidth"],
         lambda row: ["%.1f" % row["run_us"], "%.0f" % row["gb_per_s"], percent(row.get("of_copy"))])
+    lines += ["", "## Products of matrices", ""] + table(
+        ["program", "us", "10^12 operations/s", "cuBLAS us", "of cuBLAS"], report["products"],
+        lambda row: ["%.1f" % row["run_us"], "%.1f" % row["tera_per_s"], number(row.get("cublas_us"), "%.1f"),
+                     percent(row.get("of_cublas"))])
     lines += ["", "## Launches", "", "; ".join("%s: %s" % pair for pair in report["overhead"].items())]
     part = report["bench"]
     lines += ["", "## Benchmark programs", ""] + table(

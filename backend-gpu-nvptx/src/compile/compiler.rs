@@ -63,7 +63,7 @@ impl Compiler for GpuCompiler {
         let device = compiled.device.clone();
         let code: Box<dyn DeviceCode> = match self {
             GpuCompiler::Host => Box::new(HostCode::load(&device.image)?),
-            GpuCompiler::Gpu(caches) => Box::new(GpuCode::new(device, caches.of(options))),
+            GpuCompiler::Gpu(caches) => Box::new(GpuCode::new(device, caches, options)),
         };
         Ok(Arc::new(GpuExecutable::new(self.platform(), module, compiled, code)))
     }

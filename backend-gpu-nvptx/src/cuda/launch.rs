@@ -7,7 +7,7 @@ use xla_hlo::entity::EntityId;
 use xla_hlo::{Error, Result};
 use xla_passes::buffers::Slice;
 use xla_service::thunks::{ExecutionBuffers, KernelRef, Launch, Thunk, ThunkId, ThunkKind, ThunkSequence};
-use xla_service::{ExecutionContext, Stream};
+use xla_service::{CompileOptions, ExecutionContext, OptLevel, Stream};
 
 use super::code::CudaModule;
 use super::context::Context;
@@ -19,7 +19,7 @@ use super::library::{Libraries, LibraryCall};
 use super::linker::Linker;
 use super::stream::CudaStream;
 use crate::autotune::Way;
-use crate::caches::Caches;
+use crate::caches::{AllCaches, Caches};
 use crate::device::Routine;
 use crate::launch::DeviceCode;
 use crate::ptx::Assemble;
@@ -35,6 +35,7 @@ const SCRATCH: usize = usize::MAX / 2;
 pub(crate) struct GpuCode {
     program: Arc<DeviceProgram>,
     caches: Arc<Caches>,
+    makes_graphs: bool,
     loaded: Mutex<HashMap<usize, Arc<Loaded>>>,
 }
 
@@ -84,15 +85,16 @@ impl DeviceCode for GpuCode {
         pieces.iter().try_for_each(|piece| piece.send(&loaded, stream))
     }
 
-    fn on_gpu(&self) -> Option<&GpuCode> {
-        Some(self)
+    fn with_graphs(&self) -> Option<&GpuCode> {
+        self.makes_graphs.then_some(self)
     }
 }
 
 impl GpuCode {
-    /// Nothing is loaded yet.
-    pub fn new(program: Arc<DeviceProgram>, caches: Arc<Caches>) -> GpuCode {
-        GpuCode { program, caches, loaded: Mutex::default() }
+    /// Nothing is loaded yet. Without optimisation all work is sent piece by piece.
+    pub fn new(program: Arc<DeviceProgram>, caches: &AllCaches, options: &CompileOptions) -> GpuCode {
+        let makes_graphs = options.opt_level > OptLevel::O0;
+        GpuCode { program, caches: caches.of(options), makes_graphs, loaded: Mutex::default() }
     }
 
     /// The code on the stream's device.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use xla::hlo::{Error, Result};
 use xla::service::Platform;
-use xla::{Client, CompileOptions, PlatformRegistry};
+use xla::{Client, CompileOptions, OptLevel, PlatformRegistry};
 
 use super::failure::{BadInput, Failure, Outcome};
 use super::program::Stored;
@@ -25,6 +25,9 @@ pub struct Common {
     /// Write a trace of passes, compile stages and kernels; open it with Perfetto or chrome://tracing
     #[arg(long, global = true, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// How hard to optimise: 0 only as much as programs need to run, 2 all that usually pays
+    #[arg(short = 'O', long, global = true, value_name = "LEVEL", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=3))]
+    opt_level: u8,
     /// Use at most this many threads (bench: only the process's first N CPUs)
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -101,7 +104,14 @@ impl Session {
     pub fn compile_options(&self) -> CompileOptions {
         let threads = self.common.threads.and_then(|n| NonZeroUsize::new(usize::from(n)));
         let memory_limit = self.common.memory_limit;
+        let opt_level = match self.common.opt_level {
+            0 => OptLevel::O0,
+            1 => OptLevel::O1,
+            2 => OptLevel::O2,
+            _ => OptLevel::O3,
+        };
         CompileOptions {
+            opt_level,
             dump_to: self.common.dump_to.clone(),
             threads,
             memory_limit,
