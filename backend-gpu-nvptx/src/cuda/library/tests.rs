@@ -310,6 +310,29 @@ fn one_matrix_may_serve_a_whole_batch() {
 }
 
 #[test]
+fn what_comes_behind_a_product() {
+    for elements in TYPES {
+        for (number, (has_addend, has_bias)) in
+            [(true, false), (false, true), (true, true), (false, false)].into_iter().enumerate()
+        {
+            let is_plain = matches!(elements[0], C64 | C128 | F64 | S8 | F8E4M3FN | F8E5M2);
+            if is_plain && (has_bias || number == 3) {
+                continue;
+            }
+            let mut matmul = product(elements, 2, [16, 16, 16], [false, true], 0);
+            (matmul.has_addend, matmul.has_bias) = (has_addend, has_bias);
+            matmul.activation = if is_plain || number == 0 { Activation::None } else { Activation::Relu };
+            matmul.alpha = if elements[2] == S32 { 1f64 } else { 2f64 }.to_bits();
+            multiplies(&matmul);
+            if !is_plain {
+                (matmul.m, matmul.n, matmul.k) = (3, 5, 7);
+                multiplies(&matmul);
+            }
+        }
+    }
+}
+
+#[test]
 fn gelu_is_the_one_by_tanh() {
     let mut matmul = product([F32; 3], 1, [2, 3, 2], [false; 2], 0);
     matmul.activation = Activation::GeluTanh;
