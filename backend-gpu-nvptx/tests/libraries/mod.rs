@@ -1,6 +1,9 @@
 //! Programs large enough for NVIDIA's libraries, on a GPU that has them, as the evaluator has them; elsewhere our own kernels are tried, or
 //! nothing where there is no GPU.
 
+use xla_hlo::text::parse_module;
+use xla_hlo::{ArrayShape, ElementType, Literal, Scalar, VerifiedModule};
+use xla_service::{Client, CompileOptions, PlatformRegistry};
 use xla_tests::agreement::assert_agrees;
 
 /// Where programs are run: on a GPU.
@@ -154,4 +157,36 @@ fn transforms() {
             "HloModule m\nENTRY main {{\n x = {from}[{x}] parameter(0)\n ROOT r = {to}[{r}] fft(x), {attributes}\n}}"
         ));
     }
+}
+
+#[test]
+fn the_fastest_way_is_looked_for_and_kept() {
+    let platform = backend_gpu_nvptx::platform();
+    if platform.check().is_err() {
+        return;
+    }
+    let mut registry = PlatformRegistry::new();
+    registry.register(platform);
+    let client = Client::new(&registry, "gpu").unwrap();
+    let text = dot(["f32"; 3], ["128,128", "128,128", "128,128"], ROWS_BY_COLUMNS);
+    let module = VerifiedModule::new(parse_module(&text).unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let options = CompileOptions { autotune: true, cache_dir: Some(folder.path().into()), ..CompileOptions::default() };
+    let array = |number: fn(usize) -> f64| {
+        let shape = ArrayShape::new(ElementType::F32, [128, 128]);
+        client.buffer(&Literal::from_fn(&shape, |i| Scalar::Float(number(i))).unwrap()).unwrap()
+    };
+    // A matrix times one that turns its columns around.
+    let turned = |i: usize| if i / 128 + i % 128 == 127 { 1.0 } else { 0.0 };
+    let (x, y) = (array(|i| i as f64), array(turned));
+    for _ in 0..2 {
+        let program = client.compile(&module, &options).unwrap();
+        let results = program.execute(&[&x, &y]).unwrap();
+        let result = results[0].to_literal().unwrap();
+        for i in [0, 1, 127, 128, 16_383] {
+            assert_eq!(result.get(i), Scalar::Float((i / 128 * 128 + 127 - i % 128) as f64));
+        }
+    }
+    let kept = std::fs::read_dir(folder.path().join("choices")).map(Iterator::count);
+    assert!(kept.is_ok_and(|files| files <= 1), "choices are one file for each kind of GPU");
 }
