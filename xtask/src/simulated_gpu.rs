@@ -56,14 +56,14 @@ pub fn library(installed: Installed) -> Result<PathBuf> {
     let built = Path::new(target).join(format!("release/lib{}.so", package.replace('-', "_")));
     let folder = Path::new(target).join(package);
     fs::create_dir_all(&folder)?;
-    // Under a name of its own: what is being built must not change under a program that runs.
     let copy = folder.join("all.so");
+    // A file of an earlier build stays as it is for programs that run with it.
+    let fresh = |file: &Path| if file.exists() { fs::remove_file(file) } else { Ok(()) };
+    fresh(&copy)?;
     fs::copy(&built, &copy).with_context(|| built.display().to_string())?;
     for name in installed.names() {
         let link = folder.join(name);
-        if link.exists() {
-            fs::remove_file(&link)?;
-        }
+        fresh(&link)?;
         fs::hard_link(&copy, &link).with_context(|| link.display().to_string())?;
     }
     Ok(folder)
@@ -88,7 +88,7 @@ pub fn unit_tests(installed: Installed, folder: &Path) -> Result<()> {
             vec!["nextest", "run", "--workspace", "-E", "package(backend-gpu-nvptx) & test(/^cuda::/)"]
         }
         (Some(_), Installed::Libraries) => {
-            let which = "package(backend-gpu-nvptx) & (test(/^cuda::/) | test(/^compile::libraries::/))";
+            let which = "package(backend-gpu-nvptx) & test(/^(cuda|libraries|compile::libraries)::/)";
             vec!["nextest", "run", "--workspace", "-E", which]
         }
         (None, Installed::Driver) => vec!["test", "--workspace", "--lib", "--quiet", "cuda::"],

@@ -6,7 +6,7 @@
 //!     what was made    descriptions and plans, as far as programs of this repository use them
 //!       rules            what the library takes, by NVIDIA's documents
 //!         the work         plain loops in doubles, rounded once
-//! element, handles, refusal   numbers, handles, and what is said of a wrong call
+//! element, handles, workspace, refusal   numbers, handles, memory of calls, and what is said of a wrong one
 //! simulated-gpu    the driver, in the same file: work is sent to its streams, and done in its memory
 //! ```
 //!
@@ -21,3 +21,4 @@ mod element;
 mod fft;
 mod handles;
 mod refusal;
+mod workspace;

@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
-use simulated_gpu::libraries::{capability, enqueue};
+use simulated_gpu::libraries::capability;
 
 use super::algorithms::{self, Algorithm};
 use super::descriptors::{Layout, Operation, Preference};
@@ -14,6 +14,7 @@ use super::{Blas, Status, rules};
 use crate::arguments::{overlaps, put};
 use crate::handles::Handles;
 use crate::refusal::wrong;
+use crate::workspace::Workspace;
 
 /// 12.8.4.
 const VERSION: usize = 120_804;
@@ -61,7 +62,7 @@ fn known<T>(found: Result<T, String>) -> Blas<T> {
 }
 
 fn handle(state: &State, handle: *mut c_void) -> Blas {
-    state.handles.get(handle.addr() as u64).map(|()| ()).or_else(|sentence| wrong(Status::NOT_INITIALIZED, sentence))
+    state.handles.get(handle.addr() as u64).copied().or_else(|sentence| wrong(Status::NOT_INITIALIZED, sentence))
 }
 
 /// The current device's compute capability.
@@ -296,10 +297,10 @@ unsafe extern "C" fn cublasLtMatmul(
         // SAFETY: it is not null, so by the interface an algorithm is there.
         let algorithm = Algorithm::of_bytes(unsafe { algorithm.read_unaligned() })?;
         let [a, b, c, d] = [a, b, c, d.cast_const()].map(|array| array.addr() as u64);
-        let workspace = (workspace.addr() as u64, workspace_bytes as u64);
-        let work = Multiplication { product, alpha, beta, a, b, c, d, workspace };
-        check_arrays(&work, &algorithm)?;
-        let sent = enqueue(stream.addr() as u64, "cublasLtMatmul", move |memory| work.run(memory));
+        let work = Multiplication { product, alpha, beta, a, b, c, d };
+        let workspace = Workspace::new(workspace.addr() as u64, workspace_bytes);
+        check_arrays(&work, workspace, &algorithm)?;
+        let sent = workspace.enqueue(stream.addr() as u64, "cublasLtMatmul", move |memory| work.run(memory));
         sent.or_else(|status| wrong(Status::EXECUTION_FAILED, format!("the driver does not take it: {status:?}")))
     })
 }
@@ -313,8 +314,8 @@ fn extent(layout: &Layout) -> u64 {
 }
 
 /// Sees that arrays are there, aligned as the algorithm needs it, and apart where they must be.
-fn check_arrays(work: &Multiplication, algorithm: &Algorithm) -> Blas {
-    let Multiplication { product, a, b, c, d, workspace, .. } = work;
+fn check_arrays(work: &Multiplication, workspace: Workspace, algorithm: &Algorithm) -> Blas {
+    let Multiplication { product, a, b, c, d, .. } = work;
     algorithm.check(product)?;
     let has_bias = product.operation.epilogue.has_bias;
     let bias = product.operation.bias;
@@ -330,7 +331,7 @@ fn check_arrays(work: &Multiplication, algorithm: &Algorithm) -> Blas {
             return wrong(Status::NOT_SUPPORTED, sentence);
         }
     }
-    let (at, bytes) = *workspace;
+    let (at, bytes) = (workspace.address, workspace.bytes as u64);
     if bytes < algorithm.workspace || (algorithm.workspace > 0 && at == 0) {
         let sentence = format!("a workspace of {bytes} bytes at {at:#x}, where {} are needed", algorithm.workspace);
         return wrong(Status::INVALID_VALUE, sentence);
@@ -346,7 +347,7 @@ fn check_arrays(work: &Multiplication, algorithm: &Algorithm) -> Blas {
         ("A", (*a, extent(&product.a)), true),
         ("B", (*b, extent(&product.b)), true),
         ("C", (*c, extent(&product.c)), adds && c != d),
-        ("the workspace", *workspace, true),
+        ("the workspace", (at, bytes), true),
         ("the bias", (bias, product.d.rows * product.bias_element().bytes() as u64), has_bias),
     ];
     match apart.into_iter().find(|(_, range, is_used)| *is_used && overlaps(*range, result)) {

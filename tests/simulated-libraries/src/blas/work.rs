@@ -18,8 +18,6 @@ pub(super) struct Multiplication {
     pub b: u64,
     pub c: u64,
     pub d: u64,
-    /// Address and bytes.
-    pub workspace: (u64, u64),
 }
 
 /// A matrix out of memory, column by column.
@@ -65,10 +63,6 @@ fn column_address(address: u64, layout: &Layout, column: usize) -> u64 {
 impl Multiplication {
     /// Does it.
     pub fn run(&self, memory: &mut Memory) -> Result<(), Problem> {
-        // Whatever the workspace is used for, nothing of it is told to others.
-        if self.workspace.1 > 0 {
-            memory.forget(self.workspace.0, self.workspace.1 as usize)?;
-        }
         (0..self.product.d.batch as u64).try_for_each(|number| self.one(memory, number))
     }
 

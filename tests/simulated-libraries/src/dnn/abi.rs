@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
-use simulated_gpu::libraries::{capability, enqueue};
+use simulated_gpu::libraries::capability;
 
 use super::descriptors::{Filter, Operation, Tensor};
 use super::rules::{Convolution, Kind};
@@ -14,6 +14,7 @@ use crate::arguments::{overlaps, put};
 use crate::element::Element;
 use crate::handles::Handles;
 use crate::refusal::wrong;
+use crate::workspace::Workspace;
 
 /// 9.8.0.
 const VERSION: usize = 90_800;
@@ -349,18 +350,18 @@ unsafe fn convolve(name: &'static str, asked: Call) -> u32 {
         // SAFETY: as the caller says.
         let (alpha, beta) = unsafe { (factor(element, asked.factors[0])?, factor(element, asked.factors[1])?) };
         let [input, filter, output] = asked.arrays.map(|array| array.addr() as u64);
-        let workspace = (asked.workspace.0.addr() as u64, asked.workspace.1);
+        let workspace = Workspace::new(asked.workspace.0.addr() as u64, asked.workspace.1);
         let has_tf32 = device()? >= 80;
-        let work = Convolving { convolution, alpha, beta, input, filter, output, workspace, has_tf32 };
-        check_arrays(&work, needed)?;
-        let sent = enqueue(stream, name, move |memory| work.run(memory));
+        let work = Convolving { convolution, alpha, beta, input, filter, output, has_tf32 };
+        check_arrays(&work, workspace, needed)?;
+        let sent = workspace.enqueue(stream, name, move |memory| work.run(memory));
         sent.or_else(|status| wrong(Status::EXECUTION_FAILED, format!("the driver does not take it: {status:?}")))
     })
 }
 
 /// Sees that arrays are there, aligned, and apart.
-fn check_arrays(work: &Convolving, needed: usize) -> Dnn {
-    let Convolving { convolution, input, filter, output, workspace, .. } = work;
+fn check_arrays(work: &Convolving, workspace: Workspace, needed: usize) -> Dnn {
+    let Convolving { convolution, input, filter, output, .. } = work;
     let bytes = convolution.input.element.bytes() as u64;
     let arrays = [
         ("the input", (*input, convolution.input.extent() * bytes)),
@@ -375,7 +376,7 @@ fn check_arrays(work: &Convolving, needed: usize) -> Dnn {
             return wrong(Status::MISALIGNED_POINTER, format!("{name} at {address:#x} is not aligned to its elements"));
         }
     }
-    let (at, room) = *workspace;
+    let (at, room) = (workspace.address, workspace.bytes);
     if room < needed || (needed > 0 && at == 0) {
         let sentence = format!("a workspace of {room} bytes at {at:#x}, where {needed} are needed");
         return wrong(Status::SIZE_INSUFFICIENT, sentence);

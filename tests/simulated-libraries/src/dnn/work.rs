@@ -19,8 +19,6 @@ pub(super) struct Convolving {
     pub input: u64,
     pub filter: u64,
     pub output: u64,
-    /// Address and bytes.
-    pub workspace: (u64, usize),
     /// Whether f32 is multiplied as TF32 where that is allowed.
     pub has_tf32: bool,
 }
@@ -85,10 +83,6 @@ impl Convolving {
     /// Does it.
     pub fn run(&self, memory: &mut Memory) -> Result<(), Problem> {
         let Convolution { kind, input, filter, output, operation } = &self.convolution;
-        if self.workspace.1 > 0 {
-            // Whatever it is used for, nothing of it is told to others.
-            memory.forget(self.workspace.0, self.workspace.1)?;
-        }
         let filter = filter.tensor();
         let mut x = Array::read(memory, self.input, input, *kind != Kind::BackwardData)?;
         let mut w = Array::read(memory, self.filter, &filter, *kind != Kind::BackwardFilter)?;

@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_longlong, c_void};
 use std::sync::{Mutex, PoisonError};
 
-use simulated_gpu::libraries::{capability, enqueue};
+use simulated_gpu::libraries::capability;
 
 use super::plan::Plan;
 use super::work::Transforming;
@@ -12,6 +12,7 @@ use super::{Fft, Status};
 use crate::arguments::put;
 use crate::handles::Handles;
 use crate::refusal::wrong;
+use crate::workspace::Workspace;
 
 /// 11.3.3.
 const VERSION: c_int = 11_303;
@@ -121,9 +122,9 @@ fn execute(name: &'static str, plan: c_int, number: u32, arrays: [*mut c_void; 2
             return wrong(Status::INVALID_VALUE, format!("there is no direction {sign}"));
         }
         let [input, output] = arrays.map(|array| array.addr() as u64);
-        let (transform, workspace) = plan.checked(number, input, output)?;
-        let work = Transforming { transform, sign: f64::from(sign), input, output, workspace };
-        let sent = enqueue(plan.stream, name, move |memory| work.run(memory));
+        let (transform, (address, bytes)) = plan.checked(number, input, output)?;
+        let work = Transforming { transform, sign: f64::from(sign), input, output };
+        let sent = Workspace::new(address, bytes).enqueue(plan.stream, name, move |memory| work.run(memory));
         sent.or_else(|status| wrong(Status::EXEC_FAILED, format!("the driver does not take it: {status:?}")))
     })
 }

@@ -16,19 +16,13 @@ pub(super) struct Transforming {
     pub sign: f64,
     pub input: u64,
     pub output: u64,
-    /// Address and bytes.
-    pub workspace: (u64, usize),
 }
 
 impl Transforming {
     /// Does it.
     pub fn run(&self, memory: &mut Memory) -> Result<(), Problem> {
-        let Transforming { transform, input, output, workspace, .. } = self;
+        let Transforming { transform, input, output, .. } = self;
         let [(from, read), (to, _)] = transform.sides();
-        if workspace.1 > 0 {
-            // Whatever it is used for, nothing of it is told to others.
-            memory.forget(workspace.0, workspace.1)?;
-        }
         let numbers = from.read(memory, *input, read)?;
         if transform.kind == Kind::ComplexToReal {
             // The library may use it for what lies between.
