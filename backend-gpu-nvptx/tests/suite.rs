@@ -2,4 +2,5 @@
 
 mod agrees;
 mod executables;
+mod libraries;
 mod ptx;

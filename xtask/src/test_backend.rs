@@ -6,7 +6,8 @@ use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
 
 use crate::shell::{cargo, metadata, program, root, run as run_program};
-use crate::{finish, setup, simulated_gpu};
+use crate::simulated_gpu::{self, Installed};
+use crate::{finish, setup};
 
 pub const HELP: &str = "\
 cargo xtask test-backend NAME: tries everything that a backend must do, in levels, and says what is missing, what the host
@@ -25,6 +26,7 @@ evaluates, and which operation is worth lowering next.
   --quick          smaller sizes and fewer programs
   --device KIND    what stands for the device: `gpu --device host` is platform gpu-host, the same kernels run by the host;
                    `gpu --device simulated` is platform gpu with a driver that interprets its code and tells what is wrong with it
+  --libraries      with that driver, cuBLASLt, cuDNN and cuFFT that tell what is wrong with calls of them
   --path DIR       a backend crate outside of this workspace: runs that crate's own conformance test
 
 NAME is a platform: cpu, interpreter, template, ... or optimized:NAME, the evaluator behind the passes of NAME.
@@ -38,6 +40,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     let expected: Option<PathBuf> = args.opt_value_from_str("--expected")?;
     let device: Option<String> = args.opt_value_from_str("--device")?;
     let quick = args.contains("--quick");
+    let libraries = args.contains("--libraries");
     let mut words = Vec::new();
     for &option in HANDED_ON {
         if let Some(value) = args.opt_value_from_str::<_, String>(option)? {
@@ -53,9 +56,13 @@ pub fn run(mut args: Arguments) -> Result<()> {
     let is_simulated = (name.as_str(), device.as_deref()) == ("gpu", Some("simulated"));
     let name = device.map_or(Ok(name.clone()), |device| on_device(&name, &device))?;
     setup::ensure()?;
-    let driver = if is_simulated { Some(simulated_gpu::library()?) } else { None };
+    if libraries && !is_simulated {
+        bail!("--libraries goes with `gpu --device simulated`; other devices have the libraries that are installed");
+    }
+    let installed = if libraries { Installed::Libraries } else { Installed::Driver };
+    let driver = if is_simulated { Some(simulated_gpu::library(installed)?) } else { None };
     if let Some(driver) = &driver {
-        simulated_gpu::unit_tests(driver)?;
+        simulated_gpu::unit_tests(installed, driver)?;
     }
     let inner = name.strip_prefix("optimized:").unwrap_or(&name);
     let Home { folder, feature } = Home::of(inner);

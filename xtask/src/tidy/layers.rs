@@ -16,6 +16,7 @@ const GUARDED: &[(&str, &[&str])] = &[
 fn below(name: &str) -> Option<&'static [&'static str]> {
     Some(match name {
         "xla-hlo" | "xtask" | "simulated-gpu" => &[],
+        "simulated-libraries" => &["simulated-gpu"],
         "xla-passes" | "xla-stablehlo" => &["xla-hlo"],
         "xla-service" => &["xla-hlo", "xla-passes"],
         "xla-llvm" | "backend-template" => &["xla-hlo", "xla-passes", "xla-service"],

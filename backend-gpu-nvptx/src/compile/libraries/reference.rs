@@ -8,6 +8,7 @@ use super::Found;
 use crate::cuda::library::LibraryCall;
 use crate::cuda::library::convolution::{Channels, Convolution, ConvolutionKind, Sizes};
 use crate::cuda::library::fourier::{Fourier, FourierKind};
+use crate::cuda::library::tests::{Moved, results};
 
 /// The result of a call on its operands.
 fn call(call: &LibraryCall, [lhs, rhs]: [&[f64]; 2], size: usize) -> Vec<f64> {
@@ -96,15 +97,25 @@ pub(super) fn agrees(module: &Module, found: &Found) {
         Some(how) => evaluate(&how.program().unwrap(), vec![array]).unwrap(),
         None => array,
     });
-    let prepared: Vec<Vec<f64>> = prepared.map(|array| numbers(&array)).collect();
+    let prepared: Vec<Literal> = prepared.collect();
     let made = finish.as_ref().map_or(*result, |how| how.from());
     let size = made.element_count();
+    let given: Vec<&[u8]> = prepared.iter().map(Literal::bytes).collect();
+    let prepared: Vec<Vec<f64>> = prepared.iter().map(numbers).collect();
     let raw = call(&found.call, [&prepared[0], &prepared[1]], size);
-    let mut actual = Literal::from_fn(made, |i| Scalar::Float(raw[i])).unwrap();
-    if let Some(finish) = finish {
-        actual = evaluate(&finish.program().unwrap(), vec![actual]).unwrap();
+    let by_loops = Literal::from_fn(made, |i| Scalar::Float(raw[i])).unwrap();
+    for mut actual in [by_loops].into_iter().chain(on_device(&found.call, &given, made)) {
+        if let Some(finish) = finish {
+            actual = evaluate(&finish.program().unwrap(), vec![actual]).unwrap();
+        }
+        assert_eq!(numbers(&actual), numbers(&expected), "{found:?}\n{module}");
     }
-    assert_eq!(numbers(&actual), numbers(&expected), "{found:?}\n{module}");
+}
+
+/// What the library itself makes of it, in every way that it has; nothing where it is not there.
+fn on_device(call: &LibraryCall, operands: &[&[u8]], result: &ArrayShape) -> Vec<Literal> {
+    let results = results(call, operands, result.byte_size(), &[Moved::None, Moved::All]);
+    results.into_iter().map(|bytes| Literal::from_bytes(result, bytes).unwrap()).collect()
 }
 
 fn input(shape: &ArrayShape, salt: usize) -> Literal {
@@ -181,14 +192,17 @@ pub(super) fn transform_agrees(module: &Module, found: &Found) {
     let number = |i: usize| ((i * 37 % 23) as f64 - 11.0, (i * 53 % 19) as f64 - 9.0);
     let input = Literal::from_fn(arrays[0], |i| scalar(arrays[0], number(i))).expect("a small array");
     let made = transform(call, &complex(&input));
-    let mut actual = Literal::from_fn(arrays[1], |i| scalar(arrays[1], made[i])).expect("a small array");
-    if let Some(scaling) = &found.scaling {
-        actual = evaluate(&scaling.program().unwrap(), vec![actual]).unwrap();
-    }
-    let expected = evaluate(module, vec![input]).expect("the evaluator knows it");
-    for (actual, expected) in complex(&actual).into_iter().zip(complex(&expected)) {
-        let apart = (actual.0 - expected.0).abs() + (actual.1 - expected.1).abs();
-        assert!(apart < 1e-9, "{actual:?} instead of {expected:?}: {found:?}\n{module}");
+    let by_loops = Literal::from_fn(arrays[1], |i| scalar(arrays[1], made[i])).expect("a small array");
+    let by_library = on_device(&found.call, &[input.bytes()], arrays[1]);
+    let expected = complex(&evaluate(module, vec![input]).expect("the evaluator knows it"));
+    for mut actual in [by_loops].into_iter().chain(by_library) {
+        if let Some(scaling) = &found.scaling {
+            actual = evaluate(&scaling.program().unwrap(), vec![actual]).unwrap();
+        }
+        for (actual, expected) in complex(&actual).into_iter().zip(&expected) {
+            let apart = (actual.0 - expected.0).abs() + (actual.1 - expected.1).abs();
+            assert!(apart < 1e-9, "{actual:?} instead of {expected:?}: {found:?}\n{module}");
+        }
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Blas {
 }
 
 /// By kind of product, and the powers of two that its addresses are multiples of. A plan is used by one thread at a time.
-type Plans = HashMap<(Matmul, [u32; 4]), Arc<Mutex<Plan>>>;
+type Plans = HashMap<(Matmul, [u32; 5]), Arc<Mutex<Plan>>>;
 
 /// How one kind of product is computed.
 struct Plan {
@@ -182,22 +182,26 @@ impl Blas {
             return Ok(plan.clone());
         }
         // Two threads may make the same plan; the later one stays.
-        let plan = self.context.with(|| self.make_plan(matmul, &key.1))??;
+        let plan = self.context.with(|| self.make_plan(matmul, arrays))??;
         let plan = Arc::new(Mutex::new(plan));
         self.plans().insert(key, plan.clone());
         Ok(plan)
     }
 
-    fn make_plan(&self, matmul: &Matmul, alignments: &[u32; 4]) -> Result<Plan> {
+    fn make_plan(&self, matmul: &Matmul, arrays: &Arrays) -> Result<Plan> {
         matmul.check(self.context.info().capability)?;
         let gemm = Gemm::of(matmul);
         let operation = Operation::new(matmul, &gemm)?;
+        // No preference tells how the bias is aligned: the library looks at its address.
+        if let Some(bias) = arrays.bias {
+            operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias)?;
+        }
         let layouts = [
             MatrixLayout::new(matmul.rhs.element, &gemm.a, matmul.batch)?,
             MatrixLayout::new(matmul.lhs.element, &gemm.b, matmul.batch)?,
             MatrixLayout::new(matmul.result.element, &gemm.d, matmul.batch)?,
         ];
-        let preference = Preference::new(alignments)?;
+        let preference = Preference::new(&arrays.alignments())?;
         let [a, b, d] = layouts.each_ref().map(|layout| layout.0);
         let mut found =
             [const { std::mem::MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::zeroed() }; MOST_ALGORITHMS];
@@ -282,9 +286,10 @@ impl Arrays {
         Ok(Arrays { lhs, rhs, addend, bias, result })
     }
 
-    /// Powers of two that addresses are multiples of, as BLAS counts arrays. Kernels differ in what they need.
-    fn alignments(&self) -> [u32; 4] {
-        [self.rhs, self.lhs, self.addend, self.result].map(|address| 1 << address.trailing_zeros().min(8))
+    /// Powers of two that addresses are multiples of, as BLAS counts arrays; that of the bias at last. Kernels differ in what they need.
+    fn alignments(&self) -> [u32; 5] {
+        let addresses = [self.rhs, self.lhs, self.addend, self.result, self.bias.unwrap_or(0)];
+        addresses.map(|address| 1 << address.trailing_zeros().min(8))
     }
 }
 
@@ -384,7 +389,7 @@ impl MatrixLayout {
 struct Preference(cublasLtMatmulPreference_t);
 
 impl Preference {
-    fn new(alignments: &[u32; 4]) -> Result<Preference> {
+    fn new(alignments: &[u32; 5]) -> Result<Preference> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer.
         check("cublasLtMatmulPreferenceCreate", unsafe { sys::cublasLtMatmulPreferenceCreate(&mut raw) })?;

@@ -16,6 +16,8 @@ pub(crate) mod fft;
 pub(crate) mod fourier;
 mod gemm;
 pub(crate) mod matmul;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::sync::{Arc, OnceLock};
 
@@ -145,39 +147,4 @@ fn missing(library: &str, file: &str, package: &str) -> Error {
         "{library} is not installed: {file} was not found; install it with the CUDA toolkit, or the Python package {package} with its \
          folder in LD_LIBRARY_PATH"
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_library_that_is_not_there_is_told() {
-        let absent = || missing("cuFFT", "libcufft.so.11", "nvidia-cufft-cu12");
-        let told = load(false, &["cufftCreate"], |_| false, absent).unwrap_err();
-        assert!(
-            told.message()
-                .starts_with("cuFFT is not installed: libcufft.so.11 was not found; install it with the CUDA")
-        );
-        let told = load(true, &["cufftCreate", "cufftNew"], |name| name == "cufftCreate", absent).unwrap_err();
-        assert!(told.message().ends_with("has another version: it lacks cufftNew."), "{told}");
-        load(true, &["cufftCreate"], |_| true, absent).unwrap();
-    }
-
-    #[test]
-    fn every_function_that_is_called_is_looked_for_before() {
-        for (source, prefix) in [
-            (include_str!("blas.rs"), "cublasLt"),
-            (include_str!("dnn.rs"), "cudnn"),
-            (include_str!("fft.rs"), "cufft"),
-        ] {
-            let path = format!("sys::{prefix}");
-            let calls = source.split(&path).skip(1).filter_map(|rest| rest.split_once('('));
-            let names =
-                calls.map(|(name, _)| name).filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
-            for name in names {
-                assert!(source.contains(&format!("\"{prefix}{name}\",")), "add {prefix}{name} to SYMBOLS");
-            }
-        }
-    }
 }

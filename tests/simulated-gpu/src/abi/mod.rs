@@ -43,7 +43,7 @@ fn start(work: impl FnOnce(&mut Driver) -> Answer) -> u32 {
 }
 
 /// Makes a call that belongs to the context, which must be current and alive.
-fn call(work: impl FnOnce(&mut Driver) -> Answer) -> u32 {
+pub(crate) fn call(work: impl FnOnce(&mut Driver) -> Answer) -> u32 {
     start(|driver| {
         if !CURRENT.get() {
             return misuse("a call in a thread in which no context is current", Status::INVALID_CONTEXT);

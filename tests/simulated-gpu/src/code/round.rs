@@ -98,7 +98,8 @@ fn odd(nearest: f64, error: f64) -> f64 {
     }
 }
 
-fn odd_single(value: f64) -> f32 {
+/// The nearest `f32`, or where that is not exact the neighbour whose last bit is one: what is rounded from it is rounded once.
+pub fn odd_single(value: f64) -> f32 {
     let nearest = value as f32;
     let error = value - f64::from(nearest);
     if !nearest.is_finite() || error == 0.0 || nearest.to_bits() & 1 == 1 {

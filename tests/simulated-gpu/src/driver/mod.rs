@@ -18,7 +18,7 @@ pub(crate) use graphs::{BodyPlace, address_of};
 pub(crate) use modules::{MOST_SHARED, Shape};
 pub use options::{Options, VARIABLE};
 pub use status::Status;
-pub(crate) use work::Work;
+pub(crate) use work::{LibraryWork, Work};
 
 use crate::machine::Memory;
 use graphs::{Executable, Graph};

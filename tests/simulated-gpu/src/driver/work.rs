@@ -1,6 +1,7 @@
 //! Work of streams and of graphs: what it is, and how it is done.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -34,10 +35,28 @@ pub(crate) enum HostBytes {
     Pinned(usize, usize),
 }
 
+/// What a library does in the device's memory.
+#[derive(Clone)]
+pub(crate) struct LibraryWork {
+    /// The call, for people.
+    pub call: Arc<str>,
+    pub run: Arc<MemoryWork>,
+}
+
+/// Work in the device's memory, done as often as it is sent.
+type MemoryWork = dyn Fn(&mut Memory) -> Result<(), Problem> + Send + Sync;
+
+impl fmt::Debug for LibraryWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LibraryWork({})", self.call)
+    }
+}
+
 /// A piece of work.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
     Kernel(Arc<KernelCall>),
+    Library(LibraryWork),
     Upload {
         from: HostBytes,
         to: u64,
@@ -91,7 +110,7 @@ impl Work {
             Work::Graph(plan) | Work::Child(plan) | Work::While { body: plan, .. } => {
                 plan.nodes.iter().any(|(work, _)| work.uses_module(module))
             }
-            Work::Upload { .. } | Work::Download { .. } | Work::Copy { .. } => false,
+            Work::Library(_) | Work::Upload { .. } | Work::Download { .. } | Work::Copy { .. } => false,
             Work::Fill { .. } | Work::Wait { .. } | Work::Nothing => false,
         }
     }
@@ -134,6 +153,10 @@ impl Device {
     pub fn perform(&mut self, work: &Work) -> Result<(), Failure> {
         match work {
             Work::Kernel(call) => self.launch(call),
+            Work::Library(work) => (work.run)(&mut self.memory).map_err(|problem| {
+                let (status, why) = failure(problem);
+                (status, format!("{}: {why}", work.call))
+            }),
             Work::Upload { from, to } => {
                 let bytes = match from {
                     HostBytes::Staged(bytes) => bytes.to_vec(),

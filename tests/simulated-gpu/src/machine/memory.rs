@@ -114,14 +114,22 @@ impl Memory {
         Ok(())
     }
 
-    /// Bytes for the host, all of which must have been written.
+    /// Bytes for the host or a library, all of which must have been written.
     pub fn read(&mut self, address: u64, bytes: usize) -> Result<&[u8], Problem> {
         let (store, at) = self.locate(address, bytes)?;
         store.bytes(at..at + bytes).map_err(|first| {
             let message =
-                format!("{bytes} bytes at {address:#x} are copied to the host, and nobody wrote byte {}", first - at);
+                format!("{bytes} bytes at {address:#x} are read as one, and nobody wrote byte {}", first - at);
             Problem::new(Class::Unwritten, message)
         })
+    }
+
+    /// Makes bytes ones that nobody has written.
+    pub fn forget(&mut self, address: u64, bytes: usize) -> Result<(), Problem> {
+        let checks_written = self.checks_written;
+        let (store, at) = self.locate(address, bytes)?;
+        store.forget(at..at + bytes, checks_written);
+        Ok(())
     }
 
     /// Copies within the device; what was not written stays so.

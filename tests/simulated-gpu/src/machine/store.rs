@@ -120,6 +120,12 @@ impl Store {
         self.written[at..at + bytes.len()].fill(1);
     }
 
+    /// Makes bytes poison, and unwritten ones if that is looked at.
+    pub fn forget(&mut self, range: std::ops::Range<usize>, checked: bool) {
+        self.bytes[range.clone()].fill(POISON);
+        self.written[range].fill(u8::from(!checked));
+    }
+
     /// Writes one byte many times.
     pub fn fill(&mut self, range: std::ops::Range<usize>, byte: u8) {
         self.bytes[range.clone()].fill(byte);

@@ -1,0 +1,377 @@
+//! Calls of libraries where a GPU has them, in every way that the library offers, compared with what they mean. Elsewhere nothing is tried.
+
+use std::io::Write;
+use std::sync::OnceLock;
+
+use ElementType::{BF16, C64, C128, F8E4M3FN, F8E5M2, F16, F32, F64, S8, S32};
+use xla_hlo::{ArrayShape, ElementType, Error, Literal, Scalar};
+use xla_service::{DeviceMemory, StreamExecutor};
+
+use super::fourier::FourierKind;
+use super::matmul::{Activation, Operand, Precision};
+use super::*;
+use crate::cuda::executor::{CudaExecutor, address_on};
+use crate::cuda::graph::{GraphSlot, Recording};
+
+#[test]
+fn a_library_that_is_not_there_is_told() {
+    let absent = || missing("cuFFT", "libcufft.so.11", "nvidia-cufft-cu12");
+    let told = load(false, &["cufftCreate"], |_| false, absent).unwrap_err();
+    assert!(
+        told.message().starts_with("cuFFT is not installed: libcufft.so.11 was not found; install it with the CUDA")
+    );
+    let told = load(true, &["cufftCreate", "cufftNew"], |name| name == "cufftCreate", absent).unwrap_err();
+    assert!(told.message().ends_with("has another version: it lacks cufftNew."), "{told}");
+    load(true, &["cufftCreate"], |_| true, absent).unwrap();
+}
+
+#[test]
+fn every_function_that_is_called_is_looked_for_before() {
+    for (source, prefix) in
+        [(include_str!("blas.rs"), "cublasLt"), (include_str!("dnn.rs"), "cudnn"), (include_str!("fft.rs"), "cufft")]
+    {
+        let path = format!("sys::{prefix}");
+        let calls = source.split(&path).skip(1).filter_map(|rest| rest.split_once('('));
+        let names =
+            calls.map(|(name, _)| name).filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
+        for name in names {
+            assert!(source.contains(&format!("\"{prefix}{name}\",")), "add {prefix}{name} to SYMBOLS");
+        }
+    }
+}
+
+/// A GPU with its libraries.
+struct Bench {
+    executor: CudaExecutor,
+    libraries: Libraries,
+}
+
+/// The GPU of this process, and whether it has the library for a call; said if it has not.
+fn bench(call: &LibraryCall) -> Option<&'static Bench> {
+    static BENCH: OnceLock<Option<Bench>> = OnceLock::new();
+    let told = |error: &Error| writeln!(std::io::stderr(), "skipped: {error}").unwrap_or_default();
+    let bench = BENCH.get_or_init(|| {
+        let executor = CudaExecutor::new("gpu", 0, None).inspect_err(told).ok()?;
+        let libraries = Libraries::new(executor.context());
+        Some(Bench { executor, libraries })
+    });
+    let bench = bench.as_ref()?;
+    bench.libraries.version(call).inspect_err(told).ok()?;
+    Some(bench)
+}
+
+/// What the memory of a result holds before the call.
+const UNTOUCHED: u8 = 0x7b;
+
+/// What arrays may be moved by, so that they are aligned as badly as the library allows.
+fn unit(call: &LibraryCall) -> usize {
+    let bytes = |element: ElementType| match element {
+        F8E4M3FN | F8E5M2 => 16,
+        S8 => 4,
+        other => other.byte_width(),
+    };
+    match call {
+        LibraryCall::Matmul(matmul) => bytes(matmul.lhs.element).max(bytes(matmul.result.element)),
+        LibraryCall::Convolution(convolution) => bytes(convolution.element),
+        LibraryCall::Fourier(fourier) => {
+            if fourier.is_double {
+                16
+            } else {
+                8
+            }
+        }
+    }
+}
+
+/// Which arrays of a call are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moved {
+    None,
+    All,
+    /// The one of that number.
+    One(usize),
+}
+
+/// The bytes of a call's result by every algorithm, sent and as a graph, with arrays that are moved; none where there is no library.
+pub(crate) fn results(call: &LibraryCall, operands: &[&[u8]], result: usize, moved: &[Moved]) -> Vec<Vec<u8>> {
+    let Some(bench) = bench(call) else { return Vec::new() };
+    let mut found = Vec::new();
+    for &moved in moved {
+        let places = (0..=operands.len()).map(|number| match moved {
+            Moved::All => unit(call),
+            Moved::One(other) if other == number => unit(call),
+            Moved::One(_) | Moved::None => 0,
+        });
+        let places: Vec<usize> = places.collect();
+        let (sent, algorithms) = bench.run(call, 0, operands, result, &places, false);
+        found.push(sent);
+        found.push(bench.run(call, 0, operands, result, &places, true).0);
+        found.extend((1..algorithms).map(|number| bench.run(call, number, operands, result, &places, false).0));
+    }
+    found
+}
+
+impl Bench {
+    /// The result of a call, and how many algorithms it has.
+    fn run(
+        &self,
+        call: &LibraryCall,
+        algorithm: usize,
+        operands: &[&[u8]],
+        result: usize,
+        places: &[usize],
+        as_graph: bool,
+    ) -> (Vec<u8>, usize) {
+        let stream = self.executor.create_stream().unwrap();
+        let cuda: &CudaStream = stream.downcast().unwrap();
+        let sizes = operands.iter().map(|operand| operand.len()).chain([result]).zip(places);
+        let mut memories: Vec<DeviceMemory> =
+            sizes.map(|(bytes, place)| self.executor.allocate(bytes + place).unwrap()).collect();
+        let untouched = vec![UNTOUCHED; result];
+        let contents = operands.iter().copied().chain([&untouched[..]]);
+        for ((memory, content), &place) in memories.iter_mut().zip(contents).zip(places) {
+            stream.copy_to_device(content, memory, place).unwrap();
+        }
+        let address = |(memory, &place): (&DeviceMemory, &usize)| {
+            address_on(memory, cuda, place, memory.byte_size() - place).unwrap()
+        };
+        let addresses: Vec<u64> = memories.iter().zip(places).map(address).collect();
+        let algorithms = self.libraries.algorithms(call, &addresses).unwrap();
+        let chosen = ChosenCall { call: call.clone(), algorithm };
+        if as_graph {
+            self.run_graph(&chosen, &addresses, cuda);
+        } else {
+            self.libraries.run(&chosen, &addresses, cuda).unwrap();
+        }
+        let read = |number: usize, bytes: usize| {
+            let mut read = vec![0; bytes];
+            if bytes > 0 {
+                stream.copy_to_host(&memories[number], places[number], &mut read).unwrap();
+            }
+            read
+        };
+        for (number, operand) in operands.iter().enumerate() {
+            assert!(read(number, operand.len()) == *operand, "{call:?} changes operand {number}");
+        }
+        (read(operands.len(), result), algorithms)
+    }
+
+    fn run_graph(&self, chosen: &ChosenCall, addresses: &[u64], stream: &CudaStream) {
+        let bytes = self.libraries.workspace(chosen, addresses).unwrap();
+        let workspace = scratch(stream, bytes).unwrap();
+        let mut recording = Recording::default();
+        recording.library(chosen, addresses, workspace.address_on(stream, 0, bytes).unwrap(), &[]);
+        recording.keep(workspace);
+        GraphSlot::default().run(recording, &self.libraries, stream).unwrap();
+    }
+}
+
+/// Small numbers, of which all sums are exact in every type.
+fn numbers(element: ElementType, count: usize, salt: usize) -> Literal {
+    let number = |i: usize| ((i * 7 + salt * 5) % 5) as f64 - 2.0;
+    let scalar = |i: usize| match element {
+        C64 | C128 => Scalar::Complex(number(i), number(i + 3)),
+        S8 | S32 => Scalar::Signed(number(i) as i64),
+        _ => Scalar::Float(number(i)),
+    };
+    Literal::from_fn(&ArrayShape::new(element, [count]), scalar).unwrap()
+}
+
+/// A number as its parts.
+fn parts(scalar: Scalar) -> (f64, f64) {
+    match scalar {
+        Scalar::Float(real) => (real, 0.0),
+        Scalar::Complex(real, imaginary) => (real, imaginary),
+        Scalar::Signed(integer) => (integer as f64, 0.0),
+        Scalar::Pred(_) | Scalar::Unsigned(_) => panic!("no product has such numbers"),
+    }
+}
+
+/// Elements of a batch of matrices with all that lies between.
+fn extent(operand: &Operand, batch: usize, rows: usize, columns: usize) -> usize {
+    let (rows, columns) = if operand.transposed { (columns, rows) } else { (rows, columns) };
+    (batch - 1) * operand.batch_stride + (rows - 1) * operand.row_stride + columns
+}
+
+/// Where an element of a matrix lies.
+fn place(operand: &Operand, z: usize, row: usize, column: usize) -> usize {
+    let (row, column) = if operand.transposed { (column, row) } else { (row, column) };
+    z * operand.batch_stride + row * operand.row_stride + column
+}
+
+/// Compares a product on the device with its meaning; what lies between the elements of the result stays as it was.
+fn multiplies(matmul: &Matmul) {
+    let Matmul { batch, m, n, k, .. } = *matmul;
+    let call = LibraryCall::Matmul(matmul.clone());
+    let Some(bench) = bench(&call) else { return };
+    matmul.check(bench.executor.context().info().capability).unwrap();
+    let count = extent(&matmul.result, batch, m, n);
+    let mut arrays = vec![
+        numbers(matmul.lhs.element, extent(&matmul.lhs, batch, m, k), 1),
+        numbers(matmul.rhs.element, extent(&matmul.rhs, batch, k, n), 2),
+    ];
+    arrays.extend(matmul.has_addend.then(|| numbers(matmul.result.element, count, 3)));
+    arrays.extend(matmul.has_bias.then(|| numbers(matmul.result.element, n, 4)));
+    let number = |array: usize, at: usize| parts(arrays[array].get(at));
+    let expected = |z: usize, i: usize, j: usize| {
+        let (mut real, mut imaginary) = (0.0, 0.0);
+        for l in 0..k {
+            let (a, b) = (number(0, place(&matmul.lhs, z, i, l)), number(1, place(&matmul.rhs, z, l, j)));
+            real += a.0 * b.0 - a.1 * b.1;
+            imaginary += a.0 * b.1 + a.1 * b.0;
+        }
+        let alpha = f64::from_bits(matmul.alpha);
+        (real, imaginary) = (real * alpha, imaginary * alpha);
+        if matmul.has_addend {
+            let added = number(2, place(&matmul.result, z, i, j));
+            (real, imaginary) = (real + added.0, imaginary + added.1);
+        }
+        if matmul.has_bias {
+            real += number(arrays.len() - 1, j).0;
+        }
+        (if matmul.activation == Activation::Relu { real.max(0.0) } else { real }, imaginary)
+    };
+    let operands: Vec<&[u8]> = arrays.iter().map(Literal::bytes).collect();
+    let shape = ArrayShape::new(matmul.result.element, [count]);
+    let moved: Vec<Moved> = [Moved::None, Moved::All].into_iter().chain((0..arrays.len()).map(Moved::One)).collect();
+    let width = matmul.result.element.byte_width();
+    for bytes in results(&call, &operands, shape.byte_size(), &moved) {
+        let mut rest = bytes.clone();
+        let made = Literal::from_bytes(&shape, bytes).unwrap();
+        for (z, i, j) in (0..batch).flat_map(|z| (0..m).flat_map(move |i| (0..n).map(move |j| (z, i, j)))) {
+            let at = place(&matmul.result, z, i, j);
+            assert_eq!(parts(made.get(at)), expected(z, i, j), "{z} {i} {j} of {matmul:?}");
+            rest[at * width..(at + 1) * width].fill(UNTOUCHED);
+        }
+        assert!(rest.iter().all(|byte| *byte == UNTOUCHED), "what lies between is written: {matmul:?}");
+    }
+}
+
+/// Products with the types that the library has.
+const TYPES: [[ElementType; 3]; 15] = [
+    [F16; 3],
+    [F16, F16, F32],
+    [BF16; 3],
+    [BF16, BF16, F32],
+    [F32; 3],
+    [F64; 3],
+    [C64; 3],
+    [C128; 3],
+    [S8, S8, S32],
+    [F8E4M3FN, F8E4M3FN, F32],
+    [F8E4M3FN, F8E5M2, F16],
+    [F8E5M2, F8E4M3FN, BF16],
+    [F8E4M3FN, F8E4M3FN, BF16],
+    [F8E5M2, F8E4M3FN, F32],
+    [F8E4M3FN, F8E5M2, F32],
+];
+
+/// A product of matrices that lie like that, with gaps of so many elements between rows.
+fn product(elements: [ElementType; 3], batch: usize, sizes: [usize; 3], turned: [bool; 2], gap: usize) -> Matmul {
+    let mut matmul = Matmul::dense(batch, sizes, elements);
+    let [m, k, n] = sizes;
+    let lay = |operand: &mut Operand, rows: usize, columns: usize, is_turned: bool| {
+        let (rows, columns) = if is_turned { (columns, rows) } else { (rows, columns) };
+        operand.transposed = is_turned;
+        operand.row_stride = columns + gap;
+        operand.batch_stride = rows * operand.row_stride;
+    };
+    lay(&mut matmul.lhs, m, k, turned[0]);
+    lay(&mut matmul.rhs, k, n, turned[1]);
+    lay(&mut matmul.result, m, n, false);
+    matmul
+}
+
+#[test]
+fn products_of_all_types_however_they_lie() {
+    for elements in TYPES {
+        let is_narrow = matches!(elements[0], F8E4M3FN | F8E5M2 | S8);
+        for (number, turned) in [[false, true], [false, false], [true, false], [true, true]].into_iter().enumerate() {
+            if is_narrow && number > 0 {
+                continue;
+            }
+            multiplies(&product(elements, 1, [16, 32, 16], turned, 0));
+            multiplies(&product(elements, 3, [32, 16, 48], turned, 16));
+            if !is_narrow {
+                multiplies(&product(elements, 2, [3, 5, 7], turned, number));
+                multiplies(&product(elements, 1, [1, 1, 1], turned, 0));
+            }
+        }
+    }
+}
+
+#[test]
+fn one_matrix_may_serve_a_whole_batch() {
+    let mut matmul = product([F32; 3], 3, [4, 5, 6], [false; 2], 0);
+    matmul.lhs.batch_stride = 0;
+    multiplies(&matmul);
+    matmul.rhs.batch_stride = 0;
+    multiplies(&matmul);
+}
+
+#[test]
+fn what_comes_behind_a_product() {
+    for elements in TYPES {
+        for (number, (has_addend, has_bias)) in
+            [(true, false), (false, true), (true, true), (false, false)].into_iter().enumerate()
+        {
+            let is_plain = matches!(elements[0], C64 | C128 | F64 | S8 | F8E4M3FN | F8E5M2);
+            if is_plain && (has_bias || number == 3) {
+                continue;
+            }
+            let mut matmul = product(elements, 2, [16, 16, 16], [false, true], 0);
+            (matmul.has_addend, matmul.has_bias) = (has_addend, has_bias);
+            matmul.activation = if is_plain || number == 0 { Activation::None } else { Activation::Relu };
+            matmul.alpha = if elements[2] == S32 { 1f64 } else { 2f64 }.to_bits();
+            multiplies(&matmul);
+            if !is_plain {
+                (matmul.m, matmul.n, matmul.k) = (3, 5, 7);
+                multiplies(&matmul);
+            }
+        }
+    }
+}
+
+#[test]
+fn gelu_is_the_one_by_tanh() {
+    let mut matmul = product([F32; 3], 1, [2, 3, 2], [false; 2], 0);
+    matmul.activation = Activation::GeluTanh;
+    let call = LibraryCall::Matmul(matmul.clone());
+    let (lhs, rhs) = (numbers(F32, 6, 1), numbers(F32, 6, 2));
+    for bytes in results(&call, &[lhs.bytes(), rhs.bytes()], 16, &[Moved::None]) {
+        let made = Literal::from_bytes(&ArrayShape::new(F32, [4]), bytes).unwrap();
+        for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let term = |l: usize| parts(lhs.get(i * 3 + l)).0 * parts(rhs.get(l * 2 + j)).0;
+            let x: f64 = (0..3).map(term).sum();
+            let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3));
+            let found = parts(made.get(i * 2 + j)).0;
+            assert!((found - 0.5 * x * (1.0 + inner.tanh())).abs() < 1e-5, "{found} for {x}");
+        }
+    }
+}
+
+#[test]
+fn factors_are_as_exact_as_a_program_asks() {
+    let fine = 1.0 + 2f64.powi(-15);
+    let one = |number: f64| Literal::from_fn(&ArrayShape::new(F32, [1]), |_| Scalar::Float(number)).unwrap();
+    for (precision, expected) in [(Precision::Exact, fine), (Precision::Tf32, 1.0)] {
+        let matmul = Matmul { precision, ..product([F32; 3], 1, [1, 1, 1], [false; 2], 0) };
+        let (lhs, rhs) = (one(fine), one(1.0));
+        for bytes in results(&LibraryCall::Matmul(matmul), &[lhs.bytes(), rhs.bytes()], 4, &[Moved::None]) {
+            assert_eq!(f64::from(f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])), expected);
+        }
+    }
+}
+
+#[test]
+fn calls_without_a_result_are_nothing() {
+    let nothing = |call: LibraryCall, operands: usize| {
+        for bytes in results(&call, &vec![&[][..]; operands], 0, &[Moved::None]) {
+            assert!(bytes.is_empty());
+        }
+    };
+    nothing(LibraryCall::Matmul(Matmul::dense(0, [4, 4, 4], [F32; 3])), 2);
+    nothing(LibraryCall::Matmul(Matmul::dense(1, [0, 4, 4], [F32; 3])), 2);
+    let call = Fourier { kind: FourierKind::Forward, is_double: false, lengths: vec![6], batch: 0 };
+    nothing(LibraryCall::Fourier(call), 1);
+}

@@ -1,0 +1,192 @@
+//! Programs large enough for NVIDIA's libraries, on a GPU that has them, as the evaluator has them; elsewhere our own kernels are tried, or
+//! nothing where there is no GPU.
+
+use xla_hlo::text::parse_module;
+use xla_hlo::{ArrayShape, ElementType, Literal, Scalar, VerifiedModule};
+use xla_service::{Client, CompileOptions, PlatformRegistry};
+use xla_tests::agreement::assert_agrees;
+
+/// Where programs are run: on a GPU.
+fn agrees(text: &str) {
+    let platform = backend_gpu_nvptx::platform();
+    if platform.check().is_ok() {
+        assert_agrees(platform, text);
+    }
+}
+
+fn dot(types: [&str; 3], dims: [&str; 3], attributes: &str) -> String {
+    let ([a, b, r], [x, y, z]) = (types, dims);
+    format!(
+        "HloModule m
+        ENTRY main {{
+          x = {a}[{x}] parameter(0)
+          y = {b}[{y}] parameter(1)
+          ROOT r = {r}[{z}] dot(x, y), {attributes}
+        }}"
+    )
+}
+
+const ROWS_BY_COLUMNS: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+const ROWS_BY_ROWS: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+
+#[test]
+fn products() {
+    for types in [["f32"; 3], ["f64"; 3], ["c64"; 3], ["bf16", "bf16", "f32"], ["f16", "f16", "f32"]] {
+        agrees(&dot(types, ["128,130", "130,128", "128,128"], ROWS_BY_COLUMNS));
+    }
+    for types in [["s8", "s8", "s32"], ["f8e4m3fn", "f8e5m2", "f32"]] {
+        agrees(&dot(types, ["128,144", "128,144", "128,128"], ROWS_BY_ROWS));
+    }
+    agrees(&dot(["f32"; 3], ["131,128", "129,131", "128,129"], "lhs_contracting_dims={0}, rhs_contracting_dims={1}"));
+    agrees(&dot(
+        ["f32"; 3],
+        ["3,130,136", "3,136,128", "3,130,128"],
+        "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}",
+    ));
+    let exact_enough = format!("{ROWS_BY_COLUMNS}, algorithm=dot_tf32_tf32_f32");
+    agrees(&dot(["f32"; 3], ["128,128", "128,128", "128,128"], &exact_enough));
+}
+
+#[test]
+fn a_product_and_what_becomes_of_it() {
+    agrees(
+        "HloModule m
+        ENTRY main {
+          x = f32[128,136] parameter(0)
+          y = f32[136,128] parameter(1)
+          bias = f32[128] parameter(2)
+          product = f32[128,128] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          rows = f32[128,128] broadcast(bias), dimensions={1}
+          sum = f32[128,128] add(product, rows)
+          zero = f32[] constant(0)
+          zeros = f32[128,128] broadcast(zero), dimensions={}
+          ROOT r = f32[128,128] maximum(sum, zeros)
+        }",
+    );
+}
+
+#[test]
+fn products_in_a_row_and_in_a_loop() {
+    agrees(
+        "HloModule m
+        ENTRY main {
+          x = f32[128,128] parameter(0)
+          y = f32[128,128] parameter(1)
+          half = f32[] constant(0.0078125)
+          halves = f32[128,128] broadcast(half), dimensions={}
+          a = f32[128,128] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          b = f32[128,128] multiply(a, halves)
+          c = f32[128,128] dot(b, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+          d = f32[128,128] multiply(c, halves)
+          e = f32[128,128] dot(x, d), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+          ROOT r = (f32[128,128], f32[128,128], f32[128,128]) tuple(a, c, e)
+        }",
+    );
+    agrees(
+        "HloModule m
+        body {
+          s = (s32[], f32[128,128], f32[128,128]) parameter(0)
+          i = s32[] get-tuple-element(s), index=0
+          x = f32[128,128] get-tuple-element(s), index=1
+          y = f32[128,128] get-tuple-element(s), index=2
+          one = s32[] constant(1)
+          next = s32[] add(i, one)
+          product = f32[128,128] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          small = f32[] constant(0.00390625)
+          smalls = f32[128,128] broadcast(small), dimensions={}
+          scaled = f32[128,128] multiply(product, smalls)
+          ROOT t = (s32[], f32[128,128], f32[128,128]) tuple(next, scaled, y)
+        }
+        condition {
+          s = (s32[], f32[128,128], f32[128,128]) parameter(0)
+          i = s32[] get-tuple-element(s), index=0
+          three = s32[] constant(3)
+          ROOT p = pred[] compare(i, three), direction=LT
+        }
+        ENTRY main {
+          x = f32[128,128] parameter(0)
+          y = f32[128,128] parameter(1)
+          zero = s32[] constant(0)
+          start = (s32[], f32[128,128], f32[128,128]) tuple(zero, x, y)
+          loop = (s32[], f32[128,128], f32[128,128]) while(start), condition=condition, body=body
+          ROOT r = f32[128,128] get-tuple-element(loop), index=1
+        }",
+    );
+}
+
+#[test]
+fn convolutions_and_their_gradients() {
+    let convolution = |ty: &str, dims: [&str; 3], attributes: &str| {
+        let [x, y, r] = dims;
+        agrees(&format!(
+            "HloModule m
+            ENTRY main {{
+              x = {ty}[{x}] parameter(0)
+              y = {ty}[{y}] parameter(1)
+              ROOT r = {ty}[{r}] convolution(x, y), {attributes}
+            }}"
+        ));
+    };
+    let window = "window={size=3x3 pad=1_1x1_1}, dim_labels=";
+    for ty in ["f32", "f64"] {
+        convolution(ty, ["2,16,16,16", "32,16,3,3", "2,32,16,16"], &format!("{window}bf01_oi01->bf01"));
+        convolution(ty, ["2,16,16,16", "3,3,16,32", "2,16,16,32"], &format!("{window}b01f_01io->b01f"));
+    }
+    convolution(
+        "f32",
+        ["2,32,9,9", "32,16,3,3", "2,16,17,17"],
+        "window={size=3x3 pad=1_1x1_1 lhs_dilate=2x2 rhs_reversal=1x1}, dim_labels=bf01_io01->bf01",
+    );
+    convolution(
+        "f32",
+        ["2,16,17,17", "2,32,17,17", "32,16,3,3"],
+        "window={size=17x17 pad=1_1x1_1}, dim_labels=fb01_io01->fb01",
+    );
+}
+
+#[test]
+fn transforms() {
+    for (types, dims, attributes) in [
+        (["c64", "c64"], ["3,16", "3,16"], "fft_type=FFT, fft_length={16}"),
+        (["c64", "c64"], ["3,6,10", "3,6,10"], "fft_type=IFFT, fft_length={6,10}"),
+        (["f64", "c128"], ["2,5,12", "2,5,7"], "fft_type=RFFT, fft_length={12}"),
+        (["c64", "f32"], ["2,4,5", "2,4,9"], "fft_type=IRFFT, fft_length={4,9}"),
+    ] {
+        let ([from, to], [x, r]) = (types, dims);
+        agrees(&format!(
+            "HloModule m\nENTRY main {{\n x = {from}[{x}] parameter(0)\n ROOT r = {to}[{r}] fft(x), {attributes}\n}}"
+        ));
+    }
+}
+
+#[test]
+fn the_fastest_way_is_looked_for_and_kept() {
+    let platform = backend_gpu_nvptx::platform();
+    if platform.check().is_err() {
+        return;
+    }
+    let mut registry = PlatformRegistry::new();
+    registry.register(platform);
+    let client = Client::new(&registry, "gpu").unwrap();
+    let text = dot(["f32"; 3], ["128,128", "128,128", "128,128"], ROWS_BY_COLUMNS);
+    let module = VerifiedModule::new(parse_module(&text).unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let options = CompileOptions { autotune: true, cache_dir: Some(folder.path().into()), ..CompileOptions::default() };
+    let array = |number: fn(usize) -> f64| {
+        let shape = ArrayShape::new(ElementType::F32, [128, 128]);
+        client.buffer(&Literal::from_fn(&shape, |i| Scalar::Float(number(i))).unwrap()).unwrap()
+    };
+    // A matrix times one that turns its columns around.
+    let turned = |i: usize| if i / 128 + i % 128 == 127 { 1.0 } else { 0.0 };
+    let (x, y) = (array(|i| i as f64), array(turned));
+    for _ in 0..2 {
+        let program = client.compile(&module, &options).unwrap();
+        let results = program.execute(&[&x, &y]).unwrap();
+        let result = results[0].to_literal().unwrap();
+        for i in [0, 1, 127, 128, 16_383] {
+            assert_eq!(result.get(i), Scalar::Float((i / 128 * 128 + 127 - i % 128) as f64));
+        }
+    }
+    let kept = std::fs::read_dir(folder.path().join("choices")).map(Iterator::count);
+    assert!(kept.is_ok_and(|files| files <= 1), "choices are one file for each kind of GPU");
+}

@@ -1,0 +1,41 @@
+//! What libraries on top of the driver need of it: the device that is current, and work in the order of streams.
+//!
+//! Such a library is linked with the driver into one file (see `tests/simulated-libraries`), so that both know the same device.
+
+use std::sync::Arc;
+
+use crate::abi::call;
+use crate::driver::{self, LibraryWork, Status, Work};
+use crate::finding::Problem;
+use crate::machine::Memory;
+
+/// The compute capability of the current device, 90 for sm_90; the error is what the driver says of a thread without one.
+pub fn capability() -> Result<u32, Status> {
+    let mut found = 0;
+    match call(|driver| {
+        found = driver.options.capability;
+        Ok(())
+    }) {
+        0 => Ok(found),
+        status => Err(Status(status)),
+    }
+}
+
+/// Sends work to a stream, or as a node to the graph that the stream is captured to. It is done later, as often as it is sent, and with the
+/// driver locked: it must make no call. What it finds to be wrong loses the device; `call` names it for people.
+pub fn enqueue(
+    stream: u64,
+    name: &str,
+    work: impl Fn(&mut Memory) -> Result<(), Problem> + Send + Sync + 'static,
+) -> Result<(), Status> {
+    let work = Work::Library(LibraryWork { call: name.into(), run: Arc::new(work) });
+    match call(|driver| driver.send(stream, work)) {
+        0 => Ok(()),
+        status => Err(Status(status)),
+    }
+}
+
+/// Says something to whoever runs the tests.
+pub fn tell(sentence: &str) {
+    driver::tell(sentence);
+}

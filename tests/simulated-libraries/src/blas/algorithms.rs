@@ -1,0 +1,109 @@
+//! Algorithms: which there are for a product, with what they need; and their 64 bytes, which programs carry around.
+
+use super::descriptors::Preference;
+use super::product::Product;
+use super::{Blas, Status};
+use crate::element::Element;
+use crate::refusal::wrong;
+
+/// Marks the bytes of an algorithm.
+const MAGIC: u64 = 0x6a09_e667_f3bc_c908;
+
+/// Vectors of the fast algorithms.
+const VECTOR: u32 = 16;
+
+/// Workspaces are multiples of this.
+const UNIT: u64 = 256;
+
+/// `cublasLtMatmulAlgo_t`.
+pub(super) type Bytes = [u64; 8];
+
+/// An algorithm, as a question is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Algorithm {
+    /// That of [`Product::kind`].
+    kind: u64,
+    /// Bytes that it needs.
+    pub workspace: u64,
+    /// Of A, B, C, D and the bias.
+    pub alignments: [u32; 5],
+}
+
+/// One answer: an algorithm, and whether it can be used.
+pub(super) type Found = (Algorithm, Status);
+
+impl Algorithm {
+    pub fn to_bytes(self) -> Bytes {
+        let [a, b, c, d, bias] = self.alignments.map(u64::from);
+        [MAGIC, self.kind, self.workspace, a << 32 | b, c << 32 | d, bias, 0, !MAGIC]
+    }
+
+    /// What bytes say, which must be an algorithm's.
+    pub fn of_bytes(bytes: Bytes) -> Blas<Algorithm> {
+        let [magic, kind, workspace, ab, cd, bias, 0, end] = bytes else {
+            return wrong(Status::INVALID_VALUE, "an algorithm that no question was answered with");
+        };
+        if (magic, end) != (MAGIC, !MAGIC) {
+            return wrong(Status::INVALID_VALUE, "an algorithm that no question was answered with");
+        }
+        let halves = |both: u64| [(both >> 32) as u32, both as u32];
+        let ([a, b], [c, d]) = (halves(ab), halves(cd));
+        Ok(Algorithm { kind, workspace, alignments: [a, b, c, d, bias as u32] })
+    }
+
+    /// Sees that it was chosen for such products.
+    pub fn check(&self, product: &Product) -> Blas {
+        match self.kind == product.kind() {
+            true => Ok(()),
+            false => wrong(Status::NOT_SUPPORTED, format!("an algorithm for other products: {product:?}")),
+        }
+    }
+}
+
+/// What there is for a product that the library has: one with partial sums in a workspace, one without, and one for arrays that are
+/// aligned badly; between them one that cannot be used, as questions may be answered so.
+pub(super) fn find(product: &Product, preference: &Preference) -> Blas<Vec<Found>> {
+    let [m, n, _] = product.sizes()?;
+    let kind = product.kind();
+    let elements = product.layouts().map(|layout| layout.element.bytes() as u32);
+    let bias_bytes = product.bias_element().bytes() as u32;
+    let [a, b, c, d] = elements;
+    let least = [a, b, c, d, bias_bytes];
+    let given = given(product, preference);
+    let is_enough = |needs: [u32; 5]| needs.iter().zip(given).all(|(needs, given)| *needs <= given);
+    let fast = least.map(|bytes| bytes.max(VECTOR));
+    let partial = (m * n).saturating_mul(8).saturating_mul(product.d.batch as u64);
+    let workspace = partial.min(1 << 20).next_multiple_of(UNIT);
+    let mut found = Vec::new();
+    if is_enough(fast) {
+        if workspace <= preference.most_workspace {
+            found.push((Algorithm { kind, workspace, alignments: fast }, Status::SUCCESS));
+        }
+        found.push((Algorithm { kind, workspace: 0, alignments: fast }, Status::NOT_SUPPORTED));
+        found.push((Algorithm { kind, workspace: 0, alignments: fast }, Status::SUCCESS));
+    }
+    let slow = match product.a.element {
+        Element::F8E4M3 | Element::F8E5M2 => fast,
+        Element::S8 => least.map(|bytes| bytes.max(4)),
+        _ => least,
+    };
+    if slow != fast && is_enough(slow) {
+        found.push((Algorithm { kind, workspace: 0, alignments: slow }, Status::SUCCESS));
+    }
+    Ok(found)
+}
+
+/// How pointers will be aligned, each column of each matrix: what is preferred and what strides leave of it. The bias stands in the
+/// description; one that is not set yet counts as aligned to everything.
+fn given(product: &Product, preference: &Preference) -> [u32; 5] {
+    let power = |number: u64| 1 << number.trailing_zeros().min(8);
+    let mut given = [0; 5];
+    for (number, layout) in product.layouts().into_iter().enumerate() {
+        let bytes = layout.element.bytes() as u64;
+        let strides = [layout.leading as u64, if layout.batch > 1 { layout.stride as u64 } else { 0 }];
+        let columns = strides.map(|stride| power(stride.wrapping_mul(bytes)));
+        given[number] = preference.alignments[number].min(columns[0]).min(columns[1]);
+    }
+    given[4] = if product.operation.epilogue.has_bias { power(product.operation.bias) } else { 256 };
+    given
+}

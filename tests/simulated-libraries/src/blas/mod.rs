@@ -1,0 +1,39 @@
+//! cuBLASLt: products of matrices.
+
+mod abi;
+mod algorithms;
+mod descriptors;
+mod product;
+mod rules;
+#[cfg(test)]
+mod tests;
+mod work;
+
+use crate::refusal::Answer;
+
+/// What calls give back, by the names of NVIDIA's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Status(pub u32);
+
+impl Status {
+    pub const SUCCESS: Status = Status(0);
+    pub const NOT_INITIALIZED: Status = Status(1);
+    pub const INVALID_VALUE: Status = Status(7);
+    pub const EXECUTION_FAILED: Status = Status(13);
+    pub const NOT_SUPPORTED: Status = Status(15);
+
+    /// Its name.
+    pub fn name(self) -> &'static std::ffi::CStr {
+        match self {
+            Status::SUCCESS => c"CUBLAS_STATUS_SUCCESS",
+            Status::NOT_INITIALIZED => c"CUBLAS_STATUS_NOT_INITIALIZED",
+            Status::INVALID_VALUE => c"CUBLAS_STATUS_INVALID_VALUE",
+            Status::EXECUTION_FAILED => c"CUBLAS_STATUS_EXECUTION_FAILED",
+            Status::NOT_SUPPORTED => c"CUBLAS_STATUS_NOT_SUPPORTED",
+            _ => c"unknown cuBLAS status",
+        }
+    }
+}
+
+/// What a call of this library gives.
+type Blas<T = ()> = Answer<T, Status>;

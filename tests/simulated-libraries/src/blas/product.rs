@@ -1,0 +1,83 @@
+//! A product: its description with the layouts of its matrices, which must fit to each other.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::descriptors::{Layout, Operation, Turn};
+use super::{Blas, Status};
+use crate::element::Element;
+use crate::refusal::wrong;
+
+/// `D = epilogue(alpha op(A) op(B) + beta C)`, for each of a batch.
+#[derive(Clone, Debug)]
+pub(super) struct Product {
+    pub operation: Operation,
+    pub a: Layout,
+    pub b: Layout,
+    pub c: Layout,
+    pub d: Layout,
+}
+
+/// The largest size of a matrix that the library's kernels count to.
+const LARGEST: u64 = i32::MAX as u64;
+
+impl Product {
+    pub fn layouts(&self) -> [&Layout; 4] {
+        [&self.a, &self.b, &self.c, &self.d]
+    }
+
+    /// `m`, `n` and `k`, if all matrices agree on them.
+    pub fn sizes(&self) -> Blas<[u64; 3]> {
+        let turned = |layout: &Layout, turn| match turn {
+            Turn::None => (layout.rows, layout.columns),
+            Turn::Transposed | Turn::Conjugated => (layout.columns, layout.rows),
+        };
+        let ((m, k), (inner, n)) = (turned(&self.a, self.operation.turn_a), turned(&self.b, self.operation.turn_b));
+        let result = |layout: &Layout| (layout.rows, layout.columns) == (m, n);
+        if k != inner || !result(&self.c) || !result(&self.d) {
+            return wrong(Status::INVALID_VALUE, format!("sizes of matrices do not fit to each other: {self:?}"));
+        }
+        Ok([m, n, k])
+    }
+
+    /// Sees that it is one, whatever the library has.
+    pub fn check(&self) -> Blas {
+        let sizes = self.sizes()?;
+        let bad = |why: &str| wrong(Status::INVALID_VALUE, format!("{why}: {self:?}"));
+        if sizes.contains(&0) {
+            return bad("a product of nothing");
+        }
+        if sizes.iter().any(|size| *size > LARGEST) {
+            return wrong(Status::NOT_SUPPORTED, format!("a matrix that is too large: {self:?}"));
+        }
+        for layout in self.layouts() {
+            if u64::try_from(layout.leading).is_ok_and(|leading| leading < layout.rows) || layout.leading < 1 {
+                return bad("a leading dimension that is less than the rows");
+            }
+            if layout.batch != self.d.batch {
+                return bad("batches of different sizes");
+            }
+            if layout.stride < 0 {
+                return bad("a negative stride of a batch");
+            }
+        }
+        // Columns of a result may lie between those of another one, but no two in the same place.
+        if self.d.batch > 1 && (self.d.stride as u64) < self.d.rows {
+            return bad("results that lie over each other");
+        }
+        Ok(())
+    }
+
+    /// The type of the bias's elements.
+    pub fn bias_element(&self) -> Element {
+        let same = self.d.element;
+        self.operation.bias_element.unwrap_or(if same == Element::S8 { self.operation.scale } else { same })
+    }
+
+    /// Tells what an algorithm was chosen for: everything but sizes and pointers.
+    pub fn kind(&self) -> u64 {
+        let Operation { compute, scale, turn_a, turn_b, epilogue, .. } = self.operation;
+        let mut hasher = DefaultHasher::new();
+        (compute, scale, turn_a, turn_b, epilogue, self.layouts().map(|layout| layout.element)).hash(&mut hasher);
+        hasher.finish()
+    }
+}

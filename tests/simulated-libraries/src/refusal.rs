@@ -1,0 +1,34 @@
+//! What is said of a call that a library does not take.
+
+use simulated_gpu::libraries::tell;
+
+/// The library's code, with the sentence if the call was a mistake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal<S> {
+    pub status: S,
+    /// None where asking is how one finds out.
+    pub sentence: Option<String>,
+}
+
+/// What a call gives.
+pub(crate) type Answer<T, S> = Result<T, Refusal<S>>;
+
+/// A call that the library must not get.
+pub(crate) fn wrong<T, S>(status: S, sentence: impl Into<String>) -> Answer<T, S> {
+    Err(Refusal { status, sentence: Some(sentence.into()) })
+}
+
+/// A question whose answer is no.
+pub(crate) fn none<T, S>(status: S) -> Answer<T, S> {
+    Err(Refusal { status, sentence: None })
+}
+
+impl<S> Refusal<S> {
+    /// The code, once the sentence is told.
+    pub fn told(self, library: &str, call: &str) -> S {
+        if let Some(sentence) = &self.sentence {
+            tell(&format!("misuse of {library}: {call}: {sentence}"));
+        }
+        self.status
+    }
+}
