@@ -27,6 +27,7 @@ pub(crate) fn profile() -> TargetProfile {
         memory_bandwidth: MEMORY_BANDWIDTH,
         cache_bandwidth: 1e13,
         launch_seconds: 3e-6,
+        any_fold_in_parts: true,
         fusion: FusionProfile {
             horizontal_bytes: 1 << 20,
             max_transposed_bytes: 1 << 20,
