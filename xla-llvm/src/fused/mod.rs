@@ -11,7 +11,7 @@
 //!   tiles    blocks of two loops, transposed on the way in                                 tiles.rs
 //!   strands  work along some dimensions, independent along the others: scans, columns, ...  strands.rs, scan.rs, ...
 //!   scans    running totals by blocks of threads                                        team_scan.rs
-//!   scatter  one thread for each update                                                scatter_threads.rs
+//!   scatter  one thread for each update, or for each place                                scatter_threads.rs, scatter_order.rs
 //!   sort     runs in shared memory, merged two by two                                    sort.rs
 //!   top_k    the few best of rows                                                        top_k.rs
 //!   nest     levels with open blocks, loops, carried values                                nest.rs
@@ -46,6 +46,8 @@ mod rows;
 mod scalar_call;
 mod scan;
 mod scatter;
+mod scatter_means;
+mod scatter_order;
 mod scatter_plan;
 mod scatter_threads;
 mod select_scatter;
