@@ -29,6 +29,9 @@ pub struct TargetProfile {
     pub cache_bandwidth: f64,
     /// Seconds it takes to begin one kernel.
     pub launch_seconds: f64,
+    /// Whether threads may share a fold with any combiner, each a part in order: HLO wants combiners to be associative. Else only those that are one
+    /// operation are; see [`SplitFolds`](crate::SplitFolds).
+    pub any_fold_in_parts: bool,
     /// What may be fused, and how.
     pub fusion: FusionProfile,
     /// Which forms of a contraction are as fast as any other.
@@ -187,6 +190,7 @@ impl TargetProfile {
             memory_bandwidth: 1e10,
             cache_bandwidth: 4e10,
             launch_seconds: 5e-7,
+            any_fold_in_parts: false,
             fusion: FusionProfile::loops(),
             dot: DotProfile { any_operand_order: true, merge_bytes: 0 },
             layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_folds: true },
@@ -205,7 +209,7 @@ impl TargetProfile {
         let epilogues = EpilogueProfile::contractions([ElementType::F32, ElementType::F64], 1000);
         let fusion = FusionProfile { epilogues, horizontal_bytes: 1 << 12, ..FusionProfile::folds() };
         let dot = DotProfile { merge_bytes: 1 << 20, ..TargetProfile::generic().dot };
-        TargetProfile { vector_bytes: 64, threads: 8, fusion, dot, ..TargetProfile::generic() }
+        TargetProfile { vector_bytes: 64, threads: 8, any_fold_in_parts: true, fusion, dot, ..TargetProfile::generic() }
     }
 
     /// A target like [`able`](TargetProfile::able) that lacks everything that passes can do without.

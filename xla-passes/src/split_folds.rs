@@ -4,18 +4,21 @@
 //! reduce(x[n], init)             p = reduce(reshape(x)[P,n/P], neutral), dims={1}
 //!                         ─>     reduce(p, init), dims={0}
 //! ```
+//!
+//! A combiner that is no single operation has no neutral value that is known. A truth value goes along with what it folds then, which says
+//! whether there is anything yet, so that the folds of parts begin with nothing.
 
-use xla_hlo::ops::{
-    Binary, BinaryOp, Constant, Reduce, Reshape, Slice, SliceRange, combiner_identity, simple_combiner,
-};
-use xla_hlo::{
-    ArrayShape, CompId, Computation, ElementType, InstrId, Instruction, Literal, Module, Op, Result, Scalar,
-};
+use std::collections::HashMap;
 
+use xla_hlo::ops::{Binary, BinaryOp, Parameter, Reduce, Select, Tuple, combiner_identity, simple_combiner};
+use xla_hlo::{ArrayShape, CompId, Computation, ElementType, InstrId, Instruction, Module, Op, Result, Scalar, Shape};
+
+use crate::insert::Inserter;
 use crate::{Pass, PassContext, TargetProfile, graph};
 
-/// Splits reductions whose results are too few for a target's threads, where the combiner is one associative and
-/// commutative operation with a neutral value. The order of such a fold is free, so that floats may round otherwise.
+/// Splits reductions whose results are too few for a target's threads. Where the combiner is one associative and commutative operation with a
+/// neutral value, the order of such a fold is free, so that floats may round otherwise. With other combiners the order is kept, and the pass
+/// trusts that they are associative, as HLO wants it; only where [`TargetProfile::any_fold_in_parts`] says so.
 pub struct SplitFolds;
 
 /// Parts for each thread, so that all are done at about the same time.
@@ -32,13 +35,14 @@ impl Pass for SplitFolds {
         if cx.profile().threads <= 1 {
             return Ok(());
         }
+        let mut begun = HashMap::new();
         for program in module.post_order() {
             for id in module[program].post_order() {
                 if let Some(split) = Split::of(module, program, id, cx.profile())
                     && cx.allow_rewrite(self.name())
                 {
+                    let result = split.write(&mut Inserter::new(module, program), &mut begun)?;
                     let computation = module.computation_mut(program);
-                    let result = split.write(computation);
                     computation.replace_all_uses(id, result);
                     computation.remove(id)?;
                 }
@@ -50,14 +54,20 @@ impl Pass for SplitFolds {
 
 /// How a reduction is split.
 struct Split {
-    operand: InstrId,
-    init: InstrId,
-    reduce: Reduce,
-    combiner: BinaryOp,
-    neutral: Scalar,
-    ty: ElementType,
+    arrays: Vec<InstrId>,
+    inits: Vec<InstrId>,
+    types: Vec<ElementType>,
+    combiner: CompId,
+    /// The combiner's operation, and its neutral value; of one array.
+    simple: Option<(BinaryOp, Scalar)>,
+    /// Dimensions of the arrays, and those of them that are folded, in order.
     dims: Vec<usize>,
-    /// The dimension that is cut, into how many parts, and of what size. There may be a rest.
+    folded: Vec<usize>,
+    cut: Cut,
+}
+
+/// The dimension that is cut, into how many parts, and of what size. There may be a rest.
+struct Cut {
     dimension: usize,
     parts: usize,
     size: usize,
@@ -67,92 +77,235 @@ impl Split {
     fn of(module: &Module, program: CompId, id: InstrId, profile: &TargetProfile) -> Option<Split> {
         let computation = &module[program];
         let instruction = &computation[id];
-        let (Op::Reduce(reduce), &[operand, init]) = (instruction.op(), instruction.operands()) else { return None };
-        let (shape, result) = (computation[operand].shape().as_array()?, instruction.shape().as_array()?);
-        let ty = shape.element_type();
-        let of_one_type = [result.element_type(), computation[init].shape().element_type()?].iter().all(|&t| t == ty);
-        if !of_one_type || !shape.is_static() || !graph::is_free(instruction) {
+        let Op::Reduce(reduce) = instruction.op() else { return None };
+        let (arrays, inits) = instruction.operands().split_at(instruction.operands().len() / 2);
+        let array = |&id: &InstrId| computation[id].shape().as_array();
+        let shapes = arrays.iter().map(array).collect::<Option<Vec<&ArrayShape>>>()?;
+        let types: Vec<ElementType> = shapes.iter().map(|shape| shape.element_type()).collect();
+        let results = instruction.shape().leaves();
+        let results = results.iter().map(|(_, leaf)| leaf.as_array()).collect::<Option<Vec<&ArrayShape>>>()?;
+        let inits_types = inits.iter().map(|id| array(id).map(ArrayShape::element_type)).collect::<Option<Vec<_>>>()?;
+        let of_one_type = results.iter().map(|result| result.element_type()).eq(types.iter().copied());
+        let is_static = shapes.iter().all(|shape| shape.is_static());
+        if !of_one_type || inits_types != types || !is_static || !graph::is_free(instruction) {
             return None;
         }
-        let combiner = simple_combiner(&module[reduce.computation])?;
-        let neutral = combiner_identity(combiner, ty)?;
-        let dims = shape.dims().to_vec();
+        let simple = simple(&module[reduce.computation], &types);
+        if simple.is_none() && !(profile.any_fold_in_parts && may_be_associative(&module[reduce.computation])) {
+            return None;
+        }
+        let dims = shapes.first()?.dims();
         let innermost = dims.iter().rposition(|&d| d > 1)?;
         let side_by_side = if reduce.dimensions.contains(&innermost) { 1 } else { dims[innermost].min(SIDE_BY_SIDE) };
-        let apart = result.element_count() / side_by_side;
+        let apart = results.first()?.element_count() / side_by_side;
+        let bytes = shapes.iter().map(|shape| shape.byte_size()).max()?;
         // What fits into a cache of one thread is folded before another thread has begun.
-        if shape.byte_size() < profile.l2_bytes || apart >= PARTS_PER_THREAD * profile.threads {
+        let wanted = PARTS_PER_THREAD * profile.threads;
+        if bytes < profile.l2_bytes || apart >= wanted {
             return None;
         }
-        // Of equally long dimensions the outermost: its parts lie together.
-        let dimension = reduce.dimensions.iter().copied().max_by_key(|&d| (dims[d], std::cmp::Reverse(d)))?;
-        let parts = parts(dims[dimension], profile.threads)?;
-        let size = dims[dimension] / parts;
-        Some(Split { operand, init, reduce: reduce.clone(), combiner, neutral, ty, dims, dimension, parts, size })
-    }
-
-    /// Adds the parts' folds and theirs; gives the result.
-    fn write(&self, computation: &mut Computation) -> InstrId {
-        let cut = self.parts * self.size;
-        let whole = cut == self.dims[self.dimension];
-        let body = if whole { self.operand } else { self.slice(computation, 0, cut) };
-        let d = self.dimension;
-        let mut dims = self.dims.clone();
-        dims.splice(d..=d, [self.parts, self.size]);
-        let body = self.add(computation, Reshape { inferred_dimension: None }.into(), &dims, &[body]);
-        // The parts stay, what was cut off behind them goes with the other dimensions.
-        let within: Vec<usize> = self.reduce.dimensions.iter().map(|&r| if r >= d { r + 1 } else { r }).collect();
-        let literal = Literal::scalar(self.ty, self.neutral);
-        let neutral = self.add(computation, Constant { literal }.into(), &[], &[]);
-        let partial = self.fold(computation, &dims, within, body, neutral);
-        let kept: Vec<usize> =
-            (0..self.dims.len()).filter(|r| *r == d || !self.reduce.dimensions.contains(r)).collect();
-        let dims: Vec<usize> = kept.iter().map(|&r| if r == d { self.parts } else { self.dims[r] }).collect();
-        let place = kept.iter().position(|&r| r == d).unwrap_or(0);
-        let all = self.fold(computation, &dims, vec![place], partial, self.init);
-        if whole {
-            return all;
+        // The launch that folds the parts must not take longer than a thread takes for all of a result.
+        let one_thread = profile.memory_bandwidth / profile.threads as f64;
+        if bytes as f64 / (apart.max(1) as f64 * one_thread) < profile.launch_seconds {
+            return None;
         }
-        let rest = self.slice(computation, cut, self.dims[d]);
-        let mut dims = self.dims.clone();
-        dims[d] -= cut;
-        let rest = self.fold(computation, &dims, self.reduce.dimensions.clone(), rest, neutral);
-        let dims = computation[rest].shape().as_array().map(|a| a.dims().to_vec()).unwrap_or_default();
-        self.add(computation, Binary { op: self.combiner }.into(), &dims, &[all, rest])
+        let wanted = wanted.div_ceil(apart.max(1));
+        let mut folded = reduce.dimensions.clone();
+        folded.sort_unstable();
+        let (dims, folded, cut) = match simple {
+            Some(_) => (dims.to_vec(), folded.clone(), Cut::longest(dims, &folded, wanted)?),
+            None => {
+                let (dims, folded) = merged(dims, &folded);
+                let cut = Cut::outermost(&dims, &folded, wanted)?;
+                (dims, folded, cut)
+            }
+        };
+        let (arrays, inits) = (arrays.to_vec(), inits.to_vec());
+        Some(Split { arrays, inits, types, combiner: reduce.computation, simple, dims, folded, cut })
     }
 
-    fn slice(&self, computation: &mut Computation, start: usize, limit: usize) -> InstrId {
-        let range = |(d, &size): (usize, &usize)| match d == self.dimension {
-            true => SliceRange { start, limit, stride: 1 },
-            false => SliceRange { start: 0, limit: size, stride: 1 },
+    /// Adds the parts' folds and theirs; gives the result. Combiners that fold from nothing on are added once.
+    fn write(&self, at: &mut Inserter<'_>, begun: &mut HashMap<CompId, CompId>) -> Result<InstrId> {
+        let mut arrays = self.arrays.clone();
+        for array in &mut arrays {
+            *array = at.reshape(*array, &self.dims)?;
+        }
+        match self.simple {
+            Some((op, neutral)) => self.write_simple(at, arrays[0], op, neutral),
+            None => self.write_in_order(at, &arrays, begun),
+        }
+    }
+
+    fn write_simple(&self, at: &mut Inserter<'_>, array: InstrId, op: BinaryOp, neutral: Scalar) -> Result<InstrId> {
+        let Cut { dimension, .. } = self.cut;
+        let neutral = at.scalar(self.types[0], neutral)?;
+        let [body, rest] = self.cut.pieces(at, array)?;
+        // The parts stay, what was cut off behind them goes with the other dimensions.
+        let within: Vec<usize> = self.folded.iter().map(|&d| if d >= dimension { d + 1 } else { d }).collect();
+        let partial = self.fold(at, within, &[body.unwrap_or(array)], &[neutral], self.combiner)?;
+        let place = (0..dimension).filter(|d| !self.folded.contains(d)).count();
+        let all = self.fold(at, vec![place], &[partial], &self.inits, self.combiner)?;
+        let Some(rest) = rest else { return Ok(all) };
+        let rest = self.fold(at, self.folded.clone(), &[rest], &[neutral], self.combiner)?;
+        at.binary(op, all, rest)
+    }
+
+    /// As [`write_simple`](Self::write_simple), by way of folds that begin with nothing. Folded dimensions outside of the one that is cut stay
+    /// until the parts are folded, so that nothing is combined before what comes before it.
+    fn write_in_order(
+        &self,
+        at: &mut Inserter<'_>,
+        arrays: &[InstrId],
+        begun: &mut HashMap<CompId, CompId>,
+    ) -> Result<InstrId> {
+        let Cut { dimension, .. } = self.cut;
+        let combiner = match begun.get(&self.combiner) {
+            Some(&known) => known,
+            None => from_nothing(at.module_mut(), self.combiner, &self.types),
         };
-        let ranges: Vec<SliceRange> = self.dims.iter().enumerate().map(range).collect();
-        let dims: Vec<usize> = ranges.iter().map(|r| r.limit - r.start).collect();
-        self.add(computation, Slice { ranges }.into(), &dims, &[self.operand])
+        begun.insert(self.combiner, combiner);
+        let nothing = at.scalar(ElementType::Pred, Scalar::Pred(false))?;
+        let inits = [&self.inits[..], &[nothing]].concat();
+        let something = |at: &mut Inserter<'_>, like: InstrId| -> Result<InstrId> {
+            let shape = ArrayShape::new(ElementType::Pred, at.dims(like));
+            at.splat(&shape, Scalar::Pred(true))
+        };
+        let pieces = arrays.iter().map(|&array| self.cut.pieces(at, array)).collect::<Result<Vec<_>>>()?;
+        let folded_from = |from: usize, shift: usize| -> Vec<usize> {
+            self.folded.iter().filter(|&&d| d >= from).map(|&d| d + shift).collect()
+        };
+        let mut partial: Vec<InstrId> = Vec::with_capacity(arrays.len());
+        for (number, within) in [folded_from(dimension, 1), folded_from(dimension, 0)].into_iter().enumerate() {
+            let mut operands = Vec::with_capacity(arrays.len() + 1);
+            operands.extend(pieces.iter().filter_map(|pieces| pieces[number]));
+            let Some(&first) = operands.first() else { continue };
+            operands.push(something(at, first)?);
+            let folds = self.fold(at, within, &operands, &inits, combiner)?;
+            for array in 0..arrays.len() {
+                let fold = at.get(folds, array)?;
+                match partial.get(array).copied() {
+                    None => partial.push(fold),
+                    Some(parts) => {
+                        let mut dims = at.dims(fold);
+                        dims.insert(dimension, 1);
+                        let rest = at.reshape(fold, &dims)?;
+                        partial[array] = at.concatenate(&[parts, rest], dimension)?;
+                    }
+                }
+            }
+        }
+        let outside = self.folded.iter().copied().filter(|&d| d <= dimension).collect();
+        self.fold(at, outside, &partial, &self.inits, self.combiner)
     }
 
     fn fold(
         &self,
-        computation: &mut Computation,
-        dims: &[usize],
+        at: &mut Inserter<'_>,
         dimensions: Vec<usize>,
-        x: InstrId,
-        init: InstrId,
-    ) -> InstrId {
-        let kept: Vec<usize> = (0..dims.len()).filter(|d| !dimensions.contains(d)).map(|d| dims[d]).collect();
-        let op = Reduce { dimensions, computation: self.reduce.computation };
-        self.add(computation, op.into(), &kept, &[x, init])
-    }
-
-    fn add(&self, computation: &mut Computation, op: Op, dims: &[usize], operands: &[InstrId]) -> InstrId {
-        let shape = xla_hlo::Shape::Array(ArrayShape::new(self.ty, dims)).with_default_layouts();
-        computation.add(Instruction::new(op, shape, operands.to_vec()))
+        arrays: &[InstrId],
+        inits: &[InstrId],
+        computation: CompId,
+    ) -> Result<InstrId> {
+        at.add(Reduce { dimensions, computation }, [arrays, inits].concat())
     }
 }
 
-/// Parts that a dimension is cut into: a number that divides it, where one is near.
-fn parts(size: usize, threads: usize) -> Option<usize> {
-    let least = PARTS_PER_THREAD * threads;
-    let exact = (least..4 * least).find(|&parts| size.is_multiple_of(parts) && size > parts);
-    exact.or_else(|| (size >= 2 * least).then_some(least))
+impl Cut {
+    /// Of equally long dimensions the outermost: its parts lie together.
+    fn longest(dims: &[usize], folded: &[usize], wanted: usize) -> Option<Cut> {
+        let dimension = folded.iter().copied().max_by_key(|&d| (dims[d], std::cmp::Reverse(d)))?;
+        Cut::of(dims, dimension, wanted)
+    }
+
+    /// The outermost that is long enough.
+    fn outermost(dims: &[usize], folded: &[usize], wanted: usize) -> Option<Cut> {
+        folded.iter().find_map(|&dimension| Cut::of(dims, dimension, wanted))
+    }
+
+    fn of(dims: &[usize], dimension: usize, wanted: usize) -> Option<Cut> {
+        let parts = parts(dims[dimension], wanted)?;
+        Some(Cut { dimension, parts, size: dims[dimension] / parts })
+    }
+
+    /// The parts of an array, along a dimension of their own, and what is left behind them.
+    fn pieces(&self, at: &mut Inserter<'_>, array: InstrId) -> Result<[Option<InstrId>; 2]> {
+        let (d, end) = (self.dimension, self.parts * self.size);
+        let mut dims = at.dims(array);
+        let extent = dims[d];
+        dims.splice(d..=d, [self.parts, self.size]);
+        let body = at.slice(array, d, 0, end)?;
+        let body = at.reshape(body, &dims)?;
+        let rest = if end < extent { Some(at.slice(array, d, end, extent)?) } else { None };
+        Ok([Some(body), rest])
+    }
+}
+
+/// The operation of a fold of one array whose order is free, and its neutral value.
+fn simple(combiner: &Computation, types: &[ElementType]) -> Option<(BinaryOp, Scalar)> {
+    let &[ty] = types else { return None };
+    let op = simple_combiner(combiner)?;
+    Some((op, combiner_identity(op, ty)?))
+}
+
+/// Whether a combiner is not one operation of its arguments that is known to be none.
+fn may_be_associative(combiner: &Computation) -> bool {
+    let root = &combiner[combiner.root()];
+    let is_one =
+        matches!(root.op(), Op::Binary(_)) && root.operands().iter().all(|id| combiner.parameters().contains(id));
+    !is_one || simple_combiner(combiner).is_some()
+}
+
+/// Dimensions of arrays, and those of them that are folded, with neighbours that are folded as one.
+fn merged(dims: &[usize], folded: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let (mut extents, mut within): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+    for (d, &extent) in dims.iter().enumerate() {
+        let is_folded = folded.contains(&d);
+        match extents.last_mut() {
+            Some(last) if is_folded && d > 0 && folded.contains(&(d - 1)) => *last *= extent,
+            _ => {
+                within.extend(is_folded.then_some(extents.len()));
+                extents.push(extent);
+            }
+        }
+    }
+    (extents, within)
+}
+
+/// A combiner of the same and of a truth value: whether there is anything, which else is what the other side has.
+fn from_nothing(module: &mut Module, combiner: CompId, types: &[ElementType]) -> CompId {
+    let callee = module[combiner].clone();
+    let mut whole = Computation::new(format!("{}_from_nothing", callee.name()));
+    let shapes: Vec<Shape> = types.iter().chain(&[ElementType::Pred]).map(|&ty| Shape::scalar(ty)).collect();
+    let parameter = |number: usize| {
+        let shape = shapes[number % shapes.len()].clone();
+        Instruction::new(Parameter { number }.into(), shape, [])
+    };
+    let parameters: Vec<InstrId> = (0..2 * shapes.len()).map(|number| whole.add(parameter(number))).collect();
+    let (left, right) = parameters.split_at(shapes.len());
+    let (has_left, has_right) = (left[types.len()], right[types.len()]);
+    let root = graph::splice(&mut whole, &callee, &[&left[..types.len()], &right[..types.len()]].concat());
+    let mut results = Vec::with_capacity(shapes.len());
+    for (i, shape) in shapes[..types.len()].iter().enumerate() {
+        let both = match (whole[root].op(), whole[root].shape()) {
+            (Op::Tuple(_), _) => whole[root].operand(i),
+            (_, Shape::Tuple(_)) => {
+                whole.add(Instruction::new(xla_hlo::ops::GetTupleElement { index: i }.into(), shape.clone(), [root]))
+            }
+            _ => root,
+        };
+        let select = |operands: [InstrId; 3]| Instruction::new(Select.into(), shape.clone(), operands);
+        let right_or_both = whole.add(select([has_left, both, right[i]]));
+        results.push(whole.add(select([has_right, right_or_both, left[i]])));
+    }
+    let any = Binary { op: BinaryOp::Or }.into();
+    results.push(whole.add(Instruction::new(any, Shape::scalar(ElementType::Pred), [has_left, has_right])));
+    let root = whole.add(Instruction::new(Tuple.into(), Shape::Tuple(shapes), results));
+    whole.set_root(root);
+    module.add(whole)
+}
+
+/// Parts that a dimension is cut into, so many or some more: a number that divides it, where one is near.
+fn parts(size: usize, wanted: usize) -> Option<usize> {
+    let exact = (wanted..4 * wanted).find(|&parts| size.is_multiple_of(parts) && size > parts);
+    exact.or_else(|| (size >= 2 * wanted).then_some(wanted))
 }

@@ -42,11 +42,17 @@ fn run(pipeline: &Pipeline, module: &mut Module, profile: &TargetProfile) -> Pip
     pipeline.run(module, &cx).expect("the passes succeed")
 }
 
-/// The profile for a file, whose second line may say what the target lacks: `// lacks: OPCODE, TYPE, ...`.
+/// The profile for a file, whose second line may say what the target lacks, `// lacks: OPCODE, TYPE, ...`, or is able to do besides:
+/// `// also: any-fold-in-parts`.
 fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
-    let lacks = text.lines().nth(1).and_then(|line| line.strip_prefix("// lacks: "));
-    let names = lacks.into_iter().flat_map(|names| names.split(", "));
-    able.clone().without(names).expect("what a target may lack")
+    let second = text.lines().nth(1).unwrap_or_default();
+    let names = second.strip_prefix("// lacks: ").into_iter().flat_map(|names| names.split(", "));
+    let profile = able.clone().without(names).expect("what a target may lack");
+    match second.strip_prefix("// also: ") {
+        None => profile,
+        Some("any-fold-in-parts") => TargetProfile { any_fold_in_parts: true, ..profile },
+        Some(other) => panic!("no file knows a target that also does {other}"),
+    }
 }
 
 /// Runs a case; gives what it became and how often each rule was applied.

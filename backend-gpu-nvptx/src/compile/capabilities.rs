@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use xla_hlo::{ElementType, Opcode};
 use xla_llvm::fused::TopKPlan;
+use xla_llvm::simt::MULTIPROCESSORS;
 use xla_passes::{DotProfile, EpilogueProfile, FusionProfile, TargetProfile, TopKProfile};
 
 use crate::costs::MEMORY_BANDWIDTH;
@@ -21,11 +22,12 @@ pub(crate) fn profile() -> TargetProfile {
         l1_bytes: 128 << 10,
         l2_bytes: 1 << 20,
         l3_bytes: 50 << 20,
-        threads: 132,
+        threads: MULTIPROCESSORS as usize,
         clock_hz: 1.5e9,
         memory_bandwidth: MEMORY_BANDWIDTH,
         cache_bandwidth: 1e13,
         launch_seconds: 3e-6,
+        any_fold_in_parts: true,
         fusion: FusionProfile {
             horizontal_bytes: 1 << 20,
             max_transposed_bytes: 1 << 20,

@@ -155,8 +155,7 @@ fn architecture() -> Result<String> {
 }
 
 fn compile(module: &OptimizedModule, target: &Target, options: &CompileOptions) -> Result<Compiled> {
-    let mut lowering =
-        GpuLowering::new(module, stored::capability(target.cpu()).map(|(major, minor, _)| (major, minor)));
+    let mut lowering = GpuLowering::new(module, target);
     let mut recorder = Recorder::new(&mut lowering);
     let program = place(module, &mut recorder, options)?;
     let answers = recorder.answers;

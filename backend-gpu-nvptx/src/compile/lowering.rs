@@ -3,6 +3,7 @@
 use xla_hlo::ops::{FusionKind, Op, Scatter};
 use xla_hlo::{ArrayShape, Computation, InstrId, Module, Result, VerifiedModule};
 use xla_llvm::fused::{Kernel, KernelSource, is_scalar_computation};
+use xla_llvm::target::Target;
 use xla_service::thunks::{ArraySlice, KernelRef, Lowered, Lowering, LoweringContext};
 
 use crate::compile::codegen::blocks;
@@ -11,12 +12,14 @@ use crate::compile::kernels::{self, KernelCode, Kernels};
 use crate::compile::libraries::{self, Found};
 use crate::cuda::library::LibraryCall;
 use crate::device::{LibraryStep, Routine, Step, Word};
+use crate::stored;
 
 /// Collects what the sequence refers to.
 pub(crate) struct GpuLowering<'m> {
     /// Kernels, by the numbers that plans have for functions.
     pub kernels: Kernels<'m>,
     module: &'m Module,
+    target: Target,
     /// The compute capability of the GPU; `None` for a device without NVIDIA's libraries.
     capability: Option<(u32, u32)>,
     plans: Vec<Plan>,
@@ -52,8 +55,9 @@ pub(crate) struct PlannedCall {
 }
 
 impl<'m> GpuLowering<'m> {
-    pub fn new(module: &'m Module, capability: Option<(u32, u32)>) -> GpuLowering<'m> {
-        GpuLowering { kernels: Kernels::default(), module, capability, plans: Vec::new() }
+    pub fn new(module: &'m Module, target: &Target) -> GpuLowering<'m> {
+        let capability = stored::capability(target.cpu()).map(|(major, minor, _)| (major, minor));
+        GpuLowering { kernels: Kernels::default(), module, target: target.clone(), capability, plans: Vec::new() }
     }
 
     /// The routines, by [`KernelRef::index`], for kernels that have been generated.
@@ -81,13 +85,12 @@ impl<'m> GpuLowering<'m> {
         Some(plan)
     }
 
-    /// The one kernel of a fusion or another instruction, or the launches of a scan.
+    /// The one kernel of a fusion or another instruction, or the launches of a scan or a product.
     fn fused(&mut self, cx: &LoweringContext<'_>) -> Option<Plan> {
         let source = KernelSource::of_instruction(self.module, cx)?;
-        Some(match kernels::scan::plan(&mut self.kernels, &source) {
-            Some(plan) => plan,
-            None => Plan { steps: vec![self.kernel(cx, source)], ..Plan::default() },
-        })
+        let plan = kernels::scan::plan(&mut self.kernels, &source)
+            .or_else(|| kernels::product::plan(&mut self.kernels, &source, &self.target));
+        Some(plan.unwrap_or_else(|| Plan { steps: vec![self.kernel(cx, source)], ..Plan::default() }))
     }
 
     /// A contraction by a library, alone or in a fusion whose kernel goes on with its result; our own kernel where there is no library.

@@ -221,6 +221,72 @@ fn thin_products_of_every_size() {
 }
 
 #[test]
+fn products_in_parts_of_every_element_type() {
+    let columns = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+    for ty in ["pred", "s4", "u8", "s16", "s32", "u64", "f8e5m2", "f16", "bf16", "f32", "f64", "c64", "c128"] {
+        // Tiles; then neighbours along the sum and along the columns.
+        agrees(&dot([ty; 3], ["18,2100", "2100,20", "18,20"], ROWS_BY_COLUMNS));
+        agrees(&dot([ty; 3], ["2,32768", "4,32768", "2,4"], columns));
+        agrees(&dot([ty; 3], ["2,32768", "32768,4", "2,4"], ROWS_BY_COLUMNS));
+    }
+    for types in [["f16", "f16", "f32"], ["bf16", "bf16", "f32"], ["s8", "s8", "s32"], ["bf16", "f32", "f32"]] {
+        agrees(&dot(types, ["16,2200", "2200,32", "16,32"], ROWS_BY_COLUMNS));
+        agrees(&dot(types, ["1,65536", "4,65536", "1,4"], columns));
+    }
+}
+
+#[test]
+fn products_in_parts_of_every_size() {
+    for (rows, depth, columns) in
+        [(16, 513, 64), (33, 1031, 17), (130, 1000, 20), (64, 2048, 64), (3, 40001, 3), (1, 300_000, 1), (15, 9000, 2)]
+    {
+        let dims = [format!("{rows},{depth}"), format!("{depth},{columns}"), format!("{rows},{columns}")];
+        agrees(&dot(["f32"; 3], [&dims[0], &dims[1], &dims[2]], ROWS_BY_COLUMNS));
+        let turned = [format!("{depth},{rows}"), format!("{columns},{depth}"), dims[2].clone()];
+        let attributes = "lhs_contracting_dims={0}, rhs_contracting_dims={1}";
+        agrees(&dot(["bf16", "bf16", "f32"], [&turned[0], &turned[1], &turned[2]], attributes));
+    }
+    agrees(&dot(["f32"; 3], ["270000", "270000", ""], "lhs_contracting_dims={0}, rhs_contracting_dims={0}"));
+    let batched = "lhs_batch_dims={1}, lhs_contracting_dims={0,2}, rhs_batch_dims={0}, rhs_contracting_dims={1,3}";
+    agrees(&dot(["f32"; 3], ["40,3,50,18", "3,40,20,50", "3,18,20"], batched));
+    agrees(&dot(["bf16"; 3], ["80,3,128,2", "3,80,5,128", "3,2,5"], batched));
+}
+
+#[test]
+fn what_comes_before_and_after_a_product_in_parts() {
+    for (rows, depth, columns) in [(24, 1500, 32), (4, 33000, 8)] {
+        agrees(&format!(
+            "HloModule m
+            ENTRY main {{
+              x = bf16[{depth},{rows}] parameter(0)
+              w = s8[{depth},{columns}] parameter(1)
+              bias = f32[{columns}] parameter(2)
+              res = bf16[{rows},{columns}] parameter(3)
+              v = bf16[{depth},{columns}] convert(w)
+              y = bf16[{depth},{rows}] negate(x)
+              d = f32[{rows},{columns}] dot(y, v), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}
+              b = f32[{rows},{columns}] broadcast(bias), dimensions={{1}}
+              biased = f32[{rows},{columns}] add(d, b)
+              add = f32[{rows},{columns}] convert(res)
+              sum = f32[{rows},{columns}] add(biased, add)
+              out = bf16[{rows},{columns}] convert(sum)
+              ROOT r = (f32[{rows},{columns}], bf16[{rows},{columns}]) tuple(biased, out)
+            }}"
+        ));
+    }
+}
+
+#[test]
+fn gradients_of_filters_in_parts() {
+    // Few channels, and a window over whole images.
+    agrees(&convolution(
+        ["f32"; 3],
+        ["8,20,20,16", "8,18,18,32", "3,3,16,32"],
+        "window={size=18x18}, dim_labels=f01b_i01o->01bf",
+    ));
+}
+
+#[test]
 fn thin_products_in_batches_and_of_several_dimensions() {
     let batched = "lhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_batch_dims={0,1}, rhs_contracting_dims={3}";
     agrees(&dot(["f32"; 3], ["2,3,1,64", "2,3,300,64", "2,3,1,300"], batched));

@@ -58,6 +58,34 @@ fn places_of_the_largest() {
 }
 
 #[test]
+fn places_of_the_largest_in_parts() {
+    for (dims, result, folded, iota) in [
+        ("270336", "", "0", 0),
+        ("1,300007", "1", "1", 1),
+        ("600,512", "", "0,1", 1),
+        ("65536,5", "5", "0", 0),
+        ("3,2,60000", "2", "0,2", 2),
+    ] {
+        agrees(&argmax(dims, result, folded, iota));
+    }
+    // Nothing but NaN, of which the first wins; nothing but the least, beside which the init is.
+    for value in ["nan", "-inf"] {
+        agrees(&format!(
+            "HloModule m
+            {ARGMAX}
+            ENTRY main {{
+              one = f32[] constant({value})
+              x = f32[300000] broadcast(one), dimensions={{}}
+              i = s32[300000] iota(), iota_dimension=0
+              least = f32[] constant(-inf)
+              far = s32[] constant(7)
+              ROOT r = (f32[], s32[]) reduce(x, i, least, far), dimensions={{0}}, to_apply=argmax
+            }}"
+        ));
+    }
+}
+
+#[test]
 fn nan_and_zeros_of_either_sign() {
     agrees(&format!(
         "HloModule m

@@ -15,6 +15,7 @@ use super::frame::{Frame, Units};
 use super::index::{Coord, Index, Symbol, SymbolId};
 use super::nest::Range;
 use super::plan::{LoopPlan, carrier, trial_symbols};
+use super::product_tiles::Tiling;
 use super::source::KernelSource;
 use super::tiles::TileGrid;
 use super::{FusedEmitter, Source, SymbolValue};
@@ -145,7 +146,10 @@ impl<'a, 'm> Writer<'a, 'm> {
         }
         match self.product(emitter.target()) {
             Some((product, Some(thin))) => return self.emit_thin(emitter, frame, &product, thin),
-            Some((product, None)) => return self.emit_product(emitter, frame, &product),
+            Some((product, None)) => {
+                let tiling = Tiling::new(&product, emitter.target());
+                return self.emit_product(emitter, frame, &product, tiling);
+            }
             None => {}
         }
         let plan = self.plan(emitter)?;
@@ -479,7 +483,7 @@ impl<'a, 'm> Writer<'a, 'm> {
     }
 
     /// Elementary operations in all, roughly.
-    fn work(&self) -> f64 {
+    pub fn work(&self) -> f64 {
         self.computed().into_iter().map(|id| super::support::work(self.source.module, self.graph(), id)).sum()
     }
 }

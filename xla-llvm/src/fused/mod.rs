@@ -5,12 +5,13 @@
 //!   rows     one team of threads for each row: folds, softmax, layer norm                  rows.rs, team.rs, team_fold.rs
 //!   product  one block of threads for each tile of a dot or a convolution                  product.rs, product_tiles.rs
 //!   thin     a dot of few rows or columns, at the pace of memory                           product_thin.rs
+//!   split    products of few results and long sums, in two launches                        product_split.rs
 //!   threads  one thread of many for each few neighbouring elements                         threads.rs
 //!   shared_tiles  a block of threads for each tile of two loops, in shared memory          shared_tiles.rs
 //!   tiles    blocks of two loops, transposed on the way in                                 tiles.rs
 //!   strands  work along some dimensions, independent along the others: scans, columns, ...  strands.rs, scan.rs, ...
 //!   scans    running totals by blocks of threads                                        team_scan.rs
-//!   scatter  one thread for each update                                                scatter_threads.rs
+//!   scatter  one thread for each update, or for each place                                scatter_threads.rs, scatter_order.rs
 //!   sort     runs in shared memory, merged two by two                                    sort.rs
 //!   top_k    the few best of rows                                                        top_k.rs
 //!   nest     levels with open blocks, loops, carried values                                nest.rs
@@ -36,6 +37,7 @@ mod movement;
 mod nest;
 mod plan;
 mod product;
+mod product_split;
 mod product_thin;
 mod product_tiles;
 mod product_warps;
@@ -44,6 +46,8 @@ mod rows;
 mod scalar_call;
 mod scan;
 mod scatter;
+mod scatter_means;
+mod scatter_order;
 mod scatter_plan;
 mod scatter_threads;
 mod select_scatter;
@@ -66,6 +70,7 @@ use inkwell::values::PointerValue;
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module};
 
 pub use kernel::{Kernel, emit_kernel};
+pub use product_split::{ProductPhase, SplitProduct};
 pub use scalar_call::is_scalar_computation;
 pub use scatter_plan::ScatterPlan;
 pub use scatter_threads::{ScatterPhase, ThreadedScatter};

@@ -83,8 +83,15 @@ pub(super) enum Along {
 }
 
 impl<'m> Writer<'_, 'm> {
-    /// The product that the kernel computes in tiles, or as a thin one, if it does: one whose elements all else is a function of, each of its own.
+    /// The product that the kernel computes in tiles, or as a thin one, if it does.
     pub(super) fn product(&self, target: &Target) -> Option<(Product<'m>, Option<Thin>)> {
+        let product = self.only_product(target)?;
+        let thin = Thin::new(&product);
+        (thin.is_some() || product.pays()).then_some((product, thin))
+    }
+
+    /// The one product that the kernel computes, if all else is a function of its elements, each of its own.
+    pub(super) fn only_product(&self, target: &Target) -> Option<Product<'m>> {
         let graph = self.graph();
         if target.simt().is_none() || self.source.in_place {
             return None;
@@ -96,10 +103,7 @@ impl<'m> Writer<'_, 'm> {
         let product = Product::new(graph, id)?;
         let all_alike = self.outputs.iter().all(|output| output.shape.dims() == self.dims);
         let cheap = |&id: &InstrId| !matches!(graph[id].op(), Op::Reduce(_) | Op::ReduceWindow(_));
-        let thin = Thin::new(&product);
-        let pays = thin.is_some() || product.pays();
-        (all_alike && pays && computed.iter().all(cheap) && self.is_elementwise_of(id, &computed))
-            .then_some((product, thin))
+        (all_alike && computed.iter().all(cheap) && self.is_elementwise_of(id, &computed)).then_some(product)
     }
 
     /// Whether everything that is computed from an instruction is so element by element.
@@ -205,7 +209,7 @@ impl<'m> Product<'m> {
     }
 
     /// Whether the result is large enough in both directions that neighbouring results share what tiles bring.
-    fn pays(&self) -> bool {
+    pub fn pays(&self) -> bool {
         let extents = [self.extent(Side::Left), self.extent(Side::Right), self.depth()];
         extents.iter().all(|&extent| extent >= LEAST_EXTENT) && self.is_worthwhile()
     }
@@ -214,6 +218,11 @@ impl<'m> Product<'m> {
     pub fn is_worthwhile(&self) -> bool {
         let extents = [self.extent(Side::Left), self.extent(Side::Right), self.depth(), self.batches()];
         count(&extents) >= LEAST_WORK
+    }
+
+    /// Results of all products.
+    pub fn results(&self) -> u64 {
+        count(&[self.batches(), self.extent(Side::Left), self.extent(Side::Right)])
     }
 
     pub fn is_dot(&self) -> bool {

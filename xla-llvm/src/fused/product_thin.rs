@@ -16,6 +16,7 @@ use super::index::Coord;
 use super::kernel::{Launch, Writer, counters};
 use super::nest::Range;
 use super::product::{Along, LEAST_EXTENT, Product, Side};
+use super::product_split::{BUSY_BLOCKS, Cut, Sink};
 use super::rows::WARPS;
 use super::team::{ACCESS_BITS, Team};
 use super::team_fold::Combiner;
@@ -34,7 +35,9 @@ const BLOCK_SUMS: u64 = 64;
 const MOST_ROWS: u64 = 4;
 /// Warps that keep a large GPU busy, and blocks.
 const BUSY_WARPS: u64 = 4096;
-const BUSY_BLOCKS: u64 = 128;
+const ENOUGH_BLOCKS: u64 = 128;
+/// Turns of the loop over the sum that a part of it has at least: fewer take less time than the launch that adds up the parts.
+const LEAST_TURNS: u64 = 8;
 /// Warps of a team or a block at most.
 const MOST_TEAM_WARPS: u64 = 8;
 const MOST_WARPS: u64 = 16;
@@ -52,6 +55,8 @@ pub(super) struct Thin {
     /// Neighbours of `many` that are read at a time.
     width: u64,
     by: By,
+    /// The parts of the sum that are other units.
+    pub cut: Cut,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,30 +68,66 @@ enum By {
 }
 
 impl Thin {
-    /// `None` where neither side is thin, and where there is too little to share.
+    /// For whole sums. `None` where neither side is thin, or both are, and where there is too little to share.
     pub fn new(product: &Product<'_>) -> Option<Thin> {
+        let has_many = [Side::Left, Side::Right].iter().any(|&side| product.extent(side) >= LEAST_EXTENT);
+        (has_many && Thin::is_thin(product)).then(|| Thin::of(product))
+    }
+
+    /// For parts of sums; both sides may be thin. `None` where whole sums are enough for all threads, or short.
+    pub fn cut(product: &Product<'_>) -> Option<Thin> {
+        if !Thin::is_thin(product) {
+            return None;
+        }
+        let thin = Thin::of(product);
+        let units = product.batches().saturating_mul(thin.groups(product));
+        let (wanted, group) = match thin.by {
+            By::Teams { threads, .. } => {
+                (BUSY_WARPS / (units * u64::from(threads / WARP)), thin.width * u64::from(threads))
+            }
+            By::Blocks { warps, across, steps } => (BUSY_BLOCKS / units, warps * u64::from(WARP) / across * steps),
+        };
+        let cut = Cut::new(product.depth(), wanted, (group, LEAST_TURNS * group));
+        (cut.parts > 1).then_some(Thin { cut, ..thin })
+    }
+
+    /// Whether a side is thin, and there is something to share.
+    pub fn is_thin(product: &Product<'_>) -> bool {
+        let is_few = |side| (1..LEAST_EXTENT).contains(&product.extent(side));
+        let has_few = is_few(Side::Left) || is_few(Side::Right);
+        product.is_dot() && has_few && product.depth() >= LEAST_DEPTH && product.is_worthwhile()
+    }
+
+    /// For whole sums of a product that is thin.
+    fn of(product: &Product<'_>) -> Thin {
         let extents = [Side::Left, Side::Right].map(|side| product.extent(side));
         let many = if extents[0] >= extents[1] { Side::Left } else { Side::Right };
         let (few, rows) = (extents[many.other() as usize], extents[many as usize]);
-        let is_thin = (1..LEAST_EXTENT).contains(&few) && rows >= LEAST_EXTENT && product.depth() >= LEAST_DEPTH;
-        if !(product.is_dot() && is_thin && product.is_worthwhile()) {
-            return None;
-        }
+        let cut = Cut::whole(product.depth());
         let (near, bytes) = (product.neighbours[many as usize], product.bytes[many as usize]);
         let words = product.sum_type.byte_width() as u64 / 4;
         let mut width = (u64::from(ACCESS_BITS / 8) / bytes).max(1);
         while width > 1 && !near.run.is_multiple_of(width) {
             width /= 2;
         }
-        Some(match near.along {
-            Along::Sums => Thin { many, few, width, by: By::teams(product, [few, rows], width, words) },
+        match near.along {
+            Along::Sums => Thin { many, few, width, by: By::teams(product, [few, rows], width, words), cut },
             Along::Free => {
                 while width > 1 && few * width * words > BLOCK_SUMS {
                     width /= 2;
                 }
-                Thin { many, few, width, by: By::blocks(product, [few, rows], width, bytes) }
+                Thin { many, few, width, by: By::blocks(product, [few, rows], width, bytes), cut }
             }
-        })
+        }
+    }
+
+    /// Units along the side of many rows.
+    fn groups(&self, product: &Product<'_>) -> u64 {
+        let rows = match self.by {
+            By::Teams { rows, .. } => rows,
+            By::Blocks { across, .. } => across * self.width,
+        };
+        product.extent(self.many).div_ceil(rows)
     }
 }
 
@@ -106,7 +147,7 @@ impl By {
     fn blocks(product: &Product<'_>, [few, many]: [u64; 2], width: u64, bytes: u64) -> By {
         let mut across = u64::from(WARP);
         let blocks = |across: u64| product.batches().saturating_mul(many.div_ceil(across * width));
-        while across * width * bytes > LEAST_BYTES && across > 1 && blocks(across) < BUSY_BLOCKS {
+        while across * width * bytes > LEAST_BYTES && across > 1 && blocks(across) < ENOUGH_BLOCKS {
             across /= 2;
         }
         let last = product.sums.last().copied().unwrap_or(1);
@@ -131,6 +172,8 @@ struct Work<'a, 'm> {
     product: &'a Product<'m>,
     thin: Thin,
     batch: Vec<Coord>,
+    /// The number of the part of the sum.
+    part: Coord,
 }
 
 impl<'m> Writer<'_, 'm> {
@@ -142,11 +185,13 @@ impl<'m> Writer<'_, 'm> {
         product: &Product<'m>,
         thin: Thin,
     ) -> Result<Launch> {
+        let scratch = frame.pointers.last().copied();
         let mut s = self.bind(emitter, frame.pointers)?;
         s.set_rows(0);
+        let goal = (product, scratch);
         match thin.by {
-            By::Teams { threads, rows } => self.emit_thin_teams(&mut s, product, thin, (threads, rows)),
-            By::Blocks { warps, across, steps } => self.emit_thin_blocks(&mut s, product, thin, [warps, across, steps]),
+            By::Teams { threads, rows } => self.emit_thin_teams(&mut s, goal, thin, (threads, rows)),
+            By::Blocks { warps, across, steps } => self.emit_thin_blocks(&mut s, goal, thin, [warps, across, steps]),
         }
     }
 
@@ -154,17 +199,18 @@ impl<'m> Writer<'_, 'm> {
     fn emit_thin_teams<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        product: &Product<'m>,
+        (product, scratch): (&Product<'m>, Option<PointerValue<'ctx>>),
         thin: Thin,
         (threads, rows): (u32, u64),
     ) -> Result<Launch> {
-        let extent = product.extent(thin.many);
-        let groups = extent.div_ceil(rows);
-        let units = product.batches() * groups;
+        let groups = thin.groups(product);
+        let parts = thin.cut.parts * product.batches();
+        let units = parts * groups;
         s.for_units(Units::Team { threads }, units, &mut |s, unit| {
             let team = s.enter_team(threads)?;
-            let at = counters(s, &Coord::symbol(unit), &[product.batches(), groups])?;
-            let work = Work { product, thin, batch: counters(s, &at[0], &product.batch)? };
+            let at = counters(s, &Coord::symbol(unit), &[parts, groups])?;
+            let work = Work::new(s, product, thin, &at[0])?;
+            let sink = Sink::new(product, &work.batch, thin.cut, (&at[0], scratch))?;
             let first = at[1].clone().scaled(rows as i64);
             let sums = work.sums_of_team(s, team, &first, rows)?;
             let sums = s.combined(team, Combiner::Each(BinaryOp::Add), sums)?;
@@ -176,7 +222,7 @@ impl<'m> Writer<'_, 'm> {
                 }
                 let place = s.uniform_symbol(team.member, Some(sums.len() as u64));
                 let (few, row) = s.divide(&Coord::symbol(place), rows as i64)?;
-                self.store_sums(s, (product, &work.batch), work.at(&few, &first.plus(&row)), sum)?;
+                self.store_sums(s, &sink, work.at(&few, &first.plus(&row)), sum)?;
                 Ok(Vec::new())
             })?;
             Ok(())
@@ -191,18 +237,20 @@ impl<'m> Writer<'_, 'm> {
     fn emit_thin_blocks<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        product: &Product<'m>,
+        (product, scratch): (&Product<'m>, Option<PointerValue<'ctx>>),
         thin: Thin,
         [warps, across, steps]: [u64; 3],
     ) -> Result<Launch> {
         let rows = across * thin.width;
-        let groups = product.extent(thin.many).div_ceil(rows);
-        let units = product.batches() * groups;
+        let groups = thin.groups(product);
+        let parts = thin.cut.parts * product.batches();
+        let units = parts * groups;
         let [block, thread] = [Register::Block, Register::Thread].map(|register| s.emitter.register(register));
         let (block, thread) = (block?.zext(64), thread?.zext(64));
         let unit = s.uniform_symbol(block, Some(units));
-        let at = counters(s, &Coord::symbol(unit), &[product.batches(), groups])?;
-        let work = Work { product, thin, batch: counters(s, &at[0], &product.batch)? };
+        let at = counters(s, &Coord::symbol(unit), &[parts, groups])?;
+        let work = Work::new(s, product, thin, &at[0])?;
+        let sink = Sink::new(product, &work.batch, thin.cut, (&at[0], scratch))?;
         let first = at[1].clone().scaled(rows as i64);
         let threads = warps * u64::from(WARP);
         let place = s.uniform_symbol(thread, Some(threads));
@@ -227,14 +275,25 @@ impl<'m> Writer<'_, 'm> {
         s.for_each(range, Vec::new(), &mut |s, number, _| {
             let sum = work.take_together(s, &shared, &Coord::symbol(number), [warps, thin.few * rows])?;
             let (few, row) = s.divide(&Coord::symbol(number), rows as i64)?;
-            self.store_sums(s, (product, &work.batch), work.at(&few, &first.clone().plus(&row)), sum)?;
+            self.store_sums(s, &sink, work.at(&few, &first.clone().plus(&row)), sum)?;
             Ok(Vec::new())
         })?;
         Ok(Launch { units, block: Some(threads as u32) })
     }
 }
 
-impl<'m> Work<'_, 'm> {
+impl<'a, 'm> Work<'a, 'm> {
+    /// That of a unit with the number of its part and its batch.
+    fn new(
+        s: &mut FusedEmitter<'_, '_, 'm>,
+        product: &'a Product<'m>,
+        thin: Thin,
+        number: &Coord,
+    ) -> Result<Work<'a, 'm>> {
+        let (part, batch) = thin.cut.divide(s, number, product.batches())?;
+        Ok(Work { product, thin, batch: counters(s, &batch, &product.batch)?, part })
+    }
+
     /// The row and the column of a sum.
     fn at(&self, few: &Coord, many: &Coord) -> [Coord; 2] {
         match self.thin.many {
@@ -289,14 +348,7 @@ impl<'m> Work<'_, 'm> {
             let row = self.existing(s, &first.clone().shifted(row as i64), 1)?;
             free.push(counters(s, &row, &product.free[side as usize])?);
         }
-        let range = Range {
-            start: team.member * width as i64,
-            end: s.number(product.depth() as i64),
-            extent: Some(product.depth()),
-            width: 1,
-            step: width * u64::from(team.threads),
-            whole: true,
-        };
+        let range = self.range(s, team.member * width as i64, width * u64::from(team.threads))?;
         self.summed(s, range, (self.thin.few * rows, 1), &mut |s, place, sums| {
             let at = counters(s, place, &product.sums)?;
             let mut lanes = at.clone();
@@ -327,14 +379,8 @@ impl<'m> Work<'_, 'm> {
         let mut free = counters(s, &first, &product.free[side as usize])?;
         s.as_lanes(&mut free, width, &product.free[side as usize])?;
         let member = s.number_of(&member.scaled(steps as i64))?;
-        let range = Range {
-            start: s.lanes_of(member),
-            end: s.number(product.depth() as i64),
-            extent: Some(product.depth()),
-            width: 1,
-            step: members * steps,
-            whole: true,
-        };
+        let member = s.lanes_of(member);
+        let range = self.range(s, member, members * steps)?;
         self.summed(s, range, (self.thin.few, width), &mut |s, place, sums| {
             let at = counters(s, place, &product.sums)?;
             let mut many = Vec::with_capacity(steps as usize);
@@ -352,6 +398,19 @@ impl<'m> Work<'_, 'm> {
             }
             Ok(())
         })
+    }
+
+    /// The places of the part's sum from one on, in steps.
+    fn range<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        first: Lanes<'e, 'ctx>,
+        step: u64,
+    ) -> Result<Range<'e, 'ctx>> {
+        let depth = self.product.depth();
+        let [begin, end] = self.thin.cut.bounds(s, &self.part, (depth, 1))?;
+        let start = if self.thin.cut.parts == 1 { first } else { begin + first };
+        Ok(Range { start, end, extent: Some(depth), width: 1, step, whole: true })
     }
 
     /// So many sums of so many lanes, that a loop over places of the sum adds to.

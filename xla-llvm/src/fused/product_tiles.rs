@@ -13,7 +13,9 @@ use super::convolution::{converted, zero};
 use super::frame::Frame;
 use super::index::{Coord, Symbol};
 use super::kernel::{Launch, Writer, counters};
+use super::nest::Range;
 use super::product::{Along, Product, Side};
+use super::product_split::{BUSY_BLOCKS, Cut, Sink};
 use super::product_warps::WarpPlace;
 use super::team::ACCESS_BITS;
 use super::window::{raws_of, values_of};
@@ -33,6 +35,9 @@ pub(super) const THREADS: u64 = SIDE * SIDE;
 const BUSY: u64 = 128;
 /// Rows and columns of sums that a thread has at least.
 const LEAST: u64 = 2;
+/// Turns of the loop over the sum that a part of it has at least: fewer take less time than the launch that adds up the parts, and the
+/// parts' sums of the largest tile are more bytes than what they are made of.
+const LEAST_TURNS: u64 = 32;
 
 /// The size of tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +48,31 @@ pub(super) struct Tiling {
     pub depth: u64,
     /// The type of operands that warps multiply as matrices.
     pub unit: Option<ElementType>,
+    /// The parts of the sum that are other tiles.
+    pub cut: Cut,
 }
 
 impl Tiling {
-    fn new(product: &Product<'_>, target: &Target) -> Tiling {
+    /// Tiles of whole sums.
+    pub fn new(product: &Product<'_>, target: &Target) -> Tiling {
+        Tiling::largest(product, target).with_tiles(product, BUSY)
+    }
+
+    /// Tiles of parts of the sums. `None` where there are enough of whole ones, or sums are short.
+    pub fn cut(product: &Product<'_>, target: &Target) -> Option<Tiling> {
+        if Tiling::new(product, target).tiles(product) >= BUSY {
+            return None;
+        }
+        let largest = Tiling::largest(product, target);
+        let least = LEAST_TURNS * largest.depth;
+        let tiling = largest.with_tiles(product, BUSY.div_ceil((product.depth() / least).max(1)));
+        // The loop goes back and forth between two halves of shared memory, so that parts begin at an even turn.
+        let cut = Cut::new(product.depth(), BUSY_BLOCKS / tiling.tiles(product), (2 * tiling.depth, least));
+        (cut.parts > 1).then_some(Tiling { cut, ..tiling })
+    }
+
+    /// The largest tiles that the result fills.
+    fn largest(product: &Product<'_>, target: &Target) -> Tiling {
         let unit = product.narrow_float.filter(|&ty| target.has_matrix_unit(ty));
         // 32-bit registers of a sum.
         let registers = product.sum_type.byte_width() / 4;
@@ -56,17 +82,22 @@ impl Tiling {
             (None, 2) => ([8, 4], 8),
             (None, _) => ([4, 4], 8),
         };
-        let mut tiling = Tiling { each, depth, unit };
+        let mut tiling = Tiling { each, depth, unit, cut: Cut::whole(product.depth()) };
         for side in [Side::Left, Side::Right] {
             while tiling.each[side as usize] > LEAST && tiling.size(side) / 2 >= product.extent(side) {
                 tiling.each[side as usize] /= 2;
             }
         }
-        while tiling.tiles(product) < BUSY && tiling.each != [LEAST; 2] {
-            let side = if tiling.each[0] >= tiling.each[1] { 0 } else { 1 };
-            tiling.each[side] /= 2;
-        }
         tiling
+    }
+
+    /// Tiles as small as they must be that there are so many.
+    fn with_tiles(mut self, product: &Product<'_>, least: u64) -> Tiling {
+        while self.tiles(product) < least && self.each != [LEAST; 2] {
+            let side = if self.each[0] >= self.each[1] { 0 } else { 1 };
+            self.each[side] /= 2;
+        }
+        self
     }
 
     /// Rows or columns of a tile.
@@ -94,6 +125,8 @@ pub(super) struct Tile<'e, 'ctx, 'a, 'm> {
     pub product: &'a Product<'m>,
     pub tiling: Tiling,
     batch: Vec<Coord>,
+    /// The number of the part of the sum.
+    part: Coord,
     pub parts: [Part<'e, 'ctx>; 2],
 }
 
@@ -133,17 +166,19 @@ impl<'m> Writer<'_, 'm> {
         emitter: &'e Emitter<'ctx>,
         frame: Frame<'_, 'ctx>,
         product: &Product<'m>,
+        tiling: Tiling,
     ) -> Result<Launch> {
-        let tiling = Tiling::new(product, emitter.target());
-        let units = tiling.tiles(product);
+        let units = tiling.tiles(product) * tiling.cut.parts;
+        let scratch = frame.pointers.last().copied();
         let mut s = self.bind(emitter, frame.pointers)?;
         s.set_rows(0);
         let [block, thread] = [Register::Block, Register::Thread].map(|register| emitter.register(register));
         let unit = s.uniform_symbol(block?.zext(64), Some(units));
         let [rows, columns] = [Side::Left, Side::Right].map(|side| tiling.along(product, side));
         // Neighbouring blocks have the same columns, so that these are in the cache.
-        let at = counters(&mut s, &Coord::symbol(unit), &[product.batches(), columns, rows])?;
-        let batch = counters(&mut s, &at[0], &product.batch)?;
+        let at = counters(&mut s, &Coord::symbol(unit), &[tiling.cut.parts * product.batches(), columns, rows])?;
+        let (part, batch) = tiling.cut.divide(&mut s, &at[0], product.batches())?;
+        let batch = counters(&mut s, &batch, &product.batch)?;
         let thread = Coord::symbol(s.uniform_symbol(thread?.zext(64), Some(THREADS)));
         let warp = tiling.unit.map(|ty| Ok((ty, WarpPlace::new(&mut s, tiling, &thread)?))).transpose()?;
         let own = match &warp {
@@ -152,7 +187,7 @@ impl<'m> Writer<'_, 'm> {
         };
         let left = Part::new(&mut s, product, tiling, Side::Left, &at[2], (&thread, &own.0))?;
         let right = Part::new(&mut s, product, tiling, Side::Right, &at[1], (&thread, &own.1))?;
-        let tile = Tile { product, tiling, batch, parts: [left, right] };
+        let tile = Tile { product, tiling, batch, part, parts: [left, right] };
         let (places, sums) = match &warp {
             None => {
                 let add = &mut |s: &FusedEmitter<'e, 'ctx, 'm>, halves, sums: &mut [_]| tile.add(s, halves, sums);
@@ -166,8 +201,9 @@ impl<'m> Writer<'_, 'm> {
                 (tile.warp_places(place), tile.sums(&mut s, tile.warp_vectors(), add)?)
             }
         };
+        let sink = Sink::new(product, &tile.batch, tiling.cut, (&at[0], scratch))?;
         for ([row, column], sum) in places.iter().zip(sums) {
-            self.store_vector(&mut s, &tile, [row, column], sum)?;
+            self.store_vector(&mut s, &sink, [row, column], sum)?;
         }
         Ok(Launch { units, block: Some(THREADS as u32) })
     }
@@ -176,15 +212,15 @@ impl<'m> Writer<'_, 'm> {
     fn store_vector<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        tile: &Tile<'e, 'ctx, '_, 'm>,
+        sink: &Sink<'_, 'ctx, 'm>,
         [row, column]: [&Coord; 2],
         sum: Value<'e, 'ctx>,
     ) -> Result<()> {
-        let last = tile.product.free[1].last().copied().unwrap_or(1);
+        let last = sink.product.free[1].last().copied().unwrap_or(1);
         let together = if last.is_multiple_of(sum.width().into()) { sum.width() } else { 1 };
         for first in (0..sum.width()).step_by(together as usize) {
             let at = [row.clone(), column.clone().shifted(first.into())];
-            self.store_sums(s, (tile.product, &tile.batch), at, sum.slice(first, together))?;
+            self.store_sums(s, sink, at, sum.slice(first, together))?;
         }
         Ok(())
     }
@@ -193,11 +229,11 @@ impl<'m> Writer<'_, 'm> {
     pub(super) fn store_sums<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        (product, batch): (&Product<'m>, &[Coord]),
+        sink: &Sink<'_, 'ctx, 'm>,
         at: [Coord; 2],
         sum: Value<'e, 'ctx>,
     ) -> Result<()> {
-        let extents = [Side::Left, Side::Right].map(|side| product.extent(side));
+        let extents = [Side::Left, Side::Right].map(|side| sink.product.extent(side));
         let mut inside = None;
         for (at, extent) in at.iter().zip(extents) {
             s.require_between(&mut inside, at, 0, extent as i64 - 1)?;
@@ -210,17 +246,32 @@ impl<'m> Writer<'_, 'm> {
                 let number = s.number_of(at)?;
                 coords.push(Coord::symbol(s.uniform_symbol(s.lanes_of(number), Some(extent))));
             }
-            let rows = counters(s, &coords[0], &product.free[0])?;
-            let mut columns = counters(s, &coords[1], &product.free[1])?;
-            s.as_lanes(&mut columns, sum.width().into(), &product.free[1])?;
-            let index = product.result_index(batch, &rows, &columns);
-            let value = converted(s.emitter, sum, product.element_type)?;
-            let result = s.graph()[product.id].shape().expect_array()?.element_type();
-            let value = converted(s.emitter, value, result)?;
-            s.values.insert((product.id, index.clone(), 0), vec![value]);
-            self.store_all(s, &index).map(|()| Vec::new())
+            match &sink.part {
+                Some(part) => part.store(s, sink.product, &coords, sum)?,
+                None => self.store_results(s, (sink.product, sink.batch), &coords, sum)?,
+            }
+            Ok(Vec::new())
         })?;
         Ok(())
+    }
+
+    /// What is computed of neighbouring sums of a row, of which the row and the first column are given, to the results.
+    pub(super) fn store_results<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        (product, batch): (&Product<'m>, &[Coord]),
+        at: &[Coord],
+        sum: Value<'e, 'ctx>,
+    ) -> Result<()> {
+        let rows = counters(s, &at[0], &product.free[0])?;
+        let mut columns = counters(s, &at[1], &product.free[1])?;
+        s.as_lanes(&mut columns, sum.width().into(), &product.free[1])?;
+        let index = product.result_index(batch, &rows, &columns);
+        let value = converted(s.emitter, sum, product.element_type)?;
+        let result = s.graph()[product.id].shape().expect_array()?.element_type();
+        let value = converted(s.emitter, value, result)?;
+        s.values.insert((product.id, index.clone(), 0), vec![value]);
+        self.store_all(s, &index)
     }
 }
 
@@ -374,19 +425,21 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         let (ty, [left, right]) = (self.product.sum_type, &self.parts);
         let steps = self.product.depth().div_ceil(self.tiling.depth);
+        let [begin, end] = self.tiling.cut.bounds(s, &self.part, (self.product.depth(), self.tiling.depth))?;
+        let first = self.part.clone().scaled((self.tiling.cut.size / self.tiling.depth) as i64);
         for part in &self.parts {
-            let values = part.bring(s, self, &Coord::default())?;
+            let values = part.bring(s, self, &first)?;
             part.put(s, s.number(0), &values);
         }
         s.emitter.barrier()?;
         let start = vec![zero(s.emitter, ty).splat(lanes as u32); vectors as usize];
         let types = vec![ty; start.len()];
-        let range = s.full_range(steps, 1);
+        let range = Range { start: begin, end, ..s.full_range(steps, 1) };
         let raws = s.for_each(range, raws_of(&start), &mut |s, step, carried| {
             let mut sums = values_of(s, &types, carried);
             let SymbolValue::Uniform(step) = s.symbol_value(step) else { return Ok(carried.to_vec()) };
             // The last one is brought twice, rather than a branch around it.
-            let next = (step + 1).smin(steps as i64 - 1);
+            let next = (step + 1).smin(end - 1);
             let next = s.computed(next, None, Some(steps), s.depth());
             let brought = [left.bring(s, self, &next)?, right.bring(s, self, &next)?];
             let odd = step & 1;

@@ -1,136 +1,202 @@
-//! Scatter with a thread for each element of the updates, where the order of what meets at one place does not matter or can be found.
+//! Scatter with a thread for each element of the updates.
 //!
-//! Elements that meet are combined atomically: by an operation of the memory where there is one, by exchanging the element until no
-//! other thread came between elsewhere. Where the last update wins, updates first claim their place with their numbers.
+//! Elements that meet at one place are combined atomically where their order does not matter: by an operation of the memory where there is one,
+//! by exchanging the element until no other thread came between elsewhere. Where the last update wins, updates first claim their place
+//! with their numbers. Where the order matters otherwise, updates are sorted by their places first; see `scatter_order.rs`.
 
 use inkwell::values::PointerValue;
-use xla_hlo::ops::{BinaryOp, Op, Scatter, simple_combiner};
-use xla_hlo::{ArrayShape, Computation, ElementKind, ElementType, Error, InstrId, Module, Result};
+use xla_hlo::ops::Scatter;
+use xla_hlo::{ArrayShape, ElementKind, ElementType, Error, Module, Result};
 
 use super::FusedEmitter;
+use super::convolution::zero;
 use super::frame::Units;
 use super::index::Coord;
 use super::kernel::Kernel;
 use super::scalar_call::is_scalar_computation;
+use super::scatter_means::{Means, means};
+use super::scatter_order;
 use super::scatter_plan::ScatterPlan;
+use super::sort::SortPlan;
 use crate::elemental::{self, Value, stored_scalar};
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::Atomic;
 
-/// A scatter into one array.
+/// Elements of the updates up to which one thread does them in order sooner than several launches sort them.
+const FEW_UPDATES: usize = 16;
+
+/// A scatter into one array or several of the same dimensions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadedScatter {
-    op: Scatter,
-    input: ArrayShape,
+    pub(super) op: Scatter,
+    pub(super) inputs: Vec<ArrayShape>,
     indices: ArrayShape,
-    update: ArrayShape,
+    pub(super) updates: Vec<ArrayShape>,
     way: Way,
 }
 
-/// How updates that meet are combined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What becomes of updates that meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Way {
     /// They do not meet.
     Apart,
-    /// By an operation of the memory, on each part of an element.
-    Atomic(Atomic),
-    /// By exchanges.
-    Exchange,
-    /// The one of the last window wins.
-    Last,
+    /// They are combined in each array by its own means.
+    Each(Vec<Means>),
+    /// They are sorted by their places, and a thread for each place goes through them.
+    InOrder,
 }
 
-/// What one launch does. The words of each: addresses of the indices, the updates and the result, which holds the input; then, where
-/// [`ThreadedScatter::claim_bytes`] says so, that of memory for claims.
+/// What one launch does. The words of each: addresses of the indices, the updates and the results, which hold the inputs; then, where
+/// [`ThreadedScatter::scratch_bytes`] says so, that of scratch memory, for claims or for keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScatterPhase {
     /// Forgets older claims on the places that are updated.
     Forget,
     /// Claims them, each for the last window that updates it.
     Claim,
-    /// Combines the updates, those that have claimed their places where there are claims.
+    /// Combines the updates, those that have claimed their places where there are claims and the last one wins.
     Combine,
+    /// Makes a key of each update: its place, then its number in the order of updates.
+    Keys,
+    /// Combines the updates of each place, in the order of sorted keys.
+    InOrder,
 }
 
 impl ThreadedScatter {
-    /// The scatter of operands with these shapes. `None` where it must go in order, or is none into one array by a combiner of scalars.
+    /// The scatter of operands with these shapes. `None` where one thread had better go through few updates in order, where the combiner is not
+    /// one of scalars, and for arrays that are larger than keys can tell.
     pub fn new(module: &Module, op: &Scatter, operands: &[&ArrayShape]) -> Option<ThreadedScatter> {
-        let &[input, indices, update] = operands else { return None };
+        let count = operands.len() / 2;
         if !is_scalar_computation(module, op.computation) || !operands.iter().all(|shape| shape.is_static()) {
             return None;
         }
-        let (input, indices, update) = (input.clone(), indices.clone(), update.clone());
+        let shapes = |range: std::ops::Range<usize>| operands[range].iter().copied().cloned().collect::<Vec<_>>();
+        let (inputs, indices, updates) =
+            (shapes(0..count), (*operands.get(count)?).clone(), shapes(count + 1..operands.len()));
+        let (input, update) = (inputs.first()?, updates.first()?);
         let is_batch = |d: &usize| !op.update_window_dims.contains(d);
         let windows: usize = (0..update.rank()).filter(is_batch).map(|d| update.dims()[d]).product();
-        let way = match way(&module[op.computation], input.element_type()) {
-            _ if op.unique_indices || windows <= 1 => Way::Apart,
-            way => way?,
+        let types: Vec<ElementType> = inputs.iter().map(|input| input.element_type()).collect();
+        let way = if op.unique_indices || windows <= 1 || input.element_count() == 0 {
+            Way::Apart
+        } else if let Some(means) = means(&module[op.computation], &types) {
+            Way::Each(means)
+        } else {
+            let has_keys = scatter_order::has_keys(input.element_count(), update.element_count());
+            (has_keys && update.element_count() > FEW_UPDATES).then_some(Way::InOrder)?
         };
-        Some(ThreadedScatter { op: op.clone(), input, indices, update, way })
+        Some(ThreadedScatter { op: op.clone(), inputs, indices, updates, way })
     }
 
-    /// The launches.
+    /// The launches; those that sort keys come between.
     pub fn phases(&self) -> &'static [ScatterPhase] {
         match self.way {
-            Way::Last => &[ScatterPhase::Forget, ScatterPhase::Claim, ScatterPhase::Combine],
-            Way::Apart | Way::Atomic(_) | Way::Exchange => &[ScatterPhase::Combine],
+            _ if self.has_claims() => &[ScatterPhase::Forget, ScatterPhase::Claim, ScatterPhase::Combine],
+            Way::Apart | Way::Each(_) => &[ScatterPhase::Combine],
+            Way::InOrder => &[ScatterPhase::Keys, ScatterPhase::InOrder],
         }
     }
 
-    /// Bytes of memory for claims, where they are made.
-    pub fn claim_bytes(&self) -> Option<usize> {
-        let bytes = self.claim().bits() as usize / 8;
-        (self.way == Way::Last).then(|| self.input.element_count() * bytes)
+    /// How keys are sorted, where there are some.
+    pub fn sort(&self) -> Option<SortPlan> {
+        SortPlan::ascending(scatter_order::KEY, self.elements()).filter(|_| self.way == Way::InOrder)
+    }
+
+    /// Bytes of scratch memory, where some is needed.
+    pub fn scratch_bytes(&self) -> Option<usize> {
+        match self.way {
+            Way::InOrder => Some(self.updates[0].element_count() * scatter_order::KEY.byte_width()),
+            _ => self.has_claims().then(|| self.inputs[0].element_count() * self.claim().bits() as usize / 8),
+        }
     }
 
     /// How many 64-bit words the kernels take.
     pub fn words(&self) -> usize {
-        if self.way == Way::Last { 4 } else { 3 }
+        1 + self.updates.len() + self.inputs.len() + usize::from(self.scratch_bytes().is_some())
+    }
+
+    fn has_claims(&self) -> bool {
+        matches!(&self.way, Way::Each(means) if means.contains(&Means::Last))
+    }
+
+    /// Elements of the updates of one array.
+    pub(super) fn elements(&self) -> u64 {
+        self.updates[0].element_count() as u64
     }
 
     /// The type of a claim: a number of windows, and 0 for none.
     fn claim(&self) -> Scalar {
-        if self.update.element_count() < u32::MAX as usize { Scalar::Int(32) } else { Scalar::Int(64) }
+        if self.elements() < u64::from(u32::MAX) { Scalar::Int(32) } else { Scalar::Int(64) }
     }
 
     /// Writes the function of a launch into the emitter's module, which is for a target with threads.
     pub fn emit(&self, module: &Module, phase: ScatterPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         let frame = emitter.simt_kernel(name, self.words(), 0)?;
-        let [indices, updates, result, claims @ ..] = &frame.pointers[..] else {
-            return Err(Error::internal("a scatter lacks its arrays"));
-        };
-        let elements = self.update.element_count() as u64;
-        let units = if self.input.element_count() == 0 { 0 } else { elements };
-        let plan = ScatterPlan::new(&self.op, &self.input, &self.indices, &self.update);
+        let (arrays, scratch) = frame.pointers.split_at(1 + self.updates.len() + self.inputs.len());
+        let (indices, arrays) = arrays.split_first().ok_or_else(|| Error::internal("a scatter lacks its arrays"))?;
+        let (updates, results) = arrays.split_at(self.updates.len());
+        let arrays = Arrays { updates, results };
+        let elements = self.elements();
+        let units = if self.inputs[0].element_count() == 0 { 0 } else { elements };
+        let plan = ScatterPlan::new(&self.op, &self.inputs[0], &self.indices, &self.updates[0]);
         let mut fused = FusedEmitter::new(emitter, module, self.op.computation)?;
         if units > 0 {
             fused.for_units(Units::Thread, units, &mut |s, unit| {
                 let number = s.number_of(&Coord::symbol(unit))?;
-                let place = self.place(s, &plan, *indices, s.lanes_of(number))?;
-                s.when(place.fits, &[], |s| {
-                    match (phase, claims) {
-                        (ScatterPhase::Forget, &[claims]) => {
-                            emitter.store_lanes(place.claim.int(0), claims, place.into, None);
-                        }
-                        (ScatterPhase::Claim, &[claims]) => {
-                            emitter.atomic_update(Atomic::MaximumUnsigned, claims, place.into, place.claim)?;
-                        }
-                        (ScatterPhase::Combine, &[claims]) => {
-                            let claim = emitter.load_lanes(claims, place.into, self.claim(), 1, None);
-                            let is_last = claim.eq(place.claim);
-                            s.when(is_last, &[], |s| self.combine(s, *updates, *result, &place).map(|()| Vec::new()))?;
-                        }
-                        (ScatterPhase::Combine, []) => self.combine(s, *updates, *result, &place)?,
-                        _ => return Err(Error::internal("a scatter without claims makes some")),
+                let number = s.lanes_of(number);
+                match (phase, scratch) {
+                    (ScatterPhase::Keys, &[keys]) => {
+                        let place = self.place(s, &plan, *indices, plan.in_order(number))?;
+                        scatter_order::store_key(emitter, keys, number, &place);
+                        Ok(())
                     }
-                    Ok(Vec::new())
-                })?;
-                Ok(())
+                    (ScatterPhase::InOrder, &[keys]) => self.combine_in_order(s, &plan, arrays, keys, number),
+                    (ScatterPhase::Keys | ScatterPhase::InOrder, _) => Err(Error::internal("a scatter without keys")),
+                    (ScatterPhase::Forget | ScatterPhase::Claim | ScatterPhase::Combine, claims) => {
+                        let place = self.place(s, &plan, *indices, number)?;
+                        s.when(place.fits, &[], |s| {
+                            self.emit_at(s, phase, arrays, claims, &place).map(|()| Vec::new())
+                        })?;
+                        Ok(())
+                    }
+                }
             })?;
         }
         emitter.end_kernel()?;
         Ok(Kernel { name: name.to_string(), units, block: None, shared_bytes: 0, work: elements as f64 })
+    }
+
+    /// What a launch does with an element of the updates that has a place.
+    fn emit_at<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, '_>,
+        phase: ScatterPhase,
+        arrays: Arrays<'_, 'ctx>,
+        claims: &[PointerValue<'ctx>],
+        place: &Place<'e, 'ctx>,
+    ) -> Result<()> {
+        match (phase, claims) {
+            (ScatterPhase::Forget, &[claims]) => {
+                s.emitter.store_lanes(place.claim.int(0), claims, place.into, None);
+                Ok(())
+            }
+            (ScatterPhase::Claim, &[claims]) => {
+                s.emitter.atomic_update(Atomic::MaximumUnsigned, claims, place.into, place.claim)
+            }
+            (ScatterPhase::Combine, _) => match &self.way {
+                Way::Apart => {
+                    let before = self.load_all(s, arrays.results, place.into);
+                    let updates = self.load_updates(s, arrays.updates, place.from);
+                    let after = self.combined(s, &before, &updates)?;
+                    self.store_all(s, arrays.results, place.into, &after);
+                    Ok(())
+                }
+                Way::Each(means) => self.combine_each(s, means, arrays, claims, place),
+                Way::InOrder => Err(Error::internal("a scatter in order that is not")),
+            },
+            _ => Err(Error::internal("a scatter without claims makes some")),
+        }
     }
 
     /// Where an element of the updates goes.
@@ -141,7 +207,7 @@ impl ThreadedScatter {
         indices: PointerValue<'ctx>,
         from: Lanes<'e, 'ctx>,
     ) -> Result<Place<'e, 'ctx>> {
-        let elements = self.update.element_count();
+        let elements = self.updates[0].element_count();
         let narrow = i32::try_from(elements).is_ok();
         let number = if narrow { from.trunc(32) } else { from };
         // A dimension's counter, as 64 bits.
@@ -193,73 +259,178 @@ impl ThreadedScatter {
         Ok(elemental::convert(emitter, number, wide)?.lanes())
     }
 
-    /// Combines an element of the updates into its place.
-    fn combine<'e, 'ctx>(
+    /// Combines an element of the updates of each array into its place, where other threads may do the same.
+    fn combine_each<'e, 'ctx>(
         &self,
-        s: &FusedEmitter<'e, 'ctx, '_>,
-        updates: PointerValue<'ctx>,
-        result: PointerValue<'ctx>,
+        s: &mut FusedEmitter<'e, 'ctx, '_>,
+        means: &[Means],
+        arrays: Arrays<'_, 'ctx>,
+        claims: &[PointerValue<'ctx>],
         place: &Place<'e, 'ctx>,
     ) -> Result<()> {
-        let emitter = s.emitter;
-        let ty = self.input.element_type();
-        let update = elemental::load(emitter, updates, place.from, self.update.element_type(), 1, None);
-        match self.way {
-            Way::Apart | Way::Last => {
-                let before = elemental::load(emitter, result, place.into, ty, 1, None);
-                elemental::store(emitter, self.combined(s, before, update)?, result, place.into, None);
-            }
-            Way::Atomic(op) => {
-                let update = elemental::convert(emitter, update, ty)?;
-                let Some(imaginary) = update.imaginary() else {
-                    return emitter.atomic_update(op, result, place.into, update.stored_lanes());
-                };
-                let real = place.into + place.into;
-                emitter.atomic_update(op, result, real, update.lanes())?;
-                emitter.atomic_update(op, result, real + 1, imaginary)?;
-            }
-            Way::Exchange => {
-                let word = word_of(elemental::load(emitter, result, place.into, ty, 1, None));
-                let exchanged = |held: Lanes<'e, 'ctx>| {
-                    let after = self.combined(s, value_of(ty, held), update)?;
-                    emitter.compare_exchange(result, place.into, held, word_of(after))
-                };
-                emitter.repeat_while(
-                    [word, word.mask(false)],
-                    |[_, done]| done.eq(0),
-                    |[held, done]| {
-                        exchanged(held).unwrap_or_else(|error| {
-                            emitter.fail(error);
-                            [held, done]
-                        })
-                    },
-                );
+        let claims = claims.first().map(|&claims| s.emitter.load_lanes(claims, place.into, self.claim(), 1, None));
+        let is_last = claims.map(|claim| claim.eq(place.claim));
+        for (array, means) in means.iter().enumerate() {
+            match (means, is_last) {
+                (Means::Last, Some(is_last)) => {
+                    s.when(is_last, &[], |s| {
+                        let update = self.update(s, arrays, array, place);
+                        let after = self.combined_alone(s, array, self.nothing(s, array), update)?;
+                        elemental::store(s.emitter, after, arrays.results[array], place.into, None);
+                        Ok(Vec::new())
+                    })?;
+                }
+                (Means::Last, None) => return Err(Error::internal("a scatter without claims needs some")),
+                (Means::Atomic(op), _) => self.combine_by_memory(s, *op, arrays, array, place)?,
+                (Means::Exchange, _) => self.combine_by_exchange(s, arrays, array, place),
             }
         }
         Ok(())
     }
 
-    /// What the combiner gives, as an element of the array.
-    fn combined<'e, 'ctx>(
+    /// Combines by an operation of the memory.
+    fn combine_by_memory<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
+        op: Atomic,
+        arrays: Arrays<'_, 'ctx>,
+        array: usize,
+        place: &Place<'e, 'ctx>,
+    ) -> Result<()> {
+        let (emitter, result) = (s.emitter, arrays.results[array]);
+        let update =
+            elemental::convert(emitter, self.update(s, arrays, array, place), self.inputs[array].element_type())?;
+        let Some(imaginary) = update.imaginary() else {
+            return emitter.atomic_update(op, result, place.into, update.stored_lanes());
+        };
+        let real = place.into + place.into;
+        emitter.atomic_update(op, result, real, update.lanes())?;
+        emitter.atomic_update(op, result, real + 1, imaginary)
+    }
+
+    /// Combines by exchanging the element until no other thread came between.
+    fn combine_by_exchange<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        arrays: Arrays<'_, 'ctx>,
+        array: usize,
+        place: &Place<'e, 'ctx>,
+    ) {
+        let (emitter, result, ty) = (s.emitter, arrays.results[array], self.inputs[array].element_type());
+        let update = self.update(s, arrays, array, place);
+        let word = word_of(elemental::load(emitter, result, place.into, ty, 1, None));
+        let exchanged = |held: Lanes<'e, 'ctx>| {
+            let after = self.combined_alone(s, array, value_of(ty, held), update)?;
+            emitter.compare_exchange(result, place.into, held, word_of(after))
+        };
+        emitter.repeat_while(
+            [word, word.mask(false)],
+            |[_, done]| done.eq(0),
+            |[held, done]| {
+                exchanged(held).unwrap_or_else(|error| {
+                    emitter.fail(error);
+                    [held, done]
+                })
+            },
+        );
+    }
+
+    /// An array's element of the updates that goes to a place.
+    fn update<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        arrays: Arrays<'_, 'ctx>,
+        array: usize,
+        place: &Place<'e, 'ctx>,
+    ) -> Value<'e, 'ctx> {
+        elemental::load(s.emitter, arrays.updates[array], place.from, self.updates[array].element_type(), 1, None)
+    }
+
+    /// Any value of an array.
+    fn nothing<'e, 'ctx>(&self, s: &FusedEmitter<'e, 'ctx, '_>, array: usize) -> Value<'e, 'ctx> {
+        zero(s.emitter, self.inputs[array].element_type())
+    }
+
+    /// Elements of all results.
+    pub(super) fn load_all<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        results: &[PointerValue<'ctx>],
+        at: Lanes<'e, 'ctx>,
+    ) -> Vec<Value<'e, 'ctx>> {
+        let arrays = results.iter().zip(&self.inputs);
+        arrays.map(|(&array, shape)| elemental::load(s.emitter, array, at, shape.element_type(), 1, None)).collect()
+    }
+
+    /// Elements of all updates.
+    pub(super) fn load_updates<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        updates: &[PointerValue<'ctx>],
+        at: Lanes<'e, 'ctx>,
+    ) -> Vec<Value<'e, 'ctx>> {
+        let arrays = updates.iter().zip(&self.updates);
+        arrays.map(|(&array, shape)| elemental::load(s.emitter, array, at, shape.element_type(), 1, None)).collect()
+    }
+
+    /// Stores an element of each result.
+    pub(super) fn store_all<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        results: &[PointerValue<'ctx>],
+        at: Lanes<'e, 'ctx>,
+        values: &[Value<'e, 'ctx>],
+    ) {
+        for (&array, &value) in results.iter().zip(values) {
+            elemental::store(s.emitter, value, array, at, None);
+        }
+    }
+
+    /// What the combiner gives, as elements of the arrays.
+    pub(super) fn combined<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        before: &[Value<'e, 'ctx>],
+        updates: &[Value<'e, 'ctx>],
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let after = s.call(self.op.computation, &[before, updates].concat())?;
+        if after.len() != self.inputs.len() {
+            return Err(Error::internal("a combiner lacks a result"));
+        }
+        after.into_iter().zip(&self.inputs).map(|(x, to)| elemental::convert(s.emitter, x, to.element_type())).collect()
+    }
+
+    /// The same for one array whose result depends on no other one.
+    fn combined_alone<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        array: usize,
         before: Value<'e, 'ctx>,
         update: Value<'e, 'ctx>,
     ) -> Result<Value<'e, 'ctx>> {
-        let after = s.call(self.op.computation, &[before, update])?;
-        let after = after.first().ok_or_else(|| Error::internal("a combiner without a result"))?;
-        elemental::convert(s.emitter, *after, self.input.element_type())
+        let all = |one: Value<'e, 'ctx>| {
+            let others = |other| if other == array { one } else { self.nothing(s, other) };
+            (0..self.inputs.len()).map(others).collect::<Vec<_>>()
+        };
+        Ok(self.combined(s, &all(before), &all(update))?[array])
     }
 }
 
+/// Addresses of a scatter's arrays.
+#[derive(Clone, Copy)]
+pub(super) struct Arrays<'a, 'ctx> {
+    pub updates: &'a [PointerValue<'ctx>],
+    pub results: &'a [PointerValue<'ctx>],
+}
+
 /// Where an element of the updates goes.
-struct Place<'e, 'ctx> {
+pub(super) struct Place<'e, 'ctx> {
     /// Its number among the updates.
     from: Lanes<'e, 'ctx>,
     /// That of the element of the array.
-    into: Lanes<'e, 'ctx>,
+    pub into: Lanes<'e, 'ctx>,
     /// Whether its window is inside of the array.
-    fits: Lanes<'e, 'ctx>,
+    pub fits: Lanes<'e, 'ctx>,
     /// What it claims its place with: larger for later windows, and more than 0.
     claim: Lanes<'e, 'ctx>,
 }
@@ -284,64 +455,6 @@ fn value_of<'e, 'ctx>(ty: ElementType, word: Lanes<'e, 'ctx>) -> Value<'e, 'ctx>
         true => {
             let part = |word: Lanes<'e, 'ctx>| word.trunc(scalar.bits()).cast_bits(scalar);
             Value::complex(ty, part(word), part(word.lshr(i64::from(scalar.bits()))))
-        }
-    }
-}
-
-/// How a combiner can be applied by many threads to elements of that type.
-fn way(combiner: &Computation, ty: ElementType) -> Option<Way> {
-    let &[_, update] = combiner.parameters() else { return None };
-    if passed(combiner, combiner.root()) == update {
-        return Some(Way::Last);
-    }
-    let is_hardwares = matches!(ty.real_part().bit_width(), 32 | 64);
-    let is_signed = ty.kind() == ElementKind::Signed;
-    let is_integer = is_signed || ty.kind() == ElementKind::Unsigned;
-    let atomic = match simple_combiner(combiner).filter(|_| is_hardwares) {
-        Some(BinaryOp::Add) => Some(Atomic::Add),
-        Some(BinaryOp::And) if is_integer => Some(Atomic::And),
-        Some(BinaryOp::Or) if is_integer => Some(Atomic::Or),
-        Some(BinaryOp::Xor) if is_integer => Some(Atomic::Xor),
-        Some(BinaryOp::Maximum) if is_signed => Some(Atomic::Maximum),
-        Some(BinaryOp::Minimum) if is_signed => Some(Atomic::Minimum),
-        Some(BinaryOp::Maximum) if is_integer => Some(Atomic::MaximumUnsigned),
-        Some(BinaryOp::Minimum) if is_integer => Some(Atomic::MinimumUnsigned),
-        _ => None,
-    };
-    match atomic {
-        Some(atomic) => Some(Way::Atomic(atomic)),
-        None => (is_order_free(combiner) && ty.byte_width() <= 8).then_some(Way::Exchange),
-    }
-}
-
-/// Whether a combiner is one associative and commutative operation, perhaps on wider numbers.
-fn is_order_free(combiner: &Computation) -> bool {
-    let root = &combiner[passed(combiner, combiner.root())];
-    let operands: Vec<InstrId> = root.operands().iter().map(|&id| passed(combiner, id)).collect();
-    let is_one = matches!(
-        root.op(),
-        Op::Binary(binary) if matches!(
-            binary.op,
-            BinaryOp::Add | BinaryOp::Multiply | BinaryOp::Maximum | BinaryOp::Minimum | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor
-        )
-    );
-    let mut parameters = combiner.parameters().to_vec();
-    let takes_each = operands.iter().all(|id| {
-        let found = parameters.iter().position(|parameter| parameter == id);
-        found.map(|found| parameters.remove(found)).is_some()
-    });
-    is_one && takes_each && parameters.is_empty()
-}
-
-/// The instruction whose value an instruction passes on, perhaps as a float of another type.
-pub(super) fn passed(graph: &Computation, mut id: InstrId) -> InstrId {
-    let is_float = |id: InstrId| graph[id].shape().element_type().is_some_and(|ty| ty.kind() == ElementKind::Float);
-    loop {
-        let instruction = &graph[id];
-        match (instruction.op(), instruction.operands()) {
-            (Op::Copy(_) | Op::Reshape(_), &[operand]) => id = operand,
-            (Op::Convert(_), &[operand]) if is_float(id) && is_float(operand) => id = operand,
-            _ => return id,
         }
     }
 }

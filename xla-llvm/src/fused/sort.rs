@@ -17,7 +17,7 @@ use super::frame::Units;
 use super::index::Coord;
 use super::kernel::Kernel;
 use super::scalar_call::is_scalar_computation;
-use super::scatter_threads::passed;
+use super::scatter_means::passed;
 use crate::elemental::{self, Value, stored_scalar};
 use crate::emitter::Emitter;
 use crate::lanes::Lanes;
@@ -37,7 +37,8 @@ const NARROW: u64 = 1 << 30;
 /// How arrays are sorted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortPlan {
-    comparator: CompId,
+    /// `None` where the lesser element comes first, of one array of unsigned integers.
+    comparator: Option<CompId>,
     types: Vec<ElementType>,
     /// Elements of a row.
     length: u64,
@@ -68,6 +69,16 @@ impl SortPlan {
         let length = *dims.get(sort.dimension)? as u64;
         let inner = dims[sort.dimension + 1..].iter().map(|&d| d as u64).product();
         let count = first.element_count() as u64;
+        let fits = is_scalar_computation(module, sort.computation);
+        SortPlan::of(Some(sort.computation), types, [length, inner, count]).filter(|_| fits)
+    }
+
+    /// The plan for so many unsigned integers, the least first.
+    pub(super) fn ascending(ty: ElementType, count: u64) -> Option<SortPlan> {
+        SortPlan::of(None, vec![ty], [count, 1, count])
+    }
+
+    fn of(comparator: Option<CompId>, types: Vec<ElementType>, [length, inner, count]: [u64; 3]) -> Option<SortPlan> {
         let bytes: u64 = types.iter().map(|ty| ty.byte_width() as u64).sum();
         let mut tile = TILE.min(count.next_power_of_two());
         // Each element twice: where it is, and where it goes.
@@ -75,8 +86,7 @@ impl SortPlan {
             tile /= 2;
         }
         let tile = tile.max(LEAST_THREADS);
-        let fits = 2 * bytes * tile <= SHARED_BYTES && is_scalar_computation(module, sort.computation);
-        fits.then_some(SortPlan { comparator: sort.computation, types, length, inner, count, tile })
+        (2 * bytes * tile <= SHARED_BYTES).then_some(SortPlan { comparator, types, length, inner, count, tile })
     }
 
     /// Length of the runs that blocks sort.
@@ -113,10 +123,11 @@ impl SortPlan {
     /// Writes the function of a kernel into the emitter's module, which is for a target with threads.
     pub fn emit(&self, module: &Module, phase: SortPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         let frame = emitter.simt_kernel(name, 2 * self.types.len(), phase.numbers())?;
-        let mut fused = FusedEmitter::new(emitter, module, self.comparator)?;
+        let mut fused = FusedEmitter::new(emitter, module, self.comparator.unwrap_or(module.entry_id()))?;
         let (from, to) = frame.pointers.split_at(self.types.len());
-        let keys = keys(module, self.comparator, self.types.len());
-        let sorter = Sorter { plan: self, keys, nan_last: unordered(module, self.comparator, &self.types) };
+        let keys = self.comparator.map_or(vec![true], |comparator| keys(module, comparator, self.types.len()));
+        let nan_last = self.comparator.and_then(|comparator| unordered(module, comparator, &self.types));
+        let sorter = Sorter { plan: self, keys, nan_last };
         let (units, block) = match (phase, &frame.numbers[..]) {
             _ if self.count == 0 => (0, None),
             (SortPhase::Runs, []) => {
@@ -402,13 +413,8 @@ impl Sorter<'_> {
                     arguments.extend([elemental::constant(emitter, ty, Element::zero(ty)); 2]);
                 }
             }
-            let before = s.call(self.plan.comparator, &arguments);
-            let before = before.and_then(|before| {
-                before.first().copied().ok_or_else(|| Error::internal("a comparator without a result"))
-            });
-            match before {
+            match self.comes_before(s, &arguments) {
                 Ok(before) => {
-                    let before = before.lanes();
                     let before = self.nan_last.map_or(before, |key| {
                         let [a, b] = [2 * key, 2 * key + 1].map(|number| arguments[number].lanes().is_nan());
                         before | (b & !a)
@@ -424,6 +430,19 @@ impl Sorter<'_> {
         };
         let [bound, _] = emitter.repeat_while(pair.other, |[low, high]| low.lt(high), body);
         bound
+    }
+
+    /// Whether the first element of each pair comes before the second.
+    fn comes_before<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        arguments: &[Value<'e, 'ctx>],
+    ) -> Result<Lanes<'e, 'ctx>> {
+        let Some(comparator) = self.plan.comparator else {
+            return Ok(arguments[0].lanes().ult(arguments[1].lanes()));
+        };
+        let before = s.call(comparator, arguments)?;
+        Ok(before.first().ok_or_else(|| Error::internal("a comparator without a result"))?.lanes())
     }
 
     fn load<'e, 'ctx>(

@@ -1,6 +1,7 @@
 //! What kernels are made of, and their numbers in a program; equal kernels share their code.
 
 pub(crate) mod beside;
+pub(crate) mod product;
 pub(crate) mod random;
 pub(crate) mod scan;
 pub(crate) mod scatter;
@@ -12,8 +13,8 @@ use std::collections::HashMap;
 use xla_hlo::{CompId, Module, Result};
 use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::{
-    Kernel, KernelSource, KernelTable, ScanPhase, ScanPlan, ScatterPhase, SortPhase, SortPlan, ThreadedScatter,
-    TopKPlan, emit_kernel,
+    Kernel, KernelSource, KernelTable, ProductPhase, ScanPhase, ScanPlan, ScatterPhase, SortPhase, SortPlan,
+    SplitProduct, ThreadedScatter, TopKPlan, emit_kernel,
 };
 
 use beside::BesideProgram;
@@ -25,6 +26,8 @@ pub(crate) enum KernelCode<'m> {
     Fused(KernelSource<'m>),
     /// A part of a scan by blocks of threads.
     Scan { source: KernelSource<'m>, plan: ScanPlan, phase: ScanPhase },
+    /// A part of a product of few results and long sums.
+    Product { source: KernelSource<'m>, plan: SplitProduct, phase: ProductPhase },
     /// A part of a sort.
     Sort { module: &'m Module, plan: SortPlan, phase: SortPhase, label: String },
     /// A part of a scatter with a thread for each update.
@@ -43,6 +46,7 @@ impl KernelCode<'_> {
         match self {
             KernelCode::Fused(source) => emit_kernel(emitter, source, name),
             KernelCode::Scan { source, plan, phase } => plan.emit(source, *phase, emitter, name),
+            KernelCode::Product { source, plan, phase } => plan.emit(source, *phase, emitter, name),
             KernelCode::Sort { module, plan, phase, .. } => plan.emit(module, *phase, emitter, name),
             KernelCode::Scatter { module, scatter, phase, .. } => scatter.emit(module, *phase, emitter, name),
             KernelCode::TopK { module, computation, plan, .. } => plan.emit(module, *computation, emitter, name),
@@ -56,6 +60,7 @@ impl KernelCode<'_> {
         match self {
             KernelCode::Fused(source) => source.pointer_count(),
             KernelCode::Scan { source, plan, phase } => plan.words(*phase, source),
+            KernelCode::Product { source, plan, phase } => plan.words(*phase, source),
             KernelCode::Sort { plan, phase, .. } => plan.words(*phase),
             KernelCode::Scatter { scatter, .. } => scatter.words(),
             KernelCode::TopK { .. } => TopKPlan::WORDS,
@@ -67,7 +72,7 @@ impl KernelCode<'_> {
     /// What a person knows it by: the name of an instruction.
     pub fn label(&self) -> &str {
         match self {
-            KernelCode::Fused(source) | KernelCode::Scan { source, .. } => {
+            KernelCode::Fused(source) | KernelCode::Scan { source, .. } | KernelCode::Product { source, .. } => {
                 source.module[source.computation][source.root].name()
             }
             KernelCode::Sort { label, .. } | KernelCode::Scatter { label, .. } | KernelCode::TopK { label, .. } => {
@@ -94,6 +99,7 @@ impl KernelCode<'_> {
             (
                 KernelCode::Fused(_)
                 | KernelCode::Scan { .. }
+                | KernelCode::Product { .. }
                 | KernelCode::Sort { .. }
                 | KernelCode::Scatter { .. }
                 | KernelCode::TopK { .. }
@@ -112,7 +118,15 @@ pub(crate) struct Kernels<'m> {
     /// Finds equal sources.
     sources: KernelTable<'m>,
     /// The numbers of kernels with sources, by the source's and the part of it.
-    known: HashMap<(u32, Option<ScanPhase>), u32>,
+    known: HashMap<(u32, Role), u32>,
+}
+
+/// What a kernel does of what its source says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Role {
+    All,
+    Scan(ScanPhase),
+    Product(ProductPhase),
 }
 
 impl<'m> Kernels<'m> {
@@ -120,8 +134,9 @@ impl<'m> Kernels<'m> {
     pub fn number(&mut self, code: KernelCode<'m>) -> u32 {
         let next = self.codes.len() as u32;
         let known = match &code {
-            KernelCode::Fused(source) => self.of_source(source, None, next),
-            KernelCode::Scan { source, phase, .. } => self.of_source(source, Some(*phase), next),
+            KernelCode::Fused(source) => self.of_source(source, Role::All, next),
+            KernelCode::Scan { source, phase, .. } => self.of_source(source, Role::Scan(*phase), next),
+            KernelCode::Product { source, phase, .. } => self.of_source(source, Role::Product(*phase), next),
             KernelCode::Sort { .. }
             | KernelCode::Scatter { .. }
             | KernelCode::TopK { .. }
@@ -137,9 +152,9 @@ impl<'m> Kernels<'m> {
         known
     }
 
-    fn of_source(&mut self, source: &KernelSource<'m>, phase: Option<ScanPhase>, next: u32) -> u32 {
+    fn of_source(&mut self, source: &KernelSource<'m>, role: Role, next: u32) -> u32 {
         let source = self.sources.number(source.clone());
-        *self.known.entry((source, phase)).or_insert(next)
+        *self.known.entry((source, role)).or_insert(next)
     }
 
     /// The kernels, by their numbers.

@@ -1,15 +1,15 @@
-//! Scatters as launches: one for the updates, and two before it where they must claim their places.
+//! Scatters as launches: one for the updates, and others before it where they claim their places or are sorted by them.
 
 use xla_hlo::ops::Scatter;
 use xla_hlo::{ArrayShape, Module};
-use xla_llvm::fused::ThreadedScatter;
+use xla_llvm::fused::{ScatterPhase, ThreadedScatter};
 use xla_service::thunks::LoweringContext;
 
-use super::{KernelCode, Kernels};
+use super::{KernelCode, Kernels, sort};
 use crate::compile::lowering::{Plan, PlannedStep};
 use crate::device::Word;
 
-/// Launches that scatter into the result, which holds the input; `None` where the updates must go in order.
+/// Launches that scatter into the results, which hold the inputs; `None` where one thread goes through the updates in order.
 pub(crate) fn plan<'m>(
     kernels: &mut Kernels<'m>,
     module: &'m Module,
@@ -17,15 +17,25 @@ pub(crate) fn plan<'m>(
     scatter: &Scatter,
 ) -> Option<Plan> {
     let shapes: Vec<&ArrayShape> = cx.operands.iter().map(|operand| &operand.shape).collect();
+    let inputs = shapes.len() / 2;
     let scatter = Box::new(ThreadedScatter::new(module, scatter, &shapes)?);
     let label = cx.instruction().name();
-    let claims = scatter.claim_bytes();
-    let steps = scatter.phases().iter().map(|&phase| {
-        let (scatter, label) = (scatter.clone(), label.to_string());
-        let kernel = kernels.number(KernelCode::Scatter { module, scatter, phase, label });
-        let arguments = (1..=3).map(Word::Array).chain(claims.map(|_| Word::Scratch(0))).collect();
-        PlannedStep::Launch { kernel, arguments }
-    });
-    let steps = steps.collect();
-    Some(Plan { scratch: claims.into_iter().collect(), steps, ..Plan::default() })
+    let mut scratch: Vec<usize> = scatter.scratch_bytes().into_iter().collect();
+    let keys = scatter.sort();
+    // Sorted keys are in the first memory. The launch that sorts runs writes there or, if the merges are odd, to the second one.
+    let unsorted = keys.as_ref().map_or(0, |keys| if keys.merges().count().is_multiple_of(2) { 1 } else { 0 });
+    let mut steps = Vec::new();
+    for &phase in scatter.phases() {
+        let memory = if phase == ScatterPhase::Keys { unsorted } else { 0 };
+        let memory = scratch.first().map(|_| Word::Scratch(memory));
+        let code = KernelCode::Scatter { module, scatter: scatter.clone(), phase, label: label.to_string() };
+        let arguments = (inputs..shapes.len() + inputs).map(Word::Array).chain(memory).collect();
+        steps.push(PlannedStep::Launch { kernel: kernels.number(code), arguments });
+    }
+    if let Some(keys) = keys {
+        scratch.extend(keys.array_bytes());
+        let arrays = [unsorted, 0, 1].map(|memory| vec![Word::Scratch(memory)]);
+        steps.splice(1..1, sort::launches(kernels, module, (&keys, label), &arrays));
+    }
+    Some(Plan { scratch, steps, ..Plan::default() })
 }

@@ -19,24 +19,33 @@ pub(crate) fn plan<'m>(
     let shapes: Vec<&ArrayShape> = cx.operands.iter().map(|operand| &operand.shape).collect();
     let sort = SortPlan::new(module, sort, &shapes)?;
     let count = shapes.len();
+    let scratch: Vec<usize> = if sort.merges().next().is_none() { Vec::new() } else { sort.array_bytes().collect() };
+    let words = |word: fn(usize) -> Word, from: usize| (from..from + count).map(word).collect::<Vec<Word>>();
+    let arrays = [words(Word::Array, 0), words(Word::Array, count), words(Word::Scratch, 0)];
+    let steps = launches(kernels, module, (&sort, cx.instruction().name()), &arrays);
+    Some(Plan { scratch, steps, ..Plan::default() })
+}
+
+/// The launches that sort some arrays into others with the help of a third lot, if there are merges. The arrays to sort may be of the lot that
+/// the first launch does not write.
+pub(super) fn launches<'m>(
+    kernels: &mut Kernels<'m>,
+    module: &'m Module,
+    (sort, label): (&SortPlan, &str),
+    [operands, results, scratch]: &[Vec<Word>; 3],
+) -> Vec<PlannedStep> {
     let merges: Vec<u64> = sort.merges().collect();
-    let scratch = if merges.is_empty() { Vec::new() } else { sort.array_bytes().collect() };
-    let label = cx.instruction().name();
     // The last launch writes the results.
-    let side = |launches_left: usize| -> Vec<Word> {
-        let results = launches_left.is_multiple_of(2);
-        (0..count).map(|i| if results { Word::Array(count + i) } else { Word::Scratch(i) }).collect()
-    };
-    let mut launch = |phase, from: Vec<Word>, to: Vec<Word>, number: Option<u64>| {
+    let side = |launches_left: usize| if launches_left.is_multiple_of(2) { results } else { scratch };
+    let mut launch = |phase, from: &[Word], to: &[Word], number: Option<u64>| {
         let kernel = kernels.number(KernelCode::Sort { module, plan: sort.clone(), phase, label: label.to_string() });
         let number = number.map(|number| Word::Number(number as i64));
-        PlannedStep::Launch { kernel, arguments: from.into_iter().chain(to).chain(number).collect() }
+        PlannedStep::Launch { kernel, arguments: from.iter().chain(to).copied().chain(number).collect() }
     };
-    let operands = (0..count).map(Word::Array).collect();
     let mut steps = vec![launch(SortPhase::Runs, operands, side(merges.len()), None)];
     for (done, &run) in merges.iter().enumerate() {
         let left = merges.len() - done;
         steps.push(launch(SortPhase::Merge, side(left), side(left - 1), Some(run)));
     }
-    Some(Plan { scratch, steps, ..Plan::default() })
+    steps
 }
