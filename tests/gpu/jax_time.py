@@ -1,6 +1,7 @@
-"""Times one HLO program with JAX's compiler on its first GPU: jax_time.py PROGRAM MANIFEST SECONDS prints microseconds.
+"""Times one HLO program with JAX's compiler on its first GPU: jax_time.py PROGRAM MANIFEST SECONDS exact|tf32 prints microseconds.
 
-Inputs come from inputs.py, which lies beside this file or in ../corpus/generate/bench.
+That compiler multiplies f32 with TF32, on GPUs that have it, unless an operation's precision is `highest`: what
+`jax_default_matmul_precision` sets. With `exact` all dots and convolutions of f32 get it, with `tf32` the program stays as it is. Inputs come from inputs.py, which lies beside this file or in ../corpus/generate/bench.
 """
 import os
 import statistics
@@ -11,7 +12,28 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "corpus", "generate", "bench")]
 
 
-def main(path, manifest, seconds):
+def exact(code):
+    """StableHLO with all products of f32 of the highest precision, but for those that name an algorithm."""
+    from jax.interpreters import mlir
+    from jaxlib.mlir import ir
+
+    with mlir.make_ir_context():
+        module = ir.Module.parse(code)
+        highest = ir.ArrayAttr.get([ir.Attribute.parse("#stablehlo<precision HIGHEST>")] * 2)
+        f32 = ir.F32Type.get()
+
+        def visit(op):
+            of_products = op.name in ("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution")
+            if of_products and "algorithm" not in op.attributes:
+                if all(ir.ShapedType(operand.type).element_type == f32 for operand in op.operands):
+                    op.attributes["precision_config"] = highest
+            return ir.WalkResult.ADVANCE
+
+        module.operation.walk(visit)
+        return str(module)
+
+
+def main(path, manifest, seconds, products):
     import jax
     import jaxlib._jax as jx
     from jaxlib import xla_client
@@ -24,6 +46,7 @@ def main(path, manifest, seconds):
     with open(path) as file:
         module = xla_client.hlo.hlo_module_from_text(file.read())
     code = jx.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
+    code = exact(code) if products == "exact" else code
     executable = device.client.compile_and_load(code, jx.DeviceList((device,)), xla_client.CompileOptions())
     arguments = [jax.device_put(make_param(p, i, 0), device) for i, p in enumerate(entry["params"])]
     for argument in arguments:
@@ -41,4 +64,4 @@ def main(path, manifest, seconds):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], float(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4])

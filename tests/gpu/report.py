@@ -4,7 +4,8 @@
 
 XLA and XLA-TESTS are the commands `xla` and `xla-tests`, built anywhere. What is not given is left out; what fails is
 written down, and the rest goes on. Needs Python 3.9 and nothing else; with jax (and numpy) that sees the GPU, each
-benchmark program is timed with it, too. NVIDIA's libraries that Python packages brought are found. Without a GPU that the compiler can use: one sentence, exit code 1.
+benchmark program is timed with it, too: f32 multiplied exactly, and with TF32, on both sides. NVIDIA's libraries
+that Python packages brought are found. Without a GPU that the compiler can use: one sentence, exit code 1.
 
 DIRs: --bench has manifest.json and the programs of it, --corpus folders with case.json, --programs .hlo files for
 compute-sanitizer. `cargo xtask gpu-report` gives all of them.
@@ -159,6 +160,10 @@ def corpus(opt):
     return {"cases": cases, "failures": failures}
 
 
+# How f32 is multiplied, and what our command says for it.
+PRODUCTS = {"exact": [], "tf32": ["--allow-tf32"]}
+
+
 def bench(opt):
     if not opt.bench:
         return {"left out": "no --bench"}
@@ -169,22 +174,30 @@ def bench(opt):
     for entry in entries:
         path = os.path.join(opt.bench, entry["file"])
         row = rows[entry["name"]] = {}
-        try:
-            row["run_us"] = timed(opt, path)["run_us"]
-        except (RuntimeError, subprocess.TimeoutExpired) as error:
-            row["error"] = str(error)[:300]
-        if "version" in jax:
-            row.update(jax_time(opt, path, opt.bench))
-        if "run_us" in row and "jax_us" in row:
-            row["ratio"] = row["run_us"] / row["jax_us"]
-    ratios = [row["ratio"] for row in rows.values() if "ratio" in row]
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
-    return {"jax": jax, "programs": rows, "geomean": mean, "compared": len(ratios)}
+        for products, options in PRODUCTS.items():
+            times = row[products] = {}
+            try:
+                times["run_us"] = timed(opt, path, options)["run_us"]
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                row["error"] = str(error)[:300]
+            if "version" in jax:
+                times.update(jax_time(opt, path, opt.bench, products))
+            if "run_us" in times and "jax_us" in times:
+                times["ratio"] = times["run_us"] / times["jax_us"]
+    means = {products: mean([row[products]["ratio"] for row in rows.values() if "ratio" in row[products]])
+             for products in PRODUCTS}
+    return {"jax": jax, "programs": rows, "geomean": means}
 
 
-def timed(opt, path, *more):
+def mean(ratios):
+    """The geometric mean, and of how many."""
+    value = math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
+    return {"value": value, "compared": len(ratios)}
+
+
+def timed(opt, path, options=()):
     words = [opt.xla, "bench", path, "--platform", opt.platform, "--json", "--compiles", "1", "--min-seconds", seconds(opt)]
-    return json.loads(run(words + list(more)))
+    return json.loads(run(words + list(options)))
 
 
 def seconds(opt):
@@ -200,11 +213,11 @@ def jax_device(opt):
         return {"left out": str(error)[:200]}
 
 
-def jax_time(opt, path, folder):
+def jax_time(opt, path, folder, products):
     """The time of the same program with JAX's compiler on the same GPU, in a process of its own."""
     words = [opt.python, os.path.join(HERE, "jax_time.py"), path, os.path.join(folder, "manifest.json")]
     try:
-        return {"jax_us": float(run(words + [seconds(opt)]).splitlines()[-1])}
+        return {"jax_us": float(run(words + [seconds(opt), products]).splitlines()[-1])}
     except (OSError, RuntimeError, ValueError, IndexError, subprocess.TimeoutExpired) as error:
         return {"jax_error": str(error)[:200]}
 
@@ -304,7 +317,7 @@ def overhead(opt):
     """Microseconds that one thunk more costs a program of small thunks, with graphs and without, and a program of one."""
     short, long = 10, 210
     paths = {n: write_program(opt, "chain%d" % n, chain(n)) for n in (1, short, long)}
-    more = lambda *level: (timed(opt, paths[long], *level)["run_us"] - timed(opt, paths[short], *level)["run_us"]) / (long - short)
+    more = lambda *options: (timed(opt, paths[long], options)["run_us"] - timed(opt, paths[short], options)["run_us"]) / (long - short)
     return {"program_us": timed(opt, paths[1])["run_us"], "thunk_us": more(), "thunk_us_without_graphs": more("-O0")}
 
 
@@ -358,11 +371,15 @@ def note(report):
                      percent(row.get("of_cublas"))])
     lines += ["", "## Launches", "", "; ".join("%s: %s" % pair for pair in report["overhead"].items())]
     part = report["bench"]
-    lines += ["", "## Benchmark programs", ""] + table(
-        ["program", "us", "JAX us", "ratio"], part,
-        lambda row: ["%.1f" % row["run_us"], number(row.get("jax_us"), "%.1f"), number(row.get("ratio"), "%.2f")])
-    if part.get("geomean"):
-        lines += ["", "Geometric mean of %d ratios: %.3f (JAX %s)" % (part["compared"], part["geomean"], part["jax"]["version"])]
+    lines += ["", "## Benchmark programs", "", "Products of f32 exactly, then with TF32, on both sides.", ""] + table(
+        ["program", "exact us", "JAX us", "ratio", "TF32 us", "JAX us", "ratio"], part,
+        lambda row: [cell for products in PRODUCTS for cell in (
+            number(row[products].get("run_us"), "%.1f"), number(row[products].get("jax_us"), "%.1f"),
+            number(row[products].get("ratio"), "%.2f"))])
+    for products, found in part.get("geomean", {}).items():
+        if found["value"]:
+            lines += ["", "Geometric mean of %d ratios, %s beside %s: %.3f (JAX %s)" % (
+                found["compared"], products, products, found["value"], part["jax"]["version"])]
     return "\n".join(lines) + "\n"
 
 

@@ -1,13 +1,13 @@
 //! Products of small matrices that the threads of a warp compute together: the GPU's matrix unit, and the same on the host.
 //!
-//! A 16 by 16 matrix times a 16 by 8 one is added to a 16 by 8 one. Each thread holds pieces of all three, as NVIDIA's PTX ISA says of
-//! `mma.m16n8k16` (section "Warp-level matrix instructions"): of thread `4 g + t` of the warp
+//! A matrix of 16 rows is multiplied by one of 8 columns and added to a 16 by 8 one. Each thread holds pieces of all three, 32-bit words,
+//! as NVIDIA's PTX ISA says of `mma.m16n8k16` and `mma.m16n8k8` (section "Warp-level matrix instructions"): of thread `4 g + t` of the warp
 //!
-//! | pieces | rows and columns |
-//! | --- | --- |
-//! | left 0 to 3, pairs along the row | `(g, 2t)`, `(g + 8, 2t)`, `(g, 2t + 8)`, `(g + 8, 2t + 8)` |
-//! | right 0, 1, pairs down the column | `(2t, g)`, `(2t + 8, g)` |
-//! | sums 0 to 3 | `(g, 2t)`, `(g, 2t + 1)`, `(g + 8, 2t)`, `(g + 8, 2t + 1)` |
+//! | pieces | rows and columns for f16 and bf16, pairs along the sum | for TF32 |
+//! | --- | --- | --- |
+//! | left 0 to 3 | `(g, 2t)`, `(g + 8, 2t)`, `(g, 2t + 8)`, `(g + 8, 2t + 8)` | `(g, t)`, `(g + 8, t)`, `(g, t + 4)`, `(g + 8, t + 4)` |
+//! | right 0, 1 | `(2t, g)`, `(2t + 8, g)` | `(t, g)`, `(t + 4, g)` |
+//! | sums 0 to 3 | `(g, 2t)`, `(g, 2t + 1)`, `(g + 8, 2t)`, `(g + 8, 2t + 1)` | the same |
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::{ElementType, Error, Result};
@@ -22,56 +22,127 @@ use crate::target::{Simt, Target};
 pub const ROWS: u64 = 16;
 /// Columns of the product.
 pub const COLUMNS: u64 = 8;
-/// Steps of the sum.
-pub const DEPTH: u64 = 16;
+
+/// What the matrix unit multiplies; its sums are f32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Factors {
+    /// Elements of f16.
+    F16,
+    /// Elements of bf16.
+    Bf16,
+    /// Elements of f32 that are rounded by [`Emitter::round_to_tf32`].
+    Tf32,
+}
+
+impl Factors {
+    /// Those that are elements of an array as they are.
+    pub fn of(ty: ElementType) -> Option<Factors> {
+        match ty {
+            ElementType::F16 => Some(Factors::F16),
+            ElementType::BF16 => Some(Factors::Bf16),
+            _ => None,
+        }
+    }
+
+    /// The type that factors are kept in.
+    pub fn element_type(self) -> ElementType {
+        match self {
+            Factors::F16 => ElementType::F16,
+            Factors::Bf16 => ElementType::BF16,
+            Factors::Tf32 => ElementType::F32,
+        }
+    }
+
+    /// Neighbours along the sum that are in a piece.
+    pub fn in_a_piece(self) -> u64 {
+        match self {
+            Factors::F16 | Factors::Bf16 => 2,
+            Factors::Tf32 => 1,
+        }
+    }
+
+    /// Steps of the sum.
+    pub fn depth(self) -> u64 {
+        8 * self.in_a_piece()
+    }
+}
 
 impl Target {
-    /// Whether the threads of a warp can multiply matrices of that element type, with sums of f32.
-    pub fn has_matrix_unit(&self, ty: ElementType) -> bool {
-        // Number of the architecture: sm_80 and later have both types.
+    /// Whether the threads of a warp can multiply matrices of such factors.
+    pub fn has_matrix_unit(&self, factors: Factors) -> bool {
+        // Number of the architecture: sm_80 and later have all of them.
         let number = self.cpu().trim_start_matches("sm_").trim_end_matches(|c: char| c.is_ascii_lowercase());
-        let able = match self.simt() {
-            Some(Simt::Nvptx) => number.parse::<u32>().is_ok_and(|number| number >= 80),
-            Some(Simt::Host) => true,
-            None => false,
-        };
-        able && matches!(ty, ElementType::F16 | ElementType::BF16)
+        match (self.simt(), factors) {
+            (Some(Simt::Nvptx), Factors::F16 | Factors::Bf16 | Factors::Tf32) => {
+                number.parse::<u32>().is_ok_and(|number| number >= 80)
+            }
+            (Some(Simt::Host), _) => true,
+            (None, _) => false,
+        }
     }
 }
 
 impl<'ctx> Emitter<'ctx> {
-    /// `left · right + sums` by the threads of a warp, all of which must be here. Pieces of the operands are 32-bit integers of two elements
-    /// of `ty`, f16 or bf16, the first one in the low half; sums are f32.
+    /// `left · right + sums` by the threads of a warp, all of which must be here. Pieces of the operands are 32-bit integers, of two
+    /// elements the first one in the low half; sums are f32.
     pub fn multiply_matrices<'e>(
         &'e self,
-        ty: ElementType,
+        factors: Factors,
         left: [Lanes<'e, 'ctx>; 4],
         right: [Lanes<'e, 'ctx>; 2],
         sums: [Lanes<'e, 'ctx>; 4],
     ) -> Result<[Lanes<'e, 'ctx>; 4]> {
         match self.target().simt() {
-            Some(Simt::Nvptx) => self.matrix_instruction(ty, left, right, sums),
-            Some(Simt::Host) => self.matrix_by_shuffles(ty, left, right, sums),
-            None => Err(Error::internal(format!("{} has no matrix unit", self.target().triple()))),
+            Some(Simt::Nvptx) => self.matrix_instruction(factors, left, right, sums),
+            Some(Simt::Host) => self.matrix_by_shuffles(factors, left, right, sums),
+            None => Err(self.no_matrix_unit()),
         }
+    }
+
+    /// Lanes of f32 as the nearest numbers of TF32, which has 10 bits of fraction; of two that are as near, the one further from zero.
+    /// What becomes too large is infinite.
+    pub fn round_to_tf32<'e>(&'e self, value: Lanes<'e, 'ctx>) -> Result<Lanes<'e, 'ctx>> {
+        match self.target().simt() {
+            Some(Simt::Nvptx) => {
+                let rounded = value.in_parts(1, value, |lane, _| {
+                    match self.intrinsic("llvm.nvvm.f2tf32.rna", &[], &[lane.raw()]) {
+                        Some(bits) => self.lanes(bits).cast_bits(Scalar::F32),
+                        // The emitter remembers what is wrong.
+                        None => lane,
+                    }
+                });
+                Ok(rounded)
+            }
+            Some(Simt::Host) => {
+                const HALF: i64 = 1 << 12;
+                let bits = (value.cast_bits(Scalar::Int(32)) + HALF) & !(2 * HALF - 1);
+                Ok(value.is_nan().select(value.from_bits(0x7fff_ffff), bits.cast_bits(Scalar::F32)))
+            }
+            None => Err(self.no_matrix_unit()),
+        }
+    }
+
+    fn no_matrix_unit(&self) -> Error {
+        Error::internal(format!("{} has no matrix unit", self.target().triple()))
     }
 
     fn matrix_instruction<'e>(
         &'e self,
-        ty: ElementType,
+        factors: Factors,
         left: [Lanes<'e, 'ctx>; 4],
         right: [Lanes<'e, 'ctx>; 2],
         sums: [Lanes<'e, 'ctx>; 4],
     ) -> Result<[Lanes<'e, 'ctx>; 4]> {
-        let name = match ty {
-            ElementType::F16 => "llvm.nvvm.mma.m16n8k16.row.col.f32.f32",
-            _ => "llvm.nvvm.mma.m16n8k16.row.col.bf16",
+        let name = match factors {
+            Factors::F16 => "llvm.nvvm.mma.m16n8k16.row.col.f32.f32",
+            Factors::Bf16 => "llvm.nvvm.mma.m16n8k16.row.col.bf16",
+            Factors::Tf32 => "llvm.nvvm.mma.m16n8k8.row.col.tf32",
         };
         let missing = || Error::internal(format!("LLVM refuses {name}"));
         let pair = self.lane_type(Scalar::F16, 2);
-        let piece = |word: Lanes<'e, 'ctx>| match ty {
-            ElementType::F16 => self.record(self.builder().build_bit_cast(word.raw(), pair, "")),
-            _ => Some(word.raw()),
+        let piece = |word: Lanes<'e, 'ctx>| match factors {
+            Factors::F16 => self.record(self.builder().build_bit_cast(word.raw(), pair, "")),
+            Factors::Bf16 | Factors::Tf32 => Some(word.raw()),
         };
         let pieces = left.into_iter().chain(right).map(piece).collect::<Option<Vec<_>>>().ok_or_else(missing)?;
         let arguments: Vec<_> = pieces.into_iter().chain(sums.map(Lanes::raw)).collect();
@@ -88,7 +159,7 @@ impl<'ctx> Emitter<'ctx> {
 
     fn matrix_by_shuffles<'e>(
         &'e self,
-        ty: ElementType,
+        factors: Factors,
         left: [Lanes<'e, 'ctx>; 4],
         right: [Lanes<'e, 'ctx>; 2],
         mut sums: [Lanes<'e, 'ctx>; 4],
@@ -96,8 +167,13 @@ impl<'ctx> Emitter<'ctx> {
         let both = |low: Lanes<'e, 'ctx>, high: Lanes<'e, 'ctx>| (high.zext(64) << 32) | low.zext(64);
         let [near, far] = [both(left[0], left[1]), both(left[2], left[3])];
         let right = both(right[0], right[1]);
-        let element = |words: Lanes<'e, 'ctx>, number: u32| {
-            Value::stored(ty, words.lshr(i64::from(16 * number)).trunc(16)).lanes()
+        let count = factors.in_a_piece() as u32;
+        let element = |words: Lanes<'e, 'ctx>, piece: u32, number: u32| {
+            let bits = words.lshr(i64::from(32 / count * (count * piece + number))).trunc(32 / count);
+            match factors {
+                Factors::F16 | Factors::Bf16 => Value::stored(factors.element_type(), bits).lanes(),
+                Factors::Tf32 => bits.cast_bits(Scalar::F32),
+            }
         };
         let lane = self.register(Register::Thread)? & i64::from(WARP - 1);
         let (row, column) = (lane & !3, (lane & 3) << 3);
@@ -106,12 +182,12 @@ impl<'ctx> Emitter<'ctx> {
             let far = self.host_shuffle(far, row + other)?;
             for which in 0..2u32 {
                 let column = self.host_shuffle(right, column + (4 * i64::from(which) + other))?;
-                for half in 0..2u32 {
-                    let (below, above) = (element(column, half), element(column, 2 + half));
+                for number in 0..count {
+                    let (below, above) = (element(column, 0, number), element(column, 1, number));
                     for down in 0..2u32 {
                         let sum = &mut sums[(2 * down + which) as usize];
-                        *sum = element(near, 2 * down + half).fma(below, *sum);
-                        *sum = element(far, 2 * down + half).fma(above, *sum);
+                        *sum = element(near, down, number).fma(below, *sum);
+                        *sum = element(far, down, number).fma(above, *sum);
                     }
                 }
             }

@@ -42,6 +42,7 @@ pub mod stages;
 pub mod view;
 
 mod algebra;
+mod allow_tf32;
 mod chain;
 mod conditional;
 mod constant_fold;
@@ -78,6 +79,7 @@ mod widen_linalg;
 mod zero_sized;
 
 pub use algebra::{SimplifyAlgebra, rule_names};
+pub use allow_tf32::AllowTf32;
 pub use conditional::SimplifyConditionals;
 pub use constant_fold::FoldConstants;
 pub use convolution_types::UnifyConvolutionTypes;

@@ -50,6 +50,9 @@ pub struct TargetProfile {
     /// Floats of fewer than 32 bits whose convolutions, of operands and result of that one type, it sums as `f32` and rounds once by itself;
     /// others are put in terms of `f32` by [`UnifyConvolutionTypes`](crate::UnifyConvolutionTypes). None by default.
     pub convolution_floats: BTreeSet<ElementType>,
+    /// Whether products and convolutions of `f32` whose precision is `default` may round their factors to TF32; see
+    /// [`AllowTf32`](crate::AllowTf32). Not by default.
+    pub tf32: bool,
     /// Bytes that one execution may need in all, arguments and results included: see [`Rematerialize`](crate::Rematerialize). `None` for no
     /// limit.
     pub memory_bytes: Option<u64>,
@@ -199,6 +202,7 @@ impl TargetProfile {
             top_k: TopKProfile::default(),
             floats: FloatProfile::all(),
             convolution_floats: BTreeSet::new(),
+            tf32: false,
             memory_bytes: None,
             memory_spaces: Vec::new(),
         }

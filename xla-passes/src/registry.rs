@@ -10,6 +10,7 @@ type Entry = (&'static str, &'static str, fn() -> Box<dyn Pass>);
 
 /// All passes: name, what they do, constructor.
 const PASSES: &[Entry] = &[
+    ("allow-tf32", "products of f32 may round factors to TF32, where the target is told so", || Box::new(AllowTf32)),
     ("annotate-trip-counts", "notes how often counting loops run", || Box::new(AnnotateTripCounts)),
     ("assign-layouts", "regions compute in the order of dimensions that needs the fewest transposes", || {
         Box::new(AssignLayouts)

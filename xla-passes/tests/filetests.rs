@@ -156,8 +156,9 @@ fn body(text: &str) -> &str {
     }
 }
 
-/// Passes whose cases need more than a module: limits and memories of a target, checked by running in them, and layouts with tiles.
-const ELSEWHERE: [&str; 3] = ["assign-memory-spaces", "rematerialize", "tile-layouts"];
+/// Passes whose cases need more than a module: what a target is told, limits and memories of it, checked by running in them, and layouts with
+/// tiles.
+const ELSEWHERE: [&str; 4] = ["allow-tf32", "assign-memory-spaces", "rematerialize", "tile-layouts"];
 
 #[test]
 fn each_pass_has_cases() {

@@ -35,6 +35,11 @@ pub struct CompileOptions {
     /// Whether a program may measure, when it first runs, which of several ways to compute something is the fastest. Otherwise what is in
     /// [`cache_dir`](CompileOptions::cache_dir) decides, and where nothing is, a rule. Ways may differ in how they round.
     pub autotune: bool,
+    /// Whether products and convolutions of f32 may round their factors to the 10 bits of TF32, on devices whose matrix units then are many
+    /// times as fast: NVIDIA's GPUs from `sm_80` on. Sums stay f32. It is about operations that name no algorithm and whose
+    /// `operand_precision` is `default` on both sides; `high` and `highest` never round. Other platforms compute the same with it as
+    /// without.
+    pub allow_tf32: bool,
 }
 
 /// How hard to optimise. Results never differ by level but in rounding.
@@ -70,6 +75,7 @@ impl Default for CompileOptions {
             host_fallback: FallbackPolicy::Allow,
             cache_dir: None,
             autotune: false,
+            allow_tf32: false,
         }
     }
 }

@@ -98,6 +98,7 @@ impl GpuCompiler {
     /// transforms are put in terms of other operations.
     fn passes_for(&self, options: &CompileOptions, has_transforms: bool) -> HloPasses {
         let mut profile = profile();
+        profile.tf32 = options.allow_tf32;
         if has_transforms {
             profile.lacks.remove(&Opcode::Fft);
         }
@@ -182,13 +183,17 @@ mod tests {
 
     use super::*;
     use crate::cuda::library::LibraryCall;
+    use crate::cuda::library::matmul::Precision;
     use crate::device::{LibraryStep, Step, Word};
 
     /// The module as passes leave it for a GPU, beside a library for Fourier transforms or not.
     fn optimized(text: &str, has_transforms: bool) -> OptimizedModule {
+        optimized_with(text, has_transforms, &CompileOptions::default())
+    }
+
+    fn optimized_with(text: &str, has_transforms: bool, options: &CompileOptions) -> OptimizedModule {
         let module = VerifiedModule::new(parse_module(text).unwrap()).unwrap();
-        let (gpu, options) = (gpu(), CompileOptions::default());
-        optimize(module, &gpu.passes_for(&options, has_transforms), &options, None).unwrap().0
+        optimize(module, &gpu().passes_for(options, has_transforms), options, None).unwrap().0
     }
 
     fn gpu() -> GpuCompiler {
@@ -232,6 +237,39 @@ mod tests {
         assert_eq!((call.before.len(), call.then.len(), call.otherwise.len()), (2, 1, 1));
         assert!(matches!(call.arrays[..], [Word::Scratch(_), Word::Scratch(_), Word::Array(3)]), "{:?}", call.arrays);
         assert_eq!(device.routines[0].scratch, [8 * 57 * 57 * 64 * 2, 3 * 3 * 64 * 128 * 2]);
+    }
+
+    #[test]
+    fn libraries_use_tf32_where_it_is_allowed() {
+        let square = ["256,256"; 3];
+        let dot = "dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+        let images = ["8,28,28,64", "3,3,64,64", "8,28,28,64"];
+        let convolution = "convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f";
+        let precision = |[x, w, r]: [&str; 3], operation: &str, allow_tf32: bool| {
+            let text = format!(
+                "HloModule m
+                ENTRY main {{
+                  x = f32[{x}] parameter(0)
+                  w = f32[{w}] parameter(1)
+                  ROOT r = f32[{r}] {operation}
+                }}"
+            );
+            let options = CompileOptions { allow_tf32, ..CompileOptions::default() };
+            let (call, _) = library_step(&optimized_with(&text, false, &options));
+            match call.call {
+                LibraryCall::Matmul(matmul) => matmul.precision,
+                LibraryCall::Convolution(convolution) => convolution.precision,
+                LibraryCall::Fourier(_) => panic!("{text}"),
+            }
+        };
+        for (dims, operation) in [(square, dot), (images, convolution)] {
+            assert_eq!(precision(dims, operation, true), Precision::Tf32);
+            assert_eq!(precision(dims, operation, false), Precision::Exact);
+            let high = format!("{operation}, operand_precision={{high,high}}");
+            assert_eq!(precision(dims, &high, true), Precision::Exact);
+            let named = format!("{operation}, algorithm=dot_tf32_tf32_f32");
+            assert_eq!(precision(dims, &named, false), Precision::Tf32);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod random;
 mod scan;
 mod scatter;
 mod sorting;
+mod tf32;
 
 /// Runs a program on `gpu-host` and in the evaluator; no part of it may run elsewhere than in kernels.
 fn agrees(text: &str) {

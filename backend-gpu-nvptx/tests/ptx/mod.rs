@@ -7,13 +7,13 @@ use std::path::Path;
 use xla_hlo::{VerifiedModule, text};
 use xla_service::{AotCompilationOptions, Assembler, CompileOptions};
 
-/// The PTX of a program for `sm_90`.
-fn ptx(module: &str) -> String {
+/// The PTX of a program for an architecture.
+fn ptx(module: &str, target: &str) -> String {
     let module = VerifiedModule::new(text::parse_module(module).unwrap()).unwrap();
     let compiler = backend_gpu_nvptx::platform().compiler();
     let optimized = compiler.run_hlo_passes(module, &CompileOptions::default()).unwrap();
     let options = AotCompilationOptions {
-        target: Some("sm_90".to_string()),
+        target: Some(target.to_string()),
         assembler: Assembler::None,
         ..AotCompilationOptions::default()
     };
@@ -76,7 +76,19 @@ fn kernels_of_programs() {
     assert!(!paths.is_empty());
     for path in paths {
         let module = fs::read_to_string(&path).unwrap();
-        insta::assert_snapshot!(path.file_stem().unwrap().to_str().unwrap(), plain(&ptx(&module)), &module);
+        insta::assert_snapshot!(path.file_stem().unwrap().to_str().unwrap(), plain(&ptx(&module, "sm_90")), &module);
+    }
+}
+
+#[test]
+fn tensor_cores_know_tf32_from_sm_80_on() {
+    let module = include_str!("programs/product_with_tf32.hlo");
+    for (target, has_unit) in [("sm_70", false), ("sm_75", false), ("sm_80", true), ("sm_90", true), ("sm_100", true)] {
+        let text = ptx(module, target);
+        for instruction in ["mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "cvt.rna.tf32.f32"] {
+            assert_eq!(text.contains(instruction), has_unit, "{instruction} for {target}");
+        }
+        assert_eq!(text.contains("fma.rn.f32"), !has_unit, "{target}");
     }
 }
 

@@ -4,7 +4,7 @@
 //! convolution's rows are the window's positions in all images and its sums the places in the window with the input's channels, so that
 //! it is a product with an operand that lies nowhere (implicit GEMM, as in Chetlur et al., cuDNN, 2014).
 
-use xla_hlo::ops::{Convolution, Dot, DotDims, Family, Op};
+use xla_hlo::ops::{Convolution, Dot, DotAlgorithm, DotDims, Family, Op};
 use xla_hlo::{Computation, ElementKind, ElementType, InstrId, Result};
 
 use super::convolution::Tap;
@@ -13,6 +13,7 @@ use super::index::{Coord, Index};
 use super::kernel::Writer;
 use super::product_thin::Thin;
 use super::{FusedEmitter, Guard};
+use crate::matrix_unit::Factors;
 use crate::target::Target;
 
 /// Rows, columns and products of a result from which on tiles pay: a smaller product leaves most of a tile empty.
@@ -36,8 +37,8 @@ pub(super) struct Product<'m> {
     pub element_type: ElementType,
     /// What sums are computed in: it takes a register, or several, by itself.
     pub sum_type: ElementType,
-    /// The type of both operands, where it is a float narrower than the sums' and their products need no other one.
-    pub narrow_float: Option<ElementType>,
+    /// What a matrix unit may take the operands' elements as, to sums of f32.
+    pub factors: Option<Factors>,
     /// Of the operands.
     pub neighbours: [Neighbours; 2],
     /// Bytes of an element of each operand.
@@ -48,6 +49,17 @@ pub(super) struct Product<'m> {
 enum Contraction<'m> {
     Dot(&'m Dot),
     Convolution(&'m Convolution),
+}
+
+impl Contraction<'_> {
+    /// Whether factors of f32 may be rounded to TF32.
+    fn allows_tf32(self) -> bool {
+        let algorithm = match self {
+            Contraction::Dot(dot) => dot.algorithm,
+            Contraction::Convolution(op) => op.algorithm,
+        };
+        algorithm == Some(DotAlgorithm::Tf32Tf32F32)
+    }
 }
 
 /// An operand of a product.
@@ -176,7 +188,11 @@ impl<'m> Product<'m> {
         let alike = ty == right.element_type()
             && sum_type == ElementType::F32
             && (element_type == ty || element_type == sum_type);
-        let narrow_float = (alike && ty.is_float() && ty.bit_width() < 32).then_some(ty);
+        let factors = match ty {
+            _ if !alike => None,
+            ElementType::F32 => contraction.allows_tf32().then_some(Factors::Tf32),
+            narrow => Factors::of(narrow),
+        };
         let bytes = [left, right].map(|array| array.element_type().byte_width() as u64);
         Some(Product {
             id,
@@ -187,7 +203,7 @@ impl<'m> Product<'m> {
             sums,
             element_type,
             sum_type,
-            narrow_float,
+            factors,
             neighbours,
             bytes,
         })

@@ -3,7 +3,8 @@
 //! The operands' parts that a tile needs come through shared memory, some steps of the sum at a time, converted to what sums are
 //! computed in, while the steps before are computed: each thread has a small matrix of sums in registers. What comes after the product
 //! is computed where a sum is. The scheme is Volkov and Demmel's (Benchmarking GPUs to tune dense linear algebra, 2008).
-//! Narrow floats stay as they are and are multiplied by the matrix unit, if there is one; see `product_warps.rs`.
+//! Narrow floats stay as they are, and f32 that may be is rounded to TF32 there, once; the matrix unit multiplies them, if there is one: see
+//! `product_warps.rs`.
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::BinaryOp;
@@ -23,7 +24,7 @@ use super::{FusedEmitter, SymbolValue};
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
-use crate::matrix_unit;
+use crate::matrix_unit::Factors;
 use crate::simt::Register;
 use crate::target::Target;
 
@@ -46,8 +47,8 @@ pub(super) struct Tiling {
     pub each: [u64; 2],
     /// Steps of the sum that are in shared memory at a time.
     pub depth: u64,
-    /// The type of operands that warps multiply as matrices.
-    pub unit: Option<ElementType>,
+    /// What warps multiply as matrices.
+    pub unit: Option<Factors>,
     /// The parts of the sum that are other tiles.
     pub cut: Cut,
 }
@@ -73,11 +74,11 @@ impl Tiling {
 
     /// The largest tiles that the result fills.
     fn largest(product: &Product<'_>, target: &Target) -> Tiling {
-        let unit = product.narrow_float.filter(|&ty| target.has_matrix_unit(ty));
+        let unit = product.factors.filter(|&factors| target.has_matrix_unit(factors));
         // 32-bit registers of a sum.
         let registers = product.sum_type.byte_width() / 4;
         let (each, depth) = match (unit, registers) {
-            (Some(_), _) => ([8, 8], 2 * matrix_unit::DEPTH),
+            (Some(factors), _) => ([8, 8], 2 * factors.depth()),
             (None, 0 | 1) => ([8, 8], 8),
             (None, 2) => ([8, 4], 8),
             (None, _) => ([4, 4], 8),
@@ -132,14 +133,16 @@ pub(super) struct Tile<'e, 'ctx, 'a, 'm> {
 
 /// An operand's part in shared memory, twice.
 pub(super) struct Part<'e, 'ctx> {
-    side: Side,
+    pub side: Side,
     /// The type that elements have there.
     kept: ElementType,
+    /// Whether they are rounded to TF32.
+    rounds: bool,
     /// The tile's first row or column.
     pub first: Coord,
     /// Neighbours that a thread brings at a time, and which way they lie.
     width: u64,
-    along: Along,
+    pub along: Along,
     /// Where the thread's first neighbours are in the tile.
     free: Coord,
     sum: Coord,
@@ -180,7 +183,7 @@ impl<'m> Writer<'_, 'm> {
         let (part, batch) = tiling.cut.divide(&mut s, &at[0], product.batches())?;
         let batch = counters(&mut s, &batch, &product.batch)?;
         let thread = Coord::symbol(s.uniform_symbol(thread?.zext(64), Some(THREADS)));
-        let warp = tiling.unit.map(|ty| Ok((ty, WarpPlace::new(&mut s, tiling, &thread)?))).transpose()?;
+        let warp = tiling.unit.map(|unit| Ok((unit, WarpPlace::new(&mut s, tiling, &thread)?))).transpose()?;
         let own = match &warp {
             Some((_, place)) => (place.row.clone(), place.column.clone()),
             None => s.divide(&thread, SIDE as i64)?,
@@ -188,22 +191,24 @@ impl<'m> Writer<'_, 'm> {
         let left = Part::new(&mut s, product, tiling, Side::Left, &at[2], (&thread, &own.0))?;
         let right = Part::new(&mut s, product, tiling, Side::Right, &at[1], (&thread, &own.1))?;
         let tile = Tile { product, tiling, batch, part, parts: [left, right] };
-        let (places, sums) = match &warp {
+        let results = match &warp {
             None => {
                 let add = &mut |s: &FusedEmitter<'e, 'ctx, 'm>, halves, sums: &mut [_]| tile.add(s, halves, sums);
-                (tile.places([&own.0, &own.1]), tile.sums(&mut s, tile.vectors(), add)?)
+                let sums = tile.sums(&mut s, tile.vectors(), add)?;
+                tile.places([&own.0, &own.1]).into_iter().zip(sums).collect()
             }
-            Some((ty, place)) => {
+            Some((unit, place)) => {
                 let read = tile.pieces(&mut s, place)?;
                 let add = &mut |s: &FusedEmitter<'e, 'ctx, 'm>, halves, sums: &mut [_]| {
-                    tile.multiply_by_warps(s, *ty, (read, halves), sums)
+                    tile.multiply_by_warps(s, *unit, (read, halves), sums)
                 };
-                (tile.warp_places(place), tile.sums(&mut s, tile.warp_vectors(), add)?)
+                let sums = tile.sums(&mut s, tile.warp_vectors(), add)?;
+                tile.warp_results(place, &sums)
             }
         };
         let sink = Sink::new(product, &tile.batch, tiling.cut, (&at[0], scratch))?;
-        for ([row, column], sum) in places.iter().zip(sums) {
-            self.store_vector(&mut s, &sink, [row, column], sum)?;
+        for ([row, column], sum) in &results {
+            self.store_vector(&mut s, &sink, [row, column], *sum)?;
         }
         Ok(Launch { units, block: Some(THREADS as u32) })
     }
@@ -286,7 +291,8 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
     ) -> Result<Self> {
         let (size, depth, near) = (tiling.size(side), tiling.depth, product.neighbours[side as usize]);
         let ty = s.graph()[product.operands[side as usize]].shape().expect_array()?.element_type();
-        let kept = tiling.unit.unwrap_or(product.sum_type);
+        let kept = tiling.unit.map_or(product.sum_type, Factors::element_type);
+        let rounds = tiling.unit == Some(Factors::Tf32);
         let longest = if near.along == Along::Sums { depth } else { size };
         let mut width = (u64::from(ACCESS_BITS / 8) / ty.byte_width() as u64).clamp(1, longest);
         while width > 1 && !(near.run.is_multiple_of(width) && size * depth / width >= THREADS) {
@@ -303,10 +309,13 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         let scalars: Vec<Scalar> = scalars.into_iter().flatten().map(Lanes::scalar).collect();
         let access = u64::from(ACCESS_BITS / scalars.first().map_or(8, |scalar| scalar.bits()));
         // Rows of an array begin at other banks than those next to them, each at a multiple of the widest access. The matrix unit takes
-        // pairs along the sum, which then lie together where they come so.
-        let (stride, half) = match tiling.unit.is_some() && near.along == Along::Sums {
-            true => ((depth + access, 1), size * (depth + access)),
-            false => ((1, size + access), depth * (size + access)),
+        // pairs along the sum, which then lie together where they come so: pairs of TF32 are as long as two of the others.
+        let (stride, half) = match tiling.unit {
+            Some(unit) if near.along == Along::Sums => {
+                let length = depth + access * (2 / unit.in_a_piece());
+                ((length, 1), size * length)
+            }
+            Some(_) | None => ((1, size + access), depth * (size + access)),
         };
         let mut arrays = Vec::new();
         for scalar in scalars {
@@ -318,7 +327,24 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         let (place, read) = (s.lanes_of(place), s.lanes_of(read));
         let (first, turns) = (tile.clone().scaled(size as i64), size * depth / width / THREADS);
         let along = near.along;
-        Ok(Part { side, kept, first, width, along, free, sum, turns, step, arrays, stride, half, place, lanes, read })
+        Ok(Part {
+            side,
+            kept,
+            rounds,
+            first,
+            width,
+            along,
+            free,
+            sum,
+            turns,
+            step,
+            arrays,
+            stride,
+            half,
+            place,
+            lanes,
+            read,
+        })
     }
 
     /// The row or column of a thread's sum: it has `lanes` neighbours, then those that far from them.
@@ -366,8 +392,12 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
     }
 
     /// Puts what was brought into one half of shared memory, which begins at an element.
-    fn put(&self, s: &FusedEmitter<'e, 'ctx, '_>, half: Lanes<'e, 'ctx>, values: &[Value<'e, 'ctx>]) {
-        for (turn, value) in (0..).zip(values) {
+    fn put(&self, s: &FusedEmitter<'e, 'ctx, '_>, half: Lanes<'e, 'ctx>, values: &[Value<'e, 'ctx>]) -> Result<()> {
+        for (turn, &value) in (0..).zip(values) {
+            let value = match self.rounds {
+                true => Value::new(self.kept, s.emitter.round_to_tf32(value.lanes())?),
+                false => value,
+            };
             let shift = turn * (self.step.0 * self.stride.0 + self.step.1 * self.stride.1);
             let place = half + self.place + shift as i64;
             let parts = [Some(value.stored_lanes()), value.imaginary()];
@@ -380,6 +410,7 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
                 }
             }
         }
+        Ok(())
     }
 
     /// The elements of one step that the thread computes with.
@@ -429,7 +460,7 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
         let first = self.part.clone().scaled((self.tiling.cut.size / self.tiling.depth) as i64);
         for part in &self.parts {
             let values = part.bring(s, self, &first)?;
-            part.put(s, s.number(0), &values);
+            part.put(s, s.number(0), &values)?;
         }
         s.emitter.barrier()?;
         let start = vec![zero(s.emitter, ty).splat(lanes as u32); vectors as usize];
@@ -445,7 +476,7 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
             let odd = step & 1;
             add(s, [odd * left.half as i64, odd * right.half as i64], &mut sums)?;
             for (part, values) in self.parts.iter().zip(&brought) {
-                part.put(s, (odd ^ 1) * part.half as i64, values);
+                part.put(s, (odd ^ 1) * part.half as i64, values)?;
             }
             s.emitter.barrier()?;
             Ok(raws_of(&sums))

@@ -30,9 +30,9 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.or_self(self.emitter.builder.build_extract_element(vector, index, ""))
     }
 
-    /// The lanes of this vector followed by those of an equally wide one.
+    /// The lanes of this vector followed by those of an equally wide one. Scalars become vectors of two.
     pub fn concat(self, high: Self) -> Self {
-        self.shuffle(high, &Vec::from_iter(0..2 * self.width()))
+        self.splat_one().shuffle(high.splat_one(), &Vec::from_iter(0..2 * self.width()))
     }
 
     /// Lane 0 of this, lane 0 of the other, lane 1 of this, and so on. Scalars become vectors of two.

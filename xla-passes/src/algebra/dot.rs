@@ -65,7 +65,7 @@ fn through_transpose(
 ///
 /// Only the sign of a zero may differ, since a sum begins with +0.
 fn dot_without_sum(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
-    let Dot { dims, algorithm: None, .. } = dot(cx, id)? else { return None };
+    let Dot { dims, .. } = dot(cx, id)?;
     let (lhs, rhs) = (cx.operand(id, 0), cx.operand(id, 1));
     let result = cx.shape(id)?;
     let ty = result.element_type();

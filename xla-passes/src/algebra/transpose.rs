@@ -89,7 +89,7 @@ fn swapped(cx: &Draft<'_>, id: InstrId, permutation: &[usize]) -> Option<Vec<usi
     let lhs_free = cx.dims(cx.operand(id, 0)).len() - batch - dot.dims.lhs_contracting.len();
     let rank = cx.dims(id).len();
     let minor_of_lhs = lhs_free > 0 && permutation.last() == Some(&(batch + lhs_free - 1)) && batch + lhs_free < rank;
-    (minor_of_lhs && cx.is_used_once(id) && dot.algorithm.is_none())
+    (minor_of_lhs && cx.is_used_once(id))
         .then(|| (0..batch).chain(batch + lhs_free..rank).chain(batch..batch + lhs_free).collect())
 }
 

@@ -86,6 +86,8 @@ pub fn expand(_: &TargetProfile) -> Pipeline {
         .pass(ExpandBitcastConverts)
         .pass(WidenLinalg)
         .pass(UnifyConvolutionTypes)
+        // Before linear algebra becomes dots.
+        .pass(AllowTf32)
         // What follows happens only where the target's profile says that it lacks something.
         .pass(ExpandCholesky)
         .pass(ExpandTriangularSolves)

@@ -183,9 +183,10 @@ fn options_and_modules_tell_programs_apart() {
     client.compile(&sum_module("a"), &options).unwrap();
     client.compile(&sum_module("a"), &options).unwrap();
     client.compile(&sum_module("a"), &other).unwrap();
+    client.compile(&sum_module("a"), &CompileOptions { allow_tf32: true, ..options.clone() }).unwrap();
     client.compile(&sum_module("b"), &options).unwrap();
     let stats = client.cache().stats();
-    assert_eq!((stats.hits, stats.misses, stats.entries), (1, 3, 3));
+    assert_eq!((stats.hits, stats.misses, stats.entries), (1, 4, 4));
 }
 
 #[test]

@@ -40,6 +40,9 @@ pub struct Common {
     /// Do not measure on a GPU which of several ways to compute something is the fastest
     #[arg(long, global = true, env = "XLA_NO_AUTOTUNE", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
     no_autotune: bool,
+    /// On GPUs, round factors of f32 products of default precision to 10 bits (TF32), which is faster
+    #[arg(long, global = true)]
+    allow_tf32: bool,
     /// Say more on standard error; repeat for still more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -117,6 +120,7 @@ impl Session {
             memory_limit,
             cache_dir: self.cache_dir(),
             autotune: !self.common.no_autotune,
+            allow_tf32: self.common.allow_tf32,
             ..CompileOptions::default()
         }
     }

@@ -116,7 +116,7 @@ impl<'a> Layer<'a> {
         let call = Convolution {
             kind: self.kind,
             element: input.shape.element_type(),
-            precision: precision(op.algorithm),
+            precision: precision(op.algorithm, capability),
             channels,
             batch: input.size(input.first),
             groups: self.groups,

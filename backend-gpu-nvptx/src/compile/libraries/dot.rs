@@ -31,7 +31,7 @@ pub(super) fn recognise(dot: &Dot, [lhs, rhs, result]: [&ArrayShape; 3], capabil
     // As rows of lhs go along what is summed, those of rhs go along its columns.
     matmul.lhs = left.operand(lhs, left.contracts_last);
     matmul.rhs = right.operand(rhs, !right.contracts_last);
-    matmul.precision = precision(dot.algorithm);
+    matmul.precision = precision(dot.algorithm, capability);
     matmul.check(capability).ok().map(|()| matmul)
 }
 

@@ -53,8 +53,9 @@ pub(crate) fn find(op: &Op, operands: &[&ArrayShape], result: &ArrayShape, capab
     }
 }
 
-/// How exactly a library multiplies f32. TF32 is for programs that ask for it: results are compared with those of other platforms, which
-/// compute what nobody says otherwise of as exactly as the type.
-fn precision(algorithm: Option<DotAlgorithm>) -> Precision {
-    if algorithm == Some(DotAlgorithm::Tf32Tf32F32) { Precision::Tf32 } else { Precision::Exact }
+/// How exactly a library multiplies f32 on a GPU of that compute capability. TF32 is for operations that ask for it, or are marked by the pass
+/// `allow-tf32`: results are compared with those of other platforms, which compute what nobody says otherwise of as exactly as the type.
+fn precision(algorithm: Option<DotAlgorithm>, capability: (u32, u32)) -> Precision {
+    let has_tf32 = capability >= (8, 0);
+    if has_tf32 && algorithm == Some(DotAlgorithm::Tf32Tf32F32) { Precision::Tf32 } else { Precision::Exact }
 }

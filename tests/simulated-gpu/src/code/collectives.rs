@@ -110,9 +110,9 @@ pub enum VoteMode {
 /// A product of 16 rows and 8 columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragments {
-    /// The depth: 8 or 16.
+    /// The depth: 4, 8 or 16.
     pub depth: usize,
-    /// The type of the factors: `f16` or `bf16`.
+    /// The type of the factors: `f16`, `bf16` or `tf32`.
     pub factors: Type,
     /// The type of sums and results: `f32` or `f16`.
     pub sums: Type,
@@ -199,22 +199,27 @@ impl<'a> Decoder<'a> {
     }
 
     fn product(&mut self, opcode: &str, shape: &str, types: [&str; 2], operands: &[Operand<'a>]) -> Result<()> {
-        let depth = match shape {
-            "m16n8k8" => 8,
-            "m16n8k16" => 16,
+        let [factors, sums] = [self.ty(types[0])?, self.ty(types[1])?];
+        let depth = match (shape, factors.kind) {
+            ("m16n8k4", Kind::Tensor) => 4,
+            ("m16n8k8", _) => 8,
+            ("m16n8k16", Kind::Float | Kind::Brain) => 16,
             _ => return self.unknown(opcode),
         };
-        let [factors, sums] = [self.ty(types[0])?, self.ty(types[1])?];
         let fits = matches!(
             (factors.kind, factors.bits, sums.kind, sums.bits),
-            (Kind::Float | Kind::Brain, 16, Kind::Float, 32) | (Kind::Float, 16, Kind::Float, 16)
+            (Kind::Float | Kind::Brain, 16, Kind::Float, 32)
+                | (Kind::Float, 16, Kind::Float, 16)
+                | (Kind::Tensor, 32, Kind::Float, 32)
         );
         let [Operand::Vector(d), Operand::Vector(a), Operand::Vector(b), Operand::Vector(c)] = operands else {
             return self.unknown(opcode);
         };
         let sum_registers = if sums.bits == 32 { 4 } else { 2 };
+        let in_a_register = 32 / factors.bits.max(1) as usize;
         let lengths = [d.len(), a.len(), b.len(), c.len()];
-        if !fits || factors.count != 1 || lengths != [sum_registers, depth / 4, depth / 8, sum_registers] {
+        let expected = [sum_registers, depth / 2 / in_a_register, depth / 4 / in_a_register, sum_registers];
+        if !fits || factors.count != 1 || lengths != expected {
             return self.unknown(opcode);
         }
         let fragments = Fragments { depth, factors, sums };

@@ -1,6 +1,6 @@
 //! `cvt`, by the PTX ISA's table: between integers and numbers of all widths.
 
-use super::round::{Rounding, nearest, odd_integer, read, rounded};
+use super::round::{Rounding, nearest, nearest_tensor, odd_integer, read, rounded};
 use super::{Kind, Run, Type};
 
 /// What a conversion does.
@@ -16,8 +16,8 @@ pub(super) struct Conversion {
 }
 
 /// The types in the order in which [`Conversion::encode`] numbers them.
-const TYPES: [&str; 12] = ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64", "f16", "bf16", "f32", "f64"];
-const ROUNDINGS: [Rounding; 4] = [Rounding::Nearest, Rounding::Zero, Rounding::Down, Rounding::Up];
+const TYPES: [&str; 13] = ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64", "f16", "bf16", "f32", "f64", "tf32"];
+const ROUNDINGS: [Rounding; 5] = [Rounding::Nearest, Rounding::Zero, Rounding::Down, Rounding::Up, Rounding::Away];
 
 impl Conversion {
     /// From the parts of the opcode behind `cvt`.
@@ -32,6 +32,7 @@ impl Conversion {
                 "rz" => found.rounding = Rounding::Zero,
                 "rm" => found.rounding = Rounding::Down,
                 "rp" => found.rounding = Rounding::Up,
+                "rna" => found.rounding = Rounding::Away,
                 "rni" => found.to_integer = Some(Rounding::Nearest),
                 "rzi" => found.to_integer = Some(Rounding::Zero),
                 "rmi" => found.to_integer = Some(Rounding::Down),
@@ -39,6 +40,9 @@ impl Conversion {
                 "sat" => found.saturates = true,
                 _ => return None,
             }
+        }
+        if to.kind == Kind::Tensor || from.kind == Kind::Tensor || found.rounding == Rounding::Away {
+            return matches!(parts, ["rna", "tf32", "f32"]).then_some(found);
         }
         let is_number = |ty: Type| matches!(ty.kind, Kind::Float | Kind::Brain);
         if is_number(from) && !is_number(to) && found.to_integer.is_none() {
@@ -73,7 +77,7 @@ impl Conversion {
         const fn ty(kind: Kind, bits: u32) -> Type {
             Type { kind, bits, count: 1 }
         }
-        const DECODED: [Type; 12] = [
+        const DECODED: [Type; 13] = [
             ty(Kind::Unsigned, 8),
             ty(Kind::Signed, 8),
             ty(Kind::Unsigned, 16),
@@ -86,11 +90,12 @@ impl Conversion {
             ty(Kind::Brain, 16),
             ty(Kind::Float, 32),
             ty(Kind::Float, 64),
+            ty(Kind::Tensor, 32),
         ];
         Conversion {
             to: DECODED[how as usize & 15],
             from: DECODED[(how >> 8) as usize & 15],
-            rounding: ROUNDINGS[(how >> 16) as usize & 3],
+            rounding: ROUNDINGS[(how >> 16) as usize & 7],
             to_integer: ROUNDINGS.get((how >> 24) as usize & 7).copied(),
             saturates: how >> 32 & 1 == 1,
         }
@@ -126,6 +131,7 @@ impl Conversion {
         }
         match self.rounding {
             Rounding::Nearest => nearest(self.to, value),
+            Rounding::Away => nearest_tensor(value as f32),
             direction => rounded(self.to, value, direction),
         }
     }
@@ -162,6 +168,7 @@ fn saturated(ty: Type, value: i128) -> i128 {
 fn integral(value: f64, direction: Rounding) -> f64 {
     match direction {
         Rounding::Nearest => value.round_ties_even(),
+        Rounding::Away => value.round(),
         Rounding::Zero => value.trunc(),
         Rounding::Down => value.floor(),
         Rounding::Up => value.ceil(),

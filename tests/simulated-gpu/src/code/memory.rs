@@ -226,6 +226,7 @@ fn ty_name(ty: Type) -> String {
         super::Kind::Signed => "s",
         super::Kind::Float => "f",
         super::Kind::Brain => "bf",
+        super::Kind::Tensor => "tf",
         super::Kind::Predicate => "pred",
     };
     format!("{letters}{}", ty.bits)

@@ -23,12 +23,18 @@ pub enum Rounding {
     Down,
     /// Up.
     Up,
+    /// To the nearest, ties away from zero: singles to TF32 alone.
+    Away,
 }
+
+/// Bits of a single that TF32 has not.
+const BEYOND_TF32: u32 = (1 << 13) - 1;
 
 /// The number in a slot of a floating-point type, which an `f64` holds exactly.
 pub fn read(ty: Type, slot: u64) -> f64 {
     match (ty.kind, ty.bits) {
         (Kind::Brain, _) => f64::from(bf16::from_bits(slot as u16)),
+        (Kind::Tensor, _) => f64::from(f32::from_bits(slot as u32 & !BEYOND_TF32)),
         (_, 16) => f64::from(f16::from_bits(slot as u16)),
         (_, 32) => f64::from(f32::from_bits(slot as u32)),
         _ => f64::from_bits(slot),
@@ -47,13 +53,21 @@ pub fn nearest(ty: Type, value: f64) -> u64 {
     }
 }
 
+/// The bits of the number of TF32 that is nearest to a single, of two the one further from zero: infinity if it is too large.
+pub fn nearest_tensor(value: f32) -> u64 {
+    if value.is_nan() {
+        return NAN_32;
+    }
+    u64::from((value.to_bits() + BEYOND_TF32.div_ceil(2)) & !BEYOND_TF32)
+}
+
 /// The bits of the number of a type next to a value in a direction.
 pub fn rounded(ty: Type, value: f64, direction: Rounding) -> u64 {
     let bits = nearest(ty, value);
     let found = read(ty, bits);
     let outwards = match direction {
         _ if value.is_nan() || found == value => return bits,
-        Rounding::Nearest => return bits,
+        Rounding::Nearest | Rounding::Away => return bits,
         Rounding::Zero if found.abs() > value.abs() => false,
         Rounding::Zero => return bits,
         Rounding::Down if found > value => found <= 0.0,

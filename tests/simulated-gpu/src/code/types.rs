@@ -13,6 +13,8 @@ pub enum Kind {
     Float,
     /// The upper half of a single.
     Brain,
+    /// A single of which all but the 10 upper bits of the fraction do not count: TF32.
+    Tensor,
     /// True or false.
     Predicate,
 }
@@ -34,6 +36,7 @@ impl Type {
         let (kind, bits, count) = match name {
             "pred" => (Kind::Predicate, 1, 1),
             "bf16" => (Kind::Brain, 16, 1),
+            "tf32" => (Kind::Tensor, 32, 1),
             "bf16x2" => (Kind::Brain, 16, 2),
             "f16x2" => (Kind::Float, 16, 2),
             "f32x2" => (Kind::Float, 32, 2),

@@ -1,18 +1,20 @@
 //! `mma.sync`: a product of matrices whose elements are spread over the lanes of a warp, by the PTX ISA's figures of fragments.
 //!
-//! With `group = lane / 4` and `within = lane % 4`, for factors of 16 bits, two elements a register, numbered within a lane:
+//! With `group = lane / 4` and `within = lane % 4`, for element `i` of a lane: factors of 16 bits, two elements a register, and of TF32
 //!
 //! | matrix | rows | columns |
 //! | --- | --- | --- |
-//! | A, 16 x depth | `group`, and 8 more for elements 2, 3, 6, 7 | `2 * within + i % 2`, and 8 more from element 4 on |
-//! | B, depth x 8 | `2 * within + i % 2`, and 8 more from element 2 on | `group` |
+//! | A, 16 x depth, of 16 bits | `group`, and 8 more for elements 2, 3, 6, 7 | `2 * within + i % 2`, and 8 more from element 4 on |
+//! | A of TF32 | `group`, and 8 more for elements 1, 3 | `within`, and 4 more from element 2 on |
+//! | B, depth x 8, of 16 bits | `2 * within + i % 2`, and 8 more from element 2 on | `group` |
+//! | B of TF32 | `within`, and 4 more for element 1 | `group` |
 //! | C and D, 16 x 8 | `group`, and 8 more for elements 2, 3 | `2 * within + i % 2` |
 //!
 //! Products are exact, as on the device; they are added in `f64` and rounded once, where the device may lose some bits more.
 
 use super::shadow::LANES_OF_WARP;
-use crate::code::Fragments;
 use crate::code::round::{nearest, read};
+use crate::code::{Fragments, Kind};
 
 const ROWS: usize = 16;
 const COLUMNS: usize = 8;
@@ -20,21 +22,31 @@ const COLUMNS: usize = 8;
 /// The registers of D by lane, from those of A, B and C.
 pub(super) fn multiply(fragments: Fragments, a: &[u32], b: &[u32], c: &[u32]) -> Vec<u32> {
     let depth = fragments.depth;
+    let in_a_register = 32 / fragments.factors.bits as usize;
+    // Of `count` elements of a lane the one of that number.
     let factor = |registers: &[u32], lane: usize, count: usize, element: usize| {
-        read(fragments.factors, u64::from(registers[lane * count + element / 2] >> (element % 2 * 16)))
+        let register = registers[(lane * count + element) / in_a_register];
+        let shift = element % in_a_register * fragments.factors.bits as usize;
+        read(fragments.factors, u64::from(register >> shift))
     };
+    let is_tensor = fragments.factors.kind == Kind::Tensor;
     let mut left = vec![0.0; ROWS * depth];
     let mut right = vec![0.0; depth * COLUMNS];
     for lane in 0..LANES_OF_WARP {
         let (group, within) = (lane / 4, lane % 4);
         for element in 0..depth / 2 {
-            let row = group + if element % 4 < 2 { 0 } else { 8 };
-            let column = 2 * within + element % 2 + if element < 4 { 0 } else { 8 };
-            left[row * depth + column] = factor(a, lane, depth / 4, element);
+            let (row, column) = match is_tensor {
+                true => (group + element % 2 * 8, within + element / 2 * 4),
+                false => (group + element / 2 % 2 * 8, 2 * within + element % 2 + element / 4 * 8),
+            };
+            left[row * depth + column] = factor(a, lane, depth / 2, element);
         }
         for element in 0..depth / 4 {
-            let row = 2 * within + element % 2 + if element < 2 { 0 } else { 8 };
-            right[row * COLUMNS + group] = factor(b, lane, depth / 8, element);
+            let row = match is_tensor {
+                true => within + element * 4,
+                false => 2 * within + element % 2 + element / 2 * 8,
+            };
+            right[row * COLUMNS + group] = factor(b, lane, depth / 4, element);
         }
     }
     let mut results = Vec::with_capacity(LANES_OF_WARP * 4);

@@ -227,6 +227,17 @@ fn conversions() {
         ("cvt.rn.f16.f64 %rs4, %rd1", [d(1.0 + 1.0 / 2048.0 + 1e-12), 0, 0], 0x3c01),
         ("cvt.f32.f16 %r4, %rs1", [1, 0, 0], f(5.960_464_5e-8)),
         ("cvt.rn.bf16.f32 %rs4, %r1", [0x3f80_8000, 0, 0], 0x3f80),
+        // Ties away from zero, up to infinity, and denormal numbers as well.
+        ("cvt.rna.tf32.f32 %r4, %r1", [0x3f80_1000, 0, 0], 0x3f80_2000),
+        ("cvt.rna.tf32.f32 %r4, %r1", [0x3f80_0fff, 0, 0], 0x3f80_0000),
+        ("cvt.rna.tf32.f32 %r4, %r1", [0xbf80_3000, 0, 0], 0xbf80_4000),
+        ("cvt.rna.tf32.f32 %r4, %r1", [0x7f7f_ffff, 0, 0], 0x7f80_0000),
+        ("cvt.rna.tf32.f32 %r4, %r1", [0x7f7f_efff, 0, 0], 0x7f7f_e000),
+        ("cvt.rna.tf32.f32 %r4, %r1", [0xff80_0000, 0, 0], 0xff80_0000),
+        ("cvt.rna.tf32.f32 %r4, %r1", [0xff80_0001, 0, 0], 0x7fff_ffff),
+        ("cvt.rna.tf32.f32 %r4, %r1", [0x8000_1000, 0, 0], 0x8000_2000),
+        ("cvt.rna.tf32.f32 %r4, %r1", [0x0000_0fff, 0, 0], 0),
+        ("cvt.rna.tf32.f32 %r4, %r1", [0x8000_0000, 0, 0], 0x8000_0000),
         ("cvt.sat.f32.f32 %r4, %r1", [f(-3.0), 0, 0], f(0.0)),
     ]);
 }

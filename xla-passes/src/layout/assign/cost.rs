@@ -122,6 +122,5 @@ fn swapped(view: &View<'_>, value: InstrId, dot: &Dot) -> Option<Order> {
     let batch = dot.dims.lhs_batch.len();
     let rows = batch..lhs - dot.dims.lhs_contracting.len();
     let columns = rows.end..rank;
-    (dot.algorithm.is_none() && !rows.is_empty() && !columns.is_empty())
-        .then(|| Order::new((0..batch).chain(columns).chain(rows).collect()))
+    (!rows.is_empty() && !columns.is_empty()).then(|| Order::new((0..batch).chain(columns).chain(rows).collect()))
 }
