@@ -104,6 +104,28 @@ fn gradients() {
 }
 
 #[test]
+fn layers_of_every_type_and_of_three_dimensions() {
+    let window = "window={size=3x3 stride=2x1 pad=1_1x1_1}, dim_labels=";
+    let cube = "window={size=2x3x2 stride=1x2x1 pad=1_1x1_1x0_0}, dim_labels=";
+    let turned = "window={size=2x3x2 pad=0_0x1_1x1_1 lhs_dilate=1x2x1 rhs_reversal=1x1x1}, dim_labels=";
+    let far = "window={size=3x3 pad=2_2x2_2 rhs_dilate=2x2}, dim_labels=";
+    for types in ["f16", "bf16", "f32", "f64"] {
+        for (arrays, attributes) in [
+            (["2,3,5,6", "4,3,3,3", "2,4,3,6"], format!("{window}bf01_oi01->bf01")),
+            (["2,5,6,3", "4,3,3,3", "2,3,6,4"], format!("{window}b01f_o01i->b01f")),
+            (["2,4,5,6", "4,2,3,3", "2,4,5,6"], format!("{far}bf01_oi01->bf01, feature_group_count=2")),
+            (["2,3,4,5,3", "4,3,2,3,2", "2,4,5,3,2"], format!("{cube}bf012_oi012->bf012")),
+            (["2,4,5,3,3", "4,2,3,2,3", "2,5,3,2,4"], format!("{cube}b012f_o012i->b012f")),
+            (["2,4,5,3,2", "4,3,2,3,2", "2,3,4,5,3"], format!("{turned}bf012_io012->bf012")),
+        ] {
+            let module = program(&text(types, arrays, &attributes));
+            let found = recognised(&module).unwrap_or_else(|| panic!("cuDNN has it: {types} {arrays:?} {attributes}"));
+            agrees(&module, &found);
+        }
+    }
+}
+
+#[test]
 fn what_no_layer_has() {
     let labels = "dim_labels=bf01_oi01->bf01";
     let both =
