@@ -12,6 +12,9 @@ use xla_hlo::text::{PrintOptions, parse_module, print_module};
 use xla_hlo::{Module, verify};
 use xla_passes::{PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile, registry, stages};
 
+/// Operations on elements that a case may take.
+const STEPS: u64 = 10_000_000;
+
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/passes")
 }
@@ -64,8 +67,7 @@ fn check(passes: &str, case: &Case, profile: &TargetProfile) -> (String, Pipelin
     let report = run(&pipeline, &mut after, profile);
     for seed in 0..4 {
         let special = seed < 2 && !case.approximate;
-        let steps = 1_000_000;
-        let (old, new) = (evaluate(&before, seed, special, steps), evaluate(&after, seed, special, steps));
+        let (old, new) = (evaluate(&before, seed, special, STEPS), evaluate(&after, seed, special, STEPS));
         let (Ok(old), Ok(new)) = (old, new) else { panic!("case {}: it does not evaluate", case.name) };
         if let Some(difference) = difference(&old, &new, case.approximate) {
             panic!("case {}, inputs {seed}: {difference}\n{after}", case.name);
@@ -108,7 +110,7 @@ fn every_rewrite_alone_keeps_the_program() {
                 let report = pipeline.run(&mut after, &PassContext::new(&profile).with_options(options));
                 let report = report.unwrap_or_else(|e| panic!("case {}, {limit} rewrites: {e}", case.name));
                 assert_eq!(report.rewrites.values().sum::<u64>(), limit, "case {}", case.name);
-                let (old, new) = (evaluate(&before, 2, false, 1_000_000), evaluate(&after, 2, false, 1_000_000));
+                let (old, new) = (evaluate(&before, 2, false, STEPS), evaluate(&after, 2, false, STEPS));
                 let (Ok(old), Ok(new)) = (old, new) else { panic!("case {}: it does not evaluate", case.name) };
                 if let Some(difference) = difference(&old, &new, case.approximate) {
                     panic!("case {}, {limit} rewrites: {difference}\n{after}", case.name);
