@@ -120,7 +120,7 @@ impl<'ctx> Partial<'ctx> {
         sum: Value<'e, 'ctx>,
     ) -> Result<()> {
         let [rows, columns] = [Side::Left, Side::Right].map(|side| product.extent(side) as usize);
-        let at = [&[self.number.clone()], at].concat();
+        let at = [std::slice::from_ref(&self.number), at].concat();
         let at = s.number_of(&position(&at, &row_major_strides(&[1, rows, columns])))?;
         let at = s.lanes_of(at);
         match sum.width() {
@@ -233,10 +233,10 @@ impl SplitProduct {
     }
 
     /// Writes the body of [`ProductPhase::Results`]: a block has as many neighbouring results as a warp has threads.
-    fn emit_results<'e, 'ctx, 'm>(
+    fn emit_results<'ctx, 'm>(
         &self,
         writer: &Writer<'_, 'm>,
-        emitter: &'e Emitter<'ctx>,
+        emitter: &Emitter<'ctx>,
         frame: Frame<'_, 'ctx>,
         product: &Product<'m>,
     ) -> Result<Launch> {
