@@ -11,6 +11,7 @@ use crate::compile::kernels::beside::BesideProgram;
 use crate::compile::kernels::{self, KernelCode, Kernels};
 use crate::compile::libraries::{self, Found};
 use crate::cuda::library::LibraryCall;
+use crate::cuda::library::matmul::Matmul;
 use crate::device::{LibraryStep, Routine, Step, Word};
 use crate::stored;
 
@@ -105,9 +106,19 @@ impl<'m> GpuLowering<'m> {
         let operands = places.iter().map(|&place| cx.operands.get(place).map(|operand| &operand.shape));
         let Some(operands) = operands.collect::<Option<Vec<&ArrayShape>>>() else { return Ok(None) };
         let found = libraries::find(graph[id].op(), &operands, &result.shape, capability);
-        let (Some(found), Some(mut plan)) = (found, self.fused(cx)) else { return Ok(None) };
-        let Some(goes_on) = self.goes_on(cx, id) else { return Ok(None) };
-        let places: Vec<usize> = places.into_iter().chain([cx.operands.len()]).collect();
+        let (Some(mut found), Some(mut plan)) = (found, self.fused(cx)) else { return Ok(None) };
+        let mut places = places;
+        let goes_on = match absorbed(cx, &found.call, (graph, id), capability) {
+            Some((whole, reads)) => {
+                found.call = LibraryCall::Matmul(whole);
+                found.arrays.extend(vec![None; reads.len()]);
+                places.extend(reads);
+                Some(Vec::new())
+            }
+            None => self.goes_on(cx, id),
+        };
+        let Some(goes_on) = goes_on else { return Ok(None) };
+        places.push(cx.operands.len());
         let mut call = self.call(&mut plan.scratch, found, &places)?;
         call.then.extend(goes_on);
         call.otherwise = std::mem::take(&mut plan.steps);
@@ -195,6 +206,19 @@ impl Lowering for GpuLowering<'_> {
         self.plans.push(plan);
         let index = self.plans.len() as u32 - 1;
         Ok(Lowered::Kernel(KernelRef { index, name: cx.instruction().name().to_string() }))
+    }
+}
+
+/// A product's call with all that its fusion does to the result, and the thunk's operands that are read for it.
+fn absorbed(
+    cx: &LoweringContext<'_>,
+    call: &LibraryCall,
+    (graph, id): (&Computation, InstrId),
+    capability: (u32, u32),
+) -> Option<(Matmul, Vec<usize>)> {
+    match (cx.instruction().op(), call) {
+        (Op::Fusion(_), LibraryCall::Matmul(matmul)) => libraries::absorb(matmul, graph, id, capability),
+        _ => None,
     }
 }
 

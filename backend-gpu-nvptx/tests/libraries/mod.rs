@@ -66,6 +66,36 @@ fn a_product_and_what_becomes_of_it() {
 }
 
 #[test]
+fn a_product_with_a_factor_an_addend_and_a_bias() {
+    agrees(
+        "HloModule m
+            ENTRY main {
+              x = f32[128,136] parameter(0)
+              y = f32[136,128] parameter(1)
+              bias = f32[128] parameter(2)
+              before = f32[128,128] parameter(3)
+              product = f32[128,128] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+              half = f32[] constant(0.5)
+              halves = f32[128,128] broadcast(half), dimensions={}
+              scaled = f32[128,128] multiply(product, halves)
+              rows = f32[128,128] broadcast(bias), dimensions={1}
+              biased = f32[128,128] add(scaled, rows)
+              ROOT r = f32[128,128] add(biased, before)
+            }",
+    );
+    agrees(
+        "HloModule m
+        ENTRY main {
+          x = f64[3,64,64] parameter(0)
+          y = f64[3,64,256] parameter(1)
+          before = f64[3,64,256] parameter(2)
+          product = f64[3,64,256] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}
+          ROOT r = f64[3,64,256] add(before, product)
+        }",
+    );
+}
+
+#[test]
 fn products_in_a_row_and_in_a_loop() {
     agrees(
         "HloModule m

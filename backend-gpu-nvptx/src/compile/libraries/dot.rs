@@ -7,14 +7,15 @@ use super::{Found, LEAST_WORK, precision};
 use crate::cuda::library::LibraryCall;
 use crate::cuda::library::matmul::{Matmul, Operand};
 
-/// Rows, columns and products below which tiles of the libraries' kernels stay empty.
+/// Rows, columns and steps of the sum below which tiles of the libraries' kernels stay empty.
 const LEAST_EXTENT: usize = 16;
 
 /// The call for lhs, rhs and result, if the library takes it and it is worth it.
 pub(super) fn find(dot: &Dot, arrays: [&ArrayShape; 3], capability: (u32, u32)) -> Option<Found> {
     let matmul = recognise(dot, arrays, capability)?;
-    let Matmul { m, n, k, .. } = matmul;
-    if m.min(n).min(k) < LEAST_EXTENT || m.checked_mul(n)?.checked_mul(k)? < LEAST_WORK {
+    let Matmul { batch, m, n, k, .. } = matmul;
+    let work = batch.checked_mul(m)?.checked_mul(n)?.checked_mul(k)?;
+    if m.min(n).min(k) < LEAST_EXTENT || work < LEAST_WORK {
         return None;
     }
     Some(Found { call: LibraryCall::Matmul(matmul), arrays: vec![None; 3], scaling: None })
@@ -110,6 +111,7 @@ mod tests {
     #[test]
     fn small_products_stay_with_kernels() {
         assert!(call(&[64, 64], &[64, 64], [&[], &[], &[1], &[0]]).is_none());
+        assert!(call(&[64, 64, 64], &[64, 64, 64], [&[0], &[0], &[2], &[1]]).is_some(), "many small ones");
         assert!(call(&[1, 4096], &[4096, 4096], [&[], &[], &[1], &[0]]).is_none());
     }
 

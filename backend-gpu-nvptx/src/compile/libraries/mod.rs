@@ -1,13 +1,14 @@
 //! What NVIDIA's libraries compute where they are installed: recognised in operations of a program, and described as plain data.
 //!
 //! ```text
-//! dot          ─ Matmul       cuBLASLt    dot.rs
+//! dot          ─ Matmul       cuBLASLt    dot.rs, and what comes behind it: epilogue.rs
 //! convolution  ─ Convolution  cuDNN       convolution.rs, with arrays rearranged where they lie otherwise: rearrangement.rs
 //! fft          ─ Fourier      cuFFT       fourier.rs, and what it sums divided
 //! ```
 
 mod convolution;
 mod dot;
+mod epilogue;
 mod fourier;
 mod rearrangement;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use xla_hlo::ops::{DotAlgorithm, Op};
 
 use crate::cuda::library::LibraryCall;
 use crate::cuda::library::matmul::Precision;
+pub(crate) use epilogue::absorb;
 pub(crate) use rearrangement::Rearrangement;
 
 /// Multiplications from which on a library is worth its call.
