@@ -30,9 +30,9 @@ pub(crate) fn absorb(
     while value != graph.root() {
         let &[user] = graph[value].users() else { return None };
         let Op::Binary(binary) = graph[user].op() else { return None };
-        let other = match graph[user].operands() {
-            &[left, right] if left == value && right != value => right,
-            &[left, right] if right == value && left != value => left,
+        let other = match *graph[user].operands() {
+            [left, right] if left == value && right != value => right,
+            [left, right] if right == value && left != value => left,
             _ => return None,
         };
         match binary.op {
