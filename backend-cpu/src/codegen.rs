@@ -14,6 +14,16 @@ use crate::runtime;
 /// Kernels in one LLVM module: as many as amortise its fixed cost, as few as keep all threads busy.
 const KERNELS_A_MODULE: usize = 8;
 
+/// Options of code generation.
+pub(crate) struct CodegenOptions {
+    /// Number of threads that generate code.
+    pub threads: usize,
+    /// Whether the LLVM IR is kept.
+    pub with_texts: bool,
+    /// Whether LLVM's verifier looks at the code.
+    pub verify: bool,
+}
+
 /// What came out of code generation.
 pub(crate) struct Code {
     pub loaded: LoadedCode,
@@ -32,15 +42,14 @@ pub(crate) fn kernel_name(index: usize) -> String {
 pub(crate) fn generate(
     target: &Target,
     kernels: &[KernelSource<'_>],
-    threads: usize,
-    with_texts: bool,
+    options: &CodegenOptions,
     plan: &dyn Fn(Vec<Kernel>) -> Result<Plan>,
 ) -> Result<Code> {
     let machine = MachineOptions::default();
-    let chunk = kernels.len().div_ceil(threads.max(1)).clamp(1, KERNELS_A_MODULE);
+    let chunk = kernels.len().div_ceil(options.threads.max(1)).clamp(1, KERNELS_A_MODULE);
     let jobs: Vec<&[KernelSource<'_>]> = kernels.chunks(chunk).collect();
-    let modules = parallel::map(&jobs, threads, |number, sources| {
-        kernels_module(target, &machine, number * chunk, sources, with_texts)
+    let modules = parallel::map(&jobs, options.threads, |number, sources| {
+        kernels_module(target, &machine, number * chunk, sources, options)
     })?;
     let (mut objects, mut infos, mut texts) = (Vec::new(), Vec::new(), Vec::new());
     for (number, generated) in modules.into_iter().enumerate() {
@@ -48,7 +57,7 @@ pub(crate) fn generate(
         infos.extend(generated.kernels);
         texts.extend(generated.text.map(|t| (format!("kernels.{number}.ll"), t)));
     }
-    let entry = entry_module(target, &machine, &plan(infos)?, with_texts)?;
+    let entry = entry_module(target, &machine, &plan(infos)?, options)?;
     objects.push(entry.object);
     texts.extend(entry.text.map(|t| ("entry.ll".to_string(), t)));
     let bytes = objects.iter().map(Vec::len).sum();
@@ -67,22 +76,22 @@ fn kernels_module(
     machine: &MachineOptions,
     first: usize,
     sources: &[KernelSource<'_>],
-    with_text: bool,
+    options: &CodegenOptions,
 ) -> Result<Generated> {
     let _span = tracing::debug_span!("kernels", first, count = sources.len()).entered();
     let context = Context::create();
     let emitter = Emitter::new(&context, &format!("kernels.{first}"), target, EmitOptions::default());
     let emit = |(i, source)| emit_kernel(&emitter, source, &kernel_name(first + i));
     let kernels = sources.iter().enumerate().map(emit).collect::<Result<Vec<_>>>()?;
-    object(emitter, target, machine, kernels, with_text)
+    object(emitter, target, machine, kernels, options)
 }
 
-fn entry_module(target: &Target, machine: &MachineOptions, plan: &Plan, with_text: bool) -> Result<Generated> {
+fn entry_module(target: &Target, machine: &MachineOptions, plan: &Plan, options: &CodegenOptions) -> Result<Generated> {
     let _span = tracing::debug_span!("entry").entered();
     let context = Context::create();
     let emitter = Emitter::new(&context, "entry", target, EmitOptions::default());
     entry::emit(&emitter, plan)?;
-    object(emitter, target, machine, Vec::new(), with_text)
+    object(emitter, target, machine, Vec::new(), options)
 }
 
 fn object(
@@ -90,11 +99,11 @@ fn object(
     target: &Target,
     machine: &MachineOptions,
     kernels: Vec<Kernel>,
-    with_text: bool,
+    options: &CodegenOptions,
 ) -> Result<Generated> {
     let module = emitter.finish()?;
-    let text = with_text.then(|| module.print_to_string().to_string());
-    if cfg!(debug_assertions) {
+    let text = options.with_texts.then(|| module.print_to_string().to_string());
+    if options.verify {
         module.verify().map_err(|reason| Error::internal(format!("LLVM finds the emitted code wrong: {reason}")))?;
     }
     let object = target.machine(machine)?.object(&module)?;

@@ -1,6 +1,6 @@
 //! The compiler: the standard stages for this machine, then thunks, kernels and the entry.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use xla_hlo::{Result, VerifiedModule};
 use xla_llvm::target::Target;
@@ -12,32 +12,41 @@ use xla_service::thunks::{Thunk, ThunkKind, ThunkProgram, ThunkSequence};
 use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize, serialized};
 
 use crate::capabilities::profile;
-use crate::codegen;
+use crate::codegen::{self, CodegenOptions};
 use crate::entry::Plan;
 use crate::executable::CpuExecutable;
 use crate::lowering::CpuLowering;
+use crate::platform::CpuOptions;
 
 #[derive(Debug)]
-pub(crate) struct CpuCompiler;
+pub(crate) struct CpuCompiler {
+    options: CpuOptions,
+    /// Made at the first use, since LLVM is asked for it.
+    target: OnceLock<Target>,
+}
 
 impl Compiler for CpuCompiler {
     fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
-        Ok(optimize(module, &passes(options)?, options, None)?.0)
+        Ok(optimize(module, &self.hlo_passes(options)?, options, None)?.0)
     }
 
     fn passes(&self, options: &CompileOptions) -> Result<Option<HloPasses>> {
-        Ok(Some(passes(options)?))
+        Ok(Some(self.hlo_passes(options)?))
     }
 
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
-        let target = Target::host()?;
+        let target = self.target()?;
         let mut lowering = CpuLowering::new(&module);
         let program = ThunkProgram::new(&module, &mut lowering, &HostTransfer, &BufferOptions::default(), options)?;
         let CpuLowering { kernels, library_calls, .. } = lowering;
         let sequence = &program.sequence;
         let threads = options.thread_count();
-        let with_texts = options.dump_to.is_some();
-        let code = codegen::generate(&target, kernels.sources(), threads, with_texts, &|kernels| {
+        let options = CodegenOptions {
+            threads,
+            with_texts: options.dump_to.is_some(),
+            verify: self.options.verify_code || cfg!(debug_assertions),
+        };
+        let code = codegen::generate(&target, kernels.sources(), &options, &|kernels| {
             let host_calls = host_calls(sequence).map(|t| t.id).collect();
             Ok(Plan { sequence: sequence.clone(), kernels, library_calls: library_calls.clone(), host_calls, threads })
         })?;
@@ -56,14 +65,29 @@ impl LoadExecutable for CpuCompiler {
     }
 }
 
-/// The standard stages, for this machine; without optimisation, those that the backend cannot do without.
-fn passes(options: &CompileOptions) -> Result<HloPasses> {
-    let profile = profile(&Target::host()?, options.thread_count());
-    let pipeline = match options.opt_level {
-        OptLevel::O0 => stages::needed(&profile),
-        OptLevel::O1 | OptLevel::O2 | OptLevel::O3 => stages::standard(&profile),
-    };
-    Ok(HloPasses { pipeline, profile })
+impl CpuCompiler {
+    pub fn new(options: CpuOptions) -> CpuCompiler {
+        CpuCompiler { options, target: OnceLock::new() }
+    }
+
+    /// What code is generated for; `InvalidArgument` for a processor of an unknown name.
+    pub fn target(&self) -> Result<Target> {
+        if let Some(target) = self.target.get() {
+            return Ok(target.clone());
+        }
+        let target = self.options.cpu.target()?;
+        Ok(self.target.get_or_init(|| target).clone())
+    }
+
+    /// The standard stages, for the target; without optimisation, those that the backend cannot do without.
+    fn hlo_passes(&self, options: &CompileOptions) -> Result<HloPasses> {
+        let profile = profile(&self.target()?, options.thread_count());
+        let pipeline = match options.opt_level {
+            OptLevel::O0 => stages::needed(&profile),
+            OptLevel::O1 | OptLevel::O2 | OptLevel::O3 => stages::standard(&profile),
+        };
+        Ok(HloPasses { pipeline, profile })
+    }
 }
 
 /// Thunks that need the host: custom calls and what it evaluates, in the order of their numbers.

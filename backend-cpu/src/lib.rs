@@ -24,4 +24,4 @@ mod runtime;
 mod sort;
 mod transfer;
 
-pub use platform::{NAME, platform};
+pub use platform::{CpuOptions, NAME, TARGET_CPUS, TargetCpu, platform, platform_with};

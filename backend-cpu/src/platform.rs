@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use xla_hlo::{Error, Result};
+pub use xla_llvm::target::HOST_CPUS as TARGET_CPUS;
 use xla_llvm::target::Target;
 use xla_service::platform::no_such_device;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
@@ -15,12 +16,51 @@ pub const NAME: &str = "cpu";
 
 /// The CPU platform. It has one device: the host with all its cores.
 pub fn platform() -> Arc<dyn Platform> {
-    Arc::new(CpuPlatform { executor: executor::host() })
+    platform_with(CpuOptions::default())
+}
+
+/// The CPU platform with options of its own. Its name is that of the usual one, so a compilation cache must not be shared
+/// between clients of the two.
+pub fn platform_with(options: CpuOptions) -> Arc<dyn Platform> {
+    Arc::new(CpuPlatform { executor: executor::host(), compiler: Arc::new(CpuCompiler::new(options)) })
+}
+
+/// What code is generated for and how it is checked, for tests of code generation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CpuOptions {
+    /// The processor that code is generated for; this machine's unless given.
+    pub cpu: TargetCpu,
+    /// Whether LLVM's verifier looks at all code; in debug builds it always does.
+    pub verify_code: bool,
+}
+
+/// The processor that code is generated for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TargetCpu {
+    /// This machine's, with all its features.
+    #[default]
+    Native,
+    /// The processor of that name, one of [`TARGET_CPUS`], without what this machine cannot execute.
+    Executable(String),
+    /// The processor of that name, one of [`TARGET_CPUS`]: programs compile, but this machine may be unable to run them.
+    Whole(String),
+}
+
+impl TargetCpu {
+    /// The target; `InvalidArgument` for a processor of an unknown name.
+    pub(crate) fn target(&self) -> Result<Target> {
+        match self {
+            TargetCpu::Native => Target::host(),
+            TargetCpu::Executable(name) => Target::host_as(name),
+            TargetCpu::Whole(name) => Target::whole(name),
+        }
+    }
 }
 
 #[derive(Debug)]
 struct CpuPlatform {
     executor: Arc<dyn StreamExecutor>,
+    compiler: Arc<CpuCompiler>,
 }
 
 impl Platform for CpuPlatform {
@@ -29,7 +69,7 @@ impl Platform for CpuPlatform {
     }
 
     fn check(&self) -> Result<()> {
-        Target::host().map(|_| ()).map_err(|error| {
+        self.compiler.target().map(|_| ()).map_err(|error| {
             Error::failed_precondition(format!("LLVM cannot generate code for this machine: {}", error.message()))
                 .with_source(error)
         })
@@ -44,7 +84,7 @@ impl Platform for CpuPlatform {
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {
-        Arc::new(CpuCompiler)
+        self.compiler.clone()
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {

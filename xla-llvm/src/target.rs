@@ -85,6 +85,15 @@ pub struct Abilities {
     pub avx512: bool,
 }
 
+/// Processors that code generation can pretend to be on this machine's architecture, by LLVM's names: the levels of x86-64 by
+/// their registers (SSE2, SSE4.2, AVX2, AVX-512), then what current servers have beyond them. LLVM ignores names that it does
+/// not know, so they are listed.
+pub const HOST_CPUS: &[&str] = if cfg!(target_arch = "x86_64") {
+    &["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "znver4", "znver5", "sapphirerapids"]
+} else {
+    &[]
+};
+
 /// Scalar registers, everything in hardware: GPUs.
 const SCALAR: Abilities = Abilities { vector_bits: 0, fma: true, rounding: true, half: true, avx512: false };
 
@@ -120,6 +129,32 @@ impl Target {
             machine.machine.get_target_data().get_data_layout().as_str().to_string_lossy().into_owned();
         description.abilities = probe(&description, &machine)?;
         Ok(Target(Arc::new(description)))
+    }
+
+    /// This machine as if its processor were `cpu`, by LLVM's name: that processor's vector width, masks and instructions, but
+    /// for those that this machine lacks, so that the code can be run here.
+    ///
+    /// Fails with `InvalidArgument` for a processor that is not in [`HOST_CPUS`].
+    pub fn host_as(cpu: &str) -> Result<Target> {
+        let features = TargetMachine::get_host_cpu_features();
+        let features = features.to_string_lossy();
+        let lacking: Vec<&str> = features.split(',').filter(|feature| feature.starts_with('-')).collect();
+        Target::named(cpu, &lacking.join(","))
+    }
+
+    /// The processor `cpu` of this machine's architecture with all that it has, which this machine may be unable to run.
+    ///
+    /// Fails with `InvalidArgument` for a processor that is not in [`HOST_CPUS`].
+    pub fn whole(cpu: &str) -> Result<Target> {
+        Target::named(cpu, "")
+    }
+
+    fn named(cpu: &str, features: &str) -> Result<Target> {
+        if !HOST_CPUS.contains(&cpu) {
+            let names = if HOST_CPUS.is_empty() { "none of this architecture".into() } else { HOST_CPUS.join(", ") };
+            return Err(Error::invalid_argument(format!("no processor is called {cpu:?}; there are {names}")));
+        }
+        Target::new(&TargetMachine::get_default_triple().as_str().to_string_lossy(), cpu, features)
     }
 
     /// An NVIDIA GPU by its architecture: `sm_90`, `sm_100a`. `InvalidArgument` for one that LLVM does not know.

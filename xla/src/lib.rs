@@ -32,6 +32,8 @@
 pub mod compare;
 pub mod npz;
 
+#[cfg(feature = "cpu")]
+pub use backend_cpu as cpu;
 pub use xla_hlo as hlo;
 pub use xla_hlo::{
     ArrayShape, ElementType, Error, Layout, Literal, Module, Result, ResultExt, Scalar, Shape, VerifiedModule,

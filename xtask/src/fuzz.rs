@@ -25,13 +25,14 @@ fuzz/artifacts/TARGET.
   --seed N         the first seed, so that a run can be repeated
   --family NAME    only programs of this family
   --platform NAME  the platform (default cpu)
+  --target-cpu CPU platform cpu generates code for another processor, as for `cargo xtask test-backend`
   --each-pass      instead of the platform, each pass alone: it keeps the meaning, and has nothing to do in the end
   --jobs N         so many at the same time (default 1)
   --target NAME    only this target of fuzz/ and no random programs; or `none` of them
 ";
 
 /// Options that are handed on to `xla-tests fuzz`.
-const HANDED_ON: &[&str] = &["--programs", "--seed", "--family", "--platform", "--jobs"];
+const HANDED_ON: &[&str] = &["--programs", "--seed", "--family", "--platform", "--target-cpu", "--jobs"];
 
 pub fn run(mut args: Arguments) -> Result<()> {
     let seconds: Option<u64> = args.opt_value_from_str("--seconds")?;

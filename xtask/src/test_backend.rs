@@ -24,6 +24,9 @@ evaluates, and which operation is worth lowering next.
   --generated N    so many generated programs of each family
   --jobs N         so many cases at the same time
   --quick          smaller sizes and fewer programs
+  --target-cpu CPU platform cpu generates code for another processor: v1, v2, v3, v4 of x86-64, znver4, znver5, sapphirerapids,
+                   several with commas, or all; without --level, levels 2, 3 and 5. Code is run without what this machine
+                   lacks; for named processors it is also generated with everything, and the evaluator runs the program
   --device KIND    what stands for the device: `gpu --device host` is platform gpu-host, the same kernels run by the host;
                    `gpu --device simulated` is platform gpu with a driver that interprets its code and tells what is wrong with it
   --libraries      with that driver, cuBLASLt, cuDNN and cuFFT that tell what is wrong with calls of them
@@ -39,9 +42,10 @@ pub fn run(mut args: Arguments) -> Result<()> {
     let path: Option<PathBuf> = args.opt_value_from_str("--path")?;
     let expected: Option<PathBuf> = args.opt_value_from_str("--expected")?;
     let device: Option<String> = args.opt_value_from_str("--device")?;
+    let target_cpu: Option<String> = args.opt_value_from_str("--target-cpu")?;
     let quick = args.contains("--quick");
     let libraries = args.contains("--libraries");
-    let mut words = Vec::new();
+    let mut words: Vec<String> = Vec::new();
     for &option in HANDED_ON {
         if let Some(value) = args.opt_value_from_str::<_, String>(option)? {
             words.extend([option.to_owned(), value]);
@@ -67,17 +71,43 @@ pub fn run(mut args: Arguments) -> Result<()> {
     let inner = name.strip_prefix("optimized:").unwrap_or(&name);
     let Home { folder, feature } = Home::of(inner);
     let declared = expected.or_else(|| Some(Path::new(&folder).join("expected-failures.txt")));
-    let mut all = vec!["conformance".to_owned(), name.clone()];
-    all.extend(words);
-    all.extend(quick.then(|| "--quick".to_owned()));
+    words.extend(quick.then(|| "--quick".to_owned()));
     if let Some(file) = declared.filter(|file| root().join(file).exists()) {
-        all.extend(["--expected".to_owned(), file.display().to_string()]);
+        words.extend(["--expected".to_owned(), file.display().to_string()]);
     }
-    let mut command = program(tests_command(&feature)?, &all);
+    let tests = tests_command(&feature)?;
+    if let Some(cpus) = target_cpu {
+        return on_target_cpus(&tests, &name, &cpus, &words);
+    }
+    let mut command = program(tests, &[vec!["conformance".to_owned(), name], words].concat());
     if let Some(driver) = &driver {
         simulated_gpu::provide(&mut command, driver);
     }
     run_program(command)
+}
+
+/// The processors that `all` stands for: the levels of x86-64, and two of each maker's.
+const TARGET_CPUS: &[&str] = &["v1", "v2", "v3", "v4", "znver4", "znver5", "sapphirerapids"];
+
+/// The suite with code for each of some processors.
+fn on_target_cpus(tests: &Path, platform: &str, cpus: &str, words: &[String]) -> Result<()> {
+    let cpus: Vec<&str> = if cpus == "all" { TARGET_CPUS.to_vec() } else { cpus.split(',').collect() };
+    let levels: &[&str] = if words.iter().any(|word| word == "--level") { &[] } else { &["--level", "2,3,5"] };
+    let levels: Vec<String> = levels.iter().map(|&word| word.to_owned()).collect();
+    let mut failed = Vec::new();
+    for cpu in cpus {
+        // The levels of x86-64 are in every machine that has the next one; of others this machine may lack something.
+        let is_level = cpu.trim_start_matches("x86-64-").starts_with('v') || cpu == "x86-64";
+        let compiled = (!is_level).then(|| format!("compiled:{platform}"));
+        for platform in [Some(platform.to_owned()), compiled].into_iter().flatten() {
+            println!("\n{platform} with code for {cpu}");
+            let first = ["conformance", &platform, "--target-cpu", cpu].map(str::to_owned).to_vec();
+            if run_program(program(tests, &[first, levels.clone(), words.to_vec()].concat())).is_err() {
+                failed.push(format!("{platform} for {cpu}"));
+            }
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { bail!("these failed: {}", failed.join(", ")) }
 }
 
 /// The platform whose code is another one's, on another device.

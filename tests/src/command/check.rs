@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use xla_tests::worker::{Checker, Reply, Request};
 
 use super::Outcome;
+use super::target::TargetArguments;
 
 #[derive(Debug, clap::Args)]
 pub struct Platform {
@@ -15,11 +16,16 @@ pub struct Platform {
     /// Instead of a platform, each pass alone is compared with the evaluator, run until it has nothing more to do.
     #[arg(long)]
     pub each_pass: bool,
+    #[command(flatten)]
+    pub target: TargetArguments,
 }
 
 impl Platform {
     fn checker(&self) -> xla::Result<Checker> {
-        if self.each_pass { Ok(Checker::of_passes()) } else { Checker::new(&xla::registry(), &self.platform) }
+        if self.each_pass {
+            return Ok(Checker::of_passes());
+        }
+        Checker::new(&self.target.registry(&self.platform)?, &self.platform)
     }
 }
 

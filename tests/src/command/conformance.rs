@@ -7,11 +7,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 use xla_tests::conformance::{CaseResult, Expected, Level, Observer, Suite};
 
 use super::Outcome;
+use super::target::TargetArguments;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The platform; `optimized:NAME` stands for the evaluator behind that platform's passes.
+    /// The platform; `optimized:NAME` stands for the evaluator behind that platform's passes, `compiled:NAME` for the evaluator
+    /// behind its compiler.
     platform: String,
+    #[command(flatten)]
+    target: TargetArguments,
     /// Only these levels, such as `0,1`.
     #[arg(long, value_delimiter = ',', value_parser = level)]
     level: Vec<Level>,
@@ -88,7 +92,8 @@ pub fn run(arguments: Arguments) -> Outcome {
 
 fn suite(arguments: &Arguments) -> Result<Suite, Box<dyn std::error::Error>> {
     let jobs = arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let mut suite = Suite::new(&xla::registry(), &arguments.platform).filter(&arguments.filter).jobs(jobs);
+    let registry = arguments.target.registry(&arguments.platform)?;
+    let mut suite = Suite::new(&registry, &arguments.platform).filter(&arguments.filter).jobs(jobs);
     if !arguments.level.is_empty() {
         suite = suite.levels(&arguments.level);
     }

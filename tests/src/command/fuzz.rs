@@ -53,6 +53,10 @@ pub fn run(arguments: Arguments) -> Outcome {
     let own = std::env::current_exe()?.into_os_string().into_string().map_err(|_| "a path that is not Unicode")?;
     let mut worker = vec![own, "worker".into(), "--platform".into(), arguments.platform.platform];
     worker.extend(arguments.platform.each_pass.then(|| "--each-pass".into()));
+    worker.extend(arguments.platform.target.words());
+    let target = arguments.platform.target.name().map(|name| format!(" for {name}")).unwrap_or_default();
+    // Where there is none, every worker would die of it.
+    arguments.platform.target.registry("cpu")?;
     let campaign = Campaign {
         families: if arguments.family.is_empty() { Family::ALL.to_vec() } else { arguments.family },
         first_seed: arguments.seed.unwrap_or_else(clock),
@@ -64,18 +68,18 @@ pub fn run(arguments: Arguments) -> Outcome {
         most_failures: arguments.most_failures,
         patience: Duration::from_secs(arguments.patience),
     };
-    println!("random programs from seed {}", campaign.first_seed);
+    println!("random programs{target} from seed {}", campaign.first_seed);
     let bar = bar(&campaign);
     let told = AtomicUsize::new(0);
     let summary = campaign.run(&|summary| {
         for finding in &summary.findings[told.swap(summary.findings.len(), Ordering::Relaxed)..] {
-            bar.suspend(|| println!("{}", describe(finding)));
+            bar.suspend(|| println!("{}", describe(finding, &target)));
         }
         bar.set_position(if campaign.programs.is_some() { summary.total() } else { bar.elapsed().as_secs() });
         bar.set_message(message(summary));
     })?;
     bar.finish_and_clear();
-    report(&summary);
+    report(&summary, &target);
     Ok(if summary.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -95,13 +99,13 @@ fn message(summary: &Summary) -> String {
     format!("{} programs, {} failures", summary.total(), summary.findings.len())
 }
 
-fn describe(finding: &Finding) -> String {
+fn describe(finding: &Finding, target: &str) -> String {
     let Finding { family, seed, failure, path, instructions, .. } = finding;
     let (family, path) = (family.name(), path.display());
-    format!("{family}:{seed} {:?}: {}\n  {instructions} instructions: {path}", failure.kind, failure.message)
+    format!("{family}:{seed}{target} {:?}: {}\n  {instructions} instructions: {path}", failure.kind, failure.message)
 }
 
-fn report(summary: &Summary) {
+fn report(summary: &Summary, target: &str) {
     let counts: Vec<String> = summary.programs.iter().map(|(family, count)| format!("{family} {count}")).collect();
-    println!("{}, {} instructions ({})", message(summary), summary.instructions, counts.join(", "));
+    println!("{}{target}, {} instructions ({})", message(summary), summary.instructions, counts.join(", "));
 }

@@ -5,6 +5,7 @@ mod conformance;
 mod coverage;
 mod fuzz;
 mod operations;
+mod target;
 
 use std::error::Error;
 use std::process::ExitCode;

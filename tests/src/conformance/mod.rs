@@ -45,7 +45,7 @@ use xla::{PlatformRegistry, Result};
 pub use case::{Case, Level};
 pub use expected::Expected;
 pub use faulty::FaultyPlatform;
-pub use pseudo::optimized;
+pub use pseudo::{compiled, optimized};
 pub use report::{CaseResult, Lowering, Outcome, Report};
 
 /// Generated programs of each family, unless told otherwise: 360 in all.
@@ -83,7 +83,8 @@ pub trait Observer {
 impl Observer for () {}
 
 impl Suite {
-    /// Every level for a platform of the registry; `optimized:NAME` stands for the evaluator behind that platform's passes.
+    /// Every level for a platform of the registry; `optimized:NAME` stands for the evaluator behind that platform's
+    /// passes, `compiled:NAME` for the evaluator behind its compiler.
     pub fn new(registry: &PlatformRegistry, platform: &str) -> Suite {
         Suite {
             registry: registry.clone(),

@@ -1,4 +1,4 @@
-//! Platforms that tell passes and code apart: `optimized:NAME` evaluates what the passes of NAME made of a program.
+//! Platforms that evaluate what another one made of a program: `optimized:NAME` runs its passes, `compiled:NAME` generates code as well.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,34 +9,50 @@ use xla_service::{
     StreamExecutor, TransferManager, interpreter,
 };
 
-const PREFIX: &str = "optimized:";
+const OPTIMIZED: &str = "optimized:";
+const COMPILED: &str = "compiled:";
 
 /// The platform that runs the passes of another one and then evaluates: where it fails, the passes change what programs mean;
 /// where only the other one fails, it is its code. Its name is `optimized:` and the other one's name.
 pub fn optimized(platform: Arc<dyn Platform>) -> Arc<dyn Platform> {
-    let name = format!("{PREFIX}{}", platform.name());
-    Arc::new(Optimized { name, passes: platform, evaluator: interpreter::platform(), devices: Mutex::default() })
+    evaluated(OPTIMIZED, platform, false)
+}
+
+/// The platform that compiles with another one and then evaluates: for code that this machine cannot run. Its name is
+/// `compiled:` and the other one's name.
+pub fn compiled(platform: Arc<dyn Platform>) -> Arc<dyn Platform> {
+    evaluated(COMPILED, platform, true)
+}
+
+fn evaluated(prefix: &str, compiled: Arc<dyn Platform>, generates_code: bool) -> Arc<dyn Platform> {
+    let name = format!("{prefix}{}", compiled.name());
+    let evaluator = interpreter::platform();
+    Arc::new(Evaluated { name, compiled, generates_code, evaluator, devices: Mutex::default() })
 }
 
 /// The registry, with the platform of that name if it is such a one.
 pub(super) fn with_pseudo_platforms(registry: &PlatformRegistry, name: &str) -> Result<PlatformRegistry> {
     let mut registry = registry.clone();
-    if let Some(inner) = name.strip_prefix(PREFIX) {
+    if let Some(inner) = name.strip_prefix(OPTIMIZED) {
         registry.register(optimized(registry.get(inner)?));
+    }
+    if let Some(inner) = name.strip_prefix(COMPILED) {
+        registry.register(compiled(registry.get(inner)?));
     }
     registry.get(name)?;
     Ok(registry)
 }
 
 #[derive(Debug)]
-struct Optimized {
+struct Evaluated {
     name: String,
-    passes: Arc<dyn Platform>,
+    compiled: Arc<dyn Platform>,
+    generates_code: bool,
     evaluator: Arc<dyn Platform>,
     devices: Mutex<BTreeMap<usize, Arc<Renamed>>>,
 }
 
-impl Platform for Optimized {
+impl Platform for Evaluated {
     fn name(&self) -> &str {
         &self.name
     }
@@ -62,7 +78,11 @@ impl Platform for Optimized {
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {
-        Arc::new(OptimizedCompiler { passes: self.passes.compiler(), evaluator: self.evaluator.compiler() })
+        Arc::new(EvaluatedCompiler {
+            compiled: self.compiled.compiler(),
+            generates_code: self.generates_code,
+            evaluator: self.evaluator.compiler(),
+        })
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {
@@ -100,17 +120,21 @@ impl StreamExecutor for Renamed {
 }
 
 #[derive(Debug)]
-struct OptimizedCompiler {
-    passes: Arc<dyn Compiler>,
+struct EvaluatedCompiler {
+    compiled: Arc<dyn Compiler>,
+    generates_code: bool,
     evaluator: Arc<dyn Compiler>,
 }
 
-impl Compiler for OptimizedCompiler {
+impl Compiler for EvaluatedCompiler {
     fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
-        self.passes.run_hlo_passes(module, options)
+        self.compiled.run_hlo_passes(module, options)
     }
 
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
+        if self.generates_code {
+            self.compiled.run_backend(module.clone(), options)?;
+        }
         self.evaluator.run_backend(module, options)
     }
 }
