@@ -1,5 +1,6 @@
 //! Rounding away from zero, and exact remainders.
 
+use super::by_precision;
 use super::wide::exact_product;
 use crate::lanes::Lanes;
 
@@ -24,11 +25,18 @@ pub fn fmod<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx>
 /// Quotients below this are exact.
 const MOST: u32 = 1 << 22;
 
-/// `a - quotient b`, where the quotient is right or one too great.
+/// `a - quotient b`, where the quotient, of at most 24 bits, is right or one too great.
+///
+/// Near the largest number the product, or the parts that it is made of without FMA, would overflow: there both are scaled
+/// down, which is exact, since `b` is not much smaller than `a`.
 fn less_multiple<'e, 'ctx>(a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>, quotient: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+    let (large, scale) = by_precision(a, (96, 64), (960, 512));
+    let is_large = a.ge(2.0_f64.powi(large));
+    let power = |exponent| is_large.select(a.constant(2.0_f64.powi(exponent)), 1.0);
+    let (a, b, back) = (a * power(-scale), b * power(-scale), power(scale));
     let product = exact_product(quotient, b);
     let rest = (a - product.high) - product.low;
-    rest.lt(0.0).select(rest + b, rest)
+    rest.lt(0.0).select(rest + b, rest) * back
 }
 
 /// Digit by digit, each digit a quotient of at most 2^23: the divisor is scaled up, and down again.

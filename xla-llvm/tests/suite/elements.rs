@@ -162,7 +162,8 @@ fn agrees(ty: ElementType, got: Scalar, want: Scalar, tolerance: Tolerance) -> b
     }
 }
 
-/// An x86 without f16 and rounding instructions, for which conversions are other code; where this machine is an x86.
+/// An x86 without FMA, f16 and rounding instructions, for which functions and conversions are other code; where this
+/// machine is an x86.
 fn plain_x86() -> Option<Target> {
     static PLAIN: std::sync::OnceLock<Option<Target>> = std::sync::OnceLock::new();
     let make = || {
@@ -205,7 +206,8 @@ fn check(
     };
     // Vectors always; scalars, and a plainer processor, for types that stand for the others.
     let typical = types.iter().chain(&result).all(|ty| TYPICAL.contains(ty));
-    let plain = plain_x86().filter(|_| matches!(op, Op::Convert(_) | Op::Unary(_))).map(|target| (target, 4));
+    let plain =
+        plain_x86().filter(|_| matches!(op, Op::Convert(_) | Op::Unary(_) | Op::Binary(_))).map(|target| (target, 4));
     let others = [Some((target.clone(), 1)), plain].into_iter().flatten().filter(|_| typical);
     for (target, width) in std::iter::once((target, 16)).chain(others) {
         let signature = Signature { width, inputs: &types, output, masked: true, options: EmitOptions::default() };
@@ -348,6 +350,21 @@ fn reduce_precision() {
     check_all(&cases, |&(ty, (exponent_bits, mantissa_bits))| {
         let op = ReducePrecision { exponent_bits, mantissa_bits };
         check(&op.into(), None, &[literal(ty, &samples(ty, 1000))], Tolerance::Exact)
+    });
+}
+
+/// Without FMA their exact products overflowed, and with it where the quotient was one too great.
+#[test]
+fn remainders_near_the_largest_number() {
+    let types = [ElementType::F32, ElementType::F64, ElementType::BF16, ElementType::F16];
+    check_all(&types, |&ty| {
+        let largest = if ty == ElementType::F64 { f64::MAX } else { f64::from(f32::MAX) };
+        let largest = if ty == ElementType::F16 { 65504.0 } else { largest };
+        let parts = [1.0, 0.9999999, 0.75, 0.6, 0.5, 0.4, 1.0 / 3.0, 0.3, 1e-2, 3e-5, 7e-7, 1e-9];
+        let pairs = parts.iter().flat_map(|a| parts.map(|b| (largest * a, -largest * b)));
+        let (a, b): (Vec<_>, Vec<_>) = pairs.map(|(a, b)| (Scalar::Float(a), Scalar::Float(b))).unzip();
+        let operands = [literal(ty, &a), literal(ty, &b)];
+        check(&Binary { op: BinaryOp::Remainder }.into(), None, &operands, Tolerance::Exact)
     });
 }
 
