@@ -6,12 +6,12 @@ use anyhow::{Context, Result};
 use pico_args::Arguments;
 
 use crate::shell::{cargo, run as run_program};
-use crate::{book, corpus, downstream, finish, ptxas, setup, simulated_gpu, test, tidy};
+use crate::{book, corpus, downstream, finish, ptxas, setup, simulated_gpu, test, test_backend, tidy};
 
 pub const HELP: &str = "\
 Formatting, tidy, clippy and rustdoc without warnings, all tests, the book, the release build, the
-benchmark programs as machine code for GPUs (where ptxas can be had), kernels on a simulated GPU, and the corpus on
-every platform.
+benchmark programs as machine code for GPUs (where ptxas can be had), code for other processors, kernels on a simulated
+GPU, and the corpus on every platform.
 Stops at the first step that fails.
 ";
 
@@ -27,6 +27,7 @@ const STEPS: &[Step] = &[
     ("rustdoc", rustdoc),
     ("book", book::build),
     ("downstream", downstream::check),
+    ("other processors", test_backend::other_processors),
     ("simulated gpu", simulated_gpu::check),
     ("ptxas", ptxas::quick_if_possible),
     ("corpus", || corpus::own(&corpus::Selection::default())),
