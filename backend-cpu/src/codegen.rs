@@ -6,8 +6,9 @@ use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
 use xla_llvm::jit::LoadedCode;
 use xla_llvm::parallel;
-use xla_llvm::target::{MachineOptions, Target};
+use xla_llvm::target::{CodegenLevel, MachineOptions, Target};
 
+use crate::arguments::ArgumentTable;
 use crate::entry::{self, Plan};
 use crate::runtime;
 
@@ -27,6 +28,8 @@ pub(crate) struct CodegenOptions {
 /// What came out of code generation.
 pub(crate) struct Code {
     pub loaded: LoadedCode,
+    /// What the entry function takes.
+    pub arguments: ArgumentTable,
     /// Bytes of object code.
     pub bytes: usize,
     /// LLVM IR of each module, where it was asked for.
@@ -57,12 +60,12 @@ pub(crate) fn generate(
         infos.extend(generated.kernels);
         texts.extend(generated.text.map(|t| (format!("kernels.{number}.ll"), t)));
     }
-    let entry = entry_module(target, &machine, &plan(infos)?, options)?;
+    let (entry, arguments) = entry_module(target, &plan(infos)?, options)?;
     objects.push(entry.object);
     texts.extend(entry.text.map(|t| ("entry.ll".to_string(), t)));
     let bytes = objects.iter().map(Vec::len).sum();
     let loaded = LoadedCode::link(&objects, &runtime::symbols())?;
-    Ok(Code { loaded, bytes, texts })
+    Ok(Code { loaded, arguments, bytes, texts })
 }
 
 struct Generated {
@@ -86,12 +89,14 @@ fn kernels_module(
     object(emitter, target, machine, kernels, options)
 }
 
-fn entry_module(target: &Target, machine: &MachineOptions, plan: &Plan, options: &CodegenOptions) -> Result<Generated> {
+/// The entry is calls and little else: the quickest code generation is good enough for it.
+fn entry_module(target: &Target, plan: &Plan, options: &CodegenOptions) -> Result<(Generated, ArgumentTable)> {
     let _span = tracing::debug_span!("entry").entered();
     let context = Context::create();
     let emitter = Emitter::new(&context, "entry", target, EmitOptions::default());
-    entry::emit(&emitter, plan)?;
-    object(emitter, target, machine, Vec::new(), options)
+    let arguments = entry::emit(&emitter, plan)?;
+    let machine = MachineOptions { level: CodegenLevel::None, ..MachineOptions::default() };
+    Ok((object(emitter, target, &machine, Vec::new(), options)?, arguments))
 }
 
 fn object(

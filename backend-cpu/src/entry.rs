@@ -1,12 +1,11 @@
 //! The entry function: a thunk sequence as native code, control flow included.
 //!
-//! `i32 xla_entry(ptr allocations, ptr context, ptr cancel)`: allocations is an array of the first byte of each allocation,
-//! context is handed back to host calls, cancel is a byte that loops look at; the result is 0, or 1 when a host call failed or
-//! the byte was set.
+//! `i32 xla_entry(ptr table, ptr context, ptr cancel)`: table holds the addresses of all arguments, as [`ArgumentTable`] lays
+//! them out, context is handed back to host calls, cancel is a byte that loops look at; the result is 0, or 1 when a host call
+//! failed or the byte was set.
 
-use inkwell::values::{ArrayValue, BasicMetadataValueEnum, BasicValueEnum, FunctionValue, IntValue, PointerValue};
+use inkwell::values::{ArrayValue, BasicMetadataValueEnum, BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
-use xla_hlo::entity::EntityId;
 use xla_hlo::{Error, Result};
 use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::Kernel;
@@ -14,6 +13,7 @@ use xla_llvm::lanes::Scalar;
 use xla_passes::buffers::Slice;
 use xla_service::thunks::{ArraySlice, Selector, Thunk, ThunkId, ThunkKind, ThunkSequence};
 
+use crate::arguments::{ArgumentTable, ArgumentTableBuilder, ArgumentWord};
 use crate::runtime::{HOST_CALL, LibraryCall, PARALLEL};
 
 /// The entry function's name.
@@ -35,62 +35,43 @@ pub(crate) struct Plan {
     pub threads: usize,
 }
 
-/// Emits the entry function into the emitter's module.
-pub(crate) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> Result<()> {
+/// Emits the entry function into the emitter's module; returns the layout of the table that it takes.
+pub(crate) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> Result<ArgumentTable> {
     let context = emitter.context();
     let pointer = context.ptr_type(AddressSpace::default());
     let ty = context.i32_type().fn_type(&[pointer.into(); 3], false);
     let function = emitter.module().add_function(ENTRY, ty, None);
     emitter.decorate(function);
-    let first = context.append_basic_block(function, "entry");
-    let body = context.append_basic_block(function, "body");
-    emitter.builder().position_at_end(first);
+    emitter.builder().position_at_end(context.append_basic_block(function, "entry"));
     let [
-        Some(BasicValueEnum::PointerValue(allocations)),
+        Some(BasicValueEnum::PointerValue(table)),
         Some(BasicValueEnum::PointerValue(run)),
         Some(BasicValueEnum::PointerValue(cancel)),
     ] = [0, 1, 2].map(|i| function.get_nth_param(i))
     else {
         return Err(Error::internal("the entry function lacks its parameters"));
     };
-    // One array of pointers serves all calls, since each is done before the next begins; one place is for the context, or for the
-    // result that an epilogue reads.
-    let most = plan.sequence.walk().map(|t| t.operands.len() + t.results.len()).max().unwrap_or(0) + 1;
-    let table = pointer.array_type(most as u32);
-    let arguments = emitter.builder().build_alloca(table, "arguments").map_err(refused)?;
-    let bases =
-        (0..allocation_count(&plan.sequence)).map(|i| emitter.load_pointer(allocations, i)).collect::<Result<_>>()?;
-    emitter.builder().build_unconditional_branch(body).map_err(refused)?;
-    emitter.builder().position_at_end(body);
-
     let failed = context.append_basic_block(function, "failed");
-    let mut writer = Writer { e: emitter, plan, function, bases, run, cancel, arguments, failed };
+    let mut writer =
+        Writer { e: emitter, plan, function, table, words: ArgumentTableBuilder::default(), run, cancel, failed };
     writer.sequence(&plan.sequence)?;
     writer.ret(0)?;
     emitter.builder().position_at_end(failed);
     writer.ret(1)?;
-    emitter.check()
-}
-
-fn allocation_count(sequence: &ThunkSequence) -> usize {
-    let slices = |t: &Thunk| -> Vec<Slice> {
-        let arrays = t.operands.iter().chain(&t.results).map(|a| a.slice);
-        match &t.kind {
-            ThunkKind::While { predicate, .. } => arrays.chain([*predicate]).collect(),
-            _ => arrays.collect(),
-        }
-    };
-    sequence.walk().flat_map(slices).map(|s| s.allocation.index() + 1).max().unwrap_or(0)
+    let table = writer.words.finish();
+    emitter.check()?;
+    Ok(table)
 }
 
 struct Writer<'a, 'ctx> {
     e: &'a Emitter<'ctx>,
     plan: &'a Plan,
     function: FunctionValue<'ctx>,
-    bases: Vec<PointerValue<'ctx>>,
+    /// The address of the table, and what is in it so far.
+    table: PointerValue<'ctx>,
+    words: ArgumentTableBuilder,
     run: PointerValue<'ctx>,
     cancel: PointerValue<'ctx>,
-    arguments: PointerValue<'ctx>,
     failed: inkwell::basic_block::BasicBlock<'ctx>,
 }
 
@@ -113,12 +94,11 @@ impl<'ctx> Writer<'_, 'ctx> {
     }
 
     fn kernel(&mut self, thunk: &Thunk, index: usize) -> Result<()> {
-        self.store_arguments(thunk.operands.iter().chain(&thunk.results))?;
-        self.run_kernel(index)
+        let arguments = self.arguments(&[], thunk.operands.iter().chain(&thunk.results))?;
+        self.run_kernel(index, arguments)
     }
 
-    /// Runs a kernel on the arguments that are stored.
-    fn run_kernel(&mut self, index: usize) -> Result<()> {
+    fn run_kernel(&mut self, index: usize, arguments: PointerValue<'ctx>) -> Result<()> {
         let kernel = self.known_kernel(index)?.clone();
         if kernel.units == 0 {
             return Ok(());
@@ -134,22 +114,19 @@ impl<'ctx> Writer<'_, 'ctx> {
             let runtime = self.declare(PARALLEL, ty);
             let kernel = function.as_global_value().as_pointer_value();
             let (grain, threads) = (self.long(grain as i64), self.threads());
-            self.call(runtime, &[kernel.into(), self.arguments.into(), units.into(), grain.into(), threads.into()])
+            self.call(runtime, &[kernel.into(), arguments.into(), units.into(), grain.into(), threads.into()])
         } else {
-            self.call(function, &[self.arguments.into(), self.long(0).into(), units.into()])
+            self.call(function, &[arguments.into(), self.long(0).into(), units.into()])
         }
     }
 
     fn library_call(&mut self, thunk: &Thunk, index: usize) -> Result<()> {
         let missing = || Error::internal(format!("library call {index} is missing"));
         let call = self.plan.library_calls.get(index).ok_or_else(missing)?;
-        let first = usize::from(call.function.takes_context());
-        if first > 0 {
-            self.e.builder().build_store(self.arguments, self.run).map_err(refused)?;
-        }
+        let first: &[ArgumentWord] = if call.function.takes_context() { &[ArgumentWord::Context] } else { &[] };
         let places = call.epilogue.as_ref().map_or_else(|| (0..thunk.operands.len()).collect(), |e| e.operands.clone());
         let operands = places.iter().filter_map(|&place| thunk.operands.get(place));
-        self.store_arguments_from(first, operands.chain(&thunk.results))?;
+        let taken = self.arguments(first, operands.chain(&thunk.results))?;
         let long = self.e.context().i64_type();
         let numbers: Vec<IntValue<'ctx>> = call.descriptor.iter().map(|&n| self.long(n)).collect();
         let descriptor = self.constant(&format!("call_{index}"), &long.const_array(&numbers));
@@ -160,12 +137,11 @@ impl<'ctx> Writer<'_, 'ctx> {
         let parameters = [pointer, pointer, pointer, long.into(), long.into()];
         let runtime = self.declare(call.function.symbol(), self.e.context().void_type().fn_type(&parameters, false));
         let length = self.long(call.descriptor.len() as i64);
-        let arguments =
-            [self.arguments.into(), kernels.into(), descriptor.into(), length.into(), self.threads().into()];
+        let arguments = [taken.into(), kernels.into(), descriptor.into(), length.into(), self.threads().into()];
         self.call(runtime, &arguments)?;
         let Some(epilogue) = call.epilogue.as_ref().map(|epilogue| epilogue.kernel) else { return Ok(()) };
-        self.store_arguments(thunk.operands.iter().chain(&thunk.results).chain(&thunk.results))?;
-        self.run_kernel(epilogue as usize)
+        let taken = self.arguments(&[], thunk.operands.iter().chain(&thunk.results).chain(&thunk.results))?;
+        self.run_kernel(epilogue as usize, taken)
     }
 
     /// A private constant of that name.
@@ -199,6 +175,12 @@ impl<'ctx> Writer<'_, 'ctx> {
             return Err(Error::internal("a copy has one operand and one result"));
         };
         let (source, target) = (self.address(from.slice)?, self.address(to.slice)?);
+        if let size @ (1 | 2 | 4 | 8) = to.slice.size {
+            let word = self.e.int_type(8 * size as u32);
+            let value = self.e.builder().build_load(word, source, "").map_err(refused)?;
+            let moved = [value.as_instruction_value(), self.e.builder().build_store(target, value).ok()];
+            return moved.into_iter().flatten().try_for_each(|access| access.set_alignment(1).map_err(refused));
+        }
         let size = self.long(to.slice.size as i64);
         self.e.builder().build_memmove(target, 1, source, 1, size).map(|_| ()).map_err(refused)
     }
@@ -279,38 +261,31 @@ impl<'ctx> Writer<'_, 'ctx> {
         Ok(())
     }
 
-    fn byte_is_set(&self, slice: Slice) -> Result<IntValue<'ctx>> {
+    fn byte_is_set(&mut self, slice: Slice) -> Result<IntValue<'ctx>> {
         let byte = self.e.context().i8_type();
         let address = self.address(slice)?;
         let value = self.e.builder().build_load(byte, address, "").map_err(refused)?.into_int_value();
         self.e.builder().build_int_compare(IntPredicate::NE, value, byte.const_zero(), "").map_err(refused)
     }
 
-    fn store_arguments<'s>(&self, arrays: impl Iterator<Item = &'s ArraySlice>) -> Result<()> {
-        self.store_arguments_from(0, arrays)
-    }
-
-    /// Stores the addresses of arrays from place `first` of the arguments on.
-    fn store_arguments_from<'s>(&self, first: usize, arrays: impl Iterator<Item = &'s ArraySlice>) -> Result<()> {
-        for (i, array) in arrays.enumerate().map(|(i, array)| (first + i, array)) {
-            let place = self.element(self.arguments, i * 8)?;
-            let address = self.address(array.slice)?;
-            self.e.builder().build_store(place, address).map_err(refused)?;
-        }
-        Ok(())
-    }
-
-    fn address(&self, slice: Slice) -> Result<PointerValue<'ctx>> {
-        let base = self.bases.get(slice.allocation.index()).copied();
-        self.element(base.ok_or_else(|| Error::internal("a slice of no allocation"))?, slice.offset)
-    }
-
-    fn element(&self, base: PointerValue<'ctx>, offset: usize) -> Result<PointerValue<'ctx>> {
-        let offset = self.e.lanes(self.long(offset as i64));
-        match self.e.element_address(base, offset, Scalar::Int(8)) {
+    /// Where in the table some words, and after them the addresses of arrays, follow one another.
+    fn arguments<'s>(
+        &mut self,
+        first: &[ArgumentWord],
+        arrays: impl Iterator<Item = &'s ArraySlice>,
+    ) -> Result<PointerValue<'ctx>> {
+        let words = first.iter().copied().chain(arrays.map(|array| array.slice.into())).collect();
+        let place = self.words.place(words);
+        let offset = self.e.lanes(self.long(place as i64 * 8));
+        match self.e.element_address(self.table, offset, Scalar::Int(8)) {
             BasicValueEnum::PointerValue(address) => Ok(address),
             _ => Err(Error::internal("an address is no pointer")),
         }
+    }
+
+    fn address(&mut self, slice: Slice) -> Result<PointerValue<'ctx>> {
+        let place = self.words.place(vec![slice.into()]);
+        self.e.load_pointer(self.table, place)
     }
 
     fn declare(&self, name: &str, ty: inkwell::types::FunctionType<'ctx>) -> FunctionValue<'ctx> {

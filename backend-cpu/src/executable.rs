@@ -12,11 +12,12 @@ use xla_service::{
     serialized,
 };
 
+use crate::arguments::ArgumentTable;
 use crate::codegen::Code;
 use crate::entry::ENTRY;
 use crate::runtime::{HostCall, RunContext};
 
-/// `i32 xla_entry(ptr allocations, ptr context, ptr cancel)`.
+/// `i32 xla_entry(ptr table, ptr context, ptr cancel)`.
 type Entry = unsafe extern "C" fn(*const *mut u8, *mut RunContext<'_>, *const AtomicBool) -> i32;
 
 pub(crate) struct CpuExecutable {
@@ -24,6 +25,7 @@ pub(crate) struct CpuExecutable {
     program: ThunkProgram,
     host_calls: Vec<HostCall>,
     entry: Entry,
+    arguments: ArgumentTable,
     code_bytes: usize,
     texts: Vec<(String, String)>,
     /// Keeps the code of `entry` alive.
@@ -47,6 +49,7 @@ impl CpuExecutable {
             program,
             host_calls,
             entry,
+            arguments: code.arguments,
             code_bytes: code.bytes,
             texts: code.texts,
             _code: code.loaded,
@@ -68,10 +71,14 @@ impl Executable for CpuExecutable {
         let pointers = buffers.host_pointers()?;
         let mut run =
             RunContext { module: &self.module, calls: &self.host_calls, context, buffers: &mut buffers, error: None };
+        let host = &raw mut run;
+        let table = self.arguments.addresses(&pointers, host.cast());
+        let table = table.ok_or_else(|| Error::internal("generated code wants an allocation that is not planned"))?;
         let cancel = context.cancel.flag();
-        // SAFETY: the code was generated for this plan: it reads and writes allocations as the assignment allows, whose
-        // pointers are given here and valid until `buffers` is used again, by a host call or below, when it has returned; the flag lives in the context.
-        let status = unsafe { (self.entry)(pointers.as_ptr(), &raw mut run, &raw const **cancel) };
+        // SAFETY: the code was generated for this plan: it reads and writes allocations as the assignment allows, at the
+        // addresses given here, which are valid until `buffers` is used again, by a host call or below, when it has
+        // returned; the table is the one that was laid out with the code; the flag lives in the context.
+        let status = unsafe { (self.entry)(table.as_ptr(), host, &raw const **cancel) };
         if status != 0 {
             let error = run.error.take();
             let unknown = || Error::internal("generated code failed without saying why");

@@ -5,10 +5,11 @@
 //! run_backend      ThunkSequence: kernels, library calls, loops, host calls    lowering.rs, *_plan.rs, sort/
 //!                  kernels -> LLVM modules, generated in parallel              codegen.rs  (xla-llvm::fused)
 //!                  the sequence itself -> one native entry function            entry.rs
-//! execute          pointers of all allocations -> the entry function           executable.rs
+//! execute          addresses of all arguments -> the entry function            arguments.rs, executable.rs
 //!                  parallel loops, library functions, host calls               runtime/
 //! ```
 
+mod arguments;
 mod capabilities;
 mod codegen;
 mod compiler;

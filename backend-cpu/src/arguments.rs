@@ -1,0 +1,87 @@
+//! Lays out the table of addresses that the entry function hands to kernels, library calls and copies.
+//!
+//! Where arrays lie is known when a run begins and does not change in it. All addresses are therefore computed at once, by
+//! [`ArgumentTable::addresses`], and the entry function needs no more than a place in the table for each call: its code stays
+//! small, however many arrays a program has, and loops do not compute addresses again.
+
+use std::collections::HashMap;
+
+use xla_hlo::entity::EntityId;
+use xla_passes::buffers::Slice;
+
+/// What stands in one place of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ArgumentWord {
+    /// The address of the byte number `offset` of an allocation.
+    Address { allocation: usize, offset: usize },
+    /// The run's context, for library functions that share state between programs.
+    Context,
+}
+
+impl From<Slice> for ArgumentWord {
+    fn from(slice: Slice) -> ArgumentWord {
+        ArgumentWord::Address { allocation: slice.allocation.index(), offset: slice.offset }
+    }
+}
+
+/// The table of a program.
+#[derive(Debug, Default)]
+pub(crate) struct ArgumentTable {
+    words: Vec<ArgumentWord>,
+}
+
+impl ArgumentTable {
+    /// The table of one run, by the first byte of each allocation; `None` if there are too few of them.
+    pub fn addresses(&self, allocations: &[*mut u8], context: *mut u8) -> Option<Vec<*mut u8>> {
+        let address = |word: &ArgumentWord| match *word {
+            ArgumentWord::Address { allocation, offset } => Some(allocations.get(allocation)?.wrapping_add(offset)),
+            ArgumentWord::Context => Some(context),
+        };
+        self.words.iter().map(address).collect()
+    }
+}
+
+/// Lays a table out: runs of words, each the arguments of one call or more.
+#[derive(Debug, Default)]
+pub(crate) struct ArgumentTableBuilder {
+    table: ArgumentTable,
+    runs: HashMap<Vec<ArgumentWord>, usize>,
+}
+
+impl ArgumentTableBuilder {
+    /// The place of the first of these words, which follow one another.
+    pub fn place(&mut self, run: Vec<ArgumentWord>) -> usize {
+        let words = &mut self.table.words;
+        *self.runs.entry(run).or_insert_with_key(|run| {
+            words.extend(run);
+            words.len() - run.len()
+        })
+    }
+
+    /// The table with everything that was placed.
+    pub fn finish(self) -> ArgumentTable {
+        self.table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_runs_share_a_place() {
+        let word = |allocation, offset| ArgumentWord::Address { allocation, offset };
+        let mut table = ArgumentTableBuilder::default();
+        assert_eq!(table.place(vec![word(0, 0), word(1, 8)]), 0);
+        assert_eq!(table.place(vec![ArgumentWord::Context, word(1, 8)]), 2);
+        assert_eq!(table.place(vec![word(0, 0), word(1, 8)]), 0);
+        assert_eq!(table.place(vec![word(1, 8)]), 4);
+        let table = table.finish();
+        let mut memory = [[0_u8; 16]; 2];
+        let bases = memory.each_mut().map(|bytes| bytes.as_mut_ptr());
+        let context = std::ptr::null_mut();
+        let [first, second] = [bases[0], bases[1].wrapping_add(8)];
+        assert_eq!(table.addresses(&bases, context), Some(vec![first, second, context, second, second]));
+        assert_eq!(table.addresses(&bases[..1], context), None);
+    }
+}
