@@ -6,11 +6,12 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
 use xla_hlo::entity::EntityId;
 use xla_passes::buffers::Slice;
 
 /// What stands in one place of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum ArgumentWord {
     /// The address of the byte number `offset` of an allocation.
     Address { allocation: usize, offset: usize },
@@ -25,7 +26,7 @@ impl From<Slice> for ArgumentWord {
 }
 
 /// The table of a program.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ArgumentTable {
     words: Vec<ArgumentWord>,
 }

@@ -1,16 +1,15 @@
-//! Kernels and entry to machine code: a few LLVM modules, generated side by side, linked together.
+//! Kernels and entry to machine code: a few LLVM modules, generated side by side.
 
 use inkwell::context::Context;
 use xla_hlo::{Error, Result};
 use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
-use xla_llvm::jit::LoadedCode;
 use xla_llvm::parallel;
 use xla_llvm::target::{CodegenLevel, MachineOptions, Target};
 
 use crate::arguments::ArgumentTable;
 use crate::entry::{self, Plan};
-use crate::runtime;
+use crate::machine_code::MachineCode;
 
 /// Kernels in one LLVM module: as many as amortise its fixed cost, as few as keep all threads busy.
 const KERNELS_A_MODULE: usize = 8;
@@ -27,11 +26,7 @@ pub(crate) struct CodegenOptions {
 
 /// What came out of code generation.
 pub(crate) struct Code {
-    pub loaded: LoadedCode,
-    /// What the entry function takes.
-    pub arguments: ArgumentTable,
-    /// Bytes of object code.
-    pub bytes: usize,
+    pub machine: MachineCode,
     /// LLVM IR of each module, where it was asked for.
     pub texts: Vec<(String, String)>,
 }
@@ -41,7 +36,7 @@ pub(crate) fn kernel_name(index: usize) -> String {
     format!("kernel_{index}")
 }
 
-/// Kernels first, since the entry must know their units; then the entry; then everything is linked.
+/// Kernels first, since the entry must know their units; then the entry.
 pub(crate) fn generate(
     target: &Target,
     kernels: &[KernelSource<'_>],
@@ -63,9 +58,7 @@ pub(crate) fn generate(
     let (entry, arguments) = entry_module(target, &plan(infos)?, options)?;
     objects.push(entry.object);
     texts.extend(entry.text.map(|t| ("entry.ll".to_string(), t)));
-    let bytes = objects.iter().map(Vec::len).sum();
-    let loaded = LoadedCode::link(&objects, &runtime::symbols())?;
-    Ok(Code { loaded, arguments, bytes, texts })
+    Ok(Code { machine: MachineCode { objects, arguments }, texts })
 }
 
 struct Generated {

@@ -8,14 +8,16 @@ use xla_passes::buffers::BufferOptions;
 use xla_passes::stages;
 use xla_service::compiler::LoadExecutable;
 use xla_service::host::HostTransfer;
+use xla_service::serialized::SerializedProgram;
 use xla_service::thunks::{Thunk, ThunkKind, ThunkProgram, ThunkSequence};
 use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize, serialized};
 
 use crate::capabilities::profile;
-use crate::codegen::{self, CodegenOptions};
+use crate::codegen::{self, Code, CodegenOptions};
 use crate::entry::Plan;
 use crate::executable::CpuExecutable;
 use crate::lowering::CpuLowering;
+use crate::machine_code;
 use crate::platform::CpuOptions;
 
 #[derive(Debug)]
@@ -35,22 +37,7 @@ impl Compiler for CpuCompiler {
     }
 
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
-        let target = self.target()?;
-        let mut lowering = CpuLowering::new(&module);
-        let program = ThunkProgram::new(&module, &mut lowering, &HostTransfer, &BufferOptions::default(), options)?;
-        let CpuLowering { kernels, library_calls, .. } = lowering;
-        let sequence = &program.sequence;
-        let threads = options.thread_count();
-        let options = CodegenOptions {
-            threads,
-            with_texts: options.dump_to.is_some(),
-            verify: self.options.verify_code || cfg!(debug_assertions),
-        };
-        let code = codegen::generate(&target, kernels.sources(), &options, &|kernels| {
-            let host_calls = host_calls(sequence).map(|t| t.id).collect();
-            Ok(Plan { sequence: sequence.clone(), kernels, library_calls: library_calls.clone(), host_calls, threads })
-        })?;
-        Ok(Arc::new(CpuExecutable::new(module, program, code)?))
+        self.executable(module, options, &[])
     }
 
     fn loader(&self) -> Option<&dyn LoadExecutable> {
@@ -59,9 +46,15 @@ impl Compiler for CpuCompiler {
 }
 
 impl LoadExecutable for CpuCompiler {
-    /// Compiles the module that was written down; machine code is made anew for this machine.
+    /// Takes the machine code that was written down, if it was made for this processor by this build of the compiler; else makes
+    /// it anew of the module.
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
-        self.run_backend(serialized::read(crate::NAME, bytes)?.module, options)
+        let SerializedProgram { module, code } = serialized::read(crate::NAME, bytes)?;
+        self.executable(module, options, &code)
+    }
+
+    fn cache_target(&self) -> Option<String> {
+        self.target().ok().map(|target| machine_code::compiled_for(&target))
     }
 }
 
@@ -77,6 +70,44 @@ impl CpuCompiler {
         }
         let target = self.options.cpu.target()?;
         Ok(self.target.get_or_init(|| target).clone())
+    }
+
+    /// Thunks of the module, and their code: what was written down, where it fits.
+    fn executable(
+        &self,
+        module: OptimizedModule,
+        options: &CompileOptions,
+        written: &[u8],
+    ) -> Result<Arc<dyn Executable>> {
+        let target = self.target()?;
+        let mut lowering = CpuLowering::new(&module);
+        let program = ThunkProgram::new(&module, &mut lowering, &HostTransfer, &BufferOptions::default(), options)?;
+        let compiled_for = machine_code::compiled_for(&target);
+        let code = match machine_code::read(&compiled_for, &program, written) {
+            Some(machine) => Code { machine, texts: Vec::new() },
+            None => self.generate(&target, lowering, &program.sequence, options)?,
+        };
+        Ok(Arc::new(CpuExecutable::new(module, program, code, compiled_for)?))
+    }
+
+    fn generate(
+        &self,
+        target: &Target,
+        lowering: CpuLowering<'_>,
+        sequence: &ThunkSequence,
+        options: &CompileOptions,
+    ) -> Result<Code> {
+        let CpuLowering { kernels, library_calls, .. } = lowering;
+        let threads = options.thread_count();
+        let options = CodegenOptions {
+            threads,
+            with_texts: options.dump_to.is_some(),
+            verify: self.options.verify_code || cfg!(debug_assertions),
+        };
+        codegen::generate(target, kernels.sources(), &options, &|kernels| {
+            let host_calls = host_calls(sequence).map(|t| t.id).collect();
+            Ok(Plan { sequence: sequence.clone(), kernels, library_calls: library_calls.clone(), host_calls, threads })
+        })
     }
 
     /// The standard stages, for the target; without optimisation, those that the backend cannot do without.

@@ -4,7 +4,9 @@
 //! them out, context is handed back to host calls, cancel is a byte that loops look at; the result is 0, or 1 when a host call
 //! failed or the byte was set.
 
-use inkwell::values::{ArrayValue, BasicMetadataValueEnum, BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue};
+use inkwell::values::{
+    ArrayValue, BasicMetadataValueEnum, BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue,
+};
 use inkwell::{AddressSpace, IntPredicate};
 use xla_hlo::{Error, Result};
 use xla_llvm::emitter::Emitter;

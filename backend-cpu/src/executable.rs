@@ -12,9 +12,9 @@ use xla_service::{
     serialized,
 };
 
-use crate::arguments::ArgumentTable;
 use crate::codegen::Code;
 use crate::entry::ENTRY;
+use crate::machine_code;
 use crate::runtime::{HostCall, RunContext};
 
 /// `i32 xla_entry(ptr table, ptr context, ptr cancel)`.
@@ -25,11 +25,11 @@ pub(crate) struct CpuExecutable {
     program: ThunkProgram,
     host_calls: Vec<HostCall>,
     entry: Entry,
-    arguments: ArgumentTable,
-    code_bytes: usize,
-    texts: Vec<(String, String)>,
+    code: Code,
+    /// What the code was made for.
+    compiled_for: String,
     /// Keeps the code of `entry` alive.
-    _code: LoadedCode,
+    _loaded: LoadedCode,
 }
 
 impl std::fmt::Debug for CpuExecutable {
@@ -39,21 +39,19 @@ impl std::fmt::Debug for CpuExecutable {
 }
 
 impl CpuExecutable {
-    pub fn new(module: OptimizedModule, program: ThunkProgram, code: Code) -> Result<CpuExecutable> {
+    /// Loads the code of a program into this process; `compiled_for` is its target.
+    pub fn new(
+        module: OptimizedModule,
+        program: ThunkProgram,
+        code: Code,
+        compiled_for: String,
+    ) -> Result<CpuExecutable> {
         let host_calls = crate::compiler::host_calls(&program.sequence).cloned().collect();
-        let address = code.loaded.address(ENTRY)?;
-        // SAFETY: the entry is emitted with this very signature (`entry::emit`), and `_code` keeps it alive.
+        let loaded = code.machine.link()?;
+        let address = loaded.address(ENTRY)?;
+        // SAFETY: the entry is emitted with this very signature (`entry::emit`), and `_loaded` keeps it alive.
         let entry = unsafe { std::mem::transmute::<*const std::ffi::c_void, Entry>(address) };
-        Ok(CpuExecutable {
-            module,
-            program,
-            host_calls,
-            entry,
-            arguments: code.arguments,
-            code_bytes: code.bytes,
-            texts: code.texts,
-            _code: code.loaded,
-        })
+        Ok(CpuExecutable { module, program, host_calls, entry, code, compiled_for, _loaded: loaded })
     }
 }
 
@@ -72,7 +70,7 @@ impl Executable for CpuExecutable {
         let mut run =
             RunContext { module: &self.module, calls: &self.host_calls, context, buffers: &mut buffers, error: None };
         let host = &raw mut run;
-        let table = self.arguments.addresses(&pointers, host.cast());
+        let table = self.code.machine.arguments.addresses(&pointers, host.cast());
         let table = table.ok_or_else(|| Error::internal("generated code wants an allocation that is not planned"))?;
         let cancel = context.cancel.flag();
         // SAFETY: the code was generated for this plan: it reads and writes allocations as the assignment allows, at the
@@ -88,7 +86,7 @@ impl Executable for CpuExecutable {
     }
 
     fn memory_analysis(&self) -> MemoryAnalysis {
-        MemoryAnalysis { code_bytes: self.code_bytes, ..self.program.plan.memory_analysis() }
+        MemoryAnalysis { code_bytes: self.code.machine.bytes(), ..self.program.plan.memory_analysis() }
     }
 
     fn cost_analysis(&self) -> CostAnalysis {
@@ -105,14 +103,15 @@ impl Executable for CpuExecutable {
 
     fn dumps(&self) -> Vec<(String, String)> {
         let mut dumps = self.program.dumps(&self.module);
-        dumps.extend(self.texts.iter().cloned());
+        dumps.extend(self.code.texts.iter().cloned());
         dumps
     }
 }
 
 impl SerializeExecutable for CpuExecutable {
-    /// The optimised module: machine code is made anew where it is loaded, for the machine there.
+    /// The optimised module and its machine code; where that does not fit, code is made anew of the module.
     fn serialize(&self) -> Result<Vec<u8>> {
-        serialized::write(crate::NAME, &self.module, &[])
+        let code = machine_code::write(&self.compiled_for, &self.program, &self.code.machine)?;
+        serialized::write(crate::NAME, &self.module, &code)
     }
 }

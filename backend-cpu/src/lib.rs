@@ -20,6 +20,7 @@ mod entry;
 mod executable;
 mod executor;
 mod lowering;
+mod machine_code;
 mod platform;
 mod runtime;
 mod sort;

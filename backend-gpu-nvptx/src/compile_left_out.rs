@@ -38,6 +38,11 @@ impl LoadExecutable for GpuCompiler {
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         loading::load_for_gpu(bytes, options, &self.0)
     }
+
+    /// Kernels are kept one by one, by those who assemble them.
+    fn cache_target(&self) -> Option<String> {
+        None
+    }
 }
 
 fn left_out() -> Error {

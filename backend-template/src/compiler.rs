@@ -52,6 +52,11 @@ impl LoadExecutable for TemplateCompiler {
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         self.run_backend(serialized::read(NAME, bytes)?.module, options)
     }
+
+    /// Loading compiles again.
+    fn cache_target(&self) -> Option<String> {
+        None
+    }
 }
 
 // VENDOR(passes): stages in their order; passes of one's own go where they belong.

@@ -298,6 +298,12 @@ fn module_name(module: &Module<'_>) -> String {
     module.get_name().to_string_lossy().into_owned()
 }
 
+/// LLVM's version: `22.1.8`.
+pub fn llvm_version() -> String {
+    let (major, minor, patch) = inkwell::support::get_llvm_version();
+    format!("{major}.{minor}.{patch}")
+}
+
 pub(crate) fn initialize() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| LlvmTarget::initialize_all(&InitializationConfig::default()));

@@ -130,4 +130,9 @@ pub trait LoadExecutable: Send + Sync {
     /// Loads an executable. Bytes that are truncated, garbled, of another version or for another machine are
     /// [`xla_hlo::Error::InvalidArgument`], saying which.
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>>;
+
+    /// What the code in a serialised program depends on beside module and options, such as the processor and the version of the
+    /// code generator: programs are kept on disk under it. `None` where loading compiles again, so that keeping them gains
+    /// nothing.
+    fn cache_target(&self) -> Option<String>;
 }

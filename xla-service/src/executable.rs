@@ -127,7 +127,8 @@ impl Argument {
 
 /// Optional ability: write a compiled program down.
 pub trait SerializeExecutable: Send + Sync {
-    /// Bytes from which the same platform can load the program again, with version and target inside.
+    /// Bytes from which the same platform can load the program again, with version and target inside. They may hold machine code:
+    /// load none from somebody whose programs you would not run.
     fn serialize(&self) -> Result<Vec<u8>>;
 }
 

@@ -12,13 +12,7 @@ impl Fingerprint {
     /// The fingerprint of a module.
     pub fn of(module: &Module) -> Fingerprint {
         let mut hasher = Wide::new();
-        module.name().hash(&mut hasher);
-        module.entry_id().hash(&mut hasher);
-        hash_attributes(module.attributes(), &mut hasher);
-        for (id, computation) in module.iter() {
-            id.hash(&mut hasher);
-            hash_computation(computation, &mut hasher);
-        }
+        hash_module(module, &mut hasher);
         Fingerprint(hasher.0.finish(), hasher.1.finish())
     }
 }
@@ -51,7 +45,18 @@ impl Hasher for Wide {
     }
 }
 
-fn hash_computation(computation: &Computation, hasher: &mut Wide) {
+/// Hashes everything that a compiler may look at.
+pub(crate) fn hash_module(module: &Module, hasher: &mut impl Hasher) {
+    module.name().hash(hasher);
+    module.entry_id().hash(hasher);
+    hash_attributes(module.attributes(), hasher);
+    for (id, computation) in module.iter() {
+        id.hash(hasher);
+        hash_computation(computation, hasher);
+    }
+}
+
+fn hash_computation(computation: &Computation, hasher: &mut impl Hasher) {
     computation.name().hash(hasher);
     computation.execution_thread().hash(hasher);
     computation.root_if_set().hash(hasher);
@@ -62,7 +67,7 @@ fn hash_computation(computation: &Computation, hasher: &mut Wide) {
     }
 }
 
-fn hash_instruction(id: InstrId, instruction: &Instruction, hasher: &mut Wide) {
+fn hash_instruction(id: InstrId, instruction: &Instruction, hasher: &mut impl Hasher) {
     id.hash(hasher);
     instruction.name().hash(hasher);
     instruction.shape().hash(hasher);
@@ -77,7 +82,7 @@ fn hash_instruction(id: InstrId, instruction: &Instruction, hasher: &mut Wide) {
 }
 
 /// Everything in the header but provenance (stack tables, recovery tables, debug attributes).
-fn hash_attributes(attributes: &ModuleAttributes, hasher: &mut Wide) {
+fn hash_attributes(attributes: &ModuleAttributes, hasher: &mut impl Hasher) {
     let ModuleAttributes {
         is_scheduled,
         entry_computation_layout,

@@ -30,12 +30,14 @@ mod device_only;
 pub mod dump;
 pub mod executable;
 pub mod executor;
+mod file_cache;
 mod fingerprint;
 pub mod host;
 pub mod interpreter;
 mod intervals;
 mod optimize;
 mod options;
+mod persistent_cache;
 pub mod platform;
 mod registry;
 pub mod serialized;
@@ -51,9 +53,11 @@ pub use executable::{Argument, CostAnalysis, Executable, ExecutionContext, Memor
 pub use executor::{
     DeviceDescription, DeviceMemory, Event, Fault, FaultInjection, MemoryStats, Stream, StreamExecutor,
 };
+pub use file_cache::FileCache;
 pub use fingerprint::Fingerprint;
 pub use optimize::optimize;
 pub use options::{CompileOptions, FallbackPolicy, OptLevel};
+pub use persistent_cache::build_identity;
 pub use platform::Platform;
 pub use registry::{Availability, CompiledOut, PlatformRegistry, PlatformStatus};
 pub use signature::{Donation, Signature};

@@ -32,6 +32,9 @@ pub struct CompileOptions {
     /// assembles, measured choices. It is made when it is needed, processes may share it, and its files may be deleted at any time. `None`:
     /// nothing is kept.
     pub cache_dir: Option<PathBuf>,
+    /// Whether compiled programs are kept in [`cache_dir`](CompileOptions::cache_dir) as well, on platforms whose serialised programs hold
+    /// code. One that is found there is not compiled: no pass runs.
+    pub cache_programs: bool,
     /// Whether a program may measure, when it first runs, which of several ways to compute something is the fastest. Otherwise what is in
     /// [`cache_dir`](CompileOptions::cache_dir) decides, and where nothing is, a rule. Ways may differ in how they round.
     pub autotune: bool,
@@ -74,6 +77,7 @@ impl Default for CompileOptions {
             memory_limit: None,
             host_fallback: FallbackPolicy::Allow,
             cache_dir: None,
+            cache_programs: false,
             autotune: false,
             allow_tf32: false,
         }

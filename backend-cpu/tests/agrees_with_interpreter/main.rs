@@ -5,6 +5,7 @@ mod custom_calls;
 mod dynamic;
 mod libraries;
 mod numerics;
+mod persistent_cache;
 mod scatter;
 mod sorting;
 mod windows;

@@ -146,6 +146,11 @@ impl LoadExecutable for GpuCompiler {
             }),
         }
     }
+
+    /// Kernels are kept one by one, by those who assemble them.
+    fn cache_target(&self) -> Option<String> {
+        None
+    }
 }
 
 /// That of the first GPU; that of current ones where there is none.

@@ -35,6 +35,7 @@ use crate::dump;
 use crate::executable::{Executable, ExecutionContext};
 use crate::executor::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, StreamExecutor};
 use crate::options::CompileOptions;
+use crate::persistent_cache::PersistentCache;
 use crate::registry::PlatformRegistry;
 use crate::transfer::TransferManager;
 
@@ -166,6 +167,10 @@ impl fmt::Debug for Client {
 impl Device {
     fn compile(&self, module: VerifiedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         let _span = tracing::info_span!("compile", module = module.name(), platform = %self.platform).entered();
+        let kept = PersistentCache::of(&self.platform, &*self.compiler, &module, options);
+        if let Some(executable) = kept.as_ref().and_then(|kept| kept.load(options)) {
+            return Ok(executable);
+        }
         let dump = dump::Dump::new(options, &module);
         dump.module("before-passes", &module)?;
         let optimized = {
@@ -176,6 +181,9 @@ impl Device {
         let _span = tracing::info_span!("backend").entered();
         let executable = self.compiler.run_backend(optimized, options)?;
         dump.executable(&*executable)?;
+        if let Some(kept) = kept {
+            kept.store(&*executable);
+        }
         Ok(executable)
     }
 

@@ -199,7 +199,7 @@ fn compile(session: &Session, args: &Args, program: &Runnable) -> Outcome<Compil
     let mut progress = Progress::new("compiling", usize::from(args.compiles));
     loop {
         let client = client(session, args, program)?;
-        let options = session.compile_options();
+        let options = session.timed_compile_options();
         let (executable, parse, compile) = match program {
             Runnable::Module(source) => {
                 let (module, parse) = timed(|| source.parse());

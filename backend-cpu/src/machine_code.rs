@@ -1,0 +1,64 @@
+//! Machine code of a program as bytes, with what it was made for: in serialised programs and in the cache on disk.
+
+use serde::{Deserialize, Serialize};
+use xla_hlo::{Error, Result};
+use xla_llvm::jit::LoadedCode;
+use xla_llvm::target::Target;
+use xla_service::FileCache;
+use xla_service::thunks::ThunkProgram;
+
+use crate::arguments::ArgumentTable;
+use crate::runtime;
+
+/// Object files and how they are called.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct MachineCode {
+    /// Kernels, and the entry function last.
+    pub objects: Vec<Vec<u8>>,
+    /// What the entry function takes.
+    pub arguments: ArgumentTable,
+}
+
+impl MachineCode {
+    /// Bytes of object code.
+    pub fn bytes(&self) -> usize {
+        self.objects.iter().map(Vec::len).sum()
+    }
+
+    /// Loads it into this process.
+    pub fn link(&self) -> Result<LoadedCode> {
+        LoadedCode::link(&self.objects, &runtime::symbols())
+    }
+}
+
+/// Machine code and what it fits to.
+#[derive(Serialize, Deserialize)]
+struct Envelope {
+    target: String,
+    plan: String,
+    code: MachineCode,
+}
+
+/// Writes code down that belongs to a program on a target; see [`compiled_for`].
+pub(crate) fn write(target: &str, program: &ThunkProgram, code: &MachineCode) -> Result<Vec<u8>> {
+    let envelope = Envelope { target: target.to_string(), plan: plan_key(program), code: code.clone() };
+    postcard::to_allocvec(&envelope)
+        .map_err(|error| Error::internal(format!("machine code cannot be written down: {error}")))
+}
+
+/// The code that was written down, if there is some and it is for this target, build and program.
+pub(crate) fn read(target: &str, program: &ThunkProgram, bytes: &[u8]) -> Option<MachineCode> {
+    let Envelope { target: other, plan, code } = postcard::from_bytes(bytes).ok()?;
+    (other == target && plan == plan_key(program)).then_some(code)
+}
+
+/// Whether machine code of this target can be run here: the version of LLVM, the processor and its features.
+pub(crate) fn compiled_for(target: &Target) -> String {
+    let (triple, cpu, features) = (target.triple(), target.cpu(), target.features());
+    format!("{}, LLVM {}, {triple}, {cpu}, {features}", xla_service::build_identity(), xla_llvm::target::llvm_version())
+}
+
+/// Names the thunks and where all values lie: code for another plan would read and write other memory.
+fn plan_key(program: &ThunkProgram) -> String {
+    FileCache::key(&[program.sequence.to_string().as_bytes(), program.assignment.to_string().as_bytes()])
+}

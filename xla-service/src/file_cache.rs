@@ -1,0 +1,277 @@
+//! Keeps bytes in files of a folder, found again by the SHA-256 of what they were made from.
+//!
+//! Files are written under another name and renamed, so that readers, of other processes too, see all of a file or none of it.
+//! Each begins with the hash of its contents: one that is damaged counts as absent. So does one, with a warning, that
+//! somebody else owns or may write, since what comes out of a cache may be machine code. When the files take more than the
+//! limit, those used longest ago go. Nothing here fails a compilation: a cache that cannot be read or written is as good as
+//! empty.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use sha2::{Digest, Sha256};
+
+/// At the start of each file.
+const MAGIC: &[u8] = b"XLA cache 1\n";
+
+/// A folder of files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileCache {
+    folder: PathBuf,
+    extension: &'static str,
+    limit: u64,
+}
+
+impl FileCache {
+    /// A cache in `folder`, which is made when it is needed, of at most `limit` bytes in files with that extension.
+    pub fn new(folder: PathBuf, extension: &'static str, limit: u64) -> FileCache {
+        FileCache { folder, extension, limit }
+    }
+
+    /// The key of what is made from these parts: 64 hexadecimal digits.
+    pub fn key(parts: &[&[u8]]) -> String {
+        let mut hash = Sha256::new();
+        // With lengths, so that no two lists of parts run together to the same bytes.
+        for part in parts {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        hex(hash)
+    }
+
+    /// Where the file of a key is, if there is one.
+    pub fn path(&self, key: &str) -> PathBuf {
+        self.folder.join(key).with_extension(self.extension)
+    }
+
+    /// What is kept under a key.
+    pub fn get(&self, key: &str) -> Option<Vec<u8>> {
+        let path = self.path(key);
+        let file = File::open(&path).ok()?;
+        if !is_private(&path, &file.metadata().ok()?) || !self.folder_is_private() {
+            return None;
+        }
+        let contents = decode(read(file).ok()?);
+        if contents.is_none() {
+            tracing::warn!(path = %path.display(), "a damaged file of the cache is ignored");
+        }
+        // When it was used last. A file that may only be read is used all the same.
+        let now = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+        if let Err(error) = now {
+            tracing::trace!(path = %path.display(), %error, "the time of use was not kept");
+        }
+        contents
+    }
+
+    /// Keeps bytes under a key, unless that cannot be done.
+    pub fn put(&self, key: &str, contents: &[u8]) {
+        if let Err(error) = self.write(key, contents) {
+            tracing::debug!(folder = %self.folder.display(), %error, "nothing was kept");
+        }
+    }
+
+    fn write(&self, key: &str, contents: &[u8]) -> io::Result<()> {
+        let bytes = encode(contents);
+        if bytes.len() as u64 > self.limit {
+            return Ok(());
+        }
+        create_private(&self.folder)?;
+        if !self.folder_is_private() {
+            return Ok(());
+        }
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        file.write_all(&bytes)?;
+        file.persist(self.path(key)).map_err(|error| error.error)?;
+        self.evict()
+    }
+
+    fn folder_is_private(&self) -> bool {
+        self.folder.metadata().is_ok_and(|facts| is_private(&self.folder, &facts))
+    }
+
+    /// Deletes the files used longest ago until the rest is within the limit. Several processes may do so at once.
+    fn evict(&self) -> io::Result<()> {
+        let mut files: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            // Others may have deleted it meanwhile.
+            if let (true, Ok(facts)) = (path.extension().is_some_and(|e| e == self.extension), path.metadata()) {
+                files.push((facts.modified()?, facts.len(), path));
+            }
+        }
+        files.sort();
+        let mut total: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
+        for (_, bytes, path) in &files {
+            if total <= self.limit {
+                break;
+            }
+            // One that another process has deleted already is gone as well.
+            delete(path)?;
+            total -= bytes;
+        }
+        Ok(())
+    }
+}
+
+/// `MAGIC | SHA-256 of the contents | contents`.
+fn encode(contents: &[u8]) -> Vec<u8> {
+    [MAGIC, &Sha256::digest(contents)[..], contents].concat()
+}
+
+fn decode(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
+    let (hash, contents) = bytes.strip_prefix(MAGIC)?.split_at_checked(32)?;
+    if hash != &Sha256::digest(contents)[..] {
+        return None;
+    }
+    bytes.drain(..MAGIC.len() + 32);
+    Some(bytes)
+}
+
+fn read(mut file: File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut file, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn delete(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// The digest in hexadecimal.
+pub(crate) fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A folder that is this user's alone, with those that lead to it.
+#[cfg(unix)]
+fn create_private(folder: &Path) -> io::Result<()> {
+    std::os::unix::fs::DirBuilderExt::mode(fs::DirBuilder::new().recursive(true), 0o700).create(folder)
+}
+
+#[cfg(not(unix))]
+fn create_private(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)
+}
+
+/// Whether a file or folder belongs to this user and nobody else may write it; if not, a warning says so.
+#[cfg(unix)]
+fn is_private(path: &Path, facts: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+
+    let is_private = facts.uid() == rustix::process::geteuid().as_raw() && facts.mode() & 0o022 == 0;
+    if !is_private {
+        tracing::warn!(path = %path.display(), "ignored, since it belongs to another user or others may write it");
+    }
+    is_private
+}
+
+#[cfg(not(unix))]
+fn is_private(_: &Path, _: &fs::Metadata) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache(limit: u64) -> (tempfile::TempDir, FileCache) {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = FileCache::new(folder.path().join("deep/inside"), "bin", limit);
+        (folder, cache)
+    }
+
+    #[test]
+    fn every_part_of_the_key_counts() {
+        let keys = [["V1", "sm_90", "abc"], ["V2", "sm_90", "abc"], ["V1", "sm_9", "0abc"], ["V1", "sm_90", "abd"]];
+        let keys = keys.map(|parts| FileCache::key(&parts.map(str::as_bytes)));
+        for (number, key) in keys.iter().enumerate() {
+            assert_eq!(keys.iter().position(|k| k == key), Some(number));
+            assert_eq!(key.len(), 64);
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_damaged_files_are_absent() {
+        let (_folder, cache) = cache(1 << 20);
+        assert_eq!(cache.get("key"), None);
+        cache.put("key", b"contents");
+        assert_eq!(cache.get("key").as_deref(), Some(&b"contents"[..]));
+        let whole = fs::read(cache.path("key")).unwrap();
+        for place in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[place] ^= 1;
+            assert_eq!(decode(damaged), None, "byte {place}");
+            assert_eq!(decode(whole[..place].to_vec()), None, "{place} bytes");
+        }
+        fs::write(cache.path("key"), "damaged").unwrap();
+        assert_eq!(cache.get("key"), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_others_may_write_is_ignored() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let (_folder, cache) = cache(1 << 20);
+        let allow = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        cache.put("key", b"contents");
+        for (path, usual) in [(cache.path("key"), 0o600), (cache.folder.clone(), 0o700)] {
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, usual);
+            allow(&path, 0o777);
+            assert_eq!(cache.get("key"), None);
+            allow(&path, usual);
+            assert!(cache.get("key").is_some());
+        }
+        allow(&cache.folder, 0o777);
+        cache.put("other", b"contents");
+        assert!(!cache.path("other").exists());
+    }
+
+    #[test]
+    fn files_used_longest_ago_go() {
+        let (_folder, cache) = cache(4500);
+        let old = SystemTime::UNIX_EPOCH;
+        for (name, age) in [("a", 1), ("b", 2), ("c", 3)] {
+            cache.put(name, &[7; 1200]);
+            let file = File::options().append(true).open(cache.path(name)).unwrap();
+            file.set_modified(old + std::time::Duration::from_secs(age)).unwrap();
+        }
+        assert!(cache.get("a").is_some());
+        cache.put("d", &[7; 1200]);
+        assert!(!cache.path("b").exists() && cache.path("a").exists() && cache.path("d").exists());
+        cache.put("huge", &[7; 5000]);
+        assert!(!cache.path("huge").exists() && cache.path("d").exists());
+    }
+
+    #[test]
+    fn many_threads_write_the_same() {
+        let (_folder, cache) = cache(2000);
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let cache = &cache;
+                scope.spawn(move || {
+                    for i in 0..30 {
+                        let name = format!("k{}", (i + thread) % 3);
+                        cache.put(&name, &[7; 600]);
+                        assert!(cache.get(&name).is_none_or(|found| found == [7; 600]));
+                    }
+                });
+            }
+        });
+        let left = fs::read_dir(&cache.folder).unwrap().map(|e| e.unwrap().metadata().unwrap().len());
+        assert!(left.sum::<u64>() <= 2000);
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_written_fails_nothing() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let cache = FileCache::new(file.path().join("inside of a file"), "bin", 1 << 20);
+        cache.put("key", b"contents");
+        assert_eq!(cache.get("key"), None);
+    }
+}
