@@ -87,7 +87,7 @@ impl CpuCompiler {
             Some(machine) => Code { machine, texts: Vec::new() },
             None => self.generate(&target, lowering, &program.sequence, options)?,
         };
-        Ok(Arc::new(CpuExecutable::new(module, program, code, compiled_for)?))
+        Ok(Arc::new(CpuExecutable::new(module, program, code, compiled_for, options.profile)?))
     }
 
     fn generate(
@@ -98,7 +98,7 @@ impl CpuCompiler {
         options: &CompileOptions,
     ) -> Result<Code> {
         let CpuLowering { kernels, library_calls, .. } = lowering;
-        let threads = options.thread_count();
+        let (threads, profile) = (options.thread_count(), options.profile);
         let options = CodegenOptions {
             threads,
             with_texts: options.dump_to.is_some(),
@@ -106,7 +106,14 @@ impl CpuCompiler {
         };
         codegen::generate(target, kernels.sources(), &options, &|kernels| {
             let host_calls = host_calls(sequence).map(|t| t.id).collect();
-            Ok(Plan { sequence: sequence.clone(), kernels, library_calls: library_calls.clone(), host_calls, threads })
+            Ok(Plan {
+                sequence: sequence.clone(),
+                kernels,
+                library_calls: library_calls.clone(),
+                host_calls,
+                threads,
+                profile,
+            })
         })
     }
 

@@ -16,7 +16,7 @@ use xla_passes::buffers::Slice;
 use xla_service::thunks::{ArraySlice, Selector, Thunk, ThunkId, ThunkKind, ThunkSequence};
 
 use crate::arguments::{ArgumentTable, ArgumentTableBuilder, ArgumentWord};
-use crate::runtime::{HOST_CALL, LibraryCall, PARALLEL};
+use crate::runtime::{BEGIN_THUNK, END_THUNK, HOST_CALL, LibraryCall, PARALLEL};
 
 /// The entry function's name.
 pub(crate) const ENTRY: &str = "xla_entry";
@@ -35,6 +35,8 @@ pub(crate) struct Plan {
     pub host_calls: Vec<ThunkId>,
     /// Threads that kernels may be spread over.
     pub threads: usize,
+    /// Whether the runtime is told when each thunk begins and ends.
+    pub profile: bool,
 }
 
 /// Emits the entry function into the emitter's module; returns the layout of the table that it takes.
@@ -79,7 +81,21 @@ struct Writer<'a, 'ctx> {
 
 impl<'ctx> Writer<'_, 'ctx> {
     fn sequence(&mut self, sequence: &ThunkSequence) -> Result<()> {
-        sequence.thunks.iter().try_for_each(|thunk| self.thunk(thunk))
+        sequence.thunks.iter().try_for_each(|thunk| {
+            if self.plan.profile {
+                self.tell(BEGIN_THUNK, thunk)?;
+            }
+            self.thunk(thunk)?;
+            if self.plan.profile { self.tell(END_THUNK, thunk) } else { Ok(()) }
+        })
+    }
+
+    /// Tells the runtime of a thunk.
+    fn tell(&mut self, symbol: &str, thunk: &Thunk) -> Result<()> {
+        let (pointer, long) = (self.pointer_type(), self.e.context().i64_type());
+        let ty = self.e.context().void_type().fn_type(&[pointer.into(), long.into()], false);
+        let runtime = self.declare(symbol, ty);
+        self.call(runtime, &[self.run.into(), self.long(thunk.id.0.into()).into()])
     }
 
     fn thunk(&mut self, thunk: &Thunk) -> Result<()> {

@@ -15,7 +15,7 @@ use xla_service::{
 use crate::codegen::Code;
 use crate::entry::ENTRY;
 use crate::machine_code;
-use crate::runtime::{HostCall, RunContext};
+use crate::runtime::{HostCall, OpenThunks, RunContext, ThunkTable};
 
 /// `i32 xla_entry(ptr table, ptr context, ptr cancel)`.
 type Entry = unsafe extern "C" fn(*const *mut u8, *mut RunContext<'_>, *const AtomicBool) -> i32;
@@ -28,6 +28,8 @@ pub(crate) struct CpuExecutable {
     code: Code,
     /// What the code was made for.
     compiled_for: String,
+    /// What profiles say of thunks, where the program was compiled for profiles.
+    thunk_table: Option<ThunkTable>,
     /// Keeps the code of `entry` alive.
     _loaded: LoadedCode,
 }
@@ -45,13 +47,15 @@ impl CpuExecutable {
         program: ThunkProgram,
         code: Code,
         compiled_for: String,
+        profile: bool,
     ) -> Result<CpuExecutable> {
         let host_calls = crate::compiler::host_calls(&program.sequence).cloned().collect();
         let loaded = code.machine.link()?;
         let address = loaded.address(ENTRY)?;
         // SAFETY: the entry is emitted with this very signature (`entry::emit`), and `_loaded` keeps it alive.
         let entry = unsafe { std::mem::transmute::<*const std::ffi::c_void, Entry>(address) };
-        Ok(CpuExecutable { module, program, host_calls, entry, code, compiled_for, _loaded: loaded })
+        let thunk_table = profile.then(|| ThunkTable::new(&module, &program.sequence));
+        Ok(CpuExecutable { module, program, host_calls, entry, code, compiled_for, thunk_table, _loaded: loaded })
     }
 }
 
@@ -67,8 +71,15 @@ impl Executable for CpuExecutable {
     fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
         let mut buffers = ExecutionBuffers::new(&self.program.plan, context, arguments)?;
         let pointers = buffers.host_pointers()?;
-        let mut run =
-            RunContext { module: &self.module, calls: &self.host_calls, context, buffers: &mut buffers, error: None };
+        let mut run = RunContext {
+            module: &self.module,
+            calls: &self.host_calls,
+            context,
+            buffers: &mut buffers,
+            error: None,
+            thunks: self.thunk_table.as_ref(),
+            open: OpenThunks::default(),
+        };
         let host = &raw mut run;
         let table = self.code.machine.arguments.addresses(&pointers, host.cast());
         let table = table.ok_or_else(|| Error::internal("generated code wants an allocation that is not planned"))?;
@@ -90,7 +101,7 @@ impl Executable for CpuExecutable {
     }
 
     fn cost_analysis(&self) -> CostAnalysis {
-        CostAnalysis::default()
+        CostAnalysis::of(&self.module)
     }
 
     fn thunks(&self) -> Option<&ThunkSequence> {

@@ -159,3 +159,16 @@ pub struct CostAnalysis {
     /// Bytes read from and written to memory.
     pub bytes_accessed: Option<f64>,
 }
+
+impl CostAnalysis {
+    /// What one run of a module costs by [`xla_passes::analysis::cost`], for the module as a backend's passes left it. A loop that nobody
+    /// can count counts as one round.
+    pub fn of(module: &Module) -> CostAnalysis {
+        let total = xla_passes::analysis::cost::analyze(module).total;
+        CostAnalysis {
+            flops: Some(total.flops as f64),
+            transcendentals: Some(total.transcendentals as f64),
+            bytes_accessed: Some(total.bytes() as f64),
+        }
+    }
+}

@@ -38,6 +38,9 @@ pub struct CompileOptions {
     /// Whether a program may measure, when it first runs, which of several ways to compute something is the fastest. Otherwise what is in
     /// [`cache_dir`](CompileOptions::cache_dir) decides, and where nothing is, a rule. Ways may differ in how they round.
     pub autotune: bool,
+    /// Whether each thunk of a run is a `tracing` span `thunk` with the fields `name` and `id`, on platforms whose programs run as one
+    /// piece of code too. It costs a program of small kernels much of its speed.
+    pub profile: bool,
     /// Whether products and convolutions of f32 may round their factors to the 10 bits of TF32, on devices whose matrix units then are many
     /// times as fast: NVIDIA's GPUs from `sm_80` on. Sums stay f32. It is about operations that name no algorithm and whose
     /// `operand_precision` is `default` on both sides; `high` and `highest` never round. Other platforms compute the same with it as
@@ -79,6 +82,7 @@ impl Default for CompileOptions {
             cache_dir: None,
             cache_programs: false,
             autotune: false,
+            profile: false,
             allow_tf32: false,
         }
     }

@@ -7,6 +7,8 @@ use xla_hlo::{Error, Module, Result, ResultExt};
 use xla_service::ExecutionContext;
 use xla_service::thunks::{ExecutionBuffers, Thunk, ThunkKind, run_custom_call, run_fallback};
 
+use super::{OpenThunks, ThunkTable};
+
 /// A custom call or an instruction that the host evaluates: the thunk that says where its operands and results are.
 pub(crate) type HostCall = Thunk;
 
@@ -18,6 +20,10 @@ pub(crate) struct RunContext<'a> {
     pub buffers: &'a mut ExecutionBuffers,
     /// The first error; generated code stops when there is one.
     pub error: Option<Error>,
+    /// What there is to say of thunks, where they are told of.
+    pub thunks: Option<&'a ThunkTable>,
+    /// Those that have begun.
+    pub open: OpenThunks,
 }
 
 impl RunContext<'_> {

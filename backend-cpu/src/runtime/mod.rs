@@ -14,6 +14,7 @@ mod line;
 mod narrow_dot;
 mod parallel;
 mod pool;
+mod profile;
 mod random;
 mod scatter;
 mod sort;
@@ -25,6 +26,7 @@ pub(crate) use fallback::{HostCall, RunContext};
 pub(crate) use fft::fft_descriptor;
 pub(crate) use linalg::{cholesky_descriptor, triangular_solve_descriptor};
 pub(crate) use narrow_dot::NarrowTypes;
+pub(crate) use profile::{OpenThunks, ThunkTable};
 
 use xla_llvm::jit::RuntimeSymbol;
 
@@ -32,6 +34,11 @@ use xla_llvm::jit::RuntimeSymbol;
 pub(crate) const PARALLEL: &str = "xla_cpu_parallel";
 /// Evaluates an operation on the host.
 pub(crate) const HOST_CALL: &str = "xla_cpu_host_call";
+
+/// Hears that a thunk begins.
+pub(crate) const BEGIN_THUNK: &str = "xla_cpu_begin_thunk";
+/// Hears that a thunk ends.
+pub(crate) const END_THUNK: &str = "xla_cpu_end_thunk";
 
 /// A kernel: buffer pointers, first unit, one past the last unit.
 pub(crate) type KernelFn = unsafe extern "C" fn(*const *mut u8, i64, i64);
@@ -121,6 +128,8 @@ pub(crate) fn symbols() -> Vec<RuntimeSymbol<'static>> {
     [
         RuntimeSymbol { name: PARALLEL, address: parallel::xla_cpu_parallel as *const _ },
         RuntimeSymbol { name: HOST_CALL, address: fallback::xla_cpu_host_call as *const _ },
+        RuntimeSymbol { name: BEGIN_THUNK, address: profile::xla_cpu_begin_thunk as *const _ },
+        RuntimeSymbol { name: END_THUNK, address: profile::xla_cpu_end_thunk as *const _ },
     ]
     .into_iter()
     .chain(library)

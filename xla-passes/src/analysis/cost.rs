@@ -122,11 +122,11 @@ pub fn analyze(module: &Module) -> CostAnalysis {
 }
 
 /// The cost of one instruction after the other, what it calls included.
-pub(crate) struct Costs<'m>(Analyzer<'m>);
+pub struct Costs<'m>(Analyzer<'m>);
 
 impl<'m> Costs<'m> {
     /// Looks at all computations once. Linear time.
-    pub(crate) fn new(module: &'m Module) -> Costs<'m> {
+    pub fn new(module: &'m Module) -> Costs<'m> {
         let mut analyzer = Analyzer { module, runs: SecondaryMap::default(), unknown_loops: Vec::new() };
         for id in module.post_order() {
             analyzer.runs[id] = analyzer.computation(id).0;
@@ -135,7 +135,7 @@ impl<'m> Costs<'m> {
     }
 
     /// One run of an instruction.
-    pub(crate) fn of(&mut self, computation: CompId, id: InstrId) -> Cost {
+    pub fn of(&mut self, computation: CompId, id: InstrId) -> Cost {
         self.0.instruction(computation, id).0
     }
 }

@@ -69,7 +69,7 @@ impl Executable for ThunkExecutable {
     }
 
     fn cost_analysis(&self) -> CostAnalysis {
-        CostAnalysis::default()
+        CostAnalysis::of(&self.module)
     }
 
     fn thunks(&self) -> Option<&ThunkSequence> {

@@ -7,12 +7,13 @@ use serde::Serialize;
 use serde_json::json;
 use xla::hlo::Literal;
 use xla::service::{Donation, ExecuteOptions, MemoryAnalysis};
-use xla::{Buffer, Client, LoadedExecutable};
+use xla::{Buffer, Client, CompileOptions, LoadedExecutable};
 
-use super::failure::Outcome;
+use super::failure::{Failure, Outcome};
 use super::inputs::{self, Inputs};
 use super::measure::{self, Sums, Times, timed};
 use super::process::{self, Status};
+use super::profile::{self, Profile};
 use super::program::{Runnable, RunnableArg};
 use super::progress::Progress;
 use super::session::{PlatformArg, Session};
@@ -23,6 +24,7 @@ Examples:
   xla bench module.hlo                              times on made-up inputs, for people
   xla bench module.hlo --json --threads 1           one line of JSON, measured on one CPU
   xla bench module.hlo --reps 100 --compiles 1      time 100 runs, compile once
+  xla bench module.hlo --profile                    and the time of each kernel and library call
   xla bench --executable build/main.xlax            a program that `xla compile` wrote: time to load it, and runs
 
 Inputs are on the device before the clock starts; it stops when all outputs are there. Compiling is timed with a new
@@ -49,6 +51,9 @@ pub struct Args {
     /// Compile so many times
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u16).range(1..=1000))]
     compiles: u16,
+    /// Then run again and tell the time of each kernel, library call and copy, with its rates and share of the roofline
+    #[arg(long, conflicts_with = "executable")]
+    profile: bool,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
@@ -86,6 +91,8 @@ struct Report {
     argument_bytes: usize,
     output_bytes: usize,
     outputs: Vec<Sums>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<Profile>,
 }
 
 /// Measures the program. With `--json` a failure is a line of JSON, too.
@@ -124,8 +131,21 @@ fn measure(session: &Session, args: &Args) -> Outcome<Report> {
     Ok(Report {
         name: source.stem(),
         outputs: program.sums()?,
+        profile: if args.profile { Some(profiled(session, args, &source)?) } else { None },
         ..report(implementation, threads, &compiled.times, &times, &peaks, &memory)
     })
+}
+
+/// Runs the program as it is compiled for profiles.
+fn profiled(session: &Session, args: &Args, source: &Runnable) -> Outcome<Profile> {
+    let client = client(session, args, source)?;
+    let Runnable::Module(module) = source else { return Err(Failure::usage("--profile takes a module")) };
+    let options = CompileOptions { profile: true, ..session.timed_compile_options() };
+    let executable = client.compile(&module.verify(module.parse()?)?, &options)?;
+    let mut program = Program::new(executable, source.path(), args.inputs_seed)?;
+    let last = measure::warm_up(|| program.once().map(|(_, time)| time))?;
+    let runs = if args.reps > 0 { args.reps } else { measure::repetitions(args.min_seconds, last) };
+    Ok(profile::profile(&client, runs, || program.once().map(drop))?)
 }
 
 /// What the system said at the turns of the measurement.
@@ -170,6 +190,7 @@ fn report(
         argument_bytes: memory.argument_bytes,
         output_bytes: memory.output_bytes,
         outputs: Vec::new(),
+        profile: None,
     }
 }
 
@@ -309,6 +330,9 @@ impl std::fmt::Display for Report {
         for (i, Sums { sum, abs_sum, nonfinite, .. }) in self.outputs.iter().enumerate() {
             let strange = if *nonfinite > 0 { format!(", {nonfinite} not finite") } else { String::new() };
             writeln!(f, "  output {i:<3} sum {sum:e}, of absolute values {abs_sum:e}{strange}")?;
+        }
+        if let Some(profile) = &self.profile {
+            profile.fmt(f)?;
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ mod output;
 mod panics;
 mod platforms;
 mod process;
+mod profile;
 mod program;
 mod progress;
 mod run;

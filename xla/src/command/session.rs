@@ -122,6 +122,7 @@ impl Session {
             cache_programs: true,
             autotune: !self.common.no_autotune,
             allow_tf32: self.common.allow_tf32,
+            profile: self.common.trace.is_some(),
             ..CompileOptions::default()
         }
     }

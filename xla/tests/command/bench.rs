@@ -59,6 +59,31 @@ fn people_get_a_table() {
 }
 
 #[test]
+fn a_profile_names_kernels_and_library_calls_with_their_rates() {
+    let folder = Folder::new();
+    folder.write(
+        "product.hlo",
+        "HloModule m\n\nENTRY e {\n  a = f32[64,64] parameter(0)\n  \
+         d = f32[64,64] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n  \
+         s = f32[64,64] sort(d), dimensions={1}, to_apply=less\n  ROOT t = f32[64,64] tanh(s)\n}\n\n\
+         less {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = pred[] compare(a, b), direction=LT\n}\n",
+    );
+    let done = folder.xla("bench product.hlo --platform cpu --compiles 1 --reps 7 --json --profile --cache-dir none");
+    let json: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(json["profile"]["runs"], 7);
+    let thunks = json["profile"]["thunks"].as_array().unwrap();
+    let of = |name: &str| thunks.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {json}"));
+    assert!(of("d")["flops"].as_f64().unwrap() > 0.0 && of("d")["bytes"].as_f64().unwrap() > 0.0);
+    assert_eq!(
+        (&of("d")["count"], &of("s")["kind"], &of("t")["kind"]),
+        (&1.0.into(), &"library call".into(), &"kernel".into())
+    );
+    let trace = folder.xla("run product.hlo --platform cpu --inputs-seed 0 --trace trace.json");
+    assert_eq!(trace.code, 0);
+    assert!(folder.read("trace.json").contains("\"kind\":\"library call\",\"name\":\"s\""));
+}
+
+#[test]
 fn failures_are_a_line_of_json_too() {
     let folder = Folder::new();
     folder.write("bad.hlo", "HloModule m\nENTRY %e {\n");
