@@ -1,7 +1,7 @@
 //! Kernels and entry to machine code: a few LLVM modules, generated side by side.
 
-use inkwell::context::Context;
-use xla_hlo::{Error, Result};
+use xla_hlo::Result;
+use xla_llvm::codegen::{self, CodeKind};
 use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
 use xla_llvm::parallel;
@@ -20,8 +20,6 @@ pub(crate) struct CodegenOptions {
     pub threads: usize,
     /// Whether the LLVM IR is kept.
     pub with_texts: bool,
-    /// Whether LLVM's verifier looks at the code.
-    pub verify: bool,
 }
 
 /// What came out of code generation.
@@ -75,35 +73,37 @@ fn kernels_module(
     options: &CodegenOptions,
 ) -> Result<Generated> {
     let _span = tracing::debug_span!("kernels", first, count = sources.len()).entered();
-    let context = Context::create();
-    let emitter = Emitter::new(&context, &format!("kernels.{first}"), target, EmitOptions::default());
-    let emit = |(i, source)| emit_kernel(&emitter, source, &kernel_name(first + i));
-    let kernels = sources.iter().enumerate().map(emit).collect::<Result<Vec<_>>>()?;
-    object(emitter, target, machine, kernels, options)
+    let emit = |emitter: &Emitter<'_>| {
+        let emit = |(i, source)| emit_kernel(emitter, source, &kernel_name(first + i));
+        sources.iter().enumerate().map(emit).collect()
+    };
+    let (object, text, kernels) = object(target, machine, &format!("kernels.{first}"), options, emit)?;
+    Ok(Generated { object, kernels, text })
 }
 
 /// The entry is calls and little else: the quickest code generation is good enough for it.
 fn entry_module(target: &Target, plan: &Plan, options: &CodegenOptions) -> Result<(Generated, ArgumentTable)> {
     let _span = tracing::debug_span!("entry").entered();
-    let context = Context::create();
-    let emitter = Emitter::new(&context, "entry", target, EmitOptions::default());
-    let arguments = entry::emit(&emitter, plan)?;
     let machine = MachineOptions { level: CodegenLevel::None, ..MachineOptions::default() };
-    Ok((object(emitter, target, &machine, Vec::new(), options)?, arguments))
+    let emit = |emitter: &Emitter<'_>| entry::emit(emitter, plan);
+    let (object, text, arguments) = object(target, &machine, "entry", options, emit)?;
+    Ok((Generated { object, kernels: Vec::new(), text }, arguments))
 }
 
-fn object(
-    emitter: Emitter<'_>,
+/// The object file of what `emit` writes, its LLVM IR if that is kept, and what `emit` gave.
+fn object<R>(
     target: &Target,
     machine: &MachineOptions,
-    kernels: Vec<Kernel>,
+    name: &str,
     options: &CodegenOptions,
-) -> Result<Generated> {
-    let module = emitter.finish()?;
-    let text = options.with_texts.then(|| module.print_to_string().to_string());
-    if options.verify {
-        module.verify().map_err(|reason| Error::internal(format!("LLVM finds the emitted code wrong: {reason}")))?;
-    }
-    let object = target.machine(machine)?.object(&module)?;
-    Ok(Generated { object, kernels, text })
+    emit: impl FnOnce(&Emitter<'_>) -> Result<R>,
+) -> Result<(Vec<u8>, Option<String>, R)> {
+    let (object, (text, extra)) = codegen::generate(target, machine, CodeKind::Object, |context| {
+        let emitter = Emitter::new(context, name, target, EmitOptions::default());
+        let extra = emit(&emitter)?;
+        let module = emitter.finish()?;
+        let text = options.with_texts.then(|| module.print_to_string().to_string());
+        Ok((module, (text, extra)))
+    })?;
+    Ok((object, text, extra))
 }

@@ -99,11 +99,7 @@ impl CpuCompiler {
     ) -> Result<Code> {
         let CpuLowering { kernels, library_calls, .. } = lowering;
         let (threads, profile) = (options.thread_count(), options.profile);
-        let options = CodegenOptions {
-            threads,
-            with_texts: options.dump_to.is_some(),
-            verify: self.options.verify_code || cfg!(debug_assertions),
-        };
+        let options = CodegenOptions { threads, with_texts: options.dump_to.is_some() };
         codegen::generate(target, kernels.sources(), &options, &|kernels| {
             let host_calls = host_calls(sequence).map(|t| t.id).collect();
             Ok(Plan {

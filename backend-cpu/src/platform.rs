@@ -30,8 +30,6 @@ pub fn platform_with(options: CpuOptions) -> Arc<dyn Platform> {
 pub struct CpuOptions {
     /// The processor that code is generated for; this machine's unless given.
     pub cpu: TargetCpu,
-    /// Whether LLVM's verifier looks at all code; in debug builds it always does.
-    pub verify_code: bool,
 }
 
 /// The processor that code is generated for.

@@ -3,6 +3,7 @@
 mod cast;
 mod control;
 mod intrinsics;
+mod mask;
 mod memory;
 mod multiply;
 pub(crate) mod operators;

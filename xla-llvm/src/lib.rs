@@ -1,7 +1,8 @@
 //! What every LLVM backend shares: targets, code in memory, lanes, elemental operations, math functions.
 //!
 //! - [`target`]: the machine code is generated for, host or named, and what it can do.
-//! - [`jit`]: LLVM modules become object code and functions that can be called.
+//! - [`codegen`]: LLVM modules become machine code, whatever becomes of LLVM meanwhile.
+//! - [`jit`]: object code becomes functions that can be called.
 //! - [`parallel`]: several modules at once.
 //! - [`emitter`] and [`lanes`]: a module being written, and arithmetic that is the same for scalars and vectors.
 //! - [`math`]: transcendental functions as straight-line code over lanes, no library calls.
@@ -9,6 +10,7 @@
 //! - [`simt`]: kernels that many threads run at once, and how their threads work together.
 //! - [`elemental`]: the elementwise operations of HLO on every element type, over all of the above.
 
+pub mod codegen;
 pub mod elemental;
 pub mod emitter;
 pub mod fused;

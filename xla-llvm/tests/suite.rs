@@ -2,11 +2,15 @@
 
 #[path = "suite/accuracy.rs"]
 mod accuracy;
+#[path = "suite/codegen.rs"]
+mod codegen;
 #[path = "suite/elements.rs"]
 mod elements;
 #[path = "suite/jit.rs"]
 mod jit;
 #[path = "suite/kernel.rs"]
 mod kernel;
+#[path = "suite/masked.rs"]
+mod masked;
 #[path = "suite/targets.rs"]
 mod targets;

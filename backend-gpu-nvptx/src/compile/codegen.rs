@@ -1,7 +1,7 @@
 //! Kernels to PTX, or to code for the host: a few LLVM modules, generated side by side.
 
-use inkwell::context::Context;
 use xla_hlo::{Error, Result};
+use xla_llvm::codegen::{self, CodeKind};
 use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::Kernel;
 use xla_llvm::parallel;
@@ -85,26 +85,28 @@ struct Generated {
 
 fn part(target: &Target, first: usize, codes: &[KernelCode<'_>], with_text: bool) -> Result<Generated> {
     let _span = tracing::debug_span!("kernels", first, count = codes.len()).entered();
-    let context = Context::create();
-    let emitter = Emitter::new(&context, &format!("kernels.{first}"), target, EmitOptions::default());
-    let mut kernels = Vec::with_capacity(codes.len());
-    for (i, code) in codes.iter().enumerate() {
-        let kernel = code.emit(&emitter, &kernel_name(first + i, code))?;
-        emitter.set_block_size(&kernel.name, block_threads(&kernel));
-        kernels.push((kernel, code.parameters()));
-    }
-    let module = emitter.finish()?;
-    let text = with_text.then(|| module.print_to_string().to_string());
-    if cfg!(debug_assertions) {
-        module.verify().map_err(|reason| Error::internal(format!("LLVM finds the emitted code wrong: {reason}")))?;
-    }
-    let part = match target.simt() {
+    let (options, kind) = match target.simt() {
         Some(Simt::Nvptx) => {
-            let options =
-                MachineOptions { relocation: Relocation::Pic, passes: "default<O2>".to_string(), ..Default::default() };
-            Part::Ptx(target.machine(&options)?.assembly(&module)?)
+            let passes = "default<O2>".to_string();
+            (MachineOptions { relocation: Relocation::Pic, passes, ..Default::default() }, CodeKind::Assembly)
         }
-        Some(Simt::Host) | None => Part::HostObject(target.machine(&MachineOptions::default())?.object(&module)?),
+        Some(Simt::Host) | None => (MachineOptions::default(), CodeKind::Object),
+    };
+    let (code, (kernels, text)) = codegen::generate(target, &options, kind, |context| {
+        let emitter = Emitter::new(context, &format!("kernels.{first}"), target, EmitOptions::default());
+        let mut kernels = Vec::with_capacity(codes.len());
+        for (i, code) in codes.iter().enumerate() {
+            let kernel = code.emit(&emitter, &kernel_name(first + i, code))?;
+            emitter.set_block_size(&kernel.name, block_threads(&kernel));
+            kernels.push((kernel, code.parameters()));
+        }
+        let module = emitter.finish()?;
+        let text = with_text.then(|| module.print_to_string().to_string());
+        Ok((module, (kernels, text)))
+    })?;
+    let part = match kind {
+        CodeKind::Assembly => Part::Ptx(String::from_utf8_lossy(&code).into_owned()),
+        CodeKind::Object => Part::HostObject(code),
     };
     Ok(Generated { part, kernels, text })
 }

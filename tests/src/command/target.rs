@@ -21,7 +21,7 @@ impl TargetArguments {
         if let Some(name) = self.name() {
             let is_run = !platform.starts_with("compiled:");
             let cpu = if is_run { TargetCpu::Executable(name.into()) } else { TargetCpu::Whole(name.into()) };
-            let chosen = platform_with(CpuOptions { cpu, verify_code: true });
+            let chosen = platform_with(CpuOptions { cpu });
             chosen.check()?;
             registry.register(chosen);
         }

@@ -17,12 +17,16 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     /// The values of an instruction at an index: one for an array, several for an operation with a tuple of arrays.
     pub(super) fn elements(&mut self, id: InstrId, index: &Index) -> Result<Vec<Value<'e, 'ctx>>> {
+        let width = self.width(index);
+        self.for_width(width, |s| s.elements_of_width(id, index, width))
+    }
+
+    fn elements_of_width(&mut self, id: InstrId, index: &Index, width: u32) -> Result<Vec<Value<'e, 'ctx>>> {
         let key = (id, index.clone(), self.guard);
         if let Some(known) = self.values.get(&key) {
             return Ok(known.clone());
         }
         let level = self.level(index);
-        let width = self.width(index);
         let values = self.at_level(level, |s| {
             let values = match s.kept(id, index)? {
                 Some(value) => vec![value],

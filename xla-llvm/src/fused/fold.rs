@@ -130,6 +130,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let sum = self.row_loop(|s| {
                 s.folded_along_lanes(binary, neutral, &extents, lanes, level, &mut |s, coords| {
                     let at = input_index(coords);
+                    s.begin_turn(input, op, &at);
                     let x = s.element(input, &at)?;
                     elemental::convert(s.emitter, x, ty)
                 })

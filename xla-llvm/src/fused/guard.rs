@@ -84,6 +84,28 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         result
     }
 
+    /// Runs `f` for a value of `width` lanes. One that is the same in all lanes is wanted where any of them wants it; it may
+    /// be made of loops with lanes of their own, to which a guard of lanes would say nothing.
+    pub(super) fn for_width<R>(&mut self, width: u32, f: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let outer = self.guard;
+        if width > 1 || outer == 0 || self.guards[outer - 1].mask.width() == 1 {
+            return f(self);
+        }
+        self.guard = match self.any_lane.get(&outer) {
+            Some(&known) => known,
+            None => {
+                let Guard { mask, level } = self.guards[outer - 1];
+                let mask = self.at_level(level, |_| Ok(mask.any()))?;
+                self.guards.push(Guard { mask, level });
+                self.any_lane.insert(outer, self.guards.len());
+                self.guards.len()
+            }
+        };
+        let result = f(self);
+        self.guard = outer;
+        result
+    }
+
     /// The element of `operand` where the conditions hold, else `other`.
     pub(super) fn choose(
         &mut self,

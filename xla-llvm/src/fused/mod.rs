@@ -131,6 +131,8 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     levels: Vec<Level<'ctx>>,
     guards: Vec<Guard<'e, 'ctx>>,
     guard: GuardId,
+    /// For a guard of several lanes, the one that holds where it does in any lane.
+    any_lane: HashMap<GuardId, GuardId>,
     values: HashMap<(InstrId, Index, GuardId), Vec<Value<'e, 'ctx>>>,
     positions: HashMap<Coord, Lanes<'e, 'ctx>>,
     runtime_divisions: HashMap<(Coord, i64), (Coord, Coord)>,
@@ -162,6 +164,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             levels: Vec::new(),
             guards: Vec::new(),
             guard: 0,
+            any_lane: HashMap::new(),
             values: HashMap::new(),
             positions: HashMap::new(),
             runtime_divisions: HashMap::new(),

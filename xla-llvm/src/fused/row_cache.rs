@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use inkwell::values::BasicValue;
-use xla_hlo::ops::Op;
+use xla_hlo::ops::{Op, Reduce};
 use xla_hlo::{ArrayShape, Error, InstrId, Result};
 
 use super::index::{Coord, Index};
@@ -20,17 +20,27 @@ const KEEP_WORK: f64 = 8.0;
 /// Bytes of scratch that one kernel may take on the stack.
 const SCRATCH_BYTES: usize = 128 << 10;
 
+/// A loop that is being written.
+struct RowLoop {
+    number: usize,
+    /// The index that the loop stands at, where it goes through a whole row: what is computed there, and only that, is in the
+    /// end computed for all of the row.
+    at: Option<Index>,
+}
+
 /// The loops over rows of one kernel, and what they keep.
 #[derive(Default)]
 pub(super) struct RowCache<'ctx> {
     /// Instructions that are kept.
     kept: HashSet<InstrId>,
+    /// The kernel's dimensions.
+    dims: Vec<usize>,
     /// How many of the dimensions are rows.
     rows: usize,
     /// The row that the kernel is at.
     row: Index,
     /// Loops being written, outermost first; those inside run before those around them.
-    active: Vec<usize>,
+    active: Vec<RowLoop>,
     next: usize,
     /// The last loop that wrote each kept row.
     written: HashMap<InstrId, (Source<'ctx>, usize)>,
@@ -54,29 +64,37 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     /// Runs `f`, which writes a loop over the row.
     pub(super) fn row_loop<R>(&mut self, f: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        self.cache.active.push(self.cache.next);
+        self.cache.active.push(RowLoop { number: self.cache.next, at: None });
         self.cache.next += 1;
         let result = f(self);
         self.cache.active.pop();
         result
     }
 
+    /// Says that the innermost loop, which reduces `operand`, stands at an index of it.
+    pub(super) fn begin_turn(&mut self, operand: InstrId, op: &Reduce, at: &Index) {
+        let is_row = row_fold(self.graph(), &self.cache.dims, operand, op) == Some(self.cache.rows);
+        if let Some(innermost) = self.cache.active.last_mut() {
+            innermost.at = is_row.then(|| at.clone());
+        }
+    }
+
     /// The kept value of an instruction, where a loop that runs earlier has written it.
     pub(super) fn kept(&mut self, id: InstrId, index: &Index) -> Result<Option<Value<'e, 'ctx>>> {
         let Some((source, writer)) = self.cache.written.get(&id).cloned() else { return Ok(None) };
-        if !self.is_in_row(index) || self.cache.active.contains(&writer) {
+        if !self.is_in_row(index) || self.cache.active.iter().any(|l| l.number == writer) {
             return Ok(None);
         }
         self.load(id, &source, &index[self.cache.rows..].to_vec()).map(Some)
     }
 
-    /// Keeps a value that was just computed, if its instruction is one to keep.
+    /// Keeps a value that was just computed, if its instruction is one to keep and the loop computes all of the row.
     pub(super) fn keep(&mut self, id: InstrId, index: &Index, value: Value<'e, 'ctx>) -> Result<()> {
-        let (true, true, Some(&writer)) =
-            (self.cache.kept.contains(&id), self.is_in_row(index), self.cache.active.last())
-        else {
+        let Some(innermost) = self.cache.active.last().filter(|l| l.at.as_ref() == Some(index)) else { return Ok(()) };
+        let writer = innermost.number;
+        if !self.cache.kept.contains(&id) || !self.is_in_row(index) {
             return Ok(());
-        };
+        }
         let source = match self.cache.written.get(&id) {
             Some((source, _)) => source.clone(),
             None => self.scratch(id)?,
@@ -113,6 +131,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     /// Chooses what is kept in a kernel of those dimensions and results.
     pub(super) fn plan_rows(&mut self, dims: &[usize], results: &[InstrId]) {
+        self.cache.dims = dims.to_vec();
         let graph = self.graph();
         let is_full = |id: InstrId| graph[id].shape().as_array().is_some_and(|a| a.dims() == dims);
         let fold = |id: &InstrId| match graph[*id].op() {

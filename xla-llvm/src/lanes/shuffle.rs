@@ -86,10 +86,13 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         }
     }
 
-    /// A scalar in each of `width` lanes.
+    /// A scalar in each of `width` lanes; a vector that has them, as it is.
     pub fn splat(self, width: u32) -> Self {
-        if width <= 1 {
+        if width <= 1 || self.width() == width {
             return self;
+        }
+        if self.width() > 1 {
+            return self.misuse("a splat of several lanes");
         }
         let builder = &self.emitter.builder;
         let BasicValueEnum::VectorValue(empty) = self.emitter.lane_type(self.scalar(), width).const_zero() else {

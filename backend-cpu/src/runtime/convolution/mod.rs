@@ -7,6 +7,7 @@
 //! Where groups have few channels, as in depthwise convolutions, vectors hold channels of several groups side by side.
 #![expect(unsafe_code, reason = "convolutions work on raw buffers of generated code")]
 
+mod edges;
 mod number;
 mod pack;
 mod scratch;
@@ -138,6 +139,8 @@ unsafe fn convolve<T: Number>(plan: &ConvolutionPlan, buffers: *const *mut u8, t
         let (call, pieces) = Call::new(phase, (input, kernel, output), threads);
         // SAFETY: pieces are parts of the phase, and disjoint.
         pool::parallel_for(threads, pieces.count(), &|number| unsafe { call.piece(&pieces.get(number)) });
+        // SAFETY: as above, and all pieces are done.
+        unsafe { edges::mend(phase, input.cast_const(), kernel.cast_const(), output) };
     }
 }
 

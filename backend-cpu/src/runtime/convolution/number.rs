@@ -28,6 +28,12 @@ pub(super) trait Number: Copy + Send + Sync + 'static {
 
     /// `a + b` of single numbers.
     fn plus(self, other: Self) -> Self;
+
+    /// `a * b` of single numbers.
+    fn times(self, other: Self) -> Self;
+
+    /// Whether a product with zero is zero.
+    fn is_finite(self) -> bool;
 }
 
 /// How many numbers a vector holds.
@@ -60,6 +66,14 @@ macro_rules! library_number {
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self + other
+            }
+
+            fn times(self, other: Self) -> Self {
+                self * other
+            }
+
+            fn is_finite(self) -> bool {
+                <$ty>::is_finite(self)
             }
         }
     };
@@ -105,6 +119,14 @@ macro_rules! wrapping_number {
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self.wrapping_add(other)
+            }
+
+            fn times(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+
+            fn is_finite(self) -> bool {
+                true
             }
         }
     };
