@@ -2,7 +2,8 @@
 
 use xla_hlo::{CompId, InstrId, Layout, Module, Op, Result, Shape, Tile, TileDim};
 
-use super::{array_of, normalize_header, reshaped, retyped};
+use super::{bitcast, normalize_header};
+use crate::expand::expand_one;
 use crate::fuse::programs;
 use crate::{Pass, PassContext, TileProfile};
 
@@ -37,17 +38,16 @@ fn tiled(shape: &Shape, tiles: TileProfile) -> Shape {
     shape.map_layouts(&mut |array| Some(tiles.layout(array.rank())))
 }
 
+/// Bitcasts of row-major arrays, which are not in tiles yet.
 fn spell_out_bitcasts(module: &mut Module, id: CompId) -> Result<()> {
-    let computation = module.computation_mut(id);
-    for id in computation.post_order() {
-        if !matches!(computation[id].op(), Op::Bitcast(_)) {
-            continue;
-        }
-        let to = array_of(computation, id)?;
-        let value = retyped(computation, computation[id].operand(0), &to)?;
-        let value = reshaped(computation, value, to.dims().to_vec());
-        computation.replace_all_uses(id, value);
-        computation.remove(id)?;
+    let is_bitcast = |i: &InstrId| matches!(module[id][*i].op(), Op::Bitcast(_));
+    let bitcasts: Vec<InstrId> = module[id].post_order().into_iter().filter(is_bitcast).collect();
+    for bitcast in bitcasts {
+        expand_one(module, id, bitcast, |at, bitcast| {
+            let operand = at.graph()[bitcast].operand(0);
+            let (from, to) = (at.array(operand)?.clone(), at.array(bitcast)?.clone());
+            bitcast::spelled_out(at, operand, &from, &to)
+        })?;
     }
     Ok(())
 }
