@@ -57,7 +57,7 @@ impl Order {
 }
 
 fn indices(dims: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
-    (0..dims.iter().product()).map(|mut rest: usize| {
+    (0..dims.iter().product()).map(move |mut rest: usize| {
         let mut index = vec![0; dims.len()];
         for (i, &size) in index.iter_mut().zip(dims).rev() {
             (*i, rest) = (rest % size, rest / size);
@@ -107,6 +107,9 @@ impl Array {
 
     fn shape(&self) -> String {
         let list = |items: &[usize]| items.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        if self.dims.is_empty() {
+            return "s32[]".to_string();
+        }
         let tiles: String = self.order.tiles.iter().map(|tile| format!("({})", list(tile))).collect();
         let tiles = if tiles.is_empty() { tiles } else { format!(":T{tiles}") };
         format!("s32[{}]{{{}{tiles}}}", list(&self.dims), list(&self.order.minor_to_major))

@@ -283,6 +283,24 @@ impl Shape {
         self.map_layouts(&mut |_| None)
     }
 
+    /// The same shape in the layouts that `said` names; arrays without one there keep theirs, and are row major if they have none.
+    #[must_use]
+    pub fn with_layouts_of(&self, said: Option<&Shape>) -> Shape {
+        match (self, said) {
+            (Shape::Tuple(elements), said) => {
+                let element =
+                    |(i, element): (usize, &Shape)| element.with_layouts_of(said.and_then(|s| s.subshape(&[i])));
+                Shape::Tuple(elements.iter().enumerate().map(element).collect())
+            }
+            (Shape::Array(array), Some(Shape::Array(said)))
+                if said.layout().is_some() && said.rank() == array.rank() =>
+            {
+                Shape::Array(array.clone().with_layout(said.layout().cloned()))
+            }
+            _ => self.with_default_layouts(),
+        }
+    }
+
     /// The same shape where arrays without a layout are row major.
     #[must_use]
     pub fn with_default_layouts(&self) -> Shape {

@@ -1,24 +1,29 @@
 //! Layouts: every array becomes row major, and layout-changing operations what they do; regions choose the order of their
 //! dimensions; at the end, the target's tiles.
 
+use std::collections::HashSet;
+
 use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Layout, Module, Op, ProgramShape, Result, Shape};
 
 use crate::expand::expand_one;
 use crate::{Pass, PassContext};
+use border::Border;
 
 mod assign;
 mod bitcast;
+mod border;
 mod order;
 mod tile;
 
 pub use assign::AssignLayouts;
 pub use tile::TileLayouts;
 
-/// Gives every array a plain row-major layout, in computations and in the module's header.
+/// Gives every array inside of the program a plain row-major layout.
 ///
 /// Layouts inside a program never change its values, with one exception: a `bitcast` between different layouts, which
-/// becomes the transposes, reshapes and paddings that it stands for. Copies between layouts disappear. Callers of the
-/// compiled program pass and get row-major arrays whatever layouts the program named.
+/// becomes the transposes, reshapes and paddings that it stands for. Copies between layouts disappear. Callers pass and get
+/// arrays in the order of dimensions that the module asks for ([`Module::entry_layout`]): parameters and results that are not
+/// row major keep their layout, and bitcasts and transposes stand between them and everything else.
 pub struct NormalizeLayouts;
 
 impl Pass for NormalizeLayouts {
@@ -27,11 +32,15 @@ impl Pass for NormalizeLayouts {
     }
 
     fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+        let asked = border::asked(module);
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
-            normalize(module, id)?;
+            normalize(module, id, &asked)?;
         }
-        normalize_header(module, row_major);
+        let is_asked = asked.parameters.iter().chain([&asked.result]).any(|shape| !border::is_row_major(shape));
+        if is_asked || module.attributes().entry_computation_layout.is_some() {
+            set_header(module, asked);
+        }
         Ok(())
     }
 }
@@ -40,9 +49,12 @@ fn row_major(shape: &Shape) -> Shape {
     shape.map_layouts(&mut |a| Some(Layout::row_major(a.rank())))
 }
 
-fn normalize(module: &mut Module, id: CompId) -> Result<()> {
+fn normalize(module: &mut Module, id: CompId, asked: &ProgramShape) -> Result<()> {
+    let is_entry = id == module.entry_id();
+    let at_border = if is_entry { border::bitcasts(module, asked) } else { HashSet::new() };
     // What a bitcast means depends on the layouts of the program, of which each rewrite takes some away.
-    let bitcasts = bitcasts(&module[id])?;
+    let mut bitcasts = bitcasts(&module[id])?;
+    bitcasts.retain(|bitcast| !at_border.contains(&bitcast.id));
     remove_copies(module.computation_mut(id))?;
     for Bitcast { id: bitcast, from, to } in bitcasts {
         expand_one(module, id, bitcast, |at, bitcast| {
@@ -50,8 +62,9 @@ fn normalize(module: &mut Module, id: CompId) -> Result<()> {
             bitcast::spelled_out(at, operand, &from, &to)
         })?;
     }
+    let kept = if is_entry { Border::new(module, id, at_border).put(asked)? } else { HashSet::new() };
     let computation = module.computation_mut(id);
-    let ids: Vec<InstrId> = computation.ids().collect();
+    let ids: Vec<InstrId> = computation.ids().filter(|id| !kept.contains(id)).collect();
     for id in ids {
         let shape = row_major(computation[id].shape());
         computation.set_shape(id, shape);
@@ -121,12 +134,9 @@ fn inverse(permutation: &[usize]) -> Vec<usize> {
     inverse
 }
 
-/// The header's layout becomes that of the entry.
-fn normalize_header(module: &mut Module, layout: impl Fn(&Shape) -> Shape) {
-    let Some(old) = &module.attributes().entry_computation_layout else { return };
-    let parameters = old.parameters.iter().map(&layout).collect();
-    let new = ProgramShape { parameters, result: layout(&old.result) };
-    if *old != new {
-        module.attributes_mut().entry_computation_layout = Some(new);
+/// Makes that the header's layout.
+fn set_header(module: &mut Module, layout: ProgramShape) {
+    if module.attributes().entry_computation_layout.as_ref() != Some(&layout) {
+        module.attributes_mut().entry_computation_layout = Some(layout);
     }
 }
