@@ -1,6 +1,7 @@
 //! Literals to and from device memory: tiles and padding are put in and taken out on the host.
 
 use xla_hlo::{ArrayShape, Error, Literal, Result};
+use xla_service::host::{host_shape, literal_from_bytes, write_literal};
 use xla_service::{DeviceMemory, Stream, TransferManager};
 
 use crate::capabilities::TILES;
@@ -13,7 +14,8 @@ pub(crate) struct TemplateTransfer;
 // VENDOR(layout): the bytes of an array as the device wants them; for plain row-major memory they are the literal's own.
 impl TransferManager for TemplateTransfer {
     fn device_shape(&self, shape: &ArrayShape) -> Result<ArrayShape> {
-        Ok(shape.clone().with_layout(Some(TILES.layout(shape.rank()))))
+        let order = host_shape(shape)?.minor_to_major();
+        Ok(shape.clone().with_layout(Some(TILES.layout_in_order(order))))
     }
 
     fn byte_size(&self, shape: &ArrayShape) -> Result<usize> {
@@ -29,10 +31,12 @@ impl TransferManager for TemplateTransfer {
         offset: usize,
     ) -> Result<()> {
         let tensor = descriptor(shape)?;
-        let (source, width) = (literal.bytes(), shape.element_type().byte_width());
-        if source.len() != shape.byte_size() {
-            return Err(Error::internal(format!("{} bytes of a literal are no {shape}", source.len())));
+        let width = shape.element_type().byte_width();
+        if literal.bytes().len() != shape.byte_size() {
+            return Err(Error::internal(format!("{} bytes of a literal are no {shape}", literal.bytes().len())));
         }
+        let mut source = vec![0; shape.byte_size()];
+        write_literal(literal, shape, &mut source)?;
         let mut image = vec![0; tensor.byte_size()];
         tensor.for_each_run(|element, at, count| {
             let bytes = count * width;
@@ -43,18 +47,20 @@ impl TransferManager for TemplateTransfer {
 
     fn read(&self, stream: &dyn Stream, memory: &DeviceMemory, offset: usize, shape: &ArrayShape) -> Result<Literal> {
         let (tensor, width) = (descriptor(shape)?, shape.element_type().byte_width());
-        let mut literal = Literal::zeros(shape)?;
+        let mut physical = Literal::zeros(shape)?;
         let mut image = vec![0; tensor.byte_size()];
         stream.copy_to_host(memory, offset, &mut image)?;
-        let target = literal.bytes_mut();
+        let target = physical.bytes_mut();
         tensor.for_each_run(|element, at, count| {
             let bytes = count * width;
             target[element * width..element * width + bytes].copy_from_slice(&image[at..at + bytes]);
         });
-        Ok(literal)
+        literal_from_bytes(shape, physical.bytes())
     }
 }
 
+/// The tensor that the device sees: dimensions in the order in which they lie in memory.
 fn descriptor(shape: &ArrayShape) -> Result<TensorDescriptor> {
-    TensorDescriptor::new(shape.element_type(), shape.dims(), Access::Update)
+    let dims: Vec<usize> = host_shape(shape)?.minor_to_major().into_iter().rev().map(|d| shape.dims()[d]).collect();
+    TensorDescriptor::new(shape.element_type(), &dims, Access::Update)
 }

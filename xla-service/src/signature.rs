@@ -49,12 +49,14 @@ pub struct ResultLeaf {
 }
 
 impl Signature {
-    /// The signature of a module's entry, where `device_shape` tells how an array of a parameter or result lies on the device.
+    /// The signature of a module's entry, where `device_shape` tells how an array of a parameter or result lies on the device that
+    /// is asked for in the layout of [`Module::entry_layout`].
     pub fn new(module: &Module, device_shape: impl Fn(&ArrayShape) -> Result<ArrayShape>) -> Result<Signature> {
         let entry = module.entry();
+        let asked = module.entry_layout();
         let mut arguments = Vec::new();
-        for (number, &id) in entry.parameters().iter().enumerate() {
-            let leaves = arrays(entry[id].shape(), &device_shape);
+        for (number, (&id, shape)) in entry.parameters().iter().zip(&asked.parameters).enumerate() {
+            let leaves = arrays(shape, &device_shape);
             for (path, shape) in leaves.context(|| format!("parameter {number} ({})", entry[id].name()))? {
                 let donation = donation(module.attributes(), number, &path);
                 let name = entry[id].name().to_string();
@@ -62,7 +64,7 @@ impl Signature {
             }
         }
         // What has a size known when running comes out at its bound, with zeros behind the size.
-        let result = entry.result_shape().at_bounds();
+        let result = asked.result.at_bounds();
         let results = arrays(&result, &device_shape).context(|| "the result")?;
         Ok(Signature {
             parameters: entry.parameters().iter().map(|&p| entry[p].shape().without_layout()).collect(),

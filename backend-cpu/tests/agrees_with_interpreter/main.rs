@@ -3,6 +3,7 @@
 mod convolution;
 mod custom_calls;
 mod dynamic;
+mod layouts;
 mod libraries;
 mod numerics;
 mod persistent_cache;

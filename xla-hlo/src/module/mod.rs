@@ -94,6 +94,20 @@ impl Module {
         &self[self.entry_id()]
     }
 
+    /// Shapes of the entry's parameters and result in the layouts that callers ask for: those of the header, else those that
+    /// the instructions have, else row major.
+    pub fn entry_layout(&self) -> ProgramShape {
+        let (entry, header) = (self.entry(), self.attributes.entry_computation_layout.as_ref());
+        let parameters = entry.parameters().iter().enumerate();
+        let parameter = |(i, &id): (usize, &InstrId)| {
+            entry[id].shape().with_layouts_of(header.and_then(|header| header.parameters.get(i)))
+        };
+        ProgramShape {
+            parameters: parameters.map(parameter).collect(),
+            result: entry.result_shape().with_layouts_of(header.map(|header| &header.result)),
+        }
+    }
+
     /// Makes a computation the entry.
     pub fn set_entry(&mut self, id: CompId) {
         self.revision += 1;

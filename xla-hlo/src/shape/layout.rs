@@ -96,28 +96,6 @@ impl Layout {
     }
 }
 
-impl Tile {
-    /// Splits sizes, slowest varying first, into sizes of the grid of tiles and of one tile behind it.
-    pub(super) fn apply(&self, sizes: &mut Vec<usize>) {
-        while sizes.len() < self.0.len() {
-            sizes.insert(0, 1);
-        }
-        let (mut grid, mut inside) = (sizes[..sizes.len() - self.0.len()].to_vec(), Vec::new());
-        let mut merged = 1usize;
-        for (dim, &size) in self.0.iter().zip(&sizes[sizes.len() - self.0.len()..]) {
-            merged = merged.saturating_mul(size);
-            if let TileDim::Size(of_tile) = dim {
-                let of_tile = usize::try_from(*of_tile).unwrap_or(usize::MAX).max(1);
-                grid.push(merged.div_ceil(of_tile));
-                inside.push(of_tile);
-                merged = 1;
-            }
-        }
-        grid.append(&mut inside);
-        *sizes = grid;
-    }
-}
-
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("{")?;

@@ -2,11 +2,13 @@
 
 mod index;
 mod layout;
+mod memory_order;
 
 use std::fmt;
 
 pub use index::{IndexIter, linear_index, multi_index, strides};
 pub use layout::{Layout, SplitConfig, Tile, TileDim};
+pub use memory_order::{MemoryStep, MemoryStepKind};
 
 use crate::{ElementType, Error, Result};
 
@@ -150,19 +152,20 @@ impl ArrayShape {
     }
 
     /// Bytes of the array as it lies in memory: unpacked, each level of tiles padded up to whole ones, then the end up to the
-    /// tail alignment. Saturates where that overflows.
+    /// tail alignment. The greatest number for a layout that no memory holds.
     pub fn padded_byte_size(&self) -> usize {
-        let Some(layout) = self.layout.as_ref().filter(|l| !l.is_plain()) else { return self.byte_size() };
-        if self.dims.contains(&0) {
-            return 0;
+        if self.layout().is_none_or(Layout::is_plain) {
+            return self.byte_size();
         }
-        let major_to_minor = layout.minor_to_major.iter().rev();
-        let mut sizes: Vec<usize> = major_to_minor.filter_map(|&d| self.dims.get(d).copied()).collect();
-        layout.tiles.iter().for_each(|tile| tile.apply(&mut sizes));
-        let elements = sizes.into_iter().fold(1, usize::saturating_mul);
-        let alignment = usize::try_from(layout.tail_padding_alignment).unwrap_or(usize::MAX).max(1);
-        let elements = elements.checked_next_multiple_of(alignment).unwrap_or(usize::MAX);
-        elements.saturating_mul(self.element_type.byte_width())
+        self.memory_element_count().map_or(usize::MAX, |elements| elements * self.element_type.byte_width())
+    }
+
+    /// Bits of one element in memory: of the layout's `E(n)`, or whole bytes.
+    pub fn storage_bits(&self) -> usize {
+        match self.layout().map_or(0, |layout| layout.element_size_in_bits) {
+            0 => self.element_type.byte_width() * 8,
+            packed => packed as usize,
+        }
     }
 
     /// Whether dimensions are equal (element type, dynamism and layout aside).
@@ -278,6 +281,24 @@ impl Shape {
     #[must_use]
     pub fn without_layout(&self) -> Shape {
         self.map_layouts(&mut |_| None)
+    }
+
+    /// The same shape in the layouts that `said` names; arrays without one there keep theirs, and are row major if they have none.
+    #[must_use]
+    pub fn with_layouts_of(&self, said: Option<&Shape>) -> Shape {
+        match (self, said) {
+            (Shape::Tuple(elements), said) => {
+                let element =
+                    |(i, element): (usize, &Shape)| element.with_layouts_of(said.and_then(|s| s.subshape(&[i])));
+                Shape::Tuple(elements.iter().enumerate().map(element).collect())
+            }
+            (Shape::Array(array), Some(Shape::Array(said)))
+                if said.layout().is_some() && said.rank() == array.rank() =>
+            {
+                Shape::Array(array.clone().with_layout(said.layout().cloned()))
+            }
+            _ => self.with_default_layouts(),
+        }
     }
 
     /// The same shape where arrays without a layout are row major.

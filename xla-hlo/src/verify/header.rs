@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::Report;
+use super::shapes::complaint_about;
 use crate::{CompId, Computation, InstrId, ParameterLeaf, Shape};
 
 pub(super) fn check(report: &mut Report<'_>) {
@@ -37,6 +38,8 @@ fn check_entry_layout(report: &mut Report<'_>) {
         if !said.compatible(is) {
             report.module(format!("entry_computation_layout says {said}, the entry computation has {is}"));
         }
+        let arrays = said.leaves().into_iter().filter_map(|(_, leaf)| leaf.as_array().and_then(complaint_about));
+        arrays.for_each(|complaint| report.module(format!("entry_computation_layout: {complaint}")));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Shapes: addressable, with layouts that fit, and equal to what each operation's rule gives.
 
 use super::Report;
-use crate::ops::ShapeContext;
+use crate::ops::{Op, ShapeContext};
 use crate::{ArrayShape, Computation, InstrId, Shape};
 
 pub(super) fn check(report: &mut Report<'_>) {
@@ -24,7 +24,13 @@ fn check_instruction(report: &mut Report<'_>, computation: &Computation, id: Ins
     let operands = computation.operand_shapes(id);
     let cx = ShapeContext::new(report.module, &operands, Some(instruction.shape()));
     match instruction.op().rules().infer_shape(&cx) {
-        Ok(expected) if expected.compatible(instruction.shape()) => {}
+        Ok(expected) if expected.compatible(instruction.shape()) => {
+            if let Op::Dynamic(op) = instruction.op()
+                && let Err(error) = op.check_written(computation, id)
+            {
+                report.instruction(computation, id, error.message());
+            }
+        }
         Ok(expected) => report.instruction(
             computation,
             id,
@@ -39,7 +45,8 @@ fn check_instruction(report: &mut Report<'_>, computation: &Computation, id: Ins
     }
 }
 
-fn complaint_about(array: &ArrayShape) -> Option<String> {
+/// What is wrong with an array's shape, if anything.
+pub(super) fn complaint_about(array: &ArrayShape) -> Option<String> {
     if let Err(error) = array.checked_element_count() {
         return Some(error.message().to_string());
     }

@@ -32,7 +32,7 @@ fn changes_width(graph: &Computation, id: InstrId) -> bool {
 }
 
 /// The unsigned integer type as wide as `ty`; truth values are bits.
-pub(super) fn pattern_type(ty: ElementType) -> Option<ElementType> {
+pub(crate) fn pattern_type(ty: ElementType) -> Option<ElementType> {
     let unsigned = ElementType::ALL.iter().copied().filter(|u| u.kind() == ElementKind::Unsigned);
     unsigned.into_iter().find(|u| u.bit_width() == ty.bit_width() && !ty.is_complex())
 }

@@ -1,25 +1,29 @@
 //! Layouts: every array becomes row major, and layout-changing operations what they do; regions choose the order of their
 //! dimensions; at the end, the target's tiles.
 
-use xla_hlo::ops::{BitcastConvert, Reshape, Transpose};
-use xla_hlo::{
-    ArrayShape, CompId, Computation, Error, InstrId, Instruction, Layout, Module, Op, ProgramShape, Result, Shape,
-};
+use std::collections::HashSet;
 
+use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Layout, Module, Op, ProgramShape, Result, Shape};
+
+use crate::expand::expand_one;
 use crate::{Pass, PassContext};
+use border::Border;
 
 mod assign;
+mod bitcast;
+mod border;
 mod order;
 mod tile;
 
 pub use assign::AssignLayouts;
 pub use tile::TileLayouts;
 
-/// Gives every array a plain row-major layout, in computations and in the module's header.
+/// Gives every array inside of the program a plain row-major layout.
 ///
 /// Layouts inside a program never change its values, with one exception: a `bitcast` between different layouts, which
-/// becomes transposes around a reshape. Copies between layouts disappear. Callers of the compiled program pass and get
-/// row-major arrays whatever layouts the program named.
+/// becomes the transposes, reshapes and paddings that it stands for. Copies between layouts disappear. Callers pass and get
+/// arrays in the order of dimensions that the module asks for ([`Module::entry_layout`]): parameters and results that are not
+/// row major keep their layout, and bitcasts and transposes stand between them and everything else.
 pub struct NormalizeLayouts;
 
 impl Pass for NormalizeLayouts {
@@ -28,11 +32,15 @@ impl Pass for NormalizeLayouts {
     }
 
     fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+        let asked = border::asked(module);
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
-            normalize(module.computation_mut(id))?;
+            normalize(module, id, &asked)?;
         }
-        normalize_header(module, row_major);
+        let is_asked = asked.parameters.iter().chain([&asked.result]).any(|shape| !border::is_row_major(shape));
+        if is_asked || module.attributes().entry_computation_layout.is_some() {
+            set_header(module, asked);
+        }
         Ok(())
     }
 }
@@ -41,19 +49,22 @@ fn row_major(shape: &Shape) -> Shape {
     shape.map_layouts(&mut |a| Some(Layout::row_major(a.rank())))
 }
 
-fn normalize(computation: &mut Computation) -> Result<()> {
-    for id in computation.post_order() {
-        match computation[id].op() {
-            Op::Bitcast(_) => expand_bitcast(computation, id)?,
-            Op::Copy(_) if changes_layout(computation, id) => {
-                let operand = computation[id].operand(0);
-                computation.replace_all_uses(id, operand);
-                computation.remove(id)?;
-            }
-            _ => {}
-        }
+fn normalize(module: &mut Module, id: CompId, asked: &ProgramShape) -> Result<()> {
+    let is_entry = id == module.entry_id();
+    let at_border = if is_entry { border::bitcasts(module, asked) } else { HashSet::new() };
+    // What a bitcast means depends on the layouts of the program, of which each rewrite takes some away.
+    let mut bitcasts = bitcasts(&module[id])?;
+    bitcasts.retain(|bitcast| !at_border.contains(&bitcast.id));
+    remove_copies(module.computation_mut(id))?;
+    for Bitcast { id: bitcast, from, to } in bitcasts {
+        expand_one(module, id, bitcast, |at, bitcast| {
+            let operand = at.graph()[bitcast].operand(0);
+            bitcast::spelled_out(at, operand, &from, &to)
+        })?;
     }
-    let ids: Vec<InstrId> = computation.ids().collect();
+    let kept = if is_entry { Border::new(module, id, at_border).put(asked)? } else { HashSet::new() };
+    let computation = module.computation_mut(id);
+    let ids: Vec<InstrId> = computation.ids().filter(|id| !kept.contains(id)).collect();
     for id in ids {
         let shape = row_major(computation[id].shape());
         computation.set_shape(id, shape);
@@ -61,14 +72,56 @@ fn normalize(computation: &mut Computation) -> Result<()> {
     Ok(())
 }
 
-fn changes_layout(computation: &Computation, id: InstrId) -> bool {
-    let order = |id: InstrId| computation[id].shape().as_array().map(ArrayShape::minor_to_major);
-    crate::graph::is_free(&computation[id]) && order(id) != order(computation[id].operand(0))
+/// A bitcast with the layouts that the program gave it.
+struct Bitcast {
+    id: InstrId,
+    from: ArrayShape,
+    to: ArrayShape,
 }
 
-/// Dimensions, slowest varying first.
-fn major_to_minor(shape: &ArrayShape) -> Vec<usize> {
-    shape.minor_to_major().into_iter().rev().collect()
+/// The bitcasts that do not keep the row-major order of their operand.
+fn bitcasts(computation: &Computation) -> Result<Vec<Bitcast>> {
+    let mut found = Vec::new();
+    for id in computation.post_order() {
+        let instruction = &computation[id];
+        let Op::Bitcast(_) = instruction.op() else { continue };
+        let from = computation[instruction.operand(0)].shape().expect_array()?.clone();
+        let to = instruction.shape().expect_array()?.clone();
+        if keeps_row_major_order(&from, &to)? {
+            continue;
+        }
+        if !from.is_static() || !to.is_static() {
+            let name = instruction.name();
+            return Err(Error::unimplemented(format!("bitcast {name} between dynamic shapes, {from} to {to}")));
+        }
+        found.push(Bitcast { id, from, to });
+    }
+    Ok(found)
+}
+
+fn keeps_row_major_order(from: &ArrayShape, to: &ArrayShape) -> Result<bool> {
+    Ok(from.element_type() == to.element_type()
+        && from.storage_bits() == to.storage_bits()
+        && from.memory_steps()?.is_empty()
+        && to.memory_steps()?.is_empty())
+}
+
+fn remove_copies(computation: &mut Computation) -> Result<()> {
+    let copies: Vec<InstrId> =
+        computation.post_order().into_iter().filter(|&id| changes_layout(computation, id)).collect();
+    for id in copies {
+        let operand = computation[id].operand(0);
+        computation.replace_all_uses(id, operand);
+        computation.remove(id)?;
+    }
+    Ok(())
+}
+
+fn changes_layout(computation: &Computation, id: InstrId) -> bool {
+    let order = |id: InstrId| computation[id].shape().as_array().map(ArrayShape::minor_to_major);
+    matches!(computation[id].op(), Op::Copy(_))
+        && crate::graph::is_free(&computation[id])
+        && order(id) != order(computation[id].operand(0))
 }
 
 fn is_identity(permutation: &[usize]) -> bool {
@@ -81,79 +134,9 @@ fn inverse(permutation: &[usize]) -> Vec<usize> {
     inverse
 }
 
-/// The same bytes: operand in the order of its bytes, reshaped to the result in the order of its bytes, put back in order.
-fn expand_bitcast(computation: &mut Computation, id: InstrId) -> Result<()> {
-    let operand = computation[id].operand(0);
-    let (Some(from), Some(to)) = (computation[operand].shape().as_array(), computation[id].shape().as_array()) else {
-        return Ok(());
-    };
-    let (from, to) = (from.clone(), to.clone());
-    let (from_order, to_order) = (major_to_minor(&from), major_to_minor(&to));
-    if is_identity(&from_order) && is_identity(&to_order) && from.element_type() == to.element_type() {
-        return Ok(());
-    }
-    if [&from, &to].iter().any(|s| s.layout().is_some_and(|l| !l.tiles.is_empty())) {
-        let name = computation[id].name();
-        return Err(Error::unimplemented(format!("bitcast {name} between tiled layouts ({from} to {to})")));
-    }
-    let mut value = transposed(computation, operand, &from_order);
-    value = retyped(computation, value, &to)?;
-    let stored: Vec<usize> = to_order.iter().map(|&d| to.dims()[d]).collect();
-    value = reshaped(computation, value, stored);
-    value = transposed(computation, value, &inverse(&to_order));
-    computation.replace_all_uses(id, value);
-    computation.remove(id)
-}
-
-fn array_of(computation: &Computation, id: InstrId) -> Result<ArrayShape> {
-    computation[id].shape().expect_array().cloned()
-}
-
-fn transposed(computation: &mut Computation, x: InstrId, permutation: &[usize]) -> InstrId {
-    if is_identity(permutation) {
-        return x;
-    }
-    let Some(shape) = computation[x].shape().as_array() else { return x };
-    let dims: Vec<usize> = permutation.iter().map(|&d| shape.dims()[d]).collect();
-    let shape = ArrayShape::new(shape.element_type(), dims).with_row_major_layout();
-    computation.add(Instruction::new(Transpose { permutation: permutation.to_vec() }.into(), shape.into(), [x]))
-}
-
-fn reshaped(computation: &mut Computation, x: InstrId, dims: Vec<usize>) -> InstrId {
-    let Some(shape) = computation[x].shape().as_array() else { return x };
-    if shape.dims() == dims {
-        return x;
-    }
-    let shape = ArrayShape::new(shape.element_type(), dims).with_row_major_layout();
-    computation.add(Instruction::new(Reshape { inferred_dimension: None }.into(), shape.into(), [x]))
-}
-
-/// The same bytes under the element type of `to`; the result is one-dimensional where widths differ.
-fn retyped(computation: &mut Computation, x: InstrId, to: &ArrayShape) -> Result<InstrId> {
-    let shape = array_of(computation, x)?;
-    let (old, new) = (shape.element_type().byte_width(), to.element_type().byte_width());
-    if shape.element_type() == to.element_type() {
-        return Ok(x);
-    }
-    let count = shape.checked_element_count()?;
-    let (x, dims) = match old.cmp(&new) {
-        std::cmp::Ordering::Equal => (x, shape.dims().to_vec()),
-        std::cmp::Ordering::Greater => (reshaped(computation, x, vec![count]), vec![count, old / new]),
-        std::cmp::Ordering::Less => {
-            let ratio = new / old;
-            (reshaped(computation, x, vec![count / ratio, ratio]), vec![count / ratio])
-        }
-    };
-    let shape = ArrayShape::new(to.element_type(), dims).with_row_major_layout();
-    Ok(computation.add(Instruction::new(BitcastConvert.into(), shape.into(), [x])))
-}
-
-/// The header's layout becomes that of the entry.
-fn normalize_header(module: &mut Module, layout: impl Fn(&Shape) -> Shape) {
-    let Some(old) = &module.attributes().entry_computation_layout else { return };
-    let parameters = old.parameters.iter().map(&layout).collect();
-    let new = ProgramShape { parameters, result: layout(&old.result) };
-    if *old != new {
-        module.attributes_mut().entry_computation_layout = Some(new);
+/// Makes that the header's layout.
+fn set_header(module: &mut Module, layout: ProgramShape) {
+    if module.attributes().entry_computation_layout.as_ref() != Some(&layout) {
+        module.attributes_mut().entry_computation_layout = Some(layout);
     }
 }

@@ -1,8 +1,9 @@
 //! Tiles: arrays lie in memory as the target's profile says.
 
-use xla_hlo::{CompId, InstrId, Layout, Module, Op, Result, Shape, Tile, TileDim};
+use xla_hlo::{CompId, InstrId, Layout, Module, Op, ProgramShape, Result, Shape, Tile, TileDim};
 
-use super::{array_of, normalize_header, reshaped, retyped};
+use super::{bitcast, border, set_header};
+use crate::expand::expand_one;
 use crate::fuse::programs;
 use crate::{Pass, PassContext, TileProfile};
 
@@ -28,26 +29,33 @@ impl Pass for TileLayouts {
                 computation.set_shape(id, shape);
             }
         }
-        normalize_header(module, |shape| tiled(shape, tiles));
+        if let Some(ProgramShape { parameters, result }) = module.attributes().entry_computation_layout.clone() {
+            let parameters = parameters.iter().map(|shape| tiled(shape, tiles)).collect();
+            set_header(module, ProgramShape { parameters, result: tiled(&result, tiles) });
+        }
         Ok(())
     }
 }
 
 fn tiled(shape: &Shape, tiles: TileProfile) -> Shape {
-    shape.map_layouts(&mut |array| Some(tiles.layout(array.rank())))
+    shape.map_layouts(&mut |array| Some(tiles.layout_in_order(array.minor_to_major())))
 }
 
+/// Bitcasts of row-major arrays, which are not in tiles yet. Those at the program's border stay: tiles cut what lies in memory,
+/// whatever the order of its dimensions is called.
 fn spell_out_bitcasts(module: &mut Module, id: CompId) -> Result<()> {
-    let computation = module.computation_mut(id);
-    for id in computation.post_order() {
-        if !matches!(computation[id].op(), Op::Bitcast(_)) {
-            continue;
-        }
-        let to = array_of(computation, id)?;
-        let value = retyped(computation, computation[id].operand(0), &to)?;
-        let value = reshaped(computation, value, to.dims().to_vec());
-        computation.replace_all_uses(id, value);
-        computation.remove(id)?;
+    let in_order = |i: InstrId| module[id][i].shape().as_array().is_none_or(border::in_row_major_order);
+    let is_inside = |i: &InstrId| {
+        let instruction = &module[id][*i];
+        matches!(instruction.op(), Op::Bitcast(_)) && in_order(*i) && in_order(instruction.operand(0))
+    };
+    let bitcasts: Vec<InstrId> = module[id].post_order().into_iter().filter(is_inside).collect();
+    for bitcast in bitcasts {
+        expand_one(module, id, bitcast, |at, bitcast| {
+            let operand = at.graph()[bitcast].operand(0);
+            let (from, to) = (at.array(operand)?.clone(), at.array(bitcast)?.clone());
+            bitcast::spelled_out(at, operand, &from, &to)
+        })?;
     }
     Ok(())
 }
@@ -55,12 +63,21 @@ fn spell_out_bitcasts(module: &mut Module, id: CompId) -> Result<()> {
 impl TileProfile {
     /// The layout of an array of that rank: row major, tiled from rank 1 on.
     pub fn layout(self, rank: usize) -> Layout {
-        let sizes: &[usize] = match rank {
+        self.layout_in_order((0..rank).rev().collect())
+    }
+
+    /// The layout of an array whose dimensions lie in that order.
+    pub fn layout_in_order(self, minor_to_major: Vec<usize>) -> Layout {
+        let sizes: &[usize] = match minor_to_major.len() {
             0 => &[],
             1 => &[self.rows * self.columns],
             _ => &[self.rows, self.columns],
         };
-        let tile = Tile(sizes.iter().map(|&size| TileDim::Size(size as u64)).collect());
-        Layout { tiles: if rank == 0 { Vec::new() } else { vec![tile] }, ..Layout::row_major(rank) }
+        let tiles = if sizes.is_empty() {
+            Vec::new()
+        } else {
+            vec![Tile(sizes.iter().map(|&size| TileDim::Size(size as u64)).collect())]
+        };
+        Layout { tiles, ..Layout::from_minor_to_major(minor_to_major) }
     }
 }

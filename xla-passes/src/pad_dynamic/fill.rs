@@ -1,7 +1,7 @@
 //! What is read in place of elements behind the sizes, and arithmetic on sizes.
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, simple_combiner};
-use xla_hlo::{Dynamism, ElementKind, ElementType, InstrId, Result, Scalar};
+use xla_hlo::{ArrayShape, Dynamism, ElementKind, ElementType, InstrId, Result, Scalar};
 
 use super::{Padder, Sizes};
 
@@ -12,6 +12,16 @@ impl Padder<'_> {
         let Some(inside) = self.inside(&dims, sizes, dimensions)? else { return Ok(x) };
         let fill = self.at.broadcast(fill, &dims, &[])?;
         self.at.select(inside, x, fill)
+    }
+
+    /// Lets a `set-dimension-size` to the whole bound have zeros behind the size that its operand had.
+    pub(super) fn set_whole(&mut self, id: InstrId, sizes: &mut Sizes, dimension: usize) -> Result<()> {
+        let x = self.at.graph()[id].operand(0);
+        let zero = self.at.zeros(&ArrayShape::scalar(self.at.element_type(x)?))?;
+        let whole = self.filled(x, sizes, &[dimension], zero)?;
+        self.at.graph_mut().replace_operand(id, 0, whole);
+        sizes[dimension] = None;
+        Ok(())
     }
 
     /// Which elements of an array of bounds `dims` are within the sizes of `dimensions`, `pred`; `None` where all are.

@@ -1,7 +1,7 @@
 //! What each operation does with arrays that have sizes.
 
 use xla_hlo::ops::{BinaryOp, Dot, Dynamic, DynamicUpdateSlice, Family, Gather, Pad, PadDim, Reduce};
-use xla_hlo::{ArrayShape, ElementType, Error, InstrId, Op, Result};
+use xla_hlo::{ArrayShape, Dynamism, ElementType, Error, InstrId, Op, Result};
 
 use super::{Padder, Sizes};
 
@@ -14,6 +14,10 @@ impl Padder<'_> {
             Op::Dynamic(Dynamic::GetDimensionSize { dimension }) => return self.get_size(id, operands[0], *dimension),
             Op::Dynamic(Dynamic::SetDimensionSize { dimension }) => {
                 let mut sizes = self.array_sizes(operands[0]);
+                if self.at.array(id)?.dynamism(*dimension) == Dynamism::Static {
+                    self.set_whole(id, &mut sizes, *dimension)?;
+                    return Ok(vec![sizes]);
+                }
                 let bound = self.at.array(operands[0])?.dims()[*dimension];
                 sizes[*dimension] = Some(self.clamped(operands[1], bound)?);
                 return Ok(vec![sizes]);
@@ -220,7 +224,7 @@ impl Padder<'_> {
         if let Some(sizes) = kept_dimensions(&from, &to, &sizes) {
             return Ok(vec![sizes]);
         }
-        let mut dynamic = (0..to.rank()).filter(|&d| to.dynamism(d) != xla_hlo::Dynamism::Static);
+        let mut dynamic = (0..to.rank()).filter(|&d| to.dynamism(d) != Dynamism::Static);
         let (Some(d), None) = (dynamic.next(), dynamic.next()) else {
             return Err(Error::unimplemented(format!("reshape of {from} to {to}: its sizes do not follow")));
         };
@@ -245,7 +249,7 @@ impl Padder<'_> {
         let to = self.at.array(id)?.clone();
         let mut sizes = Vec::with_capacity(to.rank());
         for (d, &bound) in to.dims().iter().enumerate() {
-            let is_static = to.dynamism(d) == xla_hlo::Dynamism::Static;
+            let is_static = to.dynamism(d) == Dynamism::Static;
             sizes.push(if is_static { None } else { Some(self.clamped(operands[d + 1], bound)?) });
         }
         self.elements_in_order(id, operands[0], sizes)

@@ -54,6 +54,16 @@ impl Buffer {
         literal.context(|| format!("platform {}, an array of {} for the host", device.platform, self.shape))
     }
 
+    /// Waits for the value and copies its bytes as they lie on the device: in the layout of [`Buffer::shape`], padding included.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let (memory, event) = self.slot.read()?;
+        event.wait()?;
+        let device = &self.client.0;
+        let mut bytes = vec![0; device.transfer.byte_size(&self.shape)?];
+        device.stream.copy_to_host(&memory, 0, &mut bytes)?;
+        Ok(bytes)
+    }
+
     /// Whether it was donated.
     pub fn is_donated(&self) -> bool {
         self.slot.state().donated

@@ -68,6 +68,44 @@ fn values_go_in_and_come_out() {
     assert_eq!(tree, Literal::tuple(vec![f32s(&[3.0; 3]), Literal::tuple(vec![f32s(&[1.0; 3])])]));
 }
 
+/// `x -> (x, (x + x))` of `s16[2,3]` with those layouts in the header or on the instructions.
+fn ordered_module(header: &str, parameter: &str, result: &str) -> VerifiedModule {
+    let text = format!(
+        "HloModule ordered{header}\nENTRY main {{\n x = s16[2,3]{parameter} parameter(0)\n y = s16[2,3] add(x, x)\n \
+         t = (s16[2,3]{result}) tuple(y)\n ROOT r = (s16[2,3]{parameter}, (s16[2,3]{result})) tuple(x, t)\n}}"
+    );
+    VerifiedModule::new(xla_hlo::text::parse_module(&text).unwrap()).unwrap()
+}
+
+/// The low bytes of 16-bit integers.
+fn low_bytes(buffer: &Buffer) -> Vec<u8> {
+    buffer.to_bytes().unwrap().chunks(2).map(|element| element[0]).collect()
+}
+
+#[test]
+fn buffers_lie_in_the_layout_that_the_entry_asks_for() {
+    let client = client();
+    let header = ", entry_computation_layout={(s16[2,3]{0,1})->(s16[2,3]{1,0}, (s16[2,3]{0,1}))}";
+    // A header has the say; without one, the instructions have.
+    for (module, pass_through) in [
+        (ordered_module(header, "{1,0}", "{1,0}"), [0, 1, 2, 3, 4, 5]),
+        (ordered_module("", "{0,1}", "{0,1}"), [0, 3, 1, 4, 2, 5]),
+    ] {
+        let program = client.compile(&module, &CompileOptions::default()).unwrap();
+        let shape = ArrayShape::new(ElementType::S16, [2, 3]);
+        let literal = Literal::from_fn(&shape, |i| Scalar::Signed(i as i64)).unwrap();
+        let argument = program.argument_buffer(0, &literal).unwrap();
+        assert_eq!(argument.shape().to_string(), "s16[2,3]{0,1}");
+        assert_eq!(low_bytes(&argument), [0, 3, 1, 4, 2, 5]);
+        let results = program.execute(&[&argument]).unwrap();
+        assert_eq!(low_bytes(&results[0]), pass_through);
+        assert_eq!(low_bytes(&results[1]), [0, 6, 2, 8, 4, 10]);
+        assert_eq!(results[0].to_literal().unwrap(), literal);
+        let plain = client.buffer(&literal).unwrap();
+        assert!(message(program.execute(&[&plain])).contains("must be s16[2,3]{0,1}, it is s16[2,3]{1,0}"));
+    }
+}
+
 #[test]
 fn wrong_arguments_are_named_with_both_shapes() {
     let (client, other) = (client(), client());

@@ -15,9 +15,8 @@ pub(super) struct InterpreterExecutable {
 }
 
 impl InterpreterExecutable {
-    /// Literals have no layouts, so arrays go in and out row major, whatever layouts the module names.
     pub(super) fn new(module: VerifiedModule) -> Result<InterpreterExecutable> {
-        let signature = Signature::new(&module, |shape| host_shape(&shape.clone().with_layout(None)))?;
+        let signature = Signature::new(&module, host_shape)?;
         Ok(InterpreterExecutable { module, signature })
     }
 }

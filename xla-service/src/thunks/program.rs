@@ -1,6 +1,6 @@
 //! What every backend that works operation by operation makes of an optimised module.
 
-use xla_hlo::{Module, Result};
+use xla_hlo::{Error, Module, Result, Shape};
 use xla_passes::analysis;
 use xla_passes::buffers::{BufferAssignment, BufferOptions, assign_buffers};
 
@@ -41,6 +41,7 @@ impl ThunkProgram {
         let memory_bytes = options.memory_limit.or(buffers.memory_bytes);
         let assignment = assign_buffers(module, &BufferOptions { memory_bytes, ..buffers.clone() })?;
         let signature = Signature::new(module, |shape| transfer.device_shape(shape))?;
+        check_border(module)?;
         let plan = BufferPlan::new(module, &assignment, &signature)?;
         let sequence = ThunkSequence::from_module(module, &assignment, lowering, options.host_fallback)?;
         Ok(ThunkProgram { signature, assignment, plan, sequence, streams: None })
@@ -66,4 +67,21 @@ impl ThunkProgram {
         }
         dumps
     }
+}
+
+/// An error where the program would read or write arrays in another order of dimensions than callers are told.
+fn check_border(module: &Module) -> Result<()> {
+    let (entry, asked) = (module.entry(), module.entry_layout());
+    let parameters = asked.parameters.iter().zip(entry.parameters());
+    let pairs = parameters.map(|(asked, &id)| (asked, id)).chain([(&asked.result, entry.root())]);
+    for (asked, id) in pairs {
+        let order = |shape: &Shape| -> Vec<Vec<usize>> {
+            shape.leaves().iter().filter_map(|(_, leaf)| Some(leaf.as_array()?.minor_to_major())).collect()
+        };
+        if order(asked) != order(entry[id].shape()) {
+            let (name, shape) = (entry[id].name(), entry[id].shape());
+            return Err(Error::internal(format!("{name} of the optimised entry is {shape}, callers see {asked}")));
+        }
+    }
+    Ok(())
 }

@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use xla::{CompileOptions, Dispatch, ExecuteOptions, Literal, LoadedExecutable, VerifiedModule};
+use xla::{
+    ArrayShape, CompileOptions, Dispatch, ElementType, ExecuteOptions, Literal, LoadedExecutable, VerifiedModule,
+};
 use xla_hlo::eval::Evaluator;
+use xla_hlo::{Scalar, linear_index, multi_index};
 use xla_service::Signature;
 
 use crate::conformance::case::{Case, Check, Level, Stop, Subject, ensure};
@@ -34,11 +37,46 @@ pub fn cases() -> Vec<Case> {
         })
     };
     let mut cases: Vec<Case> = files.iter().flat_map(case).collect();
+    cases.push(Case::new(Level::Programs, "entry-layouts", entry_layouts));
     cases.push(Case::new(Level::Programs, "files", move |_| {
         ensure!(!files.is_empty(), "there are no files in tests/conformance/programs");
         Ok(())
     }));
     cases
+}
+
+/// At the border of a program arrays lie in the order of dimensions that its entry asks for.
+fn entry_layouts(subject: &Subject) -> Check {
+    let client = subject.client()?;
+    let module = VerifiedModule::new(xla_hlo::text::parse_module(
+        "HloModule m, entry_computation_layout={(s32[2,3,5]{0,1,2})->(s32[2,3,5]{1,2,0}, s32[2,3,5]{0,1,2})}\n\
+         ENTRY main {\n x = s32[2,3,5] parameter(0)\n y = s32[2,3,5] add(x, x)\n \
+         ROOT r = (s32[2,3,5], s32[2,3,5]) tuple(y, x)\n}",
+    )?)?;
+    let compiled = launch::compile(&client, &module)?;
+    let (once, twice) = (counted(&[2, 3, 5], &[0, 1, 2], 1)?, counted(&[2, 3, 5], &[0, 1, 2], 2)?);
+    let argument = compiled.argument_buffer(0, &once)?;
+    let results = compiled.execute(&[&argument])?;
+    let expected =
+        [(&argument, &once, [0, 1, 2], 1), (&results[0], &twice, [1, 2, 0], 2), (&results[1], &once, [0, 1, 2], 1)];
+    for (buffer, literal, minor_to_major, step) in expected {
+        ensure!(buffer.shape().minor_to_major() == minor_to_major, "{} has another order", buffer.shape());
+        ensure!(buffer.to_literal()? == *literal, "{} has other values", buffer.shape());
+        let major_to_minor: Vec<usize> = minor_to_major.into_iter().rev().collect();
+        let plain = client.buffer(&counted(&[2, 3, 5], &major_to_minor, step)?)?;
+        ensure!(buffer.to_bytes()? == plain.to_bytes()?, "{} lies in another order in memory", buffer.shape());
+    }
+    Ok(())
+}
+
+/// An array of `dims` whose elements are multiples of `step` in row-major order, put into another order of its dimensions.
+fn counted(dims: &[usize], order: &[usize], step: usize) -> xla::Result<Literal> {
+    let shape = ArrayShape::new(ElementType::S32, order.iter().map(|&d| dims[d]).collect::<Vec<_>>());
+    Literal::from_fn(&shape, |i| {
+        let mut index = vec![0; dims.len()];
+        order.iter().zip(multi_index(shape.dims(), i)).for_each(|(&d, at)| index[d] = at);
+        Scalar::Signed((linear_index(dims, &index) * step) as i64)
+    })
 }
 
 /// The programs, sorted.

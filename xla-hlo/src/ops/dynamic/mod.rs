@@ -11,10 +11,11 @@ pub(crate) mod sizes;
 #[cfg(test)]
 mod tests;
 
-use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
+use super::checks::ensure;
+use super::{Op, OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
-use crate::{Error, Literal, Result, Shape};
+use crate::{ArrayShape, Computation, Dynamism, Error, InstrId, Literal, Result, Shape};
 
 /// An operation on sizes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +34,28 @@ pub enum Dynamic {
     /// The elements of operand 0 in row-major order under the sizes of the other operands, one `s32[]` for each dimension
     /// of the result. As many elements as before are needed.
     DynamicReshape,
+}
+
+impl Dynamic {
+    /// Demands that a result whose size is set says so. It may be static where the size is a constant, the whole bound.
+    pub(crate) fn check_written(&self, computation: &Computation, id: InstrId) -> Result<()> {
+        let Dynamic::SetDimensionSize { dimension } = *self else { return Ok(()) };
+        let result = computation[id].shape().expect_array()?;
+        let Op::Constant(size) = computation[computation[id].operand(1)].op() else {
+            return dynamic_or(result, dimension, false);
+        };
+        dynamic_or(result, dimension, size.literal.get(0).as_i128() == Some(result.dims()[dimension] as i128))
+    }
+}
+
+fn dynamic_or(result: &ArrayShape, dimension: usize, is_whole: bool) -> Result<()> {
+    let bound = result.dims()[dimension];
+    ensure!(
+        is_whole || result.dynamism(dimension) != Dynamism::Static,
+        "set-dimension-size makes dimension {dimension} of {result} dynamic: write <={bound} for it, or let the size be the \
+         constant {bound}"
+    );
+    Ok(())
 }
 
 impl ReadAttributes for Dynamic {

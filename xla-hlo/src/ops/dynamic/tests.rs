@@ -22,6 +22,18 @@ fn run(instructions: &str, k: f64) -> Result<Literal> {
 }
 
 #[test]
+fn a_size_that_is_set_is_written() {
+    let whole =
+        "w = s32[] constant(4)\n z = f32[2,4] set-dimension-size(y, w), dimensions={1}\n ROOT r = f32[2,4] negate(z)";
+    assert_eq!(numbers(&run(whole, 1.0).unwrap()), [-1.0, -0.0, -0.0, -0.0, -5.0, -0.0, -0.0, -0.0]);
+    for size in ["k", "three"] {
+        let text =
+            format!("three = s32[] constant(3)\n ROOT r = f32[2,4] set-dimension-size(x, {size}), dimensions={{1}}");
+        assert_refused(size, run(&text, 1.0), "write <=4 for it, or let the size be the constant 4");
+    }
+}
+
+#[test]
 fn operations_respect_sizes() {
     for (instructions, k, dims, expected) in [
         ("ROOT r = f32[2,<=4] negate(y)", 2.0, &[2usize, 2][..], &[-1.0, -2.0, -5.0, -6.0][..]),

@@ -3,7 +3,7 @@
 use super::strided::{View, clamp_start, copy_box};
 use super::*;
 use crate::ops::checks;
-use crate::{ArrayShape, Scalar};
+use crate::{ArrayShape, MemoryStep, MemoryStepKind, Scalar};
 
 /// A new array of `result` filled by copying a box of its size out of `operand` as `view` says.
 fn read_through(operand: &Literal, view: &View, result: &Shape) -> Result<Literal> {
@@ -171,7 +171,7 @@ pub(super) fn copy(_: &Copy, _: &mut Evaluator<'_>, operands: Vec<Literal>, _: &
     Ok(operand)
 }
 
-/// The operand's bytes as its layout puts them in memory, read as the result's layout finds them there.
+/// The operand's bytes as its layout puts them in memory, read as the result's layout finds them there. Padding is zero.
 ///
 /// Called outside of [`Evaluator::call`] there is no instruction to give the operand's layout; it is row major then.
 pub(super) fn bitcast(_: &Bitcast, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
@@ -182,48 +182,52 @@ pub(super) fn bitcast(_: &Bitcast, ev: &mut Evaluator<'_>, operands: Vec<Literal
 
 /// The bytes of an array in the order and packing of the layout of `shape`.
 fn to_memory(literal: &Literal, shape: &ArrayShape) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; literal.bytes().len()];
-    let (dims, memory) = (shape.dims(), memory_view(shape)?);
-    copy_box(dims, width(shape), (literal.bytes(), &View::row_major(dims)), (&mut bytes, &memory));
-    let Some(bits) = packed_bits(shape)? else { return Ok(bytes) };
+    let mut bytes = literal.bytes().to_vec();
+    for step in shape.memory_steps()? {
+        bytes = moved(bytes, width(shape), &step);
+    }
+    let Some(bits) = packed_bits(shape) else { return Ok(bytes) };
     let mask = (1u8 << bits) - 1;
     let pack = |bytes: &[u8]| bytes.iter().rev().fold(0, |packed, byte| packed << bits | (byte & mask));
     Ok(bytes.chunks(8 / bits).map(pack).collect())
 }
 
 /// The array of `shape` whose bytes those are in the order and packing of its layout.
-fn from_memory(bytes: Vec<u8>, shape: &ArrayShape) -> Result<Literal> {
-    let mut out = Literal::zeros(shape)?;
-    let bytes = match packed_bits(shape)? {
-        None => bytes,
-        Some(bits) => {
-            let unpack = |byte: u8| (0..8 / bits).map(move |i| byte >> (i * bits));
-            let ty = shape.element_type();
-            let mut unpacked: Vec<u8> = bytes.into_iter().flat_map(unpack).take(shape.element_count()).collect();
-            // Reading drops the neighbours' bits, writing extends the sign.
-            unpacked.chunks_exact_mut(1).for_each(|element| Scalar::read(ty, element).write(ty, element));
-            unpacked
-        }
-    };
-    let dims = shape.dims();
-    copy_box(dims, width(shape), (&bytes, &memory_view(shape)?), (out.bytes_mut(), &View::row_major(dims)));
-    Ok(out)
+fn from_memory(mut bytes: Vec<u8>, shape: &ArrayShape) -> Result<Literal> {
+    if let Some(bits) = packed_bits(shape) {
+        bytes = bytes.into_iter().flat_map(|byte| (0..8 / bits).map(move |i| byte >> (i * bits))).collect();
+    }
+    // What one array is padded with the other need not have.
+    bytes.resize(shape.memory_element_count()? * width(shape), 0);
+    let ty = shape.element_type();
+    if ty.bit_width() < 8 {
+        // Reading drops the neighbours' bits, writing extends the sign.
+        bytes.chunks_exact_mut(1).for_each(|element| Scalar::read(ty, element).write(ty, element));
+    }
+    for step in shape.memory_steps()?.into_iter().rev() {
+        bytes = moved(bytes, width(shape), &step.inverse());
+    }
+    Literal::from_bytes(shape, bytes)
 }
 
-fn memory_view(shape: &ArrayShape) -> Result<View> {
-    match shape.layout() {
-        Some(layout) if !layout.tiles.is_empty() => {
-            Err(Error::unimplemented(format!("bitcast of the tiled array {shape} is not implemented yet")))
-        }
-        Some(_) | None => Ok(View::of_layout(shape.dims(), &shape.minor_to_major())),
+/// Elements of `width` bytes after a step.
+fn moved(bytes: Vec<u8>, width: usize, MemoryStep { kind, from, to }: &MemoryStep) -> Vec<u8> {
+    if bytes.is_empty() || matches!(kind, MemoryStepKind::Reshape) {
+        return bytes;
     }
+    let (source, target) = (View::row_major(from), View::row_major(to));
+    let (dims, source) = match kind {
+        MemoryStepKind::Reshape => (to, source),
+        MemoryStepKind::Transpose(order) => (to, source.select(order.iter().copied().map(Some))),
+        MemoryStepKind::Pad => (from, source),
+        MemoryStepKind::Slice => (to, source),
+    };
+    let mut out = vec![0; to.iter().product::<usize>() * width];
+    copy_box(dims, width, (&bytes, &source), (&mut out, &target));
+    out
 }
 
 /// Bits of an element where several share a byte, low bits first.
-fn packed_bits(shape: &ArrayShape) -> Result<Option<usize>> {
-    match shape::element_storage_bits(shape) {
-        bits if bits == width(shape) * 8 => Ok(None),
-        bits @ (1 | 2 | 4) if width(shape) == 1 => Ok(Some(bits)),
-        bits => Err(Error::unimplemented(format!("bitcast of {shape} with elements of {bits} bits"))),
-    }
+fn packed_bits(shape: &ArrayShape) -> Option<usize> {
+    Some(shape.storage_bits()).filter(|&bits| bits < 8)
 }

@@ -368,7 +368,10 @@ impl OpRules for Copy {
     }
 }
 
-/// The same bytes under another shape.
+/// The bytes that the operand's layout puts in memory, read as an array of another shape and layout.
+///
+/// Tiles, orders of dimensions and packing count. Both arrays take the same number of bits, with their padding or without
+/// it. Padding is zero where the result has elements there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bitcast;
 

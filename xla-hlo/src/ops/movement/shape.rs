@@ -192,23 +192,29 @@ pub(super) fn copy(_: &Copy, cx: &ShapeContext<'_>) -> Result<Shape> {
     Ok(cx.operand(0)?.without_layout())
 }
 
-/// Both shapes take the same number of bits in memory.
+/// Both shapes take the same number of bits, with or without what layouts pad them with.
 pub(super) fn bitcast(_: &Bitcast, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (operand, result) = (cx.array(0)?, cx.written_array()?);
+    for shape in [operand, result] {
+        let (bits, width) = (shape.storage_bits(), shape.element_type().byte_width());
+        let is_packed = width == 1 && matches!(bits, 1 | 2 | 4) && bits >= shape.element_type().bit_width();
+        ensure!(bits == width * 8 || is_packed, "elements of {shape} cannot take {bits} bits in memory");
+    }
     let (before, after) = (storage_bits(operand)?, storage_bits(result)?);
-    ensure!(before == after, "the operand {operand} takes {before} bits, the result {result} takes {after}");
+    let padded_alike = memory_bits(operand)? == memory_bits(result)?;
+    ensure!(
+        before == after || padded_alike,
+        "the operand {operand} takes {before} bits, the result {result} takes {after}"
+    );
     Ok(as_written(result))
 }
 
 /// Bits of the elements in memory: packed when the layout says so, padding of tiles not counted.
 fn storage_bits(shape: &ArrayShape) -> Result<u128> {
-    Ok(shape.checked_element_count()? as u128 * element_storage_bits(shape) as u128)
+    Ok(shape.checked_element_count()? as u128 * shape.storage_bits() as u128)
 }
 
-/// Bits of one element in memory: of the layout's `E(n)`, or whole bytes.
-pub(super) fn element_storage_bits(shape: &ArrayShape) -> usize {
-    match shape.layout().map_or(0, |layout| layout.element_size_in_bits) {
-        0 => shape.element_type().byte_width() * 8,
-        packed => packed as usize,
-    }
+/// The same with padding.
+fn memory_bits(shape: &ArrayShape) -> Result<u128> {
+    Ok(shape.memory_element_count()? as u128 * shape.storage_bits() as u128)
 }

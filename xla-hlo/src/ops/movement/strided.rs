@@ -15,12 +15,7 @@ impl View {
     /// A whole array of `dims`, row major.
     pub(in crate::ops) fn row_major(dims: &[usize]) -> View {
         let minor_to_major: Vec<usize> = (0..dims.len()).rev().collect();
-        View::of_layout(dims, &minor_to_major)
-    }
-
-    /// A whole array of `dims` that lies in memory in that order.
-    pub(in crate::ops) fn of_layout(dims: &[usize], minor_to_major: &[usize]) -> View {
-        View { base: 0, strides: strides(dims, minor_to_major).into_iter().map(|s| s as isize).collect() }
+        View { base: 0, strides: strides(dims, &minor_to_major).into_iter().map(|s| s as isize).collect() }
     }
 
     /// The box begins at `start` instead.

@@ -1,0 +1,197 @@
+//! Lists the steps from an array's elements in logical order to the order of memory: transposes, tiles, padding.
+
+use super::{ADDRESSABLE_BYTES, ArrayShape, Layout, Tile, TileDim};
+use crate::{Error, Result};
+
+/// One step from the elements of an array, row major, to its elements in the order of memory, or back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MemoryStep {
+    /// How elements move.
+    pub kind: MemoryStepKind,
+    /// Dimensions before the step.
+    pub from: Vec<usize>,
+    /// Dimensions after it.
+    pub to: Vec<usize>,
+}
+
+/// How a [`MemoryStep`] moves elements.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MemoryStepKind {
+    /// Dimension `i` of the result is dimension `permutation[i]` of the operand.
+    Transpose(Vec<usize>),
+    /// The same elements under other dimensions.
+    Reshape,
+    /// Each dimension gets padding at its end.
+    Pad,
+    /// Each dimension loses padding at its end.
+    Slice,
+}
+
+impl MemoryStep {
+    /// The step back. What padding held is lost.
+    #[must_use]
+    pub fn inverse(self) -> MemoryStep {
+        let kind = match self.kind {
+            MemoryStepKind::Transpose(permutation) => {
+                let mut inverse = vec![0; permutation.len()];
+                permutation.iter().enumerate().for_each(|(i, &d)| inverse[d] = i);
+                MemoryStepKind::Transpose(inverse)
+            }
+            MemoryStepKind::Reshape => MemoryStepKind::Reshape,
+            MemoryStepKind::Pad => MemoryStepKind::Slice,
+            MemoryStepKind::Slice => MemoryStepKind::Pad,
+        };
+        MemoryStep { kind, from: self.to, to: self.from }
+    }
+}
+
+impl ArrayShape {
+    /// The steps from the array's elements, row major, to the order in which its layout puts them in memory; none for a
+    /// plain row-major array. The result's dimensions are those of the last step, row major, padding included.
+    ///
+    /// Errors: [`Error::InvalidArgument`] for a layout that does not fit the shape, [`Error::ResourceExhausted`] where
+    /// memory cannot hold the padded array.
+    pub fn memory_steps(&self) -> Result<Vec<MemoryStep>> {
+        let Some(layout) = self.layout() else { return Ok(Vec::new()) };
+        let mut steps = Steps { dims: self.dims().to_vec(), steps: Vec::new() };
+        steps.add(layout).ok_or_else(|| Error::invalid_argument(format!("the layout of {self} does not fit it")))?;
+        if count(&steps.dims).saturating_mul(self.element_type().byte_width()) > ADDRESSABLE_BYTES {
+            return Err(Error::resource_exhausted(format!("{self} takes more memory than can be addressed")));
+        }
+        Ok(steps.steps)
+    }
+
+    /// Elements of the array in memory, padding included. Errors as [`ArrayShape::memory_steps`].
+    pub fn memory_element_count(&self) -> Result<usize> {
+        Ok(count(self.memory_steps()?.last().map_or(self.dims(), |step| &step.to)))
+    }
+}
+
+/// Elements of an array of those dimensions; the greatest number if that overflows.
+fn count(dims: &[usize]) -> usize {
+    if dims.contains(&0) { 0 } else { dims.iter().copied().fold(1, usize::saturating_mul) }
+}
+
+struct Steps {
+    dims: Vec<usize>,
+    steps: Vec<MemoryStep>,
+}
+
+impl Steps {
+    /// The steps of a layout; `None` if it does not fit the dimensions.
+    fn add(&mut self, layout: &Layout) -> Option<()> {
+        if !layout.is_permutation_of(self.dims.len()) {
+            return None;
+        }
+        self.transpose(layout.minor_to_major.iter().rev().copied().collect());
+        layout.tiles.iter().try_for_each(|tile| self.tile(tile))?;
+        let alignment = usize::try_from(layout.tail_padding_alignment).unwrap_or(usize::MAX);
+        if alignment > 1 {
+            let elements = count(&self.dims);
+            self.reshape(vec![elements]);
+            self.pad(vec![up_to_multiple(elements, alignment)]);
+        }
+        Some(())
+    }
+
+    /// Splits the minor dimensions into a grid of tiles and the places in one, which become the most minor dimensions.
+    fn tile(&mut self, Tile(sizes): &Tile) -> Option<()> {
+        let missing = sizes.len().saturating_sub(self.dims.len());
+        let dims = [vec![1; missing], self.dims.clone()].concat();
+        let (outer, tiled) = dims.split_at(dims.len() - sizes.len());
+        let (mut merged, mut of_tile, mut run) = (outer.to_vec(), Vec::new(), 1usize);
+        for (size, &dim) in sizes.iter().zip(tiled) {
+            run = run.saturating_mul(dim);
+            if let TileDim::Size(size) = size {
+                merged.push(std::mem::replace(&mut run, 1));
+                of_tile.push(usize::try_from(*size).unwrap_or(usize::MAX).max(1));
+            }
+        }
+        // The most minor dimension has none to be merged with.
+        if sizes.last() == Some(&TileDim::Combine) {
+            return None;
+        }
+        let (outer, count) = (outer.len(), of_tile.len());
+        let padded =
+            |(d, &size): (usize, &usize)| if d < outer { size } else { up_to_multiple(size, of_tile[d - outer]) };
+        let padded: Vec<usize> = merged.iter().enumerate().map(padded).collect();
+        let split = padded[outer..].iter().zip(&of_tile).flat_map(|(&size, &tile)| [size / tile, tile]);
+        let split = padded[..outer].iter().copied().chain(split).collect();
+        self.reshape(merged);
+        self.pad(padded);
+        self.reshape(split);
+        let places = |first: usize| (0..count).map(move |i| outer + 2 * i + first);
+        self.transpose((0..outer).chain(places(0)).chain(places(1)).collect());
+        Some(())
+    }
+
+    fn transpose(&mut self, permutation: Vec<usize>) {
+        let to = permutation.iter().map(|&d| self.dims[d]).collect();
+        if !permutation.is_sorted() {
+            self.push(MemoryStepKind::Transpose(permutation), to);
+        }
+    }
+
+    fn reshape(&mut self, to: Vec<usize>) {
+        if to != self.dims {
+            self.push(MemoryStepKind::Reshape, to);
+        }
+    }
+
+    fn pad(&mut self, to: Vec<usize>) {
+        if to != self.dims {
+            self.push(MemoryStepKind::Pad, to);
+        }
+    }
+
+    fn push(&mut self, kind: MemoryStepKind, to: Vec<usize>) {
+        let from = std::mem::replace(&mut self.dims, to.clone());
+        self.steps.push(MemoryStep { kind, from, to });
+    }
+}
+
+/// The next multiple, or a number that no memory holds.
+fn up_to_multiple(size: usize, of: usize) -> usize {
+    size.div_ceil(of).saturating_mul(of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(shape: &str) -> Result<Vec<MemoryStep>> {
+        crate::text::parse_shape(shape).unwrap().as_array().unwrap().memory_steps()
+    }
+
+    fn dims_on_the_way(shape: &str) -> Vec<Vec<usize>> {
+        steps(shape).unwrap().into_iter().map(|step| step.to).collect()
+    }
+
+    #[test]
+    fn plain_arrays_are_transposed_at_most() {
+        assert!(steps("f32[2,3]{1,0}").unwrap().is_empty() && steps("f32[]").unwrap().is_empty());
+        let [step] = &steps("f32[2,3,4]{0,2,1}").unwrap()[..] else { panic!("one step") };
+        assert_eq!(
+            *step,
+            MemoryStep { kind: MemoryStepKind::Transpose(vec![1, 2, 0]), from: vec![2, 3, 4], to: vec![3, 4, 2] }
+        );
+        assert_eq!(step.clone().inverse().kind, MemoryStepKind::Transpose(vec![2, 0, 1]));
+        assert_eq!(step.clone().inverse().inverse(), *step);
+    }
+
+    #[test]
+    fn tiles_are_split_off_and_go_behind_the_grid() {
+        assert_eq!(dims_on_the_way("f32[5,9]{1,0:T(4,8)}"), [vec![8, 16], vec![2, 4, 2, 8], vec![2, 2, 4, 8]]);
+        assert_eq!(dims_on_the_way("f32[5]{0:T(4,8)}"), [vec![1, 5], vec![4, 8], vec![1, 4, 1, 8], vec![1, 1, 4, 8]]);
+        assert_eq!(dims_on_the_way("f32[3,5,7]{2,1,0:T(*,8)}"), [vec![3, 35], vec![3, 40], vec![3, 5, 8]]);
+        assert_eq!(dims_on_the_way("f32[10]{0:L(8)}"), [[16]]);
+    }
+
+    #[test]
+    fn layouts_that_fit_nothing_are_refused() {
+        assert!(steps("f32[3,5]{1,0:T(8,*)}").is_err());
+        assert!(matches!(steps("f32[8]{0:T(9223372036854775807)}"), Err(Error::ResourceExhausted(_))));
+        let shape = ArrayShape::new(crate::ElementType::F32, [2]).with_layout(Some(Layout::row_major(3)));
+        assert!(shape.memory_steps().is_err());
+    }
+}

@@ -1,0 +1,255 @@
+//! Turns arrays between the layouts that callers ask for and row major, at the border of a program.
+//!
+//! A parameter keeps the order of dimensions that is asked for. A `bitcast` reads its bytes as the row-major array that they
+//! are as well, a `transpose` puts that array's dimensions in order; results go the other way.
+
+use std::collections::HashSet;
+
+use xla_hlo::ops::{Bitcast, Transpose};
+use xla_hlo::{
+    ArrayShape, CompId, Computation, InstrId, Layout, MemoryStepKind, Module, Op, ProgramShape, Result, Shape,
+};
+
+use super::inverse;
+use crate::insert::Inserter;
+
+/// The entry's shapes as callers see them: in the order of dimensions that is asked for, without tiles and packing.
+pub(super) fn asked(module: &Module) -> ProgramShape {
+    let ordered = |a: &ArrayShape| Some(Layout::from_minor_to_major(a.minor_to_major()));
+    let ProgramShape { parameters, result } = module.entry_layout();
+    let plain = |shape: &Shape| shape.map_layouts(&mut |a| ordered(a));
+    ProgramShape { parameters: parameters.iter().map(plain).collect(), result: plain(&result) }
+}
+
+/// Whether nothing needs to be done for a parameter or result.
+pub(super) fn is_row_major(shape: &Shape) -> bool {
+    shape.leaves().iter().all(|(_, leaf)| leaf.as_array().is_none_or(in_row_major_order))
+}
+
+/// Whether dimensions are in row-major order, in tiles or not.
+pub(super) fn in_row_major_order(array: &ArrayShape) -> bool {
+    array.layout().is_none_or(Layout::is_row_major)
+}
+
+/// The bitcasts of an entry that are at its border: they move no byte, from a parameter or to the result as it is asked for.
+pub(super) fn bitcasts(module: &Module, asked: &ProgramShape) -> HashSet<InstrId> {
+    let entry = module.entry();
+    let mut found = HashSet::new();
+    for (&parameter, shape) in entry.parameters().iter().zip(&asked.parameters) {
+        readers(entry, parameter, shape, &mut found);
+    }
+    writers(entry, entry.root(), &asked.result, &mut HashSet::new(), &mut found);
+    found
+}
+
+/// Finds the bitcasts of what a parameter holds.
+fn readers(entry: &Computation, value: InstrId, asked: &Shape, found: &mut HashSet<InstrId>) {
+    for &user in entry[value].users() {
+        match (entry[user].op(), asked) {
+            (Op::GetTupleElement(get), Shape::Tuple(elements)) => {
+                if let Some(element) = elements.get(get.index) {
+                    readers(entry, user, element, found);
+                }
+            }
+            (Op::Bitcast(_), Shape::Array(array))
+                if is_as_asked(entry, value, array) && is_view(entry, value, user) =>
+            {
+                found.insert(user);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Finds the bitcasts that make what the root holds and are used by nobody else.
+fn writers(
+    entry: &Computation,
+    value: InstrId,
+    asked: &Shape,
+    above: &mut HashSet<InstrId>,
+    found: &mut HashSet<InstrId>,
+) {
+    if !entry[value].users().iter().all(|user| above.contains(user)) {
+        return;
+    }
+    match (entry[value].op(), asked) {
+        (Op::Tuple(_), Shape::Tuple(elements)) => {
+            above.insert(value);
+            for (&operand, element) in entry[value].operands().iter().zip(elements) {
+                writers(entry, operand, element, above, found);
+            }
+        }
+        (Op::Bitcast(_), Shape::Array(array))
+            if is_as_asked(entry, value, array) && is_view(entry, value, entry[value].operand(0)) =>
+        {
+            found.insert(value);
+        }
+        _ => {}
+    }
+}
+
+fn is_as_asked(entry: &Computation, id: InstrId, asked: &ArrayShape) -> bool {
+    entry[id].shape().as_array().is_some_and(|array| array.minor_to_major() == asked.minor_to_major())
+}
+
+/// Whether `plain` is row major and has the bytes of `ordered`, which is not.
+fn is_view(entry: &Computation, ordered: InstrId, plain: InstrId) -> bool {
+    let (Some(ordered), Some(plain)) = (entry[ordered].shape().as_array(), entry[plain].shape().as_array()) else {
+        return false;
+    };
+    let (Ok(steps), Ok(rest)) = (ordered.memory_steps(), plain.memory_steps()) else { return false };
+    ordered.element_type() == plain.element_type()
+        && ordered.storage_bits() == plain.storage_bits()
+        && in_row_major_order(plain)
+        && steps.split_first().is_some_and(|(first, others)| {
+            matches!(first.kind, MemoryStepKind::Transpose(_)) && first.to == plain.dims() && others == rest
+        })
+}
+
+/// Puts the border around an entry whose bitcasts are spelled out but for those that are at the border.
+pub(super) struct Border<'m> {
+    at: Inserter<'m>,
+    bitcasts: HashSet<InstrId>,
+    /// What has the layouts that are asked for.
+    kept: HashSet<InstrId>,
+    is_changed: bool,
+}
+
+impl<'m> Border<'m> {
+    pub fn new(module: &'m mut Module, entry: CompId, bitcasts: HashSet<InstrId>) -> Border<'m> {
+        Border { at: Inserter::new(module, entry), bitcasts, kept: HashSet::new(), is_changed: false }
+    }
+
+    /// Gives parameters and result the layouts asked for, and everybody else row-major arrays. Returns what must keep its
+    /// layout.
+    pub fn put(mut self, asked: &ProgramShape) -> Result<HashSet<InstrId>> {
+        let parameters = self.at.graph().parameters().to_vec();
+        for (parameter, shape) in parameters.into_iter().zip(&asked.parameters) {
+            self.open(parameter, shape)?;
+        }
+        let root = self.at.graph().root();
+        let result = self.close(root, &asked.result)?;
+        self.at.graph_mut().set_root(result);
+        if self.is_changed {
+            self.at.graph_mut().set_schedule(None);
+        }
+        Ok(self.kept)
+    }
+
+    fn keep(&mut self, value: InstrId, shape: &Shape) {
+        self.kept.insert(value);
+        self.at.graph_mut().set_shape(value, shape.clone());
+    }
+
+    /// Gives a value that comes from a caller to its users row major.
+    fn open(&mut self, value: InstrId, shape: &Shape) -> Result<()> {
+        if is_row_major(shape) {
+            return Ok(());
+        }
+        self.keep(value, shape);
+        let mut others = Vec::new();
+        for user in self.at.graph()[value].users().to_vec() {
+            match (self.at.graph()[user].op(), shape) {
+                (Op::GetTupleElement(get), Shape::Tuple(elements)) => {
+                    let element = &elements[get.index];
+                    self.open(user, element)?;
+                }
+                _ if self.bitcasts.contains(&user) => {}
+                _ => others.push(user),
+            }
+        }
+        let is_root = self.at.graph().root() == value;
+        if others.is_empty() && !is_root {
+            return Ok(());
+        }
+        let row_major = self.row_major(value, shape)?;
+        for user in others {
+            for i in 0..self.at.graph()[user].operands().len() {
+                if self.at.graph()[user].operand(i) == value {
+                    self.at.graph_mut().replace_operand(user, i, row_major);
+                }
+            }
+        }
+        if is_root {
+            self.at.graph_mut().set_root(row_major);
+        }
+        Ok(())
+    }
+
+    /// A value in a caller's layout as row-major arrays.
+    fn row_major(&mut self, value: InstrId, shape: &Shape) -> Result<InstrId> {
+        if is_row_major(shape) {
+            return Ok(value);
+        }
+        self.is_changed = true;
+        self.keep(value, shape);
+        match shape {
+            Shape::Array(array) => {
+                let order = major_to_minor(array);
+                let plain = self.at.add_as(Bitcast, in_order(array, &order), [value])?;
+                self.bitcasts.insert(plain);
+                self.at.add(Transpose { permutation: inverse(&order) }, [plain])
+            }
+            Shape::Tuple(elements) => {
+                let mut parts = Vec::with_capacity(elements.len());
+                for (i, element) in elements.iter().enumerate() {
+                    let part = self.at.get(value, i)?;
+                    parts.push(self.row_major(part, element)?);
+                }
+                self.at.tuple(&parts)
+            }
+            Shape::Token | Shape::Opaque | Shape::Buffer(_) => Ok(value),
+        }
+    }
+
+    /// A row-major value as a caller gets it.
+    fn close(&mut self, value: InstrId, shape: &Shape) -> Result<InstrId> {
+        if is_row_major(shape) {
+            return Ok(value);
+        }
+        match shape {
+            Shape::Array(array) => {
+                if !self.bitcasts.contains(&value) {
+                    // Results of dynamic shape are closed when they have become static.
+                    if !self.at.array(value)?.is_static() {
+                        return Ok(value);
+                    }
+                    self.is_changed = true;
+                    let permutation = major_to_minor(array);
+                    let plain = self.at.add(Transpose { permutation }, [value])?;
+                    let result = self.at.add_as(Bitcast, shape.clone(), [plain])?;
+                    self.kept.insert(result);
+                    return Ok(result);
+                }
+                self.keep(value, shape);
+                Ok(value)
+            }
+            Shape::Tuple(elements) => self.close_tuple(value, shape, elements),
+            Shape::Token | Shape::Opaque | Shape::Buffer(_) => Ok(value),
+        }
+    }
+
+    fn close_tuple(&mut self, value: InstrId, shape: &Shape, elements: &[Shape]) -> Result<InstrId> {
+        let is_tuple = matches!(self.at.graph()[value].op(), Op::Tuple(_));
+        let operands = self.at.operands(value);
+        let mut parts = Vec::with_capacity(elements.len());
+        for (i, element) in elements.iter().enumerate() {
+            let part = if is_tuple { operands[i] } else { self.at.get(value, i)? };
+            parts.push(self.close(part, element)?);
+        }
+        let result = if is_tuple && parts == operands { value } else { self.at.tuple(&parts)? };
+        self.is_changed |= result != value;
+        self.keep(result, shape);
+        Ok(result)
+    }
+}
+
+fn major_to_minor(array: &ArrayShape) -> Vec<usize> {
+    array.minor_to_major().into_iter().rev().collect()
+}
+
+/// The row-major array of those dimensions of an array.
+fn in_order(array: &ArrayShape, order: &[usize]) -> ArrayShape {
+    let dims: Vec<usize> = order.iter().map(|&d| array.dims()[d]).collect();
+    ArrayShape::new(array.element_type(), dims).with_row_major_layout()
+}
