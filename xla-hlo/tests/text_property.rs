@@ -14,6 +14,8 @@ use xla_hlo::{
 struct Choices {
     stream: Vec<u32>,
     at: usize,
+    /// A computation that no instruction calls yet; a fusion has one of its own.
+    unowned: Option<CompId>,
 }
 
 impl Choices {
@@ -231,7 +233,10 @@ impl Choices {
                     operand: c.below(3),
                     path: c.indices(),
                 });
-                (Fusion { kind, computation: callee, aliases }.into(), self.below(7))
+                match self.unowned.take() {
+                    Some(computation) => (Fusion { kind, computation, aliases }.into(), self.below(7)),
+                    None => (Call { computation: callee, is_composite: false }.into(), self.below(7)),
+                }
             }
             27 => {
                 let algorithms = [RngAlgorithm::Default, RngAlgorithm::ThreeFry, RngAlgorithm::Philox];
@@ -376,6 +381,7 @@ impl Choices {
         let mut leaf = Computation::new("leaf");
         let root = leaf.add(Instruction::new(Parameter { number: 0 }.into(), Shape::scalar(ElementType::F32), []));
         leaf.set_root(root);
+        self.unowned = Some(module.add(leaf.clone()));
         let leaf = module.add(leaf);
         let middle_name = self.name();
         let middle = self.computation(&middle_name, leaf);
@@ -409,7 +415,7 @@ proptest! {
 
     #[test]
     fn text_round_trips(stream in proptest::collection::vec(any::<u32>(), 0..600)) {
-        let module = Choices { stream, at: 0 }.module();
+        let module = Choices { stream, at: 0, unowned: None }.module();
         let printed = module.to_string();
         let again = parse_module(&printed).unwrap_or_else(|e| panic!("{e}\n{printed}"));
         assert_same(&module, &again);
@@ -419,7 +425,7 @@ proptest! {
     /// What is serialised and read is serialised as the same bytes.
     #[test]
     fn serialised_modules_round_trip(stream in proptest::collection::vec(any::<u32>(), 0..600)) {
-        let module = Choices { stream, at: 0 }.module();
+        let module = Choices { stream, at: 0, unowned: None }.module();
         match proto::serialize_module(&module) {
             Ok(bytes) => {
                 let again = proto::parse_module(&bytes).unwrap_or_else(|e| panic!("{e}\n{module}"));

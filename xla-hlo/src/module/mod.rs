@@ -5,6 +5,7 @@ mod attributes;
 mod computation;
 mod instruction;
 pub(crate) mod names;
+mod own_fusions;
 mod users;
 
 use std::collections::HashMap;

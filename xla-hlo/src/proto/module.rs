@@ -95,6 +95,7 @@ fn read_module(proto: HloModuleProto, config: Option<HloModuleConfigProto>) -> R
         stack: proto.stack_frame_index,
     };
     header::read(parts, config, module.attributes_mut())?;
+    module.own_fusions()?;
     Ok(module)
 }
 

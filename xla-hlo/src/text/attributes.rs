@@ -225,6 +225,11 @@ impl<'a> AttributeCursor<'a> {
         self.run(|tokens| tokens.choice(choices))
     }
 
+    /// A word that is one of `choices`, in upper or lower case.
+    pub(crate) fn choice_in_any_case<T: Copy>(&mut self, choices: &[(&str, T)]) -> Result<T> {
+        self.run(|tokens| tokens.choice_in_any_case(choices))
+    }
+
     /// `{item, item}`, perhaps empty.
     pub(crate) fn braced<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         self.expect(TokenKind::LeftBrace, "`{`")?;
@@ -383,14 +388,21 @@ pub(crate) trait AttributeWord: AttributeValue {
     fn word(&self) -> &'static str;
 }
 
-/// A word of `choices` for each value of an enum; both directions of an attribute that is one word.
+/// A word of `choices` for each value of an enum; both directions of an attribute that is one word. Behind `any case`
+/// stand the words that XLA reads in upper and lower case.
 macro_rules! attribute_words {
-    ($ty:ty, $what:literal: $($word:literal => $value:expr),+ $(,)?) => {
+    ($ty:ty, $what:literal: $($words:tt)+) => {
+        $crate::text::attribute_words! { @read choice; $ty, $what: $($words)+ }
+    };
+    (any case $ty:ty, $what:literal: $($words:tt)+) => {
+        $crate::text::attribute_words! { @read choice_in_any_case; $ty, $what: $($words)+ }
+    };
+    (@read $choice:ident; $ty:ty, $what:literal: $($word:literal => $value:expr),+ $(,)?) => {
         impl $crate::text::AttributeValue for $ty {
             const WHAT: &'static str = $what;
 
             fn read(cursor: &mut $crate::text::AttributeCursor<'_>) -> $crate::Result<Self> {
-                cursor.choice(&[$(($word, $value)),+])
+                cursor.$choice(&[$(($word, $value)),+])
             }
 
             fn write(&self, w: &mut $crate::text::AttributeWriter<'_>) {

@@ -263,7 +263,17 @@ impl<'t> Tokens<'t> {
 
     /// A word that is one of `choices`.
     pub fn choice<T: Copy>(&mut self, choices: &[(&str, T)]) -> Parse<T> {
-        let found = choices.iter().find(|(name, _)| self.at_word(name));
+        self.choice_by(choices, |word, name| word == name)
+    }
+
+    /// As [`Tokens::choice`], in upper or lower case.
+    pub fn choice_in_any_case<T: Copy>(&mut self, choices: &[(&str, T)]) -> Parse<T> {
+        self.choice_by(choices, str::eq_ignore_ascii_case)
+    }
+
+    fn choice_by<T: Copy>(&mut self, choices: &[(&str, T)], same: fn(&str, &str) -> bool) -> Parse<T> {
+        let is_word = self.kind() == TokenKind::Word;
+        let found = choices.iter().find(|(name, _)| is_word && same(self.next_text(), name));
         match found {
             Some((_, value)) => {
                 self.bump();

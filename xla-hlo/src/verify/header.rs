@@ -56,8 +56,10 @@ fn check_aliases(report: &mut Report<'_>) {
             ));
             continue;
         };
-        if !output.compatible(parameter) {
-            report.module(format!("input_output_alias ties an output of {output} to a parameter of {parameter}"));
+        if !can_share_memory(output, parameter) {
+            report.module(format!(
+                "input_output_alias ties an output of {output} to a parameter of {parameter}, which is not as large"
+            ));
         }
         if !outputs.insert(&alias.output) {
             report.module(format!("input_output_alias names output {:?} twice", alias.output));
@@ -71,6 +73,12 @@ fn check_aliases(report: &mut Report<'_>) {
             ));
         }
     }
+}
+
+/// Whether values of the two shapes can lie in the same memory: alike all through, or arrays of as many bytes.
+fn can_share_memory(output: &Shape, parameter: &Shape) -> bool {
+    let are_arrays = output.as_array().is_some() && parameter.as_array().is_some();
+    output.compatible(parameter) || (are_arrays && output.byte_size() == parameter.byte_size())
 }
 
 fn leaf_shape<'m>(report: &Report<'m>, leaf: &ParameterLeaf) -> Option<&'m Shape> {

@@ -54,7 +54,13 @@ impl Collective {
                 Ok(OnOneDevice::Rows)
             }
             Collective::CollectivePermute(op) => {
-                let is_sent = op.pairs.iter().any(|pair| pair[..] == [0, 0]);
+                let (own, others): (Vec<&Vec<i64>>, _) =
+                    op.pairs.iter().filter(|pair| pair.contains(&0)).partition(|pair| pair[..] == [0, 0]);
+                let is_sent = !own.is_empty();
+                if is_sent && !others.is_empty() {
+                    let message = "collective-permute of boxes by several pairs, to this device and to others";
+                    return Err(Error::unimplemented(message));
+                }
                 match (operands, is_sent) {
                     ([input, _, places, _], true) if op.is_in_place() => {
                         Ok(OnOneDevice::Boxes(boxes(op, input, places)?))

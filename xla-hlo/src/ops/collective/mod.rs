@@ -11,6 +11,7 @@ mod tests;
 
 pub use eval::{OnOneDevice, SentBox};
 pub use groups::{IotaGroups, MeshAxis, MeshGroups, ReplicaGroups};
+pub(in crate::ops) use participants::check_channel;
 pub use participants::{GroupMode, Participants};
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};

@@ -10,7 +10,7 @@ use crate::{Error, ModuleAttributes, Result};
 /// What most collectives say about the devices that take part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Participants {
-    /// Positive; collectives of one channel belong together across partitions.
+    /// Not negative; collectives of one channel belong together across partitions.
     pub channel_id: Option<i64>,
     /// Who works with whom.
     pub groups: ReplicaGroups,
@@ -124,10 +124,20 @@ impl GroupMode {
     }
 }
 
-pub(super) fn check_channel(channel_id: Option<i64>) -> Result<()> {
+pub(in crate::ops) fn check_channel(channel_id: Option<i64>) -> Result<()> {
     match channel_id {
-        Some(id) if id <= 0 => Err(Error::invalid_argument(format!("channel_id must be positive, it is {id}"))),
+        Some(id) if id < 0 => Err(Error::invalid_argument(format!("channel_id must not be negative, it is {id}"))),
         Some(_) | None => Ok(()),
+    }
+}
+
+/// The channel in messages, where 0 says that there is none: that would change what the groups number.
+pub(super) fn channel_number(channel_id: Option<i64>) -> Result<i64> {
+    match channel_id {
+        Some(0) => Err(Error::invalid_argument(
+            "channel_id=0 cannot be written as protobuf, where 0 is no channel; give it another number",
+        )),
+        channel_id => Ok(channel_id.unwrap_or(0)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Collectives in messages.
 
+use super::participants::channel_number;
 use super::{
     AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, IotaGroups, MeshAxis, MeshGroups,
     Participants, ReplicaGroups,
@@ -113,7 +114,7 @@ fn write_permute(op: &CollectivePermute, w: &mut ProtoWriter<'_>) -> Result<()> 
         [source, target] => Ok(SourceTarget { source, target }),
         _ => Err(Error::invalid_argument("a source and target pair needs two devices")),
     };
-    w.message.channel_id = op.channel_id.unwrap_or(0);
+    w.message.channel_id = channel_number(op.channel_id)?;
     w.message.source_target_pairs = op.pairs.iter().map(pair).collect::<Result<_>>()?;
     w.message.dynamic_slice_sizes = op.slice_sizes.concat();
     Ok(())
@@ -130,7 +131,7 @@ fn read_participants(r: &mut ProtoReader<'_>) -> Result<Participants> {
 
 fn write_participants(participants: &Participants, message: &mut HloInstructionProto) -> Result<()> {
     let Participants { channel_id, groups, constrain_layout, use_global_device_ids } = participants;
-    message.channel_id = channel_id.unwrap_or(0);
+    message.channel_id = channel_number(*channel_id)?;
     message.constrain_layout = *constrain_layout;
     message.use_global_device_ids = *use_global_device_ids;
     match groups {

@@ -1,6 +1,6 @@
 //! Shape rules of collectives.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use super::super::checks::{self, ensure};
 use super::attributes::{EXCHANGE, FOLD, PARTS, RAGGED, ROOTED};
@@ -169,7 +169,9 @@ fn all_to_all(cx: &ShapeContext<'_>, dimension: Option<usize>, members: Option<u
 
 fn permute(op: &CollectivePermute, cx: &ShapeContext<'_>) -> Result<Shape> {
     check_channel(op.channel_id)?;
-    check_pairs(&op.pairs)?;
+    // A source may send each of its boxes, and a target receive each, by a pair of its own.
+    let arrays = cx.operands().first().map_or(1, |operand| operand.leaves().len().max(1));
+    check_pairs(&op.pairs, if op.is_in_place() { op.slice_sizes.len() / arrays } else { 1 })?;
     let operands = cx.operands();
     let (sent, received) = if !op.is_in_place() {
         (whole(operands)?, whole(operands)?)
@@ -196,15 +198,20 @@ fn permute(op: &CollectivePermute, cx: &ShapeContext<'_>) -> Result<Shape> {
     }
 }
 
-fn check_pairs(pairs: &[Vec<i64>]) -> Result<()> {
-    let (mut sources, mut targets) = (HashSet::new(), HashSet::new());
+/// A source and a target stand in as many pairs as are `allowed`.
+fn check_pairs(pairs: &[Vec<i64>], allowed: usize) -> Result<()> {
+    let (mut sources, mut targets) = (HashMap::new(), HashMap::new());
+    let times = if allowed == 1 { "once".to_string() } else { format!("{allowed} times") };
     for pair in pairs {
         let &[source, target] = &pair[..] else {
             return Err(Error::invalid_argument("source_target_pairs are lists of two numbers each"));
         };
         ensure!(source >= 0 && target >= 0, "source_target_pairs names the negative number {}", source.min(target));
-        ensure!(sources.insert(source), "source {source} appears twice in source_target_pairs");
-        ensure!(targets.insert(target), "target {target} appears twice in source_target_pairs");
+        for (seen, device, what) in [(&mut sources, source, "source"), (&mut targets, target, "target")] {
+            let count = seen.entry(device).or_insert(0);
+            *count += 1;
+            ensure!(*count <= allowed, "{what} {device} appears more than {times} in source_target_pairs");
+        }
     }
     Ok(())
 }

@@ -152,7 +152,7 @@ fn broken_rules() {
         (fold("replica_groups={{0,1}}"), "name 2 replicas, the module has 4"),
         (fold("replica_groups={{0,1,2,3},{}}"), "holds an empty group"),
         (fold("replica_groups={{-1,0}}"), "names -1, which is negative"),
-        (fold("channel_id=0"), "channel_id must be positive"),
+        (fold("channel_id=-1"), "channel_id must not be negative"),
         (fold("use_global_device_ids=true"), "needs a channel_id"),
         (fold("channel_id=1, use_global_device_ids=true"), "cannot be empty when use_global_device_ids"),
         (fold("replica_groups=[2,3]<=[4]"), "2 groups of 3 devices on a grid of [4]"),
@@ -170,8 +170,20 @@ fn broken_rules() {
         ("ROOT r = f32[4,2] all-to-all(x), dimensions={1}".into(), "cannot be cut into 4 parts"),
         ("ROOT r = (f32[4,2], s32[]) all-to-all(x, i)".into(), "must have the same shape"),
         ("ROOT r = (f32[4,2], f32[4,2]) all-to-all(x, x)".into(), "2 parts in groups of 4 devices"),
-        ("ROOT r = f32[4,2] collective-permute(x), source_target_pairs={{0,1},{0,2}}".into(), "source 0 appears twice"),
-        ("ROOT r = f32[4,2] collective-permute(x), source_target_pairs={{0,1},{2,1}}".into(), "target 1 appears twice"),
+        (
+            "ROOT r = f32[4,2] collective-permute(x), source_target_pairs={{0,1},{0,2}}".into(),
+            "source 0 appears more than once",
+        ),
+        (
+            "ROOT r = f32[4,2] collective-permute(x), source_target_pairs={{0,1},{2,1}}".into(),
+            "target 1 appears more than once",
+        ),
+        (
+            "t = (s32[], s32[]) tuple(i, i)\n a = ((s32[], s32[]), (s32[], s32[])) tuple(t, t)\n ".to_string()
+                + " ROOT r = f32[4,2] collective-permute(x, x, a, a), slice_sizes={{1,1},{1,1}}, \
+                   source_target_pairs={{0,1},{0,2},{0,3}}",
+            "source 0 appears more than 2 times",
+        ),
         ("ROOT r = f32[4,2] collective-permute(x), source_target_pairs={{0}}".into(), "two numbers each"),
         (
             "ROOT r = f32[4,2] collective-permute(x), source_target_pairs={}, slice_sizes={{1,1}}".into(),

@@ -96,7 +96,14 @@ impl OutputOperandAlias {
     pub(in crate::ops) fn check(&self, what: &str, cx: &ShapeContext<'_>, result: &Shape) -> Result<()> {
         let operand = cx.operand(self.operand)?;
         let (from, to) = (result.subshape(&self.output), operand.subshape(&self.path));
-        if matches!((from, to), (Some(from), Some(to)) if from.compatible(to)) {
+        // A buffer lives where the array lives that it is made of (`Pin`), and the other way round (`Unpin`).
+        let fits = |from: &Shape, to: &Shape| match (from, to) {
+            (Shape::Buffer(a), Shape::Array(b)) | (Shape::Array(b), Shape::Buffer(a)) => {
+                Shape::Array((**a).clone()).compatible(&Shape::Array(b.clone()))
+            }
+            _ => from.compatible(to),
+        };
+        if matches!((from, to), (Some(from), Some(to)) if fits(from, to)) {
             return Ok(());
         }
         Err(Error::invalid_argument(format!(

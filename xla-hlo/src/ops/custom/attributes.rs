@@ -6,14 +6,14 @@ use crate::text::{AttributeCursor, AttributeValue, AttributeWriter, TokenKind, a
 use crate::{Literal, Result, Shape};
 
 attribute_words! {
-    CustomCallSchedule, "SCHEDULE_NONE, SCHEDULE_LATEST or SCHEDULE_EARLIEST":
+    any case CustomCallSchedule, "SCHEDULE_NONE, SCHEDULE_LATEST or SCHEDULE_EARLIEST":
     "SCHEDULE_NONE" => CustomCallSchedule::None,
     "SCHEDULE_LATEST" => CustomCallSchedule::Latest,
     "SCHEDULE_EARLIEST" => CustomCallSchedule::Earliest,
 }
 
 attribute_words! {
-    CustomCallApi,
+    any case CustomCallApi,
     "API_VERSION_ORIGINAL, API_VERSION_STATUS_RETURNING, API_VERSION_STATUS_RETURNING_UNIFIED or API_VERSION_TYPED_FFI":
     "API_VERSION_ORIGINAL" => CustomCallApi::Original,
     "API_VERSION_STATUS_RETURNING" => CustomCallApi::StatusReturning,

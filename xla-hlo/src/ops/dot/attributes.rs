@@ -5,7 +5,7 @@ use crate::Result;
 use crate::text::{AttributeCursor, AttributeValue, AttributeWriter, attribute_words};
 
 attribute_words! {
-    Precision, "default, high or highest":
+    any case Precision, "default, high or highest":
     "default" => Precision::Default,
     "high" => Precision::High,
     "highest" => Precision::Highest,
@@ -30,7 +30,7 @@ impl AttributeValue for DotAlgorithm {
 
     fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
         let names: Vec<_> = DotAlgorithm::ALL.iter().map(|a| (a.name(), *a)).collect();
-        cursor.choice(&names)
+        cursor.choice_in_any_case(&names)
     }
 
     fn write(&self, w: &mut AttributeWriter<'_>) {

@@ -31,7 +31,7 @@ impl AttributeValue for ResultAccuracy {
     fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
         cursor.expect(TokenKind::LeftBrace, "`{`")?;
         let accuracy = match cursor.expect(TokenKind::AttributeName, "`mode=` or `tolerance=`")? {
-            "mode" => cursor.choice(MODES)?,
+            "mode" => cursor.choice_in_any_case(MODES)?,
             "tolerance" => read_tolerance(cursor)?,
             _ => return Err(cursor.unexpected("the value of `mode=` or `tolerance=`")),
         };

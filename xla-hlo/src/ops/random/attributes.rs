@@ -4,14 +4,14 @@ use super::{RngAlgorithm, RngDistribution};
 use crate::text::attribute_words;
 
 attribute_words! {
-    RngAlgorithm, "rng_default, rng_three_fry or rng_philox":
+    any case RngAlgorithm, "rng_default, rng_three_fry or rng_philox":
     "rng_default" => RngAlgorithm::Default,
     "rng_three_fry" => RngAlgorithm::ThreeFry,
     "rng_philox" => RngAlgorithm::Philox,
 }
 
 attribute_words! {
-    RngDistribution, "rng_uniform or rng_normal":
+    any case RngDistribution, "rng_uniform or rng_normal":
     "rng_uniform" => RngDistribution::Uniform,
     "rng_normal" => RngDistribution::Normal,
 }

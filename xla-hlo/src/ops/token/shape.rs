@@ -1,7 +1,8 @@
 //! Shape rules of tokens and transfers.
 
 use super::super::checks::ensure;
-use super::{Channel, Transfer};
+use super::super::collective::check_channel;
+use super::Transfer;
 use crate::ops::ShapeContext;
 use crate::{ElementType, Result, Shape};
 
@@ -20,24 +21,24 @@ pub(super) fn transfer(op: &Transfer, cx: &ShapeContext<'_>) -> Result<Shape> {
         Transfer::Infeed { .. } => infeed(cx),
         Transfer::Outfeed { shape, .. } => outfeed(shape.as_ref(), cx),
         Transfer::Send(channel) => {
-            check(channel)?;
+            check_channel(channel.id)?;
             token(cx, 1)?;
             Ok(in_flight(cx.operand(0)?))
         }
         Transfer::Recv(channel) => {
-            check(channel)?;
+            check_channel(channel.id)?;
             token(cx, 0)?;
             let written = cx.written()?;
             ensure!(data_of(written).is_some(), "the result of recv must be (data, u32[], token[]), it is {written}");
             Ok(written.without_layout())
         }
         Transfer::SendDone(channel) => {
-            check(channel)?;
+            check_channel(channel.id)?;
             awaited(cx)?;
             Ok(Shape::Token)
         }
         Transfer::RecvDone(channel) => {
-            check(channel)?;
+            check_channel(channel.id)?;
             Ok(Shape::Tuple(vec![awaited(cx)?.without_layout(), Shape::Token]))
         }
     }
@@ -46,15 +47,6 @@ pub(super) fn transfer(op: &Transfer, cx: &ShapeContext<'_>) -> Result<Shape> {
 fn token(cx: &ShapeContext<'_>, i: usize) -> Result<()> {
     let shape = cx.operand(i)?;
     ensure!(*shape == Shape::Token, "operand {i} must be a token, it is {shape}");
-    Ok(())
-}
-
-fn check(channel: &Channel) -> Result<()> {
-    ensure!(
-        channel.id.is_none_or(|id| id > 0),
-        "channel_id must be positive, it is {}",
-        channel.id.unwrap_or_default()
-    );
     Ok(())
 }
 

@@ -59,8 +59,8 @@ fn broken_rules() {
         ("o = token[] outfeed(x, t), outfeed_shape=f32[1]", "outfeed_shape is f32[1]{0}, but operand 0 is f32[]"),
         ("s = (f32[1], u32[], token[]) send(x, t)\n d = token[] send-done(s)", "send gives (f32[], u32[], token[])"),
         (
-            "s = (f32[], u32[], token[]) send(x, t), channel_id=0\n d = token[] send-done(s)",
-            "channel_id must be positive",
+            "s = (f32[], u32[], token[]) send(x, t), channel_id=-1\n d = token[] send-done(s)",
+            "channel_id must not be negative",
         ),
         ("s = (f32[], token[]) recv(t)\n d = (f32[], token[]) recv-done(s)", "must be (data, u32[], token[])"),
         ("d = token[] send-done(x)", "operand 0 must be a transfer"),

@@ -28,6 +28,7 @@ impl<'t> Parser<'t> {
             let name = format!("module_{}", self.module.entry().name());
             self.module.set_name(name);
         }
+        self.module.own_fusions().map_err(|e| Failure::new(0, e))?;
         if self.module.attributes().is_scheduled {
             self.record_schedules();
         }
