@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{CustomCall, FfiAttributes, builtin};
-use crate::{Error, Instruction, Literal, Module, Op, Result, Shape};
+use crate::effects::Effects;
+use crate::{Error, Instruction, Literal, Module, Op, Result, ResultExt, Shape};
 
 /// The meaning of a custom call's target.
 ///
@@ -124,16 +125,16 @@ impl CustomCallRegistry {
         self.handlers.get(target).map(|handler| &**handler).or_else(|| builtin::find(target))
     }
 
-    /// Demands that every custom call of a module has a handler; [`Error::Unimplemented`] names the first one that has not.
+    /// Demands that every live custom call of a module has a handler or stands for an operation ([`CustomCall::operation`]);
+    /// [`Error::Unimplemented`] names the first one that has none.
     pub fn check(&self, module: &Module) -> Result<()> {
-        for (_, computation) in module.iter() {
-            for (_, instruction) in computation.iter() {
-                if let Op::CustomCall(op) = instruction.op()
-                    && self.find(&op.target).is_none()
-                {
-                    let place = format!("%{} of {}", instruction.name(), computation.name());
-                    return Err(unknown(&op.target).context(place));
-                }
+        for (id, instruction) in Effects::of(module).live_instructions(module) {
+            let (computation, found) = (&module[id], &module[id][instruction]);
+            if let Op::CustomCall(op) = found.op() {
+                let operation = op.operation(module, &computation.operand_shapes(instruction), found.shape());
+                let known = operation.map(|operation| operation.is_some() || self.find(&op.target).is_some());
+                let known = known.and_then(|known| if known { Ok(()) } else { Err(unknown(&op.target)) });
+                known.context(|| format!("%{} of {}", found.name(), computation.name()))?;
             }
         }
         Ok(())
