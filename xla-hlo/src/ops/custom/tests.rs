@@ -318,7 +318,9 @@ fn eigenvectors() {
 
 #[test]
 fn singular_values() {
-    for (ty, real, routine) in [(F64, F64, "dgesdd"), (C128, F64, "zgesdd")] {
+    for (ty, real, routine) in
+        [(F64, F64, "dgesdd"), (C128, F64, "zgesdd"), (F64, F64, "dgesvd"), (C128, F64, "zgesvd")]
+    {
         for (rows, columns, rank) in [(5, 3, 3), (3, 5, 3), (4, 4, 2), (1, 1, 0), (0, 2, 0)] {
             // The last rows and columns repeat others, or are 0.
             let whole = parts(&matrix(ty, &[rows, rank.max(1)]));

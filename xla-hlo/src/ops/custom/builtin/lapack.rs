@@ -1,5 +1,5 @@
-//! LAPACK routines under the names that JAX gives them, `lapack_spotrf_ffi` and the like; the letter says the element type,
-//! which the operands say too.
+//! LAPACK routines under the names that JAX gives them, `lapack_spotrf_ffi` and the like; the letter says the element
+//! type, which the operands say too.
 
 use super::eigen::decompose_all;
 use super::matrix::{array, elements, for_field, matrices, square_size};
@@ -20,6 +20,7 @@ pub(super) fn find(target: &str) -> Option<&'static dyn CustomCallHandler> {
         ("s" | "d", "syevd") | ("c" | "z", "heevd") => &syevd,
         ("s" | "d" | "c" | "z", "trsm") => &trsm,
         ("s" | "d" | "c" | "z", "gesdd") => &singular::gesdd,
+        ("s" | "d" | "c" | "z", "gesvd") => &singular::gesvd,
         _ => return None,
     };
     Some(handler)
@@ -36,7 +37,8 @@ fn is_letter(attributes: &FfiAttributes, name: &str, yes: char, no: char) -> Res
     }
 }
 
-/// `(factor, info)`. The other triangle stays as it is in the operand, and so do rows from a pivot that is not positive on.
+/// `(factor, info)`. The other triangle stays as it is in the operand, and so do rows from a pivot that is not positive
+/// on.
 fn potrf(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let lower = is_letter(&call.attributes()?, "uplo", 'L', 'U')?;
     let [a] = &operands[..] else { return Err(Error::invalid_argument("it takes one operand")) };
