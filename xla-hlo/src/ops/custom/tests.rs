@@ -1,5 +1,7 @@
 //! Tests of custom calls: their text, the rules, typed attributes, handlers, and what is built in.
 
+mod lapack;
+
 use std::sync::Arc;
 
 use super::*;

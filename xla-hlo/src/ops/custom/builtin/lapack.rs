@@ -3,7 +3,7 @@
 
 use super::eigen::decompose_all;
 use super::matrix::{array, elements, for_field, matrices, square_size};
-use super::{householder, lu, singular};
+use super::{hessenberg, householder, lu, pivoted, singular};
 use crate::ops::linalg::{self, field::Field};
 use crate::ops::{CustomCallContext, CustomCallHandler, FfiAttributes, TransposeKind, TriangularSolve};
 use crate::{Error, Literal, Result, Scalar};
@@ -21,13 +21,17 @@ pub(super) fn find(target: &str) -> Option<&'static dyn CustomCallHandler> {
         ("s" | "d" | "c" | "z", "trsm") => &trsm,
         ("s" | "d" | "c" | "z", "gesdd") => &singular::gesdd,
         ("s" | "d" | "c" | "z", "gesvd") => &singular::gesvd,
+        ("s" | "d" | "c" | "z", "geqp3") => &pivoted::geqp3,
+        ("s" | "d", "ormqr") | ("c" | "z", "unmqr") => &householder::multiply,
+        ("s" | "d" | "c" | "z", "gehrd") => &hessenberg::gehrd,
+        ("s" | "d", "sytrd") | ("c" | "z", "hetrd") => &hessenberg::sytrd,
         _ => return None,
     };
     Some(handler)
 }
 
 /// Whether an attribute is that letter, where only one other is allowed.
-fn is_letter(attributes: &FfiAttributes, name: &str, yes: char, no: char) -> Result<bool> {
+pub(super) fn is_letter(attributes: &FfiAttributes, name: &str, yes: char, no: char) -> Result<bool> {
     let code = attributes.integer(name)?;
     let found = u8::try_from(code).map(char::from);
     match found {

@@ -1,10 +1,12 @@
 //! Handlers of targets that frameworks emit: decompositions of matrices, by textbook methods in double precision.
 
 mod eigen;
+mod hessenberg;
 mod householder;
 mod lapack;
 mod lu;
 mod matrix;
+mod pivoted;
 mod singular;
 
 use super::CustomCallHandler;
