@@ -3,7 +3,7 @@
 
 use super::eigen::decompose_all;
 use super::matrix::{array, elements, for_field, matrices, square_size};
-use super::{hessenberg, householder, lu, pivoted, singular};
+use super::{geev, hessenberg, householder, lu, pivoted, schur, singular};
 use crate::ops::linalg::{self, field::Field};
 use crate::ops::{CustomCallContext, CustomCallHandler, FfiAttributes, TransposeKind, TriangularSolve};
 use crate::{Error, Literal, Result, Scalar};
@@ -25,6 +25,8 @@ pub(super) fn find(target: &str) -> Option<&'static dyn CustomCallHandler> {
         ("s" | "d", "ormqr") | ("c" | "z", "unmqr") => &householder::multiply,
         ("s" | "d" | "c" | "z", "gehrd") => &hessenberg::gehrd,
         ("s" | "d", "sytrd") | ("c" | "z", "hetrd") => &hessenberg::sytrd,
+        ("s" | "d" | "c" | "z", "gees") => &schur::gees,
+        ("s" | "d" | "c" | "z", "geev") => &geev::geev,
         _ => return None,
     };
     Some(handler)

@@ -1,12 +1,14 @@
 //! Handlers of targets that frameworks emit: decompositions of matrices, by textbook methods in double precision.
 
 mod eigen;
+mod geev;
 mod hessenberg;
 mod householder;
 mod lapack;
 mod lu;
 mod matrix;
 mod pivoted;
+mod schur;
 mod singular;
 
 use super::CustomCallHandler;

@@ -119,6 +119,108 @@ fn eigenvalue_shapes(ty: ElementType, n: usize) -> Vec<String> {
 }
 
 #[test]
+fn schur_forms() {
+    for ty in TYPES {
+        for (n, a) in squares(ty) {
+            let what = format!("{ty} {a}");
+            let square = format!("?[{n},{n}]");
+            let values = eigenvalue_shapes(ty, n);
+            let mut shapes = vec![&*square, &*square];
+            shapes.extend(values.iter().map(|shape| &**shape));
+            shapes.extend(["s32[]", "s32[]"]);
+            let results = run("gees", ty, "mode = 86 : ui8, sort = 78 : ui8", &shapes, std::slice::from_ref(&a));
+            let (t, z) = (parts(&results[0]), parts(&results[1]));
+            let (values, rest) = eigenvalues(ty, &results[2..]);
+            assert_eq!([numbers(&rest[0]), numbers(&rest[1])], [[0.0], [0.0]], "{what}");
+            let size = (n, n, n);
+            let again = product(size, &product(size, &z, &t), &adjoint((n, n), &z));
+            assert_near(&what, &again, &parts(&a), tolerance(ty));
+            assert_near(&what, &product(size, &adjoint((n, n), &z), &z), &identity(n), tolerance(ty));
+            let zero = (0.0, 0.0);
+            for (i, j) in (0..n).flat_map(|i| (0..i).map(move |j| (i, j))) {
+                let is_block = i == j + 1 && !ty.is_complex() && values[j].1 > 0.0;
+                assert_eq!(t[i * n + j] != zero, is_block, "{what}: element {i},{j} of {t:?}");
+                if is_block {
+                    assert_eq!(t[i * n + i], t[j * n + j], "{what}");
+                    assert_eq!(values[i], (values[j].0, -values[j].1), "{what}");
+                }
+            }
+            assert!((0..n).all(|i| values[i].0 == t[i * n + i].0), "{what}: {values:?}");
+            let without = run("gees", ty, "mode = 78 : ui8, sort = 78 : ui8", &shapes, std::slice::from_ref(&a));
+            assert!(without[0] == results[0] && parts(&without[1]).iter().all(|&x| x == zero), "{what}");
+        }
+    }
+    let sorted = routine("gees", F64, "mode = 86 : ui8, sort = 83 : ui8", &["?[1,1]"], &[random(F64, 1, 1)]);
+    assert!(matches!(sorted, Err(Error::Unimplemented(_))), "{sorted:?}");
+}
+
+#[test]
+fn eigenvectors_of_general_matrices() {
+    for ty in TYPES {
+        for (n, a) in squares(ty) {
+            let what = format!("{ty} {a}");
+            let complex = if matches!(ty, F32 | C64) { C64 } else { C128 };
+            let square = format!("{complex}[{n},{n}]");
+            let values = eigenvalue_shapes(ty, n);
+            let mut shapes: Vec<&str> = values.iter().map(|shape| &**shape).collect();
+            shapes.extend([&*square, &*square, "s32[]"]);
+            let config = "compute_left = 86 : ui8, compute_right = 86 : ui8";
+            let results = run("geev", ty, config, &shapes, std::slice::from_ref(&a));
+            let (values, rest) = eigenvalues(ty, &results);
+            let (left, right, a) = (parts(&rest[0]), parts(&rest[1]), parts(&a));
+            assert_eq!(numbers(&rest[2]), [0.0], "{what}");
+            let sizes = (n, n, n);
+            let times = |a: Complex, b: Complex| (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0);
+            let scaled = |v: &[Complex], of: &dyn Fn(usize) -> Complex| {
+                (0..n * n).map(|at| times(v[at], of(at % n))).collect::<Vec<_>>()
+            };
+            let bound = tolerance(ty) * greatest(&a);
+            let residual = product(sizes, &a, &right);
+            assert_near(&what, &residual, &scaled(&right, &|j| values[j]), bound);
+            let residual = product(sizes, &adjoint((n, n), &a), &left);
+            assert_near(&what, &residual, &scaled(&left, &|j| (values[j].0, -values[j].1)), bound);
+            for (j, vectors) in (0..n).flat_map(|j| [(j, &left), (j, &right)]) {
+                let column: Vec<Complex> = (0..n).map(|i| vectors[i * n + j]).collect();
+                let length = column.iter().map(|x| x.0 * x.0 + x.1 * x.1).sum::<f64>();
+                assert!((length - 1.0).abs() < tolerance(ty), "{what}: vector {j} is {column:?}");
+                if !ty.is_complex() && values[j].1 == 0.0 {
+                    assert!(column.iter().all(|x| x.1 == 0.0), "{what}: vector {j} is {column:?}");
+                }
+                if !ty.is_complex() && values[j].1 > 0.0 {
+                    let partner: Vec<Complex> = (0..n).map(|i| vectors[i * n + j + 1]).collect();
+                    assert_eq!(adjoint((n, 1), &column), partner, "{what}");
+                }
+            }
+        }
+    }
+    let shapes = ["?[2]", "?[2]", "c128[2,2]", "c128[2,2]", "s32[]"];
+    let config = "compute_left = 78 : ui8, compute_right = 86 : ui8";
+    let nan = run("geev", F64, config, &shapes, &[literal(F64, &[2, 2], &real(&[1.0, f64::NAN, 0.0, 1.0]))]);
+    assert_eq!(numbers(&nan[4]), [-4.0]);
+    let results = run("geev", F64, config, &shapes, &[literal(F64, &[2, 2], &real(&[2.0, 0.0, 0.0, 3.0]))]);
+    assert_eq!((numbers(&results[0]), parts(&results[2])), (vec![2.0, 3.0], vec![(0.0, 0.0); 4]));
+    assert_eq!(parts(&results[3]), real(&[1.0, 0.0, 0.0, 1.0]));
+}
+
+/// The product of reflections whose vectors begin `offset` rows below the diagonal of a matrix with `n` rows.
+fn reflections(n: usize, offset: usize, vectors: &dyn Fn(usize, usize) -> Complex, taus: &[Complex]) -> Vec<Complex> {
+    let mut q = identity(n);
+    for (k, &tau) in taus.iter().enumerate() {
+        let element = |i: usize| match i.cmp(&(k + offset)) {
+            std::cmp::Ordering::Less => (0.0, 0.0),
+            std::cmp::Ordering::Equal => (1.0, 0.0),
+            std::cmp::Ordering::Greater => vectors(i, k),
+        };
+        let v: Vec<Complex> = (0..n).map(element).collect();
+        let outer = product((n, 1, n), &v, &adjoint((n, 1), &v));
+        let scaled = product((1, 1, n * n), &[tau], &outer);
+        let reflection: Vec<Complex> = identity(n).iter().zip(&scaled).map(|(x, y)| (x.0 - y.0, x.1 - y.1)).collect();
+        q = product((n, n, n), &q, &reflection);
+    }
+    q
+}
+
+#[test]
 fn hessenberg_forms() {
     for ty in TYPES {
         for (n, a) in squares(ty).into_iter().filter(|(n, _)| *n > 0) {
@@ -258,3 +360,19 @@ fn products_with_reflections() {
     assert!(wrong.is_err_and(|e| e.message().contains("must hold vectors of 4 elements")));
 }
 
+#[test]
+fn batches_are_decomposed_one_by_one() {
+    let [a, b] = [parts(&random(F64, 3, 3)), real(&[0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0])];
+    let both = literal(F64, &[2, 1, 3, 3], &[a.clone(), b.clone()].concat());
+    let shapes = ["?[2,1,3,3]", "?[2,1,3,3]", "?[2,1,3]", "?[2,1,3]", "s32[2,1]", "s32[2,1]"];
+    let config = "mode = 86 : ui8, sort = 78 : ui8";
+    let together = run("gees", F64, config, &shapes, &[both]);
+    for (k, matrix) in [a, b].iter().enumerate() {
+        let shapes = ["?[3,3]", "?[3,3]", "?[3]", "?[3]", "s32[]", "s32[]"];
+        let alone = run("gees", F64, config, &shapes, &[literal(F64, &[3, 3], matrix)]);
+        for (all, one) in together.iter().zip(&alone) {
+            let one = numbers(one);
+            assert_eq!(numbers(all)[k * one.len()..(k + 1) * one.len()], one);
+        }
+    }
+}
