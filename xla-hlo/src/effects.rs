@@ -71,8 +71,8 @@ pub fn has_side_effect(op: &Op) -> bool {
     }
 }
 
-/// Whether `op` begins something that must be awaited, exactly once: it is not merged with another, and while it is there, so
-/// is what awaits it.
+/// Whether `op` begins something that must be awaited, exactly once: it is not merged with another, and while it is
+/// there, so is what awaits it.
 pub fn is_begun(op: &Op) -> bool {
     !op.opcode().awaited_by().is_empty()
 }
@@ -99,7 +99,8 @@ impl Effects {
         has_side_effect(op) || op.called_computations().iter().any(|&c| self.computations[c])
     }
 
-    /// Instructions of a computation that its root, its parameters or an effect needs. Whatever else there is need not run.
+    /// Instructions of a computation that its root, its parameters or an effect needs. Whatever else there is need not
+    /// run.
     pub fn live(&self, computation: &Computation) -> SecondaryMap<InstrId, bool> {
         let mut live = SecondaryMap::<InstrId, bool>::new(false);
         let mut stack: Vec<InstrId> = computation.root_if_set().into_iter().collect();
@@ -137,8 +138,8 @@ impl Effects {
     }
 }
 
-/// Whether running an instruction does more than give its result, by what it reaches; for one instruction, where [`Effects`]
-/// looks at the whole module.
+/// Whether running an instruction does more than give its result, by what it reaches; for one instruction, where
+/// [`Effects`] looks at the whole module.
 pub(crate) fn reaches_effect(module: &Module, instruction: &Instruction) -> bool {
     if has_side_effect(instruction.op()) {
         return true;

@@ -7,8 +7,9 @@ use crate::chain::complete;
 use crate::insert::Inserter;
 use crate::{Pass, PassContext};
 
-/// Replaces custom calls whose meaning HLO knows ([`CustomCall::operation`](xla_hlo::ops::CustomCall::operation)): annotations of
-/// sharding and placement, side effects or not, by their operand in modules for one device, `TopK` by `topk`.
+/// Replaces custom calls whose meaning HLO knows ([`CustomCall::operation`](xla_hlo::ops::CustomCall::operation)):
+/// annotations of sharding and placement, side effects or not, by their operand in modules for one device, `TopK` by
+/// `topk`.
 pub struct ExpandCustomCalls;
 
 impl Pass for ExpandCustomCalls {
@@ -33,7 +34,8 @@ impl Pass for ExpandCustomCalls {
     }
 }
 
-/// Calls of a computation with what they stand for. What cannot be run stays, and is refused when handlers are looked for.
+/// Calls of a computation with what they stand for. What cannot be run stays, and is refused when handlers are looked
+/// for.
 fn known(module: &Module, id: CompId) -> Vec<(InstrId, CustomCallOperation)> {
     let computation = &module[id];
     let operation = |call: InstrId| match computation[call].op() {

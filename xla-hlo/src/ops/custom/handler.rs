@@ -98,8 +98,11 @@ impl<'a> CustomCallContext<'a> {
 /// | `Eigh` | eigenvectors and eigenvalues of symmetric matrices |
 /// | `Qr` | Householder vectors with the triangular factor, and their scales |
 /// | `ProductOfElementaryHouseholderReflectors` | the matrix with orthonormal columns that those stand for |
-/// | `lapack_{s,d,c,z}potrf_ffi`, `..getrf_ffi`, `..geqrf_ffi`, `..gesdd_ffi`, `..trsm_ffi` | the LAPACK routines, as JAX calls them |
-/// | `lapack_{s,d}orgqr_ffi`, `lapack_{c,z}ungqr_ffi`, `lapack_{s,d}syevd_ffi`, `lapack_{c,z}heevd_ffi` | the same |
+/// | `lapack_{s,d,c,z}R_ffi` of R = `potrf`, `getrf`, `geqrf`, `geqp3`, `trsm`, `gtsv` | factors and solutions, as JAX calls them |
+/// | of R = `gesdd`, `gesvd`, `geev`, `gees`, `gehrd` | singular values, eigenvalues, Schur and Hessenberg forms |
+/// | of R = `orgqr`, `ormqr`, `syevd`, `sytrd` (s, d), `ungqr`, `unmqr`, `heevd`, `hetrd` (c, z) | the same of reflections and symmetric matrices |
+/// | `tridiagonal_solve_perturbed_ffi` | solutions of tridiagonal systems that may be singular |
+/// | `cpu_csr_sparse_dense_ffi` | products of a matrix in compressed rows and a dense array |
 #[derive(Clone, Default)]
 pub struct CustomCallRegistry {
     handlers: BTreeMap<String, Arc<dyn CustomCallHandler>>,

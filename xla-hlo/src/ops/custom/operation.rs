@@ -26,11 +26,11 @@ pub enum CustomCallOperation {
 }
 
 impl CustomCall {
-    /// The operation that the target stands for, on operands and with a written result of those shapes; `None` where it is
-    /// for a handler to say. What has an operation here has no handler, not even one that is registered.
+    /// The operation that the target stands for, on operands and with a written result of those shapes; `None` where it
+    /// is for a handler to say. What has an operation here has no handler, not even one that is registered.
     ///
-    /// [`Error::Unimplemented`] for what only several devices can do, [`Error::InvalidArgument`] for other operands or results
-    /// than the target has.
+    /// [`Error::Unimplemented`] for what only several devices can do, [`Error::InvalidArgument`] for other operands or
+    /// results than the target has.
     pub fn operation(
         &self,
         module: &Module,

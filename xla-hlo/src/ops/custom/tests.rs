@@ -1,6 +1,7 @@
 //! Tests of custom calls: their text, the rules, typed attributes, handlers, and what is built in.
 
 mod lapack;
+mod systems;
 
 use std::sync::Arc;
 

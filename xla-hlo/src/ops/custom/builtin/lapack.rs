@@ -3,7 +3,7 @@
 
 use super::eigen::decompose_all;
 use super::matrix::{array, elements, for_field, matrices, square_size};
-use super::{geev, hessenberg, householder, lu, pivoted, schur, singular};
+use super::{geev, hessenberg, householder, lu, pivoted, schur, singular, tridiagonal};
 use crate::ops::linalg::{self, field::Field};
 use crate::ops::{CustomCallContext, CustomCallHandler, FfiAttributes, TransposeKind, TriangularSolve};
 use crate::{Error, Literal, Result, Scalar};
@@ -27,6 +27,7 @@ pub(super) fn find(target: &str) -> Option<&'static dyn CustomCallHandler> {
         ("s" | "d", "sytrd") | ("c" | "z", "hetrd") => &hessenberg::sytrd,
         ("s" | "d" | "c" | "z", "gees") => &schur::gees,
         ("s" | "d" | "c" | "z", "geev") => &geev::geev,
+        ("s" | "d" | "c" | "z", "gtsv") => &tridiagonal::gtsv,
         _ => return None,
     };
     Some(handler)

@@ -10,6 +10,8 @@ mod matrix;
 mod pivoted;
 mod schur;
 mod singular;
+mod sparse;
+mod tridiagonal;
 
 use super::CustomCallHandler;
 
@@ -19,6 +21,8 @@ pub(super) fn find(target: &str) -> Option<&'static dyn CustomCallHandler> {
         "Eigh" => &eigen::eigh,
         "Qr" => &householder::qr,
         "ProductOfElementaryHouseholderReflectors" => &householder::product,
+        "tridiagonal_solve_perturbed_ffi" => &tridiagonal::solve_perturbed,
+        "cpu_csr_sparse_dense_ffi" => &sparse::compressed_rows_times_dense,
         _ => return lapack::find(target),
     };
     Some(handler)
