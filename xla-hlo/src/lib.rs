@@ -14,6 +14,7 @@
 #![warn(missing_docs)]
 
 pub mod builder;
+pub mod effects;
 mod element_type;
 pub mod entity;
 mod error;

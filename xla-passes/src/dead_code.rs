@@ -2,10 +2,9 @@
 
 use std::collections::HashSet;
 
-use xla_hlo::entity::SecondaryMap;
-use xla_hlo::{CompId, InstrId, Module, Op, Result};
+use xla_hlo::{CompId, InstrId, Module, Result};
 
-use crate::facts::{Effects, is_begun};
+use crate::facts::Effects;
 use crate::{Pass, PassContext};
 
 /// Removes instructions that neither the root nor an effect needs, then computations that the entry does not reach.
@@ -43,23 +42,8 @@ pub(crate) fn sweep(module: &mut Module, id: CompId, effects: &Effects) -> Resul
 /// Instructions to remove, users before operands.
 fn dead_instructions(module: &Module, id: CompId, effects: &Effects) -> Vec<InstrId> {
     let computation = &module[id];
-    let mut live = SecondaryMap::<InstrId, bool>::new(false);
-    let mut stack = vec![computation.root()];
-    let kept = |i: InstrId| matches!(computation[i].op(), Op::Parameter(_)) || effects.has_effect(&computation[i]);
-    stack.extend(computation.ids().filter(|&i| kept(i)));
-    let mut count = 0;
-    while let Some(i) = stack.pop() {
-        if std::mem::replace(&mut live[i], true) {
-            continue;
-        }
-        count += 1;
-        stack.extend_from_slice(computation[i].operands());
-        stack.extend_from_slice(computation[i].control_predecessors());
-        if is_begun(computation[i].op()) {
-            stack.extend_from_slice(computation[i].users());
-        }
-    }
-    if count == computation.len() {
+    let live = effects.live(computation);
+    if computation.ids().all(|i| live[i]) {
         return Vec::new();
     }
     let mut dead: Vec<InstrId> = computation.post_order().into_iter().filter(|&i| !live[i]).collect();

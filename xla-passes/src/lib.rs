@@ -89,8 +89,8 @@ pub use dead_code::DeadCode;
 pub use drop_dependencies::DropDependencies;
 pub use dump::{PassEvent, PassObserver};
 pub use expand::{
-    ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandCholesky, ExpandClamps, ExpandFfts,
-    ExpandFunctions, ExpandRaggedDots, ExpandRng, ExpandScaledDots, ExpandScans, ExpandSelectAndScatter,
+    ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandCholesky, ExpandClamps, ExpandCustomCalls,
+    ExpandFfts, ExpandFunctions, ExpandRaggedDots, ExpandRng, ExpandScaledDots, ExpandScans, ExpandSelectAndScatter,
     ExpandStochasticConverts, ExpandTopK, ExpandTriangularSolves,
 };
 pub use expand_async::ExpandAsync;

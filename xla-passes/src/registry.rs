@@ -29,6 +29,7 @@ const PASSES: &[Entry] = &[
     ("expand-cholesky", "cholesky becomes a loop over columns, where the target lacks it", || Box::new(ExpandCholesky)),
     ("expand-clamps", "clamps become minima and maxima, where the target lacks them", || Box::new(ExpandClamps)),
     ("expand-collectives", "collectives of one device become what they give", || Box::new(ExpandCollectives)),
+    ("expand-custom-calls", "custom calls that stand for operations become those", || Box::new(ExpandCustomCalls)),
     ("expand-ffts", "Fourier transforms become products of matrices, where the target lacks them", || {
         Box::new(ExpandFfts)
     }),

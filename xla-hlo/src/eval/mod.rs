@@ -176,7 +176,7 @@ impl<'m> Evaluator<'m> {
 
     fn plan(&mut self, computation: CompId) -> Arc<Plan> {
         let module = self.module;
-        self.plans.entry(computation).or_insert_with(|| Arc::new(Plan::new(&module[computation]))).clone()
+        self.plans.entry(computation).or_insert_with(|| Arc::new(Plan::new(module, &module[computation]))).clone()
     }
 
     fn run(&mut self, computation: &'m Computation, plan: &Plan, arguments: Vec<Literal>) -> Result<Literal> {

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
+use crate::effects::reaches_effect;
 use crate::entity::SecondaryMap;
 use crate::ops::Op;
 use crate::ops::dynamic::sizes::is_dynamic;
-use crate::{Computation, InstrId};
+use crate::{Computation, InstrId, Module};
 
 /// A computation made ready to run; steps are in sequence order and number the values.
 pub(super) struct Plan {
@@ -47,33 +48,40 @@ enum Later {
 }
 
 impl Plan {
-    pub(super) fn new(computation: &Computation) -> Plan {
-        let sequence = computation.sequence();
-        let mut position = SecondaryMap::<InstrId, usize>::new(usize::MAX);
-        for (i, &id) in sequence.iter().enumerate() {
-            position[id] = i;
-        }
+    /// A plan without what neither the result nor an effect needs.
+    pub(super) fn new(module: &Module, computation: &Computation) -> Plan {
         let mut later = SecondaryMap::<InstrId, Later>::default();
         if let Some(root) = computation.root_if_set() {
             later[root] = Later::Everything;
         }
-        let mut steps: Vec<Step> = Vec::with_capacity(sequence.len());
-        for &id in sequence.iter().rev() {
+        let mut kept = Vec::new();
+        for id in computation.sequence().into_iter().rev() {
             let instruction = &computation[id];
             let is_used = !matches!(later[id], Later::Nothing);
+            if !is_used && !reaches_effect(module, instruction) {
+                continue;
+            }
             // Backwards among the operands too: of a repeated operand, the last occurrence is the last use.
-            let mut operands: Vec<(usize, Access)> = instruction
-                .operands()
-                .iter()
-                .rev()
-                .map(|&operand| (position[operand], later[operand].read_before_by(instruction.op())))
-                .collect();
-            operands.reverse();
-            let mut shapes = instruction.operands().iter().map(|&o| computation[o].shape());
-            let is_dynamic = is_dynamic(instruction.shape()) || shapes.any(is_dynamic);
-            steps.push(Step { instruction: id, operands, is_used, is_dynamic });
+            let operands = instruction.operands().iter().rev();
+            let mut accesses: Vec<Access> =
+                operands.map(|&operand| later[operand].read_before_by(instruction.op())).collect();
+            accesses.reverse();
+            kept.push((id, is_used, accesses));
         }
-        steps.reverse();
+        kept.reverse();
+        let mut position = SecondaryMap::<InstrId, usize>::new(usize::MAX);
+        kept.iter().enumerate().for_each(|(i, &(id, ..))| position[id] = i);
+        let step = |(id, is_used, accesses): (InstrId, bool, Vec<Access>)| {
+            let operands = computation[id].operands();
+            let mut shapes = operands.iter().chain([&id]).map(|&o| computation[o].shape());
+            Step {
+                instruction: id,
+                operands: operands.iter().map(|&operand| position[operand]).zip(accesses).collect(),
+                is_used,
+                is_dynamic: shapes.any(is_dynamic),
+            }
+        };
+        let steps: Vec<Step> = kept.into_iter().map(step).collect();
         let root = computation.root_if_set().map(|root| position[root]).filter(|&root| root < steps.len());
         Plan { steps, root }
     }

@@ -80,6 +80,16 @@ impl Module {
         &mut self.attributes
     }
 
+    /// Demands that the program is for one device; [`Error::Unimplemented`] says that `what` of several cannot be run.
+    pub fn expect_one_device(&self, what: &str) -> Result<()> {
+        match (self.attributes.replica_count.max(1), self.attributes.num_partitions.max(1)) {
+            (1, 1) => Ok(()),
+            (replicas, partitions) => Err(Error::unimplemented(format!(
+                "{what} among several devices cannot be run ({replicas} replicas and {partitions} partitions)"
+            ))),
+        }
+    }
+
     /// The entry's id. Panics before one was set: builders and the parser always set it.
     pub fn entry_id(&self) -> CompId {
         self.entry.expect("a finished module has an entry computation")

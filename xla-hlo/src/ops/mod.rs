@@ -37,8 +37,8 @@ pub use combiner::{combiner_identity, simple_combiner};
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
 pub use convolution::{Convolution, ConvolutionDims, ConvolutionKind, Sparsity, SparsityConfig};
 pub use custom::{
-    CustomCall, CustomCallApi, CustomCallContext, CustomCallHandler, CustomCallRegistry, CustomCallSchedule, DimLabels,
-    FfiAttributes, FfiValue, PaddingType,
+    CustomCall, CustomCallApi, CustomCallContext, CustomCallHandler, CustomCallOperation, CustomCallRegistry,
+    CustomCallSchedule, DimLabels, FfiAttributes, FfiValue, PaddingType,
 };
 pub use dot::{Dot, DotAlgorithm, DotDims, Precision, RaggedDot, RaggedMode, ScaledDot};
 pub use dynamic::Dynamic;

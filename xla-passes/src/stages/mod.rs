@@ -35,6 +35,7 @@ pub fn canonicalize(_: &TargetProfile) -> Pipeline {
         .pass(NormalizeLayouts)
         .pass(ExpandAsync)
         .pass(ExpandCollectives)
+        .pass(ExpandCustomCalls)
         .pass(InlineCalls)
         .pass(InlineMaps)
         .pass(DropDependencies)

@@ -30,7 +30,7 @@ impl Collective {
     /// [`Error::Unimplemented`] when the module asks for more devices, [`Error::InvalidArgument`] when the operation needs
     /// devices that the module does not ask for.
     pub fn on_one_device(&self, module: &Module, operands: &[&Shape]) -> Result<OnOneDevice> {
-        self.expect_one_device(module)?;
+        module.expect_one_device(self.opcode().name())?;
         let count = operands.len();
         match self {
             Collective::AllReduce(AllReduce { participants, .. })
@@ -74,18 +74,6 @@ impl Collective {
             Collective::Done(CollectiveDone::AllGather | CollectiveDone::CollectivePermute) => Ok(OnOneDevice::Awaited),
             Collective::ReplicaId | Collective::PartitionId => Ok(OnOneDevice::Number),
         }
-    }
-
-    fn expect_one_device(&self, module: &Module) -> Result<()> {
-        let attributes = module.attributes();
-        let (replicas, partitions) = (attributes.replica_count.max(1), attributes.num_partitions.max(1));
-        if (replicas, partitions) == (1, 1) {
-            return Ok(());
-        }
-        Err(Error::unimplemented(format!(
-            "{} among several devices cannot be run ({replicas} replicas and {partitions} partitions)",
-            self.opcode()
-        )))
     }
 
     /// Demands that nobody is in a group with device 0; tells whether device 0 is in a group at all.

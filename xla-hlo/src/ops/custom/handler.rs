@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{CustomCall, FfiAttributes, builtin};
-use crate::{Error, Instruction, Literal, Module, Op, Result, Shape};
+use crate::effects::Effects;
+use crate::{Error, Instruction, Literal, Module, Op, Result, ResultExt, Shape};
 
 /// The meaning of a custom call's target.
 ///
@@ -97,8 +98,11 @@ impl<'a> CustomCallContext<'a> {
 /// | `Eigh` | eigenvectors and eigenvalues of symmetric matrices |
 /// | `Qr` | Householder vectors with the triangular factor, and their scales |
 /// | `ProductOfElementaryHouseholderReflectors` | the matrix with orthonormal columns that those stand for |
-/// | `lapack_{s,d,c,z}potrf_ffi`, `..getrf_ffi`, `..geqrf_ffi`, `..gesdd_ffi`, `..trsm_ffi` | the LAPACK routines, as JAX calls them |
-/// | `lapack_{s,d}orgqr_ffi`, `lapack_{c,z}ungqr_ffi`, `lapack_{s,d}syevd_ffi`, `lapack_{c,z}heevd_ffi` | the same |
+/// | `lapack_{s,d,c,z}R_ffi` of R = `potrf`, `getrf`, `geqrf`, `geqp3`, `trsm`, `gtsv` | factors and solutions, as JAX calls them |
+/// | of R = `gesdd`, `gesvd`, `geev`, `gees`, `gehrd` | singular values, eigenvalues, Schur and Hessenberg forms |
+/// | of R = `orgqr`, `ormqr`, `syevd`, `sytrd` (s, d), `ungqr`, `unmqr`, `heevd`, `hetrd` (c, z) | the same of reflections and symmetric matrices |
+/// | `tridiagonal_solve_perturbed_ffi` | solutions of tridiagonal systems that may be singular |
+/// | `cpu_csr_sparse_dense_ffi` | products of a matrix in compressed rows and a dense array |
 #[derive(Clone, Default)]
 pub struct CustomCallRegistry {
     handlers: BTreeMap<String, Arc<dyn CustomCallHandler>>,
@@ -124,16 +128,16 @@ impl CustomCallRegistry {
         self.handlers.get(target).map(|handler| &**handler).or_else(|| builtin::find(target))
     }
 
-    /// Demands that every custom call of a module has a handler; [`Error::Unimplemented`] names the first one that has not.
+    /// Demands that every live custom call of a module has a handler or stands for an operation ([`CustomCall::operation`]);
+    /// [`Error::Unimplemented`] names the first one that has none.
     pub fn check(&self, module: &Module) -> Result<()> {
-        for (_, computation) in module.iter() {
-            for (_, instruction) in computation.iter() {
-                if let Op::CustomCall(op) = instruction.op()
-                    && self.find(&op.target).is_none()
-                {
-                    let place = format!("%{} of {}", instruction.name(), computation.name());
-                    return Err(unknown(&op.target).context(place));
-                }
+        for (id, instruction) in Effects::of(module).live_instructions(module) {
+            let (computation, found) = (&module[id], &module[id][instruction]);
+            if let Op::CustomCall(op) = found.op() {
+                let operation = op.operation(module, &computation.operand_shapes(instruction), found.shape());
+                let known = operation.map(|operation| operation.is_some() || self.find(&op.target).is_some());
+                let known = known.and_then(|known| if known { Ok(()) } else { Err(unknown(&op.target)) });
+                known.context(|| format!("%{} of {}", found.name(), computation.name()))?;
             }
         }
         Ok(())

@@ -7,6 +7,7 @@ mod attributes;
 mod builtin;
 mod ffi;
 mod handler;
+mod operation;
 mod proto;
 mod shape;
 #[cfg(test)]
@@ -15,8 +16,9 @@ mod tests;
 pub use attributes::DimLabels;
 pub use ffi::{FfiAttributes, FfiValue};
 pub use handler::{CustomCallContext, CustomCallHandler, CustomCallRegistry};
+pub use operation::CustomCallOperation;
 
-use super::{OpRules, Opcode, OutputOperandAlias, Precision, ReadAttributes, ShapeContext, Window};
+use super::{OpRules, Opcode, OutputOperandAlias, Precision, ReadAttributes, ShapeContext, Window, checks};
 use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{CompId, Error, Literal, Result, Shape};
@@ -152,9 +154,14 @@ impl OpRules for CustomCall {
         attributes::write(self, w);
     }
 
-    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, _: &Shape) -> Result<Literal> {
+    fn evaluate(&self, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
         let instruction = ev.instruction().ok_or_else(|| Error::internal("a custom call outside of a computation"))?;
-        ev.custom_calls().call(instruction, operands)
+        let shapes: Vec<&Shape> = (0..operands.len()).filter_map(|i| ev.operand_shape(i)).collect();
+        match self.operation(ev.module(), &shapes, instruction.shape())? {
+            Some(CustomCallOperation::Identity) => checks::operands(operands).map(|[operand]| operand),
+            Some(CustomCallOperation::TopK(op)) => op.evaluate(ev, operands, shape),
+            None => ev.custom_calls().call(instruction, operands),
+        }
     }
 
     fn called_computations(&self) -> Vec<CompId> {

@@ -1,5 +1,8 @@
 //! Tests of custom calls: their text, the rules, typed attributes, handlers, and what is built in.
 
+mod lapack;
+mod systems;
+
 use std::sync::Arc;
 
 use super::*;
@@ -318,7 +321,9 @@ fn eigenvectors() {
 
 #[test]
 fn singular_values() {
-    for (ty, real, routine) in [(F64, F64, "dgesdd"), (C128, F64, "zgesdd")] {
+    for (ty, real, routine) in
+        [(F64, F64, "dgesdd"), (C128, F64, "zgesdd"), (F64, F64, "dgesvd"), (C128, F64, "zgesvd")]
+    {
         for (rows, columns, rank) in [(5, 3, 3), (3, 5, 3), (4, 4, 2), (1, 1, 0), (0, 2, 0)] {
             // The last rows and columns repeat others, or are 0.
             let whole = parts(&matrix(ty, &[rows, rank.max(1)]));
@@ -368,8 +373,11 @@ fn lapack_routines() {
     };
     let a = f32s(&[2, 2, 2], &[4.0, 9.0, 2.0, 5.0, 1.0, 9.0, 2.0, 1.0]);
     let result = builtin(&typed("(f32[2,2,2], s32[2])", "spotrf", "uplo = 76 : ui8"), &[a]);
-    assert_eq!(numbers(&result.elements()[0])[..4], [2.0, 0.0, 1.0, 2.0]);
-    assert_eq!(numbers(&result.elements()[1]), [0.0, 1.0]);
+    assert_eq!(numbers(&result.elements()[0]), [2.0, 9.0, 1.0, 2.0, 1.0, 9.0, 2.0, 1.0], "the upper triangle stays");
+    assert_eq!(numbers(&result.elements()[1]), [0.0, 2.0]);
+    let a = f32s(&[2, 2], &[4.0, 2.0, 9.0, 5.0]);
+    let result = builtin(&typed("(f32[2,2], s32[])", "spotrf", "uplo = 85 : ui8"), &[a]);
+    assert_eq!(numbers(&result.elements()[0]), [2.0, 1.0, 9.0, 2.0], "the lower triangle stays");
     let a = f32s(&[3, 2], &[1.0, 2.0, 4.0, 8.0, 2.0, 5.0]);
     let result = builtin(&typed("(f32[3,2], s32[2], s32[])", "sgetrf", ""), &[a]);
     assert_eq!(numbers(&result.elements()[0]), [4.0, 8.0, 0.5, 1.0, 0.25, 0.0]);
@@ -406,4 +414,56 @@ fn lapack_routines() {
         "must be matrices",
     );
     assert!(parse_literal("f32[2] {1, 2}").is_ok());
+}
+
+#[test]
+fn annotations_and_top_k_need_no_handler() {
+    let registry = CustomCallRegistry::new();
+    let x = array(F32, &[2, 3], &[1.0, 5.0, 5.0, f64::NAN, -1.0, 2.0]);
+    for target in ["Sharding", "SPMDFullToShardShape", "MoveToHost", "LayoutConstraint", "xla.sdy.FuncResultSharding"] {
+        let text =
+            format!(r#"f32[2,3] custom-call(), custom_call_target="{target}", custom_call_has_side_effect=true"#);
+        assert_eq!(numbers(&builtin(&text, std::slice::from_ref(&x)))[..3], [1.0, 5.0, 5.0], "{target}");
+    }
+    let top = builtin(r#"(f32[2,2], s32[2,2]) custom-call(), custom_call_target="TopK""#, std::slice::from_ref(&x));
+    assert_eq!(numbers(&top.elements()[1]), [1.0, 2.0, 0.0, 2.0]);
+    let refused = |text: &str| call(&registry, text, vec![x.clone()]);
+    for (text, message) in [
+        (r#"f32[3,2] custom-call(), custom_call_target="Sharding""#, "it gives f32[2,3] on one device, not f32[3,2]"),
+        (r#"(f32[2,4], s32[2,4]) custom-call(), custom_call_target="TopK""#, "k=4 must not exceed the size 3"),
+        (r#"(f32[2,2], s64[2,2]) custom-call(), custom_call_target="TopK""#, "it gives (f32[2,2], s32[2,2])"),
+        (r#"f32[2,3] custom-call(), custom_call_target="X""#, "no handler for the custom call target \"X\""),
+    ] {
+        assert_refused(text, refused(text), message);
+    }
+}
+
+#[test]
+fn annotations_for_several_devices_are_refused_by_name() {
+    let text = "HloModule m, num_partitions=2\nENTRY e { x = f32[4] parameter(0)\n \
+                ROOT r = f32[2] custom-call(x), custom_call_target=\"SPMDFullToShardShape\" }";
+    let module = VerifiedModule::new(parse_module(text).unwrap()).unwrap();
+    let refused = CustomCallRegistry::new().check(&module);
+    assert!(matches!(&refused, Err(Error::Unimplemented(_))), "{refused:?}");
+    assert_refused(
+        "partitions",
+        refused.map(|()| Literal::token()),
+        "%r of e: custom call \"SPMDFullToShardShape\" among several devices cannot be run (1 replicas and 2 partitions)",
+    );
+}
+
+#[test]
+fn a_dead_call_needs_no_handler() {
+    let text = "f { a = f32[] parameter(0)\n ROOT b = f32[] custom-call(a), custom_call_target=\"unknown\" }\n\
+                ENTRY e { x = f32[] parameter(0)\n d = (f32[], f32[]) custom-call(x), custom_call_target=\"unknown\"\n \
+                g = f32[] get-tuple-element(d), index=0\n n = f32[] negate(g)\n c = f32[] call(x), to_apply=f\n \
+                ROOT r = f32[] negate(x) }";
+    let module = VerifiedModule::new(parse_module(text).unwrap()).unwrap();
+    CustomCallRegistry::new().check(&module).unwrap();
+    let result = Evaluator::new(&module).call(module.entry_id(), vec![scalar(F32, 1.0)]).unwrap();
+    assert_eq!(numbers(&result), [-1.0]);
+    let effect = text.replace("target=\"unknown\" }", "target=\"unknown\", custom_call_has_side_effect=true }");
+    let module = VerifiedModule::new(parse_module(&effect).unwrap()).unwrap();
+    let refused = CustomCallRegistry::new().check(&module).map(|()| Literal::token());
+    assert_refused("effect", refused, "%b of f: there is no handler");
 }

@@ -5,7 +5,7 @@ use super::*;
 use crate::ops::checks;
 use crate::{ArrayShape, ElementKind};
 
-pub(in crate::ops) fn cholesky(op: &Cholesky, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+pub(super) fn cholesky(op: &Cholesky, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [a] = checks::operands(operands)?;
     let result = shape.expect_array()?;
     match result.element_type().kind() {
@@ -23,7 +23,7 @@ fn cholesky_in<T: Field>(op: &Cholesky, a: &Literal, result: &ArrayShape) -> Res
         let mut factor = vec![T::ZERO; n * n];
         // `u^H u = a` is `l l^H = a` with `l = u^H`.
         let at = |i: usize, j: usize| if op.lower { matrix[i * n + j] } else { matrix[j * n + i].conjugate() };
-        if lower_factor(n, at, &mut factor).is_none() {
+        if lower_factor(n, at, &mut factor) < n {
             factor.fill(T::NAN);
         } else if !op.lower {
             factor = (0..n * n).map(|i| factor[i % n * n + i / n].conjugate()).collect();
@@ -33,9 +33,9 @@ fn cholesky_in<T: Field>(op: &Cholesky, a: &Literal, result: &ArrayShape) -> Res
     Literal::from_fn(result, |i| values[i].to_element())
 }
 
-/// The factor of the matrix whose lower triangle is `a(i, j)`, row by row (A.-L. Cholesky, 1910); `None` where a pivot is
-/// not positive.
-fn lower_factor<T: Field>(n: usize, a: impl Fn(usize, usize) -> T, l: &mut [T]) -> Option<()> {
+/// The factor of the matrix whose lower triangle is `a(i, j)`, row by row (A.-L. Cholesky, 1910), up to the first pivot that is
+/// not positive. Returns how many rows there are.
+pub(in crate::ops) fn lower_factor<T: Field>(n: usize, a: impl Fn(usize, usize) -> T, l: &mut [T]) -> usize {
     for i in 0..n {
         for j in 0..i {
             let sum = (0..j).fold(a(i, j), |sum, k| sum.minus_product(l[i * n + k], l[j * n + k].conjugate()));
@@ -44,11 +44,11 @@ fn lower_factor<T: Field>(n: usize, a: impl Fn(usize, usize) -> T, l: &mut [T]) 
         let start = T::from_real(a(i, i).real());
         let pivot = (0..i).fold(start, |sum, k| sum.minus_product(l[i * n + k], l[i * n + k].conjugate())).real();
         if pivot.is_nan() || pivot <= 0.0 {
-            return None;
+            return i;
         }
         l[i * n + i] = T::from_real(pivot.sqrt());
     }
-    Some(())
+    n
 }
 
 pub(in crate::ops) fn triangular_solve(op: &TriangularSolve, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {

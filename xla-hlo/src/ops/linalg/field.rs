@@ -17,6 +17,15 @@ pub(in crate::ops) trait Field: Copy {
 
     fn conjugate(self) -> Self;
 
+    /// The magnitude, without overflow.
+    fn modulus(self) -> f64;
+
+    fn plus(self, x: Self) -> Self;
+
+    fn minus(self, x: Self) -> Self;
+
+    fn times(self, x: Self) -> Self;
+
     /// `self - x * y`.
     fn minus_product(self, x: Self, y: Self) -> Self;
 
@@ -48,6 +57,22 @@ impl Field for f64 {
 
     fn conjugate(self) -> f64 {
         self
+    }
+
+    fn modulus(self) -> f64 {
+        self.abs()
+    }
+
+    fn plus(self, x: f64) -> f64 {
+        self + x
+    }
+
+    fn minus(self, x: f64) -> f64 {
+        self - x
+    }
+
+    fn times(self, x: f64) -> f64 {
+        self * x
     }
 
     fn minus_product(self, x: f64, y: f64) -> f64 {
@@ -85,6 +110,22 @@ impl Field for (f64, f64) {
 
     fn conjugate(self) -> (f64, f64) {
         (self.0, -self.1)
+    }
+
+    fn modulus(self) -> f64 {
+        self.0.hypot(self.1)
+    }
+
+    fn plus(self, x: (f64, f64)) -> (f64, f64) {
+        (self.0 + x.0, self.1 + x.1)
+    }
+
+    fn minus(self, x: (f64, f64)) -> (f64, f64) {
+        (self.0 - x.0, self.1 - x.1)
+    }
+
+    fn times(self, x: (f64, f64)) -> (f64, f64) {
+        (self.0 * x.0 - self.1 * x.1, self.0 * x.1 + self.1 * x.0)
     }
 
     fn minus_product(self, x: (f64, f64), y: (f64, f64)) -> (f64, f64) {

@@ -10,7 +10,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-pub(in crate::ops) use eval::{cholesky as evaluate_cholesky, triangular_solve as evaluate_triangular_solve};
+pub(in crate::ops) use eval::{lower_factor, triangular_solve as evaluate_triangular_solve};
 pub(in crate::ops) use shape::triangular_solve_of as triangular_solve_shape;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};

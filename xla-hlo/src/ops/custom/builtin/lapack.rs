@@ -1,11 +1,11 @@
-//! LAPACK routines under the names that JAX gives them, `lapack_spotrf_ffi` and the like; the letter says the element type,
-//! which the operands say too.
+//! LAPACK routines under the names that JAX gives them, `lapack_spotrf_ffi` and the like; the letter says the element
+//! type, which the operands say too.
 
 use super::eigen::decompose_all;
-use super::matrix::{array, elements, for_field, matrices, result_arrays};
-use super::{householder, lu, singular};
+use super::matrix::{array, elements, for_field, matrices, square_size};
+use super::{geev, hessenberg, householder, lu, pivoted, schur, singular, tridiagonal};
 use crate::ops::linalg::{self, field::Field};
-use crate::ops::{Cholesky, CustomCallContext, CustomCallHandler, FfiAttributes, TransposeKind, TriangularSolve};
+use crate::ops::{CustomCallContext, CustomCallHandler, FfiAttributes, TransposeKind, TriangularSolve};
 use crate::{Error, Literal, Result, Scalar};
 
 /// The handler of a routine.
@@ -20,13 +20,21 @@ pub(super) fn find(target: &str) -> Option<&'static dyn CustomCallHandler> {
         ("s" | "d", "syevd") | ("c" | "z", "heevd") => &syevd,
         ("s" | "d" | "c" | "z", "trsm") => &trsm,
         ("s" | "d" | "c" | "z", "gesdd") => &singular::gesdd,
+        ("s" | "d" | "c" | "z", "gesvd") => &singular::gesvd,
+        ("s" | "d" | "c" | "z", "geqp3") => &pivoted::geqp3,
+        ("s" | "d", "ormqr") | ("c" | "z", "unmqr") => &householder::multiply,
+        ("s" | "d" | "c" | "z", "gehrd") => &hessenberg::gehrd,
+        ("s" | "d", "sytrd") | ("c" | "z", "hetrd") => &hessenberg::sytrd,
+        ("s" | "d" | "c" | "z", "gees") => &schur::gees,
+        ("s" | "d" | "c" | "z", "geev") => &geev::geev,
+        ("s" | "d" | "c" | "z", "gtsv") => &tridiagonal::gtsv,
         _ => return None,
     };
     Some(handler)
 }
 
 /// Whether an attribute is that letter, where only one other is allowed.
-fn is_letter(attributes: &FfiAttributes, name: &str, yes: char, no: char) -> Result<bool> {
+pub(super) fn is_letter(attributes: &FfiAttributes, name: &str, yes: char, no: char) -> Result<bool> {
     let code = attributes.integer(name)?;
     let found = u8::try_from(code).map(char::from);
     match found {
@@ -36,20 +44,31 @@ fn is_letter(attributes: &FfiAttributes, name: &str, yes: char, no: char) -> Res
     }
 }
 
-/// `(factor, info)`.
+/// `(factor, info)`. The other triangle stays as it is in the operand, and so do rows from a pivot that is not positive
+/// on.
 fn potrf(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let lower = is_letter(&call.attributes()?, "uplo", 'L', 'U')?;
     let [a] = &operands[..] else { return Err(Error::invalid_argument("it takes one operand")) };
-    let (count, n, _) = super::matrix::sizes("the operand", a.shape().expect_array()?)?;
-    let shapes = result_arrays(call);
-    let shape = shapes.first().ok_or_else(|| Error::invalid_argument("the result must be (factor, info)"))?;
-    if !shape.compatible(a.shape()) {
-        return Err(Error::invalid_argument(format!("the factor must be {}, it is {shape}", a.shape())));
+    for_field!(a, potrf_in(call, a, lower))
+}
+
+fn potrf_in<T: Field>(call: &CustomCallContext<'_>, a: &Literal, lower: bool) -> Result<Literal> {
+    let n = square_size("the operand", a)?;
+    let mut matrices = matrices::<T>("the operand", a)?;
+    let mut info = Vec::new();
+    for matrix in &mut matrices {
+        let mut factor = vec![T::ZERO; n * n];
+        // `u^H u = a` is `l l^H = a` with `l = u^H`.
+        let at = |i: usize, j: usize| if lower { matrix.at(i, j) } else { matrix.at(j, i).conjugate() };
+        let rows = linalg::lower_factor(n, at, &mut factor);
+        for (i, j) in (0..rows).flat_map(|i| (0..=i).map(move |j| (i, j))) {
+            let value = factor[i * n + j];
+            let (place, value) = if lower { ((i, j), value) } else { ((j, i), value.conjugate()) };
+            *matrix.at_mut(place.0, place.1) = value;
+        }
+        info.push(Scalar::Signed(if rows == n { 0 } else { rows as i64 + 1 }));
     }
-    let factor = linalg::evaluate_cholesky(&Cholesky { lower }, operands, shape)?;
-    let failed = |k: usize| n > 0 && f64::from_element(factor.get(k * n * n)).is_nan();
-    let info: Vec<Scalar> = (0..count).map(|k| Scalar::Signed(i64::from(failed(k)))).collect();
-    Ok(Literal::tuple(vec![factor, array(call, 1, &info)?]))
+    Ok(Literal::tuple(vec![array(call, 0, &elements(&matrices))?, array(call, 1, &info)?]))
 }
 
 /// `(factors, exchanged rows, info)`.

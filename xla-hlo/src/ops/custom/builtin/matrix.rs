@@ -49,6 +49,15 @@ pub(super) fn sizes(what: &str, shape: &ArrayShape) -> Result<(usize, usize, usi
     }
 }
 
+/// Rows of the square matrices that an array holds.
+pub(super) fn square_size(what: &str, array: &Literal) -> Result<usize> {
+    let shape = array.shape().expect_array()?;
+    match sizes(what, shape)? {
+        (_, rows, columns) if rows == columns => Ok(rows),
+        _ => Err(Error::invalid_argument(format!("{what} must be square matrices, it is {shape}"))),
+    }
+}
+
 /// The matrices that an array holds.
 pub(super) fn matrices<T: Field>(what: &str, array: &Literal) -> Result<Vec<Matrix<T>>> {
     let (count, rows, columns) = sizes(what, array.shape().expect_array()?)?;

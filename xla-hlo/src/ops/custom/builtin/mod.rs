@@ -1,11 +1,17 @@
 //! Handlers of targets that frameworks emit: decompositions of matrices, by textbook methods in double precision.
 
 mod eigen;
+mod geev;
+mod hessenberg;
 mod householder;
 mod lapack;
 mod lu;
 mod matrix;
+mod pivoted;
+mod schur;
 mod singular;
+mod sparse;
+mod tridiagonal;
 
 use super::CustomCallHandler;
 
@@ -15,6 +21,8 @@ pub(super) fn find(target: &str) -> Option<&'static dyn CustomCallHandler> {
         "Eigh" => &eigen::eigh,
         "Qr" => &householder::qr,
         "ProductOfElementaryHouseholderReflectors" => &householder::product,
+        "tridiagonal_solve_perturbed_ffi" => &tridiagonal::solve_perturbed,
+        "cpu_csr_sparse_dense_ffi" => &sparse::compressed_rows_times_dense,
         _ => return lapack::find(target),
     };
     Some(handler)

@@ -10,15 +10,38 @@ use crate::{Error, Literal, Result, Scalar, Shape};
 /// Sweeps over all pairs of columns; far fewer are needed.
 const MOST_SWEEPS: usize = 60;
 
-/// LAPACK's `gesdd`: `(overwritten operand, singular values descending, u, v^H, info)`. Of `u` and `v^H` there are as many
-/// columns and rows as the result has; with the mode `N` they are zero.
+/// LAPACK's `gesdd`: `(overwritten operand, singular values descending, u, v^H, info)`. Of `u` and `v^H` there are as
+/// many columns and rows as the result has; with the mode `N` they are zero.
+///
+/// Where the matrix is not finite, they are zero and `info` is -4.
 pub(super) fn gesdd(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
-    let [a] = &operands[..] else { return Err(Error::invalid_argument("it takes one operand")) };
-    let has_vectors = call.attributes()?.integer("mode")? != i64::from(b'N');
-    for_field!(a, gesdd_in(call, a, has_vectors))
+    decompose_all(call, &operands, NotFinite { value: 0.0, info: -4 })
 }
 
-fn gesdd_in<T: Field>(call: &CustomCallContext<'_>, a: &Literal, has_vectors: bool) -> Result<Literal> {
+/// LAPACK's `gesvd`: the same, but NaN where the matrix is not finite.
+pub(super) fn gesvd(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
+    decompose_all(call, &operands, NotFinite { value: f64::NAN, info: 0 })
+}
+
+/// What a routine returns for a matrix that is not finite.
+#[derive(Clone, Copy)]
+struct NotFinite {
+    value: f64,
+    info: i64,
+}
+
+fn decompose_all(call: &CustomCallContext<'_>, operands: &[Literal], not_finite: NotFinite) -> Result<Literal> {
+    let [a] = operands else { return Err(Error::invalid_argument("it takes one operand")) };
+    let has_vectors = call.attributes()?.integer("mode")? != i64::from(b'N');
+    for_field!(a, decompose_in(call, a, has_vectors, not_finite))
+}
+
+fn decompose_in<T: Field>(
+    call: &CustomCallContext<'_>,
+    a: &Literal,
+    has_vectors: bool,
+    not_finite: NotFinite,
+) -> Result<Literal> {
     let shapes = result_arrays(call);
     let size = |number: usize, back: usize| {
         let dims = shapes.get(number).copied().and_then(Shape::as_array).map(|shape| shape.dims());
@@ -27,8 +50,17 @@ fn gesdd_in<T: Field>(call: &CustomCallContext<'_>, a: &Literal, has_vectors: bo
     let (Some(columns), Some(rows)) = (size(2, 1), size(3, 2)) else {
         return Err(Error::invalid_argument(format!("the result must have u and v^H, it is {}", call.result_shape())));
     };
-    let (mut left, mut values, mut right) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut left, mut values, mut right, mut info) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for matrix in matrices::<T>("the operand", a)? {
+        if !matrix.elements.iter().all(|x| x.modulus().is_finite()) {
+            let filled = |rows, columns| Matrix::from_fn(rows, columns, |_, _| T::from_real(not_finite.value));
+            values.extend(vec![Scalar::Float(not_finite.value); matrix.rows.min(matrix.columns)]);
+            left.push(filled(matrix.rows, columns));
+            right.push(filled(rows, matrix.columns));
+            info.push(Scalar::Signed(not_finite.info));
+            continue;
+        }
+        info.push(Scalar::Signed(0));
         let (u, sizes, v) = decompose(&matrix);
         values.extend(sizes.into_iter().map(Scalar::Float));
         let (u, v) = (completed(&u, columns)?, completed(&v, rows)?);
@@ -36,7 +68,6 @@ fn gesdd_in<T: Field>(call: &CustomCallContext<'_>, a: &Literal, has_vectors: bo
         left.push(zero(u));
         right.push(zero(v.adjoint()));
     }
-    let info = vec![Scalar::Signed(0); left.len()];
     let parts = [elements(&matrices::<T>("the operand", a)?), values, elements(&left), elements(&right), info];
     let arrays = parts.iter().enumerate().map(|(number, part)| array(call, number, part));
     Ok(Literal::tuple(arrays.collect::<Result<_>>()?))

@@ -1,0 +1,162 @@
+//! Effects: what running an instruction does besides giving its result, and what is live because of that.
+
+use crate::entity::SecondaryMap;
+use crate::ops::Op;
+use crate::{CompId, Computation, InstrId, Instruction, Module};
+
+/// Whether running `op` does more than give its result, the computations it calls aside.
+///
+/// Tokens and dependencies have none: they only order. What waits for an effect that was begun is kept where that is,
+/// see [`is_begun`].
+pub fn has_side_effect(op: &Op) -> bool {
+    match op {
+        Op::CustomCall(call) => call.has_side_effect,
+        Op::Transfer(_) => true,
+        Op::Parameter(_)
+        | Op::Constant(_)
+        | Op::Tuple(_)
+        | Op::GetTupleElement(_)
+        | Op::OptBarrier(_)
+        | Op::Unary(_)
+        | Op::Binary(_)
+        | Op::Compare(_)
+        | Op::Select(_)
+        | Op::Clamp(_)
+        | Op::Convert(_)
+        | Op::BitcastConvert(_)
+        | Op::ReducePrecision(_)
+        | Op::Broadcast(_)
+        | Op::Reshape(_)
+        | Op::Transpose(_)
+        | Op::Slice(_)
+        | Op::Pad(_)
+        | Op::Concatenate(_)
+        | Op::Reverse(_)
+        | Op::Iota(_)
+        | Op::DynamicSlice(_)
+        | Op::DynamicUpdateSlice(_)
+        | Op::Copy(_)
+        | Op::Bitcast(_)
+        | Op::Dot(_)
+        | Op::Convolution(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
+        | Op::Reduce(_)
+        | Op::Scan(_)
+        | Op::ReduceWindow(_)
+        | Op::SelectAndScatter(_)
+        | Op::While(_)
+        | Op::Conditional(_)
+        | Op::Call(_)
+        | Op::Map(_)
+        | Op::Fusion(_)
+        | Op::RngBitGenerator(_)
+        | Op::StochasticConvert(_)
+        | Op::BatchNorm(_)
+        | Op::Gather(_)
+        | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
+        | Op::Domain(_)
+        | Op::AfterAll(_)
+        | Op::AddDependency(_)
+        | Op::Dynamic(_)
+        | Op::Async(_)
+        | Op::Collective(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => false,
+        // They move the device's counter on.
+        Op::Rng(_) | Op::RngGetAndUpdateState(_) => true,
+    }
+}
+
+/// Whether `op` begins something that must be awaited, exactly once: it is not merged with another, and while it is
+/// there, so is what awaits it.
+pub fn is_begun(op: &Op) -> bool {
+    !op.opcode().awaited_by().is_empty()
+}
+
+/// Which computations have side effects, their callees included.
+pub struct Effects {
+    computations: SecondaryMap<CompId, bool>,
+}
+
+impl Effects {
+    /// Looks at every computation of a module. Linear time.
+    pub fn of(module: &Module) -> Effects {
+        let mut effects = Effects { computations: SecondaryMap::new(false) };
+        for id in module.post_order() {
+            let any = module[id].iter().any(|(_, instruction)| effects.has_effect(instruction));
+            effects.computations[id] = any;
+        }
+        effects
+    }
+
+    /// Whether running an instruction does more than give its result.
+    pub fn has_effect(&self, instruction: &Instruction) -> bool {
+        let op = instruction.op();
+        has_side_effect(op) || op.called_computations().iter().any(|&c| self.computations[c])
+    }
+
+    /// Instructions of a computation that its root, its parameters or an effect needs. Whatever else there is need not
+    /// run.
+    pub fn live(&self, computation: &Computation) -> SecondaryMap<InstrId, bool> {
+        let mut live = SecondaryMap::<InstrId, bool>::new(false);
+        let mut stack: Vec<InstrId> = computation.root_if_set().into_iter().collect();
+        let kept = |i: InstrId| matches!(computation[i].op(), Op::Parameter(_)) || self.has_effect(&computation[i]);
+        stack.extend(computation.ids().filter(|&i| kept(i)));
+        while let Some(i) = stack.pop() {
+            if std::mem::replace(&mut live[i], true) {
+                continue;
+            }
+            stack.extend_from_slice(computation[i].operands());
+            stack.extend_from_slice(computation[i].control_predecessors());
+            if is_begun(computation[i].op()) {
+                stack.extend_from_slice(computation[i].users());
+            }
+        }
+        live
+    }
+
+    /// Live instructions of the computations that live instructions call, from the entry on.
+    pub fn live_instructions(&self, module: &Module) -> Vec<(CompId, InstrId)> {
+        let mut reached = SecondaryMap::<CompId, bool>::new(false);
+        let mut stack: Vec<CompId> = module.entry_if_set().into_iter().collect();
+        let mut found = Vec::new();
+        while let Some(id) = stack.pop() {
+            if std::mem::replace(&mut reached[id], true) {
+                continue;
+            }
+            let live = self.live(&module[id]);
+            for instruction in module[id].ids().filter(|&i| live[i]) {
+                stack.extend(module[id][instruction].op().called_computations());
+                found.push((id, instruction));
+            }
+        }
+        found
+    }
+}
+
+/// Whether running an instruction does more than give its result, by what it reaches; for one instruction, where
+/// [`Effects`] looks at the whole module.
+pub(crate) fn reaches_effect(module: &Module, instruction: &Instruction) -> bool {
+    if has_side_effect(instruction.op()) {
+        return true;
+    }
+    let mut reached = SecondaryMap::<CompId, bool>::new(false);
+    let mut stack = instruction.op().called_computations();
+    while let Some(callee) = stack.pop() {
+        let Some(computation) = module.get(callee) else { continue };
+        if std::mem::replace(&mut reached[callee], true) {
+            continue;
+        }
+        for (_, instruction) in computation.iter() {
+            if has_side_effect(instruction.op()) {
+                return true;
+            }
+            stack.extend(instruction.op().called_computations());
+        }
+    }
+    false
+}

@@ -1,0 +1,111 @@
+//! Schur forms of general matrices: upper triangular, with blocks of two by two for the complex eigenvalues of real
+//! ones.
+
+mod complex;
+mod real;
+
+use super::hessenberg::{product, reduce};
+use super::matrix::{Matrix, array, elements, for_field, matrices, square_size};
+use crate::ops::CustomCallContext;
+use crate::ops::linalg::field::Field;
+use crate::{Error, Literal, Result, Scalar};
+
+/// Steps for each eigenvalue after which an iteration gives up; two or three are usual.
+const MOST_STEPS: usize = 60;
+
+/// Steps after which an iteration that does not converge takes another shift.
+const EXCEPTIONAL: usize = 10;
+
+/// `a = z t z^H` with a unitary `z`.
+pub(super) struct Schur<T> {
+    pub t: Matrix<T>,
+    pub z: Matrix<T>,
+    /// In the order of the diagonal; of a pair, the one with the positive imaginary part comes first.
+    pub values: Vec<(f64, f64)>,
+    /// 0, or how many eigenvalues, the first ones, have not been found.
+    pub failed: usize,
+}
+
+/// A kind of number for which there is an iteration from Hessenberg to Schur form.
+pub(super) trait SchurField: Field {
+    /// Makes `h` triangular, or triangular of blocks, by similarity transformations, which `z` collects. Returns how
+    /// many rows of it, the first ones, are not.
+    fn iterate(h: &mut Matrix<Self>, z: &mut Matrix<Self>) -> usize;
+
+    /// The eigenvalues of a Schur form.
+    fn values(t: &Matrix<Self>) -> Vec<(f64, f64)>;
+}
+
+/// The Schur form of a square matrix; NaN where it is not finite.
+pub(super) fn decompose<T: SchurField>(a: &Matrix<T>) -> Schur<T> {
+    let n = a.rows;
+    let greatest =
+        a.elements.iter().map(|x| x.modulus()).fold(0.0, |a: f64, b| if b > a || b.is_nan() { b } else { a });
+    if !greatest.is_finite() {
+        let t = Matrix::from_fn(n, n, |i, j| if i > j { T::ZERO } else { T::NAN });
+        let z = Matrix::from_fn(n, n, |_, _| T::NAN);
+        return Schur { values: T::values(&t), t, z, failed: 0 };
+    }
+    // Squares of elements must neither overflow nor vanish; a power of two is exact. Its inverse is finite, too.
+    let scale = if greatest == 0.0 { 1.0 } else { greatest.log2().floor().clamp(-1000.0, 1000.0).exp2() };
+    let mut t = Matrix::from_fn(n, n, |i, j| a.at(i, j).times(T::from_real(1.0 / scale)));
+    let scales = reduce(&mut t, 0..n);
+    let mut z = product(&t, &scales);
+    for (i, j) in (0..n).flat_map(|i| (0..i.saturating_sub(1)).map(move |j| (i, j))) {
+        *t.at_mut(i, j) = T::ZERO;
+    }
+    let failed = T::iterate(&mut t, &mut z);
+    t.elements.iter_mut().for_each(|x| *x = x.times(T::from_real(scale)));
+    Schur { values: T::values(&t), t, z, failed }
+}
+
+/// The first row of the last part of `h` up to row `end` that no zero on the subdiagonal divides; what is too small to
+/// matter there is made 0.
+fn undivided<T: Field>(h: &mut Matrix<T>, end: usize) -> usize {
+    for l in (1..=end).rev() {
+        let near = h.at(l, l).modulus() + h.at(l - 1, l - 1).modulus();
+        // The matrix has elements of magnitude 1.
+        let scale = if near == 0.0 { 1.0 } else { near };
+        if h.at(l, l - 1).modulus() <= f64::EPSILON * scale {
+            *h.at_mut(l, l - 1) = T::ZERO;
+            return l;
+        }
+    }
+    0
+}
+
+/// LAPACK's `gees`: `(t, z, eigenvalues, how many were selected, info)`, of real matrices with real and imaginary parts
+/// of the eigenvalues apart. Without vectors `z` is 0.
+pub(super) fn gees(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
+    let [a] = &operands[..] else { return Err(Error::invalid_argument("it takes one operand")) };
+    if call.attributes()?.integer("sort")? != i64::from(b'N') {
+        return Err(Error::unimplemented(
+            "lapack_*gees_ffi with sorted eigenvalues: no caller can say which come first",
+        ));
+    }
+    for_field!(a, gees_in(call, a))
+}
+
+fn gees_in<T: SchurField>(call: &CustomCallContext<'_>, a: &Literal) -> Result<Literal> {
+    let has_vectors = super::lapack::is_letter(&call.attributes()?, "mode", 'V', 'N')?;
+    square_size("the operand", a)?;
+    let forms: Vec<Schur<T>> = matrices::<T>("the operand", a)?.iter().map(decompose).collect();
+    let info: Vec<Scalar> = forms.iter().map(|form| Scalar::Signed(form.failed as i64)).collect();
+    let values = forms.iter().flat_map(|form| form.values.iter().copied()).collect::<Vec<_>>();
+    let (t, z): (Vec<_>, Vec<_>) = forms.into_iter().map(|form| (form.t, form.z)).unzip();
+    let z = if has_vectors { elements(&z) } else { vec![T::ZERO.to_element(); elements(&z).len()] };
+    let mut parts = vec![elements(&t), z];
+    parts.extend(eigenvalue_parts(a, &values));
+    parts.extend([vec![Scalar::Signed(0); info.len()], info]);
+    let arrays = parts.iter().enumerate().map(|(number, part)| array(call, number, part));
+    Ok(Literal::tuple(arrays.collect::<Result<_>>()?))
+}
+
+/// Eigenvalues as LAPACK returns them: complex numbers, for real matrices real and imaginary parts.
+pub(super) fn eigenvalue_parts(a: &Literal, values: &[(f64, f64)]) -> Vec<Vec<Scalar>> {
+    if a.shape().element_type().is_some_and(crate::ElementType::is_complex) {
+        return vec![values.iter().map(|value| value.to_element()).collect()];
+    }
+    let part = |of: fn(&(f64, f64)) -> f64| values.iter().map(|value| Scalar::Float(of(value))).collect();
+    vec![part(|value| value.0), part(|value| value.1)]
+}

@@ -1,0 +1,97 @@
+//! Custom calls that stand for an operation of HLO, or on one device for none.
+
+use super::CustomCall;
+use crate::ops::{CompareDirection, Op, OpRules, ShapeContext, TopK};
+use crate::{CompId, Error, Module, Result, Shape};
+
+/// Targets that say where a value is or which devices share it: on one device with one memory, their operand.
+const IDENTITIES: [&str; 8] = [
+    "Sharding",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "xla.sdy.FuncResultSharding",
+    "MoveToHost",
+    "MoveToDevice",
+    "annotate_device_placement",
+    "LayoutConstraint",
+];
+
+/// What a custom call without a handler does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CustomCallOperation {
+    /// It returns its only operand. What it may say of side effects is for partitioners.
+    Identity,
+    /// It returns the greatest or least elements of the rows of its only operand.
+    TopK(TopK),
+}
+
+impl CustomCall {
+    /// The operation that the target stands for, on operands and with a written result of those shapes; `None` where it
+    /// is for a handler to say. What has an operation here has no handler, not even one that is registered.
+    ///
+    /// [`Error::Unimplemented`] for what only several devices can do, [`Error::InvalidArgument`] for other operands or
+    /// results than the target has.
+    pub fn operation(
+        &self,
+        module: &Module,
+        operands: &[&Shape],
+        result: &Shape,
+    ) -> Result<Option<CustomCallOperation>> {
+        let found = if IDENTITIES.contains(&&*self.target) {
+            module.expect_one_device(&format!("custom call {:?}", self.target))?;
+            CustomCallOperation::Identity
+        } else if self.target == "TopK" {
+            CustomCallOperation::TopK(self.top_k(module, result)?)
+        } else {
+            return Ok(None);
+        };
+        let named = |error: Error| error.context(format!("custom call {:?}", self.target));
+        let &[operand] = operands else {
+            return Err(named(Error::invalid_argument(format!("it takes one operand, not {}", operands.len()))));
+        };
+        let expected = match &found {
+            CustomCallOperation::Identity => operand.clone(),
+            CustomCallOperation::TopK(op) => {
+                op.infer_shape(&ShapeContext::new(module, operands, None)).map_err(named)?
+            }
+        };
+        if expected.compatible(result) {
+            return Ok(Some(found));
+        }
+        let (expected, written) = (expected.without_layout(), result.without_layout());
+        Err(named(Error::invalid_argument(format!("it gives {expected} on one device, not {written}"))))
+    }
+
+    /// `k` is in the result's shape, the order in the computation, if there is one.
+    fn top_k(&self, module: &Module, result: &Shape) -> Result<TopK> {
+        let values = result.as_tuple().and_then(|parts| parts.first()).and_then(Shape::as_array);
+        let k = values.and_then(|values| values.dims().last().copied()).unwrap_or(0);
+        let largest = match self.computations[..] {
+            [] => true,
+            [comparator] => is_descending(module, comparator)?,
+            _ => return Err(Error::invalid_argument("custom call \"TopK\" has more than one computation")),
+        };
+        Ok(TopK { k, largest, is_stable: false })
+    }
+}
+
+/// Whether a comparator of parameters 0 and 1 puts the greater one first, rather than the lesser.
+fn is_descending(module: &Module, comparator: CompId) -> Result<bool> {
+    let computation = &module[comparator];
+    let root = computation.root_if_set().map(|root| &computation[root]);
+    let parameter = |i: usize| match root.map(|root| computation[root.operand(i)].op()) {
+        Some(Op::Parameter(parameter)) => Some(parameter.number),
+        _ => None,
+    };
+    if let Some(Op::Compare(compare)) = root.map(|root| root.op()) {
+        match (compare.direction, parameter(0), parameter(1)) {
+            (CompareDirection::Gt, Some(0), Some(1)) | (CompareDirection::Lt, Some(1), Some(0)) => return Ok(true),
+            (CompareDirection::Lt, Some(0), Some(1)) | (CompareDirection::Gt, Some(1), Some(0)) => return Ok(false),
+            _ => {}
+        }
+    }
+    Err(Error::unimplemented(format!(
+        "custom call \"TopK\" by the computation {}, which is no comparison of parameters 0 and 1 by GT or LT",
+        computation.name()
+    )))
+}
