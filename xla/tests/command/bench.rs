@@ -80,7 +80,11 @@ fn a_profile_names_kernels_and_library_calls_with_their_rates() {
     );
     let trace = folder.xla("run product.hlo --platform cpu --inputs-seed 0 --trace trace.json");
     assert_eq!(trace.code, 0);
-    assert!(folder.read("trace.json").contains("\"kind\":\"library call\",\"name\":\"s\""));
+    assert!(
+        std::fs::read_to_string(folder.path("trace.json"))
+            .unwrap()
+            .contains("\"kind\":\"library call\",\"name\":\"s\"")
+    );
 }
 
 #[test]
