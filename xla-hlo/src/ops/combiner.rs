@@ -105,10 +105,8 @@ impl Combiner {
     /// Prepares a computation whose signature was verified for arrays of those element types.
     pub(super) fn new(ev: &Evaluator<'_>, computation: CompId, elements: &[ElementType]) -> Result<Combiner> {
         let function = ScalarFunction::new(ev.module(), computation)?;
-        let parameters = function.parameter_types();
-        let same_types = parameters.windows(2).all(|pair| pair[0] == pair[1]);
-        let kind = if same_types { kind_of(&ev.module()[computation]) } else { Kind::General };
-        let taken_as = parameters.iter().skip(elements.len());
+        let kind = kind_of(&ev.module()[computation]);
+        let taken_as = function.parameter_types().iter().skip(elements.len());
         let rounded_to = elements.iter().zip(taken_as).map(|(&from, &to)| (from != to).then_some(to)).collect();
         Ok(Combiner { function, kind, rounded_to, arguments: Vec::new() })
     }
@@ -160,10 +158,22 @@ impl Combiner {
 /// Recognises a computation that does one well-known thing with its two parameters.
 fn kind_of(computation: &Computation) -> Kind {
     match computation.parameters() {
-        _ if simple_combiner(computation).is_some() => Kind::Associative,
-        &[_, element] if computation.root() == element => Kind::Replaces,
+        _ if is_order_free(computation) => Kind::Associative,
+        &[accumulator, element]
+            if computation.root() == element
+                && computation[accumulator].shape().compatible(computation[element].shape()) =>
+        {
+            Kind::Replaces
+        }
         _ => Kind::General,
     }
+}
+
+/// Whether elements may be combined in any order, partial results with each other.
+pub(super) fn is_order_free(computation: &Computation) -> bool {
+    let mut shapes = computation.parameters().iter().map(|&p| computation[p].shape());
+    let same_types = shapes.next().is_some_and(|first| shapes.all(|shape| shape.compatible(first)));
+    same_types && simple_combiner(computation).is_some()
 }
 
 /// The operation of a combiner that is one associative and commutative operation on its two parameters.

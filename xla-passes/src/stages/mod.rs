@@ -104,7 +104,7 @@ pub fn expand(_: &TargetProfile) -> Pipeline {
 
 /// What a target is slow at, in parts; after simplification, which would put them together again.
 pub fn split(_: &TargetProfile) -> Pipeline {
-    Pipeline::new("split").pass(SplitFolds)
+    Pipeline::new("split").pass(SplitWindows).pass(SplitFolds)
 }
 
 /// Every array states its layout.

@@ -22,8 +22,8 @@ pub(super) fn reduce_window(
         return Err(checks::missing_operand());
     };
     let windows = Windows::new(&op.window, array, output.array_shape().dims())?;
-    if combiner.is_associative() {
-        let sums = fold_separably(&windows, array, |a, b| combiner.pair(ev, a, b))?;
+    if let Some(order) = op.dimension_order(ev.module(), windows.base, &windows.output) {
+        let sums = fold_separably(&windows, &order, array, |a, b| combiner.pair(ev, a, b))?;
         for (i, sum) in sums.into_iter().enumerate() {
             output.set(i, sum.map_or(Ok(inits[0]), |sum| combiner.step(ev, inits[0], sum))?);
         }

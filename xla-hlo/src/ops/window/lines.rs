@@ -8,9 +8,10 @@ use super::WindowDim;
 use super::eval::Windows;
 use crate::{Literal, Result, Scalar};
 
-/// The fold of what each window holds, `None` where it holds nothing; row major.
+/// The fold of what each window holds, `None` where it holds nothing; row major. Dimensions are folded in that order.
 pub(super) fn fold_separably(
     windows: &Windows<'_>,
+    order: &[usize],
     array: &Literal,
     mut pair: impl FnMut(Scalar, Scalar) -> Result<Scalar>,
 ) -> Result<Vec<Option<Scalar>>> {
@@ -24,10 +25,7 @@ pub(super) fn fold_separably(
         (Some(a), Some(b)) => pair(a, b).map(Some),
         (one, other) => Ok(one.or(other)),
     };
-    // Dimensions that shrink go first, so that no array on the way is larger than both the first and the last.
-    let (shrinking, growing): (Vec<usize>, Vec<usize>) =
-        (0..dims.len()).filter(|&d| windows.dims[d] != WindowDim::UNIT).partition(|&d| windows.output[d] <= dims[d]);
-    for d in shrinking.into_iter().chain(growing) {
+    for &d in order {
         values = fold_dimension(&windows.dims[d], d, &dims, windows.output[d], &values, &mut pair)?;
         dims[d] = windows.output[d];
     }

@@ -13,10 +13,11 @@ pub use geometry::Cumulative;
 
 pub(in crate::ops) use proto::{read_window, write_window};
 
+use super::combiner::is_order_free;
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
-use crate::{CompId, Literal, Result, Shape};
+use crate::{CompId, Literal, Module, Result, Shape};
 
 /// How a window slides along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,6 +52,23 @@ pub struct ReduceWindow {
     pub window: Window,
     /// The combiner, as in [`Reduce`](super::Reduce).
     pub computation: CompId,
+}
+
+impl ReduceWindow {
+    /// The dimensions in which windows have several elements, in the order in which they are reduced one after the other; `None`
+    /// where the combiner wants the elements of a window in their own order.
+    ///
+    /// `base` are the sizes of the array, `output` those of the result.
+    pub fn dimension_order(&self, module: &Module, base: &[usize], output: &[usize]) -> Option<Vec<usize>> {
+        let dims = self.window.dims_for(base.len()).ok()?;
+        if !is_order_free(module.get(self.computation)?) {
+            return None;
+        }
+        // Dimensions that shrink go first, so that no array on the way is larger than both the first and the last.
+        let windows = (0..base.len()).filter(|&d| !dims[d].is_unit());
+        let (shrinking, growing): (Vec<usize>, Vec<usize>) = windows.partition(|&d| output[d] <= base[d]);
+        Some([shrinking, growing].concat())
+    }
 }
 
 impl ReadAttributes for ReduceWindow {
