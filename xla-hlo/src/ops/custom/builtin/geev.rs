@@ -56,7 +56,7 @@ fn balance<T: Field>(a: &Matrix<T>) -> (Matrix<T>, Vec<f64>) {
     // Each sweep makes the matrix smaller by a twentieth at least; more sweeps than these gain nothing.
     for _ in 0..100 {
         let mut any = false;
-        for i in 0..n {
+        for (i, scale) in scales.iter_mut().enumerate() {
             let others = || (0..n).filter(move |&j| j != i);
             let (row, column): (f64, f64) =
                 (others().map(|j| a.at(i, j).modulus()).sum(), others().map(|j| a.at(j, i).modulus()).sum());
@@ -66,10 +66,10 @@ fn balance<T: Field>(a: &Matrix<T>) -> (Matrix<T>, Vec<f64>) {
             }
             let factor = factor.clamp(-500.0, 500.0).exp2();
             let is_sane = |scale: f64| (1e-150..1e150).contains(&scale);
-            if column * factor + row / factor < 0.95 * (column + row) && is_sane(scales[i] * factor) {
+            if column * factor + row / factor < 0.95 * (column + row) && is_sane(*scale * factor) {
                 others().for_each(|j| *a.at_mut(i, j) = a.at(i, j).times(T::from_real(1.0 / factor)));
                 others().for_each(|j| *a.at_mut(j, i) = a.at(j, i).times(T::from_real(factor)));
-                scales[i] *= factor;
+                *scale *= factor;
                 any = true;
             }
         }

@@ -39,13 +39,13 @@ fn gehrd_in<T: Field>(call: &CustomCallContext<'_>, a: &Literal) -> Result<Liter
 pub(super) fn reduce<T: Field>(a: &mut Matrix<T>, active: Range<usize>) -> Vec<T> {
     let n = a.columns;
     let mut scales = vec![T::ZERO; n.saturating_sub(1)];
-    for k in active.start..active.end.saturating_sub(1) {
+    let columns = active.start..active.end.saturating_sub(1);
+    for (k, scale) in scales.iter_mut().enumerate().filter(|(k, _)| columns.contains(k)) {
         let rows = k + 1..active.end;
-        let scale = make_reflection(a, rows.clone(), k);
+        *scale = make_reflection(a, rows.clone(), k);
         let vector = vector(a, rows, k);
-        reflect_rows(a, 0..active.end, k + 1, &vector, scale);
+        reflect_rows(a, 0..active.end, k + 1, &vector, *scale);
         reflect(a, k + 1, &vector, scale.conjugate(), k + 1..n);
-        scales[k] = scale;
     }
     scales
 }

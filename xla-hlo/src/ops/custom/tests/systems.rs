@@ -15,7 +15,7 @@ fn tridiagonal_systems() {
             let diagonals = [1.0, 0.3, 2.5].map(|start| literal(ty, &[n], &part(start)));
             let right =
                 literal(ty, &[n, columns], &(0..n * columns).map(|i| (1.0 + i as f64, 0.5)).collect::<Vec<_>>());
-            let operands = [&diagonals[..], &[right.clone()]].concat();
+            let operands = [&diagonals[..], std::slice::from_ref(&right)].concat();
             let (vector, matrix) = (format!("?[{n}]"), format!("?[{n},{columns}]"));
             let shapes = [&*vector, &*vector, &*vector, &*matrix, "s32[]"];
             let results = routine("gtsv", ty, "", &shapes, &operands).unwrap();
