@@ -29,6 +29,7 @@ impl TransferManager for TemplateTransfer {
         offset: usize,
     ) -> Result<()> {
         let tensor = descriptor(shape)?;
+        literal.densify()?;
         let (source, width) = (literal.bytes(), shape.element_type().byte_width());
         if source.len() != shape.byte_size() {
             return Err(Error::internal(format!("{} bytes of a literal are no {shape}", source.len())));
