@@ -74,7 +74,7 @@ fn messages() {
         "r = reshape(a)",
         "r = add(a, i)",
         "r = f32[1000000000,1000000000,1000000000] broadcast(i), dimensions={}",
-        "r = f32[100000,100000] constant({...})",
+        "r = f32[100000,100000] constant(1)",
         "r = f32[2,3] add(a, b) /* never ends",
         "r = f32[2,3] add(a, b), backend_config=\"never ends",
         "r = f32[2,3] add(a, b), backend_config={\"never\": \"ends",
@@ -273,7 +273,6 @@ fn sizes_are_not_trusted() {
         "r = f32[4611686018427387904,4] parameter(3)",
         "r = (f32[], s8[9223372036854775807,3]) parameter(3)",
         "r = f32[10000000000] constant({1, 2})",
-        "r = f32[10000000000] constant({...})",
         "r = f64[9223372036854775807] constant({...})",
     ] {
         message(parse_module(&with(line)));

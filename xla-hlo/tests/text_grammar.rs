@@ -197,14 +197,6 @@ fn literals() {
     insta::assert_snapshot!(report.join("\n"));
 }
 
-/// The pattern goes on from one literal to the next, so that they differ.
-#[test]
-fn omitted_literals_differ() {
-    insta::assert_snapshot!(printed(
-        "main { a = u32[2] constant({...}) b = u32[2] constant({...}) ROOT c = (u32[2], u32[2]) tuple(a, b) }"
-    ));
-}
-
 #[test]
 fn attributes_of_every_family() {
     insta::assert_snapshot!(body(

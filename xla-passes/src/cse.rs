@@ -72,7 +72,7 @@ fn hash_of(instruction: &Instruction) -> u64 {
 fn hash_op(op: &Op, hasher: &mut DefaultHasher) {
     const ENDS: usize = 256;
     match op {
-        Op::Constant(constant) if constant.literal.bytes().len() > 2 * ENDS => {
+        Op::Constant(constant) if constant.literal.byte_len() > 2 * ENDS && constant.literal.uniform().is_none() => {
             let bytes = constant.literal.bytes();
             constant.literal.shape().hash(hasher);
             bytes[..ENDS].hash(hasher);

@@ -84,7 +84,9 @@ fn numbers(body: &Computation, class: &[usize], effects: &Effects) -> HashMap<In
 /// Whether the same operation on the same operands gives the same value, and says all that it does in its attributes.
 fn is_function(instruction: &Instruction, effects: &Effects) -> bool {
     let plain = match instruction.op() {
-        Op::Constant(constant) => constant.literal.bytes().len() <= MAX_CONSTANT_BYTES,
+        Op::Constant(constant) => {
+            constant.literal.as_splat().is_some() || constant.literal.byte_len() <= MAX_CONSTANT_BYTES
+        }
         Op::Parameter(_) | Op::OptBarrier(_) | Op::CustomCall(_) => false,
         op => !is_begun(op),
     };

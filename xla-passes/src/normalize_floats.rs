@@ -232,7 +232,10 @@ fn wide_combiner(
     for (id, instruction) in module[narrow].iter() {
         let shape = widen::widened(instruction.shape(), &|ty| floats.computed_in(ty));
         if let (Op::Constant(constant), Some(array)) = (instruction.op(), shape.as_array()) {
-            let literal = Literal::from_fn(array, |i| constant.literal.get(i))?;
+            let literal = match constant.literal.as_splat() {
+                Some(_) => Literal::splat(array, constant.literal.get(0))?,
+                None => Literal::from_fn(array, |i| constant.literal.get(i))?,
+            };
             combiner.set_op(id, Constant { literal }.into());
         }
         combiner.set_shape(id, shape);

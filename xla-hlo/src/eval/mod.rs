@@ -230,6 +230,9 @@ impl<'m> Evaluator<'m> {
                 let mut operands =
                     step.operands.iter().map(|&operand| whole(values, operand)).collect::<Result<Vec<_>>>()?;
                 self.current = Some((computation, step.instruction));
+                if !takes_splats(op) {
+                    operands.iter().try_for_each(Literal::densify)?;
+                }
                 if step.is_dynamic {
                     let (op, shape) = sizes::at_real_sizes(op, self.module, &mut operands, instruction.shape())?;
                     op.rules().evaluate(self, operands, &shape)?
@@ -241,6 +244,35 @@ impl<'m> Evaluator<'m> {
         check_result(&value, instruction.shape())?;
         Ok(value)
     }
+}
+
+/// Whether an operation passes splats on, or computes one element of them for all. The others read the bytes of every
+/// element, for which there must be memory.
+fn takes_splats(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Compare(_)
+            | Op::Select(_)
+            | Op::Clamp(_)
+            | Op::Convert(_)
+            | Op::BitcastConvert(_)
+            | Op::ReducePrecision(_)
+            | Op::Broadcast(_)
+            | Op::Reshape(_)
+            | Op::Transpose(_)
+            | Op::Slice(_)
+            | Op::DynamicSlice(_)
+            | Op::Reverse(_)
+            | Op::Copy(_)
+            | Op::Tuple(_)
+            | Op::OptBarrier(_)
+            | Op::Call(_)
+            | Op::Fusion(_)
+            | Op::While(_)
+            | Op::Conditional(_)
+    )
 }
 
 /// The operand's value, moved out at its last use.

@@ -2,30 +2,68 @@
 
 pub(crate) mod float_format;
 pub(crate) mod scalar;
+mod storage;
+#[cfg(test)]
+mod tests;
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 pub use scalar::Scalar;
+use storage::{Storage, reserved};
 
 use crate::shape::{IndexIter, linear_index};
-use crate::{ArrayShape, ElementType, Error, Result, Shape};
+use crate::{ArrayShape, ElementType, Error, Result, ResultExt, Shape};
 
 /// A value known on the host.
 ///
 /// Array elements lie row major, one element in [`ElementType::byte_width`] bytes (nothing is packed), little-endian,
 /// whatever layout the shape of an instruction has: layouts belong to devices, and a literal's shape has none.
 /// Cloning is cheap; bytes are shared until written.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+///
+/// A splat, [`Literal::splat`], keeps the element that all are once, however many there are; so it is copied, compared
+/// and hashed. Its elements are written out where somebody asks for the bytes of all ([`Literal::bytes`]).
+#[derive(Clone, Debug)]
 pub struct Literal {
     shape: Shape,
     data: Data,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 enum Data {
-    Array(Arc<Vec<u8>>),
+    Array(Storage),
     Tuple(Vec<Literal>),
     Token,
+}
+
+/// Equal shapes and equal bytes, however they are kept.
+impl PartialEq for Literal {
+    fn eq(&self, other: &Literal) -> bool {
+        self.shape == other.shape
+            && match (&self.data, &other.data) {
+                (Data::Array(a), Data::Array(b)) => a.equals(b, self.width()),
+                (Data::Tuple(a), Data::Tuple(b)) => a == b,
+                (Data::Token, Data::Token) => true,
+                (Data::Array(_) | Data::Tuple(_) | Data::Token, _) => false,
+            }
+    }
+}
+
+impl Eq for Literal {}
+
+/// All bytes, but of equal elements only one: splats hash alike whether they are kept as such or not.
+impl Hash for Literal {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.shape.hash(hasher);
+        match &self.data {
+            Data::Array(storage) => match storage.uniform(self.width()) {
+                Some(element) => (true, element).hash(hasher),
+                None => (false, storage.bytes()).hash(hasher),
+            },
+            Data::Tuple(elements) => elements.hash(hasher),
+            Data::Token => {}
+        }
+    }
 }
 
 impl Literal {
@@ -33,10 +71,7 @@ impl Literal {
     pub fn zeros(shape: &ArrayShape) -> Result<Literal> {
         let count = shape.checked_element_count()?;
         let bytes = count * shape.element_type().byte_width();
-        let mut data = Vec::new();
-        data.try_reserve_exact(bytes).map_err(|e| {
-            Error::resource_exhausted(format!("no memory for a literal of {bytes} bytes ({shape})")).with_source(e)
-        })?;
+        let mut data = reserved(bytes).context(|| shape.to_string())?;
         data.resize(bytes, 0);
         Ok(Literal::from_parts(shape, data))
     }
@@ -63,14 +98,17 @@ impl Literal {
         Ok(Literal::from_parts(shape, bytes))
     }
 
-    /// An array whose elements are all the same.
+    /// An array whose elements are all the same: a splat, which takes no memory for them.
     pub fn splat(shape: &ArrayShape, value: Scalar) -> Result<Literal> {
-        let mut literal = Literal::zeros(shape)?;
         let mut element = [0; 16];
         value.write(shape.element_type(), &mut element);
-        let width = shape.element_type().byte_width();
-        literal.bytes_mut().chunks_exact_mut(width).for_each(|chunk| chunk.copy_from_slice(&element[..width]));
-        Ok(literal)
+        Literal::splat_of_bytes(shape, &element[..shape.element_type().byte_width()])
+    }
+
+    /// A splat of the element with those bytes.
+    pub(crate) fn splat_of_bytes(shape: &ArrayShape, element: &[u8]) -> Result<Literal> {
+        let count = shape.checked_element_count()?;
+        Ok(Literal { shape: Shape::Array(static_shape(shape)), data: Data::Array(Storage::splat(element, count)) })
     }
 
     /// A scalar array.
@@ -101,7 +139,7 @@ impl Literal {
     }
 
     fn from_parts(shape: &ArrayShape, bytes: Vec<u8>) -> Literal {
-        Literal { shape: Shape::Array(static_shape(shape)), data: Data::Array(Arc::new(bytes)) }
+        Literal { shape: Shape::Array(static_shape(shape)), data: Data::Array(Storage::Dense(Arc::new(bytes))) }
     }
 
     /// The shape, without layouts.
@@ -114,10 +152,11 @@ impl Literal {
         self.shape.as_array().expect("the literal is an array")
     }
 
-    /// Bytes of an array, row major; empty for tuples and tokens.
+    /// Bytes of an array, row major; empty for tuples and tokens. Those of a splat are written out at the first call: see
+    /// [`Literal::as_splat`] for doing without, and [`Literal::densify`] for an error where memory is short.
     pub fn bytes(&self) -> &[u8] {
         match &self.data {
-            Data::Array(bytes) => bytes,
+            Data::Array(storage) => storage.bytes(),
             Data::Tuple(_) | Data::Token => &[],
         }
     }
@@ -125,9 +164,67 @@ impl Literal {
     /// Bytes of an array for writing; empty for tuples and tokens. Copies them first when they are shared.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.data {
-            Data::Array(bytes) => Arc::make_mut(bytes).as_mut_slice(),
+            Data::Array(storage) => storage.bytes_mut(),
             Data::Tuple(_) | Data::Token => &mut [],
         }
+    }
+
+    /// How many bytes [`Literal::bytes`] has.
+    pub fn byte_len(&self) -> usize {
+        match &self.data {
+            Data::Array(storage) => storage.len(),
+            Data::Tuple(_) | Data::Token => 0,
+        }
+    }
+
+    /// The bytes of the one element of a splat; `None` for what is kept element by element, tuples and tokens.
+    pub fn as_splat(&self) -> Option<&[u8]> {
+        match &self.data {
+            Data::Array(storage) => storage.repeated(),
+            Data::Tuple(_) | Data::Token => None,
+        }
+    }
+
+    /// The value that all elements of an array have, bit by bit, however they are kept; `None` if there is none.
+    pub fn uniform(&self) -> Option<Scalar> {
+        let Data::Array(storage) = &self.data else { return None };
+        let element = storage.uniform(self.width())?;
+        Some(Scalar::read(self.array_shape().element_type(), element))
+    }
+
+    /// The same value, as a splat where all elements of an array are the same.
+    #[must_use]
+    pub fn compact(self) -> Literal {
+        let Data::Array(storage @ Storage::Dense(_)) = &self.data else { return self };
+        let width = self.width();
+        let splat = storage.uniform(width).map(|element| Storage::splat(element, storage.len() / width));
+        match splat {
+            Some(splat) => Literal { shape: self.shape, data: Data::Array(splat) },
+            None => self,
+        }
+    }
+
+    /// Writes out the elements of all splats inside, so that [`Literal::bytes`] costs nothing. The error says that they
+    /// would not fit in memory.
+    pub fn densify(&self) -> Result<()> {
+        match &self.data {
+            Data::Array(storage) => storage.densify().context(|| self.shape.to_string()),
+            Data::Tuple(elements) => elements.iter().try_for_each(Literal::densify),
+            Data::Token => Ok(()),
+        }
+    }
+
+    /// Copies the bytes of an array, row major, without writing out a splat elsewhere. Panics unless `target` has
+    /// [`Literal::byte_len`] bytes.
+    pub fn copy_bytes_to(&self, target: &mut [u8]) {
+        if let Data::Array(storage) = &self.data {
+            storage.copy_to(target);
+        }
+    }
+
+    /// Bytes of an element of an array; 1 for tuples and tokens.
+    fn width(&self) -> usize {
+        self.shape.as_array().map_or(1, |array| array.element_type().byte_width())
     }
 
     /// Elements of a tuple; empty for arrays and tokens.
@@ -177,20 +274,29 @@ impl Literal {
 
     /// The bytes of one element of an array.
     pub fn element_bytes(&self, i: usize) -> &[u8] {
-        let width = self.array_shape().element_type().byte_width();
-        &self.bytes()[i * width..(i + 1) * width]
+        match &self.data {
+            Data::Array(storage) => storage.element(i, self.width()),
+            Data::Tuple(_) | Data::Token => &[],
+        }
     }
 
     /// The same bytes, shared, under another array shape that takes as many.
     pub fn reshaped(&self, shape: &ArrayShape) -> Result<Literal> {
-        let Data::Array(bytes) = &self.data else {
+        let Data::Array(storage) = &self.data else {
             return Err(Error::invalid_argument(format!("cannot reshape {}", self.shape)));
         };
-        let expected = shape.checked_element_count()? * shape.element_type().byte_width();
-        if bytes.len() != expected {
+        let width = shape.element_type().byte_width();
+        if storage.len() != shape.checked_element_count()? * width {
             return Err(Error::invalid_argument(format!("{} cannot have the shape {shape}", self.shape)));
         }
-        Ok(Literal { shape: Shape::Array(static_shape(shape)), data: Data::Array(bytes.clone()) })
+        let storage = match storage.repeated() {
+            Some(element) if element.len() != width => {
+                self.densify()?;
+                Storage::Dense(Arc::new(storage.bytes().to_vec()))
+            }
+            _ => storage.clone(),
+        };
+        Ok(Literal { shape: Shape::Array(static_shape(shape)), data: Data::Array(storage) })
     }
 
     /// The elements at indices below `dims`; zeros where there are none.
@@ -200,6 +306,7 @@ impl Literal {
             return Ok(self.clone());
         }
         let mut result = Literal::zeros(&ArrayShape::new(old.element_type(), dims))?;
+        self.densify()?;
         let width = old.element_type().byte_width();
         let common: Vec<usize> = old.dims().iter().zip(dims).map(|(&a, &b)| a.min(b)).collect();
         let mut indices = IndexIter::new(&common);

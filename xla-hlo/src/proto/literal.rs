@@ -36,7 +36,7 @@ fn read_array(proto: LiteralProto, shape: &ArrayShape) -> Result<Literal> {
         let shape = shape.clone().with_layout(None);
         return Err(Error::invalid_argument(format!("{shape} has {count} elements, the field for {ty} has {found}")));
     }
-    Literal::from_bytes(shape, reordered(bytes, shape, Direction::FromLayout))
+    Literal::from_bytes(shape, reordered(bytes, shape, Direction::FromLayout)).map(Literal::compact)
 }
 
 /// The bytes of the field of a type.

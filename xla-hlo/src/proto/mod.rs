@@ -11,6 +11,7 @@
 //!   debug attributes and backend configurations of modules and computations, legacy sparse layouts, fields unknown here.
 //! - A module has no place in the message for `replica_count`, `num_partitions`, `alias_passthrough_params`, the
 //!   `allow_spmd_sharding_propagation_to_*` flags and `debug_attributes` of the text; they are not written (nor by XLA).
+//! - A constant of many equal elements is written as a broadcast of one; messages are at most 2 GiB long.
 //! - Names that text could not spell are spelled with `_`, as XLA's reader does it. An array without a layout is row major.
 //! - Text and configurations must be UTF-8, as in the text form.
 //! - Messages nest at most 100 levels, which is what protobuf readers allow.
@@ -35,6 +36,7 @@ mod origin;
 mod outline;
 pub(crate) mod shape;
 mod sharding;
+mod splats;
 
 pub use attributes::{ProtoAttributes, ProtoReader, ProtoWriter};
 pub(crate) use attributes::{ProtoNumber, operand_type, proto_numbers, proto_without_attributes};

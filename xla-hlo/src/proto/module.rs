@@ -9,7 +9,7 @@ use super::computation::{self, Identities, Known};
 use super::messages::InstructionSequenceProto;
 use super::messages::{HloModuleConfigProto, HloModuleProto, HloScheduleProto};
 use super::metadata::Payloads;
-use super::{header, outline, undecodable};
+use super::{header, outline, splats, undecodable};
 use crate::text::shown;
 use crate::{CompId, Error, InstrId, Module, Op, Result, ResultExt};
 
@@ -23,7 +23,8 @@ pub fn parse_module(bytes: &[u8]) -> Result<Module> {
 
 /// Serialises a module as `HloModuleProto`, as XLA reads it. The error names what the message has no room for.
 pub fn serialize_module(module: &Module) -> Result<Vec<u8>> {
-    write(module)
+    splats::broadcast(module)
+        .and_then(|module| write(&module))
         .map(|proto| proto.encode_to_vec())
         .context(|| format!("module {} cannot be serialised", module.name()))
 }

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use super::diagnostic::{Failure, Parse, shown};
 pub(crate) use super::lexer::TokenKind;
 use super::numbers::push_float;
-use super::parser::Omitted;
 use super::strings::push_quoted;
 use super::suggest::did_you_mean;
 use super::tokens::Tokens;
@@ -285,9 +284,9 @@ impl<'a> AttributeCursor<'a> {
         self.run(Tokens::shape)
     }
 
-    /// A literal whose arrays carry their shapes; none of its data may be left out.
+    /// A literal whose arrays carry their shapes; what was left out is zeros.
     pub(crate) fn literal(&mut self) -> Result<Literal> {
-        self.run(|tokens| tokens.literal_with_shapes(&mut Omitted::refused()))
+        self.run(|tokens| tokens.literal_with_shapes(&mut 0))
     }
 
     /// The name of a computation defined before, or a computation in braces.

@@ -4,8 +4,8 @@
 //! `print(parse(x))` is a fixed point. What the reader decides where the text leaves it open:
 //!
 //! - An array without a layout is row major. Scalars have no layout unless one says more than the (empty) order.
-//! - A literal whose data was left out, `{...}`, holds a 32-bit counter over its bytes, as XLA's reader does it, going on
-//!   from one literal to the next. Truth values are the lowest bit of it, narrow integers its lowest bits.
+//! - A literal whose data was left out, `{...}`, is zeros: all bits, so 2^-127 for `f8e8m0fnu`. (XLA's reader counts through
+//!   its bytes.) `0` for an array is zeros, too; large ones are printed so, since XLA reads it.
 //! - `-0` is the negative zero in floating-point literals. (XLA prints it so and reads it back as +0; it is printed
 //!   here as `-0.0`, which both read rightly.)
 //! - Escapes in strings must make UTF-8; binary strings are refused.
@@ -13,7 +13,7 @@
 //!
 //! Errors are [`Error::InvalidArgument`](crate::Error::InvalidArgument) (or `Unimplemented`, naming the operation) with
 //! line, column, the source line and a caret, and what was expected. Reading is linear in the length of the text, and
-//! memory is a small multiple of it, but for omitted literals, which are bounded in all.
+//! memory is a small multiple of it: a literal of equal elements takes the memory of one.
 
 mod attributes;
 mod diagnostic;
@@ -28,7 +28,7 @@ mod tokens;
 pub use attributes::{AttributeCursor, AttributeReader, AttributeValue, AttributeWriter};
 pub(crate) use attributes::{AttributeWord, TokenKind, attribute_words};
 pub(crate) use diagnostic::{Failure, Parse, shown};
-pub use parser::{parse_literal, parse_module, parse_shape};
+pub use parser::{parse_literal, parse_module, parse_module_counting_omitted, parse_shape};
 pub(crate) use printer::print_metadata;
 pub use printer::{PrintOptions, print_computation, print_instruction, print_module};
 pub(crate) use strings::quoted;

@@ -160,12 +160,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     fn constant(&mut self, id: InstrId, literal: &Literal, index: &Index) -> Result<Value<'e, 'ctx>> {
         let shape = literal.array_shape();
         let ty = shape.element_type();
-        let width = ty.byte_width();
-        let bytes = literal.bytes();
-        if bytes.len() >= width && bytes.chunks_exact(width).all(|element| element == &bytes[..width]) {
-            return Ok(elemental::constant(self.emitter, ty, Scalar::read(ty, bytes)));
+        if let Some(value) = literal.uniform() {
+            return Ok(elemental::constant(self.emitter, ty, value));
         }
-        let base = elemental::constant_bytes(self.emitter, bytes)?;
+        let base = elemental::constant_bytes(self.emitter, literal.bytes())?;
         self.load(id, &Source { base, shape: shape.clone() }, index)
     }
 

@@ -105,7 +105,7 @@ impl<'c> Draft<'c> {
             id = self.operand(id, 0);
         }
         match self.op(id) {
-            Op::Constant(constant) => uniform(&constant.literal),
+            Op::Constant(constant) => constant.literal.uniform(),
             _ => None,
         }
     }
@@ -179,13 +179,4 @@ impl<'c> Draft<'c> {
         let scalar = self.add(Constant { literal }, ArrayShape::scalar(ty), []);
         if shape.is_scalar() { scalar } else { self.broadcast(scalar, shape.clone(), Vec::new()) }
     }
-}
-
-/// The value that all elements have, bit by bit.
-fn uniform(literal: &Literal) -> Option<Scalar> {
-    let shape = literal.shape().as_array()?;
-    let width = shape.element_type().byte_width();
-    let bytes = literal.bytes();
-    let first = bytes.get(..width)?;
-    bytes.chunks_exact(width).all(|c| c == first).then(|| literal.get(0))
 }

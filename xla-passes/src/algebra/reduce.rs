@@ -1,12 +1,13 @@
 //! Laws of reductions.
 
-use xla_hlo::ops::{Binary, Reduce};
-use xla_hlo::{ArrayShape, InstrId, Op};
+use xla_hlo::ops::{Binary, BinaryOp, Broadcast, Reduce};
+use xla_hlo::{ArrayShape, InstrId, Op, Scalar};
 
 use super::draft::{Draft, Value};
 use super::{Rule, dims, reshape, rules};
 
-pub const REDUCE: &[Rule] = rules![reduce_of_nothing, reduce_of_ones, reduce_of_transpose, reduce_of_reshape];
+pub const REDUCE: &[Rule] =
+    rules![reduce_of_nothing, reduce_of_splat, reduce_of_ones, reduce_of_transpose, reduce_of_reshape];
 
 /// Uses that a rule looks through.
 const FEW: usize = 8;
@@ -40,6 +41,43 @@ fn reduce_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     }
     let shape = cx.shape(id)?;
     Some(cx.splat_from(init, shape.clone()))
+}
+
+/// `reduce(broadcast(c), init)` = `f(init, c)` where `f(c, c)` = `c`; a sum of integers is `init + n * c`.
+fn reduce_of_splat(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let (reduce, x, init) = single(cx, id)?;
+    let combiner = combiner(cx, reduce)?;
+    let Op::Broadcast(Broadcast { dimensions }) = cx.op(x) else { return None };
+    let (shape, ty) = (cx.shape(id)?, cx.element_type(x)?);
+    if !dimensions.is_empty() || Some(ty) != cx.element_type(id) || reduce.dimensions.is_empty() {
+        return None;
+    }
+    let mut element: Value = cx.splat_from(cx.operand(x, 0), shape.clone());
+    if !is_idempotent(combiner.op, cx.splat(x)) {
+        if combiner.op != BinaryOp::Add || !ty.is_integer() {
+            return None;
+        }
+        let count = reduce.dimensions.iter().try_fold(1i64, |n, &d| n.checked_mul(cx.dims(x)[d].try_into().ok()?))?;
+        let count = cx.splat_of(shape, Scalar::from_i64(ty, count).rounded(ty));
+        element = cx.add(Binary { op: BinaryOp::Multiply }, shape.clone(), [element, count]);
+    }
+    let init = cx.splat_from(init, shape.clone());
+    Some(cx.add(combiner, shape.clone(), [init, element]))
+}
+
+/// Whether `f(c, c)` = `c`, for that constant or, without one, for every number.
+fn is_idempotent(op: BinaryOp, constant: Option<Scalar>) -> bool {
+    let is = |number: f64| match constant {
+        Some(Scalar::Float(c)) => c == number,
+        Some(c) => c.as_i128() == Some(number as i128),
+        None => false,
+    };
+    match op {
+        BinaryOp::Maximum | BinaryOp::Minimum | BinaryOp::And | BinaryOp::Or => true,
+        BinaryOp::Add => is(0.0),
+        BinaryOp::Multiply => is(1.0),
+        _ => false,
+    }
 }
 
 /// `reduce(x, init)` over dimensions of size 1 = `f(init, reshape(x))`.

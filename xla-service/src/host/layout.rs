@@ -16,12 +16,15 @@ pub fn host_shape(shape: &ArrayShape) -> Result<ArrayShape> {
 
 /// Writes a literal into the bytes of an array of that shape, in its layout. Sizes must agree exactly.
 pub fn write_literal(literal: &Literal, shape: &ArrayShape, target: &mut [u8]) -> Result<()> {
-    let source = literal.bytes();
-    check_size(shape, source.len())?;
+    check_size(shape, literal.byte_len())?;
     check_size(shape, target.len())?;
-    match PhysicalOrder::of(shape) {
-        None => target.copy_from_slice(source),
-        Some(order) => copy_strided(&order, shape.element_type().byte_width(), source, target, Direction::ToPhysical),
+    // The elements of a splat are in every order the same.
+    match PhysicalOrder::of(shape).filter(|_| literal.as_splat().is_none()) {
+        None => literal.copy_bytes_to(target),
+        Some(order) => {
+            let source = literal.bytes();
+            copy_strided(&order, shape.element_type().byte_width(), source, target, Direction::ToPhysical);
+        }
     }
     Ok(())
 }

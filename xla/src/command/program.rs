@@ -1,8 +1,9 @@
 //! Reads MODULE: a file or standard input, its format told by what it contains.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use xla::hlo::{Error, Module, Result, ResultExt, VerifiedModule, proto, text};
 use xla::service::serialized;
@@ -149,10 +150,28 @@ impl Source {
     pub fn parse(&self) -> Outcome<Module> {
         let _span = tracing::info_span!("parse").entered();
         let module = match &self.content {
-            Content::Text(text) => text::parse_module(text),
+            Content::Text(text) => text::parse_module_counting_omitted(text).map(|(module, omitted)| {
+                self.say_omitted(omitted);
+                module
+            }),
             Content::Proto(bytes) => proto::parse_module(bytes),
         };
         module.context(|| self.name()).bad_input()
+    }
+
+    /// Says on standard error, once a process, that constants without data are zeros.
+    fn say_omitted(&self, omitted: usize) {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        if omitted > 0 && !SAID.swap(true, Ordering::Relaxed) {
+            let what = if omitted == 1 { "constant has" } else { "constants have" };
+            let name = self.name();
+            // Where nobody listens the program runs all the same.
+            let _ = writeln!(
+                std::io::stderr(),
+                "warning: {name}: {omitted} {what} no data, {{...}}, and {} as zeros",
+                if omitted == 1 { "counts" } else { "count" }
+            );
+        }
     }
 
     /// Parses and verifies the program.

@@ -89,7 +89,7 @@ fn write_members(file: File, outputs: &[Literal]) -> zip::result::ZipResult<()> 
     let mut zip = ZipWriter::new(BufWriter::new(file));
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
     for (i, literal) in outputs.iter().enumerate() {
-        let large = u32::try_from(literal.bytes().len().saturating_add(1 << 16)).is_err();
+        let large = u32::try_from(literal.byte_len().saturating_add(1 << 16)).is_err();
         zip.start_file(format!("out{i}{SUFFIX}"), options.large_file(large))?;
         npy::write(&mut zip, literal)?;
     }

@@ -72,7 +72,16 @@ pub fn write(out: &mut impl Write, literal: &Literal) -> std::io::Result<()> {
     out.write_all(&[1, 0])?;
     out.write_all(&length.to_le_bytes())?;
     out.write_all(header.as_bytes())?;
-    out.write_all(literal.bytes())
+    let Some(element) = literal.as_splat() else { return out.write_all(literal.bytes()) };
+    // A whole number of elements of every width.
+    let block = element.repeat(1 << 16);
+    let mut left = literal.byte_len();
+    while left > 0 {
+        let part = left.min(block.len());
+        out.write_all(&block[..part])?;
+        left -= part;
+    }
+    Ok(())
 }
 
 impl Header {

@@ -86,3 +86,26 @@ fn a_module_is_written_as_it_was_read() {
         folder.fails(1, "convert module.hlo --to hlo -o no/such/folder").starts_with("cannot write no/such/folder")
     );
 }
+
+/// 4 GB of them are read, optimised, serialised and run as if they were one: nobody needs the array.
+#[test]
+fn constants_without_data_take_no_memory_and_are_said_to_be_zeros() {
+    let folder = Folder::new();
+    let text = "HloModule m\nadd { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n\
+        ENTRY main {\n k = f32[1000,1000000] constant({...})\n one = f32[] constant(1)\n \
+        s = f32[2,2] slice(k), slice={[7:9], [5:7]}\n r = f32[] reduce(k, one), dimensions={0,1}, to_apply=add\n \
+        ROOT t = (f32[2,2], f32[]) tuple(s, r)\n}";
+    folder.write("large.hlo", text);
+    let warning = "warning: large.hlo: 1 constant has no data, {...}, and counts as zeros\n";
+    for command in ["convert large.hlo --to hlo -o again.hlo", "convert large.hlo --to pb -o again.pb"] {
+        let done = folder.xla(command);
+        assert_eq!((done.code, done.err.as_str()), (0, warning));
+    }
+    for file in ["again.hlo", "again.pb"] {
+        assert!(std::fs::metadata(folder.path(file)).unwrap().len() < 2000);
+        for command in ["opt", "run"] {
+            let done = folder.xla(&format!("{command} {file} --platform cpu"));
+            assert_eq!((done.code, done.err.as_str()), (0, ""), "{command} {file}");
+        }
+    }
+}

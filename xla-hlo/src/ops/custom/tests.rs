@@ -79,7 +79,6 @@ fn broken_rules_are_named() {
         (r#"custom-call(x), custom_call_target="foo""#, "shape must be written"),
         (r#"f32[2] custom-call(x), custom_call_target="foo", to_apply=f, called_computations={f}"#, "not both"),
         (r#"f32[2] custom-call(x), custom_call_target="foo", api_version=API_VERSION_UNSPECIFIED"#, "api_version"),
-        (r#"f32[2] custom-call(x), custom_call_target="foo", literal=f32[2] {...}"#, "more than 0 bytes"),
         (
             r#"f32[2] custom-call(x), custom_call_target="foo", operand_layout_constraints={}"#,
             "must have one shape for each of the 1 operands, not 0",

@@ -62,6 +62,10 @@ fn apply(op: Op, operands: &[Literal], shape: &Shape) -> Result<Literal> {
     let function = ElementFunction::new(&op, &types, shape.element_type())?
         .ok_or_else(|| Error::internal(format!("{} is not elementwise", op.opcode())))?;
     let columns: Vec<Column<'_>> = operands.iter().map(Column::new).collect();
+    if !shape.is_scalar() && columns.iter().all(|column| column.step == 0) {
+        let elements: Vec<Scalar> = columns.iter().map(|column| column.at(0)).collect();
+        return Literal::splat(shape, function.compute(&elements));
+    }
     match columns[..] {
         [x] => Literal::from_fn(shape, |i| function.compute(&[x.at(i)])),
         [x, y] => Literal::from_fn(shape, |i| function.compute(&[x.at(i), y.at(i)])),
@@ -75,13 +79,16 @@ fn apply(op: Op, operands: &[Literal], shape: &Shape) -> Result<Literal> {
 struct Column<'a> {
     ty: ElementType,
     bytes: &'a [u8],
-    /// Bytes from one element to the next: none for a scalar.
+    /// Bytes from one element to the next: none for a scalar and for a splat.
     step: usize,
 }
 
 impl<'a> Column<'a> {
     fn new(operand: &'a Literal) -> Column<'a> {
         let ty = operand.array_shape().element_type();
+        if let Some(element) = operand.as_splat() {
+            return Column { ty, bytes: element, step: 0 };
+        }
         let step = if operand.array_shape().is_scalar() { 0 } else { ty.byte_width() };
         Column { ty, bytes: operand.bytes(), step }
     }

@@ -8,10 +8,19 @@ use crate::{ArrayShape, MemoryStep, MemoryStepKind, Scalar};
 /// A new array of `result` filled by copying a box of its size out of `operand` as `view` says.
 fn read_through(operand: &Literal, view: &View, result: &Shape) -> Result<Literal> {
     let shape = result.expect_array()?;
+    // Of one element there is only one thing to see, whatever the view.
+    if let Some(element) = one_element(operand) {
+        return Literal::splat_of_bytes(shape, element);
+    }
     let mut out = Literal::zeros(shape)?;
     let whole = View::row_major(shape.dims());
     copy_box(shape.dims(), width(shape), (operand.bytes(), view), (out.bytes_mut(), &whole));
     Ok(out)
+}
+
+/// The bytes of the element that all are.
+fn one_element(operand: &Literal) -> Option<&[u8]> {
+    operand.as_splat().or_else(|| operand.array_shape().is_scalar().then(|| operand.bytes()))
 }
 
 fn width(shape: &ArrayShape) -> usize {

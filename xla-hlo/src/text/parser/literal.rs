@@ -4,58 +4,11 @@ use super::super::diagnostic::{Failure, Parse};
 use super::super::lexer::TokenKind;
 use super::super::numbers::parse_float;
 use super::super::tokens::Tokens;
-use crate::{ArrayShape, ElementKind, ElementType, Error, Literal, Scalar, Shape};
-
-/// What literals whose data was left out are filled with.
-#[derive(Clone, Debug)]
-pub(in crate::text) struct Omitted {
-    counter: u32,
-    bytes_left: usize,
-    /// How many bytes there were at first.
-    limit: usize,
-}
-
-/// Omitted literals of one text take no more bytes than this in all: a few characters must not demand all memory.
-const OMITTED_BYTES: usize = 1 << 30;
-
-impl Default for Omitted {
-    fn default() -> Omitted {
-        Omitted { counter: 0, bytes_left: OMITTED_BYTES, limit: OMITTED_BYTES }
-    }
-}
-
-impl Omitted {
-    /// For literals whose data must be there.
-    pub(in crate::text) fn refused() -> Omitted {
-        Omitted { counter: 0, bytes_left: 0, limit: 0 }
-    }
-
-    /// The next `count` elements of the pattern.
-    fn fill(&mut self, ty: ElementType, count: usize) -> Result<Vec<u8>, Error> {
-        let size = count * ty.byte_width();
-        self.bytes_left = self.bytes_left.checked_sub(size).ok_or_else(|| {
-            Error::resource_exhausted(format!("literals left out as {{...}} would take more than {} bytes", self.limit))
-        })?;
-        let mut bytes = Vec::with_capacity(size.next_multiple_of(4));
-        while bytes.len() < size {
-            bytes.extend_from_slice(&self.counter.to_le_bytes());
-            self.counter = self.counter.wrapping_add(1);
-        }
-        bytes.truncate(size);
-        if ty.bit_width() < 8 {
-            // Only some patterns are values: keep the low bits, in the form that values of the type have.
-            for byte in &mut bytes {
-                *byte &= (1 << ty.bit_width()) - 1;
-                Scalar::read(ty, &[*byte]).write(ty, std::slice::from_mut(byte));
-            }
-        }
-        Ok(bytes)
-    }
-}
+use crate::{ArrayShape, ElementKind, ElementType, Literal, Shape};
 
 impl Tokens<'_> {
-    /// The literal of a shape that is known.
-    pub(super) fn literal(&mut self, shape: &Shape, omitted: &mut Omitted) -> Parse<Literal> {
+    /// The literal of a shape that is known. `omitted` counts arrays whose data was left out, `{...}`: they are zeros.
+    pub(super) fn literal(&mut self, shape: &Shape, omitted: &mut usize) -> Parse<Literal> {
         match shape {
             Shape::Array(array) => self.dense(array, omitted),
             Shape::Tuple(elements) => self.nested(|t| {
@@ -77,7 +30,7 @@ impl Tokens<'_> {
     }
 
     /// A literal whose leaves carry their shapes: `( s32[] 1, f32[2] {1, 2} )`.
-    pub(in crate::text) fn literal_with_shapes(&mut self, omitted: &mut Omitted) -> Parse<Literal> {
+    pub(in crate::text) fn literal_with_shapes(&mut self, omitted: &mut usize) -> Parse<Literal> {
         if self.kind() != TokenKind::LeftParen {
             let shape = self.array_shape_of_literal()?;
             return self.dense(&shape, omitted);
@@ -88,18 +41,39 @@ impl Tokens<'_> {
         })
     }
 
-    fn dense(&mut self, shape: &ArrayShape, omitted: &mut Omitted) -> Parse<Literal> {
+    fn dense(&mut self, shape: &ArrayShape, omitted: &mut usize) -> Parse<Literal> {
         let at = self.at();
         let ty = shape.element_type();
         let count = shape.checked_element_count().map_err(|e| Failure::new(at, e))?;
-        let bytes = if shape.is_scalar() {
-            let mut bytes = Vec::new();
-            self.element(ty, &mut bytes)?;
-            bytes
-        } else {
-            Elements { shape, count, counts: vec![0; shape.rank()], level: 0, bytes: Vec::new() }.read(self, omitted)?
+        if shape.is_scalar() || self.kind() != TokenKind::LeftBrace {
+            return self.one_for_all(shape);
+        }
+        let elements = Elements { shape, count, counts: vec![0; shape.rank()], level: 0, bytes: Vec::new() };
+        let literal = match elements.read(self)? {
+            Some(bytes) => Literal::from_bytes(shape, bytes).map(Literal::compact),
+            None => {
+                *omitted += 1;
+                Literal::splat_of_bytes(shape, &[0; 16][..ty.byte_width()])
+            }
         };
-        Literal::from_bytes(shape, bytes).map_err(|e| Failure::new(at, e))
+        literal.map_err(|e| Failure::new(at, e))
+    }
+
+    /// The value of a scalar; or a zero in the place of an array of them, as XLA's text has it.
+    fn one_for_all(&mut self, shape: &ArrayShape) -> Parse<Literal> {
+        let at = self.at();
+        let ty = shape.element_type();
+        let mut element = Vec::new();
+        self.element(ty, &mut element)?;
+        if !shape.is_scalar() && element.iter().any(|&byte| byte != 0) {
+            let shape = shape.clone().with_layout(None);
+            let message = format!(
+                "one number is no literal of {shape}, unless it is 0; write `c = {ty}[] constant(...)` and \
+                 `{shape} broadcast(c), dimensions={{}}`"
+            );
+            return Err(Failure::invalid(at, message));
+        }
+        Literal::splat_of_bytes(shape, &element).map_err(|e| Failure::new(at, e))
     }
 
     /// One element, appended to `out` as the literal stores it.
@@ -172,7 +146,9 @@ struct Elements<'a> {
 }
 
 impl Elements<'_> {
-    fn read(mut self, tokens: &mut Tokens<'_>, omitted: &mut Omitted) -> Parse<Vec<u8>> {
+    /// The bytes of all elements; `None` where they were left out.
+    fn read(mut self, tokens: &mut Tokens<'_>) -> Parse<Option<Vec<u8>>> {
+        let mut is_omitted = false;
         let (ty, rank) = (self.shape.element_type(), self.shape.rank());
         // An element takes two characters or more, so short text does not reserve memory for a large shape.
         let likely = self.count.min(tokens.bytes_left() / 2 + 1);
@@ -188,12 +164,12 @@ impl Elements<'_> {
                     self.close(tokens)?;
                     if self.level == 0 {
                         tokens.bump();
-                        return Ok(self.bytes);
+                        return Ok((!is_omitted).then_some(self.bytes));
                     }
                 }
                 TokenKind::Comma if self.level > 0 => {}
                 TokenKind::Dots if self.level == 1 && self.counts[0] == 0 => {
-                    self.bytes = omitted.fill(ty, self.count).map_err(|e| Failure::new(tokens.at(), e))?;
+                    is_omitted = true;
                     self.counts[0] = self.shape.dims()[0];
                 }
                 _ if self.level == rank => {

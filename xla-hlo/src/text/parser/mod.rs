@@ -14,14 +14,20 @@ use super::attributes::InlineComputations;
 use super::diagnostic::Parse;
 use super::tokens::Tokens;
 use crate::{Literal, Module, Result, Shape};
-pub(super) use literal::Omitted;
 
 /// Reads a module, with or without header, or a lone instruction such as `f32[2] add(f32[2] x, f32[2] y)`.
 ///
 /// What is read is well-formed text; whether it is a valid program is for [`crate::VerifiedModule`] to say. The error is
 /// the first one found, with its place in the text.
 pub fn parse_module(text: &str) -> Result<Module> {
-    Parser::new(text).module().map_err(|failure| failure.into_error(text))
+    parse_module_counting_omitted(text).map(|(module, _)| module)
+}
+
+/// As [`parse_module`], with how many constants have no data, `{...}`: they are read as zeros.
+pub fn parse_module_counting_omitted(text: &str) -> Result<(Module, usize)> {
+    let mut omitted = 0;
+    let module = Parser::new(text, &mut omitted).module().map_err(|failure| failure.into_error(text))?;
+    Ok((module, omitted))
 }
 
 /// Reads a shape such as `(f32[2,3]{1,0}, s32[])`. Arrays of rank 1 and above without a layout become row major.
@@ -31,7 +37,7 @@ pub fn parse_shape(text: &str) -> Result<Shape> {
 
 /// Reads a literal whose arrays carry their shapes: `f32[2] {1, 2.5}` or `(s32[] 1, pred[2] {1, 0})`.
 pub fn parse_literal(text: &str) -> Result<Literal> {
-    whole(text, |tokens| tokens.literal_with_shapes(&mut Omitted::default()))
+    whole(text, |tokens| tokens.literal_with_shapes(&mut 0))
 }
 
 /// Applies a rule to a text that holds nothing else.
@@ -51,19 +57,20 @@ struct Parser<'t> {
     module: Module,
     /// Computations written where a name could stand.
     inline: InlineComputations,
-    omitted: Omitted,
+    /// Counts literals without data.
+    omitted: &'t mut usize,
     /// Whether an operand that nobody defined is a parameter: so in a lone instruction.
     free_operands: bool,
 }
 
 impl<'t> Parser<'t> {
-    fn new(text: &'t str) -> Parser<'t> {
+    fn new(text: &'t str, omitted: &'t mut usize) -> Parser<'t> {
         Parser {
             text,
             tokens: Tokens::over(text, 0, text.len()),
             module: Module::new(""),
             inline: InlineComputations::new(),
-            omitted: Omitted::default(),
+            omitted,
             free_operands: false,
         }
     }

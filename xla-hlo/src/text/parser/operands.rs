@@ -24,7 +24,7 @@ impl Parser<'_> {
             Opcode::Parameter => payload = Payload::Number(self.tokens.unsigned("the parameter's number")?),
             Opcode::Constant => {
                 let shape = shape.ok_or_else(|| Failure::invalid(at, "the shape of a constant must be written"))?;
-                payload = Payload::Literal(self.tokens.literal(shape, &mut self.omitted)?);
+                payload = Payload::Literal(self.tokens.literal(shape, self.omitted)?);
             }
             _ if self.tokens.kind() == TokenKind::RightParen => {}
             _ => loop {

@@ -12,6 +12,9 @@ const SMALL: usize = 10;
 /// Braces printed for an array without elements before `{...}` says the same: there may be more than fit in memory.
 const EMPTY_BRACES: usize = 1000;
 
+/// Zeros in more elements than this are printed as one `0`, or `{...}`: both are read as so many zeros.
+const FEW_ZEROS: usize = 1 << 12;
+
 impl Printer<'_> {
     /// A constant's value.
     pub fn constant(&mut self, literal: &Literal) {
@@ -38,7 +41,10 @@ fn push_literal(out: &mut String, literal: &Literal, with_shapes: bool) {
             if with_shapes {
                 out.push_str(&format!("{array} "));
             }
-            push_array(out, array, literal.bytes());
+            match zeros(array, literal) {
+                Some(short) => out.push_str(short),
+                None => push_array(out, array, literal.bytes()),
+            }
         }
         Shape::Tuple(_) => {
             out.push('(');
@@ -50,6 +56,18 @@ fn push_literal(out: &mut String, literal: &Literal, with_shapes: bool) {
         }
         Shape::Token | Shape::Opaque | Shape::Buffer(_) => out.push_str(&literal.shape().to_string()),
     }
+}
+
+/// The short form of many zeros.
+fn zeros(shape: &ArrayShape, literal: &Literal) -> Option<&'static str> {
+    let element = literal.as_splat().filter(|_| shape.element_count() > FEW_ZEROS)?;
+    if element.iter().any(|&byte| byte != 0) {
+        return None;
+    }
+    // XLA reads `0` for an array of what is written as one number.
+    let is_number =
+        shape.element_type() != ElementType::F8E8M0FNU && shape.element_type().kind() != ElementKind::Complex;
+    Some(if is_number { "0" } else { "{...}" })
 }
 
 /// The nested braces of an array, without recursion.

@@ -1,0 +1,162 @@
+//! Elements of an array as bytes, or as one element that stands for all of them.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::{Error, Result};
+
+/// The widest element, a `c128`.
+const MAX_WIDTH: usize = 16;
+
+/// The bytes of an array, row major. Cloning shares them.
+#[derive(Clone, Debug)]
+pub(super) enum Storage {
+    /// Every byte.
+    Dense(Arc<Vec<u8>>),
+    /// One element, repeated.
+    Splat(Arc<Splat>),
+}
+
+#[derive(Debug)]
+pub(super) struct Splat {
+    element: [u8; MAX_WIDTH],
+    width: usize,
+    /// Bytes of the array.
+    len: usize,
+    /// All of them, once somebody has asked.
+    dense: OnceLock<Vec<u8>>,
+}
+
+impl Storage {
+    /// `count` elements of those bytes. One element or none is dense.
+    pub(super) fn splat(element: &[u8], count: usize) -> Storage {
+        let width = element.len();
+        if count < 2 || width > MAX_WIDTH {
+            return Storage::Dense(Arc::new(element.repeat(count)));
+        }
+        let mut bytes = [0; MAX_WIDTH];
+        bytes[..width].copy_from_slice(element);
+        Storage::Splat(Arc::new(Splat { element: bytes, width, len: width * count, dense: OnceLock::new() }))
+    }
+
+    /// How many bytes there are.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Storage::Dense(bytes) => bytes.len(),
+            Storage::Splat(splat) => splat.len,
+        }
+    }
+
+    /// The bytes of the element that is kept once for all.
+    pub(super) fn repeated(&self) -> Option<&[u8]> {
+        match self {
+            Storage::Dense(_) => None,
+            Storage::Splat(splat) => Some(splat.element()),
+        }
+    }
+
+    /// The bytes of the element that all are, also where each is kept. An array of different elements is known by its
+    /// first two.
+    pub(super) fn uniform(&self, width: usize) -> Option<&[u8]> {
+        match self {
+            Storage::Dense(bytes) => {
+                let first = bytes.get(..width)?;
+                (bytes[width..] == bytes[..bytes.len() - width]).then_some(first)
+            }
+            Storage::Splat(splat) => Some(splat.element()),
+        }
+    }
+
+    /// The bytes of element `i`, each `width` wide.
+    pub(super) fn element(&self, i: usize, width: usize) -> &[u8] {
+        match self {
+            Storage::Dense(bytes) => &bytes[i * width..(i + 1) * width],
+            Storage::Splat(splat) => {
+                debug_assert!(i < splat.len / splat.width, "there is an element {i}");
+                splat.element()
+            }
+        }
+    }
+
+    /// All bytes; written out at the first call for a splat, and kept.
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Storage::Dense(bytes) => bytes,
+            Storage::Splat(splat) => splat.dense.get_or_init(|| splat.element().repeat(splat.len / splat.width)),
+        }
+    }
+
+    /// Makes the next [`Storage::bytes`] a matter of a pointer. The error says that there is no memory.
+    pub(super) fn densify(&self) -> Result<()> {
+        let Storage::Splat(splat) = self else { return Ok(()) };
+        if splat.dense.get().is_none() {
+            let mut bytes = reserved(splat.len)?;
+            bytes.resize(splat.len, 0);
+            fill(&mut bytes, splat.element());
+            // Another thread may have been faster, with the same bytes.
+            let _ = splat.dense.set(bytes);
+        }
+        Ok(())
+    }
+
+    /// All bytes for writing; dense from then on, and copied first when they are shared.
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        if let Storage::Splat(splat) = self {
+            let written = Arc::get_mut(splat).and_then(|splat| splat.dense.take());
+            let bytes = written.unwrap_or_else(|| splat.element().repeat(splat.len / splat.width));
+            *self = Storage::Dense(Arc::new(bytes));
+        }
+        match self {
+            Storage::Dense(bytes) => Arc::make_mut(bytes).as_mut_slice(),
+            Storage::Splat(_) => &mut [],
+        }
+    }
+
+    /// Copies all bytes, as many as `target` has.
+    pub(super) fn copy_to(&self, target: &mut [u8]) {
+        match self {
+            Storage::Dense(bytes) => target.copy_from_slice(bytes),
+            Storage::Splat(splat) => {
+                assert_eq!(target.len(), splat.len, "the target is as large as the array");
+                fill(target, splat.element());
+            }
+        }
+    }
+
+    /// Whether both hold the same bytes, in elements of that width.
+    pub(super) fn equals(&self, other: &Storage, width: usize) -> bool {
+        if self.len() != other.len() {
+            return false;
+        }
+        match (self, other) {
+            (Storage::Dense(a), Storage::Dense(b)) => a == b,
+            _ => self.uniform(width).is_some() && self.uniform(width) == other.uniform(width),
+        }
+    }
+}
+
+impl Splat {
+    fn element(&self) -> &[u8] {
+        &self.element[..self.width]
+    }
+}
+
+/// An empty vector with room for so many bytes, or the error that says that it would not fit.
+pub(super) fn reserved(bytes: usize) -> Result<Vec<u8>> {
+    let mut data = Vec::new();
+    data.try_reserve_exact(bytes)
+        .map_err(|e| Error::resource_exhausted(format!("no memory for a literal of {bytes} bytes")).with_source(e))?;
+    Ok(data)
+}
+
+/// Repeats an element over bytes, of which it takes a whole number of times; each copy doubles what is there.
+fn fill(target: &mut [u8], element: &[u8]) {
+    let Some(first) = target.get_mut(..element.len()) else { return };
+    first.copy_from_slice(element);
+    let mut done = element.len();
+    while done < target.len() {
+        let more = done.min(target.len() - done);
+        let (from, to) = target.split_at_mut(done);
+        to[..more].copy_from_slice(&from[..more]);
+        done += more;
+    }
+}
