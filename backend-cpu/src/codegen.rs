@@ -20,6 +20,8 @@ pub(crate) struct CodegenOptions {
     pub threads: usize,
     /// Whether the LLVM IR is kept.
     pub with_texts: bool,
+    /// Options of the emission.
+    pub emission: EmitOptions,
 }
 
 /// What came out of code generation.
@@ -99,7 +101,7 @@ fn object<R>(
     emit: impl FnOnce(&Emitter<'_>) -> Result<R>,
 ) -> Result<(Vec<u8>, Option<String>, R)> {
     let (object, (text, extra)) = codegen::generate(target, machine, CodeKind::Object, |context| {
-        let emitter = Emitter::new(context, name, target, EmitOptions::default());
+        let emitter = Emitter::new(context, name, target, options.emission);
         let extra = emit(&emitter)?;
         let module = emitter.finish()?;
         let text = options.with_texts.then(|| module.print_to_string().to_string());

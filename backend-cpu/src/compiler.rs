@@ -1,13 +1,15 @@
 //! The compiler: the standard stages for this machine, then thunks, kernels and the entry.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use xla_hlo::{Result, VerifiedModule};
+use xla_llvm::emitter::EmitOptions;
 use xla_llvm::target::Target;
 use xla_passes::buffers::BufferOptions;
 use xla_passes::stages;
 use xla_service::compiler::LoadExecutable;
-use xla_service::host::HostTransfer;
+use xla_service::host::{HostTransfer, dirt};
 use xla_service::serialized::SerializedProgram;
 use xla_service::thunks::{Thunk, ThunkKind, ThunkProgram, ThunkSequence};
 use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize, serialized};
@@ -25,6 +27,8 @@ pub(crate) struct CpuCompiler {
     options: CpuOptions,
     /// Made at the first use, since LLVM is asked for it.
     target: OnceLock<Target>,
+    /// Programs compiled so far.
+    compiled: AtomicU64,
 }
 
 impl Compiler for CpuCompiler {
@@ -54,13 +58,14 @@ impl LoadExecutable for CpuCompiler {
     }
 
     fn cache_target(&self) -> Option<String> {
-        self.target().ok().map(|target| machine_code::compiled_for(&target))
+        // Code that is made dirty is another one each time.
+        self.target().ok().filter(|_| !self.options.dirty).map(|target| machine_code::compiled_for(&target))
     }
 }
 
 impl CpuCompiler {
     pub fn new(options: CpuOptions) -> CpuCompiler {
-        CpuCompiler { options, target: OnceLock::new() }
+        CpuCompiler { options, target: OnceLock::new(), compiled: AtomicU64::new(0) }
     }
 
     /// What code is generated for; `InvalidArgument` for a processor of an unknown name.
@@ -99,7 +104,9 @@ impl CpuCompiler {
     ) -> Result<Code> {
         let CpuLowering { kernels, library_calls, .. } = lowering;
         let (threads, profile) = (options.thread_count(), options.profile);
-        let options = CodegenOptions { threads, with_texts: options.dump_to.is_some() };
+        let number = self.compiled.fetch_add(1, Ordering::Relaxed);
+        let emission = EmitOptions { dirt: self.options.dirty.then(|| dirt(number)), ..EmitOptions::default() };
+        let options = CodegenOptions { threads, with_texts: options.dump_to.is_some(), emission };
         codegen::generate(target, kernels.sources(), &options, &|kernels| {
             let host_calls = host_calls(sequence).map(|t| t.id).collect();
             Ok(Plan {

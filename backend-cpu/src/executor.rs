@@ -5,6 +5,7 @@ use std::sync::Arc;
 use xla_service::StreamExecutor;
 use xla_service::host::{HostExecutor, PoolLimits};
 
-pub(crate) fn host() -> Arc<dyn StreamExecutor> {
-    Arc::new(HostExecutor::new(crate::NAME, 0, PoolLimits::default()))
+pub(crate) fn host(dirty: bool) -> Arc<dyn StreamExecutor> {
+    let host = HostExecutor::new(crate::NAME, 0, PoolLimits::default());
+    Arc::new(if dirty { host.with_dirty_memory(PoolLimits::default()) } else { host })
 }

@@ -22,7 +22,7 @@ pub fn platform() -> Arc<dyn Platform> {
 /// The CPU platform with options of its own. Its name is that of the usual one, so a compilation cache must not be shared
 /// between clients of the two.
 pub fn platform_with(options: CpuOptions) -> Arc<dyn Platform> {
-    Arc::new(CpuPlatform { executor: executor::host(), compiler: Arc::new(CpuCompiler::new(options)) })
+    Arc::new(CpuPlatform { executor: executor::host(options.dirty), compiler: Arc::new(CpuCompiler::new(options)) })
 }
 
 /// What code is generated for and how it is checked, for tests of code generation.
@@ -30,6 +30,10 @@ pub fn platform_with(options: CpuOptions) -> Arc<dyn Platform> {
 pub struct CpuOptions {
     /// The processor that code is generated for; this machine's unless given.
     pub cpu: TargetCpu,
+    /// Whether all memory holds something else each time that it is allocated, and what a kernel has on its stack or leaves out of
+    /// a load something else each time that a program is compiled. A program that is run twice, or compiled and run twice, then
+    /// gives other results if they depend on what nobody wrote.
+    pub dirty: bool,
 }
 
 /// The processor that code is generated for.

@@ -1,6 +1,6 @@
 //! Literals to and from device memory: tiles and padding are put in and taken out on the host.
 
-use xla_hlo::{ArrayShape, Error, Literal, Result};
+use xla_hlo::{ArrayShape, Literal, Result};
 use xla_service::host::{host_shape, literal_from_bytes, write_literal};
 use xla_service::{DeviceMemory, Stream, TransferManager};
 

@@ -40,7 +40,11 @@ pub enum Reply {
 }
 
 /// Checks programs on one platform, or each pass alone.
-pub struct Checker(Subject);
+pub struct Checker {
+    subject: Subject,
+    /// Whether every program is compiled and run a second time, not only some.
+    twice: bool,
+}
 
 /// What is checked.
 enum Subject {
@@ -56,12 +60,19 @@ impl Checker {
             let options = CompileOptions { threads: NonZeroUsize::new(threads), ..CompileOptions::default() };
             Differential::new(registry, platform, options)
         };
-        Ok(Checker(Subject::Platform(Box::new([differential(1)?, differential(2)?]))))
+        let subject = Subject::Platform(Box::new([differential(1)?, differential(2)?]));
+        Ok(Checker { subject, twice: false })
     }
 
     /// For each pass alone.
     pub fn of_passes() -> Checker {
-        Checker(Subject::EachPass)
+        Checker { subject: Subject::EachPass, twice: false }
+    }
+
+    /// The same, with every program compiled and run a second time, which must give the same bits.
+    #[must_use]
+    pub fn compiling_twice(self) -> Checker {
+        Checker { twice: true, ..self }
     }
 
     /// Checks what is asked for.
@@ -75,9 +86,11 @@ impl Checker {
                 let family = Family::from_name(family)
                     .ok_or_else(|| Error::invalid_argument(format!("there is no family {family}")))?;
                 let program = program(family, *seed);
-                let failure = match &self.0 {
+                let failure = match &self.subject {
                     Subject::Platform(by_threads) => {
-                        by_threads[(seed % 2) as usize].failure_in(&program, Modes::of_seed(*seed))?
+                        let modes = Modes::of_seed(*seed);
+                        let modes = Modes { again: modes.again || self.twice, ..modes };
+                        by_threads[(seed % 2) as usize].failure_in(&program, modes)?
                     }
                     Subject::EachPass => each_pass::failure(&program)?,
                 };
@@ -86,7 +99,7 @@ impl Checker {
             Request::File(path) => {
                 let text = std::fs::read_to_string(path).map_err(|error| Error::invalid_argument(error.to_string()))?;
                 let program = Program::from_text(&text)?;
-                let failure = match &self.0 {
+                let failure = match &self.subject {
                     Subject::Platform(by_threads) => {
                         let [one, two] = by_threads.as_ref();
                         one.failure(&program)?.map_or_else(|| two.failure(&program), |failure| Ok(Some(failure)))?

@@ -24,11 +24,14 @@ pub struct EmitOptions {
     /// Round f16, bf16 and f8 after each operation, as the operations are written. `false` keeps the f32 result from
     /// operation to operation and rounds when it is stored, or made to be of the narrow type by a convert.
     pub round_each_operation: bool,
+    /// For tests: the byte that memory on the stack is filled with, and the lanes that a load leaves out; these are zero otherwise,
+    /// and that holds what was there before. No result may depend on it.
+    pub dirt: Option<u8>,
 }
 
 impl Default for EmitOptions {
     fn default() -> EmitOptions {
-        EmitOptions { contract: true, round_each_operation: true }
+        EmitOptions { contract: true, round_each_operation: true, dirt: None }
     }
 }
 
@@ -190,12 +193,21 @@ impl<'ctx> Emitter<'ctx> {
         }
         let count = u32::try_from(count).map_err(|_| refused(&"it is too large"))?;
         let array = self.builder.build_alloca(self.lane_type(scalar, 1).array_type(count), "");
-        self.builder.position_at_end(here);
         let array = array.map_err(|e| refused(&e))?;
         if let Some(instruction) = array.as_instruction() {
             instruction.set_alignment(64).map_err(|e| refused(&e))?;
         }
+        self.make_dirty(array, u64::from(count) * u64::from(scalar.bits().div_ceil(8)));
+        self.builder.position_at_end(here);
         Ok(array)
+    }
+
+    /// Fills memory on the stack, aligned to 64 bytes, where that is [asked for](EmitOptions::dirt).
+    pub(crate) fn make_dirty(&self, memory: PointerValue<'ctx>, bytes: u64) {
+        if let Some(byte) = self.options.dirt {
+            let byte = self.int_type(8).const_int(byte.into(), false);
+            self.record(self.builder.build_memset(memory, 64, byte, self.int_type(64).const_int(bytes, false)));
+        }
     }
 
     /// Bytes of shared memory that the kernel written last takes.

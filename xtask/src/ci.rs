@@ -28,6 +28,7 @@ const STEPS: &[Step] = &[
     ("book", book::build),
     ("downstream", downstream::check),
     ("other processors", test_backend::other_processors),
+    ("dirty memory", test_backend::dirty_memory),
     ("simulated gpu", simulated_gpu::check),
     ("ptxas", ptxas::quick_if_possible),
     ("corpus", || corpus::own(&corpus::Selection::default())),

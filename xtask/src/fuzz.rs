@@ -26,6 +26,7 @@ fuzz/artifacts/TARGET.
   --family NAME    only programs of this family
   --platform NAME  the platform (default cpu)
   --target-cpu CPU platform cpu generates code for another processor, as for `cargo xtask test-backend`
+  --sanitize       memory of platform cpu that nobody has written to holds something else in each of two runs
   --each-pass      instead of the platform, each pass alone: it keeps the meaning, and has nothing to do in the end
   --jobs N         so many at the same time (default 1)
   --target NAME    only this target of fuzz/ and no random programs; or `none` of them
@@ -43,7 +44,9 @@ pub fn run(mut args: Arguments) -> Result<()> {
             words.extend([name.to_owned(), value]);
         }
     }
-    words.extend(args.contains("--each-pass").then(|| "--each-pass".to_owned()));
+    for flag in ["--each-pass", "--sanitize"] {
+        words.extend(args.contains(flag).then(|| flag.to_owned()));
+    }
     finish(args)?;
     setup::ensure()?;
     let counted = words.iter().any(|word| word == "--programs");

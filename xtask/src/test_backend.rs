@@ -27,6 +27,7 @@ evaluates, and which operation is worth lowering next.
   --target-cpu CPU platform cpu generates code for another processor: v1, v2, v3, v4 of x86-64, znver4, znver5, sapphirerapids,
                    several with commas, or all; without --level, levels 2, 3 and 5. Code is run without what this machine
                    lacks; for named processors it is also generated with everything, and the evaluator runs the program
+  --sanitize       memory of platform cpu that nobody has written to holds something else in each run
   --device KIND    what stands for the device: `gpu --device host` is platform gpu-host, the same kernels run by the host;
                    `gpu --device simulated` is platform gpu with a driver that interprets its code and tells what is wrong with it
   --libraries      with that driver, cuBLASLt, cuDNN and cuFFT that tell what is wrong with calls of them
@@ -45,6 +46,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     let target_cpu: Option<String> = args.opt_value_from_str("--target-cpu")?;
     let quick = args.contains("--quick");
     let libraries = args.contains("--libraries");
+    let sanitize = args.contains("--sanitize");
     let mut words: Vec<String> = Vec::new();
     for &option in HANDED_ON {
         if let Some(value) = args.opt_value_from_str::<_, String>(option)? {
@@ -72,6 +74,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     let Home { folder, feature } = Home::of(inner);
     let declared = expected.or_else(|| Some(Path::new(&folder).join("expected-failures.txt")));
     words.extend(quick.then(|| "--quick".to_owned()));
+    words.extend(sanitize.then(|| "--sanitize".to_owned()));
     if let Some(file) = declared.filter(|file| root().join(file).exists()) {
         words.extend(["--expected".to_owned(), file.display().to_string()]);
     }
@@ -96,6 +99,15 @@ pub fn other_processors() -> Result<()> {
         return Ok(());
     }
     on_target_cpus(&tests_command("cpu")?, "cpu", "v1,v3,v4", &["--quick".to_owned()])
+}
+
+/// Level 2 and random programs where memory that nobody has written to holds something else each time.
+pub fn dirty_memory() -> Result<()> {
+    let tests = tests_command("cpu")?;
+    let conformance = ["conformance", "cpu", "--sanitize", "--quick", "--level", "2"].map(str::to_owned);
+    run_program(program(&tests, &conformance))?;
+    let fuzz = ["fuzz", "--sanitize", "--seed", "0", "--programs", "100", "--keep", "target/fuzz"].map(str::to_owned);
+    run_program(program(tests, &fuzz))
 }
 
 /// The suite with code for each of some processors.

@@ -25,7 +25,8 @@ impl Platform {
         if self.each_pass {
             return Ok(Checker::of_passes());
         }
-        Checker::new(&self.target.registry(&self.platform)?, &self.platform)
+        let checker = Checker::new(&self.target.registry(&self.platform)?, &self.platform)?;
+        Ok(if self.target.sanitize { checker.compiling_twice() } else { checker })
     }
 }
 

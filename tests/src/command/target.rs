@@ -9,6 +9,10 @@ pub struct TargetArguments {
     /// what this machine lacks; for `compiled:cpu`, which runs no code, for all of it.
     #[arg(long, value_name = "NAME")]
     target_cpu: Option<String>,
+    /// Memory that platform `cpu` has written nothing to holds something else each time, and every program is compiled and run
+    /// twice: results that depend on it differ.
+    #[arg(long)]
+    pub sanitize: bool,
 }
 
 impl TargetArguments {
@@ -18,10 +22,14 @@ impl TargetArguments {
         use xla::cpu::{CpuOptions, TargetCpu, platform_with};
 
         let mut registry = xla::registry();
-        if let Some(name) = self.name() {
+        if self.name().is_some() || self.sanitize {
             let is_run = !platform.starts_with("compiled:");
-            let cpu = if is_run { TargetCpu::Executable(name.into()) } else { TargetCpu::Whole(name.into()) };
-            let chosen = platform_with(CpuOptions { cpu });
+            let cpu = match self.name() {
+                Some(name) if is_run => TargetCpu::Executable(name.into()),
+                Some(name) => TargetCpu::Whole(name.into()),
+                None => TargetCpu::Native,
+            };
+            let chosen = platform_with(CpuOptions { cpu, dirty: self.sanitize });
             chosen.check()?;
             registry.register(chosen);
         }
@@ -32,8 +40,8 @@ impl TargetArguments {
     #[cfg(not(feature = "cpu"))]
     pub fn registry(&self, _: &str) -> xla::Result<PlatformRegistry> {
         match self.name() {
-            Some(_) => Err(xla::Error::invalid_argument("--target-cpu needs the Cargo feature \"cpu\"")),
-            None => Ok(xla::registry()),
+            None if !self.sanitize => Ok(xla::registry()),
+            _ => Err(xla::Error::invalid_argument("--target-cpu and --sanitize need the Cargo feature \"cpu\"")),
         }
     }
 
@@ -50,6 +58,8 @@ impl TargetArguments {
 
     /// The words that choose the same on another command line.
     pub fn words(&self) -> Vec<String> {
-        self.name().map(|name| vec!["--target-cpu".to_string(), name.to_string()]).unwrap_or_default()
+        let mut words = self.name().map(|name| vec!["--target-cpu".to_string(), name.to_string()]).unwrap_or_default();
+        words.extend(self.sanitize.then(|| "--sanitize".to_string()));
+        words
     }
 }

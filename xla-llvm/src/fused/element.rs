@@ -1,7 +1,7 @@
 //! The value of an instruction at an index.
 
 use xla_hlo::ops::{Binary, Op, Unary};
-use xla_hlo::{ElementKind, Error, InstrId, Literal, Result, Scalar};
+use xla_hlo::{ElementKind, Error, InstrId, Literal, Result};
 
 use super::address::Number;
 use super::index::{Coord, Index};

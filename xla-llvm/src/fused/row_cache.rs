@@ -125,6 +125,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             if let Some(instruction) = base.as_instruction_value() {
                 instruction.set_alignment(64).map_err(|e| Error::internal(format!("{e:?}")))?;
             }
+            s.emitter.make_dirty(base, bytes.into());
             Ok(Source { base, shape })
         })
     }

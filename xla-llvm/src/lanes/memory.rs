@@ -56,7 +56,7 @@ impl<'ctx> Emitter<'ctx> {
     }
 
     /// `width` consecutive elements from element `index` of `base` on; addresses are aligned as one element. With a
-    /// mask, lanes that are not set are not read, and zero.
+    /// mask, lanes that are not set are not read, and zero (or [dirt](crate::emitter::EmitOptions::dirt)).
     pub fn load_lanes<'e>(
         &'e self,
         base: PointerValue<'ctx>,
@@ -67,7 +67,7 @@ impl<'ctx> Emitter<'ctx> {
     ) -> Lanes<'e, 'ctx> {
         let lanes = self.lane_type(scalar, width);
         if let Some(runs) = mask.and_then(Lanes::constant_runs) {
-            let none = Lanes::new(self, lanes.const_zero());
+            let none = self.left_out(scalar, width);
             return runs.into_iter().fold(none, |loaded, (first, count)| {
                 let run = self.load_lanes(base, index + i64::from(first), scalar, count, None);
                 loaded.with_run(first, run)
@@ -120,7 +120,7 @@ impl<'ctx> Emitter<'ctx> {
         }
         if let Some(&[(lane, 1)]) = mask.and_then(Lanes::constant_runs).as_deref() {
             let element = self.load_lanes(base, indices.lane(lane), scalar, 1, None);
-            return Lanes::new(self, self.lane_type(scalar, width).const_zero()).with_run(lane, element);
+            return self.left_out(scalar, width).with_run(lane, element);
         }
         let lanes = self.lane_type(scalar, width);
         let addresses = self.element_address(base, indices, scalar);
@@ -194,6 +194,17 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
+    /// What lanes hold that a load leaves out.
+    fn left_out(&self, scalar: Scalar, width: u32) -> Lanes<'_, 'ctx> {
+        let byte = u64::from(self.options().dirt.unwrap_or_default());
+        let bits = self.int_type(scalar.bits()).const_int(byte * 0x0101_0101_0101_0101, false);
+        let lanes = self.splat_constant(bits.into(), width);
+        match scalar {
+            Scalar::Int(_) => lanes,
+            float => lanes.cast_bits(float),
+        }
+    }
+
     /// A masked load of scalars is one of one-lane vectors, which the code generator turns into a branch.
     fn masked_load<'e>(
         &'e self,
@@ -205,8 +216,9 @@ impl<'ctx> Emitter<'ctx> {
     ) -> Option<Lanes<'e, 'ctx>> {
         let vector = self.vector_type(lanes);
         let mask = self.as_vector(mask.raw)?;
-        let call =
-            self.access(name, &[vector, address.get_type()], &[address, mask, vector.const_zero()], 0, scalar)?;
+        let width = Lanes::new(self, mask).width();
+        let left_out = self.as_vector(self.left_out(scalar, width).raw)?;
+        let call = self.access(name, &[vector, address.get_type()], &[address, mask, left_out], 0, scalar)?;
         let ValueKind::Basic(value) = call.try_as_basic_value() else {
             return None;
         };

@@ -38,6 +38,13 @@ impl HostExecutor {
         self
     }
 
+    /// The same device with memory of a [dirty](MemoryPool::dirty) pool, for tests.
+    #[must_use]
+    pub fn with_dirty_memory(mut self, limits: PoolLimits) -> HostExecutor {
+        self.pool = MemoryPool::dirty(limits);
+        self
+    }
+
     /// The memory pool.
     pub fn pool(&self) -> &MemoryPool {
         &self.pool

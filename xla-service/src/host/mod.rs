@@ -11,6 +11,6 @@ mod transfer;
 pub use executor::{HostExecutor, HostStream};
 pub use layout::{host_shape, literal_from_bytes, write_literal};
 pub use memory::MEMORY_ALIGNMENT;
-pub use pool::{HostMemory, MemoryPool, PoolLimits};
+pub use pool::{HostMemory, MemoryPool, PoolLimits, dirt};
 pub use race::{Clock, MemoryAccess, RaceDetector, RaceStream};
 pub use transfer::{HostTransfer, StreamTransfer};

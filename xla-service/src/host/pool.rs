@@ -3,6 +3,7 @@
 //! Fresh pages cost more than many of the kernels that fill them: the system zeroes each one at its first touch. So freed
 //! blocks stay in free lists by size class, up to a limit; the class used longest ago gives way first.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use xla_hlo::{Error, Result};
@@ -26,6 +27,8 @@ pub struct PoolLimits {
 #[derive(Debug)]
 struct Shared {
     limits: PoolLimits,
+    /// Blocks handed out so far, where memory is handed out dirty.
+    dirtied: Option<AtomicU64>,
     state: Mutex<State>,
 }
 
@@ -52,6 +55,14 @@ pub struct HostMemory {
     pool: MemoryPool,
 }
 
+/// A byte to fill memory with: one of four, as if at random, but the same for the same number.
+pub fn dirt(number: u64) -> u8 {
+    const BYTES: [u8; 4] = [0xff, 0x5a, 0x81, 0x7f];
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mixed = number.wrapping_mul(ODD);
+    BYTES[((mixed ^ mixed >> 29).wrapping_mul(ODD) >> 62) as usize]
+}
+
 impl Default for PoolLimits {
     /// As much as the machine has; a quarter of it is kept warm.
     fn default() -> Self {
@@ -63,7 +74,13 @@ impl Default for PoolLimits {
 impl MemoryPool {
     /// An empty pool.
     pub fn new(limits: PoolLimits) -> MemoryPool {
-        MemoryPool(Arc::new(Shared { limits, state: Mutex::default() }))
+        MemoryPool(Arc::new(Shared { limits, dirtied: None, state: Mutex::default() }))
+    }
+
+    /// An empty pool whose memory is filled, each time that it is handed out, with one of a few bytes that make NaN, large and
+    /// invalid numbers of most types: what reads memory before it is written gives other results each time.
+    pub fn dirty(limits: PoolLimits) -> MemoryPool {
+        MemoryPool(Arc::new(Shared { limits, dirtied: Some(AtomicU64::new(0)), state: Mutex::default() }))
     }
 
     /// Memory of `size` bytes, aligned to [`MEMORY_ALIGNMENT`]. Contents are zeros or what an earlier user left.
@@ -100,7 +117,10 @@ impl MemoryPool {
         drop(classes);
     }
 
-    fn wrap(&self, block: Block, size: usize) -> HostMemory {
+    fn wrap(&self, mut block: Block, size: usize) -> HostMemory {
+        if let Some(dirtied) = &self.0.dirtied {
+            block.bytes_mut().fill(dirt(dirtied.fetch_add(1, Ordering::Relaxed)));
+        }
         HostMemory { block: Some(block), size, pool: self.clone() }
     }
 
@@ -319,6 +339,19 @@ mod tests {
         drop(pool.allocate(64).unwrap());
         pool.trim();
         assert_eq!(pool.stats().bytes_pooled, 0);
+    }
+
+    #[test]
+    fn dirty_memory_holds_something_else_each_time() {
+        let pool = MemoryPool::dirty(PoolLimits { in_use: Some(1 << 20), retained: 1 << 20 });
+        let held = |pool: &MemoryPool| {
+            let memory = pool.allocate(100).unwrap();
+            let first = memory.bytes()[0];
+            assert!(first != 0 && memory.bytes().iter().all(|&byte| byte == first));
+            first
+        };
+        let bytes: Vec<u8> = (0..8).map(|_| held(&pool)).collect();
+        assert!(bytes.windows(2).filter(|pair| pair[0] != pair[1]).count() >= 4, "{bytes:?}");
     }
 
     #[test]
