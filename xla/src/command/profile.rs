@@ -62,7 +62,7 @@ pub fn profile(client: &Client, runs: usize, mut run: impl FnMut() -> Result<()>
     let subscriber = tracing_subscriber::registry().with(collector.clone());
     tracing::subscriber::with_default(subscriber, || (0..runs).try_for_each(|_| run()))?;
     let totals = std::mem::take(&mut *collector.0.lock().unwrap_or_else(PoisonError::into_inner));
-    let mut thunks: Vec<Row> = totals.into_iter().map(|(_, total)| total.row(runs, &ceilings)).collect();
+    let mut thunks: Vec<Row> = totals.into_values().map(|total| total.row(runs, &ceilings)).collect();
     thunks.retain(|row| !matches!(&*row.kind, "while" | "conditional"));
     thunks.sort_by(|a, b| b.micros.total_cmp(&a.micros).then_with(|| a.name.cmp(&b.name)));
     Ok(Profile { runs, ceilings, thunks })
