@@ -85,10 +85,10 @@ const PASSES: &[Entry] = &[
     ("simplify-sorts", "sorts of nothing to sort, arrays sorted along without need", || Box::new(SimplifySorts)),
     ("simplify-tuples", "elements of tuples just put together", || Box::new(SimplifyTuples)),
     ("sink-slices", "the same operation on all slices of an array is done on the array", || Box::new(SinkSlices)),
+    ("split-folds", "large folds into few results become work for many threads", || Box::new(SplitFolds)),
     ("split-windows", "windows of several dimensions are reduced one dimension after the other", || {
         Box::new(SplitWindows)
     }),
-    ("split-folds", "large folds into few results become work for many threads", || Box::new(SplitFolds)),
     ("tile-layouts", "arrays lie in the target's tiles", || Box::new(TileLayouts)),
     ("unify-convolution-types", "convolutions have one of a few element types", || Box::new(UnifyConvolutionTypes)),
     ("unroll-loops", "loops of a few short rounds become their rounds", || Box::new(UnrollLoops)),

@@ -98,10 +98,11 @@ fn the_page_is_whole_in_itself() {
 fn computations_that_are_called_twice_are_drawn_once() {
     let text = TEXT.replace(
         "zero = f32[] constant(0)",
-        "zero = f32[] constant(0)\n  again = f32[8,16] fusion(fusion), kind=kLoop, calls=kernel",
+        "zero = f32[] constant(0)\n  again = f32[8,16] call(x), to_apply=kernel\n  more = f32[8,16] call(again), to_apply=kernel",
     );
     let module = parse_module(&text).expect("the test's module");
     let dot = view::dot(&module);
-    assert_eq!(dot.matches("label=\"%e\\nexponential f32[8,16]\"").count(), 1, "{dot}");
-    assert!(dot.contains("label=\"%again\\nfusion f32[8,16]\""), "{dot}");
+    // Once where the fusion is, whose computation is its own, and once for both calls.
+    assert_eq!(dot.matches("label=\"%e\\nexponential f32[8,16]\"").count(), 2, "{dot}");
+    assert!(dot.contains("label=\"%again\\ncall f32[8,16]\""), "{dot}");
 }

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use crate::ops::{Broadcast, Constant};
 use crate::{ArrayShape, CompId, Error, InstrId, Instruction, Literal, Module, Op, Result};
 
-/// Splats of more bytes than this are written as broadcasts.
-const SMALL: usize = 1 << 12;
+/// Splats of more bytes than this are written as broadcasts; smaller ones, as other constants, come back as they were.
+const SMALL: usize = 1 << 20;
 
 /// Protobuf's messages are no larger than this.
 const MOST_BYTES: usize = i32::MAX as usize;

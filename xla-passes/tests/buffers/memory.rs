@@ -3,7 +3,7 @@
 use xla_hlo::entity::EntityId;
 use xla_hlo::eval::Evaluator;
 use xla_hlo::text::{PrintOptions, print_module};
-use xla_hlo::{CompId, Error, InstrId, Literal, Module, Op, Scalar, Shape};
+use xla_hlo::{ArrayShape, CompId, Error, InstrId, Literal, Module, Op, Scalar, Shape, multi_index, strides};
 use xla_passes::alias::may_share;
 use xla_passes::buffers::{AllocationKind, BufferAssignment, BufferOptions, Slice, assign_buffers, verify_assignment};
 use xla_passes::copy_insertion::insert_copies;
@@ -89,23 +89,32 @@ fn run(module: &Module, assignment: &BufferAssignment, arguments: &[Literal]) ->
             AllocationKind::Parameter { leaf, written, output } => {
                 let number = leaf.path.iter().fold(&arguments[leaf.parameter], |l, &i| &l.elements()[i]);
                 if !written && output.is_none() {
-                    kept.push((allocation.id, number));
+                    kept.push((allocation.id, Vec::new()));
                 }
                 number
             }
             AllocationKind::Constant { value } => {
                 let Op::Constant(constant) = module[value.computation][value.instruction].op() else { panic!() };
                 let literal = value.path.iter().fold(&constant.literal, |l, &i| &l.elements()[i]);
-                kept.push((allocation.id, literal));
+                kept.push((allocation.id, Vec::new()));
                 literal
             }
             AllocationKind::Output { .. } | AllocationKind::Temporary => continue,
         };
-        run.memory[allocation.id.index()].copy_from_slice(literal.bytes());
+        // The layouts of parameters; constants have none but the usual one.
+        let shape = match &allocation.kind {
+            AllocationKind::Parameter { leaf, .. } => {
+                let parameter = module.entry().parameters()[leaf.parameter];
+                module.entry()[parameter].shape().subshape(&leaf.path).expect("the parameter has the leaf").clone()
+            }
+            _ => literal.shape().clone(),
+        };
+        run.memory[allocation.id.index()].copy_from_slice(&in_memory(literal, &shape));
+        kept.iter_mut().filter(|(id, _)| *id == allocation.id).for_each(|(_, kept)| *kept = in_memory(literal, &shape));
     }
     run.computation(module.entry_id());
-    for (id, literal) in kept {
-        assert_eq!(run.memory[id.index()], literal.bytes(), "{id} was written");
+    for (id, bytes) in kept {
+        assert_eq!(run.memory[id.index()], bytes, "{id} was written");
     }
     let result = module.entry().result_shape();
     let shape = |path: &[usize]| result.subshape(path).expect("the output exists");
@@ -118,8 +127,14 @@ impl Run<'_> {
     }
 
     fn read(&mut self, slice: Slice, shape: &Shape) -> Literal {
+        let shape = shape.as_array().expect("arrays only");
         let bytes = self.bytes(slice).to_vec();
-        Literal::from_bytes(shape.as_array().expect("arrays only"), bytes).expect("sizes fit")
+        let mut literal = Literal::zeros(shape).expect("it fits");
+        let width = shape.element_type().byte_width();
+        for (i, at) in places(shape).enumerate() {
+            literal.bytes_mut()[i * width..][..width].copy_from_slice(&bytes[at * width..][..width]);
+        }
+        literal
     }
 
     fn value(&mut self, comp: CompId, id: InstrId) -> Literal {
@@ -207,10 +222,29 @@ impl Run<'_> {
         let operands = instruction.operands().iter().map(|&o| self.value(comp, o)).collect();
         let mut evaluator = Evaluator::new(module);
         let value = evaluator.evaluate(comp, id, operands).expect("evaluates");
-        for (literal, (_, slice)) in value.leaves().into_iter().zip(&results) {
+        for (literal, (path, slice)) in value.leaves().into_iter().zip(&results) {
             if let Some(slice) = slice {
-                self.bytes(*slice).copy_from_slice(literal.bytes());
+                let shape = instruction.shape().subshape(path).expect("the result has the leaf");
+                self.bytes(*slice).copy_from_slice(&in_memory(literal, shape));
             }
         }
     }
+}
+
+/// The bytes of a literal in the order of dimensions of its place's shape.
+fn in_memory(literal: &Literal, shape: &Shape) -> Vec<u8> {
+    let Some(shape) = shape.as_array() else { return literal.bytes().to_vec() };
+    let (bytes, width) = (literal.bytes(), shape.element_type().byte_width());
+    let mut memory = vec![0; bytes.len()];
+    for (i, at) in places(shape).enumerate() {
+        memory[at * width..][..width].copy_from_slice(&bytes[i * width..][..width]);
+    }
+    memory
+}
+
+/// Where in memory the elements lie, in row-major order.
+fn places(shape: &ArrayShape) -> impl Iterator<Item = usize> {
+    let (dims, strides) = (shape.dims().to_vec(), strides(shape.dims(), &shape.minor_to_major()));
+    let count: usize = dims.iter().product();
+    (0..count).map(move |i| multi_index(&dims, i).iter().zip(&strides).map(|(i, stride)| i * stride).sum())
 }

@@ -34,7 +34,7 @@ pub struct Common {
     /// Use at most so many bytes of device memory for one execution, arguments and results included
     #[arg(long, global = true, value_name = "BYTES")]
     memory_limit: Option<u64>,
-    /// Keep compiled programs, and measurements of GPUs, here; `none` keeps nothing [default: the user's cache; bench: no programs]
+    /// Keep compiled programs and measurements here, `none` nothing [default: the user's cache; bench: no programs]
     #[arg(long, global = true, value_name = "DIR", env = "XLA_CACHE_DIR", hide_env = true)]
     cache_dir: Option<PathBuf>,
     /// Do not measure on a GPU which of several ways to compute something is the fastest

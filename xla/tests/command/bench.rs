@@ -63,10 +63,10 @@ fn a_profile_names_kernels_and_library_calls_with_their_rates() {
     let folder = Folder::new();
     folder.write(
         "product.hlo",
-        "HloModule m\n\nENTRY e {\n  a = f32[64,64] parameter(0)\n  \
+        "HloModule m\n\nless {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  \
+         ROOT c = pred[] compare(a, b), direction=LT\n}\n\nENTRY e {\n  a = f32[64,64] parameter(0)\n  \
          d = f32[64,64] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n  \
-         s = f32[64,64] sort(d), dimensions={1}, to_apply=less\n  ROOT t = f32[64,64] tanh(s)\n}\n\n\
-         less {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = pred[] compare(a, b), direction=LT\n}\n",
+         s = f32[64,64] sort(d), dimensions={1}, to_apply=less\n  ROOT t = f32[64,64] tanh(s)\n}\n",
     );
     let done = folder.xla("bench product.hlo --platform cpu --compiles 1 --reps 7 --json --profile --cache-dir none");
     let json: Value = serde_json::from_str(&done.out).unwrap();
