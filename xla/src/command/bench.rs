@@ -140,7 +140,7 @@ fn measure(session: &Session, args: &Args) -> Outcome<Report> {
 fn profiled(session: &Session, args: &Args, source: &Runnable) -> Outcome<Profile> {
     let client = client(session, args, source)?;
     let Runnable::Module(module) = source else { return Err(Failure::usage("--profile takes a module")) };
-    let options = CompileOptions { profile: true, ..session.timed_compile_options() };
+    let options = CompileOptions { profile: true, ..session.compile_options() };
     let executable = client.compile(&module.verify(module.parse()?)?, &options)?;
     let mut program = Program::new(executable, source.path(), args.inputs_seed)?;
     let last = measure::warm_up(|| program.once().map(|(_, time)| time))?;
@@ -220,7 +220,7 @@ fn compile(session: &Session, args: &Args, program: &Runnable) -> Outcome<Compil
     let mut progress = Progress::new("compiling", usize::from(args.compiles));
     loop {
         let client = client(session, args, program)?;
-        let options = session.timed_compile_options();
+        let options = session.compile_options();
         let (executable, parse, compile) = match program {
             Runnable::Module(source) => {
                 let (module, parse) = timed(|| source.parse());

@@ -34,7 +34,7 @@ pub struct Common {
     /// Use at most so many bytes of device memory for one execution, arguments and results included
     #[arg(long, global = true, value_name = "BYTES")]
     memory_limit: Option<u64>,
-    /// Keep compiled programs and measurements here, `none` nothing [default: the user's cache; bench: no programs]
+    /// Keep compiled programs and measurements here, `none` nothing [default: the user's cache, and no programs]
     #[arg(long, global = true, value_name = "DIR", env = "XLA_CACHE_DIR", hide_env = true)]
     cache_dir: Option<PathBuf>,
     /// Do not measure on a GPU which of several ways to compute something is the fastest
@@ -119,17 +119,12 @@ impl Session {
             threads,
             memory_limit,
             cache_dir: self.cache_dir(),
-            cache_programs: true,
+            cache_programs: self.common.cache_dir.is_some(),
             autotune: !self.common.no_autotune,
             allow_tf32: self.common.allow_tf32,
             profile: self.common.trace.is_some(),
             ..CompileOptions::default()
         }
-    }
-
-    /// How to compile where the time that it takes is measured: programs of a cache count where one was asked for.
-    pub fn timed_compile_options(&self) -> CompileOptions {
-        CompileOptions { cache_programs: self.common.cache_dir.is_some(), ..self.compile_options() }
     }
 
     /// Where backends keep what takes long to find out: where the environment says, if no option does. It is read for nothing else.
