@@ -12,8 +12,8 @@ use crate::convolution_plan::{ConvolutionPlan, Spatial};
 /// # Safety
 /// The pointers are to arrays of the plan's shapes, kernel and result where the plan begins in them; nobody else uses the third.
 pub(super) unsafe fn mend<T: Number>(plan: &ConvolutionPlan, input: *const T, kernel: *const T, output: *mut T) {
-    // SAFETY: the caller's promise.
-    if plan.reaches_no_padding() || unsafe { is_finite(plan, kernel) } {
+    // SAFETY: the caller's promise. The results are looked at first: they are few, and kernels are large.
+    if plan.reaches_no_padding() || unsafe { is_finite_at_edges(plan, output) || is_finite(plan, kernel) } {
         return;
     }
     let mut results = vec![plan.groups.extent, plan.images.extent, plan.outputs.extent];
@@ -55,6 +55,32 @@ unsafe fn sum<T: Number>(plan: &ConvolutionPlan, position: &[usize], input: *con
         }
     });
     sum
+}
+
+/// Whether no product of padding can have been NaN, by the results of one image: those at the corners, whose windows have
+/// every step in padding that any window has there, or all of them where the input has holes.
+///
+/// # Safety
+/// `output` is that of [`mend`].
+unsafe fn is_finite_at_edges<T: Number>(plan: &ConvolutionPlan, output: *const T) -> bool {
+    if plan.images.extent == 0 || plan.spatial.iter().any(|s| s.axis.extent == 0) {
+        return true;
+    }
+    let has_holes = plan.spatial.iter().any(|s| s.window.base_dilation > 1);
+    let spatial = plan.spatial.iter().map(|s| match s.axis.extent {
+        extent if has_holes => (extent, s.axis.output),
+        extent => (extent.min(2), (extent - 1) * s.axis.output),
+    });
+    let axes = [plan.groups, plan.outputs].map(|axis| (axis.extent, axis.output));
+    let axes: Vec<(usize, usize)> = axes.into_iter().chain(spatial).collect();
+    let extents: Vec<usize> = axes.iter().map(|axis| axis.0).collect();
+    let mut finite = true;
+    for_each(&extents, |at| {
+        let place: usize = at.iter().zip(&axes).map(|(i, axis)| i * axis.1).sum();
+        // SAFETY: an element of the result.
+        finite &= unsafe { *output.add(place) }.is_finite();
+    });
+    finite
 }
 
 /// Whether all numbers of the kernel are finite.
