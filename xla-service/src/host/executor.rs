@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use xla_hlo::{Error, Result};
 
-use super::machine;
+use super::machine::machine;
 use super::memory::MEMORY_ALIGNMENT;
 use super::pool::{HostMemory, MemoryPool, PoolLimits};
 use crate::executor::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, StreamExecutor};
@@ -19,12 +19,13 @@ pub struct HostExecutor {
 impl HostExecutor {
     /// The host as device `ordinal` of a platform, with a memory pool of its own.
     pub fn new(platform: &str, ordinal: usize, limits: PoolLimits) -> HostExecutor {
+        let machine = machine();
         let description = DeviceDescription {
             platform: platform.to_string(),
             ordinal,
-            model: machine::processor(),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_bytes: machine::memory_bytes(),
+            model: machine.processor.clone(),
+            cores: machine.cores,
+            memory_bytes: machine.memory_bytes,
             memory_alignment: MEMORY_ALIGNMENT,
             attributes: Vec::new(),
         };

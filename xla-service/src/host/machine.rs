@@ -1,9 +1,29 @@
 //! What the operating system tells about the machine: its processor and its memory.
 
 use std::fs;
+use std::sync::OnceLock;
 
-/// Bytes of memory that this process may use: the machine's, or its control group's limit where that is lower.
-pub(super) fn memory_bytes() -> Option<usize> {
+/// The machine as it was when it was first asked for: reading it takes longer than compiling a small program.
+pub(super) struct Machine {
+    /// The processor's name, or its architecture where the system does not tell.
+    pub processor: String,
+    /// Processors that this process may use.
+    pub cores: usize,
+    /// Bytes of memory that this process may use: the machine's, or its control group's limit where that is lower.
+    pub memory_bytes: Option<usize>,
+}
+
+/// The machine that this process runs on.
+pub(super) fn machine() -> &'static Machine {
+    static MACHINE: OnceLock<Machine> = OnceLock::new();
+    MACHINE.get_or_init(|| Machine {
+        processor: processor(),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        memory_bytes: memory_bytes(),
+    })
+}
+
+fn memory_bytes() -> Option<usize> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo_total(&text));
     let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
     match (machine, group) {
@@ -12,8 +32,7 @@ pub(super) fn memory_bytes() -> Option<usize> {
     }
 }
 
-/// The processor's name, or its architecture where the system does not tell.
-pub(super) fn processor() -> String {
+fn processor() -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     processor_name(&cpuinfo).unwrap_or(std::env::consts::ARCH).to_string()
 }

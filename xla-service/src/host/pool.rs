@@ -66,7 +66,7 @@ pub fn dirt(number: u64) -> u8 {
 impl Default for PoolLimits {
     /// As much as the machine has; a quarter of it is kept warm.
     fn default() -> Self {
-        let memory = super::machine::memory_bytes();
+        let memory = super::machine::machine().memory_bytes;
         PoolLimits { in_use: memory, retained: memory.map_or(1 << 30, |bytes| bytes / 4) }
     }
 }
