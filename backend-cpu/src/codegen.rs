@@ -1,7 +1,7 @@
 //! Kernels and entry to machine code: a few LLVM modules, generated side by side.
 
 use xla_hlo::Result;
-use xla_llvm::codegen::{self, CodeKind};
+use xla_llvm::codegen::{CodeKind, Unit};
 use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
 use xla_llvm::parallel;
@@ -36,76 +36,77 @@ pub(crate) fn kernel_name(index: usize) -> String {
     format!("kernel_{index}")
 }
 
-/// Kernels first, since the entry must know their units; then the entry.
+/// Emits the kernels, then the entry, which must know their units of work, and generates the code of all of them side by side.
 pub(crate) fn generate(
     target: &Target,
     kernels: &[KernelSource<'_>],
     options: &CodegenOptions,
     plan: &dyn Fn(Vec<Kernel>) -> Result<Plan>,
 ) -> Result<Code> {
-    let machine = MachineOptions::default();
     let chunk = kernels.len().div_ceil(options.threads.max(1)).clamp(1, KERNELS_A_MODULE);
-    let jobs: Vec<&[KernelSource<'_>]> = kernels.chunks(chunk).collect();
-    let modules = parallel::map(&jobs, options.threads, |number, sources| {
-        kernels_module(target, &machine, number * chunk, sources, options)
+    let jobs = kernels.chunks(chunk).enumerate().collect();
+    let emitted = parallel::map(jobs, options.threads, |(number, sources): (usize, &[KernelSource<'_>])| {
+        emit_kernels(target, number, number * chunk, sources, options)
     })?;
-    let (mut objects, mut infos, mut texts) = (Vec::new(), Vec::new(), Vec::new());
-    for (number, generated) in modules.into_iter().enumerate() {
-        objects.push(generated.object);
-        infos.extend(generated.kernels);
-        texts.extend(generated.text.map(|t| (format!("kernels.{number}.ll"), t)));
+    let (kernels, infos): (Vec<Emitted>, Vec<Vec<Kernel>>) = emitted.into_iter().unzip();
+    let (entry, arguments) = emit_entry(target, &plan(infos.into_iter().flatten().collect())?, options)?;
+    let mut texts = Vec::new();
+    let mut units = Vec::with_capacity(kernels.len() + 1);
+    // The entry goes first: it is one piece, and may take longer than any module of kernels.
+    for emitted in std::iter::once(entry).chain(kernels) {
+        texts.extend(emitted.text.map(|text| (format!("{}.ll", emitted.name), text)));
+        units.push((emitted.unit, emitted.name, emitted.level));
     }
-    let (entry, arguments) = entry_module(target, &plan(infos)?, options)?;
-    objects.push(entry.object);
-    texts.extend(entry.text.map(|t| ("entry.ll".to_string(), t)));
+    let objects = parallel::map(units, options.threads, |(unit, name, level)| {
+        let _span = tracing::debug_span!("machine-code", name).entered();
+        unit.generate(target, &MachineOptions { level, ..MachineOptions::default() }, CodeKind::Object)
+    })?;
     Ok(Code { machine: MachineCode { objects, arguments }, texts })
 }
 
-struct Generated {
-    object: Vec<u8>,
-    kernels: Vec<Kernel>,
+/// A module that waits for its code.
+struct Emitted {
+    unit: Unit,
+    name: String,
+    level: CodegenLevel,
+    /// Its LLVM IR, where that is kept.
     text: Option<String>,
 }
 
-fn kernels_module(
+fn emit_kernels(
     target: &Target,
-    machine: &MachineOptions,
+    number: usize,
     first: usize,
     sources: &[KernelSource<'_>],
     options: &CodegenOptions,
-) -> Result<Generated> {
-    let _span = tracing::debug_span!("kernels", first, count = sources.len()).entered();
-    let emit = |emitter: &Emitter<'_>| {
+) -> Result<(Emitted, Vec<Kernel>)> {
+    let _span = tracing::debug_span!("emit-kernels", first, count = sources.len()).entered();
+    emit(target, format!("kernels.{number}"), CodegenLevel::default(), options, |emitter| {
         let emit = |(i, source)| emit_kernel(emitter, source, &kernel_name(first + i));
         sources.iter().enumerate().map(emit).collect()
-    };
-    let (object, text, kernels) = object(target, machine, &format!("kernels.{first}"), options, emit)?;
-    Ok(Generated { object, kernels, text })
+    })
 }
 
 /// The entry is calls and little else: the quickest code generation is good enough for it.
-fn entry_module(target: &Target, plan: &Plan, options: &CodegenOptions) -> Result<(Generated, ArgumentTable)> {
-    let _span = tracing::debug_span!("entry").entered();
-    let machine = MachineOptions { level: CodegenLevel::None, ..MachineOptions::default() };
-    let emit = |emitter: &Emitter<'_>| entry::emit(emitter, plan);
-    let (object, text, arguments) = object(target, &machine, "entry", options, emit)?;
-    Ok((Generated { object, kernels: Vec::new(), text }, arguments))
+fn emit_entry(target: &Target, plan: &Plan, options: &CodegenOptions) -> Result<(Emitted, ArgumentTable)> {
+    let _span = tracing::debug_span!("emit-entry").entered();
+    emit(target, "entry".to_string(), CodegenLevel::None, options, |emitter| entry::emit(emitter, plan))
 }
 
-/// The object file of what `emit` writes, its LLVM IR if that is kept, and what `emit` gave.
-fn object<R>(
+/// A module of what `write` emits, and what `write` gave.
+fn emit<R>(
     target: &Target,
-    machine: &MachineOptions,
-    name: &str,
+    name: String,
+    level: CodegenLevel,
     options: &CodegenOptions,
-    emit: impl FnOnce(&Emitter<'_>) -> Result<R>,
-) -> Result<(Vec<u8>, Option<String>, R)> {
-    let (object, (text, extra)) = codegen::generate(target, machine, CodeKind::Object, |context| {
-        let emitter = Emitter::new(context, name, target, options.emission);
-        let extra = emit(&emitter)?;
+    write: impl FnOnce(&Emitter<'_>) -> Result<R>,
+) -> Result<(Emitted, R)> {
+    let (unit, (text, extra)) = Unit::emit(|context| {
+        let emitter = Emitter::new(context, &name, target, options.emission);
+        let extra = write(&emitter)?;
         let module = emitter.finish()?;
         let text = options.with_texts.then(|| module.print_to_string().to_string());
         Ok((module, (text, extra)))
     })?;
-    Ok((object, text, extra))
+    Ok((Emitted { unit, name, level, text }, extra))
 }

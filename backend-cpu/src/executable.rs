@@ -50,8 +50,10 @@ impl CpuExecutable {
         profile: bool,
     ) -> Result<CpuExecutable> {
         let host_calls = crate::compiler::host_calls(&program.sequence).cloned().collect();
+        let span = tracing::debug_span!("link").entered();
         let loaded = code.machine.link()?;
         let address = loaded.address(ENTRY)?;
+        drop(span);
         // SAFETY: the entry is emitted with this very signature (`entry::emit`), and `_loaded` keeps it alive.
         let entry = unsafe { std::mem::transmute::<*const std::ffi::c_void, Entry>(address) };
         let thunk_table = profile.then(|| ThunkTable::new(&module, &program.sequence));

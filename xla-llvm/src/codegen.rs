@@ -42,8 +42,9 @@ pub enum CodeKind {
     Assembly,
 }
 
-/// A module with all that it needs, in the order in which it must go.
-struct Unit {
+/// A module with the context that it lives in, and that no other module lives in: what one thread generates code for.
+pub struct Unit {
+    // In the order in which they must go.
     module: Module<'static>,
     _context: Box<Context>,
     faults: Box<Faults>,
@@ -76,14 +77,8 @@ pub fn generate<R>(
     kind: CodeKind,
     emit: impl for<'c> FnOnce(&'c Context) -> Result<(Module<'c>, R)>,
 ) -> Result<(Vec<u8>, R)> {
-    let context = Box::new(Context::create());
-    let (module, extra) = emit(&context)?;
-    // SAFETY: the lifetime is that of the context, which stands behind a box that goes where the module goes and is dropped
-    // after it.
-    let module = unsafe { std::mem::transmute::<Module<'_>, Module<'static>>(module) };
-    let unit = Unit { module, _context: context, faults: Box::default() };
-    let (target, options) = (target.clone(), options.clone());
-    on_own_thread(move || unit.generate(&target, &options, kind)).map(|code| (code, extra))
+    let (unit, extra) = Unit::emit(emit)?;
+    Ok((unit.generate(target, options, kind)?, extra))
 }
 
 /// Runs `work`, which calls LLVM, on a thread that is left behind if LLVM fails fatally.
@@ -110,7 +105,25 @@ fn on_own_thread(work: impl FnOnce() -> Result<Vec<u8>> + Send + 'static) -> Res
 }
 
 impl Unit {
-    fn generate(self, target: &Target, options: &MachineOptions, kind: CodeKind) -> Result<Vec<u8>> {
+    /// The module that `emit` writes into a context of its own, and what else `emit` gave.
+    pub fn emit<R>(emit: impl for<'c> FnOnce(&'c Context) -> Result<(Module<'c>, R)>) -> Result<(Unit, R)> {
+        let context = Box::new(Context::create());
+        let (module, extra) = emit(&context)?;
+        // SAFETY: the lifetime is that of the context, which stands behind a box that goes where the module goes and is
+        // dropped after it.
+        let module = unsafe { std::mem::transmute::<Module<'_>, Module<'static>>(module) };
+        Ok((Unit { module, _context: context, faults: Box::default() }, extra))
+    }
+
+    /// Generates code.
+    ///
+    /// `Error::Internal` where the module is malformed or LLVM fails on it, even fatally.
+    pub fn generate(self, target: &Target, options: &MachineOptions, kind: CodeKind) -> Result<Vec<u8>> {
+        let (target, options) = (target.clone(), options.clone());
+        on_own_thread(move || self.generate_here(&target, &options, kind))
+    }
+
+    fn generate_here(self, target: &Target, options: &MachineOptions, kind: CodeKind) -> Result<Vec<u8>> {
         let refused = |reason| Error::internal(format!("LLVM finds the emitted code wrong: {reason}"));
         self.module.verify().map_err(|reason| refused(reason.to_string()))?;
         let faults: *const Faults = &*self.faults;

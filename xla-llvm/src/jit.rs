@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "ORC has no safe bindings; every call is here")]
 
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
@@ -9,16 +10,20 @@ use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
 use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
 use inkwell::llvm_sys::orc2::lljit::{
     LLVMOrcCreateLLJIT, LLVMOrcCreateLLJITBuilder, LLVMOrcDisposeLLJIT, LLVMOrcLLJITAddObjectFile,
-    LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator, LLVMOrcLLJITGetExecutionSession, LLVMOrcLLJITGetMainJITDylib,
-    LLVMOrcLLJITLookup, LLVMOrcLLJITMangleAndIntern, LLVMOrcLLJITRef,
+    LLVMOrcLLJITBuilderSetJITTargetMachineBuilder, LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator,
+    LLVMOrcLLJITGetExecutionSession, LLVMOrcLLJITGetMainJITDylib, LLVMOrcLLJITLookup, LLVMOrcLLJITMangleAndIntern,
+    LLVMOrcLLJITRef,
 };
 use inkwell::llvm_sys::orc2::{
     LLVMJITEvaluatedSymbol, LLVMJITSymbolFlags, LLVMJITSymbolGenericFlags, LLVMOrcAbsoluteSymbols,
     LLVMOrcCSymbolMapPair, LLVMOrcDisposeMaterializationUnit, LLVMOrcExecutionSessionRef,
-    LLVMOrcExecutionSessionSetErrorReporter, LLVMOrcJITDylibDefine, LLVMOrcObjectLayerRef,
+    LLVMOrcExecutionSessionSetErrorReporter, LLVMOrcJITDylibDefine,
+    LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine, LLVMOrcObjectLayerRef,
 };
 
 use xla_hlo::{Error, Result};
+
+use crate::target::bare_host_machine;
 
 /// A runtime function that generated code may call by name.
 #[derive(Clone, Copy, Debug)]
@@ -133,12 +138,16 @@ impl Drop for LoadedCode {
     }
 }
 
+/// A linker. It is told its machine: left alone it would ask the processor for all its features, though it generates no code.
 fn create() -> Result<LLVMOrcLLJITRef> {
-    crate::target::initialize();
+    let machine = ManuallyDrop::new(bare_host_machine()?);
     let mut jit = ptr::null_mut();
-    // SAFETY: the builder is consumed by the creation, on failure too; `jit` is written on success.
+    // SAFETY: the target machine is consumed by its builder, which does not drop it again; the builders are consumed by what
+    // they are given to, on failure too; `jit` is written on success.
     unsafe {
         let builder = LLVMOrcCreateLLJITBuilder();
+        let machine = LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(machine.as_mut_ptr());
+        LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(builder, machine);
         LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator(builder, linking_layer, ptr::null_mut());
         check(LLVMOrcCreateLLJIT(&mut jit, builder), "cannot start LLVM's JIT linker")?;
     }

@@ -1,28 +1,23 @@
 //! Code is generated in several modules side by side, each with an LLVM context of its own.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use xla_hlo::Result;
 
 /// What `work` makes of each item, in their order, by so many threads; the first error, in that order, if there is one.
-pub fn map<T: Sync, R: Send>(
-    items: &[T],
-    threads: usize,
-    work: impl Fn(usize, &T) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
+pub fn map<T: Send, R: Send>(items: Vec<T>, threads: usize, work: impl Fn(T) -> Result<R> + Sync) -> Result<Vec<R>> {
+    let helpers = threads.min(items.len()).saturating_sub(1);
     let results: Mutex<Vec<(usize, Result<R>)>> = Mutex::new(Vec::with_capacity(items.len()));
-    let next = AtomicUsize::new(0);
+    let items = Mutex::new(items.into_iter().enumerate());
+    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
     let run = || {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(number) else { return };
-            let result = work(number, item);
+        while let Some((number, item)) = next() {
+            let result = work(item);
             results.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..threads.min(items.len()) {
+        for _ in 0..helpers {
             scope.spawn(run);
         }
         run();

@@ -3,29 +3,17 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
-use inkwell::module::Module;
-use inkwell::targets::{
-    CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple,
-};
+use inkwell::targets::{InitializationConfig, Target as LlvmTarget, TargetMachine};
 
 use xla_hlo::{Error, Result};
 
-/// How hard LLVM's code generator works; the mid-level passes are another knob (`MachineOptions::passes`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum CodegenLevel {
-    /// Fast instruction selection and register allocation; for debugging.
-    None,
-    /// Cheap.
-    Less,
-    /// LLVM's default.
-    #[default]
-    Default,
-    /// Everything.
-    Aggressive,
-}
+mod machine;
+
+pub(crate) use machine::bare_host_machine;
+pub use machine::{CodegenLevel, Machine, MachineOptions};
+use machine::{Generator, Idle};
 
 /// How the threads of a program that many threads run at once (SIMT) know of themselves and of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,27 +22,6 @@ pub enum Simt {
     Nvptx,
     /// By calls into a runtime that runs them on the host; see [`crate::simt`].
     Host,
-}
-
-/// Position of the generated code.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Relocation {
-    /// Loaded into this process by [`crate::jit`].
-    #[default]
-    Jit,
-    /// Position independent, for objects on disk.
-    Pic,
-}
-
-/// Knobs of one [`Machine`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct MachineOptions {
-    /// Code generator effort.
-    pub level: CodegenLevel,
-    /// Where the code will live.
-    pub relocation: Relocation,
-    /// An LLVM pass pipeline (`"sroa,early-cse"`, `"default<O2>"`) run before code generation; empty for none.
-    pub passes: String,
 }
 
 /// A target: triple, CPU, features, and what the emitters ask of it. Cheap to clone, `Send + Sync`.
@@ -68,6 +35,8 @@ struct Description {
     data_layout: String,
     abilities: Abilities,
     simt: Option<Simt>,
+    /// Code generators that nobody uses now.
+    idle: Idle,
 }
 
 /// What a target can do in hardware, found by asking LLVM to compile a probe for it.
@@ -123,11 +92,11 @@ impl Target {
             data_layout: String::new(),
             abilities: SCALAR,
             simt: triple.starts_with("nvptx").then_some(Simt::Nvptx),
+            idle: Idle::default(),
         };
-        let machine = Machine::create(&description, &MachineOptions::default())?;
-        description.data_layout =
-            machine.machine.get_target_data().get_data_layout().as_str().to_string_lossy().into_owned();
-        description.abilities = probe(&description, &machine)?;
+        let generator = Generator::new(&description, &MachineOptions::default())?;
+        description.data_layout = generator.data_layout();
+        description.abilities = probe(&description, &generator)?;
         Ok(Target(Arc::new(description)))
     }
 
@@ -180,6 +149,7 @@ impl Target {
             data_layout: host.data_layout.clone(),
             abilities,
             simt: Some(Simt::Host),
+            idle: Idle::default(),
         })))
     }
 
@@ -218,9 +188,9 @@ impl Target {
         (self.0.abilities.vector_bits / bits.max(1)).max(1)
     }
 
-    /// A code generator for this target. One thread may use it at a time; making one takes some 20 us.
+    /// A code generator for this target: one that was used before and is idle, else a new one.
     pub fn machine(&self, options: &MachineOptions) -> Result<Machine> {
-        Machine::create(&self.0, options)
+        Machine::new(self, options)
     }
 }
 
@@ -236,68 +206,6 @@ impl fmt::Debug for Target {
     }
 }
 
-/// A code generator: LLVM's target machine with the options it was made with. Belongs to one thread.
-pub struct Machine {
-    machine: TargetMachine,
-    passes: String,
-}
-
-impl Machine {
-    fn create(description: &Description, options: &MachineOptions) -> Result<Machine> {
-        initialize();
-        let triple = TargetTriple::create(&description.triple);
-        let target = LlvmTarget::from_triple(&triple).map_err(|reason| {
-            Error::invalid_argument(format!("LLVM has no target for triple `{}`: {reason}", description.triple))
-        })?;
-        let level = match options.level {
-            CodegenLevel::None => OptimizationLevel::None,
-            CodegenLevel::Less => OptimizationLevel::Less,
-            CodegenLevel::Default => OptimizationLevel::Default,
-            CodegenLevel::Aggressive => OptimizationLevel::Aggressive,
-        };
-        let (reloc, code_model) = match options.relocation {
-            Relocation::Jit => (RelocMode::PIC, CodeModel::JITDefault),
-            Relocation::Pic => (RelocMode::PIC, CodeModel::Default),
-        };
-        let machine = target
-            .create_target_machine(&triple, &description.cpu, &description.features, level, reloc, code_model)
-            .ok_or_else(|| {
-                Error::invalid_argument(format!(
-                    "LLVM cannot generate code for triple `{}`, cpu `{}`, features `{}`",
-                    description.triple, description.cpu, description.features
-                ))
-            })?;
-        Ok(Machine { machine, passes: options.passes.clone() })
-    }
-
-    /// Runs the configured passes, if any, and generates an object file in memory.
-    pub fn object(&self, module: &Module<'_>) -> Result<Vec<u8>> {
-        Ok(self.generate(module, FileType::Object)?.as_slice().to_vec())
-    }
-
-    /// Runs the configured passes, if any, and generates assembly text.
-    pub fn assembly(&self, module: &Module<'_>) -> Result<String> {
-        let buffer = self.generate(module, FileType::Assembly)?;
-        Ok(String::from_utf8_lossy(buffer.as_slice()).trim_end_matches('\0').to_string())
-    }
-
-    fn generate(&self, module: &Module<'_>, kind: FileType) -> Result<MemoryBuffer<'static>> {
-        if !self.passes.is_empty() {
-            let options = inkwell::passes::PassBuilderOptions::create();
-            module.run_passes(&self.passes, &self.machine, options).map_err(|reason| {
-                Error::invalid_argument(format!("LLVM refuses the pass pipeline `{}`: {reason}", self.passes))
-            })?;
-        }
-        self.machine.write_to_memory_buffer(module, kind).map_err(|reason| {
-            Error::internal(format!("LLVM failed to generate code for module `{}`: {reason}", module_name(module)))
-        })
-    }
-}
-
-fn module_name(module: &Module<'_>) -> String {
-    module.get_name().to_string_lossy().into_owned()
-}
-
 /// LLVM's version: `22.1.8`.
 pub fn llvm_version() -> String {
     let (major, minor, patch) = inkwell::support::get_llvm_version();
@@ -311,7 +219,7 @@ pub(crate) fn initialize() {
 
 /// Compiles two small functions for the target and reads the assembly: the surest answer to "is this one instruction
 /// here", as it is LLVM's own, whatever mixture of CPU name and features says so.
-fn probe(description: &Description, machine: &Machine) -> Result<Abilities> {
+fn probe(description: &Description, generator: &Generator) -> Result<Abilities> {
     let triple = description.triple.as_str();
     if triple.starts_with("nvptx") || triple.starts_with("amdgcn") {
         return Ok(SCALAR);
@@ -322,7 +230,7 @@ fn probe(description: &Description, machine: &Machine) -> Result<Abilities> {
     let module = context
         .create_module_from_ir(buffer)
         .map_err(|reason| Error::internal(format!("the target probe does not parse: {reason}")))?;
-    let text = machine.assembly(&module)?;
+    let text = generator.assembly(&module)?;
     let has = |word: &str| text.contains(word);
     let vector_bits = match () {
         () if has("%zmm") => 512,

@@ -5,7 +5,7 @@ use xla_llvm::codegen::{self, CodeKind};
 use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::Kernel;
 use xla_llvm::parallel;
-use xla_llvm::target::{MachineOptions, Relocation, Simt, Target};
+use xla_llvm::target::{MachineOptions, Simt, Target};
 
 use crate::compile::kernels::KernelCode;
 use crate::device::{Function, Image, Part};
@@ -27,8 +27,8 @@ pub(crate) struct Code {
 /// Generates the code of kernels for a target with threads.
 pub(crate) fn generate(target: &Target, codes: &[KernelCode<'_>], threads: usize, with_texts: bool) -> Result<Code> {
     let chunk = codes.len().div_ceil(threads.max(1)).clamp(1, KERNELS_A_MODULE);
-    let jobs: Vec<&[KernelCode<'_>]> = codes.chunks(chunk).collect();
-    let parts = parallel::map(&jobs, threads, |number, codes| part(target, number * chunk, codes, with_texts))?;
+    let jobs = codes.chunks(chunk).enumerate().collect();
+    let parts = parallel::map(jobs, threads, |(number, codes)| part(target, number * chunk, codes, with_texts))?;
     let mut code = Code { image: Image::default(), kernels: Vec::new(), texts: Vec::new() };
     for (number, generated) in parts.into_iter().enumerate() {
         if let Some(text) = generated.text {
@@ -88,7 +88,7 @@ fn part(target: &Target, first: usize, codes: &[KernelCode<'_>], with_text: bool
     let (options, kind) = match target.simt() {
         Some(Simt::Nvptx) => {
             let passes = "default<O2>".to_string();
-            (MachineOptions { relocation: Relocation::Pic, passes, ..Default::default() }, CodeKind::Assembly)
+            (MachineOptions { passes, ..Default::default() }, CodeKind::Assembly)
         }
         Some(Simt::Host) | None => (MachineOptions::default(), CodeKind::Object),
     };

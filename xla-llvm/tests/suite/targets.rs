@@ -5,7 +5,7 @@ use xla_hlo::ops::{BinaryOp, UnaryOp};
 use xla_hlo::{ElementType, Error};
 use xla_llvm::elemental;
 use xla_llvm::emitter::{EmitOptions, Emitter};
-use xla_llvm::target::{MachineOptions, Relocation, Target};
+use xla_llvm::target::{MachineOptions, Target};
 
 use crate::kernel::{Signature, emit};
 
@@ -61,7 +61,7 @@ fn calls(assembly: &str) -> Vec<String> {
 fn no_operation_calls_a_library() {
     for &(triple, cpu, features, _) in TARGETS {
         let target = Target::new(triple, cpu, features).unwrap();
-        let machine = target.machine(&MachineOptions { relocation: Relocation::Pic, ..Default::default() }).unwrap();
+        let machine = target.machine(&MachineOptions::default()).unwrap();
         for ty in [ElementType::F32, ElementType::F64, ElementType::F16, ElementType::BF16, ElementType::F8E4M3FN] {
             let width = target.lanes(ty.bit_width().max(32) as u32);
             let text = |arity: usize, op: &dyn Fn(&mut Vec<String>)| {

@@ -1,0 +1,169 @@
+//! LLVM's code generators, kept for the next module: what a new one computes at its first function, the tables of
+//! instruction selection, costs more than a small kernel.
+#![expect(unsafe_code, reason = "a code generator moves between threads")]
+
+use std::sync::{Mutex, PoisonError};
+
+use inkwell::OptimizationLevel;
+use inkwell::memory_buffer::MemoryBuffer;
+use inkwell::module::Module;
+use inkwell::targets::{CodeModel, FileType, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple};
+
+use xla_hlo::{Error, Result};
+
+use super::{Description, Target, initialize};
+
+/// How hard LLVM's code generator works; the mid-level passes are another knob (`MachineOptions::passes`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CodegenLevel {
+    /// Fast instruction selection and register allocation; for debugging.
+    None,
+    /// Cheap.
+    Less,
+    /// LLVM's default.
+    #[default]
+    Default,
+    /// Everything.
+    Aggressive,
+}
+
+/// Knobs of one [`Machine`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MachineOptions {
+    /// Code generator effort.
+    pub level: CodegenLevel,
+    /// An LLVM pass pipeline (`"sroa,early-cse"`, `"default<O2>"`) run before code generation; empty for none.
+    pub passes: String,
+}
+
+/// A code generator for a target, for one thread at a time; when it is dropped, the next one takes it.
+pub struct Machine {
+    /// There until it is dropped.
+    generator: Option<Generator>,
+    target: Target,
+}
+
+impl Machine {
+    pub(super) fn new(target: &Target, options: &MachineOptions) -> Result<Machine> {
+        let generator = match target.0.idle.take(options) {
+            Some(generator) => generator,
+            None => Generator::new(&target.0, options)?,
+        };
+        Ok(Machine { generator: Some(generator), target: target.clone() })
+    }
+
+    /// Runs the configured passes, if any, and generates an object file in memory.
+    pub fn object(&self, module: &Module<'_>) -> Result<Vec<u8>> {
+        self.generator()?.object(module)
+    }
+
+    /// Runs the configured passes, if any, and generates assembly text.
+    pub fn assembly(&self, module: &Module<'_>) -> Result<String> {
+        self.generator()?.assembly(module)
+    }
+
+    fn generator(&self) -> Result<&Generator> {
+        self.generator.as_ref().ok_or_else(|| Error::internal("the code generator was given back"))
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // After a panic nobody knows what the generator was about to do.
+        if let Some(generator) = self.generator.take().filter(|_| !std::thread::panicking()) {
+            self.target.0.idle.put(generator);
+        }
+    }
+}
+
+/// Code generators of one target that nobody uses.
+#[derive(Default)]
+pub(super) struct Idle(Mutex<Vec<Generator>>);
+
+impl Idle {
+    fn take(&self, options: &MachineOptions) -> Option<Generator> {
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = idle.iter().position(|generator| generator.options == *options)?;
+        Some(idle.swap_remove(place))
+    }
+
+    fn put(&self, generator: Generator) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(generator);
+    }
+}
+
+/// LLVM's target machine with the options it was made with.
+pub(super) struct Generator {
+    machine: TargetMachine,
+    options: MachineOptions,
+}
+
+// SAFETY: a target machine belongs to no thread, and what it keeps (tables by processor and features) points at nothing but
+// itself and at constants of LLVM; it must only not be used by two threads at once, which its one owner sees to.
+unsafe impl Send for Generator {}
+
+/// LLVM's machine for this process without a processor's name or features: for the linker, which generates no code.
+pub(crate) fn bare_host_machine() -> Result<TargetMachine> {
+    create(&TargetMachine::get_default_triple(), "", "", &MachineOptions::default())
+}
+
+fn create(triple: &TargetTriple, cpu: &str, features: &str, options: &MachineOptions) -> Result<TargetMachine> {
+    initialize();
+    let name = || triple.as_str().to_string_lossy();
+    let target = LlvmTarget::from_triple(triple)
+        .map_err(|reason| Error::invalid_argument(format!("LLVM has no target for triple `{}`: {reason}", name())))?;
+    let level = match options.level {
+        CodegenLevel::None => OptimizationLevel::None,
+        CodegenLevel::Less => OptimizationLevel::Less,
+        CodegenLevel::Default => OptimizationLevel::Default,
+        CodegenLevel::Aggressive => OptimizationLevel::Aggressive,
+    };
+    // Objects lie together in memory, and what is further away is reached through the linker's stubs. LLVM's default for code
+    // of the process that it runs in is the large model, in which no call has a quick selection and no constant an operand.
+    let (relocation, code_model) = (RelocMode::PIC, CodeModel::Small);
+    target.create_target_machine(triple, cpu, features, level, relocation, code_model).ok_or_else(|| {
+        Error::invalid_argument(format!(
+            "LLVM cannot generate code for triple `{}`, cpu `{cpu}`, features `{features}`",
+            name()
+        ))
+    })
+}
+
+impl Generator {
+    pub(super) fn new(description: &Description, options: &MachineOptions) -> Result<Generator> {
+        let triple = TargetTriple::create(&description.triple);
+        let machine = create(&triple, &description.cpu, &description.features, options)?;
+        Ok(Generator { machine, options: options.clone() })
+    }
+
+    /// LLVM's data layout string of the target.
+    pub(super) fn data_layout(&self) -> String {
+        self.machine.get_target_data().get_data_layout().as_str().to_string_lossy().into_owned()
+    }
+
+    fn object(&self, module: &Module<'_>) -> Result<Vec<u8>> {
+        Ok(self.generate(module, FileType::Object)?.as_slice().to_vec())
+    }
+
+    pub(super) fn assembly(&self, module: &Module<'_>) -> Result<String> {
+        let buffer = self.generate(module, FileType::Assembly)?;
+        Ok(String::from_utf8_lossy(buffer.as_slice()).trim_end_matches('\0').to_string())
+    }
+
+    fn generate(&self, module: &Module<'_>, kind: FileType) -> Result<MemoryBuffer<'static>> {
+        let passes = self.options.passes.as_str();
+        if !passes.is_empty() {
+            let options = inkwell::passes::PassBuilderOptions::create();
+            module.run_passes(passes, &self.machine, options).map_err(|reason| {
+                Error::invalid_argument(format!("LLVM refuses the pass pipeline `{passes}`: {reason}"))
+            })?;
+        }
+        self.machine.write_to_memory_buffer(module, kind).map_err(|reason| {
+            Error::internal(format!("LLVM failed to generate code for module `{}`: {reason}", module_name(module)))
+        })
+    }
+}
+
+fn module_name(module: &Module<'_>) -> String {
+    module.get_name().to_string_lossy().into_owned()
+}
