@@ -4,6 +4,8 @@
 mod accuracy;
 #[path = "suite/codegen.rs"]
 mod codegen;
+#[path = "suite/dirt.rs"]
+mod dirt;
 #[path = "suite/elements.rs"]
 mod elements;
 #[path = "suite/jit.rs"]

@@ -264,6 +264,7 @@ fn takes_splats(op: &Op) -> bool {
             | Op::Transpose(_)
             | Op::Slice(_)
             | Op::DynamicSlice(_)
+            | Op::Gather(_)
             | Op::Reverse(_)
             | Op::Copy(_)
             | Op::Tuple(_)

@@ -11,6 +11,12 @@ use crate::{ElementType, IndexIter, Scalar, linear_index};
 pub(super) fn gather(op: &Gather, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [operand, indices] = checks::operands(operands)?;
     let result = shape.expect_array()?;
+    if let Some(element) = operand.as_splat() {
+        // Of one element there is only one thing to find, wherever the indices look.
+        return Literal::splat_of_bytes(result, element);
+    }
+    operand.densify()?;
+    indices.densify()?;
     let mut out = Literal::zeros(result)?;
     if out.bytes().is_empty() {
         return Ok(out);

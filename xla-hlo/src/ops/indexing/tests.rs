@@ -6,7 +6,7 @@ use crate::ops::BinaryOp;
 use crate::ops::testing::{
     append_digit, array, assert_refused, combiner, distinct_bytes, function, numbers, run, scalar,
 };
-use crate::{ElementType, Literal, Scalar};
+use crate::{ArrayShape, ElementType, Literal, Scalar};
 use ElementType::{BF16, F32, Pred, S8, S32, S64, U8, U64};
 
 /// Rows of a matrix at starts `[n, 1]`.
@@ -96,6 +96,13 @@ fn boxes_are_read_where_they_fit() {
     let found = gather(batched_rows(3), &counting(&[2, 4, 3], 1.0), &starts);
     let first_of_rows: Vec<f64> = found.iter().copied().step_by(3).collect();
     assert_eq!(first_of_rows, [3.0, 21.0, 0.0, 18.0, 9.0, 12.0]);
+}
+
+#[test]
+fn boxes_of_one_repeated_element_take_no_memory() {
+    let splat = |dims: &[usize]| Literal::splat(&ArrayShape::new(F32, dims), Scalar::Float(3.0)).unwrap();
+    let found = gather(rows(3), &splat(&[1 << 40, 3]), &array(U8, &[2, 1], &[255.0, 2.0]));
+    assert_eq!(found, [3.0; 6]);
 }
 
 #[test]
