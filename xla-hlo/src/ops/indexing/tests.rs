@@ -120,7 +120,7 @@ fn index_types_at_their_limits() {
         (ElementType::U2, Scalar::Unsigned(2), 2.0),
     ];
     for (ty, value, expected) in cases {
-        let start = Literal::splat(&crate::ArrayShape::new(ty, [1, 1]), value).unwrap();
+        let start = Literal::splat(&ArrayShape::new(ty, [1, 1]), value).unwrap();
         assert_eq!(gather(rows(1), &x, &start), [expected], "{ty} {value:?}: clamped");
         let written = scatter_add(rows(1), &x, &start, &counting(&[1, 1], 1.0));
         assert_eq!(written, numbers(&x), "{ty} {value:?}: adding 0 changes nothing");
