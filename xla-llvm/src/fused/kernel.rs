@@ -166,6 +166,12 @@ impl<'a, 'm> Writer<'a, 'm> {
         let mut loops = plan.loops();
         // Row folds take scalar results one after the other; everything else takes lanes along the innermost loop.
         let inner = if width == 1 { 1 } else { loops.pop().unwrap_or(1) };
+        // Where rows are folded, a unit is a row: the fold is computed once, in front of the loops inside of the row, and a result
+        // may lie over an operand that no other row reads.
+        let within = match self.folded_rows() {
+            Some(rows) => loops.split_off(plan.loops_of(rows).min(loops.len())),
+            None => Vec::new(),
+        };
         let rows: u64 = loops.iter().product();
         let piece = self.piece(width);
         let pieces = if rows < FEW_ROWS { piece.map_or(1, |piece| inner.div_ceil(piece)) } else { 1 };
@@ -173,7 +179,7 @@ impl<'a, 'm> Writer<'a, 'm> {
         let units = rows * pieces;
 
         let mut fused = self.bind(emitter, frame.pointers)?;
-        if let (1, Units::Range { begin, end }, true) = (rows, frame.units, inner > 1) {
+        if let (1, Units::Range { begin, end }, true) = (rows, frame.units, inner > 1 && within.is_empty()) {
             // One row: its pieces are one loop over their elements.
             let (start, stop) = (begin * piece as i64, (end * piece as i64).smin(inner as i64));
             let range = match pieces {
@@ -194,14 +200,36 @@ impl<'a, 'm> Writer<'a, 'm> {
                 let (row, number) = s.divide(&unit, pieces as i64)?;
                 let counters = counters(s, &row, &loops)?;
                 let outer = outer_variables(s, &plan, &counters)?;
-                let range = match pieces {
-                    1 => s.full_range(inner, width),
-                    _ => piece_range(s, &number, piece, inner, width)?,
-                };
-                self.lanes_loop(s, &plan, &outer, range)
+                self.loops_within(s, &plan, outer, &within, &mut |s| match pieces {
+                    1 => Ok(s.full_range(inner, width)),
+                    _ => piece_range(s, &number, piece, inner, width),
+                })
             })?;
         }
         Ok(Launch::alone(units))
+    }
+
+    /// The loops inside of a row, outermost first, and the innermost one over that range.
+    fn loops_within<'e, 'ctx>(
+        &self,
+        fused: &mut FusedEmitter<'e, 'ctx, 'm>,
+        plan: &LoopPlan,
+        outer: Vec<SymbolId>,
+        loops: &[u64],
+        range: &mut dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>) -> Result<Range<'e, 'ctx>>,
+    ) -> Result<()> {
+        let Some((&extent, rest)) = loops.split_first() else {
+            let range = range(fused)?;
+            return self.lanes_loop(fused, plan, &outer, range);
+        };
+        let turns = fused.full_range(extent, 1);
+        fused.for_each(turns, Vec::new(), &mut |s, turn, _| {
+            let mut symbols = outer.clone();
+            next_variables(s, plan, &Coord::symbol(turn), &mut symbols)?;
+            self.loops_within(s, plan, symbols, rest, range)?;
+            Ok(Vec::new())
+        })?;
+        Ok(())
     }
 
     /// As [`emit_body`](Self::emit_body), for a target with threads.
@@ -334,7 +362,10 @@ impl<'a, 'm> Writer<'a, 'm> {
             let survey = std::mem::take(&mut fused.survey);
             match plan.split(&survey, &symbols) {
                 Some(split) => plan = split,
-                None => return Ok(plan.merged(&survey, &symbols, fused.row_count())),
+                None => {
+                    let borders = [fused.row_count(), self.folded_rows().unwrap_or_default()];
+                    return Ok(plan.merged(&survey, &symbols, &borders));
+                }
             }
         }
     }

@@ -99,11 +99,11 @@ impl LoopPlan {
     }
 
     /// Merges neighbouring variables whose every use is the position in both: `c · extent · outer + c · inner`.
-    /// A variable of one turn goes with any neighbour, since its value is always 0. The first `rows` dimensions stay apart from the
-    /// others: what is kept of a row is found by the others alone.
-    pub fn merged(&self, survey: &Survey, symbols: &[SymbolId], rows: usize) -> LoopPlan {
+    /// A variable of one turn goes with any neighbour, since its value is always 0. The dimensions in front of a border stay apart
+    /// from the others: what is computed of a row, or kept of it, is found by the others alone.
+    pub fn merged(&self, survey: &Survey, symbols: &[SymbolId], borders: &[usize]) -> LoopPlan {
         let extents = self.extents();
-        let first_of_row: usize = self.dims[..rows].iter().map(Vec::len).sum();
+        let firsts: Vec<usize> = borders.iter().map(|&rows| self.dims[..rows].iter().map(Vec::len).sum()).collect();
         let one = |outer: usize, inner: usize| {
             survey.uses.iter().all(|coord| {
                 let (o, i) = (coord.coefficient(symbols[outer]), coord.coefficient(symbols[inner]));
@@ -117,7 +117,7 @@ impl LoopPlan {
                 continue;
             };
             match carrier(&extents, group) {
-                _ if v == first_of_row => groups.push(v..v + 1),
+                _ if firsts.contains(&v) => groups.push(v..v + 1),
                 Some(last) if extents[v] > 1 && !one(last, v) => groups.push(v..v + 1),
                 Some(_) | None => group.end = v + 1,
             }

@@ -56,8 +56,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
             return self.or_self(inserted.map(Into::into));
         }
         let inside = |lane: u32| (first..first + count).contains(&lane);
-        let place = |lane: u32| if inside(lane) { lane - first } else { 0 };
-        let wide = run.shuffle(run, &Vec::from_iter((0..width).map(place)));
+        let wide = run.widened(width, first);
         let choose = |lane: u32| if inside(lane) { width + lane } else { lane };
         self.shuffle(wide, &Vec::from_iter((0..width).map(choose)))
     }

@@ -78,6 +78,23 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.or_self(self.emitter.builder.build_shuffle_vector(x, y, indices, "").map(Into::into))
     }
 
+    /// These lanes as those from `first` on of a vector of `width` lanes, of which the others are poison.
+    ///
+    /// Poison, since LLVM 22 loads `<2 x i64>` widened by the mask `0, 1, 0, 0, 0, 0, 0, 0` as element 0 twice on x86-64-v4.
+    pub(super) fn widened(self, width: u32, first: u32) -> Self {
+        let BasicValueEnum::VectorValue(lanes) = self.raw else {
+            return self.misuse("a scalar to be widened");
+        };
+        let number = self.emitter.int_type(32);
+        let place = |lane: u32| match lane.checked_sub(first).filter(|&lane| lane < self.width()) {
+            Some(lane) => number.const_int(lane.into(), false),
+            None => number.get_poison(),
+        };
+        let places = VectorType::const_vector(&Vec::from_iter((0..width).map(place)));
+        let nothing = lanes.get_type().get_poison();
+        self.or_self(self.emitter.builder.build_shuffle_vector(lanes, nothing, places, "").map(Into::into))
+    }
+
     /// The lanes in the opposite order.
     pub fn reversed(self) -> Self {
         match self.raw {
