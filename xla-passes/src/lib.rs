@@ -1,10 +1,17 @@
 //! Target-independent HLO passes and analyses.
 //!
+//! The folders, the stages in the order in which they run:
+//!
 //! ```text
-//! Module ─ canonicalize ─ expand ─ simplify ─ layout ─ fuse ─ schedule ─ Module
-//!            │ one meaning,   │ fewer       │ less work, │ every shape   │ loops that  │ order, copies,
-//!            │ one form       │ operations  │ to a fixed │ says its own  │ a backend   │ buffers
-//!            │                │             │ point      │ layout        │ compiles    │
+//! framework/      the pass trait, pipelines, stages, the registry, target profiles, observers, bisection
+//! rewrite/        edits that passes share        analysis/   call graph, cost, dataflow, aliasing, trip counts
+//!
+//! canonicalize/   one form for one meaning       expand/     operations that the target lacks, in terms of others
+//! simplify/       less work, to a fixed point    parallelize/  operations in parts for many threads
+//! layout/         every shape states its layout  fuse/       loops that a backend compiles as one kernel
+//! schedule/       order, copies, memory          buffers/    an offset in an allocation for every value
+//!
+//! view/           modules as drawings
 //! ```
 //!
 //! [`stages`] has each of these as a function that gives a [`Pipeline`]; a backend puts them together and states its
@@ -23,106 +30,45 @@
 
 #![warn(missing_docs)]
 
-pub mod alias;
 pub mod analysis;
-pub mod bisect;
 pub mod buffers;
-pub mod copy_insertion;
-pub mod dump;
-pub mod explain;
-pub mod facts;
-pub mod graph;
-mod pass;
-mod pipeline;
-mod profile;
-pub mod registry;
-pub mod report;
+pub mod rewrite;
 pub mod schedule;
-pub mod stages;
 pub mod view;
 
-mod algebra;
-mod allow_tf32;
-mod chain;
-mod conditional;
-mod constant_fold;
-mod convolution_types;
-mod cse;
-mod dead_code;
-mod drop_dependencies;
-mod equal_state;
+mod canonicalize;
 mod expand;
-mod expand_async;
-mod expand_collectives;
-mod flatten;
+mod framework;
 mod fuse;
-mod hoist_invariants;
-mod inline;
-mod insert;
 mod layout;
-mod loop_state;
-mod loops;
-mod map_inline;
-mod memory_spaces;
-mod merge_dots;
-mod normalize_floats;
-mod pad_dynamic;
-mod rematerialize;
-mod sink_slices;
-mod sort_simplify;
-mod split_folds;
-mod split_windows;
-mod trip_count;
-mod tuple_simplify;
-mod unroll;
-mod widen;
-mod widen_linalg;
-mod zero_sized;
+mod parallelize;
+mod simplify;
 
-pub use algebra::{SimplifyAlgebra, rule_names};
-pub use allow_tf32::AllowTf32;
-pub use conditional::SimplifyConditionals;
-pub use constant_fold::FoldConstants;
-pub use convolution_types::UnifyConvolutionTypes;
-pub use copy_insertion::InsertCopies;
-pub use cse::CommonSubexpressions;
-pub use dead_code::DeadCode;
-pub use drop_dependencies::DropDependencies;
-pub use dump::{PassEvent, PassObserver};
-pub use expand::{
-    ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandCholesky, ExpandClamps, ExpandCustomCalls,
-    ExpandFfts, ExpandFunctions, ExpandRaggedDots, ExpandRng, ExpandScaledDots, ExpandScans, ExpandSelectAndScatter,
-    ExpandStochasticConverts, ExpandTopK, ExpandTriangularSolves,
+pub use analysis::trip_count::trip_count;
+pub use canonicalize::{
+    DeadCode, ExpandAsync, ExpandCollectives, ExpandCustomCalls, FlattenCallGraph, InlineCalls, InlineMaps, PadDynamic,
+    SimplifyTokens, SimplifyTuples,
 };
-pub use expand_async::ExpandAsync;
-pub use expand_collectives::ExpandCollectives;
-pub use explain::{FusionDecision, FusionReason, FusionRecorder};
-pub use flatten::FlattenCallGraph;
-pub use fuse::{FoldKernels, FreeReshapes, Fuse, FuseEpilogues, FuseOutputs, FuseRows, ShareRows};
-pub use hoist_invariants::HoistInvariants;
-pub use inline::InlineCalls;
-pub use layout::{AssignLayouts, NormalizeLayouts, TileLayouts};
-pub use loop_state::SimplifyLoops;
-pub use map_inline::InlineMaps;
-pub use memory_spaces::AssignMemorySpaces;
-pub use merge_dots::MergeDots;
-pub use normalize_floats::NormalizeFloats;
-pub use pad_dynamic::PadDynamic;
-pub use pass::{Changed, Pass, PassContext, PassOptions};
-pub use pipeline::Pipeline;
-pub use profile::{
+pub use expand::{
+    AllowTf32, ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandCholesky, ExpandClamps, ExpandFfts,
+    ExpandFunctions, ExpandRaggedDots, ExpandRng, ExpandScaledDots, ExpandScans, ExpandSelectAndScatter,
+    ExpandStochasticConverts, ExpandTopK, ExpandTriangularSolves, NormalizeFloats, UnifyConvolutionTypes, WidenLinalg,
+};
+pub use framework::explain::{FusionDecision, FusionReason, FusionRecorder};
+pub use framework::observer::{PassEvent, PassObserver};
+pub use framework::pass::{Changed, Pass, PassContext, PassOptions};
+pub use framework::pipeline::Pipeline;
+pub use framework::profile::{
     ConvolutionOrder, DotProfile, EpilogueProfile, FloatProfile, FusionProfile, LayoutProfile, MemorySpaceProfile,
     TargetProfile, TileProfile, TopKProfile,
 };
-pub use rematerialize::Rematerialize;
-pub use report::{PassRun, PassTotal, PipelineReport};
-pub use schedule::Schedule;
-pub use sink_slices::SinkSlices;
-pub use sort_simplify::SimplifySorts;
-pub use split_folds::SplitFolds;
-pub use split_windows::SplitWindows;
-pub use trip_count::{AnnotateTripCounts, trip_count};
-pub use tuple_simplify::SimplifyTuples;
-pub use unroll::UnrollLoops;
-pub use widen_linalg::WidenLinalg;
-pub use zero_sized::DropZeroSized;
+pub use framework::report::{PassRun, PassTotal, PipelineReport};
+pub use framework::{bisect, explain, registry, report, stages};
+pub use fuse::{AliasRowOutputs, FoldKernels, Fuse, FuseEpilogues, FuseOutputs, FuseRows, ReshapeToBitcast};
+pub use layout::{NormalizeLayouts, TileLayouts};
+pub use parallelize::{SplitReductions, SplitWindows};
+pub use schedule::{AssignMemorySpaces, InsertCopies, Rematerialize, Schedule};
+pub use simplify::{
+    AnnotateTripCounts, AssignLayouts, CommonSubexpressions, DropZeroSized, FoldConstants, HoistInvariants, MergeDots,
+    SimplifyAlgebra, SimplifyConditionals, SimplifyLoops, SimplifySorts, SinkSlices, UnrollLoops, rule_names,
+};

@@ -6,7 +6,7 @@ use serde::Serialize;
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{CompId, InstrId, Module};
 
-use crate::facts::{CallContext, call_context};
+use crate::analysis::effects::{CallContext, call_context};
 
 /// How a computation is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -12,10 +12,10 @@ use serde::Serialize;
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{CompId, Computation, InstrId, Module, Op, Shape};
 
-use super::flops::{Work, work};
-use crate::alias::role::{Role, role};
-use crate::facts::{CallContext, call_context};
-use crate::trip_count;
+use super::op_cost::{Work, work};
+use crate::analysis::alias::role::{Role, role};
+use crate::analysis::effects::{CallContext, call_context};
+use crate::analysis::trip_count::trip_count;
 
 /// What something costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

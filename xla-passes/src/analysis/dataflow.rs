@@ -11,8 +11,8 @@ use serde::Serialize;
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{CompId, Error, InstrId, Module, Op, Result};
 
-use crate::alias::ValueRef;
-use crate::alias::flow::{Flow, ValueId, ValueKind};
+use crate::analysis::alias::ValueRef;
+use crate::analysis::alias::flow::{Flow, ValueId, ValueKind};
 
 /// What makes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -1,11 +1,15 @@
 //! What there is to know of a module, as data: what it costs and needs, who calls whom, what instructions hold and wait for.
 
+pub mod alias;
 pub mod call_graph;
 pub mod cost;
 pub mod dataflow;
-pub(crate) mod flops;
+pub mod effects;
+pub(crate) mod loops;
 pub mod memory;
+pub(crate) mod op_cost;
 pub mod reachability;
+pub mod trip_count;
 
 use serde::Serialize;
 

@@ -10,10 +10,10 @@ use super::types::{
     Allocation, AllocationId, AllocationKind, BufferAssignment, BufferOptions, LiveValue, OutputSlice, Peak, Slice,
 };
 use super::verify_assignment;
-use crate::alias::ValueRef;
-use crate::alias::classes::{Classes, parameter_leaf};
-use crate::alias::flow::Flow;
-use crate::alias::timeline::{NodeId, Step, Timeline};
+use crate::analysis::alias::ValueRef;
+use crate::analysis::alias::classes::{Classes, parameter_leaf};
+use crate::analysis::alias::flow::Flow;
+use crate::analysis::alias::timeline::{NodeId, Step, Timeline};
 
 /// Gives each array leaf of each executed instruction a place.
 ///

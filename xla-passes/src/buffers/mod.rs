@@ -17,7 +17,7 @@
 //! and its branches, is that of the value it passes on: emit nothing for these. What an instruction that computes
 //! something may find:
 //!
-//! - **its output is an operand's slice**: only where [`may_share`](crate::alias::may_share) allows it, which is where
+//! - **its output is an operand's slice**: only where [`may_share`](crate::analysis::alias::may_share) allows it, which is where
 //!   every element is read at the index where it is written (elementwise operations and loop fusions), or where the
 //!   operand is updated in place (`dynamic-update-slice`, `scatter`, fusions rooted in one); a `copy` onto itself is
 //!   nothing to do;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use xla_hlo::entity::EntityId;
 use xla_hlo::{CompId, Error, InstrId, ParameterLeaf, Result};
 
-use crate::alias::ValueRef;
+use crate::analysis::alias::ValueRef;
 
 /// An allocation of a [`BufferAssignment`]; an index into [`BufferAssignment::allocations`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

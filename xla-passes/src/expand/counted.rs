@@ -4,7 +4,7 @@ use xla_hlo::builder::ModuleBuilder;
 use xla_hlo::ops::{BinaryOp, CompareDirection, Parameter, While};
 use xla_hlo::{CompId, Computation, ElementType, InstrId, Instruction, Literal, Module, Result, Scalar, Shape};
 
-use crate::insert::Inserter;
+use crate::rewrite::builder::Inserter;
 
 /// The type of the counter.
 pub(super) const COUNTER: ElementType = ElementType::S64;

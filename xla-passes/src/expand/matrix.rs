@@ -4,7 +4,7 @@ use xla_hlo::ops::{BinaryOp, Dot, DotDims, DynamicSlice, DynamicUpdateSlice, Tra
 use xla_hlo::{ArrayShape, InstrId, Result, Scalar};
 
 use super::counted::COUNTER;
-use crate::insert::Inserter;
+use crate::rewrite::builder::Inserter;
 
 /// Each matrix with rows for columns.
 pub(super) fn transpose(at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {

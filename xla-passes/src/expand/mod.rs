@@ -2,50 +2,57 @@
 //!
 //! What an expansion gives is what the evaluator gives for the operation itself, up to rounding where the pass says so.
 
-mod batch_norm;
-mod bit_generator;
-mod bitcast_convert;
-mod cholesky;
-mod clamp;
+mod allow_tf32;
 mod counted;
-mod custom_call;
 mod erf;
-mod fft;
-mod functions;
+mod expand_batch_norms;
+mod expand_bit_generators;
+mod expand_bitcast_converts;
+mod expand_cholesky;
+mod expand_clamps;
+mod expand_ffts;
+mod expand_functions;
+mod expand_ragged_dots;
+mod expand_rng;
+mod expand_scaled_dots;
+mod expand_scans;
+mod expand_select_and_scatter;
+mod expand_stochastic_converts;
+mod expand_top_k;
+mod expand_triangular_solves;
 mod matrix;
+mod normalize_floats;
 mod philox;
-mod ragged_dot;
-mod rng;
-mod scaled_dot;
-mod scan;
-mod select_and_scatter;
-mod stochastic_convert;
 mod threefry;
-mod top_k;
-mod triangular_solve;
+mod unify_convolution_types;
+mod widen_linalg;
 
-pub use batch_norm::ExpandBatchNorms;
-pub use bit_generator::ExpandBitGenerators;
-pub use bitcast_convert::ExpandBitcastConverts;
-pub(crate) use bitcast_convert::pattern_type;
-pub use cholesky::ExpandCholesky;
-pub use clamp::ExpandClamps;
-pub use custom_call::ExpandCustomCalls;
-pub use fft::ExpandFfts;
-pub use functions::{ExpandFunctions, expandable as expandable_functions};
-pub use ragged_dot::ExpandRaggedDots;
-pub use rng::ExpandRng;
-pub use scaled_dot::ExpandScaledDots;
-pub use scan::ExpandScans;
-pub use select_and_scatter::ExpandSelectAndScatter;
-pub use stochastic_convert::ExpandStochasticConverts;
-pub use top_k::ExpandTopK;
-pub use triangular_solve::ExpandTriangularSolves;
+pub use allow_tf32::AllowTf32;
+pub use expand_batch_norms::ExpandBatchNorms;
+pub use expand_bit_generators::ExpandBitGenerators;
+pub use expand_bitcast_converts::ExpandBitcastConverts;
+pub(crate) use expand_bitcast_converts::pattern_type;
+pub use expand_cholesky::ExpandCholesky;
+pub use expand_clamps::ExpandClamps;
+pub use expand_ffts::ExpandFfts;
+pub use expand_functions::{ExpandFunctions, expandable as expandable_functions};
+pub use expand_ragged_dots::ExpandRaggedDots;
+pub use expand_rng::ExpandRng;
+pub use expand_scaled_dots::ExpandScaledDots;
+pub use expand_scans::ExpandScans;
+pub use expand_select_and_scatter::ExpandSelectAndScatter;
+pub use expand_stochastic_converts::ExpandStochasticConverts;
+pub use expand_top_k::ExpandTopK;
+pub use expand_triangular_solves::ExpandTriangularSolves;
+pub use normalize_floats::NormalizeFloats;
+pub use unify_convolution_types::UnifyConvolutionTypes;
+pub use widen_linalg::WidenLinalg;
 
-use xla_hlo::{CompId, Computation, ElementType, InstrId, Module, Opcode, Result};
+use xla_hlo::{ElementType, InstrId, Module, Opcode, Result};
 
-use crate::graph::is_static;
-use crate::insert::Inserter;
+use crate::rewrite::builder::Inserter;
+use crate::rewrite::graph::is_static;
+use crate::rewrite::replace::replace_each;
 use crate::{Pass, PassContext};
 
 /// Replaces each instruction of that opcode, where the target lacks it. Sizes that are known only when running must be gone.
@@ -59,51 +66,10 @@ fn expand_lacking(
     if !cx.profile().lacks.contains(&opcode) {
         return Ok(());
     }
-    expand_each(pass, module, cx, |graph, id| graph[id].opcode() == opcode && is_static(graph, id), expand)
+    replace_each(pass, module, cx, |graph, id| graph[id].opcode() == opcode && is_static(graph, id), expand)
 }
 
 /// The element type in which an expansion computes with arrays of type `ty`: `f32` for narrower floats.
 fn computed_in(ty: ElementType) -> ElementType {
     if ty.is_float() && ty.bit_width() < 32 { ElementType::F32 } else { ty }
-}
-
-/// Replaces each instruction that `wanted` picks by what `expand` writes for it, as long as the pass may rewrite; `expand` gives
-/// what stands for its value.
-fn expand_each(
-    pass: &dyn Pass,
-    module: &mut Module,
-    cx: &PassContext<'_>,
-    wanted: impl Fn(&Computation, InstrId) -> bool,
-    expand: impl Fn(&mut Inserter<'_>, InstrId) -> Result<InstrId>,
-) -> Result<()> {
-    let computations: Vec<CompId> = module.ids().collect();
-    for id in computations {
-        let found: Vec<InstrId> = module[id].ids().filter(|&i| wanted(&module[id], i)).collect();
-        for old in found.into_iter().filter(|_| cx.allow_rewrite(pass.name())) {
-            expand_one(module, id, old, &expand)?;
-        }
-    }
-    Ok(())
-}
-
-/// Replaces one instruction by what `expand` writes for it, which takes over the control dependencies.
-pub(crate) fn expand_one(
-    module: &mut Module,
-    id: CompId,
-    old: InstrId,
-    expand: impl Fn(&mut Inserter<'_>, InstrId) -> Result<InstrId>,
-) -> Result<()> {
-    let newest = module[id].ids().next_back();
-    let new = expand(&mut Inserter::new(module, id), old)?;
-    let computation = module.computation_mut(id);
-    let before = computation[old].control_predecessors().to_vec();
-    let after = computation[old].control_successors().to_vec();
-    let written: Vec<InstrId> = computation.ids().rev().take_while(|i| Some(*i) != newest).collect();
-    for instruction in written {
-        before.iter().for_each(|&b| computation.add_control_dependency(b, instruction));
-        after.iter().for_each(|&a| computation.add_control_dependency(instruction, a));
-    }
-    computation.set_schedule(None);
-    computation.replace_all_uses(old, new);
-    computation.remove(old)
 }

@@ -3,8 +3,8 @@
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{ArrayShape, ElementType, InstrId, Result, Scalar};
 
-use super::bit_generator::{advanced, counters, elements, halves, interleaved, joined};
-use crate::insert::Inserter;
+use super::expand_bit_generators::{advanced, counters, elements, halves, interleaved, joined};
+use crate::rewrite::builder::Inserter;
 
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const KEY_STEPS: [u64; 2] = [0x9E37_79B9, 0xBB67_AE85];

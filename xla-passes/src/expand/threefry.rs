@@ -3,8 +3,8 @@
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{ArrayShape, InstrId, Result, Scalar};
 
-use super::bit_generator::{advanced, counters, elements, halves, interleaved, joined};
-use crate::insert::Inserter;
+use super::expand_bit_generators::{advanced, counters, elements, halves, interleaved, joined};
+use crate::rewrite::builder::Inserter;
 
 const ROTATIONS: [[u64; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
 const PARITY: u64 = 0x1BD1_1BDA;

@@ -7,7 +7,7 @@ use xla_hlo::ops::{Fusion, FusionKind, OutputOperandAlias, Parameter};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result};
 
 use super::plan::{Group, Plan};
-use crate::graph::{self, clone_with_operands};
+use crate::rewrite::graph::{self, clone_with_operands};
 
 /// Makes one fusion of each group.
 pub fn build(module: &mut Module, id: CompId, plan: &Plan) -> Result<()> {

@@ -3,10 +3,11 @@
 use xla_hlo::{Computation, InstrId, Literal, Module, Op, Result};
 
 use super::programs;
-use crate::alias::shares;
-use crate::constant_fold::{MAX_MADE_ELEMENTS, replace, value};
-use crate::facts::{CallContext, call_context};
-use crate::{Pass, PassContext, graph};
+use crate::analysis::alias::shares;
+use crate::analysis::effects::{CallContext, call_context};
+use crate::rewrite::graph;
+use crate::simplify::fold_constants::{MAX_MADE_ELEMENTS, replace, value};
+use crate::{Pass, PassContext};
 
 /// Evaluates fusions, broadcasts and iotas that were left as kernels of their own, since what reads them takes memory (a dot, the updates
 /// of a scatter). Up to 1024 elements are read from a constant as fast as from a kernel's result, and the kernel need not run. What is

@@ -1,28 +1,28 @@
 //! Fusion: producers are evaluated inside the kernels that consume them.
 
 mod access;
+mod alias_row_outputs;
 mod build;
 pub(crate) mod cost;
-mod epilogue;
 mod fold_kernels;
-mod free_reshape;
+mod fuse_epilogues;
+mod fuse_outputs;
+mod fuse_rows;
 mod order;
-mod outputs;
 mod plan;
-mod rows;
+mod reshape_to_bitcast;
 mod rules;
-mod share_rows;
 
-pub use epilogue::FuseEpilogues;
+pub use alias_row_outputs::AliasRowOutputs;
 pub use fold_kernels::FoldKernels;
-pub use free_reshape::FreeReshapes;
-pub use outputs::FuseOutputs;
-pub use rows::FuseRows;
-pub use share_rows::ShareRows;
+pub use fuse_epilogues::FuseEpilogues;
+pub use fuse_outputs::FuseOutputs;
+pub use fuse_rows::FuseRows;
+pub use reshape_to_bitcast::ReshapeToBitcast;
 
 use xla_hlo::{CompId, Module, Result};
 
-use crate::facts::{CallContext, call_context};
+use crate::analysis::effects::{CallContext, call_context};
 use crate::{Pass, PassContext};
 
 /// Puts elementwise and data-moving operations, and constants, into the kernels that use them.

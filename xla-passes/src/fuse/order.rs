@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{Computation, InstrId, Op};
 
-use crate::graph::is_free;
+use crate::rewrite::graph::is_free;
 
 /// Where each instruction stands: behind its operands and control predecessors. Elements of a tuple stand where the tuple stands.
 pub struct Order {

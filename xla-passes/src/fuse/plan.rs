@@ -16,8 +16,9 @@ use xla_hlo::{ArrayShape, Computation, InstrId, Op};
 use super::access::{self, Access};
 use super::cost;
 use super::rules;
-use crate::explain::{FusionDecision, FusionReason, Repeat};
-use crate::{TargetProfile, graph};
+use crate::TargetProfile;
+use crate::framework::explain::{FusionDecision, FusionReason, Repeat};
+use crate::rewrite::graph;
 
 /// A kernel to be: a root and the producers that are evaluated inside.
 pub struct Group {

@@ -4,7 +4,8 @@ use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Op};
 
 use super::access::Access;
 use super::plan::Group;
-use crate::{TargetProfile, graph};
+use crate::TargetProfile;
+use crate::rewrite::graph;
 
 /// Whether `id` can be evaluated element by element inside a kernel.
 pub fn may_be_inside(computation: &Computation, id: InstrId, profile: &TargetProfile) -> bool {

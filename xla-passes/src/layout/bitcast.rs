@@ -6,7 +6,7 @@ use xla_hlo::{
 };
 
 use crate::expand::pattern_type;
-use crate::insert::Inserter;
+use crate::rewrite::builder::Inserter;
 
 /// What stands for a bitcast of `x` from an array of `from` to one of `to`, each in the order of its layout.
 pub(super) fn spelled_out(at: &mut Inserter<'_>, x: InstrId, from: &ArrayShape, to: &ArrayShape) -> Result<InstrId> {

@@ -11,7 +11,7 @@ use xla_hlo::{
 };
 
 use super::inverse;
-use crate::insert::Inserter;
+use crate::rewrite::builder::Inserter;
 
 /// The entry's shapes as callers see them: in the order of dimensions that is asked for, without tiles and packing.
 pub(super) fn asked(module: &Module) -> ProgramShape {

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use xla_hlo::{CompId, InstrId, Module, ParameterLeaf};
 
-use crate::alias::flow::{Flow, ValueId, ValueKind};
-use crate::alias::role::{Role, role};
-use crate::alias::timeline::{Donation, Timeline};
-use crate::alias::{Share, shares};
+use crate::analysis::alias::flow::{Flow, ValueId, ValueKind};
+use crate::analysis::alias::role::{Role, role};
+use crate::analysis::alias::timeline::{Donation, Timeline};
+use crate::analysis::alias::{Share, shares};
 
 /// What an instruction does to memory.
 #[derive(Clone, Debug, Default)]

@@ -10,16 +10,23 @@
 //! state) behind the other readers of that operand where the graph allows it: otherwise the operand would have to be
 //! copied. Control dependencies are kept.
 
+mod assign_memory_spaces;
 mod graph;
+pub mod insert_copies;
 mod orders;
+mod rematerialize;
+
+pub use assign_memory_spaces::AssignMemorySpaces;
+pub use insert_copies::InsertCopies;
+pub use rematerialize::Rematerialize;
 
 use std::collections::{HashMap, HashSet};
 
 use xla_hlo::{CompId, Computation, InstrId, Module, Result};
 
-use crate::alias::flow::Flow;
+use crate::analysis::alias::flow::Flow;
 use crate::buffers::{BufferOptions, assign_buffers};
-use crate::copy_insertion::insert_copies;
+use crate::schedule::insert_copies::insert_copies;
 use crate::{Pass, PassContext};
 use graph::Graph;
 

@@ -7,7 +7,7 @@ use xla_hlo::entity::EntityId as _;
 use xla_hlo::{CompId, InstrId, Module, Op};
 
 use super::label::{color, is_inlined, label};
-use crate::facts::{CallContext, call_context};
+use crate::analysis::effects::{CallContext, call_context};
 
 /// Fusions in fusions are drawn down to this depth.
 const DEPTH: usize = 64;

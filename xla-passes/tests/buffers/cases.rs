@@ -2,9 +2,9 @@
 
 use xla_hlo::text::parse_module;
 use xla_hlo::{Error, Module, ParameterLeaf};
-use xla_passes::alias::may_share;
+use xla_passes::analysis::alias::may_share;
 use xla_passes::buffers::{AllocationKind, BufferOptions, assign_buffers};
-use xla_passes::copy_insertion::insert_copies;
+use xla_passes::schedule::insert_copies::insert_copies;
 use xla_passes::schedule::schedule_module;
 
 use super::memory::{self, Outcome};

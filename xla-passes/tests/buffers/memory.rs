@@ -4,9 +4,9 @@ use xla_hlo::entity::EntityId;
 use xla_hlo::eval::Evaluator;
 use xla_hlo::text::{PrintOptions, print_module};
 use xla_hlo::{ArrayShape, CompId, Error, InstrId, Literal, Module, Op, Scalar, Shape, multi_index, strides};
-use xla_passes::alias::may_share;
+use xla_passes::analysis::alias::may_share;
 use xla_passes::buffers::{AllocationKind, BufferAssignment, BufferOptions, Slice, assign_buffers, verify_assignment};
-use xla_passes::copy_insertion::insert_copies;
+use xla_passes::schedule::insert_copies::insert_copies;
 use xla_passes::schedule::schedule_module;
 
 /// What never was written.

@@ -2,8 +2,8 @@
 
 use xla_hlo::ops::While;
 use xla_hlo::{ArrayShape, CompId, Computation, ElementType, Error, InstrId, Module, Op, Result, ResultExt, Shape};
+use xla_passes::analysis::effects::Effects;
 use xla_passes::buffers::{BufferAssignment, Slice};
-use xla_passes::facts::Effects;
 use xla_passes::trip_count;
 
 use super::sequence::Selector;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use xla_hlo::entity::EntityId;
 use xla_hlo::{ArrayShape, Error, Literal, Module, Op, ParameterLeaf, Result, ResultExt};
-use xla_passes::alias::ValueRef;
+use xla_passes::analysis::alias::ValueRef;
 use xla_passes::buffers::{Allocation, AllocationId, AllocationKind, BufferAssignment, LiveValue};
 
 use crate::executable::{ExecutionContext, MemoryAnalysis};

@@ -8,7 +8,7 @@ use xla_hlo::{
     Scalar, Shape, VerifiedModule, eval,
 };
 use xla_passes::buffers::{BufferAssignment, BufferOptions, assign_buffers};
-use xla_passes::copy_insertion::insert_copies;
+use xla_passes::schedule::insert_copies::insert_copies;
 use xla_passes::schedule::schedule_module;
 use xla_passes::{PassContext, TargetProfile, stages};
 

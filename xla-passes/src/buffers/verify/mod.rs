@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use xla_hlo::entity::EntityId;
 use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Module, Op, Result};
 
-use crate::alias::may_share;
-use crate::alias::role::{Role, leaf_array, role};
+use crate::analysis::alias::may_share;
+use crate::analysis::alias::role::{Role, leaf_array, role};
 use crate::buffers::types::{AllocationKind, BufferAssignment, Slice};
 
 /// Checks that every leaf of every executed instruction has a place inside an allocation that may hold it, and that no

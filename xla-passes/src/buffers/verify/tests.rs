@@ -4,7 +4,7 @@ use xla_hlo::text::parse_module;
 
 use super::*;
 use crate::buffers::{BufferOptions, assign_buffers};
-use crate::copy_insertion::insert_copies;
+use crate::schedule::insert_copies::insert_copies;
 use crate::schedule::schedule_module;
 
 fn assigned(text: &str) -> (Module, BufferAssignment) {

@@ -3,7 +3,7 @@
 use xla_hlo::{InstrId, Op};
 
 use super::{Planner, Proposal, Repeating, graph, rules};
-use crate::explain::{FusionDecision, FusionReason};
+use crate::framework::explain::{FusionDecision, FusionReason};
 
 impl Planner<'_> {
     /// Notes the decision on `id` for each of its readers; called before the proposal is carried out.

@@ -1,0 +1,283 @@
+//! Trip counts: how often a counting loop runs, where that can be told.
+//!
+//! What is recognised: a counter in the loop's state that goes from one constant to another by constant steps. Looks through tuples, copies and fusions, at scalars only. All arithmetic is exact, and a counter that would leave its element
+//! type on the way is not counted.
+
+use std::cell::Cell;
+
+use xla_hlo::ops::{BinaryOp, CompareDirection};
+use xla_hlo::{CompId, ElementKind, ElementType, InstrId, Module, Op};
+
+use crate::analysis::effects;
+
+/// How often the body of a loop runs, if the loop counts an element of its state from a constant in constant steps up (or
+/// down) to a constant, and its condition does nothing else than compute the predicate. Also after fusion and copy insertion.
+pub fn trip_count(module: &Module, caller: CompId, id: InstrId) -> Option<u64> {
+    let Op::While(op) = module[caller][id].op() else { return None };
+    // What is called may have effects too.
+    let has_effects =
+        |op: &Op| effects::has_side_effect(op) || effects::call_context(op) == effects::CallContext::Control;
+    if module[op.condition].iter().any(|(_, i)| has_effects(i.op())) {
+        return None;
+    }
+    let fuel = Cell::new(FUEL);
+    let condition = Frame { module, computation: op.condition, outer: Outer::Loop, fuel: &fuel };
+    let (counter, direction, bound) = condition.predicate(module[op.condition].root())?;
+    let leaf = counter.leaf?;
+    let body = Frame { module, computation: op.body, outer: Outer::Loop, fuel: &fuel };
+    let next = body.element(module[op.body].root(), leaf)?;
+    if next.leaf != Some(leaf) {
+        return None;
+    }
+    let outside = Frame { module, computation: caller, outer: Outer::Nothing, fuel: &fuel };
+    let init = outside.element(module[caller][id].operand(0), leaf)?.number()?;
+    let ty = scalar_type(module, op.condition, leaf)?;
+    let trips = steps(init + counter.plus, next.plus, direction, bound)?;
+    let end = init + i128::from(trips) * next.plus;
+    let touched = [init, end, init + counter.plus, end + counter.plus];
+    touched.into_iter().all(|value| fits(ty, value)).then_some(trips)
+}
+
+/// Instructions looked at for one loop, at most: counters are simple, and long chains of arithmetic cost stack.
+const FUEL: u32 = 256;
+
+/// `state leaf + plus`, or a number where there is no leaf.
+#[derive(Clone, Copy)]
+struct Linear {
+    leaf: Option<usize>,
+    plus: i128,
+}
+
+impl Linear {
+    fn number(self) -> Option<i128> {
+        self.leaf.is_none().then_some(self.plus)
+    }
+}
+
+/// A computation, and what its parameters are.
+struct Frame<'a> {
+    module: &'a Module,
+    computation: CompId,
+    outer: Outer<'a>,
+    /// Instructions that may still be looked at, in all frames together.
+    fuel: &'a Cell<u32>,
+}
+
+enum Outer<'a> {
+    /// Nothing is known about the parameters.
+    Nothing,
+    /// The parameter is the state of the loop.
+    Loop,
+    /// The parameters are the operands of a fusion.
+    Fusion(&'a Frame<'a>, &'a [InstrId]),
+}
+
+impl Frame<'_> {
+    /// The value of a scalar.
+    fn scalar(&self, id: InstrId) -> Option<Linear> {
+        self.fuel.set(self.fuel.get().checked_sub(1)?);
+        let instruction = &self.module[self.computation][id];
+        let operand = |i: usize| self.scalar(*instruction.operands().get(i)?);
+        match instruction.op() {
+            Op::Constant(constant) => {
+                let array = constant.literal.shape().as_array().filter(|a| a.element_count() == 1)?;
+                let is_integer = array.element_type().is_integer();
+                let value = is_integer.then(|| constant.literal.get(0).as_i128())??;
+                Some(Linear { leaf: None, plus: value })
+            }
+            Op::Parameter(parameter) => match self.outer {
+                Outer::Nothing => None,
+                Outer::Loop => instruction.shape().as_array().map(|_| Linear { leaf: Some(0), plus: 0 }),
+                Outer::Fusion(frame, operands) => frame.scalar(*operands.get(parameter.number)?),
+            },
+            Op::GetTupleElement(element) => self.element(instruction.operand(0), element.index),
+            Op::Copy(_) | Op::Bitcast(_) | Op::Reshape(_) | Op::OptBarrier(_) => operand(0),
+            Op::Binary(binary) => {
+                let (a, b) = (operand(0)?, operand(1)?);
+                match (binary.op, a.leaf, b.leaf) {
+                    (BinaryOp::Add, leaf, None) | (BinaryOp::Add, None, leaf) => {
+                        Some(Linear { leaf, plus: a.plus + b.plus })
+                    }
+                    (BinaryOp::Subtract, leaf, None) => Some(Linear { leaf, plus: a.plus - b.plus }),
+                    _ => None,
+                }
+            }
+            Op::Fusion(_) => self.in_fusion(id, |inner, root| inner.scalar(root)),
+            _ => None,
+        }
+    }
+
+    /// The value of element `index` of a tuple of scalars; of the value itself where it is no tuple.
+    fn element(&self, id: InstrId, index: usize) -> Option<Linear> {
+        self.fuel.set(self.fuel.get().checked_sub(1)?);
+        let instruction = &self.module[self.computation][id];
+        if instruction.shape().as_array().is_some() {
+            return self.scalar(id);
+        }
+        match (instruction.op(), &self.outer) {
+            (Op::Tuple(_), _) => self.scalar(*instruction.operands().get(index)?),
+            (Op::Parameter(_), Outer::Loop) => Some(Linear { leaf: Some(index), plus: 0 }),
+            (Op::Copy(_) | Op::OptBarrier(_), _) => self.element(instruction.operand(0), index),
+            (Op::Fusion(_), _) => self.in_fusion(id, |inner, root| inner.element(root, index)),
+            _ => None,
+        }
+    }
+
+    /// What is asked of the counter: it, the comparison, the bound.
+    fn predicate(&self, id: InstrId) -> Option<(Linear, CompareDirection, i128)> {
+        let instruction = &self.module[self.computation][id];
+        match instruction.op() {
+            Op::Compare(compare) => {
+                let (a, b) = (self.scalar(instruction.operand(0))?, self.scalar(instruction.operand(1))?);
+                match (a.leaf, b.leaf) {
+                    (Some(_), None) => Some((a, compare.direction, b.plus)),
+                    (None, Some(_)) => Some((b, flipped(compare.direction), a.plus)),
+                    _ => None,
+                }
+            }
+            Op::Fusion(_) => self.in_fusion(id, |inner, root| inner.predicate(root)),
+            _ => None,
+        }
+    }
+
+    fn in_fusion<T>(&self, id: InstrId, ask: impl FnOnce(&Frame<'_>, InstrId) -> Option<T>) -> Option<T> {
+        let instruction = &self.module[self.computation][id];
+        let Op::Fusion(fusion) = instruction.op() else { return None };
+        let outer = Outer::Fusion(self, instruction.operands());
+        let inner = Frame { module: self.module, computation: fusion.computation, outer, fuel: self.fuel };
+        ask(&inner, self.module[fusion.computation].root())
+    }
+}
+
+fn flipped(direction: CompareDirection) -> CompareDirection {
+    match direction {
+        CompareDirection::Eq => CompareDirection::Eq,
+        CompareDirection::Ne => CompareDirection::Ne,
+        CompareDirection::Ge => CompareDirection::Le,
+        CompareDirection::Gt => CompareDirection::Lt,
+        CompareDirection::Le => CompareDirection::Ge,
+        CompareDirection::Lt => CompareDirection::Gt,
+    }
+}
+
+/// How often `first, first + step, ...` compares true in a row; `None` for ever, or for more than 2^64.
+fn steps(first: i128, step: i128, direction: CompareDirection, bound: i128) -> Option<u64> {
+    let below = |first: i128, step: i128, bound: i128| match () {
+        () if first >= bound => Some(0),
+        () if step <= 0 => None,
+        () => Some((bound - first + step - 1) / step),
+    };
+    let count = match direction {
+        CompareDirection::Lt => below(first, step, bound),
+        CompareDirection::Le => below(first, step, bound + 1),
+        CompareDirection::Gt => below(-first, -step, -bound),
+        CompareDirection::Ge => below(-first, -step, -bound + 1),
+        CompareDirection::Eq if first != bound => Some(0),
+        CompareDirection::Eq => (step != 0).then_some(1),
+        CompareDirection::Ne if first == bound => Some(0),
+        CompareDirection::Ne if step == 0 || (bound - first) % step != 0 => None,
+        CompareDirection::Ne => Some((bound - first) / step),
+    };
+    u64::try_from(count?).ok()
+}
+
+/// The element type of the counter: of leaf `leaf` of the condition's parameter.
+fn scalar_type(module: &Module, condition: CompId, leaf: usize) -> Option<ElementType> {
+    let parameter = *module[condition].parameters().first()?;
+    let shape = module[condition][parameter].shape();
+    shape.as_tuple().map_or(Some(shape), |elements| elements.get(leaf))?.element_type()
+}
+
+fn fits(ty: ElementType, value: i128) -> bool {
+    let bits = ty.bit_width();
+    match ty.kind() {
+        ElementKind::Signed => (-(1i128 << (bits - 1))..1i128 << (bits - 1)).contains(&value),
+        ElementKind::Unsigned => (0..1i128 << bits).contains(&value),
+        ElementKind::Pred | ElementKind::Float | ElementKind::Complex => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::builder::ModuleBuilder;
+    use xla_hlo::{Literal, Scalar, Shape};
+
+    use super::CompareDirection::{Eq, Ge, Gt, Le, Lt, Ne};
+    use super::*;
+
+    /// Counts by running, up to 1000 steps.
+    fn slow(first: i128, step: i128, direction: CompareDirection, bound: i128) -> Option<u64> {
+        let holds = |v: i128| match direction {
+            Eq => v == bound,
+            Ne => v != bound,
+            Ge => v >= bound,
+            Gt => v > bound,
+            Le => v <= bound,
+            Lt => v < bound,
+        };
+        (0..1000u64).find(|&n| !holds(first + i128::from(n) * step))
+    }
+
+    #[test]
+    fn counts_are_those_of_running() {
+        for direction in [Eq, Ne, Ge, Gt, Le, Lt] {
+            for (first, bound) in [(0, 10), (10, 0), (-3, 4), (5, 5), (4, 5), (5, 4)] {
+                for step in -4..=4 {
+                    let (fast, slow) = (steps(first, step, direction, bound), slow(first, step, direction, bound));
+                    assert_eq!(fast, slow, "{first} by {step} while {direction:?} {bound}");
+                }
+            }
+        }
+    }
+
+    /// A loop from `begin` by `step` while below 10, whose condition computes `counter + 0 + 0 + ...` in `chain` additions.
+    fn counted(begin: i64, step: i64, chain: usize) -> Option<u64> {
+        let s32 = |v| Literal::scalar(ElementType::S32, Scalar::Signed(v));
+        let state = Shape::Tuple(vec![Shape::scalar(ElementType::S32)]);
+        let mut module = ModuleBuilder::new("m");
+        let mut b = module.computation("condition");
+        let s = b.parameter(state.clone()).unwrap();
+        let mut counter = b.get_tuple_element(s, 0).unwrap();
+        let mut zero = b.constant(s32(0)).unwrap();
+        for _ in 0..chain {
+            zero = b.add(zero, zero).unwrap();
+            counter = b.add(counter, zero).unwrap();
+        }
+        let limit = b.constant(s32(10)).unwrap();
+        let less = b.compare(Lt, counter, limit).unwrap();
+        let condition = b.finish(less);
+        let mut b = module.computation("body");
+        let s = b.parameter(state).unwrap();
+        let counter = b.get_tuple_element(s, 0).unwrap();
+        let step = b.constant(s32(step)).unwrap();
+        let next = b.add(counter, step).unwrap();
+        let root = b.tuple([next]).unwrap();
+        let body = b.finish(root);
+        let mut b = module.computation("main");
+        let begin = b.constant(s32(begin)).unwrap();
+        let init = b.tuple([begin]).unwrap();
+        let root = b.while_loop(condition, body, init).unwrap();
+        let main = b.finish(root);
+        let module = module.finish(main).unwrap();
+        trip_count(&module, main, root)
+    }
+
+    #[test]
+    fn loops_are_read() {
+        assert_eq!(counted(0, 1, 0), Some(10));
+        assert_eq!(counted(-5, 4, 0), Some(4));
+        assert_eq!(counted(12, 1, 0), Some(0));
+        assert_eq!(counted(0, -1, 0), None, "it wraps around after a long time");
+        assert_eq!(counted(0, 1, 3), Some(10));
+        assert_eq!(counted(0, 1, 50_000), None, "arithmetic without end is not followed");
+        assert_eq!(counted(0, i64::from(i32::MAX), 0), Some(1));
+        assert_eq!(counted(1, i64::from(i32::MAX), 0), None, "the counter leaves its type");
+    }
+
+    #[test]
+    fn ranges_of_element_types() {
+        assert!(fits(ElementType::S8, 127) && fits(ElementType::S8, -128) && !fits(ElementType::S8, 128));
+        assert!(fits(ElementType::U64, i128::from(u64::MAX)) && !fits(ElementType::U64, -1));
+        assert!(!fits(ElementType::F32, 0));
+    }
+}

@@ -1,0 +1,48 @@
+//! Custom calls that stand for operations of HLO become those, or their operand.
+
+use xla_hlo::ops::CustomCallOperation;
+use xla_hlo::{CompId, InstrId, Module, Op, Result};
+
+use crate::rewrite::async_chain::complete;
+use crate::rewrite::builder::Inserter;
+use crate::{Pass, PassContext};
+
+/// Replaces custom calls whose meaning HLO knows ([`CustomCall::operation`](xla_hlo::ops::CustomCall::operation)):
+/// annotations of sharding and placement, side effects or not, by their operand in modules for one device, `TopK` by
+/// `topk`.
+pub struct ExpandCustomCalls;
+
+impl Pass for ExpandCustomCalls {
+    fn name(&self) -> &'static str {
+        "expand-custom-calls"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        let ids: Vec<CompId> = module.ids().collect();
+        for id in ids {
+            for (call, operation) in known(module, id).into_iter().filter(|_| cx.allow_rewrite(self.name())) {
+                let operand = module[id][call].operand(0);
+                let mut at = Inserter::new(module, id);
+                let value = match operation {
+                    CustomCallOperation::Identity => operand,
+                    CustomCallOperation::TopK(op) => at.add(op, [operand])?,
+                };
+                complete(at.graph_mut(), &[call], value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Calls of a computation with what they stand for. What cannot be run stays, and is refused when handlers are looked
+/// for.
+fn known(module: &Module, id: CompId) -> Vec<(InstrId, CustomCallOperation)> {
+    let computation = &module[id];
+    let operation = |call: InstrId| match computation[call].op() {
+        Op::CustomCall(op) => {
+            op.operation(module, &computation.operand_shapes(call), computation[call].shape()).ok()?
+        }
+        _ => None,
+    };
+    computation.ids().filter_map(|call| operation(call).map(|operation| (call, operation))).collect()
+}

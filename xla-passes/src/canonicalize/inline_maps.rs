@@ -1,0 +1,80 @@
+//! Map inlining: a mapped elementwise function becomes elementwise operations on arrays.
+
+use std::collections::HashMap;
+
+use xla_hlo::ops::{Broadcast, Family};
+use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Instruction, Module, Op, Result, Shape};
+
+use crate::rewrite::graph;
+use crate::rewrite::graph::clone_with_operands;
+use crate::{Pass, PassContext};
+
+/// `map(f, xs...)` becomes `f` on whole arrays, where `f` has only elementwise operations and scalar constants.
+///
+/// Other maps stay as they are.
+pub struct InlineMaps;
+
+impl Pass for InlineMaps {
+    fn name(&self) -> &'static str {
+        "inline-maps"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        for caller in module.post_order() {
+            for (map, callee) in elementwise_maps(module, caller).into_iter().filter(|_| cx.allow_rewrite(self.name()))
+            {
+                let callee = module[callee].clone();
+                let computation = module.computation_mut(caller);
+                let result = on_arrays(computation, map, &callee);
+                computation.replace_all_uses(map, result);
+                computation.remove(map)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn elementwise_maps(module: &Module, caller: CompId) -> Vec<(InstrId, CompId)> {
+    module[caller]
+        .iter()
+        .filter_map(|(id, instruction)| match instruction.op() {
+            Op::Map(map) if graph::is_free(instruction) && is_elementwise(&module[map.computation]) => {
+                Some((id, map.computation))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+fn is_elementwise(computation: &Computation) -> bool {
+    computation.iter().all(|(_, instruction)| {
+        let scalar = instruction.shape().as_array().is_some_and(ArrayShape::is_scalar);
+        let known = matches!(instruction.op(), Op::Parameter(_) | Op::Constant(_))
+            || instruction.opcode().family() == Family::Elementwise;
+        scalar && known
+    })
+}
+
+fn on_arrays(target: &mut Computation, map: InstrId, callee: &Computation) -> InstrId {
+    let arguments = target[map].operands().to_vec();
+    let dims = target[map].shape().as_array().map(|a| a.dims().to_vec()).unwrap_or_default();
+    let mut new = HashMap::with_capacity(callee.len());
+    for id in callee.post_order() {
+        let instruction = &callee[id];
+        let shape = instruction.shape().element_type().map(|ty| Shape::array(ty, dims.clone()));
+        let shape = shape.unwrap_or_else(|| instruction.shape().clone()).with_default_layouts();
+        let value = match instruction.op() {
+            Op::Parameter(p) => arguments[p.number],
+            Op::Constant(_) => {
+                let scalar = target.add(clone_with_operands(instruction, Vec::new()));
+                target.add(Instruction::new(Broadcast { dimensions: Vec::new() }.into(), shape, [scalar]))
+            }
+            op => {
+                let operands: Vec<InstrId> = instruction.operands().iter().map(|o| new[o]).collect();
+                target.add(Instruction::new(op.clone(), shape, operands).with_name(instruction.name()))
+            }
+        };
+        new.insert(id, value);
+    }
+    new[&callee.root()]
+}

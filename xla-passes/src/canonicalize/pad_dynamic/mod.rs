@@ -1,0 +1,204 @@
+//! Arrays whose sizes are known when running become arrays of their bounds, beside scalars that say their sizes.
+//!
+//! What lies behind the sizes is undefined and must not matter: folds, contractions and paddings read a fill in its
+//! place, concatenations and reshapes bring the elements together, sorts put it last. Sizes that go into or come out of a
+//! loop, a branch or a call do so as more elements of a tuple. Backends see static shapes only.
+
+mod boxes;
+mod control;
+mod fill;
+mod order;
+mod rules;
+mod windows;
+
+use std::collections::HashMap;
+
+use xla_hlo::ops::Dynamic;
+use xla_hlo::{
+    ArrayShape, CompId, Computation, Dynamism, Error, InstrId, Module, Op, ProgramShape, Result, ResultExt, Shape,
+};
+
+use crate::rewrite::builder::Inserter;
+use crate::{Pass, PassContext};
+
+/// Puts sizes into scalars, as the module says.
+///
+/// A result of the program whose size is known only when running becomes an array of the bound, with zeros behind the size.
+/// [`Error::Unimplemented`] naming the instruction for what has no rule, and for parameters of the program that have sizes.
+pub struct PadDynamic;
+
+impl Pass for PadDynamic {
+    fn name(&self) -> &'static str {
+        "pad-dynamic"
+    }
+
+    fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
+        let entry = module.entry_id();
+        let ids: Vec<CompId> = module.ids().filter(|&id| is_concerned(module, id)).collect();
+        for id in ids {
+            // What takes or gives sizes is rewritten for each of its callers.
+            if id == entry || !has_dynamic_interface(&module[id]) {
+                Padder { at: Inserter::new(module, id), sizes: HashMap::new() }.run(id == entry)?;
+            }
+        }
+        let header = module.attributes().entry_computation_layout.as_ref();
+        if let Some(layout) = header.filter(|l| is_dynamic(&l.result) || l.parameters.iter().any(is_dynamic)) {
+            let parameters = layout.parameters.iter().map(Shape::at_bounds).collect();
+            let layout = ProgramShape { parameters, result: layout.result.at_bounds() };
+            module.attributes_mut().entry_computation_layout = Some(layout);
+        }
+        Ok(())
+    }
+}
+
+fn has_dynamic_interface(computation: &Computation) -> bool {
+    is_dynamic(computation.result_shape())
+        || computation.parameters().iter().any(|&p| is_dynamic(computation[p].shape()))
+}
+
+fn is_concerned(module: &Module, id: CompId) -> bool {
+    module[id].iter().any(|(_, i)| matches!(i.op(), Op::Dynamic(_)) || is_dynamic(i.shape()))
+}
+
+fn is_dynamic(shape: &Shape) -> bool {
+    shape.leaves().iter().any(|(_, leaf)| leaf.as_array().is_some_and(|a| !a.is_static()))
+}
+
+/// The sizes of an array's dimensions, `s32[]` each, where they are below the bound.
+type Sizes = Vec<Option<InstrId>>;
+
+/// Walks a computation.
+struct Padder<'m> {
+    at: Inserter<'m>,
+    /// The sizes of each value's leaves, of values that have any.
+    sizes: HashMap<InstrId, Vec<Sizes>>,
+}
+
+impl Padder<'_> {
+    /// Rewrites a computation that takes no sizes, and gives none unless it is the program itself.
+    fn run(mut self, is_entry: bool) -> Result<()> {
+        self.walk()?;
+        let root = self.at.graph().root();
+        if is_entry {
+            let whole = self.with_zeros_behind(root)?;
+            self.at.graph_mut().set_root(whole);
+        } else {
+            self.check_result(root)?;
+        }
+        self.forget()
+    }
+
+    /// Applies the rules, operands first.
+    fn walk(&mut self) -> Result<()> {
+        for id in self.at.graph().post_order() {
+            // A parameter that comes with its sizes.
+            if self.sizes.contains_key(&id) {
+                continue;
+            }
+            let name = self.at.graph()[id].name().to_string();
+            let place = format!("%{name} of {}", self.at.graph().name());
+            let sizes = self.rule(id).context(|| place.clone())?;
+            // Rules that put an instruction in other terms note the sizes of what stands for it.
+            if self.at.graph().get(id).is_none() {
+                continue;
+            }
+            self.check_known(id, &sizes).context(|| place)?;
+            if sizes.iter().flatten().any(Option::is_some) {
+                self.sizes.insert(id, sizes);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_result(&self, root: InstrId) -> Result<()> {
+        if !self.sizes.contains_key(&root) {
+            return Ok(());
+        }
+        Err(Error::unimplemented(format!(
+            "the result of {} has a size that is known only when running; its shape must say so with <=",
+            self.at.graph().name()
+        )))
+    }
+
+    /// A value with zeros in all of its arrays behind their sizes.
+    fn with_zeros_behind(&mut self, value: InstrId) -> Result<InstrId> {
+        if !self.sizes.contains_key(&value) {
+            return Ok(value);
+        }
+        let Some(elements) = self.at.shape(value).as_tuple().map(<[Shape]>::len) else {
+            let sizes = self.array_sizes(value);
+            let zero = self.at.zeros(&ArrayShape::scalar(self.at.element_type(value)?))?;
+            let every: Vec<usize> = (0..sizes.len()).collect();
+            return self.filled(value, &sizes, &every, zero);
+        };
+        let mut parts = Vec::with_capacity(elements);
+        for index in 0..elements {
+            let sizes = self.element_sizes(value, index);
+            let element = self.at.get(value, index)?;
+            if sizes.iter().flatten().any(Option::is_some) {
+                self.sizes.insert(element, sizes);
+            }
+            parts.push(self.with_zeros_behind(element)?);
+        }
+        self.at.tuple(&parts)
+    }
+
+    /// Demands that every dynamic dimension has its size by now.
+    fn check_known(&self, id: InstrId, sizes: &[Sizes]) -> Result<()> {
+        let instruction = &self.at.graph()[id];
+        for (leaf, (_, shape)) in instruction.shape().leaves().into_iter().enumerate() {
+            let Some(array) = shape.as_array().filter(|a| !a.is_static()) else { continue };
+            let known = |d: usize| sizes.get(leaf).and_then(|s| s.get(d)).is_some_and(Option::is_some);
+            if (0..array.rank()).any(|d| array.dynamism(d) != Dynamism::Static && !known(d)) {
+                return Err(Error::unimplemented(match instruction.op() {
+                    Op::Parameter(_) => format!(
+                        "a parameter of the program of {array}, whose size comes with it; take its bound and the size, and use set-dimension-size"
+                    ),
+                    op => format!("{} gives {array}, whose size is not known from its operands", op.opcode()),
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes operations on sizes and dynamic shapes out of the computation, now that scalars say it all.
+    fn forget(&mut self) -> Result<()> {
+        let computation = self.at.graph_mut();
+        for id in computation.post_order() {
+            if let Op::Dynamic(Dynamic::SetDimensionSize { .. }) = computation[id].op() {
+                let data = computation[id].operand(0);
+                let before = computation[id].control_predecessors().to_vec();
+                let behind: Vec<InstrId> =
+                    computation[id].users().iter().chain(computation[id].control_successors()).copied().collect();
+                for (&before, &after) in before.iter().flat_map(|b| behind.iter().map(move |a| (b, a))) {
+                    computation.add_control_dependency(before, after);
+                }
+                computation.replace_all_uses(id, data);
+                computation.remove(id)?;
+            } else if is_dynamic(computation[id].shape()) {
+                let shape = computation[id].shape().at_bounds();
+                computation.set_shape(id, shape);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sizes of an array; all `None` for one of static shape.
+    fn array_sizes(&self, id: InstrId) -> Sizes {
+        match self.sizes.get(&id) {
+            Some(leaves) => leaves.first().cloned().unwrap_or_default(),
+            None => vec![None; self.at.graph()[id].shape().as_array().map_or(0, |a| a.rank())],
+        }
+    }
+
+    /// Sizes of all leaves of a value.
+    fn leaf_sizes(&self, id: InstrId) -> Vec<Sizes> {
+        let leaves = self.at.graph()[id].shape().leaves();
+        let none = || leaves.iter().map(|(_, leaf)| vec![None; leaf.as_array().map_or(0, |a| a.rank())]).collect();
+        self.sizes.get(&id).cloned().unwrap_or_else(none)
+    }
+
+    fn is_padded(&self, id: InstrId) -> bool {
+        self.sizes.contains_key(&id)
+    }
+}

@@ -1,0 +1,203 @@
+//! Pipelines: named lists of passes, stages and fixed-point groups, with everything that surrounds a pass when it runs.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use xla_hlo::{Error, Module, Result, ResultExt, verify};
+
+use crate::framework::observer::PassEvent;
+use crate::framework::report::{PassRun, PipelineReport};
+use crate::{Pass, PassContext};
+
+/// A named list of passes, inner pipelines and fixed-point groups, run in order.
+///
+/// Read one with `Display`; it prints as an indented list.
+pub struct Pipeline {
+    name: &'static str,
+    steps: Vec<Step>,
+    /// How often the list is run while something changes; 1 for a plain stage.
+    rounds: usize,
+}
+
+enum Step {
+    Pass(Box<dyn Pass>),
+    Pipeline(Pipeline),
+}
+
+impl Pipeline {
+    /// An empty pipeline that runs its list once.
+    pub fn new(name: &'static str) -> Pipeline {
+        Pipeline { name, steps: Vec::new(), rounds: 1 }
+    }
+
+    /// An empty pipeline that runs its list until a whole round changes nothing, but at most `rounds` times.
+    pub fn fixed_point(name: &'static str, rounds: usize) -> Pipeline {
+        Pipeline { name, steps: Vec::new(), rounds: rounds.max(1) }
+    }
+
+    /// The same pipeline with a pass at its end.
+    #[must_use]
+    pub fn pass(self, pass: impl Pass + 'static) -> Pipeline {
+        self.boxed(Box::new(pass))
+    }
+
+    /// The same pipeline with a pass from the registry at its end.
+    #[must_use]
+    pub fn boxed(mut self, pass: Box<dyn Pass>) -> Pipeline {
+        self.steps.push(Step::Pass(pass));
+        self
+    }
+
+    /// The same pipeline with another at its end.
+    #[must_use]
+    pub fn stage(mut self, pipeline: Pipeline) -> Pipeline {
+        self.steps.push(Step::Pipeline(pipeline));
+        self
+    }
+
+    /// The name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Names of all passes and inner pipelines, outermost first.
+    pub fn names(&self) -> Vec<&'static str> {
+        let mut names = vec![self.name];
+        for step in &self.steps {
+            match step {
+                Step::Pass(pass) => names.push(pass.name()),
+                Step::Pipeline(inner) => names.extend(inner.names()),
+            }
+        }
+        names
+    }
+
+    /// Runs the list on the module as the context's options say.
+    ///
+    /// An error names the pass that failed, or after which the module was no longer valid.
+    pub fn run(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<PipelineReport> {
+        self.check_names(cx)?;
+        let mut run = Run { cx, report: PipelineReport::default() };
+        run.pipeline(self, module, "")?;
+        run.report.rewrites = cx.rewrite_counts();
+        Ok(run.report)
+    }
+
+    fn check_names(&self, cx: &PassContext<'_>) -> Result<()> {
+        let names = self.names();
+        match &cx.options().until {
+            Some(until) if !names.contains(&until.as_str()) => Err(Error::invalid_argument(format!(
+                "cannot stop after {until}: pipeline {} has no pass or stage of that name; it has {}",
+                self.name,
+                names.join(", ")
+            ))),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn fmt_indented(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
+        let rounds = if self.rounds > 1 { format!(" (at most {} rounds)", self.rounds) } else { String::new() };
+        writeln!(f, "{:depth$}{}{rounds}:", "", self.name, depth = 2 * depth)?;
+        for step in &self.steps {
+            match step {
+                Step::Pass(pass) => writeln!(f, "{:depth$}{}", "", pass.name(), depth = 2 * depth + 2)?,
+                Step::Pipeline(inner) => inner.fmt_indented(f, depth + 1)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fmt_indented(f, 0)
+    }
+}
+
+/// Whether the pipeline goes on.
+#[derive(PartialEq)]
+enum Flow {
+    Continue,
+    Cut,
+}
+
+struct Run<'c, 'a> {
+    cx: &'c PassContext<'a>,
+    report: PipelineReport,
+}
+
+impl Run<'_, '_> {
+    fn pipeline(&mut self, pipeline: &Pipeline, module: &mut Module, outer: &str) -> Result<Flow> {
+        let path = join(outer, pipeline.name);
+        let _span = tracing::debug_span!("stage", name = %path).entered();
+        for round in 1..=pipeline.rounds {
+            let before = module.revision();
+            for step in &pipeline.steps {
+                let flow = match step {
+                    Step::Pass(pass) => self.pass(pass.as_ref(), module, &path)?,
+                    Step::Pipeline(inner) => self.pipeline(inner, module, &path)?,
+                };
+                if flow == Flow::Cut {
+                    return Ok(Flow::Cut);
+                }
+            }
+            if module.revision() == before {
+                break;
+            }
+            if round == pipeline.rounds && round > 1 {
+                tracing::warn!(group = %path, rounds = round, "a fixed-point group reached its limit");
+                self.report.unfinished.push(path.clone());
+            }
+        }
+        Ok(self.cut_after(pipeline.name, &path))
+    }
+
+    fn pass(&mut self, pass: &dyn Pass, module: &mut Module, outer: &str) -> Result<Flow> {
+        let options = self.cx.options();
+        let index = self.report.runs.len();
+        let path = join(outer, pass.name());
+        if options.disabled.contains(pass.name()) {
+            return Ok(Flow::Continue);
+        }
+        if options.max_passes.is_some_and(|limit| index >= limit) {
+            self.report.cut_at = Some(path);
+            return Ok(Flow::Cut);
+        }
+        let _span = tracing::debug_span!("pass", name = %path).entered();
+        let observer = self.cx.observer();
+        observer.map_or(Ok(()), |o| o.before(&event(index, &path, pass, module, false)))?;
+        let start = Instant::now();
+        let changed = pass.run(module, self.cx).context(|| format!("in pass {path}"))?.is_changed();
+        let time = start.elapsed();
+        let verify_time = if changed && options.verify { verified(module, &path)? } else { Duration::ZERO };
+        tracing::debug!(changed, micros = time.as_micros() as u64);
+        observer.map_or(Ok(()), |o| o.after(&event(index, &path, pass, module, changed)))?;
+        let instructions = module.instruction_count();
+        let flow = self.cut_after(pass.name(), &path);
+        self.report.runs.push(PassRun { index, path, pass: pass.name(), changed, time, verify_time, instructions });
+        Ok(flow)
+    }
+
+    fn cut_after(&mut self, name: &str, path: &str) -> Flow {
+        if self.cx.options().until.as_deref() == Some(name) {
+            self.report.cut_at = Some(path.to_string());
+            return Flow::Cut;
+        }
+        Flow::Continue
+    }
+}
+
+fn event<'a>(index: usize, path: &'a str, pass: &dyn Pass, module: &'a Module, changed: bool) -> PassEvent<'a> {
+    PassEvent { index, path, pass: pass.name(), module, changed }
+}
+
+fn join(outer: &str, name: &str) -> String {
+    if outer.is_empty() { name.to_string() } else { format!("{outer}.{name}") }
+}
+
+fn verified(module: &Module, path: &str) -> Result<Duration> {
+    let start = Instant::now();
+    // A module that a pass broke is a bug here, whoever wrote the program.
+    verify::check(module).map_err(|e| Error::internal(format!("after pass {path}: {}", e.message())))?;
+    Ok(start.elapsed())
+}

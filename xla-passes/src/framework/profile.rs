@@ -1,0 +1,345 @@
+//! What passes may know about a target: plain data that a backend hands in.
+
+use std::collections::BTreeSet;
+
+use xla_hlo::ops::Family;
+use xla_hlo::text::did_you_mean;
+use xla_hlo::{ElementType, Error, Op, Opcode, Result};
+
+/// What a target is like, as far as target-independent passes care.
+///
+/// Passes ask this, never the name of a backend. All sizes are bytes, all rates are of the whole device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TargetProfile {
+    /// Width of a vector register; 4 where there are none.
+    pub vector_bytes: usize,
+    /// First-level data cache of one core.
+    pub l1_bytes: usize,
+    /// Second-level cache of one core.
+    pub l2_bytes: usize,
+    /// Last-level cache of the device.
+    pub l3_bytes: usize,
+    /// Threads (or cores, or multiprocessors) that a parallel loop is spread over.
+    pub threads: usize,
+    /// Cycles in a second of one thread.
+    pub clock_hz: f64,
+    /// Bytes in a second to and from main memory.
+    pub memory_bandwidth: f64,
+    /// Bytes in a second to and from the second-level caches.
+    pub cache_bandwidth: f64,
+    /// Seconds it takes to begin one kernel.
+    pub launch_seconds: f64,
+    /// Whether threads may share a fold with any combiner, each a part in order: HLO wants combiners to be associative. Else only those that are one
+    /// operation are; see [`SplitReductions`](crate::SplitReductions).
+    pub any_fold_in_parts: bool,
+    /// What may be fused, and how.
+    pub fusion: FusionProfile,
+    /// Which forms of a contraction are as fast as any other.
+    pub dot: DotProfile,
+    /// Which orders of dimensions are as fast as any other.
+    pub layout: LayoutProfile,
+    /// The tiles that arrays lie in; `None` for plain row-major memory.
+    pub tiles: Option<TileProfile>,
+    /// Operations that the target has not: those of [`expandable`](TargetProfile::expandable) are put in terms of others, the rest
+    /// stays for the backend to refuse or to leave to the host.
+    pub lacks: BTreeSet<Opcode>,
+    /// Which `topk` it does by itself, though it lacks the others. None by default.
+    pub top_k: TopKProfile,
+    /// The floats it computes in.
+    pub floats: FloatProfile,
+    /// Floats of fewer than 32 bits whose convolutions, of operands and result of that one type, it sums as `f32` and rounds once by itself;
+    /// others are put in terms of `f32` by [`UnifyConvolutionTypes`](crate::UnifyConvolutionTypes). None by default.
+    pub convolution_floats: BTreeSet<ElementType>,
+    /// Whether products and convolutions of `f32` whose precision is `default` may round their factors to TF32; see
+    /// [`AllowTf32`](crate::AllowTf32). Not by default.
+    pub tf32: bool,
+    /// Bytes that one execution may need in all, arguments and results included: see [`Rematerialize`](crate::Rematerialize). `None` for no
+    /// limit.
+    pub memory_bytes: Option<u64>,
+    /// Memories besides the default one, the fastest first: see [`AssignMemorySpaces`](crate::AssignMemorySpaces).
+    pub memory_spaces: Vec<MemorySpaceProfile>,
+}
+
+/// The `topk` of a target that has no general one; see [`ExpandTopK`](crate::ExpandTopK).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopKProfile {
+    /// The most elements that it picks of a row.
+    pub most: usize,
+    /// The element types that it does it for.
+    pub elements: BTreeSet<ElementType>,
+}
+
+/// Which floats a target computes in.
+///
+/// Arrays of the others are only stored, moved and converted; see [`NormalizeFloats`](crate::NormalizeFloats).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FloatProfile {
+    /// Floats that the target has no arithmetic for.
+    pub storage_only: BTreeSet<ElementType>,
+    /// What it computes in instead; a type that has every value of those in `storage_only`, `f32` as a rule.
+    pub compute_in: ElementType,
+}
+
+/// A memory of a device besides its default one, such as a scratchpad; what of a program may live there.
+///
+/// Arguments and results of programs are always in the default memory, and so is what custom calls, transfers and collectives read and
+/// write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemorySpaceProfile {
+    /// `S(n)` of layouts; not 0, which is the default memory.
+    pub space: i64,
+    /// Bytes of it that one execution may use.
+    pub bytes: usize,
+    /// Alignment in bytes of values there: that of the backend's [`BufferOptions`](crate::buffers::BufferOptions).
+    pub alignment: usize,
+    /// Bytes of the largest value that may live there.
+    pub max_value_bytes: usize,
+    /// Whether constants may live there, all the time.
+    pub constants: bool,
+    /// Operations whose operands are copied there just before where they are not there already and there is room.
+    pub staged: BTreeSet<Opcode>,
+}
+
+/// Tiles that arrays lie in on a device, padded up to whole tiles; see [`Layout::tiles`](xla_hlo::Layout::tiles).
+///
+/// The two minor dimensions of an array lie in tiles of `rows` by `columns` elements, a vector in tiles of as many elements, and
+/// a scalar as it is. Tiles follow one another in row-major order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TileProfile {
+    /// Elements along the second minor dimension.
+    pub rows: usize,
+    /// Elements along the minor dimension.
+    pub columns: usize,
+}
+
+/// What a target's compiler can put into one fusion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FusionProfile {
+    /// Operations that can be computed element by element inside a fusion. Empty: nothing is fused.
+    pub inside: BTreeSet<Opcode>,
+    /// Operations that a fusion may be rooted in besides those in `inside`.
+    pub roots: BTreeSet<Opcode>,
+    /// Most instructions that one fusion evaluates, copies of an instruction at another index counted.
+    pub max_instructions: usize,
+    /// Most arrays that one fusion reads and writes.
+    pub max_operands: usize,
+    /// Whether one kernel may fold rows and use the folds in the same row; see [`FuseRows`](crate::FuseRows). It folds a row before it
+    /// stores anything of it, so that its result may lie where an operand does; see [`AliasRowOutputs`](crate::AliasRowOutputs).
+    pub row_kernels: bool,
+    /// Whether a fusion may write several arrays of the same dimensions.
+    pub multi_output: bool,
+    /// Bytes of results up to which kernels over the same dimensions become one though they share nothing: about what the memory moves in
+    /// the time of one launch. 0 where launches cost next to nothing.
+    pub horizontal_bytes: usize,
+    /// Whether elementwise operations on the result of a reduction may go into the reduction's fusion.
+    pub reduce_epilogue: bool,
+    /// What elementwise operations on the result of a contraction may go with it.
+    pub epilogues: EpilogueProfile,
+    /// Largest array that may be read along another dimension than its minor-most inside a fusion.
+    pub max_transposed_bytes: usize,
+    /// Whether `dynamic-update-slice` may be a root that writes only the update, in place.
+    pub in_place_update: bool,
+}
+
+/// Contractions that a target finishes with elementwise operations; see [`FuseEpilogues`](crate::FuseEpilogues). None by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EpilogueProfile {
+    /// Operations: dots, convolutions.
+    pub of: BTreeSet<Opcode>,
+    /// Element types of operands and result for which it can.
+    pub types: BTreeSet<ElementType>,
+    /// Arithmetic operations below which a contraction is better alone, or a kernel's own loop.
+    pub least_flops: u64,
+}
+
+/// What a target's contractions take without extra cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DotProfile {
+    /// Operands in any order of dimensions: transposes that feed a dot fold into its dimension numbers.
+    pub any_operand_order: bool,
+    /// Dots whose operands and result take at most so many bytes may become one with others; see [`MergeDots`](crate::MergeDots).
+    /// 0 where dots stay as they are: by default, since only a measurement tells whether a target gains by it.
+    pub merge_bytes: usize,
+}
+
+/// Which orders of dimensions a target likes, besides those of contractions; see [`AssignLayouts`](crate::AssignLayouts).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayoutProfile {
+    /// Of the arrays of convolutions.
+    pub convolution: ConvolutionOrder,
+    /// Whether folds along minor dimensions stay so, since rows are folded in the kernel that makes them.
+    pub minor_folds: bool,
+}
+
+/// The order of dimensions in which a target takes convolutions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConvolutionOrder {
+    /// Any: transposes of what is read and written fold into the dimension numbers.
+    Any,
+    /// Images, places, channels; in the kernel places, input channels, output channels (NHWC, HWIO).
+    ChannelsLast,
+}
+
+impl TargetProfile {
+    /// A machine of no special abilities, for tests and as a start: one thread, 16-byte vectors, nothing unusual fused.
+    pub fn generic() -> TargetProfile {
+        TargetProfile {
+            vector_bytes: 16,
+            l1_bytes: 32 << 10,
+            l2_bytes: 512 << 10,
+            l3_bytes: 8 << 20,
+            threads: 1,
+            clock_hz: 2.5e9,
+            memory_bandwidth: 1e10,
+            cache_bandwidth: 4e10,
+            launch_seconds: 5e-7,
+            any_fold_in_parts: false,
+            fusion: FusionProfile::loops(),
+            dot: DotProfile { any_operand_order: true, merge_bytes: 0 },
+            layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_folds: true },
+            tiles: None,
+            lacks: BTreeSet::new(),
+            top_k: TopKProfile::default(),
+            floats: FloatProfile::all(),
+            convolution_floats: BTreeSet::new(),
+            tf32: false,
+            memory_bytes: None,
+            memory_spaces: Vec::new(),
+        }
+    }
+
+    /// A target that can do everything that passes know of, to try them on.
+    pub fn able() -> TargetProfile {
+        let epilogues = EpilogueProfile::contractions([ElementType::F32, ElementType::F64], 1000);
+        let fusion = FusionProfile { epilogues, horizontal_bytes: 1 << 12, ..FusionProfile::folds() };
+        let dot = DotProfile { merge_bytes: 1 << 20, ..TargetProfile::generic().dot };
+        TargetProfile { vector_bytes: 64, threads: 8, any_fold_in_parts: true, fusion, dot, ..TargetProfile::generic() }
+    }
+
+    /// A target like [`able`](TargetProfile::able) that lacks everything that passes can do without.
+    pub fn poor() -> TargetProfile {
+        let narrow = |ty: &ElementType| ty.is_float() && ty.bit_width() < 32;
+        let storage_only = ElementType::ALL.iter().copied().filter(narrow).collect();
+        let floats = FloatProfile { storage_only, ..FloatProfile::all() };
+        TargetProfile { lacks: TargetProfile::expandable(), floats, ..TargetProfile::able() }
+    }
+
+    /// A target like this one that lacks what is named: operations (`cholesky`), and floats (`bf16`) that it then only stores.
+    ///
+    /// [`Error::InvalidArgument`] for what is neither, and for what programs cannot do without.
+    pub fn without<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Result<TargetProfile> {
+        let expandable = TargetProfile::expandable();
+        for name in names {
+            let float = ElementType::from_name(name).filter(|&ty| self.floats.can_compute(ty));
+            match (Opcode::from_name(name).filter(|opcode| expandable.contains(opcode)), float) {
+                (Some(opcode), _) => _ = self.lacks.insert(opcode),
+                (None, Some(ty)) => _ = self.floats.storage_only.insert(ty),
+                (None, None) => {
+                    let known: Vec<&str> = expandable.iter().map(|opcode| opcode.name()).collect();
+                    let hint = did_you_mean(name, known.iter().copied());
+                    return Err(Error::invalid_argument(format!(
+                        "no target can do without {name:?}{hint}; there is {}, and floats narrower than {}",
+                        known.join(", "),
+                        self.floats.compute_in
+                    )));
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// Operations that a target may lack without losing anything but speed: stage `expand` puts them in terms of others.
+    pub fn expandable() -> BTreeSet<Opcode> {
+        use Opcode::{Cholesky, Clamp, Fft, SelectAndScatter, TopK, TriangularSolve};
+        let others = [Cholesky, TriangularSolve, TopK, Fft, SelectAndScatter, Clamp];
+        others.into_iter().chain(crate::expand::expandable_functions()).collect()
+    }
+
+    /// Whether an operation may be inside a fusion, computed element by element.
+    pub fn can_fuse(&self, op: &Op) -> bool {
+        self.fusion.inside.contains(&op.opcode())
+    }
+
+    /// Whether a fusion may be rooted in an operation.
+    pub fn can_root(&self, op: &Op) -> bool {
+        self.can_fuse(op) || self.fusion.roots.contains(&op.opcode())
+    }
+}
+
+impl EpilogueProfile {
+    /// Dots and convolutions of those types, from so many arithmetic operations on.
+    pub fn contractions(types: impl IntoIterator<Item = ElementType>, least_flops: u64) -> EpilogueProfile {
+        let of = BTreeSet::from([Opcode::Dot, Opcode::Convolution]);
+        EpilogueProfile { of, types: types.into_iter().collect(), least_flops }
+    }
+}
+
+impl FloatProfile {
+    /// Arithmetic in every float type.
+    pub fn all() -> FloatProfile {
+        FloatProfile { storage_only: BTreeSet::new(), compute_in: ElementType::F32 }
+    }
+}
+
+impl FusionProfile {
+    /// What a compiler of loop nests over an elemental emitter can do: elementwise and movement inside; reductions and
+    /// in-place updates as roots.
+    pub fn loops() -> FusionProfile {
+        let of = |family| Opcode::ALL.iter().copied().filter(move |o| o.family() == family);
+        let mut inside: BTreeSet<Opcode> = of(Family::Elementwise).chain(of(Family::Movement)).collect();
+        // Copies are made on purpose, bitcasts are free outside; updates change a buffer and can only be the root.
+        for opcode in [Opcode::Copy, Opcode::Bitcast, Opcode::DynamicUpdateSlice] {
+            inside.remove(&opcode);
+        }
+        inside.extend([Opcode::Gather, Opcode::Constant]);
+        FusionProfile {
+            inside,
+            roots: BTreeSet::from([Opcode::Reduce, Opcode::DynamicUpdateSlice]),
+            max_instructions: 512,
+            max_operands: 48,
+            row_kernels: false,
+            multi_output: true,
+            horizontal_bytes: 0,
+            reduce_epilogue: false,
+            epilogues: EpilogueProfile::default(),
+            max_transposed_bytes: 32 << 10,
+            in_place_update: true,
+        }
+    }
+
+    /// What a compiler can do that also keeps folds at hand: loops, whole rows in one kernel, and what is made of a reduction's result
+    /// in the kernel that reduces.
+    pub fn folds() -> FusionProfile {
+        FusionProfile { row_kernels: true, reduce_epilogue: true, ..FusionProfile::loops() }
+    }
+
+    /// Nothing is fused: each operation is compiled alone.
+    pub fn none() -> FusionProfile {
+        FusionProfile { inside: BTreeSet::new(), roots: BTreeSet::new(), ..FusionProfile::loops() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_lack_operations_and_floats_by_name() {
+        let poor = TargetProfile::generic().without(["cholesky", "bf16", "tanh"]).expect("what a target may lack");
+        assert_eq!(poor.lacks, BTreeSet::from([Opcode::Cholesky, Opcode::Tanh]));
+        assert_eq!(poor.floats.storage_only, BTreeSet::from([ElementType::BF16]));
+        assert_eq!(poor.floats.computed_in(ElementType::BF16), ElementType::F32);
+        // What is not stored alone, and what has values that are not in the wide type, is computed as it is.
+        for ty in [ElementType::F16, ElementType::F32, ElementType::F64, ElementType::S8, ElementType::C64] {
+            assert_eq!(poor.floats.computed_in(ty), ty);
+        }
+    }
+
+    #[test]
+    fn what_programs_cannot_do_without_is_refused() {
+        for name in ["add", "f32", "f64", "s8", "tan_h", ""] {
+            let error = TargetProfile::generic().without([name]).expect_err(name).to_string();
+            assert!(error.contains("no target can do without") && error.contains("cholesky"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Rows in place: kernels that fold rows say which operands their results may be written over.
+//!
+//! Such a kernel reads a row, folds it, and writes the row at last; it reads no other row for it. So `softmax(x)` may be written over
+//! an `x` that nobody needs any more, as an elementwise kernel may.
+
+use xla_hlo::ops::{Fusion, FusionKind, OutputOperandAlias};
+use xla_hlo::{Computation, InstrId, Instruction, Module, Op, Result};
+
+use super::access::is_elementwise;
+use super::fuse_rows::{Rows, goes_row_by_row, results};
+use super::programs;
+use crate::rewrite::graph::same_shape;
+use crate::{Pass, PassContext};
+
+/// Adds operand aliases to kernels that fold rows; buffer assignment uses those that pay. Runs when kernels are complete, for what has
+/// an alias is merged with nothing.
+pub struct AliasRowOutputs;
+
+impl Pass for AliasRowOutputs {
+    fn name(&self) -> &'static str {
+        "alias-row-outputs"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        if !cx.profile().fusion.row_kernels {
+            return Ok(());
+        }
+        for program in programs(module) {
+            let ids: Vec<InstrId> = module[program].ids().collect();
+            for id in ids {
+                let Op::Fusion(fusion) = module[program][id].op() else { continue };
+                if fusion.kind != FusionKind::Input || !fusion.aliases.is_empty() {
+                    continue;
+                }
+                let aliases = aliases(&module[program], &module[program][id], &module[fusion.computation]);
+                if !aliases.is_empty() && cx.allow_rewrite(self.name()) {
+                    let op = Fusion { aliases, ..fusion.clone() };
+                    module.computation_mut(program).set_op(id, op.into());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An operand for each full result that has one: each operand once, those first that are likely to be over.
+fn aliases(graph: &Computation, kernel: &Instruction, body: &Computation) -> Vec<OutputOperandAlias> {
+    let Some(rows) = Rows::of_kernel(body).filter(|rows| goes_row_by_row(body, rows)) else { return Vec::new() };
+    let mut operands: Vec<usize> =
+        (0..body.parameters().len()).filter(|&p| stays_in_row(body, body.parameters()[p], &rows)).collect();
+    operands.sort_by_key(|&p| {
+        let operand = &graph[kernel.operand(p)];
+        (matches!(operand.op(), Op::Parameter(_) | Op::Constant(_)), operand.users().len())
+    });
+    let is_tuple = matches!(body[body.root()].op(), Op::Tuple(_));
+    let mut found = Vec::new();
+    for (number, result) in results(body).into_iter().enumerate() {
+        let shape = body[result].shape();
+        let fits = |p: &usize| same_shape(body[body.parameters()[*p]].shape(), shape);
+        if let Some(at) = operands.iter().position(fits).filter(|_| rows.is_full(shape)) {
+            let output = if is_tuple { vec![number] } else { Vec::new() };
+            found.push(OutputOperandAlias { output, operand: operands.remove(at), path: Vec::new() });
+        }
+    }
+    found
+}
+
+/// Whether the kernel reads the parameter at the index it writes, or to fold the row that it writes, and nowhere else.
+fn stays_in_row(body: &Computation, parameter: InstrId, rows: &Rows) -> bool {
+    let mut seen = vec![parameter];
+    let mut next = 0;
+    while let Some(&id) = seen.get(next) {
+        next += 1;
+        if !rows.is_full(body[id].shape()) {
+            return false;
+        }
+        for &user in body[id].users() {
+            match body[user].op() {
+                // One fold for a row, see `goes_row_by_row`: what it gives is used in that row.
+                Op::Reduce(_) => {}
+                Op::Tuple(_) if user == body.root() => {}
+                op if is_elementwise(op) => {
+                    if !seen.contains(&user) {
+                        seen.push(user);
+                    }
+                }
+                _ => return false,
+            }
+        }
+    }
+    true
+}

@@ -1,0 +1,104 @@
+//! Epilogue fusion: what is done to each element of a contraction's result goes with the contraction.
+//!
+//! ```text
+//! d = dot(x, w)                        for each element: d = dot(x, w)
+//! y = gelu(d + b)               ─>     y = gelu(d + b) where d lies
+//! ```
+//!
+//! A backend computes the contraction into the memory of the fusion's result and then the rest in place: in registers where it writes
+//! the contraction itself, by a library's epilogue, or in a second loop right after the library's call.
+
+use xla_hlo::ops::FusionKind;
+use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Op, Result};
+
+use super::fuse_outputs::{folds_nothing, reads_in_place};
+use super::fuse_rows::{Kernel, merged, replace};
+use super::order::Order;
+use super::programs;
+use crate::analysis::op_cost::{Work, work};
+use crate::framework::explain::{FusionDecision, FusionReason};
+use crate::framework::profile::EpilogueProfile;
+use crate::rewrite::graph;
+use crate::{Pass, PassContext};
+
+/// Puts a dot or a convolution into the one loop kernel that reads it, element by element and in the same type, where the
+/// target's [`EpilogueProfile`] says so. Runs after the other fusions. The result is a fusion of kind `kOutput` that holds one contraction,
+/// whose operands are parameters.
+pub struct FuseEpilogues;
+
+impl Pass for FuseEpilogues {
+    fn name(&self) -> &'static str {
+        "fuse-epilogues"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        let profile = &cx.profile().fusion.epilogues;
+        if profile.of.is_empty() {
+            return Ok(());
+        }
+        for program in programs(module) {
+            let mut contractions = module[program].post_order();
+            contractions.retain(|&id| takes_epilogue(&module[program], id, profile));
+            if contractions.is_empty() {
+                continue;
+            }
+            let mut order = Order::new(&module[program]);
+            for contraction in contractions {
+                let [reader] = module[program][contraction].users()[..] else { continue };
+                let apart = apart(module, program, contraction, reader);
+                let reason = apart.clone().unwrap_or(FusionReason::Epilogue);
+                cx.explain(|| FusionDecision::new(self.name(), module, program, contraction, reader, reason));
+                if apart.is_none() && cx.allow_rewrite(self.name()) {
+                    join(module, program, contraction, reader, &mut order)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the target computes more with that contraction than the contraction.
+fn takes_epilogue(computation: &Computation, id: InstrId, profile: &EpilogueProfile) -> bool {
+    let instruction = &computation[id];
+    let known = |o: InstrId| {
+        computation[o].shape().as_array().is_some_and(|a| a.is_static() && profile.types.contains(&a.element_type()))
+    };
+    profile.of.contains(&instruction.opcode())
+        && graph::is_free(instruction)
+        && computation.root() != id
+        && instruction.operands().iter().copied().chain([id]).all(known)
+        && work(computation, id, Work::default()).flops >= profile.least_flops
+}
+
+/// Why a kernel does not go with the contraction it reads.
+fn apart(module: &Module, program: CompId, contraction: InstrId, reader: InstrId) -> Option<FusionReason> {
+    let graph = &module[program];
+    let array = |id: InstrId| graph[id].shape().as_array();
+    let (Some(from), Some(to)) = (array(contraction), array(reader)) else { return Some(FusionReason::NoArray) };
+    let is_loop = match graph[reader].op() {
+        Op::Fusion(f) => f.kind == FusionKind::Loop && f.aliases.is_empty() && folds_nothing(&module[f.computation]),
+        op => super::access::is_elementwise(op),
+    };
+    if !is_loop || !graph::is_free(&graph[reader]) {
+        return Some(FusionReason::ReaderIsNoKernel(graph[reader].opcode()));
+    }
+    let same_places = |a: &ArrayShape, b: &ArrayShape| a.same_dims(b) && a.element_type() == b.element_type();
+    (!same_places(from, to) || !reads_in_place(module, graph, reader, contraction))
+        .then_some(FusionReason::OtherElements)
+}
+
+/// Puts one fusion in the place of both.
+fn join(module: &mut Module, program: CompId, contraction: InstrId, reader: InstrId, order: &mut Order) -> Result<()> {
+    let (first, second) = (Kernel::alone(&module[program], contraction), Kernel::of(module, program, reader));
+    let Some(second) = second else { return Ok(()) };
+    let graph = &module[program];
+    let lone = !matches!(graph[reader].op(), Op::Fusion(_));
+    let opcodes = || [contraction, reader].map(|id| graph[id].opcode().name().replace('-', "_")).join("_");
+    let name = lone.then(|| format!("{}_fusion", opcodes()));
+    let both = merged(contraction, &first, &second, false);
+    let fusion = replace(module, program, contraction, reader, both, false, order)?;
+    if let Some(name) = name {
+        module.computation_mut(program).rename(fusion, &name);
+    }
+    Ok(())
+}

@@ -1,0 +1,316 @@
+//! Output fusion: kernels over the same loop become one that writes several arrays.
+//!
+//! ```text
+//! m' = b * m + c * g                  for each element:
+//! v' = d * v + e * g * g       ─>       m' = ...; v' = ...; p' = p - m' / sqrt(v')
+//! p' = p - m' / sqrt(v')                store all three
+//! ```
+//!
+//! What several of them read is read once, and what one of them makes for another stays in registers. Small kernels that share nothing
+//! become one as well where launches are dear (horizontal fusion), such as those of an optimiser for each of many weights.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use xla_hlo::entity::SecondaryMap;
+use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result, Shape};
+
+use super::access::{Access, is_elementwise, of_operand};
+use super::fuse_rows::{Kernel, merged, replace};
+use super::order::Order;
+use super::{programs, rules};
+use crate::analysis::effects;
+use crate::analysis::effects::CallContext;
+use crate::analysis::loops::element_of;
+use crate::framework::explain::{FusionDecision, FusionReason};
+use crate::rewrite::graph;
+use crate::{FusionProfile, Pass, PassContext, TargetProfile};
+
+/// Merges loop kernels of the same dimensions that read the same large array, or of which one reads the other's result
+/// element by element. Runs after [`Fuse`](super::Fuse) and [`FuseRows`](super::FuseRows), where the target's kernels can
+/// write several arrays.
+pub struct FuseOutputs;
+
+impl Pass for FuseOutputs {
+    fn name(&self) -> &'static str {
+        "fuse-outputs"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        let profile = cx.profile();
+        if !profile.fusion.multi_output {
+            return Ok(());
+        }
+        for program in programs(module) {
+            let mut order = Order::new(&module[program]);
+            let mut kernels = module[program].post_order();
+            kernels.reverse();
+            let mut recent = Recent::default();
+            for mut kernel in kernels {
+                while let Some((into, partner)) = partner(module, program, kernel, profile, &order)
+                    .map(|partner| (kernel, partner))
+                    .or_else(|| recent.pair(module, program, kernel, profile, &order))
+                    && cx.allow_rewrite(self.name())
+                {
+                    cx.explain(|| joined(module, program, partner, into));
+                    kernel = join(module, program, into, partner, &mut order)?;
+                }
+                recent.add(module, program, kernel, profile);
+                if cx.explainer().is_some() {
+                    explain_apart(module, program, kernel, &order, cx);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Small kernels seen last, by the dimensions of their loops.
+#[derive(Default)]
+struct Recent(HashMap<Vec<usize>, VecDeque<InstrId>>);
+
+impl Recent {
+    /// Kernels of each dimensions that are remembered.
+    const MOST: usize = 4;
+
+    /// A small kernel that `kernel`, a small one as well, has nothing to do with: the two, that with one result second.
+    fn pair(
+        &self,
+        module: &Module,
+        program: CompId,
+        kernel: InstrId,
+        profile: &TargetProfile,
+        order: &Order,
+    ) -> Option<(InstrId, InstrId)> {
+        let limit = profile.fusion.horizontal_bytes;
+        let graph = &module[program];
+        let dims = (limit > 0).then(|| loop_dims(module, graph, kernel, profile))??;
+        let bytes = |id: InstrId| graph[id].shape().leaves().iter().map(|(_, s)| s.byte_size()).sum::<usize>();
+        let fits = |&(into, o): &(InstrId, InstrId)| {
+            o != into && bytes(o) + bytes(into) <= limit && misfit(module, graph, into, o, &dims, profile).is_none()
+        };
+        let apart = |&(a, b): &(InstrId, InstrId)| !order.reaches(graph, a, b) && !order.reaches(graph, b, a);
+        let is_tuple = |id: InstrId| matches!(graph[id].shape(), Shape::Tuple(_));
+        let known = self.0.get(&dims)?.iter().copied().filter(|&o| graph.get(o).is_some());
+        let mut pairs = known.map(|o| if is_tuple(o) { (o, kernel) } else { (kernel, o) });
+        pairs.find(|pair| fits(pair) && apart(pair))
+    }
+
+    fn add(&mut self, module: &Module, program: CompId, kernel: InstrId, profile: &TargetProfile) {
+        if profile.fusion.horizontal_bytes == 0 {
+            return;
+        }
+        let Some(dims) = loop_dims(module, &module[program], kernel, profile) else { return };
+        let known = self.0.entry(dims).or_default();
+        known.push_front(kernel);
+        known.truncate(Recent::MOST);
+    }
+}
+
+/// Dimensions of the loop of a kernel that goes element by element; `None` for other instructions.
+fn loop_dims(module: &Module, graph: &Computation, id: InstrId, profile: &TargetProfile) -> Option<Vec<usize>> {
+    let instruction = graph.get(id)?;
+    let plain = match instruction.op() {
+        Op::Fusion(fusion) => fusion.aliases.is_empty() && folds_at_loop(&module[fusion.computation], profile),
+        op => is_elementwise(op),
+    };
+    let mut outputs = instruction.shape().leaves().into_iter().map(|(_, s)| s.as_array().map(|a| a.dims().to_vec()));
+    let first = outputs.next()??;
+    (plain && graph::is_free(instruction) && outputs.all(|o| o.as_ref() == Some(&first))).then_some(first)
+}
+
+/// Whether a kernel computes each element by itself.
+pub(super) fn folds_nothing(body: &Computation) -> bool {
+    body.iter().all(|(_, i)| is_of_elements(i.op()))
+}
+
+fn is_of_elements(op: &Op) -> bool {
+    effects::call_context(op) == CallContext::None && !matches!(op, Op::Dot(_) | Op::Convolution(_))
+}
+
+/// Whether a kernel folds nothing, or what its loop stands at, once.
+fn folds_at_loop(body: &Computation, profile: &TargetProfile) -> bool {
+    let folds: Vec<InstrId> = body.ids().filter(|&id| matches!(body[id].op(), Op::Reduce(_))).collect();
+    if folds.is_empty() || !body.ids().all(|id| folds.contains(&id) || is_of_elements(body[id].op())) {
+        return folds_nothing(body);
+    }
+    let accesses = accesses(body);
+    let small = body.result_shape().byte_size() <= profile.l1_bytes;
+    folds.into_iter().all(|id| {
+        rules::reads_in_order(body, id, profile)
+            && (rules::is_long_fold(body, id) || small)
+            && matches!(body[id].shape(), Shape::Array(_))
+            && rules::folds_once(body, body.root(), id, &accesses[id])
+    })
+}
+
+/// A kernel that `kernel` can take in: one of its operands, or another reader of one of its operands.
+fn partner(
+    module: &Module,
+    program: CompId,
+    kernel: InstrId,
+    profile: &TargetProfile,
+    order: &Order,
+) -> Option<InstrId> {
+    let graph = &module[program];
+    let dims = loop_dims(module, graph, kernel, profile)?;
+    let least = graph[kernel].shape().leaves().iter().map(|(_, s)| s.byte_size()).min()? / 2;
+    let fits = |other: InstrId| other != kernel && misfit(module, graph, kernel, other, &dims, profile).is_none();
+    let operands = graph[kernel].operands();
+    let producer = |&o: &InstrId| fits(o) && passing(module, graph, kernel, o, order).is_none();
+    if let Some(found) = operands.iter().copied().find(|o| producer(o)) {
+        return Some(found);
+    }
+    let large = operands.iter().filter(|&&o| graph[o].shape().byte_size() >= least.max(1));
+    let readers = large.flat_map(|&o| graph[o].users().iter().copied());
+    let apart = |o: InstrId| !order.reaches(graph, o, kernel) && !order.reaches(graph, kernel, o);
+    readers.into_iter().find(|&o| fits(o) && apart(o))
+}
+
+/// Why another kernel cannot be one with a kernel of those dimensions, wherever the two stand.
+fn misfit(
+    module: &Module,
+    graph: &Computation,
+    kernel: InstrId,
+    other: InstrId,
+    dims: &[usize],
+    profile: &TargetProfile,
+) -> Option<FusionReason> {
+    if !matches!(graph[other].shape(), Shape::Array(_)) {
+        return Some(FusionReason::NoArray);
+    }
+    match loop_dims(module, graph, other, profile) {
+        None => return Some(FusionReason::NotFusible(graph[other].opcode())),
+        Some(own) if own != dims => {
+            return Some(FusionReason::OtherLoop { producer: own, consumer: dims.to_vec() });
+        }
+        Some(_) => {}
+    }
+    if loses_state(module, graph, kernel, other) || loses_state(module, graph, other, kernel) {
+        return Some(FusionReason::UpdateInPlace);
+    }
+    let (count, arrays) = needs(module, graph, kernel, other);
+    let FusionProfile { max_instructions, max_operands, .. } = profile.fusion;
+    if count > max_instructions {
+        return Some(FusionReason::TooManyInstructions { count, limit: max_instructions });
+    }
+    (arrays > max_operands).then_some(FusionReason::TooManyOperands { count: arrays, limit: max_operands })
+}
+
+/// Why a kernel cannot take what a producer makes from registers.
+fn passing(
+    module: &Module,
+    graph: &Computation,
+    kernel: InstrId,
+    producer: InstrId,
+    order: &Order,
+) -> Option<FusionReason> {
+    if !reads_in_place(module, graph, kernel, producer) {
+        return Some(FusionReason::OtherElements);
+    }
+    order.reaches_around(graph, producer, kernel).then_some(FusionReason::Cycle)
+}
+
+/// Why two kernels become one.
+fn joined(module: &Module, program: CompId, partner: InstrId, kernel: InstrId) -> FusionDecision {
+    let (operands, others) = (module[program][kernel].operands(), module[program][partner].operands());
+    let reason = if operands.contains(&partner) {
+        FusionReason::SameLoop
+    } else if operands.iter().any(|o| others.contains(o)) {
+        FusionReason::SharedInput
+    } else {
+        FusionReason::SmallKernels
+    };
+    FusionDecision::new(FuseOutputs.name(), module, program, partner, kernel, reason)
+}
+
+/// Tells why a kernel stays apart from those whose results it reads.
+fn explain_apart(module: &Module, program: CompId, kernel: InstrId, order: &Order, cx: &PassContext<'_>) {
+    let graph = &module[program];
+    let profile = cx.profile();
+    let Some(dims) = loop_dims(module, graph, kernel, profile) else { return };
+    let operands: BTreeSet<InstrId> = graph[kernel].operands().iter().copied().collect();
+    for producer in operands.into_iter().filter(|&o| loop_dims(module, graph, o, profile).is_some()) {
+        let misfit = misfit(module, graph, kernel, producer, &dims, profile);
+        if let Some(reason) = misfit.or_else(|| passing(module, graph, kernel, producer, order)) {
+            cx.explain(|| FusionDecision::new(FuseOutputs.name(), module, program, producer, kernel, reason));
+        }
+    }
+}
+
+/// Whether `kernel` makes the next state of a loop where the state lies, which `other` reads elsewhere: one kernel for both would need
+/// a copy in each round.
+fn loses_state(module: &Module, graph: &Computation, kernel: InstrId, other: InstrId) -> bool {
+    let root = &graph[graph.root()];
+    let state = |id: InstrId| {
+        element_of(graph, id)
+            .filter(|&(tuple, _)| matches!(graph[tuple].op(), Op::Parameter(_)))
+            .map(|(_, index)| index)
+    };
+    let made_by = |id: InstrId| id == kernel || element_of(graph, id).is_some_and(|(tuple, _)| tuple == kernel);
+    let next =
+        |index: usize| matches!(root.op(), Op::Tuple(_)) && root.operands().get(index).is_some_and(|&o| made_by(o));
+    let reads = |id: InstrId, operand: InstrId| graph[id].operands().contains(&operand);
+    let kept = |o: InstrId| {
+        reads_in_place(module, graph, kernel, o) && reads(other, o) && !reads_in_place(module, graph, other, o)
+    };
+    graph[kernel].operands().iter().any(|&o| state(o).is_some_and(next) && kept(o))
+}
+
+/// Instructions, and arrays read and written, of two kernels in one.
+fn needs(module: &Module, graph: &Computation, a: InstrId, b: InstrId) -> (usize, usize) {
+    let size = |id: InstrId| match graph[id].op() {
+        Op::Fusion(fusion) => module[fusion.computation].len(),
+        _ => 1,
+    };
+    let outputs = graph[a].shape().leaves().len() + 1;
+    let operands = graph[a].operands().len() + graph[b].operands().len();
+    (size(a) + size(b), operands + outputs)
+}
+
+/// Whether a kernel reads an operand at the place its loop stands at, and nowhere else.
+pub(super) fn reads_in_place(module: &Module, graph: &Computation, kernel: InstrId, operand: InstrId) -> bool {
+    let Op::Fusion(fusion) = graph[kernel].op() else {
+        return graph[kernel]
+            .operands()
+            .iter()
+            .all(|&o| o != operand || graph[o].shape().compatible(graph[kernel].shape()));
+    };
+    let body = &module[fusion.computation];
+    let accesses = accesses(body);
+    let positions = graph[kernel].operands().iter().enumerate().filter(|(_, o)| **o == operand);
+    let parameters = positions.map(|(position, _)| body.parameters()[position]);
+    parameters.into_iter().all(|p| accesses[p].iter().all(Access::is_loop_index))
+}
+
+/// How a kernel's loop evaluates what is in it.
+fn accesses(body: &Computation) -> SecondaryMap<InstrId, Vec<Access>> {
+    let mut accesses: SecondaryMap<InstrId, Vec<Access>> = SecondaryMap::default();
+    let root = body.root();
+    match body[root].op() {
+        Op::Tuple(_) => body[root].operands().iter().for_each(|&r| accesses[r].push(Access::root(1.0))),
+        _ => accesses[root].push(Access::root(1.0)),
+    }
+    for id in body.post_order().into_iter().rev().filter(|&id| !matches!(body[id].op(), Op::Tuple(_))) {
+        for access in accesses[id].clone() {
+            for (position, &o) in body[id].operands().iter().enumerate() {
+                let read = of_operand(body, id, position, access, id == root);
+                if !accesses[o].iter().any(|a| a.index_map == read.index_map) {
+                    accesses[o].push(read);
+                }
+            }
+        }
+    }
+    accesses
+}
+
+/// One kernel that writes what both write. Gives its id.
+fn join(module: &mut Module, program: CompId, kernel: InstrId, partner: InstrId, order: &mut Order) -> Result<InstrId> {
+    let graph = &module[program];
+    let keep = graph.root() == partner || graph[partner].users().iter().any(|&u| u != kernel);
+    let (Some(first), Some(second)) = (Kernel::of(module, program, partner), Kernel::of(module, program, kernel))
+    else {
+        return Ok(kernel);
+    };
+    let both = merged(partner, &first, &second, keep);
+    replace(module, program, partner, kernel, both, keep, order)
+}

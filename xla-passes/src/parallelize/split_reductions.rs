@@ -1,0 +1,312 @@
+//! Fold splitting: a large fold into few results becomes many folds of its parts and one of theirs, work for many threads.
+//!
+//! ```text
+//! reduce(x[n], init)             p = reduce(reshape(x)[P,n/P], neutral), dims={1}
+//!                         ─>     reduce(p, init), dims={0}
+//! ```
+//!
+//! A combiner that is no single operation has no neutral value that is known. A truth value goes along with what it folds then, which says
+//! whether there is anything yet, so that the folds of parts begin with nothing.
+
+use std::collections::HashMap;
+
+use xla_hlo::ops::{Binary, BinaryOp, Parameter, Reduce, Select, Tuple, combiner_identity, simple_combiner};
+use xla_hlo::{ArrayShape, CompId, Computation, ElementType, InstrId, Instruction, Module, Op, Result, Scalar, Shape};
+
+use crate::rewrite::builder::Inserter;
+use crate::rewrite::graph;
+use crate::{Pass, PassContext, TargetProfile};
+
+/// Splits reductions whose results are too few for a target's threads. Where the combiner is one associative and commutative operation with a
+/// neutral value, the order of such a fold is free, so that floats may round otherwise. With other combiners the order is kept, and the pass
+/// trusts that they are associative, as HLO wants it; only where [`TargetProfile::any_fold_in_parts`] says so.
+pub struct SplitReductions;
+
+/// Parts for each thread, so that all are done at about the same time.
+const PARTS_PER_THREAD: usize = 4;
+/// Results that one thread folds side by side, in a fold across the innermost dimension.
+const SIDE_BY_SIDE: usize = 512;
+
+impl Pass for SplitReductions {
+    fn name(&self) -> &'static str {
+        "split-reductions"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        if cx.profile().threads <= 1 {
+            return Ok(());
+        }
+        let mut begun = HashMap::new();
+        for program in module.post_order() {
+            for id in module[program].post_order() {
+                if let Some(split) = Split::of(module, program, id, cx.profile())
+                    && cx.allow_rewrite(self.name())
+                {
+                    let result = split.write(&mut Inserter::new(module, program), &mut begun)?;
+                    let computation = module.computation_mut(program);
+                    computation.replace_all_uses(id, result);
+                    computation.remove(id)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How a reduction is split.
+struct Split {
+    arrays: Vec<InstrId>,
+    inits: Vec<InstrId>,
+    types: Vec<ElementType>,
+    combiner: CompId,
+    /// The combiner's operation, and its neutral value; of one array.
+    simple: Option<(BinaryOp, Scalar)>,
+    /// Dimensions of the arrays, and those of them that are folded, in order.
+    dims: Vec<usize>,
+    folded: Vec<usize>,
+    cut: Cut,
+}
+
+/// The dimension that is cut, into how many parts, and of what size. There may be a rest.
+struct Cut {
+    dimension: usize,
+    parts: usize,
+    size: usize,
+}
+
+impl Split {
+    fn of(module: &Module, program: CompId, id: InstrId, profile: &TargetProfile) -> Option<Split> {
+        let computation = &module[program];
+        let instruction = &computation[id];
+        let Op::Reduce(reduce) = instruction.op() else { return None };
+        let (arrays, inits) = instruction.operands().split_at(instruction.operands().len() / 2);
+        let array = |&id: &InstrId| computation[id].shape().as_array();
+        let shapes = arrays.iter().map(array).collect::<Option<Vec<&ArrayShape>>>()?;
+        let types: Vec<ElementType> = shapes.iter().map(|shape| shape.element_type()).collect();
+        let results = instruction.shape().leaves();
+        let results = results.iter().map(|(_, leaf)| leaf.as_array()).collect::<Option<Vec<&ArrayShape>>>()?;
+        let inits_types = inits.iter().map(|id| array(id).map(ArrayShape::element_type)).collect::<Option<Vec<_>>>()?;
+        let of_one_type = results.iter().map(|result| result.element_type()).eq(types.iter().copied());
+        let is_static = shapes.iter().all(|shape| shape.is_static());
+        if !of_one_type || inits_types != types || !is_static || !graph::is_free(instruction) {
+            return None;
+        }
+        let simple = simple(&module[reduce.computation], &types);
+        if simple.is_none() && !(profile.any_fold_in_parts && may_be_associative(&module[reduce.computation])) {
+            return None;
+        }
+        let dims = shapes.first()?.dims();
+        let innermost = dims.iter().rposition(|&d| d > 1)?;
+        let side_by_side = if reduce.dimensions.contains(&innermost) { 1 } else { dims[innermost].min(SIDE_BY_SIDE) };
+        let apart = results.first()?.element_count() / side_by_side;
+        let bytes = shapes.iter().map(|shape| shape.byte_size()).max()?;
+        // What fits into a cache of one thread is folded before another thread has begun.
+        let wanted = PARTS_PER_THREAD * profile.threads;
+        if bytes < profile.l2_bytes || apart >= wanted {
+            return None;
+        }
+        // The launch that folds the parts must not take longer than a thread takes for all of a result.
+        let one_thread = profile.memory_bandwidth / profile.threads as f64;
+        if bytes as f64 / (apart.max(1) as f64 * one_thread) < profile.launch_seconds {
+            return None;
+        }
+        let wanted = wanted.div_ceil(apart.max(1));
+        let mut folded = reduce.dimensions.clone();
+        folded.sort_unstable();
+        let (dims, folded, cut) = match simple {
+            Some(_) => (dims.to_vec(), folded.clone(), Cut::longest(dims, &folded, wanted)?),
+            None => {
+                let (dims, folded) = merged(dims, &folded);
+                let cut = Cut::outermost(&dims, &folded, wanted)?;
+                (dims, folded, cut)
+            }
+        };
+        let (arrays, inits) = (arrays.to_vec(), inits.to_vec());
+        Some(Split { arrays, inits, types, combiner: reduce.computation, simple, dims, folded, cut })
+    }
+
+    /// Adds the parts' folds and theirs; gives the result. Combiners that fold from nothing on are added once.
+    fn write(&self, at: &mut Inserter<'_>, begun: &mut HashMap<CompId, CompId>) -> Result<InstrId> {
+        let mut arrays = self.arrays.clone();
+        for array in &mut arrays {
+            *array = at.reshape(*array, &self.dims)?;
+        }
+        match self.simple {
+            Some((op, neutral)) => self.write_simple(at, arrays[0], op, neutral),
+            None => self.write_in_order(at, &arrays, begun),
+        }
+    }
+
+    fn write_simple(&self, at: &mut Inserter<'_>, array: InstrId, op: BinaryOp, neutral: Scalar) -> Result<InstrId> {
+        let Cut { dimension, .. } = self.cut;
+        let neutral = at.scalar(self.types[0], neutral)?;
+        let [body, rest] = self.cut.pieces(at, array)?;
+        // The parts stay, what was cut off behind them goes with the other dimensions.
+        let within: Vec<usize> = self.folded.iter().map(|&d| if d >= dimension { d + 1 } else { d }).collect();
+        let partial = self.fold(at, within, &[body.unwrap_or(array)], &[neutral], self.combiner)?;
+        let place = (0..dimension).filter(|d| !self.folded.contains(d)).count();
+        let all = self.fold(at, vec![place], &[partial], &self.inits, self.combiner)?;
+        let Some(rest) = rest else { return Ok(all) };
+        let rest = self.fold(at, self.folded.clone(), &[rest], &[neutral], self.combiner)?;
+        at.binary(op, all, rest)
+    }
+
+    /// As [`write_simple`](Self::write_simple), by way of folds that begin with nothing. Folded dimensions outside of the one that is cut stay
+    /// until the parts are folded, so that nothing is combined before what comes before it.
+    fn write_in_order(
+        &self,
+        at: &mut Inserter<'_>,
+        arrays: &[InstrId],
+        begun: &mut HashMap<CompId, CompId>,
+    ) -> Result<InstrId> {
+        let Cut { dimension, .. } = self.cut;
+        let combiner = match begun.get(&self.combiner) {
+            Some(&known) => known,
+            None => from_nothing(at.module_mut(), self.combiner, &self.types),
+        };
+        begun.insert(self.combiner, combiner);
+        let nothing = at.scalar(ElementType::Pred, Scalar::Pred(false))?;
+        let inits = [&self.inits[..], &[nothing]].concat();
+        let something = |at: &mut Inserter<'_>, like: InstrId| -> Result<InstrId> {
+            let shape = ArrayShape::new(ElementType::Pred, at.dims(like));
+            at.splat(&shape, Scalar::Pred(true))
+        };
+        let pieces = arrays.iter().map(|&array| self.cut.pieces(at, array)).collect::<Result<Vec<_>>>()?;
+        let folded_from = |from: usize, shift: usize| -> Vec<usize> {
+            self.folded.iter().filter(|&&d| d >= from).map(|&d| d + shift).collect()
+        };
+        let mut partial: Vec<InstrId> = Vec::with_capacity(arrays.len());
+        for (number, within) in [folded_from(dimension, 1), folded_from(dimension, 0)].into_iter().enumerate() {
+            let mut operands = Vec::with_capacity(arrays.len() + 1);
+            operands.extend(pieces.iter().filter_map(|pieces| pieces[number]));
+            let Some(&first) = operands.first() else { continue };
+            operands.push(something(at, first)?);
+            let folds = self.fold(at, within, &operands, &inits, combiner)?;
+            for array in 0..arrays.len() {
+                let fold = at.get(folds, array)?;
+                match partial.get(array).copied() {
+                    None => partial.push(fold),
+                    Some(parts) => {
+                        let mut dims = at.dims(fold);
+                        dims.insert(dimension, 1);
+                        let rest = at.reshape(fold, &dims)?;
+                        partial[array] = at.concatenate(&[parts, rest], dimension)?;
+                    }
+                }
+            }
+        }
+        let outside = self.folded.iter().copied().filter(|&d| d <= dimension).collect();
+        self.fold(at, outside, &partial, &self.inits, self.combiner)
+    }
+
+    fn fold(
+        &self,
+        at: &mut Inserter<'_>,
+        dimensions: Vec<usize>,
+        arrays: &[InstrId],
+        inits: &[InstrId],
+        computation: CompId,
+    ) -> Result<InstrId> {
+        at.add(Reduce { dimensions, computation }, [arrays, inits].concat())
+    }
+}
+
+impl Cut {
+    /// Of equally long dimensions the outermost: its parts lie together.
+    fn longest(dims: &[usize], folded: &[usize], wanted: usize) -> Option<Cut> {
+        let dimension = folded.iter().copied().max_by_key(|&d| (dims[d], std::cmp::Reverse(d)))?;
+        Cut::of(dims, dimension, wanted)
+    }
+
+    /// The outermost that is long enough.
+    fn outermost(dims: &[usize], folded: &[usize], wanted: usize) -> Option<Cut> {
+        folded.iter().find_map(|&dimension| Cut::of(dims, dimension, wanted))
+    }
+
+    fn of(dims: &[usize], dimension: usize, wanted: usize) -> Option<Cut> {
+        let parts = parts(dims[dimension], wanted)?;
+        Some(Cut { dimension, parts, size: dims[dimension] / parts })
+    }
+
+    /// The parts of an array, along a dimension of their own, and what is left behind them.
+    fn pieces(&self, at: &mut Inserter<'_>, array: InstrId) -> Result<[Option<InstrId>; 2]> {
+        let (d, end) = (self.dimension, self.parts * self.size);
+        let mut dims = at.dims(array);
+        let extent = dims[d];
+        dims.splice(d..=d, [self.parts, self.size]);
+        let body = at.slice(array, d, 0, end)?;
+        let body = at.reshape(body, &dims)?;
+        let rest = if end < extent { Some(at.slice(array, d, end, extent)?) } else { None };
+        Ok([Some(body), rest])
+    }
+}
+
+/// The operation of a fold of one array whose order is free, and its neutral value.
+fn simple(combiner: &Computation, types: &[ElementType]) -> Option<(BinaryOp, Scalar)> {
+    let &[ty] = types else { return None };
+    let op = simple_combiner(combiner)?;
+    Some((op, combiner_identity(op, ty)?))
+}
+
+/// Whether a combiner is not one operation of its arguments that is known to be none.
+fn may_be_associative(combiner: &Computation) -> bool {
+    let root = &combiner[combiner.root()];
+    let is_one =
+        matches!(root.op(), Op::Binary(_)) && root.operands().iter().all(|id| combiner.parameters().contains(id));
+    !is_one || simple_combiner(combiner).is_some()
+}
+
+/// Dimensions of arrays, and those of them that are folded, with neighbours that are folded as one.
+fn merged(dims: &[usize], folded: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let (mut extents, mut within): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+    for (d, &extent) in dims.iter().enumerate() {
+        let is_folded = folded.contains(&d);
+        match extents.last_mut() {
+            Some(last) if is_folded && d > 0 && folded.contains(&(d - 1)) => *last *= extent,
+            _ => {
+                within.extend(is_folded.then_some(extents.len()));
+                extents.push(extent);
+            }
+        }
+    }
+    (extents, within)
+}
+
+/// A combiner of the same and of a truth value: whether there is anything, which else is what the other side has.
+fn from_nothing(module: &mut Module, combiner: CompId, types: &[ElementType]) -> CompId {
+    let callee = module[combiner].clone();
+    let mut whole = Computation::new(format!("{}_from_nothing", callee.name()));
+    let shapes: Vec<Shape> = types.iter().chain(&[ElementType::Pred]).map(|&ty| Shape::scalar(ty)).collect();
+    let parameter = |number: usize| {
+        let shape = shapes[number % shapes.len()].clone();
+        Instruction::new(Parameter { number }.into(), shape, [])
+    };
+    let parameters: Vec<InstrId> = (0..2 * shapes.len()).map(|number| whole.add(parameter(number))).collect();
+    let (left, right) = parameters.split_at(shapes.len());
+    let (has_left, has_right) = (left[types.len()], right[types.len()]);
+    let root = graph::splice(&mut whole, &callee, &[&left[..types.len()], &right[..types.len()]].concat());
+    let mut results = Vec::with_capacity(shapes.len());
+    for (i, shape) in shapes[..types.len()].iter().enumerate() {
+        let both = match (whole[root].op(), whole[root].shape()) {
+            (Op::Tuple(_), _) => whole[root].operand(i),
+            (_, Shape::Tuple(_)) => {
+                whole.add(Instruction::new(xla_hlo::ops::GetTupleElement { index: i }.into(), shape.clone(), [root]))
+            }
+            _ => root,
+        };
+        let select = |operands: [InstrId; 3]| Instruction::new(Select.into(), shape.clone(), operands);
+        let right_or_both = whole.add(select([has_left, both, right[i]]));
+        results.push(whole.add(select([has_right, right_or_both, left[i]])));
+    }
+    let any = Binary { op: BinaryOp::Or }.into();
+    results.push(whole.add(Instruction::new(any, Shape::scalar(ElementType::Pred), [has_left, has_right])));
+    let root = whole.add(Instruction::new(Tuple.into(), Shape::Tuple(shapes), results));
+    whole.set_root(root);
+    module.add(whole)
+}
+
+/// Parts that a dimension is cut into, so many or some more: a number that divides it, where one is near.
+fn parts(size: usize, wanted: usize) -> Option<usize> {
+    let exact = (wanted..4 * wanted).find(|&parts| size.is_multiple_of(parts) && size > parts);
+    exact.or_else(|| (size >= 2 * wanted).then_some(wanted))
+}

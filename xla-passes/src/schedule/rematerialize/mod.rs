@@ -1,0 +1,141 @@
+//! Rematerialisation: under a memory limit, values that are cheap to compute are computed again next to their late uses.
+//!
+//! ```text
+//! a = f(x)                a = f(x)
+//! b = g(a)                b = g(a)
+//! c = h(b)   peak    ─>   c = h(b)      a's memory is free here
+//! d = k(c, a)             a' = f(x)
+//!                         d = k(c, a')
+//! ```
+//!
+//! Works on a module in its order, after fusion: only then is it known what is stored, and for how long. A kernel that stores several
+//! results is computed again for the one that is needed, which takes back what fusion stored in vain. Each sweep assigns buffers on
+//! trial, looks at the values that are alive at the peak, and moves away those that free most bytes for the least work.
+
+mod candidate;
+mod edit;
+
+use std::collections::HashSet;
+
+use xla_hlo::{Module, Result};
+
+use crate::buffers::{BufferAssignment, BufferOptions, assign_buffers};
+use crate::schedule::insert_copies::insert_copies;
+use crate::{Pass, PassContext};
+use candidate::candidates;
+use edit::Edit;
+
+/// Brings the memory of a scheduled module under the limit of the target's profile, or as far down as recomputing brings it. Does nothing
+/// without a limit, below it, and where the module has no order yet.
+///
+/// What still needs more than the limit is left to [`assign_buffers`], whose error names the values that need it.
+pub struct Rematerialize;
+
+/// Trials at most: each takes as long as assigning buffers once.
+const MAX_SWEEPS: usize = 48;
+
+impl Pass for Rematerialize {
+    fn name(&self) -> &'static str {
+        "rematerialize"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        let Some(limit) = cx.profile().memory_bytes else { return Ok(()) };
+        for edit in plan(module, limit)? {
+            if !cx.allow_rewrite(self.name()) {
+                break;
+            }
+            tracing::debug!(value = edit.name(module), "computed again");
+            edit.apply(module)?;
+        }
+        Ok(())
+    }
+}
+
+/// The edits that bring the memory down most, or just under the limit.
+fn plan(module: &Module, limit: u64) -> Result<Vec<Edit>> {
+    let Some(mut now) = Trial::new(module.clone())? else { return Ok(Vec::new()) };
+    let (mut edits, mut best) = (Vec::new(), (now.bytes(), 0));
+    // What was tried in vain; and how many edits are made before the next look at the memory.
+    let mut failed: HashSet<Edit> = HashSet::new();
+    let mut at_once = usize::MAX;
+    for _ in 0..MAX_SWEEPS {
+        if now.bytes() <= limit {
+            break;
+        }
+        let batch = choose(candidates(&now)?, &failed, now.bytes() - limit, at_once);
+        if batch.is_empty() {
+            break;
+        }
+        let mut module = now.module.clone();
+        batch.iter().try_for_each(|edit| edit.apply(&mut module))?;
+        match Trial::new(module)?.filter(|next| next.cost() < now.cost()) {
+            Some(next) => {
+                now = next;
+                edits.extend(batch);
+                at_once = usize::MAX;
+                if now.bytes() < best.0 {
+                    best = (now.bytes(), edits.len());
+                }
+            }
+            // Several at once may be in each other's way; one alone is of no use.
+            None if batch.len() > 1 => at_once = 1,
+            None => failed.extend(batch),
+        }
+    }
+    edits.truncate(best.1);
+    Ok(edits)
+}
+
+/// The best candidates until so many bytes are freed, none of which needs what another one frees.
+fn choose(candidates: Vec<candidate::Candidate>, failed: &HashSet<Edit>, excess: u64, at_once: usize) -> Vec<Edit> {
+    let (mut freed, mut needed) = (HashSet::new(), HashSet::new());
+    let mut bytes = 0u64;
+    let mut chosen = Vec::new();
+    for candidate in candidates {
+        if bytes >= excess || chosen.len() == at_once {
+            break;
+        }
+        let clash = needed.contains(&candidate.value) || candidate.reads.iter().any(|read| freed.contains(read));
+        if clash || failed.contains(&candidate.edit) {
+            continue;
+        }
+        bytes = bytes.saturating_add(candidate.bytes);
+        freed.insert(candidate.value);
+        needed.extend(candidate.reads);
+        chosen.push(candidate.edit);
+    }
+    chosen
+}
+
+/// A module, and what became of its memory when copies were inserted and buffers assigned on trial.
+struct Trial {
+    module: Module,
+    /// The module with copies. What is in both has the same ids.
+    copied: Module,
+    buffers: BufferAssignment,
+}
+
+impl Trial {
+    /// `None` for modules that buffers cannot be assigned to: without an order, or with computations that are called twice.
+    fn new(module: Module) -> Result<Option<Trial>> {
+        let mut copied = module.clone();
+        if !module.attributes().is_scheduled || insert_copies(&mut copied).is_err() {
+            return Ok(None);
+        }
+        let options = BufferOptions { verify: false, ..BufferOptions::default() };
+        let buffers = assign_buffers(&copied, &options)?;
+        Ok(Some(Trial { module, copied, buffers }))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.buffers.total_bytes() as u64
+    }
+
+    /// What sweeps make smaller: bytes in all; at equal bytes, since there may be several peaks, those at the peak and how long values
+    /// are kept.
+    fn cost(&self) -> (u64, usize, u128) {
+        let kept = |v: &crate::buffers::LiveValue| v.slice.size as u128 * (v.until - v.from) as u128;
+        (self.bytes(), self.buffers.peak().bytes, self.buffers.values().iter().map(kept).sum())
+    }
+}

@@ -1,0 +1,134 @@
+//! The choice of an order for each region, one after the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use xla_hlo::InstrId;
+
+use super::cost::Needs;
+use super::order::Order;
+use super::view::{Reader, View};
+
+/// Orders that are tried for a region: those of the largest transposes at its border.
+const CANDIDATES: usize = 6;
+
+/// Costs of the values that regions read or make.
+struct Costs<'v, 'm> {
+    view: &'v View<'m>,
+    /// How each value is read. What is read where it is made, in one region, is left out: it costs nothing in any order.
+    needs: BTreeMap<InstrId, Needs>,
+    /// What each region reads, in which orders as written, how often.
+    reads: Vec<BTreeMap<InstrId, BTreeMap<Order, usize>>>,
+    /// The order of each region.
+    orders: Vec<Order>,
+}
+
+/// The order of each region; one that is not the present one takes a permission.
+pub(super) fn orders(view: &View<'_>, mut allow: impl FnMut() -> bool) -> Vec<Order> {
+    let mut costs = Costs::of(view);
+    for region in 0..view.members.len() {
+        let present = costs.region(region, &Order::default());
+        if present == 0 {
+            continue;
+        }
+        let tried = costs.candidates(region).into_iter().map(|order| (costs.tried(region, &order), order));
+        let best = tried.min_by_key(|(cost, _)| *cost).filter(|(cost, _)| *cost < present);
+        if let Some((_, order)) = best
+            && allow()
+        {
+            costs.turn(region, &Order::default(), &order);
+            costs.orders[region] = order;
+        }
+    }
+    costs.orders
+}
+
+impl<'v, 'm> Costs<'v, 'm> {
+    fn of(view: &'v View<'m>) -> Self {
+        let regions = view.members.len();
+        let mut costs = Costs {
+            view,
+            needs: BTreeMap::new(),
+            reads: vec![BTreeMap::new(); regions],
+            orders: vec![Order::default(); regions],
+        };
+        let members = view.members.iter().flatten();
+        let mut values: BTreeSet<InstrId> = members.clone().copied().collect();
+        for &member in members {
+            let arrays = view.computation[member].operands().iter();
+            let arrays = arrays.filter(|&&o| super::member::is_array(view.computation, member, o));
+            values.extend(arrays.map(|&o| view.source(o).0));
+        }
+        values.into_iter().for_each(|value| costs.add(value));
+        costs
+    }
+
+    /// Takes down who reads a value.
+    fn add(&mut self, value: InstrId) {
+        for (order, _, reader) in self.view.readers(value) {
+            let needs = self.needs.entry(value).or_default();
+            match reader {
+                Reader::Region(region) if order.is_identity() && self.view.region(value) == Some(region) => {}
+                Reader::Region(region) => {
+                    *self.reads[region].entry(value).or_default().entry(order.clone()).or_default() += 1;
+                    needs.add(order, 1);
+                }
+                Reader::Fixed => needs.add(order, 1),
+                Reader::Free => needs.add_free(),
+                Reader::Keeping(kept) => needs.add_kept(order, kept),
+            }
+        }
+    }
+
+    /// Bytes of transposes at a region's border, if it makes its values in that order.
+    fn region(&self, region: usize, order: &Order) -> usize {
+        let inside = |value: &InstrId| self.view.region(*value) == Some(region);
+        let own = self.view.members[region].iter().filter_map(|m| Some((m, self.needs.get(m)?)));
+        let own: usize = own.map(|(&value, needs)| needs.cost(self.view, value, order)).sum();
+        let read = self.reads[region].keys().filter(|value| !inside(value));
+        let read = read.filter_map(|value| {
+            let stored = self.view.region(*value).map(|r| self.orders[r].clone()).unwrap_or_default();
+            Some(self.needs.get(value)?.cost(self.view, *value, &stored))
+        });
+        own + read.sum::<usize>()
+    }
+
+    /// The same, if it also reads its values so.
+    fn tried(&mut self, region: usize, order: &Order) -> usize {
+        self.turn(region, &Order::default(), order);
+        let cost = self.region(region, order);
+        self.turn(region, order, &Order::default());
+        cost
+    }
+
+    /// Lets a region that read its values in one order read them in another.
+    fn turn(&mut self, region: usize, from: &Order, to: &Order) {
+        for (value, orders) in &self.reads[region] {
+            let Some(needs) = self.needs.get_mut(value) else { continue };
+            for (order, count) in orders {
+                needs.remove(&order.then(from), *count);
+            }
+            for (order, count) in orders {
+                needs.add(order.then(to), *count);
+            }
+        }
+    }
+
+    /// Orders in which a transpose at the border of a region would vanish, those of the most bytes first.
+    fn candidates(&self, region: usize) -> Vec<Order> {
+        let mut bytes: BTreeMap<Order, usize> = BTreeMap::new();
+        for (value, orders) in &self.reads[region] {
+            for order in orders.keys() {
+                *bytes.entry(order.inverse()).or_default() += self.view.bytes(*value);
+            }
+        }
+        for &member in &self.view.members[region] {
+            for order in self.needs.get(&member).into_iter().flat_map(Needs::wishes) {
+                *bytes.entry(order.clone()).or_default() += self.view.bytes(member);
+            }
+        }
+        bytes.remove(&Order::default());
+        let mut candidates: Vec<(Order, usize)> = bytes.into_iter().collect();
+        candidates.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        candidates.into_iter().take(CANDIDATES).map(|(order, _)| order).collect()
+    }
+}

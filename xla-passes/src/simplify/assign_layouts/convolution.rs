@@ -1,0 +1,116 @@
+//! Convolutions in the order of dimensions that a target takes.
+
+use xla_hlo::ops::{ConvolutionDims, SparsityConfig, Transpose};
+use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Instruction, Module, Op, Result, Shape};
+
+use super::member::ordered;
+use super::order::Order;
+use crate::PassContext;
+use crate::framework::profile::ConvolutionOrder;
+use crate::rewrite::graph;
+
+/// Puts transposes around convolutions in another order than the target's; where others want them, regions move them away.
+pub(super) fn put_in_order(module: &mut Module, id: CompId, cx: &PassContext<'_>) -> Result<()> {
+    match cx.profile().layout.convolution {
+        ConvolutionOrder::Any => return Ok(()),
+        ConvolutionOrder::ChannelsLast => {}
+    }
+    for instruction in module[id].post_order() {
+        let Some(dims) = other_order(&module[id], instruction) else { continue };
+        if !cx.allow_rewrite("assign-layouts") {
+            break;
+        }
+        reorder(module.computation_mut(id), instruction, &dims)?;
+    }
+    Ok(())
+}
+
+/// The dimension numbers of a convolution whose channels are not last.
+fn other_order(computation: &Computation, id: InstrId) -> Option<ConvolutionDims> {
+    let instruction = &computation[id];
+    let Op::Convolution(op) = instruction.op() else { return None };
+    let exact = instruction.operands().iter().chain([&id]).all(|&i| ordered(computation, i).is_some());
+    let whole = op.sparsity == SparsityConfig::default();
+    let other = op.dims != channels_last(op.dims.spatial_rank());
+    (exact && whole && other && graph::is_free(instruction)).then(|| op.dims.clone())
+}
+
+/// Images, places, channels; in the kernel places, input channels, output channels.
+fn channels_last(spatial: usize) -> ConvolutionDims {
+    ConvolutionDims {
+        input_batch: 0,
+        input_feature: spatial + 1,
+        input_spatial: (1..=spatial).collect(),
+        kernel_input_feature: spatial,
+        kernel_output_feature: spatial + 1,
+        kernel_spatial: (0..spatial).collect(),
+        output_batch: 0,
+        output_feature: spatial + 1,
+        output_spatial: (1..=spatial).collect(),
+    }
+}
+
+fn reorder(computation: &mut Computation, id: InstrId, dims: &ConvolutionDims) -> Result<()> {
+    let Op::Convolution(mut op) = computation[id].op().clone() else { return Ok(()) };
+    let images = |batch, spatial: &[usize], feature| Order::new([&[batch], spatial, &[feature]].concat());
+    let input = images(dims.input_batch, &dims.input_spatial, dims.input_feature);
+    let output = images(dims.output_batch, &dims.output_spatial, dims.output_feature);
+    let channels = [dims.kernel_input_feature, dims.kernel_output_feature];
+    let kernel = Order::new([&dims.kernel_spatial[..], &channels].concat());
+    op.dims = channels_last(dims.spatial_rank());
+    let (x, w) = (computation[id].operand(0), computation[id].operand(1));
+    let operands = [transposed(computation, x, &input), transposed(computation, w, &kernel)];
+    let shape = computation[id].shape().expect_array()?;
+    let shape = ArrayShape::new(shape.element_type(), output.apply(shape.dims()));
+    let annotations = computation[id].annotations().cloned().map(Box::new);
+    let name = computation[id].name().to_string();
+    let new = Instruction::new(op.into(), Shape::Array(shape).with_default_layouts(), operands);
+    let new = computation.add(new.with_annotations(annotations));
+    let result = transposed(computation, new, &output.inverse());
+    computation.replace_all_uses(id, result);
+    computation.remove(id)?;
+    computation.rename(new, &name);
+    Ok(())
+}
+
+fn transposed(computation: &mut Computation, x: InstrId, order: &Order) -> InstrId {
+    let Some(shape) = computation[x].shape().as_array().filter(|_| !order.is_identity()) else { return x };
+    let permutation = order.permutation(shape.rank());
+    let shape = ArrayShape::new(shape.element_type(), order.apply(shape.dims()));
+    let shape = Shape::Array(shape).with_default_layouts();
+    computation.add(Instruction::new(Transpose { permutation }.into(), shape, [x]))
+}
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::Opcode;
+    use xla_hlo::eval::evaluate;
+    use xla_hlo::text::parse_module;
+
+    use crate::framework::profile::ConvolutionOrder;
+    use crate::{AssignLayouts, Pass, PassContext, TargetProfile};
+
+    /// Between two convolutions nothing is transposed, and the result is the same.
+    #[test]
+    fn targets_get_the_order_they_take() {
+        let text = "ENTRY main {\n i = f32[2,3,6] iota(), iota_dimension=2\n j = f32[2,3,6] iota(), iota_dimension=1\n \
+                    x = f32[2,3,6] subtract(i, j)\n k = f32[3,3,2] iota(), iota_dimension=0\n \
+                    c = f32[2,3,5] convolution(x, k), window={size=2}, dim_labels=bf0_oi0->bf0\n \
+                    n = f32[2,3,5] negate(c)\n \
+                    ROOT d = f32[2,3,4] convolution(n, k), window={size=2}, dim_labels=bf0_io0->bf0\n}";
+        let mut module = parse_module(text).unwrap();
+        let before = evaluate(&module, vec![]).unwrap();
+        let mut profile = TargetProfile::generic();
+        profile.layout.convolution = ConvolutionOrder::ChannelsLast;
+        let cx = PassContext::new(&profile);
+        assert!(AssignLayouts.run(&mut module, &cx).unwrap().is_changed());
+        xla_hlo::verify::check(&module).unwrap();
+        assert_eq!(before, evaluate(&module, vec![]).unwrap());
+        let entry = module.entry();
+        let find = |name| entry.find(name).unwrap_or_else(|| panic!("{name} in {module}"));
+        assert_eq!(entry[find("d")].operand(0), find("n"));
+        assert_eq!(entry[find("n")].operand(0), find("c"));
+        assert_eq!(entry[entry.root()].opcode(), Opcode::Transpose);
+        assert!(!AssignLayouts.run(&mut module, &cx).unwrap().is_changed());
+    }
+}

@@ -1,0 +1,104 @@
+//! Writes the orders that were chosen into a computation.
+
+use std::collections::HashMap;
+
+use xla_hlo::ops::Transpose;
+use xla_hlo::{ArrayShape, Computation, InstrId, Instruction, Result, Shape};
+
+use super::member::{is_array, reordered, reordered_operands};
+use super::order::Order;
+use super::view::Plan;
+
+/// Values in the orders in which they are there, for each value the few that are needed.
+struct Writer<'c, 'p> {
+    computation: &'c mut Computation,
+    plan: &'p Plan,
+    there: HashMap<InstrId, Vec<(Order, InstrId)>>,
+}
+
+/// Puts members in the order of their regions, with transposes where others want another.
+pub(super) fn apply(computation: &mut Computation, plan: &Plan) -> Result<()> {
+    let sequence = computation.post_order();
+    let mut writer = Writer { computation, plan, there: HashMap::new() };
+    for &id in &sequence {
+        match plan.moved.get(&id) {
+            // A transpose of what stays in its order is the value in the order that it gives.
+            Some((base, order)) if plan.order(*base).is_identity() => {
+                writer.there.entry(*base).or_default().push((order.clone(), id));
+            }
+            Some(_) => {}
+            None if plan.order(id).is_identity() => writer.read_as_before(id),
+            None => writer.reorder(id),
+        }
+    }
+    let root = writer.computation.root();
+    let new = writer.as_before(root);
+    writer.computation.set_root(new);
+    for id in sequence.into_iter().rev().filter(|id| plan.moved.contains_key(id)) {
+        if computation[id].users().is_empty() && computation.root() != id {
+            computation.remove(id)?;
+        }
+    }
+    Ok(())
+}
+
+impl Writer<'_, '_> {
+    /// A value, or what stands for it, as it was before.
+    fn as_before(&mut self, id: InstrId) -> InstrId {
+        let (base, order) = self.plan.source(id);
+        if self.plan.order(base).is_identity() { id } else { self.version(base, &order) }
+    }
+
+    /// Lets an instruction in its old order read what it read.
+    fn read_as_before(&mut self, id: InstrId) {
+        for (i, operand) in self.computation[id].operands().to_vec().into_iter().enumerate() {
+            let new = self.as_before(operand);
+            self.computation.replace_operand(id, i, new);
+        }
+    }
+
+    /// Puts an instruction in the order of its region.
+    fn reorder(&mut self, id: InstrId) {
+        let own = self.plan.order(id);
+        let Some(shape) = self.computation[id].shape().as_array() else { return };
+        let shape = ArrayShape::new(shape.element_type(), own.apply(shape.dims()));
+        let op = self.computation[id].op().clone();
+        let operands = reordered_operands(&op, self.computation[id].operands(), &own);
+        let mut new = Vec::with_capacity(operands.len());
+        for operand in operands {
+            new.push(if self.was_array(id, operand) {
+                let (base, order) = self.plan.source(operand);
+                self.version(base, &order.then(&own))
+            } else {
+                operand
+            });
+        }
+        self.computation.set_op(id, reordered(&op, &own));
+        self.computation.set_shape(id, Shape::Array(shape).with_default_layouts());
+        self.computation.set_operands(id, new);
+    }
+
+    /// Orders change dimensions, but never how many there are.
+    fn was_array(&self, id: InstrId, operand: InstrId) -> bool {
+        is_array(self.computation, id, operand)
+    }
+
+    /// The value `base` in that order, counted from the order that it had before.
+    fn version(&mut self, base: InstrId, order: &Order) -> InstrId {
+        let stored = self.plan.order(base);
+        if *order == stored {
+            return base;
+        }
+        let there = self.there.get(&base).into_iter().flatten();
+        if let Some((_, id)) = there.into_iter().find(|(o, _)| o == order) {
+            return *id;
+        }
+        let Some(shape) = self.computation[base].shape().as_array() else { return base };
+        let permutation = stored.inverse().then(order).permutation(shape.rank());
+        let dims: Vec<usize> = permutation.iter().map(|&d| shape.dims()[d]).collect();
+        let shape = Shape::Array(ArrayShape::new(shape.element_type(), dims)).with_default_layouts();
+        let id = self.computation.add(Instruction::new(Transpose { permutation }.into(), shape, [base]));
+        self.there.entry(base).or_default().push((order.clone(), id));
+        id
+    }
+}

@@ -1,0 +1,176 @@
+//! A computation as the choice of orders sees it: values, the orders in which they are read, and regions.
+
+use std::collections::HashMap;
+
+use xla_hlo::entity::SecondaryMap;
+use xla_hlo::ops::DotDims;
+use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Op};
+
+use super::member::{is_array, is_member, ordered};
+use super::order::Order;
+use crate::TargetProfile;
+use crate::framework::profile::ConvolutionOrder;
+use crate::rewrite::graph;
+
+/// Transposes, and regions beside them. Regions that touch no transpose are not listed.
+pub(super) struct View<'m> {
+    module: &'m Module,
+    pub computation: &'m Computation,
+    pub profile: &'m TargetProfile,
+    moved: HashMap<InstrId, (InstrId, Order)>,
+    regions: SecondaryMap<InstrId, Option<usize>>,
+    pub members: Vec<Vec<InstrId>>,
+}
+
+/// What is to be written: the order of each region.
+pub(super) struct Plan {
+    pub moved: HashMap<InstrId, (InstrId, Order)>,
+    regions: SecondaryMap<InstrId, Option<usize>>,
+    orders: Vec<Order>,
+}
+
+/// How a value is read.
+pub(super) enum Reader {
+    /// In the order of a region.
+    Region(usize),
+    /// In exactly the order that is written.
+    Fixed,
+    /// In any order.
+    Free,
+    /// In any order in which what is kept does not change its order.
+    Keeping(Kept),
+}
+
+/// An operation that contracts or folds dimensions away, in whatever order they are.
+pub(super) struct Kept {
+    /// The dimensions that stay, in the order that they must have.
+    pub dims: Vec<usize>,
+    /// Bytes of the result, which can be put in order instead of what is read; `None` where it cannot.
+    pub result: Option<usize>,
+    /// Whether the minor dimensions are folded away and had better stay there.
+    pub minor: bool,
+}
+
+impl<'m> View<'m> {
+    /// `None` where nothing is transposed.
+    pub fn of(module: &'m Module, id: CompId, profile: &'m TargetProfile) -> Option<View<'m>> {
+        let computation = &module[id];
+        if !computation.iter().any(|(_, instruction)| matches!(instruction.op(), Op::Transpose(_))) {
+            return None;
+        }
+        let (moved, regions, members) = (HashMap::new(), SecondaryMap::new(None), Vec::new());
+        let mut view = View { module, computation, profile, moved, regions, members };
+        let mut transposes = Vec::new();
+        for id in computation.post_order() {
+            let Op::Transpose(transpose) = computation[id].op() else { continue };
+            if graph::is_free(&computation[id]) && ordered(computation, id).is_some() {
+                let (base, order) = view.source(computation[id].operand(0));
+                view.moved.insert(id, (base, order.then(&Order::new(transpose.permutation.clone()))));
+                transposes.push((id, base));
+            }
+        }
+        for (id, base) in transposes {
+            view.find_region(base);
+            computation[id].users().iter().for_each(|&user| view.find_region(user));
+        }
+        Some(view)
+    }
+
+    /// Lists the region of an instruction, if it has one.
+    fn find_region(&mut self, id: InstrId) {
+        let region = self.members.len();
+        let mut found = Vec::new();
+        let mut work = vec![id];
+        while let Some(id) = work.pop() {
+            if self.regions[id].is_some() || !is_member(self.module, self.computation, id) {
+                continue;
+            }
+            self.regions[id] = Some(region);
+            found.push(id);
+            let instruction = &self.computation[id];
+            work.extend(instruction.operands().iter().filter(|&&o| is_array(self.computation, id, o)));
+            work.extend(instruction.users().iter().filter(|&&user| is_array(self.computation, user, id)));
+        }
+        if !found.is_empty() {
+            self.members.push(found);
+        }
+    }
+
+    /// What a value is a transpose of, and in which order it is.
+    pub fn source(&self, id: InstrId) -> (InstrId, Order) {
+        self.moved.get(&id).cloned().unwrap_or_else(|| (id, Order::default()))
+    }
+
+    pub fn region(&self, id: InstrId) -> Option<usize> {
+        self.regions[id]
+    }
+
+    pub fn into_plan(self, orders: Vec<Order>) -> Plan {
+        Plan { moved: self.moved, regions: self.regions, orders }
+    }
+
+    pub fn bytes(&self, id: InstrId) -> usize {
+        self.computation[id].shape().as_array().map_or(0, ArrayShape::byte_size)
+    }
+
+    /// Who reads a value, in which order as written. Transposes are looked through.
+    pub fn readers(&self, base: InstrId) -> Vec<(Order, InstrId, Reader)> {
+        let mut readers = Vec::new();
+        let mut work = vec![(base, Order::default())];
+        while let Some((id, order)) = work.pop() {
+            for &user in self.computation[id].users() {
+                match self.moved.get(&user) {
+                    Some((_, order)) => work.push((user, order.clone())),
+                    None => self.add_readers(user, id, &order, &mut readers),
+                }
+            }
+            if self.computation.root_if_set() == Some(id) {
+                readers.push((order, id, Reader::Fixed));
+            }
+        }
+        readers
+    }
+
+    fn add_readers(&self, user: InstrId, id: InstrId, order: &Order, to: &mut Vec<(Order, InstrId, Reader)>) {
+        let instruction = &self.computation[user];
+        let static_result = instruction.shape().as_array().is_some_and(ArrayShape::is_static);
+        let mut add = |reader| to.push((order.clone(), user, reader));
+        match (self.regions[user], instruction.op()) {
+            (Some(region), _) => add(Reader::Region(region)),
+            _ if !static_result || !graph::is_free(instruction) => add(Reader::Fixed),
+            (None, Op::Broadcast(_)) => add(Reader::Free),
+            (None, Op::Convolution(_)) if self.profile.layout.convolution == ConvolutionOrder::Any => add(Reader::Free),
+            (None, Op::Dot(dot)) if self.profile.dot.any_operand_order => {
+                let dims = &dot.dims;
+                let sides = [(&dims.lhs_batch, &dims.lhs_contracting), (&dims.rhs_batch, &dims.rhs_contracting)];
+                for (_, (batch, contracting)) in instruction.operands().iter().zip(sides).filter(|(o, _)| **o == id) {
+                    let rank = self.computation[id].shape().as_array().map_or(0, ArrayShape::rank);
+                    let free = DotDims::free(rank, batch, contracting);
+                    let dims = free.into_iter().map(|d| order.dimension(d)).collect();
+                    add(Reader::Keeping(Kept { dims, result: None, minor: false }));
+                }
+            }
+            (None, Op::Reduce(reduce)) if instruction.operands().len() == 2 => {
+                let rank = self.computation[id].shape().as_array().map_or(0, ArrayShape::rank);
+                let kept: Vec<usize> = (0..rank).filter(|d| !reduce.dimensions.contains(d)).collect();
+                let minor = order.is_identity() && kept.iter().enumerate().all(|(i, &d)| i == d);
+                let dims = kept.into_iter().map(|d| order.dimension(d)).collect();
+                let minor = minor && self.profile.layout.minor_folds;
+                add(Reader::Keeping(Kept { dims, result: Some(self.bytes(user)), minor }));
+            }
+            _ => add(Reader::Fixed),
+        }
+    }
+}
+
+impl Plan {
+    /// What a value is a transpose of, and in which order it is.
+    pub fn source(&self, id: InstrId) -> (InstrId, Order) {
+        self.moved.get(&id).cloned().unwrap_or_else(|| (id, Order::default()))
+    }
+
+    /// The order that a value gets.
+    pub fn order(&self, id: InstrId) -> Order {
+        self.regions[id].map(|region| self.orders[region].clone()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,159 @@
+//! Common subexpressions: equal operations on equal operands become one; so do equal computations.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result};
+
+use crate::analysis::effects::{CallContext, Effects, call_context, is_begun};
+use crate::rewrite::graph;
+use crate::{Pass, PassContext};
+
+/// Keeps the first of equal instructions: same operation with same attributes, operands and shape.
+///
+/// Constants are compared by their bits, so NaNs and zeros keep their signs and payloads. Combiners, comparators and
+/// mapped functions that are equal but for names become one computation first, so that equal reductions are seen. Barriers,
+/// what has effects and what must be awaited are left alone.
+pub struct CommonSubexpressions;
+
+impl Pass for CommonSubexpressions {
+    fn name(&self) -> &'static str {
+        "common-subexpressions"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        merge_computations(module, cx);
+        let effects = Effects::of(module);
+        let ids: Vec<CompId> = module.ids().collect();
+        for id in ids {
+            let mergeable = |i: &Instruction| is_mergeable(i, &effects);
+            merge_instructions(module.computation_mut(id), &mergeable, cx)?;
+        }
+        Ok(())
+    }
+}
+
+fn is_mergeable(instruction: &Instruction, effects: &Effects) -> bool {
+    let blocked = matches!(instruction.op(), Op::Parameter(_) | Op::OptBarrier(_)) || is_begun(instruction.op());
+    !blocked && graph::is_free(instruction) && !effects.has_effect(instruction)
+}
+
+fn merge_instructions(
+    computation: &mut Computation,
+    mergeable: &dyn Fn(&Instruction) -> bool,
+    cx: &PassContext<'_>,
+) -> Result<()> {
+    let mut seen: HashMap<u64, Vec<InstrId>> = HashMap::with_capacity(computation.len());
+    for id in computation.post_order() {
+        let instruction = &computation[id];
+        if !mergeable(instruction) {
+            continue;
+        }
+        let same = seen.entry(hash_of(instruction)).or_default();
+        match same.iter().copied().find(|&other| is_equal(&computation[other], instruction)) {
+            Some(first) if cx.allow_rewrite(CommonSubexpressions.name()) => {
+                computation.replace_all_uses(id, first);
+                computation.remove(id)?;
+            }
+            Some(_) => {}
+            None => same.push(id),
+        }
+    }
+    Ok(())
+}
+
+fn hash_of(instruction: &Instruction) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hash_op(instruction.op(), &mut hasher);
+    instruction.operands().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Hashes an operation, but of a large constant only its shape and its ends.
+fn hash_op(op: &Op, hasher: &mut DefaultHasher) {
+    const ENDS: usize = 256;
+    match op {
+        Op::Constant(constant) if constant.literal.byte_len() > 2 * ENDS && constant.literal.uniform().is_none() => {
+            let bytes = constant.literal.bytes();
+            constant.literal.shape().hash(hasher);
+            bytes[..ENDS].hash(hasher);
+            bytes[bytes.len() - ENDS..].hash(hasher);
+        }
+        op => op.hash(hasher),
+    }
+}
+
+fn is_equal(a: &Instruction, b: &Instruction) -> bool {
+    a.operands() == b.operands()
+        && a.shape() == b.shape()
+        && is_same_op(a, b)
+        && a.annotations().and_then(|a| a.sharding.as_ref()) == b.annotations().and_then(|b| b.sharding.as_ref())
+}
+
+/// Whether two instructions do the same to equal operands. What a custom call does is in its configuration too.
+fn is_same_op(a: &Instruction, b: &Instruction) -> bool {
+    let config = |i: &Instruction| i.annotations().map(|a| a.backend_config.clone()).unwrap_or_default();
+    a.op() == b.op() && (!matches!(a.op(), Op::CustomCall(_)) || config(a) == config(b))
+}
+
+/// Lets callers of equal embedded computations call the first of them.
+fn merge_computations(module: &mut Module, cx: &PassContext<'_>) {
+    let mut kept: HashMap<u64, Vec<CompId>> = HashMap::new();
+    let mut replacement: HashMap<CompId, CompId> = HashMap::new();
+    // Callees come first, so that what an inner computation was replaced by is known.
+    for id in module.post_order() {
+        if replacement.values().next().is_some() {
+            let computation = &module[id];
+            let calls = |op: &Op| op.called_computations().iter().any(|c| replacement.contains_key(c));
+            let edits: Vec<(InstrId, Op)> = computation
+                .iter()
+                .filter(|(_, i)| call_context(i.op()) == CallContext::Embedded && calls(i.op()))
+                .filter(|_| cx.allow_rewrite(CommonSubexpressions.name()))
+                .map(|(i, instruction)| (i, instruction.op().clone()))
+                .collect();
+            for (i, mut op) in edits {
+                op.map_called_computations(&mut |c| replacement.get(&c).copied().unwrap_or(c));
+                module.computation_mut(id).set_op(i, op);
+            }
+        }
+        if id == module.entry_id() {
+            continue;
+        }
+        let same = kept.entry(shape_hash(&module[id])).or_default();
+        match same.iter().copied().find(|&other| computations_equal(&module[other], &module[id])) {
+            Some(first) => {
+                replacement.insert(id, first);
+            }
+            None => same.push(id),
+        }
+    }
+}
+
+fn shape_hash(computation: &Computation) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    computation.len().hash(&mut hasher);
+    for (_, instruction) in computation.iter() {
+        instruction.opcode().hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// Whether two computations are the same but for names, metadata and the order in which independent instructions stand.
+pub(crate) fn computations_equal(a: &Computation, b: &Computation) -> bool {
+    if a.len() != b.len() || a.parameters().len() != b.parameters().len() {
+        return false;
+    }
+    let mut matched: HashMap<InstrId, InstrId> = HashMap::with_capacity(a.len());
+    let (order_a, order_b) = (a.post_order(), b.post_order());
+    for (&x, &y) in order_a.iter().zip(&order_b) {
+        let (left, right) = (&a[x], &b[y]);
+        let same_operands = left.operands().len() == right.operands().len()
+            && left.operands().iter().zip(right.operands()).all(|(l, r)| matched.get(l) == Some(r));
+        let free = graph::is_free(left) && graph::is_free(right);
+        if !same_operands || !free || !is_same_op(left, right) || left.shape() != right.shape() {
+            return false;
+        }
+        matched.insert(x, y);
+    }
+    matched.get(&a.root()) == Some(&b.root())
+}

@@ -1,0 +1,132 @@
+//! Arrays without elements: they are constants, and what is made of them is known.
+
+use xla_hlo::ops::{Broadcast, Constant};
+use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Instruction, Literal, Module, Op, Result, Scalar, Shape};
+
+use crate::analysis::effects::Effects;
+use crate::analysis::loops::element_of;
+use crate::rewrite::graph;
+use crate::{Pass, PassContext};
+
+/// Replaces what gives an array without elements, and has no effects, by a constant, and what folds, scatters or convolves
+/// such an array by the value that it has without it.
+///
+/// Dots, concatenations, pads, reductions of one array and updates have laws of their own in the algebraic simplifier.
+pub struct DropZeroSized;
+
+impl Pass for DropZeroSized {
+    fn name(&self) -> &'static str {
+        "drop-zero-sized"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        let effects = Effects::of(module);
+        let ids: Vec<CompId> = module.ids().collect();
+        for id in ids {
+            for instruction in module[id].post_order() {
+                let Some(value) = known_value(&module[id], instruction, &effects) else { continue };
+                if !cx.allow_rewrite(self.name()) {
+                    return Ok(());
+                }
+                let computation = module.computation_mut(id);
+                let value = value.write(computation, instruction)?;
+                computation.replace_all_uses(instruction, value);
+                graph::remove_dead(computation, instruction)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an instruction gives.
+enum Known {
+    /// An array of the element type's zeros; one without elements too.
+    Zeros,
+    /// A value that is there, or an array of it where that is a scalar.
+    Value(InstrId),
+}
+
+fn known_value(computation: &Computation, id: InstrId, effects: &Effects) -> Option<Known> {
+    let instruction = computation.get(id)?;
+    let is_wanted = !instruction.users().is_empty() || computation.root() == id;
+    let shape = instruction.shape().as_array().filter(|s| s.is_static())?;
+    if !is_wanted || !graph::is_free(instruction) || effects.has_effect(instruction) {
+        return None;
+    }
+    if shape.element_count() == 0 {
+        return is_replaceable(instruction).then_some(Known::Zeros);
+    }
+    let known = match element_of(computation, id) {
+        Some((tuple, index)) => of_nothing(computation, &computation[tuple], index),
+        None => of_nothing(computation, instruction, 0),
+    };
+    known.filter(|known| match *known {
+        Known::Zeros => true,
+        Known::Value(value) => {
+            let value = computation[value].shape().as_array();
+            value.is_some_and(|v| v.element_type() == shape.element_type() && (v.is_scalar() || v.same_dims(shape)))
+        }
+    })
+}
+
+/// Result `index` of an operation that is given an array without elements.
+fn of_nothing(computation: &Computation, instruction: &Instruction, index: usize) -> Option<Known> {
+    let operands = instruction.operands();
+    let is_empty = |i: usize| {
+        let shape = computation[operands[i]].shape().as_array();
+        shape.is_some_and(|s| s.is_static() && s.element_count() == 0)
+    };
+    let count = operands.len() / 2;
+    match instruction.op() {
+        Op::Convolution(_) if is_empty(0) || is_empty(1) => Some(Known::Zeros),
+        Op::SelectAndScatter(_) if is_empty(1) => Some(Known::Value(operands[2])),
+        // Arrays, then as many initial values.
+        Op::Reduce(_) if count > 1 && is_empty(0) => Some(Known::Value(operands[count + index])),
+        // Arrays, indices, as many updates.
+        Op::Scatter(_) if is_empty(count + 1) => Some(Known::Value(operands[index])),
+        _ => None,
+    }
+}
+
+/// Whether an instruction without a result that matters may go: what talks to others, orders or was put there on purpose stays.
+fn is_replaceable(instruction: &Instruction) -> bool {
+    let stays = matches!(
+        instruction.op(),
+        Op::Parameter(_)
+            | Op::Constant(_)
+            | Op::OptBarrier(_)
+            | Op::CustomCall(_)
+            | Op::Domain(_)
+            | Op::AddDependency(_)
+            | Op::Transfer(_)
+            | Op::Async(_)
+            | Op::Collective(_)
+    );
+    !stays && instruction.opcode().awaits().is_empty() && instruction.opcode().awaited_by().is_empty()
+}
+
+impl Known {
+    /// The value; `id` is what it stands for.
+    fn write(&self, computation: &mut Computation, id: InstrId) -> Result<InstrId> {
+        let shape = computation[id].shape().clone();
+        let Shape::Array(array) = &shape else { return Ok(id) };
+        let value = match *self {
+            Known::Value(value) if computation[value].shape().compatible(&shape) => return Ok(value),
+            Known::Value(value) => value,
+            Known::Zeros if array.element_count() == 0 => {
+                let literal = Literal::zeros(&ArrayShape::new(array.element_type(), array.dims()))?;
+                return Ok(computation.add(Instruction::new(Constant { literal }.into(), shape, [])));
+            }
+            Known::Zeros => {
+                let ty = array.element_type();
+                let literal = Literal::scalar(ty, Scalar::zero(ty));
+                let scalar = Shape::scalar(ty).with_default_layouts();
+                computation.add(Instruction::new(Constant { literal }.into(), scalar, []))
+            }
+        };
+        if array.is_scalar() {
+            return Ok(value);
+        }
+        Ok(computation.add(Instruction::new(Broadcast { dimensions: Vec::new() }.into(), shape, [value])))
+    }
+}

@@ -1,0 +1,184 @@
+//! Constant folding: the evaluator runs operations whose operands are constants.
+
+use xla_hlo::eval::Evaluator;
+use xla_hlo::ops::Constant;
+use xla_hlo::{CompId, Computation, InstrId, Instruction, Literal, Module, Op, Result};
+
+use crate::analysis::effects::Effects;
+use crate::rewrite::graph;
+use crate::{Pass, PassContext};
+
+/// Results up to this size may be larger than what they are made of.
+const MAX_GROWN_BYTES: usize = 64 << 10;
+
+/// Results of so many elements may come of what is made from nothing: such arrays are read as fast as they are computed.
+pub(crate) const MAX_MADE_ELEMENTS: usize = 1024;
+
+/// Evaluations of scalar operations that one folded instruction may take.
+const MAX_WORK: usize = 1 << 20;
+
+/// Replaces operations on constants by their results.
+///
+/// Results stay small: at most 64 KiB, or no larger than the constants they come from. Broadcasts of one element and iotas
+/// stay as they are, since a kernel makes their elements from nothing; what is computed from them is folded up to 1024 elements.
+/// Loops, branches and large contractions are never run.
+pub struct FoldConstants;
+
+impl Pass for FoldConstants {
+    fn name(&self) -> &'static str {
+        "fold-constants"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        let effects = Effects::of(module);
+        let ids: Vec<CompId> = module.ids().collect();
+        for id in ids {
+            for instruction in module[id].post_order() {
+                if let Some(literal) = folded(module, id, instruction, &effects)
+                    && cx.allow_rewrite(self.name())
+                {
+                    replace(module, id, instruction, literal)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts a constant in the place of an instruction.
+pub(crate) fn replace(module: &mut Module, id: CompId, old: InstrId, literal: Literal) -> Result<()> {
+    let computation = module.computation_mut(id);
+    let shape = computation[old].shape().clone();
+    let constant = computation.add(Instruction::new(Constant { literal }.into(), shape, []));
+    computation.replace_all_uses(old, constant);
+    computation.remove(old)
+}
+
+fn folded(module: &Module, id: CompId, instruction: InstrId, effects: &Effects) -> Option<Literal> {
+    let computation = &module[id];
+    let instruction = &computation[instruction];
+    if instruction.operands().is_empty() || !is_foldable(instruction.op()) || !graph::is_free(instruction) {
+        return None;
+    }
+    let shape = instruction.shape();
+    let elements = shape.as_array().filter(|s| s.is_static())?.element_count();
+    // Most instructions have an operand that is not known: nothing is evaluated before all are seen to be.
+    if !instruction.operands().iter().all(|&operand| is_known(computation, operand, elements)) {
+        return None;
+    }
+    let operands = instruction.operands().iter().map(|&operand| value(module, computation, operand));
+    let operands = operands.collect::<Option<Vec<Literal>>>()?;
+    let bytes = operands.iter().map(|l| l.shape().byte_size()).sum::<usize>();
+    let grows = shape.byte_size() > bytes.max(MAX_GROWN_BYTES);
+    if grows || effects.has_effect(instruction) || work(module, instruction, bytes) > MAX_WORK {
+        return None;
+    }
+    match instruction.op().rules().evaluate(&mut Evaluator::new(module), operands, shape) {
+        Ok(literal) => Some(literal),
+        // Not an error of the program: it may never run this operation, and says so itself when it does.
+        Err(error) => {
+            tracing::debug!(name = instruction.name(), %error, "not folded");
+            None
+        }
+    }
+}
+
+/// Whether it is a constant, or made from nothing where a result has few elements.
+fn is_known(computation: &Computation, id: InstrId, elements: usize) -> bool {
+    let instruction = &computation[id];
+    let array = instruction.shape().as_array().filter(|s| s.is_static());
+    let few = array.is_some_and(|array| elements.max(array.element_count()) <= MAX_MADE_ELEMENTS);
+    match instruction.op() {
+        Op::Constant(_) => true,
+        Op::Iota(_) => few,
+        Op::Broadcast(_) => few && matches!(computation[instruction.operand(0)].op(), Op::Constant(_)),
+        _ => false,
+    }
+}
+
+/// The value of what is made of constants or of nothing.
+pub(crate) fn value(module: &Module, computation: &Computation, id: InstrId) -> Option<Literal> {
+    let instruction = &computation[id];
+    if let Op::Constant(constant) = instruction.op() {
+        return Some(constant.literal.clone());
+    }
+    let operands = instruction.operands().iter().map(|&operand| value(module, computation, operand));
+    let operands = operands.collect::<Option<Vec<Literal>>>()?;
+    instruction.op().rules().evaluate(&mut Evaluator::new(module), operands, instruction.shape()).ok()
+}
+
+/// Scalar operations that evaluation takes, roughly.
+fn work(module: &Module, instruction: &Instruction, operand_bytes: usize) -> usize {
+    let result = instruction.shape().byte_size();
+    let per_element = match instruction.op() {
+        // Each result element contracts at most all of an operand.
+        Op::Dot(_) | Op::Convolution(_) => return result.saturating_mul(operand_bytes),
+        op => op.called_computations().iter().map(|&c| module[c].len()).sum::<usize>().max(1),
+    };
+    (result.saturating_add(operand_bytes)).saturating_mul(per_element)
+}
+
+fn is_foldable(op: &Op) -> bool {
+    match op {
+        Op::Unary(_)
+        | Op::Binary(_)
+        | Op::Compare(_)
+        | Op::Select(_)
+        | Op::Clamp(_)
+        | Op::Convert(_)
+        | Op::BitcastConvert(_)
+        | Op::ReducePrecision(_)
+        | Op::Reshape(_)
+        | Op::Transpose(_)
+        | Op::Slice(_)
+        | Op::Pad(_)
+        | Op::Concatenate(_)
+        | Op::Reverse(_)
+        | Op::DynamicSlice(_)
+        | Op::DynamicUpdateSlice(_)
+        | Op::Dot(_)
+        | Op::Convolution(_)
+        | Op::Reduce(_)
+        | Op::Gather(_)
+        | Op::StochasticConvert(_) => true,
+        // Broadcasts and iotas are smaller than their results; the rest has no single array as its result, may run for
+        // long, or stands where it stands on purpose.
+        Op::Broadcast(_)
+        | Op::Iota(_)
+        | Op::Parameter(_)
+        | Op::Constant(_)
+        | Op::Tuple(_)
+        | Op::GetTupleElement(_)
+        | Op::OptBarrier(_)
+        | Op::Copy(_)
+        | Op::Bitcast(_)
+        | Op::ReduceWindow(_)
+        | Op::SelectAndScatter(_)
+        | Op::While(_)
+        | Op::Conditional(_)
+        | Op::Call(_)
+        | Op::Map(_)
+        | Op::Fusion(_)
+        | Op::RngBitGenerator(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
+        | Op::Scan(_)
+        | Op::Rng(_)
+        | Op::RngGetAndUpdateState(_)
+        | Op::BatchNorm(_)
+        | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
+        | Op::CustomCall(_)
+        | Op::Domain(_)
+        | Op::AfterAll(_)
+        | Op::AddDependency(_)
+        | Op::Dynamic(_)
+        | Op::Transfer(_)
+        | Op::Async(_)
+        | Op::Collective(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => false,
+    }
+}

@@ -1,0 +1,261 @@
+//! Loop-invariant code motion: what each round of a loop computes alike is computed once, before the loop.
+
+use std::collections::{HashMap, HashSet};
+
+use xla_hlo::{ArrayShape, CompId, Computation, ElementType, InstrId, Instruction, Module, Op, Result, Shape};
+
+use crate::analysis::effects::Effects;
+use crate::analysis::loops::{self, LoopState, element_of};
+use crate::analysis::op_cost;
+use crate::analysis::trip_count::trip_count;
+use crate::canonicalize::dead_code;
+use crate::fuse::cost;
+use crate::rewrite::graph::{clone_with_operands, is_free};
+use crate::{Pass, PassContext};
+
+/// Computes in front of a `while` loop what its body or its condition makes of invariant state and constants alone, and carries
+/// the results as further invariant state.
+///
+/// Of a chain of such operations only the end is carried. It must be worth it: a few hundred operations on elements at least, and an
+/// array no larger than those it saves from being read, or one that took dear operations (contractions, folds, exponentials). What a
+/// kernel makes from nothing (broadcasts, iotas) stays in the loop. A loop may run no round at all: what is moved has no effects and
+/// cannot fail, and contains no loop, branch or call, so that its cost is known to be that of one round.
+pub struct HoistInvariants;
+
+/// Operations on elements, in simple ones, below which nothing is moved.
+const WORTH: f64 = 512.0;
+
+impl Pass for HoistInvariants {
+    fn name(&self) -> &'static str {
+        "hoist-invariants"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        let callers = loops::caller_counts(module);
+        let effects = Effects::of(module);
+        // Inner loops first: what leaves them may leave outer ones too.
+        for caller in module.post_order() {
+            for id in loops::free_loops(module, caller) {
+                for which in 0..2 {
+                    let Some(state) = LoopState::of(module, caller, id) else { break };
+                    let own = state.computations().iter().all(|c| callers.get(c) == Some(&1));
+                    if own && trip_count(module, caller, id) != Some(0) {
+                        hoist(module, &state, which, cx, &effects)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Moves what is worth it out of the condition (0) or the body (1).
+fn hoist(module: &mut Module, state: &LoopState, which: usize, cx: &PassContext<'_>, effects: &Effects) -> Result<()> {
+    let inner = state.computations()[which];
+    let invariants = Invariants::of(&module[inner], &state.invariant, effects);
+    let mut ends = invariants.ends(&module[inner]);
+    ends.retain(|_| cx.allow_rewrite(HoistInvariants.name()));
+    if ends.is_empty() {
+        return Ok(());
+    }
+    let order = invariants.needed_for(&module[inner], &ends);
+    let begins = copy_out(module, state, inner, &order, &ends);
+    let carried = state.carry(module, &begins);
+    let computation = module.computation_mut(inner);
+    for (&end, &element) in ends.iter().zip(&carried[which]) {
+        computation.replace_all_uses(end, element);
+    }
+    dead_code::sweep(module, inner, effects)?;
+    Ok(())
+}
+
+/// What is the same in each round.
+struct Invariants {
+    parts: HashMap<InstrId, Part>,
+    /// Those that are made of others, operands first.
+    made: Vec<InstrId>,
+}
+
+/// An invariant value.
+struct Part {
+    /// Operations that all of it takes, in simple ones.
+    work: f64,
+    /// Bytes that a round reads to make it, at best: of what is carried, and of what took dear operations and could be.
+    bytes: usize,
+    is_made: bool,
+}
+
+impl Invariants {
+    fn of(computation: &Computation, invariant: &[bool], effects: &Effects) -> Invariants {
+        let parameter = computation.parameters()[0];
+        let mut found = Invariants { parts: HashMap::new(), made: Vec::new() };
+        for id in computation.post_order() {
+            let instruction = &computation[id];
+            let part = match element_of(computation, id) {
+                Some((tuple, i)) if tuple == parameter => invariant[i].then(|| Part::carried(instruction.shape())),
+                _ => found.made(instruction, effects),
+            };
+            let Some(part) = part.filter(|_| is_free(instruction) && is_static(instruction.shape())) else { continue };
+            if part.is_made {
+                found.made.push(id);
+            }
+            found.parts.insert(id, part);
+        }
+        found
+    }
+
+    /// What is made of invariants alone.
+    fn made(&self, instruction: &Instruction, effects: &Effects) -> Option<Part> {
+        if let Op::Constant(constant) = instruction.op() {
+            // Scalars are part of the code.
+            let is_scalar = constant.literal.shape().as_array().is_some_and(ArrayShape::is_scalar);
+            let bytes = if is_scalar { 0 } else { instruction.shape().byte_size() };
+            return Some(Part { work: 0.0, bytes, is_made: false });
+        }
+        if !is_movable(instruction.op()) || effects.has_effect(instruction) {
+            return None;
+        }
+        let distinct: HashSet<InstrId> = instruction.operands().iter().copied().collect();
+        let parts = distinct.iter().map(|o| self.parts.get(o)).collect::<Option<Vec<&Part>>>()?;
+        let each = cost::work(instruction.op(), element_type(instruction.shape()));
+        let work = each * op_cost::elements(instruction.shape()) as f64;
+        let read = parts.iter().map(|p| p.bytes).fold(0, usize::saturating_add);
+        let bytes = if each >= cost::EXPENSIVE { instruction.shape().byte_size() } else { read };
+        Some(Part { work: parts.iter().map(|p| p.work).sum::<f64>() + work, bytes, is_made: true })
+    }
+
+    /// What the loop is handed instead of computing it; operands before users.
+    fn ends(&self, computation: &Computation) -> Vec<InstrId> {
+        let mut wanted: HashSet<InstrId> = HashSet::new();
+        let mut ends = Vec::new();
+        for &id in self.made.iter().rev() {
+            let instruction = &computation[id];
+            let leaves = |u: &InstrId| self.parts.get(u).is_none_or(|part| !part.is_made);
+            if !wanted.contains(&id) && computation.root() != id && !instruction.users().iter().any(leaves) {
+                continue;
+            }
+            let part = &self.parts[&id];
+            let fits = instruction.shape().as_array().is_some_and(|a| a.byte_size() <= part.bytes);
+            if fits && part.work >= WORTH {
+                ends.push(id);
+            } else {
+                wanted.extend(instruction.operands());
+            }
+        }
+        ends.reverse();
+        ends
+    }
+
+    /// The ends and all they are made of, operands first.
+    fn needed_for(&self, computation: &Computation, ends: &[InstrId]) -> Vec<InstrId> {
+        let mut needed: HashSet<InstrId> = HashSet::new();
+        let mut stack = ends.to_vec();
+        while let Some(id) = stack.pop() {
+            if needed.insert(id) && self.parts[&id].is_made {
+                stack.extend_from_slice(computation[id].operands());
+            }
+        }
+        computation.post_order().into_iter().filter(|id| needed.contains(id)).collect()
+    }
+}
+
+impl Part {
+    fn carried(shape: &Shape) -> Part {
+        Part { work: 0.0, bytes: shape.byte_size(), is_made: false }
+    }
+}
+
+/// Copies instructions of `inner` into the loop's caller; gives what became of `ends`.
+fn copy_out(
+    module: &mut Module,
+    state: &LoopState,
+    inner: CompId,
+    order: &[InstrId],
+    ends: &[InstrId],
+) -> Vec<InstrId> {
+    let parameter = module[inner].parameters()[0];
+    let mut outside: HashMap<InstrId, InstrId> = HashMap::with_capacity(order.len());
+    for &id in order {
+        let copy = match element_of(&module[inner], id) {
+            Some((tuple, i)) if tuple == parameter => state.initial_or_taken(module, i),
+            _ => {
+                let instruction = &module[inner][id];
+                let operands = instruction.operands().iter().map(|o| outside[o]).collect();
+                let copy = clone_with_operands(instruction, operands);
+                module.computation_mut(state.caller).add(copy)
+            }
+        };
+        outside.insert(id, copy);
+    }
+    ends.iter().map(|end| outside[end]).collect()
+}
+
+fn is_static(shape: &Shape) -> bool {
+    shape.leaves().iter().all(|(_, leaf)| leaf.as_array().is_some_and(ArrayShape::is_static))
+}
+
+/// The element type of an array, or of the first array of a tuple.
+fn element_type(shape: &Shape) -> ElementType {
+    shape.leaves().first().and_then(|(_, leaf)| leaf.element_type()).unwrap_or(ElementType::U8)
+}
+
+/// Whether an operation gives a value of its operands alone, can never fail, and costs the same whatever its operands are.
+fn is_movable(op: &Op) -> bool {
+    match op {
+        Op::GetTupleElement(_)
+        | Op::Unary(_)
+        | Op::Binary(_)
+        | Op::Compare(_)
+        | Op::Select(_)
+        | Op::Clamp(_)
+        | Op::Convert(_)
+        | Op::BitcastConvert(_)
+        | Op::ReducePrecision(_)
+        | Op::Broadcast(_)
+        | Op::Reshape(_)
+        | Op::Transpose(_)
+        | Op::Slice(_)
+        | Op::Pad(_)
+        | Op::Concatenate(_)
+        | Op::Reverse(_)
+        | Op::Iota(_)
+        | Op::DynamicSlice(_)
+        | Op::DynamicUpdateSlice(_)
+        | Op::Dot(_)
+        | Op::Convolution(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
+        | Op::Reduce(_)
+        | Op::Scan(_)
+        | Op::ReduceWindow(_)
+        | Op::SelectAndScatter(_)
+        | Op::Map(_)
+        | Op::RngBitGenerator(_)
+        | Op::StochasticConvert(_)
+        | Op::BatchNorm(_)
+        | Op::Gather(_)
+        | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => true,
+        // Copies stand where they stand on purpose; tuples cost nothing; fusions are made when this is over.
+        Op::Copy(_) | Op::Bitcast(_) | Op::Tuple(_) | Op::OptBarrier(_) | Op::Fusion(_) => false,
+        Op::Parameter(_)
+        | Op::Constant(_)
+        | Op::While(_)
+        | Op::Conditional(_)
+        | Op::Call(_)
+        | Op::Rng(_)
+        | Op::RngGetAndUpdateState(_)
+        | Op::CustomCall(_)
+        | Op::Domain(_)
+        | Op::AfterAll(_)
+        | Op::AddDependency(_)
+        | Op::Dynamic(_)
+        | Op::Transfer(_)
+        | Op::Async(_)
+        | Op::Collective(_) => false,
+    }
+}

@@ -1,0 +1,30 @@
+//! Less work for the same result: passes that run to a fixed point, and those behind them that want their result.
+
+mod annotate_trip_counts;
+mod assign_layouts;
+pub(crate) mod common_subexpressions;
+mod drop_zero_sized;
+mod equal_state;
+pub(crate) mod fold_constants;
+mod hoist_invariants;
+mod merge_dots;
+pub(crate) mod simplify_algebra;
+mod simplify_conditionals;
+mod simplify_loops;
+mod simplify_sorts;
+mod sink_slices;
+mod unroll_loops;
+
+pub use annotate_trip_counts::AnnotateTripCounts;
+pub use assign_layouts::AssignLayouts;
+pub use common_subexpressions::CommonSubexpressions;
+pub use drop_zero_sized::DropZeroSized;
+pub use fold_constants::FoldConstants;
+pub use hoist_invariants::HoistInvariants;
+pub use merge_dots::MergeDots;
+pub use simplify_algebra::{SimplifyAlgebra, rule_names};
+pub use simplify_conditionals::SimplifyConditionals;
+pub use simplify_loops::SimplifyLoops;
+pub use simplify_sorts::SimplifySorts;
+pub use sink_slices::SinkSlices;
+pub use unroll_loops::UnrollLoops;

@@ -1,0 +1,101 @@
+//! Laws of reshapes and of operations that do nothing.
+
+use xla_hlo::ops::{Iota, Reshape};
+use xla_hlo::{ArrayShape, InstrId, Op};
+
+use super::draft::{Draft, Value};
+use super::{Rule, broadcast, dims, rules};
+use crate::rewrite::graph;
+
+pub const RESHAPE: &[Rule] = rules![reshape_to_same_dims, reshape_of_reshape, reshape_of_broadcast, reshape_of_iota,];
+
+pub const ELEMENTWISE: &[Rule] = rules![elementwise_of_reshapes];
+
+pub const COPY: &[Rule] = rules![copy_of_same_shape];
+
+/// `copy(x)` = `x`, and `bitcast(x)` = `x` in the same shape.
+fn copy_of_same_shape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let x = cx.operand(id, 0);
+    let layout = |id: InstrId| cx.shape(id).map(ArrayShape::minor_to_major);
+    (graph::same_shape(cx.instruction(x).shape(), cx.instruction(id).shape()) && layout(x) == layout(id))
+        .then_some(x.into())
+}
+
+/// `reshape(x)` to the dimensions of `x` = `x`.
+fn reshape_to_same_dims(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let x = cx.operand(id, 0);
+    (cx.dims(x) == cx.dims(id)).then_some(x.into())
+}
+
+/// `reshape(reshape(x))` = `reshape(x)`.
+fn reshape_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    let Op::Reshape(_) = cx.op(inner) else { return None };
+    cx.reshape(cx.operand(inner, 0), cx.dims(id))
+}
+
+/// `reshape(broadcast(x))` = `broadcast(reshape(x))`, where `x` has one element or the reshape only adds or removes ones.
+fn reshape_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    let Op::Broadcast(op) = cx.op(inner) else { return None };
+    let x = cx.operand(inner, 0);
+    let map = if cx.dims(x).is_empty() {
+        vec![None; cx.dims(inner).len()]
+    } else {
+        dims::reshape_map(cx.dims(inner), cx.dims(id))?
+    };
+    let dimensions: Vec<usize> = op.dimensions.iter().filter_map(|&d| map[d]).collect();
+    broadcast::of_squeezed(cx, x, cx.shape(id)?, dimensions)
+}
+
+/// `reshape(iota)` = `iota`, where the reshape only adds or removes ones.
+fn reshape_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let inner = cx.operand(id, 0);
+    let Op::Iota(op) = cx.op(inner) else { return None };
+    let map = dims::reshape_map(cx.dims(inner), cx.dims(id))?;
+    Some(cx.add(Iota { dimension: map[op.dimension]? }, cx.shape(id)?.clone(), []))
+}
+
+/// `f(reshape(x), reshape(y), broadcast(scalar))` = `reshape(f(x, y, broadcast(scalar)))`, where `x` and `y` have the same
+/// dimensions. Other operands may be what is reshaped at no cost: constants, and broadcasts and iotas where the reshape only adds or
+/// removes ones.
+///
+/// Reshapes move on towards broadcasts and other reshapes, which swallow them. So a chain of elementwise operations on
+/// `[n,1]` between two on `[n]` loses its detour.
+fn elementwise_of_reshapes(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+    let operands = cx.instruction(id).operands();
+    let before = |cx: &Draft<'_>, o: InstrId| match cx.op(o) {
+        // What is made of nothing follows others, and does not lead them.
+        Op::Reshape(_) => {
+            Some(cx.operand(o, 0)).filter(|&x| !matches!(cx.op(x), Op::Constant(_) | Op::Broadcast(_) | Op::Iota(_)))
+        }
+        _ => None,
+    };
+    let first = operands.iter().find_map(|&o| before(cx, o))?;
+    let dims = cx.dims(first);
+    if operands.iter().any(|&o| cx.dims(o) != cx.dims(id)) {
+        return None;
+    }
+    let mut new: Vec<Value> = Vec::with_capacity(operands.len());
+    for &o in operands {
+        match (before(cx, o), cx.op(o)) {
+            (Some(x), _) if cx.dims(x) == dims => new.push(x.into()),
+            (None, Op::Broadcast(b)) if b.dimensions.is_empty() => {
+                let shape = ArrayShape::new(cx.element_type(o)?, dims);
+                new.push(cx.splat_from(cx.operand(o, 0), shape));
+            }
+            (None, Op::Constant(_)) => new.push(cx.reshape(o, dims)?),
+            (None, Op::Broadcast(_) | Op::Iota(_)) if dims::equal_but_ones(cx.dims(o), dims) => {
+                new.push(cx.reshape(o, dims)?);
+            }
+            _ => return None,
+        }
+    }
+    let value = cx.add(cx.op(id).clone(), ArrayShape::new(cx.element_type(id)?, dims), new);
+    Some(cx.add(plain(), cx.shape(id)?.clone(), [value]))
+}
+
+/// A plain reshape.
+pub fn plain() -> Reshape {
+    Reshape { inferred_dimension: None }
+}

@@ -1,0 +1,84 @@
+//! Loop unrolling: a loop of a few short rounds becomes its rounds.
+
+use std::collections::HashMap;
+
+use xla_hlo::{CompId, InstrId, Instruction, Module, Op, Result};
+
+use crate::analysis::effects::{CallContext, call_context};
+use crate::analysis::loops;
+use crate::analysis::trip_count::trip_count;
+use crate::rewrite::graph;
+use crate::{Pass, PassContext};
+
+/// Loops of more rounds stay loops.
+const MAX_ROUNDS: u64 = 8;
+
+/// Instructions of all rounds together.
+const MAX_INSTRUCTIONS: usize = 512;
+
+/// Replaces a counting loop of at most 8 rounds by its rounds, where these are at most 512 instructions in all and contain no
+/// loop, branch or call. A loop of one round becomes its body whatever that is, and one of none its initial state.
+///
+/// Then the rounds fuse with each other and with what surrounds them: a random number generator's rounds over a large array
+/// become one kernel instead of one for each round.
+pub struct UnrollLoops;
+
+impl Pass for UnrollLoops {
+    fn name(&self) -> &'static str {
+        "unroll-loops"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        let callers = loops::caller_counts(module);
+        for caller in module.post_order() {
+            for (id, body, rounds) in short_loops(module, caller, &callers) {
+                if !cx.allow_rewrite(self.name()) {
+                    continue;
+                }
+                match rounds {
+                    1 => run_once(module, caller, id, body, &callers)?,
+                    _ => unroll(module, caller, id, body, rounds)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn short_loops(module: &Module, caller: CompId, callers: &HashMap<CompId, usize>) -> Vec<(InstrId, CompId, u64)> {
+    let short = |(id, instruction): (InstrId, &Instruction)| {
+        let Op::While(op) = instruction.op() else { return None };
+        let rounds = trip_count(module, caller, id).filter(|&n| n <= MAX_ROUNDS)?;
+        let body = &module[op.body];
+        let straight = body.iter().all(|(_, i)| call_context(i.op()) != CallContext::Control);
+        let few = body.len().saturating_mul(rounds as usize) <= MAX_INSTRUCTIONS;
+        // What a body calls has one caller, which changes when the body is moved, not copied.
+        let moved = rounds == 0 || (rounds == 1 && callers.get(&op.body) == Some(&1));
+        ((moved || (straight && few)) && graph::is_free(instruction)).then_some((id, op.body, rounds))
+    };
+    module[caller].iter().filter_map(short).collect()
+}
+
+/// Replaces a loop of one round by its body, which goes when nobody else calls it.
+fn run_once(
+    module: &mut Module,
+    caller: CompId,
+    id: InstrId,
+    body: CompId,
+    callers: &HashMap<CompId, usize>,
+) -> Result<()> {
+    let state = module[caller][id].operand(0);
+    graph::inline(module, caller, id, body, &[state])?;
+    if callers.get(&body) == Some(&1) { module.remove(body) } else { Ok(()) }
+}
+
+fn unroll(module: &mut Module, caller: CompId, id: InstrId, body: CompId, rounds: u64) -> Result<()> {
+    let body = module[body].clone();
+    let graph = module.computation_mut(caller);
+    let mut state = graph[id].operand(0);
+    for _ in 0..rounds {
+        state = graph::splice(graph, &body, &[state]);
+    }
+    graph.replace_all_uses(id, state);
+    graph.remove(id)
+}
