@@ -1,8 +1,8 @@
 //! Lays out the table of addresses that the entry function hands to kernels, library calls and copies.
 //!
-//! Where arrays lie is known when a run begins and does not change in it. All addresses are therefore computed at once, by
-//! [`ArgumentTable::addresses`], and the entry function needs no more than a place in the table for each call: its code stays
-//! small, however many arrays a program has, and loops do not compute addresses again.
+//! Where arrays lie is known when a run begins and does not change in it. All addresses are therefore computed at once,
+//! by [`ArgumentTable::addresses`], and the entry function needs no more than a place in the table for each call: its
+//! code stays small, however many arrays a program has, and loops do not compute addresses again.
 
 use std::collections::HashMap;
 

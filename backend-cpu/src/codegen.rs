@@ -36,7 +36,8 @@ pub(crate) fn kernel_name(index: usize) -> String {
     format!("kernel_{index}")
 }
 
-/// Emits the kernels, then the entry, which must know their units of work, and generates the code of all of them side by side.
+/// Emits the kernels, then the entry, which must know their units of work, and generates the code of all of them side
+/// by side.
 pub(crate) fn generate(
     target: &Target,
     kernels: &[KernelSource<'_>],

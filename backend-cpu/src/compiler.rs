@@ -50,8 +50,8 @@ impl Compiler for CpuCompiler {
 }
 
 impl LoadExecutable for CpuCompiler {
-    /// Takes the machine code that was written down, if it was made for this processor by this build of the compiler; else makes
-    /// it anew of the module.
+    /// Takes the machine code that was written down, if it was made for this processor by this build of the compiler;
+    /// else makes it anew of the module.
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         let SerializedProgram { module, code } = serialized::read(crate::NAME, bytes)?;
         self.executable(module, options, &code)

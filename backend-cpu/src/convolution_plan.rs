@@ -132,8 +132,8 @@ impl ConvolutionPlan {
 
     /// Convolutions of the input without holes that together give the results to which anything is added.
     ///
-    /// Where an input has `h - 1` holes between its elements, every `h`th position meets the same elements of the window,
-    /// every `h`th one. All other products are with holes.
+    /// Where an input has `h - 1` holes between its elements, every `h`th position meets the same elements of the
+    /// window, every `h`th one. All other products are with holes.
     pub fn without_holes(&self) -> Vec<ConvolutionPlan> {
         let each = |plans: Vec<ConvolutionPlan>, d: usize| plans.iter().flat_map(|plan| plan.phases(d)).collect();
         (0..self.spatial.len()).fold(vec![self.clone()], each)

@@ -1,8 +1,8 @@
 //! The entry function: a thunk sequence as native code, control flow included.
 //!
-//! `i32 xla_entry(ptr table, ptr context, ptr cancel)`: table holds the addresses of all arguments, as [`ArgumentTable`] lays
-//! them out, context is handed back to host calls, cancel is a byte that loops look at; the result is 0, or 1 when a host call
-//! failed or the byte was set.
+//! `i32 xla_entry(ptr table, ptr context, ptr cancel)`: table holds the addresses of all arguments, as
+//! [`ArgumentTable`] lays them out, context is handed back to host calls, cancel is a byte that loops look at; the
+//! result is 0, or 1 when a host call failed or the byte was set.
 
 use inkwell::values::{
     ArrayValue, BasicMetadataValueEnum, BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue,
@@ -236,7 +236,8 @@ impl<'ctx> Writer<'_, 'ctx> {
         Ok(())
     }
 
-    /// Leaves the function if somebody has set the flag, which another thread may do at any time: hence the volatile load.
+    /// Leaves the function if somebody has set the flag, which another thread may do at any time: hence the volatile
+    /// load.
     fn stop_if_cancelled(&mut self) -> Result<()> {
         let byte = self.e.context().i8_type();
         let flag = self.e.builder().build_load(byte, self.cancel, "cancel").map_err(refused)?.into_int_value();

@@ -86,8 +86,8 @@ impl Executable for CpuExecutable {
         let table = self.code.machine.arguments.addresses(&pointers, host.cast());
         let table = table.ok_or_else(|| Error::internal("generated code wants an allocation that is not planned"))?;
         let cancel = context.cancel.flag();
-        // SAFETY: the code was generated for this plan: it reads and writes allocations as the assignment allows, at the
-        // addresses given here, which are valid until `buffers` is used again, by a host call or below, when it has
+        // SAFETY: the code was generated for this plan: it reads and writes allocations as the assignment allows, at
+        // the addresses given here, which are valid until `buffers` is used again, by a host call or below, when it has
         // returned; the table is the one that was laid out with the code; the flag lives in the context.
         let status = unsafe { (self.entry)(table.as_ptr(), host, &raw const **cancel) };
         if status != 0 {

@@ -107,8 +107,8 @@ impl<'m> CpuLowering<'m> {
         Some((call(LibraryFunction::Scatter, descriptor, vec![kernel]), name))
     }
 
-    /// A convolution in the runtime; `None` for operands that are not stored in full, and for element types that a pass should
-    /// have replaced but could not.
+    /// A convolution in the runtime; `None` for operands that are not stored in full, and for element types that a pass
+    /// should have replaced but could not.
     fn convolution(&mut self, cx: &LoweringContext<'_>, op: &Convolution) -> Option<NamedCall> {
         let ([input, kernel], [out]) = (cx.operands, cx.results) else { return None };
         let ty = out.shape.element_type();

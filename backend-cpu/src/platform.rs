@@ -19,8 +19,8 @@ pub fn platform() -> Arc<dyn Platform> {
     platform_with(CpuOptions::default())
 }
 
-/// The CPU platform with options of its own. Its name is that of the usual one, so a compilation cache must not be shared
-/// between clients of the two.
+/// The CPU platform with options of its own. Its name is that of the usual one, so a compilation cache must not be
+/// shared between clients of the two.
 pub fn platform_with(options: CpuOptions) -> Arc<dyn Platform> {
     Arc::new(CpuPlatform { executor: executor::host(options.dirty), compiler: Arc::new(CpuCompiler::new(options)) })
 }
@@ -30,9 +30,9 @@ pub fn platform_with(options: CpuOptions) -> Arc<dyn Platform> {
 pub struct CpuOptions {
     /// The processor that code is generated for; this machine's unless given.
     pub cpu: TargetCpu,
-    /// Whether all memory holds something else each time that it is allocated, and what a kernel has on its stack or leaves out of
-    /// a load something else each time that a program is compiled. A program that is run twice, or compiled and run twice, then
-    /// gives other results if they depend on what nobody wrote.
+    /// Whether all memory holds something else each time that it is allocated, and what a kernel has on its stack or
+    /// leaves out of a load something else each time that a program is compiled. A program that is run twice, or
+    /// compiled and run twice, then gives other results if they depend on what nobody wrote.
     pub dirty: bool,
 }
 
@@ -44,7 +44,8 @@ pub enum TargetCpu {
     Native,
     /// The processor of that name, one of [`TARGET_CPUS`], without what this machine cannot execute.
     Executable(String),
-    /// The processor of that name, one of [`TARGET_CPUS`]: programs compile, but this machine may be unable to run them.
+    /// The processor of that name, one of [`TARGET_CPUS`]: programs compile, but this machine may be unable to run
+    /// them.
     Whole(String),
 }
 

@@ -1,4 +1,5 @@
-//! Which of several ways to compute the same is the fastest: measured where it runs, the same way every time it is known already.
+//! Which of several ways to compute the same is the fastest: measured where it runs, the same way every time it is
+//! known already.
 //!
 //! ```text
 //! Choices::decide ── known, here or on disk (choices.rs) ──> way
@@ -35,7 +36,8 @@ pub(crate) trait Trial {
     /// The ways, the likelier first.
     fn ways(&self) -> Vec<Way>;
 
-    /// How long `runs` runs of a way take, from the first one's beginning to the last one's end. The error is that it cannot be run.
+    /// How long `runs` runs of a way take, from the first one's beginning to the last one's end. The error is that it
+    /// cannot be run.
     fn time(&mut self, way: Way, runs: u32) -> Result<Duration>;
 }
 

@@ -1,8 +1,9 @@
 //! Ways that were found to be the fastest, kept on disk.
 //!
-//! A file for each kind of GPU and driver, in JSON. It is written under another name and renamed, so that readers, of other processes too,
-//! see all of it or none. Before that it is read again, so that what others chose meanwhile stays, but for a choice made in the very same
-//! moment, which is then made again one day. A file that cannot be understood counts as absent.
+//! A file for each kind of GPU and driver, in JSON. It is written under another name and renamed, so that readers, of
+//! other processes too, see all of it or none. Before that it is read again, so that what others chose meanwhile stays,
+//! but for a choice made in the very same moment, which is then made again one day. A file that cannot be understood
+//! counts as absent.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Write};
@@ -69,8 +70,8 @@ impl Choices {
         }
     }
 
-    /// The way for a call of a library, its name and version: the one that is known, else the fastest of a trial, which is then known.
-    /// `None` if it is not known and cannot be measured now.
+    /// The way for a call of a library, its name and version: the one that is known, else the fastest of a trial, which
+    /// is then known. `None` if it is not known and cannot be measured now.
     pub fn decide(
         &self,
         place: &Place,

@@ -1,4 +1,5 @@
-//! What memory, streams and thunks of a GPU cost: where arrays and work are placed by it, when compiling and when loading.
+//! What memory, streams and thunks of a GPU cost: where arrays and work are placed by it, when compiling and when
+//! loading.
 
 use std::collections::HashMap;
 
@@ -61,7 +62,8 @@ impl<'m> ThunkCosts<'m> {
         ThunkCosts { module, arithmetic }
     }
 
-    /// The time of a thunk's traffic with memory or of its arithmetic, and the share of the device that its results can fill.
+    /// The time of a thunk's traffic with memory or of its arithmetic, and the share of the device that its results can
+    /// fill.
     pub fn of(&self, thunk: &Thunk) -> ThunkCost {
         let bytes = |arrays: &[ArraySlice]| arrays.iter().map(|array| array.slice.size as f64).sum::<f64>();
         let results = bytes(&thunk.results);

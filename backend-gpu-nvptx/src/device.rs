@@ -1,5 +1,5 @@
-//! What compiling gives and a device takes: code, and the steps of each thunk. The same for the driver and for the host, and as bytes in a
-//! file ([`crate::stored`]).
+//! What compiling gives and a device takes: code, and the steps of each thunk. The same for the driver and for the
+//! host, and as bytes in a file ([`crate::stored`]).
 
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@
 //! compile          with LLVM                                                      compile/
 //!   run_hlo_passes   the standard stages with the GPU's profile                    compiler.rs, capabilities.rs
 //!   run_backend      ThunkSequence: each thunk a routine of launches               lowering.rs, kernels/, libraries/
-//!                    kernels -> LLVM modules -> PTX, or code for the host          codegen.rs  (xla-llvm::fused, xla-llvm::simt)
+//!                    kernels -> LLVM modules -> PTX, or code for the host          codegen.rs, xla_llvm::{fused, simt}
 //! load             thunks again, from what was written down                       loading.rs, costs.rs
 //! execute          addresses of all arrays -> launches                            executable.rs, launch.rs
 //!                    through the CUDA driver, found when running                   cuda/
@@ -14,9 +14,9 @@
 //!
 //! Machine code for a GPU is made by the driver when a program is loaded, or by `ptxas` where there is one (`ptx/`).
 //!
-//! Two platforms: [`platform`] is `gpu`, [`host_platform`] is `gpu-host`: the very same kernels, run by the host, to try and to test them
-//! where there is no GPU. Without the Cargo feature `compile` there is neither LLVM nor the latter: `gpu` then runs what was compiled
-//! elsewhere.
+//! Two platforms: [`platform`] is `gpu`, [`host_platform`] is `gpu-host`: the very same kernels, run by the host, to
+//! try and to test them where there is no GPU. Without the Cargo feature `compile` there is neither LLVM nor the
+//! latter: `gpu` then runs what was compiled elsewhere.
 
 mod autotune;
 mod caches;

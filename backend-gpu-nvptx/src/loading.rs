@@ -17,7 +17,8 @@ use crate::launch::DeviceCode;
 use crate::platform::NAME;
 use crate::stored::{self, DeviceProgram, Replay};
 
-/// Loads an executable for the GPUs of this machine. [`InvalidArgument`](xla_hlo::Error::InvalidArgument) if it cannot run on them.
+/// Loads an executable for the GPUs of this machine. [`InvalidArgument`](xla_hlo::Error::InvalidArgument) if it cannot
+/// run on them.
 pub(crate) fn load_for_gpu(bytes: &[u8], options: &CompileOptions, caches: &AllCaches) -> Result<Arc<dyn Executable>> {
     load(NAME, bytes, options, |device| {
         device.made_for.on_gpu(Driver::get()?.device(0)?.capability)?;
@@ -41,7 +42,8 @@ pub(crate) fn load(
     Ok(Arc::new(GpuExecutable::new(platform, module, compiled, code)))
 }
 
-/// What happens, where every array is, and on which streams; the same for a program that is compiled and for one that is loaded.
+/// What happens, where every array is, and on which streams; the same for a program that is compiled and for one that
+/// is loaded.
 pub(crate) fn place(
     module: &OptimizedModule,
     lowering: &mut dyn Lowering,

@@ -1,8 +1,9 @@
-//! A compiled program as bytes: all that code generation made. Loading it needs neither passes nor LLVM's code generator.
+//! A compiled program as bytes: all that code generation made. Loading it needs neither passes nor LLVM's code
+//! generator.
 //!
-//! The bytes are the code part of [`xla_service::serialized`], which has the module, its checksum and the platform's name. What is
-//! quick to make from the module is made again when loading: buffers and thunks, with the recorded answers of the lowering. That they
-//! are the same as before is checked by a hash.
+//! The bytes are the code part of [`xla_service::serialized`], which has the module, its checksum and the platform's
+//! name. What is quick to make from the module is made again when loading: buffers and thunks, with the recorded
+//! answers of the lowering. That they are the same as before is checked by a hash.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -74,8 +75,8 @@ impl DeviceProgram {
         serialized::write(platform, module, &code)
     }
 
-    /// What [`DeviceProgram::write`] wrote. [`Error::InvalidArgument`] for bytes that are none, of another version or platform, or
-    /// that refer to what is not there.
+    /// What [`DeviceProgram::write`] wrote. [`Error::InvalidArgument`] for bytes that are none, of another version or
+    /// platform, or that refer to what is not there.
     pub fn read(platform: &str, bytes: &[u8]) -> Result<(OptimizedModule, DeviceProgram)> {
         let written = serialized::read(platform, bytes)?;
         let program = DeviceProgram::from_code(&written.code)?;
@@ -164,8 +165,9 @@ pub(crate) enum Fit {
 }
 
 impl MadeFor {
-    /// What of the code runs on a GPU of that compute capability. PTX runs on what came later, machine code within a generation, both
-    /// of an architecture with a letter (`sm_90a`) nowhere else. [`Error::InvalidArgument`] if none does.
+    /// What of the code runs on a GPU of that compute capability. PTX runs on what came later, machine code within a
+    /// generation, both of an architecture with a letter (`sm_90a`) nowhere else. [`Error::InvalidArgument`] if none
+    /// does.
     pub fn on_gpu(&self, (major, minor): (u32, u32)) -> Result<Fit> {
         let MadeFor::Gpu(architecture) = self else {
             return Err(Error::invalid_argument(format!("the program was compiled for {self}, not for a GPU")));
@@ -221,8 +223,8 @@ pub(crate) mod element_type {
     }
 }
 
-/// The hash of what routines rely on: the thunks in order, with the places of their arrays. Names are left out: those that several
-/// computations have are made different where a module is written.
+/// The hash of what routines rely on: the thunks in order, with the places of their arrays. Names are left out: those
+/// that several computations have are made different where a module is written.
 pub(crate) fn plan_of(program: &ThunkProgram) -> [u8; 32] {
     let mut hash = Sha256::new();
     for thunk in program.sequence.walk() {

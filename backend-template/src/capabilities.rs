@@ -10,7 +10,8 @@ use xla_service::thunks::streams::{StreamProfile, ThunkCost};
 
 use crate::device::{ALIGNMENT, TILE_COLUMNS, TILE_ROWS};
 
-// VENDOR(layout): how arrays lie on the device; `None` in `profile` for plain row-major memory, which needs no tiles here.
+// VENDOR(layout): how arrays lie on the device; `None` in `profile` for plain row-major memory, which needs no tiles
+// here.
 /// The tiles that arrays lie in.
 pub(crate) const TILES: TileProfile = TileProfile { rows: TILE_ROWS, columns: TILE_COLUMNS };
 
@@ -18,7 +19,8 @@ pub(crate) const TILES: TileProfile = TileProfile { rows: TILE_ROWS, columns: TI
 /// Alignment of values in memory.
 pub(crate) const MEMORY_ALIGNMENT: usize = ALIGNMENT;
 
-// VENDOR(profile): rates and sizes of the hardware, what its lowering can put into one kernel, and what it has not (`lacks`, `floats`).
+// VENDOR(profile): rates and sizes of the hardware, what its lowering can put into one kernel, and what it has not
+// (`lacks`, `floats`).
 /// What passes are told. Rates and sizes steer choices between two correct programs, so rough numbers do.
 pub(crate) fn profile() -> TargetProfile {
     let fusion = FusionProfile {
@@ -37,7 +39,8 @@ pub(crate) fn profile() -> TargetProfile {
     TargetProfile { fusion, tiles: Some(TILES), threads: 1, launch_seconds: 1e-5, ..TargetProfile::generic() }
 }
 
-// VENDOR(streams): what launches, events and copies take, for a device that works on several queues at once. One stream is right for any other.
+// VENDOR(streams): what launches, events and copies take, for a device that works on several queues at once. One stream
+// is right for any other.
 /// What whoever spreads work over streams is told.
 pub(crate) fn stream_profile(streams: u32) -> StreamProfile {
     StreamProfile {

@@ -1,4 +1,5 @@
-//! A backend for hardware without LLVM, made to be forked: everything a backend needs, for an accelerator that is simulated.
+//! A backend for hardware without LLVM, made to be forked: everything a backend needs, for an accelerator that is
+//! simulated.
 //!
 //! ```text
 //! platform.rs       names the parts; how many devices there are
@@ -12,9 +13,9 @@
 //! ```
 //!
 //! A vendor replaces `device/` by the real driver's library, and then follows the tags: the item below each line
-//! `// VENDOR(topic): what to do` is the vendor's to change, and everything else may stay. In the first hour `lowering` says
-//! "not mine" to every instruction: the reference evaluator computes them on the host, and every program runs. Then
-//! operations move to the device one at a time, each a function and a test; see `lowering/mod.rs`.
+//! `// VENDOR(topic): what to do` is the vendor's to change, and everything else may stay. In the first hour `lowering`
+//! says "not mine" to every instruction: the reference evaluator computes them on the host, and every program runs.
+//! Then operations move to the device one at a time, each a function and a test; see `lowering/mod.rs`.
 //!
 //! Hardware with a graph compiler of its own takes whole modules instead: see `examples/whole_graph.rs`.
 

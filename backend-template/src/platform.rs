@@ -37,7 +37,8 @@ pub fn platform() -> Arc<dyn Platform> {
     platform_with(DeviceOptions::default())
 }
 
-// VENDOR(devices): ask the driver how many devices there are, in `TemplatePlatform::check` and not here: creating a platform is cheap.
+// VENDOR(devices): ask the driver how many devices there are, in `TemplatePlatform::check` and not here: creating a
+// platform is cheap.
 /// The platform with devices of one's choice.
 pub fn platform_with(options: DeviceOptions) -> Arc<dyn Platform> {
     let executors = (0..options.devices).map(|ordinal| Arc::new(TemplateExecutor::new(ordinal, options.memory_bytes)));

@@ -11,7 +11,8 @@ use crate::device::{Access, TensorDescriptor};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TemplateTransfer;
 
-// VENDOR(layout): the bytes of an array as the device wants them; for plain row-major memory they are the literal's own.
+// VENDOR(layout): the bytes of an array as the device wants them; for plain row-major memory they are the literal's
+// own.
 impl TransferManager for TemplateTransfer {
     fn device_shape(&self, shape: &ArrayShape) -> Result<ArrayShape> {
         let order = host_shape(shape)?.minor_to_major();

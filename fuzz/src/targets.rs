@@ -1,4 +1,5 @@
-//! What is done with a fuzzer's input: a panic is a finding. `tests/tests/fuzz_inputs.rs` does the same with inputs that once were.
+//! What is done with a fuzzer's input: a panic is a finding. `tests/tests/fuzz_inputs.rs` does the same with inputs
+//! that once were.
 
 use xla_hlo::proto;
 use xla_hlo::text::parse_module;

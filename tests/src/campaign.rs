@@ -78,8 +78,8 @@ struct Progress {
 }
 
 impl Campaign {
-    /// Runs it. After each program, and after each finding was made small, `watch` sees where it stands. An error is that no worker
-    /// can be started or no file be written.
+    /// Runs it. After each program, and after each finding was made small, `watch` sees where it stands. An error is
+    /// that no worker can be started or no file be written.
     pub fn run(&self, watch: &(dyn Fn(&Summary) + Sync)) -> Result<Summary> {
         std::fs::create_dir_all(&self.keep)?;
         let progress = Mutex::new(Progress { next: 0, summary: Summary::default() });

@@ -1,6 +1,7 @@
 //! The same program by the reference evaluator, by the evaluator after a platform's passes, and on the platform.
 //!
-//! Beside that: its text and its message read and written again, the platform without optimisation, and the platform a second time.
+//! Beside that: its text and its message read and written again, the platform without optimisation, and the platform a
+//! second time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -39,7 +40,8 @@ impl Modes {
     /// Everything.
     pub const ALL: Modes = Modes { text: true, unoptimized: true, again: true };
 
-    /// What is checked of a generated program: over a few seeds everything, which for each of them would take twice as long.
+    /// What is checked of a generated program: over a few seeds everything, which for each of them would take twice as
+    /// long.
     pub fn of_seed(seed: u64) -> Modes {
         Modes { text: true, unoptimized: seed / 2 % 3 == 1, again: seed / 2 % 3 == 2 }
     }
@@ -91,8 +93,8 @@ impl Differential {
         Ok(Differential { client: Client::for_device(registry, platform, 0, cache)?, options })
     }
 
-    /// `None` if everybody agrees, in all modes. The error says that the program is none: that it breaks a rule, or that the evaluator
-    /// fails.
+    /// `None` if everybody agrees, in all modes. The error says that the program is none: that it breaks a rule, or
+    /// that the evaluator fails.
     pub fn failure(&self, program: &Program) -> Result<Option<Failure>> {
         self.failure_in(program, Modes::ALL)
     }

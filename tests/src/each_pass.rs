@@ -10,8 +10,9 @@ use crate::program::Program;
 /// Runs after which a pass must have nothing more to do.
 const MOST_RUNS: usize = 12;
 
-/// `None` if each pass of the registry, run alone on the program until it changes nothing more, keeps what it means. A pass that
-/// refuses the program, or wants what another one prepares, and says so, is passed over. The error says that the program is none.
+/// `None` if each pass of the registry, run alone on the program until it changes nothing more, keeps what it means. A
+/// pass that refuses the program, or wants what another one prepares, and says so, is passed over. The error says that
+/// the program is none.
 pub fn failure(program: &Program) -> Result<Option<Failure>> {
     let module = VerifiedModule::new(program.module.clone())?;
     let expected = evaluate(&module, program.arguments.clone())?;

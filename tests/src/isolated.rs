@@ -1,4 +1,5 @@
-//! Asks a worker process, and survives it: a worker that dies or never answers is a finding, and the next one is started.
+//! Asks a worker process, and survives it: a worker that dies or never answers is a finding, and the next one is
+//! started.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
@@ -34,13 +35,14 @@ struct Worker {
 }
 
 impl Isolated {
-    /// Workers that this command starts, each with so much time for a program. Programs are handed over in files of that folder.
+    /// Workers that this command starts, each with so much time for a program. Programs are handed over in files of
+    /// that folder.
     pub fn new(command: Vec<String>, patience: Duration, folder: PathBuf) -> Isolated {
         Isolated { command, patience, worker: None, folder }
     }
 
-    /// What the worker says; [`FailureKind::Crash`] or [`FailureKind::Hang`] where it says nothing. The error is that no worker can
-    /// be started.
+    /// What the worker says; [`FailureKind::Crash`] or [`FailureKind::Hang`] where it says nothing. The error is that
+    /// no worker can be started.
     pub fn ask(&mut self, request: &Request) -> std::io::Result<Reply> {
         let line = serde_json::to_string(request)?;
         let worker = match self.worker.take() {
@@ -66,7 +68,8 @@ impl Isolated {
         Ok(Reply::Differ(Failure { kind, message }))
     }
 
-    /// What is wrong with a program in its text form, on one and two threads; `None` if nothing is, or if it is no program.
+    /// What is wrong with a program in its text form, on one and two threads; `None` if nothing is, or if it is no
+    /// program.
     pub fn failure(&mut self, program: &Program) -> std::io::Result<Option<Failure>> {
         let path = self.folder.join(format!("candidate-{}-{:?}.hlo", std::process::id(), std::thread::current().id()));
         std::fs::write(&path, program.to_text())?;

@@ -1,8 +1,8 @@
 //! A program with its arguments as one file of HLO text, so that a program that once failed can be kept.
 //!
-//! Beside what runs the file has two computations that nobody calls: `inputs` gives the arguments, `tolerances` gives `f64[n,3]`,
-//! for each of the `n` results a relative tolerance, an absolute one, and 1 if the sign of a zero counts. (`f64[n,2]`: it counts
-//! where both tolerances are 0.)
+//! Beside what runs the file has two computations that nobody calls: `inputs` gives the arguments, `tolerances` gives
+//! `f64[n,3]`, for each of the `n` results a relative tolerance, an absolute one, and 1 if the sign of a zero counts.
+//! (`f64[n,2]`: it counts where both tolerances are 0.)
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

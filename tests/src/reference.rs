@@ -1,4 +1,5 @@
-//! The page of the book that lists every operation, out of the op table and the programs of [`coverage`](crate::coverage).
+//! The page of the book that lists every operation, out of the op table and the programs of
+//! [`coverage`](crate::coverage).
 
 use std::fmt::Write;
 

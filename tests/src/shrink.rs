@@ -126,8 +126,8 @@ impl Shrinker<'_> {
         })
     }
 
-    /// In called computations, earlier instructions instead of later ones of the same shape. Not in those that fold: what a fold with
-    /// another function gives may depend on the order, and then everybody is right.
+    /// In called computations, earlier instructions instead of later ones of the same shape. Not in those that fold:
+    /// what a fold with another function gives may depend on the order, and then everybody is right.
     fn callees(&mut self) -> bool {
         let entry = self.best.module.entry_id();
         let folding = folding(&self.best.module);

@@ -1,4 +1,5 @@
-//! The platforms of this build pass the conformance suite: levels 0 to 3 and 6 in quick sizes, each on each platform a test.
+//! The platforms of this build pass the conformance suite: levels 0 to 3 and 6 in quick sizes, each on each platform a
+//! test.
 //!
 //! Levels 4 and 5 are the tests `corpus` and `differential`. `cargo xtask test-backend NAME` runs everything in full.
 

@@ -1,4 +1,5 @@
-//! Inputs that a fuzzer once found, in `tests/fuzz_inputs/TARGET`, named after what was wrong, are no findings any more.
+//! Inputs that a fuzzer once found, in `tests/fuzz_inputs/TARGET`, named after what was wrong, are no findings any
+//! more.
 
 #[path = "../../fuzz/src/targets.rs"]
 mod targets;

@@ -1,5 +1,5 @@
-//! Programs of the corpus with something changed are refused with a place, or are programs: nothing panics, and whatever passes
-//! the verifier compiles or is said to be unsupported.
+//! Programs of the corpus with something changed are refused with a place, or are programs: nothing panics, and
+//! whatever passes the verifier compiles or is said to be unsupported.
 //!
 //! `XLA_TESTS_MUTATIONS=100` tries so many changes of each program instead of the usual number.
 #![expect(clippy::print_stdout, reason = "a test says how many cases it ran")]

@@ -1,4 +1,5 @@
-//! The HLO intermediate representation: shapes, literals, operations, text and protobuf forms, verifier, builder, reference evaluator.
+//! The HLO intermediate representation: shapes, literals, operations, text and protobuf forms, verifier, builder,
+//! reference evaluator.
 //!
 //! ```text
 //! Module ── computations (CompId) ── instructions (InstrId)

@@ -1,4 +1,5 @@
-//! The corners of the protobuf form: messages around modules, ids, order, what has parts in messages and text in modules.
+//! The corners of the protobuf form: messages around modules, ids, order, what has parts in messages and text in
+//! modules.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
 //! Machine code from a module, on a thread that can be lost, so that no fatal error of LLVM ends the process.
 //!
-//! LLVM knows errors that it does not return: what it cannot select, it reports to a handler that must not come back, and
-//! calls `abort` if it does. Unwinding out of the handler is not possible, since LLVM is built without exceptions, and a list
-//! of what LLVM cannot select would never be complete. So code is generated on a thread of its own, which owns the module and
-//! its context. The handler, which runs on that thread, hands LLVM's message to the one that waits and then sleeps for ever:
-//! nothing is undone that LLVM was about to do, and nothing is used again. A thread and the module's memory are lost for each
-//! such error, which is a fault of the emitting code that should be found and mended.
+//! LLVM knows errors that it does not return: what it cannot select, it reports to a handler that must not come back,
+//! and calls `abort` if it does. Unwinding out of the handler is not possible, since LLVM is built without exceptions,
+//! and a list of what LLVM cannot select would never be complete. So code is generated on a thread of its own, which
+//! owns the module and its context. The handler, which runs on that thread, hands LLVM's message to the one that waits
+//! and then sleeps for ever: nothing is undone that LLVM was about to do, and nothing is used again. A thread and the
+//! module's memory are lost for each such error, which is a fault of the emitting code that should be found and mended.
 //!
 //! Before that the verifier reads the module: what it refuses would be undefined behaviour in the code generator.
 #![expect(
@@ -52,8 +52,8 @@ pub struct Unit {
 
 type Faults = Mutex<Option<String>>;
 
-// SAFETY: LLVM's objects belong to no thread, they must only not be used by two at once; context and module, which point at
-// nothing else of LLVM, are handed over together by the one thread that has them.
+// SAFETY: LLVM's objects belong to no thread, they must only not be used by two at once; context and module, which
+// point at nothing else of LLVM, are handed over together by the one thread that has them.
 unsafe impl Send for Unit {}
 
 /// How the work on a thread ended.
@@ -165,8 +165,8 @@ extern "C" fn fatal(reason: *const c_char) {
 
 /// Keeps what LLVM finds wrong without calling it fatal; it would end the process as well if nobody listened.
 extern "C" fn diagnose(diagnostic: LLVMDiagnosticInfoRef, faults: *mut c_void) {
-    // SAFETY: LLVM passes a diagnostic, and the faults that were given with this function, which live as long as the context;
-    // the description is a C string until disposed.
+    // SAFETY: LLVM passes a diagnostic, and the faults that were given with this function, which live as long as the
+    // context; the description is a C string until disposed.
     unsafe {
         if LLVMGetDiagInfoSeverity(diagnostic) != LLVMDiagnosticSeverity::LLVMDSError {
             return;

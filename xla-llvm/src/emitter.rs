@@ -24,8 +24,8 @@ pub struct EmitOptions {
     /// Round f16, bf16 and f8 after each operation, as the operations are written. `false` keeps the f32 result from
     /// operation to operation and rounds when it is stored, or made to be of the narrow type by a convert.
     pub round_each_operation: bool,
-    /// For tests: the byte that memory on the stack is filled with, and the lanes that a load leaves out; these are zero otherwise,
-    /// and that holds what was there before. No result may depend on it.
+    /// For tests: the byte that memory on the stack is filled with, and the lanes that a load leaves out; these are
+    /// zero otherwise, and that holds what was there before. No result may depend on it.
     pub dirt: Option<u8>,
 }
 
@@ -181,8 +181,8 @@ impl<'ctx> Emitter<'ctx> {
         table.as_pointer_value()
     }
 
-    /// An array of `count` elements on the stack, for the whole run of the function, aligned to 64 bytes. What it holds at
-    /// first is not known.
+    /// An array of `count` elements on the stack, for the whole run of the function, aligned to 64 bytes. What it holds
+    /// at first is not known.
     pub fn stack_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
         let refused = |reason: &dyn std::fmt::Display| Error::internal(format!("no array on the stack: {reason}"));
         let here = self.builder.get_insert_block().ok_or_else(|| refused(&"there is no function"))?;

@@ -138,12 +138,13 @@ impl Drop for LoadedCode {
     }
 }
 
-/// A linker. It is told its machine: left alone it would ask the processor for all its features, though it generates no code.
+/// A linker. It is told its machine: left alone it would ask the processor for all its features, though it generates no
+/// code.
 fn create() -> Result<LLVMOrcLLJITRef> {
     let machine = ManuallyDrop::new(bare_host_machine()?);
     let mut jit = ptr::null_mut();
-    // SAFETY: the target machine is consumed by its builder, which does not drop it again; the builders are consumed by what
-    // they are given to, on failure too; `jit` is written on success.
+    // SAFETY: the target machine is consumed by its builder, which does not drop it again; the builders are consumed by
+    // what they are given to, on failure too; `jit` is written on success.
     unsafe {
         let builder = LLVMOrcCreateLLJITBuilder();
         let machine = LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(machine.as_mut_ptr());

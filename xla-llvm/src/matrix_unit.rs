@@ -1,7 +1,9 @@
-//! Products of small matrices that the threads of a warp compute together: the GPU's matrix unit, and the same on the host.
+//! Products of small matrices that the threads of a warp compute together: the GPU's matrix unit, and the same on the
+//! host.
 //!
-//! A matrix of 16 rows is multiplied by one of 8 columns and added to a 16 by 8 one. Each thread holds pieces of all three, 32-bit words,
-//! as NVIDIA's PTX ISA says of `mma.m16n8k16` and `mma.m16n8k8` (section "Warp-level matrix instructions"): of thread `4 g + t` of the warp
+//! A matrix of 16 rows is multiplied by one of 8 columns and added to a 16 by 8 one. Each thread holds pieces of all
+//! three, 32-bit words, as NVIDIA's PTX ISA says of `mma.m16n8k16` and `mma.m16n8k8` (section "Warp-level matrix
+//! instructions"): of thread `4 g + t` of the warp
 //!
 //! | pieces | rows and columns for f16 and bf16, pairs along the sum | for TF32 |
 //! | --- | --- | --- |
@@ -83,8 +85,8 @@ impl Target {
 }
 
 impl<'ctx> Emitter<'ctx> {
-    /// `left · right + sums` by the threads of a warp, all of which must be here. Pieces of the operands are 32-bit integers, of two
-    /// elements the first one in the low half; sums are f32.
+    /// `left · right + sums` by the threads of a warp, all of which must be here. Pieces of the operands are 32-bit
+    /// integers, of two elements the first one in the low half; sums are f32.
     pub fn multiply_matrices<'e>(
         &'e self,
         factors: Factors,
@@ -99,8 +101,8 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Lanes of f32 as the nearest numbers of TF32, which has 10 bits of fraction; of two that are as near, the one further from zero.
-    /// What becomes too large is infinite.
+    /// Lanes of f32 as the nearest numbers of TF32, which has 10 bits of fraction; of two that are as near, the one
+    /// further from zero. What becomes too large is infinite.
     pub fn round_to_tf32<'e>(&'e self, value: Lanes<'e, 'ctx>) -> Result<Lanes<'e, 'ctx>> {
         match self.target().simt() {
             Some(Simt::Nvptx) => {

@@ -1,8 +1,9 @@
-//! Kernels that many threads run at once: blocks of threads with shared memory, barriers and shuffles, on a GPU or on the host.
+//! Kernels that many threads run at once: blocks of threads with shared memory, barriers and shuffles, on a GPU or on
+//! the host.
 //!
-//! A kernel takes 64-bit words: addresses, then numbers. On a GPU they are its parameters. On the host ([`Simt::Host`]) the function is
-//! `void name(ptr words, ptr thread)` and is called once for each thread, with a [`HostThread`]; what threads do together are calls of
-//! the symbols [`BARRIER`] and [`SHUFFLE`], that a runtime must define.
+//! A kernel takes 64-bit words: addresses, then numbers. On a GPU they are its parameters. On the host ([`Simt::Host`])
+//! the function is `void name(ptr words, ptr thread)` and is called once for each thread, with a [`HostThread`]; what
+//! threads do together are calls of the symbols [`BARRIER`] and [`SHUFFLE`], that a runtime must define.
 
 mod atomics;
 
@@ -21,10 +22,11 @@ pub use atomics::Atomic;
 
 /// `void barrier(ptr thread)`: returns when all threads of the block are there.
 pub const BARRIER: &str = "xla_simt_barrier";
-/// `i64 shuffle(ptr thread, i64 value, i32 lane)`: the value that lane `lane` of the same warp gives. All threads of the warp call it.
+/// `i64 shuffle(ptr thread, i64 value, i32 lane)`: the value that lane `lane` of the same warp gives. All threads of
+/// the warp call it.
 pub const SHUFFLE: &str = "xla_simt_shuffle";
-/// Multiprocessors of a current data centre GPU, each of which runs some blocks at a time. Programs are compiled where there is none, so
-/// that a rough number must do.
+/// Multiprocessors of a current data centre GPU, each of which runs some blocks at a time. Programs are compiled where
+/// there is none, so that a rough number must do.
 pub const MULTIPROCESSORS: u64 = 132;
 /// Threads of a warp: those that can shuffle.
 pub const WARP: u32 = 32;
@@ -121,8 +123,8 @@ impl<'ctx> Emitter<'ctx> {
         self.target().simt().ok_or_else(message)
     }
 
-    /// Says how many threads a block of a kernel has, always: the assembler then knows how many registers each may take. No other launch of it
-    /// works on a GPU.
+    /// Says how many threads a block of a kernel has, always: the assembler then knows how many registers each may
+    /// take. No other launch of it works on a GPU.
     pub fn set_block_size(&self, name: &str, threads: u32) {
         if let (Some(Simt::Nvptx), Some(function)) = (self.target().simt(), self.module.get_function(name)) {
             let attribute = self.context.create_string_attribute("nvvm.reqntid", &threads.to_string());

@@ -54,9 +54,9 @@ pub struct Abilities {
     pub avx512: bool,
 }
 
-/// Processors that code generation can pretend to be on this machine's architecture, by LLVM's names: the levels of x86-64 by
-/// their registers (SSE2, SSE4.2, AVX2, AVX-512), then what current servers have beyond them. LLVM ignores names that it does
-/// not know, so they are listed.
+/// Processors that code generation can pretend to be on this machine's architecture, by LLVM's names: the levels of
+/// x86-64 by their registers (SSE2, SSE4.2, AVX2, AVX-512), then what current servers have beyond them. LLVM ignores
+/// names that it does not know, so they are listed.
 pub const HOST_CPUS: &[&str] = if cfg!(target_arch = "x86_64") {
     &["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "znver4", "znver5", "sapphirerapids"]
 } else {
@@ -100,8 +100,8 @@ impl Target {
         Ok(Target(Arc::new(description)))
     }
 
-    /// This machine as if its processor were `cpu`, by LLVM's name: that processor's vector width, masks and instructions, but
-    /// for those that this machine lacks, so that the code can be run here.
+    /// This machine as if its processor were `cpu`, by LLVM's name: that processor's vector width, masks and
+    /// instructions, but for those that this machine lacks, so that the code can be run here.
     ///
     /// Fails with `InvalidArgument` for a processor that is not in [`HOST_CPUS`].
     pub fn host_as(cpu: &str) -> Result<Target> {
@@ -111,7 +111,8 @@ impl Target {
         Target::named(cpu, &lacking.join(","))
     }
 
-    /// The processor `cpu` of this machine's architecture with all that it has, which this machine may be unable to run.
+    /// The processor `cpu` of this machine's architecture with all that it has, which this machine may be unable to
+    /// run.
     ///
     /// Fails with `InvalidArgument` for a processor that is not in [`HOST_CPUS`].
     pub fn whole(cpu: &str) -> Result<Target> {

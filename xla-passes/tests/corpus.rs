@@ -1,4 +1,5 @@
-//! The standard pipeline, and each pass alone, on every program of the corpus, where it is there: still valid, still the same meaning.
+//! The standard pipeline, and each pass alone, on every program of the corpus, where it is there: still valid, still
+//! the same meaning.
 //!
 //! The corpus is looked for in `XLA_CORPUS`, then in `shared/corpus` beside the repository.
 
@@ -40,7 +41,8 @@ fn valid_module(text: &str) -> Option<Module> {
     parse_module(text).ok().filter(|module| verify::check(module).is_ok())
 }
 
-/// A target that lacks everything that passes can do without, but for functions whose last place many layers make much of.
+/// A target that lacks everything that passes can do without, but for functions whose last place many layers make much
+/// of.
 fn poor() -> TargetProfile {
     let mut poor = TargetProfile::poor();
     poor.lacks.retain(|opcode| !matches!(opcode, Opcode::Rsqrt | Opcode::Tanh));

@@ -45,8 +45,8 @@ fn run(pipeline: &Pipeline, module: &mut Module, profile: &TargetProfile) -> Pip
     pipeline.run(module, &cx).expect("the passes succeed")
 }
 
-/// The profile for a file, whose second line may say what the target lacks, `// lacks: OPCODE, TYPE, ...`, or is able to do besides:
-/// `// also: any-fold-in-parts`.
+/// The profile for a file, whose second line may say what the target lacks, `// lacks: OPCODE, TYPE, ...`, or is able
+/// to do besides: `// also: any-fold-in-parts`.
 fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
     let second = text.lines().nth(1).unwrap_or_default();
     let names = second.strip_prefix("// lacks: ").into_iter().flat_map(|names| names.split(", "));
@@ -85,7 +85,8 @@ fn check(passes: &str, case: &Case, profile: &TargetProfile) -> (String, Pipelin
     )
 }
 
-/// The generic target with every ability that a pass asks for, and few threads, so that small programs show what is done for them.
+/// The generic target with every ability that a pass asks for, and few threads, so that small programs show what is
+/// done for them.
 fn able() -> TargetProfile {
     let TargetProfile { fusion, dot, .. } = TargetProfile::able();
     TargetProfile { threads: 4, fusion, dot, ..TargetProfile::generic() }
@@ -158,8 +159,8 @@ fn body(text: &str) -> &str {
     }
 }
 
-/// Passes whose cases need more than a module: what a target is told, limits and memories of it, checked by running in them, and layouts with
-/// tiles.
+/// Passes whose cases need more than a module: what a target is told, limits and memories of it, checked by running in
+/// them, and layouts with tiles.
 const ELSEWHERE: [&str; 4] = ["allow-tf32", "assign-memory-spaces", "rematerialize", "tile-layouts"];
 
 #[test]

@@ -1,4 +1,5 @@
-//! How exact the formulas are that stand for functions a target lacks: against the evaluator, in units in the last place.
+//! How exact the formulas are that stand for functions a target lacks: against the evaluator, in units in the last
+//! place.
 
 use std::fmt::Write;
 
@@ -8,7 +9,8 @@ use xla_hlo::ops::{Unary, UnaryOp};
 use xla_hlo::{ArrayShape, ElementType, Literal, Module, Scalar, Shape};
 use xla_passes::{ExpandFunctions, Pass, PassContext, TargetProfile};
 
-/// Arguments near every border there is: powers of two of each size, what lies around them, halves and integers, specials.
+/// Arguments near every border there is: powers of two of each size, what lies around them, halves and integers,
+/// specials.
 fn arguments(ty: ElementType) -> Vec<f64> {
     let exponents = if ty == ElementType::F64 { -1074..=1023 } else { -149..=127 };
     let mut all = vec![f64::NAN, f64::INFINITY, 0.0];

@@ -15,7 +15,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// Whether that is the file of the module: `stem.rs`, or `stem/mod.rs`.
+/// Whether that is the file of the module, or the `mod.rs` of its folder.
 fn is_module(path: &Path, stem: &str) -> bool {
     let ends = [format!("{stem}.rs"), format!("{stem}/mod.rs")];
     ends.iter().any(|end| path.ends_with(end))

@@ -23,8 +23,8 @@ fn bytes(module: &Module) -> usize {
     assign_buffers(&module, &options).expect("buffers can be assigned").total_bytes()
 }
 
-/// Schedules a program, and brings it under that limit, or as near to it as may be. Gives it with what it needed before and needs now, and
-/// how many values are computed again.
+/// Schedules a program, and brings it under that limit, or as near to it as may be. Gives it with what it needed before
+/// and needs now, and how many values are computed again.
 fn limited(text: &str, limit: impl Fn(usize) -> usize) -> (Module, usize, usize, u64) {
     let before = parse_module(text).expect("it parses");
     verify::check(&before).expect("it is valid");

@@ -14,15 +14,16 @@ use crate::options::CompileOptions;
 ///
 /// # Contract
 ///
-/// - **Checked by the caller:** the module is verified; every computation has a root, shapes agree, the call graph is a tree of
-///   finite depth. A compiler finding otherwise says [`xla_hlo::Error::Internal`].
-/// - **Unsupported operations** are [`xla_hlo::Error::Unimplemented`], naming the instruction and the platform. They are never compiled into
-///   something else.
+/// - **Checked by the caller:** the module is verified; every computation has a root, shapes agree, the call graph is a
+///   tree of finite depth. A compiler finding otherwise says [`xla_hlo::Error::Internal`].
+/// - **Unsupported operations** are [`xla_hlo::Error::Unimplemented`], naming the instruction and the platform. They
+///   are never compiled into something else.
 /// - **No device needed.** Compiling works on machines without the device; only running needs it.
-/// - **Threads.** Several modules may be compiled at the same time. Results depend on the arguments alone: no flag, environment
-///   variable or earlier compilation changes them.
+/// - **Threads.** Several modules may be compiled at the same time. Results depend on the arguments alone: no flag,
+///   environment variable or earlier compilation changes them.
 pub trait Compiler: Send + Sync + fmt::Debug {
-    /// Rewrites the module for this device: simplify, fuse, lay out, schedule, whatever [`Compiler::run_backend`] wants to see.
+    /// Rewrites the module for this device: simplify, fuse, lay out, schedule, whatever [`Compiler::run_backend`] wants
+    /// to see.
     ///
     /// Parameters and results keep number, element types and dimensions; layouts left open become those of the device.
     fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule>;
@@ -30,8 +31,8 @@ pub trait Compiler: Send + Sync + fmt::Debug {
     /// Makes an executable of a module that this compiler's [`Compiler::run_hlo_passes`] gave.
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>>;
 
-    /// The passes that [`Compiler::run_hlo_passes`] runs, for tools that show them, cut them short or find the one that breaks a
-    /// program; `None` for a compiler that leaves modules as they are or does not use [`xla_passes`].
+    /// The passes that [`Compiler::run_hlo_passes`] runs, for tools that show them, cut them short or find the one that
+    /// breaks a program; `None` for a compiler that leaves modules as they are or does not use [`xla_passes`].
     fn passes(&self, options: &CompileOptions) -> Result<Option<HloPasses>> {
         let _ = options;
         Ok(None)
@@ -56,7 +57,8 @@ pub struct HloPasses {
     pub profile: TargetProfile,
 }
 
-/// A module after a compiler's passes. A type of its own, so that [`Compiler::run_backend`] cannot be handed a raw module.
+/// A module after a compiler's passes. A type of its own, so that [`Compiler::run_backend`] cannot be handed a raw
+/// module.
 #[derive(Clone, Debug)]
 pub struct OptimizedModule(VerifiedModule);
 
@@ -92,7 +94,8 @@ pub struct AotCompilationOptions {
     pub compile: CompileOptions,
     /// Target triple, such as `aarch64-unknown-linux-gnu`; `None` for the machine that compiles.
     pub target: Option<String>,
-    /// Processor name as the compiler's back end knows it; `None` for the target's baseline (not the compiling machine's own).
+    /// Processor name as the compiler's back end knows it; `None` for the target's baseline (not the compiling
+    /// machine's own).
     pub cpu: Option<String>,
     /// Processor features to add (`+avx2`) or take away (`-avx512f`), in order.
     pub features: Vec<String>,
@@ -131,8 +134,8 @@ pub trait LoadExecutable: Send + Sync {
     /// [`xla_hlo::Error::InvalidArgument`], saying which.
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>>;
 
-    /// What the code in a serialised program depends on beside module and options, such as the processor and the version of the
-    /// code generator: programs are kept on disk under it. `None` where loading compiles again, so that keeping them gains
-    /// nothing.
+    /// What the code in a serialised program depends on beside module and options, such as the processor and the
+    /// version of the code generator: programs are kept on disk under it. `None` where loading compiles again, so that
+    /// keeping them gains nothing.
     fn cache_target(&self) -> Option<String>;
 }

@@ -17,14 +17,15 @@ use crate::transfer::TransferManager;
 ///
 /// # Contract
 ///
-/// - **Arguments** are those of [`Executable::signature`], in its order. The client has checked their number, shapes and
-///   layouts, that each lies on `context`'s device and has the size its shape needs, and that none is used after its donation.
+/// - **Arguments** are those of [`Executable::signature`], in its order. The client has checked their number, shapes
+///   and layouts, that each lies on `context`'s device and has the size its shape needs, and that none is used after
+///   its donation.
 /// - **Results** are those of the signature, in its order: one memory each, all different.
-/// - **Donation.** An [`Argument::Donated`] memory is the executable's: to reuse for a result or a temporary, or to drop. An
-///   [`Argument::Shared`] one is read only; an output that is declared to alias it is a copy. `crate::thunks::ExecutionBuffers` does
-///   all of this for executables that have a buffer assignment.
-/// - **Asynchrony.** Work may still be queued on the stream when [`Executable::execute`] returns; the caller records an event behind
-///   it. The executable keeps alive what queued work uses.
+/// - **Donation.** An [`Argument::Donated`] memory is the executable's: to reuse for a result or a temporary, or to
+///   drop. An [`Argument::Shared`] one is read only; an output that is declared to alias it is a copy.
+///   `crate::thunks::ExecutionBuffers` does all of this for executables that have a buffer assignment.
+/// - **Asynchrony.** Work may still be queued on the stream when [`Executable::execute`] returns; the caller records an
+///   event behind it. The executable keeps alive what queued work uses.
 /// - **Errors** of the program found at once are returned; errors found later come out of the stream.
 pub trait Executable: Send + Sync + fmt::Debug {
     /// The module as it was compiled, after all passes.
@@ -52,7 +53,8 @@ pub trait Executable: Send + Sync + fmt::Debug {
         None
     }
 
-    /// A text for people of how the program runs (thunks, buffers, code), under names such as `thunks.txt`; empty if there is none.
+    /// A text for people of how the program runs (thunks, buffers, code), under names such as `thunks.txt`; empty if
+    /// there is none.
     fn dumps(&self) -> Vec<(String, String)> {
         Vec::new()
     }
@@ -81,13 +83,15 @@ impl ExecutionContext<'_> {
         self.stream.annotate(&|| format!("platform {}, {}", self.executor.description().platform, part()));
     }
 
-    /// Does a part of the work, and says which in front of its errors: those that come at once, and those of the stream later.
+    /// Does a part of the work, and says which in front of its errors: those that come at once, and those of the stream
+    /// later.
     pub fn during<T>(&self, part: impl Fn() -> String, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.announce(&part);
         work().context(part)
     }
 
-    /// The arguments' values, one for each parameter of the signature; for executables that compute on the host. Waits for the device.
+    /// The arguments' values, one for each parameter of the signature; for executables that compute on the host. Waits
+    /// for the device.
     pub fn read_arguments(&self, signature: &Signature, arguments: &[Argument]) -> Result<Vec<Literal>> {
         let leaves = signature.arguments().iter().zip(arguments);
         let leaves = leaves.map(|(leaf, argument)| self.transfer.read(self.stream, argument.memory(), 0, &leaf.shape));
@@ -127,8 +131,8 @@ impl Argument {
 
 /// Optional ability: write a compiled program down.
 pub trait SerializeExecutable: Send + Sync {
-    /// Bytes from which the same platform can load the program again, with version and target inside. They may hold machine code:
-    /// load none from somebody whose programs you would not run.
+    /// Bytes from which the same platform can load the program again, with version and target inside. They may hold
+    /// machine code: load none from somebody whose programs you would not run.
     fn serialize(&self) -> Result<Vec<u8>>;
 }
 
@@ -161,8 +165,8 @@ pub struct CostAnalysis {
 }
 
 impl CostAnalysis {
-    /// What one run of a module costs by [`xla_passes::analysis::cost`], for the module as a backend's passes left it. A loop that nobody
-    /// can count counts as one round.
+    /// What one run of a module costs by [`xla_passes::analysis::cost`], for the module as a backend's passes left it.
+    /// A loop that nobody can count counts as one round.
     pub fn of(module: &Module) -> CostAnalysis {
         let total = xla_passes::analysis::cost::analyze(module).total;
         CostAnalysis {

@@ -14,8 +14,8 @@ use xla_hlo::{Error, Result};
 /// - **Threads.** Every method may be called from any thread at any time.
 /// - **Memory** is owned: a [`DeviceMemory`] goes back to where it came from when it is dropped, so there is no
 ///   `deallocate` to forget. Whoever writes has it mutably, whoever reads has it shared: the borrow checker keeps two
-///   threads from racing. Dropping memory that queued work still uses must be harmless: a device with asynchronous streams
-///   gives it back in stream order.
+///   threads from racing. Dropping memory that queued work still uses must be harmless: a device with asynchronous
+///   streams gives it back in stream order.
 /// - **Errors.** [`Error::ResourceExhausted`] when memory does not suffice, saying how much was asked for and how much
 ///   there is; [`Error::FailedPrecondition`] when the device is gone.
 pub trait StreamExecutor: Send + Sync + fmt::Debug {
@@ -29,7 +29,8 @@ pub trait StreamExecutor: Send + Sync + fmt::Debug {
     /// How much memory is in use, pooled and left.
     fn memory_stats(&self) -> MemoryStats;
 
-    /// A new queue of work in order. Devices that do everything at once give one that completes each call before it returns.
+    /// A new queue of work in order. Devices that do everything at once give one that completes each call before it
+    /// returns.
     fn create_stream(&self) -> Result<Box<dyn Stream>>;
 
     /// The ability to fail on purpose, for tests of what happens then, if this device has it.
@@ -70,15 +71,16 @@ impl Fault {
 ///
 /// - **Order.** What is sent to one stream happens in the order of the calls. Streams are unordered among each other,
 ///   but for [`Stream::wait_for`].
-/// - **Host memory** given to a copy is free again when the call returns: copies from the host may be staged, copies to the host
-///   wait. Copies on the device may be asynchronous.
-/// - **Ranges** are in bytes and have been checked against the sizes of the memories by nobody: implementations check them and
-///   give [`Error::Internal`].
+/// - **Host memory** given to a copy is free again when the call returns: copies from the host may be staged, copies to
+///   the host wait. Copies on the device may be asynchronous.
+/// - **Ranges** are in bytes and have been checked against the sizes of the memories by nobody: implementations check
+///   them and give [`Error::Internal`].
 /// - **Foreign memory** (of another executor type) is [`Error::InvalidArgument`]; see [`DeviceMemory::downcast`].
-/// - **Errors of asynchronous work** never become wrong values: they come out of the next event that is recorded on the stream
-///   and of [`Stream::synchronize`], and of every copy to the host of memory that the failed work, or work that read what it
-///   should have written, was to write. Work that does not depend on it goes on. An event hands the error on: a stream that
-///   waits for it tells it as its own, so whoever joins streams and waits for one of them learns of all.
+/// - **Errors of asynchronous work** never become wrong values: they come out of the next event that is recorded on the
+///   stream and of [`Stream::synchronize`], and of every copy to the host of memory that the failed work, or work that
+///   read what it should have written, was to write. Work that does not depend on it goes on. An event hands the error
+///   on: a stream that waits for it tells it as its own, so whoever joins streams and waits for one of them learns of
+///   all.
 pub trait Stream: Any + Send + Sync + fmt::Debug {
     /// Writes host bytes to `target`, from byte `offset` on.
     fn copy_to_device(&self, source: &[u8], target: &mut DeviceMemory, offset: usize) -> Result<()>;
@@ -101,9 +103,9 @@ pub trait Stream: Any + Send + Sync + fmt::Debug {
     /// Returns when everything sent so far is done. An error of earlier work comes out here.
     fn synchronize(&self) -> Result<()>;
 
-    /// Says what the work belongs to that the calling thread sends from now on: `platform cpu, thunk t3 (%fusion.2)`. A device puts it in
-    /// front of errors that come out later, when nobody else knows any more whose they are. Whoever calls says it of errors that come
-    /// at once, so a device that does everything at once has no use for it.
+    /// Says what the work belongs to that the calling thread sends from now on: `platform cpu, thunk t3 (%fusion.2)`. A
+    /// device puts it in front of errors that come out later, when nobody else knows any more whose they are. Whoever
+    /// calls says it of errors that come at once, so a device that does everything at once has no use for it.
     fn annotate(&self, place: &dyn Fn() -> String) {
         let _ = place;
     }

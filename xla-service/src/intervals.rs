@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A value for every byte; [`Default`] where nothing was said. Neighbours that were said something at once stand together, so that a
-/// map has as many entries as there were borders, not bytes.
+/// A value for every byte; [`Default`] where nothing was said. Neighbours that were said something at once stand
+/// together, so that a map has as many entries as there were borders, not bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IntervalMap<T> {
     /// By first byte: the end, and what is there. Disjoint and not empty.

@@ -16,9 +16,10 @@
 //! | [`Executable`] | launch with buffers and donation; analyses; serialisation as an optional ability |
 //! | [`TransferManager`] | literals to and from device memory, layouts |
 //!
-//! Users register platforms in a [`PlatformRegistry`] and work through a [`Client`]. Everything is `Send + Sync`, errors are
-//! [`xla_hlo::Error`], and each trait's docs say who checks what. Optional abilities are traits of their own, reached by a
-//! method that gives `Option<&dyn Ability>`; the client answers their absence with `Unimplemented`, naming the platform.
+//! Users register platforms in a [`PlatformRegistry`] and work through a [`Client`]. Everything is `Send + Sync`,
+//! errors are [`xla_hlo::Error`], and each trait's docs say who checks what. Optional abilities are traits of their
+//! own, reached by a method that gives `Option<&dyn Ability>`; the client answers their absence with `Unimplemented`,
+//! naming the platform.
 
 #![warn(missing_docs)]
 

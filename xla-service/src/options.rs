@@ -19,32 +19,35 @@ pub struct CompileOptions {
     pub opt_level: OptLevel,
     /// How passes run: verification after each, passes left out, where to stop.
     pub passes: PassOptions,
-    /// A directory that gets the module before and after passes, the thunks and what else there is to see; `None` for none.
+    /// A directory that gets the module before and after passes, the thunks and what else there is to see; `None` for
+    /// none.
     pub dump_to: Option<PathBuf>,
     /// Threads that the program may use; `None` for as many as the machine has cores.
     pub threads: Option<NonZeroUsize>,
-    /// Bytes that one execution may need in all, arguments and results included; `None` for what the backend's profile says. Cheap values
-    /// are then computed again instead of kept, and a program that still needs more is [`xla_hlo::Error::ResourceExhausted`].
+    /// Bytes that one execution may need in all, arguments and results included; `None` for what the backend's profile
+    /// says. Cheap values are then computed again instead of kept, and a program that still needs more is
+    /// [`xla_hlo::Error::ResourceExhausted`].
     pub memory_limit: Option<u64>,
     /// What to do with operations that the backend does not lower.
     pub host_fallback: FallbackPolicy,
-    /// A directory for what takes a backend long to find out, to be found again by other processes: machine code that another program
-    /// assembles, measured choices. It is made when it is needed, processes may share it, and its files may be deleted at any time. `None`:
-    /// nothing is kept.
+    /// A directory for what takes a backend long to find out, to be found again by other processes: machine code that
+    /// another program assembles, measured choices. It is made when it is needed, processes may share it, and its files
+    /// may be deleted at any time. `None`: nothing is kept.
     pub cache_dir: Option<PathBuf>,
-    /// Whether compiled programs are kept in [`cache_dir`](CompileOptions::cache_dir) as well, on platforms whose serialised programs hold
-    /// code. One that is found there is not compiled: no pass runs.
+    /// Whether compiled programs are kept in [`cache_dir`](CompileOptions::cache_dir) as well, on platforms whose
+    /// serialised programs hold code. One that is found there is not compiled: no pass runs.
     pub cache_programs: bool,
-    /// Whether a program may measure, when it first runs, which of several ways to compute something is the fastest. Otherwise what is in
-    /// [`cache_dir`](CompileOptions::cache_dir) decides, and where nothing is, a rule. Ways may differ in how they round.
+    /// Whether a program may measure, when it first runs, which of several ways to compute something is the fastest.
+    /// Otherwise what is in [`cache_dir`](CompileOptions::cache_dir) decides, and where nothing is, a rule. Ways may
+    /// differ in how they round.
     pub autotune: bool,
-    /// Whether each thunk of a run is a `tracing` span `thunk` with the fields `name` and `id`, on platforms whose programs run as one
-    /// piece of code too. It costs a program of small kernels much of its speed.
+    /// Whether each thunk of a run is a `tracing` span `thunk` with the fields `name` and `id`, on platforms whose
+    /// programs run as one piece of code too. It costs a program of small kernels much of its speed.
     pub profile: bool,
-    /// Whether products and convolutions of f32 may round their factors to the 10 bits of TF32, on devices whose matrix units then are many
-    /// times as fast: NVIDIA's GPUs from `sm_80` on. Sums stay f32. It is about operations that name no algorithm and whose
-    /// `operand_precision` is `default` on both sides; `high` and `highest` never round. Other platforms compute the same with it as
-    /// without.
+    /// Whether products and convolutions of f32 may round their factors to the 10 bits of TF32, on devices whose matrix
+    /// units then are many times as fast: NVIDIA's GPUs from `sm_80` on. Sums stay f32. It is about operations that
+    /// name no algorithm and whose `operand_precision` is `default` on both sides; `high` and `highest` never round.
+    /// Other platforms compute the same with it as without.
     pub allow_tf32: bool,
 }
 

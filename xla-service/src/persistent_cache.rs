@@ -1,7 +1,7 @@
 //! Keeps compiled programs on disk, for other processes to find.
 //!
-//! A program is found by everything that it was made from: the module, the options, the platform and what its code is for
-//! ([`LoadExecutable::cache_target`]), and this very build of the compiler. [`FileCache`] says how files are kept.
+//! A program is found by everything that it was made from: the module, the options, the platform and what its code is
+//! for ([`LoadExecutable::cache_target`]), and this very build of the compiler. [`FileCache`] says how files are kept.
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ pub(crate) struct PersistentCache<'a> {
 }
 
 impl<'a> PersistentCache<'a> {
-    /// The place of a program; `None` where programs are not kept: the options ask for no cache or for dumps of what a compilation
-    /// does, or the platform's serialised programs hold no code.
+    /// The place of a program; `None` where programs are not kept: the options ask for no cache or for dumps of what a
+    /// compilation does, or the platform's serialised programs hold no code.
     pub fn of(
         platform: &str,
         compiler: &'a dyn Compiler,
@@ -71,8 +71,8 @@ impl<'a> PersistentCache<'a> {
     }
 }
 
-/// What tells builds of the compiler apart: its version, and size and time of the program that it is part of. What one build
-/// wrote for itself another one must not trust, such as code that calls functions of the runtime.
+/// What tells builds of the compiler apart: its version, and size and time of the program that it is part of. What one
+/// build wrote for itself another one must not trust, such as code that calls functions of the runtime.
 pub fn build_identity() -> String {
     let facts = std::env::current_exe().and_then(|path| path.metadata());
     let time = facts.as_ref().ok().and_then(|facts| facts.modified().ok()?.duration_since(UNIX_EPOCH).ok());

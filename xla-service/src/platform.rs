@@ -21,13 +21,15 @@ pub trait Platform: Send + Sync + fmt::Debug {
     /// The name users choose it by: lower case, such as `cpu`.
     fn name(&self) -> &str;
 
-    /// Whether this machine can run programs here. If not, [`xla_hlo::Error::FailedPrecondition`] says why and what to install.
+    /// Whether this machine can run programs here. If not, [`xla_hlo::Error::FailedPrecondition`] says why and what to
+    /// install.
     fn check(&self) -> Result<()>;
 
     /// How many devices this machine has; 0 where [`Platform::check`] fails.
     fn device_count(&self) -> usize;
 
-    /// Device number `ordinal`. The error is that of [`Platform::check`], or [`xla_hlo::Error::NotFound`] with the number of devices.
+    /// Device number `ordinal`. The error is that of [`Platform::check`], or [`xla_hlo::Error::NotFound`] with the
+    /// number of devices.
     fn executor(&self, ordinal: usize) -> Result<Arc<dyn StreamExecutor>>;
 
     /// The compiler.

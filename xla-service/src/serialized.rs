@@ -1,10 +1,12 @@
-//! Programs as bytes: the module as a backend's passes left it, in an envelope that tells whose it is and whether it is whole.
+//! Programs as bytes: the module as a backend's passes left it, in an envelope that tells whose it is and whether it is
+//! whole.
 //!
-//! Loading compiles the module's backend part again, without passes. A backend whose back end is slow puts its device code
-//! behind the module, as the payload's second part.
+//! Loading compiles the module's backend part again, without passes. A backend whose back end is slow puts its device
+//! code behind the module, as the payload's second part.
 //!
 //! ```text
-//! "XLA program\n" | version u32 | platform: length u32, UTF-8 | module: length u64, HloModuleProto | code: length u64, bytes | checksum u64
+//! "XLA program\n" | version u32 | platform: length u32, UTF-8 | module: length u64, HloModuleProto
+//!                 | code: length u64, bytes | checksum u64
 //! ```
 //!
 //! Numbers are little-endian; the checksum is FNV-1a (64 bits) over everything before it.
@@ -41,13 +43,14 @@ pub fn write(platform: &str, module: &OptimizedModule, code: &[u8]) -> Result<Ve
     Ok(bytes)
 }
 
-/// The name of the platform whose program these bytes are, as far as can be told from their beginning. Errors as of [`read()`].
+/// The name of the platform whose program these bytes are, as far as can be told from their beginning. Errors as of
+/// [`read()`].
 pub fn platform_of(bytes: &[u8]) -> Result<String> {
     Ok(header(bytes)?.0)
 }
 
-/// Reads what [`write()`] wrote. [`Error::InvalidArgument`] for bytes that are no program, truncated, garbled, of another version or
-/// of another platform, saying which.
+/// Reads what [`write()`] wrote. [`Error::InvalidArgument`] for bytes that are no program, truncated, garbled, of
+/// another version or of another platform, saying which.
 pub fn read(platform: &str, bytes: &[u8]) -> Result<SerializedProgram> {
     let (name, mut rest) = header(bytes)?;
     let module = u64::from_le_bytes(rest.array()?);

@@ -49,8 +49,8 @@ pub struct ResultLeaf {
 }
 
 impl Signature {
-    /// The signature of a module's entry, where `device_shape` tells how an array of a parameter or result lies on the device that
-    /// is asked for in the layout of [`Module::entry_layout`].
+    /// The signature of a module's entry, where `device_shape` tells how an array of a parameter or result lies on the
+    /// device that is asked for in the layout of [`Module::entry_layout`].
     pub fn new(module: &Module, device_shape: impl Fn(&ArrayShape) -> Result<ArrayShape>) -> Result<Signature> {
         let entry = module.entry();
         let asked = module.entry_layout();

@@ -12,13 +12,14 @@ use crate::executor::{DeviceMemory, Stream};
 ///
 /// - **Threads.** Every method may be called from any thread at any time.
 /// - **Shapes** given to [`TransferManager::write`] and [`TransferManager::read`] are device shapes: ones that
-///   [`TransferManager::device_shape`] gave. The caller (the client) has checked that the literal has the shape's element type
-///   and dimensions, and that the memory has [`TransferManager::byte_size`] bytes from the offset on; implementations answer
-///   what still does not fit with [`xla_hlo::Error::Internal`].
+///   [`TransferManager::device_shape`] gave. The caller (the client) has checked that the literal has the shape's
+///   element type and dimensions, and that the memory has [`TransferManager::byte_size`] bytes from the offset on;
+///   implementations answer what still does not fit with [`xla_hlo::Error::Internal`].
 /// - **Only arrays** come here: tuples are taken apart by the service, tokens have no bytes.
 pub trait TransferManager: Send + Sync + fmt::Debug {
     /// The shape with the layout it has on this device: the layout asked for where the device can have it, else the
-    /// nearest one; row major, or what the device likes best, where none was asked for. Applying it twice changes nothing.
+    /// nearest one; row major, or what the device likes best, where none was asked for. Applying it twice changes
+    /// nothing.
     fn device_shape(&self, shape: &ArrayShape) -> Result<ArrayShape>;
 
     /// Bytes that an array of a device shape takes, padding and packing included.

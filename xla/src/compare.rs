@@ -2,8 +2,9 @@
 
 use xla_hlo::{Literal, Scalar, multi_index};
 
-/// How far floats may be from what is expected: `|actual - expected| <= atol + rtol * |expected|`, NaN equal to NaN, infinities
-/// equal with their sign. Complex numbers are compared in each part, with the tolerance of their absolute value.
+/// How far floats may be from what is expected: `|actual - expected| <= atol + rtol * |expected|`, NaN equal to NaN,
+/// infinities equal with their sign. Complex numbers are compared in each part, with the tolerance of their absolute
+/// value.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
     /// Relative tolerance.

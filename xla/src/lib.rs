@@ -1,7 +1,8 @@
 //! An ML compiler: HLO programs in, compiled and run on a platform chosen by name.
 //!
-//! This crate is the front door: it registers the platforms that were built in (Cargo features name them) and re-exports what
-//! a user of the compiler needs. The layers below are there as [`hlo`] (the IR), [`passes`] and [`service`] (the backend interface).
+//! This crate is the front door: it registers the platforms that were built in (Cargo features name them) and
+//! re-exports what a user of the compiler needs. The layers below are there as [`hlo`] (the IR), [`passes`] and
+//! [`service`] (the backend interface).
 //!
 //! ```
 //! use xla::hlo::builder::ModuleBuilder;
@@ -45,7 +46,8 @@ pub use xla_service::{
     LoadedExecutable, OptLevel, Platform, PlatformRegistry,
 };
 
-/// Registers backends, each behind the Cargo feature of its name; `cargo xtask new-backend` adds a line where this is called.
+/// Registers backends, each behind the Cargo feature of its name; `cargo xtask new-backend` adds a line where this is
+/// called.
 macro_rules! backends {
     ($registry:ident: $($feature:tt => $backend:ident;)*) => {$(
         #[cfg(feature = $feature)]
@@ -55,8 +57,8 @@ macro_rules! backends {
     )*};
 }
 
-/// The platforms of this build: those that Cargo features name, and always the `interpreter`, in that order; the others are
-/// noted with the feature that would add them. Cheap: no device is touched.
+/// The platforms of this build: those that Cargo features name, and always the `interpreter`, in that order; the others
+/// are noted with the feature that would add them. Cheap: no device is touched.
 ///
 /// A value of the caller's own: register more, or replace some.
 ///

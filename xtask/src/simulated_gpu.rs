@@ -1,4 +1,5 @@
-//! The driver of tests/simulated-gpu in the place of NVIDIA's, alone or with the libraries of tests/simulated-libraries.
+//! The driver of tests/simulated-gpu in the place of NVIDIA's, alone or with the libraries of
+//! tests/simulated-libraries.
 
 use std::ffi::OsString;
 use std::fs;
@@ -47,7 +48,8 @@ const QUICK_LEVELS: &str = "0,1,3,5";
 /// Level and filter of cases that call libraries.
 const CALLING: &[&str] = &["2,4", "--filter", "fft"];
 
-/// Builds it, and gives the folder where it has the names of NVIDIA's files. All names are one file, so that it is loaded once.
+/// Builds it, and gives the folder where it has the names of NVIDIA's files. All names are one file, so that it is
+/// loaded once.
 pub fn library(installed: Installed) -> Result<PathBuf> {
     let package = installed.package();
     run(cargo(&["build", "--release", "--package", package]))?;
@@ -79,8 +81,8 @@ pub fn provide(command: &mut Command, folder: &Path) {
     command.env(VARIABLE, path);
 }
 
-/// Runs the tests of the backend's CUDA code, which without a driver are skipped. The test that loses the device runs only where each has a
-/// process of its own. With libraries, what is recognised as their calls is called as well.
+/// Runs the tests of the backend's CUDA code, which without a driver are skipped. The test that loses the device runs
+/// only where each has a process of its own. With libraries, what is recognised as their calls is called as well.
 pub fn unit_tests(installed: Installed, folder: &Path) -> Result<()> {
     // All of the workspace is named, so that what was built for its tests serves here, too.
     let words = match (output(cargo(&["nextest", "--version"])), installed) {
@@ -101,7 +103,8 @@ pub fn unit_tests(installed: Installed, folder: &Path) -> Result<()> {
     run(tests)
 }
 
-/// What fits into CI: those tests, and the quick cases of the conformance suite's lower levels; with libraries, programs that call them.
+/// What fits into CI: those tests, and the quick cases of the conformance suite's lower levels; with libraries,
+/// programs that call them.
 pub fn check() -> Result<()> {
     let command = test_backend::tests_command("gpu")?;
     let quick = ["conformance", "gpu", "--quick", "--level"];

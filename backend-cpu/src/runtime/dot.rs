@@ -142,7 +142,8 @@ unsafe fn block<T: Copy + 'static>(plan: &DotPlan, at: Operands<T>, rows: usize,
     let steps: usize = plan.accumulated.iter().map(|a| a.extent).product();
     for step in 0..steps {
         let (l, r, _) = offsets(&plan.accumulated, step);
-        // SAFETY: strides and extents are those of the plan; the destination is read only after the first step wrote it.
+        // SAFETY: strides and extents are those of the plan; the destination is read only after the first step wrote
+        // it.
         unsafe {
             gemm::gemm(
                 rows,

@@ -24,8 +24,8 @@ const PIECES_A_THREAD: usize = 4;
 /// Plans that are kept.
 const MOST_PLANS: usize = 256;
 
-/// A transform as numbers that generated code can carry: kind, whether in double precision, how many transforms, and the
-/// sizes of the transformed dimensions.
+/// A transform as numbers that generated code can carry: kind, whether in double precision, how many transforms, and
+/// the sizes of the transformed dimensions.
 pub(crate) fn fft_descriptor(op: &Fft, operand: &ArrayShape) -> Vec<i64> {
     let double = matches!(operand.element_type(), ElementType::F64 | ElementType::C128);
     let batch: usize = operand.dims()[..operand.rank() - op.fft_length.len()].iter().product();
@@ -54,8 +54,8 @@ pub(super) unsafe extern "C" fn xla_cpu_fft(
         lengths: numbers[3..].iter().map(|&n| n as usize).collect(),
         threads: threads as usize,
     };
-    // SAFETY: the generated caller passes two buffers, which hold the shapes that the descriptor was made from, and which
-    // nobody else uses meanwhile.
+    // SAFETY: the generated caller passes two buffers, which hold the shapes that the descriptor was made from, and
+    // which nobody else uses meanwhile.
     unsafe {
         let (operand, result) = (*buffers, *buffers.add(1));
         match numbers[1] {
@@ -76,8 +76,8 @@ struct Transform {
 
 impl Transform {
     /// # Safety
-    /// Both pointers are to arrays of this transform's sizes and of elements made of `T`; they do not overlap, and nobody
-    /// else uses them.
+    /// Both pointers are to arrays of this transform's sizes and of elements made of `T`; they do not overlap, and
+    /// nobody else uses them.
     unsafe fn run<T: Real>(&self, operand: *const u8, result: *mut u8) {
         let Some((&last, others)) = self.lengths.split_last() else { return };
         let lines = self.batch * others.iter().product::<usize>();

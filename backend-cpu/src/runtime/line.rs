@@ -9,8 +9,8 @@ pub(super) trait Bits: Copy + Ord + Send + Sync + 'static {
     /// The lower bits of a number.
     fn of(low: u64) -> Self;
 
-    /// Sign and magnitude as an integer of the same order, where `float` has all bits set, or the bits themselves, where
-    /// it has none; then those of `flip` inverted. It takes few instructions, and those on vectors.
+    /// Sign and magnitude as an integer of the same order, where `float` has all bits set, or the bits themselves,
+    /// where it has none; then those of `flip` inverted. It takes few instructions, and those on vectors.
     fn ordered(self, float: Self, flip: Self) -> Self;
 }
 

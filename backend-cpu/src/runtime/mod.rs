@@ -116,8 +116,8 @@ pub(crate) struct LibraryCall {
 pub(crate) struct Epilogue {
     /// Operands of the whole that the library function takes, by their places.
     pub operands: Vec<usize>,
-    /// The kernel by its number in the program. It takes all operands, the library function's result, and where its own result
-    /// goes: both are the result of the whole.
+    /// The kernel by its number in the program. It takes all operands, the library function's result, and where its own
+    /// result goes: both are the result of the whole.
     pub kernel: u32,
 }
 

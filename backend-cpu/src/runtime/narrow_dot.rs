@@ -1,5 +1,5 @@
-//! Matrix products of narrow floats: panels are converted to `f32`, small enough to stay in cache, and multiplied by the
-//! `gemm` crate; sums are rounded to the result's type once.
+//! Matrix products of narrow floats: panels are converted to `f32`, small enough to stay in cache, and multiplied by
+//! the `gemm` crate; sums are rounded to the result's type once.
 #![expect(unsafe_code, reason = "matrix products work on raw buffers of generated code")]
 
 use std::cell::RefCell;
@@ -164,8 +164,8 @@ fn bf16_bits(x: f32) -> u16 {
     ((if x.is_nan() { nan } else { rounded }) >> 16) as u16
 }
 
-/// Element types of left operand, right operand and result, when this file multiplies them: floats of 8, 16 and 32 bits,
-/// the result of 16 or 32.
+/// Element types of left operand, right operand and result, when this file multiplies them: floats of 8, 16 and 32
+/// bits, the result of 16 or 32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NarrowTypes([ElementType; 3]);
 
@@ -210,7 +210,8 @@ pub(super) unsafe extern "C" fn xla_cpu_narrow_dot(
 /// All products of a plan, spread over threads.
 ///
 /// # Safety
-/// The pointers are to arrays of those types that hold every place the plan's axes reach, `out` to one that nobody else uses.
+/// The pointers are to arrays of those types that hold every place the plan's axes reach, `out` to one that nobody else
+/// uses.
 unsafe fn products(types: NarrowTypes, plan: &DotPlan, threads: usize, at: Operands<u8>) {
     let [lhs, rhs, out] = types.0;
     let (Some(lhs), Some(rhs), Some(out)) = (Reader::new(lhs), Reader::new(rhs), WriterOf::new(out)) else { return };
@@ -313,8 +314,8 @@ struct PanelStrides {
     depth: usize,
 }
 
-/// Converts a panel of `across` by `depth` elements, each a count and a stride, into `to`; runs go along what is denser in
-/// memory.
+/// Converts a panel of `across` by `depth` elements, each a count and a stride, into `to`; runs go along what is denser
+/// in memory.
 ///
 /// # Safety
 /// The elements are there.

@@ -3,8 +3,8 @@
 
 use super::RunContext;
 
-/// Moves the device's random counter on by the one number of the descriptor; `buffers` are the run's context, and two words
-/// for what the counter was before, the low one first.
+/// Moves the device's random counter on by the one number of the descriptor; `buffers` are the run's context, and two
+/// words for what the counter was before, the low one first.
 pub(super) unsafe extern "C" fn xla_cpu_random_state(
     buffers: *const *mut u8,
     _: *const super::KernelFn,
@@ -12,8 +12,9 @@ pub(super) unsafe extern "C" fn xla_cpu_random_state(
     _: i64,
     _: i64,
 ) {
-    // SAFETY: `LibraryFunction::takes_context` says that the generated caller passes its own context first, which outlives
-    // the call and is only read here; behind it comes the result, which is u64[2], and a descriptor of one number.
+    // SAFETY: `LibraryFunction::takes_context` says that the generated caller passes its own context first, which
+    // outlives the call and is only read here; behind it comes the result, which is u64[2], and a descriptor of one
+    // number.
     unsafe {
         let context = &*(*buffers).cast::<RunContext<'_>>();
         let before = context.context.random.advance(*descriptor);

@@ -7,9 +7,9 @@ use super::pool::parallel_for;
 /// Bytes that a thread copies at least.
 const COPY_PIECE: usize = 1 << 20;
 
-/// Scatters. The `length` numbers at `descriptor` are the units of the kernel, then the bytes of each of N inputs; `buffers` are
-/// N inputs, the indices, N updates and N results, which may lie where the inputs are. `kernels` begins with the one that
-/// combines the updates into the results.
+/// Scatters. The `length` numbers at `descriptor` are the units of the kernel, then the bytes of each of N inputs;
+/// `buffers` are N inputs, the indices, N updates and N results, which may lie where the inputs are. `kernels` begins
+/// with the one that combines the updates into the results.
 pub(super) unsafe extern "C" fn xla_cpu_scatter(
     buffers: *const *mut u8,
     kernels: *const KernelFn,
@@ -40,8 +40,8 @@ pub(super) unsafe extern "C" fn xla_cpu_scatter(
         let Call(kernel, buffers) = call;
         let each = units.div_ceil(parts);
         let [begin, end] = [part, part + 1].map(|part| (each * part).min(units) as i64);
-        // SAFETY: the kernel takes these pointers and any of its units, and writes to the buffers alone: windows that do not
-        // fit are dropped.
+        // SAFETY: the kernel takes these pointers and any of its units, and writes to the buffers alone: windows that
+        // do not fit are dropped.
         unsafe { kernel(*buffers, begin, end) };
     });
 }

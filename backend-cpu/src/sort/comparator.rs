@@ -7,11 +7,13 @@ use xla_hlo::{CompId, Computation, ElementType, InstrId, Module, Scalar};
 
 use super::Key;
 
-/// The array and its keys, where a comparator says no more than that the key at one place is below the key at the other.
+/// The array and its keys, where a comparator says no more than that the key at one place is below the key at the
+/// other.
 ///
-/// That is `f(a) < f(b)` or `f(a) > f(b)` for the elements `a` and `b` of one array, where `f` is the identity except that it
-/// may replace zeros of either sign, and NaNs, by something else: frontends do that so that -0 equals 0, and NaNs come last.
-/// NaNs that a comparator finds neither below nor above anything, which makes it no order, come last, too.
+/// That is `f(a) < f(b)` or `f(a) > f(b)` for the elements `a` and `b` of one array, where `f` is the identity except
+/// that it may replace zeros of either sign, and NaNs, by something else: frontends do that so that -0 equals 0, and
+/// NaNs come last. NaNs that a comparator finds neither below nor above anything, which makes it no order, come last,
+/// too.
 pub(crate) fn key_of_comparator(module: &Module, comparator: CompId) -> Option<(usize, Key)> {
     let graph = &module[comparator];
     let root = &graph[graph.root()];
@@ -175,7 +177,8 @@ mod tests {
 
     use super::*;
 
-    /// The key of the comparator with that body over two scalars of a type (and two of s32), which begins with `a` and `b`.
+    /// The key of the comparator with that body over two scalars of a type (and two of s32), which begins with `a` and
+    /// `b`.
     fn key(ty: &str, body: &str) -> Option<(usize, Key)> {
         let text = format!(
             "HloModule m

@@ -31,7 +31,8 @@ impl Key {
     /// How many numbers a key is written as.
     pub const NUMBERS: usize = 7;
 
-    /// The order of integers, and of the patterns of floats: -NaN < -inf < -0 < 0 < inf < NaN. `None` for complex numbers.
+    /// The order of integers, and of the patterns of floats: -NaN < -inf < -0 < 0 < inf < NaN. `None` for complex
+    /// numbers.
     pub fn total_order(ty: ElementType) -> Option<Key> {
         let bits = if ty == ElementType::Pred { 8 } else { ty.bit_width() as u32 };
         let (form, flip) = match ty.kind() {
@@ -82,8 +83,8 @@ impl Key {
         }
     }
 
-    /// Whether keys are those of floats rather than of integers, and which bits are inverted at last; `None` where special
-    /// values are replaced.
+    /// Whether keys are those of floats rather than of integers, and which bits are inverted at last; `None` where
+    /// special values are replaced.
     pub fn plain(&self) -> Option<(bool, u64)> {
         match self.form {
             Form::Integer => Some((false, self.flip)),

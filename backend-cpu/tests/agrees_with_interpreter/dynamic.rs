@@ -40,7 +40,8 @@ const CALLED: &str = "
       m = s32[] minimum(n, t)
       ROOT r = f32[3,<=8] set-dimension-size(v, m), dimensions={1} }";
 
-/// Runs a program on `x` (`f32[3,8]`), on `y`, which is `x` with the first `k` columns (`f32[3,<=8]`), and on `i`, which is 4.
+/// Runs a program on `x` (`f32[3,8]`), on `y`, which is `x` with the first `k` columns (`f32[3,<=8]`), and on `i`,
+/// which is 4.
 fn at_every_size(instructions: &str) {
     for size in [0, 1, 7, 8] {
         let less = size - 4;

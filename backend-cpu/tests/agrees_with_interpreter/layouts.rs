@@ -1,4 +1,5 @@
-//! Chains of `copy`, `bitcast` and `transpose` between layouts give what the bytes in memory say, worked out here by index.
+//! Chains of `copy`, `bitcast` and `transpose` between layouts give what the bytes in memory say, worked out here by
+//! index.
 
 use std::fmt::Write;
 

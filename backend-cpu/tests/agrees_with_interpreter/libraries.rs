@@ -202,7 +202,8 @@ fn singular_systems_divide_by_zero() {
     );
 }
 
-/// Contractions of one type with `epilogue`, which reads the result `d`, a bias `v` and another array `r`, each an `ARRAY`.
+/// Contractions of one type with `epilogue`, which reads the result `d`, a bias `v` and another array `r`, each an
+/// `ARRAY`.
 fn contractions_and(ty: &str, epilogue: &str) {
     let dot = "x = T[3,40,24] parameter(0)
           w = T[24,56] parameter(1)

@@ -1,4 +1,5 @@
-//! Programs in HLO text give the same values on this backend as in the reference evaluator; one binary, so that LLVM is linked once.
+//! Programs in HLO text give the same values on this backend as in the reference evaluator; one binary, so that LLVM is
+//! linked once.
 
 mod convolution;
 mod custom_calls;

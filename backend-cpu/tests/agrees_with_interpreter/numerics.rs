@@ -1,5 +1,5 @@
-//! Normalisation, random numbers, scans and unusual dots give the same values as in the reference evaluator, none of them
-//! through the host.
+//! Normalisation, random numbers, scans and unusual dots give the same values as in the reference evaluator, none of
+//! them through the host.
 
 use crate::native;
 

@@ -10,7 +10,8 @@ use crate::ptx::Assemble;
 use crate::ptx::ptxas::{Cubin, Ptxas};
 use crate::stored::{DeviceProgram, MadeFor};
 
-/// `NAME.xlax`, and for GPUs `kernels.N.ptx`; where there is an assembler, `kernels.N.cubin` and what it says in `kernels.json`.
+/// `NAME.xlax`, and for GPUs `kernels.N.ptx`; where there is an assembler, `kernels.N.cubin` and what it says in
+/// `kernels.json`.
 pub(crate) fn files(
     platform: &str,
     module: &OptimizedModule,

@@ -94,8 +94,8 @@ impl GpuCompiler {
         }
     }
 
-    /// The standard stages; without optimisation, those that programs cannot do without. Where there is no library for them, Fourier
-    /// transforms are put in terms of other operations.
+    /// The standard stages; without optimisation, those that programs cannot do without. Where there is no library for
+    /// them, Fourier transforms are put in terms of other operations.
     fn passes_for(&self, options: &CompileOptions, has_transforms: bool) -> HloPasses {
         let mut profile = profile();
         profile.tf32 = options.allow_tf32;

@@ -46,7 +46,8 @@ pub(crate) enum PlannedStep {
     Library(PlannedCall),
 }
 
-/// A library's call on arrays, with what prepares them and what goes on with its result; or other steps where the library is not installed.
+/// A library's call on arrays, with what prepares them and what goes on with its result; or other steps where the
+/// library is not installed.
 pub(crate) struct PlannedCall {
     pub call: LibraryCall,
     pub arrays: Vec<Word>,
@@ -94,7 +95,8 @@ impl<'m> GpuLowering<'m> {
         Some(plan.unwrap_or_else(|| Plan { steps: vec![self.kernel(cx, source)], ..Plan::default() }))
     }
 
-    /// A contraction by a library, alone or in a fusion whose kernel goes on with its result; our own kernel where there is no library.
+    /// A contraction by a library, alone or in a fusion whose kernel goes on with its result; our own kernel where
+    /// there is no library.
     fn contraction(&mut self, cx: &LoweringContext<'_>) -> Result<Option<Plan>> {
         let (Some(capability), [result]) = (self.capability, cx.results) else { return Ok(None) };
         let Some((graph, id, places)) = contraction(self.module, cx) else { return Ok(None) };
@@ -142,7 +144,8 @@ impl<'m> GpuLowering<'m> {
         Ok(Some(plan))
     }
 
-    /// What goes on with the result of a fusion's contraction, in its place: nothing for a contraction alone, `None` if it cannot.
+    /// What goes on with the result of a fusion's contraction, in its place: nothing for a contraction alone, `None` if
+    /// it cannot.
     fn goes_on(&mut self, cx: &LoweringContext<'_>, id: InstrId) -> Option<Vec<PlannedStep>> {
         let Op::Fusion(fusion) = cx.instruction().op() else { return Some(Vec::new()) };
         let mut source = KernelSource::of_computation(self.module, fusion.computation, |other| other == id)?;
@@ -153,7 +156,8 @@ impl<'m> GpuLowering<'m> {
         Some(vec![PlannedStep::Launch { kernel, arguments }])
     }
 
-    /// The call on arrays of the thunk, whose operands and result are copied where they lie otherwise than the library wants it.
+    /// The call on arrays of the thunk, whose operands and result are copied where they lie otherwise than the library
+    /// wants it.
     fn call(&mut self, scratch: &mut Vec<usize>, found: Found, places: &[usize]) -> Result<PlannedCall> {
         let Found { call, arrays, scaling } = found;
         let mut call =

@@ -105,8 +105,8 @@ impl CudaModule {
         let mut module = std::ptr::null_mut();
         let status = self.context.query("cuModuleLoadDataEx", || {
             let count = options.len() as c_uint;
-            // SAFETY: as many options as values; buffers have the sizes that are told and outlive the call, as does the image, which
-            // ends with a zero or tells its size itself.
+            // SAFETY: as many options as values; buffers have the sizes that are told and outlive the call, as does the
+            // image, which ends with a zero or tells its size itself.
             unsafe {
                 sys::cuModuleLoadDataEx(
                     &mut module,
@@ -221,8 +221,8 @@ impl Call {
         let (function, blocks, threads, shared) = (self.function, self.blocks, self.threads, self.shared_bytes);
         let launched = queue.send("cuLaunchKernel", |stream| {
             let (parameters, none) = (parameters.as_mut_ptr(), std::ptr::null_mut());
-            // SAFETY: function and stream are alive and of one context; there is a pointer to a 64-bit word for each of the kernel's
-            // parameters, all of which are 64-bit words, and the driver copies them before it returns.
+            // SAFETY: function and stream are alive and of one context; there is a pointer to a 64-bit word for each of
+            // the kernel's parameters, all of which are 64-bit words, and the driver copies them before it returns.
             unsafe { sys::cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, stream, parameters, none) }
         });
         launched.context(|| format!("kernel {}", self.name))

@@ -9,8 +9,8 @@ use xla_hlo::{Error, Result};
 use super::driver::{self, DeviceInfo, Driver, check};
 use super::trail::Trail;
 
-/// The primary context of a device, which a process shares with the libraries and frameworks in it. Kept until the process ends:
-/// the driver takes itself down before anything of ours could be in order.
+/// The primary context of a device, which a process shares with the libraries and frameworks in it. Kept until the
+/// process ends: the driver takes itself down before anything of ours could be in order.
 pub(crate) struct Context {
     raw: CUcontext,
     ordinal: usize,
@@ -20,7 +20,8 @@ pub(crate) struct Context {
     trail: Mutex<Trail>,
 }
 
-// SAFETY: a context may be current in any number of threads at the same time; the driver's calls may come from all of them.
+// SAFETY: a context may be current in any number of threads at the same time; the driver's calls may come from all of
+// them.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
@@ -60,8 +61,8 @@ impl Context {
         self.info.device
     }
 
-    /// Makes a call of the driver, named `name`, with this context current in the calling thread. Once the device is lost, nothing is
-    /// called any more: the error is [`Error::FailedPrecondition`] and says how it was lost.
+    /// Makes a call of the driver, named `name`, with this context current in the calling thread. Once the device is
+    /// lost, nothing is called any more: the error is [`Error::FailedPrecondition`] and says how it was lost.
     pub fn call(&self, name: &str, work: impl FnOnce() -> CUresult) -> Result<()> {
         match self.query(name, work)? {
             CUresult::CUDA_SUCCESS => Ok(()),
@@ -78,7 +79,8 @@ impl Context {
         if driver::is_fatal(status) { Err(self.lose(name, status)) } else { Ok(status) }
     }
 
-    /// Calls a library, with this context current in the calling thread. Once the device is lost, nothing is called any more.
+    /// Calls a library, with this context current in the calling thread. Once the device is lost, nothing is called any
+    /// more.
     pub fn with<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         // The library's status is not the driver's: an error of the device comes out of the driver's next call.
         self.call("cuCtxSetCurrent", || CUresult::CUDA_SUCCESS)?;
@@ -96,7 +98,8 @@ impl Context {
         }
     }
 
-    /// Remembers that the device is lost, and says with which work: the driver tells of a kernel's fault at whichever call comes next.
+    /// Remembers that the device is lost, and says with which work: the driver tells of a kernel's fault at whichever
+    /// call comes next.
     fn lose(&self, name: &str, status: CUresult) -> Error {
         let told = format!("{} came out of {name}; {}", driver::described(status), self.trail());
         Error::internal(format!("the GPU's work broke off: {}", self.lost.get_or_init(|| told)))

@@ -95,8 +95,8 @@ const LINKER_SYMBOLS: &[&str] = &["cuLinkAddData_v2", "cuLinkComplete", "cuLinkC
 /// The first version whose graphs have loops.
 const LOOP_VERSION: i32 = 12_040;
 
-/// Every other function of the driver that is called. cudarc looks a symbol up when it is first called, and panics when there is none: so
-/// they are looked for before.
+/// Every other function of the driver that is called. cudarc looks a symbol up when it is first called, and panics when
+/// there is none: so they are looked for before.
 const SYMBOLS: &[&str] = &[
     "cuCtxSetCurrent",
     "cuCtxSynchronize",

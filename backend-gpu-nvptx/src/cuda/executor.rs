@@ -33,7 +33,8 @@ pub(super) struct Parts {
     condition: OnceLock<Result<CudaModule>>,
 }
 
-/// Streams of the driver. Those that are no longer used are kept: making one takes long, and memory may remember work of it.
+/// Streams of the driver. Those that are no longer used are kept: making one takes long, and memory may remember work
+/// of it.
 #[derive(Default)]
 struct Queues {
     made: u32,
@@ -41,8 +42,8 @@ struct Queues {
 }
 
 impl CudaExecutor {
-    /// Device `ordinal` of the platform named `platform`, of which at most `limit` bytes may be in use; all of its memory for `None`.
-    /// Errors are those of [`Driver::get`], or that there is no such device.
+    /// Device `ordinal` of the platform named `platform`, of which at most `limit` bytes may be in use; all of its
+    /// memory for `None`. Errors are those of [`Driver::get`], or that there is no such device.
     pub fn new(platform: &str, ordinal: usize, limit: Option<usize>) -> Result<CudaExecutor> {
         let context = Context::new(ordinal)?;
         let memory = driver::device_memory(context.device())?;
@@ -186,8 +187,8 @@ pub(crate) fn scratch(stream: &CudaStream, bytes: usize) -> Result<CudaMemory> {
 }
 
 impl CudaMemory {
-    /// The address of `size` bytes from `offset` on, for work that is sent to `stream` next. The memory is then used by that stream:
-    /// when it is dropped, whoever gets it next comes after that work.
+    /// The address of `size` bytes from `offset` on, for work that is sent to `stream` next. The memory is then used by
+    /// that stream: when it is dropped, whoever gets it next comes after that work.
     pub fn address_on(&self, stream: &CudaStream, offset: usize, size: usize) -> Result<u64> {
         if offset.checked_add(size).is_none_or(|end| end > self.0.size()) {
             return Err(Error::internal(format!(

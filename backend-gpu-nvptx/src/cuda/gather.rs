@@ -129,8 +129,8 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// How a library's call is done, which is found out once: by our kernels if the library is not there or does not take it; else as was
-    /// found to be fastest, or as the library likes.
+    /// How a library's call is done, which is found out once: by our kernels if the library is not there or does not
+    /// take it; else as was found to be fastest, or as the library likes.
     fn way(&self, library: &LibraryStep) -> Result<Way> {
         let known = || self.loaded.ways.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known().get(&library.call).copied();
@@ -164,7 +164,8 @@ impl<'a> Site<'a> {
         Ok(way.unwrap_or(Way::Library(0)))
     }
 
-    /// The way that is known to be the fastest, or found to be now; none where nothing is known and nothing can be measured.
+    /// The way that is known to be the fastest, or found to be now; none where nothing is known and nothing can be
+    /// measured.
     fn decided(&self, library: &LibraryStep, algorithms: usize) -> Result<Option<Way>> {
         let call: &LibraryCall = &library.call;
         let place = Place { gpu: self.stream.queue().context().info().name.clone(), driver: Driver::get()?.version };

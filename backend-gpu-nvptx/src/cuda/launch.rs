@@ -60,7 +60,8 @@ impl Loaded {
 #[derive(Debug, Default)]
 struct Kept {
     slot: GraphSlot,
-    /// The thunk of each launch, and for each launch those before that it comes behind; worked out when the sequence first runs.
+    /// The thunk of each launch, and for each launch those before that it comes behind; worked out when the sequence
+    /// first runs.
     order: Mutex<Option<(Vec<usize>, Order)>>,
 }
 
@@ -180,7 +181,8 @@ impl GpuCode {
     }
 }
 
-/// Loops whose predicates the device itself looks at: their thunks are sent to streams that take notes, which become graphs.
+/// Loops whose predicates the device itself looks at: their thunks are sent to streams that take notes, which become
+/// graphs.
 impl GpuCode {
     /// A stream that takes notes for the context's.
     pub fn notes(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>> {

@@ -68,7 +68,8 @@ impl<'a> Link<'a> {
         let state = &mut link.state;
         context.call("cuLinkCreate", || {
             let count = options.len() as c_uint;
-            // SAFETY: as many options as values; logs have the sizes that are told and live as long as the link, on the heap.
+            // SAFETY: as many options as values; logs have the sizes that are told and live as long as the link, on the
+            // heap.
             unsafe { sys::cuLinkCreate_v2(count, options.as_mut_ptr(), values.as_mut_ptr(), state) }
         })?;
         Ok(link)

@@ -1,12 +1,14 @@
 //! A pool of device memory: best fit over big chunks, given back in the order of the work that uses it.
 //!
-//! The driver's own calls are too slow to make one for each array (`cuMemFree` waits for the device), and its stream-ordered pool
-//! wants to be told the stream at allocation, which nobody knows yet here. So chunks are taken from the driver and cut up: the
-//! smallest free piece that suffices, what is left of it stays free, neighbours that are free become one again.
+//! The driver's own calls are too slow to make one for each array (`cuMemFree` waits for the device), and its
+//! stream-ordered pool wants to be told the stream at allocation, which nobody knows yet here. So chunks are taken from
+//! the driver and cut up: the smallest free piece that suffices, what is left of it stays free, neighbours that are
+//! free become one again.
 //!
-//! Memory is free as soon as it is dropped, also while queued work uses it. It keeps a list of that work ([`Work`]); whoever gets the
-//! memory next and uses it on another queue lets that queue wait first, and on the same queue the order is right anyway. So neither
-//! allocating nor dropping ever waits. The logic knows no CUDA: see [`Source`] and [`Lane`].
+//! Memory is free as soon as it is dropped, also while queued work uses it. It keeps a list of that work ([`Work`]);
+//! whoever gets the memory next and uses it on another queue lets that queue wait first, and on the same queue the
+//! order is right anyway. So neither allocating nor dropping ever waits. The logic knows no CUDA: see [`Source`] and
+//! [`Lane`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,7 +34,8 @@ pub(super) trait Source: Send + Sync + 'static {
     /// A chunk, aligned to [`ALIGNMENT`]; `None` if there is not enough memory.
     fn take(&self, bytes: usize) -> Result<Option<u64>>;
 
-    /// Gives a chunk back that was taken; waits until no work uses it. Errors mean that the device is lost, and its memory with it.
+    /// Gives a chunk back that was taken; waits until no work uses it. Errors mean that the device is lost, and its
+    /// memory with it.
     fn give_back(&self, address: u64);
 }
 
@@ -111,7 +114,8 @@ impl<S: Source> Pool<S> {
         Pool(Arc::new(Shared { source, limit, state: Mutex::new(state) }))
     }
 
-    /// Memory of `size` bytes with any contents; a size of 0 has an address too. Never waits for work, but when the device is full.
+    /// Memory of `size` bytes with any contents; a size of 0 has an address too. Never waits for work, but when the
+    /// device is full.
     pub fn allocate(&self, size: usize) -> Result<Piece<S>> {
         let reserved = size.max(1).checked_next_multiple_of(ALIGNMENT);
         let mut state = self.state();
@@ -152,7 +156,8 @@ impl<S: Source> Pool<S> {
     fn grow(&self, state: &mut State<S::Lane>, bytes: usize) -> Result<()> {
         let held: usize = state.chunks.values().sum();
         let Some(least) = bytes.checked_next_multiple_of(CHUNK_UNIT) else { return Ok(()) };
-        // As much as there is already, so that the number of chunks stays small; exactly what is needed when memory is short.
+        // As much as there is already, so that the number of chunks stays small; exactly what is needed when memory is
+        // short.
         let wanted = least.max(held.clamp(SMALLEST_CHUNK, GREATEST_CHUNK));
         for attempt in [Some(wanted), Some(least), None] {
             let size = attempt.unwrap_or_else(|| {
@@ -264,8 +269,8 @@ impl<S: Source> Piece<S> {
         self.size
     }
 
-    /// Where it is, for work on `lane`, which must first wait for the work that is given back: that on what was here before. The
-    /// answer is empty for all but the first use on each queue.
+    /// Where it is, for work on `lane`, which must first wait for the work that is given back: that on what was here
+    /// before. The answer is empty for all but the first use on each queue.
     pub fn enter(&self, lane: &S::Lane) -> (u64, Work<S::Lane>) {
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         if uses.lanes.iter().any(|other| other.is_same(lane)) {

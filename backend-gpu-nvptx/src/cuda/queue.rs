@@ -67,7 +67,8 @@ impl Queue {
         &self.context
     }
 
-    /// Sends work: `work` makes the call named `name`, which must not wait for the device, with the stream that it is given.
+    /// Sends work: `work` makes the call named `name`, which must not wait for the device, with the stream that it is
+    /// given.
     pub fn send(&self, name: &str, work: impl FnOnce(CUstream) -> CUresult) -> Result<()> {
         self.sending(|| self.context.call(name, || work(self.raw)))
     }
@@ -77,8 +78,8 @@ impl Queue {
         self.sending(|| self.context.with(|| work(self.raw))?)
     }
 
-    /// Lets the stream take notes instead of working: between `begin` and `end`, both of which get the stream, `work` sends. `end` is
-    /// called whatever `work` gives, whose error comes first.
+    /// Lets the stream take notes instead of working: between `begin` and `end`, both of which get the stream, `work`
+    /// sends. `end` is called whatever `work` gives, whose error comes first.
     pub fn take_notes<T>(
         &self,
         begin: impl FnOnce(CUstream) -> Result<()>,
@@ -125,7 +126,8 @@ impl Queue {
         match &mark.event {
             // Work of one stream is in order anyway.
             Some(RawEvent(event)) if mark.queue.id != self.id && !mark.queue.is_done(mark.number) => {
-                // SAFETY: both handles are alive. The driver looks at what the event stands for now, not at what it stands for later.
+                // SAFETY: both handles are alive. The driver looks at what the event stands for now, not at what it
+                // stands for later.
                 self.context.call("cuStreamWaitEvent", || unsafe { sys::cuStreamWaitEvent(self.raw, *event, 0) })
             }
             Some(_) | None => Ok(()),

@@ -11,11 +11,12 @@ use xla_hlo::{Error, Result};
 use super::context::Context;
 use super::queue::{Mark, Queue};
 
-/// Sizes of buffers, and how many there are at most: scalars and small arrays are many, pieces of big ones keep the bus busy with
-/// few. The driver takes some microseconds for a copy, in which the bus moves some hundred kilobytes.
+/// Sizes of buffers, and how many there are at most: scalars and small arrays are many, pieces of big ones keep the bus
+/// busy with few. The driver takes some microseconds for a copy, in which the bus moves some hundred kilobytes.
 const CLASSES: [(usize, usize); 2] = [(64 << 10, 64), (4 << 20, 8)];
 
-/// How many pieces of one copy to the host are under way together: one is copied by the device while the host copies the other.
+/// How many pieces of one copy to the host are under way together: one is copied by the device while the host copies
+/// the other.
 const PIECES_UNDER_WAY: usize = 2;
 
 /// Page-locked buffers of one context.
@@ -40,8 +41,8 @@ impl Staging {
         Staging { context: context.clone(), classes: Default::default() }
     }
 
-    /// Sends copies of `source` to device memory at `to`. `source` is free again when this returns, at which time the work may still
-    /// be under way.
+    /// Sends copies of `source` to device memory at `to`. `source` is free again when this returns, at which time the
+    /// work may still be under way.
     pub fn upload(&self, queue: &Arc<Queue>, source: &[u8], to: u64) -> Result<()> {
         let class = class_of(source.len());
         let mut to = to;
@@ -50,7 +51,8 @@ impl Staging {
             buffer.bytes_mut()[..part.len()].copy_from_slice(part);
             let from = buffer.start.as_ptr().cast();
             let sent = queue.send("cuMemcpyHtoDAsync", |stream| {
-                // SAFETY: the buffer has that many bytes, and nobody writes or frees it until the mark behind the copy is reached.
+                // SAFETY: the buffer has that many bytes, and nobody writes or frees it until the mark behind the copy
+                // is reached.
                 unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, part.len(), stream) }
             });
             self.put_behind(class, buffer, queue, sent)?;
@@ -71,7 +73,8 @@ impl Staging {
             let buffer = self.take(class)?;
             let (bytes, to) = (part.len(), buffer.start.as_ptr().cast());
             let sent = queue.send("cuMemcpyDtoHAsync", |stream| {
-                // SAFETY: the buffer has that many bytes, and nobody touches or frees it until the mark behind the copy is reached.
+                // SAFETY: the buffer has that many bytes, and nobody touches or frees it until the mark behind the copy
+                // is reached.
                 unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, stream) }
             });
             let mark = self.mark_behind(class, buffer, queue, sent)?;
@@ -103,8 +106,8 @@ impl Staging {
     fn mark_behind(&self, class: usize, buffer: Pinned, queue: &Arc<Queue>, sent: Result<()>) -> Result<Flight<'_>> {
         let mark = sent.and_then(|()| queue.mark());
         let mark = mark.inspect_err(|_| {
-            // Without a mark nobody knows when the buffer is free. Waiting fails only when the device is lost, and then nothing is
-            // freed: see the drop of `Pinned`.
+            // Without a mark nobody knows when the buffer is free. Waiting fails only when the device is lost, and then
+            // nothing is freed: see the drop of `Pinned`.
             let _ = queue.synchronize();
             self.class(class).made -= 1;
         })?;
@@ -177,7 +180,8 @@ impl Drop for Flight<'_> {
     }
 }
 
-/// Page-locked memory of the host, which the device copies from and to by itself. [`Staging`] hands it out while no work uses it.
+/// Page-locked memory of the host, which the device copies from and to by itself. [`Staging`] hands it out while no
+/// work uses it.
 #[derive(Debug)]
 struct Pinned {
     context: Arc<Context>,
@@ -217,8 +221,8 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // SAFETY: the memory came from cuMemHostAlloc and is freed once; work that used it is done, or the device is lost, in which case
-        // the call is not made and the memory stays.
+        // SAFETY: the memory came from cuMemHostAlloc and is freed once; work that used it is done, or the device is
+        // lost, in which case the call is not made and the memory stays.
         let _ = self.context.call("cuMemFreeHost", || unsafe { sys::cuMemFreeHost(self.start.as_ptr().cast()) });
     }
 }

@@ -16,11 +16,13 @@ use super::queue::{self, Mark, Queue};
 
 /// Work in order.
 ///
-/// Errors: a kernel that faults ends the whole context, of which CUDA tells at the next call, whichever that is. So every call after
-/// it fails on every stream of the device in this process, and the first error says what was under way, not which of it was wrong.
+/// Errors: a kernel that faults ends the whole context, of which CUDA tells at the next call, whichever that is. So
+/// every call after it fails on every stream of the device in this process, and the first error says what was under
+/// way, not which of it was wrong.
 ///
-/// A stream may take notes instead of sending ([`CudaStream::notes`]): what would be sent becomes a [`Recording`], for a graph or for a
-/// loop that the device runs by itself. It knows nothing of the host: copies from and to it, events and waiting are errors.
+/// A stream may take notes instead of sending ([`CudaStream::notes`]): what would be sent becomes a [`Recording`], for
+/// a graph or for a loop that the device runs by itself. It knows nothing of the host: copies from and to it, events
+/// and waiting are errors.
 pub(crate) struct CudaStream {
     queue: Arc<Queue>,
     parts: Arc<Parts>,
@@ -92,8 +94,8 @@ impl CudaStream {
         }
     }
 
-    /// Runs a loop of the device: what `condition` took notes of, then, while the byte at `predicate` is not 0, what `body` did and
-    /// `condition` again. `slot` is the loop's own, and not used if this stream takes notes itself.
+    /// Runs a loop of the device: what `condition` took notes of, then, while the byte at `predicate` is not 0, what
+    /// `body` did and `condition` again. `slot` is the loop's own, and not used if this stream takes notes itself.
     pub fn repeat(
         &self,
         condition: &CudaStream,

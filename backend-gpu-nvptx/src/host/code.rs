@@ -49,7 +49,8 @@ impl HostCode {
         let mut functions = Vec::with_capacity(image.functions.len());
         for function in &image.functions {
             let address = code.address(&function.name)?;
-            // SAFETY: kernels for the host are emitted with this very signature (`Emitter::simt_kernel`), and `_code` keeps them alive.
+            // SAFETY: kernels for the host are emitted with this very signature (`Emitter::simt_kernel`), and `_code`
+            // keeps them alive.
             let entry = unsafe { std::mem::transmute::<*const std::ffi::c_void, Entry>(address) };
             functions.push(Loaded {
                 entry,
@@ -62,7 +63,8 @@ impl HostCode {
         Ok(HostCode { functions, stacks: Mutex::default(), _code: code })
     }
 
-    /// Runs all blocks of a kernel. The words are what its launch was lowered with: addresses of live memory of the right sizes.
+    /// Runs all blocks of a kernel. The words are what its launch was lowered with: addresses of live memory of the
+    /// right sizes.
     pub fn launch(&self, function: usize, blocks: u32, words: &[u64]) -> Result<()> {
         let function = *self.functions.get(function).ok_or_else(|| Error::internal("a function that is not there"))?;
         if words.len() != function.parameters {
@@ -82,8 +84,8 @@ impl HostCode {
                 fibers::run_block(&function, words, &mut stacks, thread)?;
             } else {
                 (0..function.threads).map(thread).for_each(|mut thread| {
-                    // SAFETY: the code was generated for launches like this one: it reads and writes the arrays whose addresses the words
-                    // are, which the launcher holds, and its shared memory.
+                    // SAFETY: the code was generated for launches like this one: it reads and writes the arrays whose
+                    // addresses the words are, which the launcher holds, and its shared memory.
                     unsafe { (function.entry)(words.as_ptr(), &raw mut thread) }
                 });
             }

@@ -84,7 +84,8 @@ impl Allocation for HostGpuMemory {
 
 impl Drop for HostGpuMemory {
     fn drop(&mut self) {
-        // Whoever gets memory of a GPU next comes behind all streams that used it (`cuda/pool.rs`), so no order is asked for here.
+        // Whoever gets memory of a GPU next comes behind all streams that used it (`cuda/pool.rs`), so no order is
+        // asked for here.
         let _ = self.shared.races().freed(RaceStream::HOST, self.number);
     }
 }

@@ -63,8 +63,8 @@ pub(super) fn run_block(
         let stack = stacks.take()?;
         let fiber = Coroutine::with_stack(stack, move |yielder: &Yielder<[u64; WARP as usize], Wait>, _| {
             let mut fiber = Fiber { thread: record, yielder };
-            // SAFETY: as in `HostCode::launch`. The pointer is one to the whole fiber, which lives on this stack until the call returns,
-            // so the runtime's functions below may use what follows the thread.
+            // SAFETY: as in `HostCode::launch`. The pointer is one to the whole fiber, which lives on this stack until
+            // the call returns, so the runtime's functions below may use what follows the thread.
             unsafe { entry(words, (&raw mut fiber).cast()) }
         });
         fibers.push(fiber);
@@ -99,8 +99,9 @@ pub(super) fn run_block(
         }
         Some(stuck) => {
             for fiber in &mut fibers {
-                // SAFETY: on the stacks are frames of generated code and of the functions below, which have nothing to drop; nobody has
-                // a reference to them. Unwinding, which is what dropping a fiber does, cannot go through generated code.
+                // SAFETY: on the stacks are frames of generated code and of the functions below, which have nothing to
+                // drop; nobody has a reference to them. Unwinding, which is what dropping a fiber does, cannot go
+                // through generated code.
                 unsafe { fiber.force_reset() };
             }
             Err(Error::internal(format!(
@@ -136,7 +137,8 @@ pub(super) fn symbols() -> [RuntimeSymbol<'static>; 2] {
 
 /// Waits for the block.
 unsafe extern "C" fn barrier(thread: *mut HostThread) {
-    // SAFETY: kernels that wait are run by `run_block` alone, with a pointer to a whole fiber; its yielder lives as long as the fiber.
+    // SAFETY: kernels that wait are run by `run_block` alone, with a pointer to a whole fiber; its yielder lives as
+    // long as the fiber.
     unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(Wait::Barrier) };
 }
 

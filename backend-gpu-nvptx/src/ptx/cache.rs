@@ -22,7 +22,8 @@ impl CubinCache {
         CubinCache(FileCache::new(folder, "cubin", limit))
     }
 
-    /// The machine code of that PTX for that GPU, from the cache or by assembling it. Errors are those of the assembler.
+    /// The machine code of that PTX for that GPU, from the cache or by assembling it. Errors are those of the
+    /// assembler.
     pub fn assemble(&self, assembler: &dyn Assemble, ptx: &str, target: &str) -> Result<Cubin> {
         let key = key(&assembler.tool(), target, ptx);
         if let Some(cubin) = self.0.get(&key).and_then(|bytes| decode(&bytes)) {

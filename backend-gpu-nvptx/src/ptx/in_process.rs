@@ -1,4 +1,5 @@
-//! Machine code for programs that are loaded in the process that compiled them: assembled once, and found on disk from then on.
+//! Machine code for programs that are loaded in the process that compiled them: assembled once, and found on disk from
+//! then on.
 
 use std::sync::OnceLock;
 
@@ -28,8 +29,9 @@ impl InProcess {
         InProcess { cache, ptxas: OnceLock::new() }
     }
 
-    /// The image with machine code for an architecture in the place of PTX: from the cache, or made by `driver`, the driver's own assembler
-    /// if it has one, else by `ptxas`. `None` if there is none of it, or no cache: the driver then takes the PTX.
+    /// The image with machine code for an architecture in the place of PTX: from the cache, or made by `driver`, the
+    /// driver's own assembler if it has one, else by `ptxas`. `None` if there is none of it, or no cache: the driver
+    /// then takes the PTX.
     pub fn machine_code(&self, image: &Image, architecture: &str, driver: Option<&dyn Assemble>) -> Option<Image> {
         let cache = self.cache.as_ref()?;
         // That of the driver makes what the driver takes, and is there.

@@ -3,7 +3,7 @@
 //! ```text
 //! Ptxas::find ── assemble(ptx, "sm_90") ──> Cubin { bytes, report: registers and spills by kernel }
 //!                   └─ CubinCache: the same from a file, if it was assembled before
-//!                          └─ InProcess: for a program that is loaded where it was compiled; here the driver is an assembler, too
+//!                          └─ InProcess: for a program that is loaded where it was compiled; or the driver assembles
 //! ```
 //!
 //! Where no `ptxas` is found, programs carry PTX, and the driver of the machine that runs them assembles it.

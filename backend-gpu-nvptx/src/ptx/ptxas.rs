@@ -33,8 +33,8 @@ pub(crate) struct Cubin {
 }
 
 impl Ptxas {
-    /// The assembler at `program`, if that is given; else the first of the shell's search path and the toolkit's usual place.
-    /// [`Error::NotFound`] if there is none, saying how to come by it.
+    /// The assembler at `program`, if that is given; else the first of the shell's search path and the toolkit's usual
+    /// place. [`Error::NotFound`] if there is none, saying how to come by it.
     pub fn find(program: Option<&Path>) -> Result<Ptxas> {
         if let Some(program) = program {
             return Ptxas::at(program);
@@ -106,7 +106,8 @@ fn run(command: &mut Command) -> Result<Output> {
     })
 }
 
-/// The words of `ptxas` about what it refused: the fault is that of whoever wrote the PTX, unless it does not know the GPU.
+/// The words of `ptxas` about what it refused: the fault is that of whoever wrote the PTX, unless it does not know the
+/// GPU.
 fn refused(said: &str, source: &Path) -> Error {
     let complaints: Vec<_> = said.lines().filter(|line| !line.starts_with("ptxas info")).take(10).collect();
     let said = complaints.join("\n").replace(&*source.to_string_lossy(), "PTX");
@@ -138,8 +139,8 @@ pub(super) mod tests {
     /// A kernel that multiplies, for `sm_80` and later.
     pub const PTX: &str = include_str!("scale.ptx");
 
-    /// The assembler of this machine: of the environment variable `XLA_PTXAS`, or the search path. Without one, tests that need it
-    /// say so and pass.
+    /// The assembler of this machine: of the environment variable `XLA_PTXAS`, or the search path. Without one, tests
+    /// that need it say so and pass.
     pub fn ptxas() -> Option<Ptxas> {
         let found = Ptxas::find(std::env::var_os("XLA_PTXAS").as_deref().map(Path::new));
         found.inspect_err(|error| writeln!(std::io::stderr(), "skipped: {error}").unwrap_or_default()).ok()

@@ -31,8 +31,8 @@ pub(crate) struct KernelReport {
 }
 
 impl Report {
-    /// Reads the text that `ptxas -v` writes to its error stream. Lines that are not understood are passed over: they differ from
-    /// version to version.
+    /// Reads the text that `ptxas -v` writes to its error stream. Lines that are not understood are passed over: they
+    /// differ from version to version.
     pub fn parse(text: &str) -> Report {
         let mut report = Report::default();
         for line in text.lines() {

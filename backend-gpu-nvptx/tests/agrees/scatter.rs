@@ -42,7 +42,8 @@ fn scatters_of_every_arrangement() {
     }
 }
 
-/// A scatter of an array of floats and one of integers, by a combiner of `a`, `k` (before) and `b`, `l` (updates) with results `x` and `y`.
+/// A scatter of an array of floats and one of integers, by a combiner of `a`, `k` (before) and `b`, `l` (updates) with
+/// results `x` and `y`.
 fn of_two(body: &str, [array, indices, updates]: [&str; 3], attributes: &str) -> String {
     format!(
         "HloModule m

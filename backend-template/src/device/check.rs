@@ -17,7 +17,8 @@ const INDEX_REGISTERS: usize = 32;
 pub struct Kernel(Program);
 
 impl Kernel {
-    /// Checks a program: [`Error::ResourceExhausted`] where it needs more than the core has, [`Error::Internal`] where it is wrong.
+    /// Checks a program: [`Error::ResourceExhausted`] where it needs more than the core has, [`Error::Internal`] where
+    /// it is wrong.
     pub fn load(program: Program) -> Result<Kernel> {
         let exhausted = |what: &str, has: usize, needs: usize| {
             let name = &program.name;

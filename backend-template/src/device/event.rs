@@ -17,7 +17,8 @@ struct Signal {
 }
 
 impl Event {
-    /// An event, and what completes it. Dropping that without completing it makes the event fail, so nobody waits for ever.
+    /// An event, and what completes it. Dropping that without completing it makes the event fail, so nobody waits for
+    /// ever.
     pub(super) fn pending() -> (Event, Completer) {
         let event = Event(Arc::default());
         (event.clone(), Completer(Some(event)))

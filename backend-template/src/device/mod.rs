@@ -1,19 +1,20 @@
 //! The simulated accelerator and its driver: everything in this folder is what a vendor's driver library would be.
 //!
 //! ```text
-//! Device ── allocate ──> Block          memory that the host cannot touch; only commands reach it      memory.rs
-//!    │ └──  queue ─────> Queue          commands in order, executed by the queue's own thread         queue.rs, worker.rs
-//!    │                     └ Event      a point in a queue, reached or failed                          event.rs
-//!    │      Kernel::load(Program)       a checked program of tensor instructions                       program.rs, check.rs
-//!    │        └ core                    registers of one tile each; vector, matrix and DMA units       core.rs, tensor.rs
-//!    └── faults                         failures on request, for tests                                 fault.rs
+//! Device ── allocate ──> Block      memory that the host cannot touch; only commands reach it   memory.rs
+//!    │ └──  queue ─────> Queue      commands in order, executed by the queue's own thread      queue.rs, worker.rs
+//!    │                     └ Event  a point in a queue, reached or failed                       event.rs
+//!    │      Kernel::load(Program)   a checked program of tensor instructions                    program.rs, check.rs
+//!    │        └ core                registers of one tile each; vector, matrix and DMA units    core.rs, tensor.rs
+//!    └── faults                     failures on request, for tests                              fault.rs
 //! ```
 //!
-//! Errors flow with the data. A command that fails leaves *poison* in the memory that it should have written; a command that would
-//! read poison does not run, and leaves the same poison behind. Reading poison to the host gives the first error, with the
-//! label of the command that failed. Work that reads no poison goes on as if nothing had happened.
+//! Errors flow with the data. A command that fails leaves *poison* in the memory that it should have written; a command
+//! that would read poison does not run, and leaves the same poison behind. Reading poison to the host gives the first
+//! error, with the label of the command that failed. Work that reads no poison goes on as if nothing had happened.
 //!
-//! The device knows element types and scalar arithmetic, and nothing of modules, instructions of HLO, or layouts beyond its own tiles.
+//! The device knows element types and scalar arithmetic, and nothing of modules, instructions of HLO, or layouts beyond
+//! its own tiles.
 
 mod check;
 mod core;
@@ -70,8 +71,8 @@ impl Device {
         Device(Arc::new(Shared { ledger, faults: Arc::default(), queues: Mutex::default() }))
     }
 
-    /// A block of memory, of arbitrary contents. Where too little is free, waits for queued work to give back what it is the last
-    /// to hold; [`Error::ResourceExhausted`] if that does not suffice.
+    /// A block of memory, of arbitrary contents. Where too little is free, waits for queued work to give back what it
+    /// is the last to hold; [`Error::ResourceExhausted`] if that does not suffice.
     pub fn allocate(&self, bytes: usize) -> Result<Arc<Block>> {
         if self.0.faults.strikes(FaultKind::Allocation) {
             return Err(Error::resource_exhausted(format!("injected fault: no device memory for {bytes} bytes")));
@@ -96,8 +97,8 @@ impl Device {
         self.0.ledger.usage()
     }
 
-    /// Lets the operation of that kind fail that comes after `skip` others which go well. Waits until all queues are idle, so that it
-    /// is one of those sent from now on.
+    /// Lets the operation of that kind fail that comes after `skip` others which go well. Waits until all queues are
+    /// idle, so that it is one of those sent from now on.
     pub fn inject_fault(&self, kind: FaultKind, skip: u64) {
         self.queues().iter().for_each(|queue| queue.drain());
         self.0.faults.inject(kind, skip);

@@ -147,7 +147,8 @@ pub enum Instruction {
         /// What is added.
         from: Register,
     },
-    /// The accumulator's lanes put together: each lane gets the value of its row (`columns`), of its column (`rows`), or of all.
+    /// The accumulator's lanes put together: each lane gets the value of its row (`columns`), of its column (`rows`),
+    /// or of all.
     Fold {
         /// The accumulator.
         register: Register,
@@ -158,8 +159,9 @@ pub enum Instruction {
         /// Whether columns are put together.
         columns: bool,
     },
-    /// `to[r][c] += lhs[r][k] * rhs[k][c]` for `k` below [`TILE_ROWS`](super::TILE_ROWS). The accumulator is wide: 64-bit floats, integers modulo
-    /// 2^64; truth values are or-ed. Operands may have other types of the accumulator's kind.
+    /// `to[r][c] += lhs[r][k] * rhs[k][c]` for `k` below [`TILE_ROWS`](super::TILE_ROWS). The accumulator is wide:
+    /// 64-bit floats, integers modulo 2^64; truth values are or-ed. Operands may have other types of the accumulator's
+    /// kind.
     MatMul {
         /// The accumulator.
         to: Register,

@@ -109,8 +109,8 @@ impl Queue {
         self.tasks.push(Task::Command(command))
     }
 
-    /// Reads memory when everything before it is done. The error is that of the command that should have written it, or of the
-    /// copy itself.
+    /// Reads memory when everything before it is done. The error is that of the command that should have written it, or
+    /// of the copy itself.
     pub fn download(&self, from: Region) -> Result<Vec<u8>> {
         let (reply, answer) = mpsc::channel();
         self.tasks.push(Task::Download { from, reply })?;
@@ -122,8 +122,8 @@ impl Queue {
         self.tasks.record()
     }
 
-    /// Lets what is sent from now on wait for an event, whether that is reached or fails. Its error is then told by this queue's next
-    /// event too.
+    /// Lets what is sent from now on wait for an event, whether that is reached or fails. Its error is then told by
+    /// this queue's next event too.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         self.tasks.push(Task::Wait(event.clone()))
     }

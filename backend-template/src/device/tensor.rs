@@ -17,8 +17,9 @@ pub enum Access {
 
 /// An array in memory: row major, in tiles.
 ///
-/// The two minor dimensions lie in tiles of [`TILE_ROWS`] by [`TILE_COLUMNS`] elements, a vector in tiles of [`LANES`], padded up to
-/// whole ones; elements within a tile and tiles within the array are in row-major order. A scalar lies as it is.
+/// The two minor dimensions lie in tiles of [`TILE_ROWS`] by [`TILE_COLUMNS`] elements, a vector in tiles of [`LANES`],
+/// padded up to whole ones; elements within a tile and tiles within the array are in row-major order. A scalar lies as
+/// it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorDescriptor {
     /// What the program does with it.
@@ -96,8 +97,8 @@ impl TensorDescriptor {
         Some(self.offset(&coordinates))
     }
 
-    /// Calls `f` with each run of elements that is consecutive in row-major order and in memory: its first element, its first
-    /// byte, and how many elements it has.
+    /// Calls `f` with each run of elements that is consecutive in row-major order and in memory: its first element, its
+    /// first byte, and how many elements it has.
     pub fn for_each_run(&self, mut f: impl FnMut(usize, usize, usize)) {
         let width = self.element_type.byte_width();
         let [ref outer @ .., rows, columns] = *self.dims else {

@@ -72,14 +72,14 @@ impl ProgramBuilder {
         (0..count).for_each(|_| self.end_loop());
     }
 
-    /// Loops over an array of those dimensions, a tile at a time; gives the coordinates of the lanes. There are as many loops as
-    /// dimensions.
+    /// Loops over an array of those dimensions, a tile at a time; gives the coordinates of the lanes. There are as many
+    /// loops as dimensions.
     pub fn loop_over_tiles(&mut self, dims: &[usize]) -> Vec<Coordinate> {
         (0..dims.len()).map(|d| self.loop_over_dimension(dims, d)).collect()
     }
 
-    /// A loop over dimension `d` of an array, and the coordinate of the lanes in it: the two minor dimensions are rows and columns of a
-    /// tile, and a vector is both.
+    /// A loop over dimension `d` of an array, and the coordinate of the lanes in it: the two minor dimensions are rows
+    /// and columns of a tile, and a vector is both.
     pub fn loop_over_dimension(&mut self, dims: &[usize], d: usize) -> Coordinate {
         let (step, per_row, per_column) = match dims.len() - d {
             1 if dims.len() == 1 => (LANES, TILE_COLUMNS as i64, 1),
@@ -90,8 +90,8 @@ impl ProgramBuilder {
         Coordinate::of(self.begin_loop(dims[d], step)).per_row(per_row).per_column(per_column)
     }
 
-    /// The start along dimension `d`, clamped to `0..=limit`; read once, before anything else. The tensor is an integer, or a vector
-    /// with the starts of all dimensions.
+    /// The start along dimension `d`, clamped to `0..=limit`; read once, before anything else. The tensor is an
+    /// integer, or a vector with the starts of all dimensions.
     pub fn load_start(&mut self, tensor: usize, d: usize, limit: usize) -> Coordinate {
         let index = self.new_index();
         let is_scalar = self.tensor(tensor).dims().is_empty();

@@ -7,12 +7,13 @@ use xla_service::thunks::LoweringContext;
 use super::builder::ProgramBuilder;
 use crate::device::{Coordinate, Program, TILE_COLUMNS, TILE_ROWS};
 
-/// Tiles of the result: the minor free dimension of the left operand is its rows, that of the right operand its columns, and the
-/// minor contracted dimension goes through the matrix unit. All others are loops.
+/// Tiles of the result: the minor free dimension of the left operand is its rows, that of the right operand its
+/// columns, and the minor contracted dimension goes through the matrix unit. All others are loops.
 pub(super) fn lower(cx: &LoweringContext<'_>, op: &Dot) -> Result<Option<Program>> {
     let ([lhs, rhs], [result]) = (cx.operands, cx.results) else { return Ok(None) };
     let types = [lhs, rhs, result].map(|array| array.shape.element_type());
-    // The unit takes numbers of one kind, and lanes beyond an operand are zero bits, which this type has for another number.
+    // The unit takes numbers of one kind, and lanes beyond an operand are zero bits, which this type has for another
+    // number.
     if types.iter().any(|ty| ty.kind() != types[2].kind() || *ty == ElementType::F8E8M0FNU) {
         return Ok(None);
     }

@@ -1,7 +1,7 @@
 //! Elementwise operations and movement: a tile of an instruction's elements at any coordinates.
 //!
-//! Movement costs nothing: a transpose, slice or broadcast only says at which coordinates of its operand the elements are. Where
-//! the chain ends, at an array in memory, the DMA unit fetches what the coordinates say.
+//! Movement costs nothing: a transpose, slice or broadcast only says at which coordinates of its operand the elements
+//! are. Where the chain ends, at an array in memory, the DMA unit fetches what the coordinates say.
 
 use std::collections::HashMap;
 
@@ -67,7 +67,8 @@ impl<'a> Expression<'a> {
         self.known.clear();
     }
 
-    /// Elements of an instruction at coordinates, one for each of its dimensions. `None` for what the device does not do.
+    /// Elements of an instruction at coordinates, one for each of its dimensions. `None` for what the device does not
+    /// do.
     ///
     /// What is computed once is used again: all calls are in the same loop, or [`Expression::forget`] is between them.
     pub fn value(&mut self, b: &mut ProgramBuilder, id: InstrId, at: &[Coordinate]) -> Result<Option<Register>> {

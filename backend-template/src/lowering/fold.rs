@@ -1,4 +1,5 @@
-//! Folds by any computation of scalars, of any number of arrays: one element after the other, each lane a result of its own.
+//! Folds by any computation of scalars, of any number of arrays: one element after the other, each lane a result of its
+//! own.
 
 use xla_hlo::ops::Reduce;
 use xla_hlo::{ElementType, InstrId, Op, Result};

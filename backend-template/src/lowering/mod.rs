@@ -12,9 +12,9 @@
 //! builder.rs      programs instruction by instruction         registers.rs  which register holds which value
 //! ```
 //!
-//! **To add an operation**: write a function that builds its program (a page; the shortest example is `reshape.rs`), call it from
-//! `lower`, and add a test with the operation as HLO text to
-//! `tests/backend/lowering.rs`. `Ok(None)` says "not mine": the reference evaluator computes the instruction on the host.
+//! **To add an operation**: write a function that builds its program (a page; the shortest example is `reshape.rs`),
+//! call it from `lower`, and add a test with the operation as HLO text to `tests/backend/lowering.rs`. `Ok(None)` says
+//! "not mine": the reference evaluator computes the instruction on the host.
 
 mod builder;
 mod dot;

@@ -1,4 +1,5 @@
-//! Padding between elements: the padding everywhere, then the elements into it. Without any between, see `expression.rs`.
+//! Padding between elements: the padding everywhere, then the elements into it. Without any between, see
+//! `expression.rs`.
 
 use xla_hlo::Result;
 use xla_hlo::ops::Pad;

@@ -17,8 +17,9 @@ pub(super) fn lower(cx: &LoweringContext<'_>, op: &Reduce) -> Result<Option<Prog
 
 /// A reduction of what an expression computes.
 ///
-/// Lanes lie as the operand lies in memory: its two minor dimensions are rows and columns of a tile. Loops run over what is kept, then
-/// over what is folded; the accumulator folds tile by tile, and at the end its own rows or columns, if those are dimensions that go.
+/// Lanes lie as the operand lies in memory: its two minor dimensions are rows and columns of a tile. Loops run over
+/// what is kept, then over what is folded; the accumulator folds tile by tile, and at the end its own rows or columns,
+/// if those are dimensions that go.
 pub(super) fn lower_root(
     cx: &LoweringContext<'_>,
     mut expression: Expression<'_>,

@@ -6,7 +6,8 @@ use xla_hlo::ElementType;
 
 use crate::device::{Instruction, Program, Register};
 
-/// Renumbers a program's registers, which are one for each value, so that values which are not needed at the same time share.
+/// Renumbers a program's registers, which are one for each value, so that values which are not needed at the same time
+/// share.
 ///
 /// The result may still have more registers than the core; loading it says so.
 pub(super) fn assign(program: &mut Program) {

@@ -1,4 +1,5 @@
-//! Every lowering, in every element type and with edge values, against the reference evaluator. Nothing may fall back to the host.
+//! Every lowering, in every element type and with edge values, against the reference evaluator. Nothing may fall back
+//! to the host.
 
 use crate::support::{native, tame, values};
 use xla_hlo::ElementType;
@@ -21,7 +22,8 @@ const TYPES: [ElementType; 14] = [
     ElementType::C64,
 ];
 
-/// Runs a program for each type, whose name replaces the `T` before dimensions; what a type has no such operation for is left out by `applies`.
+/// Runs a program for each type, whose name replaces the `T` before dimensions; what a type has no such operation for
+/// is left out by `applies`.
 fn each(text: &str, applies: impl Fn(ElementType) -> bool) {
     TYPES
         .into_iter()

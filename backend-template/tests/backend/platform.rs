@@ -87,7 +87,8 @@ fn programs_are_written_down_and_loaded() {
     refused(&other.expect("it can be written down"), "for platform abacus");
 }
 
-/// The first fault of a kind in the program makes an error that says where, leaves nothing behind, and the next run is right.
+/// The first fault of a kind in the program makes an error that says where, leaves nothing behind, and the next run is
+/// right.
 #[test]
 fn every_fault_names_its_place_leaks_nothing_and_is_over() {
     let platform = platform();

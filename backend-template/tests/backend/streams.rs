@@ -7,7 +7,8 @@ use backend_template::{DeviceOptions, platform_with};
 use xla_hlo::{ArrayShape, ElementType, Literal, Scalar};
 use xla_service::{Client, CompileOptions, Fault, LoadedExecutable, Platform};
 
-/// Branches that are independent for a while, one of them with a loop and one with something that the host computes; the last has two halves.
+/// Branches that are independent for a while, one of them with a loop and one with something that the host computes;
+/// the last has two halves.
 const PROGRAM: &str = "HloModule m
     lt { a = f32[] parameter(0)
       b = f32[] parameter(1)

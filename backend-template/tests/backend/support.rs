@@ -1,4 +1,5 @@
-//! Runs programs in HLO text on the device and in the reference evaluator, and compares; edge values of every element type.
+//! Runs programs in HLO text on the device and in the reference evaluator, and compares; edge values of every element
+//! type.
 
 use std::sync::Arc;
 
@@ -44,8 +45,8 @@ pub fn array(shape: &ArrayShape, values: &[Scalar], salt: usize) -> Literal {
     Literal::from_fn(shape, |i| values[(i + salt) % values.len()].rounded(shape.element_type())).expect("a small array")
 }
 
-/// Small numbers, for operations whose results depend on the order in which they are done. Their products are no negative zeros, which
-/// a sum may keep or not.
+/// Small numbers, for operations whose results depend on the order in which they are done. Their products are no
+/// negative zeros, which a sum may keep or not.
 pub fn tame(ty: ElementType) -> Vec<Scalar> {
     (0..11)
         .map(|i| Scalar::from_i64(ty, if ty.is_signed() { [1, -2, 2, -1, 3][i % 5] } else { i as i64 % 3 }))

@@ -1,6 +1,7 @@
 //! What libraries on top of the driver need of it: the device that is current, and work in the order of streams.
 //!
-//! Such a library is linked with the driver into one file (see `tests/simulated-libraries`), so that both know the same device.
+//! Such a library is linked with the driver into one file (see `tests/simulated-libraries`), so that both know the same
+//! device.
 
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use crate::driver::{self, LibraryWork, Status, Work};
 use crate::finding::Problem;
 use crate::machine::Memory;
 
-/// The compute capability of the current device, 90 for sm_90; the error is what the driver says of a thread without one.
+/// The compute capability of the current device, 90 for sm_90; the error is what the driver says of a thread without
+/// one.
 pub fn capability() -> Result<u32, Status> {
     let mut found = 0;
     match call(|driver| {
@@ -21,8 +23,9 @@ pub fn capability() -> Result<u32, Status> {
     }
 }
 
-/// Sends work to a stream, or as a node to the graph that the stream is captured to. It is done later, as often as it is sent, and with the
-/// driver locked: it must make no call. What it finds to be wrong loses the device; `call` names it for people.
+/// Sends work to a stream, or as a node to the graph that the stream is captured to. It is done later, as often as it
+/// is sent, and with the driver locked: it must make no call. What it finds to be wrong loses the device; `call` names
+/// it for people.
 pub fn enqueue(
     stream: u64,
     name: &str,

@@ -1,4 +1,5 @@
-//! NVIDIA's libraries for tests: cuBLASLt, cuDNN and cuFFT on a machine without a GPU, and a check of how they are called.
+//! NVIDIA's libraries for tests: cuBLASLt, cuDNN and cuFFT on a machine without a GPU, and a check of how they are
+//! called.
 //!
 //! ```text
 //! blas, dnn, fft   a library each
@@ -10,9 +11,9 @@
 //! simulated-gpu    the driver, in the same file: work is sent to its streams, and done in its memory
 //! ```
 //!
-//! A file with all of it is found under the names of all libraries, the driver's among them: so it is loaded once, with one device. Every call
-//! that a library must not get is told as a sentence on stderr, and answered with the code that its documents give. What only tests other
-//! than those of this repository could ask for is refused as not supported.
+//! A file with all of it is found under the names of all libraries, the driver's among them: so it is loaded once, with
+//! one device. Every call that a library must not get is told as a sentence on stderr, and answered with the code that
+//! its documents give. What only tests other than those of this repository could ask for is refused as not supported.
 
 mod arguments;
 mod blas;

@@ -1,4 +1,5 @@
-//! Memory that a call takes for itself: as in NVIDIA's libraries it is used by several pieces of work, and nobody else may touch it between.
+//! Memory that a call takes for itself: as in NVIDIA's libraries it is used by several pieces of work, and nobody else
+//! may touch it between.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -11,12 +11,13 @@ use xla_service::{Client, CompileOptions, FallbackPolicy, Platform, PlatformRegi
 /// How far a result may be off: the absolute error, and the one relative to the evaluator's result.
 const TOLERANCE: f64 = 1e-5;
 
-/// Runs a program, as HLO text, on a platform and in the evaluator, on inputs that are the same every time. No part of it may be left to
-/// the evaluator by the platform.
+/// Runs a program, as HLO text, on a platform and in the evaluator, on inputs that are the same every time. No part of
+/// it may be left to the evaluator by the platform.
 ///
 /// # Panics
 ///
-/// Where the program is wrong, does not run, or a result differs: in its shape, its integers, the sign of a zero, or by more than 1e-5.
+/// Where the program is wrong, does not run, or a result differs: in its shape, its integers, the sign of a zero, or by
+/// more than 1e-5.
 pub fn assert_agrees(platform: Arc<dyn Platform>, text: &str) {
     let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
     let name = platform.name().to_string();

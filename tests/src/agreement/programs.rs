@@ -1,7 +1,7 @@
 //! Programs of operations that have many forms, as text.
 
-/// A scatter with that combiner body, over `a` and `b`; shapes and attributes as HLO writes them: dimensions of the array, the whole shape
-/// of the indices, dimensions of the updates.
+/// A scatter with that combiner body, over `a` and `b`; shapes and attributes as HLO writes them: dimensions of the
+/// array, the whole shape of the indices, dimensions of the updates.
 pub fn scatter_of(ty: &str, body: &str, [x, i, u]: [&str; 3], attributes: &str) -> String {
     format!(
         "HloModule m
@@ -68,7 +68,8 @@ pub const SCATTER_ARRANGEMENTS: &[([&str; 3], &str)] = &[
     ),
 ];
 
-/// Scatters whose indices are of every type that is wide, and far out of range: of single elements, and of windows of three.
+/// Scatters whose indices are of every type that is wide, and far out of range: of single elements, and of windows of
+/// three.
 pub fn scatters_far_out_of_range() -> Vec<String> {
     let mut programs = Vec::new();
     for (ty, numbers) in [
@@ -100,8 +101,8 @@ pub fn scatters_far_out_of_range() -> Vec<String> {
     programs
 }
 
-/// A stable sort of an array of that type, and of places with it, along a dimension, by a comparator of `a`, `b` (and `i`, `j`) with that
-/// body.
+/// A stable sort of an array of that type, and of places with it, along a dimension, by a comparator of `a`, `b` (and
+/// `i`, `j`) with that body.
 pub fn sort_of(ty: &str, dims: &str, dimension: usize, before: &str) -> String {
     format!(
         "HloModule m

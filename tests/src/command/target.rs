@@ -5,18 +5,19 @@ use xla::PlatformRegistry;
 /// Options of every subcommand that runs programs on a platform.
 #[derive(Debug, clap::Args)]
 pub struct TargetArguments {
-    /// Platform `cpu` generates code for this processor (`v1` to `v4` of x86-64, `znver4`, `znver5`, `sapphirerapids`), less
-    /// what this machine lacks; for `compiled:cpu`, which runs no code, for all of it.
+    /// Platform `cpu` generates code for this processor (`v1` to `v4` of x86-64, `znver4`, `znver5`, `sapphirerapids`),
+    /// less what this machine lacks; for `compiled:cpu`, which runs no code, for all of it.
     #[arg(long, value_name = "NAME")]
     target_cpu: Option<String>,
-    /// Memory that platform `cpu` has written nothing to holds something else each time, and every program is compiled and run
-    /// twice: results that depend on it differ.
+    /// Memory that platform `cpu` has written nothing to holds something else each time, and every program is compiled
+    /// and run twice: results that depend on it differ.
     #[arg(long)]
     pub sanitize: bool,
 }
 
 impl TargetArguments {
-    /// The platforms of this build, with `cpu` for the processor that was chosen. The error says that there is no such processor.
+    /// The platforms of this build, with `cpu` for the processor that was chosen. The error says that there is no such
+    /// processor.
     #[cfg(feature = "cpu")]
     pub fn registry(&self, platform: &str) -> xla::Result<PlatformRegistry> {
         use xla::cpu::{CpuOptions, TargetCpu, platform_with};

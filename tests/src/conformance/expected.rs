@@ -1,7 +1,8 @@
 //! Expected failures, declared next to the backend.
 //!
-//! Each line of the text is `ID : reason` or `PREFIX* : reason`; empty lines and lines that begin with `#` are skipped. A case that is
-//! declared and passes is a failure, as is a prefix all of whose cases pass, and a line that fits no case: what is mended is taken out.
+//! Each line of the text is `ID : reason` or `PREFIX* : reason`; empty lines and lines that begin with `#` are skipped.
+//! A case that is declared and passes is a failure, as is a prefix all of whose cases pass, and a line that fits no
+//! case: what is mended is taken out.
 
 use xla::{Error, Result};
 

@@ -23,8 +23,8 @@
 //! assert!(report.passed(), "{}", report.text());
 //! ```
 //!
-//! What a platform cannot do yet stands in a text next to it: see [`Expected`]. A case whose failure is declared and that passes is a
-//! failure too. Cases of optional abilities are skipped where the platform lacks the ability.
+//! What a platform cannot do yet stands in a text next to it: see [`Expected`]. A case whose failure is declared and
+//! that passes is a failure too. Cases of optional abilities are skipped where the platform lacks the ability.
 
 pub mod case;
 mod expected;
@@ -189,8 +189,8 @@ impl Suite {
     }
 }
 
-/// The whole suite as one test: panics with a report unless the platform passes, but for the expected failures. Builds without
-/// optimisation take smaller sizes and fewer programs.
+/// The whole suite as one test: panics with a report unless the platform passes, but for the expected failures. Builds
+/// without optimisation take smaller sizes and fewer programs.
 pub fn check(registry: &PlatformRegistry, platform: &str, expected_failures: &str) {
     let report = Expected::parse(expected_failures).and_then(|expected| {
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);

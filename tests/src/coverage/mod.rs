@@ -1,4 +1,5 @@
-//! Which operation works on which element type on which platform, found out by compiling and running a tiny program for each.
+//! Which operation works on which element type on which platform, found out by compiling and running a tiny program for
+//! each.
 
 mod page;
 mod recipes;
@@ -210,7 +211,8 @@ fn compile(client: &Client, module: &VerifiedModule, host_fallback: FallbackPoli
     client.compile(module, &CompileOptions { host_fallback, ..CompileOptions::default() })
 }
 
-/// Demands that a program prints back the same, and that compiling refuses it by the name of the opcode or of what begins it.
+/// Demands that a program prints back the same, and that compiling refuses it by the name of the opcode or of what
+/// begins it.
 pub fn refused(client: &Client, opcode: Opcode, module: &VerifiedModule) -> Status {
     let printed = module.to_string();
     if parse_module(&printed).ok().map(|again| again.to_string()) != Some(printed) {

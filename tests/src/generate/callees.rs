@@ -196,7 +196,8 @@ fn order(module: &mut ModuleBuilder, random: &mut Random, types: &[ElementType])
     b.finish(root.expect(NAME))
 }
 
-/// A comparison in total order, perhaps of floats with one zero and one NaN; of complex numbers that of their real parts.
+/// A comparison in total order, perhaps of floats with one zero and one NaN; of complex numbers that of their real
+/// parts.
 fn ordered(
     b: &mut ComputationBuilder<'_>,
     direction: CompareDirection,

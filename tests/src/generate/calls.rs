@@ -19,8 +19,8 @@ enum Words {
 }
 
 impl Graph<'_> {
-    /// A decomposition of matrices. Those who compute it get the same operands and run the same code, so that the results are the
-    /// same to the last bit.
+    /// A decomposition of matrices. Those who compute it get the same operands and run the same code, so that the
+    /// results are the same to the last bit.
     pub(super) fn custom_call(&mut self) -> Option<Value> {
         use ElementType::{C64, C128, F32, F64, S32};
         let (ty, letter) = self.random.pick(&[(F32, 's'), (F64, 'd'), (C64, 'c'), (C128, 'z')]);

@@ -73,7 +73,8 @@ impl Graph<'_> {
         }
     }
 
-    /// Adds an instruction of the array shape `shape`, which need not be static, and keeps it out of the pool of values.
+    /// Adds an instruction of the array shape `shape`, which need not be static, and keeps it out of the pool of
+    /// values.
     fn sized(
         &mut self,
         numbers: Option<Numbers>,

@@ -143,7 +143,8 @@ fn function(op: UnaryOp, ty: ElementType, x: &Numbers) -> Option<Numbers> {
     Numbers::noisy(ty, bound, noise, ULPS)
 }
 
-/// The greatest size of a function's values and of its slope, for arguments within a bound; infinite where it has a pole or an end.
+/// The greatest size of a function's values and of its slope, for arguments within a bound; infinite where it has a
+/// pole or an end.
 fn range(op: UnaryOp, x: f64) -> (f64, f64) {
     use UnaryOp::*;
     let none = (f64::INFINITY, f64::INFINITY);

@@ -70,8 +70,8 @@ pub struct Graph<'g> {
 }
 
 impl Graph<'_> {
-    /// Adds an instruction that gives an array of those numbers. Nothing happens where nothing is known of them, or where the
-    /// builder refuses (an operation has no such element type).
+    /// Adds an instruction that gives an array of those numbers. Nothing happens where nothing is known of them, or
+    /// where the builder refuses (an operation has no such element type).
     pub(super) fn put(
         &mut self,
         numbers: Option<Numbers>,
@@ -93,7 +93,8 @@ impl Graph<'_> {
         (!from.is_empty()).then(|| self.values[self.random.pick(from)].clone())
     }
 
-    /// An acceptable array of that type and those dimensions: one that is there, or a new one. Accepts what is given and exact.
+    /// An acceptable array of that type and those dimensions: one that is there, or a new one. Accepts what is given
+    /// and exact.
     pub(super) fn like(&mut self, ty: ElementType, dims: &[usize], accept: impl Fn(&Numbers) -> bool) -> Value {
         let fits = |v: &Value| v.ty() == ty && v.dims() == dims && accept(&v.numbers);
         if self.random.percent(75)

@@ -76,8 +76,8 @@ impl Graph<'_> {
         self.put(numbers, |build| build.triangular_solve(op, a.id, b.id))
     }
 
-    /// Matrices with a diagonal of about 1, greater than what else is in its row or column by itself: triangles of them have
-    /// small inverses, and as halves of Hermitian matrices they are positive definite. With their size.
+    /// Matrices with a diagonal of about 1, greater than what else is in its row or column by itself: triangles of them
+    /// have small inverses, and as halves of Hermitian matrices they are positive definite. With their size.
     fn matrices(&mut self) -> Option<(Value, usize)> {
         use ElementType::{BF16, C64, C128, F16, F32, F64};
         let ty = self.random.pick(&[F32, F32, F64, C64, C128, F16, BF16]);

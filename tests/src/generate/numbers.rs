@@ -1,8 +1,9 @@
 //! What is known of the numbers in an array, so that results are compared as exactly as they deserve.
 //!
-//! Most results must agree bit for bit: data movement, integers, and float operations that IEEE 754 rounds correctly. Where
-//! implementations may differ (functions, orders of summation) a bound on the difference is carried forward, and operations that
-//! would make a small difference large (comparisons, conversions to integers, functions with poles) are not applied to it.
+//! Most results must agree bit for bit: data movement, integers, and float operations that IEEE 754 rounds correctly.
+//! Where implementations may differ (functions, orders of summation) a bound on the difference is carried forward, and
+//! operations that would make a small difference large (comparisons, conversions to integers, functions with poles) are
+//! not applied to it.
 
 use xla_hlo::{ElementKind, ElementType, FloatFormat, Scalar};
 
@@ -17,7 +18,8 @@ pub struct Numbers {
     pub noise: Noise,
     /// Whether the sign and payload of a NaN are determined.
     pub patterns: bool,
-    /// Whether the signs of zeros are determined: not those of sums in any order, nor those of a greatest or least value.
+    /// Whether the signs of zeros are determined: not those of sums in any order, nor those of a greatest or least
+    /// value.
     pub zeros: bool,
     /// Whether these are rounded products, which may become part of a fused multiplication and addition.
     pub product: bool,
@@ -84,7 +86,8 @@ impl Numbers {
         })
     }
 
-    /// Values computed in one correctly rounded step from exact ones: exact, and within `bound` if the type has such values.
+    /// Values computed in one correctly rounded step from exact ones: exact, and within `bound` if the type has such
+    /// values.
     pub fn rounded(ty: ElementType, bound: f64, grid: f64) -> Numbers {
         if bound.is_nan() || bound > greatest(ty) {
             return Numbers::EXACT;

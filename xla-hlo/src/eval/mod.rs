@@ -1,8 +1,8 @@
 //! The reference evaluator: simple, obviously right, the oracle of everything else.
 //!
 //! [`evaluate`] runs a whole module; [`Evaluator`] runs single computations and carries the limits. The meaning of each
-//! operation stands in its family's folder under [`ops`](crate::ops); here is only the walk. [`ScalarFunction`] runs small
-//! called computations (reducers, comparators) element by element without making literals.
+//! operation stands in its family's folder under [`ops`](crate::ops); here is only the walk. [`ScalarFunction`] runs
+//! small called computations (reducers, comparators) element by element without making literals.
 
 mod plan;
 mod random_state;
@@ -24,7 +24,8 @@ use crate::{CompId, Computation, Error, InstrId, Instruction, Literal, Module, R
 /// How deeply computations may call each other while evaluated; bounds the machine's stack.
 pub const MAX_CALL_DEPTH: usize = 200;
 
-/// Runs the entry computation of a module on `arguments`, one for each parameter, of the parameters' shapes (layouts aside).
+/// Runs the entry computation of a module on `arguments`, one for each parameter, of the parameters' shapes (layouts
+/// aside).
 ///
 /// The error names the first argument that does not fit, and both shapes.
 pub fn evaluate(module: &Module, arguments: Vec<Literal>) -> Result<Literal> {
@@ -86,7 +87,8 @@ impl<'m> Evaluator<'m> {
         }
     }
 
-    /// Stops with [`Error::ResourceExhausted`] once `steps` instructions have run, those of called computations included.
+    /// Stops with [`Error::ResourceExhausted`] once `steps` instructions have run, those of called computations
+    /// included.
     #[must_use]
     pub fn with_step_limit(mut self, steps: u64) -> Evaluator<'m> {
         self.steps_left = steps;

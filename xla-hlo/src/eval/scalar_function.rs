@@ -16,8 +16,8 @@ const MAX_DEPTH: usize = 32;
 /// for each element of something.
 ///
 /// Where the computation consists of elementwise operations, constants, tuples and calls of such computations, it is
-/// compiled to a program over registers; anything else (loops, branches, arrays inside) runs through [`Evaluator::call`].
-/// The caller cannot tell which.
+/// compiled to a program over registers; anything else (loops, branches, arrays inside) runs through
+/// [`Evaluator::call`]. The caller cannot tell which.
 pub struct ScalarFunction {
     computation: CompId,
     parameters: Vec<ElementType>,

@@ -216,8 +216,8 @@ pub(crate) fn round(ty: ElementType, x: f64) -> f64 {
 
 /// Only powers of two exist here: zero, negative values and infinities become NaN.
 ///
-/// As XLA and `ml_dtypes` do it from `f32`: half-way points go up, and all below 2^-127, the least power, becomes that; what
-/// is zero as an `f32` is zero.
+/// As XLA and `ml_dtypes` do it from `f32`: half-way points go up, and all below 2^-127, the least power, becomes that;
+/// what is zero as an `f32` is zero.
 fn narrow_e8m0(x: f64) -> u64 {
     const HALF: u32 = 1 << 22;
     match (x as f32).to_bits() {

@@ -67,7 +67,8 @@ impl Hash for Literal {
 }
 
 impl Literal {
-    /// An array of zero bytes (which is value zero for every type but `f8e8m0fnu`). The error says that it would not fit.
+    /// An array of zero bytes (which is value zero for every type but `f8e8m0fnu`). The error says that it would not
+    /// fit.
     pub fn zeros(shape: &ArrayShape) -> Result<Literal> {
         let count = shape.checked_element_count()?;
         let bytes = count * shape.element_type().byte_width();
@@ -152,8 +153,8 @@ impl Literal {
         self.shape.as_array().expect("the literal is an array")
     }
 
-    /// Bytes of an array, row major; empty for tuples and tokens. Those of a splat are written out at the first call: see
-    /// [`Literal::as_splat`] for doing without, and [`Literal::densify`] for an error where memory is short.
+    /// Bytes of an array, row major; empty for tuples and tokens. Those of a splat are written out at the first call:
+    /// see [`Literal::as_splat`] for doing without, and [`Literal::densify`] for an error where memory is short.
     pub fn bytes(&self) -> &[u8] {
         match &self.data {
             Data::Array(storage) => storage.bytes(),

@@ -173,11 +173,13 @@ impl Computation {
         self.schedule.clone().unwrap_or_else(|| self.post_order())
     }
 
-    /// Adds an instruction whose operands are already here. An empty name becomes the opcode's; a taken name gets a number.
+    /// Adds an instruction whose operands are already here. An empty name becomes the opcode's; a taken name gets a
+    /// number.
     pub fn add(&mut self, instruction: Instruction) -> InstrId {
         let id = self.append(instruction);
         if let Op::Parameter(p) = &self[id].op {
-            // Numbers may come in any order; holes are filled by later parameters, and the verifier reports what stays open.
+            // Numbers may come in any order; holes are filled by later parameters, and the verifier reports what stays
+            // open.
             let number = p.number;
             self.parameters.pop();
             let at = self.parameters.partition_point(|&p| self.parameter_number(p) < number);
@@ -272,7 +274,8 @@ impl Computation {
         }
     }
 
-    /// Lets every user of `old`, and the root if it is `old`, use `new` instead. `new` itself may use `old` and keeps doing so.
+    /// Lets every user of `old`, and the root if it is `old`, use `new` instead. `new` itself may use `old` and keeps
+    /// doing so.
     pub fn replace_all_uses(&mut self, old: InstrId, new: InstrId) {
         if old == new {
             return;

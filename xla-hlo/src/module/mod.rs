@@ -105,8 +105,8 @@ impl Module {
         &self[self.entry_id()]
     }
 
-    /// Shapes of the entry's parameters and result in the layouts that callers ask for: those of the header, else those that
-    /// the instructions have, else row major.
+    /// Shapes of the entry's parameters and result in the layouts that callers ask for: those of the header, else those
+    /// that the instructions have, else row major.
     pub fn entry_layout(&self) -> ProgramShape {
         let (entry, header) = (self.entry(), self.attributes.entry_computation_layout.as_ref());
         let parameters = entry.parameters().iter().enumerate();

@@ -11,7 +11,8 @@ const MOST_COPIED: usize = 1 << 20;
 
 impl Module {
     /// Copies the computations of fusions that others call as well, as XLA's text may have them: a fusion's computation
-    /// is compiled with it and has one caller. One of the fusions keeps it, unless something else than a fusion calls it.
+    /// is compiled with it and has one caller. One of the fusions keeps it, unless something else than a fusion calls
+    /// it.
     pub(crate) fn own_fusions(&mut self) -> Result<()> {
         let mut taken: HashSet<CompId> = HashSet::new();
         let mut callers: Vec<CompId> = Vec::new();

@@ -17,7 +17,8 @@ pub(super) struct Users {
 }
 
 impl Users {
-    /// In the order they were added; where more than [`FEW`] were there at a time, a removed one's place goes to the last.
+    /// In the order they were added; where more than [`FEW`] were there at a time, a removed one's place goes to the
+    /// last.
     pub fn as_slice(&self) -> &[InstrId] {
         &self.list
     }

@@ -71,7 +71,8 @@ macro_rules! operations {
     ($($(#[$doc:meta])* $variant:ident: $($opcode:ident)|+;)*) => {
         /// An operation with exactly its own attributes.
         ///
-        /// Matches that must handle everything have no wildcard arm, so that a new operation lists what must learn of it.
+        /// Matches that must handle everything have no wildcard arm, so that a new operation lists what must learn of
+        /// it.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum Op { $($(#[$doc])* $variant($variant),)* }
 

@@ -206,10 +206,11 @@ opcodes! {
     ShiftLeft "shift-left" Exactly(2) Elementwise;
     ShiftRightArithmetic "shift-right-arithmetic" Exactly(2) Elementwise;
     ShiftRightLogical "shift-right-logical" Exactly(2) Elementwise;
-    /// Elements rotated or permuted along `dimensions`, `mode=rotate, shifts={1}` or `mode=permute, indices=s32[4] {3, 1, 0, 2}`.
+    /// Elements rotated or permuted along `dimensions`, `mode=rotate, shifts={1}` or
+    /// `mode=permute, indices=s32[4] {3, 1, 0, 2}`.
     ///
-    /// XLA's sources have had it since the summer of 2026 and still change it; no released XLA reads it (jaxlib 0.10.2: "Unknown
-    /// opcode"), so there is nothing yet to check an implementation against, and it is refused by name.
+    /// XLA's sources have had it since the summer of 2026 and still change it; no released XLA reads it (jaxlib 0.10.2:
+    /// "Unknown opcode"), so there is nothing yet to check an implementation against, and it is refused by name.
     Shuffle "shuffle" Exactly(1) Movement;
     Sign "sign" Exactly(1) Elementwise;
     Sine "sine" Exactly(1) Elementwise;

@@ -19,7 +19,8 @@ pub(super) fn common_type(a: ElementType, b: ElementType) -> Option<ElementType>
 }
 
 /// The type in which products of elements of two types are summed before the sum is converted to `result`: the result's
-/// own where that is wider, else the operands'. A float of fewer than 32 bits that would be rounded twice is summed as f32.
+/// own where that is wider, else the operands'. A float of fewer than 32 bits that would be rounded twice is summed as
+/// f32.
 pub(super) fn sum_type(lhs: ElementType, rhs: ElementType, result: ElementType) -> ElementType {
     let natural = if precision(rhs) > precision(lhs) { rhs } else { lhs };
     if natural == result || precision(result) > precision(natural) {

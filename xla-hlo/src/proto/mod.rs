@@ -1,24 +1,29 @@
 //! The protobuf form of modules: reads what XLA serialises, serialises what XLA reads.
 //!
-//! [`parse_module`] goes from bytes to a [`Module`](crate::Module), [`serialize_module`] goes back; the text of a module and of what comes
-//! back is the same. The reader takes a bare `HloModuleProto` and one inside `HloProto`, `HloSnapshot` or
-//! `HloModuleProtoWithConfig` (of which it reads the counts of replicas and partitions). What the format leaves open:
+//! [`parse_module`] goes from bytes to a [`Module`](crate::Module), [`serialize_module`] goes back; the text of a
+//! module and of what comes back is the same. The reader takes a bare `HloModuleProto` and one inside `HloProto`,
+//! `HloSnapshot` or `HloModuleProtoWithConfig` (of which it reads the counts of replicas and partitions). What the
+//! format leaves open:
 //!
-//! - Computations may come in any order; instructions come after their operands and control predecessors, as XLA demands.
-//! - Instruction ids are keys within their computation: composed with the computation's id (as XLA does it now, and as they
-//!   are written here) or not.
+//! - Computations may come in any order; instructions come after their operands and control predecessors, as XLA
+//!   demands.
+//! - Instruction ids are keys within their computation: composed with the computation's id (as XLA does it now, and as
+//!   they are written here) or not.
 //! - Fields that a module has no place for are passed over: profiles, device assignments, program-wide SPMD shardings,
-//!   debug attributes and backend configurations of modules and computations, legacy sparse layouts, fields unknown here.
+//!   debug attributes and backend configurations of modules and computations, legacy sparse layouts, fields unknown
+//!   here.
 //! - A module has no place in the message for `replica_count`, `num_partitions`, `alias_passthrough_params`, the
-//!   `allow_spmd_sharding_propagation_to_*` flags and `debug_attributes` of the text; they are not written (nor by XLA).
+//!   `allow_spmd_sharding_propagation_to_*` flags and `debug_attributes` of the text; they are not written (nor by
+//!   XLA).
 //! - A constant of many equal elements is written as a broadcast of one; messages are at most 2 GiB long.
-//! - Names that text could not spell are spelled with `_`, as XLA's reader does it. An array without a layout is row major.
+//! - Names that text could not spell are spelled with `_`, as XLA's reader does it. An array without a layout is row
+//!   major.
 //! - Text and configurations must be UTF-8, as in the text form.
 //! - Messages nest at most 100 levels, which is what protobuf readers allow.
 //!
-//! Errors are [`Error::InvalidArgument`] (or `Unimplemented`, naming the operation) and say which computation, instruction
-//! and field is wrong. Reading is linear in the number of bytes, and memory is a small multiple of it: computations and
-//! instructions are decoded one at a time.
+//! Errors are [`Error::InvalidArgument`] (or `Unimplemented`, naming the operation) and say which computation,
+//! instruction and field is wrong. Reading is linear in the number of bytes, and memory is a small multiple of it:
+//! computations and instructions are decoded one at a time.
 
 mod annotations;
 mod attributes;

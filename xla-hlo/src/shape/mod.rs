@@ -151,8 +151,8 @@ impl ArrayShape {
         self.element_count() * self.element_type.byte_width()
     }
 
-    /// Bytes of the array as it lies in memory: unpacked, each level of tiles padded up to whole ones, then the end up to the
-    /// tail alignment. The greatest number for a layout that no memory holds.
+    /// Bytes of the array as it lies in memory: unpacked, each level of tiles padded up to whole ones, then the end up
+    /// to the tail alignment. The greatest number for a layout that no memory holds.
     pub fn padded_byte_size(&self) -> usize {
         if self.layout().is_none_or(Layout::is_plain) {
             return self.byte_size();
@@ -283,7 +283,8 @@ impl Shape {
         self.map_layouts(&mut |_| None)
     }
 
-    /// The same shape in the layouts that `said` names; arrays without one there keep theirs, and are row major if they have none.
+    /// The same shape in the layouts that `said` names; arrays without one there keep theirs, and are row major if they
+    /// have none.
     #[must_use]
     pub fn with_layouts_of(&self, said: Option<&Shape>) -> Shape {
         match (self, said) {

@@ -4,8 +4,8 @@
 //! `print(parse(x))` is a fixed point. What the reader decides where the text leaves it open:
 //!
 //! - An array without a layout is row major. Scalars have no layout unless one says more than the (empty) order.
-//! - A literal whose data was left out, `{...}`, is zeros: all bits, so 2^-127 for `f8e8m0fnu`. (XLA's reader counts through
-//!   its bytes.) `0` for an array is zeros, too; large ones are printed so, since XLA reads it.
+//! - A literal whose data was left out, `{...}`, is zeros: all bits, so 2^-127 for `f8e8m0fnu`. (XLA's reader counts
+//!   through its bytes.) `0` for an array is zeros, too; large ones are printed so, since XLA reads it.
 //! - `-0` is the negative zero in floating-point literals. (XLA prints it so and reads it back as +0; it is printed
 //!   here as `-0.0`, which both read rightly.)
 //! - Escapes in strings must make UTF-8; binary strings are refused.

@@ -49,7 +49,8 @@ fn alike(found: f64, expected: f64) -> bool {
     (found - expected).abs() <= 1e-10 * expected.abs()
 }
 
-/// Whether C leaves the sign of a zero or an infinite part open: where an argument is NaN, or a part that turns is infinite.
+/// Whether C leaves the sign of a zero or an infinite part open: where an argument is NaN, or a part that turns is
+/// infinite.
 fn is_sign_open(op: UnaryOp, z: Parts) -> bool {
     let turns = if matches!(op, UnaryOp::Sine | UnaryOp::Cosine | UnaryOp::Tan) { z.0 } else { z.1 };
     z.0.is_nan() || z.1.is_nan() || turns.is_infinite()

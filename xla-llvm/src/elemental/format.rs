@@ -155,8 +155,8 @@ fn decode_power_of_two<'e, 'ctx>(stored: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     bits.eq(0xff).select(power.int(i64::from(f32::NAN.to_bits())), power).as_float()
 }
 
-/// The nearest power of two, half-way points up, and nothing below 2^-127; zero, negative values, infinities and NaN are
-/// NaN.
+/// The nearest power of two, half-way points up, and nothing below 2^-127; zero, negative values, infinities and NaN
+/// are NaN.
 fn encode_power_of_two<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let bits = x.bits();
     // 2^-127 is half of the least normal number of f32.

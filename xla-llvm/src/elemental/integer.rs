@@ -80,8 +80,9 @@ fn in_range<'e, 'ctx>(amount: Lanes<'e, 'ctx>, kind: Kind) -> Lanes<'e, 'ctx> {
     unsigned(amount, kind.bits).ult(kind.bits)
 }
 
-/// An amount that may be shifted by, the same one below the width. LLVM takes the shift for that of PTX, which knows amounts of 32 bits
-/// alone, and leaves the test of the range out; but an amount of 64 bits may be in the range once it is cut off.
+/// An amount that may be shifted by, the same one below the width. LLVM takes the shift for that of PTX, which knows
+/// amounts of 32 bits alone, and leaves the test of the range out; but an amount of 64 bits may be in the range once it
+/// is cut off.
 fn shift_amount<'e, 'ctx>(amount: Lanes<'e, 'ctx>, kind: Kind) -> Lanes<'e, 'ctx> {
     if kind.bits > 32 { amount & (kind.bits - 1) } else { amount }
 }

@@ -169,8 +169,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// On a machine of many threads, of a read that all lanes want or none: one of the first element where it is not wanted, rather than
-    /// a branch, so that many reads are under way at once.
+    /// On a machine of many threads, of a read that all lanes want or none: one of the first element where it is not
+    /// wanted, rather than a branch, so that many reads are under way at once.
     fn branchless(
         &self,
         source: &Source<'ctx>,
@@ -224,8 +224,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(())
     }
 
-    /// Whether a position of `width` consecutive lanes is known to be a multiple of that width: where the target wants to know, all
-    /// lane loops begin at such a multiple.
+    /// Whether a position of `width` consecutive lanes is known to be a multiple of that width: where the target wants
+    /// to know, all lane loops begin at such a multiple.
     fn is_aligned(&self, at: &Coord, width: u32) -> bool {
         let width = i64::from(width);
         let is_multiple =

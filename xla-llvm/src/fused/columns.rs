@@ -1,7 +1,8 @@
-//! Folds down columns: rows are read one after the other, and a strip of columns has its accumulators in scratch memory.
+//! Folds down columns: rows are read one after the other, and a strip of columns has its accumulators in scratch
+//! memory.
 //!
-//! Accumulators of a strip stay in the first-level cache. Several rows are folded in at each visit, so that accumulators
-//! are loaded and stored seldom, and as many streams of memory are read as the hardware follows.
+//! Accumulators of a strip stay in the first-level cache. Several rows are folded in at each visit, so that
+//! accumulators are loaded and stored seldom, and as many streams of memory are read as the hardware follows.
 
 use xla_hlo::ops::Reduce;
 use xla_hlo::{ArrayShape, ElementType, InstrId, Result};

@@ -7,6 +7,7 @@ use xla_hlo::{ArrayShape, ElementKind, ElementType, InstrId, Module, Result, Sca
 use super::FusedEmitter;
 use super::address::compute_bits;
 use super::index::{Coord, Index};
+use super::nest::CarriedValues;
 use super::team_fold::Combiner;
 use super::window::{raws_of, values_of};
 use crate::elemental::{self, Value};
@@ -16,8 +17,8 @@ use crate::simt::WARP;
 const LEAST_LANE_EXTENT: u64 = 8;
 
 /// The innermost body of a nest: given the loops' coordinates and the carried values, gives those of the next turn.
-type FoldBody<'a, 'e, 'ctx, 'm> = dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[Coord], &[BasicValueEnum<'ctx>]) -> Result<Vec<BasicValueEnum<'ctx>>>
-    + 'a;
+type FoldBody<'a, 'e, 'ctx, 'm> =
+    dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[Coord], &[BasicValueEnum<'ctx>]) -> Result<CarriedValues<'ctx>> + 'a;
 
 /// What is folded: an element at the coordinates of the loops.
 pub(super) type Element<'a, 'e, 'ctx, 'm> =
@@ -52,7 +53,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// Folds elements with an operation that has an identity, at a level: one accumulator for each lane, put together at the end.
+    /// Folds elements with an operation that has an identity, at a level: one accumulator for each lane, put together
+    /// at the end.
     fn folded_along_lanes(
         &mut self,
         op: BinaryOp,
@@ -86,7 +88,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(sum)
     }
 
-    /// Lanes for a fold along a dimension: several registers, so that additions overlap; fewer where elements cost more.
+    /// Lanes for a fold along a dimension: several registers, so that additions overlap; fewer where elements cost
+    /// more.
     fn fold_lanes(&self, ty: ElementType, extent: u64) -> u32 {
         let one = self.emitter.target().lanes(compute_bits(ty));
         let mut lanes = one * 4;
@@ -206,8 +209,8 @@ pub(super) fn splits_into_lanes(module: &Module, op: &Reduce, ty: ElementType) -
     Some((binary, combiner_identity(binary, ty)?))
 }
 
-/// Whether threads may each fold a part, in order, and what they get be put together: HLO's combiners are associative. Both arguments must be
-/// of the result's types.
+/// Whether threads may each fold a part, in order, and what they get be put together: HLO's combiners are associative.
+/// Both arguments must be of the result's types.
 pub(super) fn folds_in_parts(module: &Module, op: &Reduce) -> bool {
     let graph = &module[op.computation];
     let leaf = |id: InstrId| graph[id].shape().as_array().map(ArrayShape::element_type);

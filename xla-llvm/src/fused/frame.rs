@@ -30,7 +30,8 @@ pub(super) enum Units<'e, 'ctx> {
 }
 
 impl<'e, 'ctx> Frame<'e, 'ctx> {
-    /// Adds the function, `void name(ptr pointers, i64 begin, i64 end)` or, for a target with threads, a kernel of as many addresses.
+    /// Adds the function, `void name(ptr pointers, i64 begin, i64 end)` or, for a target with threads, a kernel of as
+    /// many addresses.
     pub fn open(emitter: &'e Emitter<'ctx>, name: &str, pointers: usize) -> Result<Frame<'e, 'ctx>> {
         if emitter.target().simt().is_some() {
             let kernel = emitter.simt_kernel(name, pointers, 0)?;

@@ -84,8 +84,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         result
     }
 
-    /// Runs `f` for a value of `width` lanes. One that is the same in all lanes is wanted where any of them wants it; it may
-    /// be made of loops with lanes of their own, to which a guard of lanes would say nothing.
+    /// Runs `f` for a value of `width` lanes. One that is the same in all lanes is wanted where any of them wants it;
+    /// it may be made of loops with lanes of their own, to which a guard of lanes would say nothing.
     pub(super) fn for_width<R>(&mut self, width: u32, f: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let outer = self.guard;
         if width > 1 || outer == 0 || self.guards[outer - 1].mask.width() == 1 {

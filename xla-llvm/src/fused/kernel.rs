@@ -1,8 +1,8 @@
 //! A kernel: a fusion (or one operation) as a function over a range of units of work.
 //!
 //! The function takes an array of pointers (operands, then results) and the first and the last-but-one unit. Units are
-//! independent; a caller may run ranges of them on several threads. On a target whose threads run kernels side by side, each thread
-//! does the unit of its number.
+//! independent; a caller may run ranges of them on several threads. On a target whose threads run kernels side by side,
+//! each thread does the unit of its number.
 
 use inkwell::context::Context;
 use inkwell::values::PointerValue;
@@ -57,8 +57,8 @@ pub(super) struct Output {
 /// Writes the kernel's function into the emitter's module.
 ///
 /// The kernel of a scatter works in place: its results hold its inputs already. Its units are those of its
-/// [`ScatterPlan`](super::ScatterPlan), each run of them a share of the windows that writes what no other share writes; each
-/// call goes through the windows of its share in order, so that few calls are best: one a thread.
+/// [`ScatterPlan`](super::ScatterPlan), each run of them a share of the windows that writes what no other share writes;
+/// each call goes through the windows of its share in order, so that few calls are best: one a thread.
 pub fn emit_kernel(emitter: &Emitter<'_>, source: &KernelSource<'_>, name: &str) -> Result<Kernel> {
     let graph = &source.module[source.computation];
     let context = || format!("%{} in {}", graph[source.root].name(), graph.name());
@@ -166,8 +166,8 @@ impl<'a, 'm> Writer<'a, 'm> {
         let mut loops = plan.loops();
         // Row folds take scalar results one after the other; everything else takes lanes along the innermost loop.
         let inner = if width == 1 { 1 } else { loops.pop().unwrap_or(1) };
-        // Where rows are folded, a unit is a row: the fold is computed once, in front of the loops inside of the row, and a result
-        // may lie over an operand that no other row reads.
+        // Where rows are folded, a unit is a row: the fold is computed once, in front of the loops inside of the row,
+        // and a result may lie over an operand that no other row reads.
         let within = match self.folded_rows() {
             Some(rows) => loops.split_off(plan.loops_of(rows).min(loops.len())),
             None => Vec::new(),

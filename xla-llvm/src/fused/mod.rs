@@ -1,23 +1,23 @@
 //! Fused emission: any element of any fusible operation at an index, so that a fusion is one loop nest without buffers.
 //!
 //! ```text
-//! kernel     a fusion (or one operation) as a function: which loops, what is stored        kernel.rs, reduce_root.rs
-//!   rows     one team of threads for each row: folds, softmax, layer norm                  rows.rs, team.rs, team_fold.rs
-//!   product  one block of threads for each tile of a dot or a convolution                  product.rs, product_tiles.rs
-//!   thin     a dot of few rows or columns, at the pace of memory                           product_thin.rs
-//!   split    products of few results and long sums, in two launches                        product_split.rs
-//!   threads  one thread of many for each few neighbouring elements                         threads.rs
-//!   shared_tiles  a block of threads for each tile of two loops, in shared memory          shared_tiles.rs
-//!   tiles    blocks of two loops, transposed on the way in                                 tiles.rs
-//!   strands  work along some dimensions, independent along the others: scans, columns, ...  strands.rs, scan.rs, ...
-//!   scans    running totals by blocks of threads                                        team_scan.rs
-//!   scatter  one thread for each update, or for each place                                scatter_threads.rs, scatter_order.rs
-//!   sort     runs in shared memory, merged two by two                                    sort.rs
-//!   top_k    the few best of rows                                                        top_k.rs
-//!   nest     levels with open blocks, loops, carried values                                nest.rs
-//!   element  the value of an instruction at an index, by family                            element.rs, movement.rs, window.rs, ...
-//!     index  where an element lies: sums of symbols, no LLVM                               index.rs
-//!       elemental, math: what one operation does to lanes                                  ../elemental, ../math
+//! kernel     a fusion (or one operation) as a function: which loops, what is stored   kernel.rs
+//!   rows     one team of threads for each row: folds, softmax, layer norm             rows.rs, team.rs, team_fold.rs
+//!   product  one block of threads for each tile of a dot or a convolution             product.rs, product_tiles.rs
+//!   thin     a dot of few rows or columns, at the pace of memory                      product_thin.rs
+//!   split    products of few results and long sums, in two launches                   product_split.rs
+//!   threads  one thread of many for each few neighbouring elements                    threads.rs
+//!   shared_tiles  a block of threads for each tile of two loops, in shared memory     shared_tiles.rs
+//!   tiles    blocks of two loops, transposed on the way in                            tiles.rs
+//!   strands  work along some dimensions, independent along others            strands.rs, scan.rs, columns.rs
+//!   scans    running totals by blocks of threads                                      team_scan.rs
+//!   scatter  one thread for each update, or for each place                       scatter_threads.rs, scatter_order.rs
+//!   sort     runs in shared memory, merged two by two                                 sort.rs
+//!   top_k    the few best of rows                                                     top_k.rs
+//!   nest     levels with open blocks, loops, carried values                           nest.rs
+//!   element  the value of an instruction at an index, by family                  element.rs, movement.rs, window.rs
+//!     index  where an element lies: sums of symbols, no LLVM                          index.rs
+//!       elemental, math: what one operation does to lanes                             ../elemental, ../math
 //! ```
 //!
 //! Code is placed at the outermost level that its index allows; values are remembered by instruction and index, so that

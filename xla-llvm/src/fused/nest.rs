@@ -1,8 +1,9 @@
-//! The loop nest being written: levels with open blocks, loops with carried values, code placed as far out as it can be.
+//! The loop nest being written: levels with open blocks, loops with carried values, code placed as far out as it can
+//! be.
 //!
-//! A level is a place in the nest whose block is still open: inner loops are written into blocks of their own and tied in
-//! when they are finished. Whatever is needed inside but depends on outer symbols only is therefore appended to the outer
-//! level's block, in front of the loop: nothing invariant is ever computed in a loop.
+//! A level is a place in the nest whose block is still open: inner loops are written into blocks of their own and tied
+//! in when they are finished. Whatever is needed inside but depends on outer symbols only is therefore appended to the
+//! outer level's block, in front of the loop: nothing invariant is ever computed in a loop.
 
 use inkwell::basic_block::BasicBlock;
 use inkwell::values::{BasicValueEnum, PhiValue};
@@ -18,8 +19,11 @@ pub(super) struct Level<'ctx> {
 }
 
 /// The body of a loop: given the loop's symbol and the values of this turn, gives those of the next.
-pub(super) type Body<'a, 'e, 'ctx, 'm> = dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, SymbolId, &[BasicValueEnum<'ctx>]) -> Result<Vec<BasicValueEnum<'ctx>>>
-    + 'a;
+pub(super) type Body<'a, 'e, 'ctx, 'm> =
+    dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, SymbolId, &[BasicValueEnum<'ctx>]) -> Result<CarriedValues<'ctx>> + 'a;
+
+/// The values that a loop carries from one iteration to the next.
+pub(super) type CarriedValues<'ctx> = Vec<BasicValueEnum<'ctx>>;
 
 /// How a loop runs: from `start` to `end` (64-bit scalars) in steps of `width` lanes.
 #[derive(Clone, Copy)]

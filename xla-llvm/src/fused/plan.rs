@@ -21,7 +21,8 @@ pub(super) struct LoopPlan {
     dims: Vec<Vec<u64>>,
     /// Variables (in order through all dimensions) that run as one loop.
     groups: Vec<Range<usize>>,
-    /// The loop that goes in tiles with the innermost one, since arrays are contiguous along it that are not along that.
+    /// The loop that goes in tiles with the innermost one, since arrays are contiguous along it that are not along
+    /// that.
     across: Option<usize>,
 }
 
@@ -98,9 +99,9 @@ impl LoopPlan {
         None
     }
 
-    /// Merges neighbouring variables whose every use is the position in both: `c · extent · outer + c · inner`.
-    /// A variable of one turn goes with any neighbour, since its value is always 0. The dimensions in front of a border stay apart
-    /// from the others: what is computed of a row, or kept of it, is found by the others alone.
+    /// Merges neighbouring variables whose every use is the position in both: `c · extent · outer + c · inner`. A
+    /// variable of one turn goes with any neighbour, since its value is always 0. The dimensions in front of a border
+    /// stay apart from the others: what is computed of a row, or kept of it, is found by the others alone.
     pub fn merged(&self, survey: &Survey, symbols: &[SymbolId], borders: &[usize]) -> LoopPlan {
         let extents = self.extents();
         let firsts: Vec<usize> = borders.iter().map(|&rows| self.dims[..rows].iter().map(Vec::len).sum()).collect();

@@ -1,8 +1,9 @@
 //! Dots and convolutions as matrix products: their dimensions, and whether they are worth a kernel of tiles.
 //!
-//! `result[batch, row, column] = Σ_sum left[batch, row, sum] · right[batch, sum, column]`, each of the four a list of dimensions. A
-//! convolution's rows are the window's positions in all images and its sums the places in the window with the input's channels, so that
-//! it is a product with an operand that lies nowhere (implicit GEMM, as in Chetlur et al., cuDNN, 2014).
+//! `result[batch, row, column] = Σ_sum left[batch, row, sum] · right[batch, sum, column]`, each of the four a list of
+//! dimensions. A convolution's rows are the window's positions in all images and its sums the places in the window with
+//! the input's channels, so that it is a product with an operand that lies nowhere (implicit GEMM, as in Chetlur et
+//! al., cuDNN, 2014).
 
 use xla_hlo::ops::{Convolution, Dot, DotAlgorithm, DotDims, Family, Op};
 use xla_hlo::{Computation, ElementKind, ElementType, InstrId, Result};
@@ -299,8 +300,8 @@ fn count(extents: &[u64]) -> u64 {
     extents.iter().fold(1, |n: u64, &extent| n.saturating_mul(extent))
 }
 
-/// The type that holds an element of another one in whole registers, with all that sums need of it: integers wrap in wider ones as well,
-/// and truth values are counted.
+/// The type that holds an element of another one in whole registers, with all that sums need of it: integers wrap in
+/// wider ones as well, and truth values are counted.
 fn in_registers(ty: ElementType) -> ElementType {
     match ty.kind() {
         ElementKind::Pred => ElementType::U32,

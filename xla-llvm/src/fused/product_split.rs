@@ -1,7 +1,8 @@
-//! Products of few results and long sums: sums are cut into parts, which other blocks add up, and a second launch adds those up.
+//! Products of few results and long sums: sums are cut into parts, which other blocks add up, and a second launch adds
+//! those up.
 //!
-//! What comes before the product is computed in the first launch, what comes after it in the second one. Both add in an order that depends
-//! on nothing but the program (split-K, without atomics).
+//! What comes before the product is computed in the first launch, what comes after it in the second one. Both add in an
+//! order that depends on nothing but the program (split-K, without atomics).
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::BinaryOp;
@@ -22,7 +23,8 @@ use crate::lanes::Lanes;
 use crate::simt::{MULTIPROCESSORS, WARP};
 use crate::target::Target;
 
-/// Blocks of tiles that fill a large GPU: two on each multiprocessor, which is what the registers of their threads allow.
+/// Blocks of tiles that fill a large GPU: two on each multiprocessor, which is what the registers of their threads
+/// allow.
 pub(super) const BUSY_BLOCKS: u64 = 2 * MULTIPROCESSORS;
 /// Threads that add up parts on a whole device, together.
 const MANY_THREADS: u64 = 1 << 16;
@@ -153,7 +155,8 @@ enum Way {
 pub enum ProductPhase {
     /// Adds up the products of each part of the sums. The words: addresses of the inputs, then of scratch memory.
     Parts,
-    /// Adds up the parts, and goes on with the sums. The words: addresses of the inputs and the results, then of scratch memory.
+    /// Adds up the parts, and goes on with the sums. The words: addresses of the inputs and the results, then of
+    /// scratch memory.
     Results,
 }
 
@@ -161,7 +164,8 @@ impl SplitProduct {
     /// The launches.
     pub const PHASES: [ProductPhase; 2] = [ProductPhase::Parts, ProductPhase::Results];
 
-    /// The plan for a kernel with a product of few results and long sums. `None` for others, and for a target without threads.
+    /// The plan for a kernel with a product of few results and long sums. `None` for others, and for a target without
+    /// threads.
     pub fn new(source: &KernelSource<'_>, target: &Target) -> Option<SplitProduct> {
         let writer = Writer::new(source).ok().filter(|writer| !writer.dims.contains(&0))?;
         let product = writer.only_product(target)?;

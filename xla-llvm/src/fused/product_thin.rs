@@ -1,9 +1,10 @@
-//! Products of few rows or few columns: what the other operand's memory gives is all there is to wait for, so all threads read it, each
-//! element once.
+//! Products of few rows or few columns: what the other operand's memory gives is all there is to wait for, so all
+//! threads read it, each element once.
 //!
-//! `few` is the side with few rows (or columns), `many` the other one. Where the neighbours in the memory of `many` lie along the sum, a team
-//! has some of its rows, and each thread some steps of the sum. Where they lie along the rows themselves, each thread has some neighbouring
-//! rows and some steps, and a block puts the sums together in shared memory. This is what decoding with language models does.
+//! `few` is the side with few rows (or columns), `many` the other one. Where the neighbours in the memory of `many` lie
+//! along the sum, a team has some of its rows, and each thread some steps of the sum. Where they lie along the rows
+//! themselves, each thread has some neighbouring rows and some steps, and a block puts the sums together in shared
+//! memory. This is what decoding with language models does.
 
 use inkwell::values::PointerValue;
 use xla_hlo::Result;
@@ -36,7 +37,8 @@ const MOST_ROWS: u64 = 4;
 /// Warps that keep a large GPU busy, and blocks.
 const BUSY_WARPS: u64 = 4096;
 const ENOUGH_BLOCKS: u64 = 128;
-/// Turns of the loop over the sum that a part of it has at least: fewer take less time than the launch that adds up the parts.
+/// Turns of the loop over the sum that a part of it has at least: fewer take less time than the launch that adds up the
+/// parts.
 const LEAST_TURNS: u64 = 8;
 /// Warps of a team or a block at most.
 const MOST_TEAM_WARPS: u64 = 8;
@@ -63,7 +65,8 @@ pub(super) struct Thin {
 enum By {
     /// Teams of so many threads, with so many rows of `many` each.
     Teams { threads: u32, rows: u64 },
-    /// Blocks of so many warps, of which so many threads lie side by side along the rows of `many`; so many steps of the sum at a time.
+    /// Blocks of so many warps, of which so many threads lie side by side along the rows of `many`; so many steps of
+    /// the sum at a time.
     Blocks { warps: u64, across: u64, steps: u64 },
 }
 
@@ -366,7 +369,8 @@ impl<'a, 'm> Work<'a, 'm> {
         })
     }
 
-    /// A thread's sums of neighbouring rows of `many` from one on with each of the few. It has every so-manieth of groups of steps.
+    /// A thread's sums of neighbouring rows of `many` from one on with each of the few. It has every so-manieth of
+    /// groups of steps.
     fn sums_of_thread<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,

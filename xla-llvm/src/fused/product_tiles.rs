@@ -1,10 +1,10 @@
 //! Kernels whose every block of threads computes a tile of a matrix product.
 //!
-//! The operands' parts that a tile needs come through shared memory, some steps of the sum at a time, converted to what sums are
-//! computed in, while the steps before are computed: each thread has a small matrix of sums in registers. What comes after the product
-//! is computed where a sum is. The scheme is Volkov and Demmel's (Benchmarking GPUs to tune dense linear algebra, 2008).
-//! Narrow floats stay as they are, and f32 that may be is rounded to TF32 there, once; the matrix unit multiplies them, if there is one: see
-//! `product_warps.rs`.
+//! The operands' parts that a tile needs come through shared memory, some steps of the sum at a time, converted to what
+//! sums are computed in, while the steps before are computed: each thread has a small matrix of sums in registers. What
+//! comes after the product is computed where a sum is. The scheme is Volkov and Demmel's (Benchmarking GPUs to tune
+//! dense linear algebra, 2008). Narrow floats stay as they are, and f32 that may be is rounded to TF32 there, once; the
+//! matrix unit multiplies them, if there is one: see `product_warps.rs`.
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::BinaryOp;
@@ -36,14 +36,15 @@ pub(super) const THREADS: u64 = SIDE * SIDE;
 const BUSY: u64 = 128;
 /// Rows and columns of sums that a thread has at least.
 const LEAST: u64 = 2;
-/// Turns of the loop over the sum that a part of it has at least: fewer take less time than the launch that adds up the parts, and the
-/// parts' sums of the largest tile are more bytes than what they are made of.
+/// Turns of the loop over the sum that a part of it has at least: fewer take less time than the launch that adds up the
+/// parts, and the parts' sums of the largest tile are more bytes than what they are made of.
 const LEAST_TURNS: u64 = 32;
 
 /// The size of tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tiling {
-    /// Rows and columns of sums that each thread has, if it has those of a small matrix; a tile has as many times [`SIDE`].
+    /// Rows and columns of sums that each thread has, if it has those of a small matrix; a tile has as many times
+    /// [`SIDE`].
     pub each: [u64; 2],
     /// Steps of the sum that are in shared memory at a time.
     pub depth: u64,
@@ -213,7 +214,8 @@ impl<'m> Writer<'_, 'm> {
         Ok(Launch { units, block: Some(THREADS as u32) })
     }
 
-    /// What is computed of neighbouring sums of a row, to the results: together where the result has as many neighbours, or none of them.
+    /// What is computed of neighbouring sums of a row, to the results: together where the result has as many
+    /// neighbours, or none of them.
     fn store_vector<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -230,7 +232,8 @@ impl<'m> Writer<'_, 'm> {
         Ok(())
     }
 
-    /// The same for neighbouring sums of a row, of which the row and the first column are given, if they are in the result.
+    /// The same for neighbouring sums of a row, of which the row and the first column are given, if they are in the
+    /// result.
     pub(super) fn store_sums<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -308,8 +311,9 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         let scalars = [Some(zero(s.emitter, kept).stored_lanes()), zero(s.emitter, kept).imaginary()];
         let scalars: Vec<Scalar> = scalars.into_iter().flatten().map(Lanes::scalar).collect();
         let access = u64::from(ACCESS_BITS / scalars.first().map_or(8, |scalar| scalar.bits()));
-        // Rows of an array begin at other banks than those next to them, each at a multiple of the widest access. The matrix unit takes
-        // pairs along the sum, which then lie together where they come so: pairs of TF32 are as long as two of the others.
+        // Rows of an array begin at other banks than those next to them, each at a multiple of the widest access. The
+        // matrix unit takes pairs along the sum, which then lie together where they come so: pairs of TF32 are as long
+        // as two of the others.
         let (stride, half) = match tiling.unit {
             Some(unit) if near.along == Along::Sums => {
                 let length = depth + access * (2 / unit.in_a_piece());
@@ -446,8 +450,8 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
         (0..self.tiling.each[0]).flat_map(row).collect()
     }
 
-    /// The thread's sums, so many vectors of so many columns; `add` adds the products of the steps in one half of shared memory, given
-    /// where it begins in each operand's.
+    /// The thread's sums, so many vectors of so many columns; `add` adds the products of the steps in one half of
+    /// shared memory, given where it begins in each operand's.
     fn sums(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,

@@ -1,9 +1,9 @@
 //! Tiles of matrix products whose sums are computed by warps with the matrix unit: two rows of four warps.
 //!
-//! Which rows, columns and steps of the sum a thread's pieces are of does not matter to the unit, as long as all threads agree. So a thread
-//! has neighbours, which come with one access: of an operand whose rows (or columns) lie together, the ones of the same place in all of the
-//! warp's matrices; else steps of the sum. With TF32 it has two neighbouring steps where the unit counts them 4 apart. The threads of a warp
-//! read from different banks.
+//! Which rows, columns and steps of the sum a thread's pieces are of does not matter to the unit, as long as all
+//! threads agree. So a thread has neighbours, which come with one access: of an operand whose rows (or columns) lie
+//! together, the ones of the same place in all of the warp's matrices; else steps of the sum. With TF32 it has two
+//! neighbouring steps where the unit counts them 4 apart. The threads of a warp read from different banks.
 
 use xla_hlo::{ElementType, Result};
 
@@ -53,8 +53,8 @@ fn matrices(tiling: Tiling, side: Side) -> u64 {
     }
 }
 
-/// Where rows or columns of a warp's matrices are in the tile: how far from one group's to the next one's, from one matrix's to the next
-/// one's, and from the upper half of a matrix to the lower one.
+/// Where rows or columns of a warp's matrices are in the tile: how far from one group's to the next one's, from one
+/// matrix's to the next one's, and from the upper half of a matrix to the lower one.
 struct Spread {
     group: u64,
     matrix: u64,
@@ -104,7 +104,8 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
         Ok([at(&self.parts[0], &place.row)?, at(&self.parts[1], &place.column)?])
     }
 
-    /// Adds the products of the steps in one half of shared memory, given where the thread's pieces and the halves begin.
+    /// Adds the products of the steps in one half of shared memory, given where the thread's pieces and the halves
+    /// begin.
     pub fn multiply_by_warps(
         &self,
         s: &FusedEmitter<'e, 'ctx, 'm>,

@@ -1,8 +1,8 @@
 //! Rows kept in scratch memory: what several loops over one row need is computed by the first of them.
 //!
 //! A kernel that folds rows has a loop for each fold and one for the results. An exponential that the sum and the
-//! result both need would be computed in both; instead the first loop to run writes it to a row of scratch memory, which
-//! stays in the first-level cache, and the others read it back.
+//! result both need would be computed in both; instead the first loop to run writes it to a row of scratch memory,
+//! which stays in the first-level cache, and the others read it back.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,8 +23,8 @@ const SCRATCH_BYTES: usize = 128 << 10;
 /// A loop that is being written.
 struct RowLoop {
     number: usize,
-    /// The index that the loop stands at, where it goes through a whole row: what is computed there, and only that, is in the
-    /// end computed for all of the row.
+    /// The index that the loop stands at, where it goes through a whole row: what is computed there, and only that, is
+    /// in the end computed for all of the row.
     at: Option<Index>,
 }
 

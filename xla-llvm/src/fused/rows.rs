@@ -68,7 +68,8 @@ impl<'m> Writer<'_, 'm> {
         (wanted >= 2).then(|| 1 << wanted.ilog2())
     }
 
-    /// Writes the function's body: a block has as many neighbouring results as a warp has threads, and as many warps as each has members.
+    /// Writes the function's body: a block has as many neighbouring results as a warp has threads, and as many warps as
+    /// each has members.
     pub(super) fn emit_columns<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
@@ -158,7 +159,8 @@ impl<'m> Writer<'_, 'm> {
         Ok(())
     }
 
-    /// Stores the results that have elements of the row: loops inside of it, the last of which the team goes through together.
+    /// Stores the results that have elements of the row: loops inside of it, the last of which the team goes through
+    /// together.
     fn along_row<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,

@@ -1,8 +1,8 @@
 //! Scans: running totals along one dimension, each a step from the one before.
 //!
 //! Strands side by side are lanes, and any combiner takes its steps in order. Along the innermost dimension lanes are
-//! neighbours in one strand: with an associative combiner a register is scanned in as many steps as its lanes have bits,
-//! each combining lanes twice as far apart, and then the total of all before it is added.
+//! neighbours in one strand: with an associative combiner a register is scanned in as many steps as its lanes have
+//! bits, each combining lanes twice as far apart, and then the total of all before it is added.
 
 use xla_hlo::ops::{BinaryOp, Cumulative, ReduceWindow, simple_combiner};
 use xla_hlo::{ElementType, Error, InstrId, Result};

@@ -1,7 +1,7 @@
 //! Scatter: each window of the updates is looked up, tested, and combined into the arrays where it belongs.
 //!
-//! One loop nest: the dimensions that number windows, in row-major order, so that an element sees its updates in that order; then
-//! those of a window; then the lanes of a run.
+//! One loop nest: the dimensions that number windows, in row-major order, so that an element sees its updates in that
+//! order; then those of a window; then the lanes of a run.
 
 use xla_hlo::ops::Scatter;
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Error, InstrId, Result};

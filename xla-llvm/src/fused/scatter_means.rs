@@ -16,7 +16,8 @@ pub(super) enum Means {
     Last,
 }
 
-/// The means for each array, of these element types. `None` where the order of updates matters, or what becomes of one array depends on another.
+/// The means for each array, of these element types. `None` where the order of updates matters, or what becomes of one
+/// array depends on another.
 pub(super) fn means(combiner: &Computation, types: &[ElementType]) -> Option<Vec<Means>> {
     let root = combiner.root();
     let results = match combiner[root].op() {

@@ -1,6 +1,7 @@
 //! Scatters whose updates must be combined in order: sorted by their places, each place is one thread's.
 //!
-//! A key is a place and, below it, the number of an update in the order of windows. So keys are different, and a sort need not be stable.
+//! A key is a place and, below it, the number of an update in the order of windows. So keys are different, and a sort
+//! need not be stable.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, Result};

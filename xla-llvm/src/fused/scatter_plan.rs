@@ -53,8 +53,8 @@ pub(super) enum Apart {
 
 /// A scatter into row-major arrays.
 ///
-/// Windows are taken in row-major order of what numbers them. Each consists of runs: elements that lie beside each other both in
-/// the inputs and in the updates.
+/// Windows are taken in row-major order of what numbers them. Each consists of runs: elements that lie beside each
+/// other both in the inputs and in the updates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScatterPlan {
     /// Elements of each input, and of each update.

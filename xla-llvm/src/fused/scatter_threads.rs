@@ -1,8 +1,9 @@
 //! Scatter with a thread for each element of the updates.
 //!
-//! Elements that meet at one place are combined atomically where their order does not matter: by an operation of the memory where there is one,
-//! by exchanging the element until no other thread came between elsewhere. Where the last update wins, updates first claim their place
-//! with their numbers. Where the order matters otherwise, updates are sorted by their places first; see `scatter_order.rs`.
+//! Elements that meet at one place are combined atomically where their order does not matter: by an operation of the
+//! memory where there is one, by exchanging the element until no other thread came between elsewhere. Where the last
+//! update wins, updates first claim their place with their numbers. Where the order matters otherwise, updates are
+//! sorted by their places first; see `scatter_order.rs`.
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::Scatter;
@@ -47,8 +48,8 @@ enum Way {
     InOrder,
 }
 
-/// What one launch does. The words of each: addresses of the indices, the updates and the results, which hold the inputs; then, where
-/// [`ThreadedScatter::scratch_bytes`] says so, that of scratch memory, for claims or for keys.
+/// What one launch does. The words of each: addresses of the indices, the updates and the results, which hold the
+/// inputs; then, where [`ThreadedScatter::scratch_bytes`] says so, that of scratch memory, for claims or for keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScatterPhase {
     /// Forgets older claims on the places that are updated.
@@ -64,8 +65,8 @@ pub enum ScatterPhase {
 }
 
 impl ThreadedScatter {
-    /// The scatter of operands with these shapes. `None` where one thread had better go through few updates in order, where the combiner is not
-    /// one of scalars, and for arrays that are larger than keys can tell.
+    /// The scatter of operands with these shapes. `None` where one thread had better go through few updates in order,
+    /// where the combiner is not one of scalars, and for arrays that are larger than keys can tell.
     pub fn new(module: &Module, op: &Scatter, operands: &[&ArrayShape]) -> Option<ThreadedScatter> {
         let count = operands.len() / 2;
         if !is_scalar_computation(module, op.computation) || !operands.iter().all(|shape| shape.is_static()) {

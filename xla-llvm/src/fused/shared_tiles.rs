@@ -1,9 +1,10 @@
 //! Tiles in shared memory: kernels of threads that read arrays along another loop than the innermost.
 //!
-//! Along the innermost loop, neighbouring threads would read elements that are far apart. So a block does a square tile of both loops:
-//! it reads the tile of such an array along the loop in which it is contiguous, writes it to shared memory, and then each thread takes
-//! from there what it needs. Rows of the tile are one element longer than they need be, so that both directions use all banks
-//! (G. Ruetsch and P. Micikevicius, "Optimizing Matrix Transpose in CUDA", 2009).
+//! Along the innermost loop, neighbouring threads would read elements that are far apart. So a block does a square tile
+//! of both loops: it reads the tile of such an array along the loop in which it is contiguous, writes it to shared
+//! memory, and then each thread takes from there what it needs. Rows of the tile are one element longer than they need
+//! be, so that both directions use all banks (G. Ruetsch and P. Micikevicius, "Optimizing Matrix Transpose in CUDA",
+//! 2009).
 
 use std::collections::HashMap;
 
@@ -124,8 +125,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// Where the element at a position of an array is in shared memory, which is filled at first use; `None` for what is better read as
-    /// it lies.
+    /// Where the element at a position of an array is in shared memory, which is filled at first use; `None` for what
+    /// is better read as it lies.
     pub(super) fn in_shared_tile(
         &mut self,
         id: InstrId,
@@ -163,8 +164,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(Some((buffer, self.lanes_of(number))))
     }
 
-    /// Shared memory with the tile's elements of an array, rows of the loop in which it is contiguous; `rest` is where the array's first one
-    /// would be.
+    /// Shared memory with the tile's elements of an array, rows of the loop in which it is contiguous; `rest` is where
+    /// the array's first one would be.
     fn filled_tile(
         &mut self,
         source: &Source<'ctx>,

@@ -1,10 +1,11 @@
 //! Sorting by many threads: blocks sort runs in shared memory, then runs are merged two by two in memory.
 //!
-//! Merging needs no order among threads: an element's place in the merged run is its place in its own run and how many elements of
-//! the other run come before it, which a binary search with the comparator tells. An element of the left run comes after those of
-//! the right one that precede it; one of the right run comes after all of the left one that it does not precede. So sorting is
-//! stable. The searches agree where the comparator is a strict weak order. One that compares floats and nothing else is made one: NaN
-//! come last. With any other that is none elements may be lost to others.
+//! Merging needs no order among threads: an element's place in the merged run is its place in its own run and how many
+//! elements of the other run come before it, which a binary search with the comparator tells. An element of the left
+//! run comes after those of the right one that precede it; one of the right run comes after all of the left one that it
+//! does not precede. So sorting is stable. The searches agree where the comparator is a strict weak order. One that
+//! compares floats and nothing else is made one: NaN come last. With any other that is none elements may be lost to
+//! others.
 
 use std::collections::HashSet;
 
@@ -50,7 +51,8 @@ pub struct SortPlan {
     tile: u64,
 }
 
-/// What a kernel of a sort does. Its words: the addresses of the arrays to read, those of the arrays to write, then numbers.
+/// What a kernel of a sort does. Its words: the addresses of the arrays to read, those of the arrays to write, then
+/// numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortPhase {
     /// Sorts runs of each row, as many elements each as a block takes. No numbers.
@@ -60,8 +62,8 @@ pub enum SortPhase {
 }
 
 impl SortPlan {
-    /// The plan for arrays of those shapes. `None` where the comparator is not one of scalars, sizes are known only when running, or
-    /// there are more arrays than shared memory can hold elements of.
+    /// The plan for arrays of those shapes. `None` where the comparator is not one of scalars, sizes are known only
+    /// when running, or there are more arrays than shared memory can hold elements of.
     pub fn new(module: &Module, sort: &Sort, arrays: &[&ArrayShape]) -> Option<SortPlan> {
         let first = arrays.first().filter(|first| first.is_static())?;
         let types: Vec<ElementType> = arrays.iter().map(|array| array.element_type()).collect();
@@ -370,7 +372,8 @@ impl Sorter<'_> {
         Ok((tile.count.div_ceil(tile.runs), tile.threads as u32))
     }
 
-    /// Runs `body` for each slot of a thread that has an element, with the element's place in its run and where that run ends.
+    /// Runs `body` for each slot of a thread that has an element, with the element's place in its run and where that
+    /// run ends.
     fn each_element<'e, 'ctx, 'm>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -389,8 +392,8 @@ impl Sorter<'_> {
         })
     }
 
-    /// The place in the other run of the first element that does not come before the one given, by binary search. `address` tells
-    /// where in the arrays a place is.
+    /// The place in the other run of the first element that does not come before the one given, by binary search.
+    /// `address` tells where in the arrays a place is.
     fn bound<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,

@@ -1,4 +1,5 @@
-//! Teams: threads that fold together, each some of the elements. A warp or a block folds one row; a column of a block one column.
+//! Teams: threads that fold together, each some of the elements. A warp or a block folds one row; a column of a block
+//! one column.
 
 use xla_hlo::Result;
 
@@ -34,8 +35,8 @@ pub(super) enum TeamKind<'e, 'ctx> {
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Says that the code from here on is that of a block whose columns are teams, of `threads` threads each. Gives the team and the number
-    /// of the column among all.
+    /// Says that the code from here on is that of a block whose columns are teams, of `threads` threads each. Gives the
+    /// team and the number of the column among all.
     pub(super) fn enter_column(&mut self, threads: u32) -> Result<(Team<'e, 'ctx>, Lanes<'e, 'ctx>)> {
         let (thread, block) = self.at_level(0, |s| {
             Ok((s.emitter.register(Register::Thread)?.zext(64), s.emitter.register(Register::Block)?.zext(64)))

@@ -1,4 +1,5 @@
-//! Folds that a team does together: each thread folds some elements, then shuffles and shared memory put together what they have.
+//! Folds that a team does together: each thread folds some elements, then shuffles and shared memory put together what
+//! they have.
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::BinaryOp;
@@ -56,7 +57,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     ) -> Result<Value<'e, 'ctx>> {
         let ty = neutral.element_type();
         let (&last, outer) = extents.split_last().unwrap_or((&1, &[]));
-        // A last dimension that is shorter than the team would leave threads idle: all dimensions are gone through as one.
+        // A last dimension that is shorter than the team would leave threads idle: all dimensions are gone through as
+        // one.
         let is_column = matches!(team.kind, TeamKind::Column(_));
         let flat = (last < u64::from(team.threads) || is_column) && !outer.is_empty();
         let range = if flat {
@@ -88,8 +90,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         folded.first().copied().ok_or_else(|| Error::internal("a fold without a value"))
     }
 
-    /// Folds elements with a computation, at least one for each thread; all threads of the team get the results. Each thread has
-    /// neighbouring elements, so that what comes before stays before: of several NaN, an `argmax` takes the first.
+    /// Folds elements with a computation, at least one for each thread; all threads of the team get the results. Each
+    /// thread has neighbouring elements, so that what comes before stays before: of several NaN, an `argmax` takes the
+    /// first.
     pub(super) fn folded_in_order_by_team(
         &mut self,
         team: Team<'e, 'ctx>,
@@ -144,7 +147,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         match team.kind {
             TeamKind::Warp => {
-                // LLVM may contract a lane's own product with what it gets, which rounds otherwise in each lane: all go on with one result.
+                // LLVM may contract a lane's own product with what it gets, which rounds otherwise in each lane: all go
+                // on with one result.
                 let values = self.shuffled(combiner, values, WARP)?;
                 values.into_iter().map(|value| self.shuffled_value(value, Shuffle::From(0))).collect()
             }

@@ -1,8 +1,9 @@
 //! Scans by blocks of threads: running totals of whole strands, or of chunks of them where there are few and long ones.
 //!
-//! A block goes along its chunk in turns. In each, a thread scans a few neighbouring elements, the totals of a warp's threads are scanned
-//! by shuffles, those of warps through shared memory, and what came before is added. Chunks of one strand need to know the totals of
-//! those before: an earlier launch stores them, and each block adds up the ones that it needs.
+//! A block goes along its chunk in turns. In each, a thread scans a few neighbouring elements, the totals of a warp's
+//! threads are scanned by shuffles, those of warps through shared memory, and what came before is added. Chunks of one
+//! strand need to know the totals of those before: an earlier launch stores them, and each block adds up the ones that
+//! it needs.
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::{BinaryOp, Cumulative, Op, combiner_identity, simple_combiner};
@@ -51,7 +52,8 @@ pub struct ScanPlan {
     chunks: u64,
 }
 
-/// What one launch of a scan does. The words of each: addresses of the source's inputs, then of the totals or the result.
+/// What one launch of a scan does. The words of each: addresses of the source's inputs, then of the totals or the
+/// result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScanPhase {
     /// Stores the total of each chunk.
@@ -61,7 +63,8 @@ pub enum ScanPhase {
 }
 
 impl ScanPlan {
-    /// The plan for a kernel whose root is a scan. `None` for others, and where each thread had better scan strands of its own.
+    /// The plan for a kernel whose root is a scan. `None` for others, and where each thread had better scan strands of
+    /// its own.
     pub fn new(source: &KernelSource<'_>) -> Option<ScanPlan> {
         let graph = &source.module[source.computation];
         let root = &graph[source.root];
@@ -213,7 +216,8 @@ impl<'e, 'ctx, 'm> Strand<'_> {
         index
     }
 
-    /// Runs `body` for the turns of the chunk, with the thread's first step in each; steps may be beyond the strand's end.
+    /// Runs `body` for the turns of the chunk, with the thread's first step in each; steps may be beyond the strand's
+    /// end.
     fn turns(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,

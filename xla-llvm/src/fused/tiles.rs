@@ -1,8 +1,9 @@
 //! Tiles: kernels that read arrays along another loop than the innermost.
 //!
 //! Along the innermost loop, each element of such an array would take a cache line of its own. So the kernel goes over
-//! both loops in square tiles; what is read of the array for a tile is loaded contiguously, transposed in registers, and
-//! kept in a buffer on the stack. What the kernel computes then reads the buffer contiguously along the innermost loop.
+//! both loops in square tiles; what is read of the array for a tile is loaded contiguously, transposed in registers,
+//! and kept in a buffer on the stack. What the kernel computes then reads the buffer contiguously along the innermost
+//! loop.
 
 use std::collections::HashMap;
 
@@ -218,8 +219,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         (start, mask.map(|mask| Partial { left: side.range.end - base, mask }))
     }
 
-    /// The columns of a block of an array: its rows, one for each lane of the tile and with the tile's rows as elements,
-    /// are `step` elements apart, the first at `from`.
+    /// The columns of a block of an array: its rows, one for each lane of the tile and with the tile's rows as
+    /// elements, are `step` elements apart, the first at `from`.
     fn block_columns(
         &mut self,
         source: &Source<'ctx>,

@@ -1,8 +1,9 @@
 //! The few best elements of rows, in order: a team of threads for each row.
 //!
-//! Each thread keeps the best of its own elements. The best of all is taken, then the next one, as often as wanted; a thread whose
-//! elements are all taken goes through its part of the row again. An element is known by a number of 64 bits: its place in the order of its
-//! type, and, so that of equals the first is taken, how far from the end of the row it is.
+//! Each thread keeps the best of its own elements. The best of all is taken, then the next one, as often as wanted; a
+//! thread whose elements are all taken goes through its part of the row again. An element is known by a number of 64
+//! bits: its place in the order of its type, and, so that of equals the first is taken, how far from the end of the row
+//! it is.
 
 use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::ops::{BinaryOp, TopK};
@@ -44,7 +45,8 @@ impl TopKPlan {
     /// The number of words.
     pub const WORDS: usize = 3;
 
-    /// Whether there are kernels for elements of a type: those whose patterns, of at most 32 bits, are in order, or nearly so.
+    /// Whether there are kernels for elements of a type: those whose patterns, of at most 32 bits, are in order, or
+    /// nearly so.
     pub fn takes(ty: ElementType) -> bool {
         match ty.kind() {
             ElementKind::Signed | ElementKind::Unsigned => [8, 16, 32].contains(&ty.bit_width()),

@@ -1,7 +1,7 @@
 //! Windows inside an element: loops over what a window holds of an array, in the window's order.
 //!
-//! Where the window's place is one number for all lanes, the loops run only over what lies inside of the array, so that no
-//! element is tested; where lanes differ, each element is tested lane by lane.
+//! Where the window's place is one number for all lanes, the loops run only over what lies inside of the array, so that
+//! no element is tested; where lanes differ, each element is tested lane by lane.
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::ops::{ReduceWindow, WindowDim};

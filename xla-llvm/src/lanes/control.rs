@@ -39,8 +39,8 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     }
 
     /// Calls a function of this module that maps one lane of this type to `N` values of this type, lane after lane; its
-    /// body is emitted at the first call, for scalars. For big code that rarely runs: neither repeated wherever it may be
-    /// needed, nor as vectors. `name` and the type of the lanes must say everything that the body depends on.
+    /// body is emitted at the first call, for scalars. For big code that rarely runs: neither repeated wherever it may
+    /// be needed, nor as vectors. `name` and the type of the lanes must say everything that the body depends on.
     pub fn lane_by_lane<const N: usize>(
         self,
         name: &str,
@@ -119,8 +119,8 @@ fn loop_over_lanes<'e, 'ctx, const N: usize>(
 }
 
 impl<'ctx> Emitter<'ctx> {
-    /// A loop: `state` becomes `body(state)` as long as a lane of `condition(state)` is set. All lanes go on together, so
-    /// the body must leave lanes alone whose own condition does not hold, or be harmless for them.
+    /// A loop: `state` becomes `body(state)` as long as a lane of `condition(state)` is set. All lanes go on together,
+    /// so the body must leave lanes alone whose own condition does not hold, or be harmless for them.
     pub fn repeat_while<'e, const N: usize>(
         &'e self,
         state: [Lanes<'e, 'ctx>; N],

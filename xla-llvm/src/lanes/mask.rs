@@ -12,8 +12,8 @@ const MOST_RUNS: usize = 2;
 const WORD: u32 = 64;
 
 impl<'e, 'ctx> Lanes<'e, 'ctx> {
-    /// Of a constant mask, the runs of lanes that are set: the first lane of each and how many. `None` of a mask that is
-    /// known only when the code runs, and of one of many runs.
+    /// Of a constant mask, the runs of lanes that are set: the first lane of each and how many. `None` of a mask that
+    /// is known only when the code runs, and of one of many runs.
     pub(super) fn constant_runs(self) -> Option<Vec<(u32, u32)>> {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for number in 0..self.width() {
@@ -61,8 +61,8 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.shuffle(wide, &Vec::from_iter((0..width).map(choose)))
     }
 
-    /// The same mask, of which LLVM knows nothing: it goes through an empty piece of assembly in a general-purpose register.
-    /// For targets with such registers of 64 bits.
+    /// The same mask, of which LLVM knows nothing: it goes through an empty piece of assembly in a general-purpose
+    /// register. For targets with such registers of 64 bits.
     pub(super) fn opaque(self) -> Self {
         if self.width() > WORD {
             return self.in_parts(WORD, self, |part, _| part.opaque());

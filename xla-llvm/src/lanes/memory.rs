@@ -82,7 +82,8 @@ impl<'ctx> Emitter<'ctx> {
         loaded.unwrap_or(Lanes::new(self, lanes.const_zero()))
     }
 
-    /// As [`load_lanes`](Self::load_lanes) without a mask, where the address is a multiple of the size of all lanes, a power of two.
+    /// As [`load_lanes`](Self::load_lanes) without a mask, where the address is a multiple of the size of all lanes, a
+    /// power of two.
     pub fn load_aligned_lanes<'e>(
         &'e self,
         base: PointerValue<'ctx>,
@@ -98,7 +99,8 @@ impl<'ctx> Emitter<'ctx> {
         loaded.unwrap_or(Lanes::new(self, lanes.const_zero()))
     }
 
-    /// As [`store_lanes`](Self::store_lanes) without a mask, where the address is a multiple of the size of all lanes, a power of two.
+    /// As [`store_lanes`](Self::store_lanes) without a mask, where the address is a multiple of the size of all lanes,
+    /// a power of two.
     pub fn store_aligned_lanes(&self, value: Lanes<'_, 'ctx>, base: PointerValue<'ctx>, index: Lanes<'_, 'ctx>) {
         let scalar = value.scalar();
         if let BasicValueEnum::PointerValue(pointer) = self.element_address(base, index, scalar) {
@@ -239,10 +241,10 @@ impl<'ctx> Emitter<'ctx> {
 
     /// The mask of a store, hidden from LLVM where it must not find out that a single lane is set.
     ///
-    /// With AVX-512, LLVM 22 makes a masked store of truncated integers one that truncates, and that, where the mask is known
-    /// to be of one lane, a scalar store of the element as it was *before* the truncation: up to seven bytes too many.
-    /// What is constant when the code is emitted never gets here (see [`Lanes::constant_runs`]), but the code generator
-    /// folds more, such as minima.
+    /// With AVX-512, LLVM 22 makes a masked store of truncated integers one that truncates, and that, where the mask is
+    /// known to be of one lane, a scalar store of the element as it was *before* the truncation: up to seven bytes too
+    /// many. What is constant when the code is emitted never gets here (see [`Lanes::constant_runs`]), but the code
+    /// generator folds more, such as minima.
     fn unknown<'e>(&'e self, value: Lanes<'_, 'ctx>, mask: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         match value.scalar() {
             Scalar::Int(bits) if bits < 64 && value.width() > 1 && self.target().abilities().avx512 => mask.opaque(),

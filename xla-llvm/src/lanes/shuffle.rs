@@ -80,7 +80,8 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 
     /// These lanes as those from `first` on of a vector of `width` lanes, of which the others are poison.
     ///
-    /// Poison, since LLVM 22 loads `<2 x i64>` widened by the mask `0, 1, 0, 0, 0, 0, 0, 0` as element 0 twice on x86-64-v4.
+    /// Poison, since LLVM 22 loads `<2 x i64>` widened by the mask `0, 1, 0, 0, 0, 0, 0, 0` as element 0 twice on
+    /// x86-64-v4.
     pub(super) fn widened(self, width: u32, first: u32) -> Self {
         let BasicValueEnum::VectorValue(lanes) = self.raw else {
             return self.misuse("a scalar to be widened");
@@ -124,7 +125,8 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.or_self(builder.build_shuffle_vector(first, undefined, zeros, "").map(Into::into))
     }
 
-    /// The columns of a square block of as many rows as they have elements, a power of two; an element is `parts` lanes.
+    /// The columns of a square block of as many rows as they have elements, a power of two; an element is `parts`
+    /// lanes.
     ///
     /// Each step puts elements of a row of the upper half and of the lower half in turn: that doubles the distance of
     /// neighbours, and as many steps as the block has bits bring elements of one column side by side.

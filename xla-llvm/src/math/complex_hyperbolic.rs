@@ -1,5 +1,5 @@
-//! Hyperbolic functions of complex numbers and their inverses; the circular ones are theirs turned by i. After W. Kahan,
-//! "Branch cuts for complex elementary functions, or much ado about nothing's sign bit" (1987).
+//! Hyperbolic functions of complex numbers and their inverses; the circular ones are theirs turned by i. After W.
+//! Kahan, "Branch cuts for complex elementary functions, or much ado about nothing's sign bit" (1987).
 
 use std::f64::consts::{FRAC_PI_2, LN_2};
 
@@ -33,8 +33,8 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         Complex::new(zero.select(cosh(re), real), zero.select(im.times_sign_of(re), imaginary))
     }
 
-    /// Where sinh and cosh of the real part are `e^|re| / 2`, which may overflow where the product with `direction` does
-    /// not: the factor in two halves.
+    /// Where sinh and cosh of the real part are `e^|re| / 2`, which may overflow where the product with `direction`
+    /// does not: the factor in two halves.
     fn beyond_range(self, usual: Self, direction: Self) -> Self {
         let size = self.re.fabs();
         usual.rarely(size.gt(by_precision(size, 87.0, 700.0)), || {

@@ -92,7 +92,8 @@ pub(super) fn exp_in_two_words<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Wide<'e, 'ctx> {
     Wide { high: sum.high.scale_by_power_of_two(k), low: sum.low.scale_by_power_of_two(k) }
 }
 
-/// `2^(k + f)` for `|f| <= 1/2` and a normal result, in f32 to within 2 ulp: for callers that go on to an absolute error.
+/// `2^(k + f)` for `|f| <= 1/2` and a normal result, in f32 to within 2 ulp: for callers that go on to an absolute
+/// error.
 pub(super) fn exp2_roughly<'e, 'ctx>(f: Lanes<'e, 'ctx>, k: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     f.polynomial(EXP2_F32).add_to_exponent(k)
 }

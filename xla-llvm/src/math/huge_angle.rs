@@ -31,8 +31,8 @@ const TWO_OVER_PI: [u64; 22] = [
     0xa9e391615ee61b08,
 ];
 
-/// For f64 `x` of magnitude at least 1: `[q, r, low]` with `x = q pi / 2 + r + low` modulo 2 pi, `|r| <= pi / 4`. `r` is
-/// NaN where `x` is not finite.
+/// For f64 `x` of magnitude at least 1: `[q, r, low]` with `x = q pi / 2 + r + low` modulo 2 pi, `|r| <= pi / 4`. `r`
+/// is NaN where `x` is not finite.
 ///
 /// `x = m 2^e` with a 53-bit integer `m`. The bits of 2 / pi in front of position `e - 2` contribute multiples of 4 to
 /// `x 2 / pi`, and those more than 192 behind it less than 2^-137; so the product of `m` and a window of three words

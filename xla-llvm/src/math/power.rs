@@ -12,7 +12,8 @@ pub fn pow<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> 
     let (magnitude, infinity) = (x.fabs(), x.constant(f64::INFINITY));
     let log = log_wide(magnitude);
     let log_high = with_log_specials(magnitude, log.high);
-    // y log x in two words, y being kept from where a product of it might overflow on the way; where it is beyond every exponent of the type, or not finite, the first word is enough.
+    // y log x in two words, y being kept from where a product of it might overflow on the way; where it is beyond every
+    // exponent of the type, or not finite, the first word is enough.
     let limit = by_precision(x, 2f64.powi(100), 2f64.powi(900));
     let factor = y.within(-limit, limit);
     let product = exact_product(factor, log_high);

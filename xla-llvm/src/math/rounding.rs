@@ -27,8 +27,8 @@ const MOST: u32 = 1 << 22;
 
 /// `a - quotient b`, where the quotient, of at most 24 bits, is right or one too great.
 ///
-/// Near the largest number the product, or the parts that it is made of without FMA, would overflow: there both are scaled
-/// down, which is exact, since `b` is not much smaller than `a`.
+/// Near the largest number the product, or the parts that it is made of without FMA, would overflow: there both are
+/// scaled down, which is exact, since `b` is not much smaller than `a`.
 fn less_multiple<'e, 'ctx>(a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>, quotient: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let (large, scale) = by_precision(a, (96, 64), (960, 512));
     let is_large = a.ge(2.0_f64.powi(large));

@@ -53,7 +53,8 @@ impl Atomic {
 }
 
 impl<'ctx> Emitter<'ctx> {
-    /// Updates element `index` of an array of the value's type: one lane of 32 or 64 bits, floats with [`Atomic::Add`] alone.
+    /// Updates element `index` of an array of the value's type: one lane of 32 or 64 bits, floats with [`Atomic::Add`]
+    /// alone.
     pub fn atomic_update(
         &self,
         op: Atomic,
@@ -65,8 +66,9 @@ impl<'ctx> Emitter<'ctx> {
             return Err(Error::internal(format!("no atomic {op:?} of {:?}", value.scalar())));
         }
         let address = self.atomic_address(base, index, value.scalar())?;
-        // SAFETY: all handles belong to this emitter's context and are alive as long as it; the builder is positioned in a block (the
-        // address was built there); the operation is one of the value's type, as tested above, and the ordering one that updates have.
+        // SAFETY: all handles belong to this emitter's context and are alive as long as it; the builder is positioned
+        // in a block (the address was built there); the operation is one of the value's type, as tested above, and the
+        // ordering one that updates have.
         unsafe {
             let update = LLVMBuildAtomicRMWSyncScope(
                 self.builder.as_mut_ptr(),
@@ -81,8 +83,8 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// Stores `new` to element `index` of an array of such integers where it still holds `expected`; gives what it held, and whether
-    /// that was so. One lane of 8, 16, 32 or 64 bits.
+    /// Stores `new` to element `index` of an array of such integers where it still holds `expected`; gives what it
+    /// held, and whether that was so. One lane of 8, 16, 32 or 64 bits.
     pub fn compare_exchange<'e>(
         &'e self,
         base: PointerValue<'ctx>,

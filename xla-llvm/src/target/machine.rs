@@ -98,8 +98,8 @@ pub(super) struct Generator {
     options: MachineOptions,
 }
 
-// SAFETY: a target machine belongs to no thread, and what it keeps (tables by processor and features) points at nothing but
-// itself and at constants of LLVM; it must only not be used by two threads at once, which its one owner sees to.
+// SAFETY: a target machine belongs to no thread, and what it keeps (tables by processor and features) points at nothing
+// but itself and at constants of LLVM; it must only not be used by two threads at once, which its one owner sees to.
 unsafe impl Send for Generator {}
 
 /// LLVM's machine for this process without a processor's name or features: for the linker, which generates no code.
@@ -118,8 +118,9 @@ fn create(triple: &TargetTriple, cpu: &str, features: &str, options: &MachineOpt
         CodegenLevel::Default => OptimizationLevel::Default,
         CodegenLevel::Aggressive => OptimizationLevel::Aggressive,
     };
-    // Objects lie together in memory, and what is further away is reached through the linker's stubs. LLVM's default for code
-    // of the process that it runs in is the large model, in which no call has a quick selection and no constant an operand.
+    // Objects lie together in memory, and what is further away is reached through the linker's stubs. LLVM's default
+    // for code of the process that it runs in is the large model, in which no call has a quick selection and no
+    // constant an operand.
     let (relocation, code_model) = (RelocMode::PIC, CodeModel::Small);
     target.create_target_machine(triple, cpu, features, level, relocation, code_model).ok_or_else(|| {
         Error::invalid_argument(format!(

@@ -1,5 +1,5 @@
-//! Accesses under masks touch the lanes of the mask and nothing else: every source type by every result type by every number
-//! of lanes by every x86 level that this machine executes, with guard bytes around the result.
+//! Accesses under masks touch the lanes of the mask and nothing else: every source type by every result type by every
+//! number of lanes by every x86 level that this machine executes, with guard bytes around the result.
 #![expect(unsafe_code, reason = "generated code is called through a pointer")]
 
 use std::ffi::c_void;
@@ -17,7 +17,8 @@ use xla_llvm::target::{MachineOptions, Target};
 /// What a function's mask is known to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Known {
-    /// Nobody: there is none, and as many elements as lanes are converted. The other functions are compared with this one.
+    /// Nobody: there is none, and as many elements as lanes are converted. The other functions are compared with this
+    /// one.
     Unmasked,
     /// The emitter.
     WhenEmitted,
@@ -49,7 +50,8 @@ fn name(known: Known, side: Side, count: usize) -> String {
     format!("convert_{known:?}_{side:?}_{count}")
 }
 
-/// Adds a function that converts `count` elements. Of a count that does not fill vectors, the others end or begin with a partial one.
+/// Adds a function that converts `count` elements. Of a count that does not fill vectors, the others end or begin with
+/// a partial one.
 fn add_function<'e, 'c>(
     emitter: &'e Emitter<'c>,
     types: [ElementType; 2],

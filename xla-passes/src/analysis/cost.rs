@@ -1,10 +1,10 @@
 //! Cost analysis: arithmetic and memory traffic of each instruction, each computation and the module.
 //!
-//! Counted are operations on elements, whatever their type: an addition is one, a multiplication with an addition two, an
-//! exponential one transcendental. Bytes are those that an instruction reads and writes if nothing stays in a cache: inside
-//! a fusion none, of a slice only what is sliced, of an update in place only the update. A loop counts as often as it runs,
-//! where that is known; of a conditional's branches the dearest counts. What asks a library (custom calls) has no
-//! arithmetic that is known, and random bits count as one operation each.
+//! Counted are operations on elements, whatever their type: an addition is one, a multiplication with an addition two,
+//! an exponential one transcendental. Bytes are those that an instruction reads and writes if nothing stays in a cache:
+//! inside a fusion none, of a slice only what is sliced, of an update in place only the update. A loop counts as often
+//! as it runs, where that is known; of a conditional's branches the dearest counts. What asks a library (custom calls)
+//! has no arithmetic that is known, and random bits count as one operation each.
 
 use std::fmt;
 
@@ -50,7 +50,8 @@ pub struct InstructionCost {
 pub struct ComputationCost {
     /// Its name.
     pub name: String,
-    /// How often it runs in one run of the program: a branch as if it were always taken, and a loop that nobody can count once.
+    /// How often it runs in one run of the program: a branch as if it were always taken, and a loop that nobody can
+    /// count once.
     pub runs: u64,
     /// One run of it.
     pub total: Cost,

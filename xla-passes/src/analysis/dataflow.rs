@@ -1,8 +1,8 @@
 //! Dataflow: which value each leaf of each instruction's result holds, as buffer assignment sees it.
 //!
-//! Tuples, their elements, barriers and bitcasts hold the values of their operands; only what computes something makes a value.
-//! Where control flow meets there is a *join*: a value of its own, into which others flow. A loop's state that every round passes on
-//! unchanged is no join, but the value it was started with.
+//! Tuples, their elements, barriers and bitcasts hold the values of their operands; only what computes something makes
+//! a value. Where control flow meets there is a *join*: a value of its own, into which others flow. A loop's state that
+//! every round passes on unchanged is no join, but the value it was started with.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -83,7 +83,8 @@ pub struct Dataflow {
 /// Analyses a module, in time linear in the leaves of its instructions.
 ///
 /// Errors: [`Error::FailedPrecondition`] where a computation is run by several callers (see
-/// [`FlattenCallGraph`](crate::FlattenCallGraph)) or there is no entry, [`Error::Unimplemented`] for control flow nested too deep.
+/// [`FlattenCallGraph`](crate::FlattenCallGraph)) or there is no entry, [`Error::Unimplemented`] for control flow
+/// nested too deep.
 pub fn analyze(module: &Module) -> Result<Dataflow> {
     if module.entry_if_set().is_none() {
         return Err(Error::failed_precondition("the module has no entry"));
@@ -106,7 +107,8 @@ pub fn analyze(module: &Module) -> Result<Dataflow> {
 }
 
 impl Dataflow {
-    /// The numbers of the values in the leaves of each instruction, for programs that look many up; empty for what does not run.
+    /// The numbers of the values in the leaves of each instruction, for programs that look many up; empty for what does
+    /// not run.
     pub fn by_instruction(&self) -> SecondaryMap<CompId, HashMap<InstrId, &[usize]>> {
         let mut map: SecondaryMap<CompId, HashMap<InstrId, &[usize]>> = SecondaryMap::default();
         for computation in &self.computations {

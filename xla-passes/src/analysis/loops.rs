@@ -85,8 +85,8 @@ impl LoopState {
         caller.add(Instruction::new(op.into(), self.elements[i].clone(), [init]))
     }
 
-    /// Carries further elements, which begin as `begins` (instructions of the caller) and never change. Gives them in the
-    /// condition and in the body.
+    /// Carries further elements, which begin as `begins` (instructions of the caller) and never change. Gives them in
+    /// the condition and in the body.
     pub fn carry(&self, module: &mut Module, begins: &[InstrId]) -> [Vec<InstrId>; 2] {
         let mut shapes = self.elements.clone();
         shapes.extend(begins.iter().map(|&b| module[self.caller][b].shape().clone()));

@@ -1,4 +1,5 @@
-//! What there is to know of a module, as data: what it costs and needs, who calls whom, what instructions hold and wait for.
+//! What there is to know of a module, as data: what it costs and needs, who calls whom, what instructions hold and wait
+//! for.
 
 pub mod alias;
 pub mod call_graph;

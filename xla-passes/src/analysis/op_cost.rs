@@ -6,7 +6,8 @@ use xla_hlo::{ArrayShape, Computation, InstrId, Instruction, Op, Shape};
 /// Operations on single elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Additions, multiplications, comparisons and whatever takes about as long; a multiplication with an addition is two.
+    /// Additions, multiplications, comparisons and whatever takes about as long; a multiplication with an addition is
+    /// two.
     pub flops: u64,
     /// Exponentials, roots, trigonometric functions, powers.
     pub transcendentals: u64,
@@ -43,8 +44,8 @@ pub fn elements(shape: &Shape) -> u64 {
     shape.leaves().into_iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// What an operation does with elements, what it calls aside. `embedded` is the work of one call of the function that it
-/// applies to elements (a combiner, a comparator).
+/// What an operation does with elements, what it calls aside. `embedded` is the work of one call of the function that
+/// it applies to elements (a combiner, a comparator).
 pub fn work(computation: &Computation, id: InstrId, embedded: Work) -> Work {
     let instruction = &computation[id];
     let result = elements(instruction.shape());
@@ -164,8 +165,8 @@ fn contraction(dims: &DotDims, lhs: &Shape, result: u64) -> Work {
     Work::simple(result.saturating_mul(contracted).saturating_mul(2))
 }
 
-/// A multiplication and an addition for each element of the result, each channel of its group, and each place of the window that
-/// is in the array: padding, and what dilation puts between elements, is no work.
+/// A multiplication and an addition for each element of the result, each channel of its group, and each place of the
+/// window that is in the array: padding, and what dilation puts between elements, is no work.
 fn convolution(op: &Convolution, input: &Shape, kernel: &Shape, result: &Instruction) -> Work {
     let (Some(input), Some(kernel), Some(output)) = (input.as_array(), kernel.as_array(), result.shape().as_array())
     else {

@@ -1,9 +1,10 @@
 //! Reachability: whether one instruction needs another, through any number of operands and control dependencies.
 //!
-//! Every instruction has an interval of the places in a depth-first order: of all that it needs (H. Yildirim, V. Chaoji and M. J. Zaki,
-//! "GRAIL: Scalable Reachability Index for Large Graphs", 2010) and of what the search found below it. The first says no, the second yes;
-//! only what neither decides is searched, past what the first rules out. Space is linear, where a table of all pairs takes a gigabyte for
-//! 100,000 instructions. While a graph is edited, see the order that fusion keeps instead (`fuse/order.rs`).
+//! Every instruction has an interval of the places in a depth-first order: of all that it needs (H. Yildirim, V. Chaoji
+//! and M. J. Zaki, "GRAIL: Scalable Reachability Index for Large Graphs", 2010) and of what the search found below it.
+//! The first says no, the second yes; only what neither decides is searched, past what the first rules out. Space is
+//! linear, where a table of all pairs takes a gigabyte for 100,000 instructions. While a graph is edited, see the order
+//! that fusion keeps instead (`fuse/order.rs`).
 
 use std::collections::HashSet;
 use std::fmt;
@@ -154,7 +155,8 @@ pub struct Chains {
 pub struct ComputationChains {
     /// Its name.
     pub name: String,
-    /// A longest chain of instructions of which each needs the one in front: no order, and no number of threads, makes it shorter.
+    /// A longest chain of instructions of which each needs the one in front: no order, and no number of threads, makes
+    /// it shorter.
     pub longest_chain: Vec<String>,
     /// The instructions by the longest chain in front of each: those of one list need nothing of each other.
     pub levels: Vec<Vec<String>>,

@@ -1,7 +1,8 @@
 //! Trip counts: how often a counting loop runs, where that can be told.
 //!
-//! What is recognised: a counter in the loop's state that goes from one constant to another by constant steps. Looks through tuples, copies and fusions, at scalars only. All arithmetic is exact, and a counter that would leave its element
-//! type on the way is not counted.
+//! What is recognised: a counter in the loop's state that goes from one constant to another by constant steps. Looks
+//! through tuples, copies and fusions, at scalars only. All arithmetic is exact, and a counter that would leave its
+//! element type on the way is not counted.
 
 use std::cell::Cell;
 
@@ -10,8 +11,9 @@ use xla_hlo::{CompId, ElementKind, ElementType, InstrId, Module, Op};
 
 use crate::analysis::effects;
 
-/// How often the body of a loop runs, if the loop counts an element of its state from a constant in constant steps up (or
-/// down) to a constant, and its condition does nothing else than compute the predicate. Also after fusion and copy insertion.
+/// How often the body of a loop runs, if the loop counts an element of its state from a constant in constant steps up
+/// (or down) to a constant, and its condition does nothing else than compute the predicate. Also after fusion and copy
+/// insertion.
 pub fn trip_count(module: &Module, caller: CompId, id: InstrId) -> Option<u64> {
     let Op::While(op) = module[caller][id].op() else { return None };
     // What is called may have effects too.
@@ -230,7 +232,8 @@ mod tests {
         }
     }
 
-    /// A loop from `begin` by `step` while below 10, whose condition computes `counter + 0 + 0 + ...` in `chain` additions.
+    /// A loop from `begin` by `step` while below 10, whose condition computes `counter + 0 + 0 + ...` in `chain`
+    /// additions.
     fn counted(begin: i64, step: i64, chain: usize) -> Option<u64> {
         let s32 = |v| Literal::scalar(ElementType::S32, Scalar::Signed(v));
         let state = Shape::Tuple(vec![Shape::scalar(ElementType::S32)]);

@@ -17,9 +17,9 @@ use crate::analysis::alias::timeline::{NodeId, Step, Timeline};
 
 /// Gives each array leaf of each executed instruction a place.
 ///
-/// Needs a module that was scheduled and went through copy insertion; what two values still want at once is an error that
-/// names the place: [`Error::FailedPrecondition`]. More memory than the options allow is [`Error::ResourceExhausted`], which names what
-/// takes it.
+/// Needs a module that was scheduled and went through copy insertion; what two values still want at once is an error
+/// that names the place: [`Error::FailedPrecondition`]. More memory than the options allow is
+/// [`Error::ResourceExhausted`], which names what takes it.
 pub fn assign_buffers(module: &Module, options: &BufferOptions) -> Result<BufferAssignment> {
     if !options.alignment.is_power_of_two() {
         return Err(Error::invalid_argument(format!("alignment {} is not a power of two", options.alignment)));
@@ -128,7 +128,8 @@ impl Assigner<'_> {
         }
     }
 
-    /// One allocation for each memory space with values that are in no other, and that none of the others lends a place.
+    /// One allocation for each memory space with values that are in no other, and that none of the others lends a
+    /// place.
     fn temporaries(&mut self) -> Result<PeakClasses> {
         let mut spaces: BTreeMap<i64, Vec<(NodeId, Item)>> = BTreeMap::new();
         for id in self.classes.representatives() {
@@ -167,7 +168,8 @@ impl Assigner<'_> {
         self.classes.class(id).map_or(0, |c| c.bytes)
     }
 
-    /// Puts values into memory of results that are not there yet, and takes them from the list. Places those that stay there.
+    /// Puts values into memory of results that are not there yet, and takes them from the list. Places those that stay
+    /// there.
     fn borrow(&mut self, space: i64, items: &mut Vec<(NodeId, Item)>) -> Result<Packing> {
         let mut lenders = Vec::new();
         let mut allocations = Vec::new();

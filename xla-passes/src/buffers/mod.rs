@@ -17,10 +17,10 @@
 //! and its branches, is that of the value it passes on: emit nothing for these. What an instruction that computes
 //! something may find:
 //!
-//! - **its output is an operand's slice**: only where [`may_share`](crate::analysis::alias::may_share) allows it, which is where
-//!   every element is read at the index where it is written (elementwise operations and loop fusions), or where the
-//!   operand is updated in place (`dynamic-update-slice`, `scatter`, fusions rooted in one); a `copy` onto itself is
-//!   nothing to do;
+//! - **its output is an operand's slice**: only where [`may_share`](crate::analysis::alias::may_share) allows it, which
+//!   is where every element is read at the index where it is written (elementwise operations and loop fusions), or
+//!   where the operand is updated in place (`dynamic-update-slice`, `scatter`, fusions rooted in one); a `copy` onto
+//!   itself is nothing to do;
 //! - **a `dynamic-update-slice` or `scatter` whose output is another slice than operand 0's**: copy operand 0 first.
 //!
 //! Everything else that an instruction reads is disjoint from everything that it writes.

@@ -1,8 +1,9 @@
 //! Packing: gives pieces of memory that live at different times overlapping places in one allocation.
 //!
 //! Two greedy heuristics for dynamic storage allocation (offline strip packing, NP-hard in general); the better result
-//! is taken, and few items are packed again a few times, with what ended at the top put first. Pieces are sized in units of the alignment, so every offset is aligned. Before that, pieces may be lent places in
-//! memory that is there anyway and not needed yet.
+//! is taken, and few items are packed again a few times, with what ended at the top put first. Pieces are sized in
+//! units of the alignment, so every offset is aligned. Before that, pieces may be lent places in memory that is there
+//! anyway and not needed yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,8 +102,8 @@ fn most_at_once(items: &[Item]) -> usize {
 /// A lender and an offset there for each item that has one.
 pub(crate) type Lent = Vec<Option<(usize, usize)>>;
 
-/// Lends what there is room for, and places the rest. Of a chain of values every other one fits into a result, but which ones leave
-/// least depends on where the chain ends, so that they are tried from both ends.
+/// Lends what there is room for, and places the rest. Of a chain of values every other one fits into a result, but
+/// which ones leave least depends on where the chain ends, so that they are tried from both ends.
 pub(crate) fn lend_and_pack(items: &[Item], lenders: &[Lender]) -> Result<(Lent, Packing)> {
     let rest = |lent: &Lent| -> Vec<Item> {
         items.iter().zip(lent).filter(|(_, lent)| lent.is_none()).map(|(item, _)| *item).collect()
@@ -117,8 +118,9 @@ pub(crate) fn lend_and_pack(items: &[Item], lenders: &[Lender]) -> Result<(Lent,
     Ok(if other.size < packed.size { (from_end, other) } else { (from_start, packed) })
 }
 
-/// For each item a lender and an offset there, or `None` where no lender has room. Large items come first, of equal ones those that
-/// `rank` puts first, and each goes to the smallest lender that has room, which leaves most to those that follow.
+/// For each item a lender and an offset there, or `None` where no lender has room. Large items come first, of equal
+/// ones those that `rank` puts first, and each goes to the smallest lender that has room, which leaves most to those
+/// that follow.
 fn lend(items: &[Item], lenders: &[Lender], rank: impl Fn(&Item) -> i64) -> Lent {
     let mut order: Vec<usize> = (0..items.len()).filter(|&i| items[i].size > 0).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(items[i].size), rank(&items[i]), i));

@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::types::{AllocationKind, BufferAssignment, LiveValue};
 
-/// The report that `--dump-to` writes. Steps are numbered from 0; a value's steps are the one that writes it and the last
-/// that needs it.
+/// The report that `--dump-to` writes. Steps are numbered from 0; a value's steps are the one that writes it and the
+/// last that needs it.
 impl fmt::Display for BufferAssignment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(

@@ -66,8 +66,8 @@ pub enum AllocationKind {
         /// Whether the program writes here. A donated parameter may be written without being an output.
         written: bool,
     },
-    /// A leaf of the entry's result, not shared with a parameter; allocated for each execution. Until the result is written, other
-    /// values may live here.
+    /// A leaf of the entry's result, not shared with a parameter; allocated for each execution. Until the result is
+    /// written, other values may live here.
     Output {
         /// Path into the result.
         path: Vec<usize>,
@@ -77,8 +77,8 @@ pub enum AllocationKind {
         /// The constant instruction and the leaf of its literal.
         value: ValueRef,
     },
-    /// Scratch memory of one execution, shared by many values: those that found no room in the memory of results. One for each
-    /// memory space that needs some.
+    /// Scratch memory of one execution, shared by many values: those that found no room in the memory of results. One
+    /// for each memory space that needs some.
     Temporary,
 }
 
@@ -115,9 +115,10 @@ pub struct BufferOptions {
     pub alignment: usize,
     /// Bytes that one execution may need in all, arguments and results included; more is an error.
     pub memory_bytes: Option<u64>,
-    /// Within so many steps of the schedule after its last use, the place of a temporary value is given to no other one. What shares memory
-    /// cannot run at the same time, so this is for devices with several streams: branches that follow each other in the schedule may run
-    /// side by side, for more memory. Where there is not so much of it, this is left out.
+    /// Within so many steps of the schedule after its last use, the place of a temporary value is given to no other
+    /// one. What shares memory cannot run at the same time, so this is for devices with several streams: branches that
+    /// follow each other in the schedule may run side by side, for more memory. Where there is not so much of it, this
+    /// is left out.
     pub reuse_after: u32,
     /// Run [`verify_assignment`](super::verify_assignment) on the product. On in debug builds.
     pub verify: bool,
@@ -149,7 +150,8 @@ pub struct LiveValue {
 pub struct Peak {
     /// The step, an index into [`BufferAssignment::steps`].
     pub step: usize,
-    /// Bytes of all values that are needed then, each rounded up to the alignment but one of each memory space: no packing can do with less.
+    /// Bytes of all values that are needed then, each rounded up to the alignment but one of each memory space: no
+    /// packing can do with less.
     pub bytes: usize,
     /// Indices into [`BufferAssignment::values`] of one value for each piece of memory, largest first.
     pub values: Vec<usize>,

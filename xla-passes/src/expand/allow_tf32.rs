@@ -5,10 +5,11 @@ use xla_hlo::{CompId, Computation, ElementType, InstrId, Module, Op, Result};
 
 use crate::{Pass, PassContext};
 
-/// Dots and convolutions of f32 get `algorithm=dot_tf32_tf32_f32`, where the [profile](crate::TargetProfile::tf32) allows it and the
-/// program asks for nothing better: no algorithm, and no operand precision but `default`.
+/// Dots and convolutions of f32 get `algorithm=dot_tf32_tf32_f32`, where the [profile](crate::TargetProfile::tf32)
+/// allows it and the program asks for nothing better: no algorithm, and no operand precision but `default`.
 ///
-/// It runs after other dots and convolutions have become such ones, and before linear algebra becomes dots, which stay exact.
+/// It runs after other dots and convolutions have become such ones, and before linear algebra becomes dots, which stay
+/// exact.
 pub struct AllowTf32;
 
 impl Pass for AllowTf32 {

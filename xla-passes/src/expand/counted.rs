@@ -9,8 +9,8 @@ use crate::rewrite::builder::Inserter;
 /// The type of the counter.
 pub(super) const COUNTER: ElementType = ElementType::S64;
 
-/// The state after so many rounds, each of which makes the next state of the counter (0 at first) and the state before it; nothing
-/// is inserted for no rounds.
+/// The state after so many rounds, each of which makes the next state of the counter (0 at first) and the state before
+/// it; nothing is inserted for no rounds.
 ///
 /// The two computations of the loop are `NAME_condition` and `NAME_body`.
 pub(super) fn counted_loop(

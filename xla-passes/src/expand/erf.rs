@@ -8,7 +8,8 @@ use super::expand_functions::Formulas;
 /// Terms of the series around zero: so many that the next is below the last place of `f64` at 1.
 const TERMS: u32 = 19;
 
-/// `erfc(x) e^(x^2)` for `x` from 1 to 6 as a polynomial in `(48 / (x + 2) - 11) / 5`, which goes from 1 to -1; constant term first.
+/// `erfc(x) e^(x^2)` for `x` from 1 to 6 as a polynomial in `(48 / (x + 2) - 11) / 5`, which goes from 1 to -1;
+/// constant term first.
 ///
 /// Interpolated at Chebyshev nodes from the continued fraction of the function; the first term left out is below 1e-16.
 #[allow(clippy::excessive_precision, reason = "as computed")]
@@ -31,7 +32,8 @@ const SCALED_COMPLEMENT: [f64; 16] = [
     4.416605969836951e-13,
 ];
 
-/// `x` times a series in `x^2` where `|x| < 1`; else `1 - e^(-x^2) p` with the polynomial `p` of [`SCALED_COMPLEMENT`], odd.
+/// `x` times a series in `x^2` where `|x| < 1`; else `1 - e^(-x^2) p` with the polynomial `p` of [`SCALED_COMPLEMENT`],
+/// odd.
 pub(super) fn write(formulas: &mut Formulas<'_, '_>, x: InstrId) -> Result<InstrId> {
     let magnitude = formulas.abs(x)?;
     // From 6 on the result is 1.

@@ -8,8 +8,8 @@ use crate::{Pass, PassContext};
 
 /// Puts batch normalisations and their gradients in terms of sums over the other dimensions than the features'.
 ///
-/// Types narrower than `f32` are computed in `f32` and rounded once. The variance is the mean of squared differences from
-/// the mean, which does not cancel as the difference of two means of squares does.
+/// Types narrower than `f32` are computed in `f32` and rounded once. The variance is the mean of squared differences
+/// from the mean, which does not cancel as the difference of two means of squares does.
 pub struct ExpandBatchNorms;
 
 impl Pass for ExpandBatchNorms {

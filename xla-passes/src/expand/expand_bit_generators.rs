@@ -8,8 +8,8 @@ use super::{philox, threefry};
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// Puts `rng-bit-generator` in terms of additions, multiplications and shifts of arrays with an element for each block of
-/// the generator, bit for bit.
+/// Puts `rng-bit-generator` in terms of additions, multiplications and shifts of arrays with an element for each block
+/// of the generator, bit for bit.
 pub struct ExpandBitGenerators;
 
 impl Pass for ExpandBitGenerators {
@@ -80,7 +80,8 @@ pub(super) fn advanced(at: &mut Inserter<'_>, counter: &[InstrId], by: usize) ->
     Ok(next)
 }
 
-/// For each of `blocks` blocks, the counter of scalar `u32` limbs plus the block's number: arrays of `u32`, low limb first.
+/// For each of `blocks` blocks, the counter of scalar `u32` limbs plus the block's number: arrays of `u32`, low limb
+/// first.
 pub(super) fn counters(at: &mut Inserter<'_>, counter: &[InstrId], blocks: usize) -> Result<Vec<InstrId>> {
     // Numbers of 32 bits do in all but the largest arrays, and take half the work.
     let number = if u32::try_from(blocks).is_ok() {

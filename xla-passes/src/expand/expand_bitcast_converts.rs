@@ -8,8 +8,8 @@ use crate::{Pass, PassContext};
 
 /// Puts `bitcast-convert` that adds or removes a minor dimension in terms of shifts of unsigned integers.
 ///
-/// Narrow elements follow each other from the least significant bits of a wide one. Six-bit floats stay, for there is no
-/// integer of their width.
+/// Narrow elements follow each other from the least significant bits of a wide one. Six-bit floats stay, for there is
+/// no integer of their width.
 pub struct ExpandBitcastConverts;
 
 impl Pass for ExpandBitcastConverts {

@@ -17,10 +17,10 @@ const MAX_TABLE: usize = 1 << 16;
 
 /// Puts `fft` in terms of real products of matrices, where the target lacks it.
 ///
-/// A line of `n = p m` elements is `m` transforms of `p` elements, one product with a matrix, factors that turn, and `p` transforms of `m`
-/// (J. Cooley and J. Tukey, 1965): `n` times the sum of the factors, each of at most 64 where `n` has such. Roots are constants,
-/// rounded once. What needs a table of more than 65,536 of them (longer lines, primes above 256) stays. Results differ from the evaluator's, which works in
-/// `f64`, by the rounding of sums.
+/// A line of `n = p m` elements is `m` transforms of `p` elements, one product with a matrix, factors that turn, and
+/// `p` transforms of `m` (J. Cooley and J. Tukey, 1965): `n` times the sum of the factors, each of at most 64 where `n`
+/// has such. Roots are constants, rounded once. What needs a table of more than 65,536 of them (longer lines, primes
+/// above 256) stays. Results differ from the evaluator's, which works in `f64`, by the rounding of sums.
 pub struct ExpandFfts;
 
 impl Pass for ExpandFfts {
@@ -182,7 +182,8 @@ fn exact(x: f64) -> f64 {
     if x.abs() < 1e-15 { 0.0 } else { x }
 }
 
-/// Lines of `n` elements whose transforms are real, from their first halves; the imaginary parts of what mirrors itself do not count.
+/// Lines of `n` elements whose transforms are real, from their first halves; the imaginary parts of what mirrors itself
+/// do not count.
 fn mirrored(at: &mut Inserter<'_>, half: Parts, n: usize) -> Result<Parts> {
     let shape = at.array(half.im)?.clone();
     let (last, size) = (shape.rank() - 1, Fft::half_size(n));

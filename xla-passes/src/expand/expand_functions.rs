@@ -10,13 +10,14 @@ use crate::rewrite::builder::Inserter;
 use crate::rewrite::graph::is_static;
 use crate::{Pass, PassContext};
 
-/// Puts functions of one float that the target lacks in terms of arithmetic, selections, `exponential`, `log`, `sine`, `cosine`,
-/// `sqrt` and `atan2`.
+/// Puts functions of one float that the target lacks in terms of arithmetic, selections, `exponential`, `log`, `sine`,
+/// `cosine`, `sqrt` and `atan2`.
 ///
-/// `ceil`, `floor`, the two roundings, `sign` and `is-finite` are exact, as long as nobody reorders floating-point arithmetic.
-/// The others are within 4 units in the last place of `f32` and `f64` where those they are put in terms of are within one,
-/// also where the obvious formula cancels (near zero) or overflows; each formula says how. Floats narrower than `f32` are
-/// computed in `f32` and rounded once. Functions of complex numbers stay, and so does `result_accuracy` unheard.
+/// `ceil`, `floor`, the two roundings, `sign` and `is-finite` are exact, as long as nobody reorders floating-point
+/// arithmetic. The others are within 4 units in the last place of `f32` and `f64` where those they are put in terms of
+/// are within one, also where the obvious formula cancels (near zero) or overflows; each formula says how. Floats
+/// narrower than `f32` are computed in `f32` and rounded once. Functions of complex numbers stay, and so does
+/// `result_accuracy` unheard.
 pub struct ExpandFunctions;
 
 impl Pass for ExpandFunctions {
@@ -249,8 +250,8 @@ impl Formulas<'_, '_> {
         self.odd(x, y)
     }
 
-    /// `(m + m / (m + 1)) / 2` with `m = e^|x| - 1`, odd; far out `(e^(|x|/2) / 2) e^(|x|/2)`, which overflows no sooner than
-    /// the result does.
+    /// `(m + m / (m + 1)) / 2` with `m = e^|x| - 1`, odd; far out `(e^(|x|/2) / 2) e^(|x|/2)`, which overflows no
+    /// sooner than the result does.
     fn sinh(&mut self, x: InstrId) -> Result<InstrId> {
         let magnitude = self.abs(x)?;
         let m = self.unary(UnaryOp::ExponentialMinusOne, magnitude)?;

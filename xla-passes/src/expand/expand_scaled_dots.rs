@@ -8,8 +8,8 @@ use crate::{Pass, PassContext};
 
 /// Puts `scaled-dot` in terms of a dot of arrays multiplied with their scales.
 ///
-/// Scaled elements are made in `f32`, or in `f64` where an operand or the result is `f64`: exact for the types that scaled
-/// dots are made for, but for products out of range.
+/// Scaled elements are made in `f32`, or in `f64` where an operand or the result is `f64`: exact for the types that
+/// scaled dots are made for, but for products out of range.
 pub struct ExpandScaledDots;
 
 impl Pass for ExpandScaledDots {

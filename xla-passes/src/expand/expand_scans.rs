@@ -8,8 +8,8 @@ use crate::rewrite::builder::Inserter;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Puts `scan` in terms of a loop that counts its steps: the state is the counter, the inputs, the outputs so far, and the
-/// carries.
+/// Puts `scan` in terms of a loop that counts its steps: the state is the counter, the inputs, the outputs so far, and
+/// the carries.
 pub struct ExpandScans;
 
 impl Pass for ExpandScans {

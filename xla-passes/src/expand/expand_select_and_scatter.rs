@@ -9,11 +9,11 @@ use crate::rewrite::builder::Inserter;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Puts `select-and-scatter` in terms of a `reduce-window` that finds the place of each window's choice, and a `scatter` to
-/// those places, where the target lacks it.
+/// Puts `select-and-scatter` in terms of a `reduce-window` that finds the place of each window's choice, and a
+/// `scatter` to those places, where the target lacks it.
 ///
-/// Exact where `reduce-window` goes through windows, and `scatter` through updates, in order, or where their order does not
-/// matter.
+/// Exact where `reduce-window` goes through windows, and `scatter` through updates, in order, or where their order does
+/// not matter.
 pub struct ExpandSelectAndScatter;
 
 impl Pass for ExpandSelectAndScatter {
@@ -56,7 +56,8 @@ fn chosen_places(at: &mut Inserter<'_>, op: &SelectAndScatter, operand: InstrId,
     at.get(folded, 1)
 }
 
-/// Of two elements with their places the one that stays chosen, or the only one that is an element: places of padding are -1.
+/// Of two elements with their places the one that stays chosen, or the only one that is an element: places of padding
+/// are -1.
 fn chooser(module: &mut Module, select: CompId, ty: ElementType, place: ElementType) -> Result<CompId> {
     let select = module[select].clone();
     let mut computation = Computation::new("choose");

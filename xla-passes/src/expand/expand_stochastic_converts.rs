@@ -8,8 +8,9 @@ use crate::{Pass, PassContext};
 
 /// Puts `stochastic-convert` in terms of the magnitude's whole part and fraction, bit for bit.
 ///
-/// All steps are exact: fractions have as many bits as the mantissa at most, and scaling by a power of two loses none in
-/// `f32` (for narrower types) or `f64`. The last conversion saturates and makes 0 of NaN, as stochastic rounding does.
+/// All steps are exact: fractions have as many bits as the mantissa at most, and scaling by a power of two loses none
+/// in `f32` (for narrower types) or `f64`. The last conversion saturates and makes 0 of NaN, as stochastic rounding
+/// does.
 pub struct ExpandStochasticConverts;
 
 impl Pass for ExpandStochasticConverts {

@@ -55,7 +55,8 @@ use crate::rewrite::graph::is_static;
 use crate::rewrite::replace::replace_each;
 use crate::{Pass, PassContext};
 
-/// Replaces each instruction of that opcode, where the target lacks it. Sizes that are known only when running must be gone.
+/// Replaces each instruction of that opcode, where the target lacks it. Sizes that are known only when running must be
+/// gone.
 fn expand_lacking(
     pass: &dyn Pass,
     opcode: Opcode,

@@ -11,23 +11,24 @@ use crate::rewrite::widen;
 use crate::simplify::simplify_algebra;
 use crate::{FloatProfile, Pass, PassContext};
 
-/// Operations that compute with floats that the target only stores become conversions around the same in the type that it
-/// computes in ([`FloatProfile`]). What moves elements, and the state of loops, branches and calls, stays as it is; so do
-/// conversions, which the target must have.
+/// Operations that compute with floats that the target only stores become conversions around the same in the type that
+/// it computes in ([`FloatProfile`]). What moves elements, and the state of loops, branches and calls, stays as it is;
+/// so do conversions, which the target must have.
 ///
-/// - `add`, `subtract`, `multiply`, `divide`, `sqrt`, `remainder`, minima, maxima, roundings, comparisons, `iota`: the same
-///   bits as before, also where the wide result is rounded again. With p bits of mantissa that needs 2p + 2 in the wide type
-///   (S. A. Figueroa, "When is double rounding innocuous?", 1995), which `f32` has for `f16`, `bf16` and all narrower floats.
-/// - Other functions (`exponential`, `power`, ...), `dot`, `convolution`, `cholesky`, `triangular-solve`: the wide result
-///   rounded, which can differ in the last place.
-/// - `reduce` and `reduce-window` fold in the wide type and round once, where before each step was rounded: sums become more
-///   exact, minima and maxima stay the same. This needs a combiner of elementwise operations alone.
-/// - Other combiners, those of `scatter`, `select-and-scatter`, `sort` and collectives, and comparators: computed in the wide type step by step,
-///   each step rounded as before, so that the arrays themselves are never converted.
+/// - `add`, `subtract`, `multiply`, `divide`, `sqrt`, `remainder`, minima, maxima, roundings, comparisons, `iota`: the
+///   same bits as before, also where the wide result is rounded again. With p bits of mantissa that needs 2p + 2 in the
+///   wide type (S. A. Figueroa, "When is double rounding innocuous?", 1995), which `f32` has for `f16`, `bf16` and all
+///   narrower floats.
+/// - Other functions (`exponential`, `power`, ...), `dot`, `convolution`, `cholesky`, `triangular-solve`: the wide
+///   result rounded, which can differ in the last place.
+/// - `reduce` and `reduce-window` fold in the wide type and round once, where before each step was rounded: sums become
+///   more exact, minima and maxima stay the same. This needs a combiner of elementwise operations alone.
+/// - Other combiners, those of `scatter`, `select-and-scatter`, `sort` and collectives, and comparators: computed in
+///   the wide type step by step, each step rounded as before, so that the arrays themselves are never converted.
 /// - Comparisons in the total order compare bits, in which NaN and zero of every format keep their places.
 ///
-/// What this pass does not touch must be expanded before (`batch-norm`, `scaled-dot`, `rng`, `scan`, `stochastic-convert`) or
-/// works on bits (`bitcast-convert`, `reduce-precision`).
+/// What this pass does not touch must be expanded before (`batch-norm`, `scaled-dot`, `rng`, `scan`,
+/// `stochastic-convert`) or works on bits (`bitcast-convert`, `reduce-precision`).
 pub struct NormalizeFloats;
 
 impl Pass for NormalizeFloats {
@@ -247,7 +248,8 @@ fn wide_combiner(
     Ok(wide)
 }
 
-/// Whether a combiner means the same in the wide type but for rounding: it looks at no bits, and rounds nowhere on purpose.
+/// Whether a combiner means the same in the wide type but for rounding: it looks at no bits, and rounds nowhere on
+/// purpose.
 fn can_widen(combiner: &Computation) -> bool {
     combiner.iter().all(|(id, instruction)| match instruction.op() {
         Op::Parameter(_) | Op::Tuple(_) | Op::GetTupleElement(_) | Op::Select(_) => true,

@@ -9,9 +9,9 @@ use crate::{Pass, PassContext, TargetProfile};
 
 /// Gives every convolution operands and a result of one type, of f32, f64, c64, c128, s32 and s64.
 ///
-/// Floats of fewer than 32 bits are summed as f32 and rounded once, by the target itself where its profile says that it does. Truth
-/// values and integers become floats where their sums are exact in them, since machines multiply floats fastest; else integers are
-/// summed modulo 2^32 or 2^64, of which every narrower type is a further modulus.
+/// Floats of fewer than 32 bits are summed as f32 and rounded once, by the target itself where its profile says that it
+/// does. Truth values and integers become floats where their sums are exact in them, since machines multiply floats
+/// fastest; else integers are summed modulo 2^32 or 2^64, of which every narrower type is a further modulus.
 pub struct UnifyConvolutionTypes;
 
 impl Pass for UnifyConvolutionTypes {

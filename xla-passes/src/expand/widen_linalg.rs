@@ -5,7 +5,8 @@ use xla_hlo::{CompId, ElementType, InstrId, Instruction, Module, Op, Result};
 use crate::rewrite::widen;
 use crate::{Pass, PassContext};
 
-/// `cholesky(a)` and `triangular-solve(a, b)` on floats narrower than `f32` become conversions around the same in `f32`.
+/// `cholesky(a)` and `triangular-solve(a, b)` on floats narrower than `f32` become conversions around the same in
+/// `f32`.
 pub struct WidenLinalg;
 
 impl Pass for WidenLinalg {

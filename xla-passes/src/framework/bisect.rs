@@ -45,12 +45,13 @@ pub enum Bisected {
 /// What breaks a program.
 #[derive(Debug)]
 pub struct Culprit {
-    /// Stages and pass, such as `standard.simplify.simplify-group.simplify-algebra`. Of several that cannot be told apart,
-    /// since modules in between were skipped, the last.
+    /// Stages and pass, such as `standard.simplify.simplify-group.simplify-algebra`. Of several that cannot be told
+    /// apart, since modules in between were skipped, the last.
     pub path: String,
     /// The others.
     pub others: Vec<String>,
-    /// The rule whose rewrite does it (or the pass's name), where the pass asks for each rewrite and one alone is guilty.
+    /// The rule whose rewrite does it (or the pass's name), where the pass asks for each rewrite and one alone is
+    /// guilty.
     pub rule: Option<&'static str>,
     /// The last module that is good.
     pub before: Module,
@@ -66,9 +67,9 @@ pub struct Culprit {
 
 /// Finds the first pass, and the first rewrite in it, after which `judge` calls the program bad.
 ///
-/// The program as it is should be good, and bad after the whole pipeline; what is bad should stay bad. Each module is judged
-/// once; a pass that fails, or breaks the module so that the verifier sees it, is bad without asking. Fails if the modules at the
-/// two ends are skipped, and as `judge` does.
+/// The program as it is should be good, and bad after the whole pipeline; what is bad should stay bad. Each module is
+/// judged once; a pass that fails, or breaks the module so that the verifier sees it, is bad without asking. Fails if
+/// the modules at the two ends are skipped, and as `judge` does.
 pub fn bisect(
     pipeline: &Pipeline,
     module: &Module,
@@ -97,8 +98,8 @@ pub fn bisect(
     Ok(Bisected::Broken(Box::new(search.culprit(passes(good), passes(bad), &steps[bad - 1].path, others)?)))
 }
 
-/// The nearest good and bad places of `0..=last`, of which the first is good and the last is bad. They are further apart than one
-/// where all between them are skipped.
+/// The nearest good and bad places of `0..=last`, of which the first is good and the last is bad. They are further
+/// apart than one where all between them are skipped.
 fn between(last: usize, judge: &mut dyn FnMut(usize, usize) -> Result<Verdict>) -> Result<(usize, usize)> {
     let (mut good, mut bad) = (0, last);
     let mut skipped = BTreeSet::new();

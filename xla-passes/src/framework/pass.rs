@@ -11,8 +11,8 @@ use crate::framework::observer::PassObserver;
 
 /// A rewrite of a module that keeps its meaning.
 ///
-/// A pass writes [`Pass::rewrite`]; everybody else calls [`Pass::run`], which finds out from [`Module::revision`] whether
-/// anything was edited. [`Changed`] has no public constructor, so no pass can misreport it.
+/// A pass writes [`Pass::rewrite`]; everybody else calls [`Pass::run`], which finds out from [`Module::revision`]
+/// whether anything was edited. [`Changed`] has no public constructor, so no pass can misreport it.
 pub trait Pass: Send + Sync {
     /// The name in pipelines, reports, dumps and options: lower case with dashes, such as `dead-code`.
     fn name(&self) -> &'static str;
@@ -50,7 +50,8 @@ pub struct PassOptions {
     pub until: Option<String>,
     /// Stop after so many runs of passes; for bisecting.
     pub max_passes: Option<usize>,
-    /// Apply no more than so many rewrites in all; for bisecting. Passes that rewrite everything in one go do not count.
+    /// Apply no more than so many rewrites in all; for bisecting. Passes that rewrite everything in one go do not
+    /// count.
     pub max_rewrites: Option<u64>,
 }
 
@@ -127,7 +128,8 @@ impl<'a> PassContext<'a> {
         }
     }
 
-    /// Asks to apply one more rewrite of that rule (or of the pass of that name), and counts it; false when the limit is reached.
+    /// Asks to apply one more rewrite of that rule (or of the pass of that name), and counts it; false when the limit
+    /// is reached.
     pub fn allow_rewrite(&self, rule: &'static str) -> bool {
         let mut rewrites = self.rewrites.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if self.options.max_rewrites.is_some_and(|limit| rewrites.total >= limit) {

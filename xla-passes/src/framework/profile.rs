@@ -29,8 +29,8 @@ pub struct TargetProfile {
     pub cache_bandwidth: f64,
     /// Seconds it takes to begin one kernel.
     pub launch_seconds: f64,
-    /// Whether threads may share a fold with any combiner, each a part in order: HLO wants combiners to be associative. Else only those that are one
-    /// operation are; see [`SplitReductions`](crate::SplitReductions).
+    /// Whether threads may share a fold with any combiner, each a part in order: HLO wants combiners to be associative.
+    /// Else only those that are one operation are; see [`SplitReductions`](crate::SplitReductions).
     pub any_fold_in_parts: bool,
     /// What may be fused, and how.
     pub fusion: FusionProfile,
@@ -40,21 +40,22 @@ pub struct TargetProfile {
     pub layout: LayoutProfile,
     /// The tiles that arrays lie in; `None` for plain row-major memory.
     pub tiles: Option<TileProfile>,
-    /// Operations that the target has not: those of [`expandable`](TargetProfile::expandable) are put in terms of others, the rest
-    /// stays for the backend to refuse or to leave to the host.
+    /// Operations that the target has not: those of [`expandable`](TargetProfile::expandable) are put in terms of
+    /// others, the rest stays for the backend to refuse or to leave to the host.
     pub lacks: BTreeSet<Opcode>,
     /// Which `topk` it does by itself, though it lacks the others. None by default.
     pub top_k: TopKProfile,
     /// The floats it computes in.
     pub floats: FloatProfile,
-    /// Floats of fewer than 32 bits whose convolutions, of operands and result of that one type, it sums as `f32` and rounds once by itself;
-    /// others are put in terms of `f32` by [`UnifyConvolutionTypes`](crate::UnifyConvolutionTypes). None by default.
+    /// Floats of fewer than 32 bits whose convolutions, of operands and result of that one type, it sums as `f32` and
+    /// rounds once by itself; others are put in terms of `f32` by
+    /// [`UnifyConvolutionTypes`](crate::UnifyConvolutionTypes). None by default.
     pub convolution_floats: BTreeSet<ElementType>,
     /// Whether products and convolutions of `f32` whose precision is `default` may round their factors to TF32; see
     /// [`AllowTf32`](crate::AllowTf32). Not by default.
     pub tf32: bool,
-    /// Bytes that one execution may need in all, arguments and results included: see [`Rematerialize`](crate::Rematerialize). `None` for no
-    /// limit.
+    /// Bytes that one execution may need in all, arguments and results included: see
+    /// [`Rematerialize`](crate::Rematerialize). `None` for no limit.
     pub memory_bytes: Option<u64>,
     /// Memories besides the default one, the fastest first: see [`AssignMemorySpaces`](crate::AssignMemorySpaces).
     pub memory_spaces: Vec<MemorySpaceProfile>,
@@ -82,8 +83,8 @@ pub struct FloatProfile {
 
 /// A memory of a device besides its default one, such as a scratchpad; what of a program may live there.
 ///
-/// Arguments and results of programs are always in the default memory, and so is what custom calls, transfers and collectives read and
-/// write.
+/// Arguments and results of programs are always in the default memory, and so is what custom calls, transfers and
+/// collectives read and write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemorySpaceProfile {
     /// `S(n)` of layouts; not 0, which is the default memory.
@@ -102,8 +103,8 @@ pub struct MemorySpaceProfile {
 
 /// Tiles that arrays lie in on a device, padded up to whole tiles; see [`Layout::tiles`](xla_hlo::Layout::tiles).
 ///
-/// The two minor dimensions of an array lie in tiles of `rows` by `columns` elements, a vector in tiles of as many elements, and
-/// a scalar as it is. Tiles follow one another in row-major order.
+/// The two minor dimensions of an array lie in tiles of `rows` by `columns` elements, a vector in tiles of as many
+/// elements, and a scalar as it is. Tiles follow one another in row-major order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileProfile {
     /// Elements along the second minor dimension.
@@ -123,13 +124,14 @@ pub struct FusionProfile {
     pub max_instructions: usize,
     /// Most arrays that one fusion reads and writes.
     pub max_operands: usize,
-    /// Whether one kernel may fold rows and use the folds in the same row; see [`FuseRows`](crate::FuseRows). It folds a row before it
-    /// stores anything of it, so that its result may lie where an operand does; see [`AliasRowOutputs`](crate::AliasRowOutputs).
+    /// Whether one kernel may fold rows and use the folds in the same row; see [`FuseRows`](crate::FuseRows). It folds
+    /// a row before it stores anything of it, so that its result may lie where an operand does; see
+    /// [`AliasRowOutputs`](crate::AliasRowOutputs).
     pub row_kernels: bool,
     /// Whether a fusion may write several arrays of the same dimensions.
     pub multi_output: bool,
-    /// Bytes of results up to which kernels over the same dimensions become one though they share nothing: about what the memory moves in
-    /// the time of one launch. 0 where launches cost next to nothing.
+    /// Bytes of results up to which kernels over the same dimensions become one though they share nothing: about what
+    /// the memory moves in the time of one launch. 0 where launches cost next to nothing.
     pub horizontal_bytes: usize,
     /// Whether elementwise operations on the result of a reduction may go into the reduction's fusion.
     pub reduce_epilogue: bool,
@@ -141,7 +143,8 @@ pub struct FusionProfile {
     pub in_place_update: bool,
 }
 
-/// Contractions that a target finishes with elementwise operations; see [`FuseEpilogues`](crate::FuseEpilogues). None by default.
+/// Contractions that a target finishes with elementwise operations; see [`FuseEpilogues`](crate::FuseEpilogues). None
+/// by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EpilogueProfile {
     /// Operations: dots, convolutions.
@@ -157,12 +160,14 @@ pub struct EpilogueProfile {
 pub struct DotProfile {
     /// Operands in any order of dimensions: transposes that feed a dot fold into its dimension numbers.
     pub any_operand_order: bool,
-    /// Dots whose operands and result take at most so many bytes may become one with others; see [`MergeDots`](crate::MergeDots).
-    /// 0 where dots stay as they are: by default, since only a measurement tells whether a target gains by it.
+    /// Dots whose operands and result take at most so many bytes may become one with others; see
+    /// [`MergeDots`](crate::MergeDots). 0 where dots stay as they are: by default, since only a measurement tells
+    /// whether a target gains by it.
     pub merge_bytes: usize,
 }
 
-/// Which orders of dimensions a target likes, besides those of contractions; see [`AssignLayouts`](crate::AssignLayouts).
+/// Which orders of dimensions a target likes, besides those of contractions; see
+/// [`AssignLayouts`](crate::AssignLayouts).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayoutProfile {
     /// Of the arrays of convolutions.
@@ -224,7 +229,8 @@ impl TargetProfile {
         TargetProfile { lacks: TargetProfile::expandable(), floats, ..TargetProfile::able() }
     }
 
-    /// A target like this one that lacks what is named: operations (`cholesky`), and floats (`bf16`) that it then only stores.
+    /// A target like this one that lacks what is named: operations (`cholesky`), and floats (`bf16`) that it then only
+    /// stores.
     ///
     /// [`Error::InvalidArgument`] for what is neither, and for what programs cannot do without.
     pub fn without<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Result<TargetProfile> {
@@ -248,7 +254,8 @@ impl TargetProfile {
         Ok(self)
     }
 
-    /// Operations that a target may lack without losing anything but speed: stage `expand` puts them in terms of others.
+    /// Operations that a target may lack without losing anything but speed: stage `expand` puts them in terms of
+    /// others.
     pub fn expandable() -> BTreeSet<Opcode> {
         use Opcode::{Cholesky, Clamp, Fft, SelectAndScatter, TopK, TriangularSolve};
         let others = [Cholesky, TriangularSolve, TopK, Fft, SelectAndScatter, Clamp];
@@ -307,8 +314,8 @@ impl FusionProfile {
         }
     }
 
-    /// What a compiler can do that also keeps folds at hand: loops, whole rows in one kernel, and what is made of a reduction's result
-    /// in the kernel that reduces.
+    /// What a compiler can do that also keeps folds at hand: loops, whole rows in one kernel, and what is made of a
+    /// reduction's result in the kernel that reduces.
     pub fn folds() -> FusionProfile {
         FusionProfile { row_kernels: true, reduce_epilogue: true, ..FusionProfile::loops() }
     }

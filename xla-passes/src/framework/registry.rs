@@ -129,8 +129,8 @@ const ROUNDS: usize = 12;
 /// Groups in groups, at most.
 const DEPTH: usize = 32;
 
-/// A pipeline as text: names of passes with commas between, groups in brackets, with a star if they are to be run until a
-/// round changes nothing (at most 12 times): `inline-calls,[simplify-tuples,dead-code]*,fuse`.
+/// A pipeline as text: names of passes with commas between, groups in brackets, with a star if they are to be run until
+/// a round changes nothing (at most 12 times): `inline-calls,[simplify-tuples,dead-code]*,fuse`.
 pub fn parse(text: &str) -> Result<Pipeline> {
     let mut reader = Reader { rest: text, text };
     let (pipeline, end) = reader.list(0)?;

@@ -25,7 +25,8 @@ pub fn needed(profile: &TargetProfile) -> Pipeline {
         .stage(schedule(profile))
 }
 
-/// One form for one meaning: no layouts that matter, nothing asynchronous, no calls, each loop body called from one place.
+/// One form for one meaning: no layouts that matter, nothing asynchronous, no calls, each loop body called from one
+/// place.
 pub fn canonicalize(_: &TargetProfile) -> Pipeline {
     Pipeline::new("canonicalize")
         .pass(NormalizeLayouts)
@@ -69,7 +70,8 @@ pub fn simplify(profile: &TargetProfile) -> Pipeline {
         .pass(AnnotateTripCounts)
 }
 
-/// Operations that a target lacks, put in terms of those it has; before simplification, which then sees what they became.
+/// Operations that a target lacks, put in terms of those it has; before simplification, which then sees what they
+/// became.
 pub fn expand(_: &TargetProfile) -> Pipeline {
     Pipeline::new("expand")
         .pass(ExpandScans)
@@ -123,7 +125,8 @@ pub fn fuse(_: &TargetProfile) -> Pipeline {
         .pass(AliasRowOutputs)
 }
 
-/// Where arrays lie, the order in which instructions run, what is computed again for want of memory, the copies that running in that order needs, and who lives in which memory. What follows is
+/// Where arrays lie, the order in which instructions run, what is computed again for want of memory, the copies that
+/// running in that order needs, and who lives in which memory. What follows is
 /// [`assign_buffers`](crate::buffers::assign_buffers).
 pub fn schedule(_: &TargetProfile) -> Pipeline {
     Pipeline::new("schedule")

@@ -13,8 +13,8 @@ pub struct Access {
     pub index_map: u64,
     /// How many elements are evaluated through it in all.
     pub evaluations: f64,
-    /// Whether the member's dimensions are the outermost of the kernel's loops, in order. Then what is broadcast along inner
-    /// ones is evaluated in front of the inner loops.
+    /// Whether the member's dimensions are the outermost of the kernel's loops, in order. Then what is broadcast along
+    /// inner ones is evaluated in front of the inner loops.
     pub in_order: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Rows in place: kernels that fold rows say which operands their results may be written over.
 //!
-//! Such a kernel reads a row, folds it, and writes the row at last; it reads no other row for it. So `softmax(x)` may be written over
-//! an `x` that nobody needs any more, as an elementwise kernel may.
+//! Such a kernel reads a row, folds it, and writes the row at last; it reads no other row for it. So `softmax(x)` may
+//! be written over an `x` that nobody needs any more, as an elementwise kernel may.
 
 use xla_hlo::ops::{Fusion, FusionKind, OutputOperandAlias};
 use xla_hlo::{Computation, InstrId, Instruction, Module, Op, Result};
@@ -12,8 +12,8 @@ use super::programs;
 use crate::rewrite::graph::same_shape;
 use crate::{Pass, PassContext};
 
-/// Adds operand aliases to kernels that fold rows; buffer assignment uses those that pay. Runs when kernels are complete, for what has
-/// an alias is merged with nothing.
+/// Adds operand aliases to kernels that fold rows; buffer assignment uses those that pay. Runs when kernels are
+/// complete, for what has an alias is merged with nothing.
 pub struct AliasRowOutputs;
 
 impl Pass for AliasRowOutputs {

@@ -36,7 +36,8 @@ pub fn build(module: &mut Module, id: CompId, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// What a kernel is rooted in, by what it contains: a contraction with what is done to its result, folds, or elements alone.
+/// What a kernel is rooted in, by what it contains: a contraction with what is done to its result, folds, or elements
+/// alone.
 pub(super) fn kind_of(kernel: &Computation) -> FusionKind {
     let has = |wanted: fn(&Op) -> bool| kernel.iter().any(|(_, i)| wanted(i.op()));
     if has(|op| matches!(op, Op::Dot(_) | Op::Convolution(_))) {

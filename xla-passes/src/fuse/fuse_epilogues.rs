@@ -5,8 +5,8 @@
 //! y = gelu(d + b)               ─>     y = gelu(d + b) where d lies
 //! ```
 //!
-//! A backend computes the contraction into the memory of the fusion's result and then the rest in place: in registers where it writes
-//! the contraction itself, by a library's epilogue, or in a second loop right after the library's call.
+//! A backend computes the contraction into the memory of the fusion's result and then the rest in place: in registers
+//! where it writes the contraction itself, by a library's epilogue, or in a second loop right after the library's call.
 
 use xla_hlo::ops::FusionKind;
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Op, Result};
@@ -21,9 +21,9 @@ use crate::framework::profile::EpilogueProfile;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Puts a dot or a convolution into the one loop kernel that reads it, element by element and in the same type, where the
-/// target's [`EpilogueProfile`] says so. Runs after the other fusions. The result is a fusion of kind `kOutput` that holds one contraction,
-/// whose operands are parameters.
+/// Puts a dot or a convolution into the one loop kernel that reads it, element by element and in the same type, where
+/// the target's [`EpilogueProfile`] says so. Runs after the other fusions. The result is a fusion of kind `kOutput`
+/// that holds one contraction, whose operands are parameters.
 pub struct FuseEpilogues;
 
 impl Pass for FuseEpilogues {

@@ -6,8 +6,9 @@
 //! p' = p - m' / sqrt(v')                store all three
 //! ```
 //!
-//! What several of them read is read once, and what one of them makes for another stays in registers. Small kernels that share nothing
-//! become one as well where launches are dear (horizontal fusion), such as those of an optimiser for each of many weights.
+//! What several of them read is read once, and what one of them makes for another stays in registers. Small kernels
+//! that share nothing become one as well where launches are dear (horizontal fusion), such as those of an optimiser for
+//! each of many weights.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -26,8 +27,8 @@ use crate::rewrite::graph;
 use crate::{FusionProfile, Pass, PassContext, TargetProfile};
 
 /// Merges loop kernels of the same dimensions that read the same large array, or of which one reads the other's result
-/// element by element. Runs after [`Fuse`](super::Fuse) and [`FuseRows`](super::FuseRows), where the target's kernels can
-/// write several arrays.
+/// element by element. Runs after [`Fuse`](super::Fuse) and [`FuseRows`](super::FuseRows), where the target's kernels
+/// can write several arrays.
 pub struct FuseOutputs;
 
 impl Pass for FuseOutputs {
@@ -237,8 +238,8 @@ fn explain_apart(module: &Module, program: CompId, kernel: InstrId, order: &Orde
     }
 }
 
-/// Whether `kernel` makes the next state of a loop where the state lies, which `other` reads elsewhere: one kernel for both would need
-/// a copy in each round.
+/// Whether `kernel` makes the next state of a loop where the state lies, which `other` reads elsewhere: one kernel for
+/// both would need a copy in each round.
 fn loses_state(module: &Module, graph: &Computation, kernel: InstrId, other: InstrId) -> bool {
     let root = &graph[graph.root()];
     let state = |id: InstrId| {

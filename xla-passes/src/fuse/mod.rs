@@ -27,13 +27,14 @@ use crate::{Pass, PassContext};
 
 /// Puts elementwise and data-moving operations, and constants, into the kernels that use them.
 ///
-/// A kernel has one root: an elementwise or data-moving operation (`kLoop`), a reduction or what is made of its results one by one
-/// (`kInput`), or a `dynamic-update-slice` that writes its update in place (`kLoop` with an operand alias). What it computes stays bit for
-/// bit the same. What may be fused and when repeating work pays is asked of the [`TargetProfile`](crate::TargetProfile).
+/// A kernel has one root: an elementwise or data-moving operation (`kLoop`), a reduction or what is made of its results
+/// one by one (`kInput`), or a `dynamic-update-slice` that writes its update in place (`kLoop` with an operand alias).
+/// What it computes stays bit for bit the same. What may be fused and when repeating work pays is asked of the
+/// [`TargetProfile`](crate::TargetProfile).
 ///
-/// Contract with backends: what does not depend on an inner loop is evaluated in front of it (members with one element in
-/// front of all loops); a member that is read through the same index by several others is evaluated once for that index.
-/// Fusions never nest.
+/// Contract with backends: what does not depend on an inner loop is evaluated in front of it (members with one element
+/// in front of all loops); a member that is read through the same index by several others is evaluated once for that
+/// index. Fusions never nest.
 pub struct Fuse;
 
 impl Pass for Fuse {

@@ -1,7 +1,8 @@
-//! A topological order of a computation that stays one while kernels are merged, so that paths are looked for between two places only.
+//! A topological order of a computation that stays one while kernels are merged, so that paths are looked for between
+//! two places only.
 //!
-//! Kept as D. J. Pearce and P. H. J. Kelly do it ("A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs", 2006): a merge moves only
-//! what lies between the two in the order and depends on one of them.
+//! Kept as D. J. Pearce and P. H. J. Kelly do it ("A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs",
+//! 2006): a merge moves only what lies between the two in the order and depends on one of them.
 
 use std::collections::HashSet;
 
@@ -10,7 +11,8 @@ use xla_hlo::{Computation, InstrId, Op};
 
 use crate::rewrite::graph::is_free;
 
-/// Where each instruction stands: behind its operands and control predecessors. Elements of a tuple stand where the tuple stands.
+/// Where each instruction stands: behind its operands and control predecessors. Elements of a tuple stand where the
+/// tuple stands.
 pub struct Order {
     places: SecondaryMap<InstrId, usize>,
 }
@@ -36,8 +38,9 @@ impl Order {
         visit(start, |id| self.places[id] <= last, |id| successors(graph, id)).contains(&to)
     }
 
-    /// Prepares for one instruction in the place of two that nothing in between connects: gives the place where it will stand, with what
-    /// either needs in front and what needs either behind. To be called before the graph is edited; afterwards, [`Order::put`].
+    /// Prepares for one instruction in the place of two that nothing in between connects: gives the place where it will
+    /// stand, with what either needs in front and what needs either behind. To be called before the graph is edited;
+    /// afterwards, [`Order::put`].
     pub fn meet(&mut self, graph: &Computation, a: InstrId, b: InstrId) -> usize {
         let (first, last) = if self.places[a] <= self.places[b] { (a, b) } else { (b, a) };
         let (low, high) = (self.places[first], self.places[last]);

@@ -2,9 +2,9 @@
 //!
 //! One walk from the root upwards. When an instruction comes up, all its users are placed, so that it is known which
 //! kernels would evaluate it, at how many indices and how often. It goes into all of them when that is cheaper than
-//! writing it to memory once and reading it back, and otherwise becomes the root of a kernel of its own. Nothing is edited
-//! before the plan is complete, and no kernel can depend on itself, since each has one root and contains only what
-//! that root needs.
+//! writing it to memory once and reading it back, and otherwise becomes the root of a kernel of its own. Nothing is
+//! edited before the plan is complete, and no kernel can depend on itself, since each has one root and contains only
+//! what that root needs.
 
 mod explain;
 
@@ -245,8 +245,8 @@ impl Planner<'_> {
         Repeating::Seconds(Repeat { times, again_seconds, stored_seconds })
     }
 
-    /// What a fold in a kernel means for the rest of it: what is computed from each result on its own has no lanes where folds
-    /// go along memory. It may take some of the time that the folds take.
+    /// What a fold in a kernel means for the rest of it: what is computed from each result on its own has no lanes
+    /// where folds go along memory. It may take some of the time that the folds take.
     fn without_lanes(&self, id: InstrId, group: usize) -> Repeating {
         let (computation, profile) = (self.computation, self.profile);
         let operand = computation[id].operand(0);
@@ -286,8 +286,8 @@ impl Planner<'_> {
         cost::memory_seconds(self.profile, size, read)
     }
 
-    /// Seconds to have the operands of `id` in those groups, beyond what other kernels need them for. A number of a group that is
-    /// not there yet stands for a new one.
+    /// Seconds to have the operands of `id` in those groups, beyond what other kernels need them for. A number of a
+    /// group that is not there yet stands for a new one.
     fn inputs_seconds(&self, id: InstrId, evaluations: f64, groups: &[usize], look_ahead: usize) -> f64 {
         let operands: HashSet<InstrId> = self.computation[id].operands().iter().copied().collect();
         let each = evaluations / groups.len() as f64;

@@ -43,14 +43,15 @@ pub fn is_long_fold(computation: &Computation, id: InstrId) -> bool {
     !folds_along_memory(computation, id) || elements(computation[id].operand(0)) >= LONG_FOLD * elements(id)
 }
 
-/// Whether a reduction reads memory in order when each of its results is folded on its own, or reads so little that it is near.
+/// Whether a reduction reads memory in order when each of its results is folded on its own, or reads so little that it
+/// is near.
 pub fn reads_in_order(computation: &Computation, id: InstrId, profile: &TargetProfile) -> bool {
     let near = computation[computation[id].operand(0)].shape().byte_size() <= profile.l2_bytes;
     near || folds_along_memory(computation, id)
 }
 
-/// Whether a kernel with that root that evaluates `id` folds each of its results once, if it is a reduction: where the kernel's loop stands, and
-/// not in front of that loop, which may be run in parts that would each fold again.
+/// Whether a kernel with that root that evaluates `id` folds each of its results once, if it is a reduction: where the
+/// kernel's loop stands, and not in front of that loop, which may be run in parts that would each fold again.
 pub fn folds_once(computation: &Computation, root: InstrId, id: InstrId, accesses: &[Access]) -> bool {
     let single = |id: InstrId| super::access::elements(computation, id) == 1.0;
     let at_loop = |a: &Access| a.is_loop_index() && single(id) == single(root);
@@ -78,8 +79,8 @@ fn keeps_width(computation: &Computation, id: InstrId) -> bool {
     width(id) == width(instruction.operand(0))
 }
 
-/// Whether an instruction makes its elements from next to nothing, so that it goes into every kernel that reads it, even
-/// when something else needs it in memory too.
+/// Whether an instruction makes its elements from next to nothing, so that it goes into every kernel that reads it,
+/// even when something else needs it in memory too.
 pub fn is_generator(computation: &Computation, id: InstrId) -> bool {
     let instruction = &computation[id];
     match instruction.op() {
@@ -105,8 +106,8 @@ pub fn user_takes(
         Op::Reduce(_) => position < instruction.operands().len() / 2 || matches!(computation[id].op(), Op::Constant(_)),
         // The buffer that is updated in place.
         Op::DynamicUpdateSlice(_) => position != 0,
-        // Places in a table are wanted ahead of the rows, which a row after the other keeps the memory busy with; computed beside
-        // them they come late (measured on the CPU: a sixth slower for 25 MB).
+        // Places in a table are wanted ahead of the rows, which a row after the other keeps the memory busy with;
+        // computed beside them they come late (measured on the CPU: a sixth slower for 25 MB).
         Op::Gather(_) => {
             position == 0 || instruction.shape().byte_size() <= profile.l2_bytes || is_generator(computation, id)
         }
@@ -119,7 +120,8 @@ pub fn user_takes(
 /// The kernel writes over operand 0 of the update while it runs. What it reads of that array must be what the same
 /// element of the update replaces: a `dynamic-slice` at the same place, used element by element.
 ///
-/// An update that is made of other elements of the array stays out as a whole: it would be torn apart where it reads them.
+/// An update that is made of other elements of the array stays out as a whole: it would be torn apart where it reads
+/// them.
 pub fn keeps_update_in_place(
     computation: &Computation,
     group: &Group,

@@ -1,7 +1,7 @@
 //! Turns arrays between the layouts that callers ask for and row major, at the border of a program.
 //!
-//! A parameter keeps the order of dimensions that is asked for. A `bitcast` reads its bytes as the row-major array that they
-//! are as well, a `transpose` puts that array's dimensions in order; results go the other way.
+//! A parameter keeps the order of dimensions that is asked for. A `bitcast` reads its bytes as the row-major array that
+//! they are as well, a `transpose` puts that array's dimensions in order; results go the other way.
 
 use std::collections::HashSet;
 
@@ -31,7 +31,8 @@ pub(super) fn in_row_major_order(array: &ArrayShape) -> bool {
     array.layout().is_none_or(Layout::is_row_major)
 }
 
-/// The bitcasts of an entry that are at its border: they move no byte, from a parameter or to the result as it is asked for.
+/// The bitcasts of an entry that are at its border: they move no byte, from a parameter or to the result as it is asked
+/// for.
 pub(super) fn bitcasts(module: &Module, asked: &ProgramShape) -> HashSet<InstrId> {
     let entry = module.entry();
     let mut found = HashSet::new();
@@ -120,8 +121,8 @@ impl<'m> Border<'m> {
         Border { at: Inserter::new(module, entry), bitcasts, kept: HashSet::new(), is_changed: false }
     }
 
-    /// Gives parameters and result the layouts asked for, and everybody else row-major arrays. Returns what must keep its
-    /// layout.
+    /// Gives parameters and result the layouts asked for, and everybody else row-major arrays. Returns what must keep
+    /// its layout.
     pub fn put(mut self, asked: &ProgramShape) -> Result<HashSet<InstrId>> {
         let parameters = self.at.graph().parameters().to_vec();
         for (parameter, shape) in parameters.into_iter().zip(&asked.parameters) {

@@ -13,9 +13,9 @@ use crate::{Pass, PassContext};
 /// Gives every array inside of the program a plain row-major layout.
 ///
 /// Layouts inside a program never change its values, with one exception: a `bitcast` between different layouts, which
-/// becomes the transposes, reshapes and paddings that it stands for. Copies between layouts disappear. Callers pass and get
-/// arrays in the order of dimensions that the module asks for ([`Module::entry_layout`]): parameters and results that are not
-/// row major keep their layout, and bitcasts and transposes stand between them and everything else.
+/// becomes the transposes, reshapes and paddings that it stands for. Copies between layouts disappear. Callers pass and
+/// get arrays in the order of dimensions that the module asks for ([`Module::entry_layout`]): parameters and results
+/// that are not row major keep their layout, and bitcasts and transposes stand between them and everything else.
 pub struct NormalizeLayouts;
 
 impl Pass for NormalizeLayouts {

@@ -9,8 +9,8 @@ use crate::{Pass, PassContext, TileProfile};
 
 /// Gives every array that has a buffer the tiled layout of the target; does nothing where the profile has no tiles.
 ///
-/// Runs when everything is row major and nothing makes new arrays any more but copies. Bitcasts, which keep the bytes of
-/// row-major arrays, would no longer do so and become reshapes and `bitcast-convert`s.
+/// Runs when everything is row major and nothing makes new arrays any more but copies. Bitcasts, which keep the bytes
+/// of row-major arrays, would no longer do so and become reshapes and `bitcast-convert`s.
 pub struct TileLayouts;
 
 impl Pass for TileLayouts {
@@ -41,8 +41,8 @@ fn tiled(shape: &Shape, tiles: TileProfile) -> Shape {
     shape.map_layouts(&mut |array| Some(tiles.layout_in_order(array.minor_to_major())))
 }
 
-/// Bitcasts of row-major arrays, which are not in tiles yet. Those at the program's border stay: tiles cut what lies in memory,
-/// whatever the order of its dimensions is called.
+/// Bitcasts of row-major arrays, which are not in tiles yet. Those at the program's border stay: tiles cut what lies in
+/// memory, whatever the order of its dimensions is called.
 fn spell_out_bitcasts(module: &mut Module, id: CompId) -> Result<()> {
     let in_order = |i: InstrId| module[id][i].shape().as_array().is_none_or(border::in_row_major_order);
     let is_inside = |i: &InstrId| {

@@ -1,12 +1,13 @@
-//! Fold splitting: a large fold into few results becomes many folds of its parts and one of theirs, work for many threads.
+//! Fold splitting: a large fold into few results becomes many folds of its parts and one of theirs, work for many
+//! threads.
 //!
 //! ```text
 //! reduce(x[n], init)             p = reduce(reshape(x)[P,n/P], neutral), dims={1}
 //!                         ─>     reduce(p, init), dims={0}
 //! ```
 //!
-//! A combiner that is no single operation has no neutral value that is known. A truth value goes along with what it folds then, which says
-//! whether there is anything yet, so that the folds of parts begin with nothing.
+//! A combiner that is no single operation has no neutral value that is known. A truth value goes along with what it
+//! folds then, which says whether there is anything yet, so that the folds of parts begin with nothing.
 
 use std::collections::HashMap;
 
@@ -17,9 +18,10 @@ use crate::rewrite::builder::Inserter;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext, TargetProfile};
 
-/// Splits reductions whose results are too few for a target's threads. Where the combiner is one associative and commutative operation with a
-/// neutral value, the order of such a fold is free, so that floats may round otherwise. With other combiners the order is kept, and the pass
-/// trusts that they are associative, as HLO wants it; only where [`TargetProfile::any_fold_in_parts`] says so.
+/// Splits reductions whose results are too few for a target's threads. Where the combiner is one associative and
+/// commutative operation with a neutral value, the order of such a fold is free, so that floats may round otherwise.
+/// With other combiners the order is kept, and the pass trusts that they are associative, as HLO wants it; only where
+/// [`TargetProfile::any_fold_in_parts`] says so.
 pub struct SplitReductions;
 
 /// Parts for each thread, so that all are done at about the same time.
@@ -151,8 +153,8 @@ impl Split {
         at.binary(op, all, rest)
     }
 
-    /// As [`write_simple`](Self::write_simple), by way of folds that begin with nothing. Folded dimensions outside of the one that is cut stay
-    /// until the parts are folded, so that nothing is combined before what comes before it.
+    /// As [`write_simple`](Self::write_simple), by way of folds that begin with nothing. Folded dimensions outside of
+    /// the one that is cut stay until the parts are folded, so that nothing is combined before what comes before it.
     fn write_in_order(
         &self,
         at: &mut Inserter<'_>,

@@ -5,14 +5,16 @@ use std::collections::HashMap;
 use xla_hlo::ops::Async;
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Instruction, Module, Op, Result, Shape};
 
-/// A copy of an instruction with other operands, for another (or the same) computation; control dependencies stay behind.
+/// A copy of an instruction with other operands, for another (or the same) computation; control dependencies stay
+/// behind.
 pub fn clone_with_operands(instruction: &Instruction, operands: Vec<InstrId>) -> Instruction {
     Instruction::new(instruction.op().clone(), instruction.shape().clone(), operands)
         .with_name(instruction.name())
         .with_annotations(instruction.annotations().cloned().map(Box::new))
 }
 
-/// Copies the instructions of `callee` into `target`, its parameters becoming `arguments`. Gives what became of the root.
+/// Copies the instructions of `callee` into `target`, its parameters becoming `arguments`. Gives what became of the
+/// root.
 ///
 /// Control dependencies inside `callee` are kept. Schedules are not: the caller's must be cleared or made anew.
 pub fn splice(target: &mut Computation, callee: &Computation, arguments: &[InstrId]) -> InstrId {

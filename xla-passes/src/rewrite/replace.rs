@@ -5,8 +5,8 @@ use xla_hlo::{CompId, Computation, InstrId, Module, Result};
 use super::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// Replaces each instruction that `wanted` picks by what `expand` writes for it, as long as the pass may rewrite; `expand` gives
-/// what stands for its value.
+/// Replaces each instruction that `wanted` picks by what `expand` writes for it, as long as the pass may rewrite;
+/// `expand` gives what stands for its value.
 pub(crate) fn replace_each(
     pass: &dyn Pass,
     module: &mut Module,

@@ -13,7 +13,8 @@ pub(crate) fn converted(computation: &mut Computation, array: InstrId, to: Eleme
     Ok(computation.add(Instruction::new(Convert.into(), shape, [array])))
 }
 
-/// Makes `op`, which stands for that of instruction `id`, compute in the element types that `wide` gives for those there are.
+/// Makes `op`, which stands for that of instruction `id`, compute in the element types that `wide` gives for those
+/// there are.
 ///
 /// Operands are converted to them, and the result back. The instruction itself stays for its result, with its name, its
 /// annotations and its control dependencies.

@@ -6,10 +6,10 @@
 //! who is alive when               c = f32[64,64]{1,0} broadcast(b)       too large
 //! ```
 //!
-//! Works on a module in its order and with its copies: values that share memory get one space, all of them. The fastest space comes
-//! first and takes the values that are read and written most often, as long as all that is alive at any step has room; then
-//! operands of the operations that want them there are copied. The values of a space are packed on trial, as
-//! [`assign_buffers`](crate::buffers::assign_buffers) will, so that the limit holds for the real allocation.
+//! Works on a module in its order and with its copies: values that share memory get one space, all of them. The fastest
+//! space comes first and takes the values that are read and written most often, as long as all that is alive at any
+//! step has room; then operands of the operations that want them there are copied. The values of a space are packed on
+//! trial, as [`assign_buffers`](crate::buffers::assign_buffers) will, so that the limit holds for the real allocation.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -25,8 +25,9 @@ use crate::analysis::cost::times;
 use crate::buffers::{Item, pack};
 use crate::{MemorySpaceProfile, Pass, PassContext};
 
-/// Sets the memory space in the layouts of values that fit into the spaces of the target's profile. Without such spaces, without an
-/// order, and for spaces that the program uses already, nothing changes. Runs after [`InsertCopies`](crate::InsertCopies).
+/// Sets the memory space in the layouts of values that fit into the spaces of the target's profile. Without such
+/// spaces, without an order, and for spaces that the program uses already, nothing changes. Runs after
+/// [`InsertCopies`](crate::InsertCopies).
 pub struct AssignMemorySpaces;
 
 impl Pass for AssignMemorySpaces {
@@ -71,7 +72,8 @@ impl<'a> Memory<'a> {
         all.filter(move |(_, class)| class.memory_space == space)
     }
 
-    /// How often each class is read and written; `None` for those that something may reach that knows only the default memory.
+    /// How often each class is read and written; `None` for those that something may reach that knows only the default
+    /// memory.
     fn accesses(&self) -> HashMap<NodeId, Option<u64>> {
         let runs = times(self.module);
         let mut accesses: HashMap<NodeId, Option<u64>> = HashMap::new();
@@ -276,7 +278,8 @@ fn insert(module: &mut Module, staged: &[Staged], space: i64) {
     }
 }
 
-/// Bytes that are taken at each step: a tree in which a range is raised, and its highest step found, in logarithmic time.
+/// Bytes that are taken at each step: a tree in which a range is raised, and its highest step found, in logarithmic
+/// time.
 struct Load {
     steps: usize,
     /// Highest of the range below a node, without what was added to all of it further up.

@@ -12,7 +12,8 @@ use crate::analysis::alias::{Share, shares};
 /// What an instruction does to memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
-    /// Nodes that must run before, ascending; so that it can run in place, other readers of what it updates are among them.
+    /// Nodes that must run before, ascending; so that it can run in place, other readers of what it updates are among
+    /// them.
     pub(super) before: Vec<usize>,
     /// Nodes that must run after.
     pub(super) after: Vec<usize>,

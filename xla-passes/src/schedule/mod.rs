@@ -1,14 +1,15 @@
 //! Scheduling: an order for the instructions of each executed computation that keeps the memory low.
 //!
-//! Several orders are made and the one with the lowest simulated peak is taken (the first of equals, so that results are
-//! deterministic): depth first with the subtree that needs most memory first, which also keeps producers next to
-//! consumers; the same with what is written into results written early; a list schedule that always runs what frees most; and the
-//! order in which the instructions stand. The memory of a program's results is there all the time, and what of it others can borrow depends on when
-//! they are over; so for the entry of small programs buffers are assigned on trial.
+//! Several orders are made and the one with the lowest simulated peak is taken (the first of equals, so that results
+//! are deterministic): depth first with the subtree that needs most memory first, which also keeps producers next to
+//! consumers; the same with what is written into results written early; a list schedule that always runs what frees
+//! most; and the order in which the instructions stand. The memory of a program's results is there all the time, and
+//! what of it others can borrow depends on when they are over; so for the entry of small programs buffers are assigned
+//! on trial.
 //!
-//! All of them put an instruction that updates an operand in place (`dynamic-update-slice`, `scatter`, an update of a loop's
-//! state) behind the other readers of that operand where the graph allows it: otherwise the operand would have to be
-//! copied. Control dependencies are kept.
+//! All of them put an instruction that updates an operand in place (`dynamic-update-slice`, `scatter`, an update of a
+//! loop's state) behind the other readers of that operand where the graph allows it: otherwise the operand would have
+//! to be copied. Control dependencies are kept.
 
 mod assign_memory_spaces;
 mod graph;
@@ -43,11 +44,11 @@ impl Pass for Schedule {
     }
 }
 
-/// Gives each executed computation a schedule and marks the module as scheduled. A module that is marked keeps those of its
-/// schedules that are still whole: their order is somebody's decision.
+/// Gives each executed computation a schedule and marks the module as scheduled. A module that is marked keeps those of
+/// its schedules that are still whole: their order is somebody's decision.
 ///
-/// Takes `n log n` steps in the number of instructions. Fails where a computation is executed by several callers; flatten
-/// the call graph first: [`Error::FailedPrecondition`](xla_hlo::Error::FailedPrecondition).
+/// Takes `n log n` steps in the number of instructions. Fails where a computation is executed by several callers;
+/// flatten the call graph first: [`Error::FailedPrecondition`](xla_hlo::Error::FailedPrecondition).
 pub fn schedule_module(module: &mut Module) -> Result<()> {
     let is_scheduled = module.attributes().is_scheduled;
     let stale = |c: &Computation| c.schedule().is_some() && !(is_scheduled && is_whole(c));
@@ -89,8 +90,8 @@ pub fn schedule_module(module: &mut Module) -> Result<()> {
 /// Programs of more instructions take the order with the lowest simulated peak: trials take time.
 const MAX_TRIED: usize = 2048;
 
-/// The order of the entry with which the program needs least memory, everything else being in order. None that needs more copies than
-/// the first is worth it.
+/// The order of the entry with which the program needs least memory, everything else being in order. None that needs
+/// more copies than the first is worth it.
 fn tried(module: &Module, orders: Vec<Vec<InstrId>>) -> Option<Vec<InstrId>> {
     if orders.len() < 2 || module.instruction_count() > MAX_TRIED {
         return orders.into_iter().next();

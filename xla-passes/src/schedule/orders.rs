@@ -56,8 +56,8 @@ impl Graph {
         order
     }
 
-    /// The given order, but what only writes into results runs as soon as it can: their memory is there all the time, and what is
-    /// written into it is over.
+    /// The given order, but what only writes into results runs as soon as it can: their memory is there all the time,
+    /// and what is written into it is over.
     pub(super) fn results_early(&self, order: &[usize]) -> Vec<usize> {
         let free = self.writes_results();
         let mut waits: Vec<usize> = self.nodes.iter().map(|n| n.before.len()).collect();

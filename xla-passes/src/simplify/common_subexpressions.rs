@@ -12,8 +12,8 @@ use crate::{Pass, PassContext};
 /// Keeps the first of equal instructions: same operation with same attributes, operands and shape.
 ///
 /// Constants are compared by their bits, so NaNs and zeros keep their signs and payloads. Combiners, comparators and
-/// mapped functions that are equal but for names become one computation first, so that equal reductions are seen. Barriers,
-/// what has effects and what must be awaited are left alone.
+/// mapped functions that are equal but for names become one computation first, so that equal reductions are seen.
+/// Barriers, what has effects and what must be awaited are left alone.
 pub struct CommonSubexpressions;
 
 impl Pass for CommonSubexpressions {

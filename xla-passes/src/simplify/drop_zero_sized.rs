@@ -8,8 +8,8 @@ use crate::analysis::loops::element_of;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Replaces what gives an array without elements, and has no effects, by a constant, and what folds, scatters or convolves
-/// such an array by the value that it has without it.
+/// Replaces what gives an array without elements, and has no effects, by a constant, and what folds, scatters or
+/// convolves such an array by the value that it has without it.
 ///
 /// Dots, concatenations, pads, reductions of one array and updates have laws of their own in the algebraic simplifier.
 pub struct DropZeroSized;
@@ -88,7 +88,8 @@ fn of_nothing(computation: &Computation, instruction: &Instruction, index: usize
     }
 }
 
-/// Whether an instruction without a result that matters may go: what talks to others, orders or was put there on purpose stays.
+/// Whether an instruction without a result that matters may go: what talks to others, orders or was put there on
+/// purpose stays.
 fn is_replaceable(instruction: &Instruction) -> bool {
     let stays = matches!(
         instruction.op(),

@@ -16,9 +16,9 @@ const MAX_CONSTANT_BYTES: usize = 64;
 
 /// For each element of the state the first that has the same value before each round.
 ///
-/// Elements that begin as the same value are taken to be the same, until the body is seen to make different values of them:
-/// what is left at the end is so by induction. Linear time in the body for each of few rounds, and none where all elements
-/// begin as different values.
+/// Elements that begin as the same value are taken to be the same, until the body is seen to make different values of
+/// them: what is left at the end is so by induction. Linear time in the body for each of few rounds, and none where all
+/// elements begin as different values.
 pub(crate) fn representatives(module: &Module, state: &LoopState, effects: &Effects) -> Vec<usize> {
     let count = state.elements.len();
     let itself: Vec<usize> = (0..count).collect();

@@ -11,7 +11,8 @@ use crate::{Pass, PassContext};
 /// Results up to this size may be larger than what they are made of.
 const MAX_GROWN_BYTES: usize = 64 << 10;
 
-/// Results of so many elements may come of what is made from nothing: such arrays are read as fast as they are computed.
+/// Results of so many elements may come of what is made from nothing: such arrays are read as fast as they are
+/// computed.
 pub(crate) const MAX_MADE_ELEMENTS: usize = 1024;
 
 /// Evaluations of scalar operations that one folded instruction may take.
@@ -19,9 +20,9 @@ const MAX_WORK: usize = 1 << 20;
 
 /// Replaces operations on constants by their results.
 ///
-/// Results stay small: at most 64 KiB, or no larger than the constants they come from. Broadcasts of one element and iotas
-/// stay as they are, since a kernel makes their elements from nothing; what is computed from them is folded up to 1024 elements.
-/// Loops, branches and large contractions are never run.
+/// Results stay small: at most 64 KiB, or no larger than the constants they come from. Broadcasts of one element and
+/// iotas stay as they are, since a kernel makes their elements from nothing; what is computed from them is folded up to
+/// 1024 elements. Loops, branches and large contractions are never run.
 pub struct FoldConstants;
 
 impl Pass for FoldConstants {

@@ -13,13 +13,14 @@ use crate::fuse::cost;
 use crate::rewrite::graph::{clone_with_operands, is_free};
 use crate::{Pass, PassContext};
 
-/// Computes in front of a `while` loop what its body or its condition makes of invariant state and constants alone, and carries
-/// the results as further invariant state.
+/// Computes in front of a `while` loop what its body or its condition makes of invariant state and constants alone, and
+/// carries the results as further invariant state.
 ///
-/// Of a chain of such operations only the end is carried. It must be worth it: a few hundred operations on elements at least, and an
-/// array no larger than those it saves from being read, or one that took dear operations (contractions, folds, exponentials). What a
-/// kernel makes from nothing (broadcasts, iotas) stays in the loop. A loop may run no round at all: what is moved has no effects and
-/// cannot fail, and contains no loop, branch or call, so that its cost is known to be that of one round.
+/// Of a chain of such operations only the end is carried. It must be worth it: a few hundred operations on elements at
+/// least, and an array no larger than those it saves from being read, or one that took dear operations (contractions,
+/// folds, exponentials). What a kernel makes from nothing (broadcasts, iotas) stays in the loop. A loop may run no
+/// round at all: what is moved has no effects and cannot fail, and contains no loop, branch or call, so that its cost
+/// is known to be that of one round.
 pub struct HoistInvariants;
 
 /// Operations on elements, in simple ones, below which nothing is moved.
@@ -199,7 +200,8 @@ fn element_type(shape: &Shape) -> ElementType {
     shape.leaves().first().and_then(|(_, leaf)| leaf.element_type()).unwrap_or(ElementType::U8)
 }
 
-/// Whether an operation gives a value of its operands alone, can never fail, and costs the same whatever its operands are.
+/// Whether an operation gives a value of its operands alone, can never fail, and costs the same whatever its operands
+/// are.
 fn is_movable(op: &Op) -> bool {
     match op {
         Op::GetTupleElement(_)

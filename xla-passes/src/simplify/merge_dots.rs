@@ -15,11 +15,11 @@ use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Instruction, Module
 use crate::rewrite::graph;
 use crate::{Pass, PassContext, TargetProfile};
 
-/// Merges small dots of one operand that do not depend on one another, where reading that operand fewer times, and calling
-/// fewer kernels, saves more than putting together the others and taking the results apart costs.
+/// Merges small dots of one operand that do not depend on one another, where reading that operand fewer times, and
+/// calling fewer kernels, saves more than putting together the others and taking the results apart costs.
 ///
-/// Dots are small up to [`DotProfile::merge_bytes`](crate::DotProfile), for operands and result of each; 0 turns the pass off.
-/// Each element is the same sum of the same products, in an order that is free before and after.
+/// Dots are small up to [`DotProfile::merge_bytes`](crate::DotProfile), for operands and result of each; 0 turns the
+/// pass off. Each element is the same sum of the same products, in an order that is free before and after.
 pub struct MergeDots;
 
 impl Pass for MergeDots {
@@ -62,7 +62,8 @@ enum Side {
 struct Alike {
     shared: InstrId,
     side: Side,
-    /// Dots below a dot, on the longest way. Dots as far up do not depend on one another, and do not after any of them merged.
+    /// Dots below a dot, on the longest way. Dots as far up do not depend on one another, and do not after any of them
+    /// merged.
     height: usize,
     dims: [Vec<usize>; 4],
     /// The other operand's dimension along which others can follow.
@@ -154,8 +155,8 @@ fn saved(computation: &Computation, id: InstrId, alike: &Alike, profile: &Target
     profile.launch_seconds + bytes(computation, shared(computation, id, alike)) as f64 / profile.cache_bandwidth
 }
 
-/// Seconds that a dot costs as part of another: its operand is copied, unless it is put together when compiled, and its result
-/// is cut out by a kernel of its own, unless what reads it computes, and cuts as it reads.
+/// Seconds that a dot costs as part of another: its operand is copied, unless it is put together when compiled, and its
+/// result is cut out by a kernel of its own, unless what reads it computes, and cuts as it reads.
 fn cost(computation: &Computation, id: InstrId, alike: &Alike, profile: &TargetProfile) -> f64 {
     let copied = |id: InstrId| 2.0 * bytes(computation, id) as f64 / profile.cache_bandwidth;
     let other = other(computation, id, alike);

@@ -14,12 +14,12 @@ use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Instruction, Module, Op,
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Does elementwise operations on whole arrays where all parts of them are wanted: slices go towards what uses them, where the same
-/// operation is done on at least two different slices of the same arrays that have together no fewer elements than one of the arrays,
-/// and nobody else uses those slices.
+/// Does elementwise operations on whole arrays where all parts of them are wanted: slices go towards what uses them,
+/// where the same operation is done on at least two different slices of the same arrays that have together no fewer
+/// elements than one of the arrays, and nobody else uses those slices.
 ///
-/// For targets that do not fuse slices: where they are read inside of kernels they cost nothing, and parts of an array may go into
-/// different kernels.
+/// For targets that do not fuse slices: where they are read inside of kernels they cost nothing, and parts of an array
+/// may go into different kernels.
 pub struct SinkSlices;
 
 impl Pass for SinkSlices {

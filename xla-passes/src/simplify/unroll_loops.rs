@@ -16,11 +16,12 @@ const MAX_ROUNDS: u64 = 8;
 /// Instructions of all rounds together.
 const MAX_INSTRUCTIONS: usize = 512;
 
-/// Replaces a counting loop of at most 8 rounds by its rounds, where these are at most 512 instructions in all and contain no
-/// loop, branch or call. A loop of one round becomes its body whatever that is, and one of none its initial state.
+/// Replaces a counting loop of at most 8 rounds by its rounds, where these are at most 512 instructions in all and
+/// contain no loop, branch or call. A loop of one round becomes its body whatever that is, and one of none its initial
+/// state.
 ///
-/// Then the rounds fuse with each other and with what surrounds them: a random number generator's rounds over a large array
-/// become one kernel instead of one for each round.
+/// Then the rounds fuse with each other and with what surrounds them: a random number generator's rounds over a large
+/// array become one kernel instead of one for each round.
 pub struct UnrollLoops;
 
 impl Pass for UnrollLoops {

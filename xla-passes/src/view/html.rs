@@ -1,7 +1,7 @@
 //! A module as a page: its graph to walk through, in one file that needs no network.
 //!
-//! Each computation is laid out here, once and with what it calls folded up; `page.js` puts these drawings into each other as
-//! the reader opens loops, branches and fusions, and draws what is in view as inline SVG.
+//! Each computation is laid out here, once and with what it calls folded up; `page.js` puts these drawings into each
+//! other as the reader opens loops, branches and fusions, and draws what is in view as inline SVG.
 
 use std::collections::HashMap;
 
@@ -66,14 +66,16 @@ struct Node {
     root: bool,
 }
 
-/// The page. Fusions, loops and branches open by a click; search, operands and users of what is selected are at the side.
+/// The page. Fusions, loops and branches open by a click; search, operands and users of what is selected are at the
+/// side.
 pub fn html(module: &Module) -> String {
     let order = reachable(module);
     let index: HashMap<CompId, usize> = order.iter().enumerate().map(|(i, &id)| (id, i)).collect();
     let costs = costs(module);
     let computations = order.iter().map(|&id| drawn(module, id, &index, &costs)).collect();
     let data = Data { name: module.name(), open: module.instruction_count() <= SMALL, computations };
-    // Numbers and texts cannot fail to be written. In JSON `<` stands in texts alone, where it may be written in this way.
+    // Numbers and texts cannot fail to be written. In JSON `<` stands in texts alone, where it may be written in this
+    // way.
     let json = serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c");
     let title = module.name().replace('&', "&amp;").replace('<', "&lt;");
     let mut page = String::with_capacity(json.len() + PAGE.len() + STYLE.len() + SCRIPT.len());

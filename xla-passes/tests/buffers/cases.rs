@@ -118,9 +118,10 @@ fn donors_take_outputs_of_their_size() {
     let leaf = ParameterLeaf { parameter: 0, path: Vec::new() };
     assert_eq!(outcome.buffers.output_slices()[0].parameter, Some(leaf.clone()));
     let allocation = outcome.buffers.parameter_allocation(&leaf).expect("the parameter has memory");
-    assert!(
-        matches!(&allocation.kind, AllocationKind::Parameter { output: Some(path), written: true, .. } if path.is_empty())
-    );
+    let AllocationKind::Parameter { output: Some(path), written: true, .. } = &allocation.kind else {
+        panic!("the parameter's memory is not written as a result: {:?}", allocation.kind);
+    };
+    assert!(path.is_empty());
 }
 
 /// Two scatters of two arrays each, in a loop; what is scattered into is read before, and nowhere after.

@@ -19,8 +19,8 @@ pub struct Outcome {
     pub buffers: BufferAssignment,
 }
 
-/// Schedules, inserts copies, assigns, checks the assignment, runs it on the arguments, and compares with what the evaluator
-/// gives. Where it needs more than `steps` instructions, nothing is run.
+/// Schedules, inserts copies, assigns, checks the assignment, runs it on the arguments, and compares with what the
+/// evaluator gives. Where it needs more than `steps` instructions, nothing is run.
 pub fn check(mut module: Module, arguments: &[Literal], steps: u64) -> Outcome {
     xla_hlo::verify::check(&module).expect("the test's module is valid");
     let mut evaluator = Evaluator::new(&module).with_step_limit(steps);

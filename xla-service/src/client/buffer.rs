@@ -11,8 +11,9 @@ use crate::executor::{DeviceMemory, Event};
 
 /// An array on a device. Cloning gives another handle to the same array.
 ///
-/// It may still be computed; methods that need the value wait for it. Once it was donated to a program, every use by any handle is
-/// [`Error::FailedPrecondition`]. If the program that should compute it fails, every use gives that program's error.
+/// It may still be computed; methods that need the value wait for it. Once it was donated to a program, every use by
+/// any handle is [`Error::FailedPrecondition`]. If the program that should compute it fails, every use gives that
+/// program's error.
 #[derive(Clone)]
 pub struct Buffer {
     client: Client,
@@ -54,7 +55,8 @@ impl Buffer {
         literal.context(|| format!("platform {}, an array of {} for the host", device.platform, self.shape))
     }
 
-    /// Waits for the value and copies its bytes as they lie on the device: in the layout of [`Buffer::shape`], padding included.
+    /// Waits for the value and copies its bytes as they lie on the device: in the layout of [`Buffer::shape`], padding
+    /// included.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let (memory, event) = self.slot.read()?;
         event.wait()?;

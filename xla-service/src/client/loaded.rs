@@ -13,7 +13,8 @@ use crate::executor::{DeviceMemory, Event};
 use crate::signature::{Donation, Signature, ungroup};
 use crate::thunks::ThunkSequence;
 
-/// A program, compiled for a client's device. Cloning gives another handle; programs may be run from many threads at once.
+/// A program, compiled for a client's device. Cloning gives another handle; programs may be run from many threads at
+/// once.
 #[derive(Clone)]
 pub struct LoadedExecutable {
     client: Client,
@@ -23,12 +24,13 @@ pub struct LoadedExecutable {
 /// How to launch a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecuteOptions {
-    /// Numbers of the arguments to donate: their memory may be reused for results, and their buffers cannot be used again.
-    /// An argument that others are still reading is left alone, though its buffer counts as donated.
+    /// Numbers of the arguments to donate: their memory may be reused for results, and their buffers cannot be used
+    /// again. An argument that others are still reading is left alone, though its buffer counts as donated.
     pub donate: Vec<usize>,
     /// Who runs the program.
     pub dispatch: Dispatch,
-    /// By which the run can be asked to stop; [`Error::Cancelled`] is then what it gives. `None` for a run that nobody stops.
+    /// By which the run can be asked to stop; [`Error::Cancelled`] is then what it gives. `None` for a run that nobody
+    /// stops.
     pub cancel: Option<CancelToken>,
 }
 
@@ -102,9 +104,10 @@ impl LoadedExecutable {
 
     /// Runs the program: one argument for each of the signature's, one buffer back for each of its results.
     ///
-    /// Arguments may be pending. Errors: [`Error::InvalidArgument`] for a wrong number of arguments, or for an argument of another shape,
-    /// layout or client, naming it and both shapes; [`Error::FailedPrecondition`] for a donated one; the program's own errors, at once
-    /// for [`Dispatch::Inline`] on the host, else by the resulting buffers. Arguments are judged before any is donated.
+    /// Arguments may be pending. Errors: [`Error::InvalidArgument`] for a wrong number of arguments, or for an argument
+    /// of another shape, layout or client, naming it and both shapes; [`Error::FailedPrecondition`] for a donated one;
+    /// the program's own errors, at once for [`Dispatch::Inline`] on the host, else by the resulting buffers. Arguments
+    /// are judged before any is donated.
     pub fn execute_with(&self, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<Vec<Buffer>> {
         self.check_arguments(arguments)?;
         let uses = self.take_arguments(arguments, &self.donations(&options.donate)?)?;

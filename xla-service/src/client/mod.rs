@@ -6,8 +6,8 @@
 //!       └ buffer(&literal) ──────> Buffer ──── execute(&[&a, &b]) ───┴──> Vec<Buffer> ── to_literal()
 //! ```
 //!
-//! The client is where a program's inputs are judged: number, shapes, layouts, devices, donation. What comes to a backend
-//! from here has been checked. A panic below is caught here and becomes an [`Error::Internal`].
+//! The client is where a program's inputs are judged: number, shapes, layouts, devices, donation. What comes to a
+//! backend from here has been checked. A panic below is caught here and becomes an [`Error::Internal`].
 
 mod buffer;
 mod dispatch;
@@ -39,7 +39,8 @@ use crate::persistent_cache::PersistentCache;
 use crate::registry::PlatformRegistry;
 use crate::transfer::TransferManager;
 
-/// A connection to one device of a platform. Cloning gives another handle to it; all methods may be called from any thread.
+/// A connection to one device of a platform. Cloning gives another handle to it; all methods may be called from any
+/// thread.
 #[derive(Clone)]
 pub struct Client(Arc<Device>);
 
@@ -68,7 +69,8 @@ impl Client {
 
     /// A client of device `ordinal`, with a compilation cache that may be shared with other clients.
     ///
-    /// Errors: [`Error::NotFound`] for an unknown platform or device, [`Error::FailedPrecondition`] where the machine cannot run it.
+    /// Errors: [`Error::NotFound`] for an unknown platform or device, [`Error::FailedPrecondition`] where the machine
+    /// cannot run it.
     pub fn for_device(
         registry: &PlatformRegistry,
         platform: &str,
@@ -114,8 +116,8 @@ impl Client {
 
     /// Compiles a module, or takes the program from the cache.
     ///
-    /// Errors: those of the compiler, and [`Error::Unimplemented`] for a custom call that the registry, from which the client
-    /// was made, has no handler for.
+    /// Errors: those of the compiler, and [`Error::Unimplemented`] for a custom call that the registry, from which the
+    /// client was made, has no handler for.
     pub fn compile(&self, module: &VerifiedModule, options: &CompileOptions) -> Result<LoadedExecutable> {
         let device = &self.0;
         device.custom_calls.check(module)?;
@@ -135,7 +137,8 @@ impl Client {
         self.buffer_of_shape(literal, literal.shape().expect_array()?)
     }
 
-    /// An array on the device, in the layout of `shape` or the nearest one the device has. The literal must have its dimensions.
+    /// An array on the device, in the layout of `shape` or the nearest one the device has. The literal must have its
+    /// dimensions.
     pub fn buffer_of_shape(&self, literal: &Literal, shape: &ArrayShape) -> Result<Buffer> {
         fits(literal, shape)?;
         self.buffer_for(literal, shape, &|| format!("an array of {shape}"))

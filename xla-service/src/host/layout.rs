@@ -2,7 +2,8 @@
 
 use xla_hlo::{ArrayShape, Error, Layout, Literal, Result};
 
-/// The shape as it lies in host memory: the dimension order asked for (row major if none was), no tiles, no packing, one memory space.
+/// The shape as it lies in host memory: the dimension order asked for (row major if none was), no tiles, no packing,
+/// one memory space.
 pub fn host_shape(shape: &ArrayShape) -> Result<ArrayShape> {
     let layout = match shape.layout() {
         None => Layout::row_major(shape.rank()),

@@ -10,8 +10,8 @@ pub const MEMORY_ALIGNMENT: usize = 64;
 /// The alignment asked of the system's allocator, which up to here can give zero pages without touching them.
 const BASE_ALIGNMENT: usize = 16;
 
-/// Blocks of this size or more are asked to lie in huge pages: reading them misses the TLB less, and the first touch of each
-/// takes one page fault instead of hundreds.
+/// Blocks of this size or more are asked to lie in huge pages: reading them misses the TLB less, and the first touch of
+/// each takes one page fault instead of hundreds.
 const HUGE_PAGES_FROM: usize = 4 << 20;
 
 /// A block of memory, owned. Its bytes are zero at first, so they are initialised at all times.
@@ -44,7 +44,8 @@ impl Block {
             ask_for_huge_pages(base, layout.size());
         }
         let padding = base.as_ptr().align_offset(MEMORY_ALIGNMENT);
-        // SAFETY: padding < MEMORY_ALIGNMENT, and the allocation is MEMORY_ALIGNMENT longer than size, so this is inside.
+        // SAFETY: padding < MEMORY_ALIGNMENT, and the allocation is MEMORY_ALIGNMENT longer than size, so this is
+        // inside.
         let start = unsafe { base.add(padding) };
         Some(Block { base, start, size })
     }
@@ -61,7 +62,8 @@ impl Block {
 
     /// All bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: start is valid for size bytes (see `new`), they are initialised, and nobody writes while self is borrowed.
+        // SAFETY: start is valid for size bytes (see `new`), they are initialised, and nobody writes while self is
+        // borrowed.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.size) }
     }
 

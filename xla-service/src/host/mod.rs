@@ -1,4 +1,5 @@
-//! What platforms on the host share: aligned pooled memory, a device whose streams do everything at once, layouts, and what finds races.
+//! What platforms on the host share: aligned pooled memory, a device whose streams do everything at once, layouts, and
+//! what finds races.
 
 mod executor;
 mod layout;

@@ -1,7 +1,7 @@
 //! A pool of host memory that hands out warm pages again.
 //!
-//! Fresh pages cost more than many of the kernels that fill them: the system zeroes each one at its first touch. So freed
-//! blocks stay in free lists by size class, up to a limit; the class used longest ago gives way first.
+//! Fresh pages cost more than many of the kernels that fill them: the system zeroes each one at its first touch. So
+//! freed blocks stay in free lists by size class, up to a limit; the class used longest ago gives way first.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -77,8 +77,8 @@ impl MemoryPool {
         MemoryPool(Arc::new(Shared { limits, dirtied: None, state: Mutex::default() }))
     }
 
-    /// An empty pool whose memory is filled, each time that it is handed out, with one of a few bytes that make NaN, large and
-    /// invalid numbers of most types: what reads memory before it is written gives other results each time.
+    /// An empty pool whose memory is filled, each time that it is handed out, with one of a few bytes that make NaN,
+    /// large and invalid numbers of most types: what reads memory before it is written gives other results each time.
     pub fn dirty(limits: PoolLimits) -> MemoryPool {
         MemoryPool(Arc::new(Shared { limits, dirtied: Some(AtomicU64::new(0)), state: Mutex::default() }))
     }
@@ -219,7 +219,8 @@ impl State {
     }
 }
 
-/// Sizes are rounded up to a class: multiples of 64 bytes up to 256, then four steps to each doubling (at most 25 % more).
+/// Sizes are rounded up to a class: multiples of 64 bytes up to 256, then four steps to each doubling (at most 25 %
+/// more).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SizeClass {
     index: usize,

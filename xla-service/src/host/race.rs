@@ -1,12 +1,13 @@
 //! Finds accesses to memory that nothing orders, by vector clocks, on devices that are simulated.
 //!
-//! Each stream, and the host, has a clock: how far it knows every stream to be. An event is a copy of its stream's clock, and who waits
-//! for it knows from then on what the clock knew. An access is ordered behind an earlier one if its stream knows the earlier one's
-//! stream to be that far (C. Flanagan and S. N. Freund, "FastTrack: Efficient and Precise Dynamic Race Detection", 2009). For each part of
-//! a memory it is enough to keep the last write and, of each stream, the last read since: what was before them is ordered before them,
-//! or has been reported.
+//! Each stream, and the host, has a clock: how far it knows every stream to be. An event is a copy of its stream's
+//! clock, and who waits for it knows from then on what the clock knew. An access is ordered behind an earlier one if
+//! its stream knows the earlier one's stream to be that far (C. Flanagan and S. N. Freund, "FastTrack: Efficient and
+//! Precise Dynamic Race Detection", 2009). For each part of a memory it is enough to keep the last write and, of each
+//! stream, the last read since: what was before them is ordered before them, or has been reported.
 //!
-//! What is found depends on events alone and not on which work happened to come first, so one run shows every pair that no event orders.
+//! What is found depends on events alone and not on which work happened to come first, so one run shows every pair that
+//! no event orders.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -131,8 +132,8 @@ impl RaceDetector {
         RaceDetector { clocks: vec![Clock::default()], closed: Vec::new(), memories: HashMap::new() }
     }
 
-    /// A new stream. It may have the number of one that was closed, if the host knows all of that one's work to be done: then the
-    /// new stream, which knows what the host knows, is behind that work anyway.
+    /// A new stream. It may have the number of one that was closed, if the host knows all of that one's work to be
+    /// done: then the new stream, which knows what the host knows, is behind that work anyway.
     pub fn stream(&mut self) -> RaceStream {
         let host = &self.clocks[RaceStream::HOST.0];
         let is_over = |stream: &RaceStream| host.at(*stream) >= self.clocks[stream.0].at(*stream);
@@ -145,17 +146,19 @@ impl RaceDetector {
         RaceStream(self.clocks.len() - 1)
     }
 
-    /// Nobody will send anything to `stream` any more. Accesses take longer the more streams there are, so whoever makes many should
-    /// say this when one goes.
+    /// Nobody will send anything to `stream` any more. Accesses take longer the more streams there are, so whoever
+    /// makes many should say this when one goes.
     pub fn closed(&mut self, stream: RaceStream) {
         self.closed.push(stream);
     }
 
-    /// Work that the host now sends to `stream` reads or writes bytes of a memory. `label` says whose work it is, for errors.
+    /// Work that the host now sends to `stream` reads or writes bytes of a memory. `label` says whose work it is, for
+    /// errors.
     ///
-    /// Each launch says this once for each of its operands and results; accesses of one stream never race with each other. The host's own
-    /// accesses are those of [`RaceStream::HOST`]. The error is [`Error::Internal`] and names this access and the one before it that it
-    /// races with, with streams and bytes, and the wait that is missing. The access counts nevertheless, so that one can go on.
+    /// Each launch says this once for each of its operands and results; accesses of one stream never race with each
+    /// other. The host's own accesses are those of [`RaceStream::HOST`]. The error is [`Error::Internal`] and names
+    /// this access and the one before it that it races with, with streams and bytes, and the wait that is missing. The
+    /// access counts nevertheless, so that one can go on.
     pub fn access(
         &mut self,
         stream: RaceStream,
@@ -203,8 +206,9 @@ impl RaceDetector {
         self.host_wait(&event);
     }
 
-    /// A memory is given back in the order of `stream`: whoever gets it next may use it behind what that stream has been sent. Work
-    /// that is not ordered before this is a race. The memory is forgotten; its number may be used for another one.
+    /// A memory is given back in the order of `stream`: whoever gets it next may use it behind what that stream has
+    /// been sent. Work that is not ordered before this is a race. The memory is forgotten; its number may be used for
+    /// another one.
     pub fn freed(&mut self, stream: RaceStream, memory: u64) -> Result<()> {
         let tick = self.advance(stream).tick(stream);
         let Some(history) = self.memories.remove(&memory) else { return Ok(()) };
@@ -215,7 +219,8 @@ impl RaceDetector {
         earlier.map_or(Ok(()), |earlier| Err(race_error(memory, &earlier, MemoryAccess::Write, &done)))
     }
 
-    /// The clock of a stream, which knows what the host knows: work is behind what the host waited for before sending it.
+    /// The clock of a stream, which knows what the host knows: work is behind what the host waited for before sending
+    /// it.
     fn advance(&mut self, stream: RaceStream) -> &mut Clock {
         if stream != RaceStream::HOST
             && let Some((host, rest)) = self.clocks.split_first_mut()

@@ -39,8 +39,8 @@ impl TransferManager for HostTransfer {
     }
 }
 
-/// The transfer manager of a device whose arrays lie in its memory as on the host, elements in whole bytes, and whose memory is reached
-/// through streams alone.
+/// The transfer manager of a device whose arrays lie in its memory as on the host, elements in whole bytes, and whose
+/// memory is reached through streams alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamTransfer;
 

@@ -12,7 +12,8 @@ use crate::executable::{Argument, ExecutionContext};
 use crate::executor::DeviceMemory;
 use crate::host::HostMemory;
 
-/// A memory for each allocation of a [buffer assignment](xla_passes::buffers). What others may be reading meanwhile cannot be written.
+/// A memory for each allocation of a [buffer assignment](xla_passes::buffers). What others may be reading meanwhile
+/// cannot be written.
 #[derive(Debug)]
 pub struct ExecutionBuffers {
     entries: Vec<Entry>,
@@ -71,7 +72,8 @@ impl ExecutionBuffers {
         }
     }
 
-    /// The memory of an allocation for writing. An error for what others may be reading: constants, arguments that were not donated.
+    /// The memory of an allocation for writing. An error for what others may be reading: constants, arguments that were
+    /// not donated.
     pub fn memory_mut(&mut self, id: AllocationId) -> Result<&mut DeviceMemory> {
         match self.entries.get_mut(id.index()) {
             Some(Entry::Owned(memory)) => Ok(memory),
@@ -98,8 +100,8 @@ impl ExecutionBuffers {
 
     /// The first byte of each allocation, in order, for compiled code of a platform whose memory is [`HostMemory`].
     ///
-    /// The code may read through all of them, and write through those of allocations that the assignment lets it write, as long as
-    /// this table is not used otherwise.
+    /// The code may read through all of them, and write through those of allocations that the assignment lets it write,
+    /// as long as this table is not used otherwise.
     pub fn host_pointers(&mut self) -> Result<Vec<*mut u8>> {
         let ids = (0..self.entries.len()).map(AllocationId::from_index);
         ids.map(|id| Ok(self.memory(id)?.downcast::<HostMemory>()?.as_ptr())).collect()

@@ -15,8 +15,8 @@ impl ThunkSequence {
     /// Builds the sequence of the entry computation, asking `lowering` how each operation becomes device code.
     ///
     /// The module is scheduled, calls are inlined or have one caller each, and `buffers` is its own assignment. Errors:
-    /// [`Error::Unimplemented`] naming the instruction for what `lowering` does not do where `fallback` is forbidden; errors of
-    /// `lowering`, with the instruction's name; [`Error::Internal`] where module and buffers disagree.
+    /// [`Error::Unimplemented`] naming the instruction for what `lowering` does not do where `fallback` is forbidden;
+    /// errors of `lowering`, with the instruction's name; [`Error::Internal`] where module and buffers disagree.
     pub fn from_module(
         module: &Module,
         buffers: &BufferAssignment,
@@ -199,7 +199,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether the instruction moves no byte of operand 0 to another place within the array, and if so, whether the array itself moves.
+    /// Whether the instruction moves no byte of operand 0 to another place within the array, and if so, whether the
+    /// array itself moves.
     fn byte_copy(&self, thunk: &Thunk, op: &Op) -> Option<ByteCopy> {
         let [operand] = &thunk.operands[..] else { return None };
         let [result] = &thunk.results[..] else { return None };

@@ -35,8 +35,8 @@ pub trait Launcher: Send + Sync + fmt::Debug {
         None
     }
 
-    /// The ability to run loops on the device, if it has it for such runs. A device that cannot look at the context's token gives none for
-    /// runs that can be cancelled.
+    /// The ability to run loops on the device, if it has it for such runs. A device that cannot look at the context's
+    /// token gives none for runs that can be cancelled.
     fn device_loops(&self, context: &ExecutionContext<'_>) -> Option<&dyn DeviceLoops> {
         let _ = context;
         None
@@ -45,12 +45,12 @@ pub trait Launcher: Send + Sync + fmt::Debug {
 
 /// Optional ability of a [`Launcher`]: sequences of kernels, library calls and copies that are launched as one.
 ///
-/// A device whose launches are dear keeps what such a sequence launches (a graph), and starts all of it at once whenever it comes again: as a
-/// program, as the body of a loop.
+/// A device whose launches are dear keeps what such a sequence launches (a graph), and starts all of it at once
+/// whenever it comes again: as a program, as the body of a loop.
 pub trait SequenceLauncher {
-    /// Sends a whole sequence to the context's stream, or gives `false` and does nothing, where it is better sent thunk by thunk. The
-    /// sequence has no other thunks than those that it asks for; their streams and waits are one way to run it, and the slices say what
-    /// must be in order.
+    /// Sends a whole sequence to the context's stream, or gives `false` and does nothing, where it is better sent thunk
+    /// by thunk. The sequence has no other thunks than those that it asks for; their streams and waits are one way to
+    /// run it, and the slices say what must be in order.
     fn run(
         &self,
         sequence: &ThunkSequence,
@@ -72,8 +72,9 @@ pub struct Launch<'a> {
 
 /// Runs a sequence. Control flow is decided on the host, which waits for the device where it must see a predicate.
 ///
-/// Stream 0 is the context's; others come from `pool`, which is one of this sequence. When this returns, whatever it returns, the
-/// context's stream is behind everything that was sent to others, so that memory may be given back in its order.
+/// Stream 0 is the context's; others come from `pool`, which is one of this sequence. When this returns, whatever it
+/// returns, the context's stream is behind everything that was sent to others, so that memory may be given back in its
+/// order.
 pub fn execute(
     module: &Module,
     sequence: &ThunkSequence,

@@ -7,8 +7,8 @@ use super::{ExecutionBuffers, Thunk};
 use crate::executable::ExecutionContext;
 use crate::signature::{group, ungroup};
 
-/// Evaluates one instruction on values of its operands, with the reference evaluator. Computations that it calls are evaluated too;
-/// random numbers are drawn from `random`.
+/// Evaluates one instruction on values of its operands, with the reference evaluator. Computations that it calls are
+/// evaluated too; random numbers are drawn from `random`.
 pub fn evaluate_instruction(
     module: &Module,
     computation: CompId,
@@ -20,10 +20,12 @@ pub fn evaluate_instruction(
     evaluator.evaluate(computation, instruction, operands).context(|| "evaluated on the host")
 }
 
-/// Runs a thunk on the host, whatever its kind: operands come from memory, the instruction is evaluated, results go to memory.
+/// Runs a thunk on the host, whatever its kind: operands come from memory, the instruction is evaluated, results go to
+/// memory.
 ///
-/// Work before it on the context's stream is waited for. For [`ThunkKind::HostFallback`](super::ThunkKind::HostFallback),
-/// and for backends whose own code calls back by [`ThunkId`](super::ThunkId).
+/// Work before it on the context's stream is waited for. For
+/// [`ThunkKind::HostFallback`](super::ThunkKind::HostFallback), and for backends whose own code calls back by
+/// [`ThunkId`](super::ThunkId).
 pub fn run_fallback(
     module: &Module,
     thunk: &Thunk,

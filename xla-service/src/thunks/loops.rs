@@ -9,15 +9,16 @@ use crate::executor::Stream;
 
 /// Optional ability of a [`Launcher`](super::Launcher): loops whose condition the device itself looks at.
 ///
-/// Without it, the host runs each iteration's thunks and waits for the predicate in between. With it, loops of kernels, library
-/// calls, copies and such loops are recorded: their thunks run once, on a stream that only takes notes.
+/// Without it, the host runs each iteration's thunks and waits for the predicate in between. With it, loops of kernels,
+/// library calls, copies and such loops are recorded: their thunks run once, on a stream that only takes notes.
 pub trait DeviceLoops {
-    /// A stream that keeps what is sent to it, for [`DeviceLoops::run_while`] on the stream of `context`, which may itself be recording.
-    /// Memory given to it stays alive with it; copies from and to the host, and events, are errors.
+    /// A stream that keeps what is sent to it, for [`DeviceLoops::run_while`] on the stream of `context`, which may
+    /// itself be recording. Memory given to it stays alive with it; copies from and to the host, and events, are
+    /// errors.
     fn record(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>>;
 
-    /// Sends a loop to the launch's stream, which may itself be recording: what `condition` recorded, then, while the byte at `predicate`
-    /// is 1, what `body` recorded and `condition` again.
+    /// Sends a loop to the launch's stream, which may itself be recording: what `condition` recorded, then, while the
+    /// byte at `predicate` is 1, what `body` recorded and `condition` again.
     fn run_while(
         &self,
         launch: &mut Launch<'_>,

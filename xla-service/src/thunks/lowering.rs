@@ -8,14 +8,15 @@ use super::ArraySlice;
 ///
 /// # Contract
 ///
-/// - **Asked for** every instruction that computes something, in the order of the schedule, callees inside their callers: mostly
-///   fusions. Not asked for parameters, constants, tuples, control flow, and copies and bitcasts that keep the order of bytes.
-/// - **Checked by the caller:** the module is verified and scheduled; operands and results have the shapes and layouts of the instruction,
-///   one slice for each array leaf.
-/// - **Aliasing:** a result's slice may be an operand's where the operation reads each element where it writes it, or updates
-///   the operand in place; see [`xla_passes::buffers`]. Otherwise they are disjoint.
-/// - **[`Lowered::NotMine`]** is no failure: the host fallback takes it, or the service reports it. Errors are for operations that the
-///   backend wants and cannot compile; the service adds the instruction's name.
+/// - **Asked for** every instruction that computes something, in the order of the schedule, callees inside their
+///   callers: mostly fusions. Not asked for parameters, constants, tuples, control flow, and copies and bitcasts that
+///   keep the order of bytes.
+/// - **Checked by the caller:** the module is verified and scheduled; operands and results have the shapes and layouts
+///   of the instruction, one slice for each array leaf.
+/// - **Aliasing:** a result's slice may be an operand's where the operation reads each element where it writes it, or
+///   updates the operand in place; see [`xla_passes::buffers`]. Otherwise they are disjoint.
+/// - **[`Lowered::NotMine`]** is no failure: the host fallback takes it, or the service reports it. Errors are for
+///   operations that the backend wants and cannot compile; the service adds the instruction's name.
 pub trait Lowering {
     /// Lowers one instruction. Kernels and library calls go into the backend's own table; the reference stays here.
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered>;

@@ -1,19 +1,22 @@
 //! Thunks: a scheduled module with buffers as a list of launches, for backends that work operation by operation.
 //!
 //! ```text
-//! Module + BufferAssignment ─ ThunkSequence::from_module ─> ThunkSequence ─┬─ ThunkExecutable (runs it thunk by thunk)
-//!                                  │ Lowering::lower                       └─ a backend's own code generator (walks it)
+//! Module + BufferAssignment ─ ThunkSequence::from_module ─> ThunkSequence ─┬─ ThunkExecutable, thunk by thunk
+//!                                  │ Lowering::lower                       └─ a backend's own code generator
 //!                                  └ "not mine": HostFallback, or an error where that is forbidden
 //! ```
 //!
-//! The sequence is data: it can be printed, dumped, counted and walked; what a [`KernelRef`] stands for, the backend knows. Nothing that
-//! only renames a value (tuples, their elements, bitcasts, calls) makes a thunk. What is left is launches, copies and control
-//! flow, each with the slices of memory that it reads and writes.
+//! The sequence is data: it can be printed, dumped, counted and walked; what a [`KernelRef`] stands for, the backend
+//! knows. Nothing that only renames a value (tuples, their elements, bitcasts, calls) makes a thunk. What is left is
+//! launches, copies and control flow, each with the slices of memory that it reads and writes.
 //!
 //! - [`from_module`](ThunkSequence::from_module) builds it, asking a [`Lowering`];
-//! - [`BufferPlan`] knows where memory comes from, [`ExecutionBuffers`] is the memory of one execution: arguments, donated or not, results, temporaries, constants;
-//! - [`run_fallback`] runs one thunk on the host, through the evaluator; [`run_custom_call`] through a custom call's handler;
-//! - [`ThunkProgram`] is all of this for one module, and [`ThunkExecutable`] the [`Executable`](crate::Executable) of a backend that has nothing but a [`Launcher`];
+//! - [`BufferPlan`] knows where memory comes from, [`ExecutionBuffers`] is the memory of one execution: arguments,
+//!   donated or not, results, temporaries, constants;
+//! - [`run_fallback`] runs one thunk on the host, through the evaluator; [`run_custom_call`] through a custom call's
+//!   handler;
+//! - [`ThunkProgram`] is all of this for one module, and [`ThunkExecutable`] the [`Executable`](crate::Executable) of a
+//!   backend that has nothing but a [`Launcher`];
 //! - [`assign_streams`](streams::assign_streams) spreads it over several [`streams`];
 //! - [`DeviceLoops`] are loops that the device runs without asking the host, for backends whose devices can.
 

@@ -30,7 +30,8 @@ impl ThunkProgram {
     /// Assigns buffers and builds the thunks, asking `lowering` for each operation.
     ///
     /// `transfer` says how arrays lie on the device; the passes must have left the layouts that it has (see
-    /// [`TileProfile`](xla_passes::TileProfile)). Errors: those of [`ThunkSequence::from_module`] and of [`assign_buffers`].
+    /// [`TileProfile`](xla_passes::TileProfile)). Errors: those of [`ThunkSequence::from_module`] and of
+    /// [`assign_buffers`].
     pub fn new(
         module: &OptimizedModule,
         lowering: &mut dyn Lowering,
@@ -53,8 +54,8 @@ impl ThunkProgram {
         Ok(())
     }
 
-    /// What there is to see, as names of files and their texts: thunks, buffers, the memory report as JSON; and of a program on several
-    /// streams who runs when, as text and as a picture.
+    /// What there is to see, as names of files and their texts: thunks, buffers, the memory report as JSON; and of a
+    /// program on several streams who runs when, as text and as a picture.
     pub fn dumps(&self, module: &Module) -> Vec<(String, String)> {
         let mut dumps = vec![
             ("thunks.txt".to_string(), self.sequence.to_string()),

@@ -10,7 +10,8 @@ use super::{KernelRef, LibraryRef};
 pub struct ThunkSequence {
     /// In the order of the schedule. Thunks on one stream run in this order; others by [`Thunk::waits`].
     pub thunks: Vec<Thunk>,
-    /// Streams that begin by waiting for what the sequence's own stream was sent before; see [`streams`](super::streams).
+    /// Streams that begin by waiting for what the sequence's own stream was sent before; see
+    /// [`streams`](super::streams).
     pub forks: Vec<StreamId>,
     /// Thunks of other streams that the sequence's own stream waits for at the end.
     pub joins: Vec<ThunkId>,
@@ -41,7 +42,8 @@ pub struct Thunk {
     pub operands: Vec<ArraySlice>,
     /// Array leaves of the result, depth first.
     pub results: Vec<ArraySlice>,
-    /// Whether it does more than write results, as some custom calls do and what draws random numbers. Such thunks keep their order.
+    /// Whether it does more than write results, as some custom calls do and what draws random numbers. Such thunks keep
+    /// their order.
     pub has_effects: bool,
     /// The stream it runs on.
     pub stream: StreamId,
@@ -67,8 +69,8 @@ pub enum ThunkKind {
     LibraryCall(LibraryRef),
     /// Copies the bytes of operand 0 to result 0, which have the same size and never overlap in part.
     Copy,
-    /// Runs `condition`, then, while `predicate` is true, `body` and `condition` again. The state stays where it is: operands, results,
-    /// and the parameters and roots of both computations are the same slices.
+    /// Runs `condition`, then, while `predicate` is true, `body` and `condition` again. The state stays where it is:
+    /// operands, results, and the parameters and roots of both computations are the same slices.
     While {
         /// Computes the predicate.
         condition: ThunkSequence,
@@ -146,8 +148,8 @@ impl ThunkSequence {
         })
     }
 
-    /// Whether the sequence itself, what is nested in it aside, uses no other stream than its own. That is 0, or that of the loop or
-    /// conditional it belongs to.
+    /// Whether the sequence itself, what is nested in it aside, uses no other stream than its own. That is 0, or that
+    /// of the loop or conditional it belongs to.
     pub fn is_on_one_stream(&self) -> bool {
         // Another stream begins as a fork, or behind a thunk that it waits for.
         self.forks.is_empty() && self.thunks.iter().all(|thunk| thunk.waits.is_empty())

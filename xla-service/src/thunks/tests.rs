@@ -1,4 +1,5 @@
-//! Thunks end to end on the host: a backend that lowers `add` of f32 and leaves the rest to the fallback, against the evaluator.
+//! Thunks end to end on the host: a backend that lowers `add` of f32 and leaves the rest to the fallback, against the
+//! evaluator.
 
 use xla_hlo::builder::{ComputationBuilder, ModuleBuilder};
 use xla_hlo::eval::RandomState;

@@ -213,8 +213,8 @@ fn client(session: &Session, args: &Args, program: &Runnable) -> Outcome<Client>
     }
 }
 
-/// Compiles as often as asked for, each time with new platforms and a new client, so that nothing is left from the time before.
-/// What is compiled already is loaded.
+/// Compiles as often as asked for, each time with new platforms and a new client, so that nothing is left from the time
+/// before. What is compiled already is loaded.
 fn compile(session: &Session, args: &Args, program: &Runnable) -> Outcome<Compiled> {
     let mut times = CompileTimes { parse: Vec::new(), compile: Vec::new() };
     let mut progress = Progress::new("compiling", usize::from(args.compiles));

@@ -1,8 +1,9 @@
 //! Made-up inputs: a counter-based generator whose values depend on seed, parameter and element number alone.
 //!
-//! Every integer is an unsigned 64-bit word and wraps; `mix64` is the finaliser of SplitMix64 (Steele, Lea and Flood, "Fast
-//! splittable pseudorandom number generators", 2014). Floating kinds are computed in `f64` without fused operations, rounded
-//! to `f32` (but for `f64` arrays) and from there to the element type. The same bits come out on every machine.
+//! Every integer is an unsigned 64-bit word and wraps; `mix64` is the finaliser of SplitMix64 (Steele, Lea and Flood,
+//! "Fast splittable pseudorandom number generators", 2014). Floating kinds are computed in `f64` without fused
+//! operations, rounded to `f32` (but for `f64` arrays) and from there to the element type. The same bits come out on
+//! every machine.
 
 use serde::Deserialize;
 use serde_json::Number;
@@ -54,9 +55,9 @@ fn uniform(z: u64, lo: f64, hi: f64) -> f64 {
 }
 
 impl Generator {
-    /// What is used where nobody says what a parameter means: floats (and the parts of complex numbers) from [-1, 1), integers
-    /// from [0, 8) or what of it the type can hold, truth values of both kinds, and powers of two from [1/2, 2) for `f8e8m0fnu`,
-    /// which has no sign.
+    /// What is used where nobody says what a parameter means: floats (and the parts of complex numbers) from [-1, 1),
+    /// integers from [0, 8) or what of it the type can hold, truth values of both kinds, and powers of two from [1/2,
+    /// 2) for `f8e8m0fnu`, which has no sign.
     pub fn for_type(ty: ElementType) -> Generator {
         match ty.kind() {
             ElementKind::Pred => Generator::Int { lo: 0, hi: 2 },

@@ -36,7 +36,8 @@ struct Parameter {
 }
 
 impl Program {
-    /// The entry of the program in that file; `None` without a manifest beside it, or where the manifest does not list it.
+    /// The entry of the program in that file; `None` without a manifest beside it, or where the manifest does not list
+    /// it.
     ///
     /// A `manifest.json` that is for something else is passed over; one that is for programs and broken is an error.
     pub fn beside(program: &Path) -> Result<Option<Program>> {

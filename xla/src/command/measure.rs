@@ -70,8 +70,8 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (result, start.elapsed())
 }
 
-/// A summary of an output, over its finite elements v[i] in row-major order, in `f64`. Integers and truth values count as
-/// their number, complex numbers as their real part.
+/// A summary of an output, over its finite elements v[i] in row-major order, in `f64`. Integers and truth values count
+/// as their number, complex numbers as their real part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Sums {
     /// Sum of v.

@@ -1,4 +1,5 @@
-//! Adds up the time that each thunk of a program takes, and compares it with what the machine can do: `xla bench --profile`.
+//! Adds up the time that each thunk of a program takes, and compares it with what the machine can do:
+//! `xla bench --profile`.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -26,7 +26,8 @@ pub struct Common {
     #[arg(long, global = true, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// How hard to optimise: 0 only as much as programs need to run, 2 all that usually pays
-    #[arg(short = 'O', long, global = true, value_name = "LEVEL", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=3))]
+    #[arg(short = 'O', long, global = true, value_name = "LEVEL", default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=3))]
     opt_level: u8,
     /// Use at most this many threads (bench: only the process's first N CPUs)
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -80,7 +81,8 @@ impl Session {
         registry.get(&self.platform_name(registry, arg)?).bad_input()
     }
 
-    /// A client of the platform that was asked for. A platform that this machine cannot run is a failure, not bad usage.
+    /// A client of the platform that was asked for. A platform that this machine cannot run is a failure, not bad
+    /// usage.
     pub fn client(&self, registry: &PlatformRegistry, arg: &PlatformArg) -> Outcome<Client> {
         let platform = self.platform(registry, arg)?;
         Ok(Client::new(registry, platform.name())?)
@@ -127,7 +129,8 @@ impl Session {
         }
     }
 
-    /// Where backends keep what takes long to find out: where the environment says, if no option does. It is read for nothing else.
+    /// Where backends keep what takes long to find out: where the environment says, if no option does. It is read for
+    /// nothing else.
     fn cache_dir(&self) -> Option<PathBuf> {
         match self.common.cache_dir.as_deref() {
             Some(folder) if folder == Path::new("none") => None,
@@ -147,8 +150,8 @@ impl Session {
     }
 }
 
-/// Where a user's cache is, by the rules of freedesktop.org: in `caches` (`XDG_CACHE_HOME`) if that is an absolute path, else in `.cache` of
-/// `home`.
+/// Where a user's cache is, by the rules of freedesktop.org: in `caches` (`XDG_CACHE_HOME`) if that is an absolute
+/// path, else in `.cache` of `home`.
 fn user_cache(caches: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
     let caches = caches.filter(|path| path.is_absolute()).map(Path::to_path_buf);
     let caches = caches.or_else(|| home.filter(|path| path.is_absolute()).map(|home| home.join(".cache")));

@@ -1,4 +1,5 @@
-//! Arrays in numpy's `.npy` format, as literals: headers read with suspicion, every element type written as numpy has it.
+//! Arrays in numpy's `.npy` format, as literals: headers read with suspicion, every element type written as numpy has
+//! it.
 //!
 //! Errors are predicates (`is truncated`), to which the reader of the archive adds the name of the array.
 
@@ -116,7 +117,8 @@ impl Header {
         let how = self.reading(shape.element_type()).filter(|_| self.dims == shape.dims());
         let how =
             how.ok_or_else(|| Error::invalid_argument(format!("is {self}, not {}", shape.clone().with_layout(None))))?;
-        // The file's sizes are now those of the shape, which can be addressed; how much is really there is seen when reading.
+        // The file's sizes are now those of the shape, which can be addressed; how much is really there is seen when
+        // reading.
         let count = shape.checked_element_count()?;
         let bytes = count.checked_mul(self.descr.size).ok_or_else(|| Error::resource_exhausted("is too large"))?;
         let mut data = read_all(reader, bytes)?;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// Replaces what a manifest takes over from the workspace at `root` by what stands there; crates of the workspace become
-/// paths into it. A vendor later puts versions of the published crates in their place.
+/// Replaces what a manifest takes over from the workspace at `root` by what stands there; crates of the workspace
+/// become paths into it. A vendor later puts versions of the published crates in their place.
 pub fn make_independent(manifest: &Path, root: &Path) -> Result<()> {
     let text = fs::read_to_string(manifest).with_context(|| format!("cannot read {}", manifest.display()))?;
     let workspace = fs::read_to_string(root.join("Cargo.toml")).context("cannot read Cargo.toml")?;

@@ -1,4 +1,5 @@
-//! `cargo xtask new-backend`, `remove-backend`, `vendor-todo`: a backend of one's own, from the one that is meant to be copied.
+//! `cargo xtask new-backend`, `remove-backend`, `vendor-todo`: a backend of one's own, from the one that is meant to be
+//! copied.
 
 mod copy;
 mod example;

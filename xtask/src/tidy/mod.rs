@@ -1,12 +1,15 @@
 //! `cargo xtask tidy`: the house rules that neither the compiler nor clippy checks.
 
+mod circles;
 mod layers;
 mod lexer;
 mod manifest;
+mod references;
 mod source;
 mod text;
 mod unsafe_code;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 
@@ -19,11 +22,14 @@ use crate::shell::{metadata, output, program, root};
 const APART: &[&str] = &["fuzz/", "tests/downstream/"];
 
 pub const HELP: &str = "\
-Each finding is `FILE:LINE: rule: what to do`. Warnings do not fail. The rules:
+Each finding is `FILE:LINE: rule: what to do`. Warnings do not fail. `--circles` lists the files of each crate that
+import each other instead. The rules:
 
   module-doc      the first line of a Rust file is a `//!` sentence
   file-size       400 lines a file is typical, 800 a warning, 1,500 a failure (tables and generated code exempt by name)
   function-size   40 lines a function is typical, 120 a warning
+  width           120 columns in code and comments; only strings may be longer
+  reference       a file that a comment or a document names is there
   leftover        no todo!, unimplemented! or dbg!
   print           no printing in libraries
   public-docs     xla-hlo, xla-passes, xla-service and xla ask the compiler for missing documentation
@@ -76,9 +82,30 @@ impl fmt::Display for Finding {
     }
 }
 
-pub fn run(args: Arguments) -> Result<()> {
+pub fn run(mut args: Arguments) -> Result<()> {
+    let lists_circles = args.contains("--circles");
     crate::finish(args)?;
-    check()
+    if lists_circles { print_circles() } else { check() }
+}
+
+/// Prints the circles of imports between the files of each crate.
+fn print_circles() -> Result<()> {
+    let files = committed_files()?;
+    let mut sources: BTreeMap<&str, Vec<(String, String)>> = BTreeMap::new();
+    for path in files.iter().filter(|path| path.ends_with(".rs")) {
+        let Some((folder, below)) = path.split_once("/src/") else { continue };
+        let Ok(content) = fs::read_to_string(root().join(path)) else { continue };
+        sources.entry(folder).or_default().push((below.to_owned(), content));
+    }
+    for (folder, files) in &sources {
+        let circles = circles::circles(files);
+        let count: usize = circles.iter().map(Vec::len).sum();
+        println!("{folder}: {} circles of {count} of {} files", circles.len(), files.len());
+        for circle in circles {
+            println!("  {}: {}", circle.len(), circle.join(" "));
+        }
+    }
+    Ok(())
 }
 
 /// Prints what is found and fails if a rule is broken.
@@ -99,19 +126,25 @@ pub fn check() -> Result<()> {
 fn findings() -> Result<Vec<Finding>> {
     let listed = unsafe_code::listed(&fs::read_to_string(root().join(unsafe_code::LIST))?);
     let mut found = unsafe_code::check_list(&listed, |path| fs::read_to_string(root().join(path)).ok());
-    for path in committed_files()? {
+    let files = committed_files()?;
+    for path in &files {
+        let path = path.as_str();
         // Deleted files that are not committed yet, and files that are no text.
-        let Ok(content) = fs::read_to_string(root().join(&path)) else { continue };
-        found.extend(text::check(&path, &content));
+        let Ok(content) = fs::read_to_string(root().join(path)) else { continue };
+        found.extend(text::check(path, &content));
         if path.ends_with(".rs") {
             let lines = lexer::lines(&content);
-            found.extend(source::check(&path, &content, &lines));
-            found.extend(unsafe_code::check(&path, &lines, &listed));
+            found.extend(source::check(path, &content, &lines));
+            found.extend(unsafe_code::check(path, &lines, &listed));
+            found.extend(references::check_comments(path, &lines, &files));
+        }
+        if path.ends_with(".md") {
+            found.extend(references::check_text(path, &content, &files));
         }
         // Workspaces of their own inherit nothing.
         let is_member = !APART.iter().any(|folder| path.starts_with(folder));
         if path.ends_with("/Cargo.toml") && is_member {
-            found.extend(manifest::check(&path, &content));
+            found.extend(manifest::check(path, &content));
         }
     }
     found.extend(layers::check(&metadata()?)?);

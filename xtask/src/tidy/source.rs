@@ -1,4 +1,4 @@
-//! The rules for Rust files: first line, sizes, left-overs and prints.
+//! The rules for Rust files: first line, width, sizes, left-overs and prints.
 
 use super::Finding;
 use super::lexer::{Line, has_word, is_word};
@@ -6,6 +6,9 @@ use super::lexer::{Line, has_word, is_word};
 /// Lines of a file above which it should be split, and above which it must be.
 const FILE_WARNING: usize = 800;
 const FILE_FAILURE: usize = 1500;
+
+/// Columns of a line.
+const WIDTH: usize = 120;
 
 /// Lines of a function above which it should be split.
 const FUNCTION_WARNING: usize = 120;
@@ -25,6 +28,7 @@ pub fn check(path: &str, content: &str, lines: &[Line]) -> Vec<Finding> {
         found.extend(file_size(path, content.lines().count()));
         found.extend(function_sizes(path, lines));
     }
+    found.extend(widths(path, lines));
     found.extend(macros(path, lines));
     found.extend(public_docs(path, lines));
     found
@@ -59,6 +63,19 @@ fn file_size(path: &str, count: usize) -> Option<Finding> {
         _ if count <= FILE_FAILURE => Some(Finding::warning(path, 0, "file-size", advice)),
         _ => Some(Finding::failure(path, 0, "file-size", advice)),
     }
+}
+
+/// Lines that are too long without what their strings say.
+fn widths(path: &str, lines: &[Line]) -> Vec<Finding> {
+    let width = |line: &Line| line.code.chars().count() + line.comment.chars().count();
+    // The rows of a table cannot be broken.
+    let is_row = |line: &Line| line.comment.trim_start_matches(['/', '!']).trim_start().starts_with('|');
+    let long = lines.iter().enumerate().filter(|(_, line)| width(line) > WIDTH && !is_row(line));
+    let finding = |(number, line): (usize, &Line)| {
+        let advice = format!("{} columns; break the line at {WIDTH}", width(line));
+        Finding::failure(path, number + 1, "width", advice)
+    };
+    long.map(finding).collect()
 }
 
 fn macros(path: &str, lines: &[Line]) -> Vec<Finding> {
@@ -167,6 +184,13 @@ mod tests {
         let source =
             format!("//! F.\nfn short(); // fn\npub fn long(\n    a: [u8; 4],\n) {{\n{body}}}\nfn next() {{}}\n");
         assert_eq!(rules("a/src/lib.rs", &source), [(3, "function-size")]);
+    }
+
+    #[test]
+    fn long_lines_are_found_but_for_their_strings() {
+        let (comment, text) = ("x".repeat(115), "x".repeat(200));
+        let source = format!("//! F.\n//! {comment}x\n//! {comment}xx\nfn f() {{ g(\"{text}\") }}\n");
+        assert_eq!(rules("a/src/lib.rs", &source), [(3, "width")]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Results whose windows reach into padding, where the kernel holds NaN or infinity: padding contributes nothing.
 //!
-//! The packed input has zeros where there is padding, and a product of zero with a number that is not finite is NaN. Such
-//! kernels are rare, so those results are computed anew, product by product, rather than with a test in the inner loop.
+//! The packed input has zeros where there is padding, and a product of zero with a number that is not finite is NaN.
+//! Such kernels are rare, so those results are computed anew, product by product, rather than with a test in the inner
+//! loop.
 #![expect(unsafe_code, reason = "convolutions work on raw buffers of generated code")]
 
 use super::number::Number;
@@ -10,7 +11,8 @@ use crate::convolution_plan::{ConvolutionPlan, Spatial};
 /// Computes anew what padding may have made NaN.
 ///
 /// # Safety
-/// The pointers are to arrays of the plan's shapes, kernel and result where the plan begins in them; nobody else uses the third.
+/// The pointers are to arrays of the plan's shapes, kernel and result where the plan begins in them; nobody else uses
+/// the third.
 pub(super) unsafe fn mend<T: Number>(plan: &ConvolutionPlan, input: *const T, kernel: *const T, output: *mut T) {
     // SAFETY: the caller's promise. The results are looked at first: they are few, and kernels are large.
     if plan.reaches_no_padding() || unsafe { is_finite_at_edges(plan, output) || is_finite(plan, kernel) } {
@@ -57,8 +59,8 @@ unsafe fn sum<T: Number>(plan: &ConvolutionPlan, position: &[usize], input: *con
     sum
 }
 
-/// Whether no product of padding can have been NaN, by the results of one image: those at the corners, whose windows have
-/// every step in padding that any window has there, or all of them where the input has holes.
+/// Whether no product of padding can have been NaN, by the results of one image: those at the corners, whose windows
+/// have every step in padding that any window has there, or all of them where the input has holes.
 ///
 /// # Safety
 /// `output` is that of [`mend`].

@@ -1,8 +1,9 @@
 //! Convolutions: sums of products of the input where it is, or of a packed part of it, with packed parts of the kernel.
 //!
-//! Nothing is multiplied out in memory (no "im2col"): the inner loop (`tile`) walks the input by offsets, a few positions of
-//! the window times a few vectors of output channels at once. A piece of work packs the part of the input it needs only
-//! where there is padding or holes, and the part of the kernel that its channels need, a cacheful at a time.
+//! Nothing is multiplied out in memory (no "im2col"): the inner loop (`tile`) walks the input by offsets, a few
+//! positions of the window times a few vectors of output channels at once. A piece of work packs the part of the input
+//! it needs only where there is padding or holes, and the part of the kernel that its channels need, a cacheful at a
+//! time.
 //!
 //! Where groups have few channels, as in depthwise convolutions, vectors hold channels of several groups side by side.
 #![expect(unsafe_code, reason = "convolutions work on raw buffers of generated code")]
@@ -120,7 +121,8 @@ struct Call<'a, T> {
     direct: bool,
 }
 
-// SAFETY: the pointers are into buffers that live until the convolution is done; pieces of it write to disjoint results.
+// SAFETY: the pointers are into buffers that live until the convolution is done; pieces of it write to disjoint
+// results.
 unsafe impl<T> Sync for Call<'_, T> {}
 
 /// # Safety
@@ -207,8 +209,8 @@ impl<'a, T: Number> Call<'a, T> {
         let packed = if self.direct { 0 } else { pack::size(&view.packed) * self.element_width() };
         with_memory((rows * width + packed) * size_of::<T>(), |memory| {
             let kernel = memory.cast::<T>();
-            // SAFETY: the memory has room for `rows` rows of the kernel and for the packed input behind them; the rest is
-            // the caller's promise.
+            // SAFETY: the memory has room for `rows` rows of the kernel and for the packed input behind them; the rest
+            // is the caller's promise.
             unsafe {
                 let room = kernel.add(rows * width);
                 let first = self.input.add(piece.group * self.plan.groups.input + view.first);
@@ -254,7 +256,8 @@ impl<'a, T: Number> Call<'a, T> {
     /// Adds the products of a chunk for one block of channels to all positions.
     ///
     /// # Safety
-    /// As for [`Call::piece`]; `input` is what the view's offsets count from, and there is room for the chunk at `kernel`.
+    /// As for [`Call::piece`]; `input` is what the view's offsets count from, and there is room for the chunk at
+    /// `kernel`.
     unsafe fn block(
         &self,
         group: usize,

@@ -24,8 +24,8 @@ pub(super) fn size(axes: &[Sources]) -> usize {
 /// Fills a packed array, row major in the order of `axes`.
 ///
 /// # Safety
-/// Sums of one source of each axis are offsets of elements of the array at `input`; there is room for [`size`] elements at
-/// `packed`, which nobody else uses.
+/// Sums of one source of each axis are offsets of elements of the array at `input`; there is room for [`size`] elements
+/// at `packed`, which nobody else uses.
 pub(super) unsafe fn pack<T: Copy>(input: *const T, axes: &[Sources], zero: T, packed: *mut T) {
     let (outer, segments) = describe(axes);
     let row: usize = segments.iter().map(|s| s.length).sum();

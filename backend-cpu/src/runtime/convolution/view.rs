@@ -1,4 +1,5 @@
-//! Where a piece of a convolution finds its input and kernel: offsets of positions, of what is summed, of what is packed.
+//! Where a piece of a convolution finds its input and kernel: offsets of positions, of what is summed, of what is
+//! packed.
 
 use std::ops::Range;
 
@@ -185,8 +186,8 @@ pub(super) fn packed_size(plan: &ConvolutionPlan, piece: &Piece, slab: &Slab) ->
 
 /// A packed spatial dimension, and the steps in it of neighbouring positions and elements of the window.
 ///
-/// It has every place from the first to the last that is read, or, where those are further apart than they are many, each
-/// pair of an element of the window and a position.
+/// It has every place from the first to the last that is read, or, where those are further apart than they are many,
+/// each pair of an element of the window and a position.
 fn places(s: &Spatial, positions: &Range<usize>, taps: &Range<usize>) -> (Sources, usize, usize) {
     let first = first_place(s, positions, taps);
     let (stride, dilation) = (s.window.stride as i128, s.window.window_dilation as i128);

@@ -18,8 +18,8 @@ pub(super) fn decompose<T: Number>(matrix: View<T>, threads: usize) {
     (0..n).for_each(|i| matrix.block(i..i + 1, i + 1..n).fill(T::zero()));
 }
 
-/// The first half of the columns, then the lower right quarter, from which their part is taken away. Tells whether the matrix
-/// is positive definite; what stands above the diagonal is of no meaning.
+/// The first half of the columns, then the lower right quarter, from which their part is taken away. Tells whether the
+/// matrix is positive definite; what stands above the diagonal is of no meaning.
 fn factor<T: Number>(a: View<T>, threads: usize, block: &mut Vec<T>) -> bool {
     let n = a.rows();
     if n <= BLOCK {

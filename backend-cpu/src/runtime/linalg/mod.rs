@@ -21,8 +21,8 @@ const BLOCK: usize = 32;
 /// Multiplications from which on work is spread over threads.
 const PARALLEL_WORK: usize = 1 << 17;
 
-/// A decomposition as numbers that generated code can carry: element, triangle, how many matrices, and their size. `None`
-/// for element types that there is no library for.
+/// A decomposition as numbers that generated code can carry: element, triangle, how many matrices, and their size.
+/// `None` for element types that there is no library for.
 pub(crate) fn cholesky_descriptor(op: &Cholesky, a: &ArrayShape) -> Option<Vec<i64>> {
     let (batch, n, _) = matrices(a)?;
     let element = DotElement::of(a.element_type())?;
@@ -66,8 +66,8 @@ pub(super) unsafe extern "C" fn xla_cpu_cholesky(
     length: i64,
     threads: i64,
 ) {
-    // SAFETY: the generated caller passes a constant of `length` numbers made by `cholesky_descriptor`, and two buffers that
-    // hold the shape it was made from, do not overlap, and are used by nobody else.
+    // SAFETY: the generated caller passes a constant of `length` numbers made by `cholesky_descriptor`, and two buffers
+    // that hold the shape it was made from, do not overlap, and are used by nobody else.
     unsafe {
         let numbers = numbers(descriptor, length);
         let run = match numbers[0] {
@@ -81,8 +81,8 @@ pub(super) unsafe extern "C" fn xla_cpu_cholesky(
 }
 
 /// # Safety
-/// The numbers are those of [`cholesky_descriptor`]; both buffers hold the array they describe, of elements `T`. They do
-/// not overlap, and nobody else uses them.
+/// The numbers are those of [`cholesky_descriptor`]; both buffers hold the array they describe, of elements `T`. They
+/// do not overlap, and nobody else uses them.
 unsafe fn decompose<T: Number>(numbers: &[i64], operand: *const u8, result: *mut u8, threads: usize) {
     let (lower, batch, n) = (numbers[1] != 0, numbers[2] as usize, numbers[3] as usize);
     let result: *mut T = result.cast();
@@ -119,8 +119,8 @@ pub(super) unsafe extern "C" fn xla_cpu_triangular_solve(
 }
 
 /// # Safety
-/// The numbers are those of [`triangular_solve_descriptor`]; the operands and the result hold the arrays they describe, of
-/// elements `T`. The result overlaps no operand, and nobody else uses it.
+/// The numbers are those of [`triangular_solve_descriptor`]; the operands and the result hold the arrays they describe,
+/// of elements `T`. The result overlaps no operand, and nobody else uses it.
 unsafe fn solve<T: Number>(numbers: &[i64], [a, b]: [*mut u8; 2], result: *mut u8, threads: usize) {
     let &[_, left, lower, unit, kind, batch, rows, columns] = numbers else { return };
     let (left, batch, rows, columns) = (left != 0, batch as usize, rows as usize, columns as usize);
@@ -130,7 +130,8 @@ unsafe fn solve<T: Number>(numbers: &[i64], [a, b]: [*mut u8; 2], result: *mut u
     unsafe { std::ptr::copy_nonoverlapping(b.cast(), result, batch * n * sides) };
     let (a, x) = (Shared(a.cast::<T>()), Shared(result));
     each_matrix(batch, n.saturating_mul(n).saturating_mul(sides) / 2, threads, &|system, threads| {
-        // SAFETY: there are `batch` systems of those sizes. Each right side is worked on once; the matrices are read only.
+        // SAFETY: there are `batch` systems of those sizes. Each right side is worked on once; the matrices are read
+        // only.
         let (mut a, mut x) = unsafe {
             let x = View::row_major(x.pointer().add(system * n * sides), rows, columns);
             (View::row_major(a.pointer().add(system * n * n), n, n), x)

@@ -25,8 +25,8 @@ impl<T: Number> View<T> {
     /// The row-major matrix of `rows * columns` elements at `first`.
     ///
     /// # Safety
-    /// The elements are there, initialised, for as long as the view and what is made of it are used. What one thread writes
-    /// through views nobody else reads or writes meanwhile.
+    /// The elements are there, initialised, for as long as the view and what is made of it are used. What one thread
+    /// writes through views nobody else reads or writes meanwhile.
     pub(super) unsafe fn row_major(first: *mut T, rows: usize, columns: usize) -> View<T> {
         View { first, rows, columns, row_step: columns as isize, column_step: 1 }
     }

@@ -115,7 +115,8 @@ fn cut<'a, T: Copy>(merge: Merge<'a, T>, piece: usize, order: &mut impl Order<T>
         pieces.push(Merge { left, right, to });
         return;
     }
-    // The longer run is cut in the middle, the other one where the middle item belongs: equal ones of the left stay before it.
+    // The longer run is cut in the middle, the other one where the middle item belongs: equal ones of the left stay
+    // before it.
     let (l, r) = if left.len() >= right.len() {
         let middle = left[left.len() / 2];
         (left.len() / 2, right.partition_point(|&item| order.is_before(item, middle)))

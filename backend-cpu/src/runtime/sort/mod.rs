@@ -18,8 +18,9 @@ const PARALLEL: usize = 1 << 13;
 /// Pieces that each thread takes on average, so that a slow one does not hold up the rest.
 const PIECES_A_THREAD: usize = 4;
 
-/// Sorts as the plan says that `length` numbers at `descriptor` are; `buffers` are N operands and N results, and `kernels` begins
-/// with the comparator, if the plan needs it: its operands are two elements of each array, its result is a `pred`.
+/// Sorts as the plan says that `length` numbers at `descriptor` are; `buffers` are N operands and N results, and
+/// `kernels` begins with the comparator, if the plan needs it: its operands are two elements of each array, its result
+/// is a `pred`.
 pub(super) unsafe extern "C" fn xla_cpu_sort(
     buffers: *const *mut u8,
     kernels: *const KernelFn,
@@ -216,7 +217,8 @@ struct ByComparator<'a> {
     pointers: Vec<*mut u8>,
 }
 
-// SAFETY: the pointers are set before each call, to elements that all threads only read, and to a variable of the caller's.
+// SAFETY: the pointers are set before each call, to elements that all threads only read, and to a variable of the
+// caller's.
 unsafe impl Send for ByComparator<'_> {}
 
 impl Order<usize> for ByComparator<'_> {
@@ -228,8 +230,8 @@ impl Order<usize> for ByComparator<'_> {
         if let Some(result) = self.pointers.last_mut() {
             *result = &raw mut answer;
         }
-        // SAFETY: the kernel is the comparator of the plan: it reads two elements of each array, in this order, and writes one
-        // byte. It has one unit of work.
+        // SAFETY: the kernel is the comparator of the plan: it reads two elements of each array, in this order, and
+        // writes one byte. It has one unit of work.
         unsafe { (self.kernel)(self.pointers.as_ptr(), 0, 1) };
         answer != 0
     }

@@ -8,8 +8,8 @@ const FEW: usize = 256;
 
 /// Sorts items stably by keys of `bits` bits. `scratch` is as long as `items`; its contents are lost.
 ///
-/// Passes go from the lowest digit to the highest, each keeping the order of the one before. A pass where all items have
-/// the same digit is left out, so that small integers cost no more for being stored in wide ones.
+/// Passes go from the lowest digit to the highest, each keeping the order of the one before. A pass where all items
+/// have the same digit is left out, so that small integers cost no more for being stored in wide ones.
 pub(super) fn sort_by_key<T: Copy>(items: &mut [T], scratch: &mut [T], bits: u32, key: impl Fn(T) -> u64 + Copy) {
     if items.len() < FEW {
         items.sort_by_key(|&item| key(item));

@@ -1,6 +1,8 @@
-//! The counter that random numbers are drawn from: the host moves it on when it sends the launch, and a kernel stores it.
+//! The counter that random numbers are drawn from: the host moves it on when it sends the launch, and a kernel stores
+//! it.
 //!
-//! So all programs of a device draw from one counter, whatever part of them the host evaluates, in the order in which they are sent.
+//! So all programs of a device draw from one counter, whatever part of them the host evaluates, in the order in which
+//! they are sent.
 
 use xla_hlo::Result;
 use xla_hlo::ops::RngGetAndUpdateState;

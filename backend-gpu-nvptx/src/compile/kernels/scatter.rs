@@ -9,7 +9,8 @@ use super::{KernelCode, Kernels, sort};
 use crate::compile::lowering::{Plan, PlannedStep};
 use crate::device::Word;
 
-/// Launches that scatter into the results, which hold the inputs; `None` where one thread goes through the updates in order.
+/// Launches that scatter into the results, which hold the inputs; `None` where one thread goes through the updates in
+/// order.
 pub(crate) fn plan<'m>(
     kernels: &mut Kernels<'m>,
     module: &'m Module,
@@ -22,7 +23,8 @@ pub(crate) fn plan<'m>(
     let label = cx.instruction().name();
     let mut scratch: Vec<usize> = scatter.scratch_bytes().into_iter().collect();
     let keys = scatter.sort();
-    // Sorted keys are in the first memory. The launch that sorts runs writes there or, if the merges are odd, to the second one.
+    // Sorted keys are in the first memory. The launch that sorts runs writes there or, if the merges are odd, to the
+    // second one.
     let unsorted = keys.as_ref().map_or(0, |keys| if keys.merges().count().is_multiple_of(2) { 1 } else { 0 });
     let mut steps = Vec::new();
     for &phase in scatter.phases() {

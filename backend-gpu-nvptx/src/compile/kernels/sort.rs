@@ -26,8 +26,8 @@ pub(crate) fn plan<'m>(
     Some(Plan { scratch, steps, ..Plan::default() })
 }
 
-/// The launches that sort some arrays into others with the help of a third lot, if there are merges. The arrays to sort may be of the lot that
-/// the first launch does not write.
+/// The launches that sort some arrays into others with the help of a third lot, if there are merges. The arrays to sort
+/// may be of the lot that the first launch does not write.
 pub(super) fn launches<'m>(
     kernels: &mut Kernels<'m>,
     module: &'m Module,

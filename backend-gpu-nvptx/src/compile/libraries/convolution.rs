@@ -7,9 +7,9 @@
 //! of w        lhs     [f, b]              result   [f, b]      rhs      [i, o]     holes in rhs are the layer's stride
 //! ```
 //!
-//! In all three `y[p] = sum over k of x[p * stride + k * dilation - low] w[k]` tells which numbers meet. cuDNN knows the same number of
-//! zeros on both sides alone, filters that are not turned around, and two orders of dimensions; where a program has it otherwise, arrays are
-//! rearranged before or after.
+//! In all three `y[p] = sum over k of x[p * stride + k * dilation - low] w[k]` tells which numbers meet. cuDNN knows
+//! the same number of zeros on both sides alone, filters that are not turned around, and two orders of dimensions;
+//! where a program has it otherwise, arrays are rearranged before or after.
 
 use xla_hlo::ops::{Convolution as Op, ConvolutionDims, SparsityConfig, WindowDim};
 use xla_hlo::{ArrayShape, ElementType};
@@ -18,7 +18,8 @@ use super::{Found, LEAST_WORK, Rearrangement, precision};
 use crate::cuda::library::LibraryCall;
 use crate::cuda::library::convolution::{Channels, Convolution, ConvolutionKind, Spatial};
 
-/// Products of input channels and output channels of a group from which on a library's kernels have enough to do in a tile.
+/// Products of input channels and output channels of a group from which on a library's kernels have enough to do in a
+/// tile.
 const LEAST_CHANNELS: usize = 16;
 
 /// The call for input, kernel and result, if the library takes it and it is worth it.

@@ -36,8 +36,8 @@ pub(super) fn recognise(dot: &Dot, [lhs, rhs, result]: [&ArrayShape; 3], capabil
     matmul.check(capability).ok().map(|()| matmul)
 }
 
-/// An operand of a dot whose batch dimensions come first, and whose others are free ones and then contracted ones, or the other way
-/// around, each in order.
+/// An operand of a dot whose batch dimensions come first, and whose others are free ones and then contracted ones, or
+/// the other way around, each in order.
 struct Side {
     free: usize,
     contracted: usize,

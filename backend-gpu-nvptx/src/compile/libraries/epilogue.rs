@@ -1,20 +1,22 @@
-//! What comes behind a product of matrices, where cuBLASLt does all of it by itself: a factor, an array that is added, a bias.
+//! What comes behind a product of matrices, where cuBLASLt does all of it by itself: a factor, an array that is added,
+//! a bias.
 //!
 //! ```text
 //! dot(x, y) * c + a + broadcast(b)   ─   Matmul with alpha = c, the addend a and the bias b
 //! ```
 //!
-//! A fusion of which anything else is left needs a kernel that reads all results anyway, so that nothing is gained there. So it is with `relu`,
-//! which would be the library's last step: it makes 0 of NaN, and HLO's `maximum` does not.
+//! A fusion of which anything else is left needs a kernel that reads all results anyway, so that nothing is gained
+//! there. So it is with `relu`, which would be the library's last step: it makes 0 of NaN, and HLO's `maximum` does
+//! not.
 
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{Computation, ElementType, InstrId, Op, Scalar};
 
 use crate::cuda::library::matmul::Matmul;
 
-/// The product with all that a computation does to it, and the parameters of the computation that are read for it, in the order of the call's
-/// arrays. `None` where the library does not do all of it, and for f16: what is too large for it is infinite before anything is added, and
-/// would not be in the library.
+/// The product with all that a computation does to it, and the parameters of the computation that are read for it, in
+/// the order of the call's arrays. `None` where the library does not do all of it, and for f16: what is too large for
+/// it is infinite before anything is added, and would not be in the library.
 pub(crate) fn absorb(
     matmul: &Matmul,
     graph: &Computation,
@@ -83,7 +85,8 @@ mod tests {
 
     const PRODUCT: &str = "p = T[2,64,48] dot(x, y), lhs_contracting_dims={2}, rhs_contracting_dims={0}";
 
-    /// What becomes of the product `p`, in lines with the type `T`; alpha and the names of what is read, if the library does it.
+    /// What becomes of the product `p`, in lines with the type `T`; alpha and the names of what is read, if the library
+    /// does it.
     fn absorbed(ty: &str, lines: &[&str]) -> Option<(f64, Vec<String>)> {
         let parameters = [
             "x = T[2,64,32]",

@@ -1,8 +1,9 @@
-//! What NVIDIA's libraries compute where they are installed: recognised in operations of a program, and described as plain data.
+//! What NVIDIA's libraries compute where they are installed: recognised in operations of a program, and described as
+//! plain data.
 //!
 //! ```text
 //! dot          ─ Matmul       cuBLASLt    dot.rs, and what comes behind it: epilogue.rs
-//! convolution  ─ Convolution  cuDNN       convolution.rs, with arrays rearranged where they lie otherwise: rearrangement.rs
+//! convolution  ─ Convolution  cuDNN       convolution.rs; arrays in another layout: rearrangement.rs
 //! fft          ─ Fourier      cuFFT       fourier.rs, and what it sums divided
 //! ```
 
@@ -30,8 +31,8 @@ const LEAST_WORK: usize = 1 << 21;
 pub(crate) struct Found {
     /// What is called. Its arrays are the operation's operands and its result, in this order.
     pub call: LibraryCall,
-    /// How operands come to lie as the library wants them, where they lie otherwise; last, how the result comes to lie as the program
-    /// wants it.
+    /// How operands come to lie as the library wants them, where they lie otherwise; last, how the result comes to lie
+    /// as the program wants it.
     pub arrays: Vec<Option<Rearrangement>>,
     /// What must still be done to the result, where it lies.
     pub scaling: Option<Scaling>,
@@ -44,8 +45,8 @@ pub(crate) struct Scaling {
     divisor: usize,
 }
 
-/// The call that computes an operation on row-major arrays, `operands` and `result`, on a GPU of that compute capability; `None` if no library
-/// takes it, or if it is not worth it.
+/// The call that computes an operation on row-major arrays, `operands` and `result`, on a GPU of that compute
+/// capability; `None` if no library takes it, or if it is not worth it.
 pub(crate) fn find(op: &Op, operands: &[&ArrayShape], result: &ArrayShape, capability: (u32, u32)) -> Option<Found> {
     match (op, operands) {
         (Op::Dot(op), [lhs, rhs]) => dot::find(op, [lhs, rhs, result], capability),
@@ -55,8 +56,9 @@ pub(crate) fn find(op: &Op, operands: &[&ArrayShape], result: &ArrayShape, capab
     }
 }
 
-/// How exactly a library multiplies f32 on a GPU of that compute capability. TF32 is for operations that ask for it, or are marked by the pass
-/// `allow-tf32`: results are compared with those of other platforms, which compute what nobody says otherwise of as exactly as the type.
+/// How exactly a library multiplies f32 on a GPU of that compute capability. TF32 is for operations that ask for it, or
+/// are marked by the pass `allow-tf32`: results are compared with those of other platforms, which compute what nobody
+/// says otherwise of as exactly as the type.
 fn precision(algorithm: Option<DotAlgorithm>, capability: (u32, u32)) -> Precision {
     let has_tf32 = capability >= (8, 0);
     if has_tf32 && algorithm == Some(DotAlgorithm::Tf32Tf32F32) { Precision::Tf32 } else { Precision::Exact }

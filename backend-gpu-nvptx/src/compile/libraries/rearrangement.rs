@@ -1,4 +1,5 @@
-//! Arrays brought into the form that a library takes, or back into that of the program: by a kernel that is a small program of its own.
+//! Arrays brought into the form that a library takes, or back into that of the program: by a kernel that is a small
+//! program of its own.
 
 use xla_hlo::builder::ModuleBuilder;
 use xla_hlo::ops::PadDim;

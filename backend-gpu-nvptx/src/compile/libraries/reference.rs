@@ -21,8 +21,8 @@ fn call(call: &LibraryCall, [lhs, rhs]: [&[f64]; 2], size: usize) -> Vec<f64> {
     result
 }
 
-/// `y[n, k, p] += x[n, c, p * stride + r * dilation - padding] w[k, c, r]` for all that is inside of `x`, where `c` counts the channels of
-/// the group of `k`: the one sum that all three kinds are derivatives of.
+/// `y[n, k, p] += x[n, c, p * stride + r * dilation - padding] w[k, c, r]` for all that is inside of `x`, where `c`
+/// counts the channels of the group of `k`: the one sum that all three kinds are derivatives of.
 fn convolution(layer: &Convolution, lhs: &[f64], rhs: &[f64], result: &mut [f64]) {
     let sizes = layer.sizes().expect("a call that was checked");
     let filter_strides = filter_strides(layer, &sizes);
@@ -86,7 +86,8 @@ pub(super) fn root(module: &Module) -> (&Op, Vec<&ArrayShape>) {
     (root.op(), arrays.map(|id| entry[id].shape().as_array().expect("an array")).collect())
 }
 
-/// Compares what was found for a program's operation with what the evaluator says: on small integers, so that sums are exact.
+/// Compares what was found for a program's operation with what the evaluator says: on small integers, so that sums are
+/// exact.
 pub(super) fn agrees(module: &Module, found: &Found) {
     let (_, arrays) = root(module);
     let (result, operands) = arrays.split_last().expect("a result");
@@ -146,8 +147,8 @@ fn along(values: &[Complex], dims: &[usize], dimension: usize, sign: f64) -> Vec
     (0..values.len()).map(sum).collect()
 }
 
-/// The result of a transform: nothing is divided. Of a real array's transform, the last dimension has the first half of the numbers; the
-/// others are their mirror images, and the imaginary parts of those that are their own count as 0.
+/// The result of a transform: nothing is divided. Of a real array's transform, the last dimension has the first half of
+/// the numbers; the others are their mirror images, and the imaginary parts of those that are their own count as 0.
 fn transform(call: &Fourier, input: &[Complex]) -> Vec<Complex> {
     let last = call.lengths.len();
     let mut dims = [&[call.batch], &call.lengths[..]].concat();

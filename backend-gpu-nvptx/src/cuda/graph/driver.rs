@@ -73,7 +73,8 @@ impl Graph {
                 let mut words = call.words.clone();
                 let mut pointers = pointers(&mut words);
                 let parameters = kernel_parameters(call, &mut pointers);
-                // SAFETY: graph and node are alive and belong together; the driver copies the parameters, which are as for a launch.
+                // SAFETY: graph and node are alive and belong together; the driver copies the parameters, which are as
+                // for a launch.
                 context.query("cuGraphExecKernelNodeSetParams", || unsafe {
                     sys::cuGraphExecKernelNodeSetParams_v2(executable, node, &parameters)
                 })
@@ -99,8 +100,8 @@ impl Graph {
         }
     }
 
-    /// Sends the graph to a stream of its device. A launch that is under way is not changed by later changes, and launches of one
-    /// graph follow each other.
+    /// Sends the graph to a stream of its device. A launch that is under way is not changed by later changes, and
+    /// launches of one graph follow each other.
     pub fn launch(&self, stream: &CudaStream) -> Result<()> {
         // SAFETY: graph and stream are alive and of one context.
         let launched = stream.queue().send("cuGraphLaunch", |raw| unsafe { sys::cuGraphLaunch(self.executable, raw) });
@@ -210,8 +211,8 @@ impl Builder<'_> {
         added.context(|| format!("kernel {}", call.name))
     }
 
-    /// Adds a loop: the condition, a kernel that looks at the predicate, and a node whose own graph is the body, the condition and such
-    /// a kernel again.
+    /// Adds a loop: the condition, a kernel that looks at the predicate, and a node whose own graph is the body, the
+    /// condition and such a kernel again.
     fn add_loop(
         &self,
         graph: CUgraph,
@@ -225,7 +226,8 @@ impl Builder<'_> {
         }
         let mut handle = 0;
         self.context().call("cuGraphConditionalHandleCreate", || {
-            // SAFETY: the graph is alive; the pointer is to a live integer. The value is set before the loop looks at it.
+            // SAFETY: the graph is alive; the pointer is to a live integer. The value is set before the loop looks at
+            // it.
             unsafe { sys::cuGraphConditionalHandleCreate(&mut handle, graph, self.context().raw(), 0, 0) }
         })?;
         let look = self.stream.parts().condition()?.call(0, 1, &[handle, predicate])?;
@@ -248,8 +250,8 @@ impl Builder<'_> {
             // SAFETY: graph and node before are alive; no node before has data, which null says.
             unsafe { sys::cuGraphAddNode_v2(node, graph, before, std::ptr::null(), count, &mut parameters) }
         })?;
-        // SAFETY: the parameters are those of a loop, and the driver has put the address of its one graph there, which lives as long
-        // as the node.
+        // SAFETY: the parameters are those of a loop, and the driver has put the address of its one graph there, which
+        // lives as long as the node.
         let inside = unsafe { parameters.__bindgen_anon_1.conditional.phGraph_out.as_ref() };
         let inside = *inside.ok_or_else(|| Error::internal("cuGraphAddNode gave no graph for a loop"))?;
         let last = self.add_chain(inside, body, &[])?;
@@ -257,7 +259,8 @@ impl Builder<'_> {
         Ok(node)
     }
 
-    /// Adds nodes, and gives what comes behind all of them must follow: those that no other comes behind, or `after` for none.
+    /// Adds nodes, and gives what comes behind all of them must follow: those that no other comes behind, or `after`
+    /// for none.
     fn add_chain(&self, graph: CUgraph, nodes: &[Node], after: &[CUgraphNode]) -> Result<Vec<CUgraphNode>> {
         let handles = self.add_all(graph, nodes, after)?;
         if handles.is_empty() {

@@ -1,4 +1,5 @@
-//! Which earlier work a piece of work must come behind: that which wrote what it reads, or read or wrote what it writes.
+//! Which earlier work a piece of work must come behind: that which wrote what it reads, or read or wrote what it
+//! writes.
 
 use std::ops::Range;
 
@@ -22,8 +23,8 @@ pub(crate) struct Hazards {
 }
 
 impl Hazards {
-    /// Adds the next piece of work. Gives the numbers of those that it comes behind, in rising order, without those that come before
-    /// another of them anyway.
+    /// Adds the next piece of work. Gives the numbers of those that it comes behind, in rising order, without those
+    /// that come before another of them anyway.
     pub fn add(&mut self, accesses: &[Access]) -> Vec<usize> {
         let number = self.accesses.len();
         let mut behind = vec![0u64; number.div_ceil(64)];
@@ -94,7 +95,10 @@ mod tests {
             let mut before: Vec<Vec<bool>> = Vec::new();
             let work: Vec<Vec<Access>> = work
                 .into_iter()
-                .map(|all| all.into_iter().map(|(memory, at, size, writes)| access(memory, at..at + size, writes)).collect())
+                .map(|all| {
+                    let all = all.into_iter();
+                    all.map(|(memory, at, size, writes)| access(memory, at..at + size, writes)).collect()
+                })
                 .collect();
             for (number, accesses) in work.iter().enumerate() {
                 let after = hazards.add(accesses);

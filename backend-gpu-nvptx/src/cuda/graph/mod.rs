@@ -8,8 +8,8 @@
 //!          later          diff: only nodes whose addresses or numbers changed are told to the driver
 //! ```
 //!
-//! A graph is built again only where the driver refuses a change, or the run has another shape. An executable records a run of
-//! thunks that need no host in between; short runs are cheaper to send one by one ([`Recording::send`]).
+//! A graph is built again only where the driver refuses a change, or the run has another shape. An executable records a
+//! run of thunks that need no host in between; short runs are cheaper to send one by one ([`Recording::send`]).
 
 mod driver;
 pub(crate) mod hazards;
@@ -64,8 +64,8 @@ impl Recording {
         self.push(Work::Library { call: call.clone(), addresses: addresses.to_vec(), workspace }, after)
     }
 
-    /// Adds a loop that the device runs by itself: `condition`, then, while the byte at `predicate` is not 0, `body` and `condition`
-    /// again. Only where [`super::driver::Driver::has_loops`].
+    /// Adds a loop that the device runs by itself: `condition`, then, while the byte at `predicate` is not 0, `body`
+    /// and `condition` again. Only where [`super::driver::Driver::has_loops`].
     pub fn repeat(&mut self, condition: Recording, predicate: u64, body: Recording, after: &[usize]) -> usize {
         self.kept.extend(condition.kept);
         self.kept.extend(body.kept);
@@ -111,8 +111,8 @@ pub(crate) struct GraphCounts {
 }
 
 impl GraphSlot {
-    /// Runs recorded work as a graph on `stream`; one by one if the driver refuses it. Recordings of one slot are of the same program
-    /// on the same device: they differ in addresses and numbers alone, or the graph is built again.
+    /// Runs recorded work as a graph on `stream`; one by one if the driver refuses it. Recordings of one slot are of
+    /// the same program on the same device: they differ in addresses and numbers alone, or the graph is built again.
     pub fn run(&self, recording: Recording, libraries: &Libraries, stream: &CudaStream) -> Result<()> {
         let Recording { nodes, kept } = recording;
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,8 +155,8 @@ fn send(nodes: &[Node], libraries: &Libraries, stream: &CudaStream) -> Result<()
     })
 }
 
-/// The kernel that looks at a loop's predicate: its parameters are the loop's handle and the predicate's address. The function that
-/// it calls is the driver's own.
+/// The kernel that looks at a loop's predicate: its parameters are the loop's handle and the predicate's address. The
+/// function that it calls is the driver's own.
 pub(super) fn condition_image() -> Image {
     let function = Function {
         name: "set_condition".to_string(),

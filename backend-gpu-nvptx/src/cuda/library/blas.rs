@@ -32,7 +32,8 @@ pub(crate) struct Blas {
     plans: Mutex<Plans>,
 }
 
-/// By kind of product, and the powers of two that its addresses are multiples of. A plan is used by one thread at a time.
+/// By kind of product, and the powers of two that its addresses are multiples of. A plan is used by one thread at a
+/// time.
 type Plans = HashMap<(Matmul, [u32; 5]), Arc<Mutex<Plan>>>;
 
 /// How one kind of product is computed.
@@ -111,8 +112,8 @@ impl Blas {
         Ok(plan.algorithm(algorithm)?.1)
     }
 
-    /// Sends a product to a queue; addresses as [`Matmul`] tells, and that of as much memory as [`Blas::workspace`] says. Products
-    /// without a result are nothing.
+    /// Sends a product to a queue; addresses as [`Matmul`] tells, and that of as much memory as [`Blas::workspace`]
+    /// says. Products without a result are nothing.
     pub fn run(
         &self,
         matmul: &Matmul,
@@ -149,8 +150,9 @@ impl Blas {
         let [a, b, d] = plan.layouts.each_ref().map(|layout| layout.0);
         let address = |address| std::ptr::without_provenance_mut::<c_void>(address as usize);
         queue.send_to_library(|stream| {
-            // SAFETY: handle, descriptions and algorithm were made for each other and are alive; the factors are of the type that the
-            // operation says, and are copied. Addresses are of device memory of the sizes that the layouts tell: the caller's word.
+            // SAFETY: handle, descriptions and algorithm were made for each other and are alive; the factors are of the
+            // type that the operation says, and are copied. Addresses are of device memory of the sizes that the
+            // layouts tell: the caller's word.
             let status = unsafe {
                 sys::cublasLtMatmul(
                     self.handle,
@@ -254,7 +256,8 @@ impl std::fmt::Debug for Blas {
 }
 
 impl Plan {
-    /// An algorithm with the bytes of its workspace; the last one for greater numbers, since how many there are depends on alignments.
+    /// An algorithm with the bytes of its workspace; the last one for greater numbers, since how many there are depends
+    /// on alignments.
     fn algorithm(&self, number: usize) -> Result<&(cublasLtMatmulAlgo_t, usize)> {
         let found = self.algorithms.get(number).or(self.algorithms.last());
         found.ok_or_else(|| Error::internal("a product's plan without an algorithm"))
@@ -286,7 +289,8 @@ impl Arrays {
         Ok(Arrays { lhs, rhs, addend, bias, result })
     }
 
-    /// Powers of two that addresses are multiples of, as BLAS counts arrays; that of the bias at last. Kernels differ in what they need.
+    /// Powers of two that addresses are multiples of, as BLAS counts arrays; that of the bias at last. Kernels differ
+    /// in what they need.
     fn alignments(&self) -> [u32; 5] {
         let addresses = [self.rhs, self.lhs, self.addend, self.result, self.bias.unwrap_or(0)];
         addresses.map(|address| 1 << address.trailing_zeros().min(8))

@@ -5,8 +5,8 @@ use xla_hlo::{ElementType, Error, Result};
 
 use super::matmul::Precision;
 
-/// A convolution, or what its derivative needs: `output = input * filter`, with two of the three known. The filter is not turned around:
-/// `output[p] = sum over k of input[p * stride + k * dilation - padding] filter[k]`.
+/// A convolution, or what its derivative needs: `output = input * filter`, with two of the three known. The filter is
+/// not turned around: `output[p] = sum over k of input[p * stride + k * dilation - padding] filter[k]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Convolution {
     /// Which of the three is computed.
@@ -67,7 +67,8 @@ pub(crate) struct Spatial {
     pub dilation: usize,
 }
 
-/// Sizes as cuDNN wants them: batch, channels, and two or three spatial dimensions, in this order, wherever they lie in memory.
+/// Sizes as cuDNN wants them: batch, channels, and two or three spatial dimensions, in this order, wherever they lie in
+/// memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
     pub input: Vec<i32>,

@@ -1,7 +1,7 @@
 //! Convolutions by cuDNN.
 //!
-//! Only algorithms that sum products directly are used, and of those only ones that give the same result each time. The transforms
-//! of Winograd and Fourier would spread one NaN or infinity over its neighbours.
+//! Only algorithms that sum products directly are used, and of those only ones that give the same result each time. The
+//! transforms of Winograd and Fourier would spread one NaN or infinity over its neighbours.
 #![expect(unsafe_code, reason = "cuDNN is a C library")]
 
 use std::collections::HashMap;
@@ -125,8 +125,8 @@ impl Dnn {
         self.context.with(|| self.state().plan(convolution).and_then(|plan| Ok(plan.algorithm(algorithm)?.1)))?
     }
 
-    /// Sends a convolution to a queue; addresses as [`ConvolutionKind`] tells, and that of as much memory as [`Dnn::workspace`] says.
-    /// Convolutions without a result are nothing.
+    /// Sends a convolution to a queue; addresses as [`ConvolutionKind`] tells, and that of as much memory as
+    /// [`Dnn::workspace`] says. Convolutions without a result are nothing.
     pub fn run(
         &self,
         convolution: &Convolution,
@@ -248,8 +248,8 @@ impl Plan {
         let factor = |number: f64| if is_double { number.to_ne_bytes() } else { float_bytes(number as f32) };
         let (one, zero) = (AlignedFactor(factor(1.0)), AlignedFactor(factor(0.0)));
         let (one, zero) = (one.0.as_ptr().cast::<c_void>(), zero.0.as_ptr().cast::<c_void>());
-        // SAFETY: handle and descriptions are alive, factors are of the type that the descriptions ask for and outlive the call.
-        // Addresses are of device memory of the sizes that the descriptions tell: the caller's word.
+        // SAFETY: handle and descriptions are alive, factors are of the type that the descriptions ask for and outlive
+        // the call. Addresses are of device memory of the sizes that the descriptions tell: the caller's word.
         let status = unsafe {
             match algorithm {
                 Algorithm::Forward(algorithm) => sys::cudnnConvolutionForward(
@@ -352,7 +352,8 @@ impl Operation {
             sys::cudnnSetConvolutionNdDescriptor(raw, rank, padding, stride, dilation, mode, compute)
         };
         check("cudnnSetConvolutionNdDescriptor", status)?;
-        // By default f32 may be multiplied with TF32, and by FMA it is not. What also allows conversion may make f16 of f32.
+        // By default f32 may be multiplied with TF32, and by FMA it is not. What also allows conversion may make f16 of
+        // f32.
         let math = match (convolution.element, convolution.precision) {
             (ElementType::F16 | ElementType::BF16, _) => MathType::CUDNN_TENSOR_OP_MATH,
             (_, Precision::Tf32) => MathType::CUDNN_DEFAULT_MATH,
@@ -404,8 +405,8 @@ fn check(call: &str, status: Status) -> Result<()> {
     // SAFETY: the library is loaded, or there would be no status; texts are never freed and end with a zero.
     let text = unsafe { CStr::from_ptr(sys::cudnnGetErrorString(status)) }.to_string_lossy();
     let sentence = format!("{call} failed: {text}");
-    // Statuses come in thousands: 2 is what arguments must never be, 3 what this version or GPU has not. Descriptions of convolutions are
-    // what a program asks for, so neither is a fault of the compiler.
+    // Statuses come in thousands: 2 is what arguments must never be, 3 what this version or GPU has not. Descriptions
+    // of convolutions are what a program asks for, so neither is a fault of the compiler.
     Err(match status as u32 / 1000 {
         2 | 3 => Error::unimplemented(sentence),
         _ => Error::internal(sentence),

@@ -75,8 +75,8 @@ impl Fft {
         copied.and_then(|bytes| bytes.checked_add(plan.workspace)).ok_or_else(too_large)
     }
 
-    /// Sends a transform to a queue: the addresses of input and output, and of as much memory as [`Fft::workspace`] says. Transforms
-    /// of no arrays are nothing.
+    /// Sends a transform to a queue: the addresses of input and output, and of as much memory as [`Fft::workspace`]
+    /// says. Transforms of no arrays are nothing.
     pub fn run(&self, fourier: &Fourier, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
         let &[mut input, output] = addresses else {
             return Err(Error::internal(format!("a Fourier transform was given {} arrays", addresses.len())));
@@ -146,7 +146,8 @@ fn make(plan: &mut Plan, fourier: &Fourier) -> Result<()> {
     let batch = i64::try_from(fourier.batch).map_err(|_| too_large())?;
     let (rank, sizes, dense) = (lengths.len() as i32, lengths.as_mut_ptr(), std::ptr::null_mut());
     let mut bytes = 0;
-    // SAFETY: the plan is alive; the list has that many numbers; without a layout, arrays are dense and follow each other.
+    // SAFETY: the plan is alive; the list has that many numbers; without a layout, arrays are dense and follow each
+    // other.
     let status = unsafe {
         sys::cufftMakePlanMany64(plan.handle, rank, sizes, dense, 1, 0, dense, 1, 0, kind(fourier), batch, &mut bytes)
     };
@@ -170,7 +171,8 @@ fn execute(plan: cufftHandle, fourier: &Fourier, input: u64, output: u64) -> Res
     let input = std::ptr::without_provenance_mut::<c_void>(input as usize);
     let output = std::ptr::without_provenance_mut::<c_void>(output as usize);
     let direction = if fourier.kind == FourierKind::Inverse { INVERSE } else { FORWARD };
-    // SAFETY: the plan is alive and of this kind. Addresses are of device memory of the sizes that it tells: the caller's word.
+    // SAFETY: the plan is alive and of this kind. Addresses are of device memory of the sizes that it tells: the
+    // caller's word.
     let status = unsafe {
         match kind(fourier) {
             Type::CUFFT_C2C => sys::cufftExecC2C(plan, input.cast(), output.cast(), direction),

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use xla_hlo::{Error, Result};
 
-/// A transform of each array of a batch, over its last one to three dimensions. Arrays are dense; input and output are apart.
+/// A transform of each array of a batch, over its last one to three dimensions. Arrays are dense; input and output are
+/// apart.
 ///
 /// Nothing is divided: an inverse transform must still be multiplied by one over the number of elements of an array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,7 +1,8 @@
 //! From row-major products to the column-major ones of BLAS: arithmetic on sizes, nothing else.
 //!
-//! A row-major `r x c` matrix is, byte for byte, a column-major `c x r` one: its transpose. So `D = A B` of row-major matrices is
-//! computed as `D' = B' A'` of column-major ones: BLAS's first factor is our rhs, its second one our lhs, its rows are our columns.
+//! A row-major `r x c` matrix is, byte for byte, a column-major `c x r` one: its transpose. So `D = A B` of row-major
+//! matrices is computed as `D' = B' A'` of column-major ones: BLAS's first factor is our rhs, its second one our lhs,
+//! its rows are our columns.
 
 use super::matmul::{Matmul, Operand};
 

@@ -1,4 +1,5 @@
-//! Calls of NVIDIA's libraries: as plain data, which compiling makes without any of them, and run where they are installed.
+//! Calls of NVIDIA's libraries: as plain data, which compiling makes without any of them, and run where they are
+//! installed.
 //!
 //! ```text
 //! LibraryCall::Matmul(Matmul) ── gemm: row major to column major ── blas: cuBLASLt
@@ -6,8 +7,8 @@
 //! LibraryCall::Fourier(Fourier) ── fft: cuFFT
 //! ```
 //!
-//! Each library is loaded when it is first called. The `check` of each description says, without any library, whether a call is one that
-//! the library takes; lowering asks it, and emits a kernel otherwise.
+//! Each library is loaded when it is first called. The `check` of each description says, without any library, whether a
+//! call is one that the library takes; lowering asks it, and emits a kernel otherwise.
 
 pub(crate) mod blas;
 pub(crate) mod convolution;
@@ -87,8 +88,8 @@ impl Libraries {
         }
     }
 
-    /// Bytes of the memory that a call takes for itself, aligned to 256. [`Error::FailedPrecondition`] if the library is not
-    /// installed, saying which.
+    /// Bytes of the memory that a call takes for itself, aligned to 256. [`Error::FailedPrecondition`] if the library
+    /// is not installed, saying which.
     pub fn workspace(&self, ChosenCall { call, algorithm }: &ChosenCall, addresses: &[u64]) -> Result<usize> {
         match call {
             LibraryCall::Matmul(matmul) => self.blas()?.workspace(matmul, *algorithm, addresses),
@@ -97,7 +98,8 @@ impl Libraries {
         }
     }
 
-    /// Sends a call to a queue, with the addresses of its arrays in the order that its description tells, and that of its workspace.
+    /// Sends a call to a queue, with the addresses of its arrays in the order that its description tells, and that of
+    /// its workspace.
     pub(super) fn send(&self, chosen: &ChosenCall, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
         let ChosenCall { call, algorithm } = chosen;
         match call {
@@ -129,8 +131,8 @@ impl Libraries {
     }
 }
 
-/// Sees that a library is there, with the functions that are called: cudarc looks for a function when it is first called, and panics
-/// where it finds none.
+/// Sees that a library is there, with the functions that are called: cudarc looks for a function when it is first
+/// called, and panics where it finds none.
 fn load(present: bool, symbols: &[&str], has: impl Fn(&str) -> bool, absent: impl Fn() -> Error) -> Result<()> {
     if !present {
         return Err(absent());
@@ -141,7 +143,8 @@ fn load(present: bool, symbols: &[&str], has: impl Fn(&str) -> bool, absent: imp
     }
 }
 
-/// The error for a library that is not installed: `file` is what was looked for, `package` the Python package that has it.
+/// The error for a library that is not installed: `file` is what was looked for, `package` the Python package that has
+/// it.
 fn missing(library: &str, file: &str, package: &str) -> Error {
     Error::failed_precondition(format!(
         "{library} is not installed: {file} was not found; install it with the CUDA toolkit, or the Python package {package} with its \

@@ -1,4 +1,5 @@
-//! Calls of libraries where a GPU has them, in every way that the library offers, compared with what they mean. Elsewhere nothing is tried.
+//! Calls of libraries where a GPU has them, in every way that the library offers, compared with what they mean.
+//! Elsewhere nothing is tried.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -113,7 +114,8 @@ pub(crate) enum Moved {
     One(usize),
 }
 
-/// The bytes of a call's result by every algorithm, sent and as a graph, with arrays that are moved; none where there is no library.
+/// The bytes of a call's result by every algorithm, sent and as a graph, with arrays that are moved; none where there
+/// is no library.
 pub(crate) fn results(call: &LibraryCall, operands: &[&[u8]], result: usize, moved: &[Moved]) -> Vec<Vec<u8>> {
     let Some(bench) = bench(call) else { return Vec::new() };
     let mut found = Vec::new();

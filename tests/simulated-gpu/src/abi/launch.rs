@@ -19,7 +19,8 @@ unsafe extern "C" fn cuModuleLoadDataEx(
     values: *const *mut c_void,
 ) -> u32 {
     call(|driver| {
-        // SAFETY: an image is an ELF file or a text with a zero at its end, by the interface, and either has four bytes.
+        // SAFETY: an image is an ELF file or a text with a zero at its end, by the interface, and either has four
+        // bytes.
         let magic = unsafe { image.cast::<[u8; 4]>().read_unaligned() };
         if magic == *b"\x7fELF" {
             return misuse("a module of machine code is loaded; only PTX can be simulated", Status::NO_BINARY_FOR_GPU);

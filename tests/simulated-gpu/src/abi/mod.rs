@@ -1,6 +1,8 @@
-//! The C interface of the driver: the functions of `cuda.h` that programs of this repository look up, and some that others do.
+//! The C interface of the driver: the functions of `cuda.h` that programs of this repository look up, and some that
+//! others do.
 //!
-//! Arguments are looked at here, and nowhere else: what lies behind a pointer is taken over, and results are put where they are wanted.
+//! Arguments are looked at here, and nowhere else: what lies behind a pointer is taken over, and results are put where
+//! they are wanted.
 #![expect(unsafe_code, reason = "a C library is what this is for")]
 
 mod graphs;

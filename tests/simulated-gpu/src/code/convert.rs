@@ -112,7 +112,8 @@ impl Conversion {
         }
     }
 
-    /// Values that do not fit become the nearest one. A NaN becomes zero, but where 64 bits are on either side: then the upper bit alone.
+    /// Values that do not fit become the nearest one. A NaN becomes zero, but where 64 bits are on either side: then
+    /// the upper bit alone.
     fn number_to_integer(self, value: f64) -> i128 {
         if value.is_nan() {
             let is_wide = self.from.bits == 64 || self.to.bits == 64;

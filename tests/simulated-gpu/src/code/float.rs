@@ -1,4 +1,5 @@
-//! Floating-point arithmetic by the PTX ISA: subnormals are kept, and a NaN that comes out of arithmetic is the canonical one.
+//! Floating-point arithmetic by the PTX ISA: subnormals are kept, and a NaN that comes out of arithmetic is the
+//! canonical one.
 //!
 //! Approximate instructions give what is exact but for one rounding, which every bound of the document allows.
 

@@ -216,7 +216,8 @@ fn is_zero<T: Integer>(a: u64, _: u64, _: u64) -> u64 {
     u64::from(T::get(a) == T::ZERO)
 }
 
-/// Four of the eight bytes of two words, each by a number of four bits: the byte, and whether its sign is spread instead.
+/// Four of the eight bytes of two words, each by a number of four bits: the byte, and whether its sign is spread
+/// instead.
 fn permute(a: u64, b: u64, c: u64) -> u64 {
     let bytes = (a & 0xffff_ffff | b << 32).to_le_bytes();
     let chosen = [0, 4, 8, 12].map(|shift| {

@@ -179,7 +179,8 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// `cvta.to.global.u64 d, a` and `cvta.global.u64 d, a`: generic addresses of global memory are the addresses there.
+    /// `cvta.to.global.u64 d, a` and `cvta.global.u64 d, a`: generic addresses of global memory are the addresses
+    /// there.
     fn convert_address(&mut self, opcode: &str, operands: &[Operand<'a>]) -> Result<()> {
         let parts: Vec<&str> = opcode.split('.').skip(1).collect();
         let (to, space) = match parts[..] {

@@ -1,7 +1,8 @@
 //! Kernels as the machine runs them: instructions decoded once, registers and constants as numbered slots of 64 bits.
 //!
-//! A slot's upper bits beyond the width of what was written are not specified; who reads a slot looks at the bits of its own type alone.
-//! Constants, addresses of variables and special registers are slots too, so an operand is always a slot.
+//! A slot's upper bits beyond the width of what was written are not specified; who reads a slot looks at the bits of
+//! its own type alone. Constants, addresses of variables and special registers are slots too, so an operand is always a
+//! slot.
 
 mod alu;
 mod calls;
@@ -102,7 +103,8 @@ pub struct Place {
     pub bytes: u8,
     /// Whether elements are read with their sign.
     pub is_signed: bool,
-    /// Whether other threads may change it at the same time by atomics: volatile and relaxed accesses, and those that an exchange checks again.
+    /// Whether other threads may change it at the same time by atomics: volatile and relaxed accesses, and those that
+    /// an exchange checks again.
     pub is_strong: bool,
     /// The slot of the address.
     pub base: Slot,

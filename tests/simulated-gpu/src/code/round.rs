@@ -1,7 +1,8 @@
 //! Rounding from wider numbers to narrower ones, once.
 //!
-//! A result that is rounded twice may be wrong, unless the first time is "to odd": what is not exact becomes the neighbour whose last bit
-//! is one (Boldo and Melquiond, "When double rounding is odd", 2005). So results are computed in `f64`, to odd where that is not exact.
+//! A result that is rounded twice may be wrong, unless the first time is "to odd": what is not exact becomes the
+//! neighbour whose last bit is one (Boldo and Melquiond, "When double rounding is odd", 2005). So results are computed
+//! in `f64`, to odd where that is not exact.
 
 use half::{bf16, f16};
 
@@ -53,7 +54,8 @@ pub fn nearest(ty: Type, value: f64) -> u64 {
     }
 }
 
-/// The bits of the number of TF32 that is nearest to a single, of two the one further from zero: infinity if it is too large.
+/// The bits of the number of TF32 that is nearest to a single, of two the one further from zero: infinity if it is too
+/// large.
 pub fn nearest_tensor(value: f32) -> u64 {
     if value.is_nan() {
         return NAN_32;
@@ -112,7 +114,8 @@ fn odd(nearest: f64, error: f64) -> f64 {
     }
 }
 
-/// The nearest `f32`, or where that is not exact the neighbour whose last bit is one: what is rounded from it is rounded once.
+/// The nearest `f32`, or where that is not exact the neighbour whose last bit is one: what is rounded from it is
+/// rounded once.
 pub fn odd_single(value: f64) -> f32 {
     let nearest = value as f32;
     let error = value - f64::from(nearest);

@@ -1,7 +1,8 @@
 //! The driver without its C interface: handles, streams, graphs, and when work is done.
 //!
-//! Handles are numbers that are never used again, so whatever is destroyed stays so. Work that is sent waits in its stream until somebody
-//! waits for it, or until the seed has it done earlier; of several streams that may go on any may.
+//! Handles are numbers that are never used again, so whatever is destroyed stays so. Work that is sent waits in its
+//! stream until somebody waits for it, or until the seed has it done earlier; of several streams that may go on any
+//! may.
 
 mod graphs;
 mod modules;

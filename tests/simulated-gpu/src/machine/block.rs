@@ -116,8 +116,8 @@ impl<'a> Block<'a> {
         result
     }
 
-    /// Always forwards: compilers read ahead in threads that then find nothing to do, which are the last ones. A read of theirs before
-    /// another thread's write would look like a race, and behind it it is seen to be told to nobody.
+    /// Always forwards: compilers read ahead in threads that then find nothing to do, which are the last ones. A read
+    /// of theirs before another thread's write would look like a race, and behind it it is seen to be told to nobody.
     fn run_each(&mut self) -> Result<(), Fault> {
         for thread in 0..self.threads.len() {
             self.start(thread, 0);

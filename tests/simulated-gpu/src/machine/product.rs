@@ -1,6 +1,8 @@
-//! `mma.sync`: a product of matrices whose elements are spread over the lanes of a warp, by the PTX ISA's figures of fragments.
+//! `mma.sync`: a product of matrices whose elements are spread over the lanes of a warp, by the PTX ISA's figures of
+//! fragments.
 //!
-//! With `group = lane / 4` and `within = lane % 4`, for element `i` of a lane: factors of 16 bits, two elements a register, and of TF32
+//! With `group = lane / 4` and `within = lane % 4`, for element `i` of a lane: factors of 16 bits, two elements a
+//! register, and of TF32
 //!
 //! | matrix | rows | columns |
 //! | --- | --- | --- |
@@ -10,7 +12,8 @@
 //! | B of TF32 | `within`, and 4 more for element 1 | `group` |
 //! | C and D, 16 x 8 | `group`, and 8 more for elements 2, 3 | `2 * within + i % 2` |
 //!
-//! Products are exact, as on the device; they are added in `f64` and rounded once, where the device may lose some bits more.
+//! Products are exact, as on the device; they are added in `f64` and rounded once, where the device may lose some bits
+//! more.
 
 use super::shadow::LANES_OF_WARP;
 use crate::code::round::{nearest, read};

@@ -11,8 +11,8 @@ use crate::ptx::Space;
 /// What is wrong with an access, and the other one of a race.
 pub(super) type WrongAccess = (Problem, Option<(u64, u64)>);
 
-/// A read that nothing orders, or of what nobody wrote, and where. It is wrong when the thread goes on to tell others anything: compilers
-/// read ahead of a test, and forget what they read where the test fails.
+/// A read that nothing orders, or of what nobody wrote, and where. It is wrong when the thread goes on to tell others
+/// anything: compilers read ahead of a test, and forget what they read where the test fails.
 pub(super) type Doubt = Box<(WrongAccess, usize)>;
 
 /// What a thread reaches.

@@ -1,8 +1,8 @@
 //! Who touched memory last: what races are found by.
 //!
-//! Time is counted in segments: one for each block and one more for each barrier of it. So two accesses of a block in different segments are
-//! ordered, and two of different blocks of a launch never are. Within a segment threads of one warp are ordered by `bar.warp.sync`, for which
-//! each lane knows the clocks of the others that it has heard of.
+//! Time is counted in segments: one for each block and one more for each barrier of it. So two accesses of a block in
+//! different segments are ordered, and two of different blocks of a launch never are. Within a segment threads of one
+//! warp are ordered by `bar.warp.sync`, for which each lane knows the clocks of the others that it has heard of.
 
 /// Entries of a page.
 const PAGE: usize = 4096;

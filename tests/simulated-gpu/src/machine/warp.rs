@@ -68,8 +68,8 @@ impl Block<'_> {
         (collective, mask)
     }
 
-    /// The lanes of a mask, which must all wait at the same instruction with the same mask; or a thread that does not. Lanes that have
-    /// ended are not waited for, but by products.
+    /// The lanes of a mask, which must all wait at the same instruction with the same mask; or a thread that does not.
+    /// Lanes that have ended are not waited for, but by products.
     fn group(&self, thread: usize, collective: &Collective, mask: u64, lanes: Range<usize>) -> Result<Group, usize> {
         let all = matches!(collective, Collective::Product { .. });
         let synchronises = matches!(collective, Collective::Sync { .. });

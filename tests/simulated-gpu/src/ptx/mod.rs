@@ -1,7 +1,7 @@
 //! PTX text as a syntax tree: names are names still, and nothing is known of what instructions do.
 //!
-//! The form is that of NVIDIA's "Parallel Thread Execution ISA", versions 7 and 8, as compilers print it: declarations before use, one
-//! instruction a statement.
+//! The form is that of NVIDIA's "Parallel Thread Execution ISA", versions 7 and 8, as compilers print it: declarations
+//! before use, one instruction a statement.
 
 mod lexer;
 mod parser;

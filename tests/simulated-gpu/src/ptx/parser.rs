@@ -199,7 +199,8 @@ impl<'a> Parser<'a> {
         }
         let mut variables = vec![self.variable(space, element, align)?];
         // In a list of parameters a comma comes before the next one's space.
-        while matches!(self.tokens.get(self.at..self.at + 2), Some([(Token::Sign(','), _), (Token::Word(word), _)]) if !word.starts_with('.'))
+        while let Some([(Token::Sign(','), _), (Token::Word(word), _)]) = self.tokens.get(self.at..self.at + 2)
+            && !word.starts_with('.')
         {
             self.at += 1;
             variables.push(self.variable(space, element, align)?);

@@ -17,8 +17,8 @@ impl Outside for NoGraph {
     }
 }
 
-/// A module with one kernel `k`, whose parameters `p0`, `p1`, ... are words, loaded into `%rd0`, `%rd1`, ... There are ten registers of each
-/// kind, and `%r9` is the number of the thread in its block.
+/// A module with one kernel `k`, whose parameters `p0`, `p1`, ... are words, loaded into `%rd0`, `%rd1`, ... There are
+/// ten registers of each kind, and `%r9` is the number of the thread in its block.
 pub fn kernel(parameters: usize, declarations: &str, body: &str) -> String {
     let listed: Vec<String> = (0..parameters).map(|p| format!(".param .u64 p{p}")).collect();
     let loads: String = (0..parameters).map(|p| format!("ld.param.u64 %rd{p}, [p{p}];\n")).collect();

@@ -2,7 +2,8 @@
 
 use super::bench::{Bench, kernel};
 
-/// Runs an instruction on three words, of which `%rd1`, `%r1`, `%rs1` and `%p1` are the first one; its result is register 4 of some kind.
+/// Runs an instruction on three words, of which `%rd1`, `%r1`, `%rs1` and `%p1` are the first one; its result is
+/// register 4 of some kind.
 fn result(instruction: &str, words: [u64; 3]) -> u64 {
     let store = match instruction {
         text if text.contains("%rd4") => "st.global.b64 [%rd0], %rd4;",

@@ -59,7 +59,8 @@ fn single(value: i32) -> u32 {
     (value as f32).to_bits()
 }
 
-/// The lanes' registers of D, four each, from those of A (four each), B (two) and C (four), of which the instruction takes some.
+/// The lanes' registers of D, four each, from those of A (four each), B (two) and C (four), of which the instruction
+/// takes some.
 fn product(instruction: &str, [of_a, of_b]: [&str; 2], words: [Vec<u32>; 3]) -> Vec<u32> {
     let body = format!(
         "mul.wide.u32 %rd4, %r9, 16; add.s64 %rd5, %rd0, %rd4; ld.global.v4.b32 {{%r0, %r1, %r2, %r3}}, [%rd5];

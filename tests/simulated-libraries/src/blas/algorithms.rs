@@ -60,8 +60,8 @@ impl Algorithm {
     }
 }
 
-/// What there is for a product that the library has: one with partial sums in a workspace, one without, and one for arrays that are
-/// aligned badly; between them one that cannot be used, as questions may be answered so.
+/// What there is for a product that the library has: one with partial sums in a workspace, one without, and one for
+/// arrays that are aligned badly; between them one that cannot be used, as questions may be answered so.
 pub(super) fn find(product: &Product, preference: &Preference) -> Blas<Vec<Found>> {
     let [m, n, _] = product.sizes()?;
     let kind = product.kind();
@@ -93,8 +93,8 @@ pub(super) fn find(product: &Product, preference: &Preference) -> Blas<Vec<Found
     Ok(found)
 }
 
-/// How pointers will be aligned, each column of each matrix: what is preferred and what strides leave of it. The bias stands in the
-/// description; one that is not set yet counts as aligned to everything.
+/// How pointers will be aligned, each column of each matrix: what is preferred and what strides leave of it. The bias
+/// stands in the description; one that is not set yet counts as aligned to everything.
 fn given(product: &Product, preference: &Preference) -> [u32; 5] {
     let power = |number: u64| 1 << number.trailing_zeros().min(8);
     let mut given = [0; 5];

@@ -1,4 +1,5 @@
-//! Which types the library multiplies, from which on which GPU: the tables under `cublasLtMatmul` in NVIDIA's cuBLAS documentation.
+//! Which types the library multiplies, from which on which GPU: the tables under `cublasLtMatmul` in NVIDIA's cuBLAS
+//! documentation.
 
 use super::descriptors::{Activation, Operation, Turn};
 use super::product::Product;

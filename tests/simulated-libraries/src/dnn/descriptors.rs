@@ -1,4 +1,5 @@
-//! Descriptions of arrays, filters and convolutions: what may be put into them, by NVIDIA's documents of the functions that do.
+//! Descriptions of arrays, filters and convolutions: what may be put into them, by NVIDIA's documents of the functions
+//! that do.
 
 use super::{Dnn, Status};
 use crate::element::Element;

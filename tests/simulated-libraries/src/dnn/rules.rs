@@ -1,5 +1,5 @@
-//! Which convolutions the library has, and by which algorithms: the tables under `cudnnConvolutionForward` and its like in NVIDIA's
-//! documentation. Where those leave it open, a question is answered with no.
+//! Which convolutions the library has, and by which algorithms: the tables under `cudnnConvolutionForward` and its like
+//! in NVIDIA's documentation. Where those leave it open, a question is answered with no.
 
 use super::descriptors::{Filter, Operation, Tensor};
 use super::{Dnn, Status};

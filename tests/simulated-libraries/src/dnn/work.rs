@@ -104,8 +104,8 @@ impl Convolving {
         made.write(memory, address, tensor)
     }
 
-    /// Adds all products to the array that is computed: `y[n, k, p] += x[n, c, p * stride + r * dilation - padding] w[k, c, r]`, or what it is
-    /// the derivative of.
+    /// Adds all products to the array that is computed: `y[n, k, p] += x[n, c, p * stride + r * dilation - padding]
+    /// w[k, c, r]`, or what it is the derivative of.
     fn sum(&self, x: &mut Array, w: &mut Array, y: &mut Array) {
         let Convolution { kind, operation, .. } = &self.convolution;
         let (padding, stride) = (spatial(&operation.padding, 0), spatial(&operation.stride, 1));

@@ -70,7 +70,8 @@ impl Transform {
         }
     }
 
-    /// Bytes that it needs for itself: nothing for short arrays whose sizes are powers of two. Never mind how they are aligned.
+    /// Bytes that it needs for itself: nothing for short arrays whose sizes are powers of two. Never mind how they are
+    /// aligned.
     pub fn workspace(&self) -> usize {
         if self.sizes.len() == 1 && self.sizes[0].is_power_of_two() {
             return 0;

@@ -83,8 +83,8 @@ impl Loaded {
 
 /// An expected result, and how far the real one may be from it.
 ///
-/// Expected values may be stored wider than the result is: as `f64`, which is then rounded. The tolerance of such a case is that of `f64`,
-/// so a few roundings of the result's own type are allowed beside it.
+/// Expected values may be stored wider than the result is: as `f64`, which is then rounded. The tolerance of such a
+/// case is that of `f64`, so a few roundings of the result's own type are allowed beside it.
 fn stored(
     archive: &mut Archive,
     name: &str,

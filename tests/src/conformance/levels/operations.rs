@@ -1,4 +1,5 @@
-//! Level 2: each operation on each element type that it has, with ordinary, extreme and no values, against the evaluator.
+//! Level 2: each operation on each element type that it has, with ordinary, extreme and no values, against the
+//! evaluator.
 
 use xla::compare::Tolerance;
 use xla::{Client, CompilationCache, CompileOptions, Error, FallbackPolicy, Literal, LoadedExecutable, VerifiedModule};
@@ -137,8 +138,8 @@ fn tolerance(ty: ElementType, accuracy: Accuracy) -> Tolerance {
     Tolerance { rtol, atol, signed_zero: accuracy == Accuracy::Bits }
 }
 
-/// How exactly an operation is determined on NaN, infinities, greatest and least values; `None` where it is not: sums whose order is
-/// open, orders of what cannot be ordered, series whose terms overflow.
+/// How exactly an operation is determined on NaN, infinities, greatest and least values; `None` where it is not: sums
+/// whose order is open, orders of what cannot be ordered, series whose terms overflow.
 fn extreme_accuracy(opcode: Opcode, ty: ElementType) -> Option<Accuracy> {
     use Opcode::*;
     match opcode {

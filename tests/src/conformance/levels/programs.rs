@@ -76,7 +76,8 @@ fn entry_layouts(subject: &Subject) -> Check {
     Ok(())
 }
 
-/// An array of `dims` whose elements are multiples of `step` in row-major order, put into another order of its dimensions.
+/// An array of `dims` whose elements are multiples of `step` in row-major order, put into another order of its
+/// dimensions.
 fn counted(dims: &[usize], order: &[usize], step: usize) -> xla::Result<Literal> {
     let shape = ArrayShape::new(ElementType::S32, order.iter().map(|&d| dims[d]).collect::<Vec<_>>());
     Literal::from_fn(&shape, |i| {

@@ -1,9 +1,10 @@
 //! For each opcode a tiny program that uses it on any element type.
 //!
-//! In a recipe `$t` stands for the element type, `$op` for the opcode, `$part` for the type of a complex number's parts, `$bits` for the
-//! unsigned integers of the same width (or the type itself, where there are none or it is complex), `$add` for a sum (of truth values: or),
-//! `$one` for the number one, and `$before` for the comparison that the type has (`LT`, of complex numbers `EQ`). A recipe that breaks a
-//! shape rule says that the operation does not have the type.
+//! In a recipe `$t` stands for the element type, `$op` for the opcode, `$part` for the type of a complex number's
+//! parts, `$bits` for the unsigned integers of the same width (or the type itself, where there are none or it is
+//! complex), `$add` for a sum (of truth values: or), `$one` for the number one, and `$before` for the comparison that
+//! the type has (`LT`, of complex numbers `EQ`). A recipe that breaks a shape rule says that the operation does not
+//! have the type.
 
 mod calls;
 mod elements;
@@ -23,8 +24,8 @@ pub enum Recipe {
         /// How far results may be from the evaluator's.
         check: Check,
     },
-    /// Lines of the entry of a program that is read, verified and printed, and that a platform without queues to the host and links to
-    /// other devices refuses by name when compiling.
+    /// Lines of the entry of a program that is read, verified and printed, and that a platform without queues to the
+    /// host and links to other devices refuses by name when compiling.
     DeviceOnly(&'static str),
 }
 

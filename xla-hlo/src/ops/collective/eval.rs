@@ -27,8 +27,8 @@ pub enum OnOneDevice {
 impl Collective {
     /// What the operation does on operands of those shapes in a module that runs on one device.
     ///
-    /// [`Error::Unimplemented`] when the module asks for more devices, [`Error::InvalidArgument`] when the operation needs
-    /// devices that the module does not ask for.
+    /// [`Error::Unimplemented`] when the module asks for more devices, [`Error::InvalidArgument`] when the operation
+    /// needs devices that the module does not ask for.
     pub fn on_one_device(&self, module: &Module, operands: &[&Shape]) -> Result<OnOneDevice> {
         module.expect_one_device(self.opcode().name())?;
         let count = operands.len();

@@ -103,8 +103,8 @@ pub struct CollectivePermute {
     pub channel_id: Option<i64>,
     /// `[source, target]` each; a device is the source of one pair at most, and the target of one.
     pub pairs: Vec<Vec<i64>>,
-    /// Sizes of boxes that are sent; not empty: boxes of operand 0 at the places in operand 2 are written over operand 1
-    /// at the places in operand 3.
+    /// Sizes of boxes that are sent; not empty: boxes of operand 0 at the places in operand 2 are written over operand
+    /// 1 at the places in operand 3.
     pub slice_sizes: Vec<Vec<i64>>,
     /// Whether a `collective-permute-done` waits for it. It gives `(operands, results, state...)` then.
     pub is_start: bool,

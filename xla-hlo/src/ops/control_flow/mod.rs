@@ -55,8 +55,8 @@ impl OpRules for While {
     }
 }
 
-/// Runs one of the branches on its operand. Operand 0 selects: a `pred[]` (true is branch 0) or an `s32[]` (out of range
-/// is the last branch); operand `i + 1` belongs to branch `i`.
+/// Runs one of the branches on its operand. Operand 0 selects: a `pred[]` (true is branch 0) or an `s32[]` (out of
+/// range is the last branch); operand `i + 1` belongs to branch `i`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Conditional {
     /// Two for a predicate, at least one for an index.

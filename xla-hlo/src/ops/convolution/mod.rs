@@ -71,13 +71,13 @@ pub struct SparsityConfig {
     pub rhs: Option<Sparsity>,
 }
 
-/// A kernel (operand 1) slides over the spatial dimensions of an input (operand 0); each result is the sum of products of
-/// what is under the kernel, over the input's channels. Padding and holes count as zero.
+/// A kernel (operand 1) slides over the spatial dimensions of an input (operand 0); each result is the sum of products
+/// of what is under the kernel, over the input's channels. Padding and holes count as zero.
 ///
 /// The result's element type is the written one (preferred element type) and may differ from the operands'.
 ///
-/// Whether padding times an infinity or NaN of the kernel is zero or NaN is for the platform to say: the evaluator leaves it
-/// out, and XLA does either, by element type.
+/// Whether padding times an infinity or NaN of the kernel is zero or NaN is for the platform to say: the evaluator
+/// leaves it out, and XLA does either, by element type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Convolution {
     /// One entry for each spatial dimension; sizes are the kernel's.
@@ -113,8 +113,8 @@ impl Convolution {
         }
     }
 
-    /// The element type in which sums of products are computed, to which operands are converted before and from which the
-    /// result is after: the result's type where that can hold more than the operands', else the wider of theirs.
+    /// The element type in which sums of products are computed, to which operands are converted before and from which
+    /// the result is after: the result's type where that can hold more than the operands', else the wider of theirs.
     pub fn sum_type(lhs: ElementType, rhs: ElementType, result: ElementType) -> ElementType {
         products::sum_type(lhs, rhs, result)
     }

@@ -5,8 +5,8 @@ use crate::ops::checks::{self, ensure};
 use crate::ops::products;
 use crate::{ArrayShape, ElementType};
 
-/// The result has an image for each of the input's (or of a group of them), the kernel's output channels, and the window's
-/// positions.
+/// The result has an image for each of the input's (or of a group of them), the kernel's output channels, and the
+/// window's positions.
 pub(super) fn convolution(op: &Convolution, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (input, kernel, dims) = (cx.array(0)?, cx.array(1)?, &op.dims);
     let mut result = vec![0; dims.output_spatial.len() + 2];

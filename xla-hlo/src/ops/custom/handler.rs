@@ -47,8 +47,8 @@ use crate::{Error, Instruction, Literal, Module, Op, Result, ResultExt, Shape};
 pub trait CustomCallHandler: Send + Sync {
     /// The result for those operands, of the shape [`CustomCallContext::result_shape`].
     ///
-    /// May be called from several threads at once, in any order that the program's data allows; calls without side effect
-    /// also any number of times, or never.
+    /// May be called from several threads at once, in any order that the program's data allows; calls without side
+    /// effect also any number of times, or never.
     fn call(&self, call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal>;
 }
 
@@ -80,7 +80,8 @@ impl<'a> CustomCallContext<'a> {
         self.config
     }
 
-    /// The text as typed values, which it is for calls of [`CustomCallApi::TypedFfi`](super::CustomCallApi). An empty text has none.
+    /// The text as typed values, which it is for calls of [`CustomCallApi::TypedFfi`](super::CustomCallApi). An empty
+    /// text has none.
     pub fn attributes(&self) -> Result<FfiAttributes> {
         FfiAttributes::parse(self.config)
     }
@@ -128,8 +129,8 @@ impl CustomCallRegistry {
         self.handlers.get(target).map(|handler| &**handler).or_else(|| builtin::find(target))
     }
 
-    /// Demands that every live custom call of a module has a handler or stands for an operation ([`CustomCall::operation`]);
-    /// [`Error::Unimplemented`] names the first one that has none.
+    /// Demands that every live custom call of a module has a handler or stands for an operation
+    /// ([`CustomCall::operation`]); [`Error::Unimplemented`] names the first one that has none.
     pub fn check(&self, module: &Module) -> Result<()> {
         for (id, instruction) in Effects::of(module).live_instructions(module) {
             let (computation, found) = (&module[id], &module[id][instruction]);
@@ -145,8 +146,8 @@ impl CustomCallRegistry {
 
     /// Runs the custom call of an instruction.
     ///
-    /// Errors: those of the handler, [`Error::Unimplemented`] where there is none, [`Error::Internal`] where its result does
-    /// not have the instruction's shape.
+    /// Errors: those of the handler, [`Error::Unimplemented`] where there is none, [`Error::Internal`] where its result
+    /// does not have the instruction's shape.
     pub fn call(&self, instruction: &Instruction, operands: Vec<Literal>) -> Result<Literal> {
         let Op::CustomCall(op) = instruction.op() else {
             return Err(Error::internal(format!("{} is no custom call", instruction.opcode())));

@@ -1,7 +1,7 @@
 //! Calls to functions that HLO does not define: their attributes, and the handlers that stand for them.
 //!
-//! What a call means is up to a [`CustomCallHandler`], found by the call's target in a [`CustomCallRegistry`], an ordinary
-//! value that whoever runs a program hands in. Some targets that frameworks emit are built in.
+//! What a call means is up to a [`CustomCallHandler`], found by the call's target in a [`CustomCallRegistry`], an
+//! ordinary value that whoever runs a program hands in. Some targets that frameworks emit are built in.
 
 mod attributes;
 mod builtin;

@@ -9,9 +9,9 @@ use crate::{ArrayShape, Error, Literal, Result, Shape};
 /// Contraction of two arrays, operands 0 and 1, where one dimension of the left one falls into groups, one after the
 /// other from its beginning, of the sizes in operand 2.
 ///
-/// What the dimension is decides what the groups are for: see [`RaggedMode`]. Group sizes are integers, `[groups]` or, for
-/// other sizes at each index of the dimensions outside of the ragged one, those dimensions and then `groups`. Negative
-/// sizes count as 0, and what is beyond the last group belongs to none.
+/// What the dimension is decides what the groups are for: see [`RaggedMode`]. Group sizes are integers, `[groups]` or,
+/// for other sizes at each index of the dimensions outside of the ragged one, those dimensions and then `groups`.
+/// Negative sizes count as 0, and what is beyond the last group belongs to none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RaggedDot {
     /// Which dimensions do what.

@@ -9,7 +9,8 @@ use crate::{ArrayShape, ElementType, Literal, Result, Scalar, Shape, linear_inde
 /// Contraction of two arrays of floats, operands 0 and 1, whose blocks have scales, operands 2 and 3.
 ///
 /// A scale has as many dimensions as its array, each a divisor of the array's: it serves a block of as many elements as
-/// the quotient says (32 in MX formats, 16 in NVFP4, a whole dimension for size 1). `bf16[1,1]` means that there is none.
+/// the quotient says (32 in MX formats, 16 in NVFP4, a whole dimension for size 1). `bf16[1,1]` means that there is
+/// none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ScaledDot {
     /// Which dimensions do what.

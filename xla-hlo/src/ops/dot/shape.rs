@@ -5,7 +5,8 @@ use crate::ops::checks::{self, ensure};
 use crate::ops::products::precision;
 use crate::{ArrayShape, ElementType};
 
-/// Batch and contracting dimensions pair up by position and size; the result has batch, left free, right free dimensions.
+/// Batch and contracting dimensions pair up by position and size; the result has batch, left free, right free
+/// dimensions.
 pub(super) fn dot(op: &Dot, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (ty, dims) = contraction(&op.dims, &op.precision, &[], cx)?;
     checks::array(ty, dims)

@@ -25,14 +25,14 @@ pub enum Dynamic {
         /// Which dimension.
         dimension: usize,
     },
-    /// Operand 0 with another size, operand 1, of a dimension: elements behind it are cut off, and elements that come in
-    /// view are undefined. Sizes below 0 count as 0, and sizes above the bound as the bound.
+    /// Operand 0 with another size, operand 1, of a dimension: elements behind it are cut off, and elements that come
+    /// in view are undefined. Sizes below 0 count as 0, and sizes above the bound as the bound.
     SetDimensionSize {
         /// Which dimension.
         dimension: usize,
     },
-    /// The elements of operand 0 in row-major order under the sizes of the other operands, one `s32[]` for each dimension
-    /// of the result. As many elements as before are needed.
+    /// The elements of operand 0 in row-major order under the sizes of the other operands, one `s32[]` for each
+    /// dimension of the result. As many elements as before are needed.
     DynamicReshape,
 }
 

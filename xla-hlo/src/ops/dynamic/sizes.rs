@@ -78,8 +78,8 @@ pub(crate) fn at_real_sizes(op: &Op, module: &Module, operands: &mut [Literal], 
     Ok((op.clone(), shape))
 }
 
-/// The operation on boxes that end where their array ends, along dimensions of which the result has a bound. Along others
-/// boxes keep their size, and an array that is too small for them grows by elements that mean nothing.
+/// The operation on boxes that end where their array ends, along dimensions of which the result has a bound. Along
+/// others boxes keep their size, and an array that is too small for them grows by elements that mean nothing.
 fn boxes_that_fit(op: &Op, operands: &mut [Literal], shape: &Shape) -> Result<Op> {
     let ends = |d: usize| shape.as_array().is_some_and(|result| result.dynamism(d) != Dynamism::Static);
     let Some(x) = operands.first().and_then(|x| x.shape().as_array()) else { return Ok(op.clone()) };

@@ -1,9 +1,9 @@
 //! Functions of complex numbers, computed in pairs of `f64`; the caller rounds the parts to the element type.
 //!
 //! Special values follow Annex G of the C standard; branch cuts and formulas follow W. Kahan, "Branch cuts for complex
-//! elementary functions, or much ado about nothing's sign bit" (1987). Products are plain, as in XLA and numpy: an infinite
-//! factor may give NaN parts. XLA:CPU differs from Annex G for exponentials of an infinite imaginary part (it gives NaN in
-//! both parts) and has no inverse trigonometric functions of complex numbers.
+//! elementary functions, or much ado about nothing's sign bit" (1987). Products are plain, as in XLA and numpy: an
+//! infinite factor may give NaN parts. XLA:CPU differs from Annex G for exponentials of an infinite imaginary part (it
+//! gives NaN in both parts) and has no inverse trigonometric functions of complex numbers.
 
 use super::{BinaryOp, UnaryOp, double_double};
 

@@ -114,7 +114,8 @@ impl Complex {
         Complex::new(libm::asinh(plus.conj().mul(minus).im), libm::atan2(im, plus.mul(minus).re))
     }
 
-    /// log1p(4 x / ((1 - x)^2 + y^2)) / 4 for x = |re|, and half the angle of (1 - x^2 - y^2, 2 y); far out 1/z and a right angle.
+    /// log1p(4 x / ((1 - x)^2 + y^2)) / 4 for x = |re|, and half the angle of (1 - x^2 - y^2, 2 y); far out 1/z and a
+    /// right angle.
     pub(super) fn atanh(self) -> Complex {
         let (x, y) = (self.re.abs(), self.im);
         let turned = |real: f64, imaginary: f64| Complex::new(real.copysign(self.re), imaginary);

@@ -7,8 +7,8 @@ use crate::{ElementKind, ElementType, Scalar};
 /// The number as a value that, rounded or wrapped to the element type, is the number rounded once.
 ///
 /// Floats become integers by truncation, saturating, NaN as 0; everything but zero is true. Integers wrap. XLA's LLVM
-/// path goes through `f16` or `f32` on the way to 8-bit floats and so may round twice; here, as in `ml_dtypes` from `f32`,
-/// there is one rounding.
+/// path goes through `f16` or `f32` on the way to 8-bit floats and so may round twice; here, as in `ml_dtypes` from
+/// `f32`, there is one rounding.
 pub(super) fn convert(x: Scalar, to: ElementType) -> Scalar {
     match to.kind() {
         ElementKind::Pred => Scalar::Pred(match x {
@@ -78,8 +78,8 @@ pub(in crate::ops) fn total_order_key(ty: ElementType, x: Scalar) -> i64 {
     if pattern < 0 { pattern ^ i64::MAX } else { pattern }
 }
 
-/// Rounds the mantissa to fewer bits, to nearest even; then exponents above the range of so many bits give infinity, those
-/// below its normal range zero.
+/// Rounds the mantissa to fewer bits, to nearest even; then exponents above the range of so many bits give infinity,
+/// those below its normal range zero.
 pub(super) fn reduce_precision(op: &ReducePrecision, ty: ElementType, x: Scalar) -> Scalar {
     let Some(format) = FloatFormat::of(ty) else {
         return reduce_power_of_two(op, x);

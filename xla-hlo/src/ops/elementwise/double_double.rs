@@ -304,7 +304,8 @@ pub(super) fn rsqrt(x: f64) -> f64 {
     Dd::from(1.0).div(root).scaled_value(-half)
 }
 
-/// log(x^2 + y^2) / 2 where that is near 0 and the squares neither under- nor overflow: x^2 + y^2 - 1 loses nothing here.
+/// log(x^2 + y^2) / 2 where that is near 0 and the squares neither under- nor overflow: x^2 + y^2 - 1 loses nothing
+/// here.
 pub(super) fn log_hypot_near_one(x: f64, y: f64) -> f64 {
     let less_one = Dd::two_product(x, x).sub(1.0).add(Dd::two_product(y, y));
     0.5 * libm::log1p(less_one.value())

@@ -170,7 +170,8 @@ impl ElementFunction {
     }
 
     /// The result before it is rounded or wrapped to its type, which writing it to a literal does. Panics, as
-    /// [`ElementFunction::apply`] does, for another number of operands or values of another kind than those resolved for.
+    /// [`ElementFunction::apply`] does, for another number of operands or values of another kind than those resolved
+    /// for.
     pub fn compute(&self, operands: &[Scalar]) -> Scalar {
         let bits = self.operand.bit_width() as u32;
         match (&self.kind, operands) {

@@ -48,12 +48,15 @@ macro_rules! by_opcode {
 
 by_opcode! {
     /// A function of one element.
-    UnaryOp: Abs Acos Acosh Asin Asinh Atan Atanh Cbrt Ceil Cosh Cosine CountLeadingZeros Erf Exponential ExponentialMinusOne Floor Imag IsFinite Log LogPlusOne Logistic Negate Not Popcnt Real RoundNearestAfz RoundNearestEven Rsqrt Sign Sine Sinh Sqrt Tan Tanh
+    UnaryOp: Abs Acos Acosh Asin Asinh Atan Atanh Cbrt Ceil Cosh Cosine CountLeadingZeros Erf Exponential
+        ExponentialMinusOne Floor Imag IsFinite Log LogPlusOne Logistic Negate Not Popcnt Real RoundNearestAfz
+        RoundNearestEven Rsqrt Sign Sine Sinh Sqrt Tan Tanh
 }
 
 by_opcode! {
     /// A function of two elements of one type.
-    BinaryOp: Add And Atan2 Complex Divide Maximum Minimum Mulhi Multiply Or Power Remainder ShiftLeft ShiftRightArithmetic ShiftRightLogical Subtract Xor
+    BinaryOp: Add And Atan2 Complex Divide Maximum Minimum Mulhi Multiply Or Power Remainder ShiftLeft
+        ShiftRightArithmetic ShiftRightLogical Subtract Xor
 }
 
 /// `result_accuracy=`: how exact a transcendental function must be.

@@ -71,7 +71,8 @@ impl Slices {
     }
 }
 
-/// Combines each box of the updates into the inputs, in row-major order of the starts; a box that does not fit is dropped.
+/// Combines each box of the updates into the inputs, in row-major order of the starts; a box that does not fit is
+/// dropped.
 pub(super) fn scatter(op: &Scatter, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let mut inputs = operands;
     let mut rest = inputs.split_off(inputs.len() / 2);

@@ -1,4 +1,5 @@
-//! Tests of the indexing family: values that XLA:CPU gives, every element type, limits of index types, and broken rules.
+//! Tests of the indexing family: values that XLA:CPU gives, every element type, limits of index types, and broken
+//! rules.
 
 use super::*;
 use crate::builder::ModuleBuilder;

@@ -33,8 +33,8 @@ fn cholesky_in<T: Field>(op: &Cholesky, a: &Literal, result: &ArrayShape) -> Res
     Literal::from_fn(result, |i| values[i].to_element())
 }
 
-/// The factor of the matrix whose lower triangle is `a(i, j)`, row by row (A.-L. Cholesky, 1910), up to the first pivot that is
-/// not positive. Returns how many rows there are.
+/// The factor of the matrix whose lower triangle is `a(i, j)`, row by row (A.-L. Cholesky, 1910), up to the first pivot
+/// that is not positive. Returns how many rows there are.
 pub(in crate::ops) fn lower_factor<T: Field>(n: usize, a: impl Fn(usize, usize) -> T, l: &mut [T]) -> usize {
     for i in 0..n {
         for j in 0..i {

@@ -21,8 +21,8 @@ use crate::{Literal, Result, Shape};
 /// The triangular factor of a positive definite matrix: `a = l l^H` with `l` lower triangular, or `a = u^H u` with `u`
 /// upper triangular.
 ///
-/// Only that triangle of the operand is read, and of its diagonal only the real parts; the other triangle of the result is
-/// zero. A matrix that is not positive definite gives NaN in both triangles.
+/// Only that triangle of the operand is read, and of its diagonal only the real parts; the other triangle of the result
+/// is zero. A matrix that is not positive definite gives NaN in both triangles.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cholesky {
     /// Whether the lower triangle is meant.
@@ -68,7 +68,8 @@ pub enum TransposeKind {
 
 /// The `x` with `op(a) x = b`, or `x op(a) = b`, where `a` is triangular.
 ///
-/// Only that triangle of operand 0, `a`, is read. A zero on its diagonal gives what division by it gives: infinities, NaN.
+/// Only that triangle of operand 0, `a`, is read. A zero on its diagonal gives what division by it gives: infinities,
+/// NaN.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TriangularSolve {
     /// Whether `op(a)` stands left of `x`.

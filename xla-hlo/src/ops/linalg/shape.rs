@@ -12,7 +12,8 @@ pub(super) fn cholesky(cx: &ShapeContext<'_>) -> Result<Shape> {
     checks::array(a.element_type(), a.dims().to_vec())
 }
 
-/// Like operand 1, of which each matrix has as many rows (or columns, where the unknown stands left) as operand 0's has.
+/// Like operand 1, of which each matrix has as many rows (or columns, where the unknown stands left) as operand 0's
+/// has.
 pub(super) fn triangular_solve(op: &TriangularSolve, cx: &ShapeContext<'_>) -> Result<Shape> {
     triangular_solve_of(op, cx.array(0)?, cx.array(1)?)
 }

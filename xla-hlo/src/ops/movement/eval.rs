@@ -180,7 +180,8 @@ pub(super) fn copy(_: &Copy, _: &mut Evaluator<'_>, operands: Vec<Literal>, _: &
     Ok(operand)
 }
 
-/// The operand's bytes as its layout puts them in memory, read as the result's layout finds them there. Padding is zero.
+/// The operand's bytes as its layout puts them in memory, read as the result's layout finds them there. Padding is
+/// zero.
 ///
 /// Called outside of [`Evaluator::call`] there is no instruction to give the operand's layout; it is row major then.
 pub(super) fn bitcast(_: &Bitcast, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {

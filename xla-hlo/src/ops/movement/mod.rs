@@ -285,7 +285,8 @@ impl OpRules for Iota {
     }
 }
 
-/// A box of operand 0 whose start the other operands give: scalars, or one vector. Starts are clamped so that the box fits.
+/// A box of operand 0 whose start the other operands give: scalars, or one vector. Starts are clamped so that the box
+/// fits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DynamicSlice {
     /// Size of the box.
@@ -370,8 +371,8 @@ impl OpRules for Copy {
 
 /// The bytes that the operand's layout puts in memory, read as an array of another shape and layout.
 ///
-/// Tiles, orders of dimensions and packing count. Both arrays take the same number of bits, with their padding or without
-/// it. Padding is zero where the result has elements there.
+/// Tiles, orders of dimensions and packing count. Both arrays take the same number of bits, with their padding or
+/// without it. Padding is zero where the result has elements there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bitcast;
 

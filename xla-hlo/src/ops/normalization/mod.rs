@@ -52,8 +52,9 @@ impl Epsilon {
 
 /// Normalisation over all dimensions but one, the features: `(x - mean) / sqrt(variance + epsilon) * scale + offset`.
 ///
-/// `x` is an array of floats; scale, offset, mean and variance are vectors with an element for each feature. The variance
-/// is the biased one: squares are divided by how many elements a feature has. Statistics of no elements are NaN.
+/// `x` is an array of floats; scale, offset, mean and variance are vectors with an element for each feature. The
+/// variance is the biased one: squares are divided by how many elements a feature has. Statistics of no elements are
+/// NaN.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BatchNorm {
     /// Which of the three operations.

@@ -1,7 +1,7 @@
 //! Meaning of the random family, bit for bit that of XLA.
 //!
-//! The generators are those of J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). How their words are
-//! laid over the elements of a shape is XLA's own.
+//! The generators are those of J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). How their words
+//! are laid over the elements of a shape is XLA's own.
 
 use super::*;
 use crate::{ArrayShape, Scalar, multi_index};
@@ -39,8 +39,8 @@ fn word(state: &Literal, i: usize) -> u64 {
     }
 }
 
-/// The next counter and the bits: words of consecutive blocks over the elements in row-major order, one to four of them for
-/// a block by their width.
+/// The next counter and the bits: words of consecutive blocks over the elements in row-major order, one to four of them
+/// for a block by their width.
 pub(super) fn philox_bits(key: u64, counter: u128, shape: &ArrayShape) -> Result<(u128, Literal)> {
     let ty = shape.element_type();
     let per_block = if ty.bit_width() > 32 { 2 } else { 4 };
@@ -60,8 +60,8 @@ pub(super) fn philox_bits(key: u64, counter: u128, shape: &ArrayShape) -> Result
     Ok((counter.wrapping_add(blocks as u128), bits))
 }
 
-/// The next counter and the bits. Elements of 64 bits take a block each. Narrower ones come from two halves of the shape,
-/// cut along one dimension: a block gives the elements 2i and 2i + 1 along it.
+/// The next counter and the bits. Elements of 64 bits take a block each. Narrower ones come from two halves of the
+/// shape, cut along one dimension: a block gives the elements 2i and 2i + 1 along it.
 fn threefry_bits(key: u64, counter: u64, shape: &ArrayShape) -> Result<(u128, Literal)> {
     let ty = shape.element_type();
     let at = |i: usize| threefry(key, counter.wrapping_add(i as u64));

@@ -69,8 +69,8 @@ pub enum RngDistribution {
 
 /// Random numbers of the written shape, drawn from the device's [`RandomState`](crate::eval::RandomState).
 ///
-/// Both operands are scalars of the result's element type: floats for either distribution, integers and truth values for
-/// the uniform one. Which numbers come is this project's own: `distribution.rs` says how they are made.
+/// Both operands are scalars of the result's element type: floats for either distribution, integers and truth values
+/// for the uniform one. Which numbers come is this project's own: `distribution.rs` says how they are made.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rng {
     /// How they are distributed.
@@ -101,7 +101,8 @@ impl OpRules for Rng {
     }
 }
 
-/// The device's [`RandomState`](crate::eval::RandomState) before it is moved on by `delta`: `u64[2]`, the low half first.
+/// The device's [`RandomState`](crate::eval::RandomState) before it is moved on by `delta`: `u64[2]`, the low half
+/// first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RngGetAndUpdateState {
     /// How far the counter is moved.

@@ -24,7 +24,8 @@ fn round(x: f64, random: u64, random_bits: i32, to: ElementType) -> Scalar {
     let whole = x.abs().trunc();
     let fraction = libm::ldexp(x.abs() - whole, random_bits).trunc();
     let magnitude = if (random as u128) < fraction as u128 { whole + 1.0 } else { whole };
-    // Beyond 2^53 floats have no fraction, so that the sum is exact; conversion to i128 saturates far outside of the range.
+    // Beyond 2^53 floats have no fraction, so that the sum is exact; conversion to i128 saturates far outside of the
+    // range.
     let value = magnitude as i128 * if x < 0.0 { -1 } else { 1 };
     let value = value.clamp(least, greatest);
     match to.kind() {

@@ -63,7 +63,8 @@ impl Fold {
         Ok(accumulators)
     }
 
-    /// Halves combined with halves: the error of a long sum grows with the logarithm of its length, not with the length.
+    /// Halves combined with halves: the error of a long sum grows with the logarithm of its length, not with the
+    /// length.
     fn tree(&mut self, ev: &mut Evaluator<'_>, run: std::ops::Range<usize>) -> Result<Scalar> {
         const LEAF: usize = 8;
         if run.len() > LEAF {

@@ -10,9 +10,9 @@ use crate::{ArrayShape, CompId, Error, Literal, Result, Shape};
 /// A loop over one dimension: each step takes a slice of every input and the carries, and gives a slice of every output
 /// and the next carries.
 ///
-/// Operands are inputs, then initial carries. The computation takes the slices of the inputs (without the dimension), then
-/// the carries, and gives the slices of the outputs, then the next carries. The result is the outputs, then the last
-/// carries: a tuple where the computation gives one, which it need not for a single array.
+/// Operands are inputs, then initial carries. The computation takes the slices of the inputs (without the dimension),
+/// then the carries, and gives the slices of the outputs, then the next carries. The result is the outputs, then the
+/// last carries: a tuple where the computation gives one, which it need not for a single array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scan {
     /// The dimension of inputs and outputs that steps run over.

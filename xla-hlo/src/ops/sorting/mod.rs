@@ -13,9 +13,9 @@ use crate::{CompId, ElementType, Error, Literal, Result, Scalar, Shape};
 
 /// N arrays of equal dimensions, sorted together along one of them; gives the arrays, in a tuple when N > 1.
 ///
-/// The comparator takes `(a_0, b_0, ..., a_N-1, b_N-1)`, the elements at two places, and says whether place `a` comes before
-/// place `b`. Sorting is stable everywhere here, whatever `is_stable` says. Where the comparator is no strict weak order,
-/// the result is some permutation.
+/// The comparator takes `(a_0, b_0, ..., a_N-1, b_N-1)`, the elements at two places, and says whether place `a` comes
+/// before place `b`. Sorting is stable everywhere here, whatever `is_stable` says. Where the comparator is no strict
+/// weak order, the result is some permutation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sort {
     /// The dimension that is sorted along.
@@ -72,8 +72,8 @@ impl OpRules for Sort {
 
 /// The `k` greatest or least elements of each row along the last dimension, best first, as `(values, s32 places)`.
 ///
-/// The order is that of integers and, for floats, of their patterns (IEEE's total order: -NaN < -inf < -0 < 0 < inf < NaN). Of
-/// equal elements the one with the lower place comes first.
+/// The order is that of integers and, for floats, of their patterns (IEEE's total order: -NaN < -inf < -0 < 0 < inf <
+/// NaN). Of equal elements the one with the lower place comes first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TopK {
     /// How many of each row.
@@ -116,7 +116,8 @@ impl OpRules for TopK {
     }
 }
 
-/// An integer whose order is the order in which [`TopK`] compares elements; `None` for complex numbers, which have none.
+/// An integer whose order is the order in which [`TopK`] compares elements; `None` for complex numbers, which have
+/// none.
 pub(super) fn order_key(ty: ElementType, x: Scalar) -> Option<i128> {
     match x {
         Scalar::Pred(p) => Some(i128::from(p)),

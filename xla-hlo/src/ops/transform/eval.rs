@@ -87,8 +87,8 @@ fn mirrored(half: &[Complex], n: usize) -> Vec<Complex> {
 }
 
 /// The transform of one line, not scaled. The definition for prime lengths, and for `n = p m` with `p` the least prime
-/// factor: element `k` is the sum over `r` of `w^(r k)` times element `k mod m` of the transform of `x[r], x[r + p], ...`
-/// (J. Cooley and J. Tukey, 1965).
+/// factor: element `k` is the sum over `r` of `w^(r k)` times element `k mod m` of the transform of
+/// `x[r], x[r + p], ...` (J. Cooley and J. Tukey, 1965).
 fn transform(x: &[Complex], inverse: bool) -> Vec<Complex> {
     let n = x.len();
     if n <= 1 {

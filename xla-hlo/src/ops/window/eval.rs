@@ -38,7 +38,8 @@ pub(super) fn reduce_window(
     fold_result(shape, outputs)
 }
 
-/// Windows in row-major order; of each, the first element that `select` keeps against all later ones gets the source's value.
+/// Windows in row-major order; of each, the first element that `select` keeps against all later ones gets the source's
+/// value.
 pub(super) fn select_and_scatter(
     op: &SelectAndScatter,
     ev: &mut Evaluator<'_>,

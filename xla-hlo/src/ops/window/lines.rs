@@ -1,8 +1,8 @@
 //! Folds over windows one dimension after the other, for combiners that are associative and commutative.
 //!
-//! A window of sizes w1 x w2 x ... then costs the sum of the dimensions' work and not the product, and along a dimension a
-//! binary tree gives the fold of any range in logarithmic time: a cumulative sum, whose windows are as long as the
-//! array, takes n log n steps and rounds log n times.
+//! A window of sizes w1 x w2 x ... then costs the sum of the dimensions' work and not the product, and along a
+//! dimension a binary tree gives the fold of any range in logarithmic time: a cumulative sum, whose windows are as long
+//! as the array, takes n log n steps and rounds log n times.
 
 use super::WindowDim;
 use super::eval::Windows;

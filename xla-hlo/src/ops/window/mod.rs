@@ -55,8 +55,8 @@ pub struct ReduceWindow {
 }
 
 impl ReduceWindow {
-    /// The dimensions in which windows have several elements, in the order in which they are reduced one after the other; `None`
-    /// where the combiner wants the elements of a window in their own order.
+    /// The dimensions in which windows have several elements, in the order in which they are reduced one after the
+    /// other; `None` where the combiner wants the elements of a window in their own order.
     ///
     /// `base` are the sizes of the array, `output` those of the result.
     pub fn dimension_order(&self, module: &Module, base: &[usize], output: &[usize]) -> Option<Vec<usize>> {

@@ -1,8 +1,8 @@
 //! The messages of the format, by field number; names of messages and fields are those of the format.
 //!
-//! Only fields that a [`Module`](crate::Module) has a place for are declared; readers pass over the others. Enumerations are
-//! plain numbers here, and `float` is read as the bits that it is. Computations and instructions stay encoded inside the
-//! message around them until they are asked for, so that a large module is never there twice.
+//! Only fields that a [`Module`](crate::Module) has a place for are declared; readers pass over the others.
+//! Enumerations are plain numbers here, and `float` is read as the bits that it is. Computations and instructions stay
+//! encoded inside the message around them until they are asked for, so that a large module is never there twice.
 
 mod attributes;
 mod instruction;

@@ -23,8 +23,8 @@ struct Attributes<'t> {
 }
 
 impl<'t> Parser<'t> {
-    /// The right-hand side of a definition, added to the computation. Without a name it is nested in an operand list and
-    /// takes no attributes.
+    /// The right-hand side of a definition, added to the computation. Without a name it is nested in an operand list
+    /// and takes no attributes.
     pub fn operation(&mut self, computation: &mut Computation, name: Option<&str>) -> Parse<InstrId> {
         let shape = if self.tokens.at_shape() { Some(self.tokens.shape()?) } else { None };
         self.operation_of_shape(computation, name, shape)

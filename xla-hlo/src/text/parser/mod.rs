@@ -17,8 +17,8 @@ use crate::{Literal, Module, Result, Shape};
 
 /// Reads a module, with or without header, or a lone instruction such as `f32[2] add(f32[2] x, f32[2] y)`.
 ///
-/// What is read is well-formed text; whether it is a valid program is for [`crate::VerifiedModule`] to say. The error is
-/// the first one found, with its place in the text.
+/// What is read is well-formed text; whether it is a valid program is for [`crate::VerifiedModule`] to say. The error
+/// is the first one found, with its place in the text.
 pub fn parse_module(text: &str) -> Result<Module> {
     parse_module_counting_omitted(text).map(|(module, _)| module)
 }

@@ -149,8 +149,8 @@ impl<'a> Classes<'a> {
         (0..self.classes.len()).filter(|&i| self.classes[i].is_some()).map(|i| NodeId(i as u32))
     }
 
-    /// Puts two nodes' classes into one piece of memory if nothing in one is needed while the other holds something else.
-    /// Tells whether they share memory now.
+    /// Puts two nodes' classes into one piece of memory if nothing in one is needed while the other holds something
+    /// else. Tells whether they share memory now.
     pub(crate) fn merge(&mut self, a: NodeId, b: NodeId) -> bool {
         let (a, b) = (self.find(a), self.find(b));
         if a == b {
@@ -270,7 +270,8 @@ impl<'a> Classes<'a> {
         }
     }
 
-    /// Lets instructions write over operands that nobody needs any more: partial updates first, then the largest, those that run first.
+    /// Lets instructions write over operands that nobody needs any more: partial updates first, then the largest, those
+    /// that run first.
     pub(crate) fn share_operands(&mut self) {
         let mut wishes = Vec::new();
         for (time, step) in self.timeline.steps.iter().enumerate() {

@@ -21,11 +21,11 @@ pub(crate) struct Share {
 /// Whether the leaf at `output` of an instruction's result may be written over the leaf at `path` of operand `operand`.
 ///
 /// It may where every element is read at the index where it is written and elements have one size (elementwise
-/// operations, loop fusions of them, also through reshapes, and what fusions with folds read outside of the folds; any loop fusion of
-/// one element), and where an operand is updated in place
-/// (`dynamic-update-slice`, `scatter`, loop fusions of a `dynamic-update-slice` whose update does not read its operand
-/// elsewhere, and what the `output_to_operand_aliasing` of other fusions says). Kernels must be correct when the two are the same memory;
-/// one that writes several arrays of the same dimensions computes all their elements at an index before it stores any.
+/// operations, loop fusions of them, also through reshapes, and what fusions with folds read outside of the folds; any
+/// loop fusion of one element), and where an operand is updated in place (`dynamic-update-slice`, `scatter`, loop
+/// fusions of a `dynamic-update-slice` whose update does not read its operand elsewhere, and what the
+/// `output_to_operand_aliasing` of other fusions says). Kernels must be correct when the two are the same memory; one
+/// that writes several arrays of the same dimensions computes all their elements at an index before it stores any.
 pub fn may_share(
     module: &Module,
     computation: CompId,
@@ -237,8 +237,8 @@ fn fusion_shares(fused: &Computation, kind: FusionKind) -> Vec<Share> {
         let parameters = (0..fused.parameters().len()).filter(single);
         return parameters.map(|operand| Share { output: 0, operand, update: false }).collect();
     }
-    // Outputs of the same dimensions are computed in one loop, all of them for an index before any is stored; of others,
-    // a parameter that two of them read is not shared.
+    // Outputs of the same dimensions are computed in one loop, all of them for an index before any is stored; of
+    // others, a parameter that two of them read is not shared.
     let dims = |id: InstrId| fused[id].shape().as_array().map(ArrayShape::dims);
     let one_loop = outputs.windows(2).all(|pair| dims(pair[0]) == dims(pair[1]));
     let leaves_intact = |a: ParameterAccess| a == ParameterAccess::None || (one_loop && a == ParameterAccess::Same);

@@ -104,8 +104,8 @@ impl Regions {
     /// When a value is needed that is there from `from` on in `region`, for `uses` in time order in that region and the
     /// regions inside it.
     ///
-    /// A value used inside a loop it was not made in is needed until the loop ends, since iterations repeat. A value whose
-    /// last uses are in branches is needed in each branch only as far as that branch uses it.
+    /// A value used inside a loop it was not made in is needed until the loop ends, since iterations repeat. A value
+    /// whose last uses are in branches is needed in each branch only as far as that branch uses it.
     pub(crate) fn live(&self, region: RegionId, from: Time, uses: &[Use], out: &mut Vec<Interval>) {
         let Some(&(last, used_in)) = uses.last() else { return };
         let Some(block) = self.block_around(region, used_in) else {
@@ -125,9 +125,9 @@ impl Regions {
 
     /// When the state of a loop, or the result of a choice, is needed.
     ///
-    /// State is needed from the start through the condition (after which it may be the result), then in the body as far as
-    /// the body uses it: from there on the values for the next iteration may take its place. The result is there from the
-    /// block's end on.
+    /// State is needed from the start through the condition (after which it may be the result), then in the body as far
+    /// as the body uses it: from there on the values for the next iteration may take its place. The result is there
+    /// from the block's end on.
     pub(crate) fn live_join(&self, block: BlockId, uses: &[Use], out: &mut Vec<Interval>) {
         let block = self.block(block);
         let after = &uses[uses.partition_point(|u| u.0 < block.end)..];

@@ -1,11 +1,11 @@
 //! The checker: runs a module over an assignment with tokens for values, and proves that none is overwritten too early.
 //!
 //! Memory is a map from byte ranges to the token of the value they hold. Each step must find its operands' tokens whole
-//! where the assignment says, then writes tokens of its results. A loop runs once with new tokens for its state; that what
-//! comes out of the body lies where the next iteration looks for it, and that the condition leaves the state alone, makes
-//! one iteration stand for all, since every iteration writes the same places. Branches each run from the same memory;
-//! afterwards only what all of them left alone is still there. Nothing here is shared with what made the assignment, but for
-//! [`may_share`].
+//! where the assignment says, then writes tokens of its results. A loop runs once with new tokens for its state; that
+//! what comes out of the body lies where the next iteration looks for it, and that the condition leaves the state
+//! alone, makes one iteration stand for all, since every iteration writes the same places. Branches each run from the
+//! same memory; afterwards only what all of them left alone is still there. Nothing here is shared with what made the
+//! assignment, but for [`may_share`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -294,8 +294,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Leaves of a loop's state that the body gives back as they are. Follows tuples and their elements only, inner loops
-    /// included, by running the body on marks instead of tokens.
+    /// Leaves of a loop's state that the body gives back as they are. Follows tuples and their elements only, inner
+    /// loops included, by running the body on marks instead of tokens.
     fn unchanged(&self, body: CompId) -> HashSet<usize> {
         let root = self.module[body].root();
         let parameter = self.module[body].parameters()[0];

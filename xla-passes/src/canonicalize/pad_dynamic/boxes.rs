@@ -1,7 +1,7 @@
 //! Boxes read from and written to arrays with sizes.
 //!
-//! A box as long as its array along a dimension of which the result has a bound (`<=`) ends where the array ends. Starts
-//! are clamped, and boxes dropped, by sizes and not by bounds.
+//! A box as long as its array along a dimension of which the result has a bound (`<=`) ends where the array ends.
+//! Starts are clamped, and boxes dropped, by sizes and not by bounds.
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, DynamicSlice, DynamicUpdateSlice, Gather, Pad, PadDim, Scatter, Slice};
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Error, InstrId, Result, Scalar};
@@ -270,8 +270,8 @@ impl Padder<'_> {
         self.at.binary(BinaryOp::Maximum, last, zero)
     }
 
-    /// The size of dimension `d` of the result, a box of up to `length` elements of `size`; `None` where it is said to be
-    /// exact.
+    /// The size of dimension `d` of the result, a box of up to `length` elements of `size`; `None` where it is said to
+    /// be exact.
     fn part_of(&mut self, id: InstrId, d: usize, size: InstrId, length: usize) -> Result<Option<InstrId>> {
         match self.has_bounds(id, d) {
             true => self.clamped(size, length).map(Some),

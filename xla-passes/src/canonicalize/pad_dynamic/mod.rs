@@ -1,8 +1,8 @@
 //! Arrays whose sizes are known when running become arrays of their bounds, beside scalars that say their sizes.
 //!
 //! What lies behind the sizes is undefined and must not matter: folds, contractions and paddings read a fill in its
-//! place, concatenations and reshapes bring the elements together, sorts put it last. Sizes that go into or come out of a
-//! loop, a branch or a call do so as more elements of a tuple. Backends see static shapes only.
+//! place, concatenations and reshapes bring the elements together, sorts put it last. Sizes that go into or come out of
+//! a loop, a branch or a call do so as more elements of a tuple. Backends see static shapes only.
 
 mod boxes;
 mod control;
@@ -23,8 +23,9 @@ use crate::{Pass, PassContext};
 
 /// Puts sizes into scalars, as the module says.
 ///
-/// A result of the program whose size is known only when running becomes an array of the bound, with zeros behind the size.
-/// [`Error::Unimplemented`] naming the instruction for what has no rule, and for parameters of the program that have sizes.
+/// A result of the program whose size is known only when running becomes an array of the bound, with zeros behind the
+/// size. [`Error::Unimplemented`] naming the instruction for what has no rule, and for parameters of the program that
+/// have sizes.
 pub struct PadDynamic;
 
 impl Pass for PadDynamic {

@@ -40,8 +40,8 @@ impl Padder<'_> {
         (0..operands.len()).map(|i| self.at.get(sorted, i)).collect()
     }
 
-    /// A comparator that asks `comparator` only about elements of which both, or neither, are inside; the last pair of its
-    /// parameters says which are.
+    /// A comparator that asks `comparator` only about elements of which both, or neither, are inside; the last pair of
+    /// its parameters says which are.
     fn inside_first(&mut self, comparator: CompId, types: &[ElementType]) -> CompId {
         let callee = self.at.module()[comparator].clone();
         let mut whole = Computation::new(format!("{}_inside_first", callee.name()));

@@ -175,7 +175,8 @@ impl Padder<'_> {
             _ => (size as i128 - 1) * dilation as i128 + 1,
         };
         let (low, high, stride) = (i128::from(window.pad_low), i128::from(window.pad_high), window.stride as i128);
-        // The dilated size and this is the room beyond a first window, and a stride: what is then divided by the stride.
+        // The dilated size and this is the room beyond a first window, and a stride: what is then divided by the
+        // stride.
         let more = low + high - dilated(window.size, window.window_dilation) + stride;
         let greatest = dilated(bound, window.base_dilation) + more.abs() + stride;
         if greatest > i128::from(i32::MAX) {

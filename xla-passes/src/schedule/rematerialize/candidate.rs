@@ -89,8 +89,8 @@ impl Peak<'_> {
         Some((Candidate { edit, bytes, value, reads }, work))
     }
 
-    /// The reads after the peak; `None` where there are none, where the peak's own instruction is one, and where it cannot be said when
-    /// something is read.
+    /// The reads after the peak; `None` where there are none, where the peak's own instruction is one, and where it
+    /// cannot be said when something is read.
     fn late_reads(&self, program: CompId, maker: InstrId, index: Option<usize>) -> Option<Vec<Read>> {
         let graph = self.trial.module.get(program)?;
         let mut late = Vec::new();

@@ -1,4 +1,5 @@
-//! Rematerialisation: under a memory limit, values that are cheap to compute are computed again next to their late uses.
+//! Rematerialisation: under a memory limit, values that are cheap to compute are computed again next to their late
+//! uses.
 //!
 //! ```text
 //! a = f(x)                a = f(x)
@@ -8,9 +9,10 @@
 //!                         d = k(c, a')
 //! ```
 //!
-//! Works on a module in its order, after fusion: only then is it known what is stored, and for how long. A kernel that stores several
-//! results is computed again for the one that is needed, which takes back what fusion stored in vain. Each sweep assigns buffers on
-//! trial, looks at the values that are alive at the peak, and moves away those that free most bytes for the least work.
+//! Works on a module in its order, after fusion: only then is it known what is stored, and for how long. A kernel that
+//! stores several results is computed again for the one that is needed, which takes back what fusion stored in vain.
+//! Each sweep assigns buffers on trial, looks at the values that are alive at the peak, and moves away those that free
+//! most bytes for the least work.
 
 mod candidate;
 mod edit;
@@ -25,8 +27,8 @@ use crate::{Pass, PassContext};
 use candidate::candidates;
 use edit::Edit;
 
-/// Brings the memory of a scheduled module under the limit of the target's profile, or as far down as recomputing brings it. Does nothing
-/// without a limit, below it, and where the module has no order yet.
+/// Brings the memory of a scheduled module under the limit of the target's profile, or as far down as recomputing
+/// brings it. Does nothing without a limit, below it, and where the module has no order yet.
 ///
 /// What still needs more than the limit is left to [`assign_buffers`], whose error names the values that need it.
 pub struct Rematerialize;
@@ -117,7 +119,8 @@ struct Trial {
 }
 
 impl Trial {
-    /// `None` for modules that buffers cannot be assigned to: without an order, or with computations that are called twice.
+    /// `None` for modules that buffers cannot be assigned to: without an order, or with computations that are called
+    /// twice.
     fn new(module: Module) -> Result<Option<Trial>> {
         let mut copied = module.clone();
         if !module.attributes().is_scheduled || insert_copies(&mut copied).is_err() {
@@ -132,8 +135,8 @@ impl Trial {
         self.buffers.total_bytes() as u64
     }
 
-    /// What sweeps make smaller: bytes in all; at equal bytes, since there may be several peaks, those at the peak and how long values
-    /// are kept.
+    /// What sweeps make smaller: bytes in all; at equal bytes, since there may be several peaks, those at the peak and
+    /// how long values are kept.
     fn cost(&self) -> (u64, usize, u128) {
         let kept = |v: &crate::buffers::LiveValue| v.slice.size as u128 * (v.until - v.from) as u128;
         (self.bytes(), self.buffers.peak().bytes, self.buffers.values().iter().map(kept).sum())

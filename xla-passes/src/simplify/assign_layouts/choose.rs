@@ -14,7 +14,8 @@ const CANDIDATES: usize = 6;
 /// Costs of the values that regions read or make.
 struct Costs<'v, 'm> {
     view: &'v View<'m>,
-    /// How each value is read. What is read where it is made, in one region, is left out: it costs nothing in any order.
+    /// How each value is read. What is read where it is made, in one region, is left out: it costs nothing in any
+    /// order.
     needs: BTreeMap<InstrId, Needs>,
     /// What each region reads, in which orders as written, how often.
     reads: Vec<BTreeMap<InstrId, BTreeMap<Order, usize>>>,

@@ -9,7 +9,8 @@ use crate::PassContext;
 use crate::framework::profile::ConvolutionOrder;
 use crate::rewrite::graph;
 
-/// Puts transposes around convolutions in another order than the target's; where others want them, regions move them away.
+/// Puts transposes around convolutions in another order than the target's; where others want them, regions move them
+/// away.
 pub(super) fn put_in_order(module: &mut Module, id: CompId, cx: &PassContext<'_>) -> Result<()> {
     match cx.profile().layout.convolution {
         ConvolutionOrder::Any => return Ok(()),

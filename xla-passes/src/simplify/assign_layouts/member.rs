@@ -40,7 +40,8 @@ pub(super) fn is_member(module: &Module, computation: &Computation, id: InstrId)
         Op::DynamicUpdateSlice(_) => instruction.operands().len() == 2 + shape.rank(),
         // The order in which a window is folded is free only where the combiner's is.
         Op::ReduceWindow(op) => simple_combiner(&module[op.computation]).is_some(),
-        // Sorts and scans run along one dimension and want it minor; the others tie orders to places, or to those of others.
+        // Sorts and scans run along one dimension and want it minor; the others tie orders to places, or to those of
+        // others.
         _ => false,
     };
     let sharded = instruction.annotations().is_some_and(|a| a.sharding.is_some());
@@ -65,7 +66,8 @@ pub(super) fn reordered(op: &Op, order: &Order) -> Op {
     }
 }
 
-/// Operands of a member in the order in which it takes them on arrays in that order: starts come one for each dimension.
+/// Operands of a member in the order in which it takes them on arrays in that order: starts come one for each
+/// dimension.
 pub(super) fn reordered_operands(op: &Op, operands: &[InstrId], order: &Order) -> Vec<InstrId> {
     let arrays = match op {
         Op::DynamicSlice(_) => 1,

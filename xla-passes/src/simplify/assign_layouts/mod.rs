@@ -1,9 +1,9 @@
-//! Layout assignment: operations that do not care about the order of dimensions compute in the order that needs the fewest
-//! transposes.
+//! Layout assignment: operations that do not care about the order of dimensions compute in the order that needs the
+//! fewest transposes.
 //!
-//! Arrays are row major, so that a layout is an order of dimensions, and a change of layout is a `transpose`. A *region* is a
-//! set of connected operations that compute alike in any order; it computes in one. Transposes at its border then vanish, or
-//! stand elsewhere:
+//! Arrays are row major, so that a layout is an order of dimensions, and a change of layout is a `transpose`. A
+//! *region* is a set of connected operations that compute alike in any order; it computes in one. Transposes at its
+//! border then vanish, or stand elsewhere:
 //!
 //! ```text
 //! b = transpose(a)                   c = exp(a)
@@ -13,8 +13,8 @@
 //! ```
 //!
 //! This also is what moves transposes along: towards each other, towards operations that swallow them (contractions,
-//! convolutions, broadcasts, folds, constants, of which [`SimplifyAlgebra`](crate::SimplifyAlgebra) has the laws), or to
-//! where arrays are smaller.
+//! convolutions, broadcasts, folds, constants, of which [`SimplifyAlgebra`](crate::SimplifyAlgebra) has the laws), or
+//! to where arrays are smaller.
 
 mod choose;
 mod convolution;
@@ -31,7 +31,8 @@ use crate::{Pass, PassContext};
 /// Gives each region of operations that take any order of dimensions the order with the fewest bytes of transposes.
 ///
 /// What the target likes comes from its [`LayoutProfile`](crate::LayoutProfile) and [`DotProfile`](crate::DotProfile).
-/// Parameters, results, and what loops hand on keep their order. A region changes only if that makes fewer bytes of transposes.
+/// Parameters, results, and what loops hand on keep their order. A region changes only if that makes fewer bytes of
+/// transposes.
 pub struct AssignLayouts;
 
 /// How often regions are looked at again after others changed. Each change takes bytes away, so that few rounds do.

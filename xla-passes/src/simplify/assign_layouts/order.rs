@@ -1,7 +1,7 @@
 //! Orders of dimensions.
 
-/// An order of an array's dimensions: in place `i` stands dimension `order[i]`. The order that they have already is empty, so
-/// that it is the same for every rank and costs nothing.
+/// An order of an array's dimensions: in place `i` stands dimension `order[i]`. The order that they have already is
+/// empty, so that it is the same for every rank and costs nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Order(Vec<usize>);
 

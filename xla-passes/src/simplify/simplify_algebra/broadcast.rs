@@ -72,7 +72,8 @@ fn constant_of_equal_elements(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> 
     Some(cx.splat_of(shape, value))
 }
 
-/// `f(broadcast(x, d), broadcast(y, d), broadcast(scalar))` = `broadcast(f(x, y, broadcast(scalar)), d)`: fewer elements computed.
+/// `f(broadcast(x, d), broadcast(y, d), broadcast(scalar))` = `broadcast(f(x, y, broadcast(scalar)), d)`: fewer
+/// elements computed.
 fn elementwise_of_broadcasts(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let operands = cx.instruction(id).operands();
     if operands.iter().any(|&o| cx.dims(o) != cx.dims(id) || !matches!(cx.op(o), Op::Broadcast(_))) {

@@ -17,7 +17,8 @@ fn convert_to_same_type(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     (cx.element_type(x) == cx.element_type(id)).then_some(x.into())
 }
 
-/// `convert(convert(x))` = `convert(x)`, where the inner one keeps every value as it is and the outer one treats it alike.
+/// `convert(convert(x))` = `convert(x)`, where the inner one keeps every value as it is and the outer one treats it
+/// alike.
 fn convert_of_exact_convert(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let inner = cx.operand(id, 0);
     let Op::Convert(_) = cx.op(inner) else { return None };

@@ -1,8 +1,8 @@
 //! Conversions beside operations that only move elements: few elements are converted, and narrow ones are moved.
 //!
-//! A conversion goes behind what cuts, in front of [broadcasts](super::broadcast) and [reshapes](super::reshape), and to the side
-//! of the narrower type of what keeps or adds elements. So conversions there and back meet, and vanish. Transposes are looked
-//! after by [`AssignLayouts`](crate::AssignLayouts).
+//! A conversion goes behind what cuts, in front of [broadcasts](super::broadcast) and [reshapes](super::reshape), and
+//! to the side of the narrower type of what keeps or adds elements. So conversions there and back meet, and vanish.
+//! Transposes are looked after by [`AssignLayouts`](crate::AssignLayouts).
 
 use xla_hlo::ops::Convert;
 use xla_hlo::{ArrayShape, ElementKind, ElementType, InstrId, Op, Scalar};
@@ -41,9 +41,9 @@ fn moved<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(&'c [InstrId], &'c [InstrId
     }
 }
 
-/// `movement(convert(x), convert(y), ...)` = `convert(movement(x, y, ...))`, where the conversions widen elements of one type.
-/// Values that are the same everywhere may be among them, if the narrow type has them. Movements are `reverse`, `pad`,
-/// `concatenate` and `select`.
+/// `movement(convert(x), convert(y), ...)` = `convert(movement(x, y, ...))`, where the conversions widen elements of
+/// one type. Values that are the same everywhere may be among them, if the narrow type has them. Movements are
+/// `reverse`, `pad`, `concatenate` and `select`.
 pub fn movement_of_widening(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let (others, data) = moved(cx, id)?;
     let source = |cx: &Draft<'_>, o: InstrId| matches!(cx.op(o), Op::Convert(_)).then(|| cx.operand(o, 0));
@@ -91,8 +91,9 @@ fn narrow_splat(cx: &Draft<'_>, id: InstrId, ty: ElementType) -> Option<Scalar> 
     (exact && ty.kind() == wide.kind()).then_some(narrow)
 }
 
-/// `convert(movement(x, y, ...))` = `movement(convert(x), convert(y), ...)`, where the conversion narrows; for a `select`, which would
-/// make two conversions of one, where each side was converted from that type or is the same everywhere.
+/// `convert(movement(x, y, ...))` = `movement(convert(x), convert(y), ...)`, where the conversion narrows; for a
+/// `select`, which would make two conversions of one, where each side was converted from that type or is the same
+/// everywhere.
 pub fn narrowing_of_movement(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let inner = cx.operand(id, 0);
     let (others, data) = moved(cx, inner)?;

@@ -26,8 +26,8 @@ fn dot_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     Some(cx.splat_of(shape, Scalar::zero(shape.element_type())))
 }
 
-/// `dot(transpose(a), b)` = `dot(a, b)` with other dimension numbers, where the free dimensions keep their order and the
-/// target reads operands in any order as fast.
+/// `dot(transpose(a), b)` = `dot(a, b)` with other dimension numbers, where the free dimensions keep their order and
+/// the target reads operands in any order as fast.
 fn dot_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     if !cx.profile().dot.any_operand_order {
         return None;
@@ -44,7 +44,8 @@ fn dot_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     Some(cx.add(new, cx.shape(id)?.clone(), [lhs.into(), rhs.into()]))
 }
 
-/// What is transposed to give the operand, with the dimension numbers of that; `None` where free dimensions change order.
+/// What is transposed to give the operand, with the dimension numbers of that; `None` where free dimensions change
+/// order.
 fn through_transpose(
     cx: &Draft<'_>,
     operand: InstrId,
@@ -110,8 +111,9 @@ fn spread(
     Some(cx.broadcast(value, result.clone(), dimensions))
 }
 
-/// `dot(a, b)` = `reshape(dot(reshape(a), reshape(b)))` without the batch dimensions of size 1, and without the contracted ones
-/// where others are contracted. So what was added for a batch of one goes, and transposes come next to their dots.
+/// `dot(a, b)` = `reshape(dot(reshape(a), reshape(b)))` without the batch dimensions of size 1, and without the
+/// contracted ones where others are contracted. So what was added for a batch of one goes, and transposes come next to
+/// their dots.
 fn dot_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let mut new = dot(cx, id)?.clone();
     let (lhs, rhs, result) = (cx.operand(id, 0), cx.operand(id, 1), cx.shape(id)?);

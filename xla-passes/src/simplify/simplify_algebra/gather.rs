@@ -159,8 +159,8 @@ fn scattered_type(cx: &Draft<'_>, op: &Scatter, [x, _, update]: [InstrId; 3]) ->
     (same && cx.element_type(update) == Some(ty)).then_some(ty)
 }
 
-/// `scatter(x, neutral values)` = `x`: zeros (-0 for floats) that are added, ones that are multiplied with. Not for complex numbers,
-/// whose parts have zeros of both signs.
+/// `scatter(x, neutral values)` = `x`: zeros (-0 for floats) that are added, ones that are multiplied with. Not for
+/// complex numbers, whose parts have zeros of both signs.
 fn scatter_of_neutral(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let (op, operands) = scatter(cx, id)?;
     let ty = scattered_type(cx, op, operands).filter(|ty| !ty.is_complex())?;

@@ -43,8 +43,8 @@ fn abs_of_abs(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     }
 }
 
-/// `f(-x)` = `-f(x)`, and `f(x * -c)` = `-f(x * c)` for a constant `c`, of an odd function of floats: nearer to the root the
-/// sign vanishes in a sum, and `f(x)` is often there already.
+/// `f(-x)` = `-f(x)`, and `f(x * -c)` = `-f(x * c)` for a constant `c`, of an odd function of floats: nearer to the
+/// root the sign vanishes in a sum, and `f(x)` is often there already.
 fn odd_of_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     use UnaryOp::{Asin, Asinh, Atan, Atanh, Cbrt, Erf, Sine, Sinh, Tan, Tanh};
     let inner = cx.operand(id, 0);

@@ -1,8 +1,8 @@
 //! Algebraic simplification: small laws, applied until none holds any more.
 //!
-//! A rule is a function that looks at one instruction and proposes another value for it; see `README.md` in this folder. The
-//! driver here keeps a list of instructions to look at, applies proposals, counts them by name, and stops at the limit
-//! that [`PassOptions`](crate::PassOptions) sets.
+//! A rule is a function that looks at one instruction and proposes another value for it; see `README.md` in this
+//! folder. The driver here keeps a list of instructions to look at, applies proposals, counts them by name, and stops
+//! at the limit that [`PassOptions`](crate::PassOptions) sets.
 
 mod arithmetic;
 mod broadcast;
@@ -47,7 +47,8 @@ use rules;
 
 /// Applies algebraic laws to every instruction until none holds.
 ///
-/// Values stay the same bit by bit, except that a NaN may become another NaN, and where a rule's docs say how rounding differs.
+/// Values stay the same bit by bit, except that a NaN may become another NaN, and where a rule's docs say how rounding
+/// differs.
 pub struct SimplifyAlgebra;
 
 impl Pass for SimplifyAlgebra {

@@ -93,8 +93,8 @@ fn reduce_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     Some(cx.add(combiner, shape.clone(), [init, x]))
 }
 
-/// `reduce(transpose(x))` = `transpose(reduce(x))`, without a transpose where what stays keeps its order; otherwise only
-/// where the first transpose has no other use. The order of a sum is free.
+/// `reduce(transpose(x))` = `transpose(reduce(x))`, without a transpose where what stays keeps its order; otherwise
+/// only where the first transpose has no other use. The order of a sum is free.
 fn reduce_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let (reduce, inner, init) = single(cx, id)?;
     let Op::Transpose(transpose) = cx.op(inner) else { return None };
@@ -127,8 +127,8 @@ fn is_only_folded(cx: &Draft<'_>, id: InstrId) -> bool {
     !cx.is_root(id) && users.len() <= FEW && users.iter().all(folds)
 }
 
-/// `reduce(reshape(x))` = `reshape(reduce(x))`, where each run of dimensions that the reshape joins or splits goes or stays as
-/// a whole. The order of a sum is free.
+/// `reduce(reshape(x))` = `reshape(reduce(x))`, where each run of dimensions that the reshape joins or splits goes or
+/// stays as a whole. The order of a sum is free.
 fn reduce_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let (reduce, inner, init) = single(cx, id)?;
     let Op::Reshape(_) = cx.op(inner) else { return None };

@@ -34,7 +34,8 @@ fn reshape_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     cx.reshape(cx.operand(inner, 0), cx.dims(id))
 }
 
-/// `reshape(broadcast(x))` = `broadcast(reshape(x))`, where `x` has one element or the reshape only adds or removes ones.
+/// `reshape(broadcast(x))` = `broadcast(reshape(x))`, where `x` has one element or the reshape only adds or removes
+/// ones.
 fn reshape_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let inner = cx.operand(id, 0);
     let Op::Broadcast(op) = cx.op(inner) else { return None };
@@ -56,9 +57,9 @@ fn reshape_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     Some(cx.add(Iota { dimension: map[op.dimension]? }, cx.shape(id)?.clone(), []))
 }
 
-/// `f(reshape(x), reshape(y), broadcast(scalar))` = `reshape(f(x, y, broadcast(scalar)))`, where `x` and `y` have the same
-/// dimensions. Other operands may be what is reshaped at no cost: constants, and broadcasts and iotas where the reshape only adds or
-/// removes ones.
+/// `f(reshape(x), reshape(y), broadcast(scalar))` = `reshape(f(x, y, broadcast(scalar)))`, where `x` and `y` have the
+/// same dimensions. Other operands may be what is reshaped at no cost: constants, and broadcasts and iotas where the
+/// reshape only adds or removes ones.
 ///
 /// Reshapes move on towards broadcasts and other reshapes, which swallow them. So a chain of elementwise operations on
 /// `[n,1]` between two on `[n]` loses its detour.

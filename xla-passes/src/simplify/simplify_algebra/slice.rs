@@ -143,8 +143,8 @@ fn slice_of_pad(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     (own.len() == pad.dims.len()).then(|| Some(slice(cx, x, cx.shape(id)?.clone(), own)))?
 }
 
-/// `slice(reshape(x))` = `reshape(slice(x))`, where what is cut is the outermost of the dimensions that one dimension of
-/// `x` was split into, or all of it but ones. Then rows of `x` are read, and the reshape costs nothing.
+/// `slice(reshape(x))` = `reshape(slice(x))`, where what is cut is the outermost of the dimensions that one dimension
+/// of `x` was split into, or all of it but ones. Then rows of `x` are read, and the reshape costs nothing.
 fn slice_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let inner = cx.operand(id, 0);
     let Op::Reshape(_) = cx.op(inner) else { return None };

@@ -107,8 +107,8 @@ fn slice_of_reduce(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     Some(cx.add(reduce.clone(), cx.shape(id)?.clone(), [part, init.into()]))
 }
 
-/// `slice(dot(x, y))` = `dot(slice(x), slice(y))`, where half of the work is saved at least: what is cut of the operands is copied.
-/// The order of a sum is free.
+/// `slice(dot(x, y))` = `dot(slice(x), slice(y))`, where half of the work is saved at least: what is cut of the
+/// operands is copied. The order of a sum is free.
 fn slice_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let (inner, ranges) = cut(cx, id)?;
     let Op::Dot(Dot { dims, .. }) = cx.op(inner) else { return None };
@@ -168,8 +168,8 @@ fn dynamic_slice(cx: &mut Draft<'_>, x: InstrId, starts: &[InstrId], sizes: Vec<
     Some(cx.add(DynamicSlice { sizes }, shape, operands))
 }
 
-/// `dynamic-slice(f(x, y))` = `f(dynamic-slice(x), dynamic-slice(y))`, where `f` is elementwise and cheap: a dear one may be better done
-/// once for all slices, in front of a loop.
+/// `dynamic-slice(f(x, y))` = `f(dynamic-slice(x), dynamic-slice(y))`, where `f` is elementwise and cheap: a dear one
+/// may be better done once for all slices, in front of a loop.
 fn dynamic_slice_of_elementwise(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let (inner, starts) = dynamic_cut(cx, id)?;
     let cheap = cost::work(cx.op(inner), cx.element_type(inner)?) < cost::EXPENSIVE;

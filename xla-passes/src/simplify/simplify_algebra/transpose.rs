@@ -62,9 +62,9 @@ fn transpose_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     Some(cx.add(Iota { dimension }, cx.shape(id)?.clone(), []))
 }
 
-/// `transpose(dot(a, b))` = `transpose(dot(b, a))` with the minor-most dimension in place, or no transpose at all, where the
-/// minor-most dimension of the result is free in `a`. The products are the same; the order in which they are added is
-/// free in both.
+/// `transpose(dot(a, b))` = `transpose(dot(b, a))` with the minor-most dimension in place, or no transpose at all,
+/// where the minor-most dimension of the result is free in `a`. The products are the same; the order in which they are
+/// added is free in both.
 fn transpose_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let inner = cx.operand(id, 0);
     let old = permutation(cx, id)?;
@@ -82,7 +82,8 @@ fn transpose_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     if dims::is_identity(&rest) { Some(value) } else { Some(cx.transpose(value, cx.shape(id)?.clone(), rest)) }
 }
 
-/// The order of the result of a dot whose operands change places, if that puts in place what `permutation` makes minor-most.
+/// The order of the result of a dot whose operands change places, if that puts in place what `permutation` makes
+/// minor-most.
 fn swapped(cx: &Draft<'_>, id: InstrId, permutation: &[usize]) -> Option<Vec<usize>> {
     let Op::Dot(dot) = cx.op(id) else { return None };
     let batch = dot.dims.lhs_batch.len();
@@ -93,8 +94,8 @@ fn swapped(cx: &Draft<'_>, id: InstrId, permutation: &[usize]) -> Option<Vec<usi
         .then(|| (0..batch).chain(batch + lhs_free..rank).chain(batch..batch + lhs_free).collect())
 }
 
-/// `transpose(reshape(dot(a, b)))` = `reshape(transpose(dot(a, b)))`, where the reshape only adds ones and operands that change
-/// places then save the transpose.
+/// `transpose(reshape(dot(a, b)))` = `reshape(transpose(dot(a, b)))`, where the reshape only adds ones and operands
+/// that change places then save the transpose.
 fn transpose_of_reshaped_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let inner = cx.operand(id, 0);
     let (Op::Reshape(_), dot) = (cx.op(inner), *cx.instruction(inner).operands().first()?) else { return None };

@@ -10,7 +10,8 @@ use crate::canonicalize::dead_code;
 use crate::rewrite::graph::{self, clone_with_operands};
 use crate::{Pass, PassContext};
 
-/// Takes results around the branches, and drops results and elements of operands that nobody uses. Each branch has no other caller.
+/// Takes results around the branches, and drops results and elements of operands that nobody uses. Each branch has no
+/// other caller.
 pub(super) fn simplify(
     module: &mut Module,
     caller: CompId,

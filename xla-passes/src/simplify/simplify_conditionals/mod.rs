@@ -17,7 +17,8 @@ use crate::{Pass, PassContext};
 /// Makes conditionals simpler, or no conditionals at all:
 ///
 /// - one whose choice is known, with a single branch, or with equal branches on equal operands, becomes the branch;
-/// - one on `not p` has its branches the other way round, and one on the number of a truth value is one on the truth value;
+/// - one on `not p` has its branches the other way round, and one on the number of a truth value is one on the truth
+///   value;
 /// - a result that is the same value in all branches, from outside or a constant, is that value;
 /// - results that nobody uses, and elements of operands that their branch does not use, go; constants go into branches;
 /// - branches of a few cheap operations on little become a `select` of what they give.
@@ -82,7 +83,8 @@ fn take(module: &mut Module, caller: CompId, id: InstrId, branch: usize, cx: &Pa
     graph::inline(module, caller, id, callee, &[argument])
 }
 
-/// The branch that runs, or one like it, if that is known: a predicate takes branch 0 when true, an index out of range the last.
+/// The branch that runs, or one like it, if that is known: a predicate takes branch 0 when true, an index out of range
+/// the last.
 fn chosen(module: &Module, caller: CompId, id: InstrId) -> Option<usize> {
     let branches = &conditional(module, caller, id)?.branches;
     let operands = module[caller][id].operands();

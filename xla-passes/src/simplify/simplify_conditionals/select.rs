@@ -12,8 +12,8 @@ use crate::fuse::cost;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Operations on elements, in simple ones, of all branches and selections together: about what it takes to choose a branch and to
-/// begin its kernels.
+/// Operations on elements, in simple ones, of all branches and selections together: about what it takes to choose a
+/// branch and to begin its kernels.
 const MAX_WORK: f64 = 1024.0;
 
 /// More branches stay branches.
@@ -58,8 +58,8 @@ fn branch_work(branch: &Computation, effects: &Effects) -> Option<f64> {
     branch.iter().try_fold(0.0, |sum, (_, instruction)| Some(sum + work(instruction)?))
 }
 
-/// Operations that a kernel computes element by element, whatever the values. Copies stand where they stand on purpose, and an update
-/// may be in place.
+/// Operations that a kernel computes element by element, whatever the values. Copies stand where they stand on purpose,
+/// and an update may be in place.
 fn is_cheap(op: &Op) -> bool {
     match op {
         Op::Copy(_) | Op::Bitcast(_) | Op::DynamicUpdateSlice(_) => false,

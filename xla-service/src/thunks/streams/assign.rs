@@ -1,8 +1,9 @@
 //! Gives thunks their streams: list scheduling in the order of the sequence, by a model of host and device.
 //!
-//! Each thunk goes to the stream where it would be done first, events counted against it; ties go to the sequence's home and then to
-//! the lower number, so that a chain, or what the host is too slow for, stays where it is. This is done for each number of streams up to
-//! what the profile allows, and the best is kept, if it is better than one stream.
+//! Each thunk goes to the stream where it would be done first, events counted against it; ties go to the sequence's
+//! home and then to the lower number, so that a chain, or what the host is too slow for, stays where it is. This is
+//! done for each number of streams up to what the profile allows, and the best is kept, if it is better than one
+//! stream.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,12 +17,14 @@ use super::order::Order;
 use super::report::StreamReport;
 use super::{StreamProfile, ThunkCost, verify_streams};
 
-/// Gives each thunk its stream and what it waits for, nested sequences included; whatever was assigned before is forgotten.
+/// Gives each thunk its stream and what it waits for, nested sequences included; whatever was assigned before is
+/// forgotten.
 ///
-/// `cost` is asked about kernels, library calls and what runs on the host; copies cost what the profile says, control flow what is nested
-/// in it, in one round where nobody knows how many there are. What is no number counts as nothing. Numbers of streams are dense. Where
-/// several streams would not be faster, by the model, everything stays on one. Debug builds check the product with [`verify_streams`],
-/// whose [`Error::Internal`](xla_hlo::Error::Internal) is the only error.
+/// `cost` is asked about kernels, library calls and what runs on the host; copies cost what the profile says, control
+/// flow what is nested in it, in one round where nobody knows how many there are. What is no number counts as nothing.
+/// Numbers of streams are dense. Where several streams would not be faster, by the model, everything stays on one.
+/// Debug builds check the product with [`verify_streams`], whose [`Error::Internal`](xla_hlo::Error::Internal) is the
+/// only error.
 pub fn assign_streams(
     sequence: &mut ThunkSequence,
     profile: &StreamProfile,
@@ -82,7 +85,8 @@ struct Place {
 }
 
 impl Assigner<'_> {
-    /// Assigns a sequence and what is nested in it, as if its home were stream 0. What may not be `spread` stays on one stream.
+    /// Assigns a sequence and what is nested in it, as if its home were stream 0. What may not be `spread` stays on one
+    /// stream.
     fn level(&mut self, sequence: &mut ThunkSequence, spread: bool) -> Level {
         let mut best = Vec::with_capacity(sequence.thunks.len());
         let mut single = Vec::with_capacity(sequence.thunks.len());
@@ -161,8 +165,8 @@ impl Assigner<'_> {
         plan
     }
 
-    /// Whether a thunk may be on a stream of these. If there are some for copies, large copies are there and nothing else is: what would
-    /// come behind a copy on the stream of kernels is not known when the copy is sent.
+    /// Whether a thunk may be on a stream of these. If there are some for copies, large copies are there and nothing
+    /// else is: what would come behind a copy on the stream of kernels is not known when the copy is sent.
     fn allows(&self, thunk: &Thunk, stream: usize, streams: &[usize]) -> bool {
         let for_copies = |stream: usize| stream >= self.profile.compute_streams.max(1) as usize;
         let is_large = matches!(thunk.kind, ThunkKind::Copy) && copied_bytes(thunk) >= self.profile.copy_stream_bytes;
@@ -213,8 +217,8 @@ impl Assigner<'_> {
         }
     }
 
-    /// New numbers for the streams for kernels of what is nested in a thunk on `home`. It was assigned as if that were stream 0; others
-    /// should be those that have nothing else to do, as far as there are any.
+    /// New numbers for the streams for kernels of what is nested in a thunk on `home`. It was assigned as if that were
+    /// stream 0; others should be those that have nothing else to do, as far as there are any.
     fn moved(&self, used: &BTreeSet<u32>, home: u32) -> Vec<u32> {
         let mut others: Vec<u32> = (0..self.profile.compute_streams.max(1)).filter(|&stream| stream != home).collect();
         others.sort_by_key(|&stream| used.contains(&stream));

@@ -73,8 +73,8 @@ struct Last {
 }
 
 impl Conflicts {
-    /// The nodes that what touches this must be ordered behind, the latest first. Those that follow from these by the orders that
-    /// there must be between them anyway, and by streams, are left out where that is cheap.
+    /// The nodes that what touches this must be ordered behind, the latest first. Those that follow from these by the
+    /// orders that there must be between them anyway, and by streams, are left out where that is cheap.
     pub fn before(&self, touched: &Touched) -> Vec<usize> {
         let mut nodes: Vec<usize> = self.effect.filter(|_| touched.effects).into_iter().collect();
         self.each(&touched.reads, |last| nodes.extend(last.write));

@@ -1,7 +1,7 @@
 //! What follows from streams and waits: vector clocks over the nodes of one sequence.
 
-/// The nodes of a sequence in the order they are sent: 0 is its beginning, then come its thunks, and at last its end. Beginning and end are
-/// on stream 0, the home of the sequence.
+/// The nodes of a sequence in the order they are sent: 0 is its beginning, then come its thunks, and at last its end.
+/// Beginning and end are on stream 0, the home of the sequence.
 #[derive(Debug)]
 pub(super) struct Order {
     streams: usize,
@@ -21,8 +21,9 @@ impl Order {
         order
     }
 
-    /// Which of the nodes `needed`, latest first, a next node on `stream` must wait for, so that all of them are done before it. A later
-    /// node may be known to be behind an earlier one, never the other way around, so each is asked for once.
+    /// Which of the nodes `needed`, latest first, a next node on `stream` must wait for, so that all of them are done
+    /// before it. A later node may be known to be behind an earlier one, never the other way around, so each is asked
+    /// for once.
     pub fn waits(&self, stream: usize, needed: impl Iterator<Item = usize>) -> Vec<usize> {
         let mut known = self.known_on(stream);
         let mut waits = Vec::new();

@@ -9,7 +9,8 @@ use super::super::{StreamId, ThunkSequence};
 use crate::executable::ExecutionContext;
 use crate::executor::Stream;
 
-/// Streams of a program's devices. Executions at the same time have streams of their own; what one gives back, the next one takes.
+/// Streams of a program's devices. Executions at the same time have streams of their own; what one gives back, the next
+/// one takes.
 #[derive(Debug, Default)]
 pub struct StreamPool {
     /// How many streams an execution needs beyond its first.
@@ -45,8 +46,8 @@ impl StreamPool {
     }
 }
 
-/// The streams of one execution beyond its first, which is number 0. They go back to the pool when dropped; what they were sent is joined
-/// into the first one before, also where an execution ends early.
+/// The streams of one execution beyond its first, which is number 0. They go back to the pool when dropped; what they
+/// were sent is joined into the first one before, also where an execution ends early.
 #[derive(Debug)]
 pub(in super::super) struct SideStreams<'a> {
     pool: &'a StreamPool,
@@ -72,7 +73,8 @@ impl SideStreams<'_> {
 impl Drop for SideStreams<'_> {
     fn drop(&mut self) {
         for side in self.streams.iter().filter(|_| !self.are_joined) {
-            // The execution has failed already, which is what its caller is told. What fails here too becomes an error of the first stream.
+            // The execution has failed already, which is what its caller is told. What fails here too becomes an error
+            // of the first stream.
             drop(side.record_event().and_then(|event| self.home.wait_for(&event)));
         }
         let streams = std::mem::take(&mut self.streams);

@@ -68,7 +68,8 @@ impl StreamReport {
         !self.sequences.is_empty()
     }
 
-    /// A picture for a browser: a row for each stream, a box for each thunk, an arrow for each wait. SVG, light or dark as the reader likes.
+    /// A picture for a browser: a row for each stream, a box for each thunk, an arrow for each wait. SVG, light or dark
+    /// as the reader likes.
     pub fn svg(&self) -> String {
         super::picture::svg(self)
     }

@@ -10,11 +10,12 @@ use super::super::{StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};
 use super::conflicts::Touched;
 use crate::host::{Clock, MemoryAccess, RaceDetector, RaceStream};
 
-/// Checks that every two thunks that touch the same bytes, one of them writing, are ordered by streams and waits, in all that may run; that
-/// thunks with effects are; and that everything happens behind what ran before the program and in front of what runs after it, on
-/// stream 0.
+/// Checks that every two thunks that touch the same bytes, one of them writing, are ordered by streams and waits, in
+/// all that may run; that thunks with effects are; and that everything happens behind what ran before the program and
+/// in front of what runs after it, on stream 0.
 ///
-/// [`Error::Internal`] names two thunks and the wait that is missing, or the wait for what is not earlier in the same sequence.
+/// [`Error::Internal`] names two thunks and the wait that is missing, or the wait for what is not earlier in the same
+/// sequence.
 pub fn verify_streams(sequence: &ThunkSequence) -> Result<()> {
     let mut replay = Replay { detector: RaceDetector::new(), streams: HashMap::new() };
     let all = everything(sequence);
@@ -112,7 +113,8 @@ impl Replay {
             }
             ThunkKind::Conditional { slice, branches, .. } => {
                 self.access(stream, *slice, MemoryAccess::Read, &label)?;
-                // One after the other: each begins and ends on the same stream, so none orders more for the next than that does.
+                // One after the other: each begins and ends on the same stream, so none orders more for the next than
+                // that does.
                 branches.iter().try_for_each(|branch| self.sequence(branch, stream))
             }
         }

@@ -8,7 +8,8 @@ use xla::service::{CompileOptions, HloPasses, optimize};
 
 use super::super::failure::{Failure, Outcome};
 
-/// The decisions that passes make about the instructions of these names, separated by commas; about all where there are none.
+/// The decisions that passes make about the instructions of these names, separated by commas; about all where there are
+/// none.
 pub fn run(names: &str, module: VerifiedModule, passes: &HloPasses, options: &CompileOptions) -> Outcome<String> {
     let recorder = FusionRecorder::default();
     optimize(module, passes, options, Some(&recorder))?;

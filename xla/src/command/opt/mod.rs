@@ -57,7 +57,8 @@ pub struct Args {
     /// Leave these passes out wherever they occur
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     without: Vec<String>,
-    /// Take the platform to lack these operations (cholesky, topk, tanh, ...) and, of floats, arithmetic on these (bf16, f16, ...)
+    /// Take the platform to lack these operations (cholesky, topk, tanh, ...) and, of floats, arithmetic on these
+    /// (bf16, f16, ...)
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     lacks: Vec<String>,
     /// Stop after so many runs of passes
@@ -79,7 +80,8 @@ pub struct Args {
     /// Instead of the module, print how much memory it needs, and which values make the peak; =json for programs
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
     memory: Option<Report>,
-    /// Instead of the module, print which computations there are, who calls them and how they are run; =json for programs
+    /// Instead of the module, print which computations there are, who calls them and how they are run; =json for
+    /// programs
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
     call_graph: Option<Report>,
     /// Instead of the module, print which value each leaf of each instruction holds; =json for programs

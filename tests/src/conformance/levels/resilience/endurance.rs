@@ -48,7 +48,8 @@ fn executed(subject: &Subject, sample: &Sample, count: usize) -> Check {
     settles(&*executor, before)
 }
 
-/// Executions one after the other; every so many of them everything must have come back. A slow device is spared the rest.
+/// Executions one after the other; every so many of them everything must have come back. A slow device is spared the
+/// rest.
 fn rows(ready: &Ready, executor: &dyn StreamExecutor, count: usize) -> Check {
     let options = launch::keeping(ready.compiled());
     let shared = launch::buffers(ready.compiled(), ready.arguments())?;

@@ -111,7 +111,8 @@ fn run(ready: &Ready, part: Part, faults: &dyn FaultInjection, inject: &dyn Fn()
     launch::read(&results)
 }
 
-/// The error names the platform and what it happened in: the thunk with its instruction, or the array that was on its way.
+/// The error names the platform and what it happened in: the thunk with its instruction, or the array that was on its
+/// way.
 fn told(platform: &str, ready: &Ready, fault: Fault, part: Part, error: &Error) -> Check {
     let message = error.to_string();
     ensure!(!message.contains("panicked"), "{message}");
@@ -124,7 +125,8 @@ fn told(platform: &str, ready: &Ready, fault: Fault, part: Part, error: &Error) 
         }
         Part::Program if fault != Fault::Allocation => {
             let Some(sequence) = ready.compiled().thunks() else { return Ok(()) };
-            // Arguments that are written, and results that are shared, are copied before the first thunk and after the last.
+            // Arguments that are written, and results that are shared, are copied before the first thunk and after the
+            // last.
             let named = sequence.walk().any(|thunk| message.contains(&thunk.place()))
                 || (fault == Fault::Copy && message.contains("a copy of "));
             ensure!(named, "the error names no thunk with its instruction: {message}");

@@ -4,8 +4,8 @@ use super::matrix::Matrix;
 use crate::Scalar;
 use crate::ops::linalg::field::Field;
 
-/// Replaces a matrix by its factors, the unit diagonal of the lower one left out. Gives the row (from 1) that each row was
-/// exchanged with, and the first column (from 1) without a pivot, or 0.
+/// Replaces a matrix by its factors, the unit diagonal of the lower one left out. Gives the row (from 1) that each row
+/// was exchanged with, and the first column (from 1) without a pivot, or 0.
 pub(super) fn factor<T: Field>(a: &mut Matrix<T>) -> (Vec<i64>, i64) {
     let (mut exchanges, mut failed) = (Vec::new(), 0);
     for k in 0..a.rows.min(a.columns) {

@@ -146,7 +146,8 @@ fn sequence_of_chain() -> ThunkSequence {
 
 #[test]
 fn memory_that_is_used_again_is_an_order() {
-    // The second chain writes where the first one reads: in part, and it does not matter that the values have nothing to do with each other.
+    // The second chain writes where the first one reads: in part, and it does not matter that the values have nothing
+    // to do with each other.
     let mut sequence = sequence(vec![
         kernel(0, &[whole(0)], &[slice(1, 0, 64)]),
         kernel(1, &[slice(1, 0, 64)], &[whole(2)]),

@@ -1,5 +1,6 @@
 //! Random sequences: everything is ordered that must be, and each edge is needed.
 
+use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
@@ -10,7 +11,7 @@ type Step = (Vec<(usize, usize, usize)>, Vec<(usize, usize, usize)>, u8, u8);
 
 fn step() -> impl Strategy<Value = Step> {
     let piece = || (0..6usize, 0..4usize, 1..3usize);
-    (prop::collection::vec(piece(), 0..3), prop::collection::vec(piece(), 1..3), 1..40u8, 1..11u8)
+    (vec(piece(), 0..3), vec(piece(), 1..3), 1..40u8, 1..11u8)
 }
 
 fn build(steps: &[Step]) -> ThunkSequence {
@@ -33,12 +34,12 @@ enum Tree {
 fn tree() -> impl Strategy<Value = Tree> {
     let leaf = prop_oneof![4 => step().prop_map(Tree::Kernel), 1 => step().prop_map(Tree::Host)];
     leaf.prop_recursive(2, 24, 6, |inner| {
-        let list = |most| prop::collection::vec(inner.clone(), 0..most);
+        let list = |most| vec(inner.clone(), 0..most);
         let looping = (list(2), list(6), any::<bool>());
         prop_oneof![
             3 => step().prop_map(Tree::Kernel),
             1 => looping.prop_map(|(condition, body, is_counted)| Tree::Loop { condition, body, is_counted }),
-            1 => prop::collection::vec(list(5), 1..3).prop_map(Tree::Branches),
+            1 => vec(list(5), 1..3).prop_map(Tree::Branches),
         ]
     })
 }
@@ -81,7 +82,8 @@ fn conflict(a: &Touched, b: &Touched) -> bool {
     meet(&a.writes, &b.writes) || meet(&a.writes, &b.reads) || meet(&a.reads, &b.writes)
 }
 
-/// Which thunks are ordered before which, by streams and waits alone: a table of all pairs, with the beginning first and the end last.
+/// Which thunks are ordered before which, by streams and waits alone: a table of all pairs, with the beginning first
+/// and the end last.
 fn ordered(sequence: &ThunkSequence) -> Vec<Vec<bool>> {
     let count = sequence.thunks.len() + 2;
     let mut before = vec![vec![false; count]; count];
@@ -112,7 +114,7 @@ proptest! {
 
     #[test]
     fn everything_is_ordered_and_every_edge_is_needed(
-        steps in prop::collection::vec(step(), 1..24),
+        steps in vec(step(), 1..24),
         streams in 2..5u32,
         launch in 0..4u8,
     ) {
@@ -143,7 +145,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nested_sequences_are_ordered_too(trees in prop::collection::vec(tree(), 1..12), streams in 2..5u32, loops: bool) {
+    fn nested_sequences_are_ordered_too(trees in vec(tree(), 1..12), streams in 2..5u32, loops: bool) {
         let mut sequence = plant(&trees, &mut 0);
         let profile = StreamProfile { device_loops: loops, launch_seconds: 0.0, ..profile(streams) };
         let cost = |thunk: &Thunk| ThunkCost { seconds: f64::from(1 + thunk.id.0 % 30) * MICRO, share: 0.1 };
