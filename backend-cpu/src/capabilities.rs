@@ -19,7 +19,7 @@ pub(crate) fn profile(target: &Target, threads: usize) -> TargetProfile {
         memory_bandwidth: 1e10 * threads as f64,
         cache_bandwidth: 5e10 * threads as f64,
         launch_seconds: 1e-7,
-        fusion: FusionProfile { epilogues: epilogues(), ..FusionProfile::folds() },
+        fusion: FusionProfile { epilogues: epilogues(), ..FusionProfile::reductions() },
         // The library takes many small products as fast as one: putting operands together in each run would cost.
         dot: DotProfile { merge_bytes: 0, ..TargetProfile::generic().dot },
         ..TargetProfile::generic()

@@ -126,12 +126,13 @@ impl Shrinker<'_> {
         })
     }
 
-    /// In called computations, earlier instructions instead of later ones of the same shape. Not in those that fold:
-    /// what a fold with another function gives may depend on the order, and then everybody is right.
+    /// In called computations, earlier instructions instead of later ones of the same shape. Not in those that reduce:
+    /// what a reduction with another function gives may depend on the order, and then everybody is right.
     fn callees(&mut self) -> bool {
         let entry = self.best.module.entry_id();
-        let folding = folding(&self.best.module);
-        let callees: Vec<CompId> = self.best.module.ids().filter(|&id| id != entry && !folding.contains(&id)).collect();
+        let reducing = reducing(&self.best.module);
+        let callees: Vec<CompId> =
+            self.best.module.ids().filter(|&id| id != entry && !reducing.contains(&id)).collect();
         callees.into_iter().any(|callee| self.callee(callee))
     }
 
@@ -174,11 +175,12 @@ impl Shrinker<'_> {
     }
 }
 
-/// Computations that fold many elements into one, in an order that nobody promises.
-fn folding(module: &Module) -> HashSet<CompId> {
-    let folds = |op: &Op| matches!(op, Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scatter(_));
+/// Computations that reduce many elements into one, in an order that nobody promises.
+fn reducing(module: &Module) -> HashSet<CompId> {
+    let reductions =
+        |op: &Op| matches!(op, Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scatter(_));
     let instructions = module.iter().flat_map(|(_, computation)| computation.iter());
-    let calls = instructions.filter(|(_, instruction)| folds(instruction.op()));
+    let calls = instructions.filter(|(_, instruction)| reductions(instruction.op()));
     calls.flat_map(|(_, instruction)| instruction.op().called_computations()).collect()
 }
 

@@ -92,9 +92,9 @@ fn buffers_of_custom_calls_live_in_arrays() {
 
 #[test]
 fn channel_zero() {
-    let fold =
+    let all_reduce =
         "ROOT r = f32[4] all-reduce(a), channel_id=0, replica_groups={{0}}, use_global_device_ids=true, to_apply=add";
-    let module = valid("", fold);
+    let module = valid("", all_reduce);
     assert!(module.to_string().contains("channel_id=0"));
     // In messages 0 is no channel, which would change what the groups number.
     assert!(proto::serialize_module(&module).unwrap_err().message().contains("channel_id=0 cannot be written"));

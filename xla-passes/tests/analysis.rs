@@ -55,7 +55,7 @@ fn contractions_count_multiplications_and_additions() {
 }
 
 #[test]
-fn folds_count_their_combiner() {
+fn reduces_count_their_combiner() {
     let zero = "z = f32[] constant(0)";
     assert_eq!(work(&format!("{X} {zero} ROOT r = f32[4] reduce(x, z), dimensions={{1}}, to_apply=add")), (28, 0));
     let window = "window={size=1x3}, to_apply=add";

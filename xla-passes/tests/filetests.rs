@@ -46,14 +46,14 @@ fn run(pipeline: &Pipeline, module: &mut Module, profile: &TargetProfile) -> Pip
 }
 
 /// The profile for a file, whose second line may say what the target lacks, `// lacks: OPCODE, TYPE, ...`, or is able
-/// to do besides: `// also: any-fold-in-parts`.
+/// to do besides: `// also: splits-any-reduction`.
 fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
     let second = text.lines().nth(1).unwrap_or_default();
     let names = second.strip_prefix("// lacks: ").into_iter().flat_map(|names| names.split(", "));
     let profile = able.clone().without(names).expect("what a target may lack");
     match second.strip_prefix("// also: ") {
         None => profile,
-        Some("any-fold-in-parts") => TargetProfile { any_fold_in_parts: true, ..profile },
+        Some("splits-any-reduction") => TargetProfile { splits_any_reduction: true, ..profile },
         Some(other) => panic!("no file knows a target that also does {other}"),
     }
 }

@@ -73,7 +73,7 @@ fn results_are_at_their_bounds() {
 }
 
 #[test]
-fn folds_and_contractions() {
+fn reduces_and_contractions() {
     at_every_size("ROOT r = f32[3] reduce(y, zero), dimensions={1}, to_apply=add");
     at_every_size("ROOT r = f32[3,3] dot(y, x), lhs_contracting_dims={1}, rhs_contracting_dims={1}");
     at_every_size("ROOT r = f32[<=8,<=8] dot(y, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}");

@@ -1,4 +1,4 @@
-//! Folds over windows, scans, and select-and-scatter give the same values as in the reference evaluator.
+//! Reductions over windows, scans, and select-and-scatter give the same values as in the reference evaluator.
 
 use crate::native;
 
@@ -19,7 +19,7 @@ fn combiner(name: &str, ty: &str, op: &str) -> String {
     format!("{name} {{ a = {ty}[] parameter(0)\n b = {ty}[] parameter(1)\n ROOT c = {ty}[] {op}(a, b) }}\n")
 }
 
-/// A cumulative fold along the dimension with a padding of `pad`.
+/// A cumulative reduction along the dimension with a padding of `pad`.
 fn cumulative(ty: &str, op: &str, init: &str, dims: &str, window: &str) -> String {
     format!(
         "HloModule m\n{}ENTRY main {{
@@ -259,7 +259,7 @@ fn columns_in_order_and_of_several_arrays() {
 }
 
 #[test]
-fn neighbouring_folds_of_any_combiner() {
+fn neighbouring_reductions_of_any_combiner() {
     for dims in ["100,33", "3,33", "1,33", "70,2"] {
         let (rows, _) = dims.split_once(',').expect("two dimensions");
         native(&format!(
@@ -279,8 +279,8 @@ fn neighbouring_folds_of_any_combiner() {
 }
 
 #[test]
-fn large_folds_are_split() {
-    for (dims, kept, folded) in
+fn large_reductions_are_split() {
+    for (dims, kept, reduced) in
         [("1000003", "", "0"), ("2,500009", "2", "1"), ("4096,2,100", "100", "0,1"), ("8,65536", "", "0,1")]
     {
         for (ty, op) in [("s32", "add"), ("f32", "maximum"), ("u8", "xor")] {
@@ -288,7 +288,7 @@ fn large_folds_are_split() {
                 "HloModule m\n{}ENTRY main {{
                   x = {ty}[{dims}] parameter(0)
                   init = {ty}[] constant(1)
-                  ROOT r = {ty}[{kept}] reduce(x, init), dimensions={{{folded}}}, to_apply=f }}",
+                  ROOT r = {ty}[{kept}] reduce(x, init), dimensions={{{reduced}}}, to_apply=f }}",
                 combiner("f", ty, op)
             ));
         }

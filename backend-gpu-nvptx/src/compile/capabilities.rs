@@ -27,12 +27,12 @@ pub(crate) fn profile() -> TargetProfile {
         memory_bandwidth: MEMORY_BANDWIDTH,
         cache_bandwidth: 1e13,
         launch_seconds: 3e-6,
-        any_fold_in_parts: true,
+        splits_any_reduction: true,
         fusion: FusionProfile {
             horizontal_bytes: 1 << 20,
             max_transposed_bytes: 1 << 20,
             epilogues: EpilogueProfile::contractions(ElementType::ALL.iter().copied(), LEAST_FLOPS),
-            ..FusionProfile::folds()
+            ..FusionProfile::reductions()
         },
         dot: DotProfile { any_operand_order: true, merge_bytes: 0 },
         lacks: lacks(),

@@ -1,9 +1,9 @@
 //! Programs whose kernels run on the host give what the reference evaluator gives.
 
 mod contractions;
-mod folds;
 mod picking;
 mod random;
+mod reductions;
 mod scan;
 mod scatter;
 mod sorting;

@@ -4,7 +4,7 @@ use xla_hlo::{ElementType, Error, Literal, VerifiedModule, text};
 use xla_service::compiler::AotFile;
 use xla_service::{AotCompilationOptions, Assembler, Client, CompileOptions, Platform, PlatformRegistry, serialized};
 
-/// A product and a fold: kernels of several kinds, a call of the host, and scratch memory or not.
+/// A product and a reduction: kernels of several kinds, a call of the host, and scratch memory or not.
 const MODULE: &str = "\
 HloModule program
 

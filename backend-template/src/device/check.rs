@@ -104,7 +104,7 @@ impl Checker<'_> {
             Instruction::Accumulate { to, op, from } => {
                 self.are_alike(&[*to, *from]) && self.vector(*to, &VectorOp::Binary(*op), &[*to, *from])?
             }
-            Instruction::Fold { register, op, .. } => {
+            Instruction::Reduce { register, op, .. } => {
                 self.vector(*register, &VectorOp::Binary(*op), &[*register, *register])?
             }
             Instruction::MatMul { to, lhs, rhs } => {

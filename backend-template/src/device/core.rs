@@ -60,7 +60,7 @@ impl Core<'_, '_> {
                 let from = self.registers[from.0];
                 self.registers[to.0].iter_mut().zip(from).for_each(|(to, from)| *to = combine(*to, from));
             }
-            Instruction::Fold { register, op, rows, columns } => return self.fold(*register, *op, *rows, *columns),
+            Instruction::Reduce { register, op, rows, columns } => return self.reduce(*register, *op, *rows, *columns),
             Instruction::MatMul { to, lhs, rhs } => self.matmul(*to, *lhs, *rhs),
         }
         Ok(())
@@ -150,7 +150,7 @@ impl Core<'_, '_> {
         Ok(())
     }
 
-    fn fold(&mut self, register: Register, op: BinaryOp, rows: bool, columns: bool) -> Result<()> {
+    fn reduce(&mut self, register: Register, op: BinaryOp, rows: bool, columns: bool) -> Result<()> {
         let combine = self.combiner(op, register)?;
         let tile = &mut self.registers[register.0];
         let mut along = |stride: usize, count: usize| {

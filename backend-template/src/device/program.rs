@@ -149,7 +149,7 @@ pub enum Instruction {
     },
     /// The accumulator's lanes put together: each lane gets the value of its row (`columns`), of its column (`rows`),
     /// or of all.
-    Fold {
+    Reduce {
         /// The accumulator.
         register: Register,
         /// What is done.
@@ -287,7 +287,7 @@ impl Instruction {
             Instruction::Vector { to, operands, .. } => operands.iter_mut().chain([to]).for_each(f),
             Instruction::Accumulate { to, from, .. } => [from, to].into_iter().for_each(f),
             Instruction::MatMul { to, lhs, rhs } => [lhs, rhs, to].into_iter().for_each(f),
-            Instruction::Fold { register, .. } => f(register),
+            Instruction::Reduce { register, .. } => f(register),
         }
     }
 }

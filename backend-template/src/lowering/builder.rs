@@ -180,8 +180,8 @@ impl ProgramBuilder {
     }
 
     /// Lanes of an accumulator put together.
-    pub fn fold(&mut self, register: Register, op: BinaryOp, rows: bool, columns: bool) {
-        self.push(Instruction::Fold { register, op, rows, columns });
+    pub fn reduce(&mut self, register: Register, op: BinaryOp, rows: bool, columns: bool) {
+        self.push(Instruction::Reduce { register, op, rows, columns });
     }
 
     /// `to += lhs * rhs`, as matrices.

@@ -4,8 +4,8 @@
 //! mod.rs          which instruction is lowered by which function, the table of kernels
 //! expression.rs   elementwise operations and movement, alone or fused: an element tile of any of them at any place
 //! fused.rs        loops over the tiles of a result
-//! reduce.rs       folds by one operation                fold.rs         folds by any computation
-//! window.rs       folds over sliding windows            indexing.rs     gather and scatter
+//! reduce.rs       reductions by one operation                reduce_general.rs   reductions by any computation
+//! window.rs       reductions over sliding windows            indexing.rs     gather and scatter
 //! dot.rs          contractions on the matrix unit
 //! reshape.rs      elements in row-major order           pad.rs          padding between elements
 //! update.rs       a box written into an array
@@ -19,11 +19,11 @@
 mod builder;
 mod dot;
 mod expression;
-mod fold;
 mod fused;
 mod indexing;
 mod pad;
 mod reduce;
+mod reduce_general;
 mod registers;
 mod reshape;
 mod update;

@@ -1,4 +1,4 @@
-//! Folds by an operation that is associative and commutative.
+//! Reductions by an operation that is associative and commutative.
 
 use xla_hlo::ops::{Reduce, combiner_identity, simple_combiner};
 use xla_hlo::{InstrId, Result};
@@ -6,7 +6,7 @@ use xla_service::thunks::LoweringContext;
 
 use super::builder::ProgramBuilder;
 use super::expression::Expression;
-use super::fold;
+use super::reduce_general;
 use crate::device::{Coordinate, Program};
 
 /// A reduction by itself.
@@ -18,8 +18,8 @@ pub(super) fn lower(cx: &LoweringContext<'_>, op: &Reduce) -> Result<Option<Prog
 /// A reduction of what an expression computes.
 ///
 /// Lanes lie as the operand lies in memory: its two minor dimensions are rows and columns of a tile. Loops run over
-/// what is kept, then over what is folded; the accumulator folds tile by tile, and at the end its own rows or columns,
-/// if those are dimensions that go.
+/// what is kept, then over what is reduced; the accumulator reduces tile by tile, and at the end its own rows or
+/// columns, if those are dimensions that go.
 pub(super) fn lower_root(
     cx: &LoweringContext<'_>,
     mut expression: Expression<'_>,
@@ -27,7 +27,9 @@ pub(super) fn lower_root(
     operands: &[InstrId],
 ) -> Result<Option<Program>> {
     let combine = simple_combiner(&cx.module[op.computation]);
-    let (&[array, init], Some(combine)) = (operands, combine) else { return fold::lower(cx, expression, op, operands) };
+    let (&[array, init], Some(combine)) = (operands, combine) else {
+        return reduce_general::lower(cx, expression, op, operands);
+    };
     let computation = expression.computation();
     let (dims, ty) = match computation[array].shape().as_array() {
         Some(shape) => (shape.dims(), shape.element_type()),
@@ -37,27 +39,27 @@ pub(super) fn lower_root(
     let Some(identity) = combiner_identity(combine, ty).filter(|_| init_type == Some(ty)) else { return Ok(None) };
 
     let mut b = ProgramBuilder::new(cx)?;
-    let is_folded = |d: &usize| op.dimensions.contains(d);
-    let (folded, kept): (Vec<usize>, Vec<usize>) = (0..dims.len()).partition(is_folded);
+    let is_reduced = |d: &usize| op.dimensions.contains(d);
+    let (reduced, kept): (Vec<usize>, Vec<usize>) = (0..dims.len()).partition(is_reduced);
     let mut at = vec![Coordinate::default(); dims.len()];
     for &d in &kept {
         at[d] = b.loop_over_dimension(dims, d);
     }
     let sum = b.splat(ty, identity);
-    for &d in &folded {
+    for &d in &reduced {
         at[d] = b.loop_over_dimension(dims, d);
     }
     let Some(value) = expression.value(&mut b, array, &at)? else { return Ok(None) };
     // Lanes beyond the array must not count.
-    let beyond: Vec<(Coordinate, usize)> = folded.iter().map(|&d| (at[d].clone(), dims[d])).collect();
+    let beyond: Vec<(Coordinate, usize)> = reduced.iter().map(|&d| (at[d].clone(), dims[d])).collect();
     let outside = b.splat(ty, identity);
     let value = b.choose(value, outside, beyond);
     b.accumulate(sum, combine, value);
-    b.end_loops(folded.len());
+    b.end_loops(reduced.len());
     expression.forget();
 
-    let (rows, columns) = (folded.iter().any(|&d| at[d].per_row != 0), folded.iter().any(|&d| at[d].per_column != 0));
-    b.fold(sum, combine, rows, columns);
+    let (rows, columns) = (reduced.iter().any(|&d| at[d].per_row != 0), reduced.iter().any(|&d| at[d].per_column != 0));
+    b.reduce(sum, combine, rows, columns);
     let Some(init) = expression.value(&mut b, init, &[])? else { return Ok(None) };
     b.accumulate(sum, combine, init);
     let kept_at: Vec<Coordinate> = kept.iter().map(|&d| at[d].clone()).collect();

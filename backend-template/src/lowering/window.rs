@@ -1,4 +1,4 @@
-//! Folds over sliding windows.
+//! Reductions over sliding windows.
 
 use xla_hlo::Result;
 use xla_hlo::ops::{ReduceWindow, combiner_identity, simple_combiner};

@@ -194,8 +194,8 @@ fn boxes_at_a_vector_of_starts() {
 }
 
 #[test]
-fn folds_of_any_dimensions() {
-    for (kept, folded) in
+fn reduces_of_any_dimensions() {
+    for (kept, reduced) in
         [("5,6,7", ""), ("6,7", "0"), ("5,7", "1"), ("5,6", "2"), ("7", "0,1"), ("6", "2,0"), ("", "0,1,2")]
     {
         each_tame(
@@ -207,7 +207,7 @@ fn folds_of_any_dimensions() {
                 ENTRY main {{
                   x = T[5,6,7] parameter(0)
                   i = T[] parameter(1)
-                  ROOT r = T[{kept}] reduce(x, i), dimensions={{{folded}}}, to_apply=f
+                  ROOT r = T[{kept}] reduce(x, i), dimensions={{{reduced}}}, to_apply=f
                 }}"
             ),
             |ty| is_number(ty) && ty != ElementType::F8E4M3FN,
@@ -216,11 +216,11 @@ fn folds_of_any_dimensions() {
 }
 
 #[test]
-fn folds_by_any_operation() {
+fn reduces_by_any_operation() {
     for op in ["maximum", "minimum", "multiply", "and", "or", "xor"] {
         let is_bits = matches!(op, "and" | "or" | "xor");
         for dims in ["45", "3,15", "9,1,5", "0,4"] {
-            let fold = format!(
+            let reduction = format!(
                 "HloModule m
                 f {{ a = T[] parameter(0)
                   b = T[] parameter(1)
@@ -236,14 +236,14 @@ fn folds_by_any_operation() {
                 true => ty.is_integer() || ty == ElementType::Pred,
                 false => !ty.is_complex() && ty != ElementType::F8E4M3FN && (is_number(ty) || op != "multiply"),
             };
-            let text = fold.replace("[KEPT]", &format!("[{kept}]"));
+            let text = reduction.replace("[KEPT]", &format!("[{kept}]"));
             if op == "multiply" { each_tame(&text, applies) } else { each(&text, applies) }
         }
     }
 }
 
 #[test]
-fn a_fold_of_an_expression() {
+fn a_reduction_of_an_expression() {
     each_tame(
         "HloModule m
         f { a = T[] parameter(0)
@@ -439,7 +439,7 @@ fn scatters_of_rows_and_of_elements() {
 }
 
 #[test]
-fn folds_over_windows() {
+fn reduces_over_windows() {
     for op in ["add", "maximum", "minimum"] {
         for (result, window) in [
             ("4,8", "size=2x3"),
@@ -466,8 +466,8 @@ fn folds_over_windows() {
 }
 
 #[test]
-fn folds_by_any_computation() {
-    for (kept, folded) in [("5,9", "1"), ("3,9", "0"), ("", "0,1,2")] {
+fn reduces_by_any_computation() {
+    for (kept, reduced) in [("5,9", "1"), ("3,9", "0"), ("", "0,1,2")] {
         each(
             &format!(
                 "HloModule m
@@ -484,7 +484,7 @@ fn folds_by_any_computation() {
                   i = s32[5,3,9] iota(), iota_dimension=2
                   v = T[] parameter(1)
                   k = s32[] constant(-1)
-                  ROOT r = (T[{kept}], s32[{kept}]) reduce(x, i, v, k), dimensions={{{folded}}}, to_apply=f
+                  ROOT r = (T[{kept}], s32[{kept}]) reduce(x, i, v, k), dimensions={{{reduced}}}, to_apply=f
                 }}"
             ),
             |ty| !ty.is_complex(),

@@ -48,7 +48,7 @@ impl Callee {
 /// What a computation is for.
 #[derive(Clone, Debug)]
 pub enum Role {
-    /// Folds two elements into one.
+    /// Reduces two elements into one.
     Combiner { op: BinaryOp, ty: ElementType },
     /// Gives its second parameter.
     Replace { ty: ElementType },

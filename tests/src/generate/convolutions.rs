@@ -3,8 +3,8 @@
 use xla_hlo::ElementType;
 use xla_hlo::ops::{Convolution, ConvolutionDims, Window};
 
-use super::folds::sum_of_products;
 use super::graph::{Graph, Value};
+use super::reductions::sum_of_products;
 
 /// Multiplications of a convolution at most.
 const MOST_WORK: usize = 400_000;
@@ -45,7 +45,7 @@ impl Graph<'_> {
 
     /// An array whose products may be summed.
     fn tame(&mut self, ty: ElementType, dims: &[usize]) -> Value {
-        self.like(ty, dims, |numbers| super::folds::is_tame(ty, numbers))
+        self.like(ty, dims, |numbers| super::reductions::is_tame(ty, numbers))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Arrays whose sizes are known when running: a chain from where a size is set to where none is left.
 //!
-//! Only the sizes' elements are defined, so that every chain ends in a fold, a contraction or the sizes themselves.
+//! Only the sizes' elements are defined, so that every chain ends in a reduction, a contraction or the sizes
+//! themselves.
 
 use xla_hlo::ops::{
     AddDependency, Broadcast, Concatenate, Copy, Dot, DotDims, Dynamic, GetTupleElement, Op, OptBarrier, Pad, PadDim,
@@ -10,9 +11,9 @@ use xla_hlo::{ArrayShape, Dynamism, ElementType, InstrId, Shape};
 
 use super::callees::Role;
 use super::elementwise::{binary, convert, unary};
-use super::folds::{fold, is_order_free, is_tame, sum_of_products};
 use super::graph::{Graph, Value};
 use super::numbers::Numbers;
+use super::reductions::{is_order_free, is_tame, reduce, sum_of_products};
 
 /// Greatest number of elements: some rules count them one by one.
 const MOST: usize = 2000;
@@ -42,7 +43,7 @@ impl Graph<'_> {
             }
         }
         let dims: Vec<usize> = (0..x.rank()).filter(|&d| is_dynamic(&x, d) || self.random.percent(30)).collect();
-        let last = if self.random.percent(30) { self.sized_dot(&x, dims) } else { self.sized_fold(&x, dims) }?;
+        let last = if self.random.percent(30) { self.sized_dot(&x, dims) } else { self.sized_reduction(&x, dims) }?;
         self.put(Some(last.numbers), |_| Ok(last.id))
     }
 
@@ -63,7 +64,7 @@ impl Graph<'_> {
             12 => self.sized_reshape(x),
             13 => {
                 let dims = self.random.subset(x.rank());
-                if self.random.percent(30) { self.sized_dot(x, dims) } else { self.sized_fold(x, dims) }
+                if self.random.percent(30) { self.sized_dot(x, dims) } else { self.sized_reduction(x, dims) }
             }
             _ => {
                 let fixed: Vec<usize> = (0..x.rank()).filter(|&d| !is_dynamic(x, d)).collect();
@@ -272,7 +273,7 @@ impl Graph<'_> {
         self.sized(Some(x.numbers), Dynamic::DynamicReshape, shape, operands)
     }
 
-    fn sized_fold(&mut self, x: &Value, dimensions: Vec<usize>) -> Option<Value> {
+    fn sized_reduction(&mut self, x: &Value, dimensions: Vec<usize>) -> Option<Value> {
         let callees = self.callees;
         let fits = |role: &Role| matches!(role, Role::Combiner { .. });
         let fit: Vec<_> = callees.iter().filter(|c| fits(&c.role)).collect();
@@ -284,7 +285,7 @@ impl Graph<'_> {
         }
         let init = self.initial(op, ty);
         let length = dimensions.iter().map(|&d| x.dims()[d]).product();
-        let numbers = fold(op, ty, length, &x.numbers, &init.numbers);
+        let numbers = reduce(op, ty, length, &x.numbers, &init.numbers);
         let kept: Vec<usize> = (0..x.rank()).filter(|d| !dimensions.contains(d)).collect();
         let dims: Vec<usize> = kept.iter().map(|&d| x.dims()[d]).collect();
         let shape = self.shape_with(&x, &dims, |d| is_dynamic(&x, kept[d]));

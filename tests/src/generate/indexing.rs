@@ -4,9 +4,9 @@ use xla_hlo::ElementType;
 use xla_hlo::ops::{BinaryOp, Gather, Scatter};
 
 use super::callees::Role;
-use super::folds::fold;
 use super::graph::{Graph, Value};
 use super::numbers::Numbers;
+use super::reductions::reduce;
 use super::values::Temper;
 
 const INDEX_TYPES: [ElementType; 5] =
@@ -174,5 +174,5 @@ impl Graph<'_> {
 
 /// The numbers of an array into which up to `boxes` updates are combined at each place.
 fn scattered(op: BinaryOp, ty: ElementType, boxes: usize, x: &Numbers, update: &Numbers) -> Option<Numbers> {
-    fold(op, ty, boxes, update, x)
+    reduce(op, ty, boxes, update, x)
 }

@@ -16,7 +16,6 @@ mod devices;
 mod dynamic;
 mod effects;
 mod elementwise;
-mod folds;
 mod graph;
 mod indexing;
 mod linalg;
@@ -25,6 +24,7 @@ mod numbers;
 mod numerics;
 mod patterns;
 mod random;
+mod reductions;
 mod sorting;
 mod values;
 
@@ -47,9 +47,9 @@ pub enum Family {
     Elementwise,
     /// Operations that move elements.
     Movement,
-    /// Folds over dimensions.
+    /// Reductions over dimensions.
     Reduction,
-    /// Folds over windows.
+    /// Reductions over windows.
     Window,
     /// Sums of products.
     Dot,

@@ -4,9 +4,9 @@ use xla_hlo::ops::{BatchNormKind, DotDims, RaggedDot, Scan};
 use xla_hlo::{ElementKind, ElementType, InstrId};
 
 use super::callees::Role;
-use super::folds::{fold, is_tame, sum_of_products};
 use super::graph::{Graph, Value};
 use super::numbers::{Numbers, epsilon};
+use super::reductions::{is_tame, reduce, sum_of_products};
 use super::values::Temper;
 
 impl Graph<'_> {
@@ -50,15 +50,15 @@ impl Graph<'_> {
         self.put(numbers, |b| b.ragged_dot(op, lhs.id, rhs.id, sizes.id))
     }
 
-    /// A fold in order, of a vector.
+    /// A reduction in order, of a vector.
     pub(super) fn scan(&mut self) -> Option<Value> {
         let callees = self.callees;
         let callee = self.random.pick(&callees.iter().collect::<Vec<_>>());
         let Role::Combiner { op, ty } = callee.role else { return None };
-        let x = self.folded(op, ty)?;
+        let x = self.reduced(op, ty)?;
         let (&[length], false) = (x.dims(), ty == ElementType::F8E8M0FNU) else { return None };
         let init = self.initial(op, ty);
-        let numbers = fold(op, ty, length, &x.numbers, &init.numbers);
+        let numbers = reduce(op, ty, length, &x.numbers, &init.numbers);
         let scan = Scan {
             dimension: 0,
             num_carries: 1,

@@ -29,7 +29,7 @@ impl ComputationBuilder<'_> {
         self.instruction(Async::Done, None, [start])
     }
 
-    /// Arrays folded with `computation` over the devices that take part.
+    /// Arrays reduced with `computation` over the devices that take part.
     pub fn all_reduce(
         &mut self,
         arrays: impl Into<Vec<InstrId>>,

@@ -241,7 +241,7 @@ impl ComputationBuilder<'_> {
         }
     }
 
-    /// A fold of `inputs` with `inits` over `dimensions`.
+    /// A reduction of `inputs` with `inits` over `dimensions`.
     pub fn reduce(
         &mut self,
         inputs: impl Into<Vec<InstrId>>,
@@ -254,7 +254,7 @@ impl ComputationBuilder<'_> {
         self.instruction(Reduce { dimensions: dimensions.into(), computation }, None, operands)
     }
 
-    /// A fold over each position of a window.
+    /// A reduction over each position of a window.
     pub fn reduce_window(
         &mut self,
         inputs: impl Into<Vec<InstrId>>,

@@ -1,4 +1,4 @@
-//! The computations that reduce, reduce-window, select-and-scatter and scatter fold with.
+//! The computations that reduce, reduce-window, select-and-scatter and scatter reduce with.
 
 use super::checks::{self, ensure};
 use super::{BinaryOp, Op, ShapeContext};
@@ -7,7 +7,7 @@ use crate::{
     ArrayShape, CompId, Computation, ElementKind, ElementType, Error, InstrId, Literal, Result, Scalar, Shape,
 };
 
-/// What a combiner gives: one accumulator for each array that is folded.
+/// What a combiner gives: one accumulator for each array that is reduced.
 pub(super) struct Accumulators {
     types: Vec<ElementType>,
     is_tuple: bool,
@@ -111,7 +111,7 @@ impl Combiner {
         Ok(Combiner { function, kind, rounded_to, arguments: Vec::new() })
     }
 
-    /// Whether the fold may be done in any order, partial results combined with each other.
+    /// Whether the reduction may be done in any order, partial results combined with each other.
     pub(super) fn is_associative(&self) -> bool {
         self.kind == Kind::Associative
     }
@@ -241,21 +241,21 @@ pub fn combiner_identity(op: BinaryOp, ty: ElementType) -> Option<Scalar> {
     })
 }
 
-/// N arrays and N initial values, as the operands of a fold come.
-pub(super) struct FoldOperands {
+/// N arrays and N initial values, as the operands of a reduction come.
+pub(super) struct ReduceOperands {
     pub(super) arrays: Vec<Literal>,
     pub(super) inits: Vec<Scalar>,
 }
 
-impl FoldOperands {
+impl ReduceOperands {
     /// Takes operands apart, of which there are as many initial values as arrays.
-    pub(super) fn new(mut operands: Vec<Literal>) -> FoldOperands {
+    pub(super) fn new(mut operands: Vec<Literal>) -> ReduceOperands {
         let inits = operands.split_off(operands.len() / 2);
-        FoldOperands { arrays: operands, inits: inits.iter().map(|init| init.get(0)).collect() }
+        ReduceOperands { arrays: operands, inits: inits.iter().map(|init| init.get(0)).collect() }
     }
 
-    /// Checks the operands of a fold in which all arrays have the same dimensions; gives those, and the element types
-    /// of the arrays and of the initial values.
+    /// Checks the operands of a reduction in which all arrays have the same dimensions; gives those, and the element
+    /// types of the arrays and of the initial values.
     pub(super) fn check<'a>(cx: &ShapeContext<'a>) -> Result<(&'a [usize], Vec<ElementType>, Vec<ElementType>)> {
         let count = cx.operands().len() / 2;
         ensure!(
@@ -280,8 +280,8 @@ impl FoldOperands {
     }
 }
 
-/// The results of a fold as its result: `shape` says whether they stand in a tuple.
-pub(super) fn fold_result(shape: &Shape, mut results: Vec<Literal>) -> Result<Literal> {
+/// The results of a reduction as its result: `shape` says whether they stand in a tuple.
+pub(super) fn reduction_result(shape: &Shape, mut results: Vec<Literal>) -> Result<Literal> {
     match shape {
         Shape::Tuple(_) => Ok(Literal::tuple(results)),
         Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => {
@@ -290,7 +290,7 @@ pub(super) fn fold_result(shape: &Shape, mut results: Vec<Literal>) -> Result<Li
     }
 }
 
-/// Arrays of zeros for the results of a fold: the leaves of its shape.
-pub(super) fn fold_outputs(shape: &Shape) -> Result<Vec<Literal>> {
+/// Arrays of zeros for the results of a reduction: the leaves of its shape.
+pub(super) fn reduction_outputs(shape: &Shape) -> Result<Vec<Literal>> {
     shape.leaves().into_iter().map(|(_, leaf)| Literal::zeros(leaf.expect_array()?)).collect()
 }

@@ -185,11 +185,11 @@ operations! {
     ScaledDot: ScaledDot;
     /// Sums of products under a sliding kernel.
     Convolution: Convolution;
-    /// A fold over dimensions.
+    /// A reduction over dimensions.
     Reduce: Reduce;
     /// A loop over one dimension.
     Scan: Scan;
-    /// A fold over sliding windows.
+    /// A reduction over sliding windows.
     ReduceWindow: ReduceWindow;
     /// Values scattered to the chosen element of each window.
     SelectAndScatter: SelectAndScatter;

@@ -54,9 +54,9 @@ pub enum Family {
     Movement,
     /// Contractions.
     Dot,
-    /// Folds over dimensions.
+    /// Reductions over dimensions.
     Reduction,
-    /// Folds over sliding windows.
+    /// Reductions over sliding windows.
     Window,
     /// Calls, loops, branches, fusions.
     ControlFlow,

@@ -57,7 +57,7 @@ pub(super) fn combiner(module: &mut ModuleBuilder, op: BinaryOp, ty: ElementType
     function(module, &[ty, ty], |b, p| b.instruction(Binary { op }, None, [p[0], p[1]]))
 }
 
-/// `10 * acc + x`, which tells the order of a fold.
+/// `10 * acc + x`, which tells the order of a reduction.
 pub(super) fn append_digit(module: &mut ModuleBuilder, ty: ElementType) -> CompId {
     function(module, &[ty, ty], |b, p| {
         let ten = b.constant(scalar(ty, 10.0))?;

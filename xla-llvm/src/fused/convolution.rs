@@ -4,8 +4,8 @@ use xla_hlo::ops::{BinaryOp, Convolution};
 use xla_hlo::{ElementType, InstrId, Result, Scalar};
 
 use super::address::widened;
-use super::fold::accumulator;
 use super::index::{Coord, Index};
+use super::reduce::accumulator;
 use super::{FusedEmitter, Guard};
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;

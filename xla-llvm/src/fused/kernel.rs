@@ -10,12 +10,12 @@ use xla_hlo::ops::{Op, Reduce};
 use xla_hlo::{ArrayShape, Computation, Error, InstrId, Result, ResultExt, Shape};
 
 use super::address::compute_bits;
-use super::fold::{folds_in_parts, splits_into_lanes};
 use super::frame::{Frame, Units};
 use super::index::{Coord, Index, Symbol, SymbolId};
 use super::nest::Range;
 use super::plan::{LoopPlan, carrier, trial_symbols};
 use super::product_tiles::Tiling;
+use super::reduce::{reduces_in_parts, splits_into_lanes};
 use super::source::KernelSource;
 use super::tiles::TileGrid;
 use super::{FusedEmitter, Source, SymbolValue};
@@ -28,7 +28,7 @@ const FEW_ROWS: u64 = 16;
 /// Elements in a unit that is a piece of a row; a multiple of every lane count.
 const PIECE: u64 = 4096;
 
-/// Vector registers of accumulators in a fold across lanes, so that its steps overlap.
+/// Vector registers of accumulators in a reduction across lanes, so that its steps overlap.
 pub(super) const FOLDED_REGISTERS: u32 = 8;
 
 /// What a caller must know to run a kernel.
@@ -49,7 +49,7 @@ pub struct Kernel {
 /// One stored result.
 pub(super) struct Output {
     root: InstrId,
-    /// Which value, for a fold of several arrays.
+    /// Which value, for a reduction of several arrays.
     value: usize,
     pub shape: ArrayShape,
 }
@@ -159,16 +159,16 @@ impl<'a, 'm> Writer<'a, 'm> {
         let width = self.width(emitter, &plan);
         if let Some(across) = plan.across()
             && width > 1
-            && !self.has_folds()
+            && !self.has_reductions()
         {
             return self.emit_tiles(emitter, frame, &plan, across, width).map(Launch::alone);
         }
         let mut loops = plan.loops();
-        // Row folds take scalar results one after the other; everything else takes lanes along the innermost loop.
+        // Row reductions take scalar results one after the other; everything else takes lanes along the innermost loop.
         let inner = if width == 1 { 1 } else { loops.pop().unwrap_or(1) };
-        // Where rows are folded, a unit is a row: the fold is computed once, in front of the loops inside of the row,
-        // and a result may lie over an operand that no other row reads.
-        let within = match self.folded_rows() {
+        // Where rows are reduced, a unit is a row: the reduction is computed once, in front of the loops inside of the
+        // row, and a result may lie over an operand that no other row reads.
+        let within = match self.reduced_rows() {
             Some(rows) => loops.split_off(plan.loops_of(rows).min(loops.len())),
             None => Vec::new(),
         };
@@ -240,7 +240,7 @@ impl<'a, 'm> Writer<'a, 'm> {
         if let Some(threads) = self.column_team() {
             return self.emit_columns(emitter, frame, plan, threads);
         }
-        match plan.across().filter(|_| !self.has_folds() && !self.source.in_place) {
+        match plan.across().filter(|_| !self.has_reductions() && !self.source.in_place) {
             Some(across) => self.emit_shared_tiles(emitter, frame, plan, across),
             None => self.emit_threads(emitter, frame, plan).map(Launch::alone),
         }
@@ -363,7 +363,7 @@ impl<'a, 'm> Writer<'a, 'm> {
             match plan.split(&survey, &symbols) {
                 Some(split) => plan = split,
                 None => {
-                    let borders = [fused.row_count(), self.folded_rows().unwrap_or_default()];
+                    let borders = [fused.row_count(), self.reduced_rows().unwrap_or_default()];
                     return Ok(plan.merged(&survey, &symbols, &borders));
                 }
             }
@@ -407,31 +407,33 @@ impl<'a, 'm> Writer<'a, 'm> {
         found
     }
 
-    pub fn has_folds(&self) -> bool {
-        let fold = |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_) | Op::Convolution(_));
-        self.computed().iter().any(fold)
+    pub fn has_reductions(&self) -> bool {
+        let reduction =
+            |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_) | Op::Convolution(_));
+        self.computed().iter().any(reduction)
     }
 
-    /// Lanes of the innermost loop; 1 where a scalar result is folded along lanes.
+    /// Lanes of the innermost loop; 1 where a scalar result is reduced along lanes.
     fn width(&self, emitter: &Emitter<'_>, plan: &LoopPlan) -> u32 {
         let inner = plan.loops().last().copied().unwrap_or(1);
         let computed = self.computed();
-        let folds = |direction| computed.iter().any(|&id| self.folds_into_loop(id) == Some(direction));
-        if inner == 1 || folds(FoldDirection::AlongRows) {
+        let reductions = |direction| computed.iter().any(|&id| self.reduces_into_loop(id) == Some(direction));
+        if inner == 1 || reductions(ReduceDirection::AlongRows) {
             return 1;
         }
         let lanes = emitter.target().lanes(self.widest_bits());
-        let lanes = if folds(FoldDirection::Across) { lanes * FOLDED_REGISTERS } else { lanes };
+        let lanes = if reductions(ReduceDirection::Across) { lanes * FOLDED_REGISTERS } else { lanes };
         fitting(lanes, inner)
     }
 
-    /// Elements of a unit that is a piece of a row, where rows can be cut: nothing may be folded again for each piece.
+    /// Elements of a unit that is a piece of a row, where rows can be cut: nothing may be reduced again for each piece.
     fn piece(&self, width: u32) -> Option<u64> {
-        let is_fold = |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_) | Op::Convolution(_));
-        let folds: Vec<InstrId> = self.computed().into_iter().filter(is_fold).collect();
-        match &folds[..] {
+        let is_reduction =
+            |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_) | Op::Convolution(_));
+        let reductions: Vec<InstrId> = self.computed().into_iter().filter(is_reduction).collect();
+        match &reductions[..] {
             [] => Some(PIECE),
-            _ if width > 1 && folds.iter().all(|&id| self.folds_into_loop(id).is_some()) => Some(width.into()),
+            _ if width > 1 && reductions.iter().all(|&id| self.reduces_into_loop(id).is_some()) => Some(width.into()),
             _ => None,
         }
     }
@@ -443,24 +445,24 @@ impl<'a, 'm> Writer<'a, 'm> {
         all.filter_map(|&id| widest(self.graph()[id].shape())).max().unwrap_or(32)
     }
 
-    /// How a fold whose results the innermost loop runs over (not one of a whole row of it) folds.
-    fn folds_into_loop(&self, id: InstrId) -> Option<FoldDirection> {
+    /// How a reduction whose results the innermost loop runs over (not one of a whole row of it) reduces.
+    fn reduces_into_loop(&self, id: InstrId) -> Option<ReduceDirection> {
         let shape = self.graph()[id].shape();
         let leaves = shape.leaves();
         let dims = leaves.first().and_then(|(_, s)| s.as_array()).map(ArrayShape::dims)?;
         let elements = |dims: &[usize]| dims.iter().product::<usize>();
-        if elements(dims) < elements(&self.dims) { None } else { self.fold_of(id) }
+        if elements(dims) < elements(&self.dims) { None } else { self.reduce_direction(id) }
     }
 
-    /// How an instruction folds: along the innermost dimension of its operand, or across it.
-    pub fn fold_of(&self, root: InstrId) -> Option<FoldDirection> {
+    /// How an instruction reduces: along the innermost dimension of its operand, or across it.
+    pub fn reduce_direction(&self, root: InstrId) -> Option<ReduceDirection> {
         let instruction = &self.graph()[root];
         let along = match instruction.op() {
             Op::Reduce(op) => {
                 let along = self.reduces_along(root, op)?;
                 let ty = instruction.shape().as_array().map(ArrayShape::element_type);
                 if ty.and_then(|ty| splits_into_lanes(self.source.module, op, ty)).is_none() {
-                    return Some(FoldDirection::SideBySide);
+                    return Some(ReduceDirection::SideBySide);
                 }
                 along
             }
@@ -470,44 +472,44 @@ impl<'a, 'm> Writer<'a, 'm> {
             }
             _ => return None,
         };
-        Some(if along { FoldDirection::AlongRows } else { FoldDirection::Across })
+        Some(if along { ReduceDirection::AlongRows } else { ReduceDirection::Across })
     }
 
-    /// The same for threads that fold parts and put them together.
-    pub fn team_fold_of(&self, root: InstrId) -> Option<FoldDirection> {
-        match (self.fold_of(root)?, self.graph()[root].op()) {
-            (FoldDirection::SideBySide, Op::Reduce(op)) if folds_in_parts(self.source.module, op) => {
+    /// The same for threads that reduce parts and put them together.
+    pub fn team_reduce_direction(&self, root: InstrId) -> Option<ReduceDirection> {
+        match (self.reduce_direction(root)?, self.graph()[root].op()) {
+            (ReduceDirection::SideBySide, Op::Reduce(op)) if reduces_in_parts(self.source.module, op) => {
                 let along = self.reduces_along(root, op)?;
-                Some(if along { FoldDirection::AlongRows } else { FoldDirection::Across })
+                Some(if along { ReduceDirection::AlongRows } else { ReduceDirection::Across })
             }
             (direction, _) => Some(direction),
         }
     }
 
-    /// Whether a reduction folds the innermost dimension.
+    /// Whether a reduction reduces the innermost dimension.
     fn reduces_along(&self, root: InstrId, op: &Reduce) -> Option<bool> {
         let shape = self.graph()[self.graph()[root].operand(0)].shape().as_array()?;
         let innermost = shape.dims().iter().rposition(|&extent| extent > 1)?;
         Some(op.dimensions.contains(&innermost))
     }
 
-    /// Elements of one fold of an instruction that folds.
-    pub fn fold_size(&self, id: InstrId) -> u64 {
+    /// Elements of one reduction of an instruction that reduces.
+    pub fn reduction_size(&self, id: InstrId) -> u64 {
         let instruction = &self.graph()[id];
         let dims = instruction.operands().first().and_then(|&o| self.graph()[o].shape().as_array());
-        let folded: &[usize] = match instruction.op() {
+        let reduced: &[usize] = match instruction.op() {
             Op::Reduce(reduce) => &reduce.dimensions,
             Op::Dot(dot) => &dot.dims.lhs_contracting,
             _ => &[],
         };
-        dims.map_or(1, |shape| folded.iter().map(|&d| shape.dims()[d] as u64).product())
+        dims.map_or(1, |shape| reduced.iter().map(|&d| shape.dims()[d] as u64).product())
     }
 
-    /// The rows of which the kernel folds elements of its dimensions, if it does: how many dimensions number them.
-    pub fn folded_rows(&self) -> Option<usize> {
+    /// The rows of which the kernel reduces elements of its dimensions, if it does: how many dimensions number them.
+    pub fn reduced_rows(&self) -> Option<usize> {
         let graph = self.graph();
         let rows = |id: &InstrId| match graph[*id].op() {
-            Op::Reduce(reduce) => row_fold(graph, &self.dims, graph[*id].operand(0), reduce),
+            Op::Reduce(reduce) => row_reduction(graph, &self.dims, graph[*id].operand(0), reduce),
             _ => None,
         };
         self.computed().iter().filter_map(rows).min()
@@ -527,22 +529,23 @@ pub(super) fn fitting(mut lanes: u32, extent: u64) -> u32 {
     lanes
 }
 
-/// How many of the dimensions number rows, for a fold of whole rows of them.
-pub(super) fn row_fold(graph: &Computation, dims: &[usize], operand: InstrId, reduce: &Reduce) -> Option<usize> {
+/// How many of the dimensions number rows, for a reduction of whole rows of them.
+pub(super) fn row_reduction(graph: &Computation, dims: &[usize], operand: InstrId, reduce: &Reduce) -> Option<usize> {
     let is_full = graph[operand].shape().as_array().is_some_and(|a| a.dims() == dims);
     let rows = dims.len().checked_sub(reduce.dimensions.len())?;
-    // Only whole rows: a fold of other dimensions goes through all rows, one of nothing or of single elements has none.
+    // Only whole rows: a reduction of other dimensions goes through all rows, one of nothing or of single elements has
+    // none.
     let is_row = reduce.dimensions.iter().all(|&d| d >= rows) && dims[rows..].iter().any(|&d| d > 1);
     (is_full && is_row).then_some(rows)
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum FoldDirection {
-    /// Neighbours in one fold are lanes.
+pub(super) enum ReduceDirection {
+    /// Neighbours in one reduction are lanes.
     AlongRows,
-    /// Neighbouring folds are lanes, and their elements neighbours in memory.
+    /// Neighbouring reductions are lanes, and their elements neighbours in memory.
     Across,
-    /// Neighbouring folds are lanes, wherever their elements are: the fold must go in order.
+    /// Neighbouring reductions are lanes, wherever their elements are: the reduction must go in order.
     SideBySide,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! kernel     a fusion (or one operation) as a function: which loops, what is stored   kernel.rs
-//!   rows     one team of threads for each row: folds, softmax, layer norm             rows.rs, team.rs, team_fold.rs
+//!   rows     one team of threads for each row: reductions, softmax, layer norm             rows.rs, team.rs, team_reduce.rs
 //!   product  one block of threads for each tile of a dot or a convolution             product.rs, product_tiles.rs
 //!   thin     a dot of few rows or columns, at the pace of memory                      product_thin.rs
 //!   split    products of few results and long sums, in two launches                   product_split.rs
@@ -27,7 +27,6 @@ mod address;
 mod columns;
 mod convolution;
 mod element;
-mod fold;
 mod frame;
 mod guard;
 pub mod index;
@@ -41,6 +40,7 @@ mod product_split;
 mod product_thin;
 mod product_tiles;
 mod product_warps;
+mod reduce;
 mod row_cache;
 mod rows;
 mod scalar_call;
@@ -57,7 +57,7 @@ mod source;
 mod strands;
 mod support;
 mod team;
-mod team_fold;
+mod team_reduce;
 mod team_scan;
 mod threads;
 mod tiles;

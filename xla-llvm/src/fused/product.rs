@@ -9,10 +9,10 @@ use xla_hlo::ops::{Convolution, Dot, DotAlgorithm, DotDims, Family, Op};
 use xla_hlo::{Computation, ElementKind, ElementType, InstrId, Result};
 
 use super::convolution::Tap;
-use super::fold::{accumulator, placed};
 use super::index::{Coord, Index};
 use super::kernel::Writer;
 use super::product_thin::Thin;
+use super::reduce::{accumulator, placed};
 use super::{FusedEmitter, Guard};
 use crate::matrix_unit::Factors;
 use crate::target::Target;

@@ -252,7 +252,7 @@ impl SplitProduct {
         // Threads beyond the last result add up it, too: all of a block must be there where it waits.
         let number = column.smin(self.results as i64 - 1);
         let zero = zero(emitter, product.sum_type);
-        let sum = s.folded_by_team(team, BinaryOp::Add, zero, &[self.cut.parts], &mut |s, at| {
+        let sum = s.reduced_by_team(team, BinaryOp::Add, zero, &[self.cut.parts], &mut |s, at| {
             let part = s.number_of(&at[0].clone().scaled(self.results as i64))?;
             let at = s.lanes_of(part) + number;
             Ok(elemental::load(emitter, scratch, at, product.sum_type, 1, None))

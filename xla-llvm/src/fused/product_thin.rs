@@ -20,7 +20,7 @@ use super::product::{Along, LEAST_EXTENT, Product, Side};
 use super::product_split::{BUSY_BLOCKS, Cut, Sink};
 use super::rows::WARPS;
 use super::team::{ACCESS_BITS, Team};
-use super::team_fold::Combiner;
+use super::team_reduce::Combiner;
 use super::window::{raws_of, values_of};
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;

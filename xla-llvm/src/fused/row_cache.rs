@@ -1,7 +1,7 @@
 //! Rows kept in scratch memory: what several loops over one row need is computed by the first of them.
 //!
-//! A kernel that folds rows has a loop for each fold and one for the results. An exponential that the sum and the
-//! result both need would be computed in both; instead the first loop to run writes it to a row of scratch memory,
+//! A kernel that reduces rows has a loop for each reduction and one for the results. An exponential that the sum and
+//! the result both need would be computed in both; instead the first loop to run writes it to a row of scratch memory,
 //! which stays in the first-level cache, and the others read it back.
 
 use std::collections::{HashMap, HashSet};
@@ -11,7 +11,7 @@ use xla_hlo::ops::{Op, Reduce};
 use xla_hlo::{ArrayShape, Error, InstrId, Result};
 
 use super::index::{Coord, Index};
-use super::kernel::row_fold;
+use super::kernel::row_reduction;
 use super::{FusedEmitter, Source, support};
 use crate::elemental::Value;
 
@@ -73,7 +73,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     /// Says that the innermost loop, which reduces `operand`, stands at an index of it.
     pub(super) fn begin_turn(&mut self, operand: InstrId, op: &Reduce, at: &Index) {
-        let is_row = row_fold(self.graph(), &self.cache.dims, operand, op) == Some(self.cache.rows);
+        let is_row = row_reduction(self.graph(), &self.cache.dims, operand, op) == Some(self.cache.rows);
         if let Some(innermost) = self.cache.active.last_mut() {
             innermost.at = is_row.then(|| at.clone());
         }
@@ -135,15 +135,15 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.cache.dims = dims.to_vec();
         let graph = self.graph();
         let is_full = |id: InstrId| graph[id].shape().as_array().is_some_and(|a| a.dims() == dims);
-        let fold = |id: &InstrId| match graph[*id].op() {
-            Op::Reduce(r) => row_fold(graph, dims, graph[*id].operand(0), r),
+        let reduction = |id: &InstrId| match graph[*id].op() {
+            Op::Reduce(r) => row_reduction(graph, dims, graph[*id].operand(0), r),
             _ => None,
         };
         let order: Vec<InstrId> = graph.post_order();
-        let Some(rows) = order.iter().find_map(fold) else { return };
-        // Each fold and each full result is a loop; which full values does it compute?
-        let folds = order.iter().filter(|id| fold(id).is_some()).map(|&id| graph[id].operand(0));
-        let starts: Vec<InstrId> = folds.chain(results.iter().copied().filter(|&r| is_full(r))).collect();
+        let Some(rows) = order.iter().find_map(reduction) else { return };
+        // Each reduction and each full result is a loop; which full values does it compute?
+        let reductions = order.iter().filter(|id| reduction(id).is_some()).map(|&id| graph[id].operand(0));
+        let starts: Vec<InstrId> = reductions.chain(results.iter().copied().filter(|&r| is_full(r))).collect();
         let mut loops: HashMap<InstrId, usize> = HashMap::new();
         for start in starts {
             let mut seen = HashSet::new();

@@ -1,4 +1,4 @@
-//! Kernels whose every row is a team's: folds of rows, and what is made of them in the same row.
+//! Kernels whose every row is a team's: reductions of rows, and what is made of them in the same row.
 
 use xla_hlo::Result;
 use xla_hlo::ops::Op;
@@ -7,7 +7,7 @@ use super::FusedEmitter;
 use super::frame::{Frame, Units};
 use super::index::{Coord, SymbolId};
 use super::kernel::{
-    FoldDirection, Launch, Writer, all_variables, counters, next_variables, outer_variables, row_fold,
+    Launch, ReduceDirection, Writer, all_variables, counters, next_variables, outer_variables, row_reduction,
 };
 use super::plan::LoopPlan;
 use super::team::Team;
@@ -16,13 +16,13 @@ use crate::simt::WARP;
 
 /// Elements of a row that one thread is worth, a power of two.
 const PER_THREAD: u64 = 8;
-/// Elements of a fold from which on a warp does it rather than a thread.
+/// Elements of a reduction from which on a warp does it rather than a thread.
 const LEAST_FOLD: u64 = 32;
 /// Warps of a block whose teams are warps.
 pub(super) const WARPS: u32 = 4;
 /// Threads that keep a whole device busy.
 const MANY_THREADS: u64 = 1 << 18;
-/// The most threads that fold a column together: blocks of 512 threads, which leave each of them 128 registers.
+/// The most threads that reduce a column together: blocks of 512 threads, which leave each of them 128 registers.
 const MOST_MEMBERS: u64 = 16;
 /// The largest team.
 const LARGEST: u32 = 512;
@@ -37,34 +37,35 @@ pub(super) struct RowShape {
 }
 
 impl<'m> Writer<'_, 'm> {
-    /// How the kernel is made of rows, if threads fold them together or some results are of whole rows.
+    /// How the kernel is made of rows, if threads reduce them together or some results are of whole rows.
     pub(super) fn row_shape(&self) -> Option<RowShape> {
         let rank = self.dims.len();
         let least = self.outputs.iter().map(|o| o.shape.rank()).min().unwrap_or(rank);
-        let rows = self.folded_rows().map_or(least, |rows| rows.min(least));
+        let rows = self.reduced_rows().map_or(least, |rows| rows.min(least));
         let row: u64 = self.dims[rows..].iter().map(|&d| d as u64).product();
-        let fold = self.longest_fold();
-        if rows == rank && fold < LEAST_FOLD {
+        let reduction = self.longest_reduction();
+        if rows == rank && reduction < LEAST_FOLD {
             return None;
         }
-        let threads = (row.max(fold) / PER_THREAD).next_power_of_two().clamp(WARP.into(), LARGEST.into());
+        let threads = (row.max(reduction) / PER_THREAD).next_power_of_two().clamp(WARP.into(), LARGEST.into());
         Some(RowShape { rows, threads: threads as u32 })
     }
 
-    /// Elements of the longest fold along rows that the team does.
-    fn longest_fold(&self) -> u64 {
+    /// Elements of the longest reduction along rows that the team does.
+    fn longest_reduction(&self) -> u64 {
         let computed = self.computed();
-        let along = |id: &&xla_hlo::InstrId| self.team_fold_of(**id) == Some(FoldDirection::AlongRows);
-        computed.iter().filter(along).map(|&id| self.fold_size(id)).max().unwrap_or(0)
+        let along = |id: &&xla_hlo::InstrId| self.team_reduce_direction(**id) == Some(ReduceDirection::AlongRows);
+        computed.iter().filter(along).map(|&id| self.reduction_size(id)).max().unwrap_or(0)
     }
 
-    /// How many threads fold a result together, where results are folds of columns and too few to keep the device busy.
+    /// How many threads reduce a result together, where results are reductions of columns and too few to keep the
+    /// device busy.
     pub(super) fn column_team(&self) -> Option<u32> {
         let computed = self.computed();
-        let across = |id: &&xla_hlo::InstrId| self.team_fold_of(**id) == Some(FoldDirection::Across);
-        let fold = computed.iter().filter(across).map(|&id| self.fold_size(id)).min()?;
+        let across = |id: &&xla_hlo::InstrId| self.team_reduce_direction(**id) == Some(ReduceDirection::Across);
+        let reduction = computed.iter().filter(across).map(|&id| self.reduction_size(id)).min()?;
         let results: u64 = self.dims.iter().map(|&d| d as u64).product();
-        let wanted = (MANY_THREADS / results.max(1)).min(fold / PER_THREAD).min(MOST_MEMBERS);
+        let wanted = (MANY_THREADS / results.max(1)).min(reduction / PER_THREAD).min(MOST_MEMBERS);
         (wanted >= 2).then(|| 1 << wanted.ilog2())
     }
 
@@ -81,7 +82,7 @@ impl<'m> Writer<'_, 'm> {
         let results: u64 = loops.iter().product();
         let mut fused = self.bind(emitter, frame.pointers)?;
         let (team, column) = fused.enter_column(members)?;
-        // Threads beyond the last result fold it, too: all of a block must be there where it waits.
+        // Threads beyond the last result reduce it, too: all of a block must be there where it waits.
         let result = fused.uniform_symbol(column.smin(results as i64 - 1), Some(results));
         let mut counters = counters(&mut fused, &Coord::symbol(result), &loops)?;
         let inner = counters.pop().unwrap_or_default();
@@ -121,7 +122,7 @@ impl<'m> Writer<'_, 'm> {
             let of_rows = self.values(s, &index, |rank| rank <= shape.rows)?;
             if shape.rows < self.dims.len() {
                 // A result may lie where an operand does, so a row is stored when all of the team have read it.
-                self.fold_first(s, &index[..shape.rows])?;
+                self.reduce_first(s, &index[..shape.rows])?;
                 s.sync(team)?;
                 self.along_row(s, team, plan, shape.rows, inner, row)?;
             }
@@ -138,7 +139,7 @@ impl<'m> Writer<'_, 'm> {
         })?;
         Ok(match shape.threads {
             WARP => {
-                // A warp without a row would fold, in vain, what another one may have stored over already.
+                // A warp without a row would reduce, in vain, what another one may have stored over already.
                 let warps = u64::from(WARPS).min(units.max(1));
                 Launch { units: units.div_ceil(warps), block: Some(WARP * warps as u32) }
             }
@@ -146,12 +147,12 @@ impl<'m> Writer<'_, 'm> {
         })
     }
 
-    /// Folds the row at an index, so that what needs the folds finds them.
-    fn fold_first<'e, 'ctx>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, row: &[Coord]) -> Result<()> {
+    /// Reduces the row at an index, so that what needs the reductions finds them.
+    fn reduce_first<'e, 'ctx>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, row: &[Coord]) -> Result<()> {
         let graph = self.graph();
         for id in self.computed().into_iter().rev() {
             if let Op::Reduce(reduce) = graph[id].op()
-                && row_fold(graph, &self.dims, graph[id].operand(0), reduce) == Some(row.len())
+                && row_reduction(graph, &self.dims, graph[id].operand(0), reduce) == Some(row.len())
             {
                 s.elements(id, &row.to_vec())?;
             }

@@ -59,7 +59,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let width = self.width(&scan.index);
         let operands = self.graph()[scan.root].operands();
         let inputs = &operands[..operands.len() / 2];
-        let starts = self.fold_starts(scan.root, width)?;
+        let starts = self.reduction_starts(scan.root, width)?;
         let types: Vec<ElementType> = starts.iter().map(Value::element_type).collect();
         let steps = self.full_range(scan.size, 1);
         self.for_each(steps, raws_of(&starts), &mut |s, step, carried| {
@@ -83,7 +83,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let ty = result.shape.element_type();
         let lanes = self.emitter.target().lanes(super::address::compute_bits(ty));
         let lanes = fitting(lanes, scan.size);
-        let starts = self.fold_starts(scan.root, lanes)?;
+        let starts = self.reduction_starts(scan.root, lanes)?;
         let steps = self.full_range(scan.size, lanes);
         self.for_each(steps, raws_of(&starts), &mut |s, step, carried| {
             let at = scan.at(Coord::symbol(step));

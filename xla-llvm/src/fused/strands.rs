@@ -15,7 +15,7 @@ use super::{FusedEmitter, Source};
 use crate::emitter::Emitter;
 use crate::target::Target;
 
-/// Rows from which on columns are folded in strips; fewer have their accumulators in registers.
+/// Rows from which on columns are reduced in strips; fewer have their accumulators in registers.
 const LEAST_ROWS: usize = 32;
 /// As for [`LEAST_ROWS`]; of columns.
 const LEAST_COLUMNS: usize = 64;
@@ -117,7 +117,7 @@ impl<'m> Writer<'_, 'm> {
             if let Work::Columns(op) = strands.work {
                 let strip = Strip { index, lane, range, first };
                 let results = self.results(s);
-                return s.fold_columns(self.source.root, op, &strands.dims, strip, &results);
+                return s.reduce_columns(self.source.root, op, &strands.dims, strip, &results);
             }
             s.for_each(range, Vec::new(), &mut |s, symbol, _| {
                 index[lane] = Coord::symbol(symbol);
@@ -138,7 +138,7 @@ impl<'m> Writer<'_, 'm> {
         let root = self.source.root;
         let results = self.results(fused);
         match strands.work {
-            Work::Columns(_) => Err(Error::internal("columns are folded in strips")),
+            Work::Columns(_) => Err(Error::internal("columns are reduced in strips")),
             Work::Scan(op) => fused.scan(root, op, &strands.dims, index, &results),
             Work::SelectAndScatter(op) => match &results[..] {
                 [result] => fused.select_and_scatter(root, op, &strands.independent, index, result),

@@ -10,7 +10,7 @@ const SCAN_STEP: f64 = 4.0;
 
 /// Whether an instruction's elements can be emitted one by one, so that it may stand in a fusion.
 ///
-/// Shapes must be static arrays (or tuples of them, for folds of several arrays).
+/// Shapes must be static arrays (or tuples of them, for reductions of several arrays).
 pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
     let instruction = &graph[id];
     let arrays = instruction.shape().leaves().iter().all(|(_, s)| s.as_array().is_some_and(|a| a.is_static()));

@@ -1,5 +1,5 @@
-//! Teams: threads that fold together, each some of the elements. A warp or a block folds one row; a column of a block
-//! one column.
+//! Teams: threads that reduce together, each some of the elements. A warp or a block reduces one row; a column of a
+//! block one column.
 
 use xla_hlo::Result;
 
@@ -50,7 +50,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     /// Says that the code from here on is that of a team of so many threads: a warp, or a block.
     pub(super) fn enter_team(&mut self, threads: u32) -> Result<Team<'e, 'ctx>> {
-        // Outside of everything, since folds that depend on nothing are there.
+        // Outside of everything, since reductions that depend on nothing are there.
         let thread = self.at_level(0, |s| Ok(s.emitter.register(Register::Thread)?.zext(64)))?;
         let (kind, member) = match threads {
             WARP => (TeamKind::Warp, self.at_level(0, |_| Ok(thread & i64::from(WARP - 1)))?),

@@ -313,7 +313,8 @@ impl<'e, 'ctx, 'm> Strand<'_> {
         let width = plan.width as u32;
         let member = Member::new(s.emitter)?;
         let neutral = self.neutral(s)?;
-        let start = *s.fold_starts(self.root, 1)?.first().ok_or_else(|| Error::internal("a scan without a start"))?;
+        let start =
+            *s.reduction_starts(self.root, 1)?.first().ok_or_else(|| Error::internal("a scan without a start"))?;
         let start = match totals {
             Some(totals) => {
                 let before = self.chunks_before(s, member, totals, neutral)?;

@@ -50,7 +50,7 @@ impl Writer<'_, '_> {
     fn thread_width(&self, plan: &LoopPlan, inner: u64) -> u64 {
         let elements: u64 = plan.loops().iter().product();
         let mut width = u64::from(ACCESS_BITS / self.widest_bits().clamp(8, ACCESS_BITS));
-        if self.has_folds() || plan.across().is_some() {
+        if self.has_reductions() || plan.across().is_some() {
             return 1;
         }
         while width > 1 && (!inner.is_multiple_of(width) || elements / width < FEW_THREADS) {

@@ -16,7 +16,7 @@ use super::kernel::Kernel;
 use super::nest::Range;
 use super::rows::WARPS;
 use super::team::Team;
-use super::team_fold::Combiner;
+use super::team_reduce::Combiner;
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};

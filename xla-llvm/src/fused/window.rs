@@ -46,7 +46,7 @@ pub(super) type WindowBody<'a, 'e, 'ctx, 'm> = dyn FnMut(
     + 'a;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// The folds of a window's elements at an index of the result.
+    /// The reductions of a window's elements at an index of the result.
     pub(super) fn window_reduced(
         &mut self,
         id: InstrId,
@@ -59,7 +59,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let dims = op.window.dims_for(base.len())?;
         let output = op.window.output_dims(base)?;
         let width = self.width(index);
-        let starts = self.fold_starts(id, width)?;
+        let starts = self.reduction_starts(id, width)?;
         if base.contains(&0) {
             return Ok(starts);
         }
@@ -157,8 +157,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok((Range { start, end, extent: Some(w.size as u64), width: 1, step: 1, whole: true }, fit))
     }
 
-    /// The initial values of a fold, as its accumulators.
-    pub(super) fn fold_starts(&mut self, id: InstrId, width: u32) -> Result<Vec<Value<'e, 'ctx>>> {
+    /// The initial values of a reduction, as its accumulators.
+    pub(super) fn reduction_starts(&mut self, id: InstrId, width: u32) -> Result<Vec<Value<'e, 'ctx>>> {
         let instruction = &self.graph()[id];
         let inits = &instruction.operands()[instruction.operands().len() / 2..];
         let leaves = instruction.shape().leaves();

@@ -50,7 +50,7 @@ pub fn work(computation: &Computation, id: InstrId, embedded: Work) -> Work {
     let instruction = &computation[id];
     let result = elements(instruction.shape());
     let operand = |i: usize| computation[instruction.operand(i)].shape();
-    let folds = |n: u64| embedded.times(n);
+    let reductions = |n: u64| embedded.times(n);
     match instruction.op() {
         Op::Unary(unary) => of_each(is_transcendental(unary.op), result),
         Op::Binary(binary) => of_each(matches!(binary.op, BinaryOp::Power | BinaryOp::Atan2), result),
@@ -62,25 +62,25 @@ pub fn work(computation: &Computation, id: InstrId, embedded: Work) -> Work {
         Op::RaggedDot(dot) => contraction(&dot.dims, operand(0), result),
         Op::ScaledDot(dot) => contraction(&dot.dims, operand(0), result),
         Op::Convolution(op) => convolution(op, operand(0), operand(1), instruction),
-        // All but the first of what becomes one element are folded into it.
+        // All but the first of what becomes one element are reduced into it.
         Op::Reduce(_) => {
             let (before, after) = (elements(operand(0)), leaf_elements(instruction.shape()));
-            folds(before.saturating_sub(after))
+            reductions(before.saturating_sub(after))
         }
         Op::ReduceWindow(op) => {
-            folds(leaf_elements(instruction.shape()).saturating_mul(window_size(&op.window).saturating_sub(1)))
+            reductions(leaf_elements(instruction.shape()).saturating_mul(window_size(&op.window).saturating_sub(1)))
         }
         Op::SelectAndScatter(op) => {
             let updates = elements(operand(1));
-            folds(updates.saturating_mul(window_size(&op.window)))
+            reductions(updates.saturating_mul(window_size(&op.window)))
         }
         // Arrays, indices, as many updates.
-        Op::Scatter(_) => folds(elements(operand(instruction.operands().len() / 2 + 1))),
-        Op::Map(_) => folds(result),
-        Op::Scan(_) => folds(leaf_elements(instruction.shape())),
+        Op::Scatter(_) => reductions(elements(operand(instruction.operands().len() / 2 + 1))),
+        Op::Map(_) => reductions(result),
+        Op::Scan(_) => reductions(leaf_elements(instruction.shape())),
         Op::Sort(sort) => {
             let along = operand(0).as_array().map_or(1, |a| a.dims().get(sort.dimension).copied().unwrap_or(1));
-            folds(elements(operand(0)).saturating_mul(log2(along)))
+            reductions(elements(operand(0)).saturating_mul(log2(along)))
         }
         Op::TopK(top) => Work::simple(elements(operand(0)).saturating_mul(log2(top.k).max(1))),
         Op::Fft(fft) => transform(fft, operand(0)),
@@ -93,7 +93,7 @@ pub fn work(computation: &Computation, id: InstrId, embedded: Work) -> Work {
         Op::BatchNorm(_) => Work::simple(elements(operand(0)).saturating_mul(8)),
         // As one function of each element, whatever it is expanded into.
         Op::RngBitGenerator(_) | Op::Rng(_) | Op::RngGetAndUpdateState(_) => Work::simple(result),
-        Op::Collective(_) => folds(result),
+        Op::Collective(_) => reductions(result),
         Op::Parameter(_)
         | Op::Constant(_)
         | Op::Tuple(_)
@@ -141,7 +141,7 @@ fn is_transcendental(op: UnaryOp) -> bool {
     }
 }
 
-/// Elements of the first array: several arrays that are folded together are one fold.
+/// Elements of the first array: several arrays that are reduced together are one reduction.
 fn leaf_elements(shape: &Shape) -> u64 {
     shape.leaves().first().map_or(0, |(_, leaf)| elements(leaf))
 }

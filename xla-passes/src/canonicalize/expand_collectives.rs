@@ -145,7 +145,7 @@ fn exchange_rows(at: &mut Inserter<'_>, operands: &[InstrId]) -> Result<InstrId>
     let none = number(at, -1, &grid)?;
     let code = at.select(hit, code, none)?;
     let init = at.integer(ty, -1)?;
-    let code = at.fold(BinaryOp::Maximum, code, init, &[1])?;
+    let code = at.reduce(BinaryOp::Maximum, code, init, &[1])?;
     let (zero, count) = (number(at, 0, &[rows])?, number(at, source_rows as i64, &[rows])?);
     let hit = at.compare(CompareDirection::Ge, code, zero)?;
     let source = at.binary(BinaryOp::Remainder, code, count)?;

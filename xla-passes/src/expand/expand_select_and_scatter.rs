@@ -1,4 +1,4 @@
-//! Elements chosen in windows: folds of their places, then a scatter.
+//! Elements chosen in windows: reductions of their places, then a scatter.
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, Parameter, ReduceWindow, Scatter, SelectAndScatter, UnaryOp};
 use xla_hlo::{
@@ -52,8 +52,8 @@ fn chosen_places(at: &mut Inserter<'_>, op: &SelectAndScatter, operand: InstrId,
     let zero = at.literal(Literal::scalar(shape.element_type(), Scalar::zero(shape.element_type())))?;
     let none = at.integer(place, -1)?;
     let computation = chooser(at.module_mut(), op.select, shape.element_type(), place)?;
-    let folded = at.add(ReduceWindow { window: op.window.clone(), computation }, [operand, places, zero, none])?;
-    at.get(folded, 1)
+    let reduced = at.add(ReduceWindow { window: op.window.clone(), computation }, [operand, places, zero, none])?;
+    at.get(reduced, 1)
 }
 
 /// Of two elements with their places the one that stays chosen, or the only one that is an element: places of padding

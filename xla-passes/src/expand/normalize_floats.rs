@@ -21,8 +21,8 @@ use crate::{FloatProfile, Pass, PassContext};
 ///   narrower floats.
 /// - Other functions (`exponential`, `power`, ...), `dot`, `convolution`, `cholesky`, `triangular-solve`: the wide
 ///   result rounded, which can differ in the last place.
-/// - `reduce` and `reduce-window` fold in the wide type and round once, where before each step was rounded: sums become
-///   more exact, minima and maxima stay the same. This needs a combiner of elementwise operations alone.
+/// - `reduce` and `reduce-window` reduce in the wide type and round once, where before each step was rounded: sums
+///   become more exact, minima and maxima stay the same. This needs a combiner of elementwise operations alone.
 /// - Other combiners, those of `scatter`, `select-and-scatter`, `sort` and collectives, and comparators: computed in
 ///   the wide type step by step, each step rounded as before, so that the arrays themselves are never converted.
 /// - Comparisons in the total order compare bits, in which NaN and zero of every format keep their places.
@@ -43,7 +43,7 @@ impl Pass for NormalizeFloats {
         }
         let wide = |ty| floats.computed_in(ty);
         let mut made = HashMap::new();
-        for (id, instruction) in wanted(module, floats, Treatment::Fold) {
+        for (id, instruction) in wanted(module, floats, Treatment::Reduce) {
             let mut op = module[id][instruction].op().clone();
             let &[combiner] = &op.called_computations()[..] else { continue };
             if can_widen(&module[combiner]) && cx.allow_rewrite(self.name()) {
@@ -53,7 +53,7 @@ impl Pass for NormalizeFloats {
             }
         }
         if !made.is_empty() {
-            // What nobody folds with any more needs no treatment.
+            // What nobody reduces with any more needs no treatment.
             remove_unreachable(module)?;
         }
         for (id, instruction) in wanted(module, floats, Treatment::Wide) {
@@ -93,7 +93,7 @@ enum Treatment {
     /// It is done in the wide type.
     Wide,
     /// With its combiner it is done in the wide type.
-    Fold,
+    Reduce,
     /// It compares bits.
     Bits,
 }
@@ -135,7 +135,7 @@ fn treatment_of(graph: &Computation, id: InstrId) -> Treatment {
             Some(shape) if shape.dims()[iota.dimension] <= 1 << 24 => Treatment::Wide,
             _ => Treatment::Stays,
         },
-        Op::Reduce(_) | Op::ReduceWindow(_) => Treatment::Fold,
+        Op::Reduce(_) | Op::ReduceWindow(_) => Treatment::Reduce,
         Op::Parameter(_)
         | Op::Constant(_)
         | Op::Tuple(_)

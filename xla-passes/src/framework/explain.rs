@@ -39,7 +39,7 @@ pub enum FusionReason {
     },
     /// Fused: computing elements again takes less time than writing and reading them.
     Cheaper(Repeat),
-    /// Fused: both go over the same rows, and what is folded is used in its own row.
+    /// Fused: both go over the same rows, and what is reduced is used in its own row.
     SameRows,
     /// Fused: the consumer reads it element by element in a loop over the same dimensions.
     SameLoop,
@@ -55,12 +55,12 @@ pub enum FusionReason {
     NotFusible(#[serde(serialize_with = "by_name")] Opcode),
     /// Not fused: what reads it is no kernel (a dot, a call, a tuple) and takes it from memory.
     ReaderIsNoKernel(#[serde(serialize_with = "by_name")] Opcode),
-    /// Not fused: the reader takes this operand from memory (a fold's initial value, an array updated in place).
+    /// Not fused: the reader takes this operand from memory (a reduction's initial value, an array updated in place).
     OperandFromMemory,
     /// Not fused: the kernel updates an array in place, and this reads other elements of that array.
     UpdateInPlace,
-    /// Not fused: the kernel would fold the same elements more than once, or in front of its loop.
-    FoldsTwice,
+    /// Not fused: the kernel would reduce the same elements more than once, or in front of its loop.
+    ReducesTwice,
     /// Not fused: several results, or none that is an array.
     NoArray,
     /// Not fused: a size that is known only when running.
@@ -108,7 +108,7 @@ pub enum FusionReason {
     Dearer(Repeat),
     /// Not fused: a reshape of what is in memory is the same bytes.
     FreeReshape,
-    /// Not fused: the two do not go over the same rows, or what is folded is used outside of its row.
+    /// Not fused: the two do not go over the same rows, or what is reduced is used outside of its row.
     NotRowByRow,
     /// Not fused: the loops run over other dimensions.
     OtherLoop {
@@ -234,7 +234,7 @@ impl fmt::Display for FusionReason {
             ReaderIsNoKernel(opcode) => write!(f, "{} is no kernel and reads from memory", opcode.name()),
             OperandFromMemory => f.write_str("the reader takes this operand from memory"),
             UpdateInPlace => f.write_str("reads elsewhere what the kernel updates in place"),
-            FoldsTwice => f.write_str("the kernel would fold elsewhere than where its loop stands, more than once"),
+            ReducesTwice => f.write_str("the kernel would reduce elsewhere than where its loop stands, more than once"),
             NoArray => f.write_str("its result is no single array"),
             DynamicSize => f.write_str("a size is known only when running"),
             ControlDependency => f.write_str("control dependencies say when it runs"),
@@ -255,7 +255,7 @@ impl fmt::Display for FusionReason {
             }
             Dearer(repeat) => write!(f, "dearer again than from memory: {repeat}"),
             FreeReshape => f.write_str("a reshape of what is in memory is the same bytes"),
-            NotRowByRow => f.write_str("not the same rows, or a fold is used outside of its row"),
+            NotRowByRow => f.write_str("not the same rows, or a reduction is used outside of its row"),
             OtherLoop { producer, consumer } => write!(f, "loops over {producer:?} and {consumer:?}"),
             OtherElements => f.write_str("reads other elements than its loop stands at"),
             Cycle => f.write_str("something in between needs the one and makes the other"),

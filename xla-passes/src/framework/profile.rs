@@ -29,9 +29,9 @@ pub struct TargetProfile {
     pub cache_bandwidth: f64,
     /// Seconds it takes to begin one kernel.
     pub launch_seconds: f64,
-    /// Whether threads may share a fold with any combiner, each a part in order: HLO wants combiners to be associative.
-    /// Else only those that are one operation are; see [`SplitReductions`](crate::SplitReductions).
-    pub any_fold_in_parts: bool,
+    /// Whether threads may share a reduction with any combiner, each a part in order: HLO wants combiners to be
+    /// associative. Else only those that are one operation are; see [`SplitReductions`](crate::SplitReductions).
+    pub splits_any_reduction: bool,
     /// What may be fused, and how.
     pub fusion: FusionProfile,
     /// Which forms of a contraction are as fast as any other.
@@ -124,8 +124,8 @@ pub struct FusionProfile {
     pub max_instructions: usize,
     /// Most arrays that one fusion reads and writes.
     pub max_operands: usize,
-    /// Whether one kernel may fold rows and use the folds in the same row; see [`FuseRows`](crate::FuseRows). It folds
-    /// a row before it stores anything of it, so that its result may lie where an operand does; see
+    /// Whether one kernel may reduce rows and use the reductions in the same row; see [`FuseRows`](crate::FuseRows). It
+    /// reduces a row before it stores anything of it, so that its result may lie where an operand does; see
     /// [`AliasRowOutputs`](crate::AliasRowOutputs).
     pub row_kernels: bool,
     /// Whether a fusion may write several arrays of the same dimensions.
@@ -172,8 +172,8 @@ pub struct DotProfile {
 pub struct LayoutProfile {
     /// Of the arrays of convolutions.
     pub convolution: ConvolutionOrder,
-    /// Whether folds along minor dimensions stay so, since rows are folded in the kernel that makes them.
-    pub minor_folds: bool,
+    /// Whether reductions along minor dimensions stay so, since rows are reduced in the kernel that makes them.
+    pub minor_reductions: bool,
 }
 
 /// The order of dimensions in which a target takes convolutions.
@@ -198,10 +198,10 @@ impl TargetProfile {
             memory_bandwidth: 1e10,
             cache_bandwidth: 4e10,
             launch_seconds: 5e-7,
-            any_fold_in_parts: false,
+            splits_any_reduction: false,
             fusion: FusionProfile::loops(),
             dot: DotProfile { any_operand_order: true, merge_bytes: 0 },
-            layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_folds: true },
+            layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_reductions: true },
             tiles: None,
             lacks: BTreeSet::new(),
             top_k: TopKProfile::default(),
@@ -216,9 +216,16 @@ impl TargetProfile {
     /// A target that can do everything that passes know of, to try them on.
     pub fn able() -> TargetProfile {
         let epilogues = EpilogueProfile::contractions([ElementType::F32, ElementType::F64], 1000);
-        let fusion = FusionProfile { epilogues, horizontal_bytes: 1 << 12, ..FusionProfile::folds() };
+        let fusion = FusionProfile { epilogues, horizontal_bytes: 1 << 12, ..FusionProfile::reductions() };
         let dot = DotProfile { merge_bytes: 1 << 20, ..TargetProfile::generic().dot };
-        TargetProfile { vector_bytes: 64, threads: 8, any_fold_in_parts: true, fusion, dot, ..TargetProfile::generic() }
+        TargetProfile {
+            vector_bytes: 64,
+            threads: 8,
+            splits_any_reduction: true,
+            fusion,
+            dot,
+            ..TargetProfile::generic()
+        }
     }
 
     /// A target like [`able`](TargetProfile::able) that lacks everything that passes can do without.
@@ -314,9 +321,9 @@ impl FusionProfile {
         }
     }
 
-    /// What a compiler can do that also keeps folds at hand: loops, whole rows in one kernel, and what is made of a
-    /// reduction's result in the kernel that reduces.
-    pub fn folds() -> FusionProfile {
+    /// What a compiler can do that also keeps reductions at hand: loops, whole rows in one kernel, and what is made of
+    /// a reduction's result in the kernel that reduces.
+    pub fn reductions() -> FusionProfile {
         FusionProfile { row_kernels: true, reduce_epilogue: true, ..FusionProfile::loops() }
     }
 

@@ -1,6 +1,6 @@
-//! Rows in place: kernels that fold rows say which operands their results may be written over.
+//! Rows in place: kernels that reduce rows say which operands their results may be written over.
 //!
-//! Such a kernel reads a row, folds it, and writes the row at last; it reads no other row for it. So `softmax(x)` may
+//! Such a kernel reads a row, reduces it, and writes the row at last; it reads no other row for it. So `softmax(x)` may
 //! be written over an `x` that nobody needs any more, as an elementwise kernel may.
 
 use xla_hlo::ops::{Fusion, FusionKind, OutputOperandAlias};
@@ -12,7 +12,7 @@ use super::programs;
 use crate::rewrite::graph::same_shape;
 use crate::{Pass, PassContext};
 
-/// Adds operand aliases to kernels that fold rows; buffer assignment uses those that pay. Runs when kernels are
+/// Adds operand aliases to kernels that reduce rows; buffer assignment uses those that pay. Runs when kernels are
 /// complete, for what has an alias is merged with nothing.
 pub struct AliasRowOutputs;
 
@@ -65,7 +65,8 @@ fn aliases(graph: &Computation, kernel: &Instruction, body: &Computation) -> Vec
     found
 }
 
-/// Whether the kernel reads the parameter at the index it writes, or to fold the row that it writes, and nowhere else.
+/// Whether the kernel reads the parameter at the index it writes, or to reduce the row that it writes, and nowhere
+/// else.
 fn stays_in_row(body: &Computation, parameter: InstrId, rows: &Rows) -> bool {
     let mut seen = vec![parameter];
     let mut next = 0;
@@ -76,7 +77,7 @@ fn stays_in_row(body: &Computation, parameter: InstrId, rows: &Rows) -> bool {
         }
         for &user in body[id].users() {
             match body[user].op() {
-                // One fold for a row, see `goes_row_by_row`: what it gives is used in that row.
+                // One reduction for a row, see `goes_row_by_row`: what it gives is used in that row.
                 Op::Reduce(_) => {}
                 Op::Tuple(_) if user == body.root() => {}
                 op if is_elementwise(op) => {

@@ -36,8 +36,8 @@ pub fn build(module: &mut Module, id: CompId, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// What a kernel is rooted in, by what it contains: a contraction with what is done to its result, folds, or elements
-/// alone.
+/// What a kernel is rooted in, by what it contains: a contraction with what is done to its result, reductions, or
+/// elements alone.
 pub(super) fn kind_of(kernel: &Computation) -> FusionKind {
     let has = |wanted: fn(&Op) -> bool| kernel.iter().any(|(_, i)| wanted(i.op()));
     if has(|op| matches!(op, Op::Dot(_) | Op::Convolution(_))) {
@@ -110,8 +110,8 @@ fn remove_group(computation: &mut Computation, group: &Group) -> Result<()> {
     let mut stack = vec![group.root];
     while let Some(id) = stack.pop() {
         let Some(instruction) = computation.get(id) else { continue };
-        let is_fold = matches!(instruction.op(), Op::Reduce(_)) && group.members.contains_key(&id);
-        let is_fused = (id == group.root || is_fold) && instruction.users().is_empty();
+        let is_reduction = matches!(instruction.op(), Op::Reduce(_)) && group.members.contains_key(&id);
+        let is_fused = (id == group.root || is_reduction) && instruction.users().is_empty();
         if is_fused || graph::is_removable(computation, id) {
             stack.extend(computation[id].operands().to_vec());
             computation.remove(id)?;

@@ -11,7 +11,7 @@
 use xla_hlo::ops::FusionKind;
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Op, Result};
 
-use super::fuse_outputs::{folds_nothing, reads_in_place};
+use super::fuse_outputs::{reads_in_place, reduces_nothing};
 use super::fuse_rows::{Kernel, merged, replace};
 use super::order::Order;
 use super::programs;
@@ -76,7 +76,7 @@ fn apart(module: &Module, program: CompId, contraction: InstrId, reader: InstrId
     let array = |id: InstrId| graph[id].shape().as_array();
     let (Some(from), Some(to)) = (array(contraction), array(reader)) else { return Some(FusionReason::NoArray) };
     let is_loop = match graph[reader].op() {
-        Op::Fusion(f) => f.kind == FusionKind::Loop && f.aliases.is_empty() && folds_nothing(&module[f.computation]),
+        Op::Fusion(f) => f.kind == FusionKind::Loop && f.aliases.is_empty() && reduces_nothing(&module[f.computation]),
         op => super::access::is_elementwise(op),
     };
     if !is_loop || !graph::is_free(&graph[reader]) {

@@ -111,7 +111,7 @@ impl Recent {
 fn loop_dims(module: &Module, graph: &Computation, id: InstrId, profile: &TargetProfile) -> Option<Vec<usize>> {
     let instruction = graph.get(id)?;
     let plain = match instruction.op() {
-        Op::Fusion(fusion) => fusion.aliases.is_empty() && folds_at_loop(&module[fusion.computation], profile),
+        Op::Fusion(fusion) => fusion.aliases.is_empty() && reduces_at_loop(&module[fusion.computation], profile),
         op => is_elementwise(op),
     };
     let mut outputs = instruction.shape().leaves().into_iter().map(|(_, s)| s.as_array().map(|a| a.dims().to_vec()));
@@ -120,7 +120,7 @@ fn loop_dims(module: &Module, graph: &Computation, id: InstrId, profile: &Target
 }
 
 /// Whether a kernel computes each element by itself.
-pub(super) fn folds_nothing(body: &Computation) -> bool {
+pub(super) fn reduces_nothing(body: &Computation) -> bool {
     body.iter().all(|(_, i)| is_of_elements(i.op()))
 }
 
@@ -128,19 +128,19 @@ fn is_of_elements(op: &Op) -> bool {
     effects::call_context(op) == CallContext::None && !matches!(op, Op::Dot(_) | Op::Convolution(_))
 }
 
-/// Whether a kernel folds nothing, or what its loop stands at, once.
-fn folds_at_loop(body: &Computation, profile: &TargetProfile) -> bool {
-    let folds: Vec<InstrId> = body.ids().filter(|&id| matches!(body[id].op(), Op::Reduce(_))).collect();
-    if folds.is_empty() || !body.ids().all(|id| folds.contains(&id) || is_of_elements(body[id].op())) {
-        return folds_nothing(body);
+/// Whether a kernel reduces nothing, or what its loop stands at, once.
+fn reduces_at_loop(body: &Computation, profile: &TargetProfile) -> bool {
+    let reductions: Vec<InstrId> = body.ids().filter(|&id| matches!(body[id].op(), Op::Reduce(_))).collect();
+    if reductions.is_empty() || !body.ids().all(|id| reductions.contains(&id) || is_of_elements(body[id].op())) {
+        return reduces_nothing(body);
     }
     let accesses = accesses(body);
     let small = body.result_shape().byte_size() <= profile.l1_bytes;
-    folds.into_iter().all(|id| {
+    reductions.into_iter().all(|id| {
         rules::reads_in_order(body, id, profile)
-            && (rules::is_long_fold(body, id) || small)
+            && (rules::is_long_reduction(body, id) || small)
             && matches!(body[id].shape(), Shape::Array(_))
-            && rules::folds_once(body, body.root(), id, &accesses[id])
+            && rules::reduces_once(body, body.root(), id, &accesses[id])
     })
 }
 

@@ -1,9 +1,9 @@
-//! Row fusion: folds along rows and what is done with them become one kernel that goes row by row.
+//! Row fusion: reductions along rows and what is done with them become one kernel that goes row by row.
 //!
 //! ```text
 //! max = reduce(x), dims={1}            for each row:
-//! e   = exponential(x - max)             max = fold of x over the row
-//! sum = reduce(e), dims={1}      ─>      sum = fold of exp(x - max) over the row
+//! e   = exponential(x - max)             max = reduction of x over the row
+//! sum = reduce(e), dims={1}      ─>      sum = reduction of exp(x - max) over the row
 //! out = e / sum                          out = exp(x - max) / sum for each element
 //! ```
 //!
@@ -26,7 +26,7 @@ use crate::{Pass, PassContext};
 /// Merges kernels that work on the same rows. Runs after [`Fuse`](super::Fuse), where the target's kernels can do it.
 pub struct FuseRows;
 
-/// A row shorter than this is folded as fast in a kernel of its own.
+/// A row shorter than this is reduced as fast in a kernel of its own.
 const LEAST_COLUMNS: usize = 8;
 
 impl Pass for FuseRows {
@@ -63,8 +63,8 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// The rows of a fold along trailing dimensions.
-    fn of_fold(computation: &Computation, reduce: InstrId) -> Option<Rows> {
+    /// The rows of a reduction along trailing dimensions.
+    fn of_reduction(computation: &Computation, reduce: InstrId) -> Option<Rows> {
         let Op::Reduce(op) = computation[reduce].op() else { return None };
         let shape = computation[computation[reduce].operand(0)].shape().as_array()?;
         let rows = shape.rank() - op.dimensions.len();
@@ -73,9 +73,9 @@ impl Rows {
         (trailing && columns >= LEAST_COLUMNS).then(|| Rows { dims: shape.dims().to_vec(), rows })
     }
 
-    /// The rows of the first fold along trailing dimensions in a kernel.
+    /// The rows of the first reduction along trailing dimensions in a kernel.
     pub(super) fn of_kernel(body: &Computation) -> Option<Rows> {
-        body.ids().find_map(|id| Rows::of_fold(body, id))
+        body.ids().find_map(|id| Rows::of_reduction(body, id))
     }
 
     pub(super) fn is_full(&self, shape: &Shape) -> bool {
@@ -91,7 +91,7 @@ impl Rows {
     }
 }
 
-/// Merges a kernel into one that uses its result, if both go over the same rows and one of them folds them.
+/// Merges a kernel into one that uses its result, if both go over the same rows and one of them reduces them.
 fn merge_into_users(
     module: &mut Module,
     program: CompId,
@@ -217,9 +217,9 @@ pub(super) fn merged(fold: InstrId, producer: &Kernel, consumer: &Kernel, keep: 
         }
         map[&kernel.body.root()]
     };
-    let folded = copy(&mut body, producer, None);
-    let root = copy(&mut body, consumer, Some(folded));
-    let root = if keep { with_result(&mut body, root, folded) } else { root };
+    let reduced = copy(&mut body, producer, None);
+    let root = copy(&mut body, consumer, Some(reduced));
+    let root = if keep { with_result(&mut body, root, reduced) } else { root };
     body.set_root(root);
     Kernel { body, operands }
 }
@@ -228,7 +228,7 @@ pub(super) fn merged(fold: InstrId, producer: &Kernel, consumer: &Kernel, keep: 
 fn with_result(body: &mut Computation, root: InstrId, more: InstrId) -> InstrId {
     let mut results = match (body[root].op(), body[root].shape().clone()) {
         (Op::Tuple(_), _) => body[root].operands().to_vec(),
-        // A fold of several arrays.
+        // A reduction of several arrays.
         (_, Shape::Tuple(elements)) => {
             let element = |(index, shape): (usize, &Shape)| {
                 body.add(Instruction::new(GetTupleElement { index }.into(), shape.clone(), [root]))
@@ -242,17 +242,18 @@ fn with_result(body: &mut Computation, root: InstrId, more: InstrId) -> InstrId 
     body.add(Instruction::new(Tuple.into(), shape, results))
 }
 
-/// Whether a kernel with these rows computes each fold once a row: what depends on a fold is used at its own row only.
+/// Whether a kernel with these rows computes each reduction once a row: what depends on a reduction is used at its own
+/// row only.
 pub(super) fn goes_row_by_row(body: &Computation, rows: &Rows) -> bool {
-    let mut folded: HashSet<InstrId> = HashSet::new();
+    let mut reduced: HashSet<InstrId> = HashSet::new();
     let mut has_full_result = false;
     for id in body.post_order() {
         let instruction = &body[id];
         let operands = instruction.operands();
-        let depends = operands.iter().any(|o| folded.contains(o));
+        let depends = operands.iter().any(|o| reduced.contains(o));
         let (full, row) = (rows.is_full(instruction.shape()), rows.is_row(instruction.shape()));
         let fits = match instruction.op() {
-            Op::Reduce(_) => Rows::of_fold(body, id).as_ref() == Some(rows),
+            Op::Reduce(_) => Rows::of_reduction(body, id).as_ref() == Some(rows),
             Op::Tuple(_) => id == body.root(),
             // Whole strands at once, in a kernel of its own.
             Op::ReduceWindow(_) => false,
@@ -262,31 +263,31 @@ pub(super) fn goes_row_by_row(body: &Computation, rows: &Rows) -> bool {
                 full && own_row
             }
             Op::GetTupleElement(_) => row,
-            op => is_elementwise(op) && same_place(body, instruction, &folded, full, row, rows),
+            op => is_elementwise(op) && same_place(body, instruction, &reduced, full, row, rows),
         };
         if !fits {
             return false;
         }
         if depends || matches!(instruction.op(), Op::Reduce(_)) {
-            folded.insert(id);
+            reduced.insert(id);
         }
         has_full_result |= full && (id == body.root() || body[body.root()].operands().contains(&id));
     }
     results_fit(body, rows) && (has_full_result || all_results_are_rows(body, rows))
 }
 
-/// Elementwise operations on folded values stay in their row.
+/// Elementwise operations on reduced values stay in their row.
 fn same_place(
     body: &Computation,
     instruction: &Instruction,
-    folded: &HashSet<InstrId>,
+    reduced: &HashSet<InstrId>,
     full: bool,
     row: bool,
     rows: &Rows,
 ) -> bool {
     let fits = |o: &InstrId| {
         let shape = body[*o].shape();
-        !folded.contains(o) || if full { rows.is_full(shape) } else { rows.is_row(shape) }
+        !reduced.contains(o) || if full { rows.is_full(shape) } else { rows.is_row(shape) }
     };
     (full || row) && instruction.operands().iter().all(fits)
 }

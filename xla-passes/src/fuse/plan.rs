@@ -191,7 +191,7 @@ impl Planner<'_> {
         if !rules::keeps_update_in_place(computation, target, id, &out, self.profile) {
             return Err(FusionReason::UpdateInPlace);
         }
-        if rules::folds_once(computation, target.root, id, &out) { Ok(out) } else { Err(FusionReason::FoldsTwice) }
+        if rules::reduces_once(computation, target.root, id, &out) { Ok(out) } else { Err(FusionReason::ReducesTwice) }
     }
 
     fn fits(&self, id: InstrId, group: usize, accesses: &[Access]) -> bool {
@@ -245,13 +245,13 @@ impl Planner<'_> {
         Repeating::Seconds(Repeat { times, again_seconds, stored_seconds })
     }
 
-    /// What a fold in a kernel means for the rest of it: what is computed from each result on its own has no lanes
-    /// where folds go along memory. It may take some of the time that the folds take.
+    /// What a reduction in a kernel means for the rest of it: what is computed from each result on its own has no lanes
+    /// where reductions go along memory. It may take some of the time that the reductions take.
     fn without_lanes(&self, id: InstrId, group: usize) -> Repeating {
         let (computation, profile) = (self.computation, self.profile);
         let operand = computation[id].operand(0);
         let Some(element_type) = computation[operand].shape().element_type() else { return Repeating::None };
-        if !rules::folds_along_memory(computation, id) {
+        if !rules::reduces_along_memory(computation, id) {
             return Repeating::None;
         }
         let scalar_seconds = |(&member, accesses): (&InstrId, &Vec<Access>)| {
@@ -264,9 +264,9 @@ impl Planner<'_> {
             self.groups[group].members.iter().filter(|(m, _)| !matches!(computation[**m].op(), Op::Reduce(_)));
         let again_seconds = members.filter_map(scalar_seconds).sum();
         let elements = access::elements(computation, operand);
-        let fold_seconds = cost::compute_seconds(profile, elements, 1.0, element_type)
+        let reduction_seconds = cost::compute_seconds(profile, elements, 1.0, element_type)
             + self.supply_seconds(operand, elements, &[self.groups.len()], LOOK_AHEAD);
-        let stored_seconds = self.store_seconds(id, access::elements(computation, id), 1) + fold_seconds / 8.0;
+        let stored_seconds = self.store_seconds(id, access::elements(computation, id), 1) + reduction_seconds / 8.0;
         Repeating::Seconds(Repeat { times: 1.0, again_seconds, stored_seconds })
     }
 

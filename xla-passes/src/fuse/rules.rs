@@ -26,33 +26,33 @@ pub fn may_be_inside(computation: &Computation, id: InstrId, profile: &TargetPro
     allowed && shape.is_static() && graph::is_free(instruction)
 }
 
-/// Whether neighbours in a fold are neighbours in memory.
-pub fn folds_along_memory(computation: &Computation, id: InstrId) -> bool {
+/// Whether neighbours in a reduction are neighbours in memory.
+pub fn reduces_along_memory(computation: &Computation, id: InstrId) -> bool {
     let Op::Reduce(reduce) = computation[id].op() else { return false };
     let operand = computation[computation[id].operand(0)].shape();
     let innermost = operand.as_array().and_then(|s| s.dims().iter().rposition(|&n| n > 1));
     innermost.is_none_or(|d| reduce.dimensions.contains(&d))
 }
 
-/// Elements in a fold that makes what is done with its result count little, done without lanes.
+/// Elements in a reduction that makes what is done with its result count little, done without lanes.
 const LONG_FOLD: f64 = 64.0;
 
 /// Whether what is done with the results of a reduction one by one, without lanes, counts little beside the reduction.
-pub fn is_long_fold(computation: &Computation, id: InstrId) -> bool {
+pub fn is_long_reduction(computation: &Computation, id: InstrId) -> bool {
     let elements = |id| super::access::elements(computation, id);
-    !folds_along_memory(computation, id) || elements(computation[id].operand(0)) >= LONG_FOLD * elements(id)
+    !reduces_along_memory(computation, id) || elements(computation[id].operand(0)) >= LONG_FOLD * elements(id)
 }
 
-/// Whether a reduction reads memory in order when each of its results is folded on its own, or reads so little that it
+/// Whether a reduction reads memory in order when each of its results is reduced on its own, or reads so little that it
 /// is near.
 pub fn reads_in_order(computation: &Computation, id: InstrId, profile: &TargetProfile) -> bool {
     let near = computation[computation[id].operand(0)].shape().byte_size() <= profile.l2_bytes;
-    near || folds_along_memory(computation, id)
+    near || reduces_along_memory(computation, id)
 }
 
-/// Whether a kernel with that root that evaluates `id` folds each of its results once, if it is a reduction: where the
-/// kernel's loop stands, and not in front of that loop, which may be run in parts that would each fold again.
-pub fn folds_once(computation: &Computation, root: InstrId, id: InstrId, accesses: &[Access]) -> bool {
+/// Whether a kernel with that root that evaluates `id` reduces each of its results once, if it is a reduction: where
+/// the kernel's loop stands, and not in front of that loop, which may be run in parts that would each reduce again.
+pub fn reduces_once(computation: &Computation, root: InstrId, id: InstrId, accesses: &[Access]) -> bool {
     let single = |id: InstrId| super::access::elements(computation, id) == 1.0;
     let at_loop = |a: &Access| a.is_loop_index() && single(id) == single(root);
     !matches!(computation[id].op(), Op::Reduce(_)) || accesses.iter().all(at_loop)

@@ -1,5 +1,5 @@
-//! Fold splitting: a large fold into few results becomes many folds of its parts and one of theirs, work for many
-//! threads.
+//! Reduction splitting: a large reduction into few results becomes many reductions of its parts and one of theirs, work
+//! for many threads.
 //!
 //! ```text
 //! reduce(x[n], init)             p = reduce(reshape(x)[P,n/P], neutral), dims={1}
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A combiner that is no single operation has no neutral value that is known. A truth value goes along with what it
-//! folds then, which says whether there is anything yet, so that the folds of parts begin with nothing.
+//! reduces then, which says whether there is anything yet, so that the reductions of parts begin with nothing.
 
 use std::collections::HashMap;
 
@@ -19,14 +19,14 @@ use crate::rewrite::graph;
 use crate::{Pass, PassContext, TargetProfile};
 
 /// Splits reductions whose results are too few for a target's threads. Where the combiner is one associative and
-/// commutative operation with a neutral value, the order of such a fold is free, so that floats may round otherwise.
-/// With other combiners the order is kept, and the pass trusts that they are associative, as HLO wants it; only where
-/// [`TargetProfile::any_fold_in_parts`] says so.
+/// commutative operation with a neutral value, the order of such a reduction is free, so that floats may round
+/// otherwise. With other combiners the order is kept, and the pass trusts that they are associative, as HLO wants it;
+/// only where [`TargetProfile::splits_any_reduction`] says so.
 pub struct SplitReductions;
 
 /// Parts for each thread, so that all are done at about the same time.
 const PARTS_PER_THREAD: usize = 4;
-/// Results that one thread folds side by side, in a fold across the innermost dimension.
+/// Results that one thread reduces side by side, in a reduction across the innermost dimension.
 const SIDE_BY_SIDE: usize = 512;
 
 impl Pass for SplitReductions {
@@ -63,9 +63,9 @@ struct Split {
     combiner: CompId,
     /// The combiner's operation, and its neutral value; of one array.
     simple: Option<(BinaryOp, Scalar)>,
-    /// Dimensions of the arrays, and those of them that are folded, in order.
+    /// Dimensions of the arrays, and those of them that are reduced, in order.
     dims: Vec<usize>,
-    folded: Vec<usize>,
+    reduced: Vec<usize>,
     cut: Cut,
 }
 
@@ -94,7 +94,7 @@ impl Split {
             return None;
         }
         let simple = simple(&module[reduce.computation], &types);
-        if simple.is_none() && !(profile.any_fold_in_parts && may_be_associative(&module[reduce.computation])) {
+        if simple.is_none() && !(profile.splits_any_reduction && may_be_associative(&module[reduce.computation])) {
             return None;
         }
         let dims = shapes.first()?.dims();
@@ -102,32 +102,32 @@ impl Split {
         let side_by_side = if reduce.dimensions.contains(&innermost) { 1 } else { dims[innermost].min(SIDE_BY_SIDE) };
         let apart = results.first()?.element_count() / side_by_side;
         let bytes = shapes.iter().map(|shape| shape.byte_size()).max()?;
-        // What fits into a cache of one thread is folded before another thread has begun.
+        // What fits into a cache of one thread is reduced before another thread has begun.
         let wanted = PARTS_PER_THREAD * profile.threads;
         if bytes < profile.l2_bytes || apart >= wanted {
             return None;
         }
-        // The launch that folds the parts must not take longer than a thread takes for all of a result.
+        // The launch that reduces the parts must not take longer than a thread takes for all of a result.
         let one_thread = profile.memory_bandwidth / profile.threads as f64;
         if bytes as f64 / (apart.max(1) as f64 * one_thread) < profile.launch_seconds {
             return None;
         }
         let wanted = wanted.div_ceil(apart.max(1));
-        let mut folded = reduce.dimensions.clone();
-        folded.sort_unstable();
-        let (dims, folded, cut) = match simple {
-            Some(_) => (dims.to_vec(), folded.clone(), Cut::longest(dims, &folded, wanted)?),
+        let mut reduced = reduce.dimensions.clone();
+        reduced.sort_unstable();
+        let (dims, reduced, cut) = match simple {
+            Some(_) => (dims.to_vec(), reduced.clone(), Cut::longest(dims, &reduced, wanted)?),
             None => {
-                let (dims, folded) = merged(dims, &folded);
-                let cut = Cut::outermost(&dims, &folded, wanted)?;
-                (dims, folded, cut)
+                let (dims, reduced) = merged(dims, &reduced);
+                let cut = Cut::outermost(&dims, &reduced, wanted)?;
+                (dims, reduced, cut)
             }
         };
         let (arrays, inits) = (arrays.to_vec(), inits.to_vec());
-        Some(Split { arrays, inits, types, combiner: reduce.computation, simple, dims, folded, cut })
+        Some(Split { arrays, inits, types, combiner: reduce.computation, simple, dims, reduced, cut })
     }
 
-    /// Adds the parts' folds and theirs; gives the result. Combiners that fold from nothing on are added once.
+    /// Adds the parts' reductions and theirs; gives the result. Combiners that reduce from nothing on are added once.
     fn write(&self, at: &mut Inserter<'_>, begun: &mut HashMap<CompId, CompId>) -> Result<InstrId> {
         let mut arrays = self.arrays.clone();
         for array in &mut arrays {
@@ -144,17 +144,18 @@ impl Split {
         let neutral = at.scalar(self.types[0], neutral)?;
         let [body, rest] = self.cut.pieces(at, array)?;
         // The parts stay, what was cut off behind them goes with the other dimensions.
-        let within: Vec<usize> = self.folded.iter().map(|&d| if d >= dimension { d + 1 } else { d }).collect();
-        let partial = self.fold(at, within, &[body.unwrap_or(array)], &[neutral], self.combiner)?;
-        let place = (0..dimension).filter(|d| !self.folded.contains(d)).count();
-        let all = self.fold(at, vec![place], &[partial], &self.inits, self.combiner)?;
+        let within: Vec<usize> = self.reduced.iter().map(|&d| if d >= dimension { d + 1 } else { d }).collect();
+        let partial = self.reduce(at, within, &[body.unwrap_or(array)], &[neutral], self.combiner)?;
+        let place = (0..dimension).filter(|d| !self.reduced.contains(d)).count();
+        let all = self.reduce(at, vec![place], &[partial], &self.inits, self.combiner)?;
         let Some(rest) = rest else { return Ok(all) };
-        let rest = self.fold(at, self.folded.clone(), &[rest], &[neutral], self.combiner)?;
+        let rest = self.reduce(at, self.reduced.clone(), &[rest], &[neutral], self.combiner)?;
         at.binary(op, all, rest)
     }
 
-    /// As [`write_simple`](Self::write_simple), by way of folds that begin with nothing. Folded dimensions outside of
-    /// the one that is cut stay until the parts are folded, so that nothing is combined before what comes before it.
+    /// As [`write_simple`](Self::write_simple), by way of reductions that begin with nothing. Reduced dimensions
+    /// outside of the one that is cut stay until the parts are reduced, so that nothing is combined before what comes
+    /// before it.
     fn write_in_order(
         &self,
         at: &mut Inserter<'_>,
@@ -174,34 +175,34 @@ impl Split {
             at.splat(&shape, Scalar::Pred(true))
         };
         let pieces = arrays.iter().map(|&array| self.cut.pieces(at, array)).collect::<Result<Vec<_>>>()?;
-        let folded_from = |from: usize, shift: usize| -> Vec<usize> {
-            self.folded.iter().filter(|&&d| d >= from).map(|&d| d + shift).collect()
+        let reduced_from = |from: usize, shift: usize| -> Vec<usize> {
+            self.reduced.iter().filter(|&&d| d >= from).map(|&d| d + shift).collect()
         };
         let mut partial: Vec<InstrId> = Vec::with_capacity(arrays.len());
-        for (number, within) in [folded_from(dimension, 1), folded_from(dimension, 0)].into_iter().enumerate() {
+        for (number, within) in [reduced_from(dimension, 1), reduced_from(dimension, 0)].into_iter().enumerate() {
             let mut operands = Vec::with_capacity(arrays.len() + 1);
             operands.extend(pieces.iter().filter_map(|pieces| pieces[number]));
             let Some(&first) = operands.first() else { continue };
             operands.push(something(at, first)?);
-            let folds = self.fold(at, within, &operands, &inits, combiner)?;
+            let reductions = self.reduce(at, within, &operands, &inits, combiner)?;
             for array in 0..arrays.len() {
-                let fold = at.get(folds, array)?;
+                let reduction = at.get(reductions, array)?;
                 match partial.get(array).copied() {
-                    None => partial.push(fold),
+                    None => partial.push(reduction),
                     Some(parts) => {
-                        let mut dims = at.dims(fold);
+                        let mut dims = at.dims(reduction);
                         dims.insert(dimension, 1);
-                        let rest = at.reshape(fold, &dims)?;
+                        let rest = at.reshape(reduction, &dims)?;
                         partial[array] = at.concatenate(&[parts, rest], dimension)?;
                     }
                 }
             }
         }
-        let outside = self.folded.iter().copied().filter(|&d| d <= dimension).collect();
-        self.fold(at, outside, &partial, &self.inits, self.combiner)
+        let outside = self.reduced.iter().copied().filter(|&d| d <= dimension).collect();
+        self.reduce(at, outside, &partial, &self.inits, self.combiner)
     }
 
-    fn fold(
+    fn reduce(
         &self,
         at: &mut Inserter<'_>,
         dimensions: Vec<usize>,
@@ -215,14 +216,14 @@ impl Split {
 
 impl Cut {
     /// Of equally long dimensions the outermost: its parts lie together.
-    fn longest(dims: &[usize], folded: &[usize], wanted: usize) -> Option<Cut> {
-        let dimension = folded.iter().copied().max_by_key(|&d| (dims[d], std::cmp::Reverse(d)))?;
+    fn longest(dims: &[usize], reduced: &[usize], wanted: usize) -> Option<Cut> {
+        let dimension = reduced.iter().copied().max_by_key(|&d| (dims[d], std::cmp::Reverse(d)))?;
         Cut::of(dims, dimension, wanted)
     }
 
     /// The outermost that is long enough.
-    fn outermost(dims: &[usize], folded: &[usize], wanted: usize) -> Option<Cut> {
-        folded.iter().find_map(|&dimension| Cut::of(dims, dimension, wanted))
+    fn outermost(dims: &[usize], reduced: &[usize], wanted: usize) -> Option<Cut> {
+        reduced.iter().find_map(|&dimension| Cut::of(dims, dimension, wanted))
     }
 
     fn of(dims: &[usize], dimension: usize, wanted: usize) -> Option<Cut> {
@@ -243,7 +244,7 @@ impl Cut {
     }
 }
 
-/// The operation of a fold of one array whose order is free, and its neutral value.
+/// The operation of a reduction of one array whose order is free, and its neutral value.
 fn simple(combiner: &Computation, types: &[ElementType]) -> Option<(BinaryOp, Scalar)> {
     let &[ty] = types else { return None };
     let op = simple_combiner(combiner)?;
@@ -258,15 +259,15 @@ fn may_be_associative(combiner: &Computation) -> bool {
     !is_one || simple_combiner(combiner).is_some()
 }
 
-/// Dimensions of arrays, and those of them that are folded, with neighbours that are folded as one.
-fn merged(dims: &[usize], folded: &[usize]) -> (Vec<usize>, Vec<usize>) {
+/// Dimensions of arrays, and those of them that are reduced, with neighbours that are reduced as one.
+fn merged(dims: &[usize], reduced: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let (mut extents, mut within): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
     for (d, &extent) in dims.iter().enumerate() {
-        let is_folded = folded.contains(&d);
+        let is_reduced = reduced.contains(&d);
         match extents.last_mut() {
-            Some(last) if is_folded && d > 0 && folded.contains(&(d - 1)) => *last *= extent,
+            Some(last) if is_reduced && d > 0 && reduced.contains(&(d - 1)) => *last *= extent,
             _ => {
-                within.extend(is_folded.then_some(extents.len()));
+                within.extend(is_reduced.then_some(extents.len()));
                 extents.push(extent);
             }
         }

@@ -166,7 +166,7 @@ impl Inserter<'_> {
     }
 }
 
-/// Elements in other places, and folds of them.
+/// Elements in other places, and reductions of them.
 impl Inserter<'_> {
     /// Operand dimension `i` becomes dimension `dimensions[i]` of `dims`; a scalar that stays one is not copied.
     pub fn broadcast(&mut self, x: InstrId, dims: &[usize], dimensions: &[usize]) -> Result<InstrId> {
@@ -206,8 +206,8 @@ impl Inserter<'_> {
         self.add(Concatenate { dimension }, operands)
     }
 
-    /// A fold of one array with a binary operation.
-    pub fn fold(&mut self, op: BinaryOp, x: InstrId, init: InstrId, dimensions: &[usize]) -> Result<InstrId> {
+    /// A reduction of one array with a binary operation.
+    pub fn reduce(&mut self, op: BinaryOp, x: InstrId, init: InstrId, dimensions: &[usize]) -> Result<InstrId> {
         let ty = self.element_type(x)?;
         let computation = self.combiner(op, ty);
         self.add(Reduce { dimensions: dimensions.to_vec(), computation }, [x, init])
@@ -218,7 +218,7 @@ impl Inserter<'_> {
         let ty = self.element_type(x)?;
         let op = if ty.kind() == ElementKind::Pred { BinaryOp::Or } else { BinaryOp::Add };
         let zero = self.scalar(ty, Scalar::zero(ty))?;
-        self.fold(op, x, zero, dimensions)
+        self.reduce(op, x, zero, dimensions)
     }
 
     /// A new computation of one binary operation on two scalars.

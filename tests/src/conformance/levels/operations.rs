@@ -56,7 +56,7 @@ fn operation(subject: &Subject, notes: &mut Notes, (opcode, ty): (Opcode, Elemen
     notes.status = Some(status);
     let has_values = check == coverage::Check::Values;
     let trial = |module, compiled| Trying { module, compiled, custom_calls: registry.custom_calls(), ty };
-    let ordinary = Some(Accuracy::Folded).filter(|_| has_values);
+    let ordinary = Some(Accuracy::Reduced).filter(|_| has_values);
     trial(&module, &compiled).compare(coverage::arguments(&module), ordinary)?;
     if let Some(accuracy) = extreme_accuracy(opcode, ty).filter(|_| has_values) {
         for seed in 0..EXTREMES {
@@ -126,14 +126,14 @@ enum Accuracy {
     /// Functions: a few units in the last place.
     Rounded,
     /// Sums of a few small numbers in any order.
-    Folded,
+    Reduced,
 }
 
 fn tolerance(ty: ElementType, accuracy: Accuracy) -> Tolerance {
     let (rtol, atol) = match accuracy {
         Accuracy::Bits | Accuracy::Values => (0.0, 0.0),
         Accuracy::Rounded => (16.0 * epsilon(ty), 16.0 * least(ty.real_part())),
-        Accuracy::Folded => (16.0 * epsilon(ty), 16.0 * epsilon(ty)),
+        Accuracy::Reduced => (16.0 * epsilon(ty), 16.0 * epsilon(ty)),
     };
     Tolerance { rtol, atol, signed_zero: accuracy == Accuracy::Bits }
 }

@@ -2,7 +2,7 @@
 
 use xla_hlo::Opcode::{self, *};
 
-use super::{FOLD, Recipe, device_only, lines, program};
+use super::{COMBINER, Recipe, device_only, lines, program};
 
 const TWO_FUNCTIONS: &str = "first { x = $t[4] parameter(0)\n ROOT y = $add(x, x) }\n\
     second { x = $t[4] parameter(0)\n ROOT y = $t[4] reverse(x), dimensions={0} }";
@@ -32,9 +32,9 @@ pub(super) const RECIPES: &[(&[Opcode], Recipe)] = &[
     (
         &[Map],
         program(
-            FOLD,
+            COMBINER,
             "x = $t[3,5] parameter(0)\n y = $t[3,5] parameter(1)\n \
-            ROOT r = $t[3,5] map(x, y), dimensions={0,1}, to_apply=fold",
+            ROOT r = $t[3,5] map(x, y), dimensions={0,1}, to_apply=combiner",
         ),
     ),
     (&[Fusion], program(TWO_FUNCTIONS, "x = $t[4] parameter(0)\n ROOT r = $t[4] fusion(x), kind=kLoop, calls=first")),
@@ -63,7 +63,10 @@ pub(super) const RECIPES: &[(&[Opcode], Recipe)] = &[
     (&[AddDependency], lines("x = $t[3] parameter(0)\n t = token[] after-all()\n ROOT r = add-dependency(x, t)")),
     (
         &[AllReduce],
-        program(FOLD, "x = $t[4] parameter(0)\n ROOT r = $t[4] all-reduce(x), replica_groups={}, to_apply=fold"),
+        program(
+            COMBINER,
+            "x = $t[4] parameter(0)\n ROOT r = $t[4] all-reduce(x), replica_groups={}, to_apply=combiner",
+        ),
     ),
     (&[AllGather], lines("x = $t[4] parameter(0)\n ROOT r = $t[4] all-gather(x), replica_groups={}, dimensions={0}")),
     (&[AllToAll], lines("x = $t[4] parameter(0)\n ROOT r = $t[4] all-to-all(x), replica_groups={{0}}, dimensions={0}")),
@@ -78,8 +81,8 @@ pub(super) const RECIPES: &[(&[Opcode], Recipe)] = &[
     (
         &[ReduceScatter],
         program(
-            FOLD,
-            "x = $t[4] parameter(0)\n ROOT r = $t[4] reduce-scatter(x), replica_groups={}, dimensions={0}, to_apply=fold",
+            COMBINER,
+            "x = $t[4] parameter(0)\n ROOT r = $t[4] reduce-scatter(x), replica_groups={}, dimensions={0}, to_apply=combiner",
         ),
     ),
     (
@@ -89,8 +92,8 @@ pub(super) const RECIPES: &[(&[Opcode], Recipe)] = &[
     (
         &[AllReduceStart, AllReduceDone],
         program(
-            FOLD,
-            "x = $t[4] parameter(0)\n s = $t[4] all-reduce-start(x), replica_groups={}, to_apply=fold\n ROOT r = $t[4] all-reduce-done(s)",
+            COMBINER,
+            "x = $t[4] parameter(0)\n s = $t[4] all-reduce-start(x), replica_groups={}, to_apply=combiner\n ROOT r = $t[4] all-reduce-done(s)",
         ),
     ),
     (
@@ -108,8 +111,8 @@ pub(super) const RECIPES: &[(&[Opcode], Recipe)] = &[
     (
         &[CollectiveReduce],
         program(
-            FOLD,
-            "x = $t[4] parameter(0)\n ROOT r = $t[4] collective-reduce(x), replica_groups={{0}}, to_apply=fold",
+            COMBINER,
+            "x = $t[4] parameter(0)\n ROOT r = $t[4] collective-reduce(x), replica_groups={{0}}, to_apply=combiner",
         ),
     ),
     (

@@ -8,7 +8,7 @@
 
 mod calls;
 mod elements;
-mod folds;
+mod reductions;
 
 use xla_hlo::{ElementKind, ElementType, Opcode};
 
@@ -38,7 +38,7 @@ pub enum Check {
     Shapes,
 }
 
-const FOLD: &str = "fold { x = $t[] parameter(0)\n y = $t[] parameter(1)\n ROOT z = $add(x, y) }";
+const COMBINER: &str = "combiner { x = $t[] parameter(0)\n y = $t[] parameter(1)\n ROOT z = $add(x, y) }";
 
 const fn program(computations: &'static str, entry: &'static str) -> Recipe {
     Recipe::Program { computations, entry, check: Check::Values }
@@ -54,7 +54,7 @@ const fn device_only(entry: &'static str) -> Recipe {
 
 /// How an opcode is tried; `None` for what no released XLA reads, and so nobody can write: [`Opcode::Shuffle`].
 pub fn recipe(opcode: Opcode) -> Option<Recipe> {
-    let tables = [elements::RECIPES, folds::RECIPES, calls::RECIPES];
+    let tables = [elements::RECIPES, reductions::RECIPES, calls::RECIPES];
     let row = tables.into_iter().flatten().find(|(opcodes, _)| opcodes.contains(&opcode));
     row.map(|(_, recipe)| *recipe)
 }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn each_opcode_has_one_recipe() {
-        let tables = [elements::RECIPES, folds::RECIPES, calls::RECIPES];
+        let tables = [elements::RECIPES, reductions::RECIPES, calls::RECIPES];
         for &opcode in Opcode::ALL {
             let rows = tables.into_iter().flatten().filter(|(opcodes, _)| opcodes.contains(&opcode)).count();
             assert_eq!(rows, usize::from(opcode != Opcode::Shuffle), "{opcode}");

@@ -6,7 +6,7 @@ use crate::ops::Opcode;
 use crate::text::{AttributeReader, AttributeValue, AttributeWriter};
 use crate::{Error, Result};
 
-/// Folds and gathers.
+/// Reductions and gathers.
 pub(super) const FOLD: Rules =
     Rules { constrain_layout: true, use_global_device_ids: true, uniform: false, covering: true };
 /// Where each member gets or gives a part.

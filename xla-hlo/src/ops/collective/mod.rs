@@ -25,7 +25,7 @@ use crate::{CompId, Literal, Result, Shape};
 /// which [`Collective::on_one_device`] tells.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Collective {
-    /// Elements folded over the group: all its members get the result.
+    /// Elements reduced over the group: all its members get the result.
     AllReduce(AllReduce),
     /// Arrays of the group's members one after the other.
     AllGather(AllGather),
@@ -35,7 +35,7 @@ pub enum Collective {
         participants: Participants,
         /// What is cut into parts.
         dimension: usize,
-        /// Folds two scalars.
+        /// Reduces two scalars.
         computation: CompId,
     },
     /// Part `i` of each member's array goes to member `i`.
@@ -54,13 +54,13 @@ pub enum Collective {
         /// Whether the last operand, an `s32[]`, says which member sends.
         has_dynamic_root: bool,
     },
-    /// Elements folded over the group; one member gets the result, for the others it is undefined.
+    /// Elements reduced over the group; one member gets the result, for the others it is undefined.
     CollectiveReduce {
         /// Who takes part.
         participants: Participants,
         /// Whether the last operand, an `s32[]`, says which member gets the result; else the first.
         has_dynamic_root: bool,
-        /// Folds two scalars.
+        /// Reduces two scalars.
         computation: CompId,
     },
     /// Rows of operand 0 exchanged, written over operand 1. Operands 2 to 5 say for each member where rows begin here,
@@ -74,12 +74,12 @@ pub enum Collective {
     PartitionId,
 }
 
-/// A fold over a group, done or begun.
+/// A reduction over a group, done or begun.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllReduce {
     /// Who takes part.
     pub participants: Participants,
-    /// Folds two scalars.
+    /// Reduces two scalars.
     pub computation: CompId,
     /// Whether an `all-reduce-done` waits for it. The shape is that of the result all the same.
     pub is_start: bool,

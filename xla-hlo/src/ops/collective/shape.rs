@@ -14,12 +14,12 @@ pub(super) fn infer(op: &Collective, cx: &ShapeContext<'_>) -> Result<Shape> {
     match op {
         Collective::AllReduce(op) => {
             op.participants.check(cx.attributes(), FOLD)?;
-            folded(cx, op.computation, cx.operands())
+            reduced(cx, op.computation, cx.operands())
         }
         Collective::AllGather(op) => all_gather(op, cx),
         Collective::ReduceScatter { participants, dimension, computation } => {
             let members = participants.check(cx.attributes(), PARTS)?;
-            folded(cx, *computation, cx.operands())?;
+            reduced(cx, *computation, cx.operands())?;
             scaled(cx, *dimension, members, cx.written()?, |operand, result| (operand, result))
         }
         Collective::AllToAll { participants, dimension } => {
@@ -33,7 +33,7 @@ pub(super) fn infer(op: &Collective, cx: &ShapeContext<'_>) -> Result<Shape> {
         }
         Collective::CollectiveReduce { participants, has_dynamic_root, computation } => {
             participants.check(cx.attributes(), Rules { use_global_device_ids: true, ..ROOTED })?;
-            folded(cx, *computation, without_root(cx, *has_dynamic_root)?)
+            reduced(cx, *computation, without_root(cx, *has_dynamic_root)?)
         }
         Collective::RaggedAllToAll(participants) => {
             participants.check(cx.attributes(), RAGGED)?;
@@ -76,8 +76,8 @@ fn without_root<'a>(cx: &ShapeContext<'a>, has_dynamic_root: bool) -> Result<&'a
     Ok(data)
 }
 
-/// What a fold of `operands` gives. Elements may be of another float precision than the fold.
-fn folded(cx: &ShapeContext<'_>, computation: CompId, operands: &[&Shape]) -> Result<Shape> {
+/// What a reduction of `operands` gives. Elements may be of another float precision than the reduction.
+fn reduced(cx: &ShapeContext<'_>, computation: CompId, operands: &[&Shape]) -> Result<Shape> {
     let name = cx.computation(computation)?.name();
     let scalar = |shape: &Shape| shape.as_array().filter(|a| a.is_scalar()).map(ArrayShape::element_type);
     let parameters: Vec<_> = cx.parameter_shapes(computation)?.into_iter().map(scalar).collect();
@@ -87,7 +87,7 @@ fn folded(cx: &ShapeContext<'_>, computation: CompId, operands: &[&Shape]) -> Re
     ensure!(a == b && a == result, "the computation {name} takes {a} and {b} and gives {result}, not one type");
     for (i, operand) in operands.iter().enumerate() {
         let fits = operand.element_type().is_some_and(|ty| checks::feeds(ty, a));
-        ensure!(fits, "operand {i} is {operand}, which the computation {name} of {a} cannot fold");
+        ensure!(fits, "operand {i} is {operand}, which the computation {name} of {a} cannot reduce");
     }
     whole(operands)
 }

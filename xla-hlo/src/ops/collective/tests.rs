@@ -145,23 +145,23 @@ fn programs_for_several_devices_are_verified_but_not_run() {
 #[test]
 fn broken_rules() {
     let header = ", replica_count=4";
-    let fold = |attributes: &str| format!("ROOT r = f32[4,2] all-reduce(x), {attributes}, to_apply=add");
+    let all_reduce = |attributes: &str| format!("ROOT r = f32[4,2] all-reduce(x), {attributes}, to_apply=add");
     for (text, message) in [
-        (fold("replica_groups={{0,1},{1,2}}"), "names 1 twice"),
-        (fold("replica_groups={{0,1},{3,4}}"), "names 4 numbers, but not 2"),
-        (fold("replica_groups={{0,1}}"), "name 2 replicas, the module has 4"),
-        (fold("replica_groups={{0,1,2,3},{}}"), "holds an empty group"),
-        (fold("replica_groups={{-1,0}}"), "names -1, which is negative"),
-        (fold("channel_id=-1"), "channel_id must not be negative"),
-        (fold("use_global_device_ids=true"), "needs a channel_id"),
-        (fold("channel_id=1, use_global_device_ids=true"), "cannot be empty when use_global_device_ids"),
-        (fold("replica_groups=[2,3]<=[4]"), "2 groups of 3 devices on a grid of [4]"),
-        (fold("replica_groups=[1,4]<=[2,2]T(1,1)"), "transposed by [1, 1]"),
-        (fold("replica_groups=[1,9999999999]<=[9999999999]"), "more than 1048576 devices"),
-        (fold("replica_groups=mesh['x'=4] {'y'}"), "has no axis 'y'"),
-        (fold("replica_groups=mesh['x'=4] {'x':(1)3}"), "has no part (1)3"),
-        (fold("replica_groups=mesh['x'=4] {'x','x'}"), "a part of a mesh axis twice"),
-        (fold("mode=sideways"), "cross_replica"),
+        (all_reduce("replica_groups={{0,1},{1,2}}"), "names 1 twice"),
+        (all_reduce("replica_groups={{0,1},{3,4}}"), "names 4 numbers, but not 2"),
+        (all_reduce("replica_groups={{0,1}}"), "name 2 replicas, the module has 4"),
+        (all_reduce("replica_groups={{0,1,2,3},{}}"), "holds an empty group"),
+        (all_reduce("replica_groups={{-1,0}}"), "names -1, which is negative"),
+        (all_reduce("channel_id=-1"), "channel_id must not be negative"),
+        (all_reduce("use_global_device_ids=true"), "needs a channel_id"),
+        (all_reduce("channel_id=1, use_global_device_ids=true"), "cannot be empty when use_global_device_ids"),
+        (all_reduce("replica_groups=[2,3]<=[4]"), "2 groups of 3 devices on a grid of [4]"),
+        (all_reduce("replica_groups=[1,4]<=[2,2]T(1,1)"), "transposed by [1, 1]"),
+        (all_reduce("replica_groups=[1,9999999999]<=[9999999999]"), "more than 1048576 devices"),
+        (all_reduce("replica_groups=mesh['x'=4] {'y'}"), "has no axis 'y'"),
+        (all_reduce("replica_groups=mesh['x'=4] {'x':(1)3}"), "has no part (1)3"),
+        (all_reduce("replica_groups=mesh['x'=4] {'x','x'}"), "a part of a mesh axis twice"),
+        (all_reduce("mode=sideways"), "cross_replica"),
         ("ROOT r = f32[4,2] all-gather(x), replica_groups={{0},{1,2,3}}, dimensions={0}".into(), "the same size"),
         ("ROOT r = f32[8,2] all-gather(x), dimensions={0}".into(), "is 4, of the result 8, in groups of 4 devices"),
         ("ROOT r = f32[4,2] all-gather(x), dimensions={2}".into(), "has no dimension 2"),
@@ -189,7 +189,7 @@ fn broken_rules() {
             "ROOT r = f32[4,2] collective-permute(x), source_target_pairs={}, slice_sizes={{1,1}}".into(),
             "found 1 operands",
         ),
-        ("ROOT r = s32[] all-reduce(i), to_apply=add".into(), "which the computation add of f32 cannot fold"),
+        ("ROOT r = s32[] all-reduce(i), to_apply=add".into(), "which the computation add of f32 cannot reduce"),
         (
             "s = f32[4,2] all-reduce-start(x), to_apply=add\n ROOT r = f32[4,2] negate(s)".into(),
             "must be used once, by all-reduce-done",

@@ -3,7 +3,7 @@
 use super::boxes::{Boxes, SliceDim};
 use super::*;
 use crate::ops::checks;
-use crate::ops::combiner::{Combiner, fold_result};
+use crate::ops::combiner::{Combiner, reduction_result};
 use crate::ops::movement::strided::{View, clamp_start, copy_box};
 use crate::{ElementType, IndexIter, Scalar, linear_index};
 
@@ -81,7 +81,7 @@ pub(super) fn scatter(op: &Scatter, ev: &mut Evaluator<'_>, operands: Vec<Litera
         return Err(checks::missing_operand());
     };
     if update.bytes().is_empty() {
-        return fold_result(shape, inputs);
+        return reduction_result(shape, inputs);
     }
     let boxes = Boxes::from(op);
     let dims = input.array_shape().dims().to_vec();
@@ -110,7 +110,7 @@ pub(super) fn scatter(op: &Scatter, ev: &mut Evaluator<'_>, operands: Vec<Litera
             values.combine(ev, linear_index(&dims, &into), linear_index(&update_dims, &from))?;
         }
     }
-    fold_result(shape, values.inputs)
+    reduction_result(shape, values.inputs)
 }
 
 /// The arrays that are written, and what is combined into them.

@@ -1,35 +1,35 @@
 //! Meaning of the reduction family.
 
 use super::*;
-use crate::ops::combiner::{Combiner, FoldOperands, fold_outputs, fold_result};
+use crate::ops::combiner::{Combiner, ReduceOperands, reduction_outputs, reduction_result};
 use crate::ops::movement::strided::permuted;
 use crate::{ElementType, Scalar};
 
-/// Folds in row-major order of the reduced dimensions, or as [`Fold::tree`] does where the combiner allows.
+/// Reduces in row-major order of the reduced dimensions, or as [`Reducer::tree`] does where the combiner allows.
 pub(super) fn reduce(op: &Reduce, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    let operands = FoldOperands::new(operands);
-    let mut fold = Fold::new(op, ev, &operands)?;
-    let mut outputs = fold_outputs(shape)?;
+    let operands = ReduceOperands::new(operands);
+    let mut reducer = Reducer::new(op, ev, &operands)?;
+    let mut outputs = reduction_outputs(shape)?;
     let count = outputs.first().map_or(0, |output| output.array_shape().element_count());
     for i in 0..count {
-        for (output, value) in outputs.iter_mut().zip(fold.one(ev, i)?) {
+        for (output, value) in outputs.iter_mut().zip(reducer.one(ev, i)?) {
             output.set(i, value);
         }
     }
-    fold_result(shape, outputs)
+    reduction_result(shape, outputs)
 }
 
-/// The arrays with reduced dimensions innermost, so that each result folds one run of elements.
-struct Fold {
+/// The arrays with reduced dimensions innermost, so that each result reduces one run of elements.
+struct Reducer {
     combiner: Combiner,
     inits: Vec<Scalar>,
     arrays: Vec<(ElementType, Vec<u8>)>,
-    /// Elements folded into one result.
+    /// Elements reduced into one result.
     length: usize,
 }
 
-impl Fold {
-    fn new(op: &Reduce, ev: &Evaluator<'_>, operands: &FoldOperands) -> Result<Fold> {
+impl Reducer {
+    fn new(op: &Reduce, ev: &Evaluator<'_>, operands: &ReduceOperands) -> Result<Reducer> {
         let types: Vec<ElementType> = operands.arrays.iter().map(|a| a.array_shape().element_type()).collect();
         let combiner = Combiner::new(ev, op.computation, &types)?;
         let inits = combiner.accumulators(&operands.inits);
@@ -39,12 +39,12 @@ impl Fold {
             let dims = array.array_shape().dims();
             let mut reduced = op.dimensions.clone();
             reduced.sort_unstable();
-            // Saturates only where another dimension is empty; then there is nothing to fold.
+            // Saturates only where another dimension is empty; then there is nothing to reduce.
             length = reduced.iter().fold(1usize, |n, &d| n.saturating_mul(dims[d]));
             let order = [shape::kept(op, dims.len()), reduced].concat();
             arrays.push((ty, permuted(array, &order)));
         }
-        Ok(Fold { combiner, inits, arrays, length })
+        Ok(Reducer { combiner, inits, arrays, length })
     }
 
     /// The results at position `i`.

@@ -1,4 +1,4 @@
-//! Folds over dimensions, and loops over one.
+//! Reductions over dimensions, and loops over one.
 
 mod eval;
 mod proto;
@@ -16,7 +16,7 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{CompId, Literal, Result, Shape};
 
-/// A fold over dimensions of N arrays with N initial values; operands are the arrays, then the initial values.
+/// A reduction over dimensions of N arrays with N initial values; operands are the arrays, then the initial values.
 ///
 /// The computation takes N accumulators and N elements and gives N results (a tuple when N > 1). Order is unspecified.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

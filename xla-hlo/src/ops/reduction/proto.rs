@@ -1,4 +1,4 @@
-//! Folds over dimensions, and loops over one, in messages.
+//! Reductions over dimensions, and loops over one, in messages.
 
 use super::{Reduce, Scan};
 use crate::proto::numbers::{fit, index};

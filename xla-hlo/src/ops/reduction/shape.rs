@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::ops::checks;
-use crate::ops::combiner::{Accumulators, FoldOperands};
+use crate::ops::combiner::{Accumulators, ReduceOperands};
 
 /// The result has the dimensions that are not reduced and the combiner's element types.
 pub(super) fn reduce(op: &Reduce, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let (dims, elements, inits) = FoldOperands::check(cx)?;
+    let (dims, elements, inits) = ReduceOperands::check(cx)?;
     checks::distinct("dimensions", &op.dimensions, dims.len())?;
     let accumulators = Accumulators::check(cx, op.computation, &elements, &inits)?;
     accumulators.shape(&kept(op, dims.len()).iter().map(|&d| dims[d]).collect::<Vec<_>>())

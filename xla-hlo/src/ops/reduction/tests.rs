@@ -44,7 +44,7 @@ fn sums_over_every_choice_of_dimensions() {
 }
 
 #[test]
-fn other_combiners_fold_in_row_major_order() {
+fn other_combiners_reduce_in_row_major_order() {
     let x = counting(S32, &[2, 2, 2]);
     for (dimensions, expected) in
         [(vec![2], vec![1.0, 23.0, 45.0, 67.0]), (vec![0, 2], vec![145.0, 2367.0]), (vec![2, 1, 0], vec![1234567.0])]
@@ -56,7 +56,7 @@ fn other_combiners_fold_in_row_major_order() {
 }
 
 #[test]
-fn nothing_to_fold_gives_the_initial_value() {
+fn nothing_to_reduce_gives_the_initial_value() {
     let init = scalar(F32, 7.0);
     for op in [BinaryOp::Add, BinaryOp::Subtract] {
         let empty = reduce_with(op, &[1], &array(F32, &[2, 0], &[]), &init).unwrap();
@@ -69,7 +69,7 @@ fn nothing_to_fold_gives_the_initial_value() {
 }
 
 #[test]
-fn every_element_type_folds() {
+fn every_element_type_reduces() {
     for &ty in ElementType::ALL {
         let x = array(ty, &[3], &[1.0, 1.0, 1.0]);
         let op = match ty.kind() {
@@ -106,7 +106,7 @@ fn long_sums_stay_accurate() {
 }
 
 #[test]
-fn several_arrays_fold_together() {
+fn several_arrays_reduce_together() {
     // The greatest value and where it is, the first of equals.
     let argmax = |m: &mut ModuleBuilder| {
         let computation = function(m, &[F32, S32, F32, S32], |b, p| {
@@ -126,7 +126,7 @@ fn several_arrays_fold_together() {
     assert_eq!(numbers(&result.elements()[1]), [1.0, 2.0]);
     let empty = [array(F32, &[1, 0], &[]), array(S32, &[1, 0], &[])];
     let result = run(argmax, None, &[&empty[..], &inits].concat()).unwrap();
-    assert_eq!(numbers(&result.elements()[1]), [-1.0], "nothing to fold");
+    assert_eq!(numbers(&result.elements()[1]), [-1.0], "nothing to reduce");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::eval::ScalarFunction;
 use crate::ops::checks;
-use crate::ops::combiner::fold_result;
+use crate::ops::combiner::reduction_result;
 
 /// Sorts each row stably by merging.
 pub(super) fn sort(op: &Sort, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
@@ -11,7 +11,7 @@ pub(super) fn sort(op: &Sort, ev: &mut Evaluator<'_>, operands: Vec<Literal>, sh
     let count: usize = dims.iter().product();
     // A dimension without elements has no rows, however many its others would make.
     let (length, inner) = match count {
-        0 => return fold_result(shape, operands),
+        0 => return reduction_result(shape, operands),
         _ => (dims[op.dimension], dims[op.dimension + 1..].iter().product::<usize>()),
     };
     let mut results = operands.clone();
@@ -32,7 +32,7 @@ pub(super) fn sort(op: &Sort, ev: &mut Evaluator<'_>, operands: Vec<Literal>, sh
             }
         }
     }
-    fold_result(shape, results)
+    reduction_result(shape, results)
 }
 
 /// The numbers below `count` in the order that `precedes` gives them, equal ones ascending. They are all there whatever

@@ -1,33 +1,33 @@
 //! Meaning of the window family.
 
-use super::lines::fold_separably;
+use super::lines::reduces_separably;
 use super::*;
 use crate::ops::checks;
-use crate::ops::combiner::{Combiner, FoldOperands, fold_outputs, fold_result};
+use crate::ops::combiner::{Combiner, ReduceOperands, reduction_outputs, reduction_result};
 use crate::{IndexIter, linear_index};
 
-/// Folds what each window holds of the arrays, padding and holes left out, from the initial value once.
+/// Reduces what each window holds of the arrays, padding and holes left out, from the initial value once.
 pub(super) fn reduce_window(
     op: &ReduceWindow,
     ev: &mut Evaluator<'_>,
     operands: Vec<Literal>,
     shape: &Shape,
 ) -> Result<Literal> {
-    let FoldOperands { arrays, inits } = FoldOperands::new(operands);
+    let ReduceOperands { arrays, inits } = ReduceOperands::new(operands);
     let types: Vec<_> = arrays.iter().map(|a| a.array_shape().element_type()).collect();
     let mut combiner = Combiner::new(ev, op.computation, &types)?;
     let inits = combiner.accumulators(&inits);
-    let mut outputs = fold_outputs(shape)?;
+    let mut outputs = reduction_outputs(shape)?;
     let (Some(array), Some(output)) = (arrays.first(), outputs.first_mut()) else {
         return Err(checks::missing_operand());
     };
     let windows = Windows::new(&op.window, array, output.array_shape().dims())?;
     if let Some(order) = op.dimension_order(ev.module(), windows.base, &windows.output) {
-        let sums = fold_separably(&windows, &order, array, |a, b| combiner.pair(ev, a, b))?;
+        let sums = reduces_separably(&windows, &order, array, |a, b| combiner.pair(ev, a, b))?;
         for (i, sum) in sums.into_iter().enumerate() {
             output.set(i, sum.map_or(Ok(inits[0]), |sum| combiner.step(ev, inits[0], sum))?);
         }
-        return fold_result(shape, outputs);
+        return reduction_result(shape, outputs);
     }
     windows.for_each(|i, window| {
         let mut accumulators = inits.clone();
@@ -35,7 +35,7 @@ pub(super) fn reduce_window(
         outputs.iter_mut().zip(accumulators).for_each(|(output, value)| output.set(i, value));
         Ok(())
     })?;
-    fold_result(shape, outputs)
+    reduction_result(shape, outputs)
 }
 
 /// Windows in row-major order; of each, the first element that `select` keeps against all later ones gets the source's

@@ -96,15 +96,15 @@ impl WindowDim {
     }
 }
 
-/// A window that holds all elements up to its position along one dimension: folds are running totals.
+/// A window that holds all elements up to its position along one dimension: reductions are running totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cumulative {
     /// The dimension.
     pub dimension: usize,
     /// Whether windows hold the elements from their position to the end.
     pub from_end: bool,
-    /// Whether the fold of a window is the fold of the one it contains and one more step, for any combiner; else only
-    /// for associative and commutative ones.
+    /// Whether the reduction of a window is the reduction of the one it contains and one more step, for any combiner;
+    /// else only for associative and commutative ones.
     pub in_order: bool,
 }
 

@@ -1,15 +1,16 @@
-//! Folds over windows one dimension after the other, for combiners that are associative and commutative.
+//! Reductions over windows one dimension after the other, for combiners that are associative and commutative.
 //!
 //! A window of sizes w1 x w2 x ... then costs the sum of the dimensions' work and not the product, and along a
-//! dimension a binary tree gives the fold of any range in logarithmic time: a cumulative sum, whose windows are as long
-//! as the array, takes n log n steps and rounds log n times.
+//! dimension a binary tree gives the reduction of any range in logarithmic time: a cumulative sum, whose windows are as
+//! long as the array, takes n log n steps and rounds log n times.
 
 use super::WindowDim;
 use super::eval::Windows;
 use crate::{Literal, Result, Scalar};
 
-/// The fold of what each window holds, `None` where it holds nothing; row major. Dimensions are folded in that order.
-pub(super) fn fold_separably(
+/// The reduction of what each window holds, `None` where it holds nothing; row major. Dimensions are reduced in that
+/// order.
+pub(super) fn reduces_separably(
     windows: &Windows<'_>,
     order: &[usize],
     array: &Literal,
@@ -26,14 +27,14 @@ pub(super) fn fold_separably(
         (one, other) => Ok(one.or(other)),
     };
     for &d in order {
-        values = fold_dimension(&windows.dims[d], d, &dims, windows.output[d], &values, &mut pair)?;
+        values = reduced_dimension(&windows.dims[d], d, &dims, windows.output[d], &values, &mut pair)?;
         dims[d] = windows.output[d];
     }
     Ok(values)
 }
 
-/// Replaces dimension `d` of an array by the folds of its windows along that dimension.
-fn fold_dimension(
+/// Replaces dimension `d` of an array by the reductions of its windows along that dimension.
+fn reduced_dimension(
     window: &WindowDim,
     d: usize,
     dims: &[usize],
@@ -53,17 +54,17 @@ fn fold_dimension(
         let elements = (0..base).map(|k| values[(o * base + k) * inner + i]);
         let tree = Tree::new(elements, pair)?;
         for k in 0..output {
-            let fold = match window.base_range(k, base) {
-                Some(range) => tree.fold(range, pair)?,
+            let reduced = match window.base_range(k, base) {
+                Some(range) => tree.reduce(range, pair)?,
                 None => window.base_indices(k, base).into_iter().try_fold(None, |sum, at| pair(sum, tree.leaf(at)))?,
             };
-            result[(o * output + k) * inner + i] = fold;
+            result[(o * output + k) * inner + i] = reduced;
         }
     }
     Ok(result)
 }
 
-/// A line's elements as the leaves of a binary tree whose inner nodes fold their children; node 1 is the root.
+/// A line's elements as the leaves of a binary tree whose inner nodes reduce their children; node 1 is the root.
 struct Tree {
     nodes: Vec<Option<Scalar>>,
     leaves: usize,
@@ -88,8 +89,8 @@ impl Tree {
         self.nodes[self.leaves + i]
     }
 
-    /// The fold of a range of leaves: walks up from both ends, taking the nodes that lie wholly inside.
-    fn fold(
+    /// The reduction of a range of leaves: walks up from both ends, taking the nodes that lie wholly inside.
+    fn reduce(
         &self,
         range: std::ops::Range<usize>,
         pair: &mut impl FnMut(Option<Scalar>, Option<Scalar>) -> Result<Option<Scalar>>,

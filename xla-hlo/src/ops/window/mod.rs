@@ -1,4 +1,4 @@
-//! Folds over sliding windows.
+//! Reductions over sliding windows.
 
 mod attributes;
 mod eval;
@@ -45,7 +45,7 @@ pub struct Window {
     pub dims: Vec<WindowDim>,
 }
 
-/// A fold over each position of a window, of N arrays with N initial values.
+/// A reduction over each position of a window, of N arrays with N initial values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReduceWindow {
     /// One entry for each dimension; empty means all of size 1.

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::ops::checks::{self, ensure};
-use crate::ops::combiner::{Accumulators, FoldOperands};
+use crate::ops::combiner::{Accumulators, ReduceOperands};
 use crate::{ArrayShape, ElementType};
 
 /// The result has a dimension's window positions and the combiner's element types.
 pub(super) fn reduce_window(op: &ReduceWindow, cx: &ShapeContext<'_>) -> Result<Shape> {
-    let (dims, elements, inits) = FoldOperands::check(cx)?;
+    let (dims, elements, inits) = ReduceOperands::check(cx)?;
     let accumulators = Accumulators::check(cx, op.computation, &elements, &inits)?;
     accumulators.shape(&op.window.output_dims(dims)?)
 }

@@ -1,4 +1,4 @@
-//! Tests of the window family: geometry against its definition, folds against each other and against known values.
+//! Tests of the window family: geometry against its definition, reductions against each other and against known values.
 
 use super::*;
 use crate::builder::ModuleBuilder;
@@ -152,7 +152,7 @@ fn known_sums() {
 }
 
 #[test]
-fn both_ways_of_folding_agree() {
+fn both_ways_of_reducing_agree() {
     let values: Vec<f64> = (0..30).map(|i| f64::from(i * i % 17 - 4)).collect();
     let x = array(S32, &[5, 6], &values);
     let windows = small_windows();
@@ -165,7 +165,7 @@ fn both_ways_of_folding_agree() {
 }
 
 #[test]
-fn other_combiners_fold_in_the_window_order() {
+fn other_combiners_reduce_in_the_window_order() {
     let x = array(S32, &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let square = window(&[dim(2), dim(2)]);
     assert_eq!(reduce_window(append_digit, &square, &x, 0.0), [1245.0, 2356.0]);

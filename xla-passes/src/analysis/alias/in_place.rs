@@ -21,9 +21,9 @@ pub(crate) struct Share {
 /// Whether the leaf at `output` of an instruction's result may be written over the leaf at `path` of operand `operand`.
 ///
 /// It may where every element is read at the index where it is written and elements have one size (elementwise
-/// operations, loop fusions of them, also through reshapes, and what fusions with folds read outside of the folds; any
-/// loop fusion of one element), and where an operand is updated in place (`dynamic-update-slice`, `scatter`, loop
-/// fusions of a `dynamic-update-slice` whose update does not read its operand elsewhere, and what the
+/// operations, loop fusions of them, also through reshapes, and what fusions with reductions read outside of the
+/// reductions; any loop fusion of one element), and where an operand is updated in place (`dynamic-update-slice`,
+/// `scatter`, loop fusions of a `dynamic-update-slice` whose update does not read its operand elsewhere, and what the
 /// `output_to_operand_aliasing` of other fusions says). Kernels must be correct when the two are the same memory; one
 /// that writes several arrays of the same dimensions computes all their elements at an index before it stores any.
 pub fn may_share(
@@ -216,7 +216,7 @@ fn reads_window(computation: &Computation, id: InstrId, update: InstrId) -> bool
         && slice.operands()[1..] == update.operands()[2..]
 }
 
-/// Pairs of a fusion by how its parameters are accessed for each output. What a fold reads is read elsewhere.
+/// Pairs of a fusion by how its parameters are accessed for each output. What a reduction reads is read elsewhere.
 fn fusion_shares(fused: &Computation, kind: FusionKind) -> Vec<Share> {
     let root = fused.root();
     let outputs: Vec<InstrId> = match fused[root].op() {
@@ -227,7 +227,7 @@ fn fusion_shares(fused: &Computation, kind: FusionKind) -> Vec<Share> {
     if !outputs.iter().all(only_arrays) || !fused.parameters().iter().all(only_arrays) {
         return Vec::new();
     }
-    // A fold may be kept where its result goes to, so that its only element is written early.
+    // A reduction may be kept where its result goes to, so that its only element is written early.
     if let [output] = outputs[..]
         && kind == FusionKind::Loop
         && element_count(fused, output) == Some(1)

@@ -185,7 +185,7 @@ impl Padder<'_> {
             if components < dims.len() {
                 // A box has to fit along all dimensions.
                 let all = self.at.scalar(ElementType::Pred, Scalar::Pred(true))?;
-                let rows = self.at.fold(BinaryOp::And, fits, all, &[components])?;
+                let rows = self.at.reduce(BinaryOp::And, fits, all, &[components])?;
                 fits = self.at.broadcast(rows, &dims, &every)?;
             }
             kept = Some(match kept {

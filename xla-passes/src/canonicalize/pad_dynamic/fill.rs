@@ -85,7 +85,7 @@ impl Padder<'_> {
         leaves.first().and_then(|(_, leaf)| leaf.as_array()).is_some_and(|a| a.dynamism(d) != Dynamism::Static)
     }
 
-    /// A value that a fold starting from `init` may take any number of times.
+    /// A value that a reduction starting from `init` may take any number of times.
     ///
     /// That is `init` itself for operations like maximum, which take it once and again without a difference; else the
     /// identity of the operation. Of a function that is not one operation, `init` must be the identity, as HLO demands.

@@ -1,8 +1,8 @@
 //! Arrays whose sizes are known when running become arrays of their bounds, beside scalars that say their sizes.
 //!
-//! What lies behind the sizes is undefined and must not matter: folds, contractions and paddings read a fill in its
-//! place, concatenations and reshapes bring the elements together, sorts put it last. Sizes that go into or come out of
-//! a loop, a branch or a call do so as more elements of a tuple. Backends see static shapes only.
+//! What lies behind the sizes is undefined and must not matter: reductions, contractions and paddings read a fill in
+//! its place, concatenations and reshapes bring the elements together, sorts put it last. Sizes that go into or come
+//! out of a loop, a branch or a call do so as more elements of a tuple. Backends see static shapes only.
 
 mod boxes;
 mod control;

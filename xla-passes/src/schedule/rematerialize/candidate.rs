@@ -181,7 +181,7 @@ fn stores_a_tuple(module: &Module, program: CompId, id: InstrId) -> bool {
     matches!(body[body.root()].op(), Op::Tuple(_))
 }
 
-/// Elementwise operations, movement and folds.
+/// Elementwise operations, movement and reductions.
 fn is_pure(op: &Op, inside: bool) -> bool {
     match op.opcode().family() {
         Family::Elementwise => !matches!(op, Op::Map(_)),

@@ -86,8 +86,8 @@ impl Edit {
         };
         let (kernel, kept) = kernel_of_result(&module[fusion.computation], self.index);
         let shape = kernel.result_shape().clone();
-        let folds = kernel.iter().any(|(_, i)| matches!(i.op(), Op::Reduce(_)));
-        let kind = if folds { FusionKind::Input } else { FusionKind::Loop };
+        let reductions = kernel.iter().any(|(_, i)| matches!(i.op(), Op::Reduce(_)));
+        let kind = if reductions { FusionKind::Input } else { FusionKind::Loop };
         let op = Fusion { kind, computation: module.add(kernel), aliases: Vec::new() };
         let operands: Vec<InstrId> = kept.into_iter().map(|number| maker.operand(number)).collect();
         Ok(named(Instruction::new(op.into(), shape, operands)))

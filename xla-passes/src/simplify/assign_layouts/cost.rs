@@ -28,9 +28,9 @@ pub(super) struct Needs {
 struct KeptBy {
     /// Contractions, which must be given what they read.
     dots: bool,
-    /// Bytes of results of folds, which may be put in order instead.
-    folds: usize,
-    /// Folds of minor dimensions that had better stay so.
+    /// Bytes of results of reductions, which may be put in order instead.
+    reductions: usize,
+    /// Reductions of minor dimensions that had better stay so.
     minor: bool,
 }
 
@@ -57,7 +57,7 @@ impl Needs {
     pub fn add_kept(&mut self, order: Order, kept: Kept) {
         let by = self.kept.entry((order, kept.dims)).or_default();
         by.dots |= kept.result.is_none();
-        by.folds += kept.result.unwrap_or(0);
+        by.reductions += kept.result.unwrap_or(0);
         by.minor |= kept.minor;
     }
 
@@ -78,7 +78,7 @@ impl Needs {
         let unserved: Vec<_> = unserved.collect();
         copies.extend(unserved.iter().filter(|(_, by)| by.dots).map(|((order, _), _)| order));
         for ((order, _), by) in unserved {
-            more += if copies.contains(order) { 0 } else { by.folds.min(bytes) };
+            more += if copies.contains(order) { 0 } else { by.reductions.min(bytes) };
         }
         for ((_, dims), by) in &self.kept {
             let leading = (0..dims.len()).all(|place| dims.contains(&stored.dimension(place)));

@@ -38,7 +38,7 @@ pub(super) fn is_member(module: &Module, computation: &Computation, id: InstrId)
         // An older form has one vector of starts.
         Op::DynamicSlice(_) => instruction.operands().len() == 1 + shape.rank(),
         Op::DynamicUpdateSlice(_) => instruction.operands().len() == 2 + shape.rank(),
-        // The order in which a window is folded is free only where the combiner's is.
+        // The order in which a window is reduced is free only where the combiner's is.
         Op::ReduceWindow(op) => simple_combiner(&module[op.computation]).is_some(),
         // Sorts and scans run along one dimension and want it minor; the others tie orders to places, or to those of
         // others.

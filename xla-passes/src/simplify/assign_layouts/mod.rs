@@ -13,8 +13,8 @@
 //! ```
 //!
 //! This also is what moves transposes along: towards each other, towards operations that swallow them (contractions,
-//! convolutions, broadcasts, folds, constants, of which [`SimplifyAlgebra`](crate::SimplifyAlgebra) has the laws), or
-//! to where arrays are smaller.
+//! convolutions, broadcasts, reductions, constants, of which [`SimplifyAlgebra`](crate::SimplifyAlgebra) has the laws),
+//! or to where arrays are smaller.
 
 mod choose;
 mod convolution;

@@ -41,13 +41,13 @@ pub(super) enum Reader {
     Keeping(Kept),
 }
 
-/// An operation that contracts or folds dimensions away, in whatever order they are.
+/// An operation that contracts or reduces dimensions away, in whatever order they are.
 pub(super) struct Kept {
     /// The dimensions that stay, in the order that they must have.
     pub dims: Vec<usize>,
     /// Bytes of the result, which can be put in order instead of what is read; `None` where it cannot.
     pub result: Option<usize>,
-    /// Whether the minor dimensions are folded away and had better stay there.
+    /// Whether the minor dimensions are reduced away and had better stay there.
     pub minor: bool,
 }
 
@@ -155,7 +155,7 @@ impl<'m> View<'m> {
                 let kept: Vec<usize> = (0..rank).filter(|d| !reduce.dimensions.contains(d)).collect();
                 let minor = order.is_identity() && kept.iter().enumerate().all(|(i, &d)| i == d);
                 let dims = kept.into_iter().map(|d| order.dimension(d)).collect();
-                let minor = minor && self.profile.layout.minor_folds;
+                let minor = minor && self.profile.layout.minor_reductions;
                 add(Reader::Keeping(Kept { dims, result: Some(self.bytes(user)), minor }));
             }
             _ => add(Reader::Fixed),

@@ -101,7 +101,7 @@ fn reduce_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let kept = transpose.permutation.iter().enumerate().filter(|(i, _)| !reduce.dimensions.contains(i));
     let kept: Vec<usize> = kept.map(|(_, &d)| d).collect();
     let in_order = kept.is_sorted();
-    if !in_order && !is_only_folded(cx, inner) {
+    if !in_order && !is_only_reduced(cx, inner) {
         return None;
     }
     let mut dimensions: Vec<usize> = reduce.dimensions.iter().map(|&d| transpose.permutation[d]).collect();
@@ -120,11 +120,11 @@ fn reduce_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     Some(cx.transpose(value, shape, permutation))
 }
 
-/// Whether all uses of an array, which are few, are folds of it alone.
-fn is_only_folded(cx: &Draft<'_>, id: InstrId) -> bool {
+/// Whether all uses of an array, which are few, are reductions of it alone.
+fn is_only_reduced(cx: &Draft<'_>, id: InstrId) -> bool {
     let users = cx.instruction(id).users();
-    let folds = |&user: &InstrId| single(cx, user).is_some_and(|(_, x, _)| x == id);
-    !cx.is_root(id) && users.len() <= FEW && users.iter().all(folds)
+    let reductions = |&user: &InstrId| single(cx, user).is_some_and(|(_, x, _)| x == id);
+    !cx.is_root(id) && users.len() <= FEW && users.iter().all(reductions)
 }
 
 /// `reduce(reshape(x))` = `reshape(reduce(x))`, where each run of dimensions that the reshape joins or splits goes or
@@ -136,9 +136,9 @@ fn reduce_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let mut dimensions = Vec::new();
     for (from, to) in dims::factor(cx.dims(x), sizes)? {
         // What has size 1 goes or stays as the others do.
-        let mut folded = to.iter().filter(|&&d| sizes[d] != 1).map(|d| reduce.dimensions.contains(d));
-        let Some(goes) = folded.next() else { continue };
-        if folded.any(|other| other != goes) {
+        let mut reduced = to.iter().filter(|&&d| sizes[d] != 1).map(|d| reduce.dimensions.contains(d));
+        let Some(goes) = reduced.next() else { continue };
+        if reduced.any(|other| other != goes) {
             return None;
         }
         dimensions.extend(if goes { from } else { Vec::new() });

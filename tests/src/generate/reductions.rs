@@ -1,4 +1,4 @@
-//! Sums of products, and folds over dimensions and windows.
+//! Sums of products, and reductions over dimensions and windows.
 
 use xla_hlo::ops::{BinaryOp, DotDims, SelectAndScatter, Window, WindowDim};
 use xla_hlo::{ElementKind, ElementType};
@@ -74,11 +74,11 @@ impl Graph<'_> {
         let callee = self.random.pick(&callees.iter().collect::<Vec<_>>());
         match callee.role {
             Role::Combiner { op, ty } => {
-                let x = self.folded(op, ty)?;
+                let x = self.reduced(op, ty)?;
                 let dims = self.random.subset(x.rank());
                 let length = dims.iter().map(|&d| x.dims()[d]).product();
                 let init = self.initial(op, ty);
-                let numbers = fold(op, ty, length, &x.numbers, &init.numbers);
+                let numbers = reduce(op, ty, length, &x.numbers, &init.numbers);
                 self.put(numbers, |b| b.reduce([x.id], [init.id], dims, callee.id))
             }
             Role::Best { ty, index } => self.reduce_best(callee, ty, index),
@@ -107,11 +107,11 @@ impl Graph<'_> {
         let callees = self.callees;
         let callee = self.random.pick(&callees.iter().collect::<Vec<_>>());
         let Role::Combiner { op, ty } = callee.role else { return None };
-        let x = self.folded(op, ty)?;
+        let x = self.reduced(op, ty)?;
         let window = self.window(x.dims())?;
         let length = window.dims.iter().map(|d| d.size).product();
         let init = self.initial(op, ty);
-        let numbers = fold(op, ty, length, &x.numbers, &init.numbers);
+        let numbers = reduce(op, ty, length, &x.numbers, &init.numbers);
         self.put(numbers, |b| b.reduce_window([x.id], [init.id], window, callee.id))
     }
 
@@ -155,13 +155,13 @@ impl Graph<'_> {
         let source = self.like(ty, &sizes, |n| is_tame(ty, n));
         let init = self.like(ty, &[], |n| is_tame(ty, n));
         let length = window.dims.iter().map(|d| d.size).product();
-        let numbers = fold(BinaryOp::Add, ty, length, &source.numbers, &init.numbers);
+        let numbers = reduce(BinaryOp::Add, ty, length, &source.numbers, &init.numbers);
         let op = SelectAndScatter { window, select: select.id, scatter: scatter.id };
         self.put(numbers, |b| b.instruction(op, None, [x.id, source.id, init.id]))
     }
 
-    /// An array that can be folded by an operation.
-    pub(super) fn folded(&mut self, op: BinaryOp, ty: ElementType) -> Option<Value> {
+    /// An array that can be reduced by an operation.
+    pub(super) fn reduced(&mut self, op: BinaryOp, ty: ElementType) -> Option<Value> {
         let fits = |n: &Numbers| is_order_free(op) || is_tame(ty, n);
         match self.any(|v| v.ty() == ty && v.rank() > 0 && fits(&v.numbers)) {
             Some(x) if self.random.percent(80) => Some(x),
@@ -190,7 +190,7 @@ impl Graph<'_> {
 
 const UNIT: WindowDim = WindowDim::UNIT;
 
-/// Whether the order of a fold never matters, not even to how it rounds.
+/// Whether the order of a reduction never matters, not even to how it rounds.
 pub(super) fn is_order_free(op: BinaryOp) -> bool {
     !matches!(op, BinaryOp::Add | BinaryOp::Multiply)
 }
@@ -207,8 +207,8 @@ fn is_whole(ty: ElementType) -> bool {
     !ty.is_float() && !ty.is_complex()
 }
 
-/// The numbers of a fold of `length` elements and an initial value.
-pub(super) fn fold(op: BinaryOp, ty: ElementType, length: usize, x: &Numbers, init: &Numbers) -> Option<Numbers> {
+/// The numbers of a reduction of `length` elements and an initial value.
+pub(super) fn reduce(op: BinaryOp, ty: ElementType, length: usize, x: &Numbers, init: &Numbers) -> Option<Numbers> {
     if is_whole(ty) {
         return Some(Numbers::EXACT);
     }

@@ -1,4 +1,4 @@
-//! Folds of several arrays and with combiners of all kinds, by teams of threads.
+//! Reductions of several arrays and with combiners of all kinds, by teams of threads.
 
 use super::agrees;
 
@@ -20,7 +20,7 @@ const ARGMAX: &str = "argmax {
       ROOT r = (f32[], s32[]) tuple(v, i)
     }";
 
-fn argmax(dims: &str, result: &str, folded: &str, iota: usize) -> String {
+fn argmax(dims: &str, result: &str, reduced: &str, iota: usize) -> String {
     format!(
         "HloModule m
         {ARGMAX}
@@ -29,14 +29,14 @@ fn argmax(dims: &str, result: &str, folded: &str, iota: usize) -> String {
           i = s32[{dims}] iota(), iota_dimension={iota}
           least = f32[] constant(-inf)
           zero = s32[] constant(0)
-          ROOT r = (f32[{result}], s32[{result}]) reduce(x, i, least, zero), dimensions={{{folded}}}, to_apply=argmax
+          ROOT r = (f32[{result}], s32[{result}]) reduce(x, i, least, zero), dimensions={{{reduced}}}, to_apply=argmax
         }}"
     )
 }
 
 #[test]
 fn places_of_the_largest() {
-    for (dims, result, folded, iota) in [
+    for (dims, result, reduced, iota) in [
         ("7,1", "7", "1", 1),
         ("5,31", "5", "1", 1),
         ("3,32", "3", "1", 1),
@@ -53,20 +53,20 @@ fn places_of_the_largest() {
         ("0,40", "40", "0", 0),
         ("40,0", "0", "0", 0),
     ] {
-        agrees(&argmax(dims, result, folded, iota));
+        agrees(&argmax(dims, result, reduced, iota));
     }
 }
 
 #[test]
 fn places_of_the_largest_in_parts() {
-    for (dims, result, folded, iota) in [
+    for (dims, result, reduced, iota) in [
         ("270336", "", "0", 0),
         ("1,300007", "1", "1", 1),
         ("600,512", "", "0,1", 1),
         ("65536,5", "5", "0", 0),
         ("3,2,60000", "2", "0,2", 2),
     ] {
-        agrees(&argmax(dims, result, folded, iota));
+        agrees(&argmax(dims, result, reduced, iota));
     }
     // Nothing but NaN, of which the first wins; nothing but the least, beside which the init is.
     for value in ["nan", "-inf"] {
@@ -129,7 +129,7 @@ fn combiners_of_one_array() {
     for (ty, init, body) in
         [("f64", "-0.5", adds), ("bf16", "3", adds), ("s32", "0", wraps), ("s64", "5", wraps), ("u8", "1", wraps)]
     {
-        for (dims, result, folded) in
+        for (dims, result, reduced) in
             [("6,300", "6", "1"), ("300,40", "40", "0"), ("2000", "", "0"), ("9,20", "9", "1"), ("1,64", "1", "1")]
         {
             if ty == "bf16" && dims != "9,20" && dims != "1,64" {
@@ -146,7 +146,7 @@ fn combiners_of_one_array() {
                 ENTRY main {{
                   x = {ty}[{dims}] parameter(0)
                   init = {ty}[] constant({init})
-                  ROOT r = {ty}[{result}] reduce(x, init), dimensions={{{folded}}}, to_apply=both
+                  ROOT r = {ty}[{result}] reduce(x, init), dimensions={{{reduced}}}, to_apply=both
                 }}",
                 body.replace("TY", ty)
             ));

@@ -1,12 +1,12 @@
-//! Contractions, folds, windows, sorts, random numbers, linear algebra.
+//! Contractions, reductions, windows, sorts, random numbers, linear algebra.
 
 use xla_hlo::Opcode::{self, *};
 
-use super::{Check, FOLD, Recipe, lines, program};
+use super::{COMBINER, Check, Recipe, lines, program};
 
 const SORTED: &str =
     "before { x = $t[] parameter(0)\n y = $t[] parameter(1)\n ROOT z = compare(x, y), direction=$before }";
-const FOLD_AND_CHOICE: &str = "fold { x = $t[] parameter(0)\n y = $t[] parameter(1)\n ROOT z = $add(x, y) }\n\
+const COMBINER_AND_CHOICE: &str = "combiner { x = $t[] parameter(0)\n y = $t[] parameter(1)\n ROOT z = $add(x, y) }\n\
     choice { x = $t[] parameter(0)\n y = $t[] parameter(1)\n ROOT z = compare(x, y), direction=$before }";
 const STEP: &str =
     "step { x = $t[3] parameter(0)\n c = $t[3] parameter(1)\n d = $add(c, x)\n ROOT r = ($t[3], $t[3]) tuple(d, d) }";
@@ -51,8 +51,8 @@ pub(super) const RECIPES: &[(&[Opcode], Recipe)] = &[
     (
         &[Reduce],
         program(
-            FOLD,
-            "x = $t[3,9] parameter(0)\n i = $t[] parameter(1)\n ROOT r = $t[3] reduce(x, i), dimensions={1}, to_apply=fold",
+            COMBINER,
+            "x = $t[3,9] parameter(0)\n i = $t[] parameter(1)\n ROOT r = $t[3] reduce(x, i), dimensions={1}, to_apply=combiner",
         ),
     ),
     (
@@ -66,17 +66,17 @@ pub(super) const RECIPES: &[(&[Opcode], Recipe)] = &[
     (
         &[ReduceWindow],
         program(
-            FOLD,
+            COMBINER,
             "x = $t[3,9] parameter(0)\n i = $t[] parameter(1)\n \
-            ROOT r = $t[3,7] reduce-window(x, i), window={size=1x3}, to_apply=fold",
+            ROOT r = $t[3,7] reduce-window(x, i), window={size=1x3}, to_apply=combiner",
         ),
     ),
     (
         &[SelectAndScatter],
         program(
-            FOLD_AND_CHOICE,
+            COMBINER_AND_CHOICE,
             "x = $t[3,8] parameter(0)\n s = $t[3,4] parameter(1)\n i = $t[] parameter(2)\n \
-            ROOT r = $t[3,8] select-and-scatter(x, s, i), window={size=1x2 stride=1x2}, select=choice, scatter=fold",
+            ROOT r = $t[3,8] select-and-scatter(x, s, i), window={size=1x2 stride=1x2}, select=choice, scatter=combiner",
         ),
     ),
     (
@@ -129,10 +129,10 @@ pub(super) const RECIPES: &[(&[Opcode], Recipe)] = &[
     (
         &[Scatter],
         program(
-            FOLD,
+            COMBINER,
             "x = $t[5,3] parameter(0)\n i = s32[4] parameter(1)\n u = $t[4,3] parameter(2)\n \
             ROOT r = $t[5,3] scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0}, \
-            scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=fold",
+            scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=combiner",
         ),
     ),
     (&[Sort], program(SORTED, "x = $t[3,9] parameter(0)\n ROOT r = $t[3,9] sort(x), dimensions={1}, to_apply=before")),

@@ -1,5 +1,5 @@
-//! Folds by any computation of scalars, of any number of arrays: one element after the other, each lane a result of its
-//! own.
+//! Reductions by any computation of scalars, of any number of arrays: one element after the other, each lane a result
+//! of its own.
 
 use xla_hlo::ops::Reduce;
 use xla_hlo::{ElementType, InstrId, Op, Result};
@@ -11,7 +11,7 @@ use crate::device::{Coordinate, Program, Register};
 
 /// A reduction of what an expression computes, `operands` being the arrays and then their initial values.
 ///
-/// Lanes are along what is kept, and what is folded is loops, in row-major order.
+/// Lanes are along what is kept, and what is reduced is loops, in row-major order.
 pub(super) fn lower(
     cx: &LoweringContext<'_>,
     mut expression: Expression<'_>,
@@ -28,7 +28,7 @@ pub(super) fn lower(
         return Ok(None);
     }
     let Some(dims) = computation[arrays[0]].shape().as_array().map(|array| array.dims()) else { return Ok(None) };
-    let (folded, kept): (Vec<usize>, Vec<usize>) = (0..dims.len()).partition(|d| op.dimensions.contains(d));
+    let (reduced, kept): (Vec<usize>, Vec<usize>) = (0..dims.len()).partition(|d| op.dimensions.contains(d));
 
     let mut b = ProgramBuilder::new(cx)?;
     let mut at = vec![Coordinate::default(); dims.len()];
@@ -41,7 +41,7 @@ pub(super) fn lower(
         accumulators.push(b.copied(value));
     }
     expression.forget();
-    for &d in &folded {
+    for &d in &reduced {
         at[d] = Coordinate::of(b.begin_loop(dims[d], 1));
     }
     let mut arguments = accumulators.clone();
@@ -58,7 +58,7 @@ pub(super) fn lower(
         next.push(b.copied(value));
     }
     accumulators.iter().zip(next).for_each(|(&accumulator, next)| b.assign(accumulator, next));
-    b.end_loops(folded.len());
+    b.end_loops(reduced.len());
     for (accumulator, tensor) in accumulators.into_iter().zip(cx.operands.len()..) {
         b.store(accumulator, tensor, &lanes);
     }

@@ -1,4 +1,4 @@
-//! Folds inside an element: reduce, dot. Along lanes where the fold is all there is, else lane by lane.
+//! Reductions inside an element: reduce, dot. Along lanes where the reduction is all there is, else lane by lane.
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::ops::{BinaryOp, Dot, DotDims, Reduce, combiner_identity, simple_combiner};
@@ -8,7 +8,7 @@ use super::FusedEmitter;
 use super::address::compute_bits;
 use super::index::{Coord, Index};
 use super::nest::CarriedValues;
-use super::team_fold::Combiner;
+use super::team_reduce::Combiner;
 use super::window::{raws_of, values_of};
 use crate::elemental::{self, Value};
 use crate::simt::WARP;
@@ -17,10 +17,10 @@ use crate::simt::WARP;
 const LEAST_LANE_EXTENT: u64 = 8;
 
 /// The innermost body of a nest: given the loops' coordinates and the carried values, gives those of the next turn.
-type FoldBody<'a, 'e, 'ctx, 'm> =
+type ReduceBody<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[Coord], &[BasicValueEnum<'ctx>]) -> Result<CarriedValues<'ctx>> + 'a;
 
-/// What is folded: an element at the coordinates of the loops.
+/// What is reduced: an element at the coordinates of the loops.
 pub(super) type Element<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[Coord]) -> Result<Value<'e, 'ctx>> + 'a;
 
@@ -32,7 +32,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         width: u32,
         coords: &mut Vec<Coord>,
         carried: Vec<BasicValueEnum<'ctx>>,
-        body: &mut FoldBody<'_, 'e, 'ctx, 'm>,
+        body: &mut ReduceBody<'_, 'e, 'ctx, 'm>,
     ) -> Result<Vec<BasicValueEnum<'ctx>>> {
         let Some((&extent, inner)) = extents.split_first() else {
             return body(self, coords, &carried);
@@ -53,9 +53,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// Folds elements with an operation that has an identity, at a level: one accumulator for each lane, put together
+    /// Reduces elements with an operation that has an identity, at a level: one accumulator for each lane, put together
     /// at the end.
-    fn folded_along_lanes(
+    fn reduced_along_lanes(
         &mut self,
         op: BinaryOp,
         neutral: Value<'e, 'ctx>,
@@ -67,7 +67,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         if let Some(team) = self.team_at(level)
             && extents.iter().product::<u64>() >= u64::from(WARP)
         {
-            return self.folded_by_team(team, op, neutral, extents, element);
+            return self.reduced_by_team(team, op, neutral, extents, element);
         }
         let ty = neutral.element_type();
         let start = neutral.splat(lanes);
@@ -88,9 +88,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(sum)
     }
 
-    /// Lanes for a fold along a dimension: several registers, so that additions overlap; fewer where elements cost
+    /// Lanes for a reduction along a dimension: several registers, so that additions overlap; fewer where elements cost
     /// more.
-    fn fold_lanes(&self, ty: ElementType, extent: u64) -> u32 {
+    fn reduce_lanes(&self, ty: ElementType, extent: u64) -> u32 {
         let one = self.emitter.target().lanes(compute_bits(ty));
         let mut lanes = one * 4;
         while lanes > 1 && u64::from(lanes) > extent.next_power_of_two() {
@@ -105,7 +105,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let dims = self.graph()[inputs[0]].shape().expect_array()?.dims().to_vec();
         let extents: Vec<u64> = op.dimensions.iter().map(|&d| dims[d] as u64).collect();
         let width = self.width(index);
-        let starts = self.fold_starts(id, width)?;
+        let starts = self.reduction_starts(id, width)?;
         if extents.contains(&0) {
             return Ok(starts);
         }
@@ -127,11 +127,11 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             && let Some((binary, neutral)) = splits_into_lanes(self.module, op, ty)
         {
             let input = *input;
-            let lanes = self.fold_lanes(ty, last);
+            let lanes = self.reduce_lanes(ty, last);
             let neutral = elemental::constant(self.emitter, ty, neutral);
             let level = self.level(index);
             let sum = self.row_loop(|s| {
-                s.folded_along_lanes(binary, neutral, &extents, lanes, level, &mut |s, coords| {
+                s.reduced_along_lanes(binary, neutral, &extents, lanes, level, &mut |s, coords| {
                     let at = input_index(coords);
                     s.begin_turn(input, op, &at);
                     let x = s.element(input, &at)?;
@@ -143,16 +143,16 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let types: Vec<ElementType> = starts.iter().map(Value::element_type).collect();
         if let Some(team) = self.team_at(self.level(index)).filter(|_| width == 1)
             && extents.iter().product::<u64>() >= u64::from(team.threads)
-            && folds_in_parts(self.module, op)
+            && reduces_in_parts(self.module, op)
         {
-            let folded = self.row_loop(|s| {
-                s.folded_in_order_by_team(team, op.computation, &types, &extents, &mut |s, coords| {
+            let reduced = self.row_loop(|s| {
+                s.reduced_in_order_by_team(team, op.computation, &types, &extents, &mut |s, coords| {
                     let at = input_index(coords);
                     let element = |(&input, &ty)| elemental::convert(s.emitter, s.element(input, &at)?, ty);
                     inputs.iter().zip(&types).map(element).collect()
                 })
             })?;
-            return self.combine(Combiner::Computation(op.computation), &starts, &folded);
+            return self.combine(Combiner::Computation(op.computation), &starts, &reduced);
         }
         let raws = self.nested(&extents, 1, &mut Vec::new(), raws_of(&starts), &mut |s, coords, carried| {
             let at = input_index(coords);
@@ -188,8 +188,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let sum = if extents.contains(&0) {
             zero.splat(width)
         } else if width == 1 && extents.last().is_some_and(|&e| e >= LEAST_LANE_EXTENT) && !sum_type.is_complex() {
-            let lanes = self.fold_lanes(sum_type, extents.last().copied().unwrap_or(1));
-            self.folded_along_lanes(BinaryOp::Add, zero, &extents, lanes, self.level(index), product)?
+            let lanes = self.reduce_lanes(sum_type, extents.last().copied().unwrap_or(1));
+            self.reduced_along_lanes(BinaryOp::Add, zero, &extents, lanes, self.level(index), product)?
         } else {
             let raws =
                 self.nested(&extents, 1, &mut Vec::new(), zero.splat(width).raws(), &mut |s, coords, carried| {
@@ -203,15 +203,15 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 }
 
-/// The operation of a fold of one array whose parts can be folded apart, and the value that changes nothing.
+/// The operation of a reduction of one array whose parts can be reduced apart, and the value that changes nothing.
 pub(super) fn splits_into_lanes(module: &Module, op: &Reduce, ty: ElementType) -> Option<(BinaryOp, Scalar)> {
     let binary = simple_combiner(&module[op.computation])?;
     Some((binary, combiner_identity(binary, ty)?))
 }
 
-/// Whether threads may each fold a part, in order, and what they get be put together: HLO's combiners are associative.
-/// Both arguments must be of the result's types.
-pub(super) fn folds_in_parts(module: &Module, op: &Reduce) -> bool {
+/// Whether threads may each reduce a part, in order, and what they get be put together: HLO's combiners are
+/// associative. Both arguments must be of the result's types.
+pub(super) fn reduces_in_parts(module: &Module, op: &Reduce) -> bool {
     let graph = &module[op.computation];
     let leaf = |id: InstrId| graph[id].shape().as_array().map(ArrayShape::element_type);
     let types: Vec<_> = graph.parameters().iter().map(|&parameter| leaf(parameter)).collect();

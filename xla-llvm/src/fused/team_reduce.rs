@@ -1,15 +1,15 @@
-//! Folds that a team does together: each thread folds some elements, then shuffles and shared memory put together what
-//! they have.
+//! Reductions that a team does together: each thread reduces some elements, then shuffles and shared memory put
+//! together what they have.
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{CompId, ElementType, Error, Result};
 
 use super::address::compute_bits;
-use super::fold::Element;
 use super::index::{Coord, Symbol, SymbolId};
 use super::kernel::counters;
 use super::nest::Range;
+use super::reduce::Element;
 use super::team::{ACCESS_BITS, Team, TeamKind};
 use super::window::{raws_of, values_of};
 use super::{FusedEmitter, SymbolValue};
@@ -26,7 +26,7 @@ pub(super) enum Combiner {
     Computation(CompId),
 }
 
-/// The elements at coordinates of the extents, one of each array that is folded.
+/// The elements at coordinates of the extents, one of each array that is reduced.
 pub(super) type Elements<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[Coord]) -> Result<Vec<Value<'e, 'ctx>>> + 'a;
 
@@ -46,8 +46,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// Folds elements with an operation that has an identity; all threads of the team get the result.
-    pub(super) fn folded_by_team(
+    /// Reduces elements with an operation that has an identity; all threads of the team get the result.
+    pub(super) fn reduced_by_team(
         &mut self,
         team: Team<'e, 'ctx>,
         op: BinaryOp,
@@ -77,23 +77,23 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                         false => [coords, &[Coord::symbol(symbol)]].concat(),
                     };
                     let x = element(s, &coords)?.splat(width);
-                    let folded = Value::from_raws(s.emitter, ty, carried);
-                    Ok(elemental::binary(s.emitter, op, folded, x)?.raws())
+                    let reduced = Value::from_raws(s.emitter, ty, carried);
+                    Ok(elemental::binary(s.emitter, op, reduced, x)?.raws())
                 })
             })?;
-        let mut folded = Value::from_raws(self.emitter, ty, &raws);
-        while folded.width() > 1 {
-            let half = folded.width() / 2;
-            folded = elemental::binary(self.emitter, op, folded.slice(0, half), folded.slice(half, half))?;
+        let mut reduced = Value::from_raws(self.emitter, ty, &raws);
+        while reduced.width() > 1 {
+            let half = reduced.width() / 2;
+            reduced = elemental::binary(self.emitter, op, reduced.slice(0, half), reduced.slice(half, half))?;
         }
-        let folded = self.combined(team, Combiner::Each(op), vec![folded])?;
-        folded.first().copied().ok_or_else(|| Error::internal("a fold without a value"))
+        let reduced = self.combined(team, Combiner::Each(op), vec![reduced])?;
+        reduced.first().copied().ok_or_else(|| Error::internal("a reduction without a value"))
     }
 
-    /// Folds elements with a computation, at least one for each thread; all threads of the team get the results. Each
+    /// Reduces elements with a computation, at least one for each thread; all threads of the team get the results. Each
     /// thread has neighbouring elements, so that what comes before stays before: of several NaN, an `argmax` takes the
     /// first.
-    pub(super) fn folded_in_order_by_team(
+    pub(super) fn reduced_in_order_by_team(
         &mut self,
         team: Team<'e, 'ctx>,
         computation: CompId,
@@ -112,7 +112,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let first =
             |member: Lanes<'e, 'ctx>| (member * groups).lshr(i64::from(team.threads.ilog2())) * i64::from(width);
         let (start, end) = (first(team.member), first(team.member + 1).smin(end));
-        let folded = &mut |s: &mut Self, before: Option<Vec<Value<'e, 'ctx>>>, place: SymbolId| -> Result<Vec<_>> {
+        let reduced = &mut |s: &mut Self, before: Option<Vec<Value<'e, 'ctx>>>, place: SymbolId| -> Result<Vec<_>> {
             let coords = counters(s, &Coord::symbol(place), extents)?;
             let values: Vec<_> = element(s, &coords)?.into_iter().map(|value| value.splat(width)).collect();
             let lane = |lane| values.iter().map(|value| value.slice(lane, 1)).collect::<Vec<_>>();
@@ -120,22 +120,22 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 Some(before) => s.combine(combiner, &before, &lane(0))?,
                 None => lane(0),
             };
-            (1..width).try_fold(first, |folded, number| s.combine(combiner, &folded, &lane(number)))
+            (1..width).try_fold(first, |reduced, number| s.combine(combiner, &reduced, &lane(number)))
         };
         let value = match width {
             1 => SymbolValue::Uniform(start),
             _ => SymbolValue::Lane { base: start, width, mask: None },
         };
         let place = self.define(Symbol { extent: Some(total), level: self.depth() }, value);
-        let begin = folded(self, None, place)?;
+        let begin = reduced(self, None, place)?;
         let step = u64::from(width);
         let range = Range { start: start + step as i64, end, extent: Some(total), width, step, whole: true };
         let raws = self.for_each(range, raws_of(&begin), &mut |s, place, carried| {
             let before = values_of(s, types, carried);
-            Ok(raws_of(&folded(s, Some(before), place)?))
+            Ok(raws_of(&reduced(s, Some(before), place)?))
         })?;
-        let folded = values_of(self, types, &raws);
-        self.combined(team, combiner, folded)
+        let reduced = values_of(self, types, &raws);
+        self.combined(team, combiner, reduced)
     }
 
     /// What all threads of the team have, combined; each gets it.
@@ -167,12 +167,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let arrays = self.shared_values(&values, u64::from(WARP * team.threads))?;
         self.store_shared(&values, &arrays, team.member * i64::from(WARP) + column);
         self.emitter.barrier()?;
-        let mut folded = self.load_shared(&values, &arrays, column);
+        let mut reduced = self.load_shared(&values, &arrays, column);
         for member in 1..team.threads {
             let others = self.load_shared(&values, &arrays, column + i64::from(member * WARP));
-            folded = self.combine(combiner, &folded, &others)?;
+            reduced = self.combine(combiner, &reduced, &others)?;
         }
-        Ok(folded)
+        Ok(reduced)
     }
 
     fn combined_in_block(
