@@ -9,18 +9,18 @@ use inkwell::values::PointerValue;
 use xla_hlo::ops::{Op, Reduce};
 use xla_hlo::{ArrayShape, Computation, Error, InstrId, Result, ResultExt, Shape};
 
-use super::address::compute_bits;
-use super::frame::{Frame, Units};
-use super::index::{Coord, Index, Symbol, SymbolId};
-use super::nest::Range;
-use super::plan::{LoopPlan, carrier, trial_symbols};
-use super::product_tiles::Tiling;
-use super::reduce::{reduces_in_parts, splits_into_lanes};
+use super::core::address::compute_bits;
+use super::core::reduce::{reduces_in_parts, splits_into_lanes};
+use super::loops::affine::{AffineExpr, Index, Symbol, SymbolId};
+use super::loops::frame::{Frame, Units};
+use super::loops::nest::Range;
+use super::loops::plan::{LoopPlan, carrier, trial_symbols};
+use super::simt::matmul::tiles::Tiling;
 use super::source::KernelSource;
-use super::tiles::TileGrid;
-use super::{FusedEmitter, Source, SymbolValue};
+use super::vector::transpose::TileGrid;
 use crate::elemental::Value;
 use crate::emitter::Emitter;
+use crate::fused::emitter::{FusedEmitter, Source, SymbolValue};
 use crate::simt::Register;
 
 /// Rows (outermost iterations) below which one row is cut into several units.
@@ -29,7 +29,7 @@ const FEW_ROWS: u64 = 16;
 const PIECE: u64 = 4096;
 
 /// Vector registers of accumulators in a reduction across lanes, so that its steps overlap.
-pub(super) const FOLDED_REGISTERS: u32 = 8;
+pub(crate) const FOLDED_REGISTERS: u32 = 8;
 
 /// What a caller must know to run a kernel.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +47,7 @@ pub struct Kernel {
 }
 
 /// One stored result.
-pub(super) struct Output {
+pub(crate) struct Output {
     root: InstrId,
     /// Which value, for a reduction of several arrays.
     value: usize,
@@ -63,16 +63,16 @@ pub fn emit_kernel(emitter: &Emitter<'_>, source: &KernelSource<'_>, name: &str)
     let graph = &source.module[source.computation];
     let context = || format!("%{} in {}", graph[source.root].name(), graph.name());
     match graph[source.root].op() {
-        Op::Scatter(op) => super::scatter::emit(emitter, source, op, name).context(context),
+        Op::Scatter(op) => super::sequential::scatter::emit(emitter, source, op, name).context(context),
         _ => Writer::new(source)?.emit(emitter, name).context(context),
     }
 }
 
 /// A result's number, the index of an element of it, and its value.
-pub(super) type Computed<'e, 'ctx> = (usize, Index, Value<'e, 'ctx>);
+pub(crate) type Computed<'e, 'ctx> = (usize, Index, Value<'e, 'ctx>);
 
 /// How many units there are, and how many threads do one.
-pub(super) struct Launch {
+pub(crate) struct Launch {
     pub units: u64,
     pub block: Option<u32>,
 }
@@ -85,7 +85,7 @@ impl Launch {
 }
 
 /// Writes one kernel.
-pub(super) struct Writer<'a, 'm> {
+pub(crate) struct Writer<'a, 'm> {
     pub source: &'a KernelSource<'m>,
     pub outputs: Vec<Output>,
     /// Dimensions that loops run over.
@@ -196,7 +196,7 @@ impl<'a, 'm> Writer<'a, 'm> {
             self.lanes_loop(&mut fused, &plan, &[], range)?;
         } else {
             fused.for_units(frame.units, units, &mut |s, unit| {
-                let unit = Coord::symbol(unit);
+                let unit = AffineExpr::symbol(unit);
                 let (row, number) = s.divide(&unit, pieces as i64)?;
                 let counters = counters(s, &row, &loops)?;
                 let outer = outer_variables(s, &plan, &counters)?;
@@ -225,7 +225,7 @@ impl<'a, 'm> Writer<'a, 'm> {
         let turns = fused.full_range(extent, 1);
         fused.for_each(turns, Vec::new(), &mut |s, turn, _| {
             let mut symbols = outer.clone();
-            next_variables(s, plan, &Coord::symbol(turn), &mut symbols)?;
+            next_variables(s, plan, &AffineExpr::symbol(turn), &mut symbols)?;
             self.loops_within(s, plan, symbols, rest, range)?;
             Ok(Vec::new())
         })?;
@@ -258,7 +258,7 @@ impl<'a, 'm> Writer<'a, 'm> {
         let grid = TileGrid::new(plan, across, self.widest_bits(), width);
         let mut fused = self.bind(emitter, frame.pointers)?;
         fused.for_units(frame.units, grid.units(), &mut |s, unit| {
-            let counters = counters(s, &Coord::symbol(unit), grid.loops())?;
+            let counters = counters(s, &AffineExpr::symbol(unit), grid.loops())?;
             s.tile(plan, &grid, counters, width, &mut |s, counters, range| {
                 let outer = outer_variables(s, plan, counters)?;
                 self.lanes_loop(s, plan, &outer, range)
@@ -522,7 +522,7 @@ impl<'a, 'm> Writer<'a, 'm> {
 }
 
 /// So many lanes, or fewer where a loop is shorter.
-pub(super) fn fitting(mut lanes: u32, extent: u64) -> u32 {
+pub(crate) fn fitting(mut lanes: u32, extent: u64) -> u32 {
     while lanes > 1 && u64::from(lanes) >= 2 * extent {
         lanes /= 2;
     }
@@ -530,7 +530,7 @@ pub(super) fn fitting(mut lanes: u32, extent: u64) -> u32 {
 }
 
 /// How many of the dimensions number rows, for a reduction of whole rows of them.
-pub(super) fn row_reduction(graph: &Computation, dims: &[usize], operand: InstrId, reduce: &Reduce) -> Option<usize> {
+pub(crate) fn row_reduction(graph: &Computation, dims: &[usize], operand: InstrId, reduce: &Reduce) -> Option<usize> {
     let is_full = graph[operand].shape().as_array().is_some_and(|a| a.dims() == dims);
     let rows = dims.len().checked_sub(reduce.dimensions.len())?;
     // Only whole rows: a reduction of other dimensions goes through all rows, one of nothing or of single elements has
@@ -540,7 +540,7 @@ pub(super) fn row_reduction(graph: &Computation, dims: &[usize], operand: InstrI
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum ReduceDirection {
+pub(crate) enum ReduceDirection {
     /// Neighbours in one reduction are lanes.
     AlongRows,
     /// Neighbouring reductions are lanes, and their elements neighbours in memory.
@@ -554,9 +554,9 @@ fn widest(shape: &Shape) -> Option<u32> {
 }
 
 /// Counters of the outer loops from the number of a row.
-pub(super) fn counters(s: &mut FusedEmitter<'_, '_, '_>, row: &Coord, loops: &[u64]) -> Result<Vec<Coord>> {
+pub(crate) fn counters(s: &mut FusedEmitter<'_, '_, '_>, row: &AffineExpr, loops: &[u64]) -> Result<Vec<AffineExpr>> {
     let mut rest = row.clone();
-    let mut counters = vec![Coord::default(); loops.len()];
+    let mut counters = vec![AffineExpr::default(); loops.len()];
     for (counter, &extent) in counters.iter_mut().zip(loops).skip(1).rev() {
         let (quotient, remainder) = s.divide(&rest, extent as i64)?;
         *counter = remainder;
@@ -571,7 +571,7 @@ pub(super) fn counters(s: &mut FusedEmitter<'_, '_, '_>, row: &Coord, loops: &[u
 /// The elements of a piece of a row.
 fn piece_range<'e, 'ctx>(
     s: &mut FusedEmitter<'e, 'ctx, '_>,
-    number: &Coord,
+    number: &AffineExpr,
     piece: u64,
     inner: u64,
     width: u32,
@@ -590,10 +590,10 @@ fn piece_range<'e, 'ctx>(
 }
 
 /// Symbols of the variables of the outer loops, whose counters are given.
-pub(super) fn outer_variables(
+pub(crate) fn outer_variables(
     s: &mut FusedEmitter<'_, '_, '_>,
     plan: &LoopPlan,
-    counters: &[Coord],
+    counters: &[AffineExpr],
 ) -> Result<Vec<SymbolId>> {
     let mut symbols = Vec::new();
     counters.iter().try_for_each(|counter| next_variables(s, plan, counter, &mut symbols))?;
@@ -601,10 +601,10 @@ pub(super) fn outer_variables(
 }
 
 /// Adds the symbols of the next loop's variables to those of the loops around it.
-pub(super) fn next_variables(
+pub(crate) fn next_variables(
     s: &mut FusedEmitter<'_, '_, '_>,
     plan: &LoopPlan,
-    counter: &Coord,
+    counter: &AffineExpr,
     symbols: &mut Vec<SymbolId>,
 ) -> Result<()> {
     if let Some(group) = plan.groups().iter().find(|group| group.start == symbols.len()) {
@@ -616,7 +616,7 @@ pub(super) fn next_variables(
 }
 
 /// Symbols of all variables: the outer ones, and those of the innermost loop with its counter (0 where there is none).
-pub(super) fn all_variables(
+pub(crate) fn all_variables(
     s: &mut FusedEmitter<'_, '_, '_>,
     plan: &LoopPlan,
     outer: &[SymbolId],

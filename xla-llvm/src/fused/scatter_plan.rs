@@ -11,7 +11,7 @@ const WORTH_LOOKING: usize = 64;
 
 /// A dimension that numbers windows; steps in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BatchAxis {
+pub(crate) struct BatchAxis {
     pub extent: usize,
     /// In the indices.
     pub indices: usize,
@@ -23,7 +23,7 @@ pub(super) struct BatchAxis {
 
 /// A number of a window's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Component {
+pub(crate) struct Component {
     /// Where it stands in the indices, from the first component on.
     pub offset: usize,
     /// The window fits at numbers below this.
@@ -34,7 +34,7 @@ pub(super) struct Component {
 
 /// A dimension of windows outside of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WindowAxis {
+pub(crate) struct WindowAxis {
     pub extent: usize,
     pub inputs: usize,
     pub updates: usize,
@@ -42,7 +42,7 @@ pub(super) struct WindowAxis {
 
 /// What keeps windows apart, so that threads may take some each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Apart {
+pub(crate) enum Apart {
     /// Nothing: they may overlap, or are not worth sharing.
     No,
     /// Windows differ in this dimension of those that number them.
@@ -59,12 +59,12 @@ pub(super) enum Apart {
 pub struct ScatterPlan {
     /// Elements of each input, and of each update.
     elements: [usize; 2],
-    pub(super) batch: Vec<BatchAxis>,
-    pub(super) components: Vec<Component>,
-    pub(super) window: Vec<WindowAxis>,
+    pub(crate) batch: Vec<BatchAxis>,
+    pub(crate) components: Vec<Component>,
+    pub(crate) window: Vec<WindowAxis>,
     /// Elements of a run.
-    pub(super) run: usize,
-    pub(super) apart: Apart,
+    pub(crate) run: usize,
+    pub(crate) apart: Apart,
 }
 
 impl ScatterPlan {

@@ -3,7 +3,7 @@
 use xla_hlo::ops::{Op, SparsityConfig};
 use xla_hlo::{Computation, InstrId, Instruction, Module};
 
-use super::scalar_call::is_scalar_computation;
+use super::core::scalar_call::is_scalar_computation;
 
 /// Elementary operations of one step of a scan.
 const SCAN_STEP: f64 = 4.0;
@@ -93,13 +93,13 @@ pub fn is_kernel_root(module: &Module, graph: &Computation, id: InstrId) -> bool
 }
 
 /// Whether operand and result have elements of one width.
-pub(super) fn same_width(graph: &Computation, instruction: &Instruction) -> bool {
+pub(crate) fn same_width(graph: &Computation, instruction: &Instruction) -> bool {
     let operand = instruction.operands().first().and_then(|&o| graph[o].shape().element_type());
     operand.zip(instruction.shape().element_type()).is_some_and(|(a, b)| a.bit_width() == b.bit_width())
 }
 
 /// Elementary operations to compute all elements of an instruction, roughly: a transcendental function counts as many.
-pub(super) fn work(module: &Module, graph: &Computation, id: InstrId) -> f64 {
+pub(crate) fn work(module: &Module, graph: &Computation, id: InstrId) -> f64 {
     use xla_hlo::ops::{BinaryOp, UnaryOp};
     let instruction = &graph[id];
     let elements = |shape: &xla_hlo::Shape| {

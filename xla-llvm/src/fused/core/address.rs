@@ -1,0 +1,271 @@
+//! Coordinates as numbers: scalars, consecutive lanes, or one number a lane; loads and stores at them.
+
+use xla_hlo::{ElementType, InstrId, Result};
+
+use crate::elemental::{self, Value};
+use crate::fused::emitter::{FusedEmitter, Source, SymbolValue};
+use crate::fused::loops::affine::{AffineExpr, Division, Index, Symbol, position};
+use crate::lanes::Lanes;
+
+/// A coordinate while running, 64 bits a lane.
+#[derive(Clone, Copy)]
+pub(crate) enum Number<'e, 'ctx> {
+    /// One number for all lanes.
+    Uniform(Lanes<'e, 'ctx>),
+    /// `base + stride · lane number`.
+    Strided { base: Lanes<'e, 'ctx>, stride: i64, width: u32 },
+    /// One number a lane.
+    Varying(Lanes<'e, 'ctx>),
+}
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// The number that a coordinate stands for.
+    pub(crate) fn number_of(&mut self, coord: &AffineExpr) -> Result<Number<'e, 'ctx>> {
+        self.survey.uses.insert(coord.clone());
+        let mut uniform = AffineExpr::constant(coord.offset());
+        let mut stride = 0;
+        let mut width = 1;
+        let mut varying: Option<Lanes<'e, 'ctx>> = None;
+        for (id, c) in coord.terms() {
+            let term = AffineExpr::symbol(id).scaled(c);
+            match self.symbol_value(id) {
+                SymbolValue::Uniform(_) => uniform = uniform.plus(&term),
+                SymbolValue::Lane { width: lanes, .. } => {
+                    uniform = uniform.plus(&term);
+                    stride += c;
+                    width = lanes;
+                }
+                SymbolValue::Varying { lanes, .. } => {
+                    let scaled = lanes * c;
+                    varying = Some(varying.map_or(scaled, |v| v + scaled));
+                }
+            }
+        }
+        let base = self.uniform_number(&uniform)?;
+        Ok(match varying {
+            Some(varying) => {
+                let lanes = varying.width();
+                let rest = if stride == 0 { base.splat(lanes) } else { self.spread(base, stride, lanes) };
+                Number::Varying(varying + rest)
+            }
+            None if stride != 0 => Number::Strided { base, stride, width },
+            None => Number::Uniform(base),
+        })
+    }
+
+    /// `base + stride · lane number` as lanes.
+    fn spread(&self, base: Lanes<'e, 'ctx>, stride: i64, width: u32) -> Lanes<'e, 'ctx> {
+        base.splat(width) + self.emitter.lane_numbers(64, width) * stride
+    }
+
+    /// The lanes of a number.
+    pub(crate) fn lanes_of(&self, number: Number<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        match number {
+            Number::Uniform(lanes) | Number::Varying(lanes) => lanes,
+            Number::Strided { base, stride, width } => self.spread(base, stride, width),
+        }
+    }
+
+    /// A coordinate of symbols that have a scalar part, each partial sum placed as far out as its symbols allow.
+    fn uniform_number(&mut self, coord: &AffineExpr) -> Result<Lanes<'e, 'ctx>> {
+        if let Some(&known) = self.positions.get(coord) {
+            return Ok(known);
+        }
+        let deepest = coord.terms().max_by_key(|&(id, _)| (self.symbols.get(id).level, id));
+        let Some((id, c)) = deepest else {
+            return Ok(self.number(coord.offset()));
+        };
+        let rest = coord.clone().plus(&AffineExpr::symbol(id).scaled(-c));
+        let rest = self.uniform_number(&rest)?;
+        let (SymbolValue::Uniform(value)
+        | SymbolValue::Lane { base: value, .. }
+        | SymbolValue::Varying { lanes: value, .. }) = self.symbol_value(id);
+        let level = self.symbols.get(id).level;
+        let sum = self.at_level(level, |_| Ok(if c == 1 { value + rest } else { value * c + rest }))?;
+        self.positions.insert(coord.clone(), sum);
+        Ok(sum)
+    }
+
+    /// Quotient and remainder of a coordinate, computed while running where they must be.
+    pub(crate) fn divide(&mut self, coord: &AffineExpr, by: i64) -> Result<(AffineExpr, AffineExpr)> {
+        match coord.divide(by, &self.symbols) {
+            Division::Exact(quotient, rest) => return Ok((quotient, rest)),
+            Division::IfSplit(symbol, factor) => self.survey.splits.push((symbol, factor)),
+            Division::Runtime => {}
+        }
+        if let Some(known) = self.runtime_divisions.get(&(coord.clone(), by)) {
+            return Ok(known.clone());
+        }
+        let level = coord.level(&self.symbols);
+        let index = [coord.clone()];
+        let mask = self.existing_lanes(&index);
+        let bounds = coord.bounds(&self.symbols);
+        let result = self.at_level(level, |s| {
+            let number = s.number_of(coord)?;
+            let lanes = s.lanes_of(number);
+            let quotient = lanes.udiv(by);
+            let rest = lanes - quotient * by;
+            let extent = bounds.map(|(_, high)| (high / by + 1) as u64);
+            let quotient = s.computed(quotient, mask, extent, level);
+            let rest = s.computed(rest, mask, Some(by as u64), level);
+            Ok((quotient, rest))
+        })?;
+        self.runtime_divisions.insert((coord.clone(), by), result.clone());
+        Ok(result)
+    }
+
+    /// A number computed while running, as a coordinate.
+    pub(crate) fn computed(
+        &mut self,
+        lanes: Lanes<'e, 'ctx>,
+        mask: Option<Lanes<'e, 'ctx>>,
+        extent: Option<u64>,
+        level: usize,
+    ) -> AffineExpr {
+        let value = if lanes.width() == 1 { SymbolValue::Uniform(lanes) } else { SymbolValue::Varying { lanes, mask } };
+        AffineExpr::symbol(self.define(Symbol { extent, level }, value))
+    }
+
+    /// The element of an array in memory, the value of `id`, at an index.
+    pub(crate) fn load(&mut self, id: InstrId, source: &Source<'ctx>, index: &Index) -> Result<Value<'e, 'ctx>> {
+        let ty = source.shape.element_type();
+        let at = position(index, &strides_of(&source.shape));
+        if self.guard == 0 && at.level(&self.symbols) == 0 {
+            self.survey.reads.insert(at.clone());
+        }
+        if let Some((base, at)) = self.in_shared_tile(id, source, &at)? {
+            return Ok(elemental::load(self.emitter, base, at, ty, 1, None));
+        }
+        if let Some((base, at, width)) = self.in_tile(id, source, &at)? {
+            return Ok(elemental::load(self.emitter, base, at, ty, width, None));
+        }
+        let number = self.number_of(&at)?;
+        let (number, mask) = self.branchless(source, number, self.load_mask(index));
+        Ok(match number {
+            Number::Uniform(at) => {
+                // A guard of several lanes over one address: the element is wanted if any lane wants it.
+                let mask = mask.map(Lanes::any);
+                elemental::load(self.emitter, source.base, at, ty, 1, mask)
+            }
+            Number::Strided { base, stride: 1, width } if mask.is_none() && self.is_aligned(&at, width) => {
+                elemental::load_aligned(self.emitter, source.base, base, ty, width)
+            }
+            Number::Strided { base, stride: 1, width } => {
+                elemental::load(self.emitter, source.base, base, ty, width, mask.map(|m| widened(m, width)))
+            }
+            Number::Strided { stride: -1, base, width } => {
+                let first = base - i64::from(width - 1);
+                let mask = mask.map(|m| widened(m, width).reversed());
+                elemental::load(self.emitter, source.base, first, ty, width, mask).reversed()
+            }
+            Number::Strided { width, .. } => {
+                let indices = self.lanes_of(number);
+                elemental::gather(self.emitter, source.base, indices, ty, mask.map(|m| widened(m, width)))
+            }
+            Number::Varying(indices) => {
+                let width = indices.width();
+                elemental::gather(self.emitter, source.base, indices, ty, mask.map(|m| widened(m, width)))
+            }
+        })
+    }
+
+    /// On a machine of many threads, of a read that all lanes want or none: one of the first element where it is not
+    /// wanted, rather than a branch, so that many reads are under way at once.
+    fn branchless(
+        &self,
+        source: &Source<'ctx>,
+        number: Number<'e, 'ctx>,
+        mask: Option<Lanes<'e, 'ctx>>,
+    ) -> (Number<'e, 'ctx>, Option<Lanes<'e, 'ctx>>) {
+        let is_empty = source.shape.dims().contains(&0);
+        let (Some(wanted), false, Some(_)) = (mask, is_empty, self.emitter.target().simt()) else {
+            return (number, mask);
+        };
+        let or_first = |wanted: Lanes<'e, 'ctx>, at| wanted.select(at, self.number(0));
+        match number {
+            Number::Uniform(at) => (Number::Uniform(or_first(wanted.any(), at)), None),
+            Number::Strided { base, stride: 1, width } if wanted.width() == 1 => {
+                (Number::Strided { base: or_first(wanted, base), stride: 1, width }, None)
+            }
+            Number::Strided { .. } | Number::Varying(_) => (number, mask),
+        }
+    }
+
+    /// Stores an element; its width is that of the index or 1.
+    pub(crate) fn store(&mut self, target: &Source<'ctx>, index: &Index, value: Value<'e, 'ctx>) -> Result<()> {
+        let at = position(index, &strides_of(&target.shape));
+        let number = self.number_of(&at)?;
+        let mask = self.load_mask(index);
+        match number {
+            Number::Uniform(at) => elemental::store(self.emitter, value, target.base, at, mask.map(Lanes::any)),
+            Number::Strided { base, stride: 1, width } if mask.is_none() && self.is_aligned(&at, width) => {
+                elemental::store_aligned(self.emitter, value.splat(width), target.base, base);
+            }
+            Number::Strided { base, stride: 1, width } => {
+                let mask = mask.map(|m| widened(m, width));
+                elemental::store(self.emitter, value.splat(width), target.base, base, mask);
+            }
+            Number::Strided { base, stride: -1, width } => {
+                let first = base - i64::from(width - 1);
+                let mask = mask.map(|m| widened(m, width).reversed());
+                elemental::store(self.emitter, value.splat(width).reversed(), target.base, first, mask);
+            }
+            Number::Strided { width, .. } => {
+                let indices = self.lanes_of(number);
+                let mask = mask.map(|m| widened(m, width));
+                elemental::scatter(self.emitter, value.splat(width), target.base, indices, mask);
+            }
+            Number::Varying(indices) => {
+                let width = indices.width();
+                let mask = mask.map(|m| widened(m, width));
+                elemental::scatter(self.emitter, value.splat(width), target.base, indices, mask);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a position of `width` consecutive lanes is known to be a multiple of that width: where the target wants
+    /// to know, all lane loops begin at such a multiple.
+    fn is_aligned(&self, at: &AffineExpr, width: u32) -> bool {
+        let width = i64::from(width);
+        let is_multiple =
+            |(id, c): (_, i64)| matches!(self.symbol_value(id), SymbolValue::Lane { .. }) || c % width == 0;
+        self.emitter.target().simt().is_some()
+            && (width & (width - 1)) == 0
+            && at.offset() % width == 0
+            && at.terms().all(is_multiple)
+    }
+
+    /// Lanes that may touch memory: those that exist and that the guard wants.
+    fn load_mask(&self, index: &[AffineExpr]) -> Option<Lanes<'e, 'ctx>> {
+        let existing = self.existing_lanes(index);
+        let wanted = (self.guard > 0).then(|| self.guards[self.guard - 1].mask);
+        match (existing, wanted) {
+            (Some(a), Some(b)) => {
+                let width = a.width().max(b.width());
+                Some(widened(a, width) & widened(b, width))
+            }
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+/// A mask of `width` lanes from one that has them already or has one.
+pub(crate) fn widened<'e, 'ctx>(mask: Lanes<'e, 'ctx>, width: u32) -> Lanes<'e, 'ctx> {
+    if mask.width() == width { mask } else { mask.splat(width) }
+}
+
+/// Elements to skip for a step along each dimension, by the array's layout.
+pub(crate) fn strides_of(shape: &xla_hlo::ArrayShape) -> Vec<usize> {
+    xla_hlo::strides(shape.dims(), &shape.minor_to_major())
+}
+
+/// Bits that a lane of this type computes with: narrow floats compute in f32.
+pub(crate) fn compute_bits(ty: ElementType) -> u32 {
+    use xla_hlo::ElementKind;
+    match ty.kind() {
+        ElementKind::Float => ty.bit_width().max(32) as u32,
+        ElementKind::Complex => ty.real_part().bit_width() as u32,
+        ElementKind::Pred | ElementKind::Signed | ElementKind::Unsigned => ty.bit_width().max(8) as u32,
+    }
+}

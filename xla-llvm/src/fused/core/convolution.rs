@@ -1,0 +1,139 @@
+//! Convolutions: which elements of the input and of the kernel a product is of, and one result alone.
+
+use xla_hlo::ops::{BinaryOp, Convolution};
+use xla_hlo::{ElementType, InstrId, Result, Scalar};
+
+use super::address::widened;
+use super::reduce::accumulator;
+use crate::elemental::{self, Value};
+use crate::emitter::Emitter;
+use crate::fused::emitter::{FusedEmitter, Guard};
+use crate::fused::loops::affine::{AffineExpr, Index};
+
+/// Coordinates of a product of a convolution.
+pub(crate) struct Tap<'a> {
+    /// The group, of channels or of images.
+    pub group: &'a AffineExpr,
+    /// The image of the group.
+    pub image: &'a AffineExpr,
+    /// The window's position, along each spatial dimension.
+    pub positions: &'a [AffineExpr],
+    /// The place in the window.
+    pub window: &'a [AffineExpr],
+    /// The input's channel, of the group.
+    pub channel: &'a AffineExpr,
+    /// The result's channel, of the group.
+    pub output: &'a AffineExpr,
+}
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// The element of the input that a product is of, if the condition holds that is added; else it is one of zero.
+    pub(crate) fn input_index(
+        &mut self,
+        id: InstrId,
+        op: &Convolution,
+        tap: &Tap<'_>,
+        condition: &mut Option<Guard<'e, 'ctx>>,
+    ) -> Result<Index> {
+        let graph = self.graph();
+        let (input, kernel) = (graph[id].operand(0), graph[id].operand(1));
+        let input = graph[input].shape().expect_array()?.dims();
+        let channels = graph[kernel].shape().expect_array()?.dims()[op.dims.kernel_input_feature];
+        let output = graph[id].shape().expect_array()?.dims();
+        let images = input[op.dims.input_batch] / op.batch_group_count;
+        let (of_image, of_channel) = if op.batch_group_count > 1 { (images, 0) } else { (0, channels) };
+        let mut index = vec![AffineExpr::default(); input.len()];
+        index[op.dims.input_batch] = tap.group.clone().scaled(of_image as i64).plus(tap.image);
+        index[op.dims.input_feature] = tap.group.clone().scaled(of_channel as i64).plus(tap.channel);
+        for (d, window) in op.window.dims.iter().enumerate() {
+            let (size, places) = (input[op.dims.input_spatial[d]], output[op.dims.output_spatial[d]]);
+            // Steps that nothing takes may be too long for arithmetic.
+            let stride = if places > 1 { window.stride as i64 } else { 1 };
+            let (dilation, grid) =
+                (if window.size > 1 { window.window_dilation as i64 } else { 1 }, window.base_dilation);
+            let at = match window.reversal {
+                true => tap.window[d].clone().scaled(-1).shifted(window.size as i64 - 1),
+                false => tap.window[d].clone(),
+            };
+            let place = tap.positions[d].clone().scaled(stride).plus(&at.scaled(dilation));
+            let place = place.shifted(window.pad_low.saturating_neg());
+            let grid = if size > 1 { grid as i64 } else { 1 };
+            self.require_between(condition, &place, 0, (size as i64 - 1) * grid)?;
+            index[op.dims.input_spatial[d]] =
+                if grid == 1 { place } else { self.on_grid(condition, &place, grid, size)? };
+        }
+        Ok(index)
+    }
+
+    /// The element of the kernel that a product is of.
+    pub(crate) fn kernel_index(&self, id: InstrId, op: &Convolution, tap: &Tap<'_>) -> Result<Index> {
+        let kernel = self.graph()[self.graph()[id].operand(1)].shape().expect_array()?.dims();
+        let outputs = kernel[op.dims.kernel_output_feature] / op.groups();
+        let mut index = vec![AffineExpr::default(); kernel.len()];
+        index[op.dims.kernel_input_feature] = tap.channel.clone();
+        index[op.dims.kernel_output_feature] = tap.group.clone().scaled(outputs as i64).plus(tap.output);
+        for (&d, at) in op.dims.kernel_spatial.iter().zip(tap.window) {
+            index[d] = at.clone();
+        }
+        Ok(index)
+    }
+
+    /// A result: the sum of products over the window and the input's channels.
+    pub(crate) fn convolved(&mut self, id: InstrId, op: &Convolution, index: &Index) -> Result<Value<'e, 'ctx>> {
+        let graph = self.graph();
+        let operands = [graph[id].operand(0), graph[id].operand(1)];
+        let [input, kernel] = [graph[operands[0]].shape().expect_array()?, graph[operands[1]].shape().expect_array()?];
+        let result = graph[id].shape().expect_array()?.element_type();
+        let ty = Convolution::sum_type(input.element_type(), kernel.element_type(), result);
+        let (sum_type, width) = (accumulator(ty), self.width(index));
+        let zero = zero(self.emitter, sum_type).splat(width);
+        let outputs = kernel.dims()[op.dims.kernel_output_feature] / op.groups();
+        if input.dims().contains(&0) || kernel.dims().contains(&0) {
+            return converted(self.emitter, zero, result);
+        }
+        let (group, output) = self.divide(&index[op.dims.output_feature], outputs as i64)?;
+        let positions: Vec<AffineExpr> = op.dims.output_spatial.iter().map(|&d| index[d].clone()).collect();
+        let mut extents: Vec<u64> = op.window.dims.iter().map(|d| d.size as u64).collect();
+        extents.push(kernel.dims()[op.dims.kernel_input_feature] as u64);
+        let raws = self.nested(&extents, 1, &mut Vec::new(), zero.raws(), &mut |s, coords, carried| {
+            let Some((channel, window)) = coords.split_last() else { return Ok(carried.to_vec()) };
+            let image = &index[op.dims.output_batch];
+            let tap = Tap { group: &group, image, positions: &positions, window, channel, output: &output };
+            let mut condition = None;
+            let at = s.input_index(id, op, &tap, &mut condition)?;
+            let x = s.guarded_element(operands[0], &at, condition)?.splat(width);
+            let y = s.kernel_index(id, op, &tap)?;
+            let y = s.element(operands[1], &y)?.splat(width);
+            let [x, y] = [x, y].map(|value| converted(s.emitter, value, ty));
+            let [x, y] = [x?, y?].map(|value| converted(s.emitter, value, sum_type));
+            let product = elemental::binary(s.emitter, BinaryOp::Multiply, x?, y?)?;
+            let product = match condition {
+                Some(guard) => elemental::select_lanes(widened(guard.mask, width), product, zero),
+                None => product,
+            };
+            let sum = Value::from_raws(s.emitter, sum_type, carried);
+            Ok(elemental::binary(s.emitter, BinaryOp::Add, sum, product)?.raws())
+        })?;
+        let sum = converted(self.emitter, Value::from_raws(self.emitter, sum_type, &raws), ty)?;
+        converted(self.emitter, sum, result)
+    }
+}
+
+/// Zero of an element type.
+pub(crate) fn zero<'e, 'ctx>(emitter: &'e Emitter<'ctx>, ty: ElementType) -> Value<'e, 'ctx> {
+    elemental::constant(emitter, ty, Scalar::zero(ty))
+}
+
+/// A value as another element type; of a complex number that becomes real, the real part.
+pub(crate) fn converted<'e, 'ctx>(
+    emitter: &'e Emitter<'ctx>,
+    value: Value<'e, 'ctx>,
+    to: ElementType,
+) -> Result<Value<'e, 'ctx>> {
+    let from = value.element_type();
+    let value = match from.is_complex() && !to.is_complex() {
+        true => Value::new(from.real_part(), value.lanes()),
+        false => value,
+    };
+    elemental::convert(emitter, value, to)
+}

@@ -1,0 +1,187 @@
+//! The value of an instruction at an index.
+
+use xla_hlo::ops::{Binary, Op, Unary};
+use xla_hlo::{ElementKind, Error, InstrId, Literal, Result};
+
+use super::address::Number;
+use crate::elemental::{self, Value};
+use crate::fused::emitter::{FusedEmitter, Source};
+use crate::fused::loops::affine::{AffineExpr, Index};
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// The value of an array instruction at an index, as wide as the index.
+    pub(crate) fn element(&mut self, id: InstrId, index: &Index) -> Result<Value<'e, 'ctx>> {
+        let values = self.elements(id, index)?;
+        values.first().copied().ok_or_else(|| Error::internal(format!("%{} has no element", self.graph()[id].name())))
+    }
+
+    /// The values of an instruction at an index: one for an array, several for an operation with a tuple of arrays.
+    pub(crate) fn elements(&mut self, id: InstrId, index: &Index) -> Result<Vec<Value<'e, 'ctx>>> {
+        let width = self.width(index);
+        self.for_width(width, |s| s.elements_of_width(id, index, width))
+    }
+
+    fn elements_of_width(&mut self, id: InstrId, index: &Index, width: u32) -> Result<Vec<Value<'e, 'ctx>>> {
+        let key = (id, index.clone(), self.guard);
+        if let Some(known) = self.values.get(&key) {
+            return Ok(known.clone());
+        }
+        let level = self.level(index);
+        let values = self.at_level(level, |s| {
+            let values = match s.kept(id, index)? {
+                Some(value) => vec![value],
+                None => s.compute(id, index)?,
+            };
+            if let [value] = values[..] {
+                s.keep(id, index, value.splat(width))?;
+            }
+            Ok(values.into_iter().map(|v| v.splat(width)).collect::<Vec<_>>())
+        })?;
+        self.values.insert(key, values.clone());
+        Ok(values)
+    }
+
+    fn compute(&mut self, id: InstrId, index: &Index) -> Result<Vec<Value<'e, 'ctx>>> {
+        if let Some(source) = self.sources.get(&id).cloned() {
+            return Ok(vec![self.load(id, &source, index)?]);
+        }
+        let instruction = &self.graph()[id];
+        let operands = instruction.operands();
+        let one = |value: Result<Value<'e, 'ctx>>| value.map(|v| vec![v]);
+        match instruction.op() {
+            Op::Constant(c) => one(self.constant(id, &c.literal, index)),
+            Op::GetTupleElement(gte) => {
+                let tuple = self.elements(operands[0], index)?;
+                let value = tuple.get(gte.index).copied();
+                one(value.ok_or_else(|| Error::internal("a tuple element that is not there")))
+            }
+            Op::Unary(Unary { op, .. }) => {
+                let x = self.element(operands[0], index)?;
+                one(elemental::unary(self.emitter, *op, x))
+            }
+            Op::Binary(Binary { op }) => {
+                let (x, y) = (self.element(operands[0], index)?, self.element(operands[1], index)?);
+                one(elemental::binary(self.emitter, *op, x, y))
+            }
+            Op::Compare(compare) => {
+                let (x, y) = (self.element(operands[0], index)?, self.element(operands[1], index)?);
+                one(elemental::compare(self.emitter, compare, x, y))
+            }
+            Op::Select(_) => {
+                let pred = self.element_or_scalar(operands[0], index)?;
+                let (x, y) = (self.element(operands[1], index)?, self.element(operands[2], index)?);
+                one(elemental::select(self.emitter, pred, x, y))
+            }
+            Op::Clamp(_) => {
+                let (low, high) =
+                    (self.element_or_scalar(operands[0], index)?, self.element_or_scalar(operands[2], index)?);
+                let x = self.element(operands[1], index)?;
+                one(elemental::clamp(self.emitter, low, x, high))
+            }
+            Op::Convert(_) => {
+                let to = instruction.shape().expect_array()?.element_type();
+                let x = self.element(operands[0], index)?;
+                one(elemental::convert(self.emitter, x, to))
+            }
+            Op::BitcastConvert(_) => {
+                let to = instruction.shape().expect_array()?.element_type();
+                let x = self.element(operands[0], index)?;
+                one(elemental::bitcast_convert(self.emitter, x, to))
+            }
+            Op::ReducePrecision(r) => {
+                let x = self.element(operands[0], index)?;
+                one(elemental::reduce_precision(self.emitter, x, r.exponent_bits, r.mantissa_bits))
+            }
+            Op::Copy(_) | Op::OptBarrier(_) => one(self.element(operands[0], index)),
+            Op::Broadcast(_)
+            | Op::Reshape(_)
+            | Op::Bitcast(_)
+            | Op::Transpose(_)
+            | Op::Slice(_)
+            | Op::Reverse(_)
+            | Op::Pad(_)
+            | Op::Concatenate(_)
+            | Op::Iota(_)
+            | Op::DynamicSlice(_)
+            | Op::DynamicUpdateSlice(_) => one(self.moved(id, index)),
+            Op::Gather(gather) => one(self.gathered(id, gather, index)),
+            Op::Map(map) => {
+                let arguments = operands.iter().map(|&o| self.element(o, index)).collect::<Result<Vec<_>>>()?;
+                self.call(map.computation, &arguments)
+            }
+            Op::Dot(dot) => one(self.contracted(id, dot, index)),
+            Op::Convolution(convolution) => one(self.convolved(id, convolution, index)),
+            Op::Reduce(reduce) => self.reduced(id, reduce, index),
+            Op::ReduceWindow(reduce) => self.window_reduced(id, reduce, index),
+            Op::Parameter(_)
+            | Op::Tuple(_)
+            | Op::SelectAndScatter(_)
+            | Op::While(_)
+            | Op::Conditional(_)
+            | Op::Call(_)
+            | Op::Fusion(_)
+            | Op::RngBitGenerator(_)
+            | Op::RaggedDot(_)
+            | Op::ScaledDot(_)
+            | Op::Scan(_)
+            | Op::Rng(_)
+            | Op::RngGetAndUpdateState(_)
+            | Op::StochasticConvert(_)
+            | Op::BatchNorm(_)
+            | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_)
+            | Op::CustomCall(_)
+            | Op::Domain(_)
+            | Op::AfterAll(_)
+            | Op::AddDependency(_)
+            | Op::Dynamic(_)
+            | Op::Transfer(_)
+            | Op::Async(_)
+            | Op::Collective(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => Err(Error::internal(format!(
+                "%{} ({}) cannot be emitted element by element",
+                instruction.name(),
+                instruction.opcode()
+            ))),
+        }
+    }
+
+    /// The element at the index, or the one element of an operand that may be a scalar beside arrays.
+    fn element_or_scalar(&mut self, id: InstrId, index: &Index) -> Result<Value<'e, 'ctx>> {
+        let is_scalar = self.graph()[id].shape().expect_array()?.is_scalar();
+        let value = if is_scalar { self.element(id, &Vec::new())? } else { self.element(id, index)? };
+        let width = self.width(index);
+        Ok(value.splat(width))
+    }
+
+    fn constant(&mut self, id: InstrId, literal: &Literal, index: &Index) -> Result<Value<'e, 'ctx>> {
+        let shape = literal.array_shape();
+        let ty = shape.element_type();
+        if let Some(value) = literal.uniform() {
+            return Ok(elemental::constant(self.emitter, ty, value));
+        }
+        let base = elemental::constant_bytes(self.emitter, literal.bytes())?;
+        self.load(id, &Source { base, shape: shape.clone() }, index)
+    }
+
+    /// A coordinate as a value of that element type.
+    pub(crate) fn coordinate_value(&mut self, coord: &AffineExpr, ty: xla_hlo::ElementType) -> Result<Value<'e, 'ctx>> {
+        let small = coord.bounds(&self.symbols).is_some_and(|(low, high)| low >= 0 && high <= i64::from(i32::MAX));
+        let number = self.number_of(coord)?;
+        let lanes = match (number, small) {
+            (Number::Strided { base, stride, width }, true) => {
+                base.trunc(32).splat(width) + self.emitter.lane_numbers(32, width) * stride
+            }
+            (number, true) => self.lanes_of(number).trunc(32),
+            (number, false) => self.lanes_of(number),
+        };
+        let from = if small { xla_hlo::ElementType::S32 } else { xla_hlo::ElementType::S64 };
+        // Wrapping to narrow integers is what iota asks for; convert from the wide integer does it.
+        let to = ty;
+        debug_assert!(ty.kind() != ElementKind::Pred);
+        elemental::convert(self.emitter, Value::new(from, lanes), to)
+    }
+}

@@ -1,0 +1,11 @@
+//! One element of an instruction at an index, by family of operations.
+
+pub(crate) mod address;
+pub(crate) mod convolution;
+pub(crate) mod element;
+mod gather;
+pub(crate) mod guard;
+mod movement;
+pub(crate) mod reduce;
+pub(crate) mod scalar_call;
+pub(crate) mod window;

@@ -1,0 +1,261 @@
+//! Reductions inside an element: reduce, dot. Along lanes where the reduction is all there is, else lane by lane.
+
+use inkwell::values::BasicValueEnum;
+use xla_hlo::ops::{BinaryOp, Dot, DotDims, Reduce, combiner_identity, simple_combiner};
+use xla_hlo::{ArrayShape, ElementKind, ElementType, InstrId, Module, Result, Scalar};
+
+use super::address::compute_bits;
+use super::window::{raws_of, values_of};
+use crate::elemental::{self, Value};
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::{AffineExpr, Index};
+use crate::fused::loops::nest::CarriedValues;
+use crate::fused::simt::group_reduce::Combiner;
+use crate::simt::WARP;
+
+/// A dimension shorter than this is not worth lanes.
+const LEAST_LANE_EXTENT: u64 = 8;
+
+/// The innermost body of a nest: given the loops' coordinates and the carried values, gives those of the next turn.
+type ReduceBody<'a, 'e, 'ctx, 'm> =
+    dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[AffineExpr], &Carried<'ctx>) -> Result<CarriedValues<'ctx>> + 'a;
+
+/// The values that come from the turn before.
+type Carried<'ctx> = [BasicValueEnum<'ctx>];
+
+/// What is reduced: an element at the coordinates of the loops.
+pub(crate) type Element<'a, 'e, 'ctx, 'm> =
+    dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[AffineExpr]) -> Result<Value<'e, 'ctx>> + 'a;
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// Runs `body` in a nest of loops over `extents`, the last in steps of `width` lanes.
+    pub(crate) fn nested(
+        &mut self,
+        extents: &[u64],
+        width: u32,
+        coords: &mut Vec<AffineExpr>,
+        carried: Vec<BasicValueEnum<'ctx>>,
+        body: &mut ReduceBody<'_, 'e, 'ctx, 'm>,
+    ) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        let Some((&extent, inner)) = extents.split_first() else {
+            return body(self, coords, &carried);
+        };
+        let width_here = if inner.is_empty() { width } else { 1 };
+        if extent == 1 && width_here == 1 {
+            coords.push(AffineExpr::default());
+            let results = self.nested(inner, width, coords, carried, body);
+            coords.pop();
+            return results;
+        }
+        let range = self.full_range(extent, width_here);
+        self.for_each(range, carried, &mut |s, symbol, carried| {
+            coords.push(AffineExpr::symbol(symbol));
+            let results = s.nested(inner, width, coords, carried.to_vec(), body);
+            coords.pop();
+            results
+        })
+    }
+
+    /// Reduces elements with an operation that has an identity, at a level: one accumulator for each lane, put together
+    /// at the end.
+    fn reduced_along_lanes(
+        &mut self,
+        op: BinaryOp,
+        neutral: Value<'e, 'ctx>,
+        extents: &[u64],
+        lanes: u32,
+        level: usize,
+        element: &mut Element<'_, 'e, 'ctx, 'm>,
+    ) -> Result<Value<'e, 'ctx>> {
+        if let Some(team) = self.team_at(level)
+            && extents.iter().product::<u64>() >= u64::from(WARP)
+        {
+            return self.reduced_by_team(team, op, neutral, extents, element);
+        }
+        let ty = neutral.element_type();
+        let start = neutral.splat(lanes);
+        let raws = self.nested(extents, lanes, &mut Vec::new(), start.raws(), &mut |s, coords, carried| {
+            let x = element(s, coords)?.splat(lanes);
+            let x = match s.existing_lanes(coords) {
+                Some(mask) => elemental::select_lanes(mask, x, start),
+                None => x,
+            };
+            let sum = Value::from_raws(s.emitter, ty, carried);
+            Ok(elemental::binary(s.emitter, op, sum, x)?.raws())
+        })?;
+        let mut sum = Value::from_raws(self.emitter, ty, &raws);
+        while sum.width() > 1 {
+            let half = sum.width() / 2;
+            sum = elemental::binary(self.emitter, op, sum.slice(0, half), sum.slice(half, half))?;
+        }
+        Ok(sum)
+    }
+
+    /// Lanes for a reduction along a dimension: several registers, so that additions overlap; fewer where elements cost
+    /// more.
+    fn reduce_lanes(&self, ty: ElementType, extent: u64) -> u32 {
+        let one = self.emitter.target().lanes(compute_bits(ty));
+        let mut lanes = one * 4;
+        while lanes > 1 && u64::from(lanes) > extent.next_power_of_two() {
+            lanes /= 2;
+        }
+        lanes
+    }
+
+    pub(crate) fn reduced(&mut self, id: InstrId, op: &Reduce, index: &Index) -> Result<Vec<Value<'e, 'ctx>>> {
+        let operands = self.graph()[id].operands().to_vec();
+        let inputs = &operands[..operands.len() / 2];
+        let dims = self.graph()[inputs[0]].shape().expect_array()?.dims().to_vec();
+        let extents: Vec<u64> = op.dimensions.iter().map(|&d| dims[d] as u64).collect();
+        let width = self.width(index);
+        let starts = self.reduction_starts(id, width)?;
+        if extents.contains(&0) {
+            return Ok(starts);
+        }
+        // Dimensions in the order of the array, so that the innermost loop runs along memory.
+        let mut reduced: Vec<usize> = op.dimensions.clone();
+        reduced.sort_unstable();
+        let extents: Vec<u64> = reduced.iter().map(|&d| dims[d] as u64).collect();
+        let input_index = |coords: &[AffineExpr]| -> Index {
+            let mut kept = index.iter();
+            let along = |d: usize| match reduced.iter().position(|&r| r == d) {
+                Some(i) => coords[i].clone(),
+                None => kept.next().cloned().unwrap_or_default(),
+            };
+            (0..dims.len()).map(along).collect()
+        };
+        let last = extents.last().copied().unwrap_or(1);
+        if let ([input], true, true) = (inputs, width == 1, last >= LEAST_LANE_EXTENT)
+            && let ty = starts[0].element_type()
+            && let Some((binary, neutral)) = splits_into_lanes(self.module, op, ty)
+        {
+            let input = *input;
+            let lanes = self.reduce_lanes(ty, last);
+            let neutral = elemental::constant(self.emitter, ty, neutral);
+            let level = self.level(index);
+            let sum = self.row_loop(|s| {
+                s.reduced_along_lanes(binary, neutral, &extents, lanes, level, &mut |s, coords| {
+                    let at = input_index(coords);
+                    s.begin_turn(input, op, &at);
+                    let x = s.element(input, &at)?;
+                    elemental::convert(s.emitter, x, ty)
+                })
+            })?;
+            return Ok(vec![elemental::binary(self.emitter, binary, starts[0], sum)?]);
+        }
+        let types: Vec<ElementType> = starts.iter().map(Value::element_type).collect();
+        if let Some(team) = self.team_at(self.level(index)).filter(|_| width == 1)
+            && extents.iter().product::<u64>() >= u64::from(team.threads)
+            && reduces_in_parts(self.module, op)
+        {
+            let reduced = self.row_loop(|s| {
+                s.reduced_in_order_by_team(team, op.computation, &types, &extents, &mut |s, coords| {
+                    let at = input_index(coords);
+                    let element = |(&input, &ty)| elemental::convert(s.emitter, s.element(input, &at)?, ty);
+                    inputs.iter().zip(&types).map(element).collect()
+                })
+            })?;
+            return self.combine(Combiner::Computation(op.computation), &starts, &reduced);
+        }
+        let raws = self.nested(&extents, 1, &mut Vec::new(), raws_of(&starts), &mut |s, coords, carried| {
+            let at = input_index(coords);
+            let mut arguments = values_of(s, &types, carried);
+            for &input in inputs {
+                arguments.push(s.element(input, &at)?.splat(width));
+            }
+            Ok(raws_of(&s.call(op.computation, &arguments)?))
+        })?;
+        Ok(values_of(self, &types, &raws))
+    }
+
+    /// An element of a dot: sums of products in a type wide enough, rounded once.
+    pub(crate) fn contracted(&mut self, id: InstrId, dot: &Dot, index: &Index) -> Result<Value<'e, 'ctx>> {
+        let instruction = &self.graph()[id];
+        let (lhs, rhs) = (instruction.operand(0), instruction.operand(1));
+        let result = instruction.shape().expect_array()?.element_type();
+        let lhs_dims = self.graph()[lhs].shape().expect_array()?.dims().to_vec();
+        let rhs_rank = self.graph()[rhs].shape().expect_array()?.rank();
+        let sum_type = accumulator(result);
+        let width = self.width(index);
+        let extents: Vec<u64> = dot.dims.lhs_contracting.iter().map(|&d| lhs_dims[d] as u64).collect();
+        let zero = elemental::constant(self.emitter, sum_type, Scalar::zero(sum_type));
+        let (lhs_rank, d) = (lhs_dims.len(), &dot.dims);
+        let product = &mut |s: &mut Self, coords: &[AffineExpr]| {
+            let (l, r) = operand_indices(d, lhs_rank, rhs_rank, index, coords);
+            let (x, y) = (s.element(lhs, &l)?, s.element(rhs, &r)?);
+            let lanes = x.width().max(y.width());
+            let x = elemental::convert(s.emitter, x.splat(lanes), sum_type)?;
+            let y = elemental::convert(s.emitter, y.splat(lanes), sum_type)?;
+            elemental::binary(s.emitter, BinaryOp::Multiply, x, y)
+        };
+        let sum = if extents.contains(&0) {
+            zero.splat(width)
+        } else if width == 1 && extents.last().is_some_and(|&e| e >= LEAST_LANE_EXTENT) && !sum_type.is_complex() {
+            let lanes = self.reduce_lanes(sum_type, extents.last().copied().unwrap_or(1));
+            self.reduced_along_lanes(BinaryOp::Add, zero, &extents, lanes, self.level(index), product)?
+        } else {
+            let raws =
+                self.nested(&extents, 1, &mut Vec::new(), zero.splat(width).raws(), &mut |s, coords, carried| {
+                    let x = product(s, coords)?.splat(width);
+                    let sum = Value::from_raws(s.emitter, sum_type, carried);
+                    Ok(elemental::binary(s.emitter, BinaryOp::Add, sum, x)?.raws())
+                })?;
+            Value::from_raws(self.emitter, sum_type, &raws)
+        };
+        elemental::convert(self.emitter, sum, result)
+    }
+}
+
+/// The operation of a reduction of one array whose parts can be reduced apart, and the value that changes nothing.
+pub(crate) fn splits_into_lanes(module: &Module, op: &Reduce, ty: ElementType) -> Option<(BinaryOp, Scalar)> {
+    let binary = simple_combiner(&module[op.computation])?;
+    Some((binary, combiner_identity(binary, ty)?))
+}
+
+/// Whether threads may each reduce a part, in order, and what they get be put together: HLO's combiners are
+/// associative. Both arguments must be of the result's types.
+pub(crate) fn reduces_in_parts(module: &Module, op: &Reduce) -> bool {
+    let graph = &module[op.computation];
+    let leaf = |id: InstrId| graph[id].shape().as_array().map(ArrayShape::element_type);
+    let types: Vec<_> = graph.parameters().iter().map(|&parameter| leaf(parameter)).collect();
+    let (left, right) = types.split_at(types.len() / 2);
+    let results = graph[graph.root()].shape().leaves();
+    let results = results.iter().map(|(_, shape)| shape.element_type());
+    left == right && results.eq(left.iter().copied())
+}
+
+/// The type that products are summed in: f32 for narrow floats, the result's own otherwise.
+pub fn accumulator(result: ElementType) -> ElementType {
+    match result.kind() {
+        ElementKind::Float if result.bit_width() < 32 => ElementType::F32,
+        _ => result,
+    }
+}
+
+fn operand_indices(
+    d: &DotDims,
+    lhs_rank: usize,
+    rhs_rank: usize,
+    index: &Index,
+    coords: &[AffineExpr],
+) -> (Index, Index) {
+    let lhs_free = DotDims::free(lhs_rank, &d.lhs_batch, &d.lhs_contracting);
+    let rhs_free = DotDims::free(rhs_rank, &d.rhs_batch, &d.rhs_contracting);
+    let (batch, free) = index.split_at(d.lhs_batch.len());
+    let (left, right) = free.split_at(lhs_free.len());
+    (
+        placed(lhs_rank, [(&d.lhs_batch, batch), (&lhs_free, left), (&d.lhs_contracting, coords)]),
+        placed(rhs_rank, [(&d.rhs_batch, batch), (&rhs_free, right), (&d.rhs_contracting, coords)]),
+    )
+}
+
+/// An index whose dimensions are given in lists.
+pub(crate) fn placed(rank: usize, lists: [(&[usize], &[AffineExpr]); 3]) -> Index {
+    let mut at = vec![AffineExpr::default(); rank];
+    for (dims, coords) in lists {
+        for (&d, c) in dims.iter().zip(coords) {
+            at[d] = c.clone();
+        }
+    }
+    at
+}

@@ -1,0 +1,152 @@
+//! Scalar computations (combiners, mapped functions) written into the code that uses them, and what is known of them.
+
+use std::collections::HashMap;
+
+use xla_hlo::ops::{Binary, Op, Unary};
+use xla_hlo::{CompId, Error, InstrId, Module, Result};
+
+use crate::elemental::{self, Value};
+use crate::fused::emitter::FusedEmitter;
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// The results of a computation of scalars, lane by lane.
+    pub(crate) fn call(&self, computation: CompId, arguments: &[Value<'e, 'ctx>]) -> Result<Vec<Value<'e, 'ctx>>> {
+        let graph = &self.module[computation];
+        let width = arguments.iter().map(|a| a.width()).max().unwrap_or(1);
+        let mut values: HashMap<InstrId, Vec<Value<'e, 'ctx>>> = HashMap::new();
+        for id in graph.post_order() {
+            let instruction = &graph[id];
+            let operands: Vec<Vec<Value<'e, 'ctx>>> =
+                instruction.operands().iter().map(|o| values.get(o).cloned().unwrap_or_default()).collect();
+            let arg = |i: usize| -> Result<Value<'e, 'ctx>> {
+                let value = operands.get(i).and_then(|v| v.first()).copied();
+                value.ok_or_else(|| Error::internal(format!("%{} lacks an operand", instruction.name())))
+            };
+            let e = self.emitter;
+            let result = match instruction.op() {
+                Op::Parameter(p) => match arguments.get(p.number) {
+                    // Narrower elements may stand for a parameter.
+                    Some(&argument) => {
+                        let ty = instruction.shape().expect_array()?.element_type();
+                        vec![elemental::convert(e, argument, ty)?.splat(width)]
+                    }
+                    None => return Err(Error::internal(format!("{} is called with too few arguments", graph.name()))),
+                },
+                Op::Constant(c) => {
+                    let ty = c.literal.array_shape().element_type();
+                    vec![elemental::constant(e, ty, c.literal.get(0)).splat(width)]
+                }
+                Op::Unary(Unary { op, .. }) => vec![elemental::unary(e, *op, arg(0)?)?],
+                Op::Binary(Binary { op }) => vec![elemental::binary(e, *op, arg(0)?, arg(1)?)?],
+                Op::Compare(c) => vec![elemental::compare(e, c, arg(0)?, arg(1)?)?],
+                Op::Select(_) => vec![elemental::select(e, arg(0)?, arg(1)?, arg(2)?)?],
+                Op::Clamp(_) => vec![elemental::clamp(e, arg(0)?, arg(1)?, arg(2)?)?],
+                Op::Convert(_) => {
+                    vec![elemental::convert(e, arg(0)?, instruction.shape().expect_array()?.element_type())?]
+                }
+                Op::BitcastConvert(_) => {
+                    vec![elemental::bitcast_convert(e, arg(0)?, instruction.shape().expect_array()?.element_type())?]
+                }
+                Op::ReducePrecision(r) => {
+                    vec![elemental::reduce_precision(e, arg(0)?, r.exponent_bits, r.mantissa_bits)?]
+                }
+                Op::Tuple(_) => operands.into_iter().flatten().collect(),
+                Op::GetTupleElement(gte) => {
+                    let value = operands.first().and_then(|v| v.get(gte.index)).copied();
+                    vec![value.ok_or_else(|| Error::internal("a tuple element that is not there"))?]
+                }
+                Op::Copy(_)
+                | Op::Reshape(_)
+                | Op::Bitcast(_)
+                | Op::Broadcast(_)
+                | Op::OptBarrier(_)
+                | Op::Transpose(_) => operands.into_iter().next().unwrap_or_default(),
+                Op::Call(c) => self.call(c.computation, &flattened(operands))?,
+                Op::Map(m) => self.call(m.computation, &flattened(operands))?,
+                Op::Fusion(f) => self.call(f.computation, &flattened(operands))?,
+                other => {
+                    return Err(Error::internal(format!(
+                        "%{} ({}) is no operation on scalars",
+                        instruction.name(),
+                        other.opcode()
+                    )));
+                }
+            };
+            values.insert(id, result);
+        }
+        Ok(values.remove(&graph.root()).unwrap_or_default())
+    }
+}
+
+fn flattened<T>(operands: Vec<Vec<T>>) -> Vec<T> {
+    operands.into_iter().flatten().collect()
+}
+
+/// Whether a kernel can call the computation: scalars (and tuples of them) in and out, elementwise inside.
+pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
+    let graph = &module[computation];
+    graph.iter().all(|(_, instruction)| {
+        let scalars = instruction.shape().leaves().iter().all(|(_, s)| s.as_array().is_some_and(|a| a.is_scalar()));
+        let known = match instruction.op() {
+            Op::Parameter(_)
+            | Op::Constant(_)
+            | Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Compare(_)
+            | Op::Select(_)
+            | Op::Clamp(_)
+            | Op::Convert(_)
+            | Op::ReducePrecision(_)
+            | Op::Tuple(_)
+            | Op::GetTupleElement(_)
+            | Op::Copy(_)
+            | Op::Reshape(_)
+            | Op::Bitcast(_)
+            | Op::Broadcast(_)
+            | Op::OptBarrier(_)
+            | Op::Transpose(_) => true,
+            Op::BitcastConvert(_) => crate::fused::support::same_width(graph, instruction),
+            Op::Call(c) => is_scalar_computation(module, c.computation),
+            Op::Map(m) => is_scalar_computation(module, m.computation),
+            Op::Fusion(f) => is_scalar_computation(module, f.computation),
+            Op::Iota(_)
+            | Op::Slice(_)
+            | Op::Pad(_)
+            | Op::Concatenate(_)
+            | Op::Reverse(_)
+            | Op::DynamicSlice(_)
+            | Op::DynamicUpdateSlice(_)
+            | Op::Dot(_)
+            | Op::Convolution(_)
+            | Op::Reduce(_)
+            | Op::ReduceWindow(_)
+            | Op::SelectAndScatter(_)
+            | Op::While(_)
+            | Op::Conditional(_)
+            | Op::RngBitGenerator(_)
+            | Op::RaggedDot(_)
+            | Op::ScaledDot(_)
+            | Op::Scan(_)
+            | Op::Rng(_)
+            | Op::RngGetAndUpdateState(_)
+            | Op::StochasticConvert(_)
+            | Op::BatchNorm(_)
+            | Op::Gather(_)
+            | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_)
+            | Op::CustomCall(_)
+            | Op::Domain(_)
+            | Op::AfterAll(_)
+            | Op::AddDependency(_)
+            | Op::Dynamic(_)
+            | Op::Transfer(_)
+            | Op::Async(_)
+            | Op::Collective(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => false,
+        };
+        scalars && known
+    })
+}

@@ -1,0 +1,193 @@
+//! Windows inside an element: loops over what a window holds of an array, in the window's order.
+//!
+//! Where the window's place is one number for all lanes, the loops run only over what lies inside of the array, so that
+//! no element is tested; where lanes differ, each element is tested lane by lane.
+
+use inkwell::values::BasicValueEnum;
+use xla_hlo::ops::{ReduceWindow, WindowDim};
+use xla_hlo::{ElementType, InstrId, Result};
+
+use super::address::widened;
+use crate::elemental::{self, Value};
+use crate::fused::emitter::{FusedEmitter, Guard};
+use crate::fused::loops::affine::{AffineExpr, Index};
+use crate::fused::loops::nest::Range;
+
+/// One window's place: how it slides, over which array, and where in the result it is.
+pub(crate) struct WindowPlace<'a> {
+    pub dims: &'a [WindowDim],
+    /// Sizes of the array.
+    pub base: &'a [usize],
+    /// Positions of the window along each dimension.
+    pub output: &'a [usize],
+    /// The window's position.
+    pub index: &'a Index,
+}
+
+/// Which elements of a window along one dimension are inside of the array.
+#[derive(Clone, Copy, PartialEq)]
+enum Fit {
+    /// All, wherever the window is.
+    Always,
+    /// Those of the range, which is found out while running.
+    InRange,
+    /// Each must be tested.
+    Perhaps,
+}
+
+/// What is done for an element of a window: given its index in the array, the condition under which it is one, and the
+/// carried values, gives those for the next element.
+pub(crate) type WindowBody<'a, 'e, 'ctx, 'm> = dyn FnMut(
+        &mut FusedEmitter<'e, 'ctx, 'm>,
+        &Index,
+        Option<Guard<'e, 'ctx>>,
+        &[BasicValueEnum<'ctx>],
+    ) -> Result<Vec<BasicValueEnum<'ctx>>>
+    + 'a;
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// The reductions of a window's elements at an index of the result.
+    pub(crate) fn window_reduced(
+        &mut self,
+        id: InstrId,
+        op: &ReduceWindow,
+        index: &Index,
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let instruction = &self.graph()[id];
+        let inputs = &instruction.operands()[..instruction.operands().len() / 2];
+        let base = self.graph()[inputs[0]].shape().expect_array()?.dims();
+        let dims = op.window.dims_for(base.len())?;
+        let output = op.window.output_dims(base)?;
+        let width = self.width(index);
+        let starts = self.reduction_starts(id, width)?;
+        if base.contains(&0) {
+            return Ok(starts);
+        }
+        let types: Vec<ElementType> = starts.iter().map(Value::element_type).collect();
+        let place = WindowPlace { dims: &dims, base, output: &output, index };
+        let raws = self.for_window(&place, raws_of(&starts), &mut |s, at, condition, carried| {
+            let before = values_of(s, &types, carried);
+            let mut arguments = before.clone();
+            for &input in inputs {
+                arguments.push(s.guarded_element(input, at, condition)?.splat(width));
+            }
+            let after = s.call(op.computation, &arguments)?;
+            let chosen = after.iter().zip(&before).map(|(&new, &old)| match condition {
+                Some(guard) => elemental::select_lanes(widened(guard.mask, width), new, old),
+                None => new,
+            });
+            Ok(raws_of(&chosen.collect::<Vec<_>>()))
+        })?;
+        Ok(values_of(self, &types, &raws))
+    }
+
+    /// Runs `body` for the elements of a window, in the window's row-major order.
+    pub(crate) fn for_window(
+        &mut self,
+        place: &WindowPlace<'_>,
+        carried: Vec<BasicValueEnum<'ctx>>,
+        body: &mut WindowBody<'_, 'e, 'ctx, 'm>,
+    ) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        self.window_loops(place, &mut Index::new(), None, carried, body)
+    }
+
+    fn window_loops(
+        &mut self,
+        place: &WindowPlace<'_>,
+        at: &mut Index,
+        condition: Option<Guard<'e, 'ctx>>,
+        carried: Vec<BasicValueEnum<'ctx>>,
+        body: &mut WindowBody<'_, 'e, 'ctx, 'm>,
+    ) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        let d = at.len();
+        let Some(w) = place.dims.get(d) else { return body(self, at, condition, &carried) };
+        let stride = if place.output[d] > 1 { w.stride as i64 } else { 1 };
+        let begin = place.index[d].clone().scaled(stride).shifted(w.pad_low.saturating_neg());
+        let (range, fit) = self.window_range(w, &begin, place.base[d])?;
+        let mut turn = |s: &mut Self, step: AffineExpr, carried: &[BasicValueEnum<'ctx>]| {
+            let step = if w.reversal { step.scaled(-1).shifted(w.size as i64 - 1) } else { step };
+            let coord = begin.clone().plus(&step.scaled(w.window_dilation as i64));
+            let (mut condition, grid) = (condition, w.base_dilation as i64);
+            if fit == Fit::Perhaps {
+                s.require_between(&mut condition, &coord, 0, (place.base[d] as i64 - 1) * grid)?;
+            }
+            at.push(if grid == 1 { coord } else { s.on_grid(&mut condition, &coord, grid, place.base[d])? });
+            let results = s.window_loops(place, at, condition, carried.to_vec(), body);
+            at.pop();
+            results
+        };
+        // The one element is there, or is tested; where the range says whether it is, the range must run.
+        if w.size == 1 && fit != Fit::InRange {
+            return turn(self, AffineExpr::default(), &carried);
+        }
+        self.for_each(range, carried, &mut |s, symbol, carried| turn(s, AffineExpr::symbol(symbol), carried))
+    }
+
+    /// The elements of a window that begins at `begin` of a dilated dimension of `base` elements, or a few more; and
+    /// whether they are inside of the array.
+    fn window_range(&mut self, w: &WindowDim, begin: &AffineExpr, base: usize) -> Result<(Range<'e, 'ctx>, Fit)> {
+        let (size, dilation) = (w.size as i64, w.window_dilation as i64);
+        let bounds = begin.bounds(&self.symbols);
+        let last = (size - 1).checked_mul(dilation);
+        let fits = bounds
+            .zip(last)
+            .is_some_and(|((low, high), last)| low >= 0 && high.checked_add(last).is_some_and(|end| end < base as i64));
+        if fits && w.base_dilation == 1 {
+            return Ok((self.full_range(w.size as u64, 1), Fit::Always));
+        }
+        let uniform = w.base_dilation == 1 && self.width(std::slice::from_ref(begin)) == 1;
+        let (first, end) = if uniform {
+            let level = begin.level(&self.symbols);
+            self.at_level(level, |s| {
+                let number = s.number_of(begin)?;
+                let begin = s.lanes_of(number);
+                let steps = |places: crate::lanes::Lanes<'e, 'ctx>| (places.smax(0) + (dilation - 1)).udiv(dilation);
+                Ok((steps(-begin).smin(size), steps(-begin + base as i64).smin(size)))
+            })?
+        } else {
+            let places = (base as i64 - 1).saturating_mul(w.base_dilation as i64).saturating_add(1);
+            let (low, high) = bounds.unwrap_or((i64::MIN, i64::MAX));
+            let steps = |places: i64| (places.max(0) as u64).div_ceil(dilation.max(1) as u64).min(size as u64) as i64;
+            let (first, end) = (steps(0i64.saturating_sub(high)), steps(places.saturating_sub(low)));
+            (self.number(first), self.number(end))
+        };
+        // Backwards, the first elements come last.
+        let (start, end) = if w.reversal { (-end + size, -first + size) } else { (first, end) };
+        let fit = if uniform { Fit::InRange } else { Fit::Perhaps };
+        Ok((Range { start, end, extent: Some(w.size as u64), width: 1, step: 1, whole: true }, fit))
+    }
+
+    /// The initial values of a reduction, as its accumulators.
+    pub(crate) fn reduction_starts(&mut self, id: InstrId, width: u32) -> Result<Vec<Value<'e, 'ctx>>> {
+        let instruction = &self.graph()[id];
+        let inits = &instruction.operands()[instruction.operands().len() / 2..];
+        let leaves = instruction.shape().leaves();
+        let mut starts = Vec::with_capacity(inits.len());
+        for (&init, (_, leaf)) in inits.iter().zip(leaves) {
+            let value = self.element(init, &Vec::new())?;
+            starts.push(elemental::convert(self.emitter, value, leaf.expect_array()?.element_type())?.splat(width));
+        }
+        Ok(starts)
+    }
+}
+
+/// The parts of values, as loops carry them.
+pub(crate) fn raws_of<'ctx>(values: &[Value<'_, 'ctx>]) -> Vec<BasicValueEnum<'ctx>> {
+    values.iter().flat_map(Value::raws).collect()
+}
+
+/// Inverse of [`raws_of`].
+pub(crate) fn values_of<'e, 'ctx>(
+    s: &FusedEmitter<'e, 'ctx, '_>,
+    types: &[ElementType],
+    mut raws: &[BasicValueEnum<'ctx>],
+) -> Vec<Value<'e, 'ctx>> {
+    let mut values = Vec::with_capacity(types.len());
+    for &ty in types {
+        let count = if ty.is_complex() { 2 } else { 1 };
+        let (own, rest) = raws.split_at(count.min(raws.len()));
+        values.push(Value::from_raws(s.emitter, ty, own));
+        raws = rest;
+    }
+    values
+}

@@ -1,0 +1,309 @@
+//! Symbolic indices: where an element lies, as a sum of loop variables. Knows shapes, but no LLVM.
+//!
+//! A [`AffineExpr`] is `constant + Σ coefficient · symbol`; a symbol is a loop variable or a number computed while
+//! running (the start of a dynamic slice, a gathered index). Movement operations become arithmetic on coordinates, so
+//! that a whole chain of broadcast, transpose, slice and reshape costs one address.
+
+use std::collections::BTreeMap;
+
+use xla_hlo::ops::{PadDim, SliceRange};
+
+/// Names a [`Symbol`] of a [`Symbols`] table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SymbolId(pub u32);
+
+/// What is known of a symbol when emitting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Values are in `0..extent`, if known.
+    pub extent: Option<u64>,
+    /// How deep in the loop nest it is defined; 0 is outside of all loops.
+    pub level: usize,
+}
+
+/// The symbols of one kernel.
+#[derive(Clone, Debug, Default)]
+pub struct Symbols(Vec<Symbol>);
+
+impl Symbols {
+    /// Adds a symbol.
+    pub fn add(&mut self, symbol: Symbol) -> SymbolId {
+        self.0.push(symbol);
+        SymbolId(self.0.len() as u32 - 1)
+    }
+
+    /// What is known of it.
+    pub fn get(&self, id: SymbolId) -> Symbol {
+        self.0[id.0 as usize]
+    }
+}
+
+/// The coordinate along one dimension, or a position in an array.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct AffineExpr {
+    /// Coefficients, none of them zero.
+    terms: BTreeMap<SymbolId, i64>,
+    constant: i64,
+}
+
+/// One coordinate for each dimension.
+pub type Index = Vec<AffineExpr>;
+
+/// What dividing a coordinate by a number gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Division {
+    /// Quotient and remainder are coordinates.
+    Exact(AffineExpr, AffineExpr),
+    /// They would be, if this symbol were two: `high · factor + low`.
+    IfSplit(SymbolId, u64),
+    /// It must be divided while running.
+    Runtime,
+}
+
+impl AffineExpr {
+    /// A constant.
+    pub fn constant(constant: i64) -> AffineExpr {
+        AffineExpr { terms: BTreeMap::new(), constant }
+    }
+
+    /// A symbol.
+    pub fn symbol(id: SymbolId) -> AffineExpr {
+        AffineExpr { terms: BTreeMap::from([(id, 1)]), constant: 0 }
+    }
+
+    /// The terms, by symbol.
+    pub fn terms(&self) -> impl Iterator<Item = (SymbolId, i64)> + '_ {
+        self.terms.iter().map(|(&s, &c)| (s, c))
+    }
+
+    /// The constant part.
+    pub fn offset(&self) -> i64 {
+        self.constant
+    }
+
+    /// The coefficient of a symbol; 0 when it is not there.
+    pub fn coefficient(&self, id: SymbolId) -> i64 {
+        self.terms.get(&id).copied().unwrap_or(0)
+    }
+
+    /// The sum of two coordinates.
+    #[must_use]
+    pub fn plus(mut self, other: &AffineExpr) -> AffineExpr {
+        self.constant += other.constant;
+        for (id, c) in other.terms() {
+            let sum = self.coefficient(id) + c;
+            if sum == 0 {
+                self.terms.remove(&id);
+            } else {
+                self.terms.insert(id, sum);
+            }
+        }
+        self
+    }
+
+    /// The coordinate and a number.
+    #[must_use]
+    pub fn shifted(mut self, by: i64) -> AffineExpr {
+        self.constant += by;
+        self
+    }
+
+    /// The coordinate times a number.
+    #[must_use]
+    pub fn scaled(mut self, by: i64) -> AffineExpr {
+        if by == 0 {
+            return AffineExpr::default();
+        }
+        self.constant *= by;
+        self.terms.values_mut().for_each(|c| *c *= by);
+        self
+    }
+
+    /// The coordinate with a symbol replaced.
+    #[must_use]
+    pub fn with_symbol(&self, id: SymbolId, by: &AffineExpr) -> AffineExpr {
+        let mut rest = self.clone();
+        match rest.terms.remove(&id) {
+            Some(c) => rest.plus(&by.clone().scaled(c)),
+            None => rest,
+        }
+    }
+
+    /// The deepest level that one of the symbols is defined at.
+    pub fn level(&self, symbols: &Symbols) -> usize {
+        self.terms.keys().map(|&s| symbols.get(s).level).max().unwrap_or(0)
+    }
+
+    /// Least and greatest value, if all symbols' extents are known and nothing overflows.
+    pub fn bounds(&self, symbols: &Symbols) -> Option<(i64, i64)> {
+        let mut bounds = (self.constant, self.constant);
+        for (id, c) in self.terms() {
+            let last = i64::try_from(symbols.get(id).extent?.saturating_sub(1)).ok()?;
+            let reach = c.checked_mul(last)?;
+            if reach < 0 {
+                bounds.0 = bounds.0.checked_add(reach)?;
+            } else {
+                bounds.1 = bounds.1.checked_add(reach)?;
+            }
+        }
+        Some(bounds)
+    }
+
+    fn is_within(&self, limit: i64, symbols: &Symbols) -> bool {
+        self.bounds(symbols).is_some_and(|(low, high)| low >= 0 && high < limit)
+    }
+
+    /// Divides by a positive number: terms that are multiples of it go to the quotient, and if the rest is always less
+    /// than it, the rest is the remainder.
+    pub fn divide(&self, by: i64, symbols: &Symbols) -> Division {
+        if by == 1 {
+            return Division::Exact(self.clone(), AffineExpr::default());
+        }
+        let mut quotient = AffineExpr::constant(self.constant.div_euclid(by));
+        let mut rest = AffineExpr::constant(self.constant.rem_euclid(by));
+        for (id, c) in self.terms() {
+            let (part, c) = if c % by == 0 { (&mut quotient, c / by) } else { (&mut rest, c) };
+            part.terms.insert(id, c);
+        }
+        if rest.is_within(by, symbols) {
+            return Division::Exact(quotient, rest);
+        }
+        self.split_for(by, &rest, symbols)
+    }
+
+    fn split_for(&self, by: i64, rest: &AffineExpr, symbols: &Symbols) -> Division {
+        for (id, c) in rest.terms() {
+            let Some(extent) = symbols.get(id).extent else { continue };
+            if c > 0 && by % c == 0 {
+                let factor = (by / c) as u64;
+                if extent > factor && extent % factor == 0 {
+                    return Division::IfSplit(id, factor);
+                }
+            }
+        }
+        Division::Runtime
+    }
+}
+
+/// The position in memory of an element, for an array with these strides.
+pub fn position(index: &[AffineExpr], strides: &[usize]) -> AffineExpr {
+    index.iter().zip(strides).fold(AffineExpr::default(), |sum, (c, &s)| sum.plus(&c.clone().scaled(s as i64)))
+}
+
+/// Strides of a row-major array.
+pub fn row_major_strides(dims: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1; dims.len()];
+    for d in (1..dims.len()).rev() {
+        strides[d - 1] = strides[d] * dims[d];
+    }
+    strides
+}
+
+/// The operand's index for an element of a broadcast. Operand dimensions of size 1 stay at 0.
+pub fn broadcast(index: &[AffineExpr], dimensions: &[usize]) -> Index {
+    dimensions.iter().map(|&d| index[d].clone()).collect()
+}
+
+/// The operand's index for an element of a transpose.
+pub fn transpose(index: &[AffineExpr], permutation: &[usize]) -> Index {
+    let mut operand = vec![AffineExpr::default(); permutation.len()];
+    for (coord, &d) in index.iter().zip(permutation) {
+        operand[d] = coord.clone();
+    }
+    operand
+}
+
+/// The operand's index for an element of a slice.
+pub fn slice(index: &[AffineExpr], ranges: &[SliceRange]) -> Index {
+    let shift = |(c, r): (&AffineExpr, &SliceRange)| c.clone().scaled(r.stride as i64).shifted(r.start as i64);
+    index.iter().zip(ranges).map(shift).collect()
+}
+
+/// The operand's index for an element of a reverse.
+pub fn reverse(index: &[AffineExpr], dimensions: &[usize], dims: &[usize]) -> Index {
+    let mut operand = index.to_vec();
+    for &d in dimensions {
+        operand[d] = index[d].clone().scaled(-1).shifted(dims[d] as i64 - 1);
+    }
+    operand
+}
+
+/// The position relative to the operand's first element along each dimension of a pad without interior padding.
+pub fn pad(index: &[AffineExpr], dims: &[PadDim]) -> Index {
+    index.iter().zip(dims).map(|(c, p)| c.clone().shifted(-p.low)).collect()
+}
+
+/// Dimensions of a reshape that go together: equal products, as small as can be. Dimensions of size 1 may end up in a
+/// group of their own with nothing on the other side.
+pub fn reshape_groups(from: &[usize], to: &[usize]) -> Vec<(std::ops::Range<usize>, std::ops::Range<usize>)> {
+    let mut groups = Vec::new();
+    let (mut f, mut t) = (0, 0);
+    while f < from.len() || t < to.len() {
+        let (f0, t0) = (f, t);
+        let (mut pf, mut pt) = (1usize, 1usize);
+        if f < from.len() {
+            pf *= from[f];
+            f += 1;
+        }
+        if t < to.len() {
+            pt *= to[t];
+            t += 1;
+        }
+        while pf != pt {
+            if (pf < pt || t == to.len()) && f < from.len() {
+                pf *= from[f];
+                f += 1;
+            } else if t < to.len() {
+                pt *= to[t];
+                t += 1;
+            } else {
+                break;
+            }
+        }
+        groups.push((f0..f, t0..t));
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loops(extents: &[u64]) -> (Symbols, Index) {
+        let mut symbols = Symbols::default();
+        let add = |(level, &extent): (usize, &u64)| {
+            AffineExpr::symbol(symbols.add(Symbol { extent: Some(extent), level: level + 1 }))
+        };
+        let index = extents.iter().enumerate().map(add).collect();
+        (symbols, index)
+    }
+
+    #[test]
+    fn merged_dimensions_divide_exactly() {
+        let (symbols, index) = loops(&[4, 128]);
+        let merged = position(&index, &[128, 1]);
+        assert_eq!(merged.divide(128, &symbols), Division::Exact(index[0].clone(), index[1].clone()));
+    }
+
+    #[test]
+    fn a_dimension_that_must_split_says_how() {
+        let (symbols, index) = loops(&[512]);
+        assert_eq!(index[0].divide(128, &symbols), Division::IfSplit(SymbolId(0), 128));
+        assert_eq!(index[0].divide(100, &symbols), Division::Runtime);
+    }
+
+    #[test]
+    fn reversal_keeps_bounds() {
+        let (symbols, index) = loops(&[5]);
+        let reversed = reverse(&index, &[0], &[5]);
+        assert_eq!(reversed[0].bounds(&symbols), Some((0, 4)));
+    }
+
+    #[test]
+    fn reshape_groups_are_minimal() {
+        let groups = reshape_groups(&[4, 128, 768], &[512, 3, 256]);
+        assert_eq!(groups, vec![(0..2, 0..1), (2..3, 1..3)]);
+        assert_eq!(reshape_groups(&[6], &[1, 6]), vec![(0..1, 0..2)]);
+        assert_eq!(reshape_groups(&[], &[1, 1]), vec![(0..0, 0..1), (0..0, 1..2)]);
+    }
+}

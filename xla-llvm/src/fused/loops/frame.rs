@@ -1,0 +1,120 @@
+//! The function around a kernel: where its arrays are, and which units of work a call of it does.
+
+use inkwell::AddressSpace;
+use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
+use xla_hlo::{Error, Result};
+
+use super::affine::{Symbol, SymbolId};
+use super::nest::Range;
+use crate::emitter::Emitter;
+use crate::fused::emitter::{FusedEmitter, SymbolValue};
+use crate::lanes::Lanes;
+use crate::simt::{Register, WARP};
+
+/// A kernel's function, whose entry is being written.
+pub(crate) struct Frame<'e, 'ctx> {
+    /// Operands, then results.
+    pub pointers: Vec<PointerValue<'ctx>>,
+    pub units: Units<'e, 'ctx>,
+}
+
+/// Which units a call does.
+#[derive(Clone, Copy)]
+pub(crate) enum Units<'e, 'ctx> {
+    /// From the first to the one before the end.
+    Range { begin: Lanes<'e, 'ctx>, end: Lanes<'e, 'ctx> },
+    /// That of the thread's number among all threads, if there are so many.
+    Thread,
+    /// That of the thread's team, whose threads work together on it: a warp, or a block of so many threads.
+    Team { threads: u32 },
+}
+
+impl<'e, 'ctx> Frame<'e, 'ctx> {
+    /// Adds the function, `void name(ptr pointers, i64 begin, i64 end)` or, for a target with threads, a kernel of as
+    /// many addresses.
+    pub fn open(emitter: &'e Emitter<'ctx>, name: &str, pointers: usize) -> Result<Frame<'e, 'ctx>> {
+        if emitter.target().simt().is_some() {
+            let kernel = emitter.simt_kernel(name, pointers, 0)?;
+            return Ok(Frame { pointers: kernel.pointers, units: Units::Thread });
+        }
+        let context = emitter.context();
+        let pointer = context.ptr_type(AddressSpace::default());
+        let long = context.i64_type();
+        let ty = context.void_type().fn_type(&[pointer.into(), long.into(), long.into()], false);
+        let function = emitter.module().add_function(name, ty, None);
+        emitter.decorate(function);
+        emitter.builder().position_at_end(context.append_basic_block(function, "entry"));
+        let (begin, end) = (parameter(emitter, function, 1)?, parameter(emitter, function, 2)?);
+        let Some(BasicValueEnum::PointerValue(array)) = function.get_nth_param(0) else {
+            return Err(Error::internal("a kernel lacks its pointers"));
+        };
+        let pointers = (0..pointers).map(|i| emitter.load_pointer(array, i)).collect::<Result<_>>()?;
+        Ok(Frame { pointers, units: Units::Range { begin, end } })
+    }
+}
+
+fn parameter<'e, 'ctx>(
+    emitter: &'e Emitter<'ctx>,
+    function: FunctionValue<'ctx>,
+    number: u32,
+) -> Result<Lanes<'e, 'ctx>> {
+    let value = function.get_nth_param(number).ok_or_else(|| Error::internal("a kernel lacks a parameter"))?;
+    Ok(emitter.lanes(value))
+}
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// Runs `body` for each unit of the call, of `count` units in all.
+    pub(crate) fn for_units(
+        &mut self,
+        units: Units<'e, 'ctx>,
+        count: u64,
+        body: &mut dyn FnMut(&mut Self, SymbolId) -> Result<()>,
+    ) -> Result<()> {
+        match units {
+            Units::Range { begin, end } => {
+                let range = Range { start: begin, end, extent: Some(count), width: 1, step: 1, whole: true };
+                self.for_each(range, Vec::new(), &mut |s, unit, _| body(s, unit).map(|()| Vec::new()))?;
+            }
+            Units::Thread => {
+                let number = self.thread_number(count)?;
+                self.when(number.ult(count as i64), &[], |s| {
+                    s.unit_level = s.depth();
+                    let unit = s.uniform_symbol(number, Some(count));
+                    body(s, unit).map(|()| Vec::new())
+                })?;
+            }
+            Units::Team { threads: WARP } => {
+                let number = self.thread_number(count * u64::from(WARP))?.lshr(i64::from(WARP.ilog2()));
+                self.when(number.ult(count as i64), &[], |s| {
+                    s.unit_level = s.depth();
+                    let unit = s.uniform_symbol(number, Some(count));
+                    body(s, unit).map(|()| Vec::new())
+                })?;
+            }
+            Units::Team { .. } => {
+                let number = self.emitter.register(Register::Block)?.zext(64);
+                let unit = self.uniform_symbol(number, Some(count));
+                body(self, unit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A symbol at the deepest level that stands for a number, the same in all lanes.
+    pub(crate) fn uniform_symbol(&mut self, number: Lanes<'e, 'ctx>, extent: Option<u64>) -> SymbolId {
+        let level = self.depth();
+        self.define(Symbol { extent, level }, SymbolValue::Uniform(number))
+    }
+
+    /// The thread's number among all threads of a launch of about `count`.
+    fn thread_number(&self, count: u64) -> Result<Lanes<'e, 'ctx>> {
+        let [thread, block, threads] =
+            [Register::Thread, Register::Block, Register::Threads].map(|register| self.emitter.register(register));
+        let (thread, block, threads) = (thread?, block?, threads?);
+        // 32-bit arithmetic costs a GPU half; the last block may go beyond the count by less than its threads.
+        Ok(match count < 1 << 31 {
+            true => (block * threads + thread).zext(64),
+            false => block.zext(64) * threads.zext(64) + thread.zext(64),
+        })
+    }
+}

@@ -1,0 +1,261 @@
+//! The loop nest being written: levels with open blocks, loops with carried values, code placed as far out as it can
+//! be.
+//!
+//! A level is a place in the nest whose block is still open: inner loops are written into blocks of their own and tied
+//! in when they are finished. Whatever is needed inside but depends on outer symbols only is therefore appended to the
+//! outer level's block, in front of the loop: nothing invariant is ever computed in a loop.
+
+use inkwell::basic_block::BasicBlock;
+use inkwell::values::{BasicValueEnum, PhiValue};
+use xla_hlo::{Error, Result};
+
+use super::affine::{Symbol, SymbolId};
+use crate::fused::emitter::{FusedEmitter, SymbolValue};
+use crate::lanes::Lanes;
+
+/// One level of the nest: where its next instruction goes.
+pub(crate) struct Level<'ctx> {
+    block: BasicBlock<'ctx>,
+}
+
+/// The body of a loop: given the loop's symbol and the values of this turn, gives those of the next.
+pub(crate) type Body<'a, 'e, 'ctx, 'm> =
+    dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, SymbolId, &[BasicValueEnum<'ctx>]) -> Result<CarriedValues<'ctx>> + 'a;
+
+/// The values that a loop carries from one iteration to the next.
+pub(crate) type CarriedValues<'ctx> = Vec<BasicValueEnum<'ctx>>;
+
+/// How a loop runs: from `start` to `end` (64-bit scalars) in steps of `width` lanes.
+#[derive(Clone, Copy)]
+pub(crate) struct Range<'e, 'ctx> {
+    pub start: Lanes<'e, 'ctx>,
+    pub end: Lanes<'e, 'ctx>,
+    /// Values of the loop's symbol are below this.
+    pub extent: Option<u64>,
+    /// Lanes of one turn; 1 for a scalar loop.
+    pub width: u32,
+    /// From the beginning of one turn to that of the next: `width`, or more where others do the turns between.
+    pub step: u64,
+    /// Known multiple of `width` (both ends), so that no turn is partial.
+    pub whole: bool,
+}
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// The deepest level.
+    pub(crate) fn depth(&self) -> usize {
+        self.levels.len() - 1
+    }
+
+    pub(crate) fn current_block(&self) -> Result<BasicBlock<'ctx>> {
+        self.emitter
+            .builder()
+            .get_insert_block()
+            .ok_or_else(|| Error::internal("code is emitted outside of a function"))
+    }
+
+    pub(crate) fn enter_level(&mut self, block: BasicBlock<'ctx>) -> Result<()> {
+        self.remember_block()?;
+        self.levels.push(Level { block });
+        self.emitter.builder().position_at_end(block);
+        Ok(())
+    }
+
+    fn remember_block(&mut self) -> Result<()> {
+        let block = self.current_block()?;
+        if let Some(level) = self.levels.last_mut() {
+            level.block = block;
+        }
+        Ok(())
+    }
+
+    /// Leaves the deepest level; the builder goes on where the next one stands.
+    fn leave_level(&mut self) {
+        self.levels.pop();
+        if let Some(level) = self.levels.last() {
+            self.emitter.builder().position_at_end(level.block);
+        }
+    }
+
+    /// Runs `f` as if the nest ended at `level`, so that its code is placed there.
+    pub(crate) fn at_level<R>(&mut self, level: usize, f: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        if level >= self.depth() {
+            return f(self);
+        }
+        self.remember_block()?;
+        let suspended = self.levels.split_off(level + 1);
+        self.emitter.builder().position_at_end(self.levels[level].block);
+        let result = f(self);
+        self.remember_block()?;
+        self.levels.extend(suspended);
+        if let Some(level) = self.levels.last() {
+            self.emitter.builder().position_at_end(level.block);
+        }
+        result
+    }
+
+    /// A 64-bit scalar constant.
+    pub(crate) fn number(&self, value: i64) -> Lanes<'e, 'ctx> {
+        self.emitter.splat_constant(self.emitter.int_type(64).const_int(value as u64, true).into(), 1)
+    }
+
+    /// A range over `0..extent`.
+    pub(crate) fn full_range(&self, extent: u64, width: u32) -> Range<'e, 'ctx> {
+        Range {
+            start: self.number(0),
+            end: self.number(extent as i64),
+            extent: Some(extent),
+            width,
+            step: width.into(),
+            whole: extent.is_multiple_of(u64::from(width)),
+        }
+    }
+
+    /// A loop with carried values. Lanes that do not fill a turn are done last, behind a mask that the symbol carries.
+    pub(crate) fn for_each(
+        &mut self,
+        range: Range<'e, 'ctx>,
+        carried: Vec<BasicValueEnum<'ctx>>,
+        body: &mut Body<'_, 'e, 'ctx, 'm>,
+    ) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        if range.whole || range.width == 1 {
+            return self.whole_turns(range, carried, body);
+        }
+        let width = i64::from(range.width);
+        let count = range.end - range.start;
+        let partial = count.urem(width);
+        let middle = range.end - partial;
+        let carried = self.whole_turns(Range { end: middle, ..range }, carried, body)?;
+        self.partial_turn(Range { start: middle, ..range }, carried, body)
+    }
+
+    fn whole_turns(
+        &mut self,
+        range: Range<'e, 'ctx>,
+        carried: Vec<BasicValueEnum<'ctx>>,
+        body: &mut Body<'_, 'e, 'ctx, 'm>,
+    ) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        let known = constant(range.start).zip(constant(range.end));
+        if known.is_some_and(|(start, end)| start >= end) {
+            return Ok(carried);
+        }
+        let block = self.new_block("loop")?;
+        self.enter_level(block)?;
+        let counter = self.phi(self.number(0).raw())?;
+        let phis = carried.iter().map(|&value| self.phi(value)).collect::<Result<Vec<_>>>()?;
+        let value = self.emitter.lanes(counter.as_basic_value());
+        let level = self.depth();
+        let symbol = self.define(
+            Symbol { extent: range.extent, level },
+            if range.width == 1 {
+                SymbolValue::Uniform(value)
+            } else {
+                SymbolValue::Lane { base: value, width: range.width, mask: None }
+            },
+        );
+        let inputs: Vec<BasicValueEnum<'ctx>> = phis.iter().map(|phi| phi.as_basic_value()).collect();
+        let outputs = body(self, symbol, &inputs)?;
+        let next = value + range.step as i64;
+        let again = next.lt(range.end);
+        let latch = self.current_block()?;
+        let exit = self.new_block("exit")?;
+        self.branch(again, block, exit)?;
+        self.leave_level();
+
+        // Back in front of the loop, whose block may have grown meanwhile.
+        let front = self.current_block()?;
+        if known.is_some() {
+            self.jump(block)?;
+        } else {
+            self.branch(range.start.lt(range.end), block, exit)?;
+        }
+        counter.add_incoming(&[(&range.start.raw(), front), (&next.raw(), latch)]);
+        for ((phi, first), again) in phis.iter().zip(&carried).zip(&outputs) {
+            phi.add_incoming(&[(first, front), (again, latch)]);
+        }
+        self.emitter.builder().position_at_end(exit);
+        if known.is_some() {
+            return Ok(outputs);
+        }
+        let mut results = Vec::with_capacity(outputs.len());
+        for (first, last) in carried.iter().zip(&outputs) {
+            let phi = self.phi(*first)?;
+            phi.add_incoming(&[(first, front), (last, latch)]);
+            results.push(phi.as_basic_value());
+        }
+        Ok(results)
+    }
+
+    /// The lanes from `start` to `end`, fewer than a turn has, behind a mask.
+    fn partial_turn(
+        &mut self,
+        range: Range<'e, 'ctx>,
+        carried: Vec<BasicValueEnum<'ctx>>,
+        body: &mut Body<'_, 'e, 'ctx, 'm>,
+    ) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        self.when(range.start.lt(range.end), &carried, |s| {
+            let left = (range.end - range.start).trunc(32).splat(range.width);
+            let mask = s.emitter.lane_numbers(32, range.width).ult(left);
+            let level = s.depth();
+            let value = SymbolValue::Lane { base: range.start, width: range.width, mask: Some(mask) };
+            let symbol = s.define(Symbol { extent: range.extent, level }, value);
+            body(s, symbol, &carried)
+        })
+    }
+
+    /// What `body` gives where a condition, one lane, holds, or else the values carried.
+    pub(crate) fn when(
+        &mut self,
+        condition: Lanes<'e, 'ctx>,
+        carried: &[BasicValueEnum<'ctx>],
+        body: impl FnOnce(&mut Self) -> Result<Vec<BasicValueEnum<'ctx>>>,
+    ) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        let block = self.new_block("then")?;
+        self.enter_level(block)?;
+        let outputs = body(self)?;
+        let last = self.current_block()?;
+        let exit = self.new_block("exit")?;
+        self.jump(exit)?;
+        self.leave_level();
+        let front = self.current_block()?;
+        self.branch(condition, block, exit)?;
+        self.emitter.builder().position_at_end(exit);
+        let mut results = Vec::with_capacity(outputs.len());
+        for (before, after) in carried.iter().zip(outputs) {
+            let phi = self.phi(*before)?;
+            phi.add_incoming(&[(before, front), (&after, last)]);
+            results.push(phi.as_basic_value());
+        }
+        Ok(results)
+    }
+
+    fn new_block(&self, name: &str) -> Result<BasicBlock<'ctx>> {
+        self.emitter.block(name).ok_or_else(|| Error::internal("code is emitted outside of a function"))
+    }
+
+    fn phi(&self, like: BasicValueEnum<'ctx>) -> Result<PhiValue<'ctx>> {
+        self.emitter.builder().build_phi(like.get_type(), "").map_err(refused)
+    }
+
+    fn jump(&self, to: BasicBlock<'ctx>) -> Result<()> {
+        self.emitter.builder().build_unconditional_branch(to).map(|_| ()).map_err(refused)
+    }
+
+    fn branch(&self, condition: Lanes<'e, 'ctx>, then: BasicBlock<'ctx>, other: BasicBlock<'ctx>) -> Result<()> {
+        let BasicValueEnum::IntValue(bit) = condition.raw() else {
+            return Err(Error::internal("a branch needs a scalar condition"));
+        };
+        self.emitter.builder().build_conditional_branch(bit, then, other).map(|_| ()).map_err(refused)
+    }
+}
+
+fn refused(reason: inkwell::builder::BuilderError) -> Error {
+    Error::internal(format!("LLVM refuses an instruction: {reason}"))
+}
+
+/// The value of a constant 64-bit scalar.
+fn constant(lanes: Lanes<'_, '_>) -> Option<i64> {
+    match lanes.raw() {
+        BasicValueEnum::IntValue(int) => int.get_sign_extended_constant(),
+        _ => None,
+    }
+}

@@ -1,0 +1,210 @@
+//! Scatter: each window of the updates is looked up, tested, and combined into the arrays where it belongs.
+//!
+//! One loop nest: the dimensions that number windows, in row-major order, so that an element sees its updates in that
+//! order; then those of a window; then the lanes of a run.
+
+use xla_hlo::ops::Scatter;
+use xla_hlo::{ArrayShape, ElementKind, ElementType, Error, InstrId, Result};
+
+use crate::elemental::{self, Value};
+use crate::emitter::Emitter;
+use crate::fused::core::address::compute_bits;
+use crate::fused::emitter::{FusedEmitter, Source};
+use crate::fused::kernel::{Kernel, fitting};
+use crate::fused::loops::affine::AffineExpr;
+use crate::fused::loops::frame::{Frame, Units};
+use crate::fused::loops::nest::Range;
+use crate::fused::scatter_plan::{Apart, ScatterPlan};
+use crate::fused::source::KernelSource;
+use crate::lanes::Lanes;
+
+/// Writes the function that scatters, as [`crate::fused::emit_kernel`] describes it.
+pub(crate) fn emit(emitter: &Emitter<'_>, source: &KernelSource<'_>, op: &Scatter, name: &str) -> Result<Kernel> {
+    let graph = &source.module[source.computation];
+    let operands = graph[source.root].operands();
+    let count = operands.len() / 2;
+    let shapes = operands.iter().map(|&id| graph[id].shape().expect_array()).collect::<Result<Vec<_>>>()?;
+    let (&input, &indices, &update) = match (shapes.first(), shapes.get(count), shapes.last()) {
+        (Some(input), Some(indices), Some(update)) if count > 0 => (input, indices, update),
+        _ => return Err(Error::internal("a scatter without arrays")),
+    };
+    let plan = ScatterPlan::new(op, input, indices, update);
+    let frame = Frame::open(emitter, name, 3 * count + 1)?;
+    let work = update.element_count() as f64;
+    let kernel = Kernel { name: name.to_string(), units: plan.units(), block: None, shared_bytes: 0, work };
+    if plan.units() > 0 {
+        let mut fused = FusedEmitter::new(emitter, source.module, source.computation)?;
+        let bases = frame.pointers;
+        // Each array is one row of elements.
+        let line = |pointer: usize, shape: &ArrayShape| Source {
+            base: bases[pointer],
+            shape: ArrayShape::new(shape.element_type(), [shape.element_count()]),
+        };
+        let bits = shapes.iter().map(|shape| compute_bits(shape.element_type())).max().unwrap_or(32);
+        let windows = |share| Windows {
+            op,
+            root: source.root,
+            plan: &plan,
+            arrays: (0..count).map(|i| line(2 * count + 1 + i, shapes[i])).collect(),
+            indices: line(count, indices),
+            updates: (0..count).map(|i| line(count + 1 + i, shapes[count + 1 + i])).collect(),
+            share,
+            width: fitting(emitter.target().lanes(bits), plan.run as u64),
+        };
+        match frame.units {
+            Units::Range { begin, end } => {
+                windows(Share { begin, count: end - begin }).each(&mut fused, 0, Place::default())?;
+            }
+            Units::Thread | Units::Team { .. } => fused.for_units(frame.units, plan.units(), &mut |s, unit| {
+                let number = s.number_of(&AffineExpr::symbol(unit))?;
+                let share = Share { begin: s.lanes_of(number), count: s.number(1) };
+                windows(share).each(s, 0, Place::default())
+            })?,
+        }
+    }
+    emitter.end_kernel()?;
+    Ok(kernel)
+}
+
+/// The units that a call of the kernel does.
+#[derive(Clone, Copy)]
+struct Share<'e, 'ctx> {
+    begin: Lanes<'e, 'ctx>,
+    count: Lanes<'e, 'ctx>,
+}
+
+/// Where a window is looked up, where its update begins, and what is known of its place without looking.
+#[derive(Clone, Default)]
+struct Place {
+    indices: AffineExpr,
+    updates: AffineExpr,
+    inputs: AffineExpr,
+}
+
+/// The windows of a scatter.
+struct Windows<'a, 'e, 'ctx> {
+    op: &'a Scatter,
+    root: InstrId,
+    plan: &'a ScatterPlan,
+    /// The arrays that are combined into.
+    arrays: Vec<Source<'ctx>>,
+    indices: Source<'ctx>,
+    updates: Vec<Source<'ctx>>,
+    share: Share<'e, 'ctx>,
+    /// Lanes of a run that are combined at once.
+    width: u32,
+}
+
+impl<'e, 'ctx> Windows<'_, 'e, 'ctx> {
+    /// Combines the windows from that dimension of their numbering on.
+    fn each(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, axis: usize, place: Place) -> Result<()> {
+        let Some(steps) = self.plan.batch.get(axis) else { return self.one(s, &place) };
+        let extent = steps.extent as u64;
+        let range = match self.plan.apart {
+            Apart::Batch(shared) if shared == axis => {
+                let Share { begin, count } = self.share;
+                Range { start: begin, end: begin + count, extent: Some(extent), width: 1, step: 1, whole: true }
+            }
+            Apart::No | Apart::Batch(_) | Apart::Component(_) => s.full_range(extent, 1),
+        };
+        s.for_each(range, Vec::new(), &mut |s, number, _| {
+            let moved =
+                |from: &AffineExpr, step: usize| from.clone().plus(&AffineExpr::symbol(number).scaled(step as i64));
+            let place = Place {
+                indices: moved(&place.indices, steps.indices),
+                updates: moved(&place.updates, steps.updates),
+                inputs: moved(&place.inputs, steps.inputs),
+            };
+            self.each(s, axis + 1, place).map(|()| Vec::new())
+        })?;
+        Ok(())
+    }
+
+    /// Combines one window where it fits and is of this share.
+    fn one(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, place: &Place) -> Result<()> {
+        let mut into = place.inputs.clone();
+        let mut fits: Option<Lanes<'e, 'ctx>> = None;
+        for (i, component) in self.plan.components.iter().enumerate() {
+            let number = self.number(s, &place.indices.clone().plus(&AffineExpr::constant(component.offset as i64)))?;
+            // Numbers below the first become larger than any place.
+            let fits_here = match self.plan.apart {
+                Apart::Component(shared) if shared == i => (number - self.share.begin).ult(self.share.count),
+                Apart::No | Apart::Batch(_) | Apart::Component(_) => number.ult(component.places as i64),
+            };
+            fits = Some(fits.map_or(fits_here, |fits| fits & fits_here));
+            let level = s.depth();
+            into = into.plus(&s.computed(number, None, None, level).scaled(component.inputs as i64));
+        }
+        match fits {
+            Some(fits) => {
+                s.when(fits, &[], |s| self.runs(s, 0, into, place.updates.clone()).map(|()| Vec::new())).map(|_| ())
+            }
+            None => self.runs(s, 0, into, place.updates.clone()),
+        }
+    }
+
+    /// A number of the indices as 64 bits, a negative one or one with all of them larger than any place.
+    fn number(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, at: &AffineExpr) -> Result<Lanes<'e, 'ctx>> {
+        let number = s.load(self.root, &self.indices, &vec![at.clone()])?;
+        let wide = match number.element_type().kind() {
+            ElementKind::Signed => ElementType::S64,
+            ElementKind::Unsigned => ElementType::U64,
+            ElementKind::Pred | ElementKind::Float | ElementKind::Complex => {
+                return Err(Error::internal("indices of a scatter are no integers"));
+            }
+        };
+        Ok(elemental::convert(s.emitter, number, wide)?.lanes())
+    }
+
+    /// Combines the runs of a window from that dimension of it on.
+    fn runs(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, axis: usize, into: AffineExpr, from: AffineExpr) -> Result<()> {
+        let Some(steps) = self.plan.window.get(axis) else { return self.run(s, &into, &from) };
+        let range = s.full_range(steps.extent as u64, 1);
+        s.for_each(range, Vec::new(), &mut |s, i, _| {
+            let step = |by: usize| AffineExpr::symbol(i).scaled(by as i64);
+            let (into, from) = (into.clone().plus(&step(steps.inputs)), from.clone().plus(&step(steps.updates)));
+            self.runs(s, axis + 1, into, from).map(|()| Vec::new())
+        })?;
+        Ok(())
+    }
+
+    /// Combines one run.
+    fn run(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, into: &AffineExpr, from: &AffineExpr) -> Result<()> {
+        if self.plan.run == 1 {
+            return self.combine(s, into, from);
+        }
+        let range = s.full_range(self.plan.run as u64, self.width);
+        s.for_each(range, Vec::new(), &mut |s, lane, _| {
+            let lane = AffineExpr::symbol(lane);
+            self.combine(s, &into.clone().plus(&lane), &from.clone().plus(&lane)).map(|()| Vec::new())
+        })?;
+        Ok(())
+    }
+
+    /// Combines the elements of the updates at one position into those of the arrays at another.
+    fn combine(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, into: &AffineExpr, from: &AffineExpr) -> Result<()> {
+        let (into, from) = (vec![into.clone()], vec![from.clone()]);
+        let mut arguments: Vec<Value<'e, 'ctx>> = Vec::new();
+        for array in &self.arrays {
+            arguments.push(s.load(self.root, array, &into)?);
+        }
+        for update in &self.updates {
+            arguments.push(s.load(self.root, update, &from)?);
+        }
+        let combiner = &s.module[self.op.computation];
+        for (argument, &parameter) in arguments.iter_mut().zip(combiner.parameters()) {
+            let taken_as = combiner[parameter].shape().element_type();
+            if let Some(ty) = taken_as.filter(|&ty| ty != argument.element_type()) {
+                *argument = elemental::convert(s.emitter, *argument, ty)?;
+            }
+        }
+        let results = s.call(self.op.computation, &arguments)?;
+        if results.len() != self.arrays.len() {
+            return Err(Error::internal("a combiner gives another number of values than it takes"));
+        }
+        for (array, value) in self.arrays.iter().zip(results) {
+            s.store(array, &into, value)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,263 @@
+//! Reductions that a team does together: each thread reduces some elements, then shuffles and shared memory put
+//! together what they have.
+
+use inkwell::values::PointerValue;
+use xla_hlo::ops::BinaryOp;
+use xla_hlo::{CompId, ElementType, Error, Result};
+
+use super::thread_group::{ACCESS_BITS, Team, TeamKind};
+use crate::elemental::{self, Value};
+use crate::fused::core::address::compute_bits;
+use crate::fused::core::reduce::Element;
+use crate::fused::core::window::{raws_of, values_of};
+use crate::fused::emitter::{FusedEmitter, SymbolValue};
+use crate::fused::kernel::counters;
+use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId};
+use crate::fused::loops::nest::Range;
+use crate::lanes::{Lanes, Scalar};
+use crate::simt::{Register, Shuffle, WARP};
+
+/// What puts two groups of values together.
+#[derive(Clone, Copy)]
+pub(crate) enum Combiner {
+    /// An operation on each value apart, in any order.
+    Each(BinaryOp),
+    /// A computation of all values of the one and all of the other, which comes behind it.
+    Computation(CompId),
+}
+
+/// The elements at coordinates of the extents, one of each array that is reduced.
+pub(crate) type Elements<'a, 'e, 'ctx, 'm> =
+    dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[AffineExpr]) -> Result<Vec<Value<'e, 'ctx>>> + 'a;
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// Puts two groups of values together.
+    pub(crate) fn combine(
+        &self,
+        combiner: Combiner,
+        left: &[Value<'e, 'ctx>],
+        right: &[Value<'e, 'ctx>],
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        match combiner {
+            Combiner::Each(op) => {
+                left.iter().zip(right).map(|(&x, &y)| elemental::binary(self.emitter, op, x, y)).collect()
+            }
+            Combiner::Computation(computation) => self.call(computation, &[left, right].concat()),
+        }
+    }
+
+    /// Reduces elements with an operation that has an identity; all threads of the team get the result.
+    pub(crate) fn reduced_by_team(
+        &mut self,
+        team: Team<'e, 'ctx>,
+        op: BinaryOp,
+        neutral: Value<'e, 'ctx>,
+        extents: &[u64],
+        element: &mut Element<'_, 'e, 'ctx, 'm>,
+    ) -> Result<Value<'e, 'ctx>> {
+        let ty = neutral.element_type();
+        let (&last, outer) = extents.split_last().unwrap_or((&1, &[]));
+        // A last dimension that is shorter than the team would leave threads idle: all dimensions are gone through as
+        // one.
+        let is_column = matches!(team.kind, TeamKind::Column(_));
+        let flat = (last < u64::from(team.threads) || is_column) && !outer.is_empty();
+        let range = if flat {
+            let range = self.team_range(team, extents.iter().product(), ACCESS_BITS);
+            Range { width: 1, step: team.threads.into(), start: team.member, ..range }
+        } else {
+            self.team_range(team, last, if is_column { ACCESS_BITS } else { compute_bits(ty) })
+        };
+        let width = range.width;
+        let looped: &[u64] = if flat { &[] } else { outer };
+        let raws =
+            self.nested(looped, 1, &mut Vec::new(), neutral.splat(width).raws(), &mut |s, coords, carried| {
+                s.for_each(range, carried.to_vec(), &mut |s, symbol, carried| {
+                    let coords = match flat {
+                        true => counters(s, &AffineExpr::symbol(symbol), extents)?,
+                        false => [coords, &[AffineExpr::symbol(symbol)]].concat(),
+                    };
+                    let x = element(s, &coords)?.splat(width);
+                    let reduced = Value::from_raws(s.emitter, ty, carried);
+                    Ok(elemental::binary(s.emitter, op, reduced, x)?.raws())
+                })
+            })?;
+        let mut reduced = Value::from_raws(self.emitter, ty, &raws);
+        while reduced.width() > 1 {
+            let half = reduced.width() / 2;
+            reduced = elemental::binary(self.emitter, op, reduced.slice(0, half), reduced.slice(half, half))?;
+        }
+        let reduced = self.combined(team, Combiner::Each(op), vec![reduced])?;
+        reduced.first().copied().ok_or_else(|| Error::internal("a reduction without a value"))
+    }
+
+    /// Reduces elements with a computation, at least one for each thread; all threads of the team get the results. Each
+    /// thread has neighbouring elements, so that what comes before stays before: of several NaN, an `argmax` takes the
+    /// first.
+    pub(crate) fn reduced_in_order_by_team(
+        &mut self,
+        team: Team<'e, 'ctx>,
+        computation: CompId,
+        types: &[ElementType],
+        extents: &[u64],
+        element: &mut Elements<'_, 'e, 'ctx, 'm>,
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let combiner = Combiner::Computation(computation);
+        let total: u64 = extents.iter().product();
+        let is_row = extents.iter().filter(|&&extent| extent > 1).count() <= 1;
+        let bits = types.iter().map(|&ty| compute_bits(ty)).max().filter(|_| is_row).unwrap_or(ACCESS_BITS);
+        let bits = if matches!(team.kind, TeamKind::Column(_)) { ACCESS_BITS } else { bits };
+        let Range { width, end, .. } = self.team_range(team, total, bits);
+        // As many groups of neighbours for each thread, or one more.
+        let groups = (total / u64::from(width)) as i64;
+        let first =
+            |member: Lanes<'e, 'ctx>| (member * groups).lshr(i64::from(team.threads.ilog2())) * i64::from(width);
+        let (start, end) = (first(team.member), first(team.member + 1).smin(end));
+        let reduced = &mut |s: &mut Self, before: Option<Vec<Value<'e, 'ctx>>>, place: SymbolId| -> Result<Vec<_>> {
+            let coords = counters(s, &AffineExpr::symbol(place), extents)?;
+            let values: Vec<_> = element(s, &coords)?.into_iter().map(|value| value.splat(width)).collect();
+            let lane = |lane| values.iter().map(|value| value.slice(lane, 1)).collect::<Vec<_>>();
+            let first = match before {
+                Some(before) => s.combine(combiner, &before, &lane(0))?,
+                None => lane(0),
+            };
+            (1..width).try_fold(first, |reduced, number| s.combine(combiner, &reduced, &lane(number)))
+        };
+        let value = match width {
+            1 => SymbolValue::Uniform(start),
+            _ => SymbolValue::Lane { base: start, width, mask: None },
+        };
+        let place = self.define(Symbol { extent: Some(total), level: self.depth() }, value);
+        let begin = reduced(self, None, place)?;
+        let step = u64::from(width);
+        let range = Range { start: start + step as i64, end, extent: Some(total), width, step, whole: true };
+        let raws = self.for_each(range, raws_of(&begin), &mut |s, place, carried| {
+            let before = values_of(s, types, carried);
+            Ok(raws_of(&reduced(s, Some(before), place)?))
+        })?;
+        let reduced = values_of(self, types, &raws);
+        self.combined(team, combiner, reduced)
+    }
+
+    /// What all threads of the team have, combined; each gets it.
+    pub(crate) fn combined(
+        &mut self,
+        team: Team<'e, 'ctx>,
+        combiner: Combiner,
+        values: Vec<Value<'e, 'ctx>>,
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        match team.kind {
+            TeamKind::Warp => {
+                // LLVM may contract a lane's own product with what it gets, which rounds otherwise in each lane: all go
+                // on with one result.
+                let values = self.shuffled(combiner, values, WARP)?;
+                values.into_iter().map(|value| self.shuffled_value(value, Shuffle::From(0))).collect()
+            }
+            TeamKind::Block => self.combined_in_block(team, combiner, values),
+            TeamKind::Column(column) => self.combined_in_column(team, column, combiner, values),
+        }
+    }
+
+    fn combined_in_column(
+        &mut self,
+        team: Team<'e, 'ctx>,
+        column: Lanes<'e, 'ctx>,
+        combiner: Combiner,
+        values: Vec<Value<'e, 'ctx>>,
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let arrays = self.shared_values(&values, u64::from(WARP * team.threads))?;
+        self.store_shared(&values, &arrays, team.member * i64::from(WARP) + column);
+        self.emitter.barrier()?;
+        let mut reduced = self.load_shared(&values, &arrays, column);
+        for member in 1..team.threads {
+            let others = self.load_shared(&values, &arrays, column + i64::from(member * WARP));
+            reduced = self.combine(combiner, &reduced, &others)?;
+        }
+        Ok(reduced)
+    }
+
+    fn combined_in_block(
+        &mut self,
+        team: Team<'e, 'ctx>,
+        combiner: Combiner,
+        values: Vec<Value<'e, 'ctx>>,
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let values = self.shuffled(combiner, values, WARP)?;
+        let warps = team.threads / WARP;
+        let (warp, lane) = (team.member.lshr(i64::from(WARP.ilog2())), team.member & i64::from(WARP - 1));
+        let arrays = self.shared_values(&values, warps.into())?;
+        self.when(lane.eq(0), &[], |s| {
+            s.store_shared(&values, &arrays, warp);
+            Ok(Vec::new())
+        })?;
+        self.emitter.barrier()?;
+        let values = self.load_shared(&values, &arrays, lane & i64::from(warps - 1));
+        self.shuffled(combiner, values, warps)
+    }
+
+    /// What each run of so many lanes of a warp has, a power of two, combined.
+    fn shuffled(
+        &self,
+        combiner: Combiner,
+        mut values: Vec<Value<'e, 'ctx>>,
+        lanes: u32,
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        // Neighbours first, so that their order is kept.
+        for distance in (0..lanes.ilog2()).map(|bit| 1 << bit) {
+            let others = values
+                .iter()
+                .map(|&value| self.shuffled_value(value, Shuffle::Xor(distance)))
+                .collect::<Result<Vec<_>>>()?;
+            values = match combiner {
+                Combiner::Each(_) => self.combine(combiner, &values, &others)?,
+                Combiner::Computation(_) => {
+                    let is_left = (self.emitter.register(Register::Thread)? & i64::from(distance)).eq(0);
+                    let chosen = |x: &[Value<'e, 'ctx>], y: &[Value<'e, 'ctx>]| -> Vec<Value<'e, 'ctx>> {
+                        x.iter().zip(y).map(|(&x, &y)| elemental::select_lanes(is_left, x, y)).collect()
+                    };
+                    self.combine(combiner, &chosen(&values, &others), &chosen(&others, &values))?
+                }
+            };
+        }
+        Ok(values)
+    }
+
+    /// What another lane has.
+    fn shuffled_value(&self, value: Value<'e, 'ctx>, from: Shuffle) -> Result<Value<'e, 'ctx>> {
+        let parts = value.raws().into_iter().map(|raw| Ok(self.emitter.shuffle(self.emitter.lanes(raw), from)?.raw()));
+        Ok(Value::from_raws(self.emitter, value.element_type(), &parts.collect::<Result<Vec<_>>>()?))
+    }
+
+    /// Shared memory for `count` groups of values like those: an array for each of their parts.
+    fn shared_values(&self, like: &[Value<'e, 'ctx>], count: u64) -> Result<Vec<PointerValue<'ctx>>> {
+        let scalars = raws_of(like).into_iter().map(|raw| in_memory(self.emitter.lanes(raw).scalar()));
+        scalars.map(|scalar| self.emitter.shared_array(scalar, count)).collect()
+    }
+
+    fn store_shared(&self, values: &[Value<'e, 'ctx>], arrays: &[PointerValue<'ctx>], at: Lanes<'e, 'ctx>) {
+        for (raw, &array) in raws_of(values).into_iter().zip(arrays) {
+            let raw = self.emitter.lanes(raw);
+            let raw = if raw.scalar() == Scalar::Int(1) { raw.zext(8) } else { raw };
+            self.emitter.store_lanes(raw, array, at, None);
+        }
+    }
+
+    fn load_shared(
+        &self,
+        like: &[Value<'e, 'ctx>],
+        arrays: &[PointerValue<'ctx>],
+        at: Lanes<'e, 'ctx>,
+    ) -> Vec<Value<'e, 'ctx>> {
+        let parts = raws_of(like).into_iter().zip(arrays).map(|(raw, &array)| {
+            let scalar = self.emitter.lanes(raw).scalar();
+            let value = self.emitter.load_lanes(array, at, in_memory(scalar), 1, None);
+            if scalar == Scalar::Int(1) { value.trunc(1).raw() } else { value.raw() }
+        });
+        let types: Vec<ElementType> = like.iter().map(Value::element_type).collect();
+        values_of(self, &types, &parts.collect::<Vec<_>>())
+    }
+}
+
+/// The type that a lane has in memory.
+fn in_memory(scalar: Scalar) -> Scalar {
+    if scalar == Scalar::Int(1) { Scalar::Int(8) } else { scalar }
+}

@@ -1,0 +1,195 @@
+//! Tiles of matrix products whose sums are computed by warps with the matrix unit: two rows of four warps.
+//!
+//! Which rows, columns and steps of the sum a thread's pieces are of does not matter to the unit, as long as all
+//! threads agree. So a thread has neighbours, which come with one access: of an operand whose rows (or columns) lie
+//! together, the ones of the same place in all of the warp's matrices; else steps of the sum. With TF32 it has two
+//! neighbouring steps where the unit counts them 4 apart. The threads of a warp read from different banks.
+
+use xla_hlo::{ElementType, Result};
+
+use super::tiles::{Part, THREADS, Tile, Tiling};
+use super::{Along, Side};
+use crate::elemental::Value;
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::AffineExpr;
+use crate::lanes::{Lanes, Scalar};
+use crate::matrix_unit::{COLUMNS, Factors, ROWS};
+use crate::simt::WARP;
+
+/// Warps of a block along the columns; as many times two along the rows.
+const WARPS_ACROSS: u64 = 4;
+const WARPS_DOWN: u64 = THREADS / WARP as u64 / WARPS_ACROSS;
+
+/// Where a thread's pieces of matrices are in the tile.
+pub(crate) struct WarpPlace {
+    /// The first row of the warp's sums, and the first column.
+    pub row: AffineExpr,
+    pub column: AffineExpr,
+    /// The numbers of the thread that `matrix_unit` calls g and t.
+    group: AffineExpr,
+    member: AffineExpr,
+}
+
+impl WarpPlace {
+    pub fn new(s: &mut FusedEmitter<'_, '_, '_>, tiling: Tiling, thread: &AffineExpr) -> Result<WarpPlace> {
+        let (warp, lane) = s.divide(thread, i64::from(WARP))?;
+        let (down, across) = s.divide(&warp, WARPS_ACROSS as i64)?;
+        let (group, member) = s.divide(&lane, 4)?;
+        Ok(WarpPlace {
+            row: down.scaled((matrices(tiling, Side::Left) * ROWS) as i64),
+            column: across.scaled((matrices(tiling, Side::Right) * COLUMNS) as i64),
+            group,
+            member,
+        })
+    }
+}
+
+/// Matrices of a warp's sums, down or across.
+fn matrices(tiling: Tiling, side: Side) -> u64 {
+    let size = tiling.size(side);
+    match side {
+        Side::Left => size / (ROWS * WARPS_DOWN),
+        Side::Right => size / (COLUMNS * WARPS_ACROSS),
+    }
+}
+
+/// Where rows or columns of a warp's matrices are in the tile: how far from one group's to the next one's, from one
+/// matrix's to the next one's, and from the upper half of a matrix to the lower one.
+struct Spread {
+    group: u64,
+    matrix: u64,
+    half: u64,
+}
+
+impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
+    /// Vectors of a thread's sums, and how many each: of each matrix two of the upper half, and two of the lower one.
+    pub fn warp_vectors(&self) -> (u64, u64) {
+        (matrices(self.tiling, Side::Left) * matrices(self.tiling, Side::Right) * 2, 2)
+    }
+
+    /// Those sums as neighbours of a row, with the row and the first column of each.
+    pub fn warp_results(&self, place: &WarpPlace, sums: &[Value<'e, 'ctx>]) -> Vec<([AffineExpr; 2], Value<'e, 'ctx>)> {
+        let [left, right] = &self.parts;
+        let (down, across) = (left.spread(self.tiling), right.spread(self.tiling));
+        let row = left.first.clone().plus(&place.row).plus(&place.group.clone().scaled(down.group as i64));
+        let column = place.member.clone().scaled(2 * across.group as i64);
+        let column = right.first.clone().plus(&place.column).plus(&column);
+        let count = matrices(self.tiling, Side::Right);
+        let mut results = Vec::new();
+        for (number, of_row) in (0..).zip(sums.chunks_exact(2 * count as usize)) {
+            for half in 0..2 {
+                let row = row.clone().shifted((number * down.matrix + half * down.half) as i64);
+                let vectors = of_row.iter().skip(half as usize).step_by(2).map(Value::lanes).collect();
+                let (vectors, apart) = match right.along {
+                    Along::Sums => (vectors, across.matrix),
+                    Along::Free => (transposed(vectors), across.group),
+                };
+                for (vector, lanes) in (0..).zip(vectors) {
+                    let column = column.clone().shifted((vector * apart) as i64);
+                    results.push(([row.clone(), column], Value::new(ElementType::F32, lanes)));
+                }
+            }
+        }
+        results
+    }
+
+    /// Where the thread's first pieces of each operand are in shared memory.
+    pub fn pieces(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, place: &WarpPlace) -> Result<[Lanes<'e, 'ctx>; 2]> {
+        let mut at = |part: &Part<'e, 'ctx>, first: &AffineExpr| {
+            let group = place.group.clone().scaled(part.spread(self.tiling).group as i64);
+            let free = first.clone().plus(&group).scaled(part.stride.0 as i64);
+            let number = s.number_of(&free.plus(&place.member.clone().scaled(2 * part.stride.1 as i64)))?;
+            Ok(s.lanes_of(number))
+        };
+        Ok([at(&self.parts[0], &place.row)?, at(&self.parts[1], &place.column)?])
+    }
+
+    /// Adds the products of the steps in one half of shared memory, given where the thread's pieces and the halves
+    /// begin.
+    pub fn multiply_by_warps(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, 'm>,
+        factors: Factors,
+        (pieces, halves): ([Lanes<'e, 'ctx>; 2], [Lanes<'e, 'ctx>; 2]),
+        sums: &mut [Value<'e, 'ctx>],
+    ) -> Result<()> {
+        let [left, right] = &self.parts;
+        let lower = (left.spread(self.tiling).half * left.stride.0) as i64;
+        let at = [halves[0] + pieces[0], halves[1] + pieces[1]];
+        for step in (0..self.tiling.depth).step_by(factors.depth() as usize) {
+            let taken = |part: &Part<'e, 'ctx>, at| part.taken(s, self.tiling, factors, (at, step));
+            let lefts = taken(left, at[0]).into_iter().zip(taken(left, at[0] + lower));
+            let lefts: Vec<_> = lefts.map(|(upper, lower)| [upper[0], lower[0], upper[1], lower[1]]).collect();
+            let rights = taken(right, at[1]);
+            for (number, sums) in sums.chunks_exact_mut(2).enumerate() {
+                let (row, column) = (number / rights.len(), number % rights.len());
+                let before = [0, 1, 2, 3].map(|i| sums[i / 2].slice(i as u32 % 2, 1).lanes());
+                let [a, b, c, d] = s.emitter.multiply_matrices(factors, lefts[row], rights[column], before)?;
+                for (sum, both) in sums.iter_mut().zip([a.interleave(b), c.interleave(d)]) {
+                    *sum = Value::new(ElementType::F32, both);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'e, 'ctx> Part<'e, 'ctx> {
+    fn spread(&self, tiling: Tiling) -> Spread {
+        let count = matrices(tiling, self.side);
+        match (self.along, self.side) {
+            (Along::Free, _) => Spread { group: count, matrix: 1, half: ROWS / 2 * count },
+            (Along::Sums, Side::Left) => Spread { group: 1, matrix: ROWS, half: ROWS / 2 },
+            (Along::Sums, Side::Right) => Spread { group: 1, matrix: COLUMNS, half: 0 },
+        }
+    }
+
+    /// The thread's two pieces of each of the warp's matrices, of one half of them, for the unit's steps of the sum.
+    fn taken(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        tiling: Tiling,
+        factors: Factors,
+        (at, step): (Lanes<'e, 'ctx>, u64),
+    ) -> Vec<[Lanes<'e, 'ctx>; 2]> {
+        let (array, count) = (self.arrays[0].0, matrices(tiling, self.side));
+        let at = at + (step * self.stride.1) as i64;
+        let word = Scalar::Int(32);
+        // The pairs of narrow floats at the first two steps, and at those half as many steps behind as there are.
+        let pairs = [0, factors.depth() / 2];
+        match (self.along, factors) {
+            (Along::Sums, factors) => {
+                let starts = (0..count).map(|number| at + (number * self.spread(tiling).matrix * self.stride.0) as i64);
+                let pieces = |at: Lanes<'e, 'ctx>| match factors {
+                    Factors::Tf32 => s.emitter.load_aligned_lanes(array, at, word, 2).deinterleave(),
+                    Factors::F16 | Factors::Bf16 => {
+                        pairs.map(|along| s.emitter.load_aligned_lanes(array, (at + along as i64).lshr(1), word, 1))
+                    }
+                };
+                starts.map(pieces).collect()
+            }
+            (Along::Free, factors) => {
+                let load = |along: u64, scalar| {
+                    let at = at + (along * self.stride.1) as i64;
+                    s.emitter.load_aligned_lanes(array, at, scalar, count as u32)
+                };
+                let [near, far] = match factors {
+                    Factors::Tf32 => [0, 1].map(|along| load(along, word)),
+                    Factors::F16 | Factors::Bf16 => pairs.map(|along| {
+                        let [low, high] = [along, along + 1].map(|along| load(along, Scalar::Int(16)).zext(32));
+                        (high << 16) | low
+                    }),
+                };
+                (0..count as u32).map(|number| [near.lane(number), far.lane(number)]).collect()
+            }
+        }
+    }
+}
+
+/// The first lanes of some vectors of two, and the second ones. There is a power of two of them.
+fn transposed<'e, 'ctx>(mut vectors: Vec<Lanes<'e, 'ctx>>) -> Vec<Lanes<'e, 'ctx>> {
+    while vectors.len() > 1 {
+        vectors = vectors.chunks_exact(2).map(|pair| pair[0].concat(pair[1])).collect();
+    }
+    vectors.into_iter().flat_map(Lanes::deinterleave).collect()
+}

@@ -1,0 +1,526 @@
+//! Products of few rows or few columns: what the other operand's memory gives is all there is to wait for, so all
+//! threads read it, each element once.
+//!
+//! `few` is the side with few rows (or columns), `many` the other one. Where the neighbours in the memory of `many` lie
+//! along the sum, a team has some of its rows, and each thread some steps of the sum. Where they lie along the rows
+//! themselves, each thread has some neighbouring rows and some steps, and a block puts the sums together in shared
+//! memory. This is what decoding with language models does.
+
+use inkwell::values::PointerValue;
+use xla_hlo::Result;
+use xla_hlo::ops::BinaryOp;
+
+use super::split_k::{BUSY_BLOCKS, Cut, Sink};
+use super::{Along, LEAST_EXTENT, Product, Side};
+use crate::elemental::{self, Value};
+use crate::emitter::Emitter;
+use crate::fused::core::convolution::{converted, zero};
+use crate::fused::core::window::{raws_of, values_of};
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::kernel::{Launch, Writer, counters};
+use crate::fused::loops::affine::AffineExpr;
+use crate::fused::loops::frame::{Frame, Units};
+use crate::fused::loops::nest::Range;
+use crate::fused::simt::group_reduce::Combiner;
+use crate::fused::simt::row_reduce::WARPS;
+use crate::fused::simt::thread_group::{ACCESS_BITS, Team};
+use crate::lanes::{Lanes, Scalar};
+use crate::simt::{Register, Shuffle, WARP};
+
+/// Steps of the sum from which on threads share them.
+const LEAST_DEPTH: u64 = 64;
+/// 32-bit registers of sums that a thread has at most: those of a team, and those of a block.
+const TEAM_SUMS: u64 = 32;
+const BLOCK_SUMS: u64 = 64;
+/// Rows of a team at most.
+const MOST_ROWS: u64 = 4;
+/// Warps that keep a large GPU busy, and blocks.
+const BUSY_WARPS: u64 = 4096;
+const ENOUGH_BLOCKS: u64 = 128;
+/// Turns of the loop over the sum that a part of it has at least: fewer take less time than the launch that adds up the
+/// parts.
+const LEAST_TURNS: u64 = 8;
+/// Warps of a team or a block at most.
+const MOST_TEAM_WARPS: u64 = 8;
+const MOST_WARPS: u64 = 16;
+/// Bytes of neighbours below which memory is read in vain.
+const LEAST_BYTES: u64 = 32;
+/// Bytes of shared memory for the sums of a block.
+const SHARED_BYTES: u64 = 32 << 10;
+
+/// How a product is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Thin {
+    many: Side,
+    /// Rows of the other side.
+    few: u64,
+    /// Neighbours of `many` that are read at a time.
+    width: u64,
+    by: By,
+    /// The parts of the sum that are other units.
+    pub cut: Cut,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// Teams of so many threads, with so many rows of `many` each.
+    Teams { threads: u32, rows: u64 },
+    /// Blocks of so many warps, of which so many threads lie side by side along the rows of `many`; so many steps of
+    /// the sum at a time.
+    Blocks { warps: u64, across: u64, steps: u64 },
+}
+
+impl Thin {
+    /// For whole sums. `None` where neither side is thin, or both are, and where there is too little to share.
+    pub fn new(product: &Product<'_>) -> Option<Thin> {
+        let has_many = [Side::Left, Side::Right].iter().any(|&side| product.extent(side) >= LEAST_EXTENT);
+        (has_many && Thin::is_thin(product)).then(|| Thin::of(product))
+    }
+
+    /// For parts of sums; both sides may be thin. `None` where whole sums are enough for all threads, or short.
+    pub fn cut(product: &Product<'_>) -> Option<Thin> {
+        if !Thin::is_thin(product) {
+            return None;
+        }
+        let thin = Thin::of(product);
+        let units = product.batches().saturating_mul(thin.groups(product));
+        let (wanted, group) = match thin.by {
+            By::Teams { threads, .. } => {
+                (BUSY_WARPS / (units * u64::from(threads / WARP)), thin.width * u64::from(threads))
+            }
+            By::Blocks { warps, across, steps } => (BUSY_BLOCKS / units, warps * u64::from(WARP) / across * steps),
+        };
+        let cut = Cut::new(product.depth(), wanted, (group, LEAST_TURNS * group));
+        (cut.parts > 1).then_some(Thin { cut, ..thin })
+    }
+
+    /// Whether a side is thin, and there is something to share.
+    pub fn is_thin(product: &Product<'_>) -> bool {
+        let is_few = |side| (1..LEAST_EXTENT).contains(&product.extent(side));
+        let has_few = is_few(Side::Left) || is_few(Side::Right);
+        product.is_dot() && has_few && product.depth() >= LEAST_DEPTH && product.is_worthwhile()
+    }
+
+    /// For whole sums of a product that is thin.
+    fn of(product: &Product<'_>) -> Thin {
+        let extents = [Side::Left, Side::Right].map(|side| product.extent(side));
+        let many = if extents[0] >= extents[1] { Side::Left } else { Side::Right };
+        let (few, rows) = (extents[many.other() as usize], extents[many as usize]);
+        let cut = Cut::whole(product.depth());
+        let (near, bytes) = (product.neighbours[many as usize], product.bytes[many as usize]);
+        let words = product.sum_type.byte_width() as u64 / 4;
+        let mut width = (u64::from(ACCESS_BITS / 8) / bytes).max(1);
+        while width > 1 && !near.run.is_multiple_of(width) {
+            width /= 2;
+        }
+        match near.along {
+            Along::Sums => Thin { many, few, width, by: By::teams(product, [few, rows], width, words), cut },
+            Along::Free => {
+                while width > 1 && few * width * words > BLOCK_SUMS {
+                    width /= 2;
+                }
+                Thin { many, few, width, by: By::blocks(product, [few, rows], width, bytes), cut }
+            }
+        }
+    }
+
+    /// Units along the side of many rows.
+    fn groups(&self, product: &Product<'_>) -> u64 {
+        let rows = match self.by {
+            By::Teams { rows, .. } => rows,
+            By::Blocks { across, .. } => across * self.width,
+        };
+        product.extent(self.many).div_ceil(rows)
+    }
+}
+
+impl By {
+    fn teams(product: &Product<'_>, [few, many]: [u64; 2], width: u64, words: u64) -> By {
+        let most = (TEAM_SUMS / (few * words).max(1)).clamp(1, MOST_ROWS);
+        let mut rows = 1 << most.ilog2();
+        let warps = |rows: u64| product.batches().saturating_mul(many.div_ceil(rows));
+        while rows > 1 && warps(rows) < BUSY_WARPS / 2 {
+            rows /= 2;
+        }
+        let wanted = (BUSY_WARPS / warps(rows).max(1)).min(product.depth() / (2 * width * u64::from(WARP)));
+        let threads = WARP << wanted.clamp(1, MOST_TEAM_WARPS).ilog2();
+        By::Teams { threads, rows }
+    }
+
+    fn blocks(product: &Product<'_>, [few, many]: [u64; 2], width: u64, bytes: u64) -> By {
+        let mut across = u64::from(WARP);
+        let blocks = |across: u64| product.batches().saturating_mul(many.div_ceil(across * width));
+        while across * width * bytes > LEAST_BYTES && across > 1 && blocks(across) < ENOUGH_BLOCKS {
+            across /= 2;
+        }
+        let last = product.sums.last().copied().unwrap_or(1);
+        let steps = if few <= 2 { 4 } else { 2 };
+        let steps = if last.is_multiple_of(steps) { steps } else { 1 };
+        let sums = few * width * across * product.sum_type.byte_width() as u64;
+        let members = |warps: u64| warps * u64::from(WARP) / across;
+        let mut warps = MOST_WARPS;
+        while warps > 1 && (warps * sums > SHARED_BYTES || members(warps) * steps * 2 > product.depth()) {
+            warps /= 2;
+        }
+        By::Blocks { warps, across, steps }
+    }
+}
+
+/// Adds the products at a place of the sum to a thread's sums.
+type Add<'a, 'e, 'ctx, 'm> =
+    dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &AffineExpr, &mut [Value<'e, 'ctx>]) -> Result<()> + 'a;
+
+/// What a unit of the kernel is computing.
+struct Work<'a, 'm> {
+    product: &'a Product<'m>,
+    thin: Thin,
+    batch: Vec<AffineExpr>,
+    /// The number of the part of the sum.
+    part: AffineExpr,
+}
+
+impl<'m> Writer<'_, 'm> {
+    /// Writes the function's body.
+    pub(crate) fn emit_thin<'ctx>(
+        &self,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+        product: &Product<'m>,
+        thin: Thin,
+    ) -> Result<Launch> {
+        let scratch = frame.pointers.last().copied();
+        let mut s = self.bind(emitter, frame.pointers)?;
+        s.set_rows(0);
+        let goal = (product, scratch);
+        match thin.by {
+            By::Teams { threads, rows } => self.emit_thin_teams(&mut s, goal, thin, (threads, rows)),
+            By::Blocks { warps, across, steps } => self.emit_thin_blocks(&mut s, goal, thin, [warps, across, steps]),
+        }
+    }
+
+    /// Units are teams, which have rows of `many`.
+    fn emit_thin_teams<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        (product, scratch): (&Product<'m>, Option<PointerValue<'ctx>>),
+        thin: Thin,
+        (threads, rows): (u32, u64),
+    ) -> Result<Launch> {
+        let groups = thin.groups(product);
+        let parts = thin.cut.parts * product.batches();
+        let units = parts * groups;
+        s.for_units(Units::Team { threads }, units, &mut |s, unit| {
+            let team = s.enter_team(threads)?;
+            let at = counters(s, &AffineExpr::symbol(unit), &[parts, groups])?;
+            let work = Work::new(s, product, thin, &at[0])?;
+            let sink = Sink::new(product, &work.batch, thin.cut, (&at[0], scratch))?;
+            let first = at[1].clone().scaled(rows as i64);
+            let sums = work.sums_of_team(s, team, &first, rows)?;
+            let sums = s.combined(team, Combiner::Each(BinaryOp::Add), sums)?;
+            // Each sum is another thread's to go on with.
+            s.when(team.member.ult(sums.len() as i64), &[], |s| {
+                let mut sum = sums[0];
+                for (number, &other) in (0..).zip(&sums).skip(1) {
+                    sum = elemental::select_lanes(team.member.eq(number), other, sum);
+                }
+                let place = s.uniform_symbol(team.member, Some(sums.len() as u64));
+                let (few, row) = s.divide(&AffineExpr::symbol(place), rows as i64)?;
+                self.store_sums(s, &sink, work.at(&few, &first.plus(&row)), sum)?;
+                Ok(Vec::new())
+            })?;
+            Ok(())
+        })?;
+        Ok(match threads {
+            WARP => Launch { units: units.div_ceil(WARPS.into()), block: Some(WARP * WARPS) },
+            threads => Launch { units, block: Some(threads) },
+        })
+    }
+
+    /// Units are blocks, whose threads each have neighbouring rows of `many`.
+    fn emit_thin_blocks<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        (product, scratch): (&Product<'m>, Option<PointerValue<'ctx>>),
+        thin: Thin,
+        [warps, across, steps]: [u64; 3],
+    ) -> Result<Launch> {
+        let rows = across * thin.width;
+        let groups = thin.groups(product);
+        let parts = thin.cut.parts * product.batches();
+        let units = parts * groups;
+        let [block, thread] = [Register::Block, Register::Thread].map(|register| s.emitter.register(register));
+        let (block, thread) = (block?.zext(64), thread?.zext(64));
+        let unit = s.uniform_symbol(block, Some(units));
+        let at = counters(s, &AffineExpr::symbol(unit), &[parts, groups])?;
+        let work = Work::new(s, product, thin, &at[0])?;
+        let sink = Sink::new(product, &work.batch, thin.cut, (&at[0], scratch))?;
+        let first = at[1].clone().scaled(rows as i64);
+        let threads = warps * u64::from(WARP);
+        let place = s.uniform_symbol(thread, Some(threads));
+        let (member, own) = s.divide(&AffineExpr::symbol(place), across as i64)?;
+        let own = own.scaled(thin.width as i64);
+        let members = (member, threads / across);
+        let mut sums = work.sums_of_thread(s, members, &first.clone().plus(&own), steps)?;
+        let mut distance = across as u32;
+        while distance < WARP {
+            sums = sums.iter().map(|&sum| s.plus_shuffled(sum, distance)).collect::<Result<_>>()?;
+            distance *= 2;
+        }
+        let shared = work.put_together(s, &sums, [warps, across], thread)?;
+        let range = Range {
+            start: thread,
+            end: s.number((thin.few * rows) as i64),
+            extent: Some(thin.few * rows),
+            width: 1,
+            step: threads,
+            whole: true,
+        };
+        s.for_each(range, Vec::new(), &mut |s, number, _| {
+            let sum = work.take_together(s, &shared, &AffineExpr::symbol(number), [warps, thin.few * rows])?;
+            let (few, row) = s.divide(&AffineExpr::symbol(number), rows as i64)?;
+            self.store_sums(s, &sink, work.at(&few, &first.clone().plus(&row)), sum)?;
+            Ok(Vec::new())
+        })?;
+        Ok(Launch { units, block: Some(threads as u32) })
+    }
+}
+
+impl<'a, 'm> Work<'a, 'm> {
+    /// That of a unit with the number of its part and its batch.
+    fn new(
+        s: &mut FusedEmitter<'_, '_, 'm>,
+        product: &'a Product<'m>,
+        thin: Thin,
+        number: &AffineExpr,
+    ) -> Result<Work<'a, 'm>> {
+        let (part, batch) = thin.cut.divide(s, number, product.batches())?;
+        Ok(Work { product, thin, batch: counters(s, &batch, &product.batch)?, part })
+    }
+
+    /// The row and the column of a sum.
+    fn at(&self, few: &AffineExpr, many: &AffineExpr) -> [AffineExpr; 2] {
+        match self.thin.many {
+            Side::Left => [many.clone(), few.clone()],
+            Side::Right => [few.clone(), many.clone()],
+        }
+    }
+
+    /// Elements of an operand, as sums are computed in.
+    fn read<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        side: Side,
+        (free, sums): (&[AffineExpr], &[AffineExpr]),
+        width: u64,
+    ) -> Result<Value<'e, 'ctx>> {
+        let index = self.product.operand_index(s, side, (&self.batch, free, sums), &mut None)?;
+        let value = s.element(self.product.operands[side as usize], &index)?.splat(width as u32);
+        let value = converted(s.emitter, value, self.product.element_type)?;
+        converted(s.emitter, value, self.product.sum_type)
+    }
+
+    /// Rows of the few, with so many steps of the sum from some on.
+    fn read_few<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        sums: &[AffineExpr],
+        steps: u64,
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let side = self.thin.many.other();
+        let mut sums = sums.to_vec();
+        s.as_lanes(&mut sums, steps, &self.product.sums)?;
+        let mut values = Vec::with_capacity(self.thin.few as usize);
+        for row in 0..self.thin.few {
+            let free = counters(s, &AffineExpr::constant(row as i64), &self.product.free[side as usize])?;
+            values.push(self.read(s, side, (&free, &sums), steps)?);
+        }
+        Ok(values)
+    }
+
+    /// A thread's sums of a team's rows of `many` from the first on with each of the few, by those.
+    fn sums_of_team<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        team: Team<'e, 'ctx>,
+        first: &AffineExpr,
+        rows: u64,
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let (product, width, side) = (self.product, self.thin.width, self.thin.many);
+        let mut free = Vec::with_capacity(rows as usize);
+        for row in 0..rows {
+            let row = self.existing(s, &first.clone().shifted(row as i64), 1)?;
+            free.push(counters(s, &row, &product.free[side as usize])?);
+        }
+        let range = self.range(s, team.member * width as i64, width * u64::from(team.threads))?;
+        self.summed(s, range, (self.thin.few * rows, 1), &mut |s, place, sums| {
+            let at = counters(s, place, &product.sums)?;
+            let mut lanes = at.clone();
+            s.as_lanes(&mut lanes, width, &product.sums)?;
+            let many = free.iter().map(|free| self.read(s, side, (free, &lanes), width)).collect::<Result<Vec<_>>>()?;
+            let few = self.read_few(s, &at, width)?;
+            for (few, sums) in few.iter().zip(sums.chunks_mut(many.len())) {
+                for (many, sum) in many.iter().zip(sums) {
+                    for lane in 0..width as u32 {
+                        *sum = s.plus_product(*sum, few.slice(lane, 1), many.slice(lane, 1))?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// A thread's sums of neighbouring rows of `many` from one on with each of the few. It has every so-manieth of
+    /// groups of steps.
+    fn sums_of_thread<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        (member, members): (AffineExpr, u64),
+        first: &AffineExpr,
+        steps: u64,
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let (product, width, side) = (self.product, self.thin.width, self.thin.many);
+        let first = self.existing(s, first, width)?;
+        let mut free = counters(s, &first, &product.free[side as usize])?;
+        s.as_lanes(&mut free, width, &product.free[side as usize])?;
+        let member = s.number_of(&member.scaled(steps as i64))?;
+        let member = s.lanes_of(member);
+        let range = self.range(s, member, members * steps)?;
+        self.summed(s, range, (self.thin.few, width), &mut |s, place, sums| {
+            let at = counters(s, place, &product.sums)?;
+            let mut many = Vec::with_capacity(steps as usize);
+            for step in 0..steps {
+                let mut at = at.clone();
+                if let Some(last) = at.last_mut() {
+                    *last = last.clone().shifted(step as i64);
+                }
+                many.push(self.read(s, side, (&free, &at), width)?);
+            }
+            for (few, sum) in self.read_few(s, &at, steps)?.iter().zip(sums) {
+                for (lane, &many) in (0..).zip(&many) {
+                    *sum = s.plus_product(*sum, few.slice(lane, 1).splat(many.width()), many)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The places of the part's sum from one on, in steps.
+    fn range<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        first: Lanes<'e, 'ctx>,
+        step: u64,
+    ) -> Result<Range<'e, 'ctx>> {
+        let depth = self.product.depth();
+        let [begin, end] = self.thin.cut.bounds(s, &self.part, (depth, 1))?;
+        let start = if self.thin.cut.parts == 1 { first } else { begin + first };
+        Ok(Range { start, end, extent: Some(depth), width: 1, step, whole: true })
+    }
+
+    /// So many sums of so many lanes, that a loop over places of the sum adds to.
+    fn summed<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        range: Range<'e, 'ctx>,
+        (count, lanes): (u64, u64),
+        add: &mut Add<'_, 'e, 'ctx, 'm>,
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let ty = self.product.sum_type;
+        let start = vec![zero(s.emitter, ty).splat(lanes as u32); count as usize];
+        let types = vec![ty; start.len()];
+        let raws = s.for_each(range, raws_of(&start), &mut |s, place, carried| {
+            let mut sums = values_of(s, &types, carried);
+            add(s, &AffineExpr::symbol(place), &mut sums)?;
+            Ok(raws_of(&sums))
+        })?;
+        Ok(values_of(s, &types, &raws))
+    }
+
+    /// The first of so many neighbouring rows of `many`, or of the last ones where there are none.
+    fn existing<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        row: &AffineExpr,
+        count: u64,
+    ) -> Result<AffineExpr> {
+        let last = self.product.extent(self.thin.many) as i64 - count as i64;
+        if row.bounds(&s.symbols).is_some_and(|(_, high)| high <= last) {
+            return Ok(row.clone());
+        }
+        let number = s.number_of(row)?;
+        let group = s.lanes_of(number).smin(last).udiv(count as i64);
+        let level = s.depth();
+        Ok(s.computed(group, None, Some(last as u64 / count + 1), level).scaled(count as i64))
+    }
+
+    /// Puts the sums of each warp into shared memory: warps, then the few, then rows of `many`.
+    fn put_together<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        sums: &[Value<'e, 'ctx>],
+        [warps, across]: [u64; 2],
+        thread: Lanes<'e, 'ctx>,
+    ) -> Result<Vec<(PointerValue<'ctx>, Scalar)>> {
+        let (few, rows) = (self.thin.few, across * self.thin.width);
+        let parts = zero(s.emitter, self.product.sum_type).raws().into_iter().map(|raw| s.emitter.lanes(raw).scalar());
+        let shared = parts.map(|part| Ok((s.emitter.shared_array(part, warps * few * rows)?, part)));
+        let shared = shared.collect::<Result<Vec<_>>>()?;
+        let (warp, lane) = (thread.lshr(i64::from(WARP.ilog2())), thread & i64::from(WARP - 1));
+        s.when(lane.ult(across as i64), &[], |s| {
+            let first = warp * (few * rows) as i64 + lane * self.thin.width as i64;
+            for (row, sum) in (0..).zip(sums) {
+                for (raw, &(array, _)) in sum.raws().into_iter().zip(&shared) {
+                    s.emitter.store_lanes(s.emitter.lanes(raw), array, first + row * rows as i64, None);
+                }
+            }
+            Ok(Vec::new())
+        })?;
+        s.emitter.barrier()?;
+        Ok(shared)
+    }
+
+    /// A sum of those that warps put into shared memory.
+    fn take_together<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        shared: &[(PointerValue<'ctx>, Scalar)],
+        number: &AffineExpr,
+        [warps, sums]: [u64; 2],
+    ) -> Result<Value<'e, 'ctx>> {
+        let number = s.number_of(number)?;
+        let number = s.lanes_of(number);
+        let load = |warp: u64| {
+            let at = number + (warp * sums) as i64;
+            let parts = shared.iter().map(|&(array, scalar)| s.emitter.load_lanes(array, at, scalar, 1, None).raw());
+            Value::from_raws(s.emitter, self.product.sum_type, &parts.collect::<Vec<_>>())
+        };
+        (1..warps).try_fold(load(0), |sum, warp| elemental::binary(s.emitter, BinaryOp::Add, sum, load(warp)))
+    }
+}
+
+impl<'e, 'ctx> FusedEmitter<'e, 'ctx, '_> {
+    fn plus_product(&self, sum: Value<'e, 'ctx>, x: Value<'e, 'ctx>, y: Value<'e, 'ctx>) -> Result<Value<'e, 'ctx>> {
+        let product = elemental::binary(self.emitter, BinaryOp::Multiply, x, y)?;
+        elemental::binary(self.emitter, BinaryOp::Add, sum, product)
+    }
+
+    /// A value of several lanes and that of the thread so far away in the warp.
+    fn plus_shuffled(&self, value: Value<'e, 'ctx>, distance: u32) -> Result<Value<'e, 'ctx>> {
+        let moved = |raw| {
+            let lanes = self.emitter.lanes(raw);
+            let lane = |number| self.emitter.shuffle(lanes.lane(number), Shuffle::Xor(distance));
+            let mut parts = (0..lanes.width()).map(lane).collect::<Result<Vec<_>>>()?;
+            while parts.len() > 1 {
+                let both = |pair: &[Lanes<'e, 'ctx>]| match pair[0].width() {
+                    1 => pair[0].interleave(pair[1]),
+                    _ => pair[0].concat(pair[1]),
+                };
+                parts = parts.chunks_exact(2).map(both).collect();
+            }
+            Ok(parts[0])
+        };
+        let parts = value.raws().into_iter().map(|raw| moved(raw).map(Lanes::raw)).collect::<Result<Vec<_>>>()?;
+        let other = Value::from_raws(self.emitter, value.element_type(), &parts);
+        elemental::binary(self.emitter, BinaryOp::Add, value, other)
+    }
+}

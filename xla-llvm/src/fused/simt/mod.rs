@@ -1,0 +1,12 @@
+//! Kernels for targets with threads.
+
+pub(crate) mod elementwise;
+pub(crate) mod group_reduce;
+pub(crate) mod matmul;
+pub(crate) mod row_reduce;
+pub(crate) mod scan;
+pub(crate) mod scatter;
+pub(crate) mod sort;
+pub(crate) mod thread_group;
+pub(crate) mod top_k;
+pub(crate) mod transpose;

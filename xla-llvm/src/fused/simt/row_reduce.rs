@@ -1,0 +1,193 @@
+//! Kernels whose every row is a team's: reductions of rows, and what is made of them in the same row.
+
+use xla_hlo::Result;
+use xla_hlo::ops::Op;
+
+use super::thread_group::Team;
+use crate::emitter::Emitter;
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::kernel::{
+    Launch, ReduceDirection, Writer, all_variables, counters, next_variables, outer_variables, row_reduction,
+};
+use crate::fused::loops::affine::{AffineExpr, SymbolId};
+use crate::fused::loops::frame::{Frame, Units};
+use crate::fused::loops::plan::LoopPlan;
+use crate::simt::WARP;
+
+/// Elements of a row that one thread is worth, a power of two.
+const PER_THREAD: u64 = 8;
+/// Elements of a reduction from which on a warp does it rather than a thread.
+const LEAST_FOLD: u64 = 32;
+/// Warps of a block whose teams are warps.
+pub(crate) const WARPS: u32 = 4;
+/// Threads that keep a whole device busy.
+const MANY_THREADS: u64 = 1 << 18;
+/// The most threads that reduce a column together: blocks of 512 threads, which leave each of them 128 registers.
+const MOST_MEMBERS: u64 = 16;
+/// The largest team.
+const LARGEST: u32 = 512;
+
+/// How a kernel is made of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RowShape {
+    /// Dimensions that number rows; the others are inside of them.
+    pub rows: usize,
+    /// Threads of a team.
+    threads: u32,
+}
+
+impl<'m> Writer<'_, 'm> {
+    /// How the kernel is made of rows, if threads reduce them together or some results are of whole rows.
+    pub(crate) fn row_shape(&self) -> Option<RowShape> {
+        let rank = self.dims.len();
+        let least = self.outputs.iter().map(|o| o.shape.rank()).min().unwrap_or(rank);
+        let rows = self.reduced_rows().map_or(least, |rows| rows.min(least));
+        let row: u64 = self.dims[rows..].iter().map(|&d| d as u64).product();
+        let reduction = self.longest_reduction();
+        if rows == rank && reduction < LEAST_FOLD {
+            return None;
+        }
+        let threads = (row.max(reduction) / PER_THREAD).next_power_of_two().clamp(WARP.into(), LARGEST.into());
+        Some(RowShape { rows, threads: threads as u32 })
+    }
+
+    /// Elements of the longest reduction along rows that the team does.
+    fn longest_reduction(&self) -> u64 {
+        let computed = self.computed();
+        let along = |id: &&xla_hlo::InstrId| self.team_reduce_direction(**id) == Some(ReduceDirection::AlongRows);
+        computed.iter().filter(along).map(|&id| self.reduction_size(id)).max().unwrap_or(0)
+    }
+
+    /// How many threads reduce a result together, where results are reductions of columns and too few to keep the
+    /// device busy.
+    pub(crate) fn column_team(&self) -> Option<u32> {
+        let computed = self.computed();
+        let across = |id: &&xla_hlo::InstrId| self.team_reduce_direction(**id) == Some(ReduceDirection::Across);
+        let reduction = computed.iter().filter(across).map(|&id| self.reduction_size(id)).min()?;
+        let results: u64 = self.dims.iter().map(|&d| d as u64).product();
+        let wanted = (MANY_THREADS / results.max(1)).min(reduction / PER_THREAD).min(MOST_MEMBERS);
+        (wanted >= 2).then(|| 1 << wanted.ilog2())
+    }
+
+    /// Writes the function's body: a block has as many neighbouring results as a warp has threads, and as many warps as
+    /// each has members.
+    pub(crate) fn emit_columns<'ctx>(
+        &self,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+        plan: &LoopPlan,
+        members: u32,
+    ) -> Result<Launch> {
+        let loops = plan.loops();
+        let results: u64 = loops.iter().product();
+        let mut fused = self.bind(emitter, frame.pointers)?;
+        let (team, column) = fused.enter_column(members)?;
+        // Threads beyond the last result reduce it, too: all of a block must be there where it waits.
+        let result = fused.uniform_symbol(column.smin(results as i64 - 1), Some(results));
+        let mut counters = counters(&mut fused, &AffineExpr::symbol(result), &loops)?;
+        let inner = counters.pop().unwrap_or_default();
+        let number = fused.number_of(&inner)?;
+        let lane = fused.lanes_of(number);
+        let lane = fused.uniform_symbol(lane, loops.last().copied());
+        let symbols = outer_variables(&mut fused, plan, &counters)?;
+        let symbols = all_variables(&mut fused, plan, &symbols, (!loops.is_empty()).then_some(lane));
+        let values = self.values(&mut fused, &plan.index(&symbols), |_| true)?;
+        fused.sync(team)?;
+        let stores = team.member.eq(0) & column.ult(results as i64);
+        fused.when(stores, &[], |s| {
+            s.unit_level = s.depth();
+            self.store_values(s, values).map(|()| Vec::new())
+        })?;
+        Ok(Launch { units: results.div_ceil(WARP.into()), block: Some(WARP * members) })
+    }
+
+    /// Writes the function's body.
+    pub(crate) fn emit_rows<'ctx>(
+        &self,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+        plan: &LoopPlan,
+        shape: RowShape,
+    ) -> Result<Launch> {
+        let loops = plan.loops();
+        let (outer, inner) = loops.split_at(plan.loops_of(shape.rows));
+        let units: u64 = outer.iter().product();
+        let mut fused = self.bind(emitter, frame.pointers)?;
+        fused.for_units(Units::Team { threads: shape.threads }, units, &mut |s, unit| {
+            let team = s.enter_team(shape.threads)?;
+            let counters = counters(s, &AffineExpr::symbol(unit), outer)?;
+            let row = outer_variables(s, plan, &counters)?;
+            let symbols = all_variables(s, plan, &row, None);
+            let index = plan.index(&symbols);
+            let of_rows = self.values(s, &index, |rank| rank <= shape.rows)?;
+            if shape.rows < self.dims.len() {
+                // A result may lie where an operand does, so a row is stored when all of the team have read it.
+                self.reduce_first(s, &index[..shape.rows])?;
+                s.sync(team)?;
+                self.along_row(s, team, plan, shape.rows, inner, row)?;
+            }
+            if of_rows.is_empty() {
+                return Ok(());
+            }
+            // What is of the row may lie where others of the team still read.
+            s.sync(team)?;
+            s.when(team.member.eq(0), &[], |s| {
+                s.unit_level = s.depth();
+                self.store_values(s, of_rows).map(|()| Vec::new())
+            })?;
+            Ok(())
+        })?;
+        Ok(match shape.threads {
+            WARP => {
+                // A warp without a row would reduce, in vain, what another one may have stored over already.
+                let warps = u64::from(WARPS).min(units.max(1));
+                Launch { units: units.div_ceil(warps), block: Some(WARP * warps as u32) }
+            }
+            threads => Launch { units, block: Some(threads) },
+        })
+    }
+
+    /// Reduces the row at an index, so that what needs the reductions finds them.
+    fn reduce_first<'e, 'ctx>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, row: &[AffineExpr]) -> Result<()> {
+        let graph = self.graph();
+        for id in self.computed().into_iter().rev() {
+            if let Op::Reduce(reduce) = graph[id].op()
+                && row_reduction(graph, &self.dims, graph[id].operand(0), reduce) == Some(row.len())
+            {
+                s.elements(id, &row.to_vec())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores the results that have elements of the row: loops inside of it, the last of which the team goes through
+    /// together.
+    fn along_row<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        team: Team<'e, 'ctx>,
+        plan: &LoopPlan,
+        rows: usize,
+        inner: &[u64],
+        outer: Vec<SymbolId>,
+    ) -> Result<()> {
+        if let [extent, rest @ ..] = inner
+            && !rest.is_empty()
+        {
+            let range = s.full_range(*extent, 1);
+            s.for_each(range, Vec::new(), &mut |s, turn, _| {
+                let mut outer = outer.clone();
+                next_variables(s, plan, &AffineExpr::symbol(turn), &mut outer)?;
+                self.along_row(s, team, plan, rows, rest, outer).map(|()| Vec::new())
+            })?;
+            return Ok(());
+        }
+        let range = s.team_range(team, inner.first().copied().unwrap_or(1), self.widest_bits());
+        s.for_each(range, Vec::new(), &mut |s, lane, _| {
+            let symbols = all_variables(s, plan, &outer, Some(lane));
+            let values = self.values(s, &plan.index(&symbols), |rank| rank > rows)?;
+            self.store_values(s, values).map(|()| Vec::new())
+        })?;
+        Ok(())
+    }
+}

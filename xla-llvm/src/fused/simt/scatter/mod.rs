@@ -1,0 +1,5 @@
+//! Scatters by many threads: one for each element of the updates, or, where updates meet in order, for each place.
+
+pub(crate) mod means;
+mod order;
+pub(crate) mod threads;

@@ -1,0 +1,461 @@
+//! Scatter with a thread for each element of the updates.
+//!
+//! Elements that meet at one place are combined atomically where their order does not matter: by an operation of the
+//! memory where there is one, by exchanging the element until no other thread came between elsewhere. Where the last
+//! update wins, updates first claim their place with their numbers. Where the order matters otherwise, updates are
+//! sorted by their places first; see `order.rs`.
+
+use inkwell::values::PointerValue;
+use xla_hlo::ops::Scatter;
+use xla_hlo::{ArrayShape, ElementKind, ElementType, Error, Module, Result};
+
+use super::means::{Means, means};
+use super::order;
+use crate::elemental::{self, Value, stored_scalar};
+use crate::emitter::Emitter;
+use crate::fused::core::convolution::zero;
+use crate::fused::core::scalar_call::is_scalar_computation;
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::kernel::Kernel;
+use crate::fused::loops::affine::AffineExpr;
+use crate::fused::loops::frame::Units;
+use crate::fused::scatter_plan::ScatterPlan;
+use crate::fused::simt::sort::SortPlan;
+use crate::lanes::{Lanes, Scalar};
+use crate::simt::Atomic;
+
+/// Elements of the updates up to which one thread does them in order sooner than several launches sort them.
+const FEW_UPDATES: usize = 16;
+
+/// A scatter into one array or several of the same dimensions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreadedScatter {
+    pub(crate) op: Scatter,
+    pub(crate) inputs: Vec<ArrayShape>,
+    indices: ArrayShape,
+    pub(crate) updates: Vec<ArrayShape>,
+    way: Way,
+}
+
+/// What becomes of updates that meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Way {
+    /// They do not meet.
+    Apart,
+    /// They are combined in each array by its own means.
+    Each(Vec<Means>),
+    /// They are sorted by their places, and a thread for each place goes through them.
+    InOrder,
+}
+
+/// What one launch does. The words of each: addresses of the indices, the updates and the results, which hold the
+/// inputs; then, where [`ThreadedScatter::scratch_bytes`] says so, that of scratch memory, for claims or for keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScatterPhase {
+    /// Forgets older claims on the places that are updated.
+    Forget,
+    /// Claims them, each for the last window that updates it.
+    Claim,
+    /// Combines the updates, those that have claimed their places where there are claims and the last one wins.
+    Combine,
+    /// Makes a key of each update: its place, then its number in the order of updates.
+    Keys,
+    /// Combines the updates of each place, in the order of sorted keys.
+    InOrder,
+}
+
+impl ThreadedScatter {
+    /// The scatter of operands with these shapes. `None` where one thread had better go through few updates in order,
+    /// where the combiner is not one of scalars, and for arrays that are larger than keys can tell.
+    pub fn new(module: &Module, op: &Scatter, operands: &[&ArrayShape]) -> Option<ThreadedScatter> {
+        let count = operands.len() / 2;
+        if !is_scalar_computation(module, op.computation) || !operands.iter().all(|shape| shape.is_static()) {
+            return None;
+        }
+        let shapes = |range: std::ops::Range<usize>| operands[range].iter().copied().cloned().collect::<Vec<_>>();
+        let (inputs, indices, updates) =
+            (shapes(0..count), (*operands.get(count)?).clone(), shapes(count + 1..operands.len()));
+        let (input, update) = (inputs.first()?, updates.first()?);
+        let is_batch = |d: &usize| !op.update_window_dims.contains(d);
+        let windows: usize = (0..update.rank()).filter(is_batch).map(|d| update.dims()[d]).product();
+        let types: Vec<ElementType> = inputs.iter().map(|input| input.element_type()).collect();
+        let way = if op.unique_indices || windows <= 1 || input.element_count() == 0 {
+            Way::Apart
+        } else if let Some(means) = means(&module[op.computation], &types) {
+            Way::Each(means)
+        } else {
+            let has_keys = order::has_keys(input.element_count(), update.element_count());
+            (has_keys && update.element_count() > FEW_UPDATES).then_some(Way::InOrder)?
+        };
+        Some(ThreadedScatter { op: op.clone(), inputs, indices, updates, way })
+    }
+
+    /// The launches; those that sort keys come between.
+    pub fn phases(&self) -> &'static [ScatterPhase] {
+        match self.way {
+            _ if self.has_claims() => &[ScatterPhase::Forget, ScatterPhase::Claim, ScatterPhase::Combine],
+            Way::Apart | Way::Each(_) => &[ScatterPhase::Combine],
+            Way::InOrder => &[ScatterPhase::Keys, ScatterPhase::InOrder],
+        }
+    }
+
+    /// How keys are sorted, where there are some.
+    pub fn sort(&self) -> Option<SortPlan> {
+        SortPlan::ascending(order::KEY, self.elements()).filter(|_| self.way == Way::InOrder)
+    }
+
+    /// Bytes of scratch memory, where some is needed.
+    pub fn scratch_bytes(&self) -> Option<usize> {
+        match self.way {
+            Way::InOrder => Some(self.updates[0].element_count() * order::KEY.byte_width()),
+            _ => self.has_claims().then(|| self.inputs[0].element_count() * self.claim().bits() as usize / 8),
+        }
+    }
+
+    /// How many 64-bit words the kernels take.
+    pub fn words(&self) -> usize {
+        1 + self.updates.len() + self.inputs.len() + usize::from(self.scratch_bytes().is_some())
+    }
+
+    fn has_claims(&self) -> bool {
+        matches!(&self.way, Way::Each(means) if means.contains(&Means::Last))
+    }
+
+    /// Elements of the updates of one array.
+    pub(crate) fn elements(&self) -> u64 {
+        self.updates[0].element_count() as u64
+    }
+
+    /// The type of a claim: a number of windows, and 0 for none.
+    fn claim(&self) -> Scalar {
+        if self.elements() < u64::from(u32::MAX) { Scalar::Int(32) } else { Scalar::Int(64) }
+    }
+
+    /// Writes the function of a launch into the emitter's module, which is for a target with threads.
+    pub fn emit(&self, module: &Module, phase: ScatterPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+        let frame = emitter.simt_kernel(name, self.words(), 0)?;
+        let (arrays, scratch) = frame.pointers.split_at(1 + self.updates.len() + self.inputs.len());
+        let (indices, arrays) = arrays.split_first().ok_or_else(|| Error::internal("a scatter lacks its arrays"))?;
+        let (updates, results) = arrays.split_at(self.updates.len());
+        let arrays = Arrays { updates, results };
+        let elements = self.elements();
+        let units = if self.inputs[0].element_count() == 0 { 0 } else { elements };
+        let plan = ScatterPlan::new(&self.op, &self.inputs[0], &self.indices, &self.updates[0]);
+        let mut fused = FusedEmitter::new(emitter, module, self.op.computation)?;
+        if units > 0 {
+            fused.for_units(Units::Thread, units, &mut |s, unit| {
+                let number = s.number_of(&AffineExpr::symbol(unit))?;
+                let number = s.lanes_of(number);
+                match (phase, scratch) {
+                    (ScatterPhase::Keys, &[keys]) => {
+                        let place = self.place(s, &plan, *indices, plan.in_order(number))?;
+                        order::store_key(emitter, keys, number, &place);
+                        Ok(())
+                    }
+                    (ScatterPhase::InOrder, &[keys]) => self.combine_in_order(s, &plan, arrays, keys, number),
+                    (ScatterPhase::Keys | ScatterPhase::InOrder, _) => Err(Error::internal("a scatter without keys")),
+                    (ScatterPhase::Forget | ScatterPhase::Claim | ScatterPhase::Combine, claims) => {
+                        let place = self.place(s, &plan, *indices, number)?;
+                        s.when(place.fits, &[], |s| {
+                            self.emit_at(s, phase, arrays, claims, &place).map(|()| Vec::new())
+                        })?;
+                        Ok(())
+                    }
+                }
+            })?;
+        }
+        emitter.end_kernel()?;
+        Ok(Kernel { name: name.to_string(), units, block: None, shared_bytes: 0, work: elements as f64 })
+    }
+
+    /// What a launch does with an element of the updates that has a place.
+    fn emit_at<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, '_>,
+        phase: ScatterPhase,
+        arrays: Arrays<'_, 'ctx>,
+        claims: &[PointerValue<'ctx>],
+        place: &Place<'e, 'ctx>,
+    ) -> Result<()> {
+        match (phase, claims) {
+            (ScatterPhase::Forget, &[claims]) => {
+                s.emitter.store_lanes(place.claim.int(0), claims, place.into, None);
+                Ok(())
+            }
+            (ScatterPhase::Claim, &[claims]) => {
+                s.emitter.atomic_update(Atomic::MaximumUnsigned, claims, place.into, place.claim)
+            }
+            (ScatterPhase::Combine, _) => match &self.way {
+                Way::Apart => {
+                    let before = self.load_all(s, arrays.results, place.into);
+                    let updates = self.load_updates(s, arrays.updates, place.from);
+                    let after = self.combined(s, &before, &updates)?;
+                    self.store_all(s, arrays.results, place.into, &after);
+                    Ok(())
+                }
+                Way::Each(means) => self.combine_each(s, means, arrays, claims, place),
+                Way::InOrder => Err(Error::internal("a scatter in order that is not")),
+            },
+            _ => Err(Error::internal("a scatter without claims makes some")),
+        }
+    }
+
+    /// Where an element of the updates goes.
+    fn place<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        plan: &ScatterPlan,
+        indices: PointerValue<'ctx>,
+        from: Lanes<'e, 'ctx>,
+    ) -> Result<Place<'e, 'ctx>> {
+        let elements = self.updates[0].element_count();
+        let narrow = i32::try_from(elements).is_ok();
+        let number = if narrow { from.trunc(32) } else { from };
+        // A dimension's counter, as 64 bits.
+        let counter = |step: usize, extent: usize| {
+            let all = number.udiv(step as i64);
+            let counter = if step * extent == elements { all } else { all.urem(extent as i64) };
+            if narrow { counter.zext(64) } else { counter }
+        };
+        let zero = s.number(0);
+        let (mut into, mut at, mut window) = (zero, zero, zero);
+        for axis in &plan.batch {
+            let counter = counter(axis.updates, axis.extent);
+            into = into + counter * axis.inputs as i64;
+            at = at + counter * axis.indices as i64;
+            window = window * axis.extent as i64 + counter;
+        }
+        for axis in &plan.window {
+            into = into + counter(axis.updates, axis.extent) * axis.inputs as i64;
+        }
+        if plan.run > 1 {
+            into = into + counter(1, plan.run);
+        }
+        let mut fits = zero.eq(0);
+        for component in &plan.components {
+            let number = self.index(s.emitter, indices, at + component.offset as i64)?;
+            // Numbers below the first become larger than any place.
+            fits = fits & number.ult(component.places as i64);
+            into = into + number * component.inputs as i64;
+        }
+        let claim = window + 1;
+        Ok(Place { from, into, fits, claim: if self.claim().bits() == 32 { claim.trunc(32) } else { claim } })
+    }
+
+    /// A number of the indices as 64 bits, a negative one larger than any place.
+    fn index<'e, 'ctx>(
+        &self,
+        emitter: &'e Emitter<'ctx>,
+        indices: PointerValue<'ctx>,
+        at: Lanes<'e, 'ctx>,
+    ) -> Result<Lanes<'e, 'ctx>> {
+        let number = elemental::load(emitter, indices, at, self.indices.element_type(), 1, None);
+        let wide = match number.element_type().kind() {
+            ElementKind::Signed => ElementType::S64,
+            ElementKind::Unsigned => ElementType::U64,
+            ElementKind::Pred | ElementKind::Float | ElementKind::Complex => {
+                return Err(Error::internal("indices of a scatter are no integers"));
+            }
+        };
+        Ok(elemental::convert(emitter, number, wide)?.lanes())
+    }
+
+    /// Combines an element of the updates of each array into its place, where other threads may do the same.
+    fn combine_each<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, '_>,
+        means: &[Means],
+        arrays: Arrays<'_, 'ctx>,
+        claims: &[PointerValue<'ctx>],
+        place: &Place<'e, 'ctx>,
+    ) -> Result<()> {
+        let claims = claims.first().map(|&claims| s.emitter.load_lanes(claims, place.into, self.claim(), 1, None));
+        let is_last = claims.map(|claim| claim.eq(place.claim));
+        for (array, means) in means.iter().enumerate() {
+            match (means, is_last) {
+                (Means::Last, Some(is_last)) => {
+                    s.when(is_last, &[], |s| {
+                        let update = self.update(s, arrays, array, place);
+                        let after = self.combined_alone(s, array, self.nothing(s, array), update)?;
+                        elemental::store(s.emitter, after, arrays.results[array], place.into, None);
+                        Ok(Vec::new())
+                    })?;
+                }
+                (Means::Last, None) => return Err(Error::internal("a scatter without claims needs some")),
+                (Means::Atomic(op), _) => self.combine_by_memory(s, *op, arrays, array, place)?,
+                (Means::Exchange, _) => self.combine_by_exchange(s, arrays, array, place),
+            }
+        }
+        Ok(())
+    }
+
+    /// Combines by an operation of the memory.
+    fn combine_by_memory<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        op: Atomic,
+        arrays: Arrays<'_, 'ctx>,
+        array: usize,
+        place: &Place<'e, 'ctx>,
+    ) -> Result<()> {
+        let (emitter, result) = (s.emitter, arrays.results[array]);
+        let update =
+            elemental::convert(emitter, self.update(s, arrays, array, place), self.inputs[array].element_type())?;
+        let Some(imaginary) = update.imaginary() else {
+            return emitter.atomic_update(op, result, place.into, update.stored_lanes());
+        };
+        let real = place.into + place.into;
+        emitter.atomic_update(op, result, real, update.lanes())?;
+        emitter.atomic_update(op, result, real + 1, imaginary)
+    }
+
+    /// Combines by exchanging the element until no other thread came between.
+    fn combine_by_exchange<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        arrays: Arrays<'_, 'ctx>,
+        array: usize,
+        place: &Place<'e, 'ctx>,
+    ) {
+        let (emitter, result, ty) = (s.emitter, arrays.results[array], self.inputs[array].element_type());
+        let update = self.update(s, arrays, array, place);
+        let word = word_of(elemental::load(emitter, result, place.into, ty, 1, None));
+        let exchanged = |held: Lanes<'e, 'ctx>| {
+            let after = self.combined_alone(s, array, value_of(ty, held), update)?;
+            emitter.compare_exchange(result, place.into, held, word_of(after))
+        };
+        emitter.repeat_while(
+            [word, word.mask(false)],
+            |[_, done]| done.eq(0),
+            |[held, done]| {
+                exchanged(held).unwrap_or_else(|error| {
+                    emitter.fail(error);
+                    [held, done]
+                })
+            },
+        );
+    }
+
+    /// An array's element of the updates that goes to a place.
+    fn update<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        arrays: Arrays<'_, 'ctx>,
+        array: usize,
+        place: &Place<'e, 'ctx>,
+    ) -> Value<'e, 'ctx> {
+        elemental::load(s.emitter, arrays.updates[array], place.from, self.updates[array].element_type(), 1, None)
+    }
+
+    /// Any value of an array.
+    fn nothing<'e, 'ctx>(&self, s: &FusedEmitter<'e, 'ctx, '_>, array: usize) -> Value<'e, 'ctx> {
+        zero(s.emitter, self.inputs[array].element_type())
+    }
+
+    /// Elements of all results.
+    pub(crate) fn load_all<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        results: &[PointerValue<'ctx>],
+        at: Lanes<'e, 'ctx>,
+    ) -> Vec<Value<'e, 'ctx>> {
+        let arrays = results.iter().zip(&self.inputs);
+        arrays.map(|(&array, shape)| elemental::load(s.emitter, array, at, shape.element_type(), 1, None)).collect()
+    }
+
+    /// Elements of all updates.
+    pub(crate) fn load_updates<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        updates: &[PointerValue<'ctx>],
+        at: Lanes<'e, 'ctx>,
+    ) -> Vec<Value<'e, 'ctx>> {
+        let arrays = updates.iter().zip(&self.updates);
+        arrays.map(|(&array, shape)| elemental::load(s.emitter, array, at, shape.element_type(), 1, None)).collect()
+    }
+
+    /// Stores an element of each result.
+    pub(crate) fn store_all<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        results: &[PointerValue<'ctx>],
+        at: Lanes<'e, 'ctx>,
+        values: &[Value<'e, 'ctx>],
+    ) {
+        for (&array, &value) in results.iter().zip(values) {
+            elemental::store(s.emitter, value, array, at, None);
+        }
+    }
+
+    /// What the combiner gives, as elements of the arrays.
+    pub(crate) fn combined<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        before: &[Value<'e, 'ctx>],
+        updates: &[Value<'e, 'ctx>],
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let after = s.call(self.op.computation, &[before, updates].concat())?;
+        if after.len() != self.inputs.len() {
+            return Err(Error::internal("a combiner lacks a result"));
+        }
+        after.into_iter().zip(&self.inputs).map(|(x, to)| elemental::convert(s.emitter, x, to.element_type())).collect()
+    }
+
+    /// The same for one array whose result depends on no other one.
+    fn combined_alone<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        array: usize,
+        before: Value<'e, 'ctx>,
+        update: Value<'e, 'ctx>,
+    ) -> Result<Value<'e, 'ctx>> {
+        let all = |one: Value<'e, 'ctx>| {
+            let others = |other| if other == array { one } else { self.nothing(s, other) };
+            (0..self.inputs.len()).map(others).collect::<Vec<_>>()
+        };
+        Ok(self.combined(s, &all(before), &all(update))?[array])
+    }
+}
+
+/// Addresses of a scatter's arrays.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrays<'a, 'ctx> {
+    pub updates: &'a [PointerValue<'ctx>],
+    pub results: &'a [PointerValue<'ctx>],
+}
+
+/// Where an element of the updates goes.
+pub(crate) struct Place<'e, 'ctx> {
+    /// Its number among the updates.
+    from: Lanes<'e, 'ctx>,
+    /// That of the element of the array.
+    pub into: Lanes<'e, 'ctx>,
+    /// Whether its window is inside of the array.
+    pub fits: Lanes<'e, 'ctx>,
+    /// What it claims its place with: larger for later windows, and more than 0.
+    claim: Lanes<'e, 'ctx>,
+}
+
+/// An element as one integer of its size.
+fn word_of<'e, 'ctx>(value: Value<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+    let low = value.stored_lanes().bits();
+    match value.imaginary() {
+        None => low,
+        Some(high) => {
+            let (low, high, bits) = (low.zext(64), high.bits().zext(64), i64::from(low.scalar().bits()));
+            low | (high << bits)
+        }
+    }
+}
+
+/// Inverse of [`word_of`].
+fn value_of<'e, 'ctx>(ty: ElementType, word: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
+    let scalar = stored_scalar(ty);
+    match ty.is_complex() {
+        false => Value::stored(ty, word.cast_bits(scalar)),
+        true => {
+            let part = |word: Lanes<'e, 'ctx>| word.trunc(scalar.bits()).cast_bits(scalar);
+            Value::complex(ty, part(word), part(word.lshr(i64::from(scalar.bits()))))
+        }
+    }
+}

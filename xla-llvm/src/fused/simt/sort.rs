@@ -1,0 +1,472 @@
+//! Sorting by many threads: blocks sort runs in shared memory, then runs are merged two by two in memory.
+//!
+//! Merging needs no order among threads: an element's place in the merged run is its place in its own run and how many
+//! elements of the other run come before it, which a binary search with the comparator tells. An element of the left
+//! run comes after those of the right one that precede it; one of the right run comes after all of the left one that it
+//! does not precede. So sorting is stable. The searches agree where the comparator is a strict weak order. One that
+//! compares floats and nothing else is made one: NaN come last. With any other that is none elements may be lost to
+//! others.
+
+use std::collections::HashSet;
+
+use inkwell::values::PointerValue;
+use xla_hlo::ops::{CompareDirection, CompareType, Op, Sort};
+use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, Error, InstrId, Module, Result, Scalar as Element};
+
+use super::scatter::means::passed;
+use crate::elemental::{self, Value, stored_scalar};
+use crate::emitter::Emitter;
+use crate::fused::core::scalar_call::is_scalar_computation;
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::kernel::Kernel;
+use crate::fused::loops::affine::AffineExpr;
+use crate::fused::loops::frame::Units;
+use crate::lanes::Lanes;
+use crate::simt::Register;
+
+/// Elements that a block sorts, a power of two.
+const TILE: u64 = 1024;
+/// Elements of a block that each thread places.
+const PER_THREAD: u64 = 4;
+/// Threads of the smallest block.
+const LEAST_THREADS: u64 = 32;
+/// Bytes of shared memory that a block may take on any GPU.
+const SHARED_BYTES: u64 = 48 << 10;
+/// Positions below this are computed in 32 bits, twice them as well.
+const NARROW: u64 = 1 << 30;
+
+/// How arrays are sorted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SortPlan {
+    /// `None` where the lesser element comes first, of one array of unsigned integers.
+    comparator: Option<CompId>,
+    types: Vec<ElementType>,
+    /// Elements of a row.
+    length: u64,
+    /// Elements from one of a row to the next.
+    inner: u64,
+    /// Elements of an array.
+    count: u64,
+    /// Elements that a block sorts; a power of two.
+    tile: u64,
+}
+
+/// What a kernel of a sort does. Its words: the addresses of the arrays to read, those of the arrays to write, then
+/// numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SortPhase {
+    /// Sorts runs of each row, as many elements each as a block takes. No numbers.
+    Runs,
+    /// Merges neighbouring runs, whose length, a power of two, is the one number.
+    Merge,
+}
+
+impl SortPlan {
+    /// The plan for arrays of those shapes. `None` where the comparator is not one of scalars, sizes are known only
+    /// when running, or there are more arrays than shared memory can hold elements of.
+    pub fn new(module: &Module, sort: &Sort, arrays: &[&ArrayShape]) -> Option<SortPlan> {
+        let first = arrays.first().filter(|first| first.is_static())?;
+        let types: Vec<ElementType> = arrays.iter().map(|array| array.element_type()).collect();
+        let dims = first.dims();
+        let length = *dims.get(sort.dimension)? as u64;
+        let inner = dims[sort.dimension + 1..].iter().map(|&d| d as u64).product();
+        let count = first.element_count() as u64;
+        let fits = is_scalar_computation(module, sort.computation);
+        SortPlan::of(Some(sort.computation), types, [length, inner, count]).filter(|_| fits)
+    }
+
+    /// The plan for so many unsigned integers, the least first.
+    pub(crate) fn ascending(ty: ElementType, count: u64) -> Option<SortPlan> {
+        SortPlan::of(None, vec![ty], [count, 1, count])
+    }
+
+    fn of(comparator: Option<CompId>, types: Vec<ElementType>, [length, inner, count]: [u64; 3]) -> Option<SortPlan> {
+        let bytes: u64 = types.iter().map(|ty| ty.byte_width() as u64).sum();
+        let mut tile = TILE.min(count.next_power_of_two());
+        // Each element twice: where it is, and where it goes.
+        while tile > LEAST_THREADS && 2 * bytes * tile > SHARED_BYTES {
+            tile /= 2;
+        }
+        let tile = tile.max(LEAST_THREADS);
+        (2 * bytes * tile <= SHARED_BYTES).then_some(SortPlan { comparator, types, length, inner, count, tile })
+    }
+
+    /// Length of the runs that blocks sort.
+    fn run(&self) -> u64 {
+        self.length.next_power_of_two().min(self.tile)
+    }
+
+    /// Lengths of the runs that are merged, one launch after the other.
+    pub fn merges(&self) -> impl Iterator<Item = u64> {
+        let length = self.length;
+        std::iter::successors(Some(self.run()), |run| run.checked_mul(2)).take_while(move |&run| run < length)
+    }
+
+    /// How many 64-bit words a kernel takes.
+    pub fn words(&self, phase: SortPhase) -> usize {
+        2 * self.types.len() + phase.numbers()
+    }
+
+    /// Bytes of each array.
+    pub fn array_bytes(&self) -> impl Iterator<Item = usize> {
+        self.types.iter().map(|ty| self.count as usize * ty.byte_width())
+    }
+
+    /// A 64-bit number as one that positions are computed with.
+    fn narrowed<'e, 'ctx>(&self, number: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        if self.count < NARROW { number.trunc(32) } else { number }
+    }
+
+    /// As [`narrowed`](Self::narrowed), of one of 32 bits.
+    fn widened<'e, 'ctx>(&self, number: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        if self.count < NARROW { number } else { number.zext(64) }
+    }
+
+    /// Writes the function of a kernel into the emitter's module, which is for a target with threads.
+    pub fn emit(&self, module: &Module, phase: SortPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+        let frame = emitter.simt_kernel(name, 2 * self.types.len(), phase.numbers())?;
+        let mut fused = FusedEmitter::new(emitter, module, self.comparator.unwrap_or(module.entry_id()))?;
+        let (from, to) = frame.pointers.split_at(self.types.len());
+        let keys = self.comparator.map_or(vec![true], |comparator| keys(module, comparator, self.types.len()));
+        let nan_last = self.comparator.and_then(|comparator| unordered(module, comparator, &self.types));
+        let sorter = Sorter { plan: self, keys, nan_last };
+        let (units, block) = match (phase, &frame.numbers[..]) {
+            _ if self.count == 0 => (0, None),
+            (SortPhase::Runs, []) => {
+                let (blocks, threads) = sorter.runs(&mut fused, [from, to])?;
+                (blocks, Some(threads))
+            }
+            (SortPhase::Merge, [run]) => {
+                sorter.merge(&mut fused, [from, to], emitter.lanes(*run))?;
+                (self.count, None)
+            }
+            _ => return Err(Error::internal("a kernel of a sort has other numbers")),
+        };
+        emitter.end_kernel()?;
+        let work = self.count as f64 * 20.0;
+        Ok(Kernel { name: name.to_string(), units, block, shared_bytes: emitter.shared_bytes(), work })
+    }
+}
+
+impl SortPhase {
+    fn numbers(self) -> usize {
+        match self {
+            SortPhase::Runs => 0,
+            SortPhase::Merge => 1,
+        }
+    }
+}
+
+/// Whether the comparator looks at the elements of each array.
+fn keys(module: &Module, comparator: CompId, arrays: usize) -> Vec<bool> {
+    let graph = &module[comparator];
+    let mut keys = vec![false; arrays];
+    let mut seen: HashSet<InstrId> = HashSet::from([graph.root()]);
+    let mut stack = vec![graph.root()];
+    while let Some(id) = stack.pop() {
+        if let Op::Parameter(parameter) = graph[id].op()
+            && let Some(key) = keys.get_mut(parameter.number / 2)
+        {
+            *key = true;
+        }
+        stack.extend(graph[id].operands().iter().copied().filter(|&operand| seen.insert(operand)));
+    }
+    keys
+}
+
+/// The array of floats that a comparator compares, where it does nothing else and NaN are unordered.
+fn unordered(module: &Module, comparator: CompId, types: &[ElementType]) -> Option<usize> {
+    let graph = &module[comparator];
+    let root = &graph[graph.root()];
+    let (Op::Compare(compare), &[x, y]) = (root.op(), root.operands()) else { return None };
+    let parameter = |id: InstrId| match graph[passed(graph, id)].op() {
+        Op::Parameter(parameter) => Some(parameter.number),
+        _ => None,
+    };
+    let (x, y) = (parameter(x)?, parameter(y)?);
+    let orders = !matches!(compare.direction, CompareDirection::Eq | CompareDirection::Ne);
+    let ty = *types.get(x / 2)?;
+    let is_float = ty.kind() == ElementKind::Float && compare.order_for(ty) == CompareType::Float;
+    (orders && is_float && x != y && x / 2 == y / 2).then_some(x / 2)
+}
+
+/// Writes a kernel of a sort.
+struct Sorter<'a> {
+    plan: &'a SortPlan,
+    /// Whether each array is compared.
+    keys: Vec<bool>,
+    /// The array whose NaN come last, whatever the comparator says of them.
+    nan_last: Option<usize>,
+}
+
+/// Where a block's elements are. A slot is a place in shared memory.
+struct Tile {
+    /// Threads of a block.
+    threads: u64,
+    /// Elements of a run, a power of two.
+    run: u64,
+    /// Runs of a block, a power of two; more than one only where a run is a row.
+    runs: u64,
+    /// Rows of the arrays.
+    rows: u64,
+    /// All runs of them.
+    count: u64,
+    /// Slots from one element of a run to the next: neighbouring threads read neighbouring elements.
+    step: u64,
+}
+
+impl Tile {
+    fn new(plan: &SortPlan) -> Tile {
+        let run = plan.run();
+        let (runs, rows) = (plan.tile / run, plan.count / plan.length.max(1));
+        Tile {
+            threads: (plan.tile / PER_THREAD).max(LEAST_THREADS),
+            run,
+            runs,
+            rows,
+            count: rows * plan.length.div_ceil(run),
+            step: if plan.inner == 1 { 1 } else { runs },
+        }
+    }
+
+    /// The run that a slot of a block is in, and its place there.
+    fn split<'e, 'ctx>(&self, block: Lanes<'e, 'ctx>, slot: Lanes<'e, 'ctx>) -> [Lanes<'e, 'ctx>; 2] {
+        let (by, mask) = if self.step == 1 { (self.run, self.run - 1) } else { (self.runs, self.runs - 1) };
+        let (high, low) = (slot.lshr(i64::from(by.ilog2())), slot & mask as i64);
+        let (run, place) = if self.step == 1 { (high, low) } else { (low, high) };
+        [block * self.runs as i64 + run, place]
+    }
+
+    /// A slot's place in its run, and where that run ends: 0 for one that is not there.
+    fn place<'e, 'ctx>(&self, plan: &SortPlan, block: Lanes<'e, 'ctx>, slot: Lanes<'e, 'ctx>) -> [Lanes<'e, 'ctx>; 2] {
+        let [run, place] = self.split(block, slot);
+        let begin = run.udiv(self.rows as i64) * self.run as i64;
+        let limit = (-begin + plan.length as i64).smin(self.run as i64);
+        [place, run.ult(self.count as i64).select(limit, limit.int(0))]
+    }
+
+    /// Where a slot's element is in the arrays.
+    fn address<'e, 'ctx>(&self, plan: &SortPlan, block: Lanes<'e, 'ctx>, slot: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        let [run, place] = self.split(block, slot);
+        let chunk = run.udiv(self.rows as i64);
+        let row = run - chunk * self.rows as i64;
+        let outer = row.udiv(plan.inner as i64);
+        let first = outer * (plan.length - 1) as i64 * plan.inner as i64 + row;
+        first + (chunk * self.run as i64 + place) * plan.inner as i64
+    }
+
+    /// Runs `body` for each slot of a thread, in turns of all threads.
+    fn each_slot<'e, 'ctx, 'm>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        plan: &SortPlan,
+        thread: Lanes<'e, 'ctx>,
+        body: &mut dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, Lanes<'e, 'ctx>) -> Result<()>,
+    ) -> Result<()> {
+        let turns = s.full_range(plan.tile.div_ceil(self.threads), 1);
+        s.for_each(turns, Vec::new(), &mut |s, turn, _| {
+            let number = s.number_of(&AffineExpr::symbol(turn))?;
+            let turn = plan.narrowed(s.lanes_of(number));
+            body(s, turn * self.threads as i64 + thread).map(|()| Vec::new())
+        })?;
+        Ok(())
+    }
+}
+
+/// The two runs that an element is merged from; places are counted from where a row or a tile's run begins.
+struct Pair<'e, 'ctx> {
+    /// The element's place.
+    place: Lanes<'e, 'ctx>,
+    /// Whether it is of the left run.
+    is_left: Lanes<'e, 'ctx>,
+    /// The other run: its first place, and the one after its last.
+    other: [Lanes<'e, 'ctx>; 2],
+    /// Where the merged run begins, with the element's place in its own run.
+    own: Lanes<'e, 'ctx>,
+}
+
+impl<'e, 'ctx> Pair<'e, 'ctx> {
+    /// The pair of runs of length `run` that a place is in; there are no elements from `limit` on.
+    fn new(place: Lanes<'e, 'ctx>, run: Lanes<'e, 'ctx>, limit: Lanes<'e, 'ctx>) -> Self {
+        let is_left = (place & run).eq(0);
+        let begin = place & -(run + run);
+        let low = (begin + is_left.select(run, run.int(0))).smin(limit);
+        Pair { place, is_left, other: [low, (low + run).smin(limit)], own: place & !run }
+    }
+
+    /// How far the element moves, where those of the other run below `bound` come before it.
+    fn move_to(&self, bound: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        self.own + (bound - self.other[0]) - self.place
+    }
+}
+
+impl Sorter<'_> {
+    /// Merges runs of `run` elements of all rows: a thread for each element, in the order of memory.
+    fn merge<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, '_>,
+        [from, to]: [&[PointerValue<'ctx>]; 2],
+        run: Lanes<'e, 'ctx>,
+    ) -> Result<()> {
+        let plan = self.plan;
+        let inner = plan.inner as i64;
+        let run = plan.narrowed(run);
+        s.for_units(Units::Thread, plan.count, &mut |s, unit| {
+            let number = s.number_of(&AffineExpr::symbol(unit))?;
+            let at = plan.narrowed(s.lanes_of(number));
+            let place = at.udiv(inner).urem(plan.length as i64);
+            let row = at - place * inner;
+            let pair = Pair::new(place, run, place.int(plan.length as i64));
+            let element = self.load(s, from, at);
+            let bound = self.bound(s, &pair, &element, from, |place| row + place * inner);
+            self.store(s, &element, to, at + pair.move_to(bound) * inner);
+            Ok(())
+        })
+    }
+
+    /// Sorts runs in shared memory; gives how many blocks of how many threads do it.
+    fn runs<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, '_>,
+        [from, to]: [&[PointerValue<'ctx>]; 2],
+    ) -> Result<(u64, u32)> {
+        let plan = self.plan;
+        let emitter = s.emitter;
+        let tile = Tile::new(plan);
+        let shared = plan.types.iter().map(|&ty| {
+            let parts = if ty.is_complex() { 2 } else { 1 };
+            emitter.shared_array(stored_scalar(ty), 2 * parts * plan.tile)
+        });
+        let shared = shared.collect::<Result<Vec<_>>>()?;
+        let [block, thread] = [Register::Block, Register::Thread].map(|register| emitter.register(register));
+        let (block, thread) = (plan.widened(block?), plan.widened(thread?));
+        let step = tile.step as i64;
+        let levels = s.full_range(tile.run.ilog2().into(), 1);
+        let start = [thread.int(1), thread.int(0)];
+
+        self.each_element(s, &tile, [block, thread], &mut |s, slot, _, _| {
+            let element = self.load(s, from, tile.address(plan, block, slot));
+            self.store(s, &element, &shared, slot);
+        })?;
+        emitter.barrier()?;
+        // Each level reads one half of the shared memory and writes the other one.
+        let last = s.for_each(levels, start.map(Lanes::raw).to_vec(), &mut |s, _, carried| {
+            let &[run, here] = carried else { return Err(Error::internal("a loop without what it carries")) };
+            let (run, here) = (emitter.lanes(run), emitter.lanes(here));
+            let there = -here + plan.tile as i64;
+            self.each_element(s, &tile, [block, thread], &mut |s, slot, place, limit| {
+                let pair = Pair::new(place, run, limit);
+                let element = self.load(s, &shared, here + slot);
+                let first = here + slot - place * step;
+                let bound = self.bound(s, &pair, &element, &shared, |place| first + place * step);
+                self.store(s, &element, &shared, there + slot + pair.move_to(bound) * step);
+            })?;
+            emitter.barrier()?;
+            Ok(vec![(run + run).raw(), there.raw()])
+        })?;
+        let here = last.last().map_or(start[1], |&here| emitter.lanes(here));
+        self.each_element(s, &tile, [block, thread], &mut |s, slot, _, _| {
+            let element = self.load(s, &shared, here + slot);
+            self.store(s, &element, to, tile.address(plan, block, slot));
+        })?;
+        Ok((tile.count.div_ceil(tile.runs), tile.threads as u32))
+    }
+
+    /// Runs `body` for each slot of a thread that has an element, with the element's place in its run and where that
+    /// run ends.
+    fn each_element<'e, 'ctx, 'm>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        tile: &Tile,
+        [block, thread]: [Lanes<'e, 'ctx>; 2],
+        body: &mut dyn FnMut(&FusedEmitter<'e, 'ctx, 'm>, Lanes<'e, 'ctx>, Lanes<'e, 'ctx>, Lanes<'e, 'ctx>),
+    ) -> Result<()> {
+        tile.each_slot(s, self.plan, thread, &mut |s, slot| {
+            let [place, limit] = tile.place(self.plan, block, slot);
+            let is_there = place.lt(limit) & slot.lt(self.plan.tile as i64);
+            s.when(is_there, &[], |s| {
+                body(s, slot, place, limit);
+                Ok(Vec::new())
+            })?;
+            Ok(())
+        })
+    }
+
+    /// The place in the other run of the first element that does not come before the one given, by binary search.
+    /// `address` tells where in the arrays a place is.
+    fn bound<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        pair: &Pair<'e, 'ctx>,
+        element: &[Value<'e, 'ctx>],
+        arrays: &[PointerValue<'ctx>],
+        address: impl Fn(Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx>,
+    ) -> Lanes<'e, 'ctx> {
+        let emitter = s.emitter;
+        let body = |[low, high]: [Lanes<'e, 'ctx>; 2]| {
+            let middle = low + (high - low).lshr(1);
+            let at = address(middle);
+            let mut arguments = Vec::with_capacity(2 * element.len());
+            for (i, &ty) in self.plan.types.iter().enumerate() {
+                if self.keys[i] {
+                    let other = elemental::load(emitter, arrays[i], at, ty, 1, None);
+                    arguments.push(elemental::select_lanes(pair.is_left, other, element[i]));
+                    arguments.push(elemental::select_lanes(pair.is_left, element[i], other));
+                } else {
+                    arguments.extend([elemental::constant(emitter, ty, Element::zero(ty)); 2]);
+                }
+            }
+            match self.comes_before(s, &arguments) {
+                Ok(before) => {
+                    let before = self.nan_last.map_or(before, |key| {
+                        let [a, b] = [2 * key, 2 * key + 1].map(|number| arguments[number].lanes().is_nan());
+                        before | (b & !a)
+                    });
+                    let goes_on = before.eq(pair.is_left);
+                    [goes_on.select(middle + 1, low), goes_on.select(high, middle)]
+                }
+                Err(error) => {
+                    emitter.fail(error);
+                    [low, high]
+                }
+            }
+        };
+        let [bound, _] = emitter.repeat_while(pair.other, |[low, high]| low.lt(high), body);
+        bound
+    }
+
+    /// Whether the first element of each pair comes before the second.
+    fn comes_before<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        arguments: &[Value<'e, 'ctx>],
+    ) -> Result<Lanes<'e, 'ctx>> {
+        let Some(comparator) = self.plan.comparator else {
+            return Ok(arguments[0].lanes().ult(arguments[1].lanes()));
+        };
+        let before = s.call(comparator, arguments)?;
+        Ok(before.first().ok_or_else(|| Error::internal("a comparator without a result"))?.lanes())
+    }
+
+    fn load<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        arrays: &[PointerValue<'ctx>],
+        at: Lanes<'e, 'ctx>,
+    ) -> Vec<Value<'e, 'ctx>> {
+        let loads = arrays.iter().zip(&self.plan.types);
+        loads.map(|(&array, &ty)| elemental::load(s.emitter, array, at, ty, 1, None)).collect()
+    }
+
+    fn store<'e, 'ctx>(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        element: &[Value<'e, 'ctx>],
+        arrays: &[PointerValue<'ctx>],
+        at: Lanes<'e, 'ctx>,
+    ) {
+        for (&value, &array) in element.iter().zip(arrays) {
+            elemental::store(s.emitter, value, array, at, None);
+        }
+    }
+}

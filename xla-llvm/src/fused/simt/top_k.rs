@@ -1,0 +1,217 @@
+//! The few best elements of rows, in order: a team of threads for each row.
+//!
+//! Each thread keeps the best of its own elements. The best of all is taken, then the next one, as often as wanted; a
+//! thread whose elements are all taken goes through its part of the row again. An element is known by a number of 64
+//! bits: its place in the order of its type, and, so that of equals the first is taken, how far from the end of the row
+//! it is.
+
+use inkwell::values::{BasicValueEnum, PointerValue};
+use xla_hlo::ops::{BinaryOp, TopK};
+use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, Error, Module, Result};
+
+use super::group_reduce::Combiner;
+use super::row_reduce::WARPS;
+use super::thread_group::Team;
+use crate::elemental::{self, Value};
+use crate::emitter::Emitter;
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::kernel::Kernel;
+use crate::fused::loops::affine::AffineExpr;
+use crate::fused::loops::frame::Units;
+use crate::fused::loops::nest::Range;
+use crate::lanes::{Lanes, Scalar};
+use crate::simt::WARP;
+
+/// Elements of its own that a thread keeps.
+const KEPT: usize = 4;
+/// Elements that a thread reads before it looks at any.
+const READ: u64 = 4;
+/// The largest team.
+const LARGEST: u64 = 1024;
+/// Elements of which a place in 32 bits can be told.
+const LONGEST: usize = i32::MAX as usize;
+
+/// The kernel of a `topk`. Its words: addresses of the operand, the values and the places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopKPlan {
+    element_type: ElementType,
+    largest: bool,
+    count: u64,
+    rows: u64,
+    length: u64,
+}
+
+impl TopKPlan {
+    /// The number of words.
+    pub const WORDS: usize = 3;
+
+    /// Whether there are kernels for elements of a type: those whose patterns, of at most 32 bits, are in order, or
+    /// nearly so.
+    pub fn takes(ty: ElementType) -> bool {
+        match ty.kind() {
+            ElementKind::Signed | ElementKind::Unsigned => [8, 16, 32].contains(&ty.bit_width()),
+            ElementKind::Float => [ElementType::F16, ElementType::BF16, ElementType::F32].contains(&ty),
+            ElementKind::Pred | ElementKind::Complex => false,
+        }
+    }
+
+    /// `None` for elements of a type that it does not [take](TopKPlan::takes).
+    pub fn new(op: &TopK, operand: &ArrayShape) -> Option<TopKPlan> {
+        let ty = operand.element_type();
+        let (&length, outer) = operand.dims().split_last()?;
+        let rows = outer.iter().try_fold(1usize, |rows, &extent| rows.checked_mul(extent))?;
+        (Self::takes(ty) && operand.is_static() && length <= LONGEST && op.k <= length).then_some(TopKPlan {
+            element_type: ty,
+            largest: op.largest,
+            count: op.k as u64,
+            rows: if op.k == 0 { 0 } else { rows as u64 },
+            length: length as u64,
+        })
+    }
+
+    /// Writes the kernel's function. `computation` is any of the module.
+    pub fn emit(&self, module: &Module, computation: CompId, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+        let kernel = emitter.simt_kernel(name, Self::WORDS, 0)?;
+        let &[operand, values, places] = &kernel.pointers[..] else {
+            return Err(Error::internal("a kernel lacks its addresses"));
+        };
+        let threads = (self.length / READ).next_power_of_two().clamp(WARP.into(), LARGEST) as u32;
+        if self.rows > 0 {
+            let mut s = FusedEmitter::new(emitter, module, computation)?;
+            s.for_units(Units::Team { threads }, self.rows, &mut |s, row| {
+                let team = s.enter_team(threads)?;
+                let row = s.number_of(&AffineExpr::symbol(row))?;
+                let row = s.lanes_of(row);
+                Picker { plan: self, operand, team, first: row * self.length as i64 }.pick(
+                    s,
+                    [values, places],
+                    row * self.count as i64,
+                )
+            })?;
+        }
+        emitter.end_kernel()?;
+        let (units, block) = match threads {
+            WARP => (self.rows.div_ceil(WARPS.into()), WARP * WARPS),
+            threads => (self.rows, threads),
+        };
+        let work = (self.rows * self.length) as f64 * 8.0;
+        Ok(Kernel { name: name.to_string(), units, block: Some(block), shared_bytes: emitter.shared_bytes(), work })
+    }
+}
+
+/// A team at a row.
+struct Picker<'a, 'e, 'ctx> {
+    plan: &'a TopKPlan,
+    operand: PointerValue<'ctx>,
+    team: Team<'e, 'ctx>,
+    /// Where the row begins.
+    first: Lanes<'e, 'ctx>,
+}
+
+impl<'e, 'ctx> Picker<'_, 'e, 'ctx> {
+    /// Stores the best elements and their places, from a place of the results on.
+    fn pick(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, '_>,
+        [values, places]: [PointerValue<'ctx>; 2],
+        to: Lanes<'e, 'ctx>,
+    ) -> Result<()> {
+        let (team, plan) = (self.team, self.plan);
+        let kept = self.best_up_to(s, s.number(-1))?;
+        let turns = s.full_range(plan.count, 1);
+        s.for_each(turns, kept, &mut |s, turn, kept| {
+            let turn = s.number_of(&AffineExpr::symbol(turn))?;
+            let turn = s.lanes_of(turn);
+            let own = Value::new(ElementType::U64, s.emitter.lanes(kept[0]));
+            let best = s.combined(team, Combiner::Each(BinaryOp::Maximum), vec![own])?;
+            let best = best.first().ok_or_else(|| Error::internal("a team without a best element"))?.lanes();
+            let place = !best.trunc(32);
+            s.when(team.member.eq(0), &[], |s| {
+                let element =
+                    elemental::load(s.emitter, self.operand, self.first + place.zext(64), plan.element_type, 1, None);
+                elemental::store(s.emitter, element, values, to + turn, None);
+                s.emitter.store_lanes(place, places, to + turn, None);
+                Ok(Vec::new())
+            })?;
+            let kept = s.when(own.lanes().eq(best), kept, |s| {
+                let mut rest = kept[1..].to_vec();
+                rest.push(s.number(0).raw());
+                let is_empty = s.emitter.lanes(rest[0]).eq(0);
+                s.when(is_empty, &rest, |s| self.best_up_to(s, best - 1))
+            })?;
+            // What the team has put together is read by all before it is written again.
+            s.sync(team)?;
+            Ok(kept)
+        })?;
+        Ok(())
+    }
+
+    /// The best of the thread's elements with numbers up to one, the best first; 0 where there are no more.
+    fn best_up_to(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, '_>,
+        bound: Lanes<'e, 'ctx>,
+    ) -> Result<Vec<BasicValueEnum<'ctx>>> {
+        let (length, threads) = (self.plan.length as i64, u64::from(self.team.threads));
+        let range = Range {
+            start: self.team.member,
+            end: s.number(length),
+            extent: Some(self.plan.length),
+            width: 1,
+            step: READ * threads,
+            whole: true,
+        };
+        let none = vec![s.number(0).raw(); KEPT];
+        s.for_each(range, none, &mut |s, place, kept| {
+            let place = s.number_of(&AffineExpr::symbol(place))?;
+            let place = s.lanes_of(place);
+            let places: Vec<_> = (0..READ).map(|turn| place + (turn * threads) as i64).collect();
+            let elements: Vec<_> = places.iter().map(|&place| self.load(s, place.smin(length - 1))).collect();
+            let mut kept = kept.to_vec();
+            for (place, element) in places.into_iter().zip(elements) {
+                let number = self.number(element, place);
+                let counts = place.lt(length) & number.ule(bound);
+                let number = counts.select(number, s.number(0));
+                let least = s.emitter.lanes(kept[KEPT - 1]);
+                kept = s.when(number.ugt(least), &kept, |s| Ok(inserted(s, &kept, number)))?;
+            }
+            Ok(kept)
+        })
+    }
+
+    fn load(&self, s: &FusedEmitter<'e, 'ctx, '_>, place: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        let at = self.first + place;
+        elemental::load(s.emitter, self.operand, at, self.plan.element_type, 1, None).stored_lanes()
+    }
+
+    /// The number of an element at a place: the better one is the greater one. None is 0.
+    fn number(&self, element: Lanes<'e, 'ctx>, place: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        let ty = self.plan.element_type;
+        let width = ty.bit_width() as u32;
+        let bits = element.cast_bits(Scalar::Int(width));
+        let sign = 1i64 << (width - 1);
+        let ordered = match ty.kind() {
+            // The greater the pattern of a negative float, the less it is.
+            ElementKind::Float => bits ^ (bits.ashr(i64::from(width - 1)) | sign),
+            ElementKind::Signed => bits ^ sign,
+            ElementKind::Unsigned | ElementKind::Pred | ElementKind::Complex => bits,
+        };
+        let ordered = if self.plan.largest { ordered } else { !ordered };
+        (ordered.zext(64) << 32) | (!place.trunc(32)).zext(64)
+    }
+}
+
+/// Numbers in order with one more, without the last.
+fn inserted<'e, 'ctx>(
+    s: &FusedEmitter<'e, 'ctx, '_>,
+    kept: &[BasicValueEnum<'ctx>],
+    mut number: Lanes<'e, 'ctx>,
+) -> Vec<BasicValueEnum<'ctx>> {
+    let mut with = Vec::with_capacity(kept.len());
+    for &known in kept {
+        let known = s.emitter.lanes(known);
+        with.push(known.umax(number).raw());
+        number = known.umin(number);
+    }
+    with
+}

@@ -1,0 +1,203 @@
+//! Tiles in shared memory: kernels of threads that read arrays along another loop than the innermost.
+//!
+//! Along the innermost loop, neighbouring threads would read elements that are far apart. So a block does a square tile
+//! of both loops: it reads the tile of such an array along the loop in which it is contiguous, writes it to shared
+//! memory, and then each thread takes from there what it needs. Rows of the tile are one element longer than they need
+//! be, so that both directions use all banks (G. Ruetsch and P. Micikevicius, "Optimizing Matrix Transpose in CUDA",
+//! 2009).
+
+use std::collections::HashMap;
+
+use inkwell::values::PointerValue;
+use xla_hlo::{InstrId, Result};
+
+use crate::elemental;
+use crate::emitter::Emitter;
+use crate::fused::emitter::{FusedEmitter, Source};
+use crate::fused::kernel::{Launch, Writer, all_variables, counters, outer_variables};
+use crate::fused::loops::affine::{AffineExpr, SymbolId};
+use crate::fused::loops::frame::{Frame, Units};
+use crate::fused::loops::nest::Range;
+use crate::fused::loops::plan::{LoopPlan, carrier};
+use crate::lanes::{Lanes, Scalar};
+use crate::simt::Register;
+
+/// Elements along a tile's side: the threads of a warp.
+const EDGE: u64 = 32;
+/// Warps of a block.
+const WARPS: u64 = 8;
+/// Bytes of shared memory that a block may take for its tiles.
+const MOST_BYTES: u64 = 48 << 10;
+
+/// The tile that is being worked on.
+pub(crate) struct SharedTile<'e, 'ctx> {
+    /// Where tiles are filled: by all threads of the block.
+    level: usize,
+    /// The thread's number in its warp, and that of the warp.
+    lane: Lanes<'e, 'ctx>,
+    warp: Lanes<'e, 'ctx>,
+    /// The rows are those of the loop in which arrays are contiguous.
+    rows: Side,
+    lanes: Side,
+    bytes: u64,
+    /// By instruction, what is known of the position but for the tile's loops, and the step along lanes.
+    buffers: HashMap<(InstrId, AffineExpr, i64), PointerValue<'ctx>>,
+}
+
+/// One of a tile's two directions.
+#[derive(Clone)]
+struct Side {
+    /// Where the tile begins.
+    start: AffineExpr,
+    extent: u64,
+    /// What stands for this direction in indices.
+    symbol: Option<SymbolId>,
+}
+
+impl<'m> Writer<'_, 'm> {
+    /// Writes the function's body: a block for each tile.
+    pub(crate) fn emit_shared_tiles<'ctx>(
+        &self,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+        plan: &LoopPlan,
+        across: usize,
+    ) -> Result<Launch> {
+        let extents = plan.loops();
+        let mut grid = extents.clone();
+        let last = grid.len() - 1;
+        for number in [across, last] {
+            grid[number] = extents[number].div_ceil(EDGE);
+        }
+        let units: u64 = grid.iter().product();
+        let threads = (EDGE * WARPS) as u32;
+        let mut fused = self.bind(emitter, frame.pointers)?;
+        fused.for_units(Units::Team { threads }, units, &mut |s, unit| {
+            let mut counters = counters(s, &AffineExpr::symbol(unit), &grid)?;
+            let lanes = counters.pop().unwrap_or_default().scaled(EDGE as i64);
+            let rows = counters[across].clone().scaled(EDGE as i64);
+            let thread = s.emitter.register(Register::Thread)?.zext(64);
+            let (lane, warp) = (thread & (EDGE as i64 - 1), thread.lshr(i64::from(EDGE.ilog2())));
+            let [first_lane, first_row] = [&lanes, &rows].map(|start| s.number_of(start));
+            let (first_lane, first_row) = (s.lanes_of(first_lane?), s.lanes_of(first_row?));
+            let side = |start: &AffineExpr, extent| Side { start: start.clone(), extent, symbol: None };
+            s.shared_tile = Some(SharedTile {
+                level: s.depth(),
+                lane,
+                warp,
+                rows: side(&rows, extents[across]),
+                lanes: side(&lanes, extents[last]),
+                bytes: 0,
+                buffers: HashMap::new(),
+            });
+            let at = first_lane + lane;
+            s.when(at.ult(extents[last] as i64), &[], |s| {
+                let lane = s.uniform_symbol(at, Some(extents[last]));
+                let end = (first_row + EDGE as i64).smin(extents[across] as i64);
+                let start = first_row + warp;
+                let range = Range { start, end, extent: Some(extents[across]), width: 1, step: WARPS, whole: true };
+                s.for_each(range, Vec::new(), &mut |s, row, _| {
+                    let mut counters = counters.clone();
+                    counters[across] = AffineExpr::symbol(row);
+                    let symbols = outer_variables(s, plan, &counters)?;
+                    let symbols = all_variables(s, plan, &symbols, Some(lane));
+                    s.name_shared_tile(plan, across, &symbols);
+                    self.store_all(s, &plan.index(&symbols)).map(|()| Vec::new())
+                })
+            })?;
+            s.shared_tile = None;
+            Ok(())
+        })?;
+        Ok(Launch { units, block: Some(threads) })
+    }
+}
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// Says which of a plan's variables stand for the tile's directions from now on.
+    fn name_shared_tile(&mut self, plan: &LoopPlan, across: usize, symbols: &[SymbolId]) {
+        let extents = plan.extents();
+        let symbol = |group: Option<&std::ops::Range<usize>>| {
+            group.and_then(|group| carrier(&extents, group)).map(|variable| symbols[variable])
+        };
+        if let Some(tile) = &mut self.shared_tile {
+            tile.rows.symbol = symbol(plan.groups().get(across));
+            tile.lanes.symbol = symbol(plan.groups().last());
+        }
+    }
+
+    /// Where the element at a position of an array is in shared memory, which is filled at first use; `None` for what
+    /// is better read as it lies.
+    pub(crate) fn in_shared_tile(
+        &mut self,
+        id: InstrId,
+        source: &Source<'ctx>,
+        at: &AffineExpr,
+    ) -> Result<Option<(PointerValue<'ctx>, Lanes<'e, 'ctx>)>> {
+        let Some(tile) = &self.shared_tile else { return Ok(None) };
+        let (Some(row), Some(lane)) = (tile.rows.symbol, tile.lanes.symbol) else { return Ok(None) };
+        let step = at.coefficient(lane);
+        let rest = at.with_symbol(row, &AffineExpr::default()).with_symbol(lane, &AffineExpr::default());
+        let transposed = at.coefficient(row) == 1 && step.unsigned_abs() > 1 && self.guard == 0;
+        if !transposed || rest.level(&self.symbols) > tile.level {
+            return Ok(None);
+        }
+        let (first_row, first_lane) = (tile.rows.start.clone(), tile.lanes.start.clone());
+        let key = (id, rest.clone(), step);
+        let buffer = match tile.buffers.get(&key) {
+            Some(&known) => known,
+            None => {
+                let bytes = EDGE * (EDGE + 1) * source.shape.element_type().byte_width() as u64;
+                if tile.bytes + bytes > MOST_BYTES {
+                    return Ok(None);
+                }
+                let buffer = self.filled_tile(source, &rest, step, bytes)?;
+                if let Some(tile) = &mut self.shared_tile {
+                    tile.bytes += bytes;
+                    tile.buffers.insert(key, buffer);
+                }
+                buffer
+            }
+        };
+        let row = AffineExpr::symbol(row).plus(&first_row.scaled(-1));
+        let lane = AffineExpr::symbol(lane).plus(&first_lane.scaled(-1));
+        let number = self.number_of(&lane.scaled(EDGE as i64 + 1).plus(&row))?;
+        Ok(Some((buffer, self.lanes_of(number))))
+    }
+
+    /// Shared memory with the tile's elements of an array, rows of the loop in which it is contiguous; `rest` is where
+    /// the array's first one would be.
+    fn filled_tile(
+        &mut self,
+        source: &Source<'ctx>,
+        rest: &AffineExpr,
+        step: i64,
+        bytes: u64,
+    ) -> Result<PointerValue<'ctx>> {
+        let Some(tile) = &self.shared_tile else { return Ok(source.base) };
+        let (level, lane, warp, rows, lanes) =
+            (tile.level, tile.lane, tile.warp, tile.rows.clone(), tile.lanes.clone());
+        let ty = source.shape.element_type();
+        self.at_level(level, |s| {
+            let buffer = s.emitter.shared_array(Scalar::Int(8), bytes)?;
+            let [first_lane, first_row] = [&lanes.start, &rows.start].map(|start| s.number_of(start));
+            let (first_lane, first_row) = (s.lanes_of(first_lane?), s.lanes_of(first_row?));
+            let exists = (first_row + lane).ult(rows.extent as i64);
+            s.when(exists, &[], |s| {
+                let row = s.uniform_symbol(lane, Some(EDGE));
+                let end = (s.number(lanes.extent as i64) - first_lane).smin(EDGE as i64);
+                let range = Range { start: warp, end, extent: Some(EDGE), width: 1, step: WARPS, whole: true };
+                s.for_each(range, Vec::new(), &mut |s, place, _| {
+                    let (row, place) = (AffineExpr::symbol(row), AffineExpr::symbol(place));
+                    let along = place.clone().plus(&lanes.start).scaled(step);
+                    let from = s.number_of(&rest.clone().plus(&row).plus(&rows.start).plus(&along))?;
+                    let value = elemental::load(s.emitter, source.base, s.lanes_of(from), ty, 1, None);
+                    let to = s.number_of(&place.scaled(EDGE as i64 + 1).plus(&row))?;
+                    elemental::store(s.emitter, value, buffer, s.lanes_of(to), None);
+                    Ok(Vec::new())
+                })
+            })?;
+            s.emitter.barrier()?;
+            Ok(buffer)
+        })
+    }
+}

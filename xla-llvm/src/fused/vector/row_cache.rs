@@ -1,0 +1,178 @@
+//! Rows kept in scratch memory: what several loops over one row need is computed by the first of them.
+//!
+//! A kernel that reduces rows has a loop for each reduction and one for the results. An exponential that the sum and
+//! the result both need would be computed in both; instead the first loop to run writes it to a row of scratch memory,
+//! which stays in the first-level cache, and the others read it back.
+
+use std::collections::{HashMap, HashSet};
+
+use inkwell::values::BasicValue;
+use xla_hlo::ops::{Op, Reduce};
+use xla_hlo::{ArrayShape, Error, InstrId, Result};
+
+use crate::elemental::Value;
+use crate::fused::emitter::{FusedEmitter, Source};
+use crate::fused::kernel::row_reduction;
+use crate::fused::loops::affine::{AffineExpr, Index};
+use crate::fused::support;
+
+/// Work on one element from which on a value is kept instead of computed again.
+const KEEP_WORK: f64 = 8.0;
+/// Bytes of scratch that one kernel may take on the stack.
+const SCRATCH_BYTES: usize = 128 << 10;
+
+/// A loop that is being written.
+struct RowLoop {
+    number: usize,
+    /// The index that the loop stands at, where it goes through a whole row: what is computed there, and only that, is
+    /// in the end computed for all of the row.
+    at: Option<Index>,
+}
+
+/// The loops over rows of one kernel, and what they keep.
+#[derive(Default)]
+pub(crate) struct RowCache<'ctx> {
+    /// Instructions that are kept.
+    kept: HashSet<InstrId>,
+    /// The kernel's dimensions.
+    dims: Vec<usize>,
+    /// How many of the dimensions are rows.
+    rows: usize,
+    /// The row that the kernel is at.
+    row: Index,
+    /// Loops being written, outermost first; those inside run before those around them.
+    active: Vec<RowLoop>,
+    next: usize,
+    /// The last loop that wrote each kept row.
+    written: HashMap<InstrId, (Source<'ctx>, usize)>,
+}
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// How many of the kernel's dimensions are rows that are kept; 0 where nothing is.
+    pub(crate) fn row_count(&self) -> usize {
+        self.cache.rows
+    }
+
+    /// Says how many of the dimensions are rows where nothing of them is kept.
+    pub(crate) fn set_rows(&mut self, rows: usize) {
+        self.cache.rows = rows;
+    }
+
+    /// Says which row the code is at; nothing is kept between rows.
+    pub(crate) fn begin_row(&mut self, row: &[AffineExpr]) {
+        self.cache.row = row.to_vec();
+    }
+
+    /// Runs `f`, which writes a loop over the row.
+    pub(crate) fn row_loop<R>(&mut self, f: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        self.cache.active.push(RowLoop { number: self.cache.next, at: None });
+        self.cache.next += 1;
+        let result = f(self);
+        self.cache.active.pop();
+        result
+    }
+
+    /// Says that the innermost loop, which reduces `operand`, stands at an index of it.
+    pub(crate) fn begin_turn(&mut self, operand: InstrId, op: &Reduce, at: &Index) {
+        let is_row = row_reduction(self.graph(), &self.cache.dims, operand, op) == Some(self.cache.rows);
+        if let Some(innermost) = self.cache.active.last_mut() {
+            innermost.at = is_row.then(|| at.clone());
+        }
+    }
+
+    /// The kept value of an instruction, where a loop that runs earlier has written it.
+    pub(crate) fn kept(&mut self, id: InstrId, index: &Index) -> Result<Option<Value<'e, 'ctx>>> {
+        let Some((source, writer)) = self.cache.written.get(&id).cloned() else { return Ok(None) };
+        if !self.is_in_row(index) || self.cache.active.iter().any(|l| l.number == writer) {
+            return Ok(None);
+        }
+        self.load(id, &source, &index[self.cache.rows..].to_vec()).map(Some)
+    }
+
+    /// Keeps a value that was just computed, if its instruction is one to keep and the loop computes all of the row.
+    pub(crate) fn keep(&mut self, id: InstrId, index: &Index, value: Value<'e, 'ctx>) -> Result<()> {
+        let Some(innermost) = self.cache.active.last().filter(|l| l.at.as_ref() == Some(index)) else { return Ok(()) };
+        let writer = innermost.number;
+        if !self.cache.kept.contains(&id) || !self.is_in_row(index) {
+            return Ok(());
+        }
+        let source = match self.cache.written.get(&id) {
+            Some((source, _)) => source.clone(),
+            None => self.scratch(id)?,
+        };
+        self.store(&source, &index[self.cache.rows..].to_vec(), value)?;
+        self.cache.written.insert(id, (source, writer));
+        Ok(())
+    }
+
+    fn is_in_row(&self, index: &Index) -> bool {
+        self.guard == 0 && index.get(..self.cache.rows).is_some_and(|row| *row == self.cache.row[..])
+    }
+
+    fn scratch(&mut self, id: InstrId) -> Result<Source<'ctx>> {
+        let full = self.graph()[id].shape().expect_array()?;
+        let shape = ArrayShape::new(full.element_type(), &full.dims()[self.cache.rows..]);
+        self.stack_memory(shape)
+    }
+
+    /// Memory on the kernel's stack, which holds anything at first.
+    pub(crate) fn stack_memory(&mut self, shape: ArrayShape) -> Result<Source<'ctx>> {
+        let bytes =
+            u32::try_from(shape.byte_size()).map_err(|_| Error::internal("an array is too large for the stack"))?;
+        self.at_level(0, |s| {
+            let array = s.emitter.context().i8_type().array_type(bytes);
+            let alloca = s.emitter.builder().build_alloca(array, "row");
+            let base = alloca.map_err(|e| Error::internal(format!("LLVM refuses scratch memory: {e}")))?;
+            if let Some(instruction) = base.as_instruction_value() {
+                instruction.set_alignment(64).map_err(|e| Error::internal(format!("{e:?}")))?;
+            }
+            s.emitter.make_dirty(base, bytes.into());
+            Ok(Source { base, shape })
+        })
+    }
+
+    /// Chooses what is kept in a kernel of those dimensions and results.
+    pub(crate) fn plan_rows(&mut self, dims: &[usize], results: &[InstrId]) {
+        self.cache.dims = dims.to_vec();
+        let graph = self.graph();
+        let is_full = |id: InstrId| graph[id].shape().as_array().is_some_and(|a| a.dims() == dims);
+        let reduction = |id: &InstrId| match graph[*id].op() {
+            Op::Reduce(r) => row_reduction(graph, dims, graph[*id].operand(0), r),
+            _ => None,
+        };
+        let order: Vec<InstrId> = graph.post_order();
+        let Some(rows) = order.iter().find_map(reduction) else { return };
+        // Each reduction and each full result is a loop; which full values does it compute?
+        let reductions = order.iter().filter(|id| reduction(id).is_some()).map(|&id| graph[id].operand(0));
+        let starts: Vec<InstrId> = reductions.chain(results.iter().copied().filter(|&r| is_full(r))).collect();
+        let mut loops: HashMap<InstrId, usize> = HashMap::new();
+        for start in starts {
+            let mut seen = HashSet::new();
+            let mut stack = vec![start];
+            while let Some(id) = stack.pop() {
+                if is_full(id) && !self.sources.contains_key(&id) && seen.insert(id) {
+                    *loops.entry(id).or_default() += 1;
+                    stack.extend(graph[id].operands());
+                }
+            }
+        }
+        let elements = dims.iter().product::<usize>() as f64;
+        let mut left = SCRATCH_BYTES;
+        let mut cost: HashMap<InstrId, f64> = HashMap::new();
+        for id in order.into_iter().filter(|id| loops.contains_key(id)) {
+            let inside: f64 = graph[id].operands().iter().map(|o| cost.get(o).copied().unwrap_or(0.0)).sum();
+            let own = inside + support::work(self.module, graph, id) / elements;
+            let row: usize = dims[rows..].iter().product();
+            let bytes = row * graph[id].shape().element_type().map_or(0, |t| t.byte_width());
+            let keep = loops[&id] > 1 && own >= KEEP_WORK && bytes <= left;
+            if keep {
+                left -= bytes;
+                self.cache.kept.insert(id);
+            }
+            cost.insert(id, if keep { 1.0 } else { own });
+        }
+        if !self.cache.kept.is_empty() {
+            self.cache.rows = rows;
+        }
+    }
+}

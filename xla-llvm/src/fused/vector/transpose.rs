@@ -1,0 +1,278 @@
+//! Tiles: kernels that read arrays along another loop than the innermost.
+//!
+//! Along the innermost loop, each element of such an array would take a cache line of its own. So the kernel goes over
+//! both loops in square tiles; what is read of the array for a tile is loaded contiguously, transposed in registers,
+//! and kept in a buffer on the stack. What the kernel computes then reads the buffer contiguously along the innermost
+//! loop.
+
+use std::collections::HashMap;
+
+use inkwell::values::PointerValue;
+use xla_hlo::{ElementType, InstrId, Result};
+
+use crate::fused::core::address::Number;
+use crate::fused::emitter::{FusedEmitter, Source, SymbolValue};
+use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId};
+use crate::fused::loops::nest::Range;
+use crate::fused::loops::plan::{LoopPlan, carrier};
+use crate::lanes::{Lanes, Scalar};
+
+/// Arrays of one kernel that are kept in buffers; others are gathered.
+const MOST_BUFFERS: usize = 4;
+/// Elements of the largest blocks that are transposed in registers, along one side.
+const LARGEST_BLOCK: u32 = 16;
+/// As for [`LARGEST_BLOCK`]; of the smallest.
+const SMALLEST_BLOCK: u32 = 4;
+
+/// Writes one row of a tile: given the counters of all loops and the range of the row's lanes.
+type Row<'a, 'e, 'ctx, 'm> =
+    dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[AffineExpr], Range<'e, 'ctx>) -> Result<()> + 'a;
+
+/// The tile that is being worked on.
+pub(crate) struct Tile<'e, 'ctx> {
+    /// Elements along one side.
+    edge: u64,
+    /// Where buffers are filled: in front of the loops inside of the tile.
+    level: usize,
+    rows: Side<'e, 'ctx>,
+    lanes: Side<'e, 'ctx>,
+    /// By instruction, what is known of the position but for the tile's loops, and the step along lanes.
+    buffers: HashMap<(InstrId, AffineExpr, i64), PointerValue<'ctx>>,
+}
+
+/// One of a tile's two directions.
+#[derive(Clone)]
+struct Side<'e, 'ctx> {
+    /// Where the tile begins.
+    start: AffineExpr,
+    range: Range<'e, 'ctx>,
+    /// What stands for this direction in indices, in the loop that is being written.
+    symbol: Option<SymbolId>,
+}
+
+/// How a plan's loops are cut into tiles.
+pub(crate) struct TileGrid {
+    /// Elements along a tile's side.
+    edge: u64,
+    /// The number of the loop whose turns are a tile's rows.
+    across: usize,
+    /// Extents of the loops over tiles, outermost first. The last goes along the array that is read, whose pages and
+    /// lines it leaves less often; that of the innermost loop of the plan is in front of it.
+    loops: Vec<u64>,
+}
+
+impl TileGrid {
+    /// Tiles for a plan that wants them.
+    pub fn new(plan: &LoopPlan, across: usize, widest_bits: u32, width: u32) -> TileGrid {
+        // Four lines of the cache in a row, yet a buffer that stays in the first-level cache; and whole turns of lanes.
+        let edge = (4 * 64 * 8 / u64::from(widest_bits.max(1))).clamp(32, 128).max(width.into());
+        let mut loops = plan.loops();
+        let rows = loops.remove(across).div_ceil(edge);
+        if let Some(lanes) = loops.last_mut() {
+            *lanes = lanes.div_ceil(edge);
+        }
+        loops.push(rows);
+        TileGrid { edge, across, loops }
+    }
+
+    /// Tiles in all.
+    pub fn units(&self) -> u64 {
+        self.loops.iter().product()
+    }
+
+    /// Extents of the loops over tiles, outermost first.
+    pub fn loops(&self) -> &[u64] {
+        &self.loops
+    }
+}
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// Goes over the tile at `counters` (one for each loop of the grid), row by row: `row` is given the counters of a
+    /// row and the range of its lanes.
+    pub(crate) fn tile(
+        &mut self,
+        plan: &LoopPlan,
+        grid: &TileGrid,
+        mut counters: Vec<AffineExpr>,
+        width: u32,
+        row: &mut Row<'_, 'e, 'ctx, 'm>,
+    ) -> Result<()> {
+        let extents = plan.loops();
+        let (rows, lanes) = (counters.pop().unwrap_or_default(), counters.pop().unwrap_or_default());
+        counters.insert(grid.across, AffineExpr::default());
+        let lanes = self.side(&lanes, grid.edge, extents[counters.len()], width)?;
+        let rows = self.side(&rows, grid.edge, extents[grid.across], 1)?;
+        let (row_range, lane_range) = (rows.range, lanes.range);
+        self.tile = Some(Tile { edge: grid.edge, level: self.depth(), rows, lanes, buffers: HashMap::new() });
+        self.for_each(row_range, Vec::new(), &mut |s, symbol, _| {
+            counters[grid.across] = AffineExpr::symbol(symbol);
+            row(s, &counters, lane_range)?;
+            Ok(Vec::new())
+        })?;
+        self.tile = None;
+        Ok(())
+    }
+
+    fn side(&mut self, tile: &AffineExpr, edge: u64, extent: u64, width: u32) -> Result<Side<'e, 'ctx>> {
+        let start = tile.clone().scaled(edge as i64);
+        let number = self.number_of(&start)?;
+        let first = self.lanes_of(number);
+        let end = first + edge as i64;
+        let end = if extent.is_multiple_of(edge) { end } else { end.smin(extent as i64) };
+        let whole = extent.is_multiple_of(u64::from(width));
+        Ok(Side {
+            start,
+            range: Range { start: first, end, extent: Some(extent), width, step: width.into(), whole },
+            symbol: None,
+        })
+    }
+
+    /// Says which of a plan's variables stand for the tile's directions from now on.
+    pub(crate) fn name_tile(&mut self, plan: &LoopPlan, symbols: &[SymbolId]) {
+        let (Some(tile), Some(across)) = (&mut self.tile, plan.across()) else { return };
+        let extents = plan.extents();
+        let symbol = |group: Option<&std::ops::Range<usize>>| {
+            group.and_then(|group| carrier(&extents, group)).map(|variable| symbols[variable])
+        };
+        tile.rows.symbol = symbol(plan.groups().get(across));
+        tile.lanes.symbol = symbol(plan.groups().last());
+    }
+
+    /// Where the lanes at a position of an array are in one of the tile's buffers, which is filled at first use; `None`
+    /// for what is better read as it lies.
+    pub(crate) fn in_tile(
+        &mut self,
+        id: InstrId,
+        source: &Source<'ctx>,
+        at: &AffineExpr,
+    ) -> Result<Option<(PointerValue<'ctx>, Lanes<'e, 'ctx>, u32)>> {
+        let Some(tile) = &self.tile else { return Ok(None) };
+        let (Some(row), Some(lane)) = (tile.rows.symbol, tile.lanes.symbol) else { return Ok(None) };
+        let step = at.coefficient(lane);
+        let rest = at.with_symbol(row, &AffineExpr::default()).with_symbol(lane, &AffineExpr::default());
+        let transposed = at.coefficient(row) == 1 && step.unsigned_abs() > 1 && self.guard == 0;
+        if !transposed || rest.level(&self.symbols) > tile.level {
+            return Ok(None);
+        }
+        let edge = tile.edge as i64;
+        let (first_row, first_lane) = (tile.rows.start.clone(), tile.lanes.start.clone());
+        let key = (id, rest.clone(), step);
+        let buffer = match tile.buffers.get(&key) {
+            Some(&known) => known,
+            None if tile.buffers.len() == MOST_BUFFERS => return Ok(None),
+            None => self.filled_buffer(source, &rest, step)?,
+        };
+        if let Some(tile) = &mut self.tile {
+            tile.buffers.insert(key, buffer);
+        }
+        let row = AffineExpr::symbol(row).plus(&first_row.scaled(-1)).scaled(edge);
+        let place = row.plus(&AffineExpr::symbol(lane)).plus(&first_lane.scaled(-1));
+        Ok(match self.number_of(&place)? {
+            Number::Strided { base, stride: 1, width } => Some((buffer, base, width)),
+            Number::Uniform(base) => Some((buffer, base, 1)),
+            Number::Strided { .. } | Number::Varying(_) => None,
+        })
+    }
+
+    /// A buffer with the tile's elements of an array, rows of lanes; `rest` is where the array's first one would be.
+    fn filled_buffer(&mut self, source: &Source<'ctx>, rest: &AffineExpr, step: i64) -> Result<PointerValue<'ctx>> {
+        let form = BlockForm::of(self, source.shape.element_type());
+        let Some(tile) = &self.tile else { return Ok(source.base) };
+        let (edge, level, rows, lanes) = (tile.edge, tile.level, tile.rows.clone(), tile.lanes.clone());
+        let whole = |range: Range<'_, '_>| range.extent.is_some_and(|e| e % u64::from(form.block) == 0);
+        let turns = |side: &Side<'e, 'ctx>| Range {
+            width: form.block,
+            step: form.block.into(),
+            whole: whole(side.range),
+            ..side.range
+        };
+        let buffer = self.emitter.stack_array(form.scalar, edge * edge * u64::from(form.parts))?;
+        self.at_level(level, |s| {
+            s.for_each(turns(&lanes), Vec::new(), &mut |s, lane, _| {
+                s.for_each(turns(&rows), Vec::new(), &mut |s, row, _| {
+                    let (lane, partial_lanes) = s.block_side(lane, &lanes);
+                    let (row, partial_rows) = s.block_side(row, &rows);
+                    let from = rest.clone().plus(&row).plus(&lane.clone().scaled(step));
+                    let columns = s.block_columns(source, form, &from, step, partial_lanes, partial_rows)?;
+                    let to = row.plus(&rows.start.clone().scaled(-1)).scaled(edge as i64);
+                    let to = to.plus(&lane).plus(&lanes.start.clone().scaled(-1));
+                    let number = s.number_of(&to)?;
+                    let first = s.lanes_of(number);
+                    for (number, column) in columns.into_iter().enumerate() {
+                        let place = (first + number as i64 * edge as i64) * i64::from(form.parts);
+                        s.emitter.store_lanes(column, buffer, place, None);
+                    }
+                    Ok(Vec::new())
+                })?;
+                Ok(Vec::new())
+            })
+        })?;
+        Ok(buffer)
+    }
+
+    /// Where a block begins along a side, and what there is of a partial one.
+    fn block_side(&mut self, symbol: SymbolId, side: &Side<'e, 'ctx>) -> (AffineExpr, Option<Partial<'e, 'ctx>>) {
+        let Symbol { extent, level } = self.symbols.get(symbol);
+        let (SymbolValue::Lane { base, .. } | SymbolValue::Uniform(base) | SymbolValue::Varying { lanes: base, .. }) =
+            self.symbol_value(symbol);
+        let mask = self.existing_lanes(&[AffineExpr::symbol(symbol)]);
+        let start = AffineExpr::symbol(self.define(Symbol { extent, level }, SymbolValue::Uniform(base)));
+        (start, mask.map(|mask| Partial { left: side.range.end - base, mask }))
+    }
+
+    /// The columns of a block of an array: its rows, one for each lane of the tile and with the tile's rows as
+    /// elements, are `step` elements apart, the first at `from`.
+    fn block_columns(
+        &mut self,
+        source: &Source<'ctx>,
+        form: BlockForm,
+        from: &AffineExpr,
+        step: i64,
+        partial_lanes: Option<Partial<'e, 'ctx>>,
+        partial_rows: Option<Partial<'e, 'ctx>>,
+    ) -> Result<Vec<Lanes<'e, 'ctx>>> {
+        let number = self.number_of(from)?;
+        let first = self.lanes_of(number);
+        let parts = i64::from(form.parts);
+        let whole = |Partial { mask, .. }| if form.parts == 1 { mask } else { mask.interleave(mask) };
+        let mask = partial_rows.map(whole);
+        let row = |row: u32| {
+            let at = match partial_lanes {
+                None => first + i64::from(row) * step,
+                // The last row that exists stands for those that do not.
+                Some(Partial { left, .. }) => first + (left - 1).smin(i64::from(row)) * step,
+            };
+            self.emitter.load_lanes(source.base, at * parts, form.scalar, form.block * form.parts, mask)
+        };
+        Ok(Lanes::transposed((0..form.block).map(row).collect(), form.parts))
+    }
+}
+
+/// A side of a block that is not all there.
+#[derive(Clone, Copy)]
+struct Partial<'e, 'ctx> {
+    /// How many elements exist.
+    left: Lanes<'e, 'ctx>,
+    /// Which.
+    mask: Lanes<'e, 'ctx>,
+}
+
+/// What blocks of an element type look like in registers.
+#[derive(Clone, Copy)]
+struct BlockForm {
+    /// Elements along one side.
+    block: u32,
+    /// An element's bits, or those of half of it.
+    scalar: Scalar,
+    /// How many of them make an element.
+    parts: u32,
+}
+
+impl BlockForm {
+    fn of(emitter: &FusedEmitter<'_, '_, '_>, ty: ElementType) -> BlockForm {
+        let bits = 8 * ty.byte_width() as u32;
+        let block = emitter.emitter.target().lanes(bits).clamp(SMALLEST_BLOCK, LARGEST_BLOCK);
+        let parts = bits.div_ceil(64);
+        BlockForm { block, scalar: Scalar::Int(bits / parts), parts }
+    }
+}
