@@ -29,7 +29,7 @@ const FEW_ROWS: u64 = 16;
 const PIECE: u64 = 4096;
 
 /// Vector registers of accumulators in a reduction across lanes, so that its steps overlap.
-pub(crate) const FOLDED_REGISTERS: u32 = 8;
+pub(crate) const REDUCE_REGISTERS: u32 = 8;
 
 /// What a caller must know to run a kernel.
 #[derive(Clone, Debug, PartialEq)]
@@ -422,7 +422,7 @@ impl<'a, 'm> Writer<'a, 'm> {
             return 1;
         }
         let lanes = emitter.target().lanes(self.widest_bits());
-        let lanes = if reductions(ReduceDirection::Across) { lanes * FOLDED_REGISTERS } else { lanes };
+        let lanes = if reductions(ReduceDirection::Across) { lanes * REDUCE_REGISTERS } else { lanes };
         fitting(lanes, inner)
     }
 

@@ -35,12 +35,12 @@ pub fn reduces_along_memory(computation: &Computation, id: InstrId) -> bool {
 }
 
 /// Elements in a reduction that makes what is done with its result count little, done without lanes.
-const LONG_FOLD: f64 = 64.0;
+const LONG_REDUCTION: f64 = 64.0;
 
 /// Whether what is done with the results of a reduction one by one, without lanes, counts little beside the reduction.
 pub fn is_long_reduction(computation: &Computation, id: InstrId) -> bool {
     let elements = |id| super::access::elements(computation, id);
-    !reduces_along_memory(computation, id) || elements(computation[id].operand(0)) >= LONG_FOLD * elements(id)
+    !reduces_along_memory(computation, id) || elements(computation[id].operand(0)) >= LONG_REDUCTION * elements(id)
 }
 
 /// Whether a reduction reads memory in order when each of its results is reduced on its own, or reads so little that it

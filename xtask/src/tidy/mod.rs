@@ -8,6 +8,7 @@ mod references;
 mod source;
 mod text;
 mod unsafe_code;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,6 +31,7 @@ import each other instead. The rules:
   function-size   40 lines a function is typical, 120 a warning
   width           120 columns in code and comments; only strings may be longer
   reference       a file that a comment or a document names is there
+  word            no word in names that gave way to the field's
   leftover        no todo!, unimplemented! or dbg!
   print           no printing in libraries
   public-docs     xla-hlo, xla-passes, xla-service and xla ask the compiler for missing documentation
@@ -137,6 +139,7 @@ fn findings() -> Result<Vec<Finding>> {
             found.extend(source::check(path, &content, &lines));
             found.extend(unsafe_code::check(path, &lines, &listed));
             found.extend(references::check_comments(path, &lines, &files));
+            found.extend(words::check(path, &lines));
         }
         if path.ends_with(".md") {
             found.extend(references::check_text(path, &content, &files));

@@ -7,10 +7,10 @@ use crate::text::{AttributeReader, AttributeValue, AttributeWriter};
 use crate::{Error, Result};
 
 /// Reductions and gathers.
-pub(super) const FOLD: Rules =
+pub(super) const REDUCE: Rules =
     Rules { constrain_layout: true, use_global_device_ids: true, uniform: false, covering: true };
 /// Where each member gets or gives a part.
-pub(super) const PARTS: Rules = Rules { uniform: true, ..FOLD };
+pub(super) const PARTS: Rules = Rules { uniform: true, ..REDUCE };
 /// Exchange among all members.
 pub(super) const EXCHANGE: Rules =
     Rules { constrain_layout: true, use_global_device_ids: false, uniform: true, covering: true };
@@ -23,7 +23,7 @@ pub(super) const ROOTED: Rules =
 pub(super) fn read(opcode: Opcode, r: &mut AttributeReader<'_>) -> Result<Collective> {
     Ok(match opcode {
         Opcode::AllReduce | Opcode::AllReduceStart => {
-            let participants = Participants::read(r, FOLD)?;
+            let participants = Participants::read(r, REDUCE)?;
             read_mode(r)?;
             let is_start = opcode == Opcode::AllReduceStart;
             Collective::AllReduce(AllReduce { participants, computation: r.required("to_apply")?, is_start })

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::super::checks::{self, ensure};
-use super::attributes::{EXCHANGE, FOLD, PARTS, RAGGED, ROOTED};
+use super::attributes::{EXCHANGE, PARTS, RAGGED, REDUCE, ROOTED};
 use super::eval::boxes;
 use super::participants::{Rules, check_channel};
 use super::{AllGather, Collective, CollectiveDone, CollectivePermute};
@@ -13,7 +13,7 @@ use crate::{ArrayShape, CompId, ElementType, Error, Result, Shape};
 pub(super) fn infer(op: &Collective, cx: &ShapeContext<'_>) -> Result<Shape> {
     match op {
         Collective::AllReduce(op) => {
-            op.participants.check(cx.attributes(), FOLD)?;
+            op.participants.check(cx.attributes(), REDUCE)?;
             reduced(cx, op.computation, cx.operands())
         }
         Collective::AllGather(op) => all_gather(op, cx),

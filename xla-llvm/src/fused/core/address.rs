@@ -20,13 +20,13 @@ pub(crate) enum Number<'e, 'ctx> {
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// The number that a coordinate stands for.
-    pub(crate) fn number_of(&mut self, coord: &AffineExpr) -> Result<Number<'e, 'ctx>> {
-        self.survey.uses.insert(coord.clone());
-        let mut uniform = AffineExpr::constant(coord.offset());
+    pub(crate) fn number_of(&mut self, expr: &AffineExpr) -> Result<Number<'e, 'ctx>> {
+        self.survey.uses.insert(expr.clone());
+        let mut uniform = AffineExpr::constant(expr.offset());
         let mut stride = 0;
         let mut width = 1;
         let mut varying: Option<Lanes<'e, 'ctx>> = None;
-        for (id, c) in coord.terms() {
+        for (id, c) in expr.terms() {
             let term = AffineExpr::symbol(id).scaled(c);
             match self.symbol_value(id) {
                 SymbolValue::Uniform(_) => uniform = uniform.plus(&term),
@@ -67,41 +67,41 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     /// A coordinate of symbols that have a scalar part, each partial sum placed as far out as its symbols allow.
-    fn uniform_number(&mut self, coord: &AffineExpr) -> Result<Lanes<'e, 'ctx>> {
-        if let Some(&known) = self.positions.get(coord) {
+    fn uniform_number(&mut self, expr: &AffineExpr) -> Result<Lanes<'e, 'ctx>> {
+        if let Some(&known) = self.positions.get(expr) {
             return Ok(known);
         }
-        let deepest = coord.terms().max_by_key(|&(id, _)| (self.symbols.get(id).level, id));
+        let deepest = expr.terms().max_by_key(|&(id, _)| (self.symbols.get(id).level, id));
         let Some((id, c)) = deepest else {
-            return Ok(self.number(coord.offset()));
+            return Ok(self.number(expr.offset()));
         };
-        let rest = coord.clone().plus(&AffineExpr::symbol(id).scaled(-c));
+        let rest = expr.clone().plus(&AffineExpr::symbol(id).scaled(-c));
         let rest = self.uniform_number(&rest)?;
         let (SymbolValue::Uniform(value)
         | SymbolValue::Lane { base: value, .. }
         | SymbolValue::Varying { lanes: value, .. }) = self.symbol_value(id);
         let level = self.symbols.get(id).level;
         let sum = self.at_level(level, |_| Ok(if c == 1 { value + rest } else { value * c + rest }))?;
-        self.positions.insert(coord.clone(), sum);
+        self.positions.insert(expr.clone(), sum);
         Ok(sum)
     }
 
     /// Quotient and remainder of a coordinate, computed while running where they must be.
-    pub(crate) fn divide(&mut self, coord: &AffineExpr, by: i64) -> Result<(AffineExpr, AffineExpr)> {
-        match coord.divide(by, &self.symbols) {
+    pub(crate) fn divide(&mut self, expr: &AffineExpr, by: i64) -> Result<(AffineExpr, AffineExpr)> {
+        match expr.divide(by, &self.symbols) {
             Division::Exact(quotient, rest) => return Ok((quotient, rest)),
             Division::IfSplit(symbol, factor) => self.survey.splits.push((symbol, factor)),
             Division::Runtime => {}
         }
-        if let Some(known) = self.runtime_divisions.get(&(coord.clone(), by)) {
+        if let Some(known) = self.runtime_divisions.get(&(expr.clone(), by)) {
             return Ok(known.clone());
         }
-        let level = coord.level(&self.symbols);
-        let index = [coord.clone()];
+        let level = expr.level(&self.symbols);
+        let index = [expr.clone()];
         let mask = self.existing_lanes(&index);
-        let bounds = coord.bounds(&self.symbols);
+        let bounds = expr.bounds(&self.symbols);
         let result = self.at_level(level, |s| {
-            let number = s.number_of(coord)?;
+            let number = s.number_of(expr)?;
             let lanes = s.lanes_of(number);
             let quotient = lanes.udiv(by);
             let rest = lanes - quotient * by;
@@ -110,7 +110,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let rest = s.computed(rest, mask, Some(by as u64), level);
             Ok((quotient, rest))
         })?;
-        self.runtime_divisions.insert((coord.clone(), by), result.clone());
+        self.runtime_divisions.insert((expr.clone(), by), result.clone());
         Ok(result)
     }
 

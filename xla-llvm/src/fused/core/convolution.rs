@@ -95,8 +95,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let positions: Vec<AffineExpr> = op.dims.output_spatial.iter().map(|&d| index[d].clone()).collect();
         let mut extents: Vec<u64> = op.window.dims.iter().map(|d| d.size as u64).collect();
         extents.push(kernel.dims()[op.dims.kernel_input_feature] as u64);
-        let raws = self.nested(&extents, 1, &mut Vec::new(), zero.raws(), &mut |s, coords, carried| {
-            let Some((channel, window)) = coords.split_last() else { return Ok(carried.to_vec()) };
+        let raws = self.nested(&extents, 1, &mut Vec::new(), zero.raws(), &mut |s, exprs, carried| {
+            let Some((channel, window)) = exprs.split_last() else { return Ok(carried.to_vec()) };
             let image = &index[op.dims.output_batch];
             let tap = Tap { group: &group, image, positions: &positions, window, channel, output: &output };
             let mut condition = None;

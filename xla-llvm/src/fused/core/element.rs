@@ -168,9 +168,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     /// A coordinate as a value of that element type.
-    pub(crate) fn coordinate_value(&mut self, coord: &AffineExpr, ty: xla_hlo::ElementType) -> Result<Value<'e, 'ctx>> {
-        let small = coord.bounds(&self.symbols).is_some_and(|(low, high)| low >= 0 && high <= i64::from(i32::MAX));
-        let number = self.number_of(coord)?;
+    pub(crate) fn coordinate_value(&mut self, expr: &AffineExpr, ty: xla_hlo::ElementType) -> Result<Value<'e, 'ctx>> {
+        let small = expr.bounds(&self.symbols).is_some_and(|(low, high)| low >= 0 && high <= i64::from(i32::MAX));
+        let number = self.number_of(expr)?;
         let lanes = match (number, small) {
             (Number::Strided { base, stride, width }, true) => {
                 base.trunc(32).splat(width) + self.emitter.lane_numbers(32, width) * stride

@@ -18,9 +18,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             (0..index.len()).filter(|d| !op.offset_dims.contains(d)).map(|d| &index[d]).collect();
         let place = |component: usize| -> Index {
             let mut batch = batch.iter();
-            let coord =
+            let expr =
                 |d| if d == op.index_vector_dim { AffineExpr::constant(component as i64) } else { next(&mut batch) };
-            (0..indices_rank).map(coord).collect()
+            (0..indices_rank).map(expr).collect()
         };
         let mut at = vec![AffineExpr::default(); dims.len()];
         for (component, &d) in op.start_index_map.iter().enumerate() {
@@ -34,9 +34,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let mask = self.existing_lanes(&place);
             at[d] = self.clamped(start, room, level, mask)?;
         }
-        let mut batch_coords = batch.iter();
+        let mut batch_exprs = batch.iter();
         let by_indices_dim: Vec<AffineExpr> = (0..indices_rank)
-            .map(|d| if d == op.index_vector_dim { AffineExpr::default() } else { next(&mut batch_coords) })
+            .map(|d| if d == op.index_vector_dim { AffineExpr::default() } else { next(&mut batch_exprs) })
             .collect();
         for (&d, &b) in op.operand_batching_dims.iter().zip(&op.start_indices_batching_dims) {
             at[d] = by_indices_dim[b].clone();

@@ -25,23 +25,23 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(())
     }
 
-    /// Adds `low <= coord <= high` where that is not certain.
+    /// Adds `low <= expr <= high` where that is not certain.
     pub(crate) fn require_between(
         &mut self,
         conditions: &mut Option<Guard<'e, 'ctx>>,
-        coord: &AffineExpr,
+        expr: &AffineExpr,
         low: i64,
         high: i64,
     ) -> Result<()> {
-        let bounds = coord.bounds(&self.symbols);
+        let bounds = expr.bounds(&self.symbols);
         let surely = |holds: fn((i64, i64), i64) -> bool, limit| bounds.is_some_and(|b| holds(b, limit));
         let (above, below) = (surely(|b, l| b.0 >= l, low), surely(|b, l| b.1 <= l, high));
         if above && below {
             return Ok(());
         }
-        let level = coord.level(&self.symbols);
+        let level = expr.level(&self.symbols);
         let mask = self.at_level(level, |s| {
-            let number = s.number_of(coord)?;
+            let number = s.number_of(expr)?;
             let lanes = s.lanes_of(number);
             Ok(match (above, below) {
                 (true, _) => lanes.le(high),

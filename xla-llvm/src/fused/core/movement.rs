@@ -54,17 +54,17 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let strides = affine::row_major_strides(&to[outside.clone()]);
             let mut rest = position(&index[outside], &strides);
             let sizes = &from[inside];
-            let mut coords = vec![AffineExpr::default(); sizes.len()];
+            let mut exprs = vec![AffineExpr::default(); sizes.len()];
             for (i, &size) in sizes.iter().enumerate().rev() {
                 if i == 0 {
-                    coords[0] = std::mem::take(&mut rest);
+                    exprs[0] = std::mem::take(&mut rest);
                 } else if size > 1 {
                     let (quotient, remainder) = self.divide(&rest, size as i64)?;
-                    coords[i] = remainder;
+                    exprs[i] = remainder;
                     rest = quotient;
                 }
             }
-            operand.extend(coords);
+            operand.extend(exprs);
         }
         Ok(operand)
     }
@@ -81,14 +81,14 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
         let mut inside = Vec::with_capacity(dims.len());
         let mut conditions = None;
-        for ((coord, p), &size) in affine::pad(index, &pad.dims).into_iter().zip(&pad.dims).zip(dims) {
+        for ((expr, p), &size) in affine::pad(index, &pad.dims).into_iter().zip(&pad.dims).zip(dims) {
             let step = p.interior as i64 + 1;
             let last = (size as i64 - 1) * step;
-            self.require_between(&mut conditions, &coord, 0, last)?;
+            self.require_between(&mut conditions, &expr, 0, last)?;
             if step == 1 {
-                inside.push(coord);
+                inside.push(expr);
             } else {
-                inside.push(self.on_grid(&mut conditions, &coord, step, size)?);
+                inside.push(self.on_grid(&mut conditions, &expr, step, size)?);
             }
         }
         self.choose(conditions, width, operand, &inside, value)
@@ -98,14 +98,14 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     pub(crate) fn on_grid(
         &mut self,
         conditions: &mut Option<Guard<'e, 'ctx>>,
-        coord: &AffineExpr,
+        expr: &AffineExpr,
         step: i64,
         size: usize,
     ) -> Result<AffineExpr> {
-        let level = coord.level(&self.symbols);
-        let mask = self.existing_lanes(std::slice::from_ref(coord));
+        let level = expr.level(&self.symbols);
+        let mask = self.existing_lanes(std::slice::from_ref(expr));
         let (quotient, exact) = self.at_level(level, |s| {
-            let number = s.number_of(coord)?;
+            let number = s.number_of(expr)?;
             let lanes = s.lanes_of(number);
             let quotient = lanes.sdiv(step);
             Ok((quotient, (quotient * step).eq(lanes)))
@@ -165,21 +165,21 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let vector = starts.len() == 1 && self.graph()[starts[0]].shape().expect_array()?.rank() == 1;
         let dims = self.graph()[operand].shape().expect_array()?.dims();
         let guard = std::mem::take(&mut self.guard);
-        let mut coords = Vec::with_capacity(dims.len());
+        let mut exprs = Vec::with_capacity(dims.len());
         for (d, (&dim, &size)) in dims.iter().zip(sizes).enumerate() {
             let room = dim.saturating_sub(size) as u64;
             if room == 0 {
-                coords.push(AffineExpr::default());
+                exprs.push(AffineExpr::default());
                 continue;
             }
             let (start, index) =
                 if vector { (starts[0], vec![AffineExpr::constant(d as i64)]) } else { (starts[d], Vec::new()) };
             let value = self.element(start, &index)?;
-            coords.push(self.clamped(value, room, 0, None)?);
+            exprs.push(self.clamped(value, room, 0, None)?);
         }
         self.guard = guard;
-        self.box_starts.insert(id, coords.clone());
-        Ok(coords)
+        self.box_starts.insert(id, exprs.clone());
+        Ok(exprs)
     }
 
     /// An integer value of `level` clamped to `0..=room` in its own signedness, as a coordinate.
@@ -209,10 +209,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let starts = self.starts(id, 2, operand, &sizes)?;
         let mut conditions = None;
         let mut inside = Vec::with_capacity(sizes.len());
-        for ((coord, start), &size) in index.iter().zip(&starts).zip(&sizes) {
-            let coord = coord.clone().plus(&start.clone().scaled(-1));
-            self.require_between(&mut conditions, &coord, 0, size as i64 - 1)?;
-            inside.push(coord);
+        for ((expr, start), &size) in index.iter().zip(&starts).zip(&sizes) {
+            let expr = expr.clone().plus(&start.clone().scaled(-1));
+            self.require_between(&mut conditions, &expr, 0, size as i64 - 1)?;
+            inside.push(expr);
         }
         self.choose(conditions, width, update, &inside, old)
     }

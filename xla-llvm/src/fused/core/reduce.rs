@@ -33,25 +33,25 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         &mut self,
         extents: &[u64],
         width: u32,
-        coords: &mut Vec<AffineExpr>,
+        exprs: &mut Vec<AffineExpr>,
         carried: Vec<BasicValueEnum<'ctx>>,
         body: &mut ReduceBody<'_, 'e, 'ctx, 'm>,
     ) -> Result<Vec<BasicValueEnum<'ctx>>> {
         let Some((&extent, inner)) = extents.split_first() else {
-            return body(self, coords, &carried);
+            return body(self, exprs, &carried);
         };
         let width_here = if inner.is_empty() { width } else { 1 };
         if extent == 1 && width_here == 1 {
-            coords.push(AffineExpr::default());
-            let results = self.nested(inner, width, coords, carried, body);
-            coords.pop();
+            exprs.push(AffineExpr::default());
+            let results = self.nested(inner, width, exprs, carried, body);
+            exprs.pop();
             return results;
         }
         let range = self.full_range(extent, width_here);
         self.for_each(range, carried, &mut |s, symbol, carried| {
-            coords.push(AffineExpr::symbol(symbol));
-            let results = s.nested(inner, width, coords, carried.to_vec(), body);
-            coords.pop();
+            exprs.push(AffineExpr::symbol(symbol));
+            let results = s.nested(inner, width, exprs, carried.to_vec(), body);
+            exprs.pop();
             results
         })
     }
@@ -74,9 +74,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
         let ty = neutral.element_type();
         let start = neutral.splat(lanes);
-        let raws = self.nested(extents, lanes, &mut Vec::new(), start.raws(), &mut |s, coords, carried| {
-            let x = element(s, coords)?.splat(lanes);
-            let x = match s.existing_lanes(coords) {
+        let raws = self.nested(extents, lanes, &mut Vec::new(), start.raws(), &mut |s, exprs, carried| {
+            let x = element(s, exprs)?.splat(lanes);
+            let x = match s.existing_lanes(exprs) {
                 Some(mask) => elemental::select_lanes(mask, x, start),
                 None => x,
             };
@@ -116,10 +116,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let mut reduced: Vec<usize> = op.dimensions.clone();
         reduced.sort_unstable();
         let extents: Vec<u64> = reduced.iter().map(|&d| dims[d] as u64).collect();
-        let input_index = |coords: &[AffineExpr]| -> Index {
+        let input_index = |exprs: &[AffineExpr]| -> Index {
             let mut kept = index.iter();
             let along = |d: usize| match reduced.iter().position(|&r| r == d) {
-                Some(i) => coords[i].clone(),
+                Some(i) => exprs[i].clone(),
                 None => kept.next().cloned().unwrap_or_default(),
             };
             (0..dims.len()).map(along).collect()
@@ -134,8 +134,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let neutral = elemental::constant(self.emitter, ty, neutral);
             let level = self.level(index);
             let sum = self.row_loop(|s| {
-                s.reduced_along_lanes(binary, neutral, &extents, lanes, level, &mut |s, coords| {
-                    let at = input_index(coords);
+                s.reduced_along_lanes(binary, neutral, &extents, lanes, level, &mut |s, exprs| {
+                    let at = input_index(exprs);
                     s.begin_turn(input, op, &at);
                     let x = s.element(input, &at)?;
                     elemental::convert(s.emitter, x, ty)
@@ -149,16 +149,16 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             && reduces_in_parts(self.module, op)
         {
             let reduced = self.row_loop(|s| {
-                s.reduced_in_order_by_team(team, op.computation, &types, &extents, &mut |s, coords| {
-                    let at = input_index(coords);
+                s.reduced_in_order_by_team(team, op.computation, &types, &extents, &mut |s, exprs| {
+                    let at = input_index(exprs);
                     let element = |(&input, &ty)| elemental::convert(s.emitter, s.element(input, &at)?, ty);
                     inputs.iter().zip(&types).map(element).collect()
                 })
             })?;
             return self.combine(Combiner::Computation(op.computation), &starts, &reduced);
         }
-        let raws = self.nested(&extents, 1, &mut Vec::new(), raws_of(&starts), &mut |s, coords, carried| {
-            let at = input_index(coords);
+        let raws = self.nested(&extents, 1, &mut Vec::new(), raws_of(&starts), &mut |s, exprs, carried| {
+            let at = input_index(exprs);
             let mut arguments = values_of(s, &types, carried);
             for &input in inputs {
                 arguments.push(s.element(input, &at)?.splat(width));
@@ -180,8 +180,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let extents: Vec<u64> = dot.dims.lhs_contracting.iter().map(|&d| lhs_dims[d] as u64).collect();
         let zero = elemental::constant(self.emitter, sum_type, Scalar::zero(sum_type));
         let (lhs_rank, d) = (lhs_dims.len(), &dot.dims);
-        let product = &mut |s: &mut Self, coords: &[AffineExpr]| {
-            let (l, r) = operand_indices(d, lhs_rank, rhs_rank, index, coords);
+        let product = &mut |s: &mut Self, exprs: &[AffineExpr]| {
+            let (l, r) = operand_indices(d, lhs_rank, rhs_rank, index, exprs);
             let (x, y) = (s.element(lhs, &l)?, s.element(rhs, &r)?);
             let lanes = x.width().max(y.width());
             let x = elemental::convert(s.emitter, x.splat(lanes), sum_type)?;
@@ -195,8 +195,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             self.reduced_along_lanes(BinaryOp::Add, zero, &extents, lanes, self.level(index), product)?
         } else {
             let raws =
-                self.nested(&extents, 1, &mut Vec::new(), zero.splat(width).raws(), &mut |s, coords, carried| {
-                    let x = product(s, coords)?.splat(width);
+                self.nested(&extents, 1, &mut Vec::new(), zero.splat(width).raws(), &mut |s, exprs, carried| {
+                    let x = product(s, exprs)?.splat(width);
                     let sum = Value::from_raws(s.emitter, sum_type, carried);
                     Ok(elemental::binary(s.emitter, BinaryOp::Add, sum, x)?.raws())
                 })?;
@@ -237,23 +237,23 @@ fn operand_indices(
     lhs_rank: usize,
     rhs_rank: usize,
     index: &Index,
-    coords: &[AffineExpr],
+    exprs: &[AffineExpr],
 ) -> (Index, Index) {
     let lhs_free = DotDims::free(lhs_rank, &d.lhs_batch, &d.lhs_contracting);
     let rhs_free = DotDims::free(rhs_rank, &d.rhs_batch, &d.rhs_contracting);
     let (batch, free) = index.split_at(d.lhs_batch.len());
     let (left, right) = free.split_at(lhs_free.len());
     (
-        placed(lhs_rank, [(&d.lhs_batch, batch), (&lhs_free, left), (&d.lhs_contracting, coords)]),
-        placed(rhs_rank, [(&d.rhs_batch, batch), (&rhs_free, right), (&d.rhs_contracting, coords)]),
+        placed(lhs_rank, [(&d.lhs_batch, batch), (&lhs_free, left), (&d.lhs_contracting, exprs)]),
+        placed(rhs_rank, [(&d.rhs_batch, batch), (&rhs_free, right), (&d.rhs_contracting, exprs)]),
     )
 }
 
 /// An index whose dimensions are given in lists.
 pub(crate) fn placed(rank: usize, lists: [(&[usize], &[AffineExpr]); 3]) -> Index {
     let mut at = vec![AffineExpr::default(); rank];
-    for (dims, coords) in lists {
-        for (&d, c) in dims.iter().zip(coords) {
+    for (dims, exprs) in lists {
+        for (&d, c) in dims.iter().zip(exprs) {
             at[d] = c.clone();
         }
     }

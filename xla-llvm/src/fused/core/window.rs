@@ -106,12 +106,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let (range, fit) = self.window_range(w, &begin, place.base[d])?;
         let mut turn = |s: &mut Self, step: AffineExpr, carried: &[BasicValueEnum<'ctx>]| {
             let step = if w.reversal { step.scaled(-1).shifted(w.size as i64 - 1) } else { step };
-            let coord = begin.clone().plus(&step.scaled(w.window_dilation as i64));
+            let expr = begin.clone().plus(&step.scaled(w.window_dilation as i64));
             let (mut condition, grid) = (condition, w.base_dilation as i64);
             if fit == Fit::Perhaps {
-                s.require_between(&mut condition, &coord, 0, (place.base[d] as i64 - 1) * grid)?;
+                s.require_between(&mut condition, &expr, 0, (place.base[d] as i64 - 1) * grid)?;
             }
-            at.push(if grid == 1 { coord } else { s.on_grid(&mut condition, &coord, grid, place.base[d])? });
+            at.push(if grid == 1 { expr } else { s.on_grid(&mut condition, &expr, grid, place.base[d])? });
             let results = s.window_loops(place, at, condition, carried.to_vec(), body);
             at.pop();
             results

@@ -207,8 +207,8 @@ pub fn broadcast(index: &[AffineExpr], dimensions: &[usize]) -> Index {
 /// The operand's index for an element of a transpose.
 pub fn transpose(index: &[AffineExpr], permutation: &[usize]) -> Index {
     let mut operand = vec![AffineExpr::default(); permutation.len()];
-    for (coord, &d) in index.iter().zip(permutation) {
-        operand[d] = coord.clone();
+    for (expr, &d) in index.iter().zip(permutation) {
+        operand[d] = expr.clone();
     }
     operand
 }

@@ -108,8 +108,8 @@ impl LoopPlan {
         let extents = self.extents();
         let firsts: Vec<usize> = borders.iter().map(|&rows| self.dims[..rows].iter().map(Vec::len).sum()).collect();
         let one = |outer: usize, inner: usize| {
-            survey.uses.iter().all(|coord| {
-                let (o, i) = (coord.coefficient(symbols[outer]), coord.coefficient(symbols[inner]));
+            survey.uses.iter().all(|expr| {
+                let (o, i) = (expr.coefficient(symbols[outer]), expr.coefficient(symbols[inner]));
                 i64::try_from(extents[inner]).ok().and_then(|e| i.checked_mul(e)) == Some(o)
             })
         };

@@ -8,7 +8,7 @@ use xla_hlo::{Error, InstrId, Result};
 
 use crate::emitter::Emitter;
 use crate::fused::emitter::{FusedEmitter, Source};
-use crate::fused::kernel::{FOLDED_REGISTERS, Writer, counters, fitting};
+use crate::fused::kernel::{REDUCE_REGISTERS, Writer, counters, fitting};
 use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::nest::Range;
@@ -40,7 +40,7 @@ impl Work<'_> {
     fn registers(&self) -> u32 {
         match self {
             Work::Columns(_) => 2,
-            Work::Scan(_) => FOLDED_REGISTERS,
+            Work::Scan(_) => REDUCE_REGISTERS,
             Work::SelectAndScatter(_) => 1,
         }
     }

@@ -69,18 +69,17 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         };
         let width = range.width;
         let looped: &[u64] = if flat { &[] } else { outer };
-        let raws =
-            self.nested(looped, 1, &mut Vec::new(), neutral.splat(width).raws(), &mut |s, coords, carried| {
-                s.for_each(range, carried.to_vec(), &mut |s, symbol, carried| {
-                    let coords = match flat {
-                        true => counters(s, &AffineExpr::symbol(symbol), extents)?,
-                        false => [coords, &[AffineExpr::symbol(symbol)]].concat(),
-                    };
-                    let x = element(s, &coords)?.splat(width);
-                    let reduced = Value::from_raws(s.emitter, ty, carried);
-                    Ok(elemental::binary(s.emitter, op, reduced, x)?.raws())
-                })
-            })?;
+        let raws = self.nested(looped, 1, &mut Vec::new(), neutral.splat(width).raws(), &mut |s, exprs, carried| {
+            s.for_each(range, carried.to_vec(), &mut |s, symbol, carried| {
+                let exprs = match flat {
+                    true => counters(s, &AffineExpr::symbol(symbol), extents)?,
+                    false => [exprs, &[AffineExpr::symbol(symbol)]].concat(),
+                };
+                let x = element(s, &exprs)?.splat(width);
+                let reduced = Value::from_raws(s.emitter, ty, carried);
+                Ok(elemental::binary(s.emitter, op, reduced, x)?.raws())
+            })
+        })?;
         let mut reduced = Value::from_raws(self.emitter, ty, &raws);
         while reduced.width() > 1 {
             let half = reduced.width() / 2;
@@ -113,8 +112,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             |member: Lanes<'e, 'ctx>| (member * groups).lshr(i64::from(team.threads.ilog2())) * i64::from(width);
         let (start, end) = (first(team.member), first(team.member + 1).smin(end));
         let reduced = &mut |s: &mut Self, before: Option<Vec<Value<'e, 'ctx>>>, place: SymbolId| -> Result<Vec<_>> {
-            let coords = counters(s, &AffineExpr::symbol(place), extents)?;
-            let values: Vec<_> = element(s, &coords)?.into_iter().map(|value| value.splat(width)).collect();
+            let exprs = counters(s, &AffineExpr::symbol(place), extents)?;
+            let values: Vec<_> = element(s, &exprs)?.into_iter().map(|value| value.splat(width)).collect();
             let lane = |lane| values.iter().map(|value| value.slice(lane, 1)).collect::<Vec<_>>();
             let first = match before {
                 Some(before) => s.combine(combiner, &before, &lane(0))?,

@@ -17,7 +17,7 @@ use crate::simt::WARP;
 /// Elements of a row that one thread is worth, a power of two.
 const PER_THREAD: u64 = 8;
 /// Elements of a reduction from which on a warp does it rather than a thread.
-const LEAST_FOLD: u64 = 32;
+const LEAST_REDUCTION: u64 = 32;
 /// Warps of a block whose teams are warps.
 pub(crate) const WARPS: u32 = 4;
 /// Threads that keep a whole device busy.
@@ -44,7 +44,7 @@ impl<'m> Writer<'_, 'm> {
         let rows = self.reduced_rows().map_or(least, |rows| rows.min(least));
         let row: u64 = self.dims[rows..].iter().map(|&d| d as u64).product();
         let reduction = self.longest_reduction();
-        if rows == rank && reduction < LEAST_FOLD {
+        if rows == rank && reduction < LEAST_REDUCTION {
             return None;
         }
         let threads = (row.max(reduction) / PER_THREAD).next_power_of_two().clamp(WARP.into(), LARGEST.into());

@@ -249,14 +249,14 @@ impl<'m> Writer<'_, 'm> {
         let inside = inside.map_or(s.number(0).eq(0), |guard| guard.mask);
         s.when(inside, &[], |s| {
             // New symbols: what depends on them must not be computed in front of the test.
-            let mut coords = Vec::with_capacity(2);
+            let mut exprs = Vec::with_capacity(2);
             for (at, extent) in at.iter().zip(extents) {
                 let number = s.number_of(at)?;
-                coords.push(AffineExpr::symbol(s.uniform_symbol(s.lanes_of(number), Some(extent))));
+                exprs.push(AffineExpr::symbol(s.uniform_symbol(s.lanes_of(number), Some(extent))));
             }
             match &sink.part {
-                Some(part) => part.store(s, sink.product, &coords, sum)?,
-                None => self.store_results(s, (sink.product, sink.batch), &coords, sum)?,
+                Some(part) => part.store(s, sink.product, &exprs, sum)?,
+                None => self.store_results(s, (sink.product, sink.batch), &exprs, sum)?,
             }
             Ok(Vec::new())
         })?;
@@ -513,8 +513,8 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
 
 impl<'e, 'ctx> FusedEmitter<'e, 'ctx, '_> {
     /// Makes the last of some coordinates one of so many lanes, of which it is the first.
-    pub(crate) fn as_lanes(&mut self, coords: &mut [AffineExpr], width: u64, extents: &[u64]) -> Result<()> {
-        let (Some(last), Some(&extent), true) = (coords.last_mut(), extents.last(), width > 1) else { return Ok(()) };
+    pub(crate) fn as_lanes(&mut self, exprs: &mut [AffineExpr], width: u64, extents: &[u64]) -> Result<()> {
+        let (Some(last), Some(&extent), true) = (exprs.last_mut(), extents.last(), width > 1) else { return Ok(()) };
         let number = self.number_of(last)?;
         let value = SymbolValue::Lane { base: self.lanes_of(number), width: width as u32, mask: None };
         let level = last.level(&self.symbols);
