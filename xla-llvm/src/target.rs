@@ -97,6 +97,7 @@ impl Target {
         let generator = Generator::new(&description, &MachineOptions::default())?;
         description.data_layout = generator.data_layout();
         description.abilities = probe(&description, &generator)?;
+        description.idle.put(generator);
         Ok(Target(Arc::new(description)))
     }
 

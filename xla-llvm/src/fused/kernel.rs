@@ -168,7 +168,7 @@ impl<'a, 'm> Writer<'a, 'm> {
         let inner = if width == 1 { 1 } else { loops.pop().unwrap_or(1) };
         // Where rows are reduced, a unit is a row: the reduction is computed once, in front of the loops inside of the
         // row, and a result may lie over an operand that no other row reads.
-        let within = match self.reduced_rows() {
+        let within = match self.rows() {
             Some(rows) => loops.split_off(plan.loops_of(rows).min(loops.len())),
             None => Vec::new(),
         };
@@ -363,7 +363,7 @@ impl<'a, 'm> Writer<'a, 'm> {
             match plan.split(&survey, &symbols) {
                 Some(split) => plan = split,
                 None => {
-                    let borders = [fused.row_count(), self.reduced_rows().unwrap_or_default()];
+                    let borders = [fused.row_count(), self.rows().unwrap_or_default()];
                     return Ok(plan.merged(&survey, &symbols, &borders));
                 }
             }
@@ -505,14 +505,15 @@ impl<'a, 'm> Writer<'a, 'm> {
         dims.map_or(1, |shape| reduced.iter().map(|&d| shape.dims()[d] as u64).product())
     }
 
-    /// The rows of which the kernel reduces elements of its dimensions, if it does: how many dimensions number them.
-    pub fn reduced_rows(&self) -> Option<usize> {
+    /// How many of the dimensions number rows, where the kernel reduces rows: no result has fewer dimensions.
+    pub fn rows(&self) -> Option<usize> {
         let graph = self.graph();
+        let least = self.outputs.iter().map(|o| o.shape.rank()).min()?;
         let rows = |id: &InstrId| match graph[*id].op() {
             Op::Reduce(reduce) => row_reduction(graph, &self.dims, graph[*id].operand(0), reduce),
             _ => None,
         };
-        self.computed().iter().filter_map(rows).min()
+        self.computed().iter().filter_map(rows).min().map(|rows| rows.min(least))
     }
 
     /// Elementary operations in all, roughly.

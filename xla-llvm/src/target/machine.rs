@@ -87,7 +87,7 @@ impl Idle {
         Some(idle.swap_remove(place))
     }
 
-    fn put(&self, generator: Generator) {
+    pub(super) fn put(&self, generator: Generator) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(generator);
     }
 }
@@ -118,9 +118,9 @@ fn create(triple: &TargetTriple, cpu: &str, features: &str, options: &MachineOpt
         CodegenLevel::Default => OptimizationLevel::Default,
         CodegenLevel::Aggressive => OptimizationLevel::Aggressive,
     };
-    // Objects lie together in memory, and what is further away is reached through the linker's stubs. LLVM's default
-    // for code of the process that it runs in is the large model, in which no call has a quick selection and no
-    // constant an operand.
+    // An object lies in one piece, and what is outside of it is reached through the linker's stubs. LLVM's default for
+    // code of the process that it runs in is the large model, in which no call has a quick selection and no constant an
+    // operand.
     let (relocation, code_model) = (RelocMode::PIC, CodeModel::Small);
     target.create_target_machine(triple, cpu, features, level, relocation, code_model).ok_or_else(|| {
         Error::invalid_argument(format!(

@@ -41,7 +41,7 @@ impl<'m> Writer<'_, 'm> {
     pub(crate) fn row_shape(&self) -> Option<RowShape> {
         let rank = self.dims.len();
         let least = self.outputs.iter().map(|o| o.shape.rank()).min().unwrap_or(rank);
-        let rows = self.reduced_rows().map_or(least, |rows| rows.min(least));
+        let rows = self.rows().unwrap_or(least);
         let row: u64 = self.dims[rows..].iter().map(|&d| d as u64).product();
         let reduction = self.longest_reduction();
         if rows == rank && reduction < LEAST_REDUCTION {
