@@ -82,10 +82,17 @@ fn emit_kernels(
     options: &CodegenOptions,
 ) -> Result<(Emitted, Vec<Kernel>)> {
     let _span = tracing::debug_span!("emit-kernels", first, count = sources.len()).entered();
-    emit(target, format!("kernels.{number}"), CodegenLevel::default(), options, |emitter| {
-        let emit = |(i, source)| emit_kernel(emitter, source, &kernel_name(first + i));
-        sources.iter().enumerate().map(emit).collect()
-    })
+    let (mut emitted, kernels) =
+        emit(target, format!("kernels.{number}"), CodegenLevel::default(), options, |emitter| {
+            let emit = |(i, source)| emit_kernel(emitter, source, &kernel_name(first + i));
+            sources.iter().enumerate().map(emit).collect::<Result<Vec<Kernel>>>()
+        })?;
+    let strategies = |text: String| {
+        let lines = kernels.iter().map(|kernel| format!("; {}: {}\n", kernel.name, kernel.strategy));
+        lines.chain([text]).collect()
+    };
+    emitted.text = emitted.text.map(strategies);
+    Ok((emitted, kernels))
 }
 
 /// The entry is calls and little else: the quickest code generation is good enough for it.

@@ -118,23 +118,23 @@ impl<'ctx> Writer<'_, 'ctx> {
 
     fn run_kernel(&mut self, index: usize, arguments: PointerValue<'ctx>) -> Result<()> {
         let kernel = self.known_kernel(index)?.clone();
-        if kernel.units == 0 {
+        if kernel.work_items == 0 {
             return Ok(());
         }
         let (pointer, long) = (self.pointer_type(), self.e.context().i64_type());
         let void = self.e.context().void_type();
         let function = self.kernel_function(&kernel.name);
-        let units = self.long(kernel.units as i64);
-        if self.plan.threads > 1 && kernel.units > 1 && kernel.work >= PARALLEL_WORK {
-            let grain = (kernel.units as f64 * PIECE_WORK / kernel.work).ceil().max(1.0);
+        let work_items = self.long(kernel.work_items as i64);
+        if self.plan.threads > 1 && kernel.work_items > 1 && kernel.work >= PARALLEL_WORK {
+            let grain = (kernel.work_items as f64 * PIECE_WORK / kernel.work).ceil().max(1.0);
             let longs = [long.into(); 3];
             let ty = void.fn_type(&[[pointer.into(); 2].as_slice(), &longs].concat(), false);
             let runtime = self.declare(PARALLEL, ty);
             let kernel = function.as_global_value().as_pointer_value();
             let (grain, threads) = (self.long(grain as i64), self.threads());
-            self.call(runtime, &[kernel.into(), arguments.into(), units.into(), grain.into(), threads.into()])
+            self.call(runtime, &[kernel.into(), arguments.into(), work_items.into(), grain.into(), threads.into()])
         } else {
-            self.call(function, &[arguments.into(), self.long(0).into(), units.into()])
+            self.call(function, &[arguments.into(), self.long(0).into(), work_items.into()])
         }
     }
 

@@ -97,9 +97,9 @@ impl<'m> CpuLowering<'m> {
         if !is_scalar_computation(self.module, scatter.computation) || !shapes.iter().all(|shape| shape.is_static()) {
             return None;
         }
-        let units = ScatterPlan::new(scatter, input, indices, update).units();
+        let work_items = ScatterPlan::new(scatter, input, indices, update).work_items();
         let bytes = inputs.iter().map(|shape| shape.element_count() * shape.element_type().byte_width());
-        let descriptor = [units as i64].into_iter().chain(bytes.map(|bytes| bytes as i64)).collect();
+        let descriptor = [work_items as i64].into_iter().chain(bytes.map(|bytes| bytes as i64)).collect();
         let (module, computation, root) = (self.module, cx.computation, cx.instruction);
         let operands = cx.instruction().operands().to_vec();
         let kernel = self.kernels.number(KernelSource { module, computation, root, inputs: operands, in_place: true });

@@ -24,6 +24,7 @@ mod format;
 mod integer;
 mod memory;
 mod predicate;
+mod scalar;
 mod value;
 
 use xla_hlo::ops::{BinaryOp, UnaryOp};
@@ -34,8 +35,8 @@ use crate::emitter::Emitter;
 pub use compare::{clamp, compare, select, select_lanes};
 pub use convert::{bitcast_convert, clamped_index, convert, reduce_precision};
 pub use memory::{constant, constant_bytes, gather, load, load_aligned, scatter, store, store_aligned};
+pub(crate) use scalar::stored_scalar;
 pub use value::Value;
-pub(crate) use value::stored_scalar;
 
 /// A function of one element.
 pub fn unary<'e, 'ctx>(_: &'e Emitter<'ctx>, op: UnaryOp, x: Value<'e, 'ctx>) -> Result<Value<'e, 'ctx>> {

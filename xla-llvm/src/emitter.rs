@@ -12,11 +12,10 @@ use inkwell::targets::TargetTriple;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum};
 use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 
-use crate::lanes::{Lanes, Scalar};
 use crate::target::Target;
 use xla_hlo::{Error, Result};
 
-/// Knobs of emission.
+/// Options of emission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EmitOptions {
     /// Let the code generator fuse a multiplication and an addition of two HLO instructions into one FMA.
@@ -35,9 +34,9 @@ impl Default for EmitOptions {
     }
 }
 
-/// Writes one LLVM module. Instruction methods live on [`Lanes`]; what is wrong (only ever a mistake of the emitting
-/// code, such as operands of two types) is remembered and returned by [`Emitter::finish`], so that formulas read as
-/// formulas.
+/// Writes one LLVM module. Instruction methods live on [`Lanes`](crate::lanes::Lanes); what is wrong (only ever a
+/// mistake of the emitting code, such as operands of two types) is remembered and returned by [`Emitter::finish`], so
+/// that formulas read as formulas.
 pub struct Emitter<'ctx> {
     pub(crate) context: &'ctx Context,
     pub(crate) module: Module<'ctx>,
@@ -78,7 +77,7 @@ impl<'ctx> Emitter<'ctx> {
     }
 
     /// The builder, positioned where the next instruction goes. For control flow and calls; arithmetic goes through
-    /// [`Lanes`].
+    /// [`Lanes`](crate::lanes::Lanes).
     pub fn builder(&self) -> &Builder<'ctx> {
         &self.builder
     }
@@ -88,7 +87,7 @@ impl<'ctx> Emitter<'ctx> {
         &self.target
     }
 
-    /// The emission knobs.
+    /// The options of emission.
     pub fn options(&self) -> EmitOptions {
         self.options
     }
@@ -181,27 +180,6 @@ impl<'ctx> Emitter<'ctx> {
         table.as_pointer_value()
     }
 
-    /// An array of `count` elements on the stack, for the whole run of the function, aligned to 64 bytes. What it holds
-    /// at first is not known.
-    pub fn stack_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
-        let refused = |reason: &dyn std::fmt::Display| Error::internal(format!("no array on the stack: {reason}"));
-        let here = self.builder.get_insert_block().ok_or_else(|| refused(&"there is no function"))?;
-        let entry = here.get_parent().and_then(|function| function.get_first_basic_block()).unwrap_or(here);
-        match entry.get_first_instruction() {
-            Some(first) => self.builder.position_before(&first),
-            None => self.builder.position_at_end(entry),
-        }
-        let count = u32::try_from(count).map_err(|_| refused(&"it is too large"))?;
-        let array = self.builder.build_alloca(self.lane_type(scalar, 1).array_type(count), "");
-        let array = array.map_err(|e| refused(&e))?;
-        if let Some(instruction) = array.as_instruction() {
-            instruction.set_alignment(64).map_err(|e| refused(&e))?;
-        }
-        self.make_dirty(array, u64::from(count) * u64::from(scalar.bits().div_ceil(8)));
-        self.builder.position_at_end(here);
-        Ok(array)
-    }
-
     /// Fills memory on the stack, aligned to 64 bytes, where that is [asked for](EmitOptions::dirt).
     pub(crate) fn make_dirty(&self, memory: PointerValue<'ctx>, bytes: u64) {
         if let Some(byte) = self.options.dirt {
@@ -219,14 +197,9 @@ impl<'ctx> Emitter<'ctx> {
         self.shared.set(0);
     }
 
-    /// Takes so many bytes of shared memory; gives where they begin.
+    /// Takes `bytes` of shared memory and returns where they begin.
     pub(crate) fn take_shared(&self, bytes: u64) -> u64 {
         self.shared.replace(self.shared.get() + bytes)
-    }
-
-    /// Wraps an LLVM value, so that arithmetic can be done on it.
-    pub fn lanes(&self, value: impl Into<BasicValueEnum<'ctx>>) -> Lanes<'_, 'ctx> {
-        Lanes::new(self, value.into())
     }
 
     /// A new block at the end of the current function.

@@ -164,6 +164,11 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 }
 
 impl<'ctx> Emitter<'ctx> {
+    /// Wraps an LLVM value, so that arithmetic can be done on it.
+    pub fn lanes(&self, value: impl Into<BasicValueEnum<'ctx>>) -> Lanes<'_, 'ctx> {
+        Lanes::new(self, value.into())
+    }
+
     /// LLVM's integer type of so many bits.
     pub fn int_type(&self, bits: u32) -> IntType<'ctx> {
         match std::num::NonZeroU32::new(bits).map(|bits| self.context.custom_width_int_type(bits)) {

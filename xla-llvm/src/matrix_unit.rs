@@ -27,7 +27,7 @@ pub const COLUMNS: u64 = 8;
 
 /// What the matrix unit multiplies; its sums are f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Factors {
+pub enum OperandType {
     /// Elements of f16.
     F16,
     /// Elements of bf16.
@@ -36,12 +36,12 @@ pub enum Factors {
     Tf32,
 }
 
-impl Factors {
+impl OperandType {
     /// Those that are elements of an array as they are.
-    pub fn of(ty: ElementType) -> Option<Factors> {
+    pub fn of(ty: ElementType) -> Option<OperandType> {
         match ty {
-            ElementType::F16 => Some(Factors::F16),
-            ElementType::BF16 => Some(Factors::Bf16),
+            ElementType::F16 => Some(OperandType::F16),
+            ElementType::BF16 => Some(OperandType::Bf16),
             _ => None,
         }
     }
@@ -49,17 +49,17 @@ impl Factors {
     /// The type that factors are kept in.
     pub fn element_type(self) -> ElementType {
         match self {
-            Factors::F16 => ElementType::F16,
-            Factors::Bf16 => ElementType::BF16,
-            Factors::Tf32 => ElementType::F32,
+            OperandType::F16 => ElementType::F16,
+            OperandType::Bf16 => ElementType::BF16,
+            OperandType::Tf32 => ElementType::F32,
         }
     }
 
     /// Neighbours along the sum that are in a piece.
     pub fn in_a_piece(self) -> u64 {
         match self {
-            Factors::F16 | Factors::Bf16 => 2,
-            Factors::Tf32 => 1,
+            OperandType::F16 | OperandType::Bf16 => 2,
+            OperandType::Tf32 => 1,
         }
     }
 
@@ -71,11 +71,11 @@ impl Factors {
 
 impl Target {
     /// Whether the threads of a warp can multiply matrices of such factors.
-    pub fn has_matrix_unit(&self, factors: Factors) -> bool {
+    pub fn has_tensor_cores(&self, factors: OperandType) -> bool {
         // Number of the architecture: sm_80 and later have all of them.
         let number = self.cpu().trim_start_matches("sm_").trim_end_matches(|c: char| c.is_ascii_lowercase());
         match (self.simt(), factors) {
-            (Some(Simt::Nvptx), Factors::F16 | Factors::Bf16 | Factors::Tf32) => {
+            (Some(Simt::Nvptx), OperandType::F16 | OperandType::Bf16 | OperandType::Tf32) => {
                 number.parse::<u32>().is_ok_and(|number| number >= 80)
             }
             (Some(Simt::Host), _) => true,
@@ -89,7 +89,7 @@ impl<'ctx> Emitter<'ctx> {
     /// integers, of two elements the first one in the low half; sums are f32.
     pub fn multiply_matrices<'e>(
         &'e self,
-        factors: Factors,
+        factors: OperandType,
         left: [Lanes<'e, 'ctx>; 4],
         right: [Lanes<'e, 'ctx>; 2],
         sums: [Lanes<'e, 'ctx>; 4],
@@ -130,21 +130,21 @@ impl<'ctx> Emitter<'ctx> {
 
     fn matrix_instruction<'e>(
         &'e self,
-        factors: Factors,
+        factors: OperandType,
         left: [Lanes<'e, 'ctx>; 4],
         right: [Lanes<'e, 'ctx>; 2],
         sums: [Lanes<'e, 'ctx>; 4],
     ) -> Result<[Lanes<'e, 'ctx>; 4]> {
         let name = match factors {
-            Factors::F16 => "llvm.nvvm.mma.m16n8k16.row.col.f32.f32",
-            Factors::Bf16 => "llvm.nvvm.mma.m16n8k16.row.col.bf16",
-            Factors::Tf32 => "llvm.nvvm.mma.m16n8k8.row.col.tf32",
+            OperandType::F16 => "llvm.nvvm.mma.m16n8k16.row.col.f32.f32",
+            OperandType::Bf16 => "llvm.nvvm.mma.m16n8k16.row.col.bf16",
+            OperandType::Tf32 => "llvm.nvvm.mma.m16n8k8.row.col.tf32",
         };
         let missing = || Error::internal(format!("LLVM refuses {name}"));
         let pair = self.lane_type(Scalar::F16, 2);
         let piece = |word: Lanes<'e, 'ctx>| match factors {
-            Factors::F16 => self.record(self.builder().build_bit_cast(word.raw(), pair, "")),
-            Factors::Bf16 | Factors::Tf32 => Some(word.raw()),
+            OperandType::F16 => self.record(self.builder().build_bit_cast(word.raw(), pair, "")),
+            OperandType::Bf16 | OperandType::Tf32 => Some(word.raw()),
         };
         let pieces = left.into_iter().chain(right).map(piece).collect::<Option<Vec<_>>>().ok_or_else(missing)?;
         let arguments: Vec<_> = pieces.into_iter().chain(sums.map(Lanes::raw)).collect();
@@ -161,7 +161,7 @@ impl<'ctx> Emitter<'ctx> {
 
     fn matrix_by_shuffles<'e>(
         &'e self,
-        factors: Factors,
+        factors: OperandType,
         left: [Lanes<'e, 'ctx>; 4],
         right: [Lanes<'e, 'ctx>; 2],
         mut sums: [Lanes<'e, 'ctx>; 4],
@@ -173,8 +173,8 @@ impl<'ctx> Emitter<'ctx> {
         let element = |words: Lanes<'e, 'ctx>, piece: u32, number: u32| {
             let bits = words.lshr(i64::from(32 / count * (count * piece + number))).trunc(32 / count);
             match factors {
-                Factors::F16 | Factors::Bf16 => Value::stored(factors.element_type(), bits).lanes(),
-                Factors::Tf32 => bits.cast_bits(Scalar::F32),
+                OperandType::F16 | OperandType::Bf16 => Value::stored(factors.element_type(), bits).lanes(),
+                OperandType::Tf32 => bits.cast_bits(Scalar::F32),
             }
         };
         let lane = self.register(Register::Thread)? & i64::from(WARP - 1);

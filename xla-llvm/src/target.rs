@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
-use inkwell::targets::{InitializationConfig, Target as LlvmTarget, TargetMachine};
+use inkwell::targets::TargetMachine;
 
 use xla_hlo::{Error, Result};
 
@@ -13,7 +13,7 @@ mod machine;
 
 pub(crate) use machine::bare_host_machine;
 pub use machine::{CodegenLevel, Machine, MachineOptions};
-use machine::{Generator, Idle};
+use machine::{Generator, GeneratorPool};
 
 /// How the threads of a program that many threads run at once (SIMT) know of themselves and of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,14 +29,10 @@ pub enum Simt {
 pub struct Target(Arc<Description>);
 
 struct Description {
-    triple: String,
-    cpu: String,
-    features: String,
     data_layout: String,
     abilities: Abilities,
     simt: Option<Simt>,
-    /// Code generators that nobody uses now.
-    idle: Idle,
+    generators: Arc<GeneratorPool>,
 }
 
 /// What a target can do in hardware, found by asking LLVM to compile a probe for it.
@@ -85,20 +81,13 @@ impl Target {
     ///
     /// Fails with `InvalidArgument` when LLVM does not know the triple or the CPU.
     pub fn new(triple: &str, cpu: &str, features: &str) -> Result<Target> {
-        let mut description = Description {
-            triple: triple.to_string(),
-            cpu: cpu.to_string(),
-            features: features.to_string(),
-            data_layout: String::new(),
-            abilities: SCALAR,
-            simt: triple.starts_with("nvptx").then_some(Simt::Nvptx),
-            idle: Idle::default(),
-        };
-        let generator = Generator::new(&description, &MachineOptions::default())?;
-        description.data_layout = generator.data_layout();
-        description.abilities = probe(&description, &generator)?;
-        description.idle.put(generator);
-        Ok(Target(Arc::new(description)))
+        let generators = Arc::new(GeneratorPool::new(triple, cpu, features));
+        let generator = generators.create(&MachineOptions::default())?;
+        let data_layout = generator.data_layout();
+        let abilities = probe(triple, &generator)?;
+        generators.put(generator);
+        let simt = triple.starts_with("nvptx").then_some(Simt::Nvptx);
+        Ok(Target(Arc::new(Description { data_layout, abilities, simt, generators })))
     }
 
     /// This machine as if its processor were `cpu`, by LLVM's name: that processor's vector width, masks and
@@ -145,13 +134,10 @@ impl Target {
         let host = Target::host()?.0;
         let abilities = Abilities { vector_bits: 0, avx512: false, ..host.abilities };
         Ok(Target(Arc::new(Description {
-            triple: host.triple.clone(),
-            cpu: host.cpu.clone(),
-            features: host.features.clone(),
             data_layout: host.data_layout.clone(),
             abilities,
             simt: Some(Simt::Host),
-            idle: Idle::default(),
+            generators: host.generators.clone(),
         })))
     }
 
@@ -162,17 +148,17 @@ impl Target {
 
     /// The LLVM triple.
     pub fn triple(&self) -> &str {
-        &self.0.triple
+        &self.0.generators.triple
     }
 
     /// LLVM's name of the CPU; empty for the triple's baseline.
     pub fn cpu(&self) -> &str {
-        &self.0.cpu
+        &self.0.generators.cpu
     }
 
     /// The features beyond the CPU's own, in LLVM's spelling.
     pub fn features(&self) -> &str {
-        &self.0.features
+        &self.0.generators.features
     }
 
     /// LLVM's data layout string.
@@ -192,18 +178,17 @@ impl Target {
 
     /// A code generator for this target: one that was used before and is idle, else a new one.
     pub fn machine(&self, options: &MachineOptions) -> Result<Machine> {
-        Machine::new(self, options)
+        Machine::new(&self.0.generators, options)
     }
 }
 
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Description { triple, cpu, features, abilities, .. } = &*self.0;
         f.debug_struct("Target")
-            .field("triple", triple)
-            .field("cpu", cpu)
-            .field("features", features)
-            .field("abilities", abilities)
+            .field("triple", &self.triple())
+            .field("cpu", &self.cpu())
+            .field("features", &self.features())
+            .field("abilities", &self.abilities())
             .finish()
     }
 }
@@ -214,15 +199,9 @@ pub fn llvm_version() -> String {
     format!("{major}.{minor}.{patch}")
 }
 
-pub(crate) fn initialize() {
-    static ONCE: OnceLock<()> = OnceLock::new();
-    ONCE.get_or_init(|| LlvmTarget::initialize_all(&InitializationConfig::default()));
-}
-
 /// Compiles two small functions for the target and reads the assembly: the surest answer to "is this one instruction
 /// here", as it is LLVM's own, whatever mixture of CPU name and features says so.
-fn probe(description: &Description, generator: &Generator) -> Result<Abilities> {
-    let triple = description.triple.as_str();
+fn probe(triple: &str, generator: &Generator) -> Result<Abilities> {
     if triple.starts_with("nvptx") || triple.starts_with("amdgcn") {
         return Ok(SCALAR);
     }

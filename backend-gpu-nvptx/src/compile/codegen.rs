@@ -64,8 +64,8 @@ fn block_threads(kernel: &Kernel) -> u32 {
 /// Blocks that a kernel is launched with; 0 where there is nothing to do.
 pub(crate) fn blocks(kernel: &Kernel) -> Result<u32> {
     let blocks = match kernel.block {
-        Some(_) => kernel.units,
-        None => kernel.units.div_ceil(BLOCK.into()),
+        Some(_) => kernel.work_items,
+        None => kernel.work_items.div_ceil(BLOCK.into()),
     };
     u32::try_from(blocks).ok().filter(|&blocks| i32::try_from(blocks).is_ok()).ok_or_else(|| {
         Error::resource_exhausted(format!(

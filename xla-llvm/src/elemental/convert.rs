@@ -4,7 +4,8 @@ use xla_hlo::{ElementKind, ElementType, Error, FloatFormat, Result};
 
 use super::complex::parts;
 use super::format;
-use super::value::{Value, computed_scalar, stored_scalar};
+use super::scalar::{computed_scalar, stored_scalar};
+use super::value::Value;
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 

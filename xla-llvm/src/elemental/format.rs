@@ -2,7 +2,7 @@
 
 use xla_hlo::{ElementKind, ElementType, FloatFormat, FloatSpecials};
 
-use super::value::{computed_scalar, stored_scalar};
+use super::scalar::{computed_scalar, stored_scalar};
 use crate::lanes::{Lanes, Scalar};
 
 /// Computed lanes from stored ones.

@@ -4,7 +4,8 @@ use inkwell::module::Linkage;
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, Result, Scalar as Element};
 
-use super::value::{Value, computed_scalar, stored_scalar};
+use super::scalar::{computed_scalar, stored_scalar};
+use super::value::Value;
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 

@@ -1,11 +1,12 @@
 //! Elements of HLO in registers: an element type, and lanes that hold values of it.
 
 use inkwell::values::BasicValueEnum;
-use xla_hlo::{ElementKind, ElementType, Error};
+use xla_hlo::{ElementType, Error};
 
 use super::format;
+use super::scalar::{computed_scalar, stored_scalar};
 use crate::emitter::Emitter;
-use crate::lanes::{Lanes, Scalar};
+use crate::lanes::Lanes;
 
 /// An element of some type in as many lanes as the code works on; see [`crate::elemental`] for what the lanes are.
 #[derive(Clone, Copy)]
@@ -19,24 +20,6 @@ enum Parts<'e, 'ctx> {
     Stored(Lanes<'e, 'ctx>),
     Computed(Lanes<'e, 'ctx>),
     Complex(Lanes<'e, 'ctx>, Lanes<'e, 'ctx>),
-}
-
-/// The lanes of the stored form; of one part for complex types.
-pub(crate) fn stored_scalar(ty: ElementType) -> Scalar {
-    match ty.real_part() {
-        ElementType::F32 => Scalar::F32,
-        ElementType::F64 => Scalar::F64,
-        other => Scalar::Int(8 * other.byte_width() as u32),
-    }
-}
-
-/// The lanes of the computed form; of one part for complex types.
-pub(crate) fn computed_scalar(ty: ElementType) -> Scalar {
-    match ty.kind() {
-        ElementKind::Pred => Scalar::Int(1),
-        ElementKind::Float if ty != ElementType::F64 => Scalar::F32,
-        ElementKind::Float | ElementKind::Complex | ElementKind::Signed | ElementKind::Unsigned => stored_scalar(ty),
-    }
 }
 
 impl<'e, 'ctx> Value<'e, 'ctx> {

@@ -2,48 +2,22 @@
 
 use std::collections::HashMap;
 
+use inkwell::basic_block::BasicBlock;
 use inkwell::values::PointerValue;
-use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module};
+use xla_hlo::{CompId, Computation, InstrId, Module};
 
-use super::loops::affine::{AffineExpr, Index, Symbol, SymbolId, Symbols};
-use super::loops::nest::Level;
-use super::loops::plan::Survey;
-use super::simt::thread_group::Team;
-use super::simt::transpose::SharedTile;
-use super::vector::row_cache::RowCache;
-use super::vector::transpose::Tile;
 use crate::elemental::Value;
 use crate::emitter::Emitter;
+use crate::fused::loops::affine::{AffineExpr, Index, Symbol, SymbolId, Symbols};
+use crate::fused::loops::plan::Survey;
+use crate::fused::mode::{Mode, ThreadMode, VectorMode};
+use crate::fused::value::{Guard, GuardId, Source, SymbolValue};
 use crate::lanes::Lanes;
 
-/// The number that a symbol stands for while running, a 64-bit integer.
-#[derive(Clone, Copy)]
-pub(crate) enum SymbolValue<'e, 'ctx> {
-    /// The same in all lanes.
-    Uniform(Lanes<'e, 'ctx>),
-    /// `base + lane number`; lanes outside of the mask do not exist.
-    Lane { base: Lanes<'e, 'ctx>, width: u32, mask: Option<Lanes<'e, 'ctx>> },
-    /// Another number in each lane; lanes exist as those of the lane symbol it came from do.
-    Varying { lanes: Lanes<'e, 'ctx>, mask: Option<Lanes<'e, 'ctx>> },
+/// One level of the nest: where its next instruction goes.
+pub(crate) struct Level<'ctx> {
+    pub(crate) block: BasicBlock<'ctx>,
 }
-
-/// An array in memory that an instruction's value is read from.
-#[derive(Clone)]
-pub(crate) struct Source<'ctx> {
-    pub(crate) base: PointerValue<'ctx>,
-    pub(crate) shape: ArrayShape,
-}
-
-/// Lanes for which a value is wanted at all; others must not touch memory.
-#[derive(Clone, Copy)]
-pub(crate) struct Guard<'e, 'ctx> {
-    pub(crate) mask: Lanes<'e, 'ctx>,
-    /// The level that the mask is computed at.
-    pub(crate) level: usize,
-}
-
-/// Names a guard in keys; 0 is none.
-pub(crate) type GuardId = usize;
 
 /// Writes the code of one kernel.
 pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
@@ -64,16 +38,10 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     pub(crate) box_starts: HashMap<InstrId, Vec<AffineExpr>>,
     /// The kernel's pointers: operands, then results.
     pub(crate) pointers: Vec<PointerValue<'ctx>>,
-    pub(crate) cache: RowCache<'ctx>,
     pub(crate) survey: Survey,
-    /// Where stores may be at the outermost: inside of the test whether the unit is there.
-    pub(crate) unit_level: usize,
-    /// The threads that work together, where some do.
-    pub(crate) team: Option<Team<'e, 'ctx>>,
-    /// The tile that is being worked on, in a kernel that goes in tiles.
-    pub(crate) tile: Option<Tile<'e, 'ctx>>,
-    /// As [`tile`](Self::tile), in a kernel of threads.
-    pub(crate) shared_tile: Option<SharedTile<'e, 'ctx>>,
+    /// Where stores may be at the outermost: inside of the test whether the work item is there.
+    pub(crate) item_level: usize,
+    pub(crate) mode: Mode<'e, 'ctx>,
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
@@ -95,12 +63,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             runtime_divisions: HashMap::new(),
             box_starts: HashMap::new(),
             pointers: Vec::new(),
-            cache: RowCache::default(),
             survey: Survey::default(),
-            unit_level: 0,
-            team: None,
-            tile: None,
-            shared_tile: None,
+            item_level: 0,
+            mode: match emitter.target().simt() {
+                None => Mode::Vector(VectorMode::default()),
+                Some(_) => Mode::Threads(ThreadMode::default()),
+            },
         };
         let block = fused.current_block()?;
         fused.enter_level(block)?;

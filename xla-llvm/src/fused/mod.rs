@@ -18,24 +18,31 @@
 //! Code is placed at the outermost level that its index allows; values are remembered by instruction and index, so that
 //! what two consumers need is computed once.
 
+mod analysis;
 mod core;
+mod emit;
 mod emitter;
 mod kernel;
 pub mod loops;
+mod mode;
+mod results;
 mod scatter_plan;
 mod sequential;
 mod simt;
 mod source;
+mod strategy;
 mod support;
+mod tuning;
+mod value;
 mod vector;
 
-pub use self::core::scalar_call::is_scalar_computation;
-pub use kernel::{Kernel, emit_kernel};
+pub use emit::emit_kernel;
+pub use kernel::Kernel;
 pub use scatter_plan::ScatterPlan;
-pub use simt::matmul::split_k::{ProductPhase, SplitProduct};
+pub use simt::matmul::split_k::{SplitK, SplitKPhase};
 pub use simt::scan::{ScanPhase, ScanPlan};
-pub use simt::scatter::threads::{ScatterPhase, ThreadedScatter};
+pub use simt::scatter::plan::{ScatterPhase, ThreadedScatter};
 pub use simt::sort::{SortPhase, SortPlan};
 pub use simt::top_k::TopKPlan;
 pub use source::{KernelSource, KernelTable};
-pub use support::{is_fusible, is_kernel_root};
+pub use support::{is_fusible, is_kernel_root, is_scalar_computation};

@@ -105,20 +105,21 @@ impl ScatterPlan {
         plan
     }
 
-    /// Units of work that threads may share: none writes what another one writes. Zero where there is nothing to do.
-    pub fn units(&self) -> u64 {
-        let units = match self.apart {
+    /// WorkItems of work that threads may share: none writes what another one writes. Zero where there is nothing to
+    /// do.
+    pub fn work_items(&self) -> u64 {
+        let work_items = match self.apart {
             _ if self.elements.contains(&0) => 0,
             Apart::No => 1,
             Apart::Batch(axis) => self.batch[axis].extent,
             Apart::Component(component) => self.components[component].places,
         };
-        units as u64
+        work_items as u64
     }
 
     /// The dimension that keeps windows apart and is shared best, where that is worth it.
     fn apart(&self, op: &Scatter, size: impl Fn(usize) -> usize) -> Apart {
-        /// Units that are enough for threads to have alike shares.
+        /// WorkItems that are enough for threads to have alike shares.
         const MANY: usize = 64;
         if self.elements[1] < PARALLEL {
             return Apart::No;
@@ -201,8 +202,8 @@ mod tests {
         let found = plan(&rows(), [&[50, 8], &[7, 1], &[7, 8]]);
         assert_eq!(found.batch, [BatchAxis { extent: 7, indices: 1, updates: 8, inputs: 0 }]);
         assert_eq!(found.components, [Component { offset: 0, places: 50, inputs: 8 }]);
-        assert_eq!((found.window.len(), found.run, found.apart, found.units()), (0, 8, Apart::No, 1));
-        assert_eq!(plan(&rows(), [&[50, 8], &[0, 1], &[0, 8]]).units(), 0);
+        assert_eq!((found.window.len(), found.run, found.apart, found.work_items()), (0, 8, Apart::No, 1));
+        assert_eq!(plan(&rows(), [&[50, 8], &[0, 1], &[0, 8]]).work_items(), 0);
     }
 
     #[test]
@@ -232,11 +233,11 @@ mod tests {
         };
         let found = plan(&op, [&[90, 20], &[400, 90], &[400, 90]]);
         assert_eq!(found.batch[1], BatchAxis { extent: 90, indices: 1, updates: 1, inputs: 20 });
-        assert_eq!((found.apart, found.units()), (Apart::Batch(1), 90));
+        assert_eq!((found.apart, found.work_items()), (Apart::Batch(1), 90));
         let found = |unique_indices, width| {
             let op = Scatter { unique_indices, ..rows() };
             let found = plan(&op, [&[500, width], &[7000, 1], &[7000, width]]);
-            (found.apart, found.units())
+            (found.apart, found.work_items())
         };
         assert_eq!(found(true, 8), (Apart::Batch(0), 7000));
         assert_eq!(found(true, 100), (Apart::Batch(0), 7000));

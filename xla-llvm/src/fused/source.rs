@@ -6,7 +6,7 @@ use xla_hlo::ops::Op;
 use xla_hlo::{CompId, Computation, InstrId, Module, Shape};
 use xla_service::thunks::LoweringContext;
 
-use super::support::{is_fusible, is_kernel_root};
+use crate::fused::support::{is_fusible, is_kernel_root};
 
 /// What a kernel is made of.
 #[derive(Clone, Debug)]

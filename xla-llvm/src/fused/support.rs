@@ -1,9 +1,7 @@
 //! What fused emission can do, told before anything is emitted.
 
 use xla_hlo::ops::{Op, SparsityConfig};
-use xla_hlo::{Computation, InstrId, Instruction, Module};
-
-use super::core::scalar_call::is_scalar_computation;
+use xla_hlo::{CompId, Computation, InstrId, Instruction, Module};
 
 /// Elementary operations of one step of a scan.
 const SCAN_STEP: f64 = 4.0;
@@ -92,6 +90,75 @@ pub fn is_kernel_root(module: &Module, graph: &Computation, id: InstrId) -> bool
     }
 }
 
+/// Whether a kernel can call the computation: scalars (and tuples of them) in and out, elementwise inside.
+pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
+    let graph = &module[computation];
+    graph.iter().all(|(_, instruction)| {
+        let scalars = instruction.shape().leaves().iter().all(|(_, s)| s.as_array().is_some_and(|a| a.is_scalar()));
+        let known = match instruction.op() {
+            Op::Parameter(_)
+            | Op::Constant(_)
+            | Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Compare(_)
+            | Op::Select(_)
+            | Op::Clamp(_)
+            | Op::Convert(_)
+            | Op::ReducePrecision(_)
+            | Op::Tuple(_)
+            | Op::GetTupleElement(_)
+            | Op::Copy(_)
+            | Op::Reshape(_)
+            | Op::Bitcast(_)
+            | Op::Broadcast(_)
+            | Op::OptBarrier(_)
+            | Op::Transpose(_) => true,
+            Op::BitcastConvert(_) => same_width(graph, instruction),
+            Op::Call(c) => is_scalar_computation(module, c.computation),
+            Op::Map(m) => is_scalar_computation(module, m.computation),
+            Op::Fusion(f) => is_scalar_computation(module, f.computation),
+            Op::Iota(_)
+            | Op::Slice(_)
+            | Op::Pad(_)
+            | Op::Concatenate(_)
+            | Op::Reverse(_)
+            | Op::DynamicSlice(_)
+            | Op::DynamicUpdateSlice(_)
+            | Op::Dot(_)
+            | Op::Convolution(_)
+            | Op::Reduce(_)
+            | Op::ReduceWindow(_)
+            | Op::SelectAndScatter(_)
+            | Op::While(_)
+            | Op::Conditional(_)
+            | Op::RngBitGenerator(_)
+            | Op::RaggedDot(_)
+            | Op::ScaledDot(_)
+            | Op::Scan(_)
+            | Op::Rng(_)
+            | Op::RngGetAndUpdateState(_)
+            | Op::StochasticConvert(_)
+            | Op::BatchNorm(_)
+            | Op::Gather(_)
+            | Op::Scatter(_)
+            | Op::Fft(_)
+            | Op::Cholesky(_)
+            | Op::TriangularSolve(_)
+            | Op::CustomCall(_)
+            | Op::Domain(_)
+            | Op::AfterAll(_)
+            | Op::AddDependency(_)
+            | Op::Dynamic(_)
+            | Op::Transfer(_)
+            | Op::Async(_)
+            | Op::Collective(_)
+            | Op::Sort(_)
+            | Op::TopK(_) => false,
+        };
+        scalars && known
+    })
+}
+
 /// Whether operand and result have elements of one width.
 pub(crate) fn same_width(graph: &Computation, instruction: &Instruction) -> bool {
     let operand = instruction.operands().first().and_then(|&o| graph[o].shape().element_type());
@@ -130,6 +197,7 @@ pub(crate) fn work(module: &Module, graph: &Computation, id: InstrId) -> f64 {
             let windows = instruction.operands().get(1).map_or(0.0, |&o| elements(graph[o].shape()));
             own + 3.0 * windows * op.window.dims.iter().map(|d| d.size as f64).product::<f64>()
         }
+        Op::Scatter(_) => instruction.operands().last().map_or(0.0, |&updates| elements(graph[updates].shape())),
         Op::Dot(dot) => {
             let dims = instruction.operands().first().and_then(|&o| graph[o].shape().as_array());
             let sum =

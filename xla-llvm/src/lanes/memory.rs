@@ -11,9 +11,30 @@ use inkwell::values::{
 
 use super::{Lanes, Scalar};
 use crate::emitter::Emitter;
-use xla_hlo::Error;
+use xla_hlo::{Error, Result};
 
 impl<'ctx> Emitter<'ctx> {
+    /// An array of `count` elements on the stack, for the whole run of the function, aligned to 64 bytes. What it holds
+    /// at first is not known.
+    pub fn stack_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
+        let refused = |reason: &dyn std::fmt::Display| Error::internal(format!("no array on the stack: {reason}"));
+        let here = self.builder.get_insert_block().ok_or_else(|| refused(&"there is no function"))?;
+        let entry = here.get_parent().and_then(|function| function.get_first_basic_block()).unwrap_or(here);
+        match entry.get_first_instruction() {
+            Some(first) => self.builder.position_before(&first),
+            None => self.builder.position_at_end(entry),
+        }
+        let count = u32::try_from(count).map_err(|_| refused(&"it is too large"))?;
+        let array = self.builder.build_alloca(self.lane_type(scalar, 1).array_type(count), "");
+        let array = array.map_err(|e| refused(&e))?;
+        if let Some(instruction) = array.as_instruction() {
+            instruction.set_alignment(64).map_err(|e| refused(&e))?;
+        }
+        self.make_dirty(array, u64::from(count) * u64::from(scalar.bits().div_ceil(8)));
+        self.builder.position_at_end(here);
+        Ok(array)
+    }
+
     /// The address of element `index` of an array of `scalar` at `base`: a pointer for a scalar index, a vector of
     /// pointers for a vector. The index is signed and may be of any integer type.
     pub fn element_address(
@@ -41,7 +62,7 @@ impl<'ctx> Emitter<'ctx> {
     }
 
     /// Pointer number `index` of an array of pointers.
-    pub fn load_pointer(&self, array: PointerValue<'ctx>, index: usize) -> xla_hlo::Result<PointerValue<'ctx>> {
+    pub fn load_pointer(&self, array: PointerValue<'ctx>, index: usize) -> Result<PointerValue<'ctx>> {
         let pointer = self.context.ptr_type(inkwell::AddressSpace::default());
         let at = self.splat_constant(self.int_type(64).const_int(index as u64 * 8, false).into(), 1);
         let address = self.element_address(array, at, Scalar::Int(8));

@@ -2,18 +2,18 @@
 //! instruction selection, costs more than a small kernel.
 #![expect(unsafe_code, reason = "a code generator moves between threads")]
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use inkwell::OptimizationLevel;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
-use inkwell::targets::{CodeModel, FileType, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple};
+use inkwell::targets::{
+    CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple,
+};
 
 use xla_hlo::{Error, Result};
 
-use super::{Description, Target, initialize};
-
-/// How hard LLVM's code generator works; the mid-level passes are another knob (`MachineOptions::passes`).
+/// How hard LLVM's code generator works; the mid-level passes are `MachineOptions::passes`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CodegenLevel {
     /// Fast instruction selection and register allocation; for debugging.
@@ -27,7 +27,7 @@ pub enum CodegenLevel {
     Aggressive,
 }
 
-/// Knobs of one [`Machine`].
+/// Options of one [`Machine`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MachineOptions {
     /// Code generator effort.
@@ -40,16 +40,16 @@ pub struct MachineOptions {
 pub struct Machine {
     /// There until it is dropped.
     generator: Option<Generator>,
-    target: Target,
+    pool: Arc<GeneratorPool>,
 }
 
 impl Machine {
-    pub(super) fn new(target: &Target, options: &MachineOptions) -> Result<Machine> {
-        let generator = match target.0.idle.take(options) {
+    pub(super) fn new(pool: &Arc<GeneratorPool>, options: &MachineOptions) -> Result<Machine> {
+        let generator = match pool.take(options) {
             Some(generator) => generator,
-            None => Generator::new(&target.0, options)?,
+            None => pool.create(options)?,
         };
-        Ok(Machine { generator: Some(generator), target: target.clone() })
+        Ok(Machine { generator: Some(generator), pool: pool.clone() })
     }
 
     /// Runs the configured passes, if any, and generates an object file in memory.
@@ -71,24 +71,39 @@ impl Drop for Machine {
     fn drop(&mut self) {
         // After a panic nobody knows what the generator was about to do.
         if let Some(generator) = self.generator.take().filter(|_| !std::thread::panicking()) {
-            self.target.0.idle.put(generator);
+            self.pool.put(generator);
         }
     }
 }
 
-/// Code generators of one target that nobody uses.
-#[derive(Default)]
-pub(super) struct Idle(Mutex<Vec<Generator>>);
+/// Code generators of one target.
+pub(super) struct GeneratorPool {
+    pub triple: String,
+    pub cpu: String,
+    pub features: String,
+    /// Those that nobody uses.
+    idle: Mutex<Vec<Generator>>,
+}
 
-impl Idle {
+impl GeneratorPool {
+    pub fn new(triple: &str, cpu: &str, features: &str) -> GeneratorPool {
+        let [triple, cpu, features] = [triple, cpu, features].map(str::to_string);
+        GeneratorPool { triple, cpu, features, idle: Mutex::default() }
+    }
+
+    pub fn create(&self, options: &MachineOptions) -> Result<Generator> {
+        let machine = create(&TargetTriple::create(&self.triple), &self.cpu, &self.features, options)?;
+        Ok(Generator { machine, options: options.clone() })
+    }
+
     fn take(&self, options: &MachineOptions) -> Option<Generator> {
-        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let place = idle.iter().position(|generator| generator.options == *options)?;
         Some(idle.swap_remove(place))
     }
 
-    pub(super) fn put(&self, generator: Generator) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(generator);
+    pub fn put(&self, generator: Generator) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(generator);
     }
 }
 
@@ -108,7 +123,8 @@ pub(crate) fn bare_host_machine() -> Result<TargetMachine> {
 }
 
 fn create(triple: &TargetTriple, cpu: &str, features: &str, options: &MachineOptions) -> Result<TargetMachine> {
-    initialize();
+    static INITIALIZED: Once = Once::new();
+    INITIALIZED.call_once(|| LlvmTarget::initialize_all(&InitializationConfig::default()));
     let name = || triple.as_str().to_string_lossy();
     let target = LlvmTarget::from_triple(triple)
         .map_err(|reason| Error::invalid_argument(format!("LLVM has no target for triple `{}`: {reason}", name())))?;
@@ -131,12 +147,6 @@ fn create(triple: &TargetTriple, cpu: &str, features: &str, options: &MachineOpt
 }
 
 impl Generator {
-    pub(super) fn new(description: &Description, options: &MachineOptions) -> Result<Generator> {
-        let triple = TargetTriple::create(&description.triple);
-        let machine = create(&triple, &description.cpu, &description.features, options)?;
-        Ok(Generator { machine, options: options.clone() })
-    }
-
     /// LLVM's data layout string of the target.
     pub(super) fn data_layout(&self) -> String {
         self.machine.get_target_data().get_data_layout().as_str().to_string_lossy().into_owned()

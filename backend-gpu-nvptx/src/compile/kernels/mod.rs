@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use xla_hlo::{CompId, Module, Result};
 use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::{
-    Kernel, KernelSource, KernelTable, ProductPhase, ScanPhase, ScanPlan, ScatterPhase, SortPhase, SortPlan,
-    SplitProduct, ThreadedScatter, TopKPlan, emit_kernel,
+    Kernel, KernelSource, KernelTable, ScanPhase, ScanPlan, ScatterPhase, SortPhase, SortPlan, SplitK, SplitKPhase,
+    ThreadedScatter, TopKPlan, emit_kernel,
 };
 
 use beside::BesideProgram;
@@ -27,7 +27,7 @@ pub(crate) enum KernelCode<'m> {
     /// A part of a scan by blocks of threads.
     Scan { source: KernelSource<'m>, plan: ScanPlan, phase: ScanPhase },
     /// A part of a product of few results and long sums.
-    Product { source: KernelSource<'m>, plan: SplitProduct, phase: ProductPhase },
+    Product { source: KernelSource<'m>, plan: SplitK, phase: SplitKPhase },
     /// A part of a sort.
     Sort { module: &'m Module, plan: SortPlan, phase: SortPhase, label: String },
     /// A part of a scatter with a thread for each update.
@@ -126,7 +126,7 @@ pub(crate) struct Kernels<'m> {
 enum Role {
     All,
     Scan(ScanPhase),
-    Product(ProductPhase),
+    Product(SplitKPhase),
 }
 
 impl<'m> Kernels<'m> {

@@ -1,6 +1,6 @@
 //! Products of few results and long sums as two launches: the sums of parts, then theirs.
 
-use xla_llvm::fused::{KernelSource, ProductPhase, SplitProduct};
+use xla_llvm::fused::{KernelSource, SplitK, SplitKPhase};
 use xla_llvm::target::Target;
 
 use super::{KernelCode, Kernels};
@@ -9,12 +9,12 @@ use crate::device::Word;
 
 /// Launches of a kernel with such a product; `None` for others.
 pub(crate) fn plan<'m>(kernels: &mut Kernels<'m>, source: &KernelSource<'m>, target: &Target) -> Option<Plan> {
-    let plan = SplitProduct::new(source, target)?;
+    let plan = SplitK::new(source, target)?;
     let (inputs, arrays) = (source.inputs.len(), source.pointer_count());
-    let steps = SplitProduct::PHASES.map(|phase| {
+    let steps = SplitK::PHASES.map(|phase| {
         let arrays = match phase {
-            ProductPhase::Parts => inputs,
-            ProductPhase::Results => arrays,
+            SplitKPhase::Parts => inputs,
+            SplitKPhase::Results => arrays,
         };
         let arguments = (0..arrays).map(Word::Array).chain([Word::Scratch(0)]).collect();
         let kernel = kernels.number(KernelCode::Product { source: source.clone(), plan, phase });

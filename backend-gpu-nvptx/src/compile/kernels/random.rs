@@ -31,5 +31,12 @@ pub(super) fn emit(emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         emitter.store_lanes(half, kernel.pointers[0], half.int(place), None);
     }
     emitter.end_kernel()?;
-    Ok(Kernel { name: name.to_string(), units: 1, block: Some(1), shared_bytes: 0, work: WORDS as f64 })
+    Ok(Kernel {
+        name: name.to_string(),
+        work_items: 1,
+        block: Some(1),
+        shared_bytes: 0,
+        work: WORDS as f64,
+        strategy: "serial".to_string(),
+    })
 }

@@ -3,8 +3,9 @@
 use xla_hlo::{ElementType, InstrId, Result};
 
 use crate::elemental::{self, Value};
-use crate::fused::emitter::{FusedEmitter, Source, SymbolValue};
-use crate::fused::loops::affine::{AffineExpr, Division, Index, Symbol, position};
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::{AffineExpr, Division, Index, Symbol, SymbolId, position};
+use crate::fused::value::{Source, SymbolValue};
 use crate::lanes::Lanes;
 
 /// A coordinate while running, 64 bits a lane.
@@ -222,6 +223,20 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             }
         }
         Ok(())
+    }
+
+    /// The position without a tile's two loops, and the step along its lanes, of an array that is contiguous along the
+    /// rows and not along the lanes; `None` of others, and of what is known only inside of the tile's level.
+    pub(crate) fn transposed(
+        &self,
+        at: &AffineExpr,
+        [row, lane]: [SymbolId; 2],
+        level: usize,
+    ) -> Option<(AffineExpr, i64)> {
+        let step = at.coefficient(lane);
+        let rest = at.with_symbol(row, &AffineExpr::default()).with_symbol(lane, &AffineExpr::default());
+        let is_transposed = at.coefficient(row) == 1 && step.unsigned_abs() > 1 && self.guard == 0;
+        (is_transposed && rest.level(&self.symbols) <= level).then_some((rest, step))
     }
 
     /// Whether a position of `width` consecutive lanes is known to be a multiple of that width: where the target wants

@@ -3,12 +3,13 @@
 use xla_hlo::ops::{BinaryOp, Convolution};
 use xla_hlo::{ElementType, InstrId, Result, Scalar};
 
-use super::address::widened;
-use super::reduce::accumulator;
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
-use crate::fused::emitter::{FusedEmitter, Guard};
+use crate::fused::core::address::widened;
+use crate::fused::core::reduce::accumulator;
+use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
+use crate::fused::value::Guard;
 
 /// Coordinates of a product of a convolution.
 pub(crate) struct Tap<'a> {

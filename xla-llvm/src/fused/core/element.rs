@@ -3,10 +3,11 @@
 use xla_hlo::ops::{Binary, Op, Unary};
 use xla_hlo::{ElementKind, Error, InstrId, Literal, Result};
 
-use super::address::Number;
 use crate::elemental::{self, Value};
-use crate::fused::emitter::{FusedEmitter, Source};
+use crate::fused::core::address::Number;
+use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
+use crate::fused::value::Source;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// The value of an array instruction at an index, as wide as the index.

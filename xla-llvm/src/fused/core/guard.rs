@@ -2,10 +2,11 @@
 
 use xla_hlo::{InstrId, Result};
 
-use super::address::widened;
 use crate::elemental::{self, Value};
-use crate::fused::emitter::{FusedEmitter, Guard};
+use crate::fused::core::address::widened;
+use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
+use crate::fused::value::Guard;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Where both hold, computed at the level that both are known at.

@@ -1,6 +1,7 @@
 //! One element of an instruction at an index, by family of operations.
 
 pub(crate) mod address;
+pub(crate) mod combine;
 pub(crate) mod convolution;
 pub(crate) mod element;
 mod gather;

@@ -4,8 +4,10 @@ use xla_hlo::ops::Op;
 use xla_hlo::{Error, InstrId, Result, Scalar};
 
 use crate::elemental::{self, Value};
-use crate::fused::emitter::{FusedEmitter, Guard};
-use crate::fused::loops::affine::{self, AffineExpr, Index, position, reshape_groups};
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine;
+use crate::fused::loops::affine::{AffineExpr, Index, position, reshape_groups};
+use crate::fused::value::Guard;
 use crate::lanes::Lanes;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {

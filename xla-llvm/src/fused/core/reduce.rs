@@ -1,16 +1,17 @@
 //! Reductions inside an element: reduce, dot. Along lanes where the reduction is all there is, else lane by lane.
 
+use crate::fused::core::combine::Element;
 use inkwell::values::BasicValueEnum;
 use xla_hlo::ops::{BinaryOp, Dot, DotDims, Reduce, combiner_identity, simple_combiner};
 use xla_hlo::{ArrayShape, ElementKind, ElementType, InstrId, Module, Result, Scalar};
 
-use super::address::compute_bits;
-use super::window::{raws_of, values_of};
 use crate::elemental::{self, Value};
+use crate::fused::core::address::compute_bits;
+use crate::fused::core::combine::Combiner;
+use crate::fused::core::window::{raws_of, values_of};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::loops::nest::CarriedValues;
-use crate::fused::simt::group_reduce::Combiner;
 use crate::simt::WARP;
 
 /// A dimension shorter than this is not worth lanes.
@@ -22,10 +23,6 @@ type ReduceBody<'a, 'e, 'ctx, 'm> =
 
 /// The values that come from the turn before.
 type Carried<'ctx> = [BasicValueEnum<'ctx>];
-
-/// What is reduced: an element at the coordinates of the loops.
-pub(crate) type Element<'a, 'e, 'ctx, 'm> =
-    dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[AffineExpr]) -> Result<Value<'e, 'ctx>> + 'a;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Runs `body` in a nest of loops over `extents`, the last in steps of `width` lanes.
@@ -67,10 +64,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         level: usize,
         element: &mut Element<'_, 'e, 'ctx, 'm>,
     ) -> Result<Value<'e, 'ctx>> {
-        if let Some(team) = self.team_at(level)
+        if let Some(group) = self.group_at(level)
             && extents.iter().product::<u64>() >= u64::from(WARP)
         {
-            return self.reduced_by_team(team, op, neutral, extents, element);
+            return self.reduced_by_group(group, op, neutral, extents, element);
         }
         let ty = neutral.element_type();
         let start = neutral.splat(lanes);
@@ -144,12 +141,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             return Ok(vec![elemental::binary(self.emitter, binary, starts[0], sum)?]);
         }
         let types: Vec<ElementType> = starts.iter().map(Value::element_type).collect();
-        if let Some(team) = self.team_at(self.level(index)).filter(|_| width == 1)
-            && extents.iter().product::<u64>() >= u64::from(team.threads)
+        if let Some(group) = self.group_at(self.level(index)).filter(|_| width == 1)
+            && extents.iter().product::<u64>() >= u64::from(group.threads)
             && reduces_in_parts(self.module, op)
         {
             let reduced = self.row_loop(|s| {
-                s.reduced_in_order_by_team(team, op.computation, &types, &extents, &mut |s, exprs| {
+                s.reduced_in_order_by_group(group, op.computation, &types, &extents, &mut |s, exprs| {
                     let at = input_index(exprs);
                     let element = |(&input, &ty)| elemental::convert(s.emitter, s.element(input, &at)?, ty);
                     inputs.iter().zip(&types).map(element).collect()

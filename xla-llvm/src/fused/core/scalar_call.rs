@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use xla_hlo::ops::{Binary, Op, Unary};
-use xla_hlo::{CompId, Error, InstrId, Module, Result};
+use xla_hlo::{CompId, Error, InstrId, Result};
 
 use crate::elemental::{self, Value};
 use crate::fused::emitter::FusedEmitter;
@@ -80,73 +80,4 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
 fn flattened<T>(operands: Vec<Vec<T>>) -> Vec<T> {
     operands.into_iter().flatten().collect()
-}
-
-/// Whether a kernel can call the computation: scalars (and tuples of them) in and out, elementwise inside.
-pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
-    let graph = &module[computation];
-    graph.iter().all(|(_, instruction)| {
-        let scalars = instruction.shape().leaves().iter().all(|(_, s)| s.as_array().is_some_and(|a| a.is_scalar()));
-        let known = match instruction.op() {
-            Op::Parameter(_)
-            | Op::Constant(_)
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::Compare(_)
-            | Op::Select(_)
-            | Op::Clamp(_)
-            | Op::Convert(_)
-            | Op::ReducePrecision(_)
-            | Op::Tuple(_)
-            | Op::GetTupleElement(_)
-            | Op::Copy(_)
-            | Op::Reshape(_)
-            | Op::Bitcast(_)
-            | Op::Broadcast(_)
-            | Op::OptBarrier(_)
-            | Op::Transpose(_) => true,
-            Op::BitcastConvert(_) => crate::fused::support::same_width(graph, instruction),
-            Op::Call(c) => is_scalar_computation(module, c.computation),
-            Op::Map(m) => is_scalar_computation(module, m.computation),
-            Op::Fusion(f) => is_scalar_computation(module, f.computation),
-            Op::Iota(_)
-            | Op::Slice(_)
-            | Op::Pad(_)
-            | Op::Concatenate(_)
-            | Op::Reverse(_)
-            | Op::DynamicSlice(_)
-            | Op::DynamicUpdateSlice(_)
-            | Op::Dot(_)
-            | Op::Convolution(_)
-            | Op::Reduce(_)
-            | Op::ReduceWindow(_)
-            | Op::SelectAndScatter(_)
-            | Op::While(_)
-            | Op::Conditional(_)
-            | Op::RngBitGenerator(_)
-            | Op::RaggedDot(_)
-            | Op::ScaledDot(_)
-            | Op::Scan(_)
-            | Op::Rng(_)
-            | Op::RngGetAndUpdateState(_)
-            | Op::StochasticConvert(_)
-            | Op::BatchNorm(_)
-            | Op::Gather(_)
-            | Op::Scatter(_)
-            | Op::Fft(_)
-            | Op::Cholesky(_)
-            | Op::TriangularSolve(_)
-            | Op::CustomCall(_)
-            | Op::Domain(_)
-            | Op::AfterAll(_)
-            | Op::AddDependency(_)
-            | Op::Dynamic(_)
-            | Op::Transfer(_)
-            | Op::Async(_)
-            | Op::Collective(_)
-            | Op::Sort(_)
-            | Op::TopK(_) => false,
-        };
-        scalars && known
-    })
 }

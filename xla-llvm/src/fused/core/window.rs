@@ -7,11 +7,12 @@ use inkwell::values::BasicValueEnum;
 use xla_hlo::ops::{ReduceWindow, WindowDim};
 use xla_hlo::{ElementType, InstrId, Result};
 
-use super::address::widened;
 use crate::elemental::{self, Value};
-use crate::fused::emitter::{FusedEmitter, Guard};
+use crate::fused::core::address::widened;
+use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
-use crate::fused::loops::nest::Range;
+use crate::fused::loops::range::Range;
+use crate::fused::value::Guard;
 
 /// One window's place: how it slides, over which array, and where in the result it is.
 pub(crate) struct WindowPlace<'a> {

@@ -1,13 +1,14 @@
-//! The function around a kernel: where its arrays are, and which units of work a call of it does.
+//! The function around a kernel: where its arrays are, and which work items a call of it does.
 
 use inkwell::AddressSpace;
 use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 use xla_hlo::{Error, Result};
 
-use super::affine::{Symbol, SymbolId};
-use super::nest::Range;
 use crate::emitter::Emitter;
-use crate::fused::emitter::{FusedEmitter, SymbolValue};
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::{Symbol, SymbolId};
+use crate::fused::loops::range::Range;
+use crate::fused::value::SymbolValue;
 use crate::lanes::Lanes;
 use crate::simt::{Register, WARP};
 
@@ -15,18 +16,18 @@ use crate::simt::{Register, WARP};
 pub(crate) struct Frame<'e, 'ctx> {
     /// Operands, then results.
     pub pointers: Vec<PointerValue<'ctx>>,
-    pub units: Units<'e, 'ctx>,
+    pub work_items: WorkItems<'e, 'ctx>,
 }
 
-/// Which units a call does.
+/// Which work items a call does.
 #[derive(Clone, Copy)]
-pub(crate) enum Units<'e, 'ctx> {
+pub(crate) enum WorkItems<'e, 'ctx> {
     /// From the first to the one before the end.
     Range { begin: Lanes<'e, 'ctx>, end: Lanes<'e, 'ctx> },
     /// That of the thread's number among all threads, if there are so many.
     Thread,
-    /// That of the thread's team, whose threads work together on it: a warp, or a block of so many threads.
-    Team { threads: u32 },
+    /// That of the thread's group, whose threads work together on it: a warp, or a block of so many threads.
+    Group { threads: u32 },
 }
 
 impl<'e, 'ctx> Frame<'e, 'ctx> {
@@ -35,7 +36,7 @@ impl<'e, 'ctx> Frame<'e, 'ctx> {
     pub fn open(emitter: &'e Emitter<'ctx>, name: &str, pointers: usize) -> Result<Frame<'e, 'ctx>> {
         if emitter.target().simt().is_some() {
             let kernel = emitter.simt_kernel(name, pointers, 0)?;
-            return Ok(Frame { pointers: kernel.pointers, units: Units::Thread });
+            return Ok(Frame { pointers: kernel.pointers, work_items: WorkItems::Thread });
         }
         let context = emitter.context();
         let pointer = context.ptr_type(AddressSpace::default());
@@ -49,7 +50,7 @@ impl<'e, 'ctx> Frame<'e, 'ctx> {
             return Err(Error::internal("a kernel lacks its pointers"));
         };
         let pointers = (0..pointers).map(|i| emitter.load_pointer(array, i)).collect::<Result<_>>()?;
-        Ok(Frame { pointers, units: Units::Range { begin, end } })
+        Ok(Frame { pointers, work_items: WorkItems::Range { begin, end } })
     }
 }
 
@@ -63,38 +64,38 @@ fn parameter<'e, 'ctx>(
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Runs `body` for each unit of the call, of `count` units in all.
-    pub(crate) fn for_units(
+    /// Runs `body` for each work item of the call, of `count` in all.
+    pub(crate) fn for_work_items(
         &mut self,
-        units: Units<'e, 'ctx>,
+        work_items: WorkItems<'e, 'ctx>,
         count: u64,
         body: &mut dyn FnMut(&mut Self, SymbolId) -> Result<()>,
     ) -> Result<()> {
-        match units {
-            Units::Range { begin, end } => {
+        match work_items {
+            WorkItems::Range { begin, end } => {
                 let range = Range { start: begin, end, extent: Some(count), width: 1, step: 1, whole: true };
-                self.for_each(range, Vec::new(), &mut |s, unit, _| body(s, unit).map(|()| Vec::new()))?;
+                self.for_each(range, Vec::new(), &mut |s, item, _| body(s, item).map(|()| Vec::new()))?;
             }
-            Units::Thread => {
+            WorkItems::Thread => {
                 let number = self.thread_number(count)?;
                 self.when(number.ult(count as i64), &[], |s| {
-                    s.unit_level = s.depth();
-                    let unit = s.uniform_symbol(number, Some(count));
-                    body(s, unit).map(|()| Vec::new())
+                    s.item_level = s.depth();
+                    let item = s.uniform_symbol(number, Some(count));
+                    body(s, item).map(|()| Vec::new())
                 })?;
             }
-            Units::Team { threads: WARP } => {
+            WorkItems::Group { threads: WARP } => {
                 let number = self.thread_number(count * u64::from(WARP))?.lshr(i64::from(WARP.ilog2()));
                 self.when(number.ult(count as i64), &[], |s| {
-                    s.unit_level = s.depth();
-                    let unit = s.uniform_symbol(number, Some(count));
-                    body(s, unit).map(|()| Vec::new())
+                    s.item_level = s.depth();
+                    let item = s.uniform_symbol(number, Some(count));
+                    body(s, item).map(|()| Vec::new())
                 })?;
             }
-            Units::Team { .. } => {
+            WorkItems::Group { .. } => {
                 let number = self.emitter.register(Register::Block)?.zext(64);
-                let unit = self.uniform_symbol(number, Some(count));
-                body(self, unit)?;
+                let item = self.uniform_symbol(number, Some(count));
+                body(self, item)?;
             }
         }
         Ok(())

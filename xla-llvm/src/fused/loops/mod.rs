@@ -4,3 +4,6 @@ pub mod affine;
 pub(crate) mod frame;
 pub(crate) mod nest;
 pub(crate) mod plan;
+pub(crate) mod range;
+mod trial;
+pub(crate) mod variables;

@@ -5,18 +5,16 @@
 //! in when they are finished. Whatever is needed inside but depends on outer symbols only is therefore appended to the
 //! outer level's block, in front of the loop: nothing invariant is ever computed in a loop.
 
+use crate::fused::emitter::Level;
+use crate::fused::loops::range::Range;
 use inkwell::basic_block::BasicBlock;
 use inkwell::values::{BasicValueEnum, PhiValue};
 use xla_hlo::{Error, Result};
 
-use super::affine::{Symbol, SymbolId};
-use crate::fused::emitter::{FusedEmitter, SymbolValue};
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::{Symbol, SymbolId};
+use crate::fused::value::SymbolValue;
 use crate::lanes::Lanes;
-
-/// One level of the nest: where its next instruction goes.
-pub(crate) struct Level<'ctx> {
-    block: BasicBlock<'ctx>,
-}
 
 /// The body of a loop: given the loop's symbol and the values of this turn, gives those of the next.
 pub(crate) type Body<'a, 'e, 'ctx, 'm> =
@@ -24,21 +22,6 @@ pub(crate) type Body<'a, 'e, 'ctx, 'm> =
 
 /// The values that a loop carries from one iteration to the next.
 pub(crate) type CarriedValues<'ctx> = Vec<BasicValueEnum<'ctx>>;
-
-/// How a loop runs: from `start` to `end` (64-bit scalars) in steps of `width` lanes.
-#[derive(Clone, Copy)]
-pub(crate) struct Range<'e, 'ctx> {
-    pub start: Lanes<'e, 'ctx>,
-    pub end: Lanes<'e, 'ctx>,
-    /// Values of the loop's symbol are below this.
-    pub extent: Option<u64>,
-    /// Lanes of one turn; 1 for a scalar loop.
-    pub width: u32,
-    /// From the beginning of one turn to that of the next: `width`, or more where others do the turns between.
-    pub step: u64,
-    /// Known multiple of `width` (both ends), so that no turn is partial.
-    pub whole: bool,
-}
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// The deepest level.

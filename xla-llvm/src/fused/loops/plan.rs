@@ -1,9 +1,10 @@
 //! Which loops a kernel has: dimensions split where reshapes want it, merged where memory allows it.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::Range;
 
-use super::affine::{AffineExpr, Index, Symbol, SymbolId, Symbols, row_major_strides};
+use crate::fused::loops::affine::{AffineExpr, Index, Symbol, SymbolId, Symbols, row_major_strides};
 
 /// What a trial emission found out: every coordinate that was turned into a number, and splits that would have helped.
 #[derive(Default)]
@@ -142,6 +143,13 @@ impl LoopPlan {
         };
         let most = outer.iter().enumerate().filter_map(reads).max()?;
         (loops[outer.len()] >= LEAST_TILED).then_some(most.1)
+    }
+}
+
+/// The loops' extents, outermost first.
+impl fmt::Display for LoopPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.loops())
     }
 }
 

@@ -9,9 +9,10 @@ use xla_hlo::{ElementType, Error, InstrId, Result};
 
 use crate::elemental::{self, Value};
 use crate::fused::core::window::{raws_of, values_of};
-use crate::fused::emitter::{FusedEmitter, Source};
-use crate::fused::kernel::fitting;
+use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
+use crate::fused::tuning::fitting;
+use crate::fused::value::Source;
 
 /// A scan being written.
 struct Scan<'a, 'ctx> {

@@ -3,37 +3,40 @@
 //! One loop nest: the dimensions that number windows, in row-major order, so that an element sees its updates in that
 //! order; then those of a window; then the lanes of a run.
 
-use xla_hlo::ops::Scatter;
+use xla_hlo::ops::{Op, Scatter};
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Error, InstrId, Result};
 
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
+use crate::fused::analysis::FusedKernel;
 use crate::fused::core::address::compute_bits;
-use crate::fused::emitter::{FusedEmitter, Source};
-use crate::fused::kernel::{Kernel, fitting};
+use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
-use crate::fused::loops::frame::{Frame, Units};
-use crate::fused::loops::nest::Range;
+use crate::fused::loops::frame::{Frame, WorkItems};
+use crate::fused::loops::range::Range;
 use crate::fused::scatter_plan::{Apart, ScatterPlan};
-use crate::fused::source::KernelSource;
+use crate::fused::tuning::fitting;
+use crate::fused::value::Source;
 use crate::lanes::Lanes;
 
-/// Writes the function that scatters, as [`crate::fused::emit_kernel`] describes it.
-pub(crate) fn emit(emitter: &Emitter<'_>, source: &KernelSource<'_>, op: &Scatter, name: &str) -> Result<Kernel> {
-    let graph = &source.module[source.computation];
-    let operands = graph[source.root].operands();
-    let count = operands.len() / 2;
-    let shapes = operands.iter().map(|&id| graph[id].shape().expect_array()).collect::<Result<Vec<_>>>()?;
-    let (&input, &indices, &update) = match (shapes.first(), shapes.get(count), shapes.last()) {
-        (Some(input), Some(indices), Some(update)) if count > 0 => (input, indices, update),
-        _ => return Err(Error::internal("a scatter without arrays")),
-    };
-    let plan = ScatterPlan::new(op, input, indices, update);
-    let frame = Frame::open(emitter, name, 3 * count + 1)?;
-    let work = update.element_count() as f64;
-    let kernel = Kernel { name: name.to_string(), units: plan.units(), block: None, shared_bytes: 0, work };
-    if plan.units() > 0 {
-        let mut fused = FusedEmitter::new(emitter, source.module, source.computation)?;
+impl FusedKernel<'_, '_> {
+    /// Writes the body of the function that scatters, as [`crate::fused::emit_kernel`] describes it, and returns the
+    /// number of work items.
+    pub(crate) fn emit_scatter<'ctx>(&self, emitter: &Emitter<'ctx>, frame: Frame<'_, 'ctx>) -> Result<u64> {
+        let (graph, root) = (self.graph(), self.source.root);
+        let Op::Scatter(op) = graph[root].op() else { return Err(Error::internal("not a scatter")) };
+        let operands = graph[root].operands();
+        let count = operands.len() / 2;
+        let shapes = operands.iter().map(|&id| graph[id].shape().expect_array()).collect::<Result<Vec<_>>>()?;
+        let (&input, &indices, &update) = match (shapes.first(), shapes.get(count), shapes.last()) {
+            (Some(input), Some(indices), Some(update)) if count > 0 => (input, indices, update),
+            _ => return Err(Error::internal("a scatter without arrays")),
+        };
+        let plan = ScatterPlan::new(op, input, indices, update);
+        if plan.work_items() == 0 {
+            return Ok(0);
+        }
+        let mut fused = FusedEmitter::new(emitter, self.source.module, self.source.computation)?;
         let bases = frame.pointers;
         // Each array is one row of elements.
         let line = |pointer: usize, shape: &ArrayShape| Source {
@@ -43,7 +46,7 @@ pub(crate) fn emit(emitter: &Emitter<'_>, source: &KernelSource<'_>, op: &Scatte
         let bits = shapes.iter().map(|shape| compute_bits(shape.element_type())).max().unwrap_or(32);
         let windows = |share| Windows {
             op,
-            root: source.root,
+            root,
             plan: &plan,
             arrays: (0..count).map(|i| line(2 * count + 1 + i, shapes[i])).collect(),
             indices: line(count, indices),
@@ -51,22 +54,23 @@ pub(crate) fn emit(emitter: &Emitter<'_>, source: &KernelSource<'_>, op: &Scatte
             share,
             width: fitting(emitter.target().lanes(bits), plan.run as u64),
         };
-        match frame.units {
-            Units::Range { begin, end } => {
+        match frame.work_items {
+            WorkItems::Range { begin, end } => {
                 windows(Share { begin, count: end - begin }).each(&mut fused, 0, Place::default())?;
             }
-            Units::Thread | Units::Team { .. } => fused.for_units(frame.units, plan.units(), &mut |s, unit| {
-                let number = s.number_of(&AffineExpr::symbol(unit))?;
-                let share = Share { begin: s.lanes_of(number), count: s.number(1) };
-                windows(share).each(s, 0, Place::default())
-            })?,
+            WorkItems::Thread | WorkItems::Group { .. } => {
+                fused.for_work_items(frame.work_items, plan.work_items(), &mut |s, item| {
+                    let number = s.number_of(&AffineExpr::symbol(item))?;
+                    let share = Share { begin: s.lanes_of(number), count: s.number(1) };
+                    windows(share).each(s, 0, Place::default())
+                })?
+            }
         }
+        Ok(plan.work_items())
     }
-    emitter.end_kernel()?;
-    Ok(kernel)
 }
 
-/// The units that a call of the kernel does.
+/// The work items that a call of the kernel does.
 #[derive(Clone, Copy)]
 struct Share<'e, 'ctx> {
     begin: Lanes<'e, 'ctx>,

@@ -1,7 +1,7 @@
 //! Select-and-scatter: of each window one element is chosen, and the window's value is combined in at its place.
 //!
 //! Windows are gone through in row-major order, as the operation says; strands along dimensions without a window are
-//! independent of each other, so that they are lanes and units of work.
+//! independent of each other, so that they are lanes and work items.
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::ops::SelectAndScatter;
@@ -10,8 +10,9 @@ use xla_hlo::{ArrayShape, ElementType, Error, InstrId, Result};
 use crate::elemental::{self, Value};
 use crate::fused::core::address::{strides_of, widened};
 use crate::fused::core::window::{WindowPlace, raws_of, values_of};
-use crate::fused::emitter::{FusedEmitter, Guard, Source};
+use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index, position};
+use crate::fused::value::{Guard, Source};
 use crate::lanes::Lanes;
 
 /// The element that is chosen so far, lane by lane.

@@ -1,34 +1,56 @@
 //! Kernels whose every thread computes a few neighbouring elements.
 
+use std::fmt;
+
 use xla_hlo::Result;
 
-use super::thread_group::ACCESS_BITS;
 use crate::emitter::Emitter;
-use crate::fused::emitter::SymbolValue;
-use crate::fused::kernel::{Writer, all_variables, counters, outer_variables};
+use crate::fused::analysis::FusedKernel;
 use crate::fused::loops::affine::{AffineExpr, Symbol};
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::plan::LoopPlan;
+use crate::fused::loops::variables::{all_variables, counters, outer_variables};
+use crate::fused::simt::thread_group::ACCESS_BITS;
+use crate::fused::value::SymbolValue;
 
 /// Threads below which each element gets one of its own: the machine has as many at hand.
 const FEW_THREADS: u64 = 1 << 16;
 
-impl Writer<'_, '_> {
-    /// Writes the function's body for a target with threads; gives how many there are.
-    pub(crate) fn emit_threads<'ctx>(
+/// How a kernel's loops are threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ThreadLoops {
+    plan: LoopPlan,
+    /// Neighbouring elements of each thread.
+    width: u64,
+}
+
+impl fmt::Display for ThreadLoops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} elements a thread", self.plan, self.width)
+    }
+}
+
+impl FusedKernel<'_, '_> {
+    /// The threads of a plan.
+    pub(crate) fn thread_loops(&self, plan: LoopPlan) -> ThreadLoops {
+        let width = self.thread_width(&plan);
+        ThreadLoops { plan, width }
+    }
+
+    /// Writes the function's body and returns the number of threads.
+    pub(crate) fn emit_thread_loops<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
         frame: Frame<'_, 'ctx>,
-        plan: &LoopPlan,
+        ThreadLoops { plan, width }: &ThreadLoops,
     ) -> Result<u64> {
-        let mut loops = plan.loops();
+        let (mut loops, width) = (plan.loops(), *width);
         let inner = loops.pop().unwrap_or(1);
-        let width = self.thread_width(plan, inner);
         let pieces = inner / width;
-        let units = loops.iter().product::<u64>() * pieces;
+        let work_items = loops.iter().product::<u64>() * pieces;
         let mut fused = self.bind(emitter, frame.pointers)?;
-        fused.for_units(frame.units, units, &mut |s, unit| {
-            let (row, piece) = s.divide(&AffineExpr::symbol(unit), pieces as i64)?;
+        fused.for_work_items(frame.work_items, work_items, &mut |s, item| {
+            let (row, piece) = s.divide(&AffineExpr::symbol(item), pieces as i64)?;
             let counters = counters(s, &row, &loops)?;
             let outer = outer_variables(s, plan, &counters)?;
             let first = piece.scaled(width as i64);
@@ -43,12 +65,13 @@ impl Writer<'_, '_> {
             let symbols = all_variables(s, plan, &outer, lane);
             self.store_all(s, &plan.index(&symbols))
         })?;
-        Ok(units)
+        Ok(work_items)
     }
 
     /// Neighbouring elements that one thread computes: one access to memory of the widest type.
-    fn thread_width(&self, plan: &LoopPlan, inner: u64) -> u64 {
-        let elements: u64 = plan.loops().iter().product();
+    fn thread_width(&self, plan: &LoopPlan) -> u64 {
+        let loops = plan.loops();
+        let (elements, inner): (u64, u64) = (loops.iter().product(), loops.last().copied().unwrap_or(1));
         let mut width = u64::from(ACCESS_BITS / self.widest_bits().clamp(8, ACCESS_BITS));
         if self.has_reductions() || plan.across().is_some() {
             return 1;

@@ -1,55 +1,31 @@
-//! Reductions that a team does together: each thread reduces some elements, then shuffles and shared memory put
+//! Reductions that a group does together: each thread reduces some elements, then shuffles and shared memory put
 //! together what they have.
 
+use crate::fused::core::combine::Combiner;
+use crate::fused::core::combine::Elements;
 use inkwell::values::PointerValue;
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{CompId, ElementType, Error, Result};
 
-use super::thread_group::{ACCESS_BITS, Team, TeamKind};
 use crate::elemental::{self, Value};
 use crate::fused::core::address::compute_bits;
-use crate::fused::core::reduce::Element;
+use crate::fused::core::combine::Element;
 use crate::fused::core::window::{raws_of, values_of};
-use crate::fused::emitter::{FusedEmitter, SymbolValue};
-use crate::fused::kernel::counters;
+use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId};
-use crate::fused::loops::nest::Range;
+use crate::fused::loops::range::Range;
+use crate::fused::loops::variables::counters;
+use crate::fused::mode::{GroupKind, ThreadGroup};
+use crate::fused::simt::thread_group::ACCESS_BITS;
+use crate::fused::value::SymbolValue;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Register, Shuffle, WARP};
 
-/// What puts two groups of values together.
-#[derive(Clone, Copy)]
-pub(crate) enum Combiner {
-    /// An operation on each value apart, in any order.
-    Each(BinaryOp),
-    /// A computation of all values of the one and all of the other, which comes behind it.
-    Computation(CompId),
-}
-
-/// The elements at coordinates of the extents, one of each array that is reduced.
-pub(crate) type Elements<'a, 'e, 'ctx, 'm> =
-    dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[AffineExpr]) -> Result<Vec<Value<'e, 'ctx>>> + 'a;
-
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Puts two groups of values together.
-    pub(crate) fn combine(
-        &self,
-        combiner: Combiner,
-        left: &[Value<'e, 'ctx>],
-        right: &[Value<'e, 'ctx>],
-    ) -> Result<Vec<Value<'e, 'ctx>>> {
-        match combiner {
-            Combiner::Each(op) => {
-                left.iter().zip(right).map(|(&x, &y)| elemental::binary(self.emitter, op, x, y)).collect()
-            }
-            Combiner::Computation(computation) => self.call(computation, &[left, right].concat()),
-        }
-    }
-
-    /// Reduces elements with an operation that has an identity; all threads of the team get the result.
-    pub(crate) fn reduced_by_team(
+    /// Reduces elements with an operation that has an identity; all threads of the group get the result.
+    pub(crate) fn reduced_by_group(
         &mut self,
-        team: Team<'e, 'ctx>,
+        group: ThreadGroup<'e, 'ctx>,
         op: BinaryOp,
         neutral: Value<'e, 'ctx>,
         extents: &[u64],
@@ -57,15 +33,15 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     ) -> Result<Value<'e, 'ctx>> {
         let ty = neutral.element_type();
         let (&last, outer) = extents.split_last().unwrap_or((&1, &[]));
-        // A last dimension that is shorter than the team would leave threads idle: all dimensions are gone through as
+        // A last dimension that is shorter than the group would leave threads idle: all dimensions are gone through as
         // one.
-        let is_column = matches!(team.kind, TeamKind::Column(_));
-        let flat = (last < u64::from(team.threads) || is_column) && !outer.is_empty();
+        let is_column = matches!(group.kind, GroupKind::Column(_));
+        let flat = (last < u64::from(group.threads) || is_column) && !outer.is_empty();
         let range = if flat {
-            let range = self.team_range(team, extents.iter().product(), ACCESS_BITS);
-            Range { width: 1, step: team.threads.into(), start: team.member, ..range }
+            let range = self.group_range(group, extents.iter().product(), ACCESS_BITS);
+            Range { width: 1, step: group.threads.into(), start: group.member, ..range }
         } else {
-            self.team_range(team, last, if is_column { ACCESS_BITS } else { compute_bits(ty) })
+            self.group_range(group, last, if is_column { ACCESS_BITS } else { compute_bits(ty) })
         };
         let width = range.width;
         let looped: &[u64] = if flat { &[] } else { outer };
@@ -85,16 +61,16 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let half = reduced.width() / 2;
             reduced = elemental::binary(self.emitter, op, reduced.slice(0, half), reduced.slice(half, half))?;
         }
-        let reduced = self.combined(team, Combiner::Each(op), vec![reduced])?;
+        let reduced = self.combined(group, Combiner::Each(op), vec![reduced])?;
         reduced.first().copied().ok_or_else(|| Error::internal("a reduction without a value"))
     }
 
-    /// Reduces elements with a computation, at least one for each thread; all threads of the team get the results. Each
-    /// thread has neighbouring elements, so that what comes before stays before: of several NaN, an `argmax` takes the
-    /// first.
-    pub(crate) fn reduced_in_order_by_team(
+    /// Reduces elements with a computation, at least one for each thread; all threads of the group get the results.
+    /// Each thread has neighbouring elements, so that what comes before stays before: of several NaN, an `argmax` takes
+    /// the first.
+    pub(crate) fn reduced_in_order_by_group(
         &mut self,
-        team: Team<'e, 'ctx>,
+        group: ThreadGroup<'e, 'ctx>,
         computation: CompId,
         types: &[ElementType],
         extents: &[u64],
@@ -104,13 +80,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let total: u64 = extents.iter().product();
         let is_row = extents.iter().filter(|&&extent| extent > 1).count() <= 1;
         let bits = types.iter().map(|&ty| compute_bits(ty)).max().filter(|_| is_row).unwrap_or(ACCESS_BITS);
-        let bits = if matches!(team.kind, TeamKind::Column(_)) { ACCESS_BITS } else { bits };
-        let Range { width, end, .. } = self.team_range(team, total, bits);
+        let bits = if matches!(group.kind, GroupKind::Column(_)) { ACCESS_BITS } else { bits };
+        let Range { width, end, .. } = self.group_range(group, total, bits);
         // As many groups of neighbours for each thread, or one more.
         let groups = (total / u64::from(width)) as i64;
         let first =
-            |member: Lanes<'e, 'ctx>| (member * groups).lshr(i64::from(team.threads.ilog2())) * i64::from(width);
-        let (start, end) = (first(team.member), first(team.member + 1).smin(end));
+            |member: Lanes<'e, 'ctx>| (member * groups).lshr(i64::from(group.threads.ilog2())) * i64::from(width);
+        let (start, end) = (first(group.member), first(group.member + 1).smin(end));
         let reduced = &mut |s: &mut Self, before: Option<Vec<Value<'e, 'ctx>>>, place: SymbolId| -> Result<Vec<_>> {
             let exprs = counters(s, &AffineExpr::symbol(place), extents)?;
             let values: Vec<_> = element(s, &exprs)?.into_iter().map(|value| value.splat(width)).collect();
@@ -134,40 +110,40 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             Ok(raws_of(&reduced(s, Some(before), place)?))
         })?;
         let reduced = values_of(self, types, &raws);
-        self.combined(team, combiner, reduced)
+        self.combined(group, combiner, reduced)
     }
 
-    /// What all threads of the team have, combined; each gets it.
+    /// What all threads of the group have, combined; each gets it.
     pub(crate) fn combined(
         &mut self,
-        team: Team<'e, 'ctx>,
+        group: ThreadGroup<'e, 'ctx>,
         combiner: Combiner,
         values: Vec<Value<'e, 'ctx>>,
     ) -> Result<Vec<Value<'e, 'ctx>>> {
-        match team.kind {
-            TeamKind::Warp => {
+        match group.kind {
+            GroupKind::Warp => {
                 // LLVM may contract a lane's own product with what it gets, which rounds otherwise in each lane: all go
                 // on with one result.
                 let values = self.shuffled(combiner, values, WARP)?;
                 values.into_iter().map(|value| self.shuffled_value(value, Shuffle::From(0))).collect()
             }
-            TeamKind::Block => self.combined_in_block(team, combiner, values),
-            TeamKind::Column(column) => self.combined_in_column(team, column, combiner, values),
+            GroupKind::Block => self.combined_in_block(group, combiner, values),
+            GroupKind::Column(column) => self.combined_in_column(group, column, combiner, values),
         }
     }
 
     fn combined_in_column(
         &mut self,
-        team: Team<'e, 'ctx>,
+        group: ThreadGroup<'e, 'ctx>,
         column: Lanes<'e, 'ctx>,
         combiner: Combiner,
         values: Vec<Value<'e, 'ctx>>,
     ) -> Result<Vec<Value<'e, 'ctx>>> {
-        let arrays = self.shared_values(&values, u64::from(WARP * team.threads))?;
-        self.store_shared(&values, &arrays, team.member * i64::from(WARP) + column);
+        let arrays = self.shared_values(&values, u64::from(WARP * group.threads))?;
+        self.store_shared(&values, &arrays, group.member * i64::from(WARP) + column);
         self.emitter.barrier()?;
         let mut reduced = self.load_shared(&values, &arrays, column);
-        for member in 1..team.threads {
+        for member in 1..group.threads {
             let others = self.load_shared(&values, &arrays, column + i64::from(member * WARP));
             reduced = self.combine(combiner, &reduced, &others)?;
         }
@@ -176,13 +152,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     fn combined_in_block(
         &mut self,
-        team: Team<'e, 'ctx>,
+        group: ThreadGroup<'e, 'ctx>,
         combiner: Combiner,
         values: Vec<Value<'e, 'ctx>>,
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         let values = self.shuffled(combiner, values, WARP)?;
-        let warps = team.threads / WARP;
-        let (warp, lane) = (team.member.lshr(i64::from(WARP.ilog2())), team.member & i64::from(WARP - 1));
+        let warps = group.threads / WARP;
+        let (warp, lane) = (group.member.lshr(i64::from(WARP.ilog2())), group.member & i64::from(WARP - 1));
         let arrays = self.shared_values(&values, warps.into())?;
         self.when(lane.eq(0), &[], |s| {
             s.store_shared(&values, &arrays, warp);

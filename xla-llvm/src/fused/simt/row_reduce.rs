@@ -1,30 +1,32 @@
-//! Kernels whose every row is a team's: reductions of rows, and what is made of them in the same row.
+//! Kernels whose every row is a group's: reductions of rows, and what is made of them in the same row.
+
+use std::fmt;
 
 use xla_hlo::Result;
 use xla_hlo::ops::Op;
 
-use super::thread_group::Team;
 use crate::emitter::Emitter;
+use crate::fused::analysis::{FusedKernel, ReduceDirection, row_reduction};
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::kernel::{
-    Launch, ReduceDirection, Writer, all_variables, counters, next_variables, outer_variables, row_reduction,
-};
+use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::{AffineExpr, SymbolId};
-use crate::fused::loops::frame::{Frame, Units};
+use crate::fused::loops::frame::{Frame, WorkItems};
 use crate::fused::loops::plan::LoopPlan;
+use crate::fused::loops::variables::{all_variables, counters, next_variables, outer_variables};
+use crate::fused::mode::ThreadGroup;
 use crate::simt::WARP;
 
 /// Elements of a row that one thread is worth, a power of two.
 const PER_THREAD: u64 = 8;
 /// Elements of a reduction from which on a warp does it rather than a thread.
 const LEAST_REDUCTION: u64 = 32;
-/// Warps of a block whose teams are warps.
+/// Warps of a block whose groups are warps.
 pub(crate) const WARPS: u32 = 4;
 /// Threads that keep a whole device busy.
 const MANY_THREADS: u64 = 1 << 18;
 /// The most threads that reduce a column together: blocks of 512 threads, which leave each of them 128 registers.
 const MOST_MEMBERS: u64 = 16;
-/// The largest team.
+/// The largest group.
 const LARGEST: u32 = 512;
 
 /// How a kernel is made of rows.
@@ -32,11 +34,24 @@ const LARGEST: u32 = 512;
 pub(crate) struct RowShape {
     /// Dimensions that number rows; the others are inside of them.
     pub rows: usize,
-    /// Threads of a team.
+    /// Threads of a group.
     threads: u32,
 }
 
-impl<'m> Writer<'_, 'm> {
+/// Loops over rows, and the threads of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RowReduce {
+    pub plan: LoopPlan,
+    pub shape: RowShape,
+}
+
+impl fmt::Display for RowReduce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, rows of {} dimensions, {} threads a row", self.plan, self.shape.rows, self.shape.threads)
+    }
+}
+
+impl<'m> FusedKernel<'_, 'm> {
     /// How the kernel is made of rows, if threads reduce them together or some results are of whole rows.
     pub(crate) fn row_shape(&self) -> Option<RowShape> {
         let rank = self.dims.len();
@@ -51,18 +66,18 @@ impl<'m> Writer<'_, 'm> {
         Some(RowShape { rows, threads: threads as u32 })
     }
 
-    /// Elements of the longest reduction along rows that the team does.
+    /// Elements of the longest reduction along rows that the group does.
     fn longest_reduction(&self) -> u64 {
         let computed = self.computed();
-        let along = |id: &&xla_hlo::InstrId| self.team_reduce_direction(**id) == Some(ReduceDirection::AlongRows);
+        let along = |id: &&xla_hlo::InstrId| self.group_reduce_direction(**id) == Some(ReduceDirection::AlongRows);
         computed.iter().filter(along).map(|&id| self.reduction_size(id)).max().unwrap_or(0)
     }
 
     /// How many threads reduce a result together, where results are reductions of columns and too few to keep the
     /// device busy.
-    pub(crate) fn column_team(&self) -> Option<u32> {
+    pub(crate) fn column_members(&self) -> Option<u32> {
         let computed = self.computed();
-        let across = |id: &&xla_hlo::InstrId| self.team_reduce_direction(**id) == Some(ReduceDirection::Across);
+        let across = |id: &&xla_hlo::InstrId| self.group_reduce_direction(**id) == Some(ReduceDirection::Across);
         let reduction = computed.iter().filter(across).map(|&id| self.reduction_size(id)).min()?;
         let results: u64 = self.dims.iter().map(|&d| d as u64).product();
         let wanted = (MANY_THREADS / results.max(1)).min(reduction / PER_THREAD).min(MOST_MEMBERS);
@@ -81,7 +96,7 @@ impl<'m> Writer<'_, 'm> {
         let loops = plan.loops();
         let results: u64 = loops.iter().product();
         let mut fused = self.bind(emitter, frame.pointers)?;
-        let (team, column) = fused.enter_column(members)?;
+        let (group, column) = fused.enter_column(members)?;
         // Threads beyond the last result reduce it, too: all of a block must be there where it waits.
         let result = fused.uniform_symbol(column.smin(results as i64 - 1), Some(results));
         let mut counters = counters(&mut fused, &AffineExpr::symbol(result), &loops)?;
@@ -92,13 +107,13 @@ impl<'m> Writer<'_, 'm> {
         let symbols = outer_variables(&mut fused, plan, &counters)?;
         let symbols = all_variables(&mut fused, plan, &symbols, (!loops.is_empty()).then_some(lane));
         let values = self.values(&mut fused, &plan.index(&symbols), |_| true)?;
-        fused.sync(team)?;
-        let stores = team.member.eq(0) & column.ult(results as i64);
+        fused.sync(group)?;
+        let stores = group.member.eq(0) & column.ult(results as i64);
         fused.when(stores, &[], |s| {
-            s.unit_level = s.depth();
+            s.item_level = s.depth();
             self.store_values(s, values).map(|()| Vec::new())
         })?;
-        Ok(Launch { units: results.div_ceil(WARP.into()), block: Some(WARP * members) })
+        Ok(Launch { work_items: results.div_ceil(WARP.into()), block: Some(WARP * members) })
     }
 
     /// Writes the function's body.
@@ -106,33 +121,32 @@ impl<'m> Writer<'_, 'm> {
         &self,
         emitter: &Emitter<'ctx>,
         frame: Frame<'_, 'ctx>,
-        plan: &LoopPlan,
-        shape: RowShape,
+        RowReduce { plan, shape }: &RowReduce,
     ) -> Result<Launch> {
         let loops = plan.loops();
         let (outer, inner) = loops.split_at(plan.loops_of(shape.rows));
-        let units: u64 = outer.iter().product();
+        let work_items: u64 = outer.iter().product();
         let mut fused = self.bind(emitter, frame.pointers)?;
-        fused.for_units(Units::Team { threads: shape.threads }, units, &mut |s, unit| {
-            let team = s.enter_team(shape.threads)?;
-            let counters = counters(s, &AffineExpr::symbol(unit), outer)?;
+        fused.for_work_items(WorkItems::Group { threads: shape.threads }, work_items, &mut |s, item| {
+            let group = s.enter_group(shape.threads)?;
+            let counters = counters(s, &AffineExpr::symbol(item), outer)?;
             let row = outer_variables(s, plan, &counters)?;
             let symbols = all_variables(s, plan, &row, None);
             let index = plan.index(&symbols);
             let of_rows = self.values(s, &index, |rank| rank <= shape.rows)?;
             if shape.rows < self.dims.len() {
-                // A result may lie where an operand does, so a row is stored when all of the team have read it.
+                // A result may lie where an operand does, so a row is stored when all of the group have read it.
                 self.reduce_first(s, &index[..shape.rows])?;
-                s.sync(team)?;
-                self.along_row(s, team, plan, shape.rows, inner, row)?;
+                s.sync(group)?;
+                self.along_row(s, group, plan, shape.rows, inner, row)?;
             }
             if of_rows.is_empty() {
                 return Ok(());
             }
-            // What is of the row may lie where others of the team still read.
-            s.sync(team)?;
-            s.when(team.member.eq(0), &[], |s| {
-                s.unit_level = s.depth();
+            // What is of the row may lie where others of the group still read.
+            s.sync(group)?;
+            s.when(group.member.eq(0), &[], |s| {
+                s.item_level = s.depth();
                 self.store_values(s, of_rows).map(|()| Vec::new())
             })?;
             Ok(())
@@ -140,10 +154,10 @@ impl<'m> Writer<'_, 'm> {
         Ok(match shape.threads {
             WARP => {
                 // A warp without a row would reduce, in vain, what another one may have stored over already.
-                let warps = u64::from(WARPS).min(units.max(1));
-                Launch { units: units.div_ceil(warps), block: Some(WARP * warps as u32) }
+                let warps = u64::from(WARPS).min(work_items.max(1));
+                Launch { work_items: work_items.div_ceil(warps), block: Some(WARP * warps as u32) }
             }
-            threads => Launch { units, block: Some(threads) },
+            threads => Launch { work_items, block: Some(threads) },
         })
     }
 
@@ -160,12 +174,12 @@ impl<'m> Writer<'_, 'm> {
         Ok(())
     }
 
-    /// Stores the results that have elements of the row: loops inside of it, the last of which the team goes through
+    /// Stores the results that have elements of the row: loops inside of it, the last of which the group goes through
     /// together.
     fn along_row<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        team: Team<'e, 'ctx>,
+        group: ThreadGroup<'e, 'ctx>,
         plan: &LoopPlan,
         rows: usize,
         inner: &[u64],
@@ -178,11 +192,11 @@ impl<'m> Writer<'_, 'm> {
             s.for_each(range, Vec::new(), &mut |s, turn, _| {
                 let mut outer = outer.clone();
                 next_variables(s, plan, &AffineExpr::symbol(turn), &mut outer)?;
-                self.along_row(s, team, plan, rows, rest, outer).map(|()| Vec::new())
+                self.along_row(s, group, plan, rows, rest, outer).map(|()| Vec::new())
             })?;
             return Ok(());
         }
-        let range = s.team_range(team, inner.first().copied().unwrap_or(1), self.widest_bits());
+        let range = s.group_range(group, inner.first().copied().unwrap_or(1), self.widest_bits());
         s.for_each(range, Vec::new(), &mut |s, lane, _| {
             let symbols = all_variables(s, plan, &outer, Some(lane));
             let values = self.values(s, &plan.index(&symbols), |rank| rank > rows)?;

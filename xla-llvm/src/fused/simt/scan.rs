@@ -9,16 +9,19 @@ use inkwell::values::PointerValue;
 use xla_hlo::ops::{BinaryOp, Cumulative, Op, combiner_identity, simple_combiner};
 use xla_hlo::{ElementType, Error, InstrId, Result, ResultExt};
 
-use super::thread_group::ACCESS_BITS;
 use crate::elemental::{self, Value, stored_scalar};
 use crate::emitter::Emitter;
+use crate::fused::analysis::FusedKernel;
 use crate::fused::core::address::compute_bits;
 use crate::fused::core::window::{raws_of, values_of};
-use crate::fused::emitter::{FusedEmitter, Source, SymbolValue};
-use crate::fused::kernel::{Kernel, Writer, counters};
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::kernel::{Kernel, Launch};
 use crate::fused::loops::affine::{AffineExpr, Index, Symbol};
-use crate::fused::loops::frame::Units;
+use crate::fused::loops::frame::WorkItems;
+use crate::fused::loops::variables::counters;
+use crate::fused::simt::thread_group::ACCESS_BITS;
 use crate::fused::source::KernelSource;
+use crate::fused::value::{Source, SymbolValue};
 use crate::lanes::Lanes;
 use crate::simt::{Register, Shuffle, WARP};
 
@@ -142,17 +145,17 @@ impl ScanPlan {
     ) -> Result<Kernel> {
         let frame = emitter.simt_kernel(name, self.words(phase, source), 0)?;
         let outputs = frame.pointers[source.inputs.len()..].to_vec();
-        let mut fused = Writer::new(source)?.bind(emitter, frame.pointers)?;
+        let mut fused = FusedKernel::new(source)?.bind(emitter, frame.pointers)?;
         let independent: Vec<usize> = (0..self.dims.len()).filter(|&d| d != self.dimension).collect();
         let loops: Vec<u64> = independent.iter().map(|&d| self.dims[d] as u64).collect();
-        let team = Units::Team { threads: self.threads as u32 };
-        fused.for_units(team, self.blocks(), &mut |s, unit| {
-            let (strand, chunk) = s.divide(&AffineExpr::symbol(unit), self.chunks as i64)?;
+        let group = WorkItems::Group { threads: self.threads as u32 };
+        fused.for_work_items(group, self.blocks(), &mut |s, item| {
+            let (strand, chunk) = s.divide(&AffineExpr::symbol(item), self.chunks as i64)?;
             let mut index = vec![AffineExpr::default(); self.dims.len()];
             for (&d, counter) in independent.iter().zip(counters(s, &strand, &loops)?) {
                 index[d] = counter;
             }
-            let strand = Strand { plan: self, root: source.root, index, unit: AffineExpr::symbol(unit), chunk };
+            let strand = Strand { plan: self, root: source.root, index, item: AffineExpr::symbol(item), chunk };
             match (phase, &outputs[..]) {
                 (ScanPhase::Totals, &[totals]) => strand.total(s, totals),
                 (ScanPhase::Scan, &[result]) => strand.scan(s, result, None),
@@ -160,10 +163,9 @@ impl ScanPlan {
                 _ => Err(Error::internal("a scan with other arrays")),
             }
         })?;
-        emitter.end_kernel()?;
         let work = self.dims.iter().product::<usize>() as f64 * 4.0;
-        let (units, block) = (self.blocks(), Some(self.threads as u32));
-        Ok(Kernel { name: name.to_string(), units, block, shared_bytes: emitter.shared_bytes(), work })
+        let launch = Launch { work_items: self.blocks(), block: Some(self.threads as u32) };
+        Kernel::end(emitter, name, launch, (work, format!("scan {phase:?}")))
     }
 }
 
@@ -174,7 +176,7 @@ struct Strand<'a> {
     /// Where the strand is; 0 along the dimension that is scanned.
     index: Index,
     /// The number of the block, and of its chunk in the strand.
-    unit: AffineExpr,
+    item: AffineExpr,
     chunk: AffineExpr,
 }
 
@@ -294,10 +296,10 @@ impl<'e, 'ctx, 'm> Strand<'_> {
             self.pair(s, sum, x)
         })?;
         let [_, all] = self.before(s, member, sum, neutral)?;
-        let unit = s.number_of(&self.unit)?;
-        let unit = s.lanes_of(unit);
+        let item = s.number_of(&self.item)?;
+        let item = s.lanes_of(item);
         s.when(member.thread.eq(0), &[], |s| {
-            elemental::store(s.emitter, all, totals, unit, None);
+            elemental::store(s.emitter, all, totals, item, None);
             Ok(Vec::new())
         })?;
         Ok(())
@@ -348,8 +350,8 @@ impl<'e, 'ctx, 'm> Strand<'_> {
         let ty = self.plan.ty;
         let chunk = s.number_of(&self.chunk)?;
         let chunk = s.lanes_of(chunk);
-        let unit = s.number_of(&self.unit)?;
-        let first = s.lanes_of(unit) - chunk;
+        let item = s.number_of(&self.item)?;
+        let first = s.lanes_of(item) - chunk;
         let threads = self.plan.threads;
         let turns = s.full_range(self.plan.chunks.div_ceil(threads), 1);
         let sum = s.for_each(turns, neutral.raws(), &mut |s, turn, carried| {

@@ -13,14 +13,14 @@ use inkwell::values::PointerValue;
 use xla_hlo::ops::{CompareDirection, CompareType, Op, Sort};
 use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, Error, InstrId, Module, Result, Scalar as Element};
 
-use super::scatter::means::passed;
 use crate::elemental::{self, Value, stored_scalar};
 use crate::emitter::Emitter;
-use crate::fused::core::scalar_call::is_scalar_computation;
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::kernel::Kernel;
+use crate::fused::kernel::{Kernel, Launch};
 use crate::fused::loops::affine::AffineExpr;
-use crate::fused::loops::frame::Units;
+use crate::fused::loops::frame::WorkItems;
+use crate::fused::simt::scatter::means::passed;
+use crate::fused::support::is_scalar_computation;
 use crate::lanes::Lanes;
 use crate::simt::Register;
 
@@ -130,7 +130,7 @@ impl SortPlan {
         let keys = self.comparator.map_or(vec![true], |comparator| keys(module, comparator, self.types.len()));
         let nan_last = self.comparator.and_then(|comparator| unordered(module, comparator, &self.types));
         let sorter = Sorter { plan: self, keys, nan_last };
-        let (units, block) = match (phase, &frame.numbers[..]) {
+        let (work_items, block) = match (phase, &frame.numbers[..]) {
             _ if self.count == 0 => (0, None),
             (SortPhase::Runs, []) => {
                 let (blocks, threads) = sorter.runs(&mut fused, [from, to])?;
@@ -142,9 +142,8 @@ impl SortPlan {
             }
             _ => return Err(Error::internal("a kernel of a sort has other numbers")),
         };
-        emitter.end_kernel()?;
         let work = self.count as f64 * 20.0;
-        Ok(Kernel { name: name.to_string(), units, block, shared_bytes: emitter.shared_bytes(), work })
+        Kernel::end(emitter, name, Launch { work_items, block }, (work, format!("sort {phase:?}")))
     }
 }
 
@@ -311,8 +310,8 @@ impl Sorter<'_> {
         let plan = self.plan;
         let inner = plan.inner as i64;
         let run = plan.narrowed(run);
-        s.for_units(Units::Thread, plan.count, &mut |s, unit| {
-            let number = s.number_of(&AffineExpr::symbol(unit))?;
+        s.for_work_items(WorkItems::Thread, plan.count, &mut |s, item| {
+            let number = s.number_of(&AffineExpr::symbol(item))?;
             let at = plan.narrowed(s.lanes_of(number));
             let place = at.udiv(inner).urem(plan.length as i64);
             let row = at - place * inner;

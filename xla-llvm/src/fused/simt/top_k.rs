@@ -1,4 +1,4 @@
-//! The few best elements of rows, in order: a team of threads for each row.
+//! The few best elements of rows, in order: a group of threads for each row.
 //!
 //! Each thread keeps the best of its own elements. The best of all is taken, then the next one, as often as wanted; a
 //! thread whose elements are all taken goes through its part of the row again. An element is known by a number of 64
@@ -9,16 +9,16 @@ use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::ops::{BinaryOp, TopK};
 use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, Error, Module, Result};
 
-use super::group_reduce::Combiner;
-use super::row_reduce::WARPS;
-use super::thread_group::Team;
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
+use crate::fused::core::combine::Combiner;
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::kernel::Kernel;
+use crate::fused::kernel::{Kernel, Launch};
 use crate::fused::loops::affine::AffineExpr;
-use crate::fused::loops::frame::Units;
-use crate::fused::loops::nest::Range;
+use crate::fused::loops::frame::WorkItems;
+use crate::fused::loops::range::Range;
+use crate::fused::mode::ThreadGroup;
+use crate::fused::simt::row_reduce::WARPS;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::WARP;
 
@@ -26,7 +26,7 @@ use crate::simt::WARP;
 const KEPT: usize = 4;
 /// Elements that a thread reads before it looks at any.
 const READ: u64 = 4;
-/// The largest team.
+/// The largest group.
 const LARGEST: u64 = 1024;
 /// Elements of which a place in 32 bits can be told.
 const LONGEST: usize = i32::MAX as usize;
@@ -78,32 +78,31 @@ impl TopKPlan {
         let threads = (self.length / READ).next_power_of_two().clamp(WARP.into(), LARGEST) as u32;
         if self.rows > 0 {
             let mut s = FusedEmitter::new(emitter, module, computation)?;
-            s.for_units(Units::Team { threads }, self.rows, &mut |s, row| {
-                let team = s.enter_team(threads)?;
+            s.for_work_items(WorkItems::Group { threads }, self.rows, &mut |s, row| {
+                let group = s.enter_group(threads)?;
                 let row = s.number_of(&AffineExpr::symbol(row))?;
                 let row = s.lanes_of(row);
-                Picker { plan: self, operand, team, first: row * self.length as i64 }.pick(
+                Picker { plan: self, operand, group, first: row * self.length as i64 }.pick(
                     s,
                     [values, places],
                     row * self.count as i64,
                 )
             })?;
         }
-        emitter.end_kernel()?;
-        let (units, block) = match threads {
+        let (work_items, block) = match threads {
             WARP => (self.rows.div_ceil(WARPS.into()), WARP * WARPS),
             threads => (self.rows, threads),
         };
         let work = (self.rows * self.length) as f64 * 8.0;
-        Ok(Kernel { name: name.to_string(), units, block: Some(block), shared_bytes: emitter.shared_bytes(), work })
+        Kernel::end(emitter, name, Launch { work_items, block: Some(block) }, (work, "top-k".to_string()))
     }
 }
 
-/// A team at a row.
+/// A group at a row.
 struct Picker<'a, 'e, 'ctx> {
     plan: &'a TopKPlan,
     operand: PointerValue<'ctx>,
-    team: Team<'e, 'ctx>,
+    group: ThreadGroup<'e, 'ctx>,
     /// Where the row begins.
     first: Lanes<'e, 'ctx>,
 }
@@ -116,17 +115,17 @@ impl<'e, 'ctx> Picker<'_, 'e, 'ctx> {
         [values, places]: [PointerValue<'ctx>; 2],
         to: Lanes<'e, 'ctx>,
     ) -> Result<()> {
-        let (team, plan) = (self.team, self.plan);
+        let (group, plan) = (self.group, self.plan);
         let kept = self.best_up_to(s, s.number(-1))?;
         let turns = s.full_range(plan.count, 1);
         s.for_each(turns, kept, &mut |s, turn, kept| {
             let turn = s.number_of(&AffineExpr::symbol(turn))?;
             let turn = s.lanes_of(turn);
             let own = Value::new(ElementType::U64, s.emitter.lanes(kept[0]));
-            let best = s.combined(team, Combiner::Each(BinaryOp::Maximum), vec![own])?;
-            let best = best.first().ok_or_else(|| Error::internal("a team without a best element"))?.lanes();
+            let best = s.combined(group, Combiner::Each(BinaryOp::Maximum), vec![own])?;
+            let best = best.first().ok_or_else(|| Error::internal("a group without a best element"))?.lanes();
             let place = !best.trunc(32);
-            s.when(team.member.eq(0), &[], |s| {
+            s.when(group.member.eq(0), &[], |s| {
                 let element =
                     elemental::load(s.emitter, self.operand, self.first + place.zext(64), plan.element_type, 1, None);
                 elemental::store(s.emitter, element, values, to + turn, None);
@@ -139,8 +138,8 @@ impl<'e, 'ctx> Picker<'_, 'e, 'ctx> {
                 let is_empty = s.emitter.lanes(rest[0]).eq(0);
                 s.when(is_empty, &rest, |s| self.best_up_to(s, best - 1))
             })?;
-            // What the team has put together is read by all before it is written again.
-            s.sync(team)?;
+            // What the group has put together is read by all before it is written again.
+            s.sync(group)?;
             Ok(kept)
         })?;
         Ok(())
@@ -152,9 +151,9 @@ impl<'e, 'ctx> Picker<'_, 'e, 'ctx> {
         s: &mut FusedEmitter<'e, 'ctx, '_>,
         bound: Lanes<'e, 'ctx>,
     ) -> Result<Vec<BasicValueEnum<'ctx>>> {
-        let (length, threads) = (self.plan.length as i64, u64::from(self.team.threads));
+        let (length, threads) = (self.plan.length as i64, u64::from(self.group.threads));
         let range = Range {
-            start: self.team.member,
+            start: self.group.member,
             end: s.number(length),
             extent: Some(self.plan.length),
             width: 1,

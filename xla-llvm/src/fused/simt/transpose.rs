@@ -13,12 +13,16 @@ use xla_hlo::{InstrId, Result};
 
 use crate::elemental;
 use crate::emitter::Emitter;
-use crate::fused::emitter::{FusedEmitter, Source};
-use crate::fused::kernel::{Launch, Writer, all_variables, counters, outer_variables};
+use crate::fused::analysis::FusedKernel;
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::{AffineExpr, SymbolId};
-use crate::fused::loops::frame::{Frame, Units};
-use crate::fused::loops::nest::Range;
+use crate::fused::loops::frame::{Frame, WorkItems};
 use crate::fused::loops::plan::{LoopPlan, carrier};
+use crate::fused::loops::range::Range;
+use crate::fused::loops::variables::{all_variables, counters, outer_variables};
+use crate::fused::mode::{SharedSide, SharedTile};
+use crate::fused::value::Source;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::Register;
 
@@ -29,34 +33,9 @@ const WARPS: u64 = 8;
 /// Bytes of shared memory that a block may take for its tiles.
 const MOST_BYTES: u64 = 48 << 10;
 
-/// The tile that is being worked on.
-pub(crate) struct SharedTile<'e, 'ctx> {
-    /// Where tiles are filled: by all threads of the block.
-    level: usize,
-    /// The thread's number in its warp, and that of the warp.
-    lane: Lanes<'e, 'ctx>,
-    warp: Lanes<'e, 'ctx>,
-    /// The rows are those of the loop in which arrays are contiguous.
-    rows: Side,
-    lanes: Side,
-    bytes: u64,
-    /// By instruction, what is known of the position but for the tile's loops, and the step along lanes.
-    buffers: HashMap<(InstrId, AffineExpr, i64), PointerValue<'ctx>>,
-}
-
-/// One of a tile's two directions.
-#[derive(Clone)]
-struct Side {
-    /// Where the tile begins.
-    start: AffineExpr,
-    extent: u64,
-    /// What stands for this direction in indices.
-    symbol: Option<SymbolId>,
-}
-
-impl<'m> Writer<'_, 'm> {
+impl<'m> FusedKernel<'_, 'm> {
     /// Writes the function's body: a block for each tile.
-    pub(crate) fn emit_shared_tiles<'ctx>(
+    pub(crate) fn emit_shared_transpose<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
         frame: Frame<'_, 'ctx>,
@@ -69,19 +48,19 @@ impl<'m> Writer<'_, 'm> {
         for number in [across, last] {
             grid[number] = extents[number].div_ceil(EDGE);
         }
-        let units: u64 = grid.iter().product();
+        let work_items: u64 = grid.iter().product();
         let threads = (EDGE * WARPS) as u32;
         let mut fused = self.bind(emitter, frame.pointers)?;
-        fused.for_units(Units::Team { threads }, units, &mut |s, unit| {
-            let mut counters = counters(s, &AffineExpr::symbol(unit), &grid)?;
+        fused.for_work_items(WorkItems::Group { threads }, work_items, &mut |s, item| {
+            let mut counters = counters(s, &AffineExpr::symbol(item), &grid)?;
             let lanes = counters.pop().unwrap_or_default().scaled(EDGE as i64);
             let rows = counters[across].clone().scaled(EDGE as i64);
             let thread = s.emitter.register(Register::Thread)?.zext(64);
             let (lane, warp) = (thread & (EDGE as i64 - 1), thread.lshr(i64::from(EDGE.ilog2())));
             let [first_lane, first_row] = [&lanes, &rows].map(|start| s.number_of(start));
             let (first_lane, first_row) = (s.lanes_of(first_lane?), s.lanes_of(first_row?));
-            let side = |start: &AffineExpr, extent| Side { start: start.clone(), extent, symbol: None };
-            s.shared_tile = Some(SharedTile {
+            let side = |start: &AffineExpr, extent| SharedSide { start: start.clone(), extent, symbol: None };
+            let tile = SharedTile {
                 level: s.depth(),
                 lane,
                 warp,
@@ -89,7 +68,8 @@ impl<'m> Writer<'_, 'm> {
                 lanes: side(&lanes, extents[last]),
                 bytes: 0,
                 buffers: HashMap::new(),
-            });
+            };
+            s.set_shared_tile(Some(tile));
             let at = first_lane + lane;
             s.when(at.ult(extents[last] as i64), &[], |s| {
                 let lane = s.uniform_symbol(at, Some(extents[last]));
@@ -105,21 +85,31 @@ impl<'m> Writer<'_, 'm> {
                     self.store_all(s, &plan.index(&symbols)).map(|()| Vec::new())
                 })
             })?;
-            s.shared_tile = None;
+            s.set_shared_tile(None);
             Ok(())
         })?;
-        Ok(Launch { units, block: Some(threads) })
+        Ok(Launch { work_items, block: Some(threads) })
     }
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    fn current_shared_tile(&mut self) -> Option<&mut SharedTile<'e, 'ctx>> {
+        self.mode.threads().and_then(|mode| mode.tile.as_mut())
+    }
+
+    fn set_shared_tile(&mut self, tile: Option<SharedTile<'e, 'ctx>>) {
+        if let Some(mode) = self.mode.threads() {
+            mode.tile = tile;
+        }
+    }
+
     /// Says which of a plan's variables stand for the tile's directions from now on.
     fn name_shared_tile(&mut self, plan: &LoopPlan, across: usize, symbols: &[SymbolId]) {
         let extents = plan.extents();
         let symbol = |group: Option<&std::ops::Range<usize>>| {
             group.and_then(|group| carrier(&extents, group)).map(|variable| symbols[variable])
         };
-        if let Some(tile) = &mut self.shared_tile {
+        if let Some(tile) = self.current_shared_tile() {
             tile.rows.symbol = symbol(plan.groups().get(across));
             tile.lanes.symbol = symbol(plan.groups().last());
         }
@@ -133,14 +123,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         source: &Source<'ctx>,
         at: &AffineExpr,
     ) -> Result<Option<(PointerValue<'ctx>, Lanes<'e, 'ctx>)>> {
-        let Some(tile) = &self.shared_tile else { return Ok(None) };
-        let (Some(row), Some(lane)) = (tile.rows.symbol, tile.lanes.symbol) else { return Ok(None) };
-        let step = at.coefficient(lane);
-        let rest = at.with_symbol(row, &AffineExpr::default()).with_symbol(lane, &AffineExpr::default());
-        let transposed = at.coefficient(row) == 1 && step.unsigned_abs() > 1 && self.guard == 0;
-        if !transposed || rest.level(&self.symbols) > tile.level {
-            return Ok(None);
-        }
+        let Some(tile) = self.current_shared_tile() else { return Ok(None) };
+        let (Some(row), Some(lane), level) = (tile.rows.symbol, tile.lanes.symbol, tile.level) else { return Ok(None) };
+        let Some((rest, step)) = self.transposed(at, [row, lane], level) else { return Ok(None) };
+        let Some(tile) = self.current_shared_tile() else { return Ok(None) };
         let (first_row, first_lane) = (tile.rows.start.clone(), tile.lanes.start.clone());
         let key = (id, rest.clone(), step);
         let buffer = match tile.buffers.get(&key) {
@@ -151,7 +137,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                     return Ok(None);
                 }
                 let buffer = self.filled_tile(source, &rest, step, bytes)?;
-                if let Some(tile) = &mut self.shared_tile {
+                if let Some(tile) = self.current_shared_tile() {
                     tile.bytes += bytes;
                     tile.buffers.insert(key, buffer);
                 }
@@ -173,7 +159,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         step: i64,
         bytes: u64,
     ) -> Result<PointerValue<'ctx>> {
-        let Some(tile) = &self.shared_tile else { return Ok(source.base) };
+        let Some(tile) = self.current_shared_tile() else { return Ok(source.base) };
         let (level, lane, warp, rows, lanes) =
             (tile.level, tile.lane, tile.warp, tile.rows.clone(), tile.lanes.clone());
         let ty = source.shape.element_type();

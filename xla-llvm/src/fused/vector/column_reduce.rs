@@ -1,7 +1,7 @@
-//! Reductions down columns: rows are read one after the other, and a strip of columns has its accumulators in scratch
+//! Reductions down columns: rows are read one after the other, and a block of columns has its accumulators in scratch
 //! memory.
 //!
-//! Accumulators of a strip stay in the first-level cache. Several rows are reduced in at each visit, so that
+//! Accumulators of a block stay in the first-level cache. Several rows are reduced in at each visit, so that
 //! accumulators are loaded and stored seldom, and as many streams of memory are read as the hardware follows.
 
 use xla_hlo::ops::Reduce;
@@ -9,17 +9,18 @@ use xla_hlo::{ArrayShape, ElementType, InstrId, Result};
 
 use crate::elemental::Value;
 use crate::fused::core::reduce::accumulator;
-use crate::fused::emitter::{FusedEmitter, Source};
+use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
-use crate::fused::loops::nest::Range;
+use crate::fused::loops::range::Range;
+use crate::fused::value::Source;
 
-/// Columns of a strip.
-pub(crate) const STRIP: u64 = 512;
+/// Columns of a block.
+pub(crate) const COLUMN_BLOCK: u64 = 512;
 /// Rows reduced in at each visit.
 const ROWS: u64 = 4;
 
-/// A strip of columns: an index of the operand that is 0 along the reduced dimensions and the columns.
-pub(crate) struct Strip<'e, 'ctx> {
+/// A block of columns: an index of the operand that is 0 along the reduced dimensions and the columns.
+pub(crate) struct ColumnBlock<'e, 'ctx> {
     pub index: Index,
     /// The dimension of the columns.
     pub lane: usize,
@@ -29,11 +30,11 @@ pub(crate) struct Strip<'e, 'ctx> {
     pub first: AffineExpr,
 }
 
-/// What is known while a strip is reduced.
+/// What is known while a block is reduced.
 struct ColumnReduction<'a, 'e, 'ctx> {
     root: InstrId,
     op: &'a Reduce,
-    strip: Strip<'e, 'ctx>,
+    block: ColumnBlock<'e, 'ctx>,
     types: Vec<ElementType>,
     scratch: Vec<Source<'ctx>>,
     /// Reduced dimensions and their sizes, outermost first.
@@ -41,27 +42,27 @@ struct ColumnReduction<'a, 'e, 'ctx> {
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Stores the reductions of a strip's columns, each in the order of its rows.
+    /// Stores the reductions of a block's columns, each in the order of its rows.
     pub(crate) fn reduce_columns(
         &mut self,
         root: InstrId,
         op: &Reduce,
         dims: &[usize],
-        strip: Strip<'e, 'ctx>,
+        block: ColumnBlock<'e, 'ctx>,
         results: &[Source<'ctx>],
     ) -> Result<()> {
         let types: Vec<ElementType> = results.iter().map(|r| r.shape.element_type()).collect();
-        let scratch = types.iter().map(|&ty| self.strip_scratch(ty)).collect::<Result<_>>()?;
+        let scratch = types.iter().map(|&ty| self.block_scratch(ty)).collect::<Result<_>>()?;
         let mut reduced: Vec<(usize, u64)> = op.dimensions.iter().map(|&d| (d, dims[d] as u64)).collect();
         reduced.sort_unstable();
-        let columns = ColumnReduction { root, op, strip, types, scratch, reduced };
-        let starts = self.reduction_starts(root, columns.strip.range.width)?;
-        self.along_strip(&columns, &mut |s, _, place| s.store_accumulators(&columns, place, &starts))?;
-        let mut index = columns.strip.index.clone();
+        let columns = ColumnReduction { root, op, block, types, scratch, reduced };
+        let starts = self.reduction_starts(root, columns.block.range.width)?;
+        self.along_block(&columns, &mut |s, _, place| s.store_accumulators(&columns, place, &starts))?;
+        let mut index = columns.block.index.clone();
         self.reduce_rows(&columns, 0, &mut index)?;
-        self.along_strip(&columns, &mut |s, column, place| {
-            let mut at = columns.strip.index.clone();
-            at[columns.strip.lane] = column;
+        self.along_block(&columns, &mut |s, column, place| {
+            let mut at = columns.block.index.clone();
+            at[columns.block.lane] = column;
             let at: Index = (0..dims.len()).filter(|d| !op.dimensions.contains(d)).map(|d| at[d].clone()).collect();
             let totals = s.load_accumulators(&columns, place)?;
             results.iter().zip(totals).try_for_each(|(result, total)| s.store(result, &at, total))
@@ -100,13 +101,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let (d, rows) = rows.unwrap_or((0, 1));
         let operands = self.graph()[columns.root].operands();
         let inputs = &operands[..operands.len() / 2];
-        let width = columns.strip.range.width;
-        self.along_strip(columns, &mut |s, column, place| {
+        let width = columns.block.range.width;
+        self.along_block(columns, &mut |s, column, place| {
             let mut totals = s.load_accumulators(columns, place)?;
             for row in 0..rows {
                 let mut at = index.clone();
                 at[d] = at[d].clone().shifted(row as i64);
-                at[columns.strip.lane] = column.clone();
+                at[columns.block.lane] = column.clone();
                 for &input in inputs {
                     let x = s.element(input, &at)?.splat(width);
                     totals.push(x);
@@ -117,14 +118,14 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// Runs `body` along the strip, given the column and its place in the strip.
-    fn along_strip(
+    /// Runs `body` along the block, given the column and its place in the block.
+    fn along_block(
         &mut self,
         columns: &ColumnReduction<'_, 'e, 'ctx>,
         body: &mut dyn FnMut(&mut Self, AffineExpr, &Index) -> Result<()>,
     ) -> Result<()> {
-        let first = columns.strip.first.clone().scaled(-1);
-        self.for_each(columns.strip.range, Vec::new(), &mut |s, column, _| {
+        let first = columns.block.first.clone().scaled(-1);
+        self.for_each(columns.block.range, Vec::new(), &mut |s, column, _| {
             let column = AffineExpr::symbol(column);
             let place = vec![column.clone().plus(&first)];
             body(s, column, &place).map(|()| Vec::new())
@@ -159,9 +160,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         .collect()
     }
 
-    /// Scratch memory for a strip's accumulators of that type.
-    fn strip_scratch(&mut self, ty: ElementType) -> Result<Source<'ctx>> {
-        let shape = ArrayShape::new(accumulator(ty), [STRIP as usize]);
+    /// Scratch memory for a block's accumulators of that type.
+    fn block_scratch(&mut self, ty: ElementType) -> Result<Source<'ctx>> {
+        let shape = ArrayShape::new(accumulator(ty), [COLUMN_BLOCK as usize]);
         self.stack_memory(shape)
     }
 }

@@ -11,107 +11,100 @@ use xla_hlo::ops::{Op, Reduce};
 use xla_hlo::{ArrayShape, Error, InstrId, Result};
 
 use crate::elemental::Value;
-use crate::fused::emitter::{FusedEmitter, Source};
-use crate::fused::kernel::row_reduction;
-use crate::fused::loops::affine::{AffineExpr, Index};
+use crate::fused::analysis::row_reduction;
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::Index;
+use crate::fused::mode::{RowCache, RowLoop};
 use crate::fused::support;
+use crate::fused::value::Source;
 
 /// Work on one element from which on a value is kept instead of computed again.
 const KEEP_WORK: f64 = 8.0;
 /// Bytes of scratch that one kernel may take on the stack.
 const SCRATCH_BYTES: usize = 128 << 10;
 
-/// A loop that is being written.
-struct RowLoop {
-    number: usize,
-    /// The index that the loop stands at, where it goes through a whole row: what is computed there, and only that, is
-    /// in the end computed for all of the row.
-    at: Option<Index>,
-}
-
-/// The loops over rows of one kernel, and what they keep.
-#[derive(Default)]
-pub(crate) struct RowCache<'ctx> {
-    /// Instructions that are kept.
-    kept: HashSet<InstrId>,
-    /// The kernel's dimensions.
-    dims: Vec<usize>,
-    /// How many of the dimensions are rows.
-    rows: usize,
-    /// The row that the kernel is at.
-    row: Index,
-    /// Loops being written, outermost first; those inside run before those around them.
-    active: Vec<RowLoop>,
-    next: usize,
-    /// The last loop that wrote each kept row.
-    written: HashMap<InstrId, (Source<'ctx>, usize)>,
-}
-
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// How many of the kernel's dimensions are rows that are kept; 0 where nothing is.
-    pub(crate) fn row_count(&self) -> usize {
-        self.cache.rows
+    /// The row cache, if the mode has one.
+    fn row_cache(&mut self) -> Option<&mut RowCache<'ctx>> {
+        self.mode.vector().map(|mode| &mut mode.row_cache)
     }
 
-    /// Says how many of the dimensions are rows where nothing of them is kept.
-    pub(crate) fn set_rows(&mut self, rows: usize) {
-        self.cache.rows = rows;
+    /// How many of the kernel's dimensions number rows that are kept; 0 where nothing is.
+    pub(crate) fn kept_rows(&mut self) -> usize {
+        self.row_cache().map_or(0, |cache| cache.rows)
     }
 
-    /// Says which row the code is at; nothing is kept between rows.
-    pub(crate) fn begin_row(&mut self, row: &[AffineExpr]) {
-        self.cache.row = row.to_vec();
+    /// Says at which index the code is; nothing is kept between rows.
+    pub(crate) fn begin_row(&mut self, index: &Index) {
+        if let Some(cache) = self.row_cache() {
+            cache.row = index.get(..cache.rows).unwrap_or(&[]).to_vec();
+        }
     }
 
     /// Runs `f`, which writes a loop over the row.
     pub(crate) fn row_loop<R>(&mut self, f: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        self.cache.active.push(RowLoop { number: self.cache.next, at: None });
-        self.cache.next += 1;
+        if let Some(cache) = self.row_cache() {
+            cache.active.push(RowLoop { number: cache.next, at: None });
+            cache.next += 1;
+        }
         let result = f(self);
-        self.cache.active.pop();
+        self.row_cache().and_then(|cache| cache.active.pop());
         result
     }
 
     /// Says that the innermost loop, which reduces `operand`, stands at an index of it.
     pub(crate) fn begin_turn(&mut self, operand: InstrId, op: &Reduce, at: &Index) {
-        let is_row = row_reduction(self.graph(), &self.cache.dims, operand, op) == Some(self.cache.rows);
-        if let Some(innermost) = self.cache.active.last_mut() {
+        let graph = self.graph();
+        let Some(cache) = self.row_cache() else { return };
+        let is_row = row_reduction(graph, &cache.dims, operand, op) == Some(cache.rows);
+        if let Some(innermost) = cache.active.last_mut() {
             innermost.at = is_row.then(|| at.clone());
         }
     }
 
     /// The kept value of an instruction, where a loop that runs earlier has written it.
     pub(crate) fn kept(&mut self, id: InstrId, index: &Index) -> Result<Option<Value<'e, 'ctx>>> {
-        let Some((source, writer)) = self.cache.written.get(&id).cloned() else { return Ok(None) };
-        if !self.is_in_row(index) || self.cache.active.iter().any(|l| l.number == writer) {
+        let in_row = self.place_in_row(index);
+        let Some((cache, in_row)) = self.row_cache().zip(in_row) else { return Ok(None) };
+        let Some((source, writer)) = cache.written.get(&id).cloned() else { return Ok(None) };
+        if cache.active.iter().any(|l| l.number == writer) {
             return Ok(None);
         }
-        self.load(id, &source, &index[self.cache.rows..].to_vec()).map(Some)
+        self.load(id, &source, &in_row).map(Some)
     }
 
     /// Keeps a value that was just computed, if its instruction is one to keep and the loop computes all of the row.
     pub(crate) fn keep(&mut self, id: InstrId, index: &Index, value: Value<'e, 'ctx>) -> Result<()> {
-        let Some(innermost) = self.cache.active.last().filter(|l| l.at.as_ref() == Some(index)) else { return Ok(()) };
+        let in_row = self.place_in_row(index);
+        let Some((cache, in_row)) = self.row_cache().zip(in_row) else { return Ok(()) };
+        let Some(innermost) = cache.active.last().filter(|l| l.at.as_ref() == Some(index)) else { return Ok(()) };
         let writer = innermost.number;
-        if !self.cache.kept.contains(&id) || !self.is_in_row(index) {
+        if !cache.kept.contains(&id) {
             return Ok(());
         }
-        let source = match self.cache.written.get(&id) {
+        let source = match cache.written.get(&id) {
             Some((source, _)) => source.clone(),
             None => self.scratch(id)?,
         };
-        self.store(&source, &index[self.cache.rows..].to_vec(), value)?;
-        self.cache.written.insert(id, (source, writer));
+        self.store(&source, &in_row, value)?;
+        if let Some(cache) = self.row_cache() {
+            cache.written.insert(id, (source, writer));
+        }
         Ok(())
     }
 
-    fn is_in_row(&self, index: &Index) -> bool {
-        self.guard == 0 && index.get(..self.cache.rows).is_some_and(|row| *row == self.cache.row[..])
+    /// Where an index is in the row that the code is at, if it is in that row and wanted without condition.
+    fn place_in_row(&mut self, index: &Index) -> Option<Index> {
+        let is_wanted = self.guard == 0;
+        let cache = self.row_cache().filter(|_| is_wanted)?;
+        let (row, place) = index.split_at_checked(cache.rows)?;
+        (*row == cache.row[..]).then(|| place.to_vec())
     }
 
     fn scratch(&mut self, id: InstrId) -> Result<Source<'ctx>> {
         let full = self.graph()[id].shape().expect_array()?;
-        let shape = ArrayShape::new(full.element_type(), &full.dims()[self.cache.rows..]);
+        let rows = self.kept_rows();
+        let shape = ArrayShape::new(full.element_type(), &full.dims()[rows..]);
         self.stack_memory(shape)
     }
 
@@ -133,8 +126,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     /// Chooses what is kept in a kernel of those dimensions and results.
     pub(crate) fn plan_rows(&mut self, dims: &[usize], results: &[InstrId]) {
-        self.cache.dims = dims.to_vec();
         let graph = self.graph();
+        let Some(cache) = self.row_cache() else { return };
+        cache.dims = dims.to_vec();
         let is_full = |id: InstrId| graph[id].shape().as_array().is_some_and(|a| a.dims() == dims);
         let reduction = |id: &InstrId| match graph[*id].op() {
             Op::Reduce(r) => row_reduction(graph, dims, graph[*id].operand(0), r),
@@ -159,6 +153,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let elements = dims.iter().product::<usize>() as f64;
         let mut left = SCRATCH_BYTES;
         let mut cost: HashMap<InstrId, f64> = HashMap::new();
+        let mut kept = HashSet::new();
         for id in order.into_iter().filter(|id| loops.contains_key(id)) {
             let inside: f64 = graph[id].operands().iter().map(|o| cost.get(o).copied().unwrap_or(0.0)).sum();
             let own = inside + support::work(self.module, graph, id) / elements;
@@ -167,12 +162,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let keep = loops[&id] > 1 && own >= KEEP_WORK && bytes <= left;
             if keep {
                 left -= bytes;
-                self.cache.kept.insert(id);
+                kept.insert(id);
             }
             cost.insert(id, if keep { 1.0 } else { own });
         }
-        if !self.cache.kept.is_empty() {
-            self.cache.rows = rows;
+        if let Some(cache) = self.row_cache().filter(|_| !kept.is_empty()) {
+            (cache.kept, cache.rows) = (kept, rows);
         }
     }
 }

@@ -6,15 +6,22 @@
 //! loop.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, InstrId, Result};
 
+use crate::emitter::Emitter;
+use crate::fused::analysis::FusedKernel;
 use crate::fused::core::address::Number;
-use crate::fused::emitter::{FusedEmitter, Source, SymbolValue};
+use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId};
-use crate::fused::loops::nest::Range;
+use crate::fused::loops::frame::Frame;
 use crate::fused::loops::plan::{LoopPlan, carrier};
+use crate::fused::loops::range::Range;
+use crate::fused::loops::variables::{counters, outer_variables};
+use crate::fused::mode::{Tile, TileSide};
+use crate::fused::value::{Source, SymbolValue};
 use crate::lanes::{Lanes, Scalar};
 
 /// Arrays of one kernel that are kept in buffers; others are gathered.
@@ -28,30 +35,12 @@ const SMALLEST_BLOCK: u32 = 4;
 type Row<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[AffineExpr], Range<'e, 'ctx>) -> Result<()> + 'a;
 
-/// The tile that is being worked on.
-pub(crate) struct Tile<'e, 'ctx> {
-    /// Elements along one side.
-    edge: u64,
-    /// Where buffers are filled: in front of the loops inside of the tile.
-    level: usize,
-    rows: Side<'e, 'ctx>,
-    lanes: Side<'e, 'ctx>,
-    /// By instruction, what is known of the position but for the tile's loops, and the step along lanes.
-    buffers: HashMap<(InstrId, AffineExpr, i64), PointerValue<'ctx>>,
-}
-
-/// One of a tile's two directions.
-#[derive(Clone)]
-struct Side<'e, 'ctx> {
-    /// Where the tile begins.
-    start: AffineExpr,
-    range: Range<'e, 'ctx>,
-    /// What stands for this direction in indices, in the loop that is being written.
-    symbol: Option<SymbolId>,
-}
-
 /// How a plan's loops are cut into tiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TileGrid {
+    plan: LoopPlan,
+    /// Lanes of the innermost loop.
+    width: u32,
     /// Elements along a tile's side.
     edge: u64,
     /// The number of the loop whose turns are a tile's rows.
@@ -63,7 +52,7 @@ pub(crate) struct TileGrid {
 
 impl TileGrid {
     /// Tiles for a plan that wants them.
-    pub fn new(plan: &LoopPlan, across: usize, widest_bits: u32, width: u32) -> TileGrid {
+    pub fn new(plan: LoopPlan, across: usize, widest_bits: u32, width: u32) -> TileGrid {
         // Four lines of the cache in a row, yet a buffer that stays in the first-level cache; and whole turns of lanes.
         let edge = (4 * 64 * 8 / u64::from(widest_bits.max(1))).clamp(32, 128).max(width.into());
         let mut loops = plan.loops();
@@ -72,17 +61,38 @@ impl TileGrid {
             *lanes = lanes.div_ceil(edge);
         }
         loops.push(rows);
-        TileGrid { edge, across, loops }
+        TileGrid { plan, width, edge, across, loops }
     }
 
     /// Tiles in all.
-    pub fn units(&self) -> u64 {
+    fn tiles(&self) -> u64 {
         self.loops.iter().product()
     }
+}
 
-    /// Extents of the loops over tiles, outermost first.
-    pub fn loops(&self) -> &[u64] {
-        &self.loops
+impl fmt::Display for TileGrid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} x {} lanes, tiles of {} across loop {}", self.plan, self.width, self.edge, self.across)
+    }
+}
+
+impl<'m> FusedKernel<'_, 'm> {
+    /// Writes the function's body, whose work items are tiles, and returns how many there are.
+    pub(crate) fn emit_vector_transpose<'ctx>(
+        &self,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+        grid: &TileGrid,
+    ) -> Result<u64> {
+        let mut fused = self.bind(emitter, frame.pointers)?;
+        fused.for_work_items(frame.work_items, grid.tiles(), &mut |s, item| {
+            let counters = counters(s, &AffineExpr::symbol(item), &grid.loops)?;
+            s.tile(grid, counters, &mut |s, counters, range| {
+                let outer = outer_variables(s, &grid.plan, counters)?;
+                self.lanes_loop(s, &grid.plan, &outer, range)
+            })
+        })?;
+        Ok(grid.tiles())
     }
 }
 
@@ -91,36 +101,45 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// row and the range of its lanes.
     pub(crate) fn tile(
         &mut self,
-        plan: &LoopPlan,
         grid: &TileGrid,
         mut counters: Vec<AffineExpr>,
-        width: u32,
         row: &mut Row<'_, 'e, 'ctx, 'm>,
     ) -> Result<()> {
-        let extents = plan.loops();
+        let extents = grid.plan.loops();
         let (rows, lanes) = (counters.pop().unwrap_or_default(), counters.pop().unwrap_or_default());
         counters.insert(grid.across, AffineExpr::default());
-        let lanes = self.side(&lanes, grid.edge, extents[counters.len()], width)?;
+        let lanes = self.side(&lanes, grid.edge, extents[counters.len()], grid.width)?;
         let rows = self.side(&rows, grid.edge, extents[grid.across], 1)?;
         let (row_range, lane_range) = (rows.range, lanes.range);
-        self.tile = Some(Tile { edge: grid.edge, level: self.depth(), rows, lanes, buffers: HashMap::new() });
+        let tile = Tile { edge: grid.edge, level: self.depth(), rows, lanes, buffers: HashMap::new() };
+        self.set_tile(Some(tile));
         self.for_each(row_range, Vec::new(), &mut |s, symbol, _| {
             counters[grid.across] = AffineExpr::symbol(symbol);
             row(s, &counters, lane_range)?;
             Ok(Vec::new())
         })?;
-        self.tile = None;
+        self.set_tile(None);
         Ok(())
     }
 
-    fn side(&mut self, tile: &AffineExpr, edge: u64, extent: u64, width: u32) -> Result<Side<'e, 'ctx>> {
+    fn current_tile(&mut self) -> Option<&mut Tile<'e, 'ctx>> {
+        self.mode.vector().and_then(|mode| mode.tile.as_mut())
+    }
+
+    fn set_tile(&mut self, tile: Option<Tile<'e, 'ctx>>) {
+        if let Some(mode) = self.mode.vector() {
+            mode.tile = tile;
+        }
+    }
+
+    fn side(&mut self, tile: &AffineExpr, edge: u64, extent: u64, width: u32) -> Result<TileSide<'e, 'ctx>> {
         let start = tile.clone().scaled(edge as i64);
         let number = self.number_of(&start)?;
         let first = self.lanes_of(number);
         let end = first + edge as i64;
         let end = if extent.is_multiple_of(edge) { end } else { end.smin(extent as i64) };
         let whole = extent.is_multiple_of(u64::from(width));
-        Ok(Side {
+        Ok(TileSide {
             start,
             range: Range { start: first, end, extent: Some(extent), width, step: width.into(), whole },
             symbol: None,
@@ -129,7 +148,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     /// Says which of a plan's variables stand for the tile's directions from now on.
     pub(crate) fn name_tile(&mut self, plan: &LoopPlan, symbols: &[SymbolId]) {
-        let (Some(tile), Some(across)) = (&mut self.tile, plan.across()) else { return };
+        let (Some(tile), Some(across)) = (self.current_tile(), plan.across()) else { return };
         let extents = plan.extents();
         let symbol = |group: Option<&std::ops::Range<usize>>| {
             group.and_then(|group| carrier(&extents, group)).map(|variable| symbols[variable])
@@ -146,14 +165,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         source: &Source<'ctx>,
         at: &AffineExpr,
     ) -> Result<Option<(PointerValue<'ctx>, Lanes<'e, 'ctx>, u32)>> {
-        let Some(tile) = &self.tile else { return Ok(None) };
-        let (Some(row), Some(lane)) = (tile.rows.symbol, tile.lanes.symbol) else { return Ok(None) };
-        let step = at.coefficient(lane);
-        let rest = at.with_symbol(row, &AffineExpr::default()).with_symbol(lane, &AffineExpr::default());
-        let transposed = at.coefficient(row) == 1 && step.unsigned_abs() > 1 && self.guard == 0;
-        if !transposed || rest.level(&self.symbols) > tile.level {
-            return Ok(None);
-        }
+        let Some(tile) = self.current_tile() else { return Ok(None) };
+        let (Some(row), Some(lane), level) = (tile.rows.symbol, tile.lanes.symbol, tile.level) else { return Ok(None) };
+        let Some((rest, step)) = self.transposed(at, [row, lane], level) else { return Ok(None) };
+        let Some(tile) = self.current_tile() else { return Ok(None) };
         let edge = tile.edge as i64;
         let (first_row, first_lane) = (tile.rows.start.clone(), tile.lanes.start.clone());
         let key = (id, rest.clone(), step);
@@ -162,7 +177,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             None if tile.buffers.len() == MOST_BUFFERS => return Ok(None),
             None => self.filled_buffer(source, &rest, step)?,
         };
-        if let Some(tile) = &mut self.tile {
+        if let Some(tile) = self.current_tile() {
             tile.buffers.insert(key, buffer);
         }
         let row = AffineExpr::symbol(row).plus(&first_row.scaled(-1)).scaled(edge);
@@ -177,10 +192,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// A buffer with the tile's elements of an array, rows of lanes; `rest` is where the array's first one would be.
     fn filled_buffer(&mut self, source: &Source<'ctx>, rest: &AffineExpr, step: i64) -> Result<PointerValue<'ctx>> {
         let form = BlockForm::of(self, source.shape.element_type());
-        let Some(tile) = &self.tile else { return Ok(source.base) };
+        let Some(tile) = self.current_tile() else { return Ok(source.base) };
         let (edge, level, rows, lanes) = (tile.edge, tile.level, tile.rows.clone(), tile.lanes.clone());
         let whole = |range: Range<'_, '_>| range.extent.is_some_and(|e| e % u64::from(form.block) == 0);
-        let turns = |side: &Side<'e, 'ctx>| Range {
+        let turns = |side: &TileSide<'e, 'ctx>| Range {
             width: form.block,
             step: form.block.into(),
             whole: whole(side.range),
@@ -211,7 +226,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     /// Where a block begins along a side, and what there is of a partial one.
-    fn block_side(&mut self, symbol: SymbolId, side: &Side<'e, 'ctx>) -> (AffineExpr, Option<Partial<'e, 'ctx>>) {
+    fn block_side(&mut self, symbol: SymbolId, side: &TileSide<'e, 'ctx>) -> (AffineExpr, Option<Partial<'e, 'ctx>>) {
         let Symbol { extent, level } = self.symbols.get(symbol);
         let (SymbolValue::Lane { base, .. } | SymbolValue::Uniform(base) | SymbolValue::Varying { lanes: base, .. }) =
             self.symbol_value(symbol);

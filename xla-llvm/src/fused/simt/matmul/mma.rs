@@ -7,13 +7,14 @@
 
 use xla_hlo::{ElementType, Result};
 
-use super::tiles::{Part, THREADS, Tile, Tiling};
-use super::{Along, Side};
 use crate::elemental::Value;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
+use crate::fused::simt::matmul::contraction::{Along, Side};
+use crate::fused::simt::matmul::tile::{Part, Tile};
+use crate::fused::simt::matmul::tiling::{THREADS, Tiling};
 use crate::lanes::{Lanes, Scalar};
-use crate::matrix_unit::{COLUMNS, Factors, ROWS};
+use crate::matrix_unit::{COLUMNS, OperandType, ROWS};
 use crate::simt::WARP;
 
 /// Warps of a block along the columns; as many times two along the rows.
@@ -81,7 +82,7 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
                 let row = row.clone().shifted((number * down.matrix + half * down.half) as i64);
                 let vectors = of_row.iter().skip(half as usize).step_by(2).map(Value::lanes).collect();
                 let (vectors, apart) = match right.along {
-                    Along::Sums => (vectors, across.matrix),
+                    Along::K => (vectors, across.matrix),
                     Along::Free => (transposed(vectors), across.group),
                 };
                 for (vector, lanes) in (0..).zip(vectors) {
@@ -109,22 +110,22 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
     pub fn multiply_by_warps(
         &self,
         s: &FusedEmitter<'e, 'ctx, 'm>,
-        factors: Factors,
+        operand_type: OperandType,
         (pieces, halves): ([Lanes<'e, 'ctx>; 2], [Lanes<'e, 'ctx>; 2]),
         sums: &mut [Value<'e, 'ctx>],
     ) -> Result<()> {
         let [left, right] = &self.parts;
         let lower = (left.spread(self.tiling).half * left.stride.0) as i64;
         let at = [halves[0] + pieces[0], halves[1] + pieces[1]];
-        for step in (0..self.tiling.depth).step_by(factors.depth() as usize) {
-            let taken = |part: &Part<'e, 'ctx>, at| part.taken(s, self.tiling, factors, (at, step));
+        for step in (0..self.tiling.depth).step_by(operand_type.depth() as usize) {
+            let taken = |part: &Part<'e, 'ctx>, at| part.taken(s, self.tiling, operand_type, (at, step));
             let lefts = taken(left, at[0]).into_iter().zip(taken(left, at[0] + lower));
             let lefts: Vec<_> = lefts.map(|(upper, lower)| [upper[0], lower[0], upper[1], lower[1]]).collect();
             let rights = taken(right, at[1]);
             for (number, sums) in sums.chunks_exact_mut(2).enumerate() {
                 let (row, column) = (number / rights.len(), number % rights.len());
                 let before = [0, 1, 2, 3].map(|i| sums[i / 2].slice(i as u32 % 2, 1).lanes());
-                let [a, b, c, d] = s.emitter.multiply_matrices(factors, lefts[row], rights[column], before)?;
+                let [a, b, c, d] = s.emitter.multiply_matrices(operand_type, lefts[row], rights[column], before)?;
                 for (sum, both) in sums.iter_mut().zip([a.interleave(b), c.interleave(d)]) {
                     *sum = Value::new(ElementType::F32, both);
                 }
@@ -139,8 +140,8 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         let count = matrices(tiling, self.side);
         match (self.along, self.side) {
             (Along::Free, _) => Spread { group: count, matrix: 1, half: ROWS / 2 * count },
-            (Along::Sums, Side::Left) => Spread { group: 1, matrix: ROWS, half: ROWS / 2 },
-            (Along::Sums, Side::Right) => Spread { group: 1, matrix: COLUMNS, half: 0 },
+            (Along::K, Side::Left) => Spread { group: 1, matrix: ROWS, half: ROWS / 2 },
+            (Along::K, Side::Right) => Spread { group: 1, matrix: COLUMNS, half: 0 },
         }
     }
 
@@ -149,33 +150,33 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
         tiling: Tiling,
-        factors: Factors,
+        operand_type: OperandType,
         (at, step): (Lanes<'e, 'ctx>, u64),
     ) -> Vec<[Lanes<'e, 'ctx>; 2]> {
         let (array, count) = (self.arrays[0].0, matrices(tiling, self.side));
         let at = at + (step * self.stride.1) as i64;
         let word = Scalar::Int(32);
         // The pairs of narrow floats at the first two steps, and at those half as many steps behind as there are.
-        let pairs = [0, factors.depth() / 2];
-        match (self.along, factors) {
-            (Along::Sums, factors) => {
+        let pairs = [0, operand_type.depth() / 2];
+        match (self.along, operand_type) {
+            (Along::K, operand_type) => {
                 let starts = (0..count).map(|number| at + (number * self.spread(tiling).matrix * self.stride.0) as i64);
-                let pieces = |at: Lanes<'e, 'ctx>| match factors {
-                    Factors::Tf32 => s.emitter.load_aligned_lanes(array, at, word, 2).deinterleave(),
-                    Factors::F16 | Factors::Bf16 => {
+                let pieces = |at: Lanes<'e, 'ctx>| match operand_type {
+                    OperandType::Tf32 => s.emitter.load_aligned_lanes(array, at, word, 2).deinterleave(),
+                    OperandType::F16 | OperandType::Bf16 => {
                         pairs.map(|along| s.emitter.load_aligned_lanes(array, (at + along as i64).lshr(1), word, 1))
                     }
                 };
                 starts.map(pieces).collect()
             }
-            (Along::Free, factors) => {
+            (Along::Free, operand_type) => {
                 let load = |along: u64, scalar| {
                     let at = at + (along * self.stride.1) as i64;
                     s.emitter.load_aligned_lanes(array, at, scalar, count as u32)
                 };
-                let [near, far] = match factors {
-                    Factors::Tf32 => [0, 1].map(|along| load(along, word)),
-                    Factors::F16 | Factors::Bf16 => pairs.map(|along| {
+                let [near, far] = match operand_type {
+                    OperandType::Tf32 => [0, 1].map(|along| load(along, word)),
+                    OperandType::F16 | OperandType::Bf16 => pairs.map(|along| {
                         let [low, high] = [along, along + 1].map(|along| load(along, Scalar::Int(16)).zext(32));
                         (high << 16) | low
                     }),

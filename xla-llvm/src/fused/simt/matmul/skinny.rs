@@ -2,37 +2,42 @@
 //! threads read it, each element once.
 //!
 //! `few` is the side with few rows (or columns), `many` the other one. Where the neighbours in the memory of `many` lie
-//! along the sum, a team has some of its rows, and each thread some steps of the sum. Where they lie along the rows
+//! along the sum, a group has some of its rows, and each thread some steps of the sum. Where they lie along the rows
 //! themselves, each thread has some neighbouring rows and some steps, and a block puts the sums together in shared
 //! memory. This is what decoding with language models does.
+
+use std::fmt;
 
 use inkwell::values::PointerValue;
 use xla_hlo::Result;
 use xla_hlo::ops::BinaryOp;
 
-use super::split_k::{BUSY_BLOCKS, Cut, Sink};
-use super::{Along, LEAST_EXTENT, Product, Side};
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
+use crate::fused::analysis::FusedKernel;
+use crate::fused::core::combine::Combiner;
 use crate::fused::core::convolution::{converted, zero};
 use crate::fused::core::window::{raws_of, values_of};
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::kernel::{Launch, Writer, counters};
+use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::AffineExpr;
-use crate::fused::loops::frame::{Frame, Units};
-use crate::fused::loops::nest::Range;
-use crate::fused::simt::group_reduce::Combiner;
+use crate::fused::loops::frame::{Frame, WorkItems};
+use crate::fused::loops::range::Range;
+use crate::fused::loops::variables::counters;
+use crate::fused::mode::ThreadGroup;
+use crate::fused::simt::matmul::contraction::{Along, LEAST_EXTENT, Matmul, Side};
+use crate::fused::simt::matmul::cut::{BUSY_BLOCKS, Cut, Sink};
 use crate::fused::simt::row_reduce::WARPS;
-use crate::fused::simt::thread_group::{ACCESS_BITS, Team};
+use crate::fused::simt::thread_group::ACCESS_BITS;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Register, Shuffle, WARP};
 
 /// Steps of the sum from which on threads share them.
 const LEAST_DEPTH: u64 = 64;
-/// 32-bit registers of sums that a thread has at most: those of a team, and those of a block.
-const TEAM_SUMS: u64 = 32;
+/// 32-bit registers of sums that a thread has at most: those of a group, and those of a block.
+const GROUP_SUMS: u64 = 32;
 const BLOCK_SUMS: u64 = 64;
-/// Rows of a team at most.
+/// Rows of a group at most.
 const MOST_ROWS: u64 = 4;
 /// Warps that keep a large GPU busy, and blocks.
 const BUSY_WARPS: u64 = 4096;
@@ -40,126 +45,137 @@ const ENOUGH_BLOCKS: u64 = 128;
 /// Turns of the loop over the sum that a part of it has at least: fewer take less time than the launch that adds up the
 /// parts.
 const LEAST_TURNS: u64 = 8;
-/// Warps of a team or a block at most.
-const MOST_TEAM_WARPS: u64 = 8;
+/// Warps of a group or a block at most.
+const MOST_GROUP_WARPS: u64 = 8;
 const MOST_WARPS: u64 = 16;
 /// Bytes of neighbours below which memory is read in vain.
 const LEAST_BYTES: u64 = 32;
 /// Bytes of shared memory for the sums of a block.
 const SHARED_BYTES: u64 = 32 << 10;
 
-/// How a product is computed.
+/// How a matmul is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Thin {
+pub(crate) struct SkinnyMatmul {
     many: Side,
     /// Rows of the other side.
     few: u64,
     /// Neighbours of `many` that are read at a time.
     width: u64,
     by: By,
-    /// The parts of the sum that are other units.
+    /// The parts of the sum that are other work items.
     pub cut: Cut,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// Teams of so many threads, with so many rows of `many` each.
-    Teams { threads: u32, rows: u64 },
+    /// Thread groups of so many threads, with so many rows of `many` each.
+    Groups { threads: u32, rows: u64 },
     /// Blocks of so many warps, of which so many threads lie side by side along the rows of `many`; so many steps of
     /// the sum at a time.
     Blocks { warps: u64, across: u64, steps: u64 },
 }
 
-impl Thin {
-    /// For whole sums. `None` where neither side is thin, or both are, and where there is too little to share.
-    pub fn new(product: &Product<'_>) -> Option<Thin> {
-        let has_many = [Side::Left, Side::Right].iter().any(|&side| product.extent(side) >= LEAST_EXTENT);
-        (has_many && Thin::is_thin(product)).then(|| Thin::of(product))
+impl fmt::Display for SkinnyMatmul {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.by {
+            By::Groups { threads, rows } => write!(f, "groups of {threads} threads with {rows} rows each"),
+            By::Blocks { warps, across, steps } => {
+                write!(f, "blocks of {warps} warps, {across} threads along the rows, {steps} steps of K at a time")
+            }
+        }
+    }
+}
+
+impl SkinnyMatmul {
+    /// For whole sums. `None` where neither side is skinny, or both are, and where there is too little to share.
+    pub fn new(matmul: &Matmul<'_>) -> Option<SkinnyMatmul> {
+        let has_many = [Side::Left, Side::Right].iter().any(|&side| matmul.extent(side) >= LEAST_EXTENT);
+        (has_many && SkinnyMatmul::is_skinny(matmul)).then(|| SkinnyMatmul::of(matmul))
     }
 
-    /// For parts of sums; both sides may be thin. `None` where whole sums are enough for all threads, or short.
-    pub fn cut(product: &Product<'_>) -> Option<Thin> {
-        if !Thin::is_thin(product) {
+    /// For parts of sums; both sides may be skinny. `None` where whole sums are enough for all threads, or short.
+    pub fn cut(matmul: &Matmul<'_>) -> Option<SkinnyMatmul> {
+        if !SkinnyMatmul::is_skinny(matmul) {
             return None;
         }
-        let thin = Thin::of(product);
-        let units = product.batches().saturating_mul(thin.groups(product));
-        let (wanted, group) = match thin.by {
-            By::Teams { threads, .. } => {
-                (BUSY_WARPS / (units * u64::from(threads / WARP)), thin.width * u64::from(threads))
+        let skinny = SkinnyMatmul::of(matmul);
+        let work_items = matmul.batches().saturating_mul(skinny.groups(matmul));
+        let (wanted, group) = match skinny.by {
+            By::Groups { threads, .. } => {
+                (BUSY_WARPS / (work_items * u64::from(threads / WARP)), skinny.width * u64::from(threads))
             }
-            By::Blocks { warps, across, steps } => (BUSY_BLOCKS / units, warps * u64::from(WARP) / across * steps),
+            By::Blocks { warps, across, steps } => (BUSY_BLOCKS / work_items, warps * u64::from(WARP) / across * steps),
         };
-        let cut = Cut::new(product.depth(), wanted, (group, LEAST_TURNS * group));
-        (cut.parts > 1).then_some(Thin { cut, ..thin })
+        let cut = Cut::new(matmul.k(), wanted, (group, LEAST_TURNS * group));
+        (cut.parts > 1).then_some(SkinnyMatmul { cut, ..skinny })
     }
 
-    /// Whether a side is thin, and there is something to share.
-    pub fn is_thin(product: &Product<'_>) -> bool {
-        let is_few = |side| (1..LEAST_EXTENT).contains(&product.extent(side));
+    /// Whether a side is skinny, and there is something to share.
+    pub fn is_skinny(matmul: &Matmul<'_>) -> bool {
+        let is_few = |side| (1..LEAST_EXTENT).contains(&matmul.extent(side));
         let has_few = is_few(Side::Left) || is_few(Side::Right);
-        product.is_dot() && has_few && product.depth() >= LEAST_DEPTH && product.is_worthwhile()
+        matmul.is_dot() && has_few && matmul.k() >= LEAST_DEPTH && matmul.is_worthwhile()
     }
 
-    /// For whole sums of a product that is thin.
-    fn of(product: &Product<'_>) -> Thin {
-        let extents = [Side::Left, Side::Right].map(|side| product.extent(side));
+    /// For whole sums of a matmul that is skinny.
+    fn of(matmul: &Matmul<'_>) -> SkinnyMatmul {
+        let extents = [Side::Left, Side::Right].map(|side| matmul.extent(side));
         let many = if extents[0] >= extents[1] { Side::Left } else { Side::Right };
         let (few, rows) = (extents[many.other() as usize], extents[many as usize]);
-        let cut = Cut::whole(product.depth());
-        let (near, bytes) = (product.neighbours[many as usize], product.bytes[many as usize]);
-        let words = product.sum_type.byte_width() as u64 / 4;
+        let cut = Cut::whole(matmul.k());
+        let (near, bytes) = (matmul.neighbours[many as usize], matmul.bytes[many as usize]);
+        let words = matmul.accumulator_type.byte_width() as u64 / 4;
         let mut width = (u64::from(ACCESS_BITS / 8) / bytes).max(1);
         while width > 1 && !near.run.is_multiple_of(width) {
             width /= 2;
         }
         match near.along {
-            Along::Sums => Thin { many, few, width, by: By::teams(product, [few, rows], width, words), cut },
+            Along::K => SkinnyMatmul { many, few, width, by: By::groups(matmul, [few, rows], width, words), cut },
             Along::Free => {
                 while width > 1 && few * width * words > BLOCK_SUMS {
                     width /= 2;
                 }
-                Thin { many, few, width, by: By::blocks(product, [few, rows], width, bytes), cut }
+                SkinnyMatmul { many, few, width, by: By::blocks(matmul, [few, rows], width, bytes), cut }
             }
         }
     }
 
-    /// Units along the side of many rows.
-    fn groups(&self, product: &Product<'_>) -> u64 {
+    /// WorkItems along the side of many rows.
+    fn groups(&self, matmul: &Matmul<'_>) -> u64 {
         let rows = match self.by {
-            By::Teams { rows, .. } => rows,
+            By::Groups { rows, .. } => rows,
             By::Blocks { across, .. } => across * self.width,
         };
-        product.extent(self.many).div_ceil(rows)
+        matmul.extent(self.many).div_ceil(rows)
     }
 }
 
 impl By {
-    fn teams(product: &Product<'_>, [few, many]: [u64; 2], width: u64, words: u64) -> By {
-        let most = (TEAM_SUMS / (few * words).max(1)).clamp(1, MOST_ROWS);
+    fn groups(matmul: &Matmul<'_>, [few, many]: [u64; 2], width: u64, words: u64) -> By {
+        let most = (GROUP_SUMS / (few * words).max(1)).clamp(1, MOST_ROWS);
         let mut rows = 1 << most.ilog2();
-        let warps = |rows: u64| product.batches().saturating_mul(many.div_ceil(rows));
+        let warps = |rows: u64| matmul.batches().saturating_mul(many.div_ceil(rows));
         while rows > 1 && warps(rows) < BUSY_WARPS / 2 {
             rows /= 2;
         }
-        let wanted = (BUSY_WARPS / warps(rows).max(1)).min(product.depth() / (2 * width * u64::from(WARP)));
-        let threads = WARP << wanted.clamp(1, MOST_TEAM_WARPS).ilog2();
-        By::Teams { threads, rows }
+        let wanted = (BUSY_WARPS / warps(rows).max(1)).min(matmul.k() / (2 * width * u64::from(WARP)));
+        let threads = WARP << wanted.clamp(1, MOST_GROUP_WARPS).ilog2();
+        By::Groups { threads, rows }
     }
 
-    fn blocks(product: &Product<'_>, [few, many]: [u64; 2], width: u64, bytes: u64) -> By {
+    fn blocks(matmul: &Matmul<'_>, [few, many]: [u64; 2], width: u64, bytes: u64) -> By {
         let mut across = u64::from(WARP);
-        let blocks = |across: u64| product.batches().saturating_mul(many.div_ceil(across * width));
+        let blocks = |across: u64| matmul.batches().saturating_mul(many.div_ceil(across * width));
         while across * width * bytes > LEAST_BYTES && across > 1 && blocks(across) < ENOUGH_BLOCKS {
             across /= 2;
         }
-        let last = product.sums.last().copied().unwrap_or(1);
+        let last = matmul.sums.last().copied().unwrap_or(1);
         let steps = if few <= 2 { 4 } else { 2 };
         let steps = if last.is_multiple_of(steps) { steps } else { 1 };
-        let sums = few * width * across * product.sum_type.byte_width() as u64;
+        let sums = few * width * across * matmul.accumulator_type.byte_width() as u64;
         let members = |warps: u64| warps * u64::from(WARP) / across;
         let mut warps = MOST_WARPS;
-        while warps > 1 && (warps * sums > SHARED_BYTES || members(warps) * steps * 2 > product.depth()) {
+        while warps > 1 && (warps * sums > SHARED_BYTES || members(warps) * steps * 2 > matmul.k()) {
             warps /= 2;
         }
         By::Blocks { warps, across, steps }
@@ -170,60 +186,61 @@ impl By {
 type Add<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &AffineExpr, &mut [Value<'e, 'ctx>]) -> Result<()> + 'a;
 
-/// What a unit of the kernel is computing.
+/// The share of a matmul that a work item computes.
 struct Work<'a, 'm> {
-    product: &'a Product<'m>,
-    thin: Thin,
+    matmul: &'a Matmul<'m>,
+    skinny: SkinnyMatmul,
     batch: Vec<AffineExpr>,
     /// The number of the part of the sum.
     part: AffineExpr,
 }
 
-impl<'m> Writer<'_, 'm> {
+impl<'m> FusedKernel<'_, 'm> {
     /// Writes the function's body.
-    pub(crate) fn emit_thin<'ctx>(
+    pub(crate) fn emit_skinny_matmul<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
         frame: Frame<'_, 'ctx>,
-        product: &Product<'m>,
-        thin: Thin,
+        matmul: &Matmul<'m>,
+        skinny: SkinnyMatmul,
     ) -> Result<Launch> {
         let scratch = frame.pointers.last().copied();
         let mut s = self.bind(emitter, frame.pointers)?;
-        s.set_rows(0);
-        let goal = (product, scratch);
-        match thin.by {
-            By::Teams { threads, rows } => self.emit_thin_teams(&mut s, goal, thin, (threads, rows)),
-            By::Blocks { warps, across, steps } => self.emit_thin_blocks(&mut s, goal, thin, [warps, across, steps]),
+        let goal = (matmul, scratch);
+        match skinny.by {
+            By::Groups { threads, rows } => self.emit_skinny_groups(&mut s, goal, skinny, (threads, rows)),
+            By::Blocks { warps, across, steps } => {
+                self.emit_skinny_blocks(&mut s, goal, skinny, [warps, across, steps])
+            }
         }
     }
 
-    /// Units are teams, which have rows of `many`.
-    fn emit_thin_teams<'e, 'ctx>(
+    /// WorkItems are groups, which have rows of `many`.
+    fn emit_skinny_groups<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        (product, scratch): (&Product<'m>, Option<PointerValue<'ctx>>),
-        thin: Thin,
+        (matmul, scratch): (&Matmul<'m>, Option<PointerValue<'ctx>>),
+        skinny: SkinnyMatmul,
         (threads, rows): (u32, u64),
     ) -> Result<Launch> {
-        let groups = thin.groups(product);
-        let parts = thin.cut.parts * product.batches();
-        let units = parts * groups;
-        s.for_units(Units::Team { threads }, units, &mut |s, unit| {
-            let team = s.enter_team(threads)?;
-            let at = counters(s, &AffineExpr::symbol(unit), &[parts, groups])?;
-            let work = Work::new(s, product, thin, &at[0])?;
-            let sink = Sink::new(product, &work.batch, thin.cut, (&at[0], scratch))?;
+        let groups = skinny.groups(matmul);
+        let parts = skinny.cut.parts * matmul.batches();
+        let work_items = parts * groups;
+        s.for_work_items(WorkItems::Group { threads }, work_items, &mut |s, item| {
+            let group = s.enter_group(threads)?;
+            let at = counters(s, &AffineExpr::symbol(item), &[parts, groups])?;
+            let work = Work::new(s, matmul, skinny, &at[0])?;
+            let sink = Sink::new(matmul, &work.batch, skinny.cut, (&at[0], scratch))?;
             let first = at[1].clone().scaled(rows as i64);
-            let sums = work.sums_of_team(s, team, &first, rows)?;
-            let sums = s.combined(team, Combiner::Each(BinaryOp::Add), sums)?;
+            let sums = work.sums_of_group(s, group, &first, rows)?;
+            let sums = s.combined(group, Combiner::Each(BinaryOp::Add), sums)?;
             // Each sum is another thread's to go on with.
-            s.when(team.member.ult(sums.len() as i64), &[], |s| {
+            s.when(group.member.ult(sums.len() as i64), &[], |s| {
                 let mut sum = sums[0];
                 for (number, &other) in (0..).zip(&sums).skip(1) {
-                    sum = elemental::select_lanes(team.member.eq(number), other, sum);
+                    sum = elemental::select_lanes(group.member.eq(number), other, sum);
                 }
-                let place = s.uniform_symbol(team.member, Some(sums.len() as u64));
+                let place = s.uniform_symbol(group.member, Some(sums.len() as u64));
                 let (few, row) = s.divide(&AffineExpr::symbol(place), rows as i64)?;
                 self.store_sums(s, &sink, work.at(&few, &first.plus(&row)), sum)?;
                 Ok(Vec::new())
@@ -231,34 +248,34 @@ impl<'m> Writer<'_, 'm> {
             Ok(())
         })?;
         Ok(match threads {
-            WARP => Launch { units: units.div_ceil(WARPS.into()), block: Some(WARP * WARPS) },
-            threads => Launch { units, block: Some(threads) },
+            WARP => Launch { work_items: work_items.div_ceil(WARPS.into()), block: Some(WARP * WARPS) },
+            threads => Launch { work_items, block: Some(threads) },
         })
     }
 
-    /// Units are blocks, whose threads each have neighbouring rows of `many`.
-    fn emit_thin_blocks<'e, 'ctx>(
+    /// WorkItems are blocks, whose threads each have neighbouring rows of `many`.
+    fn emit_skinny_blocks<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        (product, scratch): (&Product<'m>, Option<PointerValue<'ctx>>),
-        thin: Thin,
+        (matmul, scratch): (&Matmul<'m>, Option<PointerValue<'ctx>>),
+        skinny: SkinnyMatmul,
         [warps, across, steps]: [u64; 3],
     ) -> Result<Launch> {
-        let rows = across * thin.width;
-        let groups = thin.groups(product);
-        let parts = thin.cut.parts * product.batches();
-        let units = parts * groups;
+        let rows = across * skinny.width;
+        let groups = skinny.groups(matmul);
+        let parts = skinny.cut.parts * matmul.batches();
+        let work_items = parts * groups;
         let [block, thread] = [Register::Block, Register::Thread].map(|register| s.emitter.register(register));
         let (block, thread) = (block?.zext(64), thread?.zext(64));
-        let unit = s.uniform_symbol(block, Some(units));
-        let at = counters(s, &AffineExpr::symbol(unit), &[parts, groups])?;
-        let work = Work::new(s, product, thin, &at[0])?;
-        let sink = Sink::new(product, &work.batch, thin.cut, (&at[0], scratch))?;
+        let item = s.uniform_symbol(block, Some(work_items));
+        let at = counters(s, &AffineExpr::symbol(item), &[parts, groups])?;
+        let work = Work::new(s, matmul, skinny, &at[0])?;
+        let sink = Sink::new(matmul, &work.batch, skinny.cut, (&at[0], scratch))?;
         let first = at[1].clone().scaled(rows as i64);
         let threads = warps * u64::from(WARP);
         let place = s.uniform_symbol(thread, Some(threads));
         let (member, own) = s.divide(&AffineExpr::symbol(place), across as i64)?;
-        let own = own.scaled(thin.width as i64);
+        let own = own.scaled(skinny.width as i64);
         let members = (member, threads / across);
         let mut sums = work.sums_of_thread(s, members, &first.clone().plus(&own), steps)?;
         let mut distance = across as u32;
@@ -269,37 +286,37 @@ impl<'m> Writer<'_, 'm> {
         let shared = work.put_together(s, &sums, [warps, across], thread)?;
         let range = Range {
             start: thread,
-            end: s.number((thin.few * rows) as i64),
-            extent: Some(thin.few * rows),
+            end: s.number((skinny.few * rows) as i64),
+            extent: Some(skinny.few * rows),
             width: 1,
             step: threads,
             whole: true,
         };
         s.for_each(range, Vec::new(), &mut |s, number, _| {
-            let sum = work.take_together(s, &shared, &AffineExpr::symbol(number), [warps, thin.few * rows])?;
+            let sum = work.take_together(s, &shared, &AffineExpr::symbol(number), [warps, skinny.few * rows])?;
             let (few, row) = s.divide(&AffineExpr::symbol(number), rows as i64)?;
             self.store_sums(s, &sink, work.at(&few, &first.clone().plus(&row)), sum)?;
             Ok(Vec::new())
         })?;
-        Ok(Launch { units, block: Some(threads as u32) })
+        Ok(Launch { work_items, block: Some(threads as u32) })
     }
 }
 
 impl<'a, 'm> Work<'a, 'm> {
-    /// That of a unit with the number of its part and its batch.
+    /// That of a work item with the number of its part and its batch.
     fn new(
         s: &mut FusedEmitter<'_, '_, 'm>,
-        product: &'a Product<'m>,
-        thin: Thin,
+        matmul: &'a Matmul<'m>,
+        skinny: SkinnyMatmul,
         number: &AffineExpr,
     ) -> Result<Work<'a, 'm>> {
-        let (part, batch) = thin.cut.divide(s, number, product.batches())?;
-        Ok(Work { product, thin, batch: counters(s, &batch, &product.batch)?, part })
+        let (part, batch) = skinny.cut.divide(s, number, matmul.batches())?;
+        Ok(Work { matmul, skinny, batch: counters(s, &batch, &matmul.batch)?, part })
     }
 
     /// The row and the column of a sum.
     fn at(&self, few: &AffineExpr, many: &AffineExpr) -> [AffineExpr; 2] {
-        match self.thin.many {
+        match self.skinny.many {
             Side::Left => [many.clone(), few.clone()],
             Side::Right => [few.clone(), many.clone()],
         }
@@ -313,10 +330,10 @@ impl<'a, 'm> Work<'a, 'm> {
         (free, sums): (&[AffineExpr], &[AffineExpr]),
         width: u64,
     ) -> Result<Value<'e, 'ctx>> {
-        let index = self.product.operand_index(s, side, (&self.batch, free, sums), &mut None)?;
-        let value = s.element(self.product.operands[side as usize], &index)?.splat(width as u32);
-        let value = converted(s.emitter, value, self.product.element_type)?;
-        converted(s.emitter, value, self.product.sum_type)
+        let index = self.matmul.operand_index(s, side, (&self.batch, free, sums), &mut None)?;
+        let value = s.element(self.matmul.operands[side as usize], &index)?.splat(width as u32);
+        let value = converted(s.emitter, value, self.matmul.element_type)?;
+        converted(s.emitter, value, self.matmul.accumulator_type)
     }
 
     /// Rows of the few, with so many steps of the sum from some on.
@@ -326,36 +343,36 @@ impl<'a, 'm> Work<'a, 'm> {
         sums: &[AffineExpr],
         steps: u64,
     ) -> Result<Vec<Value<'e, 'ctx>>> {
-        let side = self.thin.many.other();
+        let side = self.skinny.many.other();
         let mut sums = sums.to_vec();
-        s.as_lanes(&mut sums, steps, &self.product.sums)?;
-        let mut values = Vec::with_capacity(self.thin.few as usize);
-        for row in 0..self.thin.few {
-            let free = counters(s, &AffineExpr::constant(row as i64), &self.product.free[side as usize])?;
+        s.as_lanes(&mut sums, steps, &self.matmul.sums)?;
+        let mut values = Vec::with_capacity(self.skinny.few as usize);
+        for row in 0..self.skinny.few {
+            let free = counters(s, &AffineExpr::constant(row as i64), &self.matmul.free[side as usize])?;
             values.push(self.read(s, side, (&free, &sums), steps)?);
         }
         Ok(values)
     }
 
-    /// A thread's sums of a team's rows of `many` from the first on with each of the few, by those.
-    fn sums_of_team<'e, 'ctx>(
+    /// A thread's sums of a group's rows of `many` from the first on with each of the few, by those.
+    fn sums_of_group<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        team: Team<'e, 'ctx>,
+        group: ThreadGroup<'e, 'ctx>,
         first: &AffineExpr,
         rows: u64,
     ) -> Result<Vec<Value<'e, 'ctx>>> {
-        let (product, width, side) = (self.product, self.thin.width, self.thin.many);
+        let (matmul, width, side) = (self.matmul, self.skinny.width, self.skinny.many);
         let mut free = Vec::with_capacity(rows as usize);
         for row in 0..rows {
             let row = self.existing(s, &first.clone().shifted(row as i64), 1)?;
-            free.push(counters(s, &row, &product.free[side as usize])?);
+            free.push(counters(s, &row, &matmul.free[side as usize])?);
         }
-        let range = self.range(s, team.member * width as i64, width * u64::from(team.threads))?;
-        self.summed(s, range, (self.thin.few * rows, 1), &mut |s, place, sums| {
-            let at = counters(s, place, &product.sums)?;
+        let range = self.range(s, group.member * width as i64, width * u64::from(group.threads))?;
+        self.summed(s, range, (self.skinny.few * rows, 1), &mut |s, place, sums| {
+            let at = counters(s, place, &matmul.sums)?;
             let mut lanes = at.clone();
-            s.as_lanes(&mut lanes, width, &product.sums)?;
+            s.as_lanes(&mut lanes, width, &matmul.sums)?;
             let many = free.iter().map(|free| self.read(s, side, (free, &lanes), width)).collect::<Result<Vec<_>>>()?;
             let few = self.read_few(s, &at, width)?;
             for (few, sums) in few.iter().zip(sums.chunks_mut(many.len())) {
@@ -378,15 +395,15 @@ impl<'a, 'm> Work<'a, 'm> {
         first: &AffineExpr,
         steps: u64,
     ) -> Result<Vec<Value<'e, 'ctx>>> {
-        let (product, width, side) = (self.product, self.thin.width, self.thin.many);
+        let (matmul, width, side) = (self.matmul, self.skinny.width, self.skinny.many);
         let first = self.existing(s, first, width)?;
-        let mut free = counters(s, &first, &product.free[side as usize])?;
-        s.as_lanes(&mut free, width, &product.free[side as usize])?;
+        let mut free = counters(s, &first, &matmul.free[side as usize])?;
+        s.as_lanes(&mut free, width, &matmul.free[side as usize])?;
         let member = s.number_of(&member.scaled(steps as i64))?;
         let member = s.lanes_of(member);
         let range = self.range(s, member, members * steps)?;
-        self.summed(s, range, (self.thin.few, width), &mut |s, place, sums| {
-            let at = counters(s, place, &product.sums)?;
+        self.summed(s, range, (self.skinny.few, width), &mut |s, place, sums| {
+            let at = counters(s, place, &matmul.sums)?;
             let mut many = Vec::with_capacity(steps as usize);
             for step in 0..steps {
                 let mut at = at.clone();
@@ -411,9 +428,9 @@ impl<'a, 'm> Work<'a, 'm> {
         first: Lanes<'e, 'ctx>,
         step: u64,
     ) -> Result<Range<'e, 'ctx>> {
-        let depth = self.product.depth();
-        let [begin, end] = self.thin.cut.bounds(s, &self.part, (depth, 1))?;
-        let start = if self.thin.cut.parts == 1 { first } else { begin + first };
+        let depth = self.matmul.k();
+        let [begin, end] = self.skinny.cut.bounds(s, &self.part, (depth, 1))?;
+        let start = if self.skinny.cut.parts == 1 { first } else { begin + first };
         Ok(Range { start, end, extent: Some(depth), width: 1, step, whole: true })
     }
 
@@ -425,7 +442,7 @@ impl<'a, 'm> Work<'a, 'm> {
         (count, lanes): (u64, u64),
         add: &mut Add<'_, 'e, 'ctx, 'm>,
     ) -> Result<Vec<Value<'e, 'ctx>>> {
-        let ty = self.product.sum_type;
+        let ty = self.matmul.accumulator_type;
         let start = vec![zero(s.emitter, ty).splat(lanes as u32); count as usize];
         let types = vec![ty; start.len()];
         let raws = s.for_each(range, raws_of(&start), &mut |s, place, carried| {
@@ -443,7 +460,7 @@ impl<'a, 'm> Work<'a, 'm> {
         row: &AffineExpr,
         count: u64,
     ) -> Result<AffineExpr> {
-        let last = self.product.extent(self.thin.many) as i64 - count as i64;
+        let last = self.matmul.extent(self.skinny.many) as i64 - count as i64;
         if row.bounds(&s.symbols).is_some_and(|(_, high)| high <= last) {
             return Ok(row.clone());
         }
@@ -461,13 +478,14 @@ impl<'a, 'm> Work<'a, 'm> {
         [warps, across]: [u64; 2],
         thread: Lanes<'e, 'ctx>,
     ) -> Result<Vec<(PointerValue<'ctx>, Scalar)>> {
-        let (few, rows) = (self.thin.few, across * self.thin.width);
-        let parts = zero(s.emitter, self.product.sum_type).raws().into_iter().map(|raw| s.emitter.lanes(raw).scalar());
+        let (few, rows) = (self.skinny.few, across * self.skinny.width);
+        let parts =
+            zero(s.emitter, self.matmul.accumulator_type).raws().into_iter().map(|raw| s.emitter.lanes(raw).scalar());
         let shared = parts.map(|part| Ok((s.emitter.shared_array(part, warps * few * rows)?, part)));
         let shared = shared.collect::<Result<Vec<_>>>()?;
         let (warp, lane) = (thread.lshr(i64::from(WARP.ilog2())), thread & i64::from(WARP - 1));
         s.when(lane.ult(across as i64), &[], |s| {
-            let first = warp * (few * rows) as i64 + lane * self.thin.width as i64;
+            let first = warp * (few * rows) as i64 + lane * self.skinny.width as i64;
             for (row, sum) in (0..).zip(sums) {
                 for (raw, &(array, _)) in sum.raws().into_iter().zip(&shared) {
                     s.emitter.store_lanes(s.emitter.lanes(raw), array, first + row * rows as i64, None);
@@ -492,7 +510,7 @@ impl<'a, 'm> Work<'a, 'm> {
         let load = |warp: u64| {
             let at = number + (warp * sums) as i64;
             let parts = shared.iter().map(|&(array, scalar)| s.emitter.load_lanes(array, at, scalar, 1, None).raw());
-            Value::from_raws(s.emitter, self.product.sum_type, &parts.collect::<Vec<_>>())
+            Value::from_raws(s.emitter, self.matmul.accumulator_type, &parts.collect::<Vec<_>>())
         };
         (1..warps).try_fold(load(0), |sum, warp| elemental::binary(s.emitter, BinaryOp::Add, sum, load(warp)))
     }
@@ -500,8 +518,8 @@ impl<'a, 'm> Work<'a, 'm> {
 
 impl<'e, 'ctx> FusedEmitter<'e, 'ctx, '_> {
     fn plus_product(&self, sum: Value<'e, 'ctx>, x: Value<'e, 'ctx>, y: Value<'e, 'ctx>) -> Result<Value<'e, 'ctx>> {
-        let product = elemental::binary(self.emitter, BinaryOp::Multiply, x, y)?;
-        elemental::binary(self.emitter, BinaryOp::Add, sum, product)
+        let matmul = elemental::binary(self.emitter, BinaryOp::Multiply, x, y)?;
+        elemental::binary(self.emitter, BinaryOp::Add, sum, matmul)
     }
 
     /// A value of several lanes and that of the thread so far away in the warp.

@@ -2,4 +2,5 @@
 
 pub(crate) mod means;
 mod order;
-pub(crate) mod threads;
+pub(crate) mod plan;
+mod threads;

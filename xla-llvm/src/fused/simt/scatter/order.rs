@@ -6,26 +6,18 @@
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, Result};
 
-use super::threads::{Arrays, Place, ThreadedScatter};
 use crate::emitter::Emitter;
 use crate::fused::core::window::{raws_of, values_of};
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::loops::nest::Range;
+use crate::fused::loops::range::Range;
 use crate::fused::scatter_plan::ScatterPlan;
+use crate::fused::simt::scatter::plan::{Arrays, Place, ThreadedScatter};
 use crate::lanes::{Lanes, Scalar};
 
-/// The type of a key.
-pub(crate) const KEY: ElementType = ElementType::U64;
 /// Bits of the update's number in a key, and of its place.
 const HALF: u32 = 32;
 /// The key of an update that goes nowhere: behind all others.
 const NOWHERE: i64 = -1;
-
-/// Whether places and updates have few enough numbers for keys.
-pub(crate) fn has_keys(places: usize, updates: usize) -> bool {
-    let most = u32::MAX as usize;
-    places <= most && updates <= most
-}
 
 /// Stores the key of an update, by its number in the order of updates.
 pub(crate) fn store_key<'e, 'ctx>(

@@ -6,131 +6,23 @@
 //! sorted by their places first; see `order.rs`.
 
 use inkwell::values::PointerValue;
-use xla_hlo::ops::Scatter;
-use xla_hlo::{ArrayShape, ElementKind, ElementType, Error, Module, Result};
+use xla_hlo::{ElementKind, ElementType, Error, Module, Result};
 
-use super::means::{Means, means};
-use super::order;
 use crate::elemental::{self, Value, stored_scalar};
 use crate::emitter::Emitter;
 use crate::fused::core::convolution::zero;
-use crate::fused::core::scalar_call::is_scalar_computation;
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::kernel::Kernel;
+use crate::fused::kernel::{Kernel, Launch};
 use crate::fused::loops::affine::AffineExpr;
-use crate::fused::loops::frame::Units;
+use crate::fused::loops::frame::WorkItems;
 use crate::fused::scatter_plan::ScatterPlan;
-use crate::fused::simt::sort::SortPlan;
-use crate::lanes::{Lanes, Scalar};
+use crate::fused::simt::scatter::means::Means;
+use crate::fused::simt::scatter::order;
+use crate::fused::simt::scatter::plan::{Arrays, Meeting, Place, ScatterPhase, ThreadedScatter};
+use crate::lanes::Lanes;
 use crate::simt::Atomic;
 
-/// Elements of the updates up to which one thread does them in order sooner than several launches sort them.
-const FEW_UPDATES: usize = 16;
-
-/// A scatter into one array or several of the same dimensions.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ThreadedScatter {
-    pub(crate) op: Scatter,
-    pub(crate) inputs: Vec<ArrayShape>,
-    indices: ArrayShape,
-    pub(crate) updates: Vec<ArrayShape>,
-    way: Way,
-}
-
-/// What becomes of updates that meet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Way {
-    /// They do not meet.
-    Apart,
-    /// They are combined in each array by its own means.
-    Each(Vec<Means>),
-    /// They are sorted by their places, and a thread for each place goes through them.
-    InOrder,
-}
-
-/// What one launch does. The words of each: addresses of the indices, the updates and the results, which hold the
-/// inputs; then, where [`ThreadedScatter::scratch_bytes`] says so, that of scratch memory, for claims or for keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScatterPhase {
-    /// Forgets older claims on the places that are updated.
-    Forget,
-    /// Claims them, each for the last window that updates it.
-    Claim,
-    /// Combines the updates, those that have claimed their places where there are claims and the last one wins.
-    Combine,
-    /// Makes a key of each update: its place, then its number in the order of updates.
-    Keys,
-    /// Combines the updates of each place, in the order of sorted keys.
-    InOrder,
-}
-
 impl ThreadedScatter {
-    /// The scatter of operands with these shapes. `None` where one thread had better go through few updates in order,
-    /// where the combiner is not one of scalars, and for arrays that are larger than keys can tell.
-    pub fn new(module: &Module, op: &Scatter, operands: &[&ArrayShape]) -> Option<ThreadedScatter> {
-        let count = operands.len() / 2;
-        if !is_scalar_computation(module, op.computation) || !operands.iter().all(|shape| shape.is_static()) {
-            return None;
-        }
-        let shapes = |range: std::ops::Range<usize>| operands[range].iter().copied().cloned().collect::<Vec<_>>();
-        let (inputs, indices, updates) =
-            (shapes(0..count), (*operands.get(count)?).clone(), shapes(count + 1..operands.len()));
-        let (input, update) = (inputs.first()?, updates.first()?);
-        let is_batch = |d: &usize| !op.update_window_dims.contains(d);
-        let windows: usize = (0..update.rank()).filter(is_batch).map(|d| update.dims()[d]).product();
-        let types: Vec<ElementType> = inputs.iter().map(|input| input.element_type()).collect();
-        let way = if op.unique_indices || windows <= 1 || input.element_count() == 0 {
-            Way::Apart
-        } else if let Some(means) = means(&module[op.computation], &types) {
-            Way::Each(means)
-        } else {
-            let has_keys = order::has_keys(input.element_count(), update.element_count());
-            (has_keys && update.element_count() > FEW_UPDATES).then_some(Way::InOrder)?
-        };
-        Some(ThreadedScatter { op: op.clone(), inputs, indices, updates, way })
-    }
-
-    /// The launches; those that sort keys come between.
-    pub fn phases(&self) -> &'static [ScatterPhase] {
-        match self.way {
-            _ if self.has_claims() => &[ScatterPhase::Forget, ScatterPhase::Claim, ScatterPhase::Combine],
-            Way::Apart | Way::Each(_) => &[ScatterPhase::Combine],
-            Way::InOrder => &[ScatterPhase::Keys, ScatterPhase::InOrder],
-        }
-    }
-
-    /// How keys are sorted, where there are some.
-    pub fn sort(&self) -> Option<SortPlan> {
-        SortPlan::ascending(order::KEY, self.elements()).filter(|_| self.way == Way::InOrder)
-    }
-
-    /// Bytes of scratch memory, where some is needed.
-    pub fn scratch_bytes(&self) -> Option<usize> {
-        match self.way {
-            Way::InOrder => Some(self.updates[0].element_count() * order::KEY.byte_width()),
-            _ => self.has_claims().then(|| self.inputs[0].element_count() * self.claim().bits() as usize / 8),
-        }
-    }
-
-    /// How many 64-bit words the kernels take.
-    pub fn words(&self) -> usize {
-        1 + self.updates.len() + self.inputs.len() + usize::from(self.scratch_bytes().is_some())
-    }
-
-    fn has_claims(&self) -> bool {
-        matches!(&self.way, Way::Each(means) if means.contains(&Means::Last))
-    }
-
-    /// Elements of the updates of one array.
-    pub(crate) fn elements(&self) -> u64 {
-        self.updates[0].element_count() as u64
-    }
-
-    /// The type of a claim: a number of windows, and 0 for none.
-    fn claim(&self) -> Scalar {
-        if self.elements() < u64::from(u32::MAX) { Scalar::Int(32) } else { Scalar::Int(64) }
-    }
-
     /// Writes the function of a launch into the emitter's module, which is for a target with threads.
     pub fn emit(&self, module: &Module, phase: ScatterPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         let frame = emitter.simt_kernel(name, self.words(), 0)?;
@@ -139,12 +31,12 @@ impl ThreadedScatter {
         let (updates, results) = arrays.split_at(self.updates.len());
         let arrays = Arrays { updates, results };
         let elements = self.elements();
-        let units = if self.inputs[0].element_count() == 0 { 0 } else { elements };
+        let work_items = if self.inputs[0].element_count() == 0 { 0 } else { elements };
         let plan = ScatterPlan::new(&self.op, &self.inputs[0], &self.indices, &self.updates[0]);
         let mut fused = FusedEmitter::new(emitter, module, self.op.computation)?;
-        if units > 0 {
-            fused.for_units(Units::Thread, units, &mut |s, unit| {
-                let number = s.number_of(&AffineExpr::symbol(unit))?;
+        if work_items > 0 {
+            fused.for_work_items(WorkItems::Thread, work_items, &mut |s, item| {
+                let number = s.number_of(&AffineExpr::symbol(item))?;
                 let number = s.lanes_of(number);
                 match (phase, scratch) {
                     (ScatterPhase::Keys, &[keys]) => {
@@ -164,8 +56,8 @@ impl ThreadedScatter {
                 }
             })?;
         }
-        emitter.end_kernel()?;
-        Ok(Kernel { name: name.to_string(), units, block: None, shared_bytes: 0, work: elements as f64 })
+        let strategy = format!("threaded-scatter {phase:?}");
+        Kernel::end(emitter, name, Launch::alone(work_items), (elements as f64, strategy))
     }
 
     /// What a launch does with an element of the updates that has a place.
@@ -185,16 +77,16 @@ impl ThreadedScatter {
             (ScatterPhase::Claim, &[claims]) => {
                 s.emitter.atomic_update(Atomic::MaximumUnsigned, claims, place.into, place.claim)
             }
-            (ScatterPhase::Combine, _) => match &self.way {
-                Way::Apart => {
+            (ScatterPhase::Combine, _) => match &self.meeting {
+                Meeting::Apart => {
                     let before = self.load_all(s, arrays.results, place.into);
                     let updates = self.load_updates(s, arrays.updates, place.from);
                     let after = self.combined(s, &before, &updates)?;
                     self.store_all(s, arrays.results, place.into, &after);
                     Ok(())
                 }
-                Way::Each(means) => self.combine_each(s, means, arrays, claims, place),
-                Way::InOrder => Err(Error::internal("a scatter in order that is not")),
+                Meeting::Each(means) => self.combine_each(s, means, arrays, claims, place),
+                Meeting::InOrder => Err(Error::internal("a scatter in order that is not")),
             },
             _ => Err(Error::internal("a scatter without claims makes some")),
         }
@@ -415,25 +307,6 @@ impl ThreadedScatter {
         };
         Ok(self.combined(s, &all(before), &all(update))?[array])
     }
-}
-
-/// Addresses of a scatter's arrays.
-#[derive(Clone, Copy)]
-pub(crate) struct Arrays<'a, 'ctx> {
-    pub updates: &'a [PointerValue<'ctx>],
-    pub results: &'a [PointerValue<'ctx>],
-}
-
-/// Where an element of the updates goes.
-pub(crate) struct Place<'e, 'ctx> {
-    /// Its number among the updates.
-    from: Lanes<'e, 'ctx>,
-    /// That of the element of the array.
-    pub into: Lanes<'e, 'ctx>,
-    /// Whether its window is inside of the array.
-    pub fits: Lanes<'e, 'ctx>,
-    /// What it claims its place with: larger for later windows, and more than 0.
-    claim: Lanes<'e, 'ctx>,
 }
 
 /// An element as one integer of its size.

@@ -1,0 +1,187 @@
+//! Facts about a kernel: its results, the dimensions of its loops, what it reduces and in which direction.
+
+use std::collections::HashSet;
+
+use xla_hlo::ops::{Op, Reduce};
+use xla_hlo::{ArrayShape, Computation, Error, InstrId, Result, Shape};
+
+use crate::fused::core::address::compute_bits;
+use crate::fused::core::reduce::{reduces_in_parts, splits_into_lanes};
+use crate::fused::source::KernelSource;
+
+/// A kernel that is being analysed and emitted.
+pub(crate) struct FusedKernel<'a, 'm> {
+    pub source: &'a KernelSource<'m>,
+    pub outputs: Vec<Output>,
+    /// Dimensions that loops run over.
+    pub dims: Vec<usize>,
+}
+
+/// One stored result.
+pub(crate) struct Output {
+    pub root: InstrId,
+    /// Which value, for a reduction of several arrays.
+    pub value: usize,
+    pub shape: ArrayShape,
+}
+
+impl<'a, 'm> FusedKernel<'a, 'm> {
+    pub fn new(source: &'a KernelSource<'m>) -> Result<Self> {
+        let graph = &source.module[source.computation];
+        let roots = match graph[source.root].op() {
+            Op::Tuple(_) => graph[source.root].operands().to_vec(),
+            _ => vec![source.root],
+        };
+        let mut outputs = Vec::new();
+        for root in roots {
+            for (value, (_, leaf)) in graph[root].shape().leaves().into_iter().enumerate() {
+                outputs.push(Output { root, value, shape: leaf.expect_array()?.clone() });
+            }
+        }
+        let mut kernel = FusedKernel { source, outputs, dims: Vec::new() };
+        kernel.dims = kernel.loop_dims()?;
+        Ok(kernel)
+    }
+
+    pub fn graph(&self) -> &'m Computation {
+        &self.source.module[self.source.computation]
+    }
+
+    /// Dimensions of the loops: of the result with most elements, or of the box that is written in place.
+    fn loop_dims(&self) -> Result<Vec<usize>> {
+        if self.source.in_place {
+            let update = self.graph()[self.source.root].operand(1);
+            return Ok(self.graph()[update].shape().expect_array()?.dims().to_vec());
+        }
+        let dims = self.outputs.iter().map(|o| o.shape.dims()).max_by_key(|d| d.iter().product::<usize>());
+        let dims = dims.ok_or_else(|| Error::internal("a kernel without a result"))?.to_vec();
+        match self.outputs.iter().find(|o| !dims.starts_with(o.shape.dims())) {
+            Some(odd) => Err(Error::unimplemented(format!("results of {:?} and {} from one kernel", dims, odd.shape))),
+            None => Ok(dims),
+        }
+    }
+
+    /// Instructions that the kernel computes.
+    pub fn computed(&self) -> Vec<InstrId> {
+        let graph = self.graph();
+        let mut seen = HashSet::from([self.source.root]);
+        let mut work = vec![self.source.root];
+        let mut found = Vec::new();
+        while let Some(id) = work.pop() {
+            if self.source.inputs.contains(&id) {
+                continue;
+            }
+            found.push(id);
+            work.extend(graph[id].operands().iter().copied().filter(|&o| seen.insert(o)));
+        }
+        found
+    }
+
+    /// Instructions that reduce.
+    pub fn reductions(&self) -> Vec<InstrId> {
+        let reduces = |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_) | Op::Convolution(_));
+        self.computed().into_iter().filter(reduces).collect()
+    }
+
+    pub fn has_reductions(&self) -> bool {
+        !self.reductions().is_empty()
+    }
+
+    /// Bits of the widest lane that is computed with.
+    pub fn widest_bits(&self) -> u32 {
+        let computed = self.computed();
+        let all = computed.iter().chain(&self.source.inputs);
+        all.filter_map(|&id| widest(self.graph()[id].shape())).max().unwrap_or(32)
+    }
+
+    /// How an instruction reduces: along the innermost dimension of its operand, or across it.
+    pub fn reduce_direction(&self, root: InstrId) -> Option<ReduceDirection> {
+        let instruction = &self.graph()[root];
+        let along = match instruction.op() {
+            Op::Reduce(op) => {
+                let along = self.reduces_along(root, op)?;
+                let ty = instruction.shape().as_array().map(ArrayShape::element_type);
+                if ty.and_then(|ty| splits_into_lanes(self.source.module, op, ty)).is_none() {
+                    return Some(ReduceDirection::SideBySide);
+                }
+                along
+            }
+            Op::Dot(dot) => {
+                let rhs = self.graph()[instruction.operand(1)].shape().as_array()?;
+                dot.dims.rhs_contracting.contains(&rhs.rank().saturating_sub(1))
+            }
+            _ => return None,
+        };
+        Some(if along { ReduceDirection::AlongRows } else { ReduceDirection::Across })
+    }
+
+    /// The same for threads that reduce parts and put them together.
+    pub fn group_reduce_direction(&self, root: InstrId) -> Option<ReduceDirection> {
+        match (self.reduce_direction(root)?, self.graph()[root].op()) {
+            (ReduceDirection::SideBySide, Op::Reduce(op)) if reduces_in_parts(self.source.module, op) => {
+                let along = self.reduces_along(root, op)?;
+                Some(if along { ReduceDirection::AlongRows } else { ReduceDirection::Across })
+            }
+            (direction, _) => Some(direction),
+        }
+    }
+
+    /// Whether a reduction reduces the innermost dimension.
+    fn reduces_along(&self, root: InstrId, op: &Reduce) -> Option<bool> {
+        let shape = self.graph()[self.graph()[root].operand(0)].shape().as_array()?;
+        let innermost = shape.dims().iter().rposition(|&extent| extent > 1)?;
+        Some(op.dimensions.contains(&innermost))
+    }
+
+    /// Elements of one reduction of an instruction that reduces.
+    pub fn reduction_size(&self, id: InstrId) -> u64 {
+        let instruction = &self.graph()[id];
+        let dims = instruction.operands().first().and_then(|&o| self.graph()[o].shape().as_array());
+        let reduced: &[usize] = match instruction.op() {
+            Op::Reduce(reduce) => &reduce.dimensions,
+            Op::Dot(dot) => &dot.dims.lhs_contracting,
+            _ => &[],
+        };
+        dims.map_or(1, |shape| reduced.iter().map(|&d| shape.dims()[d] as u64).product())
+    }
+
+    /// How many of the dimensions number rows, where the kernel reduces rows: no result has fewer dimensions.
+    pub fn rows(&self) -> Option<usize> {
+        let graph = self.graph();
+        let least = self.outputs.iter().map(|o| o.shape.rank()).min()?;
+        let rows = |id: &InstrId| match graph[*id].op() {
+            Op::Reduce(reduce) => row_reduction(graph, &self.dims, graph[*id].operand(0), reduce),
+            _ => None,
+        };
+        self.computed().iter().filter_map(rows).min().map(|rows| rows.min(least))
+    }
+
+    /// Elementary operations in all, roughly.
+    pub fn work(&self) -> f64 {
+        self.computed().into_iter().map(|id| super::support::work(self.source.module, self.graph(), id)).sum()
+    }
+}
+
+/// How many of the dimensions number rows, for a reduction of whole rows of them.
+pub(crate) fn row_reduction(graph: &Computation, dims: &[usize], operand: InstrId, reduce: &Reduce) -> Option<usize> {
+    let is_full = graph[operand].shape().as_array().is_some_and(|a| a.dims() == dims);
+    let rows = dims.len().checked_sub(reduce.dimensions.len())?;
+    // Only whole rows: a reduction of other dimensions goes through all rows, one of nothing or of single elements has
+    // none.
+    let is_row = reduce.dimensions.iter().all(|&d| d >= rows) && dims[rows..].iter().any(|&d| d > 1);
+    (is_full && is_row).then_some(rows)
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum ReduceDirection {
+    /// Neighbours in one reduction are lanes.
+    AlongRows,
+    /// Neighbouring reductions are lanes, and their elements neighbours in memory.
+    Across,
+    /// Neighbouring reductions are lanes, wherever their elements are: the reduction must go in order.
+    SideBySide,
+}
+
+fn widest(shape: &Shape) -> Option<u32> {
+    shape.leaves().iter().filter_map(|(_, s)| s.element_type()).map(compute_bits).max()
+}

@@ -1,0 +1,49 @@
+//! Emission of a kernel's function: the strategy is chosen, and one match hands over to the code that knows it.
+
+use xla_hlo::{Result, ResultExt};
+
+use crate::emitter::Emitter;
+use crate::fused::analysis::FusedKernel;
+use crate::fused::kernel::{Kernel, Launch};
+use crate::fused::loops::frame::Frame;
+use crate::fused::source::KernelSource;
+use crate::fused::strategy::Strategy;
+
+/// Writes the kernel's function into the emitter's module.
+///
+/// The kernel of a scatter works in place: its results hold its inputs already. Its work items are those of its
+/// [`ScatterPlan`](super::ScatterPlan), each run of them a share of the windows that writes what no other share writes;
+/// each call goes through the windows of its share in order, so that few calls are best: one a thread.
+pub fn emit_kernel(emitter: &Emitter<'_>, source: &KernelSource<'_>, name: &str) -> Result<Kernel> {
+    let graph = &source.module[source.computation];
+    emit(emitter, source, name).context(|| format!("%{} in {}", graph[source.root].name(), graph.name()))
+}
+
+fn emit(emitter: &Emitter<'_>, source: &KernelSource<'_>, name: &str) -> Result<Kernel> {
+    let kernel = FusedKernel::new(source)?;
+    let strategy = Strategy::of(&kernel, emitter)?;
+    let frame = Frame::open(emitter, name, source.pointer_count())?;
+    let launch = kernel.emit(emitter, frame, &strategy)?;
+    Kernel::end(emitter, name, launch, (kernel.work(), strategy.to_string()))
+}
+
+impl FusedKernel<'_, '_> {
+    /// Writes the function's body.
+    fn emit<'ctx>(&self, emitter: &Emitter<'ctx>, frame: Frame<'_, 'ctx>, strategy: &Strategy) -> Result<Launch> {
+        match strategy {
+            Strategy::Empty => Ok(Launch::alone(0)),
+            Strategy::Scatter => self.emit_scatter(emitter, frame).map(Launch::alone),
+            Strategy::Fibers(fibers) => self.emit_fibers(emitter, frame, fibers).map(Launch::alone),
+            Strategy::VectorLoops(loops) => self.emit_vector_loops(emitter, frame, loops).map(Launch::alone),
+            Strategy::VectorTranspose(grid) => self.emit_vector_transpose(emitter, frame, grid).map(Launch::alone),
+            Strategy::ThreadLoops(loops) => self.emit_thread_loops(emitter, frame, loops).map(Launch::alone),
+            Strategy::RowReduce(rows) => self.emit_rows(emitter, frame, rows),
+            Strategy::ColumnReduce { plan, members } => self.emit_columns(emitter, frame, plan, *members),
+            Strategy::SharedTranspose { plan, across } => self.emit_shared_transpose(emitter, frame, plan, *across),
+            Strategy::Matmul(tiling) => self.emit_matmul(emitter, frame, &self.matmul(emitter.target())?, *tiling),
+            Strategy::SkinnyMatmul(skinny) => {
+                self.emit_skinny_matmul(emitter, frame, &self.matmul(emitter.target())?, *skinny)
+            }
+        }
+    }
+}

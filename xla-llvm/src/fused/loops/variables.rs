@@ -1,0 +1,86 @@
+//! Symbols of a plan's loop variables, from the counters of its loops.
+
+use xla_hlo::Result;
+
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId};
+use crate::fused::loops::plan::{LoopPlan, carrier};
+use crate::fused::value::SymbolValue;
+
+/// Counters of the outer loops from the number of a row.
+pub(crate) fn counters(s: &mut FusedEmitter<'_, '_, '_>, row: &AffineExpr, loops: &[u64]) -> Result<Vec<AffineExpr>> {
+    let mut rest = row.clone();
+    let mut counters = vec![AffineExpr::default(); loops.len()];
+    for (counter, &extent) in counters.iter_mut().zip(loops).skip(1).rev() {
+        let (quotient, remainder) = s.divide(&rest, extent as i64)?;
+        *counter = remainder;
+        rest = quotient;
+    }
+    if let Some(first) = counters.first_mut() {
+        *first = rest;
+    }
+    Ok(counters)
+}
+
+/// Symbols of the variables of the outer loops, whose counters are given.
+pub(crate) fn outer_variables(
+    s: &mut FusedEmitter<'_, '_, '_>,
+    plan: &LoopPlan,
+    counters: &[AffineExpr],
+) -> Result<Vec<SymbolId>> {
+    let mut symbols = Vec::new();
+    counters.iter().try_for_each(|counter| next_variables(s, plan, counter, &mut symbols))?;
+    Ok(symbols)
+}
+
+/// Adds the symbols of the next loop's variables to those of the loops around it.
+pub(crate) fn next_variables(
+    s: &mut FusedEmitter<'_, '_, '_>,
+    plan: &LoopPlan,
+    counter: &AffineExpr,
+    symbols: &mut Vec<SymbolId>,
+) -> Result<()> {
+    if let Some(group) = plan.groups().iter().find(|group| group.start == symbols.len()) {
+        let known = s.number_of(counter)?;
+        let value = SymbolValue::Uniform(s.lanes_of(known));
+        group_variables(s, plan, group, value, counter.level(&s.symbols), symbols);
+    }
+    Ok(())
+}
+
+/// Symbols of all variables: the outer ones, and those of the innermost loop with its counter (0 where there is none).
+pub(crate) fn all_variables(
+    s: &mut FusedEmitter<'_, '_, '_>,
+    plan: &LoopPlan,
+    outer: &[SymbolId],
+    lane: Option<SymbolId>,
+) -> Vec<SymbolId> {
+    let mut symbols = outer.to_vec();
+    let (value, level) = match lane {
+        Some(lane) => (s.symbol_value(lane), s.symbols.get(lane).level),
+        None => (SymbolValue::Uniform(s.number(0)), 0),
+    };
+    for group in plan.groups().iter().filter(|g| g.start >= outer.len()) {
+        group_variables(s, plan, group, value, level, &mut symbols);
+    }
+    symbols
+}
+
+/// Symbols of one loop's variables: the carrying one has the counter's value and the others are 0.
+fn group_variables<'e, 'ctx>(
+    s: &mut FusedEmitter<'e, 'ctx, '_>,
+    plan: &LoopPlan,
+    group: &std::ops::Range<usize>,
+    value: SymbolValue<'e, 'ctx>,
+    level: usize,
+    symbols: &mut Vec<SymbolId>,
+) {
+    let extents = plan.extents();
+    let carrier = carrier(&extents, group);
+    for v in group.clone() {
+        // What depends on nothing but the others is computed once, outside of all loops.
+        let zero = (SymbolValue::Uniform(s.number(0)), 0);
+        let (value, level) = if carrier == Some(v) { (value, level) } else { zero };
+        symbols.push(s.define(Symbol { extent: Some(extents[v]), level }, value));
+    }
+}

@@ -1,0 +1,174 @@
+//! Fibers: what lies along the dimensions that a kernel must go through in order; others are independent.
+//!
+//! Where the innermost dimension is an independent one, neighbouring fibers are lanes; a work item is one vector of
+//! fibers, or a block of columns.
+
+use std::fmt;
+
+use xla_hlo::ops::{Op, simple_combiner};
+use xla_hlo::{Error, InstrId, Result};
+
+use crate::emitter::Emitter;
+use crate::fused::analysis::FusedKernel;
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::{AffineExpr, Index};
+use crate::fused::loops::frame::Frame;
+use crate::fused::loops::range::Range;
+use crate::fused::loops::variables::counters;
+use crate::fused::tuning::{REDUCE_REGISTERS, fitting};
+use crate::fused::value::Source;
+use crate::fused::vector::column_reduce::{COLUMN_BLOCK, ColumnBlock};
+use crate::target::Target;
+
+/// Rows from which on columns are reduced in blocks; fewer have their accumulators in registers.
+const LEAST_ROWS: usize = 32;
+/// As for [`LEAST_ROWS`]; of columns.
+const LEAST_COLUMNS: usize = 64;
+
+/// How a kernel is made of fibers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fibers {
+    kind: FiberKind,
+    /// Sizes of the array that the fibers divide.
+    dims: Vec<usize>,
+    /// Whether a dimension is independent.
+    independent: Vec<bool>,
+}
+
+/// What is done along a fiber: the operation at the root of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FiberKind {
+    ColumnReduce,
+    Scan,
+    SelectAndScatter,
+}
+
+impl FiberKind {
+    /// Vector registers of fibers side by side, fewer where each has more to carry along.
+    fn registers(self) -> u32 {
+        match self {
+            FiberKind::ColumnReduce => 2,
+            FiberKind::Scan => REDUCE_REGISTERS,
+            FiberKind::SelectAndScatter => 1,
+        }
+    }
+}
+
+impl Fibers {
+    /// The strategy's name, as dumps have it.
+    pub fn name(&self) -> &'static str {
+        match self.kind {
+            FiberKind::ColumnReduce => "vector-column-reduce",
+            FiberKind::Scan => "sequential-scan",
+            FiberKind::SelectAndScatter => "select-and-scatter",
+        }
+    }
+}
+
+/// The dimensions, those in parentheses that are gone through in order.
+impl fmt::Display for Fibers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dim =
+            |(size, &independent): (&usize, &bool)| if independent { size.to_string() } else { format!("({size})") };
+        let dims: Vec<String> = self.dims.iter().zip(&self.independent).map(dim).collect();
+        write!(f, "[{}]", dims.join(", "))
+    }
+}
+
+impl<'m> FusedKernel<'_, 'm> {
+    /// The fibers that the kernel is made of on that target, if it is.
+    pub(crate) fn fibers(&self, target: &Target) -> Result<Option<Fibers>> {
+        let graph = self.graph();
+        let root = &graph[self.source.root];
+        let dims_of = |id: InstrId| Ok::<_, Error>(graph[id].shape().expect_array()?.dims().to_vec());
+        Ok(match root.op() {
+            Op::Reduce(op) => {
+                let dims = dims_of(root.operand(0))?;
+                let rows: usize = op.dimensions.iter().map(|&d| dims[d]).product();
+                let columns = (0..dims.len()).rfind(|&d| dims[d] > 1).filter(|d| !op.dimensions.contains(d));
+                // The accumulators of a block are in scratch memory, which a thread of many has not.
+                let pays =
+                    target.simt().is_none() && rows >= LEAST_ROWS && columns.is_some_and(|d| dims[d] >= LEAST_COLUMNS);
+                let independent = (0..dims.len()).map(|d| !op.dimensions.contains(&d)).collect();
+                pays.then_some(Fibers { kind: FiberKind::ColumnReduce, dims, independent })
+            }
+            Op::ReduceWindow(op) => {
+                let dims = dims_of(root.operand(0))?;
+                let scan = op.window.cumulative(&dims);
+                let any_order = simple_combiner(&self.source.module[op.computation]).is_some();
+                scan.filter(|scan| scan.in_order || any_order).map(|scan| Fibers {
+                    kind: FiberKind::Scan,
+                    independent: (0..dims.len()).map(|d| d != scan.dimension).collect(),
+                    dims,
+                })
+            }
+            Op::SelectAndScatter(op) => {
+                let dims = dims_of(root.operand(0))?;
+                let independent = op.window.dims_for(dims.len())?.iter().map(|w| w.is_unit()).collect();
+                Some(Fibers { kind: FiberKind::SelectAndScatter, dims, independent })
+            }
+            _ => None,
+        })
+    }
+
+    /// Writes the function's body and returns the number of work items.
+    pub(crate) fn emit_fibers<'ctx>(
+        &self,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+        fibers: &Fibers,
+    ) -> Result<u64> {
+        let extent = |d: usize| fibers.dims[d] as u64;
+        let rank = fibers.dims.len();
+        let lane = (0..rank).rev().find(|&d| extent(d) > 1).filter(|&d| fibers.independent[d]);
+        let outer: Vec<usize> = (0..rank).filter(|&d| fibers.independent[d] && Some(d) != lane).collect();
+        let loops: Vec<u64> = outer.iter().map(|&d| extent(d)).collect();
+        let lanes = emitter.target().lanes(self.widest_bits());
+        let width = lane.map_or(1, |d| fitting(lanes * fibers.kind.registers(), extent(d)));
+        let size = if fibers.kind == FiberKind::ColumnReduce { COLUMN_BLOCK } else { width.into() };
+        let chunks = lane.map_or(1, |d| extent(d).div_ceil(size));
+        let items = loops.iter().product::<u64>() * chunks;
+
+        let mut fused = self.bind(emitter, frame.pointers)?;
+        fused.for_work_items(frame.work_items, items, &mut |s, item| {
+            let (row, chunk) = s.divide(&AffineExpr::symbol(item), chunks as i64)?;
+            let mut index = vec![AffineExpr::default(); rank];
+            for (&d, counter) in outer.iter().zip(counters(s, &row, &loops)?) {
+                index[d] = counter;
+            }
+            let Some(lane) = lane else { return self.emit_fiber(s, fibers, index) };
+            let first = chunk.scaled(size as i64);
+            let number = s.number_of(&first)?;
+            let start = s.lanes_of(number);
+            let extent = extent(lane);
+            let range = Range { start, end: (start + size as i64).smin(extent as i64), ..s.full_range(extent, width) };
+            if let Op::Reduce(op) = self.graph()[self.source.root].op() {
+                let block = ColumnBlock { index, lane, range, first };
+                let results = self.targets(s);
+                return s.reduce_columns(self.source.root, op, &fibers.dims, block, &results);
+            }
+            s.for_each(range, Vec::new(), &mut |s, symbol, _| {
+                index[lane] = AffineExpr::symbol(symbol);
+                self.emit_fiber(s, fibers, index.clone()).map(|()| Vec::new())
+            })?;
+            Ok(())
+        })?;
+        Ok(items)
+    }
+
+    /// One vector of fibers, at an index that is 0 along the dimensions that are gone through.
+    fn emit_fiber<'e, 'ctx>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, fibers: &Fibers, index: Index) -> Result<()> {
+        let root = self.source.root;
+        let results = self.targets(s);
+        match (self.graph()[root].op(), &results[..]) {
+            (Op::ReduceWindow(op), _) => s.scan(root, op, &fibers.dims, index, &results),
+            (Op::SelectAndScatter(op), [result]) => s.select_and_scatter(root, op, &fibers.independent, index, result),
+            (op, _) => Err(Error::internal(format!("{} of {} results has no fibers", op.opcode(), results.len()))),
+        }
+    }
+
+    /// Where results are stored.
+    fn targets<'ctx>(&self, s: &FusedEmitter<'_, 'ctx, 'm>) -> Vec<Source<'ctx>> {
+        (0..self.outputs.len()).map(|number| self.target(s, number)).collect()
+    }
+}

@@ -1,0 +1,337 @@
+//! Dots and convolutions as matrix products: their dimensions, and whether they are worth a kernel of tiles.
+//!
+//! `result[batch, row, column] = Σ_sum left[batch, row, sum] · right[batch, sum, column]`, each of the four a list of
+//! dimensions. A convolution's rows are the window's positions in all images and its sums the places in the window with
+//! the input's channels, so that it is a matmul with an operand that lies nowhere (implicit GEMM, as in Chetlur et
+//! al., cuDNN, 2014).
+
+use xla_hlo::ops::{Convolution, Dot, DotAlgorithm, DotDims, Family, Op};
+use xla_hlo::{Computation, ElementKind, ElementType, Error, InstrId, Result};
+
+use crate::fused::analysis::FusedKernel;
+use crate::fused::core::convolution::Tap;
+use crate::fused::core::reduce::{accumulator, placed};
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::{AffineExpr, Index};
+use crate::fused::value::Guard;
+use crate::matrix_unit::OperandType;
+use crate::target::Target;
+
+/// Rows, columns and products of a result from which on tiles pay: a smaller matmul leaves most of a tile empty.
+pub(crate) const LEAST_EXTENT: u64 = 16;
+/// Products in all from which on tiles pay; below, one thread for each result has little to wait for.
+const LEAST_WORK: u64 = 1 << 18;
+
+/// A dot or a convolution as products of matrices.
+pub(crate) struct Matmul<'m> {
+    pub id: InstrId,
+    /// Left, right.
+    pub operands: [InstrId; 2],
+    contraction: Contraction<'m>,
+    /// Extents of the batch's dimensions.
+    pub batch: Vec<u64>,
+    /// Extents of the rows' dimensions, and of the columns'.
+    pub free: [Vec<u64>; 2],
+    /// Extents of the dimensions that are summed over.
+    pub sums: Vec<u64>,
+    /// What operands are converted to first, and the result from.
+    pub element_type: ElementType,
+    /// What sums are computed in: it takes a register, or several, by itself.
+    pub accumulator_type: ElementType,
+    /// What a matrix unit may take the operands' elements as, to sums of f32.
+    pub operand_type: Option<OperandType>,
+    /// Of the operands.
+    pub neighbours: [Neighbours; 2],
+    /// Bytes of an element of each operand.
+    pub bytes: [u64; 2],
+}
+
+#[derive(Clone, Copy)]
+enum Contraction<'m> {
+    Dot(&'m Dot),
+    Convolution(&'m Convolution),
+}
+
+impl Contraction<'_> {
+    /// Whether operand_type of f32 may be rounded to TF32.
+    fn allows_tf32(self) -> bool {
+        let algorithm = match self {
+            Contraction::Dot(dot) => dot.algorithm,
+            Contraction::Convolution(op) => op.algorithm,
+        };
+        algorithm == Some(DotAlgorithm::Tf32Tf32F32)
+    }
+}
+
+/// An operand of a matmul.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Left,
+    Right,
+}
+
+impl Side {
+    pub fn other(self) -> Side {
+        match self {
+            Side::Left => Side::Right,
+            Side::Right => Side::Left,
+        }
+    }
+}
+
+/// Which way the neighbours of an operand's element lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Neighbours {
+    pub along: Along,
+    /// So many of them, from a multiple of it on, have coordinates that are neighbours too; 1 where that is not known.
+    pub run: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Along {
+    /// Along the last dimension of rows, or of columns.
+    Free,
+    /// Along the last dimension that is summed over.
+    K,
+}
+
+impl<'m> FusedKernel<'_, 'm> {
+    /// The matmul of a kernel whose strategy is one.
+    pub(crate) fn matmul(&self, target: &Target) -> Result<Matmul<'m>> {
+        self.only_matmul(target).ok_or_else(|| Error::internal("a kernel without the matmul that it was chosen for"))
+    }
+
+    /// The one matmul that the kernel computes, if all else is a function of its elements, each of its own.
+    pub(crate) fn only_matmul(&self, target: &Target) -> Option<Matmul<'m>> {
+        let graph = self.graph();
+        if target.simt().is_none() || self.source.in_place {
+            return None;
+        }
+        let computed = self.computed();
+        let is_contraction = |id: &&InstrId| matches!(graph[**id].op(), Op::Dot(_) | Op::Convolution(_));
+        let mut contractions = computed.iter().filter(is_contraction);
+        let (Some(&id), None) = (contractions.next(), contractions.next()) else { return None };
+        let matmul = Matmul::new(graph, id)?;
+        let all_alike = self.outputs.iter().all(|output| output.shape.dims() == self.dims);
+        let cheap = |&id: &InstrId| !matches!(graph[id].op(), Op::Reduce(_) | Op::ReduceWindow(_));
+        (all_alike && computed.iter().all(cheap) && self.is_elementwise_of(id, &computed)).then_some(matmul)
+    }
+
+    /// Whether everything that is computed from an instruction is so element by element.
+    fn is_elementwise_of(&self, id: InstrId, computed: &[InstrId]) -> bool {
+        let graph = self.graph();
+        let dims = |id: InstrId| graph[id].shape().as_array().map(|a| a.dims());
+        let mut reached = vec![id];
+        let mut next = 0;
+        while let Some(&from) = reached.get(next) {
+            next += 1;
+            for &user in computed.iter().filter(|&&user| graph[user].operands().contains(&from)) {
+                let op = graph[user].op();
+                let keeps = match op {
+                    Op::Tuple(_) => user == self.source.root,
+                    Op::Copy(_) | Op::Map(_) => dims(user) == dims(id),
+                    _ => op.opcode().family() == Family::Elementwise && dims(user) == dims(id),
+                };
+                if !keeps {
+                    return false;
+                }
+                if !reached.contains(&user) {
+                    reached.push(user);
+                }
+            }
+        }
+        true
+    }
+}
+
+impl<'m> Matmul<'m> {
+    fn new(graph: &'m Computation, id: InstrId) -> Option<Matmul<'m>> {
+        let array = |id: InstrId| graph[id].shape().as_array();
+        let operands = [*graph[id].operands().first()?, *graph[id].operands().get(1)?];
+        let (left, right, result) = (array(operands[0])?, array(operands[1])?, array(id)?);
+        let extents = |of: &[usize], dims: &[usize]| dims.iter().map(|&d| of[d] as u64).collect::<Vec<u64>>();
+        let (contraction, batch, free, sums, element_type, neighbours) = match graph[id].op() {
+            Op::Dot(dot) => {
+                let d = &dot.dims;
+                let frees = [
+                    DotDims::free(left.rank(), &d.lhs_batch, &d.lhs_contracting),
+                    DotDims::free(right.rank(), &d.rhs_batch, &d.rhs_contracting),
+                ];
+                let neighbours = [
+                    dot_neighbours(left.dims(), &d.lhs_contracting, &frees[0]),
+                    dot_neighbours(right.dims(), &d.rhs_contracting, &frees[1]),
+                ];
+                let batch = extents(left.dims(), &d.lhs_batch);
+                let free = [extents(left.dims(), &frees[0]), extents(right.dims(), &frees[1])];
+                let sums = extents(left.dims(), &d.lhs_contracting);
+                let ty = accumulator(result.element_type());
+                (Contraction::Dot(dot), batch, free, sums, ty, neighbours)
+            }
+            Op::Convolution(op) => {
+                let d = &op.dims;
+                let [channels, features] =
+                    [d.kernel_input_feature, d.kernel_output_feature].map(|d| right.dims()[d] as u64);
+                let groups = op.groups() as u64;
+                let mut rows = extents(result.dims(), &[d.output_batch]);
+                rows.extend(extents(result.dims(), &d.output_spatial));
+                let mut sums = extents(right.dims(), &d.kernel_spatial);
+                sums.push(channels);
+                let ty = Convolution::sum_type(left.element_type(), right.element_type(), result.element_type());
+                let neighbours = convolution_neighbours(op, [left.rank(), right.rank()], [channels, features / groups]);
+                (Contraction::Convolution(op), vec![groups], [rows, vec![features / groups]], sums, ty, neighbours)
+            }
+            _ => return None,
+        };
+        let accumulator_type = in_registers(element_type);
+        let ty = left.element_type();
+        let alike = ty == right.element_type()
+            && accumulator_type == ElementType::F32
+            && (element_type == ty || element_type == accumulator_type);
+        let operand_type = match ty {
+            _ if !alike => None,
+            ElementType::F32 => contraction.allows_tf32().then_some(OperandType::Tf32),
+            narrow => OperandType::of(narrow),
+        };
+        let bytes = [left, right].map(|array| array.element_type().byte_width() as u64);
+        Some(Matmul {
+            id,
+            operands,
+            contraction,
+            batch,
+            free,
+            sums,
+            element_type,
+            accumulator_type,
+            operand_type,
+            neighbours,
+            bytes,
+        })
+    }
+
+    /// Products of matrices.
+    pub fn batches(&self) -> u64 {
+        count(&self.batch)
+    }
+
+    /// Rows of the left operand, or columns of the right one.
+    pub fn extent(&self, side: Side) -> u64 {
+        count(&self.free[side as usize])
+    }
+
+    /// Products that are summed for each result.
+    pub fn k(&self) -> u64 {
+        count(&self.sums)
+    }
+
+    /// Whether the result is large enough in both directions that neighbouring results share what tiles bring.
+    pub fn fills_tiles(&self) -> bool {
+        let extents = [self.extent(Side::Left), self.extent(Side::Right), self.k()];
+        extents.iter().all(|&extent| extent >= LEAST_EXTENT) && self.is_worthwhile()
+    }
+
+    /// Whether there is work for many threads.
+    pub fn is_worthwhile(&self) -> bool {
+        let extents = [self.extent(Side::Left), self.extent(Side::Right), self.k(), self.batches()];
+        count(&extents) >= LEAST_WORK
+    }
+
+    /// Results of all products.
+    pub fn results(&self) -> u64 {
+        count(&[self.batches(), self.extent(Side::Left), self.extent(Side::Right)])
+    }
+
+    pub fn is_dot(&self) -> bool {
+        matches!(self.contraction, Contraction::Dot(_))
+    }
+
+    /// The index of an operand's element, and when it counts at all.
+    pub fn operand_index<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        side: Side,
+        (batch, free, sums): (&[AffineExpr], &[AffineExpr], &[AffineExpr]),
+        condition: &mut Option<Guard<'e, 'ctx>>,
+    ) -> Result<Index> {
+        match self.contraction {
+            Contraction::Dot(dot) => {
+                let (batches, contracting) = match side {
+                    Side::Left => (&dot.dims.lhs_batch, &dot.dims.lhs_contracting),
+                    Side::Right => (&dot.dims.rhs_batch, &dot.dims.rhs_contracting),
+                };
+                let rank = batches.len() + contracting.len() + free.len();
+                let frees = DotDims::free(rank, batches, contracting);
+                Ok(placed(rank, [(batches, batch), (&frees, free), (contracting, sums)]))
+            }
+            Contraction::Convolution(op) => {
+                let (group, none) = (batch.first().cloned().unwrap_or_default(), AffineExpr::default());
+                let (channel, window) = sums.split_last().unwrap_or((&none, &[]));
+                let (image, positions, output) = match (side, free) {
+                    (Side::Left, [image, positions @ ..]) => (image, positions, &none),
+                    (_, free) => (&none, &[][..], free.first().unwrap_or(&none)),
+                };
+                let tap = Tap { group: &group, image, positions, window, channel, output };
+                match side {
+                    Side::Left => s.input_index(self.id, op, &tap, condition),
+                    Side::Right => s.kernel_index(self.id, op, &tap),
+                }
+            }
+        }
+    }
+
+    /// The index of a result.
+    pub fn result_index(&self, batch: &[AffineExpr], rows: &[AffineExpr], columns: &[AffineExpr]) -> Index {
+        match self.contraction {
+            Contraction::Dot(_) => [batch, rows, columns].concat(),
+            Contraction::Convolution(op) => {
+                let group = batch.first().cloned().unwrap_or_default();
+                let feature = group.scaled(count(&self.free[1]) as i64);
+                let feature = columns.first().map_or(feature.clone(), |column| feature.plus(column));
+                let (image, positions) = rows.split_at(rows.len().min(1));
+                let lists = [(&[op.dims.output_batch][..], image), (&op.dims.output_spatial, positions)];
+                placed(rows.len() + 1, [lists[0], lists[1], (&[op.dims.output_feature], &[feature])])
+            }
+        }
+    }
+}
+
+fn count(extents: &[u64]) -> u64 {
+    extents.iter().fold(1, |n: u64, &extent| n.saturating_mul(extent))
+}
+
+/// The type that holds an element of another one in whole registers, with all that sums need of it: integers wrap in
+/// wider ones as well, and truth values are counted.
+fn in_registers(ty: ElementType) -> ElementType {
+    match ty.kind() {
+        ElementKind::Pred => ElementType::U32,
+        ElementKind::Signed if ty.bit_width() < 32 => ElementType::S32,
+        ElementKind::Unsigned if ty.bit_width() < 32 => ElementType::U32,
+        ElementKind::Signed | ElementKind::Unsigned | ElementKind::Float | ElementKind::Complex => accumulator(ty),
+    }
+}
+
+fn dot_neighbours(dims: &[usize], contracting: &[usize], free: &[usize]) -> Neighbours {
+    let Some(last) = dims.len().checked_sub(1) else { return Neighbours { along: Along::Free, run: 1 } };
+    let extent = dims[last] as u64;
+    match (contracting.last() == Some(&last), free.last() == Some(&last)) {
+        (true, _) => Neighbours { along: Along::K, run: extent },
+        (_, true) => Neighbours { along: Along::Free, run: extent },
+        _ if contracting.contains(&last) => Neighbours { along: Along::K, run: 1 },
+        _ => Neighbours { along: Along::Free, run: 1 },
+    }
+}
+
+fn convolution_neighbours(op: &Convolution, ranks: [usize; 2], [channels, outputs]: [u64; 2]) -> [Neighbours; 2] {
+    let [input_last, kernel_last] = ranks.map(|rank| rank.saturating_sub(1));
+    let sums = |run| Neighbours { along: Along::K, run };
+    let input = match op.dims.input_feature == input_last {
+        true => sums(channels),
+        // Positions of the window, whose elements each are inside of the input or not.
+        false => Neighbours { along: Along::Free, run: 1 },
+    };
+    let kernel = match kernel_last {
+        last if last == op.dims.kernel_output_feature => Neighbours { along: Along::Free, run: outputs },
+        last if last == op.dims.kernel_input_feature => sums(channels),
+        _ => sums(1),
+    };
+    [input, kernel]
+}

@@ -1,0 +1,292 @@
+//! A tile of a matmul: its operands' parts come through shared memory, and each thread has a small matrix of sums.
+
+use inkwell::values::PointerValue;
+use xla_hlo::ops::BinaryOp;
+use xla_hlo::{ElementType, Result};
+
+use crate::elemental::{self, Value};
+use crate::fused::core::convolution::{converted, zero};
+use crate::fused::core::window::{raws_of, values_of};
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::AffineExpr;
+use crate::fused::loops::range::Range;
+use crate::fused::loops::variables::counters;
+use crate::fused::simt::matmul::contraction::{Along, Matmul, Side};
+use crate::fused::simt::matmul::tiling::{SIDE, THREADS, Tiling};
+use crate::fused::simt::thread_group::ACCESS_BITS;
+use crate::fused::value::SymbolValue;
+use crate::lanes::{Lanes, Scalar};
+use crate::matrix_unit::OperandType;
+
+/// Adds products to a thread's sums.
+type Add<'a, 'e, 'ctx, 'm> =
+    dyn FnMut(&FusedEmitter<'e, 'ctx, 'm>, [Lanes<'e, 'ctx>; 2], &mut [Value<'e, 'ctx>]) -> Result<()> + 'a;
+
+/// The sums of a thread and where they come from.
+pub(crate) struct Tile<'e, 'ctx, 'a, 'm> {
+    pub matmul: &'a Matmul<'m>,
+    pub tiling: Tiling,
+    pub batch: Vec<AffineExpr>,
+    /// The number of the part of the sum.
+    pub part: AffineExpr,
+    pub parts: [Part<'e, 'ctx>; 2],
+}
+
+/// An operand's part in shared memory, twice.
+pub(crate) struct Part<'e, 'ctx> {
+    pub side: Side,
+    /// The type that elements have there.
+    kept: ElementType,
+    /// Whether they are rounded to TF32.
+    rounds: bool,
+    /// The tile's first row or column.
+    pub first: AffineExpr,
+    /// Neighbours that a thread brings at a time, and which way they lie.
+    width: u64,
+    pub along: Along,
+    /// Where the thread's first neighbours are in the tile.
+    free: AffineExpr,
+    sum: AffineExpr,
+    /// How often a thread brings neighbours, and how far apart (rows or columns, sums).
+    turns: u64,
+    step: (u64, u64),
+    /// One for each part of an element.
+    pub arrays: Vec<(PointerValue<'ctx>, Scalar)>,
+    /// Elements from one row or column to the next, and from one step of the sum to the next.
+    pub stride: (u64, u64),
+    /// Elements from one half to the other.
+    half: u64,
+    /// The place of the thread's first neighbours.
+    place: Lanes<'e, 'ctx>,
+    /// Elements that are read at a time, and the first of this thread.
+    pub lanes: u64,
+    pub read: Lanes<'e, 'ctx>,
+}
+
+impl<'e, 'ctx> Part<'e, 'ctx> {
+    pub fn new(
+        s: &mut FusedEmitter<'e, 'ctx, '_>,
+        matmul: &Matmul<'_>,
+        tiling: Tiling,
+        side: Side,
+        tile: &AffineExpr,
+        (thread, own): (&AffineExpr, &AffineExpr),
+    ) -> Result<Self> {
+        let (size, depth, near) = (tiling.size(side), tiling.depth, matmul.neighbours[side as usize]);
+        let ty = s.graph()[matmul.operands[side as usize]].shape().expect_array()?.element_type();
+        let kept = tiling.unit.map_or(matmul.accumulator_type, OperandType::element_type);
+        let rounds = tiling.unit == Some(OperandType::Tf32);
+        let longest = if near.along == Along::K { depth } else { size };
+        let mut width = (u64::from(ACCESS_BITS / 8) / ty.byte_width() as u64).clamp(1, longest);
+        while width > 1 && !(near.run.is_multiple_of(width) && size * depth / width >= THREADS) {
+            width /= 2;
+        }
+        let (slow, fast) = s.divide(thread, (longest / width) as i64)?;
+        let slower = THREADS / (longest / width);
+        let fast = fast.scaled(width as i64);
+        let (free, sum, step) = match near.along {
+            Along::K => (slow, fast, (slower, 0)),
+            Along::Free => (fast, slow, (0, slower)),
+        };
+        let scalars = [Some(zero(s.emitter, kept).stored_lanes()), zero(s.emitter, kept).imaginary()];
+        let scalars: Vec<Scalar> = scalars.into_iter().flatten().map(Lanes::scalar).collect();
+        let access = u64::from(ACCESS_BITS / scalars.first().map_or(8, |scalar| scalar.bits()));
+        // Rows of an array begin at other banks than those next to them, each at a multiple of the widest access. The
+        // matrix unit takes pairs along the sum, which then lie together where they come so: pairs of TF32 are as long
+        // as two of the others.
+        let (stride, half) = match tiling.unit {
+            Some(unit) if near.along == Along::K => {
+                let length = depth + access * (2 / unit.in_a_piece());
+                ((length, 1), size * length)
+            }
+            Some(_) | None => ((1, size + access), depth * (size + access)),
+        };
+        let mut arrays = Vec::new();
+        for scalar in scalars {
+            arrays.push((s.emitter.shared_array(scalar, 2 * half)?, scalar));
+        }
+        let lanes = access.min(tiling.each[side as usize]);
+        let place = free.clone().scaled(stride.0 as i64).plus(&sum.clone().scaled(stride.1 as i64));
+        let (place, read) = (s.number_of(&place)?, s.number_of(&own.clone().scaled(lanes as i64))?);
+        let (place, read) = (s.lanes_of(place), s.lanes_of(read));
+        let (first, turns) = (tile.clone().scaled(size as i64), size * depth / width / THREADS);
+        let along = near.along;
+        Ok(Part {
+            side,
+            kept,
+            rounds,
+            first,
+            width,
+            along,
+            free,
+            sum,
+            turns,
+            step,
+            arrays,
+            stride,
+            half,
+            place,
+            lanes,
+            read,
+        })
+    }
+
+    /// The row or column of a thread's sum: it has `lanes` neighbours, then those that far from them.
+    fn own(&self, thread: &AffineExpr, number: u64) -> AffineExpr {
+        let (group, lane) = (number / self.lanes, number % self.lanes);
+        let within = thread.clone().scaled(self.lanes as i64).shifted((group * SIDE * self.lanes + lane) as i64);
+        self.first.clone().plus(&within)
+    }
+
+    /// Elements, as sums are computed in, of the steps of that number.
+    fn bring<'m>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        tile: &Tile<'e, 'ctx, '_, 'm>,
+        number: &AffineExpr,
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let matmul = tile.matmul;
+        let operand = matmul.operands[self.side as usize];
+        let ty = s.graph()[operand].shape().expect_array()?.element_type();
+        let free_dims = &matmul.free[self.side as usize];
+        let mut values = Vec::with_capacity(self.turns as usize);
+        for turn in 0..self.turns {
+            let free = self.first.clone().plus(&self.free).shifted((turn * self.step.0) as i64);
+            let sum = number.clone().scaled(tile.tiling.depth as i64).plus(&self.sum);
+            let sum = sum.shifted((turn * self.step.1) as i64);
+            let mut condition = None;
+            s.require_between(&mut condition, &free, 0, matmul.extent(self.side) as i64 - 1)?;
+            s.require_between(&mut condition, &sum, 0, matmul.k() as i64 - 1)?;
+            let mut frees = counters(s, &free, free_dims)?;
+            let mut sums = counters(s, &sum, &matmul.sums)?;
+            match self.along {
+                Along::Free => s.as_lanes(&mut frees, self.width, free_dims)?,
+                Along::K => s.as_lanes(&mut sums, self.width, &matmul.sums)?,
+            }
+            let index = matmul.operand_index(s, self.side, (&tile.batch, &frees, &sums), &mut condition)?;
+            let zero = zero(s.emitter, ty);
+            let value = s.choose(condition, self.width as u32, operand, &index, zero)?.splat(self.width as u32);
+            let value = match self.kept == ty {
+                true => value,
+                false => converted(s.emitter, value, matmul.element_type)?,
+            };
+            values.push(converted(s.emitter, value, self.kept)?);
+        }
+        Ok(values)
+    }
+
+    /// Puts what was brought into one half of shared memory, which begins at an element.
+    fn put(&self, s: &FusedEmitter<'e, 'ctx, '_>, half: Lanes<'e, 'ctx>, values: &[Value<'e, 'ctx>]) -> Result<()> {
+        for (turn, &value) in (0..).zip(values) {
+            let value = match self.rounds {
+                true => Value::new(self.kept, s.emitter.round_to_tf32(value.lanes())?),
+                false => value,
+            };
+            let shift = turn * (self.step.0 * self.stride.0 + self.step.1 * self.stride.1);
+            let place = half + self.place + shift as i64;
+            let parts = [Some(value.stored_lanes()), value.imaginary()];
+            for (lanes, &(array, scalar)) in parts.into_iter().flatten().zip(&self.arrays) {
+                let step = if self.along == Along::Free { self.stride.0 } else { self.stride.1 };
+                let piece = if step == 1 { (ACCESS_BITS / scalar.bits()).min(lanes.width()) } else { 1 };
+                for first in (0..lanes.width()).step_by(piece as usize) {
+                    let at = place + (u64::from(first) * step) as i64;
+                    s.emitter.store_aligned_lanes(lanes.slice(first, piece), array, at);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements of one step that the thread computes with.
+    fn take(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        (half, step): (Lanes<'e, 'ctx>, u64),
+        (ty, count): (ElementType, u64),
+    ) -> Vec<Value<'e, 'ctx>> {
+        let group = |number: u64| {
+            let at = half + self.read + (step * self.stride.1 + number * SIDE * self.lanes) as i64;
+            let load = |&(array, scalar): &(PointerValue<'ctx>, Scalar)| {
+                s.emitter.load_aligned_lanes(array, at, scalar, self.lanes as u32).raw()
+            };
+            Value::from_raws(s.emitter, ty, &self.arrays.iter().map(load).collect::<Vec<_>>())
+        };
+        (0..count / self.lanes).map(group).collect()
+    }
+}
+
+impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
+    /// Vectors of sums of a thread that has a small matrix: how many, and of how many columns.
+    pub fn vectors(&self) -> (u64, u64) {
+        let lanes = self.parts[1].lanes;
+        (self.tiling.each[0] * (self.tiling.each[1] / lanes), lanes)
+    }
+
+    /// The row and the first column of each of them.
+    pub fn places(&self, thread: [&AffineExpr; 2]) -> Vec<[AffineExpr; 2]> {
+        let [left, right] = &self.parts;
+        let columns = || (0..self.tiling.each[1]).step_by(right.lanes as usize);
+        let row = |row| columns().map(move |column| [left.own(thread[0], row), right.own(thread[1], column)]);
+        (0..self.tiling.each[0]).flat_map(row).collect()
+    }
+
+    /// The thread's sums, so many vectors of so many columns; `add` adds the products of the steps in one half of
+    /// shared memory, given where it begins in each operand's.
+    pub fn sums(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        (vectors, lanes): (u64, u64),
+        add: &mut Add<'_, 'e, 'ctx, 'm>,
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let (ty, [left, right]) = (self.matmul.accumulator_type, &self.parts);
+        let steps = self.matmul.k().div_ceil(self.tiling.depth);
+        let [begin, end] = self.tiling.cut.bounds(s, &self.part, (self.matmul.k(), self.tiling.depth))?;
+        let first = self.part.clone().scaled((self.tiling.cut.size / self.tiling.depth) as i64);
+        for part in &self.parts {
+            let values = part.bring(s, self, &first)?;
+            part.put(s, s.number(0), &values)?;
+        }
+        s.emitter.barrier()?;
+        let start = vec![zero(s.emitter, ty).splat(lanes as u32); vectors as usize];
+        let types = vec![ty; start.len()];
+        let range = Range { start: begin, end, ..s.full_range(steps, 1) };
+        let raws = s.for_each(range, raws_of(&start), &mut |s, step, carried| {
+            let mut sums = values_of(s, &types, carried);
+            let SymbolValue::Uniform(step) = s.symbol_value(step) else { return Ok(carried.to_vec()) };
+            // The last one is brought twice, rather than a branch around it.
+            let next = (step + 1).smin(end - 1);
+            let next = s.computed(next, None, Some(steps), s.depth());
+            let brought = [left.bring(s, self, &next)?, right.bring(s, self, &next)?];
+            let odd = step & 1;
+            add(s, [odd * left.half as i64, odd * right.half as i64], &mut sums)?;
+            for (part, values) in self.parts.iter().zip(&brought) {
+                part.put(s, (odd ^ 1) * part.half as i64, values)?;
+            }
+            s.emitter.barrier()?;
+            Ok(raws_of(&sums))
+        })?;
+        Ok(values_of(s, &types, &raws))
+    }
+
+    /// Adds the products of the steps in one half of shared memory.
+    pub fn add(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, 'm>,
+        halves: [Lanes<'e, 'ctx>; 2],
+        sums: &mut [Value<'e, 'ctx>],
+    ) -> Result<()> {
+        let ([left, right], ty) = (&self.parts, self.matmul.accumulator_type);
+        for step in 0..self.tiling.depth {
+            let rows = left.take(s, (halves[0], step), (ty, self.tiling.each[0]));
+            let columns = right.take(s, (halves[1], step), (ty, self.tiling.each[1]));
+            let rows = rows.iter().flat_map(|rows| (0..rows.width()).map(|lane| rows.slice(lane, 1)));
+            for (row, sums) in rows.zip(sums.chunks_mut(columns.len())) {
+                for (&column, sum) in columns.iter().zip(sums) {
+                    let matmul = elemental::binary(s.emitter, BinaryOp::Multiply, row.splat(column.width()), column)?;
+                    *sum = elemental::binary(s.emitter, BinaryOp::Add, *sum, matmul)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

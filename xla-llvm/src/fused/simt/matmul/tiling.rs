@@ -1,0 +1,109 @@
+//! Sizes of the tiles that the blocks of a matmul compute.
+
+use std::fmt;
+
+use crate::fused::simt::matmul::contraction::{Matmul, Side};
+use crate::fused::simt::matmul::cut::{BUSY_BLOCKS, Cut};
+use crate::matrix_unit::OperandType;
+use crate::target::Target;
+
+/// Threads along each side of a tile.
+pub(crate) const SIDE: u64 = 16;
+/// Threads of a block.
+pub(crate) const THREADS: u64 = SIDE * SIDE;
+/// Tiles that keep a large GPU busy; with fewer, smaller ones are better.
+const BUSY: u64 = 128;
+/// Rows and columns of sums that a thread has at least.
+const LEAST: u64 = 2;
+/// Turns of the loop over the sum that a part of it has at least: fewer take less time than the launch that adds up the
+/// parts, and the parts' sums of the largest tile are more bytes than what they are made of.
+const LEAST_TURNS: u64 = 32;
+
+/// The size of tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tiling {
+    /// Rows and columns of sums that each thread has, if it has those of a small matrix; a tile has as many times
+    /// [`SIDE`].
+    pub each: [u64; 2],
+    /// Steps of the sum that are in shared memory at a time.
+    pub depth: u64,
+    /// What warps multiply as matrices.
+    pub unit: Option<OperandType>,
+    /// The parts of the sum that are other tiles.
+    pub cut: Cut,
+}
+
+impl Tiling {
+    /// Tiles of whole sums.
+    pub fn new(matmul: &Matmul<'_>, target: &Target) -> Tiling {
+        Tiling::largest(matmul, target).with_tiles(matmul, BUSY)
+    }
+
+    /// Tiles of parts of the sums. `None` where there are enough of whole ones, or sums are short.
+    pub fn cut(matmul: &Matmul<'_>, target: &Target) -> Option<Tiling> {
+        if Tiling::new(matmul, target).tiles(matmul) >= BUSY {
+            return None;
+        }
+        let largest = Tiling::largest(matmul, target);
+        let least = LEAST_TURNS * largest.depth;
+        let tiling = largest.with_tiles(matmul, BUSY.div_ceil((matmul.k() / least).max(1)));
+        // The loop goes back and forth between two halves of shared memory, so that parts begin at an even turn.
+        let cut = Cut::new(matmul.k(), BUSY_BLOCKS / tiling.tiles(matmul), (2 * tiling.depth, least));
+        (cut.parts > 1).then_some(Tiling { cut, ..tiling })
+    }
+
+    /// The largest tiles that the result fills.
+    fn largest(matmul: &Matmul<'_>, target: &Target) -> Tiling {
+        let unit = matmul.operand_type.filter(|&operand_type| target.has_tensor_cores(operand_type));
+        // 32-bit registers of a sum.
+        let registers = matmul.accumulator_type.byte_width() / 4;
+        let (each, depth) = match (unit, registers) {
+            (Some(operand_type), _) => ([8, 8], 2 * operand_type.depth()),
+            (None, 0 | 1) => ([8, 8], 8),
+            (None, 2) => ([8, 4], 8),
+            (None, _) => ([4, 4], 8),
+        };
+        let mut tiling = Tiling { each, depth, unit, cut: Cut::whole(matmul.k()) };
+        for side in [Side::Left, Side::Right] {
+            while tiling.each[side as usize] > LEAST && tiling.size(side) / 2 >= matmul.extent(side) {
+                tiling.each[side as usize] /= 2;
+            }
+        }
+        tiling
+    }
+
+    /// Tiles as small as they must be that there are so many.
+    fn with_tiles(mut self, matmul: &Matmul<'_>, least: u64) -> Tiling {
+        while self.tiles(matmul) < least && self.each != [LEAST; 2] {
+            let side = if self.each[0] >= self.each[1] { 0 } else { 1 };
+            self.each[side] /= 2;
+        }
+        self
+    }
+
+    /// Rows or columns of a tile.
+    pub fn size(self, side: Side) -> u64 {
+        self.each[side as usize] * SIDE
+    }
+
+    /// Tiles along a side of the result.
+    pub fn along(self, matmul: &Matmul<'_>, side: Side) -> u64 {
+        matmul.extent(side).div_ceil(self.size(side))
+    }
+
+    pub fn tiles(self, matmul: &Matmul<'_>) -> u64 {
+        let [rows, columns] = [Side::Left, Side::Right].map(|side| self.along(matmul, side));
+        matmul.batches().saturating_mul(rows).saturating_mul(columns)
+    }
+}
+
+impl fmt::Display for Tiling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [rows, columns] = [Side::Left, Side::Right].map(|side| self.size(side));
+        write!(f, "tiles of {rows} x {columns}, {} steps of K at a time", self.depth)?;
+        match self.unit {
+            Some(unit) => write!(f, ", tensor cores in {unit:?}"),
+            None => Ok(()),
+        }
+    }
+}

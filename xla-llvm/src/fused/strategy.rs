@@ -1,0 +1,144 @@
+//! Strategies: which loops or threads compute a kernel, chosen from its operations, its shapes and the target.
+
+use std::fmt;
+
+use xla_hlo::Result;
+use xla_hlo::ops::Op;
+
+use crate::emitter::Emitter;
+use crate::fused::analysis::FusedKernel;
+use crate::fused::loops::plan::LoopPlan;
+use crate::fused::sequential::fibers::Fibers;
+use crate::fused::simt::elementwise::ThreadLoops;
+use crate::fused::simt::matmul::skinny::SkinnyMatmul;
+use crate::fused::simt::matmul::tiling::Tiling;
+use crate::fused::simt::row_reduce::RowReduce;
+use crate::fused::vector::loops::VectorLoops;
+use crate::fused::vector::transpose::TileGrid;
+
+/// How a kernel computes its results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Strategy {
+    /// The results have no elements.
+    Empty,
+    /// Windows of updates, in order but for those that are apart.
+    Scatter,
+    /// In order along some dimensions, independently along the others: columns, scans, select-and-scatter.
+    Fibers(Fibers),
+    /// A loop nest whose innermost loop goes in vectors.
+    VectorLoops(VectorLoops),
+    /// A loop nest in tiles of two loops, transposed in registers.
+    VectorTranspose(TileGrid),
+    /// Threads, each with a few neighbouring elements.
+    ThreadLoops(ThreadLoops),
+    /// A warp or a block for each row.
+    RowReduce(RowReduce),
+    /// As many threads of a block for each column.
+    ColumnReduce {
+        /// The loops over columns.
+        plan: LoopPlan,
+        /// Threads that reduce a column together.
+        members: u32,
+    },
+    /// A block for each tile of two loops, transposed in shared memory.
+    SharedTranspose {
+        /// The loops.
+        plan: LoopPlan,
+        /// The number of the loop that goes in tiles with the innermost one.
+        across: usize,
+    },
+    /// A block for each tile of a matmul's result.
+    Matmul(Tiling),
+    /// Warps or blocks that read the larger operand of a matmul once.
+    SkinnyMatmul(SkinnyMatmul),
+}
+
+impl Strategy {
+    /// The strategy for a kernel on the emitter's target; trial emissions find the loops of most.
+    pub(crate) fn of(kernel: &FusedKernel<'_, '_>, emitter: &Emitter<'_>) -> Result<Strategy> {
+        let target = emitter.target();
+        if let Op::Scatter(_) = kernel.graph()[kernel.source.root].op() {
+            return Ok(Strategy::Scatter);
+        }
+        if kernel.dims.contains(&0) {
+            return Ok(Strategy::Empty);
+        }
+        if let Some(fibers) = kernel.fibers(target)? {
+            return Ok(Strategy::Fibers(fibers));
+        }
+        match target.simt() {
+            None => Strategy::of_vectors(kernel, emitter),
+            Some(_) => Strategy::of_threads(kernel, emitter),
+        }
+    }
+
+    fn of_vectors(kernel: &FusedKernel<'_, '_>, emitter: &Emitter<'_>) -> Result<Strategy> {
+        let plan = kernel.loop_plan(emitter, 0)?;
+        let width = kernel.vector_width(emitter.target(), &plan);
+        Ok(match plan.across() {
+            Some(across) if width > 1 && !kernel.has_reductions() => {
+                Strategy::VectorTranspose(TileGrid::new(plan, across, kernel.widest_bits(), width))
+            }
+            _ => Strategy::VectorLoops(kernel.vector_loops(plan, width)),
+        })
+    }
+
+    fn of_threads(kernel: &FusedKernel<'_, '_>, emitter: &Emitter<'_>) -> Result<Strategy> {
+        if let Some(matmul) = kernel.only_matmul(emitter.target()) {
+            if let Some(skinny) = SkinnyMatmul::new(&matmul) {
+                return Ok(Strategy::SkinnyMatmul(skinny));
+            }
+            if matmul.fills_tiles() {
+                return Ok(Strategy::Matmul(Tiling::new(&matmul, emitter.target())));
+            }
+        }
+        let rows = kernel.row_shape();
+        let plan = kernel.loop_plan(emitter, rows.map_or(0, |shape| shape.rows))?;
+        if let Some(shape) = rows {
+            return Ok(Strategy::RowReduce(RowReduce { plan, shape }));
+        }
+        if let Some(members) = kernel.column_members() {
+            return Ok(Strategy::ColumnReduce { plan, members });
+        }
+        Ok(match plan.across().filter(|_| !kernel.has_reductions() && !kernel.source.in_place) {
+            Some(across) => Strategy::SharedTranspose { plan, across },
+            None => Strategy::ThreadLoops(kernel.thread_loops(plan)),
+        })
+    }
+
+    /// The strategy's name, as dumps have it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Strategy::Empty => "empty",
+            Strategy::Scatter => "scatter",
+            Strategy::Fibers(fibers) => fibers.name(),
+            Strategy::VectorLoops(_) => "vector-loops",
+            Strategy::VectorTranspose(_) => "vector-transpose",
+            Strategy::ThreadLoops(_) => "thread-loops",
+            Strategy::RowReduce(_) => "row-reduce",
+            Strategy::ColumnReduce { .. } => "column-reduce",
+            Strategy::SharedTranspose { .. } => "shared-transpose",
+            Strategy::Matmul(_) => "matmul",
+            Strategy::SkinnyMatmul(_) => "skinny-matmul",
+        }
+    }
+}
+
+/// The name, and what makes the kernel one of the strategy: `vector-loops [128, 1024] x 16 lanes`.
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self {
+            Strategy::Empty | Strategy::Scatter => Ok(()),
+            Strategy::Fibers(fibers) => write!(f, " {fibers}"),
+            Strategy::VectorLoops(loops) => write!(f, " {loops}"),
+            Strategy::VectorTranspose(grid) => write!(f, " {grid}"),
+            Strategy::ThreadLoops(loops) => write!(f, " {loops}"),
+            Strategy::RowReduce(rows) => write!(f, " {rows}"),
+            Strategy::ColumnReduce { plan, members } => write!(f, " {plan}, {members} threads a column"),
+            Strategy::SharedTranspose { plan, across } => write!(f, " {plan}, across loop {across}"),
+            Strategy::Matmul(tiling) => write!(f, " {tiling}"),
+            Strategy::SkinnyMatmul(skinny) => write!(f, " {skinny}"),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Vector loops: one loop nest over the results, its innermost loop in vectors.
+
+use std::fmt;
+
+use xla_hlo::{ArrayShape, InstrId, Result};
+
+use crate::emitter::Emitter;
+use crate::fused::analysis::{FusedKernel, ReduceDirection};
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::{AffineExpr, SymbolId};
+use crate::fused::loops::frame::{Frame, WorkItems};
+use crate::fused::loops::plan::LoopPlan;
+use crate::fused::loops::range::Range;
+use crate::fused::loops::variables::{all_variables, counters, next_variables, outer_variables};
+use crate::fused::tuning::{CHUNK, FEW_ROWS, REDUCE_REGISTERS, fitting};
+use crate::target::Target;
+
+/// How the loops of a kernel are cut into work items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VectorLoops {
+    plan: LoopPlan,
+    /// Lanes of the innermost loop; 1 where scalar results are reduced along lanes, one after the other.
+    width: u32,
+    /// Extents of the loops over work items, outermost first.
+    outer: Vec<u64>,
+    /// Extents of the loops inside of a work item, but for the innermost.
+    within: Vec<u64>,
+    /// Turns of the innermost loop.
+    inner: u64,
+    /// Elements of the innermost loop that a work item has, and how many such chunks there are.
+    chunk: u64,
+    chunks: u64,
+}
+
+impl VectorLoops {
+    fn work_items(&self) -> u64 {
+        self.outer.iter().product::<u64>() * self.chunks
+    }
+}
+
+impl fmt::Display for VectorLoops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} x {} lanes", self.plan, self.width)?;
+        match (self.chunks, &self.within[..]) {
+            (1, []) => Ok(()),
+            (1, within) => write!(f, ", a row of {} a work item", within.iter().product::<u64>() * self.inner),
+            (_, _) => write!(f, ", chunks of {}", self.chunk),
+        }
+    }
+}
+
+impl<'m> FusedKernel<'_, 'm> {
+    /// The vector loops of a plan.
+    pub(crate) fn vector_loops(&self, plan: LoopPlan, width: u32) -> VectorLoops {
+        let mut outer = plan.loops();
+        // Row reductions take scalar results one after the other; everything else takes lanes along the innermost loop.
+        let inner = if width == 1 { 1 } else { outer.pop().unwrap_or(1) };
+        // Where rows are reduced, a work item is a row: the reduction is computed once, in front of the loops inside of
+        // the row, and a result may lie over an operand that no other row reads.
+        let within = match self.rows() {
+            Some(rows) => outer.split_off(plan.loops_of(rows).min(outer.len())),
+            None => Vec::new(),
+        };
+        let rows: u64 = outer.iter().product();
+        let chunk = self.chunk(width);
+        let chunks = if rows < FEW_ROWS { chunk.map_or(1, |chunk| inner.div_ceil(chunk)) } else { 1 };
+        VectorLoops { plan, width, outer, within, inner, chunk: chunk.unwrap_or(inner), chunks }
+    }
+
+    /// Writes the function's body and returns the number of work items.
+    pub(crate) fn emit_vector_loops<'ctx>(
+        &self,
+        emitter: &Emitter<'ctx>,
+        frame: Frame<'_, 'ctx>,
+        loops: &VectorLoops,
+    ) -> Result<u64> {
+        let VectorLoops { plan, width, outer, within, inner, chunk, chunks } = loops;
+        let (&width, &inner, &chunk, &chunks) = (width, inner, chunk, chunks);
+        let items = loops.work_items();
+        let mut fused = self.bind(emitter, frame.pointers)?;
+        let is_one_row = outer.iter().product::<u64>() == 1 && within.is_empty() && inner > 1;
+        if let (true, WorkItems::Range { begin, end }) = (is_one_row, frame.work_items) {
+            // One row: its chunks are one loop over their elements.
+            let range = match chunks {
+                1 => fused.full_range(inner, width),
+                _ => {
+                    let (start, end) = (begin * chunk as i64, (end * chunk as i64).smin(inner as i64));
+                    Range { start, end, ..fused.full_range(inner, width) }
+                }
+            };
+            self.lanes_loop(&mut fused, plan, &[], range)?;
+        } else {
+            fused.for_work_items(frame.work_items, items, &mut |s, item| {
+                let (row, number) = s.divide(&AffineExpr::symbol(item), chunks as i64)?;
+                let counters = counters(s, &row, outer)?;
+                let outer = outer_variables(s, plan, &counters)?;
+                self.loops_within(s, plan, outer, within, &mut |s| match chunks {
+                    1 => Ok(s.full_range(inner, width)),
+                    _ => chunk_range(s, &number, loops),
+                })
+            })?;
+        }
+        Ok(items)
+    }
+
+    /// The loops inside of a row, outermost first, and the innermost one over that range.
+    fn loops_within<'e, 'ctx>(
+        &self,
+        fused: &mut FusedEmitter<'e, 'ctx, 'm>,
+        plan: &LoopPlan,
+        outer: Vec<SymbolId>,
+        loops: &[u64],
+        range: &mut dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>) -> Result<Range<'e, 'ctx>>,
+    ) -> Result<()> {
+        let Some((&extent, rest)) = loops.split_first() else {
+            let range = range(fused)?;
+            return self.lanes_loop(fused, plan, &outer, range);
+        };
+        let iterations = fused.full_range(extent, 1);
+        fused.for_each(iterations, Vec::new(), &mut |s, iteration, _| {
+            let mut symbols = outer.clone();
+            next_variables(s, plan, &AffineExpr::symbol(iteration), &mut symbols)?;
+            self.loops_within(s, plan, symbols, rest, range)?;
+            Ok(Vec::new())
+        })?;
+        Ok(())
+    }
+
+    /// The innermost loop: stores all results for each turn.
+    pub(crate) fn lanes_loop<'e, 'ctx>(
+        &self,
+        fused: &mut FusedEmitter<'e, 'ctx, 'm>,
+        plan: &LoopPlan,
+        outer: &[SymbolId],
+        range: Range<'e, 'ctx>,
+    ) -> Result<()> {
+        fused.row_loop(|s| {
+            if range.width == 1 && range.extent == Some(1) {
+                let symbols = all_variables(s, plan, outer, None);
+                return self.store_all(s, &plan.index(&symbols));
+            }
+            s.for_each(range, Vec::new(), &mut |s, lane, _| {
+                let symbols = all_variables(s, plan, outer, Some(lane));
+                s.name_tile(plan, &symbols);
+                self.store_all(s, &plan.index(&symbols))?;
+                Ok(Vec::new())
+            })?;
+            Ok(())
+        })
+    }
+
+    /// Lanes of the innermost loop; 1 where a scalar result is reduced along lanes.
+    pub(crate) fn vector_width(&self, target: &Target, plan: &LoopPlan) -> u32 {
+        let inner = plan.loops().last().copied().unwrap_or(1);
+        let computed = self.computed();
+        let reductions = |direction| computed.iter().any(|&id| self.reduces_into_loop(id) == Some(direction));
+        if inner == 1 || reductions(ReduceDirection::AlongRows) {
+            return 1;
+        }
+        let lanes = target.lanes(self.widest_bits());
+        let lanes = if reductions(ReduceDirection::Across) { lanes * REDUCE_REGISTERS } else { lanes };
+        fitting(lanes, inner)
+    }
+
+    /// Elements of a work item that is a chunk of a row, where rows can be cut: nothing may be reduced again for each
+    /// chunk.
+    fn chunk(&self, width: u32) -> Option<u64> {
+        let reductions = self.reductions();
+        match &reductions[..] {
+            [] => Some(CHUNK),
+            _ if width > 1 && reductions.iter().all(|&id| self.reduces_into_loop(id).is_some()) => Some(width.into()),
+            _ => None,
+        }
+    }
+
+    /// How a reduction whose results the innermost loop runs over (not one of a whole row of it) reduces.
+    fn reduces_into_loop(&self, id: InstrId) -> Option<ReduceDirection> {
+        let shape = self.graph()[id].shape();
+        let leaves = shape.leaves();
+        let dims = leaves.first().and_then(|(_, s)| s.as_array()).map(ArrayShape::dims)?;
+        let elements = |dims: &[usize]| dims.iter().product::<usize>();
+        if elements(dims) < elements(&self.dims) { None } else { self.reduce_direction(id) }
+    }
+}
+
+/// The elements of the chunk of that number.
+fn chunk_range<'e, 'ctx>(
+    s: &mut FusedEmitter<'e, 'ctx, '_>,
+    number: &AffineExpr,
+    loops: &VectorLoops,
+) -> Result<Range<'e, 'ctx>> {
+    let number = s.number_of(&number.clone().scaled(loops.chunk as i64))?;
+    let start = s.lanes_of(number);
+    let end = (start + loops.chunk as i64).smin(loops.inner as i64);
+    Ok(Range { start, end, ..s.full_range(loops.inner, loops.width) })
+}
