@@ -11,20 +11,23 @@ use xla_passes::stages;
 use xla_service::compiler::LoadExecutable;
 use xla_service::host::{HostTransfer, dirt};
 use xla_service::serialized::SerializedProgram;
-use xla_service::thunks::{Thunk, ThunkKind, ThunkProgram, ThunkSequence};
+use xla_service::thunks::{ThunkProgram, ThunkSequence};
 use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize, serialized};
 
 use crate::capabilities::profile;
-use crate::codegen::{self, Code, CodegenOptions};
-use crate::entry::Plan;
 use crate::executable::CpuExecutable;
-use crate::lowering::CpuLowering;
-use crate::machine_code;
-use crate::platform::CpuOptions;
+use crate::lowering::{CpuLowering, host_calls};
+use crate::options::{CpuOptions, NAME};
+use crate::program::codegen::{self, Code, CodegenOptions};
+use crate::program::entry::Plan;
+use crate::program::machine_code;
+use crate::runtime::pool::Helpers;
 
 #[derive(Debug)]
 pub(crate) struct CpuCompiler {
     options: CpuOptions,
+    /// Threads that help with loops, where they are not the process's.
+    helpers: Option<Arc<Helpers>>,
     /// Made at the first use, since LLVM is asked for it.
     target: OnceLock<Target>,
     /// Programs compiled so far.
@@ -53,7 +56,7 @@ impl LoadExecutable for CpuCompiler {
     /// Takes the machine code that was written down, if it was made for this processor by this build of the compiler;
     /// else makes it anew of the module.
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
-        let SerializedProgram { module, code } = serialized::read(crate::NAME, bytes)?;
+        let SerializedProgram { module, code } = serialized::read(NAME, bytes)?;
         self.executable(module, options, &code)
     }
 
@@ -65,7 +68,8 @@ impl LoadExecutable for CpuCompiler {
 
 impl CpuCompiler {
     pub fn new(options: CpuOptions) -> CpuCompiler {
-        CpuCompiler { options, target: OnceLock::new(), compiled: AtomicU64::new(0) }
+        let helpers = options.pool.clone().map(Helpers::of);
+        CpuCompiler { options, helpers, target: OnceLock::new(), compiled: AtomicU64::new(0) }
     }
 
     /// What code is generated for; `InvalidArgument` for a processor of an unknown name.
@@ -92,7 +96,8 @@ impl CpuCompiler {
             Some(machine) => Code { machine, texts: Vec::new() },
             None => self.generate(&target, lowering, &program.sequence, options)?,
         };
-        Ok(Arc::new(CpuExecutable::new(module, program, code, compiled_for, options.profile)?))
+        let run = (options.profile, self.helpers.clone());
+        Ok(Arc::new(CpuExecutable::new(module, program, code, compiled_for, run)?))
     }
 
     fn generate(
@@ -129,9 +134,4 @@ impl CpuCompiler {
         };
         Ok(HloPasses { pipeline, profile })
     }
-}
-
-/// Thunks that need the host: custom calls and what it evaluates, in the order of their numbers.
-pub(crate) fn host_calls(sequence: &ThunkSequence) -> impl Iterator<Item = &Thunk> {
-    sequence.walk().filter(|t| matches!(t.kind, ThunkKind::CustomCall | ThunkKind::HostFallback))
 }

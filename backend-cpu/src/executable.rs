@@ -1,6 +1,7 @@
 //! The executable: machine code, the memory plan, and what the host must evaluate.
 #![expect(unsafe_code, reason = "generated code is called through a function pointer")]
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use xla_hlo::{Error, Module, Result};
@@ -12,9 +13,12 @@ use xla_service::{
     serialized,
 };
 
-use crate::codegen::Code;
-use crate::entry::ENTRY;
-use crate::machine_code;
+use crate::lowering::host_calls;
+use crate::options::NAME;
+use crate::program::codegen::Code;
+use crate::program::entry::ENTRY;
+use crate::program::machine_code;
+use crate::runtime::pool::Helpers;
 use crate::runtime::{HostCall, OpenThunks, RunContext, ThunkTable};
 
 /// `i32 xla_entry(ptr table, ptr context, ptr cancel)`.
@@ -30,6 +34,8 @@ pub(crate) struct CpuExecutable {
     compiled_for: String,
     /// What profiles say of thunks, where the program was compiled for profiles.
     thunk_table: Option<ThunkTable>,
+    /// Threads that help with loops, where they are not the process's.
+    helpers: Option<Arc<Helpers>>,
     /// Keeps the code of `entry` alive.
     _loaded: LoadedCode,
 }
@@ -47,9 +53,9 @@ impl CpuExecutable {
         program: ThunkProgram,
         code: Code,
         compiled_for: String,
-        profile: bool,
+        (profile, helpers): (bool, Option<Arc<Helpers>>),
     ) -> Result<CpuExecutable> {
-        let host_calls = crate::compiler::host_calls(&program.sequence).cloned().collect();
+        let host_calls = host_calls(&program.sequence).cloned().collect();
         let span = tracing::debug_span!("link").entered();
         let loaded = code.machine.link()?;
         let address = loaded.address(ENTRY)?;
@@ -57,7 +63,17 @@ impl CpuExecutable {
         // SAFETY: the entry is emitted with this very signature (`entry::emit`), and `_loaded` keeps it alive.
         let entry = unsafe { std::mem::transmute::<*const std::ffi::c_void, Entry>(address) };
         let thunk_table = profile.then(|| ThunkTable::new(&module, &program.sequence));
-        Ok(CpuExecutable { module, program, host_calls, entry, code, compiled_for, thunk_table, _loaded: loaded })
+        Ok(CpuExecutable {
+            module,
+            program,
+            host_calls,
+            entry,
+            code,
+            compiled_for,
+            thunk_table,
+            helpers,
+            _loaded: loaded,
+        })
     }
 }
 
@@ -89,7 +105,11 @@ impl Executable for CpuExecutable {
         // SAFETY: the code was generated for this plan: it reads and writes allocations as the assignment allows, at
         // the addresses given here, which are valid until `buffers` is used again, by a host call or below, when it has
         // returned; the table is the one that was laid out with the code; the flag lives in the context.
-        let status = unsafe { (self.entry)(table.as_ptr(), host, &raw const **cancel) };
+        let enter = || unsafe { (self.entry)(table.as_ptr(), host, &raw const **cancel) };
+        let status = match &self.helpers {
+            Some(helpers) => helpers.scope(enter),
+            None => enter(),
+        };
         if status != 0 {
             let error = run.error.take();
             let unknown = || Error::internal("generated code failed without saying why");
@@ -125,6 +145,6 @@ impl SerializeExecutable for CpuExecutable {
     /// The optimised module and its machine code; where that does not fit, code is made anew of the module.
     fn serialize(&self) -> Result<Vec<u8>> {
         let code = machine_code::write(&self.compiled_for, &self.program, &self.code.machine)?;
-        serialized::write(crate::NAME, &self.module, &code)
+        serialized::write(NAME, &self.module, &code)
     }
 }

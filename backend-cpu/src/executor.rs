@@ -5,7 +5,9 @@ use std::sync::Arc;
 use xla_service::StreamExecutor;
 use xla_service::host::{HostExecutor, PoolLimits};
 
+use crate::options::NAME;
+
 pub(crate) fn host(dirty: bool) -> Arc<dyn StreamExecutor> {
-    let host = HostExecutor::new(crate::NAME, 0, PoolLimits::default());
+    let host = HostExecutor::new(NAME, 0, PoolLimits::default());
     Arc::new(if dirty { host.with_dirty_memory(PoolLimits::default()) } else { host })
 }

@@ -1,17 +1,24 @@
 //! One scheduled instruction to a kernel or a matrix product; equal ones share their code.
 
+pub(crate) mod chunks;
+pub(crate) mod convolution;
+pub(crate) mod dot;
+pub(crate) mod sort;
+
 use xla_hlo::ops::{Convolution, Dot, Fusion, FusionKind, Op, Scatter, Sort, SparsityConfig, TopK};
 use xla_hlo::{ArrayShape, InstrId, Module, Result};
 use xla_llvm::fused::{KernelSource, KernelTable, ScatterPlan, is_scalar_computation};
-use xla_service::thunks::{ArraySlice, KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
+use xla_service::thunks::{
+    ArraySlice, KernelRef, LibraryRef, Lowered, Lowering, LoweringContext, Thunk, ThunkKind, ThunkSequence,
+};
 
-use crate::convolution_plan::ConvolutionPlan;
-use crate::dot_plan::DotPlan;
 use crate::runtime::{
     ConvolutionElement, DotElement, Epilogue, LibraryCall, LibraryFunction, NarrowTypes, cholesky_descriptor,
     convolution_descriptor, dot_descriptor, fft_descriptor, triangular_solve_descriptor,
 };
-use crate::sort::{Rows, SortOrder, SortPlan, TopKPlan, key_of_comparator};
+use convolution::ConvolutionPlan;
+use dot::DotPlan;
+use sort::{Rows, SortOrder, SortPlan, TopKPlan, key_of_comparator};
 
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
 pub(crate) const LIBRARY_DOT: f64 = 8192.0;
@@ -192,4 +199,9 @@ impl Lowering for CpuLowering<'_> {
             None => Lowered::NotMine,
         })
     }
+}
+
+/// Thunks that need the host: custom calls and what it evaluates, in the order of their numbers.
+pub(crate) fn host_calls(sequence: &ThunkSequence) -> impl Iterator<Item = &Thunk> {
+    sequence.walk().filter(|t| matches!(t.kind, ThunkKind::CustomCall | ThunkKind::HostFallback))
 }

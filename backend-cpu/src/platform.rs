@@ -3,16 +3,12 @@
 use std::sync::Arc;
 
 use xla_hlo::{Error, Result};
-pub use xla_llvm::target::HOST_CPUS as TARGET_CPUS;
-use xla_llvm::target::Target;
 use xla_service::platform::no_such_device;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
 use crate::compiler::CpuCompiler;
+use crate::options::{CpuOptions, NAME};
 use crate::{executor, transfer};
-
-/// The name of the platform.
-pub const NAME: &str = "cpu";
 
 /// The CPU platform. It has one device: the host with all its cores.
 pub fn platform() -> Arc<dyn Platform> {
@@ -23,41 +19,6 @@ pub fn platform() -> Arc<dyn Platform> {
 /// shared between clients of the two.
 pub fn platform_with(options: CpuOptions) -> Arc<dyn Platform> {
     Arc::new(CpuPlatform { executor: executor::host(options.dirty), compiler: Arc::new(CpuCompiler::new(options)) })
-}
-
-/// What code is generated for and how it is checked, for tests of code generation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct CpuOptions {
-    /// The processor that code is generated for; this machine's unless given.
-    pub cpu: TargetCpu,
-    /// Whether all memory holds something else each time that it is allocated, and what a kernel has on its stack or
-    /// leaves out of a load something else each time that a program is compiled. A program that is run twice, or
-    /// compiled and run twice, then gives other results if they depend on what nobody wrote.
-    pub dirty: bool,
-}
-
-/// The processor that code is generated for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub enum TargetCpu {
-    /// This machine's, with all its features.
-    #[default]
-    Native,
-    /// The processor of that name, one of [`TARGET_CPUS`], without what this machine cannot execute.
-    Executable(String),
-    /// The processor of that name, one of [`TARGET_CPUS`]: programs compile, but this machine may be unable to run
-    /// them.
-    Whole(String),
-}
-
-impl TargetCpu {
-    /// The target; `InvalidArgument` for a processor of an unknown name.
-    pub(crate) fn target(&self) -> Result<Target> {
-        match self {
-            TargetCpu::Native => Target::host(),
-            TargetCpu::Executable(name) => Target::host_as(name),
-            TargetCpu::Whole(name) => Target::whole(name),
-        }
-    }
 }
 
 #[derive(Debug)]

@@ -1,10 +1,11 @@
-//! Code is generated in several modules side by side, each with an LLVM context of its own.
+//! Parallel code generation: several LLVM modules, each with a context of its own, on the threads of rayon's pool.
 
 use std::sync::{Mutex, PoisonError};
 
 use xla_hlo::Result;
 
-/// What `work` makes of each item, in their order, by so many threads; the first error, in that order, if there is one.
+/// Calls `work` with each item, on at most `threads` threads: this one, and others of the current rayon pool. Returns
+/// the results in the order of the items, or the first error in that order.
 pub fn map<T: Send, R: Send>(items: Vec<T>, threads: usize, work: impl Fn(T) -> Result<R> + Sync) -> Result<Vec<R>> {
     let helpers = threads.min(items.len()).saturating_sub(1);
     let results: Mutex<Vec<(usize, Result<R>)>> = Mutex::new(Vec::with_capacity(items.len()));
@@ -16,9 +17,9 @@ pub fn map<T: Send, R: Send>(items: Vec<T>, threads: usize, work: impl Fn(T) -> 
             results.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
         }
     };
-    std::thread::scope(|scope| {
+    rayon::in_place_scope(|scope| {
         for _ in 0..helpers {
-            scope.spawn(run);
+            scope.spawn(|_| run());
         }
         run();
     });

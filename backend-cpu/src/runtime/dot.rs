@@ -5,7 +5,7 @@ use gemm::{Parallelism, c32, c64};
 use xla_hlo::ElementType;
 
 use super::pool;
-use crate::dot_plan::{Axis, DotPlan, Pieces};
+use crate::lowering::dot::{Axis, DotPlan, Pieces};
 
 /// Element types that the library multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,14 +6,14 @@
 
 mod convolution;
 mod dot;
-mod fallback;
 mod fft;
+mod host;
 mod keyed_place;
 mod linalg;
 mod line;
 mod narrow_dot;
 mod parallel;
-mod pool;
+pub(crate) mod pool;
 mod profile;
 mod random;
 mod scatter;
@@ -22,15 +22,15 @@ mod top_k;
 
 pub(crate) use convolution::{ConvolutionElement, convolution_descriptor};
 pub(crate) use dot::{DotElement, dot_descriptor};
-pub(crate) use fallback::{HostCall, RunContext};
 pub(crate) use fft::fft_descriptor;
+pub(crate) use host::{HostCall, RunContext};
 pub(crate) use linalg::{cholesky_descriptor, triangular_solve_descriptor};
 pub(crate) use narrow_dot::NarrowTypes;
 pub(crate) use profile::{OpenThunks, ThunkTable};
 
 use xla_llvm::jit::RuntimeSymbol;
 
-/// Runs a kernel's units on several threads.
+/// Runs a kernel's work items on several threads.
 pub(crate) const PARALLEL: &str = "xla_cpu_parallel";
 /// Evaluates an operation on the host.
 pub(crate) const HOST_CALL: &str = "xla_cpu_host_call";
@@ -40,7 +40,7 @@ pub(crate) const BEGIN_THUNK: &str = "xla_cpu_begin_thunk";
 /// Hears that a thunk ends.
 pub(crate) const END_THUNK: &str = "xla_cpu_end_thunk";
 
-/// A kernel: buffer pointers, first unit, one past the last unit.
+/// A kernel: buffer pointers, first work item, one past the last.
 pub(crate) type KernelFn = unsafe extern "C" fn(*const *mut u8, i64, i64);
 
 /// A library function: the pointers of operands and results, the kernels that the call hands along, the numbers that
@@ -127,9 +127,9 @@ pub(crate) fn symbols() -> Vec<RuntimeSymbol<'static>> {
     let library = library.map(|f| RuntimeSymbol { name: f.symbol(), address: f.address() as *const _ });
     [
         RuntimeSymbol { name: PARALLEL, address: parallel::xla_cpu_parallel as *const _ },
-        RuntimeSymbol { name: HOST_CALL, address: fallback::xla_cpu_host_call as *const _ },
-        RuntimeSymbol { name: BEGIN_THUNK, address: profile::xla_cpu_begin_thunk as *const _ },
-        RuntimeSymbol { name: END_THUNK, address: profile::xla_cpu_end_thunk as *const _ },
+        RuntimeSymbol { name: HOST_CALL, address: host::xla_cpu_host_call as *const _ },
+        RuntimeSymbol { name: BEGIN_THUNK, address: host::xla_cpu_begin_thunk as *const _ },
+        RuntimeSymbol { name: END_THUNK, address: host::xla_cpu_end_thunk as *const _ },
     ]
     .into_iter()
     .chain(library)

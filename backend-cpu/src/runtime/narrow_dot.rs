@@ -12,7 +12,7 @@ use xla_hlo::{ElementType, Scalar};
 
 use super::dot::{Operands, offsets, operands, read_plan};
 use super::pool;
-use crate::dot_plan::{DotPlan, Pieces};
+use crate::lowering::dot::{DotPlan, Pieces};
 
 /// Rows, columns and contracted elements of a panel: two panels of `f32` fit into a megabyte of cache.
 const ROWS: usize = 256;

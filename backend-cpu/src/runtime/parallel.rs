@@ -1,16 +1,16 @@
-//! Ranges of a kernel's units on several threads.
+//! Parallel loops over a kernel's work items.
 #![expect(unsafe_code, reason = "generated code hands in function and buffer pointers")]
 
 use super::{KernelFn, pool};
 
-/// Pieces that each thread takes on average, so that a slow one does not hold up the rest.
-const PIECES_A_THREAD: i64 = 4;
+/// Chunks that each thread takes on average, so that a slow one does not hold up the rest.
+const CHUNKS_A_THREAD: i64 = 4;
 
-/// Buffer pointers that may be shared: units of a kernel write to disjoint places.
+/// Buffer pointers that may be shared: work items of a kernel write to disjoint places.
 #[derive(Clone, Copy)]
 struct Buffers(*const *mut u8);
 
-// SAFETY: the pointers are only handed to kernels, whose units are independent by construction.
+// SAFETY: the pointers are only handed to kernels, whose work items are independent by construction.
 unsafe impl Sync for Buffers {}
 
 impl Buffers {
@@ -19,20 +19,20 @@ impl Buffers {
     }
 }
 
-/// Runs `kernel` over `0..units`, at least `grain` units at a time. Returns when all are done.
+/// Runs `kernel` over `0..work_items`, at least `grain` of them at a time. Returns when all are done.
 pub(super) unsafe extern "C" fn xla_cpu_parallel(
     kernel: KernelFn,
     buffers: *const *mut u8,
-    units: i64,
+    work_items: i64,
     grain: i64,
     threads: i64,
 ) {
-    let pieces = (units / grain.max(1)).clamp(1, threads.max(1) * PIECES_A_THREAD);
+    let chunks = (work_items / grain.max(1)).clamp(1, threads.max(1) * CHUNKS_A_THREAD);
     let shared = Buffers(buffers);
-    pool::parallel_for(threads as usize, pieces as usize, &|piece| {
-        let (begin, end) = (units * piece as i64 / pieces, units * (piece as i64 + 1) / pieces);
-        // SAFETY: the generated caller passes a kernel, its buffers, and its number of units; ranges of pieces are
-        // disjoint and cover all units.
+    pool::parallel_for(threads as usize, chunks as usize, &|chunk| {
+        let (begin, end) = (work_items * chunk as i64 / chunks, work_items * (chunk as i64 + 1) / chunks);
+        // SAFETY: the generated caller passes a kernel, its buffers, and its number of work items; the chunks' ranges
+        // are disjoint and cover all work items.
         unsafe { kernel(shared.pointer(), begin, end) };
     });
 }

@@ -1,17 +1,13 @@
-//! Makes a `tracing` span of each thunk of a profiled program, with what it costs.
-#![expect(unsafe_code, reason = "generated code hands the context back as a pointer")]
+//! Profiles: a `tracing` span for each thunk of a program, with its cost.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tracing::span::EnteredSpan;
 use xla_hlo::Module;
 use xla_passes::analysis::cost::Costs;
 use xla_service::thunks::{ThunkId, ThunkKind, ThunkSequence};
 
-use super::RunContext;
-
-/// What the span of a thunk says.
+/// Fields of a thunk's span.
 struct Facts {
     name: String,
     kind: &'static str,
@@ -27,7 +23,7 @@ pub(crate) struct ThunkTable(HashMap<ThunkId, Facts>);
 pub(crate) struct OpenThunks(Vec<EnteredSpan>);
 
 impl ThunkTable {
-    /// What there is to say of the thunks of a module.
+    /// The thunks of a module, with their costs.
     pub fn new(module: &Module, sequence: &ThunkSequence) -> ThunkTable {
         let mut costs = Costs::new(module);
         let facts = sequence.walk().map(|thunk| {
@@ -37,6 +33,20 @@ impl ThunkTable {
             (thunk.id, facts)
         });
         ThunkTable(facts.collect())
+    }
+}
+
+impl OpenThunks {
+    /// Opens the span of a thunk.
+    pub fn begin(&mut self, id: ThunkId, table: &ThunkTable) {
+        if let Some(Facts { name, kind, flops, bytes }) = table.0.get(&id) {
+            self.0.push(tracing::trace_span!("thunk", name, %id, kind, flops, bytes).entered());
+        }
+    }
+
+    /// Closes the span of the thunk that began last.
+    pub fn end(&mut self) {
+        self.0.pop();
     }
 }
 
@@ -57,27 +67,4 @@ fn kind(kind: &ThunkKind) -> &'static str {
         ThunkKind::CustomCall => "custom call",
         ThunkKind::HostFallback => "host fallback",
     }
-}
-
-/// Thunk `id` begins.
-pub(super) unsafe extern "C" fn xla_cpu_begin_thunk(context: *mut RunContext<'_>, id: i64) {
-    // SAFETY: generated code passes on the context that it was started with, which outlives the run and which nobody
-    // else uses meanwhile.
-    let context = unsafe { &mut *context };
-    let begin = || {
-        let id = ThunkId(id as u32);
-        let Some(Facts { name, kind, flops, bytes }) = context.thunks.and_then(|table| table.0.get(&id)) else {
-            return;
-        };
-        context.open.0.push(tracing::trace_span!("thunk", name, %id, kind, flops, bytes).entered());
-    };
-    // A panic of whoever listens must not unwind through generated code.
-    let _ = catch_unwind(AssertUnwindSafe(begin));
-}
-
-/// The thunk that began last ends.
-pub(super) unsafe extern "C" fn xla_cpu_end_thunk(context: *mut RunContext<'_>, _: i64) {
-    // SAFETY: as above.
-    let context = unsafe { &mut *context };
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(context.open.0.pop())));
 }

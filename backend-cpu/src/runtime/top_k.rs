@@ -5,7 +5,7 @@ use super::KernelFn;
 use super::keyed_place::KeyedPlace;
 use super::line::{Bits, Line};
 use super::pool::parallel_for;
-use crate::sort::{Key, TopKPlan};
+use crate::lowering::sort::{Key, TopKPlan};
 
 /// Elements in all that are worth several threads.
 const PARALLEL: usize = 1 << 14;

@@ -30,7 +30,7 @@ impl TargetArguments {
                 Some(name) => TargetCpu::Whole(name.into()),
                 None => TargetCpu::Native,
             };
-            let chosen = platform_with(CpuOptions { cpu, dirty: self.sanitize });
+            let chosen = platform_with(CpuOptions { cpu, dirty: self.sanitize, ..CpuOptions::default() });
             chosen.check()?;
             registry.register(chosen);
         }

@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "convolutions work on raw buffers of generated code")]
 
 use super::number::Number;
-use crate::convolution_plan::{ConvolutionPlan, Spatial};
+use crate::lowering::convolution::{ConvolutionPlan, Spatial};
 
 /// Computes anew what padding may have made NaN.
 ///

@@ -26,7 +26,7 @@ use self::scratch::with_memory;
 use self::tile::{Tiles, VECTORS};
 use self::view::{Role, Slab, View, memory_order};
 use super::pool;
-use crate::convolution_plan::{ConvolutionPlan, Piece, Pieces};
+use crate::lowering::convolution::{ConvolutionPlan, Piece, Pieces};
 
 /// Element types that are multiplied here; for others there is a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::pack::{HOLE, Sources};
 use super::tile::{Place, Run};
-use crate::convolution_plan::{ConvolutionPlan, Piece, Spatial};
+use crate::lowering::convolution::{ConvolutionPlan, Piece, Spatial};
 
 /// What a dimension of the input is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,7 +60,7 @@ impl Slab {
         Slab { channels: 0..plan.channels.extent, taps }
     }
 
-    /// Cut along its outermost axis into `count` slabs, or as many as there are.
+    /// Chunks along its outermost axis into `count` slabs, or as many as there are.
     pub fn cut(&self, order: &[Role], count: usize) -> Vec<Slab> {
         let Some(&role) = order.iter().find(|&&role| self.range(role).is_some_and(|r| r.len() > 1)) else {
             return vec![self.clone()];

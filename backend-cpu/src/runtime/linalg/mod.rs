@@ -14,12 +14,7 @@ use super::dot::DotElement;
 use super::pool;
 use number::Number;
 use triangular::Triangle;
-use view::View;
-
-/// Rows and columns of blocks that are computed element by element.
-const BLOCK: usize = 32;
-/// Multiplications from which on work is spread over threads.
-const PARALLEL_WORK: usize = 1 << 17;
+use view::{BLOCK, PARALLEL_WORK, View};
 
 /// A decomposition as numbers that generated code can carry: element, triangle, how many matrices, and their size.
 /// `None` for element types that there is no library for.

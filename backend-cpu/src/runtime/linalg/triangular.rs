@@ -1,8 +1,7 @@
 //! Equations with a lower triangular matrix.
 
 use super::number::Number;
-use super::view::View;
-use super::{BLOCK, PARALLEL_WORK};
+use super::view::{BLOCK, PARALLEL_WORK, View};
 use crate::runtime::pool;
 
 /// Right sides that are worked on together.

@@ -6,6 +6,11 @@ use std::ops::Range;
 use super::number::Number;
 use gemm::Parallelism;
 
+/// Rows and columns of blocks that are computed element by element.
+pub const BLOCK: usize = 32;
+/// Multiplications from which on work is spread over threads.
+pub const PARALLEL_WORK: usize = 1 << 17;
+
 /// A matrix in memory that somebody else owns.
 #[derive(Clone, Copy)]
 pub(super) struct View<T> {

@@ -10,7 +10,7 @@ use super::KernelFn;
 use super::keyed_place::KeyedPlace;
 use super::line::{Bits, Line};
 use super::pool::{parallel_for, parallel_tasks};
-use crate::sort::{Key, SortOrder, SortPlan};
+use crate::lowering::sort::{Key, SortOrder, SortPlan};
 use merge::Order;
 
 /// Elements in all that are worth several threads.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use xla_hlo::ops::DotDims;
 use xla_hlo::{ArrayShape, strides};
 
-use crate::cut::Cut;
+use crate::lowering::chunks::Chunks;
 
 /// A dimension that both operands and the result walk, strides in elements; 0 where one does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,9 +97,9 @@ impl DotPlan {
 /// A dot cut into pieces that threads take: groups of products, or blocks of the rows and columns of each product.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pieces {
-    products: Cut,
-    rows: Cut,
-    columns: Cut,
+    products: Chunks,
+    rows: Chunks,
+    columns: Chunks,
 }
 
 /// Work of a piece at least, in multiplications: some twenty microseconds.
@@ -128,9 +128,9 @@ impl Pieces {
         let wanted = if threads < 2 || worth < 2 { 1 } else { worth.min(threads * pieces_a_thread) };
         let groups = wanted.min(products).max(1);
         let wanted = wanted.div_ceil(groups);
-        let columns = Cut::new(columns, wanted, COLUMN_STEP);
-        let rows = Cut::new(rows, wanted.div_ceil(columns.count().max(1)), ROW_STEP);
-        Pieces { products: Cut::new(products, groups, 1), rows, columns }
+        let columns = Chunks::new(columns, wanted, COLUMN_STEP);
+        let rows = Chunks::new(rows, wanted.div_ceil(columns.count().max(1)), ROW_STEP);
+        Pieces { products: Chunks::new(products, groups, 1), rows, columns }
     }
 
     /// Pieces in all.

@@ -4,15 +4,15 @@ use std::ops::Range;
 
 /// A range from 0 on, cut into pieces of one size but for the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct Chunks {
     extent: usize,
     size: usize,
 }
 
-impl Cut {
+impl Chunks {
     /// About `pieces` pieces, of a multiple of `step` each.
-    pub fn new(extent: usize, pieces: usize, step: usize) -> Cut {
-        Cut { extent, size: extent.div_ceil(pieces.max(1)).next_multiple_of(step).max(1) }
+    pub fn new(extent: usize, pieces: usize, step: usize) -> Chunks {
+        Chunks { extent, size: extent.div_ceil(pieces.max(1)).next_multiple_of(step).max(1) }
     }
 
     /// Pieces in all.

@@ -1,13 +1,13 @@
-//! The way back to the host: generated code asks for a custom call, or for an instruction to be evaluated.
+//! Calls of generated code back to the host: custom calls, operations that it evaluates, thunks that profiles see.
 #![expect(unsafe_code, reason = "generated code hands the context back as a pointer")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use xla_hlo::{Error, Module, Result, ResultExt};
 use xla_service::ExecutionContext;
-use xla_service::thunks::{ExecutionBuffers, Thunk, ThunkKind, run_custom_call, run_fallback};
+use xla_service::thunks::{ExecutionBuffers, Thunk, ThunkId, ThunkKind, run_custom_call, run_fallback};
 
-use super::{OpenThunks, ThunkTable};
+use super::profile::{OpenThunks, ThunkTable};
 
 /// A custom call or an instruction that the host evaluates: the thunk that says where its operands and results are.
 pub(crate) type HostCall = Thunk;
@@ -54,4 +54,25 @@ pub(super) unsafe extern "C" fn xla_cpu_host_call(context: *mut RunContext<'_>, 
             1
         }
     }
+}
+
+/// Thunk `id` begins.
+pub(super) unsafe extern "C" fn xla_cpu_begin_thunk(context: *mut RunContext<'_>, id: i64) {
+    // SAFETY: generated code passes on the context that it was started with, which outlives the run and which nobody
+    // else uses meanwhile.
+    let context = unsafe { &mut *context };
+    let begin = || {
+        if let Some(table) = context.thunks {
+            context.open.begin(ThunkId(id as u32), table);
+        }
+    };
+    // A panic of a subscriber must not unwind through generated code.
+    let _ = catch_unwind(AssertUnwindSafe(begin));
+}
+
+/// The thunk that began last ends.
+pub(super) unsafe extern "C" fn xla_cpu_end_thunk(context: *mut RunContext<'_>, _: i64) {
+    // SAFETY: as above.
+    let context = unsafe { &mut *context };
+    let _ = catch_unwind(AssertUnwindSafe(|| context.open.end()));
 }

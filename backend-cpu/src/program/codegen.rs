@@ -7,9 +7,9 @@ use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
 use xla_llvm::parallel;
 use xla_llvm::target::{CodegenLevel, MachineOptions, Target};
 
-use crate::arguments::ArgumentTable;
-use crate::entry::{self, Plan};
-use crate::machine_code::MachineCode;
+use crate::program::arguments::ArgumentTable;
+use crate::program::entry::{self, Plan};
+use crate::program::machine_code::MachineCode;
 
 /// Kernels in one LLVM module: as many as amortise its fixed cost, as few as keep all threads busy.
 const KERNELS_A_MODULE: usize = 8;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use xla_hlo::ops::{Convolution, WindowDim};
 use xla_hlo::{ArrayShape, strides};
 
-use crate::cut::Cut;
+use crate::lowering::chunks::Chunks;
 
 /// A dimension that some of the arrays walk; strides in elements, 0 where an array does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,8 +219,8 @@ pub struct Piece {
 #[derive(Clone, Debug)]
 pub struct Pieces {
     groups: usize,
-    outputs: Cut,
-    positions: Vec<Cut>,
+    outputs: Chunks,
+    positions: Vec<Chunks>,
 }
 
 /// Work of a piece at least, in multiplications: some twenty microseconds.
@@ -254,13 +254,13 @@ impl Pieces {
         let most = (PACKED_ELEMENTS / channels.max(1)).clamp(FEWEST_POSITIONS, MOST_POSITIONS);
         let count = wanted.min(positions / FEWEST_POSITIONS).max(positions.div_ceil(most)).max(1);
         let positions = cut_outermost(&extents, positions.div_ceil(count));
-        let made: usize = positions.iter().map(Cut::count).product();
-        Pieces { groups, outputs: Cut::new(outputs, wanted.div_ceil(made.max(1)), lanes), positions }
+        let made: usize = positions.iter().map(Chunks::count).product();
+        Pieces { groups, outputs: Chunks::new(outputs, wanted.div_ceil(made.max(1)), lanes), positions }
     }
 
     /// Pieces in all.
     pub fn count(&self) -> usize {
-        self.groups * self.outputs.count() * self.positions.iter().map(Cut::count).product::<usize>()
+        self.groups * self.outputs.count() * self.positions.iter().map(Chunks::count).product::<usize>()
     }
 
     /// A piece. Neighbours share positions, so that threads that take turns share what they read.
@@ -279,15 +279,15 @@ impl Pieces {
 }
 
 /// Boxes of about `size` positions: whole inner axes, one step of outer ones, and a range of the axis between.
-fn cut_outermost(extents: &[usize], size: usize) -> Vec<Cut> {
+fn cut_outermost(extents: &[usize], size: usize) -> Vec<Chunks> {
     let mut room = size.max(1);
-    let mut cuts: Vec<Cut> = extents
+    let mut cuts: Vec<Chunks> = extents
         .iter()
         .rev()
         .map(|&extent| {
             let steps = room.min(extent).max(1);
             room /= steps;
-            Cut::new(extent, extent.div_ceil(steps), 1)
+            Chunks::new(extent, extent.div_ceil(steps), 1)
         })
         .collect();
     cuts.reverse();

@@ -7,7 +7,7 @@ use xla_llvm::target::Target;
 use xla_service::FileCache;
 use xla_service::thunks::ThunkProgram;
 
-use crate::arguments::ArgumentTable;
+use crate::program::arguments::ArgumentTable;
 use crate::runtime;
 
 /// Object files and how they are called.

@@ -15,7 +15,7 @@ use xla_llvm::lanes::Scalar;
 use xla_passes::buffers::Slice;
 use xla_service::thunks::{ArraySlice, Selector, Thunk, ThunkId, ThunkKind, ThunkSequence};
 
-use crate::arguments::{ArgumentTable, ArgumentTableBuilder, ArgumentWord};
+use crate::program::arguments::{ArgumentTable, ArgumentTableBuilder, ArgumentWord};
 use crate::runtime::{BEGIN_THUNK, END_THUNK, HOST_CALL, LibraryCall, PARALLEL};
 
 /// The entry function's name.

@@ -1,0 +1,6 @@
+//! Programs as machine code: kernels, the entry that calls them, the addresses that it takes, and files of both.
+
+pub(crate) mod arguments;
+pub(crate) mod codegen;
+pub(crate) mod entry;
+pub(crate) mod machine_code;
