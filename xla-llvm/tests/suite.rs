@@ -14,5 +14,8 @@ mod jit;
 mod kernel;
 #[path = "suite/masked.rs"]
 mod masked;
+#[cfg(target_arch = "x86_64")]
+#[path = "suite/strategies.rs"]
+mod strategies;
 #[path = "suite/targets.rs"]
 mod targets;

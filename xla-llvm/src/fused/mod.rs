@@ -45,4 +45,5 @@ pub use simt::scatter::plan::{ScatterPhase, ThreadedScatter};
 pub use simt::sort::{SortPhase, SortPlan};
 pub use simt::top_k::TopKPlan;
 pub use source::{KernelSource, KernelTable};
+pub use strategy::STRATEGIES;
 pub use support::{is_fusible, is_kernel_root, is_scalar_computation};

@@ -53,6 +53,23 @@ pub(crate) enum Strategy {
     SkinnyMatmul(SkinnyMatmul),
 }
 
+/// The names of all strategies.
+pub const STRATEGIES: &[&str] = &[
+    "column-reduce",
+    "empty",
+    "matmul",
+    "row-reduce",
+    "scatter",
+    "select-and-scatter",
+    "sequential-scan",
+    "shared-transpose",
+    "skinny-matmul",
+    "thread-loops",
+    "vector-column-reduce",
+    "vector-loops",
+    "vector-transpose",
+];
+
 impl Strategy {
     /// The strategy for a kernel on the emitter's target; trial emissions find the loops of most.
     pub(crate) fn of(kernel: &FusedKernel<'_, '_>, emitter: &Emitter<'_>) -> Result<Strategy> {

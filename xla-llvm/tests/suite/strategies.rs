@@ -1,0 +1,84 @@
+//! Strategies of kernels, and the LLVM IR that they give at each width of vectors: `tests/data/strategies/*.hlo`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use inkwell::context::Context;
+use xla_hlo::Module;
+use xla_hlo::ops::Op;
+use xla_hlo::text::parse_module;
+use xla_llvm::emitter::{EmitOptions, Emitter};
+use xla_llvm::fused::{KernelSource, STRATEGIES, emit_kernel};
+use xla_llvm::target::Target;
+
+/// Processors with vectors of 128, 256 and 512 bits.
+const VECTORS: [&str; 3] = ["x86-64", "x86-64-v3", "x86-64-v4"];
+/// A GPU.
+const THREADS: &str = "sm_90";
+
+/// The cases' names and programs, in the order of the names.
+fn cases() -> Vec<(String, Module)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/strategies");
+    let mut cases: Vec<(String, Module)> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            (path.file_stem().unwrap().to_string_lossy().into_owned(), parse_module(&text).unwrap())
+        })
+        .collect();
+    cases.sort_by(|a, b| a.0.cmp(&b.0));
+    cases
+}
+
+/// The strategy of the entry as one kernel, and its LLVM IR.
+fn emitted(module: &Module, target: &Target) -> (String, String) {
+    let graph = module.entry();
+    let of_scatter = KernelSource {
+        module,
+        computation: module.entry_id(),
+        root: graph.root(),
+        inputs: graph.parameters().to_vec(),
+        in_place: true,
+    };
+    let source = match graph[graph.root()].op() {
+        Op::Scatter(_) => of_scatter,
+        Op::SelectAndScatter(_) => KernelSource { in_place: false, ..of_scatter },
+        _ => KernelSource::of_computation(module, module.entry_id(), |_| false).unwrap(),
+    };
+    let context = Context::create();
+    let emitter = Emitter::new(&context, "kernels", target, EmitOptions::default());
+    let kernel = emit_kernel(&emitter, &source, "kernel").unwrap();
+    let ir = emitter.finish().unwrap().print_to_string().to_string();
+    // What is in front of the functions names the machine.
+    (kernel.strategy, ir.split_once("define").map_or(String::new(), |(_, body)| format!("define{body}")))
+}
+
+#[test]
+fn every_strategy_is_chosen() {
+    let mut table = String::new();
+    let mut names = BTreeSet::new();
+    for (case, module) in cases() {
+        writeln!(table, "{case}").unwrap();
+        for cpu in VECTORS.into_iter().chain([THREADS]) {
+            let target = if cpu == THREADS { Target::nvptx(cpu) } else { Target::whole(cpu) };
+            let (strategy, _) = emitted(&module, &target.unwrap());
+            names.extend(strategy.split(' ').next().map(str::to_string));
+            writeln!(table, "  {cpu:10} {strategy}").unwrap();
+        }
+    }
+    insta::assert_snapshot!("strategies", table);
+    assert_eq!(names, STRATEGIES.iter().map(|name| name.to_string()).collect());
+}
+
+/// Where threads run kernels, PTX is looked at in the GPU backend.
+#[test]
+fn llvm_ir_of_vectors() {
+    for (case, module) in cases().into_iter().filter(|(case, _)| !case.contains("matmul")) {
+        for cpu in VECTORS {
+            let (strategy, ir) = emitted(&module, &Target::whole(cpu).unwrap());
+            insta::assert_snapshot!(format!("{case}-{cpu}"), format!("; {strategy}\n{ir}"));
+        }
+    }
+}
