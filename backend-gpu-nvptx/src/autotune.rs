@@ -24,7 +24,7 @@ const LEAST_GAIN: f64 = 0.03;
 
 /// A way to compute what a library's call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Way {
+pub(crate) enum Candidate {
     /// The call, with the library's algorithm of that number in its own order of preference.
     Library(u32),
     /// Our kernels.
@@ -34,21 +34,21 @@ pub(crate) enum Way {
 /// Ways that can be run, as often as one likes, without a trace.
 pub(crate) trait Trial {
     /// The ways, the likelier first.
-    fn ways(&self) -> Vec<Way>;
+    fn candidates(&self) -> Vec<Candidate>;
 
     /// How long `runs` runs of a way take, from the first one's beginning to the last one's end. The error is that it
     /// cannot be run.
-    fn time(&mut self, way: Way, runs: u32) -> Result<Duration>;
+    fn time(&mut self, candidate: Candidate, runs: u32) -> Result<Duration>;
 }
 
 /// The fastest way; `None` if none can be run.
-pub(crate) fn fastest(trial: &mut dyn Trial) -> Option<Way> {
-    let mut tried: Vec<(Way, Duration)> = Vec::new();
-    for way in trial.ways() {
+pub(crate) fn fastest(trial: &mut dyn Trial) -> Option<Candidate> {
+    let mut tried: Vec<(Candidate, Duration)> = Vec::new();
+    for candidate in trial.candidates() {
         // The first run may load code or make plans.
-        match trial.time(way, 1).and_then(|_| trial.time(way, 1)) {
-            Ok(time) => tried.push((way, time)),
-            Err(error) => tracing::debug!(?way, %error, "a way to compute drops out"),
+        match trial.time(candidate, 1).and_then(|_| trial.time(candidate, 1)) {
+            Ok(time) => tried.push((candidate, time)),
+            Err(error) => tracing::debug!(?candidate, %error, "a candidate cannot be run"),
         }
     }
     let best = tried.iter().map(|(_, time)| *time).min()?;
@@ -57,22 +57,22 @@ pub(crate) fn fastest(trial: &mut dyn Trial) -> Option<Way> {
         measure(trial, &mut tried);
     }
     let mut winner = *tried.first()?;
-    for &(way, time) in &tried[1..] {
+    for &(candidate, time) in &tried[1..] {
         if time.as_secs_f64() < winner.1.as_secs_f64() * (1.0 - LEAST_GAIN) {
-            winner = (way, time);
+            winner = (candidate, time);
         }
     }
-    tracing::debug!(way = ?winner.0, time = ?winner.1, of = ?tried, "measured");
+    tracing::debug!(candidate = ?winner.0, time = ?winner.1, of = ?tried, "measured");
     Some(winner.0)
 }
 
 /// Times of one run of each way, at their best.
-fn measure(trial: &mut dyn Trial, tried: &mut [(Way, Duration)]) {
+fn measure(trial: &mut dyn Trial, tried: &mut [(Candidate, Duration)]) {
     for round in 0..ROUNDS {
-        for (way, best) in tried.iter_mut() {
+        for (candidate, best) in tried.iter_mut() {
             let runs = (ROUND.as_nanos() / best.as_nanos().max(1)).clamp(1, u128::from(MOST_RUNS)) as u32;
             // A way that could be run once and cannot any more has no better time.
-            if let Ok(time) = trial.time(*way, runs) {
+            if let Ok(time) = trial.time(*candidate, runs) {
                 let one = time / runs;
                 // The estimate of a single run has the cost of waiting in it.
                 *best = if round == 0 { one } else { one.min(*best) };
@@ -89,51 +89,55 @@ pub(crate) mod tests {
 
     /// Ways that take so many microseconds a run; `None` cannot be run.
     pub struct Fake {
-        pub ways: Vec<(Way, Option<u64>)>,
+        pub candidates: Vec<(Candidate, Option<u64>)>,
         pub runs: u32,
     }
 
     impl Trial for Fake {
-        fn ways(&self) -> Vec<Way> {
-            self.ways.iter().map(|(way, _)| *way).collect()
+        fn candidates(&self) -> Vec<Candidate> {
+            self.candidates.iter().map(|(candidate, _)| *candidate).collect()
         }
 
-        fn time(&mut self, way: Way, runs: u32) -> Result<Duration> {
+        fn time(&mut self, candidate: Candidate, runs: u32) -> Result<Duration> {
             self.runs += runs;
-            let time = self.ways.iter().find(|(known, _)| *known == way).and_then(|(_, time)| *time);
+            let time = self.candidates.iter().find(|(known, _)| *known == candidate).and_then(|(_, time)| *time);
             let time = time.ok_or_else(|| Error::unimplemented("no such algorithm"))?;
             // Waiting takes 10 microseconds, however many runs there are.
             Ok(Duration::from_micros(10 + time * u64::from(runs)))
         }
     }
 
-    fn chosen(times: &[Option<u64>]) -> Option<Way> {
+    fn chosen(times: &[Option<u64>]) -> Option<Candidate> {
         let (own, library) = times.split_last().unwrap();
-        let library = library.iter().enumerate().map(|(number, time)| (Way::Library(number as u32), *time));
-        fastest(&mut Fake { ways: library.chain([(Way::Own, *own)]).collect(), runs: 0 })
+        let library = library.iter().enumerate().map(|(number, time)| (Candidate::Library(number as u32), *time));
+        fastest(&mut Fake { candidates: library.chain([(Candidate::Own, *own)]).collect(), runs: 0 })
     }
 
     #[test]
     fn the_fastest_way_is_chosen() {
-        assert_eq!(chosen(&[Some(30), Some(20), Some(40)]), Some(Way::Library(1)));
-        assert_eq!(chosen(&[Some(30), Some(20), Some(10)]), Some(Way::Own));
-        assert_eq!(chosen(&[Some(30), None, Some(40)]), Some(Way::Library(0)));
+        assert_eq!(chosen(&[Some(30), Some(20), Some(40)]), Some(Candidate::Library(1)));
+        assert_eq!(chosen(&[Some(30), Some(20), Some(10)]), Some(Candidate::Own));
+        assert_eq!(chosen(&[Some(30), None, Some(40)]), Some(Candidate::Library(0)));
         assert_eq!(chosen(&[None, None]), None);
     }
 
     #[test]
     fn noise_decides_nothing() {
-        assert_eq!(chosen(&[Some(1000), Some(980), Some(975)]), Some(Way::Library(0)));
-        assert_eq!(chosen(&[Some(1000), Some(980), Some(940)]), Some(Way::Own));
+        assert_eq!(chosen(&[Some(1000), Some(980), Some(975)]), Some(Candidate::Library(0)));
+        assert_eq!(chosen(&[Some(1000), Some(980), Some(940)]), Some(Candidate::Own));
     }
 
     #[test]
     fn hopeless_and_long_ways_are_not_run_often() {
-        let mut slow = Fake { ways: vec![(Way::Library(0), Some(100)), (Way::Own, Some(1_000_000))], runs: 0 };
-        assert_eq!(fastest(&mut slow), Some(Way::Library(0)));
+        let mut slow =
+            Fake { candidates: vec![(Candidate::Library(0), Some(100)), (Candidate::Own, Some(1_000_000))], runs: 0 };
+        assert_eq!(fastest(&mut slow), Some(Candidate::Library(0)));
         assert_eq!(slow.runs, 4);
-        let mut long = Fake { ways: vec![(Way::Library(0), Some(900_000)), (Way::Own, Some(1_000_000))], runs: 0 };
-        assert_eq!(fastest(&mut long), Some(Way::Library(0)));
+        let mut long = Fake {
+            candidates: vec![(Candidate::Library(0), Some(900_000)), (Candidate::Own, Some(1_000_000))],
+            runs: 0,
+        };
+        assert_eq!(fastest(&mut long), Some(Candidate::Library(0)));
         assert_eq!(long.runs, 4 + 2 * ROUNDS);
     }
 }

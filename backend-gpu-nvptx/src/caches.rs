@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use xla_service::CompileOptions;
 
-use crate::choices::Choices;
+use crate::choices::AutotuneCache;
 use crate::ptx::in_process::InProcess;
 
 /// What was found out already, or is on disk; for programs with the same options about it.
@@ -15,13 +15,13 @@ pub(crate) struct Caches {
     /// Machine code of what programs load.
     pub machine_code: InProcess,
     /// Which ways are the fastest.
-    pub choices: Choices,
+    pub autotune: AutotuneCache,
 }
 
 impl Caches {
     /// Nothing is read before it is needed.
     pub fn new(options: &CompileOptions) -> Caches {
-        Caches { machine_code: InProcess::new(options), choices: Choices::new(options) }
+        Caches { machine_code: InProcess::new(options), autotune: AutotuneCache::new(options) }
     }
 }
 

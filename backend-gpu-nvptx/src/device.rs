@@ -7,16 +7,16 @@ use crate::cuda::library::LibraryCall;
 
 /// Device code of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Image {
+pub(crate) struct ModuleImage {
     /// Functions, by the number that launches name them by.
-    pub functions: Vec<Function>,
+    pub functions: Vec<KernelFunction>,
     /// What they are made of; one part holds many functions.
-    pub parts: Vec<Part>,
+    pub objects: Vec<CodeObject>,
 }
 
 /// A piece of code that is loaded as one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Part {
+pub(crate) enum CodeObject {
     /// PTX text, for the driver to assemble.
     Ptx(String),
     /// Machine code for one GPU.
@@ -27,11 +27,11 @@ pub(crate) enum Part {
 
 /// A kernel as the device sees it. All its parameters are 64-bit words: addresses and numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Function {
+pub(crate) struct KernelFunction {
     /// Its symbol.
     pub name: String,
     /// The part of the image that it is in.
-    pub part: usize,
+    pub object: usize,
     /// Threads of a block; at most 1024.
     pub threads: u32,
     /// Bytes of shared memory of a block that the launch brings, beside what the code declares itself.
@@ -44,51 +44,51 @@ pub(crate) struct Function {
 
 /// What one thunk does on the device: steps, one after the other, on one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Routine {
+pub(crate) struct CommandSequence {
     /// Bytes of each scratch memory, which hold anything at first and are free again when the last step is done.
     pub scratch: Vec<usize>,
     /// How far it moves the device's counter of random numbers on, if it draws some.
-    pub draws: Option<i64>,
+    pub rng_delta: Option<i64>,
     /// The steps.
-    pub steps: Vec<Step>,
+    pub commands: Vec<Command>,
 }
 
 /// One step of a routine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Step {
+pub(crate) enum Command {
     /// A launch.
     Launch {
-        /// Index into [`Image::functions`].
+        /// Index into [`ModuleImage::functions`].
         function: usize,
         /// Blocks, at least one.
         blocks: u32,
         /// What its parameters are.
-        arguments: Vec<Word>,
+        arguments: Vec<KernelArgument>,
     },
     /// A copy of all bytes of an array of the thunk to another one of the same size.
     Copy { from: usize, to: usize },
     /// A call of one of NVIDIA's libraries.
-    Library(Box<LibraryStep>),
+    Library(Box<LibraryCommand>),
 }
 
 /// A call of one of NVIDIA's libraries with what belongs to it; or other steps where the library is not installed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LibraryStep {
+pub(crate) struct LibraryCommand {
     /// What is called.
     pub call: LibraryCall,
     /// The addresses of its arrays.
-    pub arrays: Vec<Word>,
+    pub arrays: Vec<KernelArgument>,
     /// What prepares its arrays.
-    pub before: Vec<Step>,
+    pub before: Vec<Command>,
     /// What goes on with its result.
-    pub then: Vec<Step>,
+    pub then: Vec<Command>,
     /// What happens instead; nothing if the program cannot do without the library.
-    pub otherwise: Vec<Step>,
+    pub otherwise: Vec<Command>,
 }
 
 /// A parameter's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Word {
+pub(crate) enum KernelArgument {
     /// The address of an array of the thunk: operands, then results.
     Array(usize),
     /// The address of a scratch memory.

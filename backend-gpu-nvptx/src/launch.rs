@@ -14,13 +14,13 @@ use xla_service::{ExecutionContext, Stream};
 
 use crate::cuda::driver::Driver;
 use crate::cuda::launch::GpuCode;
-use crate::device::Routine;
+use crate::device::CommandSequence;
 use crate::stored::DeviceProgram;
 
 /// A program's code, where it runs.
 pub(crate) trait DeviceCode: Send + Sync + fmt::Debug {
     /// Sends the steps of a routine to the launch's stream.
-    fn run(&self, routine: &Routine, launch: &mut Launch<'_>) -> Result<()>;
+    fn run(&self, commands: &CommandSequence, launch: &mut Launch<'_>) -> Result<()>;
 
     /// The code, if graphs may be made of its sequences and loops.
     fn with_graphs(&self) -> Option<&GpuCode> {
@@ -40,19 +40,19 @@ impl GpuLauncher {
         GpuLauncher { device, code }
     }
 
-    fn routine(&self, kernel: &KernelRef) -> Result<&Routine> {
-        let routine = self.device.routines.get(kernel.index as usize);
-        routine.ok_or_else(|| Error::internal("a kernel that was never lowered"))
+    fn commands(&self, kernel: &KernelRef) -> Result<&CommandSequence> {
+        let commands = self.device.command_sequences.get(kernel.index as usize);
+        commands.ok_or_else(|| Error::internal("a kernel that was never lowered"))
     }
 
     fn gpu(&self) -> Result<&GpuCode> {
-        self.code.with_graphs().ok_or_else(|| Error::internal("the host's kernels cannot be recorded"))
+        self.code.with_graphs().ok_or_else(|| Error::internal("the commands of an emulated GPU cannot be captured"))
     }
 }
 
 impl Launcher for GpuLauncher {
     fn kernel(&self, kernel: &KernelRef, launch: &mut Launch<'_>) -> Result<()> {
-        self.code.run(self.routine(kernel)?, launch)
+        self.code.run(self.commands(kernel)?, launch)
     }
 
     fn library_call(&self, call: &LibraryRef, _: &mut Launch<'_>) -> Result<()> {
@@ -72,7 +72,7 @@ impl Launcher for GpuLauncher {
 
 impl DeviceLoops for GpuLauncher {
     fn record(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>> {
-        self.gpu()?.notes(context)
+        self.gpu()?.capture(context)
     }
 
     fn run_while(
@@ -93,13 +93,13 @@ impl SequenceLauncher for GpuLauncher {
         context: &ExecutionContext<'_>,
         buffers: &mut ExecutionBuffers,
     ) -> Result<bool> {
-        self.gpu()?.run_sequence(sequence, &|kernel| self.routine(kernel), context, buffers)
+        self.gpu()?.run_sequence(sequence, &|kernel| self.commands(kernel), context, buffers)
     }
 }
 
 /// What a routine draws from the device's counter, its low half first. What is drawn is drawn when the routine is sent.
-pub(crate) fn drawn(routine: &Routine, random: &RandomState) -> [u64; 2] {
-    let counter = routine.draws.map_or(0, |delta| random.advance(delta));
+pub(crate) fn next_rng_counter(commands: &CommandSequence, random: &RandomState) -> [u64; 2] {
+    let counter = commands.rng_delta.map_or(0, |delta| random.advance(delta));
     [counter as u64, (counter >> 64) as u64]
 }
 

@@ -14,9 +14,9 @@
 //!
 //! Machine code for a GPU is made by the driver when a program is loaded, or by `ptxas` where there is one (`ptx/`).
 //!
-//! Two platforms: [`platform`] is `gpu`, [`host_platform`] is `gpu-host`: the very same kernels, run by the host, to
-//! try and to test them where there is no GPU. Without the Cargo feature `compile` there is neither LLVM nor the
-//! latter: `gpu` then runs what was compiled elsewhere.
+//! Two platforms: [`platform`] is `gpu`, [`emulated_platform`] is `gpu-emulated`: the very same kernels, run by the
+//! host, to try and to test them where there is no GPU. Without the Cargo feature `compile` there is neither LLVM nor
+//! the latter: `gpu` then runs what was compiled elsewhere.
 
 mod autotune;
 mod caches;
@@ -39,5 +39,5 @@ mod ptx;
 mod stored;
 
 #[cfg(feature = "compile")]
-pub use host::{HOST_NAME, host_platform};
+pub use host::{EMULATED_NAME, emulated_platform};
 pub use platform::{NAME, platform};

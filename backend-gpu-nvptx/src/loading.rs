@@ -15,13 +15,13 @@ use crate::cuda::launch::GpuCode;
 use crate::executable::{Compiled, GpuExecutable};
 use crate::launch::DeviceCode;
 use crate::platform::NAME;
-use crate::stored::{self, DeviceProgram, Replay};
+use crate::stored::{self, DeviceProgram, ReplayLowering};
 
 /// Loads an executable for the GPUs of this machine. [`InvalidArgument`](xla_hlo::Error::InvalidArgument) if it cannot
 /// run on them.
 pub(crate) fn load_for_gpu(bytes: &[u8], options: &CompileOptions, caches: &AllCaches) -> Result<Arc<dyn Executable>> {
     load(NAME, bytes, options, |device| {
-        device.made_for.on_gpu(Driver::get()?.device(0)?.capability)?;
+        device.compiled_for.on_gpu(Driver::get()?.device(0)?.capability)?;
         Ok(Box::new(GpuCode::new(device.clone(), caches, options)))
     })
 }
@@ -36,8 +36,8 @@ pub(crate) fn load(
     let (module, device) = DeviceProgram::read(platform, bytes)?;
     let device = Arc::new(device);
     let code = code(&device)?;
-    let program = place(&module, &mut Replay::new(&device.answers), options)?;
-    stored::check_plan(&program, &device)?;
+    let program = place(&module, &mut ReplayLowering::new(&device.lowerings), options)?;
+    stored::check_thunks(&program, &device)?;
     let compiled = Compiled { program, device, texts: Vec::new() };
     Ok(Arc::new(GpuExecutable::new(platform, module, compiled, code)))
 }

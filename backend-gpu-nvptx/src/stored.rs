@@ -17,7 +17,7 @@ use xla_service::thunks::{
     ArraySlice, KernelRef, LibraryRef, Lowered, Lowering, LoweringContext, ThunkKind, ThunkProgram,
 };
 
-use crate::device::{Image, LibraryStep, Part, Routine, Step, Word};
+use crate::device::{CodeObject, Command, CommandSequence, KernelArgument, LibraryCommand, ModuleImage};
 
 /// The version of [`DeviceProgram`]'s form; other ones are refused.
 const VERSION: u32 = 3;
@@ -26,22 +26,22 @@ const VERSION: u32 = 3;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DeviceProgram {
     /// What the code runs on.
-    pub made_for: MadeFor,
+    pub compiled_for: CompiledFor,
     /// The code.
-    pub image: Image,
+    pub image: ModuleImage,
     /// Machine code of the image's parts, where an assembler was at hand.
     pub cubins: Vec<Option<Vec<u8>>>,
     /// By [`KernelRef::index`].
-    pub routines: Vec<Routine>,
+    pub command_sequences: Vec<CommandSequence>,
     /// What the lowering said of each instruction that it was asked for.
-    pub answers: Vec<Answer>,
+    pub lowerings: Vec<RecordedLowering>,
     /// The hash of the thunks that routines were made for.
-    pub plan: [u8; 32],
+    pub thunk_hash: [u8; 32],
 }
 
 /// What code runs on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum MadeFor {
+pub(crate) enum CompiledFor {
     /// A GPU architecture, such as `sm_90`, and those after it.
     Gpu(String),
     /// A processor in the place of a GPU, by LLVM's names.
@@ -57,7 +57,7 @@ pub(crate) enum MadeFor {
 
 /// A recorded [`Lowered`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Answer {
+pub(crate) enum RecordedLowering {
     /// Routine of that number and name.
     Kernel(u32, String),
     /// Library call of that number and name.
@@ -103,73 +103,73 @@ impl DeviceProgram {
 
     /// Whether every reference is to something.
     fn is_sound(&self) -> bool {
-        let Image { functions, parts } = &self.image;
-        let functions_are = functions.iter().all(|function| function.part < parts.len());
+        let ModuleImage { functions, objects } = &self.image;
+        let functions_are = functions.iter().all(|function| function.object < objects.len());
         functions_are
-            && self.cubins.len() <= parts.len()
-            && self.routines.iter().all(|routine| self.are_sound(routine, &routine.steps))
+            && self.cubins.len() <= objects.len()
+            && self.command_sequences.iter().all(|sequence| self.are_sound(sequence, &sequence.commands))
     }
 
-    fn are_sound(&self, routine: &Routine, steps: &[Step]) -> bool {
+    fn are_sound(&self, sequence: &CommandSequence, commands: &[Command]) -> bool {
         // Arrays are those of thunks, and looked up when they are launched.
-        let word = |word: &Word| match word {
-            Word::Scratch(number) => *number < routine.scratch.len(),
-            Word::Counter(half) => *half < 2 && routine.draws.is_some(),
-            Word::Array(_) | Word::Number(_) => true,
+        let argument = |argument: &KernelArgument| match argument {
+            KernelArgument::Scratch(number) => *number < sequence.scratch.len(),
+            KernelArgument::Counter(half) => *half < 2 && sequence.rng_delta.is_some(),
+            KernelArgument::Array(_) | KernelArgument::Number(_) => true,
         };
-        steps.iter().all(|step| match step {
-            Step::Launch { function, blocks, arguments } => {
+        commands.iter().all(|command| match command {
+            Command::Launch { function, blocks, arguments } => {
                 let parameters = self.image.functions.get(*function).map(|function| function.parameters);
-                *blocks > 0 && parameters == Some(arguments.len()) && arguments.iter().all(word)
+                *blocks > 0 && parameters == Some(arguments.len()) && arguments.iter().all(argument)
             }
-            Step::Copy { .. } => true,
-            Step::Library(library) => {
-                let LibraryStep { call: _, arrays, before, then, otherwise } = &**library;
-                let steps = [before, then, otherwise];
-                arrays.iter().all(word) && steps.into_iter().all(|steps| self.are_sound(routine, steps))
+            Command::Copy { .. } => true,
+            Command::Library(library) => {
+                let LibraryCommand { call: _, arrays, before, then, otherwise } = &**library;
+                let commands = [before, then, otherwise];
+                arrays.iter().all(argument) && commands.into_iter().all(|commands| self.are_sound(sequence, commands))
             }
         })
     }
 
     /// The architecture to assemble PTX for, for a GPU of that compute capability.
     pub fn architecture_on(&self, (major, minor): (u32, u32)) -> String {
-        match &self.made_for {
+        match &self.compiled_for {
             // What is made for one architecture alone is assembled for no other.
-            MadeFor::Gpu(architecture) if capability(architecture) == Some((major, minor, true)) => {
+            CompiledFor::Gpu(architecture) if capability(architecture) == Some((major, minor, true)) => {
                 architecture.clone()
             }
-            MadeFor::Gpu(_) | MadeFor::Host { .. } => format!("sm_{major}{minor}"),
+            CompiledFor::Gpu(_) | CompiledFor::Host { .. } => format!("sm_{major}{minor}"),
         }
     }
 
     /// The code for a GPU of that compute capability: machine code where it fits, else PTX, for the driver to assemble.
     /// [`Error::InvalidArgument`] if it cannot run there.
-    pub fn image_for(&self, capability: (u32, u32)) -> Result<Image> {
-        let fit = self.made_for.on_gpu(capability)?;
-        let part = |(number, part): (usize, &Part)| match self.cubins.get(number).and_then(Option::as_ref) {
-            Some(cubin) if fit == Fit::MachineCode => Part::Cubin(cubin.clone()),
-            Some(_) | None => part.clone(),
+    pub fn image_for(&self, capability: (u32, u32)) -> Result<ModuleImage> {
+        let fit = self.compiled_for.on_gpu(capability)?;
+        let object = |(number, object): (usize, &CodeObject)| match self.cubins.get(number).and_then(Option::as_ref) {
+            Some(cubin) if fit == CodeFit::MachineCode => CodeObject::Cubin(cubin.clone()),
+            Some(_) | None => object.clone(),
         };
-        let parts = self.image.parts.iter().enumerate().map(part).collect();
-        Ok(Image { functions: self.image.functions.clone(), parts })
+        let objects = self.image.objects.iter().enumerate().map(object).collect();
+        Ok(ModuleImage { functions: self.image.functions.clone(), objects })
     }
 }
 
 /// What of a program runs on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fit {
+pub(crate) enum CodeFit {
     /// Machine code, and PTX.
     MachineCode,
     /// PTX alone.
     Ptx,
 }
 
-impl MadeFor {
+impl CompiledFor {
     /// What of the code runs on a GPU of that compute capability. PTX runs on what came later, machine code within a
     /// generation, both of an architecture with a letter (`sm_90a`) nowhere else. [`Error::InvalidArgument`] if none
     /// does.
-    pub fn on_gpu(&self, (major, minor): (u32, u32)) -> Result<Fit> {
-        let MadeFor::Gpu(architecture) = self else {
+    pub fn on_gpu(&self, (major, minor): (u32, u32)) -> Result<CodeFit> {
+        let CompiledFor::Gpu(architecture) = self else {
             return Err(Error::invalid_argument(format!("the program was compiled for {self}, not for a GPU")));
         };
         let (made_major, made_minor, is_specific) = capability(architecture).ok_or_else(|| {
@@ -179,10 +179,10 @@ impl MadeFor {
         })?;
         let same = (made_major, made_minor) == (major, minor);
         if same || !is_specific && made_major == major && made_minor <= minor {
-            return Ok(Fit::MachineCode);
+            return Ok(CodeFit::MachineCode);
         }
         if !is_specific && (made_major, made_minor) < (major, minor) {
-            return Ok(Fit::Ptx);
+            return Ok(CodeFit::Ptx);
         }
         Err(Error::invalid_argument(format!(
             "the program was compiled for {architecture}, this GPU is sm_{major}{minor}: compile it with `--target sm_{major}{minor}`"
@@ -198,11 +198,11 @@ pub(crate) fn capability(architecture: &str) -> Option<(u32, u32, bool)> {
     Some((number / 10, number % 10, digits.len() < rest.len()))
 }
 
-impl fmt::Display for MadeFor {
+impl fmt::Display for CompiledFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MadeFor::Gpu(architecture) => write!(f, "GPU {architecture}"),
-            MadeFor::Host { triple, cpu, .. } => write!(f, "processor {cpu} ({triple})"),
+            CompiledFor::Gpu(architecture) => write!(f, "GPU {architecture}"),
+            CompiledFor::Host { triple, cpu, .. } => write!(f, "processor {cpu} ({triple})"),
         }
     }
 }
@@ -225,7 +225,7 @@ pub(crate) mod element_type {
 
 /// The hash of what routines rely on: the thunks in order, with the places of their arrays. Names are left out: those
 /// that several computations have are made different where a module is written.
-pub(crate) fn plan_of(program: &ThunkProgram) -> [u8; 32] {
+pub(crate) fn thunk_hash(program: &ThunkProgram) -> [u8; 32] {
     let mut hash = Sha256::new();
     for thunk in program.sequence.walk() {
         let kind = match &thunk.kind {
@@ -248,27 +248,27 @@ pub(crate) fn plan_of(program: &ThunkProgram) -> [u8; 32] {
 }
 
 /// A lowering that gives recorded answers.
-pub(crate) struct Replay(VecDeque<Answer>);
+pub(crate) struct ReplayLowering(VecDeque<RecordedLowering>);
 
-impl Replay {
-    pub fn new(answers: &[Answer]) -> Replay {
-        Replay(answers.iter().cloned().collect())
+impl ReplayLowering {
+    pub fn new(lowerings: &[RecordedLowering]) -> ReplayLowering {
+        ReplayLowering(lowerings.iter().cloned().collect())
     }
 }
 
-impl Lowering for Replay {
+impl Lowering for ReplayLowering {
     fn lower(&mut self, _: &LoweringContext<'_>) -> Result<Lowered> {
         Ok(match self.0.pop_front().ok_or_else(other_build)? {
-            Answer::Kernel(index, name) => Lowered::Kernel(KernelRef { index, name }),
-            Answer::LibraryCall(index, name) => Lowered::LibraryCall(LibraryRef { index, name }),
-            Answer::NotMine => Lowered::NotMine,
+            RecordedLowering::Kernel(index, name) => Lowered::Kernel(KernelRef { index, name }),
+            RecordedLowering::LibraryCall(index, name) => Lowered::LibraryCall(LibraryRef { index, name }),
+            RecordedLowering::NotMine => Lowered::NotMine,
         })
     }
 }
 
 /// Checks that what was made again is what the routines were made for.
-pub(crate) fn check_plan(program: &ThunkProgram, stored: &DeviceProgram) -> Result<()> {
-    if plan_of(program) == stored.plan { Ok(()) } else { Err(other_build()) }
+pub(crate) fn check_thunks(thunks: &ThunkProgram, program: &DeviceProgram) -> Result<()> {
+    if thunk_hash(thunks) == program.thunk_hash { Ok(()) } else { Err(other_build()) }
 }
 
 fn other_build() -> Error {
@@ -280,29 +280,33 @@ fn other_build() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Function;
+    use crate::device::KernelFunction;
 
     fn program() -> DeviceProgram {
-        let function = Function {
+        let function = KernelFunction {
             name: "k0_add".to_string(),
-            part: 0,
+            object: 0,
             threads: 128,
             shared_bytes: 0,
             together: false,
             parameters: 2,
         };
-        let launch = Step::Launch { function: 0, blocks: 3, arguments: vec![Word::Array(0), Word::Scratch(0)] };
+        let launch = Command::Launch {
+            function: 0,
+            blocks: 3,
+            arguments: vec![KernelArgument::Array(0), KernelArgument::Scratch(0)],
+        };
         DeviceProgram {
-            made_for: MadeFor::Gpu("sm_80".to_string()),
-            image: Image { functions: vec![function], parts: vec![Part::Ptx("text".to_string())] },
+            compiled_for: CompiledFor::Gpu("sm_80".to_string()),
+            image: ModuleImage { functions: vec![function], objects: vec![CodeObject::Ptx("text".to_string())] },
             cubins: vec![Some(vec![1, 2, 3])],
-            routines: vec![Routine {
+            command_sequences: vec![CommandSequence {
                 scratch: vec![64],
-                draws: None,
-                steps: vec![launch, Step::Copy { from: 0, to: 1 }],
+                rng_delta: None,
+                commands: vec![launch, Command::Copy { from: 0, to: 1 }],
             }],
-            answers: vec![Answer::NotMine, Answer::Kernel(0, "add".to_string())],
-            plan: [7; 32],
+            lowerings: vec![RecordedLowering::NotMine, RecordedLowering::Kernel(0, "add".to_string())],
+            thunk_hash: [7; 32],
         }
     }
 
@@ -335,13 +339,13 @@ mod tests {
     #[test]
     fn references_to_nothing_are_refused() {
         let mut wrong = vec![program(); 6];
-        wrong[0].image.parts.clear();
+        wrong[0].image.objects.clear();
         wrong[1].image.functions[0].parameters = 3;
         wrong[2].image.functions.clear();
-        wrong[3].routines[0].scratch.clear();
+        wrong[3].command_sequences[0].scratch.clear();
         wrong[4].cubins.push(None);
-        wrong[5].routines[0].steps =
-            vec![Step::Launch { function: 0, blocks: 3, arguments: vec![Word::Counter(0); 2] }];
+        wrong[5].command_sequences[0].commands =
+            vec![Command::Launch { function: 0, blocks: 3, arguments: vec![KernelArgument::Counter(0); 2] }];
         for program in wrong {
             let error = DeviceProgram::from_code(&code(&program)).unwrap_err();
             assert!(error.message().contains("what is not there"), "{program:?}: {error}");
@@ -350,14 +354,14 @@ mod tests {
 
     #[test]
     fn code_runs_on_what_came_later() {
-        let on = |made_for: &str, gpu| MadeFor::Gpu(made_for.to_string()).on_gpu(gpu).ok();
-        assert_eq!(on("sm_80", (8, 0)), Some(Fit::MachineCode));
-        assert_eq!(on("sm_80", (8, 9)), Some(Fit::MachineCode));
-        assert_eq!(on("sm_80", (9, 0)), Some(Fit::Ptx));
-        assert_eq!(on("sm_90a", (9, 0)), Some(Fit::MachineCode));
+        let on = |compiled_for: &str, gpu| CompiledFor::Gpu(compiled_for.to_string()).on_gpu(gpu).ok();
+        assert_eq!(on("sm_80", (8, 0)), Some(CodeFit::MachineCode));
+        assert_eq!(on("sm_80", (8, 9)), Some(CodeFit::MachineCode));
+        assert_eq!(on("sm_80", (9, 0)), Some(CodeFit::Ptx));
+        assert_eq!(on("sm_90a", (9, 0)), Some(CodeFit::MachineCode));
         assert_eq!(on("sm_90a", (10, 0)), None);
-        assert_eq!(on("sm_100", (12, 0)), Some(Fit::Ptx));
-        let error = MadeFor::Gpu("sm_90".to_string()).on_gpu((8, 6)).unwrap_err();
+        assert_eq!(on("sm_100", (12, 0)), Some(CodeFit::Ptx));
+        let error = CompiledFor::Gpu("sm_90".to_string()).on_gpu((8, 6)).unwrap_err();
         assert_eq!(
             error.message(),
             "the program was compiled for sm_90, this GPU is sm_86: compile it with `--target sm_86`"
@@ -366,10 +370,10 @@ mod tests {
 
     #[test]
     fn machine_code_is_taken_where_it_fits() {
-        let parts = |gpu| program().image_for(gpu).unwrap().parts;
-        assert_eq!(parts((8, 6)), [Part::Cubin(vec![1, 2, 3])]);
-        assert_eq!(parts((9, 0)), [Part::Ptx("text".to_string())]);
+        let objects = |gpu| program().image_for(gpu).unwrap().objects;
+        assert_eq!(objects((8, 6)), [CodeObject::Cubin(vec![1, 2, 3])]);
+        assert_eq!(objects((9, 0)), [CodeObject::Ptx("text".to_string())]);
         let without = DeviceProgram { cubins: Vec::new(), ..program() };
-        assert_eq!(without.image_for((8, 0)).unwrap().parts, [Part::Ptx("text".to_string())]);
+        assert_eq!(without.image_for((8, 0)).unwrap().objects, [CodeObject::Ptx("text".to_string())]);
     }
 }

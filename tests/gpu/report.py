@@ -61,7 +61,7 @@ def arguments():
     parser.add_argument("--programs", help="a folder of .hlo files to run under compute-sanitizer")
     parser.add_argument("--out", default=".", help="where the note goes")
     parser.add_argument("--python", default=sys.executable, help="a Python that may have jax")
-    parser.add_argument("--platform", default="gpu", help="another platform, to try the report itself: gpu-host")
+    parser.add_argument("--platform", default="gpu", help="another platform, to try the report itself: gpu-emulated")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer repetitions")
     return parser.parse_args()
 

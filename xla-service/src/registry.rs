@@ -22,6 +22,8 @@ use crate::platform::Platform;
 pub struct PlatformRegistry {
     platforms: Vec<Arc<dyn Platform>>,
     compiled_out: Vec<CompiledOut>,
+    /// Old names with the new ones.
+    renamed: Vec<(String, String)>,
     custom_calls: CustomCallRegistry,
 }
 
@@ -93,6 +95,11 @@ impl PlatformRegistry {
         }
     }
 
+    /// Notes that a platform has another name now, so that asking for the old one is answered with the new one.
+    pub fn note_renamed(&mut self, old: impl Into<String>, new: impl Into<String>) {
+        self.renamed.push((old.into(), new.into()));
+    }
+
     /// The platform of that name. [`Error::NotFound`] lists what is registered and what is compiled out.
     pub fn get(&self, name: &str) -> Result<Arc<dyn Platform>> {
         let found = self.platforms.iter().find(|p| p.name() == name);
@@ -126,6 +133,9 @@ impl PlatformRegistry {
     }
 
     fn unknown(&self, name: &str) -> Error {
+        if let Some((old, new)) = self.renamed.iter().find(|(old, _)| old == name) {
+            return Error::not_found(format!("platform {old} is called {new} now"));
+        }
         if let Some(absent) = self.compiled_out.iter().find(|absent| absent.name == name) {
             return Error::not_found(format!("platform {name} is not in this build: {}", absent.remedy));
         }
@@ -204,6 +214,13 @@ mod tests {
         let Availability::Unusable(why) = &statuses[1].availability else { panic!("{:?}", statuses[1]) };
         assert!(why.message().contains("gizmo-driver"));
         assert!(matches!(&statuses[2].availability, Availability::CompiledOut(remedy) if remedy.contains("gpu")));
+    }
+
+    #[test]
+    fn an_old_name_is_answered_with_the_new_one() {
+        let mut registry = registry();
+        registry.note_renamed("abacus", "slide-rule");
+        assert_eq!(registry.get("abacus").unwrap_err().message(), "platform abacus is called slide-rule now");
     }
 
     #[test]

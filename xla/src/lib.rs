@@ -78,9 +78,10 @@ pub fn registry() -> PlatformRegistry {
     registry.register(backend_gpu_nvptx::platform());
     #[cfg(not(feature = "gpu-run"))]
     registry.note_compiled_out("gpu", "build with the Cargo feature \"gpu\", or \"gpu-run\" to run executables alone");
-    // The kernels of GPUs, run by the host.
+    // The kernels of GPUs, emulated on the host.
     #[cfg(feature = "gpu")]
-    registry.register(backend_gpu_nvptx::host_platform());
+    registry.register(backend_gpu_nvptx::emulated_platform());
+    registry.note_renamed("gpu-host", "gpu-emulated");
     registry.register(service::interpreter::platform());
     registry
 }

@@ -70,6 +70,6 @@ mod tests {
         assert_eq!(no_gpu("cpu: 1 device\ngpu: 2 devices\n  device 0: H200\n"), None);
         let absent = no_gpu("gpu: cannot be used here: there is no driver\n").unwrap();
         assert_eq!(absent, "cannot be used here: there is no driver");
-        assert_eq!(no_gpu("gpu-host: 1 device\n").unwrap(), "this build has no platform gpu");
+        assert_eq!(no_gpu("gpu-emulated: 1 device\n").unwrap(), "this build has no platform gpu");
     }
 }

@@ -28,7 +28,7 @@ evaluates, and which operation is worth lowering next.
                    several with commas, or all; without --level, levels 2, 3 and 5. Code is run without what this machine
                    lacks; for named processors it is also generated with everything, and the evaluator runs the program
   --sanitize       memory of platform cpu that nobody has written to holds something else in each run
-  --device KIND    what stands for the device: `gpu --device host` is platform gpu-host, the same kernels run by the host;
+  --device KIND    the device: `gpu --device emulated` is platform gpu-emulated, the same kernels run by the host;
                    `gpu --device simulated` is platform gpu with a driver that interprets its code and tells what is wrong with it
   --libraries      with that driver, cuBLASLt, cuDNN and cuFFT that tell what is wrong with calls of them
   --path DIR       a backend crate outside of this workspace: runs that crate's own conformance test
@@ -134,10 +134,11 @@ fn on_target_cpus(tests: &Path, platform: &str, cpus: &str, words: &[String]) ->
 /// The platform whose code is another one's, on another device.
 fn on_device(name: &str, device: &str) -> Result<String> {
     match (name, device) {
-        ("gpu", "host") => Ok("gpu-host".to_owned()),
+        ("gpu", "emulated") => Ok("gpu-emulated".to_owned()),
+        ("gpu", "host") => bail!("the device is called emulated now: `gpu --device emulated`"),
         ("gpu", "gpu" | "simulated") => Ok(name.to_owned()),
         _ => bail!(
-            "platform {name} has no device '{device}'; `gpu --device host` and `gpu --device simulated` are all there is"
+            "platform {name} has no device '{device}'; `gpu --device emulated` and `gpu --device simulated` are all there is"
         ),
     }
 }
@@ -154,7 +155,7 @@ impl Home {
     /// A platform is that of the crate and of the feature of its name, but for those of GPUs.
     fn of(platform: &str) -> Home {
         match platform {
-            "gpu" | "gpu-host" => Home { folder: "backend-gpu-nvptx".to_owned(), feature: "gpu".to_owned() },
+            "gpu" | "gpu-emulated" => Home { folder: "backend-gpu-nvptx".to_owned(), feature: "gpu".to_owned() },
             name => Home { folder: format!("backend-{name}"), feature: name.to_owned() },
         }
     }
@@ -207,11 +208,13 @@ mod tests {
 
     #[test]
     fn devices_have_platforms() {
-        assert_eq!(on_device("gpu", "host").unwrap(), "gpu-host");
+        assert_eq!(on_device("gpu", "emulated").unwrap(), "gpu-emulated");
+        let error = on_device("gpu", "host").unwrap_err().to_string();
+        assert!(error.contains("`gpu --device emulated`"), "{error}");
         assert_eq!(on_device("gpu", "simulated").unwrap(), "gpu");
         let error = on_device("cpu", "host").unwrap_err().to_string();
         assert!(error.contains("platform cpu has no device 'host'"), "{error}");
-        assert_eq!(Home::of("gpu-host").folder, "backend-gpu-nvptx");
+        assert_eq!(Home::of("gpu-emulated").folder, "backend-gpu-nvptx");
         assert_eq!(Home::of("acme").folder, "backend-acme");
     }
 

@@ -5,10 +5,10 @@ use xla_hlo::{Error, Result, ResultExt};
 use xla_service::compiler::AotFile;
 use xla_service::{AotCompilationOptions, Assembler, OptimizedModule};
 
-use crate::device::{Function, Part};
+use crate::device::{CodeObject, KernelFunction};
 use crate::ptx::Assemble;
 use crate::ptx::ptxas::{Cubin, Ptxas};
-use crate::stored::{DeviceProgram, MadeFor};
+use crate::stored::{CompiledFor, DeviceProgram};
 
 /// `NAME.xlax`, and for GPUs `kernels.N.ptx`; where there is an assembler, `kernels.N.cubin` and what it says in
 /// `kernels.json`.
@@ -19,15 +19,15 @@ pub(crate) fn files(
     options: &AotCompilationOptions,
 ) -> Result<Vec<AotFile>> {
     let mut files = Vec::new();
-    for (number, part) in device.image.parts.iter().enumerate() {
-        let (ending, bytes) = match part {
-            Part::Ptx(text) => ("ptx", text.clone().into_bytes()),
-            Part::Cubin(bytes) => ("cubin", bytes.clone()),
-            Part::HostObject(bytes) => ("o", bytes.clone()),
+    for (number, object) in device.image.objects.iter().enumerate() {
+        let (ending, bytes) = match object {
+            CodeObject::Ptx(text) => ("ptx", text.clone().into_bytes()),
+            CodeObject::Cubin(bytes) => ("cubin", bytes.clone()),
+            CodeObject::HostObject(bytes) => ("o", bytes.clone()),
         };
         files.push(AotFile { name: format!("kernels.{number}.{ending}"), bytes });
     }
-    if let MadeFor::Gpu(architecture) = device.made_for.clone()
+    if let CompiledFor::Gpu(architecture) = device.compiled_for.clone()
         && let Some(ptxas) = assembler(&options.assembler)?
     {
         let cubins = assemble(&ptxas, &device, &architecture)?;
@@ -57,10 +57,12 @@ fn assembler(which: &Assembler) -> Result<Option<Ptxas>> {
 
 /// Machine code of each part that is PTX.
 fn assemble(ptxas: &Ptxas, device: &DeviceProgram, architecture: &str) -> Result<Vec<Option<Cubin>>> {
-    let parts = device.image.parts.iter().enumerate();
-    let cubins = parts.map(|(number, part)| match part {
-        Part::Ptx(text) => ptxas.assemble(text, architecture).context(|| format!("kernels.{number}.ptx")).map(Some),
-        Part::Cubin(_) | Part::HostObject(_) => Ok(None),
+    let objects = device.image.objects.iter().enumerate();
+    let cubins = objects.map(|(number, object)| match object {
+        CodeObject::Ptx(text) => {
+            ptxas.assemble(text, architecture).context(|| format!("kernels.{number}.ptx")).map(Some)
+        }
+        CodeObject::Cubin(_) | CodeObject::HostObject(_) => Ok(None),
     });
     cubins.collect()
 }
@@ -78,7 +80,7 @@ struct Assembled<'a> {
 #[derive(Serialize)]
 struct KernelFacts<'a> {
     name: &'a str,
-    part: usize,
+    object: usize,
     threads: u32,
     registers: u32,
     spill_bytes: u32,
@@ -87,15 +89,15 @@ struct KernelFacts<'a> {
 }
 
 fn report(ptxas: &Ptxas, device: &DeviceProgram, architecture: &str, cubins: &[Option<Cubin>]) -> Result<AotFile> {
-    let facts = |function: &'_ Function| {
-        let report = cubins.get(function.part)?.as_ref()?;
+    let facts = |function: &'_ KernelFunction| {
+        let report = cubins.get(function.object)?.as_ref()?;
         report.report.kernels.iter().find(|kernel| kernel.name == function.name)
     };
     let kernels = device.image.functions.iter().filter_map(|function| {
         let said = facts(function)?;
         Some(KernelFacts {
             name: &function.name,
-            part: function.part,
+            object: function.object,
             threads: function.threads,
             registers: said.registers,
             spill_bytes: said.spill_store_bytes.saturating_add(said.spill_load_bytes),

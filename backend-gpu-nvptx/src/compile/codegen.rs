@@ -8,7 +8,7 @@ use xla_llvm::parallel;
 use xla_llvm::target::{MachineOptions, Simt, Target};
 
 use crate::compile::kernels::KernelCode;
-use crate::device::{Function, Image, Part};
+use crate::device::{CodeObject, KernelFunction, ModuleImage};
 
 /// Kernels in one LLVM module: as many as amortise its fixed cost, as few as keep all threads busy.
 const KERNELS_A_MODULE: usize = 8;
@@ -16,8 +16,8 @@ const KERNELS_A_MODULE: usize = 8;
 const BLOCK: u32 = 128;
 
 /// What came out of code generation.
-pub(crate) struct Code {
-    pub image: Image,
+pub(crate) struct GeneratedCode {
+    pub image: ModuleImage,
     /// The kernels, as their functions.
     pub kernels: Vec<Kernel>,
     /// LLVM IR and PTX of each part, where it was asked for.
@@ -25,22 +25,27 @@ pub(crate) struct Code {
 }
 
 /// Generates the code of kernels for a target with threads.
-pub(crate) fn generate(target: &Target, codes: &[KernelCode<'_>], threads: usize, with_texts: bool) -> Result<Code> {
+pub(crate) fn generate(
+    target: &Target,
+    codes: &[KernelCode<'_>],
+    threads: usize,
+    with_texts: bool,
+) -> Result<GeneratedCode> {
     let chunk = codes.len().div_ceil(threads.max(1)).clamp(1, KERNELS_A_MODULE);
     let jobs = codes.chunks(chunk).enumerate().collect();
-    let parts = parallel::map(jobs, threads, |(number, codes)| part(target, number * chunk, codes, with_texts))?;
-    let mut code = Code { image: Image::default(), kernels: Vec::new(), texts: Vec::new() };
-    for (number, generated) in parts.into_iter().enumerate() {
+    let objects = parallel::map(jobs, threads, |(number, codes)| object(target, number * chunk, codes, with_texts))?;
+    let mut code = GeneratedCode { image: ModuleImage::default(), kernels: Vec::new(), texts: Vec::new() };
+    for (number, generated) in objects.into_iter().enumerate() {
         if let Some(text) = generated.text {
             code.texts.push((format!("kernels.{number}.ll"), text));
         }
-        if let (Part::Ptx(ptx), true) = (&generated.part, with_texts) {
+        if let (CodeObject::Ptx(ptx), true) = (&generated.object, with_texts) {
             code.texts.push((format!("kernels.{number}.ptx"), ptx.clone()));
         }
-        code.image.parts.push(generated.part);
-        code.image.functions.extend(generated.kernels.iter().map(|(kernel, parameters)| Function {
+        code.image.objects.push(generated.object);
+        code.image.functions.extend(generated.kernels.iter().map(|(kernel, parameters)| KernelFunction {
             name: kernel.name.clone(),
-            part: number,
+            object: number,
             threads: block_threads(kernel),
             shared_bytes: launch_shared_bytes(target, kernel),
             together: kernel.block.is_some(),
@@ -76,14 +81,14 @@ pub(crate) fn blocks(kernel: &Kernel) -> Result<u32> {
     })
 }
 
-struct Generated {
-    part: Part,
+struct GeneratedObject {
+    object: CodeObject,
     /// With the number of words that each takes.
     kernels: Vec<(Kernel, usize)>,
     text: Option<String>,
 }
 
-fn part(target: &Target, first: usize, codes: &[KernelCode<'_>], with_text: bool) -> Result<Generated> {
+fn object(target: &Target, first: usize, codes: &[KernelCode<'_>], with_text: bool) -> Result<GeneratedObject> {
     let _span = tracing::debug_span!("kernels", first, count = codes.len()).entered();
     let (options, kind) = match target.simt() {
         Some(Simt::Nvptx) => {
@@ -104,11 +109,11 @@ fn part(target: &Target, first: usize, codes: &[KernelCode<'_>], with_text: bool
         let text = with_text.then(|| module.print_to_string().to_string());
         Ok((module, (kernels, text)))
     })?;
-    let part = match kind {
-        CodeKind::Assembly => Part::Ptx(String::from_utf8_lossy(&code).into_owned()),
-        CodeKind::Object => Part::HostObject(code),
+    let object = match kind {
+        CodeKind::Assembly => CodeObject::Ptx(String::from_utf8_lossy(&code).into_owned()),
+        CodeKind::Object => CodeObject::HostObject(code),
     };
-    Ok(Generated { part, kernels, text })
+    Ok(GeneratedObject { object, kernels, text })
 }
 
 /// A symbol that a person finds again in a profile: an instruction's name, and the kernel's number.

@@ -13,14 +13,14 @@ use xla_service::{
 use crate::caches::AllCaches;
 use crate::compile::ahead;
 use crate::compile::capabilities::profile;
-use crate::compile::codegen::{self, Code};
+use crate::compile::codegen::{self, GeneratedCode};
 use crate::compile::lowering::GpuLowering;
-use crate::compile::recorder::Recorder;
+use crate::compile::recorder::RecordingLowering;
 use crate::cuda::driver::Driver;
 use crate::cuda::launch::GpuCode;
 use crate::cuda::library::fft;
 use crate::executable::{Compiled, GpuExecutable};
-use crate::host::{self, HOST_NAME, HostCode};
+use crate::host::{self, EMULATED_NAME, EmulatedCode};
 use crate::launch::DeviceCode;
 use crate::loading::{self, place};
 use crate::platform::NAME;
@@ -35,7 +35,7 @@ pub(crate) enum GpuCompiler {
     /// A GPU.
     Gpu(Arc<AllCaches>),
     /// The host in the place of one.
-    Host,
+    Emulated,
 }
 
 impl GpuCompiler {
@@ -56,13 +56,13 @@ impl Compiler for GpuCompiler {
 
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         let target = match self {
-            GpuCompiler::Host => Target::host_threads()?,
+            GpuCompiler::Emulated => Target::host_threads()?,
             GpuCompiler::Gpu(_) => Target::nvptx(&architecture()?)?,
         };
         let compiled = compile(&module, &target, options)?;
         let device = compiled.device.clone();
         let code: Box<dyn DeviceCode> = match self {
-            GpuCompiler::Host => Box::new(HostCode::load(&device.image)?),
+            GpuCompiler::Emulated => Box::new(EmulatedCode::load(&device.image)?),
             GpuCompiler::Gpu(caches) => Box::new(GpuCode::new(device, caches, options)),
         };
         Ok(Arc::new(GpuExecutable::new(self.platform(), module, compiled, code)))
@@ -82,7 +82,7 @@ impl GpuCompiler {
     pub fn platform(&self) -> &'static str {
         match self {
             GpuCompiler::Gpu(_) => NAME,
-            GpuCompiler::Host => HOST_NAME,
+            GpuCompiler::Emulated => EMULATED_NAME,
         }
     }
 
@@ -90,7 +90,7 @@ impl GpuCompiler {
     fn has_transforms(&self) -> bool {
         match self {
             GpuCompiler::Gpu(_) => Driver::get().is_ok() && fft::find().is_ok(),
-            GpuCompiler::Host => false,
+            GpuCompiler::Emulated => false,
         }
     }
 
@@ -123,10 +123,10 @@ impl AheadOfTimeCompiler for GpuCompiler {
     fn compile_ahead_of_time(&self, module: OptimizedModule, options: &AotCompilationOptions) -> Result<Vec<AotFile>> {
         let target = match (self, options.target.as_deref()) {
             (GpuCompiler::Gpu(_), architecture) => Target::nvptx(architecture.unwrap_or(DEFAULT_ARCHITECTURE))?,
-            (GpuCompiler::Host, None) => Target::host_threads()?,
-            (GpuCompiler::Host, Some(_)) => {
+            (GpuCompiler::Emulated, None) => Target::host_threads()?,
+            (GpuCompiler::Emulated, Some(_)) => {
                 return Err(Error::invalid_argument(format!(
-                    "platform {HOST_NAME} compiles for this machine only; leave the target out"
+                    "platform {EMULATED_NAME} compiles for this machine only; leave the target out"
                 )));
             }
         };
@@ -140,9 +140,9 @@ impl LoadExecutable for GpuCompiler {
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         match self {
             GpuCompiler::Gpu(caches) => loading::load_for_gpu(bytes, options, caches),
-            GpuCompiler::Host => loading::load(HOST_NAME, bytes, options, |device| {
-                host::check(&device.made_for)?;
-                Ok(Box::new(HostCode::load(&device.image)?))
+            GpuCompiler::Emulated => loading::load(EMULATED_NAME, bytes, options, |device| {
+                host::check(&device.compiled_for)?;
+                Ok(Box::new(EmulatedCode::load(&device.image)?))
             }),
         }
     }
@@ -162,15 +162,15 @@ fn architecture() -> Result<String> {
 
 fn compile(module: &OptimizedModule, target: &Target, options: &CompileOptions) -> Result<Compiled> {
     let mut lowering = GpuLowering::new(module, target);
-    let mut recorder = Recorder::new(&mut lowering);
+    let mut recorder = RecordingLowering::new(&mut lowering);
     let program = place(module, &mut recorder, options)?;
-    let answers = recorder.answers;
+    let lowerings = recorder.lowerings;
     let with_texts = options.dump_to.is_some();
-    let Code { image, kernels, texts } =
+    let GeneratedCode { image, kernels, texts } =
         codegen::generate(target, lowering.kernels.codes(), options.thread_count(), with_texts)?;
-    let routines = lowering.routines(&kernels)?;
-    let (made_for, plan) = (host::made_for(target), stored::plan_of(&program));
-    let device = DeviceProgram { made_for, image, cubins: Vec::new(), routines, answers, plan };
+    let command_sequences = lowering.command_sequences(&kernels)?;
+    let (compiled_for, thunk_hash) = (host::compiled_for(target), stored::thunk_hash(&program));
+    let device = DeviceProgram { compiled_for, image, cubins: Vec::new(), command_sequences, lowerings, thunk_hash };
     Ok(Compiled { program, device: Arc::new(device), texts })
 }
 
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use crate::cuda::library::LibraryCall;
     use crate::cuda::library::matmul::Precision;
-    use crate::device::{LibraryStep, Step, Word};
+    use crate::device::{Command, KernelArgument, LibraryCommand};
 
     /// The module as passes leave it for a GPU, beside a library for Fourier transforms or not.
     fn optimized(text: &str, has_transforms: bool) -> OptimizedModule {
@@ -206,15 +206,15 @@ mod tests {
     }
 
     /// The one call of a library in a program for sm_90, which can be written down and read.
-    fn library_step(module: &OptimizedModule) -> (LibraryStep, DeviceProgram) {
+    fn library_command(module: &OptimizedModule) -> (LibraryCommand, DeviceProgram) {
         let target = Target::nvptx("sm_90").unwrap();
         let device = Arc::unwrap_or_clone(compile(module, &target, &CompileOptions::default()).unwrap().device);
         let bytes = device.write(NAME, module).unwrap();
         assert_eq!(DeviceProgram::read(NAME, &bytes).unwrap().1, device);
-        let steps = device.routines.iter().flat_map(|routine| &routine.steps);
-        let mut calls = steps.filter_map(|step| match step {
-            Step::Library(library) => Some((**library).clone()),
-            Step::Launch { .. } | Step::Copy { .. } => None,
+        let commands = device.command_sequences.iter().flat_map(|sequence| &sequence.commands);
+        let mut calls = commands.filter_map(|command| match command {
+            Command::Library(library) => Some((**library).clone()),
+            Command::Launch { .. } | Command::Copy { .. } => None,
         });
         let call = calls.next().expect("a call of a library");
         assert_eq!(calls.next(), None);
@@ -235,13 +235,20 @@ mod tests {
             }",
             false,
         );
-        let (call, device) = library_step(&module);
+        let (call, device) = library_command(&module);
         let LibraryCall::Convolution(convolution) = &call.call else { panic!("{call:?}") };
         assert_eq!((convolution.element.name(), convolution.batch), ("bf16", 8));
         // The image with zeros below and on the right, the filter with its output channels first, then the bias.
         assert_eq!((call.before.len(), call.then.len(), call.otherwise.len()), (2, 1, 1));
-        assert!(matches!(call.arrays[..], [Word::Scratch(_), Word::Scratch(_), Word::Array(3)]), "{:?}", call.arrays);
-        assert_eq!(device.routines[0].scratch, [8 * 57 * 57 * 64 * 2, 3 * 3 * 64 * 128 * 2]);
+        assert!(
+            matches!(
+                call.arrays[..],
+                [KernelArgument::Scratch(_), KernelArgument::Scratch(_), KernelArgument::Array(3)]
+            ),
+            "{:?}",
+            call.arrays
+        );
+        assert_eq!(device.command_sequences[0].scratch, [8 * 57 * 57 * 64 * 2, 3 * 3 * 64 * 128 * 2]);
     }
 
     #[test]
@@ -260,7 +267,7 @@ mod tests {
                 }}"
             );
             let options = CompileOptions { allow_tf32, ..CompileOptions::default() };
-            let (call, _) = library_step(&optimized_with(&text, false, &options));
+            let (call, _) = library_command(&optimized_with(&text, false, &options));
             match call.call {
                 LibraryCall::Matmul(matmul) => matmul.precision,
                 LibraryCall::Convolution(convolution) => convolution.precision,
@@ -286,7 +293,7 @@ mod tests {
               ROOT y = c64[4,32] fft(n), fft_type=IFFT, fft_length={32}
             }";
         let module = optimized(text, true);
-        let (call, _) = library_step(&module);
+        let (call, _) = library_command(&module);
         assert!(matches!(call.call, LibraryCall::Fourier(_)), "{call:?}");
         assert_eq!((call.before.len(), call.then.len(), call.otherwise.len()), (0, 1, 0));
         let has_one = |module: &Module| module.iter().any(|(_, g)| g.iter().any(|(_, i)| i.opcode() == Opcode::Fft));

@@ -7,12 +7,12 @@ use xla_llvm::target::Target;
 use xla_service::thunks::{ArraySlice, KernelRef, Lowered, Lowering, LoweringContext};
 
 use crate::compile::codegen::blocks;
-use crate::compile::kernels::beside::BesideProgram;
+use crate::compile::kernels::helper::HelperProgram;
 use crate::compile::kernels::{self, KernelCode, Kernels};
-use crate::compile::libraries::{self, Found};
+use crate::compile::libraries::{self, RecognizedCall};
 use crate::cuda::library::LibraryCall;
 use crate::cuda::library::matmul::Matmul;
-use crate::device::{LibraryStep, Routine, Step, Word};
+use crate::device::{Command, CommandSequence, KernelArgument, LibraryCommand};
 use crate::stored;
 
 /// Collects what the sequence refers to.
@@ -23,37 +23,37 @@ pub(crate) struct GpuLowering<'m> {
     target: Target,
     /// The compute capability of the GPU; `None` for a device without NVIDIA's libraries.
     capability: Option<(u32, u32)>,
-    plans: Vec<Plan>,
+    plans: Vec<PlannedSequence>,
 }
 
 /// A routine whose kernels are not generated yet.
 #[derive(Default)]
-pub(crate) struct Plan {
+pub(crate) struct PlannedSequence {
     /// Bytes of each scratch memory.
     pub scratch: Vec<usize>,
     /// How far the device's counter of random numbers is moved on.
-    pub draws: Option<i64>,
-    pub steps: Vec<PlannedStep>,
+    pub rng_delta: Option<i64>,
+    pub commands: Vec<PlannedCommand>,
 }
 
 /// A step of a routine whose kernels are not generated yet.
-pub(crate) enum PlannedStep {
+pub(crate) enum PlannedCommand {
     /// A launch of a kernel, by its number among the [`Kernels`], on as many blocks as its units need.
-    Launch { kernel: u32, arguments: Vec<Word> },
+    Launch { kernel: u32, arguments: Vec<KernelArgument> },
     /// A copy of an array of the thunk to another one.
     Copy { from: usize, to: usize },
     /// A library's call.
-    Library(PlannedCall),
+    Library(PlannedLibraryCall),
 }
 
 /// A library's call on arrays, with what prepares them and what goes on with its result; or other steps where the
 /// library is not installed.
-pub(crate) struct PlannedCall {
+pub(crate) struct PlannedLibraryCall {
     pub call: LibraryCall,
-    pub arrays: Vec<Word>,
-    pub before: Vec<PlannedStep>,
-    pub then: Vec<PlannedStep>,
-    pub otherwise: Vec<PlannedStep>,
+    pub arrays: Vec<KernelArgument>,
+    pub before: Vec<PlannedCommand>,
+    pub then: Vec<PlannedCommand>,
+    pub otherwise: Vec<PlannedCommand>,
 }
 
 impl<'m> GpuLowering<'m> {
@@ -63,41 +63,44 @@ impl<'m> GpuLowering<'m> {
     }
 
     /// The routines, by [`KernelRef::index`], for kernels that have been generated.
-    pub fn routines(&self, kernels: &[Kernel]) -> Result<Vec<Routine>> {
-        self.plans.iter().map(|plan| plan.routine(kernels)).collect()
+    pub fn command_sequences(&self, kernels: &[Kernel]) -> Result<Vec<CommandSequence>> {
+        self.plans.iter().map(|plan| plan.finish(kernels)).collect()
     }
 
     /// Launches a kernel on all operands and results.
-    fn kernel(&mut self, cx: &LoweringContext<'_>, source: KernelSource<'m>) -> PlannedStep {
-        let arguments = (0..cx.operands.len() + cx.results.len()).map(Word::Array).collect();
-        PlannedStep::Launch { kernel: self.kernels.number(KernelCode::Fused(source)), arguments }
+    fn kernel(&mut self, cx: &LoweringContext<'_>, source: KernelSource<'m>) -> PlannedCommand {
+        let arguments = (0..cx.operands.len() + cx.results.len()).map(KernelArgument::Array).collect();
+        PlannedCommand::Launch { kernel: self.kernels.number(KernelCode::Fused(source)), arguments }
     }
 
     /// Updates are combined into the results, which hold the inputs by then. `None` where the combiner is no kernel's.
-    fn scatter(&mut self, cx: &LoweringContext<'_>, scatter: &Scatter) -> Option<Plan> {
+    fn scatter(&mut self, cx: &LoweringContext<'_>, scatter: &Scatter) -> Option<PlannedSequence> {
         let mut shapes = cx.operands.iter().map(|operand| &operand.shape);
         if !is_scalar_computation(self.module, scatter.computation) || !shapes.all(ArrayShape::is_static) {
             return None;
         }
         let copies = cx.results.iter().enumerate().filter(|(i, result)| cx.operands[*i].slice != result.slice);
-        let copies = copies.map(|(from, _)| PlannedStep::Copy { from, to: cx.operands.len() + from });
+        let copies = copies.map(|(from, _)| PlannedCommand::Copy { from, to: cx.operands.len() + from });
         let mut plan = kernels::scatter::plan(&mut self.kernels, self.module, cx, scatter)
             .unwrap_or_else(|| self.scatter_in_order(cx));
-        plan.steps.splice(0..0, copies);
+        plan.commands.splice(0..0, copies);
         Some(plan)
     }
 
     /// The one kernel of a fusion or another instruction, or the launches of a scan or a product.
-    fn fused(&mut self, cx: &LoweringContext<'_>) -> Option<Plan> {
+    fn fused(&mut self, cx: &LoweringContext<'_>) -> Option<PlannedSequence> {
         let source = KernelSource::of_instruction(self.module, cx)?;
         let plan = kernels::scan::plan(&mut self.kernels, &source)
             .or_else(|| kernels::product::plan(&mut self.kernels, &source, &self.target));
-        Some(plan.unwrap_or_else(|| Plan { steps: vec![self.kernel(cx, source)], ..Plan::default() }))
+        Some(plan.unwrap_or_else(|| PlannedSequence {
+            commands: vec![self.kernel(cx, source)],
+            ..PlannedSequence::default()
+        }))
     }
 
     /// A contraction by a library, alone or in a fusion whose kernel goes on with its result; our own kernel where
     /// there is no library.
-    fn contraction(&mut self, cx: &LoweringContext<'_>) -> Result<Option<Plan>> {
+    fn contraction(&mut self, cx: &LoweringContext<'_>) -> Result<Option<PlannedSequence>> {
         let (Some(capability), [result]) = (self.capability, cx.results) else { return Ok(None) };
         let Some((graph, id, places)) = contraction(self.module, cx) else { return Ok(None) };
         // It is computed where the result goes to, which nothing else may need by then.
@@ -123,73 +126,83 @@ impl<'m> GpuLowering<'m> {
         places.push(cx.operands.len());
         let mut call = self.call(&mut plan.scratch, found, &places)?;
         call.then.extend(goes_on);
-        call.otherwise = std::mem::take(&mut plan.steps);
-        plan.steps = vec![PlannedStep::Library(call)];
+        call.otherwise = std::mem::take(&mut plan.commands);
+        plan.commands = vec![PlannedCommand::Library(call)];
         Ok(Some(plan))
     }
 
     /// A Fourier transform by a library, which there is: else passes have put it in terms of other operations.
-    fn transform(&mut self, cx: &LoweringContext<'_>) -> Result<Option<Plan>> {
+    fn transform(&mut self, cx: &LoweringContext<'_>) -> Result<Option<PlannedSequence>> {
         let (Some(capability), [operand], [result]) = (self.capability, cx.operands, cx.results) else {
             return Ok(None);
         };
         if result.shape.dims().contains(&0) {
-            return Ok(Some(Plan::default()));
+            return Ok(Some(PlannedSequence::default()));
         }
         let found = libraries::find(cx.instruction().op(), &[&operand.shape], &result.shape, capability);
         let Some(found) = found else { return Ok(None) };
-        let mut plan = Plan::default();
+        let mut plan = PlannedSequence::default();
         let call = self.call(&mut plan.scratch, found, &[0, 1])?;
-        plan.steps.push(PlannedStep::Library(call));
+        plan.commands.push(PlannedCommand::Library(call));
         Ok(Some(plan))
     }
 
     /// What goes on with the result of a fusion's contraction, in its place: nothing for a contraction alone, `None` if
     /// it cannot.
-    fn goes_on(&mut self, cx: &LoweringContext<'_>, id: InstrId) -> Option<Vec<PlannedStep>> {
+    fn goes_on(&mut self, cx: &LoweringContext<'_>, id: InstrId) -> Option<Vec<PlannedCommand>> {
         let Op::Fusion(fusion) = cx.instruction().op() else { return Some(Vec::new()) };
         let mut source = KernelSource::of_computation(self.module, fusion.computation, |other| other == id)?;
         source.inputs.push(id);
         let result = cx.operands.len();
-        let arguments = (0..result).chain([result, result]).map(Word::Array).collect();
+        let arguments = (0..result).chain([result, result]).map(KernelArgument::Array).collect();
         let kernel = self.kernels.number(KernelCode::Fused(source));
-        Some(vec![PlannedStep::Launch { kernel, arguments }])
+        Some(vec![PlannedCommand::Launch { kernel, arguments }])
     }
 
     /// The call on arrays of the thunk, whose operands and result are copied where they lie otherwise than the library
     /// wants it.
-    fn call(&mut self, scratch: &mut Vec<usize>, found: Found, places: &[usize]) -> Result<PlannedCall> {
-        let Found { call, arrays, scaling } = found;
-        let mut call =
-            PlannedCall { call, arrays: Vec::new(), before: Vec::new(), then: Vec::new(), otherwise: Vec::new() };
+    fn call(
+        &mut self,
+        scratch: &mut Vec<usize>,
+        found: RecognizedCall,
+        places: &[usize],
+    ) -> Result<PlannedLibraryCall> {
+        let RecognizedCall { call, arrays, scaling } = found;
+        let mut call = PlannedLibraryCall {
+            call,
+            arrays: Vec::new(),
+            before: Vec::new(),
+            then: Vec::new(),
+            otherwise: Vec::new(),
+        };
         let last = places.len().saturating_sub(1);
         for (number, (&place, how)) in places.iter().zip(arrays).enumerate() {
-            let place = Word::Array(place);
+            let place = KernelArgument::Array(place);
             let Some(how) = how else {
                 call.arrays.push(place);
                 continue;
             };
-            let copy = Word::Scratch(scratch.len());
+            let copy = KernelArgument::Scratch(scratch.len());
             call.arrays.push(copy);
-            let (bytes, steps, arguments) = match number == last {
+            let (bytes, commands, arguments) = match number == last {
                 true => (how.from().byte_size(), &mut call.then, vec![copy, place]),
                 false => (how.to().byte_size(), &mut call.before, vec![place, copy]),
             };
             scratch.push(bytes);
-            steps.push(beside(&mut self.kernels, how.program()?, arguments));
+            commands.push(helper(&mut self.kernels, how.program()?, arguments));
         }
         if let (Some(scaling), Some(&result)) = (scaling, places.last()) {
-            call.then.push(beside(&mut self.kernels, scaling.program()?, vec![Word::Array(result); 2]));
+            call.then.push(helper(&mut self.kernels, scaling.program()?, vec![KernelArgument::Array(result); 2]));
         }
         Ok(call)
     }
 
     /// Updates are combined one after the other.
-    fn scatter_in_order(&mut self, cx: &LoweringContext<'_>) -> Plan {
+    fn scatter_in_order(&mut self, cx: &LoweringContext<'_>) -> PlannedSequence {
         let inputs = cx.instruction().operands().to_vec();
         let (module, computation, root) = (self.module, cx.computation, cx.instruction);
-        let step = self.kernel(cx, KernelSource { module, computation, root, inputs, in_place: true });
-        Plan { steps: vec![step], ..Plan::default() }
+        let command = self.kernel(cx, KernelSource { module, computation, root, inputs, in_place: true });
+        PlannedSequence { commands: vec![command], ..PlannedSequence::default() }
     }
 }
 
@@ -227,9 +240,9 @@ fn absorbed(
 }
 
 /// A launch of a program of our own.
-fn beside(kernels: &mut Kernels<'_>, program: VerifiedModule, arguments: Vec<Word>) -> PlannedStep {
-    let kernel = kernels.number(KernelCode::Beside(BesideProgram::new(program)));
-    PlannedStep::Launch { kernel, arguments }
+fn helper(kernels: &mut Kernels<'_>, program: VerifiedModule, arguments: Vec<KernelArgument>) -> PlannedCommand {
+    let kernel = kernels.number(KernelCode::Helper(HelperProgram::new(program)));
+    PlannedCommand::Launch { kernel, arguments }
 }
 
 /// The dot or convolution that an instruction is or has in its fusion, and which operands of the instruction it reads.
@@ -250,26 +263,30 @@ fn contraction<'m>(module: &'m Module, cx: &LoweringContext<'_>) -> Option<(&'m 
     }
 }
 
-impl Plan {
-    fn routine(&self, kernels: &[Kernel]) -> Result<Routine> {
-        Ok(Routine { scratch: self.scratch.clone(), draws: self.draws, steps: finished(&self.steps, kernels)? })
+impl PlannedSequence {
+    fn finish(&self, kernels: &[Kernel]) -> Result<CommandSequence> {
+        Ok(CommandSequence {
+            scratch: self.scratch.clone(),
+            rng_delta: self.rng_delta,
+            commands: finished(&self.commands, kernels)?,
+        })
     }
 }
 
 /// Steps with the blocks that generated kernels want; without those that have nothing to do.
-fn finished(planned: &[PlannedStep], kernels: &[Kernel]) -> Result<Vec<Step>> {
-    let mut steps = Vec::with_capacity(planned.len());
-    for step in planned {
-        match step {
-            PlannedStep::Copy { from, to } => steps.push(Step::Copy { from: *from, to: *to }),
-            PlannedStep::Launch { kernel, arguments } => {
+fn finished(planned: &[PlannedCommand], kernels: &[Kernel]) -> Result<Vec<Command>> {
+    let mut commands = Vec::with_capacity(planned.len());
+    for command in planned {
+        match command {
+            PlannedCommand::Copy { from, to } => commands.push(Command::Copy { from: *from, to: *to }),
+            PlannedCommand::Launch { kernel, arguments } => {
                 let function = *kernel as usize;
                 let blocks = blocks(&kernels[function])?;
                 if blocks > 0 {
-                    steps.push(Step::Launch { function, blocks, arguments: arguments.clone() });
+                    commands.push(Command::Launch { function, blocks, arguments: arguments.clone() });
                 }
             }
-            PlannedStep::Library(planned) => steps.push(Step::Library(Box::new(LibraryStep {
+            PlannedCommand::Library(planned) => commands.push(Command::Library(Box::new(LibraryCommand {
                 call: planned.call.clone(),
                 arrays: planned.arrays.clone(),
                 before: finished(&planned.before, kernels)?,
@@ -278,5 +295,5 @@ fn finished(planned: &[PlannedStep], kernels: &[Kernel]) -> Result<Vec<Step>> {
             }))),
         }
     }
-    Ok(steps)
+    Ok(commands)
 }

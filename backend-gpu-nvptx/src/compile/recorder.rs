@@ -3,27 +3,27 @@
 use xla_hlo::Result;
 use xla_service::thunks::{Lowered, Lowering, LoweringContext};
 
-use crate::stored::Answer;
+use crate::stored::RecordedLowering;
 
 /// A lowering whose answers are kept.
-pub(crate) struct Recorder<'a> {
+pub(crate) struct RecordingLowering<'a> {
     inner: &'a mut dyn Lowering,
-    pub answers: Vec<Answer>,
+    pub lowerings: Vec<RecordedLowering>,
 }
 
-impl<'a> Recorder<'a> {
-    pub fn new(inner: &'a mut dyn Lowering) -> Recorder<'a> {
-        Recorder { inner, answers: Vec::new() }
+impl<'a> RecordingLowering<'a> {
+    pub fn new(inner: &'a mut dyn Lowering) -> RecordingLowering<'a> {
+        RecordingLowering { inner, lowerings: Vec::new() }
     }
 }
 
-impl Lowering for Recorder<'_> {
+impl Lowering for RecordingLowering<'_> {
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
         let lowered = self.inner.lower(cx)?;
-        self.answers.push(match &lowered {
-            Lowered::Kernel(kernel) => Answer::Kernel(kernel.index, kernel.name.clone()),
-            Lowered::LibraryCall(call) => Answer::LibraryCall(call.index, call.name.clone()),
-            Lowered::NotMine => Answer::NotMine,
+        self.lowerings.push(match &lowered {
+            Lowered::Kernel(kernel) => RecordedLowering::Kernel(kernel.index, kernel.name.clone()),
+            Lowered::LibraryCall(call) => RecordedLowering::LibraryCall(call.index, call.name.clone()),
+            Lowered::NotMine => RecordedLowering::NotMine,
         });
         Ok(lowered)
     }

@@ -10,7 +10,7 @@ use xla_hlo::{Error, Result, ResultExt};
 use super::context::Context;
 use super::driver::{self, Driver, dotted};
 use super::queue::Queue;
-use crate::device::{Function, Image, Part};
+use crate::device::{CodeObject, KernelFunction, ModuleImage};
 
 /// A block has that much shared memory without being asked for.
 const SHARED_WITHOUT_ASKING: u32 = 48 << 10;
@@ -31,12 +31,12 @@ pub(crate) struct CudaModule {
 struct CudaFunction {
     raw: CUfunction,
     name: Arc<str>,
-    function: Function,
+    function: KernelFunction,
 }
 
 /// A launch that has been checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct KernelLaunch {
     /// The kernel's symbol.
     pub(super) name: Arc<str>,
     /// The driver's function; alive as long as the module that made the call.
@@ -48,7 +48,7 @@ pub(crate) struct Call {
     /// Bytes of dynamic shared memory of a block.
     pub(super) shared_bytes: u32,
     /// The parameters, each a 64-bit word.
-    pub(super) words: Vec<u64>,
+    pub(super) arguments: Vec<u64>,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
@@ -56,16 +56,16 @@ unsafe impl Send for CudaModule {}
 // SAFETY: as above.
 unsafe impl Sync for CudaModule {}
 // SAFETY: as above.
-unsafe impl Send for Call {}
+unsafe impl Send for KernelLaunch {}
 // SAFETY: as above.
-unsafe impl Sync for Call {}
+unsafe impl Sync for KernelLaunch {}
 
 impl CudaModule {
     /// Loads the code of a program. PTX is assembled by the driver, whose messages are in the error.
-    pub fn load(context: &Arc<Context>, image: &Image) -> Result<CudaModule> {
+    pub fn load(context: &Arc<Context>, image: &ModuleImage) -> Result<CudaModule> {
         let mut module = CudaModule { context: context.clone(), modules: Vec::new(), functions: Vec::new() };
-        for (number, part) in image.parts.iter().enumerate() {
-            let loaded = module.load_part(part).context(|| format!("part {number} of the program's code"))?;
+        for (number, object) in image.objects.iter().enumerate() {
+            let loaded = module.load_object(object).context(|| format!("code object {number} of the program"))?;
             module.modules.push(loaded);
         }
         for function in &image.functions {
@@ -75,18 +75,18 @@ impl CudaModule {
         Ok(module)
     }
 
-    fn load_part(&self, part: &Part) -> Result<CUmodule> {
-        match part {
-            Part::Ptx(text) => {
+    fn load_object(&self, object: &CodeObject) -> Result<CUmodule> {
+        match object {
+            CodeObject::Ptx(text) => {
                 let text = CString::new(text.as_str());
                 let text = text.map_err(|_| Error::internal("PTX with a zero in it"))?;
                 self.load_image(text.as_bytes_with_nul())
             }
-            Part::Cubin(bytes) if bytes.starts_with(b"\x7fELF") => self.load_image(bytes),
-            Part::Cubin(_) => Err(Error::invalid_argument("the machine code is garbled: it is no ELF file")),
-            Part::HostObject(_) => Err(Error::invalid_argument(
-                "the program was compiled for the host's simulation of a GPU; compile it again",
-            )),
+            CodeObject::Cubin(bytes) if bytes.starts_with(b"\x7fELF") => self.load_image(bytes),
+            CodeObject::Cubin(_) => Err(Error::invalid_argument("the machine code is garbled: it is no ELF file")),
+            CodeObject::HostObject(_) => {
+                Err(Error::invalid_argument("the program was compiled for gpu-emulated; compile it for gpu"))
+            }
         }
     }
 
@@ -145,9 +145,9 @@ impl CudaModule {
     }
 
     /// Looks a function up, and sees that it can be launched as it says.
-    fn find(&self, function: &Function) -> Result<CudaFunction> {
+    fn find(&self, function: &KernelFunction) -> Result<CudaFunction> {
         let module =
-            self.modules.get(function.part).ok_or_else(|| Error::internal("its part of the code is not there"))?;
+            self.modules.get(function.object).ok_or_else(|| Error::internal("its code object is not there"))?;
         let name = CString::new(function.name.as_str()).map_err(|_| Error::internal("a name with a zero in it"))?;
         let mut raw = std::ptr::null_mut();
         self.context.call("cuModuleGetFunction", || {
@@ -191,33 +191,33 @@ impl CudaModule {
     }
 
     /// A launch of function `number` of the image, in `blocks` blocks, with those words for its parameters.
-    pub fn call(&self, number: usize, blocks: u32, words: &[u64]) -> Result<Call> {
+    pub fn call(&self, number: usize, blocks: u32, arguments: &[u64]) -> Result<KernelLaunch> {
         let found =
             self.functions.get(number).ok_or_else(|| Error::internal(format!("there is no kernel {number}")))?;
         let function = &found.function;
-        if blocks == 0 || blocks > GREATEST_GRID || words.len() != function.parameters {
+        if blocks == 0 || blocks > GREATEST_GRID || arguments.len() != function.parameters {
             return Err(Error::internal(format!(
-                "kernel {} of {} parameters is launched in {blocks} blocks with {} words",
+                "kernel {} of {} parameters is launched in {blocks} blocks with {} arguments",
                 function.name,
                 function.parameters,
-                words.len()
+                arguments.len()
             )));
         }
-        Ok(Call {
+        Ok(KernelLaunch {
             name: found.name.clone(),
             function: found.raw,
             blocks,
             threads: function.threads,
             shared_bytes: function.shared_bytes,
-            words: words.to_vec(),
+            arguments: arguments.to_vec(),
         })
     }
 }
 
-impl Call {
+impl KernelLaunch {
     /// Sends the launch. The queue must be of the device of the module that made the call.
     pub fn send(mut self, queue: &Queue) -> Result<()> {
-        let mut parameters = pointers(&mut self.words);
+        let mut parameters = pointers(&mut self.arguments);
         let (function, blocks, threads, shared) = (self.function, self.blocks, self.threads, self.shared_bytes);
         let launched = queue.send("cuLaunchKernel", |stream| {
             let (parameters, none) = (parameters.as_mut_ptr(), std::ptr::null_mut());
@@ -230,8 +230,8 @@ impl Call {
 }
 
 /// A pointer to each word, as the driver wants parameters.
-pub(super) fn pointers(words: &mut [u64]) -> Vec<*mut c_void> {
-    words.iter_mut().map(|word| (word as *mut u64).cast()).collect()
+pub(super) fn pointers(arguments: &mut [u64]) -> Vec<*mut c_void> {
+    arguments.iter_mut().map(|argument| (argument as *mut u64).cast()).collect()
 }
 
 /// The text of a log: up to the first zero.
@@ -273,8 +273,8 @@ mod tests {
 
     #[test]
     fn parameters_are_pointers_to_words() {
-        let mut words = [3, 4];
-        let first: *mut u64 = words.as_mut_ptr();
-        assert_eq!(pointers(&mut words), [first.cast(), first.wrapping_add(1).cast()]);
+        let mut arguments = [3, 4];
+        let first: *mut u64 = arguments.as_mut_ptr();
+        assert_eq!(pointers(&mut arguments), [first.cast(), first.wrapping_add(1).cast()]);
     }
 }

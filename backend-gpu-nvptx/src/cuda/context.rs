@@ -7,7 +7,7 @@ use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdevice_attribute, CUresul
 use xla_hlo::{Error, Result};
 
 use super::driver::{self, DeviceInfo, Driver, check};
-use super::trail::Trail;
+use super::in_flight::InFlightLog;
 
 /// The primary context of a device, which a process shares with the libraries and frameworks in it. Kept until the
 /// process ends: the driver takes itself down before anything of ours could be in order.
@@ -17,7 +17,7 @@ pub(crate) struct Context {
     info: DeviceInfo,
     /// What the first error said after which the device gives nothing but errors.
     lost: OnceLock<String>,
-    trail: Mutex<Trail>,
+    in_flight: Mutex<InFlightLog>,
 }
 
 // SAFETY: a context may be current in any number of threads at the same time; the driver's calls may come from all of
@@ -33,7 +33,7 @@ impl Context {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer, and the driver was started.
         check("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, info.device) })?;
-        Ok(Arc::new(Context { raw, ordinal, info, lost: OnceLock::new(), trail: Mutex::default() }))
+        Ok(Arc::new(Context { raw, ordinal, info, lost: OnceLock::new(), in_flight: Mutex::default() }))
     }
 
     /// The device's number among those that programs can run on.
@@ -101,15 +101,15 @@ impl Context {
     /// Remembers that the device is lost, and says with which work: the driver tells of a kernel's fault at whichever
     /// call comes next.
     fn lose(&self, name: &str, status: CUresult) -> Error {
-        let told = format!("{} came out of {name}; {}", driver::described(status), self.trail());
+        let told = format!("{} came out of {name}; {}", driver::described(status), self.in_flight());
         Error::internal(format!("the GPU's work broke off: {}", self.lost.get_or_init(|| told)))
             .note("NVIDIA's compute-sanitizer tells which kernel it was and where, if the program runs under it.")
     }
 
     /// What is under way, for errors.
-    pub(super) fn trail(&self) -> MutexGuard<'_, Trail> {
+    pub(super) fn in_flight(&self) -> MutexGuard<'_, InFlightLog> {
         // Nothing panics while it is held, and it is only for people.
-        self.trail.lock().unwrap_or_else(PoisonError::into_inner)
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until all work of the device is done.

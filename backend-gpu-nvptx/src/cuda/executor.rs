@@ -11,7 +11,7 @@ use super::code::CudaModule;
 use super::context::Context;
 use super::driver::{self, Driver, dotted};
 use super::graph::condition_image;
-use super::pool::{ALIGNMENT, Piece, Pool, Source};
+use super::pool::{ALIGNMENT, ChunkSource, Pool, PoolBlock};
 use super::queue::Queue;
 use super::staging::Staging;
 use super::stream::CudaStream;
@@ -20,13 +20,13 @@ use super::stream::CudaStream;
 #[derive(Debug)]
 pub(crate) struct CudaExecutor {
     description: DeviceDescription,
-    parts: Arc<Parts>,
+    resources: Arc<DeviceResources>,
 }
 
 /// What an executor and its streams share.
-pub(super) struct Parts {
+pub(super) struct DeviceResources {
     pub context: Arc<Context>,
-    pub pool: Pool<Chunks>,
+    pub pool: Pool<DriverChunks>,
     pub staging: Staging,
     queues: Mutex<Queues>,
     /// What graphs look at a loop's predicate with; loaded when a loop first wants it.
@@ -48,22 +48,23 @@ impl CudaExecutor {
         let context = Context::new(ordinal)?;
         let memory = driver::device_memory(context.device())?;
         let description = describe(platform, &context, memory)?;
-        let pool = Pool::new(Chunks(context.clone()), limit.unwrap_or(memory));
+        let pool = Pool::new(DriverChunks(context.clone()), limit.unwrap_or(memory));
         let staging = Staging::new(&context);
-        let parts = Parts { context, pool, staging, queues: Mutex::default(), condition: OnceLock::new() };
-        Ok(CudaExecutor { description, parts: Arc::new(parts) })
+        let resources =
+            DeviceResources { context, pool, staging, queues: Mutex::default(), condition: OnceLock::new() };
+        Ok(CudaExecutor { description, resources: Arc::new(resources) })
     }
 
     /// The context, for code and libraries.
     #[cfg(test)]
     pub fn context(&self) -> &Arc<Context> {
-        &self.parts.context
+        &self.resources.context
     }
 
     /// Gives memory back to the driver that nothing is in.
     #[cfg(test)]
     pub fn trim(&self) {
-        self.parts.pool.trim();
+        self.resources.pool.trim();
     }
 }
 
@@ -101,22 +102,22 @@ impl StreamExecutor for CudaExecutor {
     }
 
     fn allocate(&self, bytes: usize) -> Result<DeviceMemory> {
-        Ok(DeviceMemory::new(self.parts.allocate(bytes)?))
+        Ok(DeviceMemory::new(self.resources.allocate(bytes)?))
     }
 
     fn memory_stats(&self) -> MemoryStats {
-        self.parts.pool.stats()
+        self.resources.pool.stats()
     }
 
     fn create_stream(&self) -> Result<Box<dyn Stream>> {
-        Ok(Box::new(CudaStream::new(&self.parts)?))
+        Ok(Box::new(CudaStream::new(&self.resources)?))
     }
 }
 
-impl Parts {
+impl DeviceResources {
     /// Memory of the pool.
     pub fn allocate(&self, bytes: usize) -> Result<CudaMemory> {
-        self.pool.allocate(bytes).map(|piece| CudaMemory(Arc::new(piece)))
+        self.pool.allocate(bytes).map(|block| CudaMemory(Arc::new(block)))
     }
 
     /// The kernel that tells a graph whether a loop goes on.
@@ -149,17 +150,17 @@ impl Parts {
     }
 }
 
-impl std::fmt::Debug for Parts {
+impl std::fmt::Debug for DeviceResources {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.context.fmt(f)
     }
 }
 
 /// Chunks of the driver's memory.
-pub(super) struct Chunks(Arc<Context>);
+pub(super) struct DriverChunks(Arc<Context>);
 
-impl Source for Chunks {
-    type Lane = Arc<Queue>;
+impl ChunkSource for DriverChunks {
+    type PoolQueue = Arc<Queue>;
 
     fn take(&self, bytes: usize) -> Result<Option<u64>> {
         self.0.allocate(bytes)
@@ -173,7 +174,7 @@ impl Source for Chunks {
 
 /// Memory of a GPU. Recordings hold it too, until their work is sent.
 #[derive(Clone, Debug)]
-pub(crate) struct CudaMemory(Arc<Piece<Chunks>>);
+pub(crate) struct CudaMemory(Arc<PoolBlock<DriverChunks>>);
 
 impl Allocation for CudaMemory {
     fn byte_size(&self) -> usize {
@@ -183,7 +184,7 @@ impl Allocation for CudaMemory {
 
 /// Memory for a routine's own use, free again in stream order when dropped.
 pub(crate) fn scratch(stream: &CudaStream, bytes: usize) -> Result<CudaMemory> {
-    stream.parts().allocate(bytes)
+    stream.resources().allocate(bytes)
 }
 
 impl CudaMemory {
@@ -206,7 +207,7 @@ impl CudaMemory {
 /// [`CudaMemory::address_on`] for memory of the service; an error for memory of another device.
 pub(crate) fn address_on(memory: &DeviceMemory, stream: &CudaStream, offset: usize, size: usize) -> Result<u64> {
     let memory = memory.downcast::<CudaMemory>()?;
-    if !memory.0.is_of(&stream.parts().pool) {
+    if !memory.0.is_of(&stream.resources().pool) {
         return Err(Error::invalid_argument(format!("memory of another GPU was given to {stream:?}")));
     }
     memory.address_on(stream, offset, size)

@@ -12,15 +12,15 @@ use xla_service::{CompileOptions, ExecutionContext, OptLevel, Stream};
 use super::code::CudaModule;
 use super::context::Context;
 use super::executor::{address_on, scratch};
-use super::gather::{Piece, Site, copy};
 use super::graph::hazards::{Access, Hazards};
 use super::graph::{GraphSlot, Recording};
 use super::library::{Libraries, LibraryCall};
 use super::linker::Linker;
+use super::resolve::{LaunchContext, ResolvedCommand, copy};
 use super::stream::CudaStream;
-use crate::autotune::Way;
+use crate::autotune::Candidate;
 use crate::caches::{AllCaches, Caches};
-use crate::device::Routine;
+use crate::device::CommandSequence;
 use crate::launch::DeviceCode;
 use crate::ptx::Assemble;
 use crate::stored::DeviceProgram;
@@ -47,7 +47,7 @@ pub(super) struct Loaded {
     pub(super) module: CudaModule,
     pub(super) libraries: Libraries,
     /// What was found to be the fastest way for calls of this program.
-    pub(super) ways: Mutex<HashMap<LibraryCall, Way>>,
+    pub(super) candidates: Mutex<HashMap<LibraryCall, Candidate>>,
 }
 
 impl Loaded {
@@ -69,21 +69,21 @@ struct Kept {
 type Order = Arc<[Vec<usize>]>;
 
 impl DeviceCode for GpuCode {
-    fn run(&self, routine: &Routine, launch: &mut Launch<'_>) -> Result<()> {
+    fn run(&self, commands: &CommandSequence, launch: &mut Launch<'_>) -> Result<()> {
         let stream: &CudaStream = launch.context.stream.downcast()?;
         let loaded = self.on(stream)?;
-        let mut pieces = Vec::new();
+        let mut resolved = Vec::new();
         // Its memory is given back in the order of the stream, behind the routine.
-        let site = Site::new(
+        let launch_context = LaunchContext::new(
             &loaded,
-            &self.caches.choices,
-            routine,
+            &self.caches.autotune,
+            commands,
             launch.thunk,
             launch.buffers,
             (stream, launch.context.random),
         )?;
-        site.gather(&routine.steps, &mut pieces)?;
-        pieces.iter().try_for_each(|piece| piece.send(&loaded, stream))
+        launch_context.resolve(&commands.commands, &mut resolved)?;
+        resolved.iter().try_for_each(|command| command.send(&loaded, stream))
     }
 
     fn with_graphs(&self) -> Option<&GpuCode> {
@@ -107,7 +107,7 @@ impl GpuCode {
             return Ok(loaded.clone());
         }
         let (module, libraries) = (self.load(context)?, Libraries::new(context));
-        let loaded = Arc::new(Loaded { module, libraries, ways: Mutex::default(), graphs: Mutex::default() });
+        let loaded = Arc::new(Loaded { module, libraries, candidates: Mutex::default(), graphs: Mutex::default() });
         table.insert(context.ordinal(), loaded.clone());
         Ok(loaded)
     }
@@ -132,7 +132,7 @@ impl GpuCode {
     pub fn run_sequence<'a>(
         &self,
         sequence: &ThunkSequence,
-        routine: &dyn Fn(&KernelRef) -> Result<&'a Routine>,
+        commands: &dyn Fn(&KernelRef) -> Result<&'a CommandSequence>,
         context: &ExecutionContext<'_>,
         buffers: &mut ExecutionBuffers,
     ) -> Result<bool> {
@@ -140,35 +140,41 @@ impl GpuCode {
             return Ok(false);
         };
         let stream: &CudaStream = context.stream.downcast()?;
-        if stream.takes_notes() {
+        if stream.is_capturing() {
             return Ok(false);
         }
         let loaded = self.on(stream)?;
         let kept = loaded.kept(first.id);
-        let (mut pieces, mut owners) = (Vec::new(), Vec::new());
+        let (mut resolved, mut owners) = (Vec::new(), Vec::new());
         let mut recording = Recording::default();
         for (number, thunk) in sequence.thunks.iter().enumerate() {
             match &thunk.kind {
                 ThunkKind::Kernel(kernel) => {
-                    let routine = routine(kernel)?;
-                    let site =
-                        Site::new(&loaded, &self.caches.choices, routine, thunk, buffers, (stream, context.random))?;
-                    site.gather(&routine.steps, &mut pieces)?;
-                    site.scratch.into_iter().for_each(|memory| recording.keep(memory));
+                    let commands = commands(kernel)?;
+                    let launch_context = LaunchContext::new(
+                        &loaded,
+                        &self.caches.autotune,
+                        commands,
+                        thunk,
+                        buffers,
+                        (stream, context.random),
+                    )?;
+                    launch_context.resolve(&commands.commands, &mut resolved)?;
+                    launch_context.scratch.into_iter().for_each(|memory| recording.keep(memory));
                 }
-                ThunkKind::Copy => pieces.push(copy(thunk, [0, 1], buffers, stream)?),
+                ThunkKind::Copy => resolved.push(copy(thunk, [0, 1], buffers, stream)?),
                 _ => return Err(Error::internal(format!("{} is no launch", thunk.name))),
             }
-            owners.resize(pieces.len(), number);
+            owners.resize(resolved.len(), number);
         }
         let order = kept.order(sequence, &owners);
-        for (piece, after) in pieces.into_iter().zip(order.iter()) {
-            match piece {
-                Piece::Launch { function, blocks, words } => {
-                    recording.kernel(loaded.module.call(function, blocks, &words)?, after);
+        for (command, after) in resolved.into_iter().zip(order.iter()) {
+            match command {
+                ResolvedCommand::Launch { function, blocks, arguments } => {
+                    recording.kernel(loaded.module.call(function, blocks, &arguments)?, after);
                 }
-                Piece::Copy { from, to, bytes } => _ = recording.copy(from, to, bytes, after),
-                Piece::Library { call, addresses } => {
+                ResolvedCommand::Copy { from, to, bytes } => _ = recording.copy(from, to, bytes, after),
+                ResolvedCommand::Library { call, addresses } => {
                     let bytes = loaded.libraries.workspace(&call, &addresses)?;
                     let memory = scratch(stream, bytes)?;
                     recording.library(&call, &addresses, memory.address_on(stream, 0, bytes)?, after);
@@ -185,8 +191,8 @@ impl GpuCode {
 /// graphs.
 impl GpuCode {
     /// A stream that takes notes for the context's.
-    pub fn notes(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>> {
-        Ok(Box::new(context.stream.downcast::<CudaStream>()?.notes()))
+    pub fn capture(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>> {
+        Ok(Box::new(context.stream.downcast::<CudaStream>()?.capture()))
     }
 
     /// Sends a loop to the launch's stream.

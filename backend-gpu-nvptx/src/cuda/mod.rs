@@ -18,16 +18,16 @@ pub(crate) mod code;
 pub(crate) mod context;
 pub(crate) mod driver;
 pub(crate) mod executor;
-mod gather;
 pub(crate) mod graph;
+mod in_flight;
 pub(crate) mod launch;
 pub(crate) mod library;
 mod linker;
 mod pool;
 pub(crate) mod queue;
+mod resolve;
 mod staging;
 pub(crate) mod stream;
-mod trail;
 mod tune;
 
 #[cfg(test)]

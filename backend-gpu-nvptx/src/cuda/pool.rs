@@ -5,10 +5,10 @@
 //! the driver and cut up: the smallest free piece that suffices, what is left of it stays free, neighbours that are
 //! free become one again.
 //!
-//! Memory is free as soon as it is dropped, also while queued work uses it. It keeps a list of that work ([`Work`]);
-//! whoever gets the memory next and uses it on another queue lets that queue wait first, and on the same queue the
-//! order is right anyway. So neither allocating nor dropping ever waits. The logic knows no CUDA: see [`Source`] and
-//! [`Lane`].
+//! Memory is free as soon as it is dropped, also while queued work uses it. It keeps a list of that work
+//! ([`PendingWork`]); whoever gets the memory next and uses it on another queue lets that queue wait first, and on the
+//! same queue the order is right anyway. So neither allocating nor dropping ever waits. The logic knows no CUDA: see
+//! [`ChunkSource`] and [`PoolQueue`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,9 +27,9 @@ const SMALLEST_CHUNK: usize = 32 << 20;
 const GREATEST_CHUNK: usize = 1 << 30;
 
 /// Where chunks come from.
-pub(super) trait Source: Send + Sync + 'static {
+pub(super) trait ChunkSource: Send + Sync + 'static {
     /// What work is sent to.
-    type Lane: Lane;
+    type PoolQueue: PoolQueue;
 
     /// A chunk, aligned to [`ALIGNMENT`]; `None` if there is not enough memory.
     fn take(&self, bytes: usize) -> Result<Option<u64>>;
@@ -40,7 +40,7 @@ pub(super) trait Source: Send + Sync + 'static {
 }
 
 /// A queue of work, which is numbered from 1.
-pub(super) trait Lane: Clone + Send + Sync + 'static {
+pub(super) trait PoolQueue: Clone + Send + Sync + 'static {
     /// How much was sent.
     fn sent(&self) -> u64;
 
@@ -52,71 +52,71 @@ pub(super) trait Lane: Clone + Send + Sync + 'static {
 }
 
 /// Work that used a memory, at most one number a queue: everything up to it.
-pub(super) type Work<L> = Vec<(L, u64)>;
+pub(super) type PendingWork<L> = Vec<(L, u64)>;
 
 /// A pool, shared by handle.
-pub(super) struct Pool<S: Source>(Arc<Shared<S>>);
+pub(super) struct Pool<S: ChunkSource>(Arc<PoolShared<S>>);
 
-struct Shared<S: Source> {
+struct PoolShared<S: ChunkSource> {
     source: S,
     limit: usize,
-    state: Mutex<State<S::Lane>>,
+    state: Mutex<PoolState<S::PoolQueue>>,
 }
 
-struct State<L> {
+struct PoolState<L> {
     /// Chunks: address and bytes.
     chunks: BTreeMap<u64, usize>,
     /// Free pieces by address; no two of a chunk touch.
-    free: BTreeMap<u64, Free<L>>,
+    free: BTreeMap<u64, FreeBlock<L>>,
     /// The same by size: the first one that suffices is the best.
     by_size: BTreeSet<(usize, u64)>,
     stats: MemoryStats,
 }
 
-struct Free<L> {
+struct FreeBlock<L> {
     bytes: usize,
-    work: Work<L>,
+    work: PendingWork<L>,
 }
 
 /// A piece of a pool's memory; goes back to it when dropped.
-pub(super) struct Piece<S: Source> {
+pub(super) struct PoolBlock<S: ChunkSource> {
     pool: Pool<S>,
     address: u64,
     /// As it was asked for.
     size: usize,
     /// What it takes of the pool.
     reserved: usize,
-    uses: Mutex<Uses<S::Lane>>,
+    uses: Mutex<BlockUses<S::PoolQueue>>,
 }
 
-struct Uses<L> {
+struct BlockUses<L> {
     /// Work on what was here before.
-    before: Work<L>,
+    before: PendingWork<L>,
     /// Queues that have used this piece, all of them behind that work.
     lanes: Vec<L>,
 }
 
-impl<S: Source> Clone for Pool<S> {
+impl<S: ChunkSource> Clone for Pool<S> {
     fn clone(&self) -> Self {
         Pool(self.0.clone())
     }
 }
 
-impl<S: Source> Pool<S> {
+impl<S: ChunkSource> Pool<S> {
     /// An empty pool, of which at most `limit` bytes may be in use.
     pub fn new(source: S, limit: usize) -> Pool<S> {
-        let state = State {
+        let state = PoolState {
             chunks: BTreeMap::new(),
             free: BTreeMap::new(),
             by_size: BTreeSet::new(),
             stats: MemoryStats { bytes_limit: Some(limit), ..MemoryStats::default() },
         };
-        Pool(Arc::new(Shared { source, limit, state: Mutex::new(state) }))
+        Pool(Arc::new(PoolShared { source, limit, state: Mutex::new(state) }))
     }
 
     /// Memory of `size` bytes with any contents; a size of 0 has an address too. Never waits for work, but when the
     /// device is full.
-    pub fn allocate(&self, size: usize) -> Result<Piece<S>> {
+    pub fn allocate(&self, size: usize) -> Result<PoolBlock<S>> {
         let reserved = size.max(1).checked_next_multiple_of(ALIGNMENT);
         let mut state = self.state();
         let fits = |bytes: &usize| state.stats.bytes_in_use.checked_add(*bytes).is_some_and(|sum| sum <= self.0.limit);
@@ -135,8 +135,8 @@ impl<S: Source> Pool<S> {
         state.stats.allocations += 1;
         state.stats.bytes_in_use += reserved;
         state.stats.peak_bytes_in_use = state.stats.peak_bytes_in_use.max(state.stats.bytes_in_use);
-        let uses = Mutex::new(Uses { before, lanes: Vec::new() });
-        Ok(Piece { pool: self.clone(), address, size, reserved, uses })
+        let uses = Mutex::new(BlockUses { before, lanes: Vec::new() });
+        Ok(PoolBlock { pool: self.clone(), address, size, reserved, uses })
     }
 
     /// What is in use and pooled.
@@ -153,7 +153,7 @@ impl<S: Source> Pool<S> {
     }
 
     /// A chunk for a piece of that size; none if the source has none.
-    fn grow(&self, state: &mut State<S::Lane>, bytes: usize) -> Result<()> {
+    fn grow(&self, state: &mut PoolState<S::PoolQueue>, bytes: usize) -> Result<()> {
         let held: usize = state.chunks.values().sum();
         let Some(least) = bytes.checked_next_multiple_of(CHUNK_UNIT) else { return Ok(()) };
         // As much as there is already, so that the number of chunks stays small; exactly what is needed when memory is
@@ -166,14 +166,14 @@ impl<S: Source> Pool<S> {
             });
             if let Some(address) = self.0.source.take(size)? {
                 state.chunks.insert(address, size);
-                state.insert(address, Free { bytes: size, work: Vec::new() });
+                state.insert(address, FreeBlock { bytes: size, work: Vec::new() });
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    fn trim_locked(&self, state: &mut State<S::Lane>) {
+    fn trim_locked(&self, state: &mut PoolState<S::PoolQueue>) {
         let whole = |(address, bytes): (&u64, &usize)| {
             state.free.get(address).is_some_and(|free| free.bytes == *bytes).then_some(*address)
         };
@@ -184,34 +184,34 @@ impl<S: Source> Pool<S> {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<S::Lane>> {
+    fn state(&self) -> MutexGuard<'_, PoolState<S::PoolQueue>> {
         // Nothing panics while the lock is held.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<S: Source> Drop for Shared<S> {
+impl<S: ChunkSource> Drop for PoolShared<S> {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         state.chunks.keys().for_each(|&address| self.source.give_back(address));
     }
 }
 
-impl<L: Lane> State<L> {
+impl<L: PoolQueue> PoolState<L> {
     /// Takes a piece of that size out of the smallest free one that suffices.
-    fn carve(&mut self, bytes: usize) -> Option<(u64, Work<L>)> {
+    fn carve(&mut self, bytes: usize) -> Option<(u64, PendingWork<L>)> {
         let (_, address) = *self.by_size.range((bytes, 0)..).next()?;
         let mut free = self.remove(address)?;
         free.work.retain(|(lane, number)| !lane.is_done(*number));
         if free.bytes > bytes {
-            let rest = Free { bytes: free.bytes - bytes, work: free.work.clone() };
+            let rest = FreeBlock { bytes: free.bytes - bytes, work: free.work.clone() };
             self.insert(address + bytes as u64, rest);
         }
         Some((address, free.work))
     }
 
     /// Puts a piece back, together with neighbours of the same chunk that are free.
-    fn release(&mut self, mut address: u64, mut bytes: usize, mut work: Work<L>) {
+    fn release(&mut self, mut address: u64, mut bytes: usize, mut work: PendingWork<L>) {
         self.stats.bytes_in_use -= bytes;
         let next = address + bytes as u64;
         if !self.chunks.contains_key(&next)
@@ -230,15 +230,15 @@ impl<L: Lane> State<L> {
             bytes += free.bytes;
             merge(&mut work, free.work);
         }
-        self.insert(address, Free { bytes, work });
+        self.insert(address, FreeBlock { bytes, work });
     }
 
-    fn insert(&mut self, address: u64, free: Free<L>) {
+    fn insert(&mut self, address: u64, free: FreeBlock<L>) {
         self.by_size.insert((free.bytes, address));
         self.free.insert(address, free);
     }
 
-    fn remove(&mut self, address: u64) -> Option<Free<L>> {
+    fn remove(&mut self, address: u64) -> Option<FreeBlock<L>> {
         let free = self.free.remove(&address)?;
         self.by_size.remove(&(free.bytes, address));
         Some(free)
@@ -246,7 +246,7 @@ impl<L: Lane> State<L> {
 }
 
 /// Adds work to work: the later number of each queue.
-fn merge<L: Lane>(work: &mut Work<L>, more: Work<L>) {
+fn merge<L: PoolQueue>(work: &mut PendingWork<L>, more: PendingWork<L>) {
     for (lane, number) in more {
         match work.iter_mut().find(|(other, _)| other.is_same(&lane)) {
             Some((_, last)) => *last = number.max(*last),
@@ -263,7 +263,7 @@ fn exhausted(size: usize, stats: &MemoryStats) -> Error {
     ))
 }
 
-impl<S: Source> Piece<S> {
+impl<S: ChunkSource> PoolBlock<S> {
     /// Bytes, as they were asked for.
     pub fn size(&self) -> usize {
         self.size
@@ -271,13 +271,13 @@ impl<S: Source> Piece<S> {
 
     /// Where it is, for work on `lane`, which must first wait for the work that is given back: that on what was here
     /// before. The answer is empty for all but the first use on each queue.
-    pub fn enter(&self, lane: &S::Lane) -> (u64, Work<S::Lane>) {
+    pub fn enter(&self, lane: &S::PoolQueue) -> (u64, PendingWork<S::PoolQueue>) {
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         if uses.lanes.iter().any(|other| other.is_same(lane)) {
             return (self.address, Vec::new());
         }
         uses.lanes.push(lane.clone());
-        let other = |(l, number): &&(S::Lane, u64)| !l.is_same(lane) && !l.is_done(*number);
+        let other = |(l, number): &&(S::PoolQueue, u64)| !l.is_same(lane) && !l.is_done(*number);
         (self.address, uses.before.iter().filter(other).cloned().collect())
     }
 
@@ -287,7 +287,7 @@ impl<S: Source> Piece<S> {
     }
 }
 
-impl<S: Source> Drop for Piece<S> {
+impl<S: ChunkSource> Drop for PoolBlock<S> {
     fn drop(&mut self) {
         let uses = self.uses.get_mut().unwrap_or_else(PoisonError::into_inner);
         let mut work = std::mem::take(&mut uses.before);
@@ -300,7 +300,7 @@ impl<S: Source> Drop for Piece<S> {
     }
 }
 
-impl<S: Source> std::fmt::Debug for Piece<S> {
+impl<S: ChunkSource> std::fmt::Debug for PoolBlock<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} bytes of GPU memory at {:#x}", self.size, self.address)
     }

@@ -17,8 +17,8 @@ struct Device {
 #[derive(Clone)]
 struct TestLane(Arc<(AtomicU64, AtomicU64)>);
 
-impl Source for Device {
-    type Lane = TestLane;
+impl ChunkSource for Device {
+    type PoolQueue = TestLane;
 
     fn take(&self, bytes: usize) -> Result<Option<u64>> {
         let room = self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(bytes));
@@ -46,7 +46,7 @@ impl TestLane {
     }
 }
 
-impl Lane for TestLane {
+impl PoolQueue for TestLane {
     fn sent(&self) -> u64 {
         self.0.0.load(Ordering::Relaxed)
     }
@@ -64,7 +64,7 @@ fn pool(room: usize, limit: usize) -> Pool<Device> {
     Pool::new(Device { room: Arc::new(room.into()), next: Arc::new((1 << 40).into()) }, limit)
 }
 
-fn waits(work: &Work<TestLane>) -> Vec<u64> {
+fn waits(work: &PendingWork<TestLane>) -> Vec<u64> {
     work.iter().map(|(_, number)| *number).collect()
 }
 
@@ -73,7 +73,7 @@ fn pieces_are_cut_from_chunks_and_become_one_again() {
     let pool = pool(1 << 30, 1 << 30);
     let lane = TestLane::new();
     let [a, b, c] = [1000, 0, 5000].map(|size| pool.allocate(size).unwrap());
-    let address = |piece: &Piece<_>| piece.enter(&lane).0;
+    let address = |piece: &PoolBlock<_>| piece.enter(&lane).0;
     assert_eq!([address(&b) - address(&a), address(&c) - address(&b)], [1024, 256]);
     assert_eq!((a.size(), b.size()), (1000, 0));
     let stats = pool.stats();
@@ -179,7 +179,7 @@ fn many_threads_share_a_pool() {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum Command {
     Allocate(usize),
     Drop(usize),
     Use(usize, usize),
@@ -187,13 +187,13 @@ enum Step {
     Trim,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<Command>> {
     let step = prop_oneof![
-        3 => prop_oneof![0usize..2000, 0usize..(40 << 20)].prop_map(Step::Allocate),
-        3 => any::<usize>().prop_map(Step::Drop),
-        6 => (any::<usize>(), 0usize..3).prop_map(|(piece, lane)| Step::Use(piece, lane)),
-        1 => (0usize..3).prop_map(Step::Finish),
-        1 => Just(Step::Trim),
+        3 => prop_oneof![0usize..2000, 0usize..(40 << 20)].prop_map(Command::Allocate),
+        3 => any::<usize>().prop_map(Command::Drop),
+        6 => (any::<usize>(), 0usize..3).prop_map(|(piece, lane)| Command::Use(piece, lane)),
+        1 => (0usize..3).prop_map(Command::Finish),
+        1 => Just(Command::Trim),
     ];
     prop::collection::vec(step, 1..80)
 }
@@ -243,13 +243,13 @@ proptest! {
     fn pieces_never_overlap_and_new_ones_come_behind_old_ones(steps in steps()) {
         let pool = pool(256 << 20, 1 << 40);
         let lanes = [(); 3].map(|()| TestLane::new());
-        let mut pieces: Vec<(usize, Piece<Device>)> = Vec::new();
+        let mut pieces: Vec<(usize, PoolBlock<Device>)> = Vec::new();
         let mut model = Model::default();
         for (number, step) in steps.iter().enumerate() {
             match *step {
-                Step::Allocate(size) => pieces.extend(pool.allocate(size).ok().map(|piece| (number, piece))),
-                Step::Drop(index) if !pieces.is_empty() => drop(pieces.swap_remove(index % pieces.len())),
-                Step::Use(index, lane) if !pieces.is_empty() => {
+                Command::Allocate(size) => pieces.extend(pool.allocate(size).ok().map(|piece| (number, piece))),
+                Command::Drop(index) if !pieces.is_empty() => drop(pieces.swap_remove(index % pieces.len())),
+                Command::Use(index, lane) if !pieces.is_empty() => {
                     let (id, piece) = &pieces[index % pieces.len()];
                     let (address, work) = piece.enter(&lanes[lane]);
                     for (other, number) in &work {
@@ -260,11 +260,11 @@ proptest! {
                     model.work(Done { lane, number: lanes[lane].send(), piece: *id, range }, &lanes);
                 }
                 // What it waited for is then done as well.
-                Step::Finish(lane) => {
+                Command::Finish(lane) => {
                     lanes.iter().zip(model.next[lane]).for_each(|(lane, number)| lane.finish_to(number));
                 }
-                Step::Trim => pool.trim(),
-                Step::Drop(_) | Step::Use(..) => {}
+                Command::Trim => pool.trim(),
+                Command::Drop(_) | Command::Use(..) => {}
             }
             check(&pool, &pieces);
         }
@@ -274,7 +274,7 @@ proptest! {
 }
 
 /// Pieces and free memory tile the chunks, and the numbers add up.
-fn check(pool: &Pool<Device>, pieces: &[(usize, Piece<Device>)]) {
+fn check(pool: &Pool<Device>, pieces: &[(usize, PoolBlock<Device>)]) {
     let state = pool.state();
     let mut tiles: Vec<(u64, usize, bool)> = state.free.iter().map(|(at, free)| (*at, free.bytes, true)).collect();
     tiles.extend(pieces.iter().map(|(_, piece)| (piece.address, piece.reserved, false)));

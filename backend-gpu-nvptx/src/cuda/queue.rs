@@ -10,7 +10,7 @@ use cudarc::driver::sys::{self, CUevent, CUresult, CUstream};
 use xla_hlo::Result;
 
 use super::context::Context;
-use super::pool::Lane;
+use super::pool::PoolQueue;
 
 /// A stream of the driver. Work that was sent is known by its number, counted from 1.
 pub(crate) struct Queue {
@@ -80,7 +80,7 @@ impl Queue {
 
     /// Lets the stream take notes instead of working: between `begin` and `end`, both of which get the stream, `work`
     /// sends. `end` is called whatever `work` gives, whose error comes first.
-    pub fn take_notes<T>(
+    pub fn end_capture<T>(
         &self,
         begin: impl FnOnce(CUstream) -> Result<()>,
         work: impl FnOnce() -> Result<()>,
@@ -90,12 +90,12 @@ impl Queue {
         let worked = work();
         let ended = end(self.raw);
         // What was noted is not under way here, for people. For memory it counts until the stream is next waited for.
-        self.context.trail().settled(self.id);
+        self.context.in_flight().completed(self.id);
         worked.and(ended)
     }
 
     fn sending(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
-        PLACE.with_borrow(|place| self.context.trail().sent(self.id, place));
+        PLACE.with_borrow(|place| self.context.in_flight().sent(self.id, place));
         work()?;
         // Counted when it is in the stream: a number that was read says that all work up to it is.
         self.sent.fetch_add(1, Ordering::Release);
@@ -153,7 +153,7 @@ impl Queue {
     fn settle(&self, number: u64) {
         self.done.fetch_max(number, Ordering::AcqRel);
         if number == self.sent.load(Ordering::Acquire) {
-            self.context.trail().settled(self.id);
+            self.context.in_flight().completed(self.id);
         }
     }
 
@@ -170,7 +170,7 @@ impl Queue {
     }
 }
 
-impl Lane for Arc<Queue> {
+impl PoolQueue for Arc<Queue> {
     fn sent(&self) -> u64 {
         self.sent.load(Ordering::Acquire)
     }

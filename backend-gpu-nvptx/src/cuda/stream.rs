@@ -8,8 +8,8 @@ use xla_hlo::{Error, Result};
 use xla_service::executor::DeviceEvent;
 use xla_service::{DeviceMemory, Event, Stream};
 
-use super::code::Call;
-use super::executor::{CudaMemory, Parts, address_on, scratch};
+use super::code::KernelLaunch;
+use super::executor::{CudaMemory, DeviceResources, address_on, scratch};
 use super::graph::{GraphSlot, Recording};
 use super::library::{ChosenCall, Libraries};
 use super::queue::{self, Mark, Queue};
@@ -20,35 +20,35 @@ use super::queue::{self, Mark, Queue};
 /// every call after it fails on every stream of the device in this process, and the first error says what was under
 /// way, not which of it was wrong.
 ///
-/// A stream may take notes instead of sending ([`CudaStream::notes`]): what would be sent becomes a [`Recording`], for
-/// a graph or for a loop that the device runs by itself. It knows nothing of the host: copies from and to it, events
-/// and waiting are errors.
+/// A stream may take notes instead of sending ([`CudaStream::capture`]): what would be sent becomes a [`Recording`],
+/// for a graph or for a loop that the device runs by itself. It knows nothing of the host: copies from and to it,
+/// events and waiting are errors.
 pub(crate) struct CudaStream {
     queue: Arc<Queue>,
-    parts: Arc<Parts>,
-    notes: Option<Mutex<Notes>>,
+    resources: Arc<DeviceResources>,
+    capture: Option<Mutex<Capture>>,
 }
 
 /// What a stream took notes of: one piece of work behind the other.
 #[derive(Default)]
-struct Notes {
+struct Capture {
     recording: Recording,
     last: Option<usize>,
 }
 
 impl CudaStream {
-    pub(super) fn new(parts: &Arc<Parts>) -> Result<CudaStream> {
-        Ok(CudaStream { queue: parts.queue()?, parts: parts.clone(), notes: None })
+    pub(super) fn new(resources: &Arc<DeviceResources>) -> Result<CudaStream> {
+        Ok(CudaStream { queue: resources.queue()?, resources: resources.clone(), capture: None })
     }
 
     /// A stream that takes notes of work that is then sent to this one.
-    pub fn notes(&self) -> CudaStream {
-        CudaStream { queue: self.queue.clone(), parts: self.parts.clone(), notes: Some(Mutex::default()) }
+    pub fn capture(&self) -> CudaStream {
+        CudaStream { queue: self.queue.clone(), resources: self.resources.clone(), capture: Some(Mutex::default()) }
     }
 
     /// The notes that were taken, which are gone from here; nothing for a stream that sends.
-    pub fn take_notes(&self) -> Recording {
-        self.noted().map_or_else(Recording::default, |mut notes| std::mem::take(&mut *notes).recording)
+    pub fn end_capture(&self) -> Recording {
+        self.capture_state().map_or_else(Recording::default, |mut capture| std::mem::take(&mut *capture).recording)
     }
 
     /// The queue of the driver that work goes to.
@@ -58,24 +58,24 @@ impl CudaStream {
 
     /// Another stream of the same device.
     pub(super) fn aside(&self) -> Result<CudaStream> {
-        CudaStream::new(&self.parts)
+        CudaStream::new(&self.resources)
     }
 
-    pub(super) fn parts(&self) -> &Arc<Parts> {
-        &self.parts
+    pub(super) fn resources(&self) -> &Arc<DeviceResources> {
+        &self.resources
     }
 
     /// Keeps memory that notes were taken with.
     pub(super) fn keep(&self, memory: &CudaMemory) {
-        if let Some(mut notes) = self.noted() {
-            notes.recording.keep(memory.clone());
+        if let Some(mut capture) = self.capture_state() {
+            capture.recording.keep(memory.clone());
         }
     }
 
     /// Launches a kernel of a module of the same device.
-    pub fn launch(&self, call: Call) -> Result<()> {
-        match self.noted() {
-            Some(mut notes) => notes.add(|recording, after| recording.kernel(call, after)),
+    pub fn launch(&self, call: KernelLaunch) -> Result<()> {
+        match self.capture_state() {
+            Some(mut capture) => capture.add(|recording, after| recording.kernel(call, after)),
             None => call.send(&self.queue),
         }
     }
@@ -88,8 +88,8 @@ impl CudaStream {
         addresses: &[u64],
         workspace: u64,
     ) -> Result<()> {
-        match self.noted() {
-            Some(mut notes) => notes.add(|recording, after| recording.library(call, addresses, workspace, after)),
+        match self.capture_state() {
+            Some(mut capture) => capture.add(|recording, after| recording.library(call, addresses, workspace, after)),
             None => libraries.send(call, addresses, workspace, &self.queue),
         }
     }
@@ -104,9 +104,9 @@ impl CudaStream {
         slot: &GraphSlot,
         libraries: &Libraries,
     ) -> Result<()> {
-        let (condition, body) = (condition.take_notes(), body.take_notes());
-        match self.noted() {
-            Some(mut notes) => notes.add(|recording, after| recording.repeat(condition, predicate, body, after)),
+        let (condition, body) = (condition.end_capture(), body.end_capture());
+        match self.capture_state() {
+            Some(mut capture) => capture.add(|recording, after| recording.repeat(condition, predicate, body, after)),
             None => {
                 let mut recording = Recording::default();
                 recording.repeat(condition, predicate, body, &[]);
@@ -119,37 +119,37 @@ impl CudaStream {
     pub(super) fn read_byte(&self, address: u64) -> Result<u8> {
         self.with_host()?;
         let mut byte = [0];
-        self.parts.staging.download(&self.queue, address, &mut byte)?;
+        self.resources.staging.download(&self.queue, address, &mut byte)?;
         Ok(byte[0])
     }
 
     /// Whether it takes notes instead of sending.
-    pub fn takes_notes(&self) -> bool {
-        self.notes.is_some()
+    pub fn is_capturing(&self) -> bool {
+        self.capture.is_some()
     }
 
     /// A copy of device memory; the ranges do not overlap.
     pub(super) fn copy_apart(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
-        match self.noted() {
-            Some(mut notes) => notes.add(|recording, after| recording.copy(from, to, bytes, after)),
+        match self.capture_state() {
+            Some(mut capture) => capture.add(|recording, after| recording.copy(from, to, bytes, after)),
             None => self.queue.copy(from, to, bytes),
         }
     }
 
-    fn noted(&self) -> Option<MutexGuard<'_, Notes>> {
+    fn capture_state(&self) -> Option<MutexGuard<'_, Capture>> {
         // Nothing panics while the lock is held.
-        self.notes.as_ref().map(|notes| notes.lock().unwrap_or_else(PoisonError::into_inner))
+        self.capture.as_ref().map(|capture| capture.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn with_host(&self) -> Result<()> {
-        match self.notes {
-            Some(_) => Err(Error::internal("a stream that takes notes has nothing to do with the host")),
+        match self.capture {
+            Some(_) => Err(Error::internal("a stream that is capturing has nothing to do with the host")),
             None => Ok(()),
         }
     }
 }
 
-impl Notes {
+impl Capture {
     fn add(&mut self, add: impl FnOnce(&mut Recording, &[usize]) -> usize) -> Result<()> {
         self.last = Some(add(&mut self.recording, self.last.as_slice()));
         Ok(())
@@ -158,8 +158,8 @@ impl Notes {
 
 impl Drop for CudaStream {
     fn drop(&mut self) {
-        if self.notes.is_none() {
-            self.parts.give_back(&self.queue);
+        if self.capture.is_none() {
+            self.resources.give_back(&self.queue);
         }
     }
 }
@@ -168,13 +168,13 @@ impl Stream for CudaStream {
     fn copy_to_device(&self, source: &[u8], target: &mut DeviceMemory, offset: usize) -> Result<()> {
         self.with_host()?;
         let to = address_on(target, self, offset, source.len())?;
-        self.parts.staging.upload(&self.queue, source, to)
+        self.resources.staging.upload(&self.queue, source, to)
     }
 
     fn copy_to_host(&self, source: &DeviceMemory, offset: usize, target: &mut [u8]) -> Result<()> {
         self.with_host()?;
         let from = address_on(source, self, offset, target.len())?;
-        self.parts.staging.download(&self.queue, from, target)
+        self.resources.staging.download(&self.queue, from, target)
     }
 
     fn copy(&self, source: &DeviceMemory, range: Range<usize>, target: &mut DeviceMemory, offset: usize) -> Result<()> {
@@ -229,7 +229,7 @@ impl Stream for CudaStream {
 
 impl fmt::Debug for CudaStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.notes.is_some() { "CudaStream, taking notes for" } else { "CudaStream" };
+        let what = if self.capture.is_some() { "CudaStream, capturing for" } else { "CudaStream" };
         write!(f, "{what}({:?})", self.queue)
     }
 }

@@ -11,7 +11,7 @@ use super::executor::{CudaExecutor, address_on};
 use super::graph::{GraphCounts, GraphSlot, Recording};
 use super::library::Libraries;
 use super::stream::CudaStream;
-use crate::device::{Function, Image, Part};
+use crate::device::{CodeObject, KernelFunction, ModuleImage};
 
 /// Multiplies floats, one for each of 128 threads.
 const PTX: &str = include_str!("../ptx/scale.ptx");
@@ -41,16 +41,16 @@ fn bytes(stream: &dyn Stream, memory: &DeviceMemory) -> Vec<u8> {
     bytes
 }
 
-fn image(ptx: &str, name: &str) -> Image {
-    let function = Function {
+fn image(ptx: &str, name: &str) -> ModuleImage {
+    let function = KernelFunction {
         name: name.to_string(),
-        part: 0,
+        object: 0,
         threads: THREADS as u32,
         shared_bytes: 0,
         together: false,
         parameters: 2,
     };
-    Image { functions: vec![function], parts: vec![Part::Ptx(ptx.to_string())] }
+    ModuleImage { functions: vec![function], objects: vec![CodeObject::Ptx(ptx.to_string())] }
 }
 
 fn floats(memory: &DeviceMemory, stream: &dyn Stream) -> Vec<f32> {
@@ -62,8 +62,8 @@ fn ones(executor: &CudaExecutor, stream: &dyn Stream) -> DeviceMemory {
 }
 
 /// Launches a function of a module on one block.
-fn launch(module: &CudaModule, number: usize, words: &[u64], stream: &CudaStream) -> xla_hlo::Result<()> {
-    stream.launch(module.call(number, 1, words)?)
+fn launch(module: &CudaModule, number: usize, arguments: &[u64], stream: &CudaStream) -> xla_hlo::Result<()> {
+    stream.launch(module.call(number, 1, arguments)?)
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn kernels_are_launched() {
     let error = CudaModule::load(executor.context(), &image(PTX, "missing")).unwrap_err();
     assert!(error.message().starts_with("kernel missing: "), "{error}");
     let error = CudaModule::load(executor.context(), &image(&PTX.replace("mul.f32", "mulx.f32"), "scale")).unwrap_err();
-    assert!(error.message().starts_with("part 0 of the program's code: "), "{error}");
+    assert!(error.message().starts_with("code object 0 of the program: "), "{error}");
     assert!(error.message().contains("mulx"), "{error}");
 }
 
@@ -204,8 +204,8 @@ fn notes_become_graphs_and_loops_of_the_device() {
     for rounds in [4u32, 1, 4] {
         let memory = ones(&executor, &*stream);
         let [counter, predicate] = [&rounds.to_ne_bytes()[..], &[0]].map(|bytes| filled(&executor, &*stream, bytes));
-        let notes = cuda.notes();
-        let [condition, body] = [(); 2].map(|()| notes.notes());
+        let capture = cuda.capture();
+        let [condition, body] = [(); 2].map(|()| capture.capture());
         let at = |memory: &DeviceMemory, stream| address_on(memory, stream, 0, memory.byte_size()).unwrap();
         launch(&count, 0, &[at(&counter, &condition), at(&predicate, &condition)], &condition).unwrap();
         // By way of scratch memory, which is dropped before the work is sent.
@@ -216,11 +216,11 @@ fn notes_become_graphs_and_loops_of_the_device() {
         body.copy(&aside, 0..aside.byte_size(), &mut memory, 0).unwrap();
         drop(aside);
         let another = filled(&executor, &*stream, &[0xff; THREADS * 4]);
-        notes.repeat(&condition, at(&predicate, &notes), &body, &inner, &libraries).unwrap();
-        launch(&scale, 0, &[at(&memory, &notes), 3], &notes).unwrap();
-        assert!(notes.synchronize().is_err() && notes.record_event().is_err());
+        capture.repeat(&condition, at(&predicate, &capture), &body, &inner, &libraries).unwrap();
+        launch(&scale, 0, &[at(&memory, &capture), 3], &capture).unwrap();
+        assert!(capture.synchronize().is_err() && capture.record_event().is_err());
         assert_eq!(floats(&memory, &*stream), [1.0; THREADS], "notes are not sent");
-        let recording = notes.take_notes();
+        let recording = capture.end_capture();
         outer.run(recording, &libraries, cuda).unwrap();
         assert_eq!(floats(&memory, &*stream), [3.0 * 2f32.powi(rounds as i32 - 1); THREADS]);
         assert_eq!(bytes(&*stream, &another), [0xff; THREADS * 4], "scratch memory is kept until the work is sent");

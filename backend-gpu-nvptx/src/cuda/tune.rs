@@ -5,31 +5,31 @@ use std::time::{Duration, Instant};
 use xla_hlo::{Error, Result};
 
 use super::executor::{CudaMemory, scratch};
-use super::gather::{Piece, Site};
-use crate::autotune::{Trial, Way};
-use crate::device::{LibraryStep, Word};
+use super::resolve::{LaunchContext, ResolvedCommand};
+use crate::autotune::{Candidate, Trial};
+use crate::device::{KernelArgument, LibraryCommand};
 
 /// The ways of one call.
-pub(super) struct Ways<'a> {
-    site: &'a Site<'a>,
-    library: &'a LibraryStep,
-    ways: Vec<Way>,
+pub(super) struct LibraryTrial<'a> {
+    context: &'a LaunchContext<'a>,
+    library: &'a LibraryCommand,
+    candidates: Vec<Candidate>,
     /// In the place of the thunk's results; made when the first way is run.
     results: Option<Vec<(CudaMemory, u64)>>,
 }
 
-impl<'a> Ways<'a> {
+impl<'a> LibraryTrial<'a> {
     /// The library's algorithms in its own order, then our kernels.
-    pub fn new(site: &'a Site<'a>, library: &'a LibraryStep, algorithms: usize) -> Ways<'a> {
-        let own = (!library.otherwise.is_empty()).then_some(Way::Own);
-        let ways = (0..algorithms as u32).map(Way::Library).chain(own).collect();
-        Ways { site, library, ways, results: None }
+    pub fn new(context: &'a LaunchContext<'a>, library: &'a LibraryCommand, algorithms: usize) -> LibraryTrial<'a> {
+        let own = (!library.otherwise.is_empty()).then_some(Candidate::Own);
+        let candidates = (0..algorithms as u32).map(Candidate::Library).chain(own).collect();
+        LibraryTrial { context, library, candidates, results: None }
     }
 
     /// The addresses of memory that results are written to while ways are tried.
     fn results(&mut self) -> Result<Vec<u64>> {
         if self.results.is_none() {
-            let (stream, results) = (self.site.stream, &self.site.thunk.results);
+            let (stream, results) = (self.context.stream, &self.context.thunk.results);
             let memory = |bytes| {
                 let memory = scratch(stream, bytes)?;
                 let address = memory.address_on(stream, 0, bytes)?;
@@ -41,37 +41,40 @@ impl<'a> Ways<'a> {
     }
 
     /// The work of a way.
-    fn pieces(&mut self, way: Way) -> Result<Vec<Piece>> {
+    fn commands(&mut self, candidate: Candidate) -> Result<Vec<ResolvedCommand>> {
         let results = self.results()?;
-        let (site, operands) = (self.site, self.site.thunk.operands.len());
-        let word = |word: &Word| match *word {
-            Word::Array(number) if number >= operands => {
+        let (context, operands) = (self.context, self.context.thunk.operands.len());
+        let argument = |argument: &KernelArgument| match *argument {
+            KernelArgument::Array(number) if number >= operands => {
                 let address = results.get(number - operands).copied();
                 address.ok_or_else(|| Error::internal("a result that the thunk has not"))
             }
-            Word::Array(_) | Word::Scratch(_) | Word::Counter(_) | Word::Number(_) => site.word(word),
+            KernelArgument::Array(_)
+            | KernelArgument::Scratch(_)
+            | KernelArgument::Counter(_)
+            | KernelArgument::Number(_) => context.argument(argument),
         };
-        let mut pieces = Vec::new();
-        match way {
-            Way::Library(algorithm) => site.call(self.library, algorithm, &word, &mut pieces)?,
-            Way::Own => site.plain(&self.library.otherwise, &word, &mut pieces)?,
+        let mut commands = Vec::new();
+        match candidate {
+            Candidate::Library(algorithm) => context.call(self.library, algorithm, &argument, &mut commands)?,
+            Candidate::Own => context.plain(&self.library.otherwise, &argument, &mut commands)?,
         }
-        Ok(pieces)
+        Ok(commands)
     }
 }
 
-impl Trial for Ways<'_> {
-    fn ways(&self) -> Vec<Way> {
-        self.ways.clone()
+impl Trial for LibraryTrial<'_> {
+    fn candidates(&self) -> Vec<Candidate> {
+        self.candidates.clone()
     }
 
-    fn time(&mut self, way: Way, runs: u32) -> Result<Duration> {
-        let pieces = self.pieces(way)?;
-        let stream = self.site.stream;
+    fn time(&mut self, candidate: Candidate, runs: u32) -> Result<Duration> {
+        let commands = self.commands(candidate)?;
+        let stream = self.context.stream;
         stream.queue().synchronize()?;
         let begin = Instant::now();
         for _ in 0..runs {
-            pieces.iter().try_for_each(|piece| piece.send(self.site.loaded, stream))?;
+            commands.iter().try_for_each(|command| command.send(self.context.loaded, stream))?;
         }
         stream.queue().synchronize()?;
         Ok(begin.elapsed())

@@ -15,34 +15,34 @@ use super::faults::Faults;
 
 /// The device.
 #[derive(Debug)]
-pub(crate) struct HostGpu {
+pub(crate) struct EmulatedGpu {
     inner: HostExecutor,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
 /// What the device, its streams and its memories share.
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedState {
     races: Mutex<RaceDetector>,
     memories: AtomicU64,
     faults: Faults,
 }
 
-impl Shared {
+impl SharedState {
     fn races(&self) -> MutexGuard<'_, RaceDetector> {
         self.races.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl HostGpu {
+impl EmulatedGpu {
     /// The one device of the platform of that name.
-    pub fn new(platform: &str) -> HostGpu {
-        let inner = HostExecutor::new(platform, 0, PoolLimits::default()).with_attribute("in the place of", "a GPU");
-        HostGpu { inner, shared: Arc::default() }
+    pub fn new(platform: &str) -> EmulatedGpu {
+        let inner = HostExecutor::new(platform, 0, PoolLimits::default()).with_attribute("emulates", "a GPU");
+        EmulatedGpu { inner, shared: Arc::default() }
     }
 }
 
-impl StreamExecutor for HostGpu {
+impl StreamExecutor for EmulatedGpu {
     fn description(&self) -> &DeviceDescription {
         self.inner.description()
     }
@@ -51,7 +51,7 @@ impl StreamExecutor for HostGpu {
         self.shared.faults.strike(Fault::Allocation)?;
         let memory = self.inner.pool().allocate(bytes)?;
         let number = self.shared.memories.fetch_add(1, Ordering::Relaxed);
-        Ok(DeviceMemory::new(HostGpuMemory { memory, number, shared: self.shared.clone() }))
+        Ok(DeviceMemory::new(EmulatedMemory { memory, number, shared: self.shared.clone() }))
     }
 
     fn memory_stats(&self) -> MemoryStats {
@@ -59,7 +59,7 @@ impl StreamExecutor for HostGpu {
     }
 
     fn create_stream(&self) -> Result<Box<dyn Stream>> {
-        Ok(Box::new(HostStream { number: self.shared.races().stream(), shared: self.shared.clone() }))
+        Ok(Box::new(EmulatedStream { number: self.shared.races().stream(), shared: self.shared.clone() }))
     }
 
     fn fault_injection(&self) -> Option<&dyn FaultInjection> {
@@ -69,20 +69,20 @@ impl StreamExecutor for HostGpu {
 
 /// Memory of the device.
 #[derive(Debug)]
-struct HostGpuMemory {
+struct EmulatedMemory {
     memory: HostMemory,
     /// By which the race detector knows it.
     number: u64,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
-impl Allocation for HostGpuMemory {
+impl Allocation for EmulatedMemory {
     fn byte_size(&self) -> usize {
         self.memory.byte_size()
     }
 }
 
-impl Drop for HostGpuMemory {
+impl Drop for EmulatedMemory {
     fn drop(&mut self) {
         // Whoever gets memory of a GPU next comes behind all streams that used it (`cuda/pool.rs`), so no order is
         // asked for here.
@@ -91,15 +91,15 @@ impl Drop for HostGpuMemory {
 }
 
 /// A stream of the device.
-pub(crate) struct HostStream {
+pub(crate) struct EmulatedStream {
     number: RaceStream,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
-impl HostStream {
+impl EmulatedStream {
     /// The address of a byte of a memory.
     pub fn address(memory: &DeviceMemory, offset: usize) -> Result<u64> {
-        let memory = &memory.downcast::<HostGpuMemory>()?.memory;
+        let memory = &memory.downcast::<EmulatedMemory>()?.memory;
         Ok(memory.as_ptr().wrapping_add(offset).expose_provenance() as u64)
     }
 
@@ -118,7 +118,7 @@ impl HostStream {
         self.shared.faults.strike(Fault::Kernel)
     }
 
-    fn access(&self, memory: &HostGpuMemory, bytes: Range<usize>, access: MemoryAccess, label: &str) -> Result<()> {
+    fn access(&self, memory: &EmulatedMemory, bytes: Range<usize>, access: MemoryAccess, label: &str) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -126,9 +126,9 @@ impl HostStream {
     }
 }
 
-impl Stream for HostStream {
+impl Stream for EmulatedStream {
     fn copy_to_device(&self, source: &[u8], target: &mut DeviceMemory, offset: usize) -> Result<()> {
-        let target = target.downcast_mut::<HostGpuMemory>()?;
+        let target = target.downcast_mut::<EmulatedMemory>()?;
         let bytes = inside(&target.memory, offset, source.len())?;
         copy_fault(&self.shared, source.len())?;
         self.access(target, bytes.clone(), MemoryAccess::Write, "a copy to the device")?;
@@ -137,7 +137,7 @@ impl Stream for HostStream {
     }
 
     fn copy_to_host(&self, source: &DeviceMemory, offset: usize, target: &mut [u8]) -> Result<()> {
-        let source = source.downcast::<HostGpuMemory>()?;
+        let source = source.downcast::<EmulatedMemory>()?;
         let bytes = inside(&source.memory, offset, target.len())?;
         copy_fault(&self.shared, target.len())?;
         self.access(source, bytes.clone(), MemoryAccess::Read, "a copy to the host")?;
@@ -147,8 +147,8 @@ impl Stream for HostStream {
     }
 
     fn copy(&self, source: &DeviceMemory, range: Range<usize>, target: &mut DeviceMemory, offset: usize) -> Result<()> {
-        let source = source.downcast::<HostGpuMemory>()?;
-        let target = target.downcast_mut::<HostGpuMemory>()?;
+        let source = source.downcast::<EmulatedMemory>()?;
+        let target = target.downcast_mut::<EmulatedMemory>()?;
         let from = inside(&source.memory, range.start, range.len())?;
         let to = inside(&target.memory, offset, range.len())?;
         copy_fault(&self.shared, range.len())?;
@@ -159,7 +159,7 @@ impl Stream for HostStream {
     }
 
     fn copy_within(&self, memory: &mut DeviceMemory, range: Range<usize>, offset: usize) -> Result<()> {
-        let memory = memory.downcast_mut::<HostGpuMemory>()?;
+        let memory = memory.downcast_mut::<EmulatedMemory>()?;
         let from = inside(&memory.memory, range.start, range.len())?;
         let to = inside(&memory.memory, offset, range.len())?;
         copy_fault(&self.shared, range.len())?;
@@ -171,11 +171,11 @@ impl Stream for HostStream {
 
     fn record_event(&self) -> Result<Event> {
         let clock = self.shared.races().record(self.number);
-        Ok(Event::new(HostEvent { clock, shared: self.shared.clone() }))
+        Ok(Event::new(EmulatedEvent { clock, shared: self.shared.clone() }))
     }
 
     fn wait_for(&self, event: &Event) -> Result<()> {
-        match event.downcast::<HostEvent>() {
+        match event.downcast::<EmulatedEvent>() {
             Some(event) => self.shared.races().wait(self.number, &event.clock),
             None => event.wait()?,
         }
@@ -188,25 +188,25 @@ impl Stream for HostStream {
     }
 }
 
-impl Drop for HostStream {
+impl Drop for EmulatedStream {
     fn drop(&mut self) {
         self.shared.races().closed(self.number);
     }
 }
 
-impl fmt::Debug for HostStream {
+impl fmt::Debug for EmulatedStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HostStream({})", self.number)
     }
 }
 
 /// A point in a stream's work, which has been reached.
-struct HostEvent {
+struct EmulatedEvent {
     clock: Clock,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
-impl DeviceEvent for HostEvent {
+impl DeviceEvent for EmulatedEvent {
     fn is_reached(&self) -> Result<bool> {
         self.wait().map(|()| true)
     }
@@ -218,7 +218,7 @@ impl DeviceEvent for HostEvent {
 }
 
 /// Nothing cannot be copied wrongly.
-fn copy_fault(shared: &Shared, bytes: usize) -> Result<()> {
+fn copy_fault(shared: &SharedState, bytes: usize) -> Result<()> {
     if bytes == 0 { Ok(()) } else { shared.faults.strike(Fault::Copy) }
 }
 

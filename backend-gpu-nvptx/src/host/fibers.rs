@@ -9,7 +9,7 @@ use xla_hlo::{Error, Result};
 use xla_llvm::jit::RuntimeSymbol;
 use xla_llvm::simt::{BARRIER, HostThread, SHUFFLE, WARP};
 
-use super::code::Loaded;
+use super::code::EmulatedFunction;
 
 /// Bytes of a fiber's stack; kernels keep no arrays on it.
 const STACK_BYTES: usize = 64 << 10;
@@ -32,7 +32,7 @@ struct Fiber {
 
 /// Where a fiber is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum FiberState {
     Ready,
     Waits(Wait),
     Done,
@@ -52,39 +52,39 @@ impl Stacks {
 
 /// Runs the threads of one block to their ends. [`Error::Internal`] if some wait for others that never come.
 pub(super) fn run_block(
-    function: &Loaded,
-    words: &[u64],
+    function: &EmulatedFunction,
+    arguments: &[u64],
     stacks: &mut Stacks,
     mut thread: impl FnMut(u32) -> HostThread,
 ) -> Result<()> {
     let mut fibers = Vec::with_capacity(function.threads as usize);
     for number in 0..function.threads {
-        let (entry, record, words) = (function.entry, thread(number), words.as_ptr());
+        let (entry, record, arguments) = (function.entry, thread(number), arguments.as_ptr());
         let stack = stacks.take()?;
         let fiber = Coroutine::with_stack(stack, move |yielder: &Yielder<[u64; WARP as usize], Wait>, _| {
             let mut fiber = Fiber { thread: record, yielder };
-            // SAFETY: as in `HostCode::launch`. The pointer is one to the whole fiber, which lives on this stack until
-            // the call returns, so the runtime's functions below may use what follows the thread.
-            unsafe { entry(words, (&raw mut fiber).cast()) }
+            // SAFETY: as in `EmulatedCode::launch`. The pointer is one to the whole fiber, which lives on this stack
+            // until the call returns, so the runtime's functions below may use what follows the thread.
+            unsafe { entry(arguments, (&raw mut fiber).cast()) }
         });
         fibers.push(fiber);
     }
-    let mut states = vec![State::Ready; fibers.len()];
+    let mut states = vec![FiberState::Ready; fibers.len()];
     loop {
         let mut moved = false;
-        let together = states.iter().all(|state| matches!(state, State::Waits(Wait::Barrier) | State::Done));
+        let together = states.iter().all(|state| matches!(state, FiberState::Waits(Wait::Barrier) | FiberState::Done));
         for (warp, fibers) in fibers.chunks_mut(WARP as usize).enumerate() {
             let first = warp * WARP as usize;
             let states = &mut states[first..first + fibers.len()];
             let Some(given) = ready(states, together) else { continue };
             for (fiber, state) in fibers.iter_mut().zip(states) {
-                if *state == State::Done {
+                if *state == FiberState::Done {
                     continue;
                 }
                 moved = true;
                 *state = match fiber.resume(given) {
-                    CoroutineResult::Yield(wait) => State::Waits(wait),
-                    CoroutineResult::Return(()) => State::Done,
+                    CoroutineResult::Yield(wait) => FiberState::Waits(wait),
+                    CoroutineResult::Return(()) => FiberState::Done,
                 };
             }
         }
@@ -92,7 +92,7 @@ pub(super) fn run_block(
             break;
         }
     }
-    match states.iter().position(|state| *state != State::Done) {
+    match states.iter().position(|state| *state != FiberState::Done) {
         None => {
             stacks.0.extend(fibers.into_iter().map(Coroutine::into_stack));
             Ok(())
@@ -113,15 +113,15 @@ pub(super) fn run_block(
 }
 
 /// What the threads of a warp go on with, if all of them can.
-fn ready(states: &[State], block_is_at_barrier: bool) -> Option<[u64; WARP as usize]> {
+fn ready(states: &[FiberState], block_is_at_barrier: bool) -> Option<[u64; WARP as usize]> {
     let mut given = [0; WARP as usize];
-    if block_is_at_barrier || states.iter().all(|state| *state == State::Ready) {
+    if block_is_at_barrier || states.iter().all(|state| *state == FiberState::Ready) {
         return Some(given);
     }
     for (given, state) in given.iter_mut().zip(states) {
         match state {
-            State::Waits(Wait::Shuffle(value)) => *given = *value,
-            State::Ready | State::Waits(Wait::Barrier) | State::Done => return None,
+            FiberState::Waits(Wait::Shuffle(value)) => *given = *value,
+            FiberState::Ready | FiberState::Waits(Wait::Barrier) | FiberState::Done => return None,
         }
     }
     Some(given)
@@ -153,18 +153,18 @@ unsafe extern "C" fn shuffle(thread: *mut HostThread, value: u64, lane: u32) -> 
 mod tests {
     use super::*;
 
-    fn run(entry: super::super::code::Entry, threads: u32, results: &mut [u64]) -> Result<()> {
-        let function = Loaded { entry, threads, shared_bytes: 0, together: true, parameters: 1 };
-        let words = [results.as_mut_ptr() as u64];
+    fn run(entry: super::super::code::KernelEntry, threads: u32, results: &mut [u64]) -> Result<()> {
+        let function = EmulatedFunction { entry, threads, shared_bytes: 0, together: true, parameters: 1 };
+        let arguments = [results.as_mut_ptr() as u64];
         let thread = |thread| HostThread { thread, block: 0, threads, blocks: 1, shared: std::ptr::null_mut() };
-        run_block(&function, &words, &mut Stacks::default(), thread)
+        run_block(&function, &arguments, &mut Stacks::default(), thread)
     }
 
     /// What threads share before and after a barrier, and what the next lane gives.
-    unsafe extern "C" fn neighbours(words: *const u64, thread: *mut HostThread) {
+    unsafe extern "C" fn neighbours(arguments: *const u64, thread: *mut HostThread) {
         // SAFETY: `run` gives the address of as many numbers as there are threads, and a fiber's thread.
         unsafe {
-            let (number, results) = ((*thread).thread, (*words as *mut u64));
+            let (number, results) = ((*thread).thread, (*arguments as *mut u64));
             *results.add(number as usize) = u64::from(number) + 1;
             barrier(thread);
             let next = *results.add(((number + 1) % (*thread).threads) as usize);

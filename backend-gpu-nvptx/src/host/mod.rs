@@ -16,7 +16,7 @@ mod launch;
 mod platform;
 mod processor;
 
-pub(crate) use code::HostCode;
-use executor::HostStream;
-pub use platform::{HOST_NAME, host_platform};
-pub(crate) use processor::{check, made_for};
+pub(crate) use code::EmulatedCode;
+use executor::EmulatedStream;
+pub use platform::{EMULATED_NAME, emulated_platform};
+pub(crate) use processor::{check, compiled_for};

@@ -8,25 +8,25 @@ use xla_service::host::StreamTransfer;
 use xla_service::platform::no_such_device;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
-use super::executor::HostGpu;
+use super::executor::EmulatedGpu;
 use crate::compile::GpuCompiler;
 
 /// The name of the platform that runs the kernels of GPUs on the host.
-pub const HOST_NAME: &str = "gpu-host";
+pub const EMULATED_NAME: &str = "gpu-emulated";
 
 /// The host in the place of a GPU: slow, and everywhere. It runs the same kernels, generated for the host's processor.
-pub fn host_platform() -> Arc<dyn Platform> {
-    Arc::new(HostPlatform { executor: Arc::new(HostGpu::new(HOST_NAME)) })
+pub fn emulated_platform() -> Arc<dyn Platform> {
+    Arc::new(EmulatedPlatform { executor: Arc::new(EmulatedGpu::new(EMULATED_NAME)) })
 }
 
 #[derive(Debug)]
-struct HostPlatform {
+struct EmulatedPlatform {
     executor: Arc<dyn StreamExecutor>,
 }
 
-impl Platform for HostPlatform {
+impl Platform for EmulatedPlatform {
     fn name(&self) -> &str {
-        HOST_NAME
+        EMULATED_NAME
     }
 
     fn check(&self) -> Result<()> {
@@ -41,11 +41,11 @@ impl Platform for HostPlatform {
     }
 
     fn executor(&self, ordinal: usize) -> Result<Arc<dyn StreamExecutor>> {
-        if ordinal == 0 { Ok(self.executor.clone()) } else { Err(no_such_device(HOST_NAME, ordinal, 1)) }
+        if ordinal == 0 { Ok(self.executor.clone()) } else { Err(no_such_device(EMULATED_NAME, ordinal, 1)) }
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {
-        Arc::new(GpuCompiler::Host)
+        Arc::new(GpuCompiler::Emulated)
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {

@@ -3,13 +3,13 @@
 use xla_hlo::{Error, Result};
 use xla_llvm::target::{Simt, Target};
 
-use crate::stored::MadeFor;
+use crate::stored::CompiledFor;
 
 /// What a target is called in a stored program.
-pub(crate) fn made_for(target: &Target) -> MadeFor {
+pub(crate) fn compiled_for(target: &Target) -> CompiledFor {
     match target.simt() {
-        Some(Simt::Nvptx) => MadeFor::Gpu(target.cpu().to_string()),
-        Some(Simt::Host) | None => MadeFor::Host {
+        Some(Simt::Nvptx) => CompiledFor::Gpu(target.cpu().to_string()),
+        Some(Simt::Host) | None => CompiledFor::Host {
             triple: target.triple().to_string(),
             cpu: target.cpu().to_string(),
             features: has(target.features()).map(str::to_string).collect(),
@@ -18,21 +18,23 @@ pub(crate) fn made_for(target: &Target) -> MadeFor {
 }
 
 /// [`Error::InvalidArgument`] if this machine's processor cannot run the code.
-pub(crate) fn check(made_for: &MadeFor) -> Result<()> {
+pub(crate) fn check(compiled_for: &CompiledFor) -> Result<()> {
     let host = Target::host_threads()?;
-    let MadeFor::Host { triple, features, .. } = made_for else {
-        return Err(Error::invalid_argument(format!("the program was compiled for {made_for}, not for the host")));
+    let CompiledFor::Host { triple, features, .. } = compiled_for else {
+        return Err(Error::invalid_argument(format!(
+            "the program was compiled for {compiled_for}, not for an emulated GPU"
+        )));
     };
     if triple != host.triple() {
         return Err(Error::invalid_argument(format!(
-            "the program was compiled for {made_for}, this is {}",
+            "the program was compiled for {compiled_for}, this is {}",
             host.triple()
         )));
     }
     match features.iter().find(|feature| !has(host.features()).any(|had| had == *feature)) {
         None => Ok(()),
         Some(missing) => Err(Error::invalid_argument(format!(
-            "the program was compiled for {made_for}, and this processor ({}) lacks {}; compile it on this machine",
+            "the program was compiled for {compiled_for}, and this processor ({}) lacks {}; compile it on this machine",
             host.cpu(),
             missing.trim_start_matches('+')
         ))),
@@ -50,13 +52,13 @@ mod tests {
 
     #[test]
     fn hosts_that_lack_something_are_told() {
-        let host = made_for(&Target::host_threads().unwrap());
+        let host = compiled_for(&Target::host_threads().unwrap());
         check(&host).unwrap();
-        let MadeFor::Host { triple, cpu, mut features } = host else { panic!("{host:?}") };
+        let CompiledFor::Host { triple, cpu, mut features } = host else { panic!("{host:?}") };
         features.push("+teleport".to_string());
-        let error = check(&MadeFor::Host { triple, cpu, features }).unwrap_err();
+        let error = check(&CompiledFor::Host { triple, cpu, features }).unwrap_err();
         assert!(error.message().contains("lacks teleport"), "{error}");
-        let error = check(&MadeFor::Gpu("sm_80".to_string())).unwrap_err();
-        assert_eq!(error.message(), "the program was compiled for GPU sm_80, not for the host");
+        let error = check(&CompiledFor::Gpu("sm_80".to_string())).unwrap_err();
+        assert_eq!(error.message(), "the program was compiled for GPU sm_80, not for an emulated GPU");
     }
 }

@@ -8,7 +8,7 @@ use xla_service::CompileOptions;
 use super::Assemble;
 use super::cache::CubinCache;
 use super::ptxas::Ptxas;
-use crate::device::{Image, Part};
+use crate::device::{CodeObject, ModuleImage};
 
 /// Bytes that all machine code in a cache takes at most.
 const MOST_BYTES: u64 = 256 << 20;
@@ -32,27 +32,32 @@ impl InProcess {
     /// The image with machine code for an architecture in the place of PTX: from the cache, or made by `driver`, the
     /// driver's own assembler if it has one, else by `ptxas`. `None` if there is none of it, or no cache: the driver
     /// then takes the PTX.
-    pub fn machine_code(&self, image: &Image, architecture: &str, driver: Option<&dyn Assemble>) -> Option<Image> {
+    pub fn machine_code(
+        &self,
+        image: &ModuleImage,
+        architecture: &str,
+        driver: Option<&dyn Assemble>,
+    ) -> Option<ModuleImage> {
         let cache = self.cache.as_ref()?;
         // That of the driver makes what the driver takes, and is there.
         let assembler = driver.or_else(|| self.ptxas().map(|ptxas| ptxas as &dyn Assemble))?;
         let mut is_changed = false;
-        let parts = image.parts.iter().map(|part| match part {
-            Part::Ptx(text) => match cache.assemble(assembler, text, architecture) {
+        let objects = image.objects.iter().map(|object| match object {
+            CodeObject::Ptx(text) => match cache.assemble(assembler, text, architecture) {
                 Ok(cubin) => {
                     is_changed = true;
-                    Part::Cubin(cubin.bytes)
+                    CodeObject::Cubin(cubin.bytes)
                 }
                 // Whoever takes the PTX says it again, or does better.
                 Err(error) => {
                     tracing::debug!(%error, "PTX is left to the driver");
-                    part.clone()
+                    object.clone()
                 }
             },
-            Part::Cubin(_) | Part::HostObject(_) => part.clone(),
+            CodeObject::Cubin(_) | CodeObject::HostObject(_) => object.clone(),
         });
-        let parts = parts.collect();
-        is_changed.then(|| Image { functions: image.functions.clone(), parts })
+        let objects = objects.collect();
+        is_changed.then(|| ModuleImage { functions: image.functions.clone(), objects })
     }
 
     fn ptxas(&self) -> Option<&Ptxas> {
@@ -93,8 +98,11 @@ mod tests {
         }
     }
 
-    fn image(parts: &[&str]) -> Image {
-        Image { functions: Vec::new(), parts: parts.iter().map(|text| Part::Ptx(text.to_string())).collect() }
+    fn image(objects: &[&str]) -> ModuleImage {
+        ModuleImage {
+            functions: Vec::new(),
+            objects: objects.iter().map(|text| CodeObject::Ptx(text.to_string())).collect(),
+        }
     }
 
     fn started(folder: Option<PathBuf>) -> InProcess {
@@ -109,7 +117,7 @@ mod tests {
             started(Some(folder.path().to_path_buf())).machine_code(&image(&["a", "b"]), architecture, Some(assembler))
         };
         let first = start(&assembler, "sm_90").expect("machine code");
-        assert_eq!(first.parts[0], Part::Cubin(b"\x7fELF sm_90 a".to_vec()));
+        assert_eq!(first.objects[0], CodeObject::Cubin(b"\x7fELF sm_90 a".to_vec()));
         assert_eq!(assembler.asked.get(), 2);
         assert_eq!(start(&assembler, "sm_90"), Some(first));
         assert_eq!(assembler.asked.get(), 2);
@@ -133,7 +141,7 @@ mod tests {
         let assembler = Counting::default();
         let process = started(Some(folder.path().to_path_buf()));
         let made = process.machine_code(&image(&["bad", "a"]), "sm_90", Some(&assembler)).expect("machine code of one");
-        assert_eq!(made.parts[0], Part::Ptx("bad".to_string()));
+        assert_eq!(made.objects[0], CodeObject::Ptx("bad".to_string()));
         assert_eq!(process.machine_code(&image(&["bad"]), "sm_90", Some(&assembler)), None);
     }
 }

@@ -9,7 +9,7 @@ mod scatter;
 mod sorting;
 mod tf32;
 
-/// Runs a program on `gpu-host` and in the evaluator; no part of it may run elsewhere than in kernels.
+/// Runs a program on `gpu-emulated` and in the evaluator; no part of it may run elsewhere than in kernels.
 fn agrees(text: &str) {
-    xla_tests::agreement::assert_agrees(backend_gpu_nvptx::host_platform(), text);
+    xla_tests::agreement::assert_agrees(backend_gpu_nvptx::emulated_platform(), text);
 }

@@ -9,7 +9,7 @@ use xla_service::{Client, CompileOptions, FallbackPolicy, OptLevel, PlatformRegi
 fn runs(text: &str, platform: &str, opt_level: OptLevel) -> Vec<Literal> {
     let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
     let mut registry = PlatformRegistry::new();
-    registry.register(backend_gpu_nvptx::host_platform());
+    registry.register(backend_gpu_nvptx::emulated_platform());
     registry.register(xla_service::interpreter::platform());
     let client = Client::new(&registry, platform).expect("the platform is registered");
     let options = CompileOptions { host_fallback: FallbackPolicy::Forbid, opt_level, ..CompileOptions::default() };
@@ -29,7 +29,7 @@ fn near(a: Scalar, b: Scalar) -> bool {
 fn same_numbers(text: &str) {
     for opt_level in [OptLevel::O0, OptLevel::O2] {
         let expected = runs(text, "interpreter", opt_level);
-        let actual = runs(text, backend_gpu_nvptx::HOST_NAME, opt_level);
+        let actual = runs(text, backend_gpu_nvptx::EMULATED_NAME, opt_level);
         assert_eq!(actual.len(), expected.len());
         for (a, e) in actual.iter().zip(&expected) {
             assert_eq!(a.shape(), e.shape());

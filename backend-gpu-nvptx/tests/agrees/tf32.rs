@@ -26,7 +26,7 @@ fn program(dims: [&str; 3], operation: &str) -> String {
 fn run(text: &str, platform: &str, inputs: &[Literal; 2], allow_tf32: bool) -> Literal {
     let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
     let mut registry = PlatformRegistry::new();
-    registry.register(backend_gpu_nvptx::host_platform());
+    registry.register(backend_gpu_nvptx::emulated_platform());
     registry.register(interpreter::platform());
     let client = Client::new(&registry, platform).expect("the platform is registered");
     let options = CompileOptions { host_fallback: FallbackPolicy::Forbid, allow_tf32, ..CompileOptions::default() };
@@ -109,7 +109,7 @@ fn factors_are_rounded_to_the_nearest_number() {
         let text = program(dims, &operation);
         let [exact, with_tf32] = both(&text, &inputs);
         let found = |more: &str, allow_tf32| {
-            run(&program(dims, &format!("{operation}{more}")), backend_gpu_nvptx::HOST_NAME, &inputs, allow_tf32)
+            run(&program(dims, &format!("{operation}{more}")), backend_gpu_nvptx::EMULATED_NAME, &inputs, allow_tf32)
         };
         assert_close(&found(&format!(", {TF32}"), false), &with_tf32, &text);
         assert_close(&found("", true), &with_tf32, &text);
@@ -169,7 +169,7 @@ fn what_is_no_ordinary_number() {
     let x = array(dims[0], |i| special.get(i / 64).copied().unwrap_or(1.0));
     let y = array(dims[1], |i| if i % 96 == 0 { 2f64.powi(120) } else { 1.0 });
     let text = program(dims, &format!("dot(x, y), {ROWS_BY_COLUMNS}, {TF32}"));
-    let found = run(&text, backend_gpu_nvptx::HOST_NAME, &[x.clone(), y.clone()], false);
+    let found = run(&text, backend_gpu_nvptx::EMULATED_NAME, &[x.clone(), y.clone()], false);
     let expected = run(&text, interpreter::NAME, &[all_rounded(&x), y], false);
     assert_close(&found, &expected, &text);
 }

@@ -45,8 +45,8 @@ fn executable(files: &[AotFile]) -> Vec<u8> {
 
 fn client() -> Client {
     let mut registry = PlatformRegistry::new();
-    registry.register(backend_gpu_nvptx::host_platform());
-    Client::new(&registry, backend_gpu_nvptx::HOST_NAME).unwrap()
+    registry.register(backend_gpu_nvptx::emulated_platform());
+    Client::new(&registry, backend_gpu_nvptx::EMULATED_NAME).unwrap()
 }
 
 fn inputs() -> Vec<Literal> {
@@ -57,7 +57,7 @@ fn inputs() -> Vec<Literal> {
 
 #[test]
 fn what_is_loaded_gives_what_was_compiled() {
-    let bytes = executable(&files(&*backend_gpu_nvptx::host_platform(), None).unwrap());
+    let bytes = executable(&files(&*backend_gpu_nvptx::emulated_platform(), None).unwrap());
     let (client, options) = (client(), CompileOptions::default());
     let expected = client.compile(&module(), &options).unwrap().run(inputs()).unwrap();
     let loaded = client.load(&bytes, &options).unwrap();
@@ -79,21 +79,21 @@ fn the_files_of_a_program_for_a_gpu() {
 #[test]
 fn programs_that_cannot_be_loaded_are_refused() {
     let gpu = executable(&files(&*backend_gpu_nvptx::platform(), None).unwrap());
-    let host = executable(&files(&*backend_gpu_nvptx::host_platform(), None).unwrap());
+    let host = executable(&files(&*backend_gpu_nvptx::emulated_platform(), None).unwrap());
     let client = client();
     let refusal = |bytes: &[u8]| match client.load(bytes, &CompileOptions::default()) {
         Err(Error::InvalidArgument(detail)) => detail.to_string(),
         other => panic!("{other:?}"),
     };
-    assert!(refusal(&gpu).contains("for platform gpu, this is gpu-host"));
+    assert!(refusal(&gpu).contains("for platform gpu, this is gpu-emulated"));
     assert!(refusal(&host[..host.len() / 2]).contains("truncated"));
-    let written = serialized::read("gpu-host", &host).unwrap();
-    let with = |code: &[u8]| serialized::write("gpu-host", &written.module, code).unwrap();
+    let written = serialized::read("gpu-emulated", &host).unwrap();
+    let with = |code: &[u8]| serialized::write("gpu-emulated", &written.module, code).unwrap();
     assert!(refusal(&with(b"")).contains("no device code"));
     assert!(refusal(&with(b"\x63\0\0\0")).contains("version 99"));
     // The code of a GPU's program under the other platform's name.
     let code = serialized::read("gpu", &gpu).unwrap().code;
-    assert!(refusal(&with(&code)).contains("compiled for GPU sm_90, not for the host"));
+    assert!(refusal(&with(&code)).contains("compiled for GPU sm_90, not for an emulated GPU"));
     for end in 4..written.code.len().min(2000) {
         refusal(&with(&written.code[..end]));
     }
@@ -101,6 +101,6 @@ fn programs_that_cannot_be_loaded_are_refused() {
 
 #[test]
 fn another_target_is_none_of_the_host() {
-    let error = files(&*backend_gpu_nvptx::host_platform(), Some("sm_90")).unwrap_err();
+    let error = files(&*backend_gpu_nvptx::emulated_platform(), Some("sm_90")).unwrap_err();
     assert!(matches!(error, Error::InvalidArgument(_)), "{error}");
 }

@@ -217,6 +217,6 @@ fn the_fastest_way_is_looked_for_and_kept() {
             assert_eq!(result.get(i), Scalar::Float((i / 128 * 128 + 127 - i % 128) as f64));
         }
     }
-    let kept = std::fs::read_dir(folder.path().join("choices")).map(Iterator::count);
-    assert!(kept.is_ok_and(|files| files <= 1), "choices are one file for each kind of GPU");
+    let kept = std::fs::read_dir(folder.path().join("autotune")).map(Iterator::count);
+    assert!(kept.is_ok_and(|files| files <= 1), "the autotune cache is one file for each kind of GPU");
 }

@@ -12,22 +12,22 @@ fn folder() -> Folder {
 #[test]
 fn an_executable_runs_without_its_module() {
     let folder = folder();
-    let done = folder.xla("compile module.hlo --platform gpu-host -o build");
+    let done = folder.xla("compile module.hlo --platform gpu-emulated -o build");
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
-    let compiled = folder.xla("run module.hlo --platform gpu-host --inputs in.npz");
+    let compiled = folder.xla("run module.hlo --platform gpu-emulated --inputs in.npz");
     let loaded = folder.xla("run --executable build/sums.xlax --inputs in.npz");
     assert_eq!((loaded.code, &loaded.out), (0, &compiled.out), "{loaded:?}");
     assert!(loaded.out.starts_with("out0: "), "{loaded:?}");
     let bench = folder.xla("bench --executable build/sums.xlax --json --reps 2 --compiles 1");
-    assert!(bench.code == 0 && bench.out.contains("\"impl\":\"xla 0.1.0 (gpu-host)\""), "{bench:?}");
+    assert!(bench.code == 0 && bench.out.contains("\"impl\":\"xla 0.1.0 (gpu-emulated)\""), "{bench:?}");
 }
 
 #[test]
 fn executables_that_cannot_run_are_told() {
     let folder = folder();
-    assert_eq!(folder.xla("compile module.hlo --platform gpu-host -o build").code, 0);
+    assert_eq!(folder.xla("compile module.hlo --platform gpu-emulated -o build").code, 0);
     let message = folder.fails(2, "run --executable build/sums.xlax --platform cpu --inputs in.npz");
-    assert_eq!(message, "build/sums.xlax is for platform gpu-host, not for cpu");
+    assert_eq!(message, "build/sums.xlax is for platform gpu-emulated, not for cpu");
     let bytes = std::fs::read(folder.path("build/sums.xlax")).unwrap();
     folder.write("half.xlax", &bytes[..bytes.len() / 2]);
     let message = folder.fails(2, "run --executable half.xlax --inputs in.npz");
@@ -62,6 +62,6 @@ fn programs_for_a_gpu_need_none_to_be_compiled() {
     assert!(message.contains("is no GPU architecture"), "{message}");
     let message = folder.fails(2, "compile module.hlo --platform gpu --ptxas nowhere/ptxas -o build");
     assert!(message.starts_with("nowhere/ptxas cannot be run: "), "{message}");
-    let message = folder.fails(2, "compile module.hlo --platform gpu-host --target sm_90 -o build");
+    let message = folder.fails(2, "compile module.hlo --platform gpu-emulated --target sm_90 -o build");
     assert!(message.contains("compiles for this machine only"), "{message}");
 }

@@ -1,6 +1,6 @@
 //! What kernels are made of, and their numbers in a program; equal kernels share their code.
 
-pub(crate) mod beside;
+pub(crate) mod helper;
 pub(crate) mod product;
 pub(crate) mod random;
 pub(crate) mod scan;
@@ -17,7 +17,7 @@ use xla_llvm::fused::{
     ThreadedScatter, TopKPlan, emit_kernel,
 };
 
-use beside::BesideProgram;
+use helper::HelperProgram;
 
 /// What the code of a kernel comes from.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub(crate) enum KernelCode<'m> {
     /// Stores the counter of random numbers.
     Counter,
     /// A program of the lowering's own.
-    Beside(BesideProgram),
+    Helper(HelperProgram),
 }
 
 impl KernelCode<'_> {
@@ -51,7 +51,7 @@ impl KernelCode<'_> {
             KernelCode::Scatter { module, scatter, phase, .. } => scatter.emit(module, *phase, emitter, name),
             KernelCode::TopK { module, computation, plan, .. } => plan.emit(module, *computation, emitter, name),
             KernelCode::Counter => random::emit(emitter, name),
-            KernelCode::Beside(program) => program.emit(emitter, name),
+            KernelCode::Helper(program) => program.emit(emitter, name),
         }
     }
 
@@ -65,7 +65,7 @@ impl KernelCode<'_> {
             KernelCode::Scatter { scatter, .. } => scatter.words(),
             KernelCode::TopK { .. } => TopKPlan::WORDS,
             KernelCode::Counter => random::WORDS,
-            KernelCode::Beside(program) => program.parameters(),
+            KernelCode::Helper(program) => program.parameters(),
         }
     }
 
@@ -78,7 +78,7 @@ impl KernelCode<'_> {
             KernelCode::Sort { label, .. } | KernelCode::Scatter { label, .. } | KernelCode::TopK { label, .. } => {
                 label
             }
-            KernelCode::Beside(program) => program.label(),
+            KernelCode::Helper(program) => program.label(),
             KernelCode::Counter => "counter",
         }
     }
@@ -95,7 +95,7 @@ impl KernelCode<'_> {
             ) => (scatter, phase) == (other, of_other),
             (KernelCode::TopK { plan, .. }, KernelCode::TopK { plan: other, .. }) => plan == other,
             (KernelCode::Counter, KernelCode::Counter) => true,
-            (KernelCode::Beside(program), KernelCode::Beside(other)) => program == other,
+            (KernelCode::Helper(program), KernelCode::Helper(other)) => program == other,
             (
                 KernelCode::Fused(_)
                 | KernelCode::Scan { .. }
@@ -103,7 +103,7 @@ impl KernelCode<'_> {
                 | KernelCode::Sort { .. }
                 | KernelCode::Scatter { .. }
                 | KernelCode::TopK { .. }
-                | KernelCode::Beside(_)
+                | KernelCode::Helper(_)
                 | KernelCode::Counter,
                 _,
             ) => false,
@@ -118,12 +118,12 @@ pub(crate) struct Kernels<'m> {
     /// Finds equal sources.
     sources: KernelTable<'m>,
     /// The numbers of kernels with sources, by the source's and the part of it.
-    known: HashMap<(u32, Role), u32>,
+    known: HashMap<(u32, KernelRole), u32>,
 }
 
 /// What a kernel does of what its source says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Role {
+enum KernelRole {
     All,
     Scan(ScanPhase),
     Product(SplitKPhase),
@@ -134,13 +134,13 @@ impl<'m> Kernels<'m> {
     pub fn number(&mut self, code: KernelCode<'m>) -> u32 {
         let next = self.codes.len() as u32;
         let known = match &code {
-            KernelCode::Fused(source) => self.of_source(source, Role::All, next),
-            KernelCode::Scan { source, phase, .. } => self.of_source(source, Role::Scan(*phase), next),
-            KernelCode::Product { source, phase, .. } => self.of_source(source, Role::Product(*phase), next),
+            KernelCode::Fused(source) => self.of_source(source, KernelRole::All, next),
+            KernelCode::Scan { source, phase, .. } => self.of_source(source, KernelRole::Scan(*phase), next),
+            KernelCode::Product { source, phase, .. } => self.of_source(source, KernelRole::Product(*phase), next),
             KernelCode::Sort { .. }
             | KernelCode::Scatter { .. }
             | KernelCode::TopK { .. }
-            | KernelCode::Beside(_)
+            | KernelCode::Helper(_)
             | KernelCode::Counter => {
                 let known = self.codes.iter().position(|known| known.is_same(&code));
                 known.map_or(next, |known| known as u32)
@@ -152,7 +152,7 @@ impl<'m> Kernels<'m> {
         known
     }
 
-    fn of_source(&mut self, source: &KernelSource<'m>, role: Role, next: u32) -> u32 {
+    fn of_source(&mut self, source: &KernelSource<'m>, role: KernelRole, next: u32) -> u32 {
         let source = self.sources.number(source.clone());
         *self.known.entry((source, role)).or_insert(next)
     }

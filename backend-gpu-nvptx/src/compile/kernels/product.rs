@@ -4,21 +4,29 @@ use xla_llvm::fused::{KernelSource, SplitK, SplitKPhase};
 use xla_llvm::target::Target;
 
 use super::{KernelCode, Kernels};
-use crate::compile::lowering::{Plan, PlannedStep};
-use crate::device::Word;
+use crate::compile::lowering::{PlannedCommand, PlannedSequence};
+use crate::device::KernelArgument;
 
 /// Launches of a kernel with such a product; `None` for others.
-pub(crate) fn plan<'m>(kernels: &mut Kernels<'m>, source: &KernelSource<'m>, target: &Target) -> Option<Plan> {
+pub(crate) fn plan<'m>(
+    kernels: &mut Kernels<'m>,
+    source: &KernelSource<'m>,
+    target: &Target,
+) -> Option<PlannedSequence> {
     let plan = SplitK::new(source, target)?;
     let (inputs, arrays) = (source.inputs.len(), source.pointer_count());
-    let steps = SplitK::PHASES.map(|phase| {
+    let commands = SplitK::PHASES.map(|phase| {
         let arrays = match phase {
             SplitKPhase::Parts => inputs,
             SplitKPhase::Results => arrays,
         };
-        let arguments = (0..arrays).map(Word::Array).chain([Word::Scratch(0)]).collect();
+        let arguments = (0..arrays).map(KernelArgument::Array).chain([KernelArgument::Scratch(0)]).collect();
         let kernel = kernels.number(KernelCode::Product { source: source.clone(), plan, phase });
-        PlannedStep::Launch { kernel, arguments }
+        PlannedCommand::Launch { kernel, arguments }
     });
-    Some(Plan { scratch: vec![plan.scratch_bytes()], steps: steps.into(), ..Plan::default() })
+    Some(PlannedSequence {
+        scratch: vec![plan.scratch_bytes()],
+        commands: commands.into(),
+        ..PlannedSequence::default()
+    })
 }

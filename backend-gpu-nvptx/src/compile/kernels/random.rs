@@ -10,17 +10,17 @@ use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::Kernel;
 
 use super::{KernelCode, Kernels};
-use crate::compile::lowering::{Plan, PlannedStep};
-use crate::device::Word;
+use crate::compile::lowering::{PlannedCommand, PlannedSequence};
+use crate::device::KernelArgument;
 
 /// The words of the kernel: the address of the result, and the counter's halves.
 pub(super) const WORDS: usize = 3;
 
 /// The launch that stores the counter.
-pub(crate) fn plan(kernels: &mut Kernels<'_>, op: &RngGetAndUpdateState) -> Plan {
-    let arguments = vec![Word::Array(0), Word::Counter(0), Word::Counter(1)];
-    let launch = PlannedStep::Launch { kernel: kernels.number(KernelCode::Counter), arguments };
-    Plan { draws: Some(op.delta), steps: vec![launch], ..Plan::default() }
+pub(crate) fn plan(kernels: &mut Kernels<'_>, op: &RngGetAndUpdateState) -> PlannedSequence {
+    let arguments = vec![KernelArgument::Array(0), KernelArgument::Counter(0), KernelArgument::Counter(1)];
+    let launch = PlannedCommand::Launch { kernel: kernels.number(KernelCode::Counter), arguments };
+    PlannedSequence { rng_delta: Some(op.delta), commands: vec![launch], ..PlannedSequence::default() }
 }
 
 /// Writes the kernel: one thread stores both halves.

@@ -6,8 +6,8 @@ use xla_llvm::fused::{ScatterPhase, ThreadedScatter};
 use xla_service::thunks::LoweringContext;
 
 use super::{KernelCode, Kernels, sort};
-use crate::compile::lowering::{Plan, PlannedStep};
-use crate::device::Word;
+use crate::compile::lowering::{PlannedCommand, PlannedSequence};
+use crate::device::KernelArgument;
 
 /// Launches that scatter into the results, which hold the inputs; `None` where one thread goes through the updates in
 /// order.
@@ -16,7 +16,7 @@ pub(crate) fn plan<'m>(
     module: &'m Module,
     cx: &LoweringContext<'_>,
     scatter: &Scatter,
-) -> Option<Plan> {
+) -> Option<PlannedSequence> {
     let shapes: Vec<&ArrayShape> = cx.operands.iter().map(|operand| &operand.shape).collect();
     let inputs = shapes.len() / 2;
     let scatter = Box::new(ThreadedScatter::new(module, scatter, &shapes)?);
@@ -26,18 +26,18 @@ pub(crate) fn plan<'m>(
     // Sorted keys are in the first memory. The launch that sorts runs writes there or, if the merges are odd, to the
     // second one.
     let unsorted = keys.as_ref().map_or(0, |keys| if keys.merges().count().is_multiple_of(2) { 1 } else { 0 });
-    let mut steps = Vec::new();
+    let mut commands = Vec::new();
     for &phase in scatter.phases() {
         let memory = if phase == ScatterPhase::Keys { unsorted } else { 0 };
-        let memory = scratch.first().map(|_| Word::Scratch(memory));
+        let memory = scratch.first().map(|_| KernelArgument::Scratch(memory));
         let code = KernelCode::Scatter { module, scatter: scatter.clone(), phase, label: label.to_string() };
-        let arguments = (inputs..shapes.len() + inputs).map(Word::Array).chain(memory).collect();
-        steps.push(PlannedStep::Launch { kernel: kernels.number(code), arguments });
+        let arguments = (inputs..shapes.len() + inputs).map(KernelArgument::Array).chain(memory).collect();
+        commands.push(PlannedCommand::Launch { kernel: kernels.number(code), arguments });
     }
     if let Some(keys) = keys {
         scratch.extend(keys.array_bytes());
-        let arrays = [unsorted, 0, 1].map(|memory| vec![Word::Scratch(memory)]);
-        steps.splice(1..1, sort::launches(kernels, module, (&keys, label), &arrays));
+        let arrays = [unsorted, 0, 1].map(|memory| vec![KernelArgument::Scratch(memory)]);
+        commands.splice(1..1, sort::launches(kernels, module, (&keys, label), &arrays));
     }
-    Some(Plan { scratch, steps, ..Plan::default() })
+    Some(PlannedSequence { scratch, commands, ..PlannedSequence::default() })
 }

@@ -6,8 +6,8 @@ use xla_llvm::fused::{SortPhase, SortPlan};
 use xla_service::thunks::LoweringContext;
 
 use super::{KernelCode, Kernels};
-use crate::compile::lowering::{Plan, PlannedStep};
-use crate::device::Word;
+use crate::compile::lowering::{PlannedCommand, PlannedSequence};
+use crate::device::KernelArgument;
 
 /// The plan of a sort; `None` where the comparator or the shapes are no kernel's.
 pub(crate) fn plan<'m>(
@@ -15,15 +15,21 @@ pub(crate) fn plan<'m>(
     module: &'m Module,
     cx: &LoweringContext<'_>,
     sort: &Sort,
-) -> Option<Plan> {
+) -> Option<PlannedSequence> {
     let shapes: Vec<&ArrayShape> = cx.operands.iter().map(|operand| &operand.shape).collect();
     let sort = SortPlan::new(module, sort, &shapes)?;
     let count = shapes.len();
     let scratch: Vec<usize> = if sort.merges().next().is_none() { Vec::new() } else { sort.array_bytes().collect() };
-    let words = |word: fn(usize) -> Word, from: usize| (from..from + count).map(word).collect::<Vec<Word>>();
-    let arrays = [words(Word::Array, 0), words(Word::Array, count), words(Word::Scratch, 0)];
-    let steps = launches(kernels, module, (&sort, cx.instruction().name()), &arrays);
-    Some(Plan { scratch, steps, ..Plan::default() })
+    let arguments = |argument: fn(usize) -> KernelArgument, from: usize| {
+        (from..from + count).map(argument).collect::<Vec<KernelArgument>>()
+    };
+    let arrays = [
+        arguments(KernelArgument::Array, 0),
+        arguments(KernelArgument::Array, count),
+        arguments(KernelArgument::Scratch, 0),
+    ];
+    let commands = launches(kernels, module, (&sort, cx.instruction().name()), &arrays);
+    Some(PlannedSequence { scratch, commands, ..PlannedSequence::default() })
 }
 
 /// The launches that sort some arrays into others with the help of a third lot, if there are merges. The arrays to sort
@@ -32,20 +38,20 @@ pub(super) fn launches<'m>(
     kernels: &mut Kernels<'m>,
     module: &'m Module,
     (sort, label): (&SortPlan, &str),
-    [operands, results, scratch]: &[Vec<Word>; 3],
-) -> Vec<PlannedStep> {
+    [operands, results, scratch]: &[Vec<KernelArgument>; 3],
+) -> Vec<PlannedCommand> {
     let merges: Vec<u64> = sort.merges().collect();
     // The last launch writes the results.
     let side = |launches_left: usize| if launches_left.is_multiple_of(2) { results } else { scratch };
-    let mut launch = |phase, from: &[Word], to: &[Word], number: Option<u64>| {
+    let mut launch = |phase, from: &[KernelArgument], to: &[KernelArgument], number: Option<u64>| {
         let kernel = kernels.number(KernelCode::Sort { module, plan: sort.clone(), phase, label: label.to_string() });
-        let number = number.map(|number| Word::Number(number as i64));
-        PlannedStep::Launch { kernel, arguments: from.iter().chain(to).copied().chain(number).collect() }
+        let number = number.map(|number| KernelArgument::Number(number as i64));
+        PlannedCommand::Launch { kernel, arguments: from.iter().chain(to).copied().chain(number).collect() }
     };
-    let mut steps = vec![launch(SortPhase::Runs, operands, side(merges.len()), None)];
+    let mut commands = vec![launch(SortPhase::Runs, operands, side(merges.len()), None)];
     for (done, &run) in merges.iter().enumerate() {
         let left = merges.len() - done;
-        steps.push(launch(SortPhase::Merge, side(left), side(left - 1), Some(run)));
+        commands.push(launch(SortPhase::Merge, side(left), side(left - 1), Some(run)));
     }
-    steps
+    commands
 }

@@ -6,8 +6,8 @@ use xla_llvm::fused::TopKPlan;
 use xla_service::thunks::LoweringContext;
 
 use super::{KernelCode, Kernels};
-use crate::compile::lowering::{Plan, PlannedStep};
-use crate::device::Word;
+use crate::compile::lowering::{PlannedCommand, PlannedSequence};
+use crate::device::KernelArgument;
 
 /// The launch of a `topk`; `None` for element types that no kernel has.
 pub(crate) fn plan<'m>(
@@ -15,10 +15,10 @@ pub(crate) fn plan<'m>(
     module: &'m Module,
     cx: &LoweringContext<'_>,
     op: &TopK,
-) -> Option<Plan> {
+) -> Option<PlannedSequence> {
     let plan = TopKPlan::new(op, &cx.operands.first()?.shape)?;
     let label = cx.instruction().name().to_string();
     let kernel = kernels.number(KernelCode::TopK { module, computation: cx.computation, plan, label });
-    let arguments = (0..TopKPlan::WORDS).map(Word::Array).collect();
-    Some(Plan { steps: vec![PlannedStep::Launch { kernel, arguments }], ..Plan::default() })
+    let arguments = (0..TopKPlan::WORDS).map(KernelArgument::Array).collect();
+    Some(PlannedSequence { commands: vec![PlannedCommand::Launch { kernel, arguments }], ..PlannedSequence::default() })
 }

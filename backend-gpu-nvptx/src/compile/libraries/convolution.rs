@@ -14,7 +14,7 @@
 use xla_hlo::ops::{Convolution as Op, ConvolutionDims, SparsityConfig, WindowDim};
 use xla_hlo::{ArrayShape, ElementType};
 
-use super::{Found, LEAST_WORK, Rearrangement, precision};
+use super::{LEAST_WORK, Rearrangement, RecognizedCall, precision};
 use crate::cuda::library::LibraryCall;
 use crate::cuda::library::convolution::{Channels, Convolution, ConvolutionKind, Spatial};
 
@@ -23,7 +23,7 @@ use crate::cuda::library::convolution::{Channels, Convolution, ConvolutionKind, 
 const LEAST_CHANNELS: usize = 16;
 
 /// The call for input, kernel and result, if the library takes it and it is worth it.
-pub(super) fn find(op: &Op, arrays: [&ArrayShape; 3], capability: (u32, u32)) -> Option<Found> {
+pub(super) fn find(op: &Op, arrays: [&ArrayShape; 3], capability: (u32, u32)) -> Option<RecognizedCall> {
     let channels = arrays[1].dims()[op.dims.kernel_input_feature];
     let outputs = arrays[1].dims()[op.dims.kernel_output_feature] / op.groups();
     let taps = op.window.dims.iter().try_fold(channels, |taps, d| taps.checked_mul(d.size))?;
@@ -33,7 +33,7 @@ pub(super) fn find(op: &Op, arrays: [&ArrayShape; 3], capability: (u32, u32)) ->
 }
 
 /// A convolution in the library's words, however small; `None` if it has none.
-pub(super) fn recognise(op: &Op, arrays: [&ArrayShape; 3], capability: (u32, u32)) -> Option<Found> {
+pub(super) fn recognise(op: &Op, arrays: [&ArrayShape; 3], capability: (u32, u32)) -> Option<RecognizedCall> {
     let [lhs, rhs, result] = arrays.map(ArrayShape::element_type);
     if lhs != rhs || lhs != result || op.sparsity != SparsityConfig::default() {
         return None;
@@ -43,14 +43,14 @@ pub(super) fn recognise(op: &Op, arrays: [&ArrayShape; 3], capability: (u32, u32
         ElementType::F64 => &[Channels::First],
         _ => &[Channels::First, Channels::Last],
     };
-    let layers = kinds(op, arrays).into_iter().filter_map(|kind| Layer::new(kind, op, arrays));
+    let layers = kinds(op, arrays).into_iter().filter_map(|kind| ConvolutionLayer::new(kind, op, arrays));
     let calls =
         layers.flat_map(|layer| orders.iter().filter_map(move |&channels| layer.call(channels, op, capability)));
     // As a program has them, the arrays of a layer lie like the library's; the first one of equal ones.
-    calls.min_by_key(Found::rearranged_bytes)
+    calls.min_by_key(RecognizedCall::rearranged_bytes)
 }
 
-impl Found {
+impl RecognizedCall {
     /// Bytes of arrays that are copied to lie otherwise.
     fn rearranged_bytes(&self) -> usize {
         self.arrays.iter().flatten().map(|array| array.from().byte_size()).fold(0, usize::saturating_add)
@@ -58,16 +58,16 @@ impl Found {
 }
 
 /// The layer that a convolution is a part of.
-struct Layer<'a> {
+struct ConvolutionLayer<'a> {
     kind: ConvolutionKind,
     /// By the operation's operands and result.
-    arrays: [Array<'a>; 3],
+    arrays: [LayerArray<'a>; 3],
     groups: usize,
-    geometry: Vec<Geometry>,
+    geometry: Vec<WindowGeometry>,
 }
 
 /// One of the layer's arrays as it lies in the program.
-struct Array<'a> {
+struct LayerArray<'a> {
     shape: &'a ArrayShape,
     /// The dimension of the batch; of a filter, that of output channels.
     first: usize,
@@ -77,7 +77,7 @@ struct Array<'a> {
 }
 
 /// What happens along one spatial dimension.
-struct Geometry {
+struct WindowGeometry {
     spatial: Spatial,
     /// Zeros around the layer's input, before the library sees it.
     input_padding: (i64, i64),
@@ -85,9 +85,9 @@ struct Geometry {
     is_reversed: bool,
 }
 
-impl<'a> Layer<'a> {
+impl<'a> ConvolutionLayer<'a> {
     /// The operation as a part of a layer; arrays are its operands and its result.
-    fn new(kind: ConvolutionKind, op: &'a Op, [lhs, rhs, result]: [&'a ArrayShape; 3]) -> Option<Layer<'a>> {
+    fn new(kind: ConvolutionKind, op: &'a Op, [lhs, rhs, result]: [&'a ArrayShape; 3]) -> Option<ConvolutionLayer<'a>> {
         let d = &op.dims;
         let (images, filter) = ((d.input_batch, d.input_feature), (d.kernel_output_feature, d.kernel_input_feature));
         let results = (d.output_batch, d.output_feature);
@@ -97,7 +97,7 @@ impl<'a> Layer<'a> {
             ConvolutionKind::BackwardInput => [images, turned(filter), results],
             ConvolutionKind::BackwardFilter => [turned(images), turned(filter), turned(results)],
         };
-        let array = |shape, (first, second), spatial| Array { shape, first, second, spatial };
+        let array = |shape, (first, second), spatial| LayerArray { shape, first, second, spatial };
         let arrays = [
             array(lhs, roles[0], &d.input_spatial),
             array(rhs, roles[1], &d.kernel_spatial),
@@ -105,13 +105,17 @@ impl<'a> Layer<'a> {
         ];
         let [x, w, y] = places(kind);
         let geometry = op.window.dims.iter().enumerate().map(|(i, window)| {
-            Geometry::new(kind, window, [x, w, y].map(|place| arrays[place].shape.dims()[arrays[place].spatial[i]]))
+            WindowGeometry::new(
+                kind,
+                window,
+                [x, w, y].map(|place| arrays[place].shape.dims()[arrays[place].spatial[i]]),
+            )
         });
-        Some(Layer { kind, groups: op.groups(), geometry: geometry.collect::<Option<_>>()?, arrays })
+        Some(ConvolutionLayer { kind, groups: op.groups(), geometry: geometry.collect::<Option<_>>()?, arrays })
     }
 
     /// The call with channels there.
-    fn call(&self, channels: Channels, op: &Op, capability: (u32, u32)) -> Option<Found> {
+    fn call(&self, channels: Channels, op: &Op, capability: (u32, u32)) -> Option<RecognizedCall> {
         let [x, w, y] = places(self.kind);
         let (input, filter) = (&self.arrays[x], &self.arrays[w]);
         let call = Convolution {
@@ -129,7 +133,7 @@ impl<'a> Layer<'a> {
         debug_assert_eq!(self.arrays[y].size(self.arrays[y].second), call.output_channels);
         let arrays = (0..3).map(|place| self.rearrangement(place, x, channels)).collect::<Option<Vec<_>>>()?;
         let arrays = arrays.into_iter().map(|array| Some(array).filter(|array| !array.is_nothing())).collect();
-        Some(Found { call: LibraryCall::Convolution(call), arrays, scaling: None })
+        Some(RecognizedCall { call: LibraryCall::Convolution(call), arrays, scaling: None })
     }
 
     /// How an operand comes to lie as the library wants it, or how its result comes to lie as the program wants it.
@@ -199,7 +203,7 @@ fn kinds(op: &Op, [lhs, _, result]: [&ArrayShape; 3]) -> Vec<ConvolutionKind> {
     }
 }
 
-impl Array<'_> {
+impl LayerArray<'_> {
     fn size(&self, dimension: usize) -> usize {
         self.shape.dims()[dimension]
     }
@@ -213,9 +217,9 @@ impl Array<'_> {
     }
 }
 
-impl Geometry {
+impl WindowGeometry {
     /// Of the sizes of input, filter and output.
-    fn new(kind: ConvolutionKind, window: &WindowDim, [input, filter, output]: [usize; 3]) -> Option<Geometry> {
+    fn new(kind: ConvolutionKind, window: &WindowDim, [input, filter, output]: [usize; 3]) -> Option<WindowGeometry> {
         let (stride, dilation) = match kind {
             ConvolutionKind::Forward => (window.stride, window.window_dilation),
             ConvolutionKind::BackwardInput => (window.base_dilation, window.window_dilation),
@@ -233,13 +237,13 @@ impl Geometry {
         let plain = usize::try_from(low).ok().filter(|&padding| padding < reach);
         let plain = plain.map(|padding| Spatial { input, filter, output, padding, stride, dilation });
         if let Some(spatial) = plain.filter(|spatial| spatial.check().is_ok()) {
-            return Some(Geometry { spatial, input_padding: (0, 0), is_reversed });
+            return Some(WindowGeometry { spatial, input_padding: (0, 0), is_reversed });
         }
         // All that is read of the input, zeros included.
         let read = output.checked_sub(1)?.checked_mul(stride)?.checked_add(reach)?;
         let high = i64::try_from(read).ok()?.checked_sub(i64::try_from(input).ok()?)?.checked_sub(low)?;
         let spatial = Spatial { input: read, filter, output, padding: 0, stride, dilation };
-        Some(Geometry { spatial, input_padding: (low, high), is_reversed })
+        Some(WindowGeometry { spatial, input_padding: (low, high), is_reversed })
     }
 }
 

@@ -3,7 +3,7 @@
 use xla_hlo::ArrayShape;
 use xla_hlo::ops::{Dot, DotDims};
 
-use super::{Found, LEAST_WORK, precision};
+use super::{LEAST_WORK, RecognizedCall, precision};
 use crate::cuda::library::LibraryCall;
 use crate::cuda::library::matmul::{Matmul, Operand};
 
@@ -11,21 +11,21 @@ use crate::cuda::library::matmul::{Matmul, Operand};
 const LEAST_EXTENT: usize = 16;
 
 /// The call for lhs, rhs and result, if the library takes it and it is worth it.
-pub(super) fn find(dot: &Dot, arrays: [&ArrayShape; 3], capability: (u32, u32)) -> Option<Found> {
+pub(super) fn find(dot: &Dot, arrays: [&ArrayShape; 3], capability: (u32, u32)) -> Option<RecognizedCall> {
     let matmul = recognise(dot, arrays, capability)?;
     let Matmul { batch, m, n, k, .. } = matmul;
     let work = batch.checked_mul(m)?.checked_mul(n)?.checked_mul(k)?;
     if m.min(n).min(k) < LEAST_EXTENT || work < LEAST_WORK {
         return None;
     }
-    Some(Found { call: LibraryCall::Matmul(matmul), arrays: vec![None; 3], scaling: None })
+    Some(RecognizedCall { call: LibraryCall::Matmul(matmul), arrays: vec![None; 3], scaling: None })
 }
 
 /// A dot in the library's words, however small; `None` if it has none.
 pub(super) fn recognise(dot: &Dot, [lhs, rhs, result]: [&ArrayShape; 3], capability: (u32, u32)) -> Option<Matmul> {
     let d = &dot.dims;
-    let left = Side::new(lhs, &d.lhs_batch, &d.lhs_contracting)?;
-    let right = Side::new(rhs, &d.rhs_batch, &d.rhs_contracting)?;
+    let left = MatmulSide::new(lhs, &d.lhs_batch, &d.lhs_contracting)?;
+    let right = MatmulSide::new(rhs, &d.rhs_batch, &d.rhs_contracting)?;
     let batch = d.lhs_batch.iter().map(|&d| lhs.dims()[d]).product();
     let elements = [lhs, rhs, result].map(ArrayShape::element_type);
     let mut matmul = Matmul::dense(batch, [left.free, left.contracted, right.free], elements);
@@ -38,14 +38,14 @@ pub(super) fn recognise(dot: &Dot, [lhs, rhs, result]: [&ArrayShape; 3], capabil
 
 /// An operand of a dot whose batch dimensions come first, and whose others are free ones and then contracted ones, or
 /// the other way around, each in order.
-struct Side {
+struct MatmulSide {
     free: usize,
     contracted: usize,
     contracts_last: bool,
 }
 
-impl Side {
-    fn new(shape: &ArrayShape, batch: &[usize], contracting: &[usize]) -> Option<Side> {
+impl MatmulSide {
+    fn new(shape: &ArrayShape, batch: &[usize], contracting: &[usize]) -> Option<MatmulSide> {
         let free = DotDims::free(shape.rank(), batch, contracting);
         let is_run = |dims: &[usize], from: usize| dims.iter().copied().eq(from..from + dims.len());
         let first = batch.len();
@@ -55,7 +55,7 @@ impl Side {
             return None;
         }
         let extent = |dims: &[usize]| dims.iter().map(|&d| shape.dims()[d]).product();
-        Some(Side { free: extent(&free), contracted: extent(contracting), contracts_last })
+        Some(MatmulSide { free: extent(&free), contracted: extent(contracting), contracts_last })
     }
 
     /// As the library knows it; `is_plain` if rows follow each other as they should.
@@ -142,7 +142,8 @@ mod tests {
             let (op, arrays) = root(&module);
             let xla_hlo::Op::Dot(op) = op else { panic!("no dot") };
             let matmul = recognise(op, [arrays[0], arrays[1], arrays[2]], (9, 0)).expect("a product of matrices");
-            agrees(&module, &Found { call: LibraryCall::Matmul(matmul), arrays: vec![None; 3], scaling: None });
+            let found = RecognizedCall { call: LibraryCall::Matmul(matmul), arrays: vec![None; 3], scaling: None };
+            agrees(&module, &found);
         }
     }
 }

@@ -4,12 +4,12 @@ use xla_hlo::builder::ModuleBuilder;
 use xla_hlo::ops::{Fft, FftType};
 use xla_hlo::{ArrayShape, ElementType, Literal, Result, Scalar, Shape, VerifiedModule};
 
-use super::{Found, Scaling};
+use super::{RecognizedCall, Scaling};
 use crate::cuda::library::LibraryCall;
 use crate::cuda::library::fourier::{Fourier, FourierKind};
 
 /// The call for operand and result, of which neither is without elements; `None` if the library does not take it.
-pub(super) fn find(op: &Fft, operand: &ArrayShape, result: &ArrayShape) -> Option<Found> {
+pub(super) fn find(op: &Fft, operand: &ArrayShape, result: &ArrayShape) -> Option<RecognizedCall> {
     let first = operand.rank().checked_sub(op.fft_length.len())?;
     let kind = match op.fft_type {
         FftType::Fft => FourierKind::Forward,
@@ -27,7 +27,7 @@ pub(super) fn find(op: &Fft, operand: &ArrayShape, result: &ArrayShape) -> Optio
     let count: usize = op.fft_length.iter().product();
     let is_inverse = matches!(op.fft_type, FftType::Ifft | FftType::Irfft);
     let scaling = (is_inverse && count > 1).then(|| Scaling { shape: result.clone(), divisor: count });
-    Some(Found { call: LibraryCall::Fourier(call), arrays: vec![None; 2], scaling })
+    Some(RecognizedCall { call: LibraryCall::Fourier(call), arrays: vec![None; 2], scaling })
 }
 
 impl Scaling {
@@ -60,7 +60,7 @@ mod tests {
     use super::super::reference::{program, root, transform_agrees};
     use super::*;
 
-    fn found(types: [&str; 2], dims: [&str; 2], attributes: &str) -> (VerifiedModule, Option<Found>) {
+    fn found(types: [&str; 2], dims: [&str; 2], attributes: &str) -> (VerifiedModule, Option<RecognizedCall>) {
         let ([from, to], [operand, result]) = (types, dims);
         let module = program(&format!(
             "HloModule m\nENTRY main {{\n x = {from}[{operand}] parameter(0)\n ROOT r = {to}[{result}] fft(x), {attributes}\n}}"

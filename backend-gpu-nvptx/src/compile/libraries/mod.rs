@@ -28,7 +28,7 @@ const LEAST_WORK: usize = 1 << 21;
 
 /// An operation that a library computes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct RecognizedCall {
     /// What is called. Its arrays are the operation's operands and its result, in this order.
     pub call: LibraryCall,
     /// How operands come to lie as the library wants them, where they lie otherwise; last, how the result comes to lie
@@ -47,7 +47,12 @@ pub(crate) struct Scaling {
 
 /// The call that computes an operation on row-major arrays, `operands` and `result`, on a GPU of that compute
 /// capability; `None` if no library takes it, or if it is not worth it.
-pub(crate) fn find(op: &Op, operands: &[&ArrayShape], result: &ArrayShape, capability: (u32, u32)) -> Option<Found> {
+pub(crate) fn find(
+    op: &Op,
+    operands: &[&ArrayShape],
+    result: &ArrayShape,
+    capability: (u32, u32),
+) -> Option<RecognizedCall> {
     match (op, operands) {
         (Op::Dot(op), [lhs, rhs]) => dot::find(op, [lhs, rhs, result], capability),
         (Op::Convolution(op), [lhs, rhs]) => convolution::find(op, [lhs, rhs, result], capability),

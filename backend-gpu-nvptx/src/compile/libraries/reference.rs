@@ -4,7 +4,7 @@ use xla_hlo::eval::evaluate;
 use xla_hlo::text::parse_module;
 use xla_hlo::{ArrayShape, Literal, Module, Op, Scalar, VerifiedModule};
 
-use super::Found;
+use super::RecognizedCall;
 use crate::cuda::library::LibraryCall;
 use crate::cuda::library::convolution::{Channels, Convolution, ConvolutionKind, Sizes};
 use crate::cuda::library::fourier::{Fourier, FourierKind};
@@ -88,7 +88,7 @@ pub(super) fn root(module: &Module) -> (&Op, Vec<&ArrayShape>) {
 
 /// Compares what was found for a program's operation with what the evaluator says: on small integers, so that sums are
 /// exact.
-pub(super) fn agrees(module: &Module, found: &Found) {
+pub(super) fn agrees(module: &Module, found: &RecognizedCall) {
     let (_, arrays) = root(module);
     let (result, operands) = arrays.split_last().expect("a result");
     let inputs: Vec<Literal> = operands.iter().enumerate().map(|(salt, shape)| input(shape, salt)).collect();
@@ -183,7 +183,7 @@ fn transform(call: &Fourier, input: &[Complex]) -> Vec<Complex> {
 }
 
 /// Compares what was found for a program's Fourier transform with what the evaluator says.
-pub(super) fn transform_agrees(module: &Module, found: &Found) {
+pub(super) fn transform_agrees(module: &Module, found: &RecognizedCall) {
     let (_, arrays) = root(module);
     let LibraryCall::Fourier(call) = &found.call else { panic!("{found:?}") };
     let scalar = |shape: &ArrayShape, (re, im)| match shape.element_type().is_complex() {

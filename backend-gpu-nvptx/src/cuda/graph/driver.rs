@@ -9,8 +9,8 @@ use cudarc::driver::sys::{
 };
 use xla_hlo::{Error, Result, ResultExt};
 
-use super::{Node, Work, difference};
-use crate::cuda::code::{Call, pointers};
+use super::{GraphNode, NodeKind, difference};
+use crate::cuda::code::{KernelLaunch, pointers};
 use crate::cuda::context::Context;
 use crate::cuda::driver::{Driver, check, described};
 use crate::cuda::library::{ChosenCall, Libraries};
@@ -22,7 +22,7 @@ pub(super) struct Graph {
     template: Template,
     executable: CUgraphExec,
     handles: Vec<CUgraphNode>,
-    nodes: Vec<Node>,
+    nodes: Vec<GraphNode>,
 }
 
 /// A graph that is only a description.
@@ -36,7 +36,7 @@ unsafe impl Send for Graph {}
 
 impl Graph {
     /// A graph of these nodes, for the stream's device.
-    pub fn build(nodes: Vec<Node>, libraries: &Libraries, stream: &CudaStream) -> Result<Graph> {
+    pub fn build(nodes: Vec<GraphNode>, libraries: &Libraries, stream: &CudaStream) -> Result<Graph> {
         let template = Template::new(stream.queue().context())?;
         let handles = Builder { libraries, stream }.add_all(template.raw, &nodes, &[])?;
         let mut executable = std::ptr::null_mut();
@@ -48,7 +48,7 @@ impl Graph {
     }
 
     /// Makes it a graph of other nodes, and says how many were changed; `None` if it cannot be changed so.
-    pub fn change(&mut self, nodes: &[Node], libraries: &Libraries, stream: &CudaStream) -> Result<Option<u64>> {
+    pub fn change(&mut self, nodes: &[GraphNode], libraries: &Libraries, stream: &CudaStream) -> Result<Option<u64>> {
         if !Arc::ptr_eq(&self.template.context, stream.queue().context()) {
             return Ok(None);
         }
@@ -65,13 +65,13 @@ impl Graph {
         Ok(Some(changed.len() as u64))
     }
 
-    fn set(&self, number: usize, work: &Work, libraries: &Libraries, stream: &CudaStream) -> Result<CUresult> {
+    fn set(&self, number: usize, work: &NodeKind, libraries: &Libraries, stream: &CudaStream) -> Result<CUresult> {
         let context = &self.template.context;
         let (executable, node) = (self.executable, self.handles[number]);
         match work {
-            Work::Kernel(call) => {
-                let mut words = call.words.clone();
-                let mut pointers = pointers(&mut words);
+            NodeKind::Kernel(call) => {
+                let mut arguments = call.arguments.clone();
+                let mut pointers = pointers(&mut arguments);
                 let parameters = kernel_parameters(call, &mut pointers);
                 // SAFETY: graph and node are alive and belong together; the driver copies the parameters, which are as
                 // for a launch.
@@ -80,15 +80,15 @@ impl Graph {
                 })
             }
             // A node that does nothing.
-            Work::Copy { bytes: 0, .. } => Ok(CUresult::CUDA_SUCCESS),
-            Work::Copy { from, to, bytes } => {
+            NodeKind::Copy { bytes: 0, .. } => Ok(CUresult::CUDA_SUCCESS),
+            NodeKind::Copy { from, to, bytes } => {
                 let parameters = copy_parameters(*from, *to, *bytes);
                 // SAFETY: as above; the parameters are copied.
                 context.query("cuGraphExecMemcpyNodeSetParams", || unsafe {
                     sys::cuGraphExecMemcpyNodeSetParams(executable, node, &parameters, context.raw())
                 })
             }
-            Work::Library { call, addresses, workspace } => {
+            NodeKind::Library { call, addresses, workspace } => {
                 let captured = Template::capture(call, addresses, *workspace, libraries, stream)?;
                 // SAFETY: as above; the captured graph is copied.
                 context.query("cuGraphExecChildGraphNodeSetParams", || unsafe {
@@ -96,7 +96,7 @@ impl Graph {
                 })
             }
             // A difference in a loop is a difference in shape.
-            Work::While { .. } => Ok(CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE),
+            NodeKind::While { .. } => Ok(CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE),
         }
     }
 
@@ -138,7 +138,7 @@ impl Template {
         // Libraries may load code while they are asked, which the stricter modes forbid.
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         let context = queue.context();
-        queue.take_notes(
+        queue.end_capture(
             // SAFETY: the stream is alive, and nobody else has it.
             |raw| context.call("cuStreamBeginCapture", || unsafe { sys::cuStreamBeginCapture_v2(raw, mode) }),
             || libraries.send(call, addresses, workspace, queue),
@@ -163,7 +163,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     /// Adds nodes, those without earlier ones behind `after`. Gives their handles.
-    fn add_all(&self, graph: CUgraph, nodes: &[Node], after: &[CUgraphNode]) -> Result<Vec<CUgraphNode>> {
+    fn add_all(&self, graph: CUgraph, nodes: &[GraphNode], after: &[CUgraphNode]) -> Result<Vec<CUgraphNode>> {
         let mut handles: Vec<CUgraphNode> = Vec::with_capacity(nodes.len());
         for node in nodes {
             let earlier: Vec<CUgraphNode> = node.after.iter().filter_map(|&e| handles.get(e).copied()).collect();
@@ -174,35 +174,35 @@ impl Builder<'_> {
     }
 
     /// Adds a node behind others.
-    fn add(&self, graph: CUgraph, work: &Work, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+    fn add(&self, graph: CUgraph, work: &NodeKind, after: &[CUgraphNode]) -> Result<CUgraphNode> {
         match work {
-            Work::Kernel(call) => self.add_kernel(graph, call, after),
+            NodeKind::Kernel(call) => self.add_kernel(graph, call, after),
             // The driver knows no copies of nothing.
-            Work::Copy { bytes: 0, .. } => self.adding("cuGraphAddEmptyNode", after, |node, before, count| {
+            NodeKind::Copy { bytes: 0, .. } => self.adding("cuGraphAddEmptyNode", after, |node, before, count| {
                 // SAFETY: graph and nodes before are alive.
                 unsafe { sys::cuGraphAddEmptyNode(node, graph, before, count) }
             }),
-            Work::Copy { from, to, bytes } => {
+            NodeKind::Copy { from, to, bytes } => {
                 let parameters = copy_parameters(*from, *to, *bytes);
                 self.adding("cuGraphAddMemcpyNode", after, |node, before, count| {
                     // SAFETY: graph and nodes before are alive; the driver copies the parameters.
                     unsafe { sys::cuGraphAddMemcpyNode(node, graph, before, count, &parameters, self.context().raw()) }
                 })
             }
-            Work::Library { call, addresses, workspace } => {
+            NodeKind::Library { call, addresses, workspace } => {
                 let captured = Template::capture(call, addresses, *workspace, self.libraries, self.stream)?;
                 self.adding("cuGraphAddChildGraphNode", after, |node, before, count| {
                     // SAFETY: as above; the captured graph is copied.
                     unsafe { sys::cuGraphAddChildGraphNode(node, graph, before, count, captured.raw) }
                 })
             }
-            Work::While { condition, predicate, body } => self.add_loop(graph, condition, *predicate, body, after),
+            NodeKind::While { condition, predicate, body } => self.add_loop(graph, condition, *predicate, body, after),
         }
     }
 
-    fn add_kernel(&self, graph: CUgraph, call: &Call, after: &[CUgraphNode]) -> Result<CUgraphNode> {
-        let mut words = call.words.clone();
-        let mut pointers = pointers(&mut words);
+    fn add_kernel(&self, graph: CUgraph, call: &KernelLaunch, after: &[CUgraphNode]) -> Result<CUgraphNode> {
+        let mut arguments = call.arguments.clone();
+        let mut pointers = pointers(&mut arguments);
         let parameters = kernel_parameters(call, &mut pointers);
         let added = self.adding("cuGraphAddKernelNode", after, |node, before, count| {
             // SAFETY: graph and nodes before are alive; the driver copies the parameters, which are as for a launch.
@@ -216,9 +216,9 @@ impl Builder<'_> {
     fn add_loop(
         &self,
         graph: CUgraph,
-        condition: &[Node],
+        condition: &[GraphNode],
         predicate: u64,
-        body: &[Node],
+        body: &[GraphNode],
         after: &[CUgraphNode],
     ) -> Result<CUgraphNode> {
         if !Driver::get()?.has_loops() {
@@ -230,8 +230,8 @@ impl Builder<'_> {
             // it.
             unsafe { sys::cuGraphConditionalHandleCreate(&mut handle, graph, self.context().raw(), 0, 0) }
         })?;
-        let look = self.stream.parts().condition()?.call(0, 1, &[handle, predicate])?;
-        let looked = |graph, nodes: &[Node], after: &[CUgraphNode]| {
+        let look = self.stream.resources().condition()?.call(0, 1, &[handle, predicate])?;
+        let looked = |graph, nodes: &[GraphNode], after: &[CUgraphNode]| {
             let last = self.add_chain(graph, nodes, after)?;
             self.add_kernel(graph, &look, &last)
         };
@@ -261,7 +261,7 @@ impl Builder<'_> {
 
     /// Adds nodes, and gives what comes behind all of them must follow: those that no other comes behind, or `after`
     /// for none.
-    fn add_chain(&self, graph: CUgraph, nodes: &[Node], after: &[CUgraphNode]) -> Result<Vec<CUgraphNode>> {
+    fn add_chain(&self, graph: CUgraph, nodes: &[GraphNode], after: &[CUgraphNode]) -> Result<Vec<CUgraphNode>> {
         let handles = self.add_all(graph, nodes, after)?;
         if handles.is_empty() {
             return Ok(after.to_vec());
@@ -294,7 +294,7 @@ impl Drop for Template {
     }
 }
 
-fn kernel_parameters(call: &Call, pointers: &mut [*mut std::ffi::c_void]) -> CUDA_KERNEL_NODE_PARAMS {
+fn kernel_parameters(call: &KernelLaunch, pointers: &mut [*mut std::ffi::c_void]) -> CUDA_KERNEL_NODE_PARAMS {
     CUDA_KERNEL_NODE_PARAMS {
         func: call.function,
         gridDimX: call.blocks,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Recording: kernels, copies, library calls, each behind some before it      hazards finds out behind which
-//!    │     a stream that takes notes makes one as well: `CudaStream::notes`
+//!    │     a stream that takes notes makes one as well: `CudaStream::capture`
 //!    └─ GraphSlot::run(recording, stream)   one for each run of thunks of an executable
 //!          first time     build: nodes, edges, instantiate
 //!          later          diff: only nodes whose addresses or numbers changed are told to the driver
@@ -18,50 +18,50 @@ use std::sync::{Mutex, PoisonError};
 
 use xla_hlo::Result;
 
-use super::code::Call;
+use super::code::KernelLaunch;
 use super::executor::CudaMemory;
 use super::library::{ChosenCall, Libraries};
 use super::stream::CudaStream;
-use crate::device::{Function, Image, Part};
+use crate::device::{CodeObject, KernelFunction, ModuleImage};
 use driver::Graph;
 
 /// Work that is known and not sent yet.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
-    nodes: Vec<Node>,
+    nodes: Vec<GraphNode>,
     /// Scratch memory, until the work is sent.
     kept: Vec<CudaMemory>,
 }
 
 /// A piece of work, and the earlier ones that it comes behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Node {
-    work: Work,
+struct GraphNode {
+    work: NodeKind,
     after: Vec<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Work {
-    Kernel(Call),
+enum NodeKind {
+    Kernel(KernelLaunch),
     Copy { from: u64, to: u64, bytes: usize },
     Library { call: ChosenCall, addresses: Vec<u64>, workspace: u64 },
-    While { condition: Vec<Node>, predicate: u64, body: Vec<Node> },
+    While { condition: Vec<GraphNode>, predicate: u64, body: Vec<GraphNode> },
 }
 
 impl Recording {
     /// Adds a launch behind the nodes numbered `after`, all of which are earlier. Gives its number.
-    pub fn kernel(&mut self, call: Call, after: &[usize]) -> usize {
-        self.push(Work::Kernel(call), after)
+    pub fn kernel(&mut self, call: KernelLaunch, after: &[usize]) -> usize {
+        self.push(NodeKind::Kernel(call), after)
     }
 
     /// Adds a copy of device memory; the ranges do not overlap.
     pub fn copy(&mut self, from: u64, to: u64, bytes: usize, after: &[usize]) -> usize {
-        self.push(Work::Copy { from, to, bytes }, after)
+        self.push(NodeKind::Copy { from, to, bytes }, after)
     }
 
     /// Adds a call of a library, with the address of its workspace.
     pub fn library(&mut self, call: &ChosenCall, addresses: &[u64], workspace: u64, after: &[usize]) -> usize {
-        self.push(Work::Library { call: call.clone(), addresses: addresses.to_vec(), workspace }, after)
+        self.push(NodeKind::Library { call: call.clone(), addresses: addresses.to_vec(), workspace }, after)
     }
 
     /// Adds a loop that the device runs by itself: `condition`, then, while the byte at `predicate` is not 0, `body`
@@ -69,7 +69,7 @@ impl Recording {
     pub fn repeat(&mut self, condition: Recording, predicate: u64, body: Recording, after: &[usize]) -> usize {
         self.kept.extend(condition.kept);
         self.kept.extend(body.kept);
-        self.push(Work::While { condition: condition.nodes, predicate, body: body.nodes }, after)
+        self.push(NodeKind::While { condition: condition.nodes, predicate, body: body.nodes }, after)
     }
 
     /// Keeps memory until the work is sent; it is given back behind that.
@@ -77,20 +77,20 @@ impl Recording {
         self.kept.push(memory);
     }
 
-    fn push(&mut self, work: Work, after: &[usize]) -> usize {
+    fn push(&mut self, work: NodeKind, after: &[usize]) -> usize {
         let number = self.nodes.len();
         let after = after.iter().copied().filter(|&earlier| earlier < number).collect();
-        self.nodes.push(Node { work, after });
+        self.nodes.push(GraphNode { work, after });
         number
     }
 }
 
 /// Where an executable keeps the graph of one run of its thunks.
 #[derive(Debug, Default)]
-pub(crate) struct GraphSlot(Mutex<State>);
+pub(crate) struct GraphSlot(Mutex<GraphState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct GraphState {
     graph: Option<Graph>,
     /// The driver would not make a graph of it; it is not asked again.
     is_refused: bool,
@@ -140,12 +140,12 @@ impl GraphSlot {
     }
 }
 
-fn send(nodes: &[Node], libraries: &Libraries, stream: &CudaStream) -> Result<()> {
+fn send(nodes: &[GraphNode], libraries: &Libraries, stream: &CudaStream) -> Result<()> {
     nodes.iter().try_for_each(|node| match &node.work {
-        Work::Kernel(call) => call.clone().send(stream.queue()),
-        Work::Copy { from, to, bytes } => stream.queue().copy(*from, *to, *bytes),
-        Work::Library { call, addresses, workspace } => libraries.send(call, addresses, *workspace, stream.queue()),
-        Work::While { condition, predicate, body } => loop {
+        NodeKind::Kernel(call) => call.clone().send(stream.queue()),
+        NodeKind::Copy { from, to, bytes } => stream.queue().copy(*from, *to, *bytes),
+        NodeKind::Library { call, addresses, workspace } => libraries.send(call, addresses, *workspace, stream.queue()),
+        NodeKind::While { condition, predicate, body } => loop {
             send(condition, libraries, stream)?;
             if stream.read_byte(*predicate)? == 0 {
                 return Ok(());
@@ -157,21 +157,24 @@ fn send(nodes: &[Node], libraries: &Libraries, stream: &CudaStream) -> Result<()
 
 /// The kernel that looks at a loop's predicate: its parameters are the loop's handle and the predicate's address. The
 /// function that it calls is the driver's own.
-pub(super) fn condition_image() -> Image {
-    let function = Function {
+pub(super) fn condition_image() -> ModuleImage {
+    let function = KernelFunction {
         name: "set_condition".to_string(),
-        part: 0,
+        object: 0,
         threads: 1,
         shared_bytes: 0,
         together: false,
         parameters: 2,
     };
-    Image { functions: vec![function], parts: vec![Part::Ptx(include_str!("set_condition.ptx").to_string())] }
+    ModuleImage {
+        functions: vec![function],
+        objects: vec![CodeObject::Ptx(include_str!("set_condition.ptx").to_string())],
+    }
 }
 
-impl State {
+impl GraphState {
     /// The graph of these nodes; `None` if the driver refuses it. The error is that the device is lost.
-    fn graph_of(&mut self, nodes: &[Node], libraries: &Libraries, stream: &CudaStream) -> Result<Option<&Graph>> {
+    fn graph_of(&mut self, nodes: &[GraphNode], libraries: &Libraries, stream: &CudaStream) -> Result<Option<&Graph>> {
         let changes = match &mut self.graph {
             Some(graph) => graph.change(nodes, libraries, stream)?,
             None => None,
@@ -197,26 +200,29 @@ impl State {
 }
 
 /// Which nodes must be told to the driver anew; `None` if more changed than addresses and numbers.
-fn difference(old: &[Node], new: &[Node]) -> Option<Vec<usize>> {
+fn difference(old: &[GraphNode], new: &[GraphNode]) -> Option<Vec<usize>> {
     let pairs = || old.iter().zip(new);
     let is_alike = old.len() == new.len() && pairs().all(|(old, new)| is_alike(old, new));
     is_alike.then(|| pairs().enumerate().filter(|(_, (old, new))| old != new).map(|(number, _)| number).collect())
 }
 
 /// Whether two nodes differ in addresses and numbers alone.
-fn is_alike(old: &Node, new: &Node) -> bool {
+fn is_alike(old: &GraphNode, new: &GraphNode) -> bool {
     old.after == new.after
         && match (&old.work, &new.work) {
-            (Work::Kernel(old), Work::Kernel(new)) => {
-                let shape =
-                    |call: &Call| (call.function, call.blocks, call.threads, call.shared_bytes, call.words.len());
+            (NodeKind::Kernel(old), NodeKind::Kernel(new)) => {
+                let shape = |call: &KernelLaunch| {
+                    (call.function, call.blocks, call.threads, call.shared_bytes, call.arguments.len())
+                };
                 shape(old) == shape(new)
             }
-            (Work::Copy { bytes: old, .. }, Work::Copy { bytes: new, .. }) => old == new,
-            (Work::Library { call: old, .. }, Work::Library { call: new, .. }) => old == new,
+            (NodeKind::Copy { bytes: old, .. }, NodeKind::Copy { bytes: new, .. }) => old == new,
+            (NodeKind::Library { call: old, .. }, NodeKind::Library { call: new, .. }) => old == new,
             // Nodes inside of loops are not changed in place.
-            (Work::While { .. }, Work::While { .. }) => old == new,
-            (Work::Kernel(_) | Work::Copy { .. } | Work::Library { .. } | Work::While { .. }, _) => false,
+            (NodeKind::While { .. }, NodeKind::While { .. }) => old == new,
+            (NodeKind::Kernel(_) | NodeKind::Copy { .. } | NodeKind::Library { .. } | NodeKind::While { .. }, _) => {
+                false
+            }
         }
 }
 
@@ -224,9 +230,16 @@ fn is_alike(old: &Node, new: &Node) -> bool {
 mod tests {
     use super::*;
 
-    fn kernel(name: &str, blocks: u32, words: &[u64]) -> Call {
+    fn kernel(name: &str, blocks: u32, arguments: &[u64]) -> KernelLaunch {
         let function = std::ptr::without_provenance_mut(name.len());
-        Call { name: name.into(), function, blocks, threads: 128, shared_bytes: 0, words: words.to_vec() }
+        KernelLaunch {
+            name: name.into(),
+            function,
+            blocks,
+            threads: 128,
+            shared_bytes: 0,
+            arguments: arguments.to_vec(),
+        }
     }
 
     fn recording(address: u64, blocks: u32) -> Recording {
@@ -254,7 +267,7 @@ mod tests {
         edges[2].after.pop();
         assert_eq!(difference(&old, &edges), None);
         let mut sizes = recording(256, 2).nodes;
-        sizes[1].work = Work::Copy { from: 256, to: 4096, bytes: 128 };
+        sizes[1].work = NodeKind::Copy { from: 256, to: 4096, bytes: 128 };
         assert_eq!(difference(&old, &sizes), None);
     }
 }

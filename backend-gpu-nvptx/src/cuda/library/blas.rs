@@ -29,16 +29,16 @@ const MOST_WORKSPACE: u64 = 32 << 20;
 pub(crate) struct Blas {
     context: Arc<Context>,
     handle: cublasLtHandle_t,
-    plans: Mutex<Plans>,
+    plans: Mutex<MatmulPlans>,
 }
 
 /// By kind of product, and the powers of two that its addresses are multiples of. A plan is used by one thread at a
 /// time.
-type Plans = HashMap<(Matmul, [u32; 5]), Arc<Mutex<Plan>>>;
+type MatmulPlans = HashMap<(Matmul, [u32; 5]), Arc<Mutex<MatmulPlan>>>;
 
 /// How one kind of product is computed.
-struct Plan {
-    operation: Operation,
+struct MatmulPlan {
+    operation: MatmulDescriptor,
     /// Of the factors and the result, as BLAS counts them.
     layouts: [MatrixLayout; 3],
     /// With the bytes of their workspaces, the one first that the library thinks is best; at least one.
@@ -50,7 +50,7 @@ unsafe impl Send for Blas {}
 // SAFETY: as above.
 unsafe impl Sync for Blas {}
 // SAFETY: descriptions are plain memory of the library, used by one thread at a time.
-unsafe impl Send for Plan {}
+unsafe impl Send for MatmulPlan {}
 
 /// Functions that are called: looked for before, since cudarc panics where one is missing.
 const SYMBOLS: &[&str] = &[
@@ -137,7 +137,7 @@ impl Blas {
     fn send(
         &self,
         matmul: &Matmul,
-        plan: &Plan,
+        plan: &MatmulPlan,
         algorithm: usize,
         arrays: &Arrays,
         workspace: u64,
@@ -178,7 +178,7 @@ impl Blas {
     }
 
     /// The plan for products of that kind whose arrays are aligned like that.
-    fn plan(&self, matmul: &Matmul, arrays: &Arrays) -> Result<Arc<Mutex<Plan>>> {
+    fn plan(&self, matmul: &Matmul, arrays: &Arrays) -> Result<Arc<Mutex<MatmulPlan>>> {
         let key = (matmul.clone(), arrays.alignments());
         if let Some(plan) = self.plans().get(&key) {
             return Ok(plan.clone());
@@ -190,10 +190,10 @@ impl Blas {
         Ok(plan)
     }
 
-    fn make_plan(&self, matmul: &Matmul, arrays: &Arrays) -> Result<Plan> {
+    fn make_plan(&self, matmul: &Matmul, arrays: &Arrays) -> Result<MatmulPlan> {
         matmul.check(self.context.info().capability)?;
         let gemm = Gemm::of(matmul);
-        let operation = Operation::new(matmul, &gemm)?;
+        let operation = MatmulDescriptor::new(matmul, &gemm)?;
         // No preference tells how the bias is aligned: the library looks at its address.
         if let Some(bias) = arrays.bias {
             operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias)?;
@@ -228,16 +228,16 @@ impl Blas {
         }
         let written = found.into_iter().take(usize::try_from(count).unwrap_or(0));
         // SAFETY: the library has written that many answers, as it said.
-        let answers = written.map(|answer| unsafe { answer.assume_init() });
-        let usable = answers.filter(|answer| answer.state == Status::CUBLAS_STATUS_SUCCESS);
+        let lowerings = written.map(|answer| unsafe { answer.assume_init() });
+        let usable = lowerings.filter(|answer| answer.state == Status::CUBLAS_STATUS_SUCCESS);
         let algorithms: Vec<_> = usable.map(|answer| (answer.algo, answer.workspaceSize)).collect();
         if algorithms.is_empty() {
             return Err(Error::unimplemented(format!("cuBLASLt has no kernel on this GPU for {matmul:?}")));
         }
-        Ok(Plan { operation, layouts, algorithms })
+        Ok(MatmulPlan { operation, layouts, algorithms })
     }
 
-    fn plans(&self) -> std::sync::MutexGuard<'_, Plans> {
+    fn plans(&self) -> std::sync::MutexGuard<'_, MatmulPlans> {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -255,7 +255,7 @@ impl std::fmt::Debug for Blas {
     }
 }
 
-impl Plan {
+impl MatmulPlan {
     /// An algorithm with the bytes of its workspace; the last one for greater numbers, since how many there are depends
     /// on alignments.
     fn algorithm(&self, number: usize) -> Result<&(cublasLtMatmulAlgo_t, usize)> {
@@ -317,10 +317,10 @@ impl Scalar {
 }
 
 /// The library's description of a product, without its matrices.
-struct Operation(cublasLtMatmulDesc_t);
+struct MatmulDescriptor(cublasLtMatmulDesc_t);
 
-impl Operation {
-    fn new(matmul: &Matmul, gemm: &Gemm) -> Result<Operation> {
+impl MatmulDescriptor {
+    fn new(matmul: &Matmul, gemm: &Gemm) -> Result<MatmulDescriptor> {
         let (compute, scale) = match matmul.arithmetic()? {
             Arithmetic::F32 => (Compute::CUBLAS_COMPUTE_32F, DataType::CUDA_R_32F),
             Arithmetic::Tf32 => (Compute::CUBLAS_COMPUTE_32F_FAST_TF32, DataType::CUDA_R_32F),
@@ -332,7 +332,7 @@ impl Operation {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer.
         check("cublasLtMatmulDescCreate", unsafe { sys::cublasLtMatmulDescCreate(&mut raw, compute, scale) })?;
-        let operation = Operation(raw);
+        let operation = MatmulDescriptor(raw);
         operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_TRANSA, &i32::from(gemm.transpose_a))?;
         operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_TRANSB, &i32::from(gemm.transpose_b))?;
         let epilogue = match (matmul.activation, matmul.has_bias) {
@@ -417,7 +417,7 @@ impl Preference {
     }
 }
 
-impl Drop for Operation {
+impl Drop for MatmulDescriptor {
     fn drop(&mut self) {
         // SAFETY: the description is alive, and destroyed once.
         let _ = unsafe { sys::cublasLtMatmulDescDestroy(self.0) };

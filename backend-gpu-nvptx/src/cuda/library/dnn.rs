@@ -25,22 +25,22 @@ use crate::cuda::queue::Queue;
 /// The library with its handle for one device.
 pub(crate) struct Dnn {
     context: Arc<Context>,
-    state: Mutex<State>,
+    state: Mutex<DnnState>,
 }
 
-struct State {
+struct DnnState {
     handle: cudnnHandle_t,
     /// The compute capability of the GPU.
     capability: (u32, u32),
-    plans: HashMap<Convolution, Arc<Plan>>,
+    plans: HashMap<Convolution, Arc<ConvolutionPlan>>,
 }
 
 /// How one kind of convolution is computed.
-struct Plan {
-    input: Tensor,
-    filter: Filter,
-    output: Tensor,
-    operation: Operation,
+struct ConvolutionPlan {
+    input: TensorDescriptor,
+    filter: FilterDescriptor,
+    output: TensorDescriptor,
+    operation: ConvolutionDescriptor,
     /// With the bytes of their workspaces, the one first that is as a rule the best; at least one.
     algorithms: Vec<(Algorithm, usize)>,
 }
@@ -54,11 +54,11 @@ enum Algorithm {
 }
 
 // SAFETY: the handle is used by one thread at a time.
-unsafe impl Send for State {}
+unsafe impl Send for DnnState {}
 // SAFETY: descriptions are plain memory of the library, and are not changed once a plan is made.
-unsafe impl Send for Plan {}
+unsafe impl Send for ConvolutionPlan {}
 // SAFETY: as above.
-unsafe impl Sync for Plan {}
+unsafe impl Sync for ConvolutionPlan {}
 
 /// Functions that are called: looked for before, since cudarc panics where one is missing.
 const SYMBOLS: &[&str] = &[
@@ -99,7 +99,7 @@ impl Dnn {
         context.with(|| check("cudnnCreate", unsafe { sys::cudnnCreate(&mut handle) }))??;
         Ok(Dnn {
             context: context.clone(),
-            state: Mutex::new(State { handle, capability: context.info().capability, plans: HashMap::new() }),
+            state: Mutex::new(DnnState { handle, capability: context.info().capability, plans: HashMap::new() }),
         })
     }
 
@@ -151,7 +151,7 @@ impl Dnn {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DnnState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -171,27 +171,27 @@ impl std::fmt::Debug for Dnn {
     }
 }
 
-impl State {
-    fn plan(&mut self, convolution: &Convolution) -> Result<Arc<Plan>> {
+impl DnnState {
+    fn plan(&mut self, convolution: &Convolution) -> Result<Arc<ConvolutionPlan>> {
         if let Some(plan) = self.plans.get(convolution) {
             return Ok(plan.clone());
         }
         convolution.check(self.capability)?;
-        let plan = Arc::new(Plan::new(self.handle, convolution)?);
+        let plan = Arc::new(ConvolutionPlan::new(self.handle, convolution)?);
         self.plans.insert(convolution.clone(), plan.clone());
         Ok(plan)
     }
 }
 
-impl Plan {
-    fn new(handle: cudnnHandle_t, convolution: &Convolution) -> Result<Plan> {
+impl ConvolutionPlan {
+    fn new(handle: cudnnHandle_t, convolution: &Convolution) -> Result<ConvolutionPlan> {
         let sizes = convolution.sizes()?;
         let element = data_type(convolution.element)?;
-        let mut plan = Plan {
-            input: Tensor::new(element, &sizes.input, &sizes.input_strides)?,
-            filter: Filter::new(element, convolution.channels, &sizes.filter)?,
-            output: Tensor::new(element, &sizes.output, &sizes.output_strides)?,
-            operation: Operation::new(convolution, &sizes)?,
+        let mut plan = ConvolutionPlan {
+            input: TensorDescriptor::new(element, &sizes.input, &sizes.input_strides)?,
+            filter: FilterDescriptor::new(element, convolution.channels, &sizes.filter)?,
+            output: TensorDescriptor::new(element, &sizes.output, &sizes.output_strides)?,
+            operation: ConvolutionDescriptor::new(convolution, &sizes)?,
             algorithms: Vec::new(),
         };
         for &algorithm in Algorithm::of(convolution.kind) {
@@ -295,14 +295,14 @@ fn float_bytes(number: f32) -> [u8; 8] {
 }
 
 /// The library's description of an array of images.
-struct Tensor(cudnnTensorDescriptor_t);
+struct TensorDescriptor(cudnnTensorDescriptor_t);
 
-impl Tensor {
-    fn new(element: DataType, sizes: &[i32], strides: &[i32]) -> Result<Tensor> {
+impl TensorDescriptor {
+    fn new(element: DataType, sizes: &[i32], strides: &[i32]) -> Result<TensorDescriptor> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer.
         check("cudnnCreateTensorDescriptor", unsafe { sys::cudnnCreateTensorDescriptor(&mut raw) })?;
-        let tensor = Tensor(raw);
+        let tensor = TensorDescriptor(raw);
         let rank = sizes.len().min(strides.len()) as i32;
         // SAFETY: the description is alive; both lists have that many numbers.
         let status = unsafe { sys::cudnnSetTensorNdDescriptor(raw, element, rank, sizes.as_ptr(), strides.as_ptr()) };
@@ -311,14 +311,14 @@ impl Tensor {
 }
 
 /// The library's description of a filter.
-struct Filter(cudnnFilterDescriptor_t);
+struct FilterDescriptor(cudnnFilterDescriptor_t);
 
-impl Filter {
-    fn new(element: DataType, channels: Channels, sizes: &[i32]) -> Result<Filter> {
+impl FilterDescriptor {
+    fn new(element: DataType, channels: Channels, sizes: &[i32]) -> Result<FilterDescriptor> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer.
         check("cudnnCreateFilterDescriptor", unsafe { sys::cudnnCreateFilterDescriptor(&mut raw) })?;
-        let filter = Filter(raw);
+        let filter = FilterDescriptor(raw);
         let format = match channels {
             Channels::First => Format::CUDNN_TENSOR_NCHW,
             Channels::Last => Format::CUDNN_TENSOR_NHWC,
@@ -331,14 +331,14 @@ impl Filter {
 }
 
 /// The library's description of what is done.
-struct Operation(cudnnConvolutionDescriptor_t);
+struct ConvolutionDescriptor(cudnnConvolutionDescriptor_t);
 
-impl Operation {
-    fn new(convolution: &Convolution, sizes: &Sizes) -> Result<Operation> {
+impl ConvolutionDescriptor {
+    fn new(convolution: &Convolution, sizes: &Sizes) -> Result<ConvolutionDescriptor> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer.
         check("cudnnCreateConvolutionDescriptor", unsafe { sys::cudnnCreateConvolutionDescriptor(&mut raw) })?;
-        let operation = Operation(raw);
+        let operation = ConvolutionDescriptor(raw);
         // The filter is not turned around.
         let mode = Mode::CUDNN_CROSS_CORRELATION;
         let compute = match convolution.element {
@@ -367,21 +367,21 @@ impl Operation {
     }
 }
 
-impl Drop for Tensor {
+impl Drop for TensorDescriptor {
     fn drop(&mut self) {
         // SAFETY: the description is alive, and destroyed once.
         let _ = unsafe { sys::cudnnDestroyTensorDescriptor(self.0) };
     }
 }
 
-impl Drop for Filter {
+impl Drop for FilterDescriptor {
     fn drop(&mut self) {
         // SAFETY: the description is alive, and destroyed once.
         let _ = unsafe { sys::cudnnDestroyFilterDescriptor(self.0) };
     }
 }
 
-impl Drop for Operation {
+impl Drop for ConvolutionDescriptor {
     fn drop(&mut self) {
         // SAFETY: the description is alive, and destroyed once.
         let _ = unsafe { sys::cudnnDestroyConvolutionDescriptor(self.0) };

@@ -23,12 +23,12 @@ const INVERSE: i32 = 1;
 /// The library on one device.
 pub(crate) struct Fft {
     context: Arc<Context>,
-    plans: Mutex<HashMap<Fourier, Plan>>,
+    plans: Mutex<HashMap<Fourier, FftPlan>>,
 }
 
 /// How one kind of transform is computed; used by one thread at a time.
 #[derive(Clone, Copy)]
-struct Plan {
+struct FftPlan {
     handle: cufftHandle,
     workspace: usize,
 }
@@ -102,7 +102,7 @@ impl Fft {
         })
     }
 
-    fn plans(&self) -> MutexGuard<'_, HashMap<Fourier, Plan>> {
+    fn plans(&self) -> MutexGuard<'_, HashMap<Fourier, FftPlan>> {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -121,12 +121,12 @@ fn overwrites_input(fourier: &Fourier) -> bool {
     fourier.kind == FourierKind::RealInverse
 }
 
-fn plan(plans: &mut HashMap<Fourier, Plan>, fourier: &Fourier) -> Result<Plan> {
+fn plan(plans: &mut HashMap<Fourier, FftPlan>, fourier: &Fourier) -> Result<FftPlan> {
     if let Some(plan) = plans.get(fourier) {
         return Ok(*plan);
     }
     fourier.check()?;
-    let mut plan = Plan { handle: 0, workspace: 0 };
+    let mut plan = FftPlan { handle: 0, workspace: 0 };
     // SAFETY: the pointer is to a live integer.
     check("cufftCreate", unsafe { sys::cufftCreate(&mut plan.handle) })?;
     if let Err(error) = make(&mut plan, fourier) {
@@ -138,7 +138,7 @@ fn plan(plans: &mut HashMap<Fourier, Plan>, fourier: &Fourier) -> Result<Plan> {
     Ok(plan)
 }
 
-fn make(plan: &mut Plan, fourier: &Fourier) -> Result<()> {
+fn make(plan: &mut FftPlan, fourier: &Fourier) -> Result<()> {
     // SAFETY: the plan is alive, and was not made yet.
     check("cufftSetAutoAllocation", unsafe { sys::cufftSetAutoAllocation(plan.handle, 0) })?;
     let lengths = fourier.lengths.iter().map(|length| i64::try_from(*length).map_err(|_| too_large()));

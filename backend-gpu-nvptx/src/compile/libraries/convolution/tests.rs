@@ -14,7 +14,7 @@ fn text(types: &str, arrays: [&str; 3], attributes: &str) -> String {
     )
 }
 
-fn recognised(module: &Module) -> Option<Found> {
+fn recognised(module: &Module) -> Option<RecognizedCall> {
     let (op, arrays) = root(module);
     let xla_hlo::Op::Convolution(op) = op else { panic!("no convolution") };
     recognise(op, [arrays[0], arrays[1], arrays[2]], (9, 0))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Work that may be running, by queue. The driver does not say which launch went wrong, only that something did.
 #[derive(Debug, Default)]
-pub(super) struct Trail(BTreeMap<u32, Span>);
+pub(super) struct InFlightLog(BTreeMap<u32, Span>);
 
 /// What one queue was sent since it was last known to be done.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ struct Span {
     count: u64,
 }
 
-impl Trail {
+impl InFlightLog {
     /// A piece of work goes to a queue.
     pub fn sent(&mut self, queue: u32, place: &Arc<str>) {
         match self.0.get_mut(&queue) {
@@ -31,12 +31,12 @@ impl Trail {
     }
 
     /// Everything that was sent to a queue is done.
-    pub fn settled(&mut self, queue: u32) {
+    pub fn completed(&mut self, queue: u32) {
         self.0.remove(&queue);
     }
 }
 
-impl fmt::Display for Trail {
+impl fmt::Display for InFlightLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_str("no work was under way");
@@ -61,16 +61,16 @@ mod tests {
     #[test]
     fn the_work_since_the_last_wait_is_told() {
         let places: [Arc<str>; 3] = ["t0 (%a)".into(), "t1 (%b)".into(), "t2 (%c)".into()];
-        let mut trail = Trail::default();
-        assert_eq!(trail.to_string(), "no work was under way");
-        trail.sent(0, &places[0]);
-        assert_eq!(trail.to_string(), "under way were t0 (%a)");
-        trail.sent(0, &places[0]);
-        assert_eq!(trail.to_string(), "under way were 2 calls of t0 (%a)");
-        trail.sent(0, &places[1]);
-        trail.sent(3, &places[2]);
-        assert_eq!(trail.to_string(), "under way were 3 calls from t0 (%a) to t1 (%b); and t2 (%c)");
-        trail.settled(0);
-        assert_eq!(trail.to_string(), "under way were t2 (%c)");
+        let mut log = InFlightLog::default();
+        assert_eq!(log.to_string(), "no work was under way");
+        log.sent(0, &places[0]);
+        assert_eq!(log.to_string(), "under way were t0 (%a)");
+        log.sent(0, &places[0]);
+        assert_eq!(log.to_string(), "under way were 2 calls of t0 (%a)");
+        log.sent(0, &places[1]);
+        log.sent(3, &places[2]);
+        assert_eq!(log.to_string(), "under way were 3 calls from t0 (%a) to t1 (%b); and t2 (%c)");
+        log.completed(0);
+        assert_eq!(log.to_string(), "under way were t2 (%c)");
     }
 }

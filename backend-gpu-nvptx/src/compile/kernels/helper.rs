@@ -9,17 +9,17 @@ use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
 
 /// A program whose entry is one kernel, from its parameters to its result.
 #[derive(Clone, Debug)]
-pub(crate) struct BesideProgram {
+pub(crate) struct HelperProgram {
     module: Arc<Module>,
     /// What it does, word for word: programs of the same text are the same.
     text: String,
 }
 
-impl BesideProgram {
+impl HelperProgram {
     /// A kernel of a program; its name is what a person knows the kernel by.
-    pub fn new(program: VerifiedModule) -> BesideProgram {
+    pub fn new(program: VerifiedModule) -> HelperProgram {
         let text = program.to_string();
-        BesideProgram { module: Arc::new(program.into_inner()), text }
+        HelperProgram { module: Arc::new(program.into_inner()), text }
     }
 
     /// Writes the kernel's function into the emitter's module.
@@ -43,8 +43,8 @@ impl BesideProgram {
     }
 }
 
-impl PartialEq for BesideProgram {
-    fn eq(&self, other: &BesideProgram) -> bool {
+impl PartialEq for HelperProgram {
+    fn eq(&self, other: &HelperProgram) -> bool {
         self.text == other.text
     }
 }
