@@ -9,8 +9,8 @@ use xla_service::{
     Argument, CostAnalysis, DeviceMemory, Executable, ExecutionContext, MemoryAnalysis, OptimizedModule, Signature,
 };
 
-use crate::launch::{DeviceCode, GpuLauncher};
-use crate::stored::DeviceProgram;
+use crate::program::launcher::{DeviceCode, GpuLauncher};
+use crate::program::serialized::DeviceProgram;
 
 #[derive(Debug)]
 pub(crate) struct GpuExecutable {

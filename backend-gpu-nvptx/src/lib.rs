@@ -1,43 +1,47 @@
-//! The NVIDIA GPU backend: HLO to PTX through LLVM, run through the CUDA driver or on the host.
+//! The NVIDIA GPU backend: HLO to PTX through LLVM, run by the CUDA driver or emulated on the host.
 //!
 //! ```text
-//! compile          with LLVM                                                      compile/
-//!   run_hlo_passes   the standard stages with the GPU's profile                    compiler.rs, capabilities.rs
-//!   run_backend      ThunkSequence: each thunk a routine of launches               lowering.rs, kernels/, libraries/
-//!                    kernels -> LLVM modules -> PTX, or code for the host          codegen.rs, xla_llvm::{fused, simt}
-//! load             thunks again, from what was written down                       loading.rs, costs.rs
-//! execute          addresses of all arrays -> launches                            executable.rs, launch.rs
-//!                    through the CUDA driver, found when running                   cuda/
-//!                    on the host: blocks one by one, threads as fibers             host/
-//! written down     code, routines and the lowering's answers beside the module    stored.rs, compile/ahead.rs
+//! compile          with LLVM                                                   compiler.rs
+//!   run_hlo_passes   the standard stages with the GPU's profile                capabilities.rs
+//!   run_backend      ThunkSequence: each thunk a command sequence              lowering/
+//!                    kernels -> LLVM modules -> PTX, or code for the host      lowering/codegen.rs
+//! serialize, load  code, commands and recorded lowerings beside the module     program/
+//! execute          addresses of all arrays -> launches                         executable.rs, program/launcher.rs
+//!                    by the CUDA driver, found when running                    executor.rs, cuda/
+//!                    emulated: blocks one by one, threads as fibers            emulation/
 //! ```
 //!
-//! Machine code for a GPU is made by the driver when a program is loaded, or by `ptxas` where there is one (`ptx/`).
+//! Machine code for a GPU is assembled by the driver when a program is loaded, or by `ptxas` where it is installed
+//! (`ptx/`). Which of several implementations of a library call runs is measured where it runs (`autotune/`).
 //!
 //! Two platforms: [`platform`] is `gpu`, [`emulated_platform`] is `gpu-emulated`: the very same kernels, run by the
-//! host, to try and to test them where there is no GPU. Without the Cargo feature `compile` there is neither LLVM nor
-//! the latter: `gpu` then runs what was compiled elsewhere.
+//! host, to test them where there is no GPU. Without the Cargo feature `compile` there is neither LLVM nor the latter:
+//! `gpu` then runs programs that were compiled elsewhere.
 
 mod autotune;
-mod caches;
-mod choices;
 #[cfg(feature = "compile")]
-mod compile;
+mod capabilities;
+#[cfg(feature = "compile")]
+mod compiler;
 #[cfg(not(feature = "compile"))]
-#[path = "compile_left_out.rs"]
-mod compile;
-mod costs;
+#[path = "compiler_without_llvm.rs"]
+mod compiler;
 mod cuda;
-mod device;
-mod executable;
 #[cfg(feature = "compile")]
-mod host;
-mod launch;
-mod loading;
+mod emulation;
+mod executable;
+mod executor;
+#[cfg(feature = "compile")]
+mod lowering;
+mod names;
 mod platform;
+mod program;
 mod ptx;
-mod stored;
+mod transfer;
 
 #[cfg(feature = "compile")]
-pub use host::{EMULATED_NAME, emulated_platform};
-pub use platform::{NAME, platform};
+pub use emulation::emulated_platform;
+#[cfg(feature = "compile")]
+pub use names::EMULATED_NAME;
+pub use names::NAME;
+pub use platform::platform;

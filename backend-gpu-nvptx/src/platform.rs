@@ -4,16 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use xla_hlo::Result;
-use xla_service::host::StreamTransfer;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
-use crate::caches::AllCaches;
-use crate::compile::GpuCompiler;
+use crate::compiler::GpuCompiler;
 use crate::cuda::driver::Driver;
-use crate::cuda::executor::CudaExecutor;
-
-/// The name of the platform of NVIDIA's GPUs.
-pub const NAME: &str = "gpu";
+use crate::executor::CudaExecutor;
+use crate::names::NAME;
+use crate::program::caches::AllCaches;
+use crate::transfer;
 
 /// NVIDIA's GPUs, through the CUDA driver.
 pub fn platform() -> Arc<dyn Platform> {
@@ -56,6 +54,6 @@ impl Platform for GpuPlatform {
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {
-        Arc::new(StreamTransfer)
+        transfer::manager()
     }
 }

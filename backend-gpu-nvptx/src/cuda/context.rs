@@ -7,7 +7,7 @@ use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdevice_attribute, CUresul
 use xla_hlo::{Error, Result};
 
 use super::driver::{self, DeviceInfo, Driver, check};
-use super::in_flight::InFlightLog;
+use super::stream::in_flight::InFlightLog;
 
 /// The primary context of a device, which a process shares with the libraries and frameworks in it. Kept until the
 /// process ends: the driver takes itself down before anything of ours could be in order.
@@ -107,7 +107,7 @@ impl Context {
     }
 
     /// What is under way, for errors.
-    pub(super) fn in_flight(&self) -> MutexGuard<'_, InFlightLog> {
+    pub(crate) fn in_flight(&self) -> MutexGuard<'_, InFlightLog> {
         // Nothing panics while it is held, and it is only for people.
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }

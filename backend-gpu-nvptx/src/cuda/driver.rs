@@ -360,8 +360,8 @@ mod tests {
         let sources = [
             include_str!("driver.rs"),
             include_str!("context.rs"),
-            include_str!("queue.rs"),
-            include_str!("code.rs"),
+            include_str!("stream/queue.rs"),
+            include_str!("module.rs"),
             include_str!("linker.rs"),
         ];
         let calls = sources.iter().flat_map(|text| text.split("sys::cu").skip(1)).filter_map(|rest| {

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use cudarc::driver::sys::{self, CUjit_option, CUjitInputType, CUlinkState, CUresult};
 use xla_hlo::{Error, Result};
 
-use super::code::{LOG_BYTES, log_text};
 use super::context::Context;
 use super::driver::{self, Driver, dotted};
-use crate::ptx::Assemble;
-use crate::ptx::ptxas::Cubin;
+use super::module::{LOG_BYTES, log_text};
+use crate::ptx::assembler::{Assemble, Cubin};
 use crate::ptx::report::Report;
 
 /// The linker for one device.

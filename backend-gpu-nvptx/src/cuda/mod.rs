@@ -1,34 +1,32 @@
-//! Everything that touches NVIDIA's driver and libraries. Nothing here is needed to build or to compile programs.
+//! CUDA runtime: everything that touches NVIDIA's driver and libraries, none of which is needed to build or compile.
 //!
 //! ```text
-//! driver   the library, found when first asked for; what is missing, in sentences
-//!   context  one device: its facts, its errors     queue         streams and events
-//!                                                  code, linker  modules, launches     graph  graphs
-//!     pool  memory, in stream order                staging  pinned memory
-//!       executor, stream                           what the service sees
-//!   launch   routines, one by one or as graphs    gather  their pieces of work    tune  which way is the fastest
-//!   library  cuBLAS, cuDNN, cuFFT
+//! driver       the library, loaded when first asked for; what is missing, in sentences
+//!   context      one device: its facts, its errors     description   the same for the service
+//!   module       loaded code, launches                 linker        PTX to machine code
+//!   memory       memory of a device: pool (in stream order), staging (pinned buffers)
+//!   stream       copies, launches, events, capture: queue (streams of the driver), in_flight (for late errors)
+//!   resources    what the executor and the streams of a device share
+//!   graph        CUDA graphs: recording, hazards (their edges), driver (building and changing)
+//!   launch       command sequences, one by one or as graphs: context, resolve, trial (of candidates), loaded (code)
+//!   library      cuBLASLt, cuDNN, cuFFT
 //! ```
 //!
-//! `unsafe` stands in `driver`, `context`, `queue`, `code`, `linker`, `graph` and `library`, which are safe to use:
-//! handles are made and freed there and nowhere else. What a kernel does with the addresses that it is given is the
-//! compiler's word.
+//! `unsafe` stands in `driver`, `context`, `module`, `linker`, `stream/queue`, `memory/staging`, `graph/driver` and
+//! `library`, which are safe to use: handles are created and freed there and nowhere else. What a kernel does with its
+//! addresses is vouched for by the compiler.
 
-pub(crate) mod code;
 pub(crate) mod context;
+pub(crate) mod description;
 pub(crate) mod driver;
-pub(crate) mod executor;
 pub(crate) mod graph;
-mod in_flight;
 pub(crate) mod launch;
 pub(crate) mod library;
 mod linker;
-mod pool;
-pub(crate) mod queue;
-mod resolve;
-mod staging;
+pub(crate) mod memory;
+pub(crate) mod module;
+pub(crate) mod resources;
 pub(crate) mod stream;
-mod tune;
 
 #[cfg(test)]
 mod tests;

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use xla_hlo::Error;
 use xla_service::{DeviceMemory, Stream, StreamExecutor};
 
-use super::code::CudaModule;
-use super::executor::{CudaExecutor, address_on};
-use super::graph::{GraphCounts, GraphSlot, Recording};
+use super::graph::recording::Recording;
+use super::graph::{GraphCounts, GraphSlot};
 use super::library::Libraries;
+use super::module::CudaModule;
 use super::stream::CudaStream;
-use crate::device::{CodeObject, KernelFunction, ModuleImage};
+use crate::executor::CudaExecutor;
+use crate::program::image::{CodeObject, KernelFunction, ModuleImage};
 
 /// Multiplies floats, one for each of 128 threads.
 const PTX: &str = include_str!("../ptx/scale.ptx");
@@ -152,7 +153,7 @@ fn kernels_are_launched() {
     let cuda: &CudaStream = stream.downcast().unwrap();
     let module = CudaModule::load(executor.context(), &image(PTX, "scale")).unwrap();
     let memory = ones(&executor, &*stream);
-    let address = address_on(&memory, cuda, 0, memory.byte_size()).unwrap();
+    let address = cuda.address_of(&memory, 0, memory.byte_size()).unwrap();
     for factor in [2, 3] {
         launch(&module, 0, &[address, factor], cuda).unwrap();
     }
@@ -177,7 +178,7 @@ fn a_graph_is_changed_in_place_when_addresses_change() {
     let mut held = Vec::new();
     for factor in [2, 2, 3] {
         let memories = [(); 2].map(|()| ones(&executor, &*stream));
-        let [one, two] = memories.each_ref().map(|m| address_on(m, cuda, 0, m.byte_size()).unwrap());
+        let [one, two] = memories.each_ref().map(|m| cuda.address_of(m, 0, m.byte_size()).unwrap());
         let mut recording = Recording::default();
         let first = recording.kernel(module.call(0, 1, &[one, factor]).unwrap(), &[]);
         let copied = recording.copy(one, two, THREADS * 4, &[first]);
@@ -206,7 +207,7 @@ fn notes_become_graphs_and_loops_of_the_device() {
         let [counter, predicate] = [&rounds.to_ne_bytes()[..], &[0]].map(|bytes| filled(&executor, &*stream, bytes));
         let capture = cuda.capture();
         let [condition, body] = [(); 2].map(|()| capture.capture());
-        let at = |memory: &DeviceMemory, stream| address_on(memory, stream, 0, memory.byte_size()).unwrap();
+        let at = |memory: &DeviceMemory, stream: &CudaStream| stream.address_of(memory, 0, memory.byte_size()).unwrap();
         launch(&count, 0, &[at(&counter, &condition), at(&predicate, &condition)], &condition).unwrap();
         // By way of scratch memory, which is dropped before the work is sent.
         let mut aside = executor.allocate(memory.byte_size()).unwrap();
@@ -216,7 +217,7 @@ fn notes_become_graphs_and_loops_of_the_device() {
         body.copy(&aside, 0..aside.byte_size(), &mut memory, 0).unwrap();
         drop(aside);
         let another = filled(&executor, &*stream, &[0xff; THREADS * 4]);
-        capture.repeat(&condition, at(&predicate, &capture), &body, &inner, &libraries).unwrap();
+        inner.run_loop(&condition, at(&predicate, &capture), &body, &libraries, &capture).unwrap();
         launch(&scale, 0, &[at(&memory, &capture), 3], &capture).unwrap();
         assert!(capture.synchronize().is_err() && capture.record_event().is_err());
         assert_eq!(floats(&memory, &*stream), [1.0; THREADS], "notes are not sent");

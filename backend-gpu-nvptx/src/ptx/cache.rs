@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use xla_hlo::Result;
 use xla_service::FileCache;
 
-use super::Assemble;
-use super::ptxas::Cubin;
+use super::assembler::{Assemble, Cubin};
 use super::report::Report;
 
 /// Part of each key; another form of files takes another number.

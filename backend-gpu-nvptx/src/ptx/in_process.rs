@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 
 use xla_service::CompileOptions;
 
-use super::Assemble;
+use super::assembler::Assemble;
 use super::cache::CubinCache;
 use super::ptxas::Ptxas;
-use crate::device::{CodeObject, ModuleImage};
+use crate::program::image::{CodeObject, ModuleImage};
 
 /// Bytes that all machine code in a cache takes at most.
 const MOST_BYTES: u64 = 256 << 20;
@@ -73,7 +73,7 @@ mod tests {
 
     use xla_hlo::{Error, Result};
 
-    use super::super::ptxas::Cubin;
+    use super::super::assembler::Cubin;
     use super::super::report::Report;
     use super::*;
 

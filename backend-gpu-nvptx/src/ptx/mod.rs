@@ -8,20 +8,8 @@
 //!
 //! Where no `ptxas` is found, programs carry PTX, and the driver of the machine that runs them assembles it.
 
+pub(crate) mod assembler;
 pub(crate) mod cache;
 pub(crate) mod in_process;
 pub(crate) mod ptxas;
 pub(crate) mod report;
-
-use xla_hlo::Result;
-
-use ptxas::Cubin;
-
-/// An assembler.
-pub(crate) trait Assemble {
-    /// Its name and version: another one may make other machine code.
-    fn tool(&self) -> String;
-
-    /// Machine code of PTX for a GPU architecture such as `sm_90`.
-    fn assemble(&self, ptx: &str, target: &str) -> Result<Cubin>;
-}

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use xla_hlo::{Error, Result, ResultExt};
 
-use super::Assemble;
+use super::assembler::{Assemble, Cubin};
 use super::report::Report;
 
 /// Where the CUDA toolkit puts itself, if nobody says otherwise.
@@ -21,15 +21,6 @@ const REMEDY: &str =
 pub(crate) struct Ptxas {
     program: PathBuf,
     version: String,
-}
-
-/// Machine code for one GPU architecture.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cubin {
-    /// An ELF file.
-    pub bytes: Vec<u8>,
-    /// What each kernel takes.
-    pub report: Report,
 }
 
 impl Ptxas {

@@ -9,11 +9,11 @@ use cudarc::driver::sys::{
 };
 use xla_hlo::{Error, Result, ResultExt};
 
-use super::{GraphNode, NodeKind, difference};
-use crate::cuda::code::{KernelLaunch, pointers};
+use super::recording::{GraphNode, NodeKind, difference};
 use crate::cuda::context::Context;
 use crate::cuda::driver::{Driver, check, described};
 use crate::cuda::library::{ChosenCall, Libraries};
+use crate::cuda::module::{KernelLaunch, pointers};
 use crate::cuda::stream::CudaStream;
 
 /// A graph that can be launched. Kernels in it must be loaded as long as it may be.

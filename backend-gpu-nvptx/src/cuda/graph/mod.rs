@@ -11,79 +11,19 @@
 //! A graph is built again only where the driver refuses a change, or the run has another shape. An executable records a
 //! run of thunks that need no host in between; short runs are cheaper to send one by one ([`Recording::send`]).
 
+pub(crate) mod condition;
 mod driver;
 pub(crate) mod hazards;
+pub(crate) mod recording;
 
 use std::sync::{Mutex, PoisonError};
 
 use xla_hlo::Result;
 
-use super::code::KernelLaunch;
-use super::executor::CudaMemory;
-use super::library::{ChosenCall, Libraries};
+use super::library::Libraries;
 use super::stream::CudaStream;
-use crate::device::{CodeObject, KernelFunction, ModuleImage};
 use driver::Graph;
-
-/// Work that is known and not sent yet.
-#[derive(Debug, Default)]
-pub(crate) struct Recording {
-    nodes: Vec<GraphNode>,
-    /// Scratch memory, until the work is sent.
-    kept: Vec<CudaMemory>,
-}
-
-/// A piece of work, and the earlier ones that it comes behind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct GraphNode {
-    work: NodeKind,
-    after: Vec<usize>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum NodeKind {
-    Kernel(KernelLaunch),
-    Copy { from: u64, to: u64, bytes: usize },
-    Library { call: ChosenCall, addresses: Vec<u64>, workspace: u64 },
-    While { condition: Vec<GraphNode>, predicate: u64, body: Vec<GraphNode> },
-}
-
-impl Recording {
-    /// Adds a launch behind the nodes numbered `after`, all of which are earlier. Gives its number.
-    pub fn kernel(&mut self, call: KernelLaunch, after: &[usize]) -> usize {
-        self.push(NodeKind::Kernel(call), after)
-    }
-
-    /// Adds a copy of device memory; the ranges do not overlap.
-    pub fn copy(&mut self, from: u64, to: u64, bytes: usize, after: &[usize]) -> usize {
-        self.push(NodeKind::Copy { from, to, bytes }, after)
-    }
-
-    /// Adds a call of a library, with the address of its workspace.
-    pub fn library(&mut self, call: &ChosenCall, addresses: &[u64], workspace: u64, after: &[usize]) -> usize {
-        self.push(NodeKind::Library { call: call.clone(), addresses: addresses.to_vec(), workspace }, after)
-    }
-
-    /// Adds a loop that the device runs by itself: `condition`, then, while the byte at `predicate` is not 0, `body`
-    /// and `condition` again. Only where [`super::driver::Driver::has_loops`].
-    pub fn repeat(&mut self, condition: Recording, predicate: u64, body: Recording, after: &[usize]) -> usize {
-        self.kept.extend(condition.kept);
-        self.kept.extend(body.kept);
-        self.push(NodeKind::While { condition: condition.nodes, predicate, body: body.nodes }, after)
-    }
-
-    /// Keeps memory until the work is sent; it is given back behind that.
-    pub fn keep(&mut self, memory: CudaMemory) {
-        self.kept.push(memory);
-    }
-
-    fn push(&mut self, work: NodeKind, after: &[usize]) -> usize {
-        let number = self.nodes.len();
-        let after = after.iter().copied().filter(|&earlier| earlier < number).collect();
-        self.nodes.push(GraphNode { work, after });
-        number
-    }
-}
+use recording::{GraphNode, NodeKind, Recording};
 
 /// Where an executable keeps the graph of one run of its thunks.
 #[derive(Debug, Default)]
@@ -133,6 +73,24 @@ impl GraphSlot {
         Ok(())
     }
 
+    /// Runs a loop of the device: what `condition` captured, then, while the byte at `predicate` is not 0, what `body`
+    /// captured and `condition` again. Not used if `stream` is capturing itself: the loop is then a part of its
+    /// recording.
+    pub fn run_loop(
+        &self,
+        condition: &CudaStream,
+        predicate: u64,
+        body: &CudaStream,
+        libraries: &Libraries,
+        stream: &CudaStream,
+    ) -> Result<()> {
+        let (condition, body) = (condition.end_capture(), body.end_capture());
+        let Some((condition, body)) = stream.capture_loop(condition, predicate, body) else { return Ok(()) };
+        let mut recording = Recording::default();
+        recording.repeat(condition, predicate, body, &[]);
+        self.run(recording, libraries, stream)
+    }
+
     /// What became of the runs so far.
     #[cfg(test)]
     pub fn counts(&self) -> GraphCounts {
@@ -153,23 +111,6 @@ fn send(nodes: &[GraphNode], libraries: &Libraries, stream: &CudaStream) -> Resu
             send(body, libraries, stream)?;
         },
     })
-}
-
-/// The kernel that looks at a loop's predicate: its parameters are the loop's handle and the predicate's address. The
-/// function that it calls is the driver's own.
-pub(super) fn condition_image() -> ModuleImage {
-    let function = KernelFunction {
-        name: "set_condition".to_string(),
-        object: 0,
-        threads: 1,
-        shared_bytes: 0,
-        together: false,
-        parameters: 2,
-    };
-    ModuleImage {
-        functions: vec![function],
-        objects: vec![CodeObject::Ptx(include_str!("set_condition.ptx").to_string())],
-    }
 }
 
 impl GraphState {
@@ -196,78 +137,5 @@ impl GraphState {
             }
         }
         Ok(self.graph.as_ref())
-    }
-}
-
-/// Which nodes must be told to the driver anew; `None` if more changed than addresses and numbers.
-fn difference(old: &[GraphNode], new: &[GraphNode]) -> Option<Vec<usize>> {
-    let pairs = || old.iter().zip(new);
-    let is_alike = old.len() == new.len() && pairs().all(|(old, new)| is_alike(old, new));
-    is_alike.then(|| pairs().enumerate().filter(|(_, (old, new))| old != new).map(|(number, _)| number).collect())
-}
-
-/// Whether two nodes differ in addresses and numbers alone.
-fn is_alike(old: &GraphNode, new: &GraphNode) -> bool {
-    old.after == new.after
-        && match (&old.work, &new.work) {
-            (NodeKind::Kernel(old), NodeKind::Kernel(new)) => {
-                let shape = |call: &KernelLaunch| {
-                    (call.function, call.blocks, call.threads, call.shared_bytes, call.arguments.len())
-                };
-                shape(old) == shape(new)
-            }
-            (NodeKind::Copy { bytes: old, .. }, NodeKind::Copy { bytes: new, .. }) => old == new,
-            (NodeKind::Library { call: old, .. }, NodeKind::Library { call: new, .. }) => old == new,
-            // Nodes inside of loops are not changed in place.
-            (NodeKind::While { .. }, NodeKind::While { .. }) => old == new,
-            (NodeKind::Kernel(_) | NodeKind::Copy { .. } | NodeKind::Library { .. } | NodeKind::While { .. }, _) => {
-                false
-            }
-        }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kernel(name: &str, blocks: u32, arguments: &[u64]) -> KernelLaunch {
-        let function = std::ptr::without_provenance_mut(name.len());
-        KernelLaunch {
-            name: name.into(),
-            function,
-            blocks,
-            threads: 128,
-            shared_bytes: 0,
-            arguments: arguments.to_vec(),
-        }
-    }
-
-    fn recording(address: u64, blocks: u32) -> Recording {
-        let mut recording = Recording::default();
-        let first = recording.kernel(kernel("a", 1, &[address, 7]), &[]);
-        let second = recording.copy(address, 4096, 64, &[first]);
-        recording.kernel(kernel("bc", blocks, &[4096]), &[first, second, 99]);
-        recording
-    }
-
-    #[test]
-    fn only_what_changed_is_told() {
-        let old = recording(256, 2).nodes;
-        assert_eq!(old[2].after, [0, 1], "nodes come behind earlier ones alone");
-        assert_eq!(difference(&old, &recording(256, 2).nodes), Some(vec![]));
-        assert_eq!(difference(&old, &recording(512, 2).nodes), Some(vec![0, 1]));
-    }
-
-    #[test]
-    fn another_shape_is_another_graph() {
-        let old = recording(256, 2).nodes;
-        assert_eq!(difference(&old, &recording(256, 3).nodes), None);
-        assert_eq!(difference(&old, &old[..2]), None);
-        let mut edges = recording(256, 2).nodes;
-        edges[2].after.pop();
-        assert_eq!(difference(&old, &edges), None);
-        let mut sizes = recording(256, 2).nodes;
-        sizes[1].work = NodeKind::Copy { from: 256, to: 4096, bytes: 128 };
-        assert_eq!(difference(&old, &sizes), None);
     }
 }

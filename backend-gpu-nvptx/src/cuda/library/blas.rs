@@ -14,10 +14,10 @@ use cudarc::cublaslt::sys::{
 use xla_hlo::{ElementType, Error, Result};
 
 use super::gemm::{Gemm, Layout};
-use super::matmul::{Activation, Arithmetic, Matmul};
-use super::{load, missing};
+use super::presence::{load, missing};
 use crate::cuda::context::Context;
-use crate::cuda::queue::Queue;
+use crate::cuda::stream::queue::Queue;
+use crate::program::library_call::matmul::{Activation, Arithmetic, Matmul};
 
 /// Algorithms that the library is asked for, for each kind of product.
 const MOST_ALGORITHMS: usize = 6;

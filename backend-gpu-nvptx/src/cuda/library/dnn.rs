@@ -16,11 +16,11 @@ use cudarc::cudnn::sys::{
 };
 use xla_hlo::{ElementType, Error, Result};
 
-use super::convolution::{Channels, Convolution, ConvolutionKind, Sizes};
-use super::matmul::Precision;
-use super::{load, missing};
+use super::presence::{load, missing};
 use crate::cuda::context::Context;
-use crate::cuda::queue::Queue;
+use crate::cuda::stream::queue::Queue;
+use crate::program::library_call::convolution::{Channels, Convolution, ConvolutionKind, Sizes};
+use crate::program::library_call::matmul::Precision;
 
 /// The library with its handle for one device.
 pub(crate) struct Dnn {

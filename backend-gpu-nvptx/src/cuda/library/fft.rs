@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cudarc::cufft::sys::{self, cufftHandle, cufftResult as Status, cufftType as Type};
 use xla_hlo::{Error, Result};
 
-use super::fourier::{Fourier, FourierKind};
-use super::{load, missing};
+use super::presence::{load, missing};
 use crate::cuda::context::Context;
-use crate::cuda::queue::Queue;
+use crate::cuda::stream::queue::Queue;
+use crate::program::library_call::fourier::{Fourier, FourierKind};
 
 /// Workspaces are multiples of this, so that what lies behind them is aligned.
 const ALIGNMENT: usize = 256;

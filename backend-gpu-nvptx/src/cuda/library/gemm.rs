@@ -4,11 +4,11 @@
 //! matrices is computed as `D' = B' A'` of column-major ones: BLAS's first factor is our rhs, its second one our lhs,
 //! its rows are our columns.
 
-use super::matmul::{Matmul, Operand};
+use crate::program::library_call::matmul::{Matmul, Operand};
 
 /// A product as BLAS takes it: `op(a) op(b) = d`, column major.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Gemm {
+pub(crate) struct Gemm {
     /// The first factor: our rhs.
     pub a: Layout,
     /// Whether it is transposed before it is multiplied.
@@ -23,7 +23,7 @@ pub(super) struct Gemm {
 
 /// A batch of column-major matrices as they lie in memory. Counted in elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     /// Elements that follow each other.
     pub rows: usize,
     /// How often.

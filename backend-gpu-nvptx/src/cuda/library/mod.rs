@@ -11,41 +11,23 @@
 //! call is one that the library takes; lowering asks it, and emits a kernel otherwise.
 
 pub(crate) mod blas;
-pub(crate) mod convolution;
 pub(crate) mod dnn;
 pub(crate) mod fft;
-pub(crate) mod fourier;
 mod gemm;
-pub(crate) mod matmul;
+mod presence;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use std::sync::{Arc, OnceLock};
 
-use serde::{Deserialize, Serialize};
 use xla_hlo::{Error, Result};
 
 use super::context::Context;
-use super::executor::scratch;
-use super::queue::Queue;
-use super::stream::CudaStream;
+use super::stream::queue::Queue;
+use crate::program::library_call::LibraryCall;
 use blas::Blas;
-use convolution::Convolution;
 use dnn::Dnn;
 use fft::Fft;
-use fourier::Fourier;
-use matmul::Matmul;
-
-/// One call of a library.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum LibraryCall {
-    /// A product of matrices, by cuBLASLt.
-    Matmul(Matmul),
-    /// A convolution or a derivative of one, by cuDNN.
-    Convolution(Convolution),
-    /// Fourier transforms, by cuFFT.
-    Fourier(Fourier),
-}
 
 /// A call with the library's algorithm for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +82,7 @@ impl Libraries {
 
     /// Sends a call to a queue, with the addresses of its arrays in the order that its description tells, and that of
     /// its workspace.
-    pub(super) fn send(&self, chosen: &ChosenCall, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
+    pub(crate) fn send(&self, chosen: &ChosenCall, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
         let ChosenCall { call, algorithm } = chosen;
         match call {
             LibraryCall::Matmul(matmul) => self.blas()?.run(matmul, *algorithm, addresses, workspace, queue),
@@ -109,13 +91,6 @@ impl Libraries {
             }
             LibraryCall::Fourier(fourier) => self.fft()?.run(fourier, addresses, workspace, queue),
         }
-    }
-
-    /// Sends a call to a stream, with memory for itself.
-    pub fn run(&self, call: &ChosenCall, addresses: &[u64], stream: &CudaStream) -> Result<()> {
-        let bytes = self.workspace(call, addresses)?;
-        let workspace = scratch(stream, bytes)?;
-        stream.library(self, call, addresses, workspace.address_on(stream, 0, bytes)?)
     }
 
     fn blas(&self) -> Result<&Blas> {
@@ -129,25 +104,4 @@ impl Libraries {
     fn fft(&self) -> Result<&Fft> {
         self.fft.get_or_init(|| Fft::load(&self.context)).as_ref().map_err(Error::again)
     }
-}
-
-/// Sees that a library is there, with the functions that are called: cudarc looks for a function when it is first
-/// called, and panics where it finds none.
-fn load(present: bool, symbols: &[&str], has: impl Fn(&str) -> bool, absent: impl Fn() -> Error) -> Result<()> {
-    if !present {
-        return Err(absent());
-    }
-    match symbols.iter().find(|symbol| !has(symbol)) {
-        Some(symbol) => Err(absent().note(format!("The one that was found has another version: it lacks {symbol}."))),
-        None => Ok(()),
-    }
-}
-
-/// The error for a library that is not installed: `file` is what was looked for, `package` the Python package that has
-/// it.
-fn missing(library: &str, file: &str, package: &str) -> Error {
-    Error::failed_precondition(format!(
-        "{library} is not installed: {file} was not found; install it with the CUDA toolkit, or the Python package {package} with its \
-         folder in LD_LIBRARY_PATH"
-    ))
 }

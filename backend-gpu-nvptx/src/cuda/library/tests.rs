@@ -8,11 +8,14 @@ use ElementType::{BF16, C64, C128, F8E4M3FN, F8E5M2, F16, F32, F64, S8, S32};
 use xla_hlo::{ArrayShape, ElementType, Error, Literal, Scalar};
 use xla_service::{DeviceMemory, StreamExecutor};
 
-use super::fourier::FourierKind;
-use super::matmul::{Activation, Operand, Precision};
+use super::presence::{load, missing};
 use super::*;
-use crate::cuda::executor::{CudaExecutor, address_on};
-use crate::cuda::graph::{GraphSlot, Recording};
+use crate::cuda::graph::GraphSlot;
+use crate::cuda::graph::recording::Recording;
+use crate::cuda::stream::CudaStream;
+use crate::executor::CudaExecutor;
+use crate::program::library_call::fourier::{Fourier, FourierKind};
+use crate::program::library_call::matmul::{Activation, Matmul, Operand, Precision};
 
 #[test]
 fn a_library_that_is_not_there_is_told() {
@@ -156,14 +159,14 @@ impl Bench {
             stream.copy_to_device(content, memory, place).unwrap();
         }
         let address = |(memory, &place): (&DeviceMemory, &usize)| {
-            address_on(memory, cuda, place, memory.byte_size() - place).unwrap()
+            cuda.address_of(memory, place, memory.byte_size() - place).unwrap()
         };
         let addresses: Vec<u64> = memories.iter().zip(places).map(address).collect();
         let algorithms = self.libraries.algorithms(call, &addresses).unwrap();
         let chosen = ChosenCall { call: call.clone(), algorithm };
         match graph {
             Some(slot) => self.run_graph(slot, &chosen, &addresses, cuda),
-            None => self.libraries.run(&chosen, &addresses, cuda).unwrap(),
+            None => cuda.library(&self.libraries, &chosen, &addresses).unwrap(),
         }
         let read = |number: usize, bytes: usize| {
             let mut read = vec![0; bytes];
@@ -180,9 +183,9 @@ impl Bench {
 
     fn run_graph(&self, slot: &GraphSlot, chosen: &ChosenCall, addresses: &[u64], stream: &CudaStream) {
         let bytes = self.libraries.workspace(chosen, addresses).unwrap();
-        let workspace = scratch(stream, bytes).unwrap();
+        let workspace = stream.scratch(bytes).unwrap();
         let mut recording = Recording::default();
-        recording.library(chosen, addresses, workspace.address_on(stream, 0, bytes).unwrap(), &[]);
+        recording.library(chosen, addresses, stream.address_in(&workspace, 0, bytes).unwrap(), &[]);
         recording.keep(workspace);
         slot.run(recording, &self.libraries, stream).unwrap();
     }

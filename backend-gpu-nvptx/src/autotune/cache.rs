@@ -1,0 +1,305 @@
+//! Ways that were found to be the fastest, kept on disk.
+//!
+//! A file for each kind of GPU and driver, in JSON. It is written under another name and renamed, so that readers, of
+//! other processes too, see all of it or none. Before that it is read again, so that what others chose meanwhile stays,
+//! but for a choice made in the very same moment, which is then made again one day. A file that cannot be understood
+//! counts as absent.
+
+use std::collections::HashMap;
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use xla_service::CompileOptions;
+
+use crate::autotune::{Candidate, Trial, fastest};
+use crate::program::library_call::LibraryCall;
+
+/// The version of the files' form.
+const VERSION: u32 = 2;
+/// Choices that a file has at most; those made first go.
+const MOST_ENTRIES: usize = 4096;
+
+/// What a choice is for, besides the call.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct DeviceKey {
+    /// The model of the GPU.
+    pub gpu: String,
+    /// The newest version of CUDA that its driver serves, as the driver writes it.
+    pub driver: i32,
+}
+
+/// A choice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct AutotuneEntry {
+    /// The library and its version.
+    library: String,
+    call: LibraryCall,
+    candidate: Candidate,
+}
+
+/// A file.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct AutotuneFile {
+    version: u32,
+    gpu: String,
+    driver: i32,
+    entries: Vec<AutotuneEntry>,
+}
+
+/// The choices of a process.
+#[derive(Debug)]
+pub(crate) struct AutotuneCache {
+    folder: Option<PathBuf>,
+    /// Whether what is not known is measured.
+    measures: bool,
+    known: Mutex<HashMap<DeviceKey, Vec<AutotuneEntry>>>,
+    /// Held while something is measured, so that nothing else is at the same time.
+    measuring: Mutex<()>,
+}
+
+impl AutotuneCache {
+    /// Nothing is read before it is needed.
+    pub fn new(options: &CompileOptions) -> AutotuneCache {
+        AutotuneCache {
+            folder: options.cache_dir.as_ref().map(|folder| folder.join("autotune")),
+            measures: options.autotune,
+            known: Mutex::default(),
+            measuring: Mutex::default(),
+        }
+    }
+
+    /// The way for a call of a library, its name and version: the one that is known, else the fastest of a trial, which
+    /// is then known. `None` if it is not known and cannot be measured now.
+    pub fn decide(
+        &self,
+        device: &DeviceKey,
+        library: &str,
+        call: &LibraryCall,
+        trial: Option<&mut dyn Trial>,
+    ) -> Option<Candidate> {
+        if let Some(candidate) = self.known_candidate(device, library, call) {
+            return Some(candidate);
+        }
+        let trial = trial.filter(|_| self.measures)?;
+        let _alone = self.measuring.lock().unwrap_or_else(PoisonError::into_inner);
+        // Somebody else may have measured it meanwhile.
+        if let Some(candidate) = self.known_candidate(device, library, call) {
+            return Some(candidate);
+        }
+        let candidate = fastest(trial)?;
+        self.remember(device, AutotuneEntry { library: library.to_string(), call: call.clone(), candidate });
+        Some(candidate)
+    }
+
+    /// Whether asking may be worth it: something is kept, or may be measured.
+    pub fn is_enabled(&self) -> bool {
+        self.measures || self.folder.is_some()
+    }
+
+    fn known_candidate(&self, device: &DeviceKey, library: &str, call: &LibraryCall) -> Option<Candidate> {
+        let mut known = self.known();
+        let entries = known.entry(device.clone()).or_insert_with(|| self.read(device));
+        entries.iter().find(|entry| entry.library == library && entry.call == *call).map(|entry| entry.candidate)
+    }
+
+    fn remember(&self, device: &DeviceKey, entry: AutotuneEntry) {
+        let mut known = self.known();
+        // What others have chosen meanwhile is on disk.
+        let mut entries = self.read(device);
+        let ours = known.remove(device).unwrap_or_default().into_iter().chain([entry]);
+        for entry in ours {
+            let is_same = |other: &AutotuneEntry| other.library == entry.library && other.call == entry.call;
+            if !entries.iter().any(is_same) {
+                entries.push(entry);
+            }
+        }
+        let superfluous = entries.len().saturating_sub(MOST_ENTRIES);
+        entries.drain(..superfluous);
+        if let Err(error) = self.write(device, &entries) {
+            tracing::debug!(%error, "a measured candidate was not written to the autotune cache");
+        }
+        known.insert(device.clone(), entries);
+    }
+
+    fn path(&self, device: &DeviceKey) -> Option<PathBuf> {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let name: String = device.gpu.chars().map(plain).take(100).collect();
+        Some(self.folder.as_ref()?.join(format!("{name}-{}.json", device.driver)))
+    }
+
+    /// What is on disk; nothing if that is not there or not to be understood.
+    fn read(&self, device: &DeviceKey) -> Vec<AutotuneEntry> {
+        let Some(path) = self.path(device) else { return Vec::new() };
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                if error.kind() != ErrorKind::NotFound {
+                    tracing::warn!(path = %path.display(), %error, "the autotune cache cannot be read");
+                }
+                return Vec::new();
+            }
+        };
+        match serde_json::from_slice::<AutotuneFile>(&bytes) {
+            Ok(file) if file.version == VERSION && file.gpu == device.gpu && file.driver == device.driver => {
+                file.entries
+            }
+            Ok(_) => Vec::new(),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "the autotune cache is garbled; its candidates are measured again");
+                Vec::new()
+            }
+        }
+    }
+
+    fn write(&self, device: &DeviceKey, entries: &[AutotuneEntry]) -> std::io::Result<()> {
+        let (Some(path), Some(folder)) = (self.path(device), &self.folder) else { return Ok(()) };
+        let file = AutotuneFile {
+            version: VERSION,
+            gpu: device.gpu.clone(),
+            driver: device.driver,
+            entries: entries.to_vec(),
+        };
+        let bytes = serde_json::to_vec_pretty(&file)?;
+        std::fs::create_dir_all(folder)?;
+        let mut written = tempfile::NamedTempFile::new_in(folder)?;
+        written.write_all(&bytes)?;
+        written.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<DeviceKey, Vec<AutotuneEntry>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use xla_hlo::ElementType::F32;
+
+    use super::*;
+    use crate::autotune::tests::Fake;
+    use crate::program::library_call::matmul::Matmul;
+
+    fn cache(folder: &Path, autotune: bool) -> AutotuneCache {
+        AutotuneCache::new(&CompileOptions {
+            cache_dir: Some(folder.to_path_buf()),
+            autotune,
+            ..CompileOptions::default()
+        })
+    }
+
+    fn device() -> DeviceKey {
+        DeviceKey { gpu: "NVIDIA H200/1".to_string(), driver: 12_080 }
+    }
+
+    fn call(m: usize) -> LibraryCall {
+        LibraryCall::Matmul(Matmul::dense(1, [m, 64, 64], [F32; 3]))
+    }
+
+    fn trial(library: u64, own: u64) -> Fake {
+        Fake { candidates: vec![(Candidate::Library(0), Some(library)), (Candidate::Own, Some(own))], runs: 0 }
+    }
+
+    #[test]
+    fn what_was_measured_once_is_known_from_then_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = cache(folder.path(), true);
+        let mut own = trial(100, 50);
+        assert_eq!(first.decide(&device(), "cuBLASLt 1", &call(64), Some(&mut own)), Some(Candidate::Own));
+        assert!(own.runs > 0);
+        // Another process, whose trial would say otherwise and which may measure or not.
+        for autotune in [true, false] {
+            let mut library = trial(50, 100);
+            let second = cache(folder.path(), autotune);
+            assert_eq!(second.decide(&device(), "cuBLASLt 1", &call(64), Some(&mut library)), Some(Candidate::Own));
+            assert_eq!(library.runs, 0, "it is not measured again");
+        }
+    }
+
+    #[test]
+    fn every_part_of_what_it_is_for_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        cache(folder.path(), true).decide(&device(), "cuBLASLt 1", &call(64), Some(&mut trial(100, 50)));
+        let known = |device: &DeviceKey, library: &str, m: usize| {
+            cache(folder.path(), false).decide(device, library, &call(m), None)
+        };
+        assert_eq!(known(&device(), "cuBLASLt 1", 64), Some(Candidate::Own));
+        assert_eq!(known(&device(), "cuBLASLt 2", 64), None);
+        assert_eq!(known(&device(), "cuBLASLt 1", 65), None);
+        assert_eq!(known(&DeviceKey { driver: 12_090, ..device() }, "cuBLASLt 1", 64), None);
+        // Names that make the same file name.
+        assert_eq!(known(&DeviceKey { gpu: "NVIDIA H200_1".to_string(), ..device() }, "cuBLASLt 1", 64), None);
+    }
+
+    #[test]
+    fn nothing_is_measured_or_kept_unless_it_may_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut fake = trial(100, 50);
+        assert_eq!(cache(folder.path(), false).decide(&device(), "l", &call(64), Some(&mut fake)), None);
+        assert_eq!(fake.runs, 0);
+        let without_disk = AutotuneCache::new(&CompileOptions { autotune: true, ..CompileOptions::default() });
+        assert_eq!(without_disk.decide(&device(), "l", &call(64), Some(&mut fake)), Some(Candidate::Own));
+        assert_eq!(without_disk.decide(&device(), "l", &call(64), None), Some(Candidate::Own));
+        assert!(!AutotuneCache::new(&CompileOptions::default()).is_enabled());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn garbled_files_count_as_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let decide =
+            |measures| cache(folder.path(), measures).decide(&device(), "l", &call(64), Some(&mut trial(9, 5)));
+        decide(true);
+        let path = cache(folder.path(), false).path(&device()).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        for garbled in [&whole[..whole.len() / 2], b"", b"{}", b"\xff\xfe"] {
+            std::fs::write(&path, garbled).unwrap();
+            assert_eq!(decide(false), None);
+        }
+        let other = String::from_utf8(whole.clone()).unwrap().replace("\"version\": 2", "\"version\": 1");
+        std::fs::write(&path, other).unwrap();
+        assert_eq!(decide(false), None);
+        assert_eq!(decide(true), Some(Candidate::Own), "measured again");
+        assert_eq!(std::fs::read(&path).unwrap(), whole);
+    }
+
+    #[test]
+    fn processes_share_a_file_and_it_stays_small() {
+        let folder = tempfile::tempdir().unwrap();
+        let processes = [(); 2].map(|()| cache(folder.path(), true));
+        for m in 1..20 {
+            let process = &processes[m % 2];
+            process.decide(&device(), "l", &call(m), Some(&mut trial(9, 5)));
+        }
+        let other = cache(folder.path(), false);
+        assert!((1..20).all(|m| other.decide(&device(), "l", &call(m), None).is_some()));
+        let many = (0..MOST_ENTRIES).map(|m| AutotuneEntry {
+            library: "l".to_string(),
+            call: call(m + 100),
+            candidate: Candidate::Own,
+        });
+        other.write(&device(), &many.collect::<Vec<_>>()).unwrap();
+        processes[0]
+            .remember(&device(), AutotuneEntry { library: "l".to_string(), call: call(7), candidate: Candidate::Own });
+        assert_eq!(cache(folder.path(), false).read(&device()).len(), MOST_ENTRIES);
+    }
+
+    #[test]
+    fn threads_decide_alike() {
+        let folder = tempfile::tempdir().unwrap();
+        let shared = cache(folder.path(), true);
+        let candidates: Vec<Option<Candidate>> = std::thread::scope(|scope| {
+            let decide = |i: u64| shared.decide(&device(), "l", &call(64), Some(&mut trial(50 + 50 * (i % 2), 75)));
+            let threads: Vec<_> = (0..4).map(|i| scope.spawn(move || decide(i))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(
+            candidates.iter().all(|candidate| candidate.is_some() && candidate == &candidates[0]),
+            "{candidates:?}"
+        );
+    }
+}

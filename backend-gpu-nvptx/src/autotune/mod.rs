@@ -1,0 +1,144 @@
+//! Autotuning: the fastest of several candidates for a library call, measured where it runs and kept.
+//!
+//! ```text
+//! AutotuneCache::decide ── known, in memory or on disk (cache.rs) ──> candidate
+//!        └── else, where it may be measured: fastest(Trial) ──> candidate, kept
+//! ```
+
+pub(crate) mod cache;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use xla_hlo::Result;
+
+/// How long one way is tried in a round, if it is quick; a long one is run once.
+const ROUND: Duration = Duration::from_millis(2);
+/// Most runs of a way in a round.
+const MOST_RUNS: u32 = 50;
+/// Rounds, in each of which every way has its turn; its best time counts.
+const ROUNDS: u32 = 3;
+/// How many times as slow as the fastest a way may be at first to be tried again.
+const HOPELESS: u32 = 2;
+/// The part of its time that a later way must save to be better than an earlier one: less is noise.
+const LEAST_GAIN: f64 = 0.03;
+
+/// A way to compute what a library's call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Candidate {
+    /// The call, with the library's algorithm of that number in its own order of preference.
+    Library(u32),
+    /// Our kernels.
+    Own,
+}
+
+/// Ways that can be run, as often as one likes, without a trace.
+pub(crate) trait Trial {
+    /// The ways, the likelier first.
+    fn candidates(&self) -> Vec<Candidate>;
+
+    /// How long `runs` runs of a way take, from the first one's beginning to the last one's end. The error is that it
+    /// cannot be run.
+    fn time(&mut self, candidate: Candidate, runs: u32) -> Result<Duration>;
+}
+
+/// The fastest way; `None` if none can be run.
+pub(crate) fn fastest(trial: &mut dyn Trial) -> Option<Candidate> {
+    let mut tried: Vec<(Candidate, Duration)> = Vec::new();
+    for candidate in trial.candidates() {
+        // The first run may load code or make plans.
+        match trial.time(candidate, 1).and_then(|_| trial.time(candidate, 1)) {
+            Ok(time) => tried.push((candidate, time)),
+            Err(error) => tracing::debug!(?candidate, %error, "a candidate cannot be run"),
+        }
+    }
+    let best = tried.iter().map(|(_, time)| *time).min()?;
+    tried.retain(|(_, time)| *time <= best.saturating_mul(HOPELESS));
+    if tried.len() > 1 {
+        measure(trial, &mut tried);
+    }
+    let mut winner = *tried.first()?;
+    for &(candidate, time) in &tried[1..] {
+        if time.as_secs_f64() < winner.1.as_secs_f64() * (1.0 - LEAST_GAIN) {
+            winner = (candidate, time);
+        }
+    }
+    tracing::debug!(candidate = ?winner.0, time = ?winner.1, of = ?tried, "measured");
+    Some(winner.0)
+}
+
+/// Times of one run of each way, at their best.
+fn measure(trial: &mut dyn Trial, tried: &mut [(Candidate, Duration)]) {
+    for round in 0..ROUNDS {
+        for (candidate, best) in tried.iter_mut() {
+            let runs = (ROUND.as_nanos() / best.as_nanos().max(1)).clamp(1, u128::from(MOST_RUNS)) as u32;
+            // A way that could be run once and cannot any more has no better time.
+            if let Ok(time) = trial.time(*candidate, runs) {
+                let one = time / runs;
+                // The estimate of a single run has the cost of waiting in it.
+                *best = if round == 0 { one } else { one.min(*best) };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use xla_hlo::Error;
+
+    use super::*;
+
+    /// Ways that take so many microseconds a run; `None` cannot be run.
+    pub struct Fake {
+        pub candidates: Vec<(Candidate, Option<u64>)>,
+        pub runs: u32,
+    }
+
+    impl Trial for Fake {
+        fn candidates(&self) -> Vec<Candidate> {
+            self.candidates.iter().map(|(candidate, _)| *candidate).collect()
+        }
+
+        fn time(&mut self, candidate: Candidate, runs: u32) -> Result<Duration> {
+            self.runs += runs;
+            let time = self.candidates.iter().find(|(known, _)| *known == candidate).and_then(|(_, time)| *time);
+            let time = time.ok_or_else(|| Error::unimplemented("no such algorithm"))?;
+            // Waiting takes 10 microseconds, however many runs there are.
+            Ok(Duration::from_micros(10 + time * u64::from(runs)))
+        }
+    }
+
+    fn chosen(times: &[Option<u64>]) -> Option<Candidate> {
+        let (own, library) = times.split_last().unwrap();
+        let library = library.iter().enumerate().map(|(number, time)| (Candidate::Library(number as u32), *time));
+        fastest(&mut Fake { candidates: library.chain([(Candidate::Own, *own)]).collect(), runs: 0 })
+    }
+
+    #[test]
+    fn the_fastest_way_is_chosen() {
+        assert_eq!(chosen(&[Some(30), Some(20), Some(40)]), Some(Candidate::Library(1)));
+        assert_eq!(chosen(&[Some(30), Some(20), Some(10)]), Some(Candidate::Own));
+        assert_eq!(chosen(&[Some(30), None, Some(40)]), Some(Candidate::Library(0)));
+        assert_eq!(chosen(&[None, None]), None);
+    }
+
+    #[test]
+    fn noise_decides_nothing() {
+        assert_eq!(chosen(&[Some(1000), Some(980), Some(975)]), Some(Candidate::Library(0)));
+        assert_eq!(chosen(&[Some(1000), Some(980), Some(940)]), Some(Candidate::Own));
+    }
+
+    #[test]
+    fn hopeless_and_long_ways_are_not_run_often() {
+        let mut slow =
+            Fake { candidates: vec![(Candidate::Library(0), Some(100)), (Candidate::Own, Some(1_000_000))], runs: 0 };
+        assert_eq!(fastest(&mut slow), Some(Candidate::Library(0)));
+        assert_eq!(slow.runs, 4);
+        let mut long = Fake {
+            candidates: vec![(Candidate::Library(0), Some(900_000)), (Candidate::Own, Some(1_000_000))],
+            runs: 0,
+        };
+        assert_eq!(fastest(&mut long), Some(Candidate::Library(0)));
+        assert_eq!(long.runs, 4 + 2 * ROUNDS);
+    }
+}

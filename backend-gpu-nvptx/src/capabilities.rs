@@ -1,0 +1,52 @@
+//! What GPUs are like, for the passes.
+
+use std::collections::BTreeSet;
+
+use xla_hlo::{ElementType, Opcode};
+use xla_llvm::fused::TopKPlan;
+use xla_llvm::simt::MULTIPROCESSORS;
+use xla_passes::{DotProfile, EpilogueProfile, FusionProfile, TargetProfile, TopKProfile};
+
+use crate::program::costs::MEMORY_BANDWIDTH;
+
+/// Elements of a row that a kernel picks one after the other; for more it is better to sort.
+const MOST_PICKED: usize = 64;
+
+/// Arithmetic of a contraction from which on what follows goes into its kernel; smaller ones go with others' kernels.
+const LEAST_FLOPS: u64 = 1 << 19;
+
+/// The profile of a current data centre GPU. Rates steer choices between two correct programs, so rough numbers do.
+pub(crate) fn profile() -> TargetProfile {
+    TargetProfile {
+        vector_bytes: 16,
+        l1_bytes: 128 << 10,
+        l2_bytes: 1 << 20,
+        l3_bytes: 50 << 20,
+        threads: MULTIPROCESSORS as usize,
+        clock_hz: 1.5e9,
+        memory_bandwidth: MEMORY_BANDWIDTH,
+        cache_bandwidth: 1e13,
+        launch_seconds: 3e-6,
+        splits_any_reduction: true,
+        fusion: FusionProfile {
+            horizontal_bytes: 1 << 20,
+            max_transposed_bytes: 1 << 20,
+            epilogues: EpilogueProfile::contractions(ElementType::ALL.iter().copied(), LEAST_FLOPS),
+            ..FusionProfile::reductions()
+        },
+        dot: DotProfile { any_operand_order: true, merge_bytes: 0 },
+        lacks: lacks(),
+        top_k: TopKProfile {
+            most: MOST_PICKED,
+            elements: ElementType::ALL.iter().copied().filter(|&ty| TopKPlan::takes(ty)).collect(),
+        },
+        // Tensor cores, and cuDNN, multiply them as they are.
+        convolution_floats: BTreeSet::from([ElementType::F16, ElementType::BF16]),
+        ..TargetProfile::generic()
+    }
+}
+
+/// Operations that the passes put in terms of others.
+fn lacks() -> BTreeSet<Opcode> {
+    BTreeSet::from([Opcode::Cholesky, Opcode::TriangularSolve, Opcode::TopK, Opcode::Fft])
+}

@@ -1,0 +1,306 @@
+//! The compiler: the standard stages for GPUs, then a routine for each thunk, and the code of its kernels.
+
+use std::sync::Arc;
+
+use xla_hlo::{Computation, Error, Opcode, Result, VerifiedModule, proto};
+use xla_llvm::target::Target;
+use xla_passes::stages;
+use xla_service::compiler::{AheadOfTimeCompiler, AotFile, LoadExecutable};
+use xla_service::{
+    AotCompilationOptions, CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize,
+};
+
+use crate::capabilities::profile;
+use crate::cuda::driver::Driver;
+use crate::cuda::launch::GpuCode;
+use crate::cuda::library::fft;
+use crate::emulation::{self, EmulatedCode};
+use crate::executable::{Compiled, GpuExecutable};
+use crate::lowering::GpuLowering;
+use crate::lowering::codegen::{self, GeneratedCode};
+use crate::names::EMULATED_NAME;
+use crate::names::NAME;
+use crate::program::ahead_of_time;
+use crate::program::caches::AllCaches;
+use crate::program::launcher::DeviceCode;
+use crate::program::loading::{self, place};
+use crate::program::recorded_lowering::RecordingLowering;
+use crate::program::serialized::{self, DeviceProgram};
+
+/// The architecture that code is generated for where neither a device nor the options name one.
+const DEFAULT_ARCHITECTURE: &str = "sm_90";
+
+/// Compiles for one kind of device.
+#[derive(Clone, Debug)]
+pub(crate) enum GpuCompiler {
+    /// A GPU.
+    Gpu(Arc<AllCaches>),
+    /// The host in the place of one.
+    Emulated,
+}
+
+impl GpuCompiler {
+    /// That of GPUs, whose programs share something.
+    pub fn for_gpus(caches: Arc<AllCaches>) -> GpuCompiler {
+        GpuCompiler::Gpu(caches)
+    }
+}
+
+impl Compiler for GpuCompiler {
+    fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
+        Ok(optimize(module, &self.passes_for(options, self.has_transforms()), options, None)?.0)
+    }
+
+    fn passes(&self, options: &CompileOptions) -> Result<Option<HloPasses>> {
+        Ok(Some(self.passes_for(options, self.has_transforms())))
+    }
+
+    fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
+        let target = match self {
+            GpuCompiler::Emulated => Target::host_threads()?,
+            GpuCompiler::Gpu(_) => Target::nvptx(&architecture()?)?,
+        };
+        let compiled = compile(&module, &target, options)?;
+        let device = compiled.device.clone();
+        let code: Box<dyn DeviceCode> = match self {
+            GpuCompiler::Emulated => Box::new(EmulatedCode::load(&device.image)?),
+            GpuCompiler::Gpu(caches) => Box::new(GpuCode::new(device, caches, options)),
+        };
+        Ok(Arc::new(GpuExecutable::new(self.platform(), module, compiled, code)))
+    }
+
+    fn ahead_of_time(&self) -> Option<&dyn AheadOfTimeCompiler> {
+        Some(self)
+    }
+
+    fn loader(&self) -> Option<&dyn LoadExecutable> {
+        Some(self)
+    }
+}
+
+impl GpuCompiler {
+    /// The platform of such devices.
+    pub fn platform(&self) -> &'static str {
+        match self {
+            GpuCompiler::Gpu(_) => NAME,
+            GpuCompiler::Emulated => EMULATED_NAME,
+        }
+    }
+
+    /// Whether there is a library for Fourier transforms where programs run that are compiled now.
+    fn has_transforms(&self) -> bool {
+        match self {
+            GpuCompiler::Gpu(_) => Driver::get().is_ok() && fft::find().is_ok(),
+            GpuCompiler::Emulated => false,
+        }
+    }
+
+    /// The standard stages; without optimisation, those that programs cannot do without. Where there is no library for
+    /// them, Fourier transforms are put in terms of other operations.
+    fn passes_for(&self, options: &CompileOptions, has_transforms: bool) -> HloPasses {
+        let mut profile = profile();
+        profile.tf32 = options.allow_tf32;
+        if has_transforms {
+            profile.lacks.remove(&Opcode::Fft);
+        }
+        let pipeline = match options.opt_level {
+            OptLevel::O0 => stages::needed(&profile),
+            OptLevel::O1 | OptLevel::O2 | OptLevel::O3 => stages::standard(&profile),
+        };
+        HloPasses { pipeline, profile }
+    }
+
+    /// The module for a machine that may lack the library for Fourier transforms.
+    fn without_transforms(&self, module: OptimizedModule, options: &CompileOptions) -> Result<OptimizedModule> {
+        let has_one = |graph: &Computation| graph.iter().any(|(_, i)| i.opcode() == Opcode::Fft);
+        if !module.iter().any(|(_, graph)| has_one(graph)) {
+            return Ok(module);
+        }
+        Ok(optimize(module.into_inner(), &self.passes_for(options, false), options, None)?.0)
+    }
+}
+
+impl AheadOfTimeCompiler for GpuCompiler {
+    fn compile_ahead_of_time(&self, module: OptimizedModule, options: &AotCompilationOptions) -> Result<Vec<AotFile>> {
+        let target = match (self, options.target.as_deref()) {
+            (GpuCompiler::Gpu(_), architecture) => Target::nvptx(architecture.unwrap_or(DEFAULT_ARCHITECTURE))?,
+            (GpuCompiler::Emulated, None) => Target::host_threads()?,
+            (GpuCompiler::Emulated, Some(_)) => {
+                return Err(Error::invalid_argument(format!(
+                    "platform {EMULATED_NAME} compiles for this machine only; leave the target out"
+                )));
+            }
+        };
+        let module = as_loaded(self.without_transforms(module, &options.compile)?)?;
+        let Compiled { device, .. } = compile(&module, &target, &options.compile)?;
+        ahead_of_time::files(self.platform(), &module, Arc::unwrap_or_clone(device), options)
+    }
+}
+
+impl LoadExecutable for GpuCompiler {
+    fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
+        match self {
+            GpuCompiler::Gpu(caches) => loading::load_for_gpu(bytes, options, caches),
+            GpuCompiler::Emulated => loading::load(EMULATED_NAME, bytes, options, |device| {
+                emulation::check(&device.compiled_for)?;
+                Ok(Box::new(EmulatedCode::load(&device.image)?))
+            }),
+        }
+    }
+
+    /// Kernels are kept one by one, by those who assemble them.
+    fn cache_target(&self) -> Option<String> {
+        None
+    }
+}
+
+/// That of the first GPU; that of current ones where there is none.
+fn architecture() -> Result<String> {
+    let Ok(driver) = Driver::get() else { return Ok(DEFAULT_ARCHITECTURE.to_string()) };
+    let (major, minor) = driver.device(0)?.capability;
+    Ok(format!("sm_{major}{minor}"))
+}
+
+fn compile(module: &OptimizedModule, target: &Target, options: &CompileOptions) -> Result<Compiled> {
+    let mut lowering = GpuLowering::new(module, target);
+    let mut recorder = RecordingLowering::new(&mut lowering);
+    let program = place(module, &mut recorder, options)?;
+    let lowerings = recorder.lowerings;
+    let with_texts = options.dump_to.is_some();
+    let GeneratedCode { image, kernels, texts } =
+        codegen::generate(target, lowering.kernels.codes(), options.thread_count(), with_texts)?;
+    let command_sequences = lowering.command_sequences(&kernels)?;
+    let (compiled_for, thunk_hash) = (emulation::compiled_for(target), serialized::thunk_hash(&program));
+    let device = DeviceProgram { compiled_for, image, cubins: Vec::new(), command_sequences, lowerings, thunk_hash };
+    Ok(Compiled { program, device: Arc::new(device), texts })
+}
+
+/// The module as it is when it was written and read: what is compiled for a file must be what is loaded from it.
+fn as_loaded(module: OptimizedModule) -> Result<OptimizedModule> {
+    let bytes = proto::serialize_module(&module)?;
+    drop(module);
+    Ok(OptimizedModule::new(VerifiedModule::new(proto::parse_module(&bytes)?)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::Module;
+    use xla_hlo::text::parse_module;
+
+    use super::*;
+    use crate::program::commands::{Command, KernelArgument, LibraryCommand};
+    use crate::program::library_call::LibraryCall;
+    use crate::program::library_call::matmul::Precision;
+
+    /// The module as passes leave it for a GPU, beside a library for Fourier transforms or not.
+    fn optimized(text: &str, has_transforms: bool) -> OptimizedModule {
+        optimized_with(text, has_transforms, &CompileOptions::default())
+    }
+
+    fn optimized_with(text: &str, has_transforms: bool, options: &CompileOptions) -> OptimizedModule {
+        let module = VerifiedModule::new(parse_module(text).unwrap()).unwrap();
+        optimize(module, &gpu().passes_for(options, has_transforms), options, None).unwrap().0
+    }
+
+    fn gpu() -> GpuCompiler {
+        GpuCompiler::Gpu(Arc::default())
+    }
+
+    /// The one call of a library in a program for sm_90, which can be written down and read.
+    fn library_command(module: &OptimizedModule) -> (LibraryCommand, DeviceProgram) {
+        let target = Target::nvptx("sm_90").unwrap();
+        let device = Arc::unwrap_or_clone(compile(module, &target, &CompileOptions::default()).unwrap().device);
+        let bytes = device.write(NAME, module).unwrap();
+        assert_eq!(DeviceProgram::read(NAME, &bytes).unwrap().1, device);
+        let commands = device.command_sequences.iter().flat_map(|sequence| &sequence.commands);
+        let mut calls = commands.filter_map(|command| match command {
+            Command::Library(library) => Some((**library).clone()),
+            Command::Launch { .. } | Command::Copy { .. } => None,
+        });
+        let call = calls.next().expect("a call of a library");
+        assert_eq!(calls.next(), None);
+        (call, device)
+    }
+
+    #[test]
+    fn a_convolution_is_prepared_called_and_gone_on_with() {
+        let module = optimized(
+            "HloModule m
+            ENTRY main {
+              x = bf16[8,56,56,64] parameter(0)
+              w = bf16[3,3,64,128] parameter(1)
+              b = bf16[128] parameter(2)
+              c = bf16[8,28,28,128] convolution(x, w), window={size=3x3 stride=2x2 pad=0_1x0_1}, dim_labels=b01f_01io->b01f
+              bb = bf16[8,28,28,128] broadcast(b), dimensions={3}
+              ROOT r = bf16[8,28,28,128] add(c, bb)
+            }",
+            false,
+        );
+        let (call, device) = library_command(&module);
+        let LibraryCall::Convolution(convolution) = &call.call else { panic!("{call:?}") };
+        assert_eq!((convolution.element.name(), convolution.batch), ("bf16", 8));
+        // The image with zeros below and on the right, the filter with its output channels first, then the bias.
+        assert_eq!((call.before.len(), call.then.len(), call.otherwise.len()), (2, 1, 1));
+        assert!(
+            matches!(
+                call.arrays[..],
+                [KernelArgument::Scratch(_), KernelArgument::Scratch(_), KernelArgument::Array(3)]
+            ),
+            "{:?}",
+            call.arrays
+        );
+        assert_eq!(device.command_sequences[0].scratch, [8 * 57 * 57 * 64 * 2, 3 * 3 * 64 * 128 * 2]);
+    }
+
+    #[test]
+    fn libraries_use_tf32_where_it_is_allowed() {
+        let square = ["256,256"; 3];
+        let dot = "dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+        let images = ["8,28,28,64", "3,3,64,64", "8,28,28,64"];
+        let convolution = "convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f";
+        let precision = |[x, w, r]: [&str; 3], operation: &str, allow_tf32: bool| {
+            let text = format!(
+                "HloModule m
+                ENTRY main {{
+                  x = f32[{x}] parameter(0)
+                  w = f32[{w}] parameter(1)
+                  ROOT r = f32[{r}] {operation}
+                }}"
+            );
+            let options = CompileOptions { allow_tf32, ..CompileOptions::default() };
+            let (call, _) = library_command(&optimized_with(&text, false, &options));
+            match call.call {
+                LibraryCall::Matmul(matmul) => matmul.precision,
+                LibraryCall::Convolution(convolution) => convolution.precision,
+                LibraryCall::Fourier(_) => panic!("{text}"),
+            }
+        };
+        for (dims, operation) in [(square, dot), (images, convolution)] {
+            assert_eq!(precision(dims, operation, true), Precision::Tf32);
+            assert_eq!(precision(dims, operation, false), Precision::Exact);
+            let high = format!("{operation}, operand_precision={{high,high}}");
+            assert_eq!(precision(dims, &high, true), Precision::Exact);
+            let named = format!("{operation}, algorithm=dot_tf32_tf32_f32");
+            assert_eq!(precision(dims, &named, false), Precision::Tf32);
+        }
+    }
+
+    #[test]
+    fn transforms_stay_where_there_is_a_library_and_are_put_in_other_terms_for_files() {
+        let text = "HloModule m
+            ENTRY main {
+              x = c64[4,32] parameter(0)
+              n = c64[4,32] negate(x)
+              ROOT y = c64[4,32] fft(n), fft_type=IFFT, fft_length={32}
+            }";
+        let module = optimized(text, true);
+        let (call, _) = library_command(&module);
+        assert!(matches!(call.call, LibraryCall::Fourier(_)), "{call:?}");
+        assert_eq!((call.before.len(), call.then.len(), call.otherwise.len()), (0, 1, 0));
+        let has_one = |module: &Module| module.iter().any(|(_, g)| g.iter().any(|(_, i)| i.opcode() == Opcode::Fft));
+        assert!(has_one(&module) && !has_one(&optimized(text, false)));
+        assert!(!has_one(&gpu().without_transforms(module, &CompileOptions::default()).unwrap()));
+        let empty = optimized(&text.replace("4,32", "0,32"), true);
+        compile(&empty, &Target::nvptx("sm_90").unwrap(), &CompileOptions::default()).unwrap();
+    }
+}

@@ -1,0 +1,53 @@
+//! The compiler of builds without LLVM: it loads what was compiled elsewhere.
+
+use std::sync::Arc;
+
+use xla_hlo::{Error, Result, VerifiedModule};
+use xla_service::compiler::LoadExecutable;
+use xla_service::{CompileOptions, Compiler, Executable, OptimizedModule};
+
+use crate::program::caches::AllCaches;
+use crate::program::loading;
+
+/// Loads programs for this machine's GPUs.
+#[derive(Debug)]
+pub(crate) struct GpuCompiler(Arc<AllCaches>);
+
+impl GpuCompiler {
+    /// That of GPUs, whose programs share something.
+    pub fn for_gpus(caches: Arc<AllCaches>) -> GpuCompiler {
+        GpuCompiler(caches)
+    }
+}
+
+impl Compiler for GpuCompiler {
+    fn run_hlo_passes(&self, _: VerifiedModule, _: &CompileOptions) -> Result<OptimizedModule> {
+        Err(left_out())
+    }
+
+    fn run_backend(&self, _: OptimizedModule, _: &CompileOptions) -> Result<Arc<dyn Executable>> {
+        Err(left_out())
+    }
+
+    fn loader(&self) -> Option<&dyn LoadExecutable> {
+        Some(self)
+    }
+}
+
+impl LoadExecutable for GpuCompiler {
+    fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
+        loading::load_for_gpu(bytes, options, &self.0)
+    }
+
+    /// Kernels are kept one by one, by those who assemble them.
+    fn cache_target(&self) -> Option<String> {
+        None
+    }
+}
+
+fn left_out() -> Error {
+    Error::failed_precondition(
+        "this build runs programs for GPUs and compiles none: compile with one that has the Cargo feature \"gpu\" (`xla compile --platform gpu`), \
+         and run the executable here (`xla run --executable`)",
+    )
+}

@@ -1,0 +1,134 @@
+//! Launch context: where a command sequence runs, and the addresses of its arrays there.
+
+use xla_hlo::eval::RandomState;
+use xla_hlo::{Error, Result};
+use xla_passes::buffers::Slice;
+use xla_service::thunks::{ExecutionBuffers, Thunk};
+
+use super::loaded::LoadedProgram;
+use crate::autotune::cache::AutotuneCache;
+use crate::cuda::library::ChosenCall;
+use crate::cuda::memory::CudaMemory;
+use crate::cuda::stream::CudaStream;
+use crate::program::commands::{Command, CommandSequence, KernelArgument, LibraryCommand};
+use crate::program::launcher::{array, next_rng_counter, no_scratch};
+
+/// Work with its addresses, in the order in which it is sent.
+#[derive(Debug)]
+pub(crate) enum ResolvedCommand {
+    Launch { function: usize, blocks: u32, arguments: Vec<u64> },
+    Copy { from: u64, to: u64, bytes: usize },
+    Library { call: ChosenCall, addresses: Vec<u64> },
+}
+
+/// Where a routine runs.
+pub(crate) struct LaunchContext<'a> {
+    pub loaded: &'a LoadedProgram,
+    pub autotune: &'a AutotuneCache,
+    pub thunk: &'a Thunk,
+    buffers: &'a ExecutionBuffers,
+    pub stream: &'a CudaStream,
+    /// The routine's own memory, which must live until the work is sent.
+    pub scratch: Vec<CudaMemory>,
+    scratch_addresses: Vec<u64>,
+    /// The halves of the counter of random numbers that the routine draws from.
+    counter: [u64; 2],
+}
+
+impl ResolvedCommand {
+    /// Sends it to a stream.
+    pub fn send(&self, loaded: &LoadedProgram, stream: &CudaStream) -> Result<()> {
+        match self {
+            ResolvedCommand::Launch { function, blocks, arguments } => {
+                stream.launch(loaded.module.call(*function, *blocks, arguments)?)
+            }
+            ResolvedCommand::Copy { from, to, bytes } => stream.copy_apart(*from, *to, *bytes),
+            ResolvedCommand::Library { call, addresses } => stream.library(&loaded.libraries, call, addresses),
+        }
+    }
+}
+
+impl<'a> LaunchContext<'a> {
+    /// With memory for the routine.
+    pub fn new(
+        loaded: &'a LoadedProgram,
+        autotune: &'a AutotuneCache,
+        sequence: &CommandSequence,
+        thunk: &'a Thunk,
+        buffers: &'a ExecutionBuffers,
+        (stream, random): (&'a CudaStream, &RandomState),
+    ) -> Result<LaunchContext<'a>> {
+        let memories = sequence.scratch.iter().map(|&bytes| stream.scratch(bytes)).collect::<Result<Vec<_>>>()?;
+        let addresses =
+            memories.iter().zip(&sequence.scratch).map(|(memory, &bytes)| stream.address_in(memory, 0, bytes));
+        let scratch_addresses = addresses.collect::<Result<_>>()?;
+        let counter = next_rng_counter(sequence, random);
+        Ok(LaunchContext { loaded, autotune, thunk, buffers, stream, scratch: memories, scratch_addresses, counter })
+    }
+
+    /// Adds a library's call with what belongs to it.
+    pub fn call(
+        &self,
+        library: &LibraryCommand,
+        algorithm: u32,
+        argument: &dyn Fn(&KernelArgument) -> Result<u64>,
+        resolved: &mut Vec<ResolvedCommand>,
+    ) -> Result<()> {
+        self.plain(&library.before, argument, resolved)?;
+        let addresses = library.arrays.iter().map(argument).collect::<Result<Vec<u64>>>()?;
+        let call = ChosenCall { call: library.call.clone(), algorithm: algorithm as usize };
+        resolved.push(ResolvedCommand::Library { call, addresses });
+        self.plain(&library.then, argument, resolved)
+    }
+
+    /// Adds launches and copies.
+    pub fn plain(
+        &self,
+        commands: &[Command],
+        argument: &dyn Fn(&KernelArgument) -> Result<u64>,
+        resolved: &mut Vec<ResolvedCommand>,
+    ) -> Result<()> {
+        for command in commands {
+            match command {
+                Command::Copy { from, to } => resolved.push(ResolvedCommand::Copy {
+                    from: argument(&KernelArgument::Array(*from))?,
+                    to: argument(&KernelArgument::Array(*to))?,
+                    bytes: array(self.thunk, *to)?.slice.size,
+                }),
+                Command::Launch { function, blocks, arguments } => {
+                    let arguments = arguments.iter().map(argument).collect::<Result<_>>()?;
+                    resolved.push(ResolvedCommand::Launch { function: *function, blocks: *blocks, arguments });
+                }
+                Command::Library(_) => return Err(Error::internal("a library's call inside of another one")),
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a parameter.
+    pub fn argument(&self, argument: &KernelArgument) -> Result<u64> {
+        match *argument {
+            KernelArgument::Number(number) => Ok(number as u64),
+            KernelArgument::Scratch(number) => self.scratch_addresses.get(number).copied().ok_or_else(no_scratch),
+            KernelArgument::Counter(half) => self.counter.get(half).copied().ok_or_else(no_scratch),
+            KernelArgument::Array(number) => array_address(self.thunk, number, self.buffers, self.stream),
+        }
+    }
+}
+
+fn array_address(thunk: &Thunk, number: usize, buffers: &ExecutionBuffers, stream: &CudaStream) -> Result<u64> {
+    let Slice { allocation, offset, size } = array(thunk, number)?.slice;
+    stream.address_of(buffers.memory(allocation)?, offset, size)
+}
+
+/// A copy from one array of a thunk to another.
+pub(crate) fn copy(
+    thunk: &Thunk,
+    [from, to]: [usize; 2],
+    buffers: &ExecutionBuffers,
+    stream: &CudaStream,
+) -> Result<ResolvedCommand> {
+    let bytes = array(thunk, to)?.slice.size;
+    let [from, to] = [from, to].map(|number| array_address(thunk, number, buffers, stream));
+    Ok(ResolvedCommand::Copy { from: from?, to: to?, bytes })
+}

@@ -1,0 +1,84 @@
+//! Resolution of a command sequence to launches, copies and library calls, each with its addresses and its candidate.
+
+use std::sync::PoisonError;
+
+use xla_hlo::{Error, Result};
+
+use super::context::{LaunchContext, ResolvedCommand};
+use super::trial::LibraryTrial;
+use crate::autotune::Candidate;
+use crate::autotune::cache::DeviceKey;
+use crate::cuda::driver::Driver;
+use crate::program::commands::{Command, LibraryCommand};
+use crate::program::library_call::LibraryCall;
+
+impl LaunchContext<'_> {
+    /// Adds the pieces of steps.
+    pub fn resolve(&self, commands: &[Command], resolved: &mut Vec<ResolvedCommand>) -> Result<()> {
+        for command in commands {
+            match command {
+                Command::Library(library) => match self.candidate(library)? {
+                    Candidate::Library(algorithm) => {
+                        self.call(library, algorithm, &|argument| self.argument(argument), resolved)?
+                    }
+                    Candidate::Own => self.plain(&library.otherwise, &|argument| self.argument(argument), resolved)?,
+                },
+                Command::Copy { .. } | Command::Launch { .. } => {
+                    self.plain(std::slice::from_ref(command), &|argument| self.argument(argument), resolved)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How a library's call is done, which is found out once: by our kernels if the library is not there or does not
+    /// take it; else as was found to be fastest, or as the library likes.
+    fn candidate(&self, library: &LibraryCommand) -> Result<Candidate> {
+        let known = || self.loaded.candidates.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known().get(&library.call).copied();
+        let candidate = match found {
+            Some(candidate) => candidate,
+            None => {
+                let candidate = self.find_candidate(library)?;
+                // Nothing is measured while notes are taken, so that there may be a better one.
+                if !self.stream.is_capturing() {
+                    known().insert(library.call.clone(), candidate);
+                }
+                candidate
+            }
+        };
+        // Another call of the same kind may have had a way that this one lacks.
+        Ok(if candidate == Candidate::Own && library.otherwise.is_empty() { Candidate::Library(0) } else { candidate })
+    }
+
+    fn find_candidate(&self, library: &LibraryCommand) -> Result<Candidate> {
+        let addresses = library.arrays.iter().map(|argument| self.argument(argument)).collect::<Result<Vec<u64>>>()?;
+        // The first question to a library that is not installed says so.
+        let algorithms = match self.loaded.libraries.algorithms(&library.call, &addresses) {
+            Ok(algorithms) => algorithms,
+            Err(Error::FailedPrecondition(_) | Error::Unimplemented(_)) if !library.otherwise.is_empty() => {
+                return Ok(Candidate::Own);
+            }
+            Err(error) => return Err(error),
+        };
+        let has_choice = algorithms > 1 || !library.otherwise.is_empty();
+        let candidate =
+            if has_choice && self.autotune.is_enabled() { self.decided(library, algorithms)? } else { None };
+        Ok(candidate.unwrap_or(Candidate::Library(0)))
+    }
+
+    /// The way that is known to be the fastest, or found to be now; none where nothing is known and nothing can be
+    /// measured.
+    fn decided(&self, library: &LibraryCommand, algorithms: usize) -> Result<Option<Candidate>> {
+        let call: &LibraryCall = &library.call;
+        let place =
+            DeviceKey { gpu: self.stream.queue().context().info().name.clone(), driver: Driver::get()?.version };
+        let version = self.loaded.libraries.version(call)?;
+        if self.stream.is_capturing() {
+            // Nothing can be measured here.
+            return Ok(self.autotune.decide(&place, &version, call, None));
+        }
+        let mut candidates = LibraryTrial::new(self, library, algorithms);
+        Ok(self.autotune.decide(&place, &version, call, Some(&mut candidates)))
+    }
+}

@@ -1,0 +1,71 @@
+//! Memory of a GPU, and the chunks that its pool takes from the driver.
+
+pub(crate) mod pool;
+pub(crate) mod staging;
+
+use std::sync::Arc;
+
+use xla_hlo::{Error, Result};
+use xla_service::executor::Allocation;
+
+use super::context::Context;
+use super::stream::queue::Queue;
+use pool::{ChunkSource, Pool, PoolBlock};
+
+/// Chunks of the driver's memory.
+pub(crate) struct DriverChunks(Arc<Context>);
+
+impl DriverChunks {
+    pub fn new(context: &Arc<Context>) -> DriverChunks {
+        DriverChunks(context.clone())
+    }
+}
+
+impl ChunkSource for DriverChunks {
+    type PoolQueue = Arc<Queue>;
+
+    fn take(&self, bytes: usize) -> Result<Option<u64>> {
+        self.0.allocate(bytes)
+    }
+
+    fn give_back(&self, address: u64) {
+        // Errors say that the device is lost.
+        let _ = self.0.synchronize().and_then(|()| self.0.free(address));
+    }
+}
+
+/// Memory of a GPU. Recordings hold it too, until their work is sent.
+#[derive(Clone, Debug)]
+pub(crate) struct CudaMemory(Arc<PoolBlock<DriverChunks>>);
+
+impl Allocation for CudaMemory {
+    fn byte_size(&self) -> usize {
+        self.0.size()
+    }
+}
+
+impl CudaMemory {
+    /// Memory that is a block of a pool.
+    pub fn new(block: PoolBlock<DriverChunks>) -> CudaMemory {
+        CudaMemory(Arc::new(block))
+    }
+
+    /// The address of `size` bytes from `offset` on, for work that is sent to `queue` next. The memory is then used by
+    /// that queue: when it is dropped, whoever gets it next comes after that work.
+    pub fn enter(&self, queue: &Arc<Queue>, offset: usize, size: usize) -> Result<u64> {
+        if offset.checked_add(size).is_none_or(|end| end > self.0.size()) {
+            return Err(Error::internal(format!(
+                "{size} bytes from byte {offset} on are not inside of {} bytes of GPU memory",
+                self.0.size()
+            )));
+        }
+        let (address, work) = self.0.enter(queue);
+        queue.wait_for_work(&work)?;
+        Ok(address + offset as u64)
+    }
+
+    /// Whether a pool handed it out.
+    pub fn is_of(&self, pool: &Pool<DriverChunks>) -> bool {
+        self.0.is_of(pool)
+    }
+}

@@ -1,0 +1,238 @@
+//! Copies between the host and the device, through page-locked memory that is kept for the next ones.
+#![expect(unsafe_code, reason = "the driver is a C library")]
+
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::sys;
+use xla_hlo::{Error, Result};
+
+use crate::cuda::context::Context;
+use crate::cuda::stream::queue::{Mark, Queue};
+
+/// Sizes of buffers, and how many there are at most: scalars and small arrays are many, pieces of big ones keep the bus
+/// busy with few. The driver takes some microseconds for a copy, in which the bus moves some hundred kilobytes.
+const CLASSES: [(usize, usize); 2] = [(64 << 10, 64), (4 << 20, 8)];
+
+/// How many pieces of one copy to the host are under way together: one is copied by the device while the host copies
+/// the other.
+const PIECES_UNDER_WAY: usize = 2;
+
+/// Page-locked buffers of one context.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    context: Arc<Context>,
+    classes: [Mutex<Class>; CLASSES.len()],
+}
+
+/// Buffers of one size.
+#[derive(Debug, Default)]
+struct Class {
+    /// How many there are, with those that are handed out.
+    made: usize,
+    /// In the order in which they were used.
+    waiting: VecDeque<(Pinned, Option<Mark>)>,
+}
+
+impl Staging {
+    /// No buffers yet.
+    pub fn new(context: &Arc<Context>) -> Staging {
+        Staging { context: context.clone(), classes: Default::default() }
+    }
+
+    /// Sends copies of `source` to device memory at `to`. `source` is free again when this returns, at which time the
+    /// work may still be under way.
+    pub fn upload(&self, queue: &Arc<Queue>, source: &[u8], to: u64) -> Result<()> {
+        let class = class_of(source.len());
+        let mut to = to;
+        for part in source.chunks(CLASSES[class].0) {
+            let mut buffer = self.take(class)?;
+            buffer.bytes_mut()[..part.len()].copy_from_slice(part);
+            let from = buffer.start.as_ptr().cast();
+            let sent = queue.send("cuMemcpyHtoDAsync", |stream| {
+                // SAFETY: the buffer has that many bytes, and nobody writes or frees it until the mark behind the copy
+                // is reached.
+                unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, part.len(), stream) }
+            });
+            self.put_behind(class, buffer, queue, sent)?;
+            to += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Copies device memory at `from` to `target`, behind everything sent before, and waits for it.
+    pub fn download(&self, queue: &Arc<Queue>, from: u64, target: &mut [u8]) -> Result<()> {
+        let class = class_of(target.len());
+        let mut under_way = VecDeque::new();
+        let mut from = from;
+        for part in target.chunks_mut(CLASSES[class].0) {
+            if under_way.len() == PIECES_UNDER_WAY {
+                self.finish(class, &mut under_way)?;
+            }
+            let buffer = self.take(class)?;
+            let (bytes, to) = (part.len(), buffer.start.as_ptr().cast());
+            let sent = queue.send("cuMemcpyDtoHAsync", |stream| {
+                // SAFETY: the buffer has that many bytes, and nobody touches or frees it until the mark behind the copy
+                // is reached.
+                unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, stream) }
+            });
+            let mark = self.mark_behind(class, buffer, queue, sent)?;
+            under_way.push_back((mark, part));
+            from += bytes as u64;
+        }
+        while !under_way.is_empty() {
+            self.finish(class, &mut under_way)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the first of the copies, and takes its bytes over.
+    fn finish(&self, class: usize, under_way: &mut VecDeque<(Flight<'_>, &mut [u8])>) -> Result<()> {
+        let Some((flight, part)) = under_way.pop_front() else { return Ok(()) };
+        let buffer = flight.land()?;
+        part.copy_from_slice(&buffer.bytes()[..part.len()]);
+        self.class(class).waiting.push_front((buffer, None));
+        Ok(())
+    }
+
+    /// Puts a buffer back that the work just sent uses.
+    fn put_behind(&self, class: usize, buffer: Pinned, queue: &Arc<Queue>, sent: Result<()>) -> Result<()> {
+        // Dropping what is in flight puts it back.
+        self.mark_behind(class, buffer, queue, sent).map(drop)
+    }
+
+    /// A buffer with the mark behind the work just sent, which uses it.
+    fn mark_behind(&self, class: usize, buffer: Pinned, queue: &Arc<Queue>, sent: Result<()>) -> Result<Flight<'_>> {
+        let mark = sent.and_then(|()| queue.mark());
+        let mark = mark.inspect_err(|_| {
+            // Without a mark nobody knows when the buffer is free. Waiting fails only when the device is lost, and then
+            // nothing is freed: see the drop of `Pinned`.
+            let _ = queue.synchronize();
+            self.class(class).made -= 1;
+        })?;
+        Ok(Flight { staging: self, class, content: Some((buffer, mark)) })
+    }
+
+    /// A buffer that no work uses: an idle one, a new one, or the one that was used first, when it is idle.
+    fn take(&self, class: usize) -> Result<Pinned> {
+        let (size, most) = CLASSES[class];
+        let mut buffers = self.class(class);
+        let first_is_idle = match buffers.waiting.front() {
+            Some((_, Some(mark))) => mark.is_reached()?,
+            Some((_, None)) => true,
+            None => false,
+        };
+        if !first_is_idle && buffers.made < most {
+            buffers.made += 1;
+            drop(buffers);
+            return Pinned::new(&self.context, size).inspect_err(|_| self.class(class).made -= 1);
+        }
+        match buffers.waiting.pop_front() {
+            Some((buffer, mark)) => {
+                drop(buffers);
+                mark.map_or(Ok(()), |mark| mark.wait())?;
+                Ok(buffer)
+            }
+            // All are in the hands of other threads: one more, which stays.
+            None => {
+                buffers.made += 1;
+                drop(buffers);
+                Pinned::new(&self.context, size).inspect_err(|_| self.class(class).made -= 1)
+            }
+        }
+    }
+
+    fn class(&self, class: usize) -> MutexGuard<'_, Class> {
+        // Nothing panics while the lock is held.
+        self.classes[class].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The smallest class that a copy of that size fits into; the greatest for those that fit into none.
+fn class_of(bytes: usize) -> usize {
+    CLASSES.iter().position(|(size, _)| bytes <= *size).unwrap_or(CLASSES.len() - 1)
+}
+
+/// A buffer that a copy under way uses; goes back, with its mark, when dropped.
+struct Flight<'a> {
+    staging: &'a Staging,
+    class: usize,
+    /// There until dropped or landed.
+    content: Option<(Pinned, Mark)>,
+}
+
+impl Flight<'_> {
+    /// The buffer, when the copy is done.
+    fn land(mut self) -> Result<Pinned> {
+        if let Some((_, mark)) = &self.content {
+            mark.wait()?;
+        }
+        self.content.take().map(|(buffer, _)| buffer).ok_or_else(|| Error::internal("a buffer has landed twice"))
+    }
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        if let Some((buffer, mark)) = self.content.take() {
+            self.staging.class(self.class).waiting.push_back((buffer, Some(mark)));
+        }
+    }
+}
+
+/// Page-locked memory of the host, which the device copies from and to by itself. [`Staging`] hands it out while no
+/// work uses it.
+#[derive(Debug)]
+struct Pinned {
+    context: Arc<Context>,
+    start: NonNull<u8>,
+    size: usize,
+}
+
+// SAFETY: it is plain memory, owned by this value.
+unsafe impl Send for Pinned {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for Pinned {}
+
+impl Pinned {
+    /// `size` bytes, which are zero; at least one.
+    fn new(context: &Arc<Context>, size: usize) -> Result<Pinned> {
+        let mut start = std::ptr::null_mut();
+        let flags = sys::CU_MEMHOSTALLOC_PORTABLE;
+        // SAFETY: the pointer is to a live pointer.
+        context.call("cuMemHostAlloc", || unsafe { sys::cuMemHostAlloc(&mut start, size, flags) })?;
+        let start = NonNull::new(start.cast::<u8>());
+        let start = start.ok_or_else(|| Error::internal("cuMemHostAlloc gave no address"))?;
+        // SAFETY: the memory has that many bytes and belongs to nobody else. From here on all of them are initialised.
+        unsafe { start.as_ptr().write_bytes(0, size) };
+        Ok(Pinned { context: context.clone(), start, size })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: that many bytes are initialised; the buffer was handed out when no work used it, or has landed.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.size) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and it is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.size) }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // SAFETY: the memory came from cuMemHostAlloc and is freed once; work that used it is done, or the device is
+        // lost, in which case the call is not made and the memory stays.
+        let _ = self.context.call("cuMemFreeHost", || unsafe { sys::cuMemFreeHost(self.start.as_ptr().cast()) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_take_the_smallest_buffers_that_suffice() {
+        assert_eq!([0, 1, 65_536, 65_537, 4 << 20, (4 << 20) + 1, usize::MAX].map(class_of), [0, 0, 0, 1, 1, 1, 1]);
+    }
+}

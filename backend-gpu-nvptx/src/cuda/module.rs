@@ -1,0 +1,280 @@
+//! Device code of a program: loaded into a context, and launched.
+#![expect(unsafe_code, reason = "the driver is a C library")]
+
+use std::ffi::{CString, c_int, c_uint, c_void};
+use std::sync::Arc;
+
+use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute as Attribute, CUjit_option, CUmodule, CUresult};
+use xla_hlo::{Error, Result, ResultExt};
+
+use super::context::Context;
+use super::driver::{self, Driver, dotted};
+use super::stream::queue::Queue;
+use crate::program::image::{CodeObject, KernelFunction, ModuleImage};
+
+/// A block has that much shared memory without being asked for.
+const SHARED_WITHOUT_ASKING: u32 = 48 << 10;
+
+/// The greatest number of blocks of one launch.
+const GREATEST_GRID: u32 = i32::MAX as u32;
+
+/// Bytes of each of the driver's logs when it assembles PTX.
+pub(crate) const LOG_BYTES: usize = 16 << 10;
+
+/// Code of one program on one device.
+pub(crate) struct CudaModule {
+    context: Arc<Context>,
+    modules: Vec<CUmodule>,
+    functions: Vec<CudaFunction>,
+}
+
+struct CudaFunction {
+    raw: CUfunction,
+    name: Arc<str>,
+    function: KernelFunction,
+}
+
+/// A launch that has been checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KernelLaunch {
+    /// The kernel's symbol.
+    pub(crate) name: Arc<str>,
+    /// The driver's function; alive as long as the module that made the call.
+    pub(crate) function: CUfunction,
+    /// Blocks of the grid.
+    pub(crate) blocks: u32,
+    /// Threads of a block.
+    pub(crate) threads: u32,
+    /// Bytes of dynamic shared memory of a block.
+    pub(crate) shared_bytes: u32,
+    /// The parameters, each a 64-bit word.
+    pub(crate) arguments: Vec<u64>,
+}
+
+// SAFETY: the driver's handles may be used from any thread.
+unsafe impl Send for CudaModule {}
+// SAFETY: as above.
+unsafe impl Sync for CudaModule {}
+// SAFETY: as above.
+unsafe impl Send for KernelLaunch {}
+// SAFETY: as above.
+unsafe impl Sync for KernelLaunch {}
+
+impl CudaModule {
+    /// Loads the code of a program. PTX is assembled by the driver, whose messages are in the error.
+    pub fn load(context: &Arc<Context>, image: &ModuleImage) -> Result<CudaModule> {
+        let mut module = CudaModule { context: context.clone(), modules: Vec::new(), functions: Vec::new() };
+        for (number, object) in image.objects.iter().enumerate() {
+            let loaded = module.load_object(object).context(|| format!("code object {number} of the program"))?;
+            module.modules.push(loaded);
+        }
+        for function in &image.functions {
+            let found = module.find(function).context(|| format!("kernel {}", function.name))?;
+            module.functions.push(found);
+        }
+        Ok(module)
+    }
+
+    fn load_object(&self, object: &CodeObject) -> Result<CUmodule> {
+        match object {
+            CodeObject::Ptx(text) => {
+                let text = CString::new(text.as_str());
+                let text = text.map_err(|_| Error::internal("PTX with a zero in it"))?;
+                self.load_image(text.as_bytes_with_nul())
+            }
+            CodeObject::Cubin(bytes) if bytes.starts_with(b"\x7fELF") => self.load_image(bytes),
+            CodeObject::Cubin(_) => Err(Error::invalid_argument("the machine code is garbled: it is no ELF file")),
+            CodeObject::HostObject(_) => {
+                Err(Error::invalid_argument("the program was compiled for gpu-emulated; compile it for gpu"))
+            }
+        }
+    }
+
+    /// Loads PTX that ends with a zero, or an ELF file.
+    fn load_image(&self, image: &[u8]) -> Result<CUmodule> {
+        let (mut info, mut errors) = (vec![0u8; LOG_BYTES], vec![0u8; LOG_BYTES]);
+        let mut options = [
+            CUjit_option::CU_JIT_INFO_LOG_BUFFER,
+            CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        ];
+        // Numbers are handed over in the place of pointers.
+        let size = std::ptr::without_provenance_mut::<c_void>(LOG_BYTES);
+        let mut values = [info.as_mut_ptr().cast(), size, errors.as_mut_ptr().cast(), size];
+        let mut module = std::ptr::null_mut();
+        let status = self.context.query("cuModuleLoadDataEx", || {
+            let count = options.len() as c_uint;
+            // SAFETY: as many options as values; buffers have the sizes that are told and outlive the call, as does the
+            // image, which ends with a zero or tells its size itself.
+            unsafe {
+                sys::cuModuleLoadDataEx(
+                    &mut module,
+                    image.as_ptr().cast(),
+                    count,
+                    options.as_mut_ptr(),
+                    values.as_mut_ptr(),
+                )
+            }
+        })?;
+        let log = log_text(&info);
+        if !log.is_empty() {
+            tracing::debug!(%log, "the driver assembled PTX");
+        }
+        if status == CUresult::CUDA_SUCCESS { Ok(module) } else { Err(self.not_loaded(status, &log_text(&errors))) }
+    }
+
+    fn not_loaded(&self, status: CUresult, log: &str) -> Error {
+        let (major, minor) = self.context.info().capability;
+        let error = match status {
+            CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => {
+                let version = Driver::get().map_or("another version".to_string(), |driver| dotted(driver.version));
+                Error::failed_precondition(format!(
+                    "the driver, of CUDA {version}, is too old for this PTX: install a newer one, or ptxas so that it is not asked"
+                ))
+            }
+            CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU => Error::failed_precondition(format!(
+                "the program was compiled for another GPU; this one is sm_{major}{minor}: compile it with `--target sm_{major}{minor}`"
+            )),
+            CUresult::CUDA_ERROR_JIT_COMPILER_NOT_FOUND => Error::failed_precondition(
+                "the driver lacks its assembler: install libnvidia-ptxjitcompiler.so of the driver's version, or ptxas",
+            ),
+            status => driver::failed("cuModuleLoadDataEx", status),
+        };
+        if log.is_empty() { error } else { error.note(log) }
+    }
+
+    /// Looks a function up, and sees that it can be launched as it says.
+    fn find(&self, function: &KernelFunction) -> Result<CudaFunction> {
+        let module =
+            self.modules.get(function.object).ok_or_else(|| Error::internal("its code object is not there"))?;
+        let name = CString::new(function.name.as_str()).map_err(|_| Error::internal("a name with a zero in it"))?;
+        let mut raw = std::ptr::null_mut();
+        self.context.call("cuModuleGetFunction", || {
+            // SAFETY: the module is loaded, the name ends with a zero, the pointer is to a live pointer.
+            unsafe { sys::cuModuleGetFunction(&mut raw, *module, name.as_ptr()) }
+        })?;
+        let most = self.attribute(raw, Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
+        if function.threads == 0 || i64::from(function.threads) > i64::from(most) {
+            return Err(Error::internal(format!(
+                "it is to run in blocks of {} threads, and can have 1 to {most} with the registers it uses",
+                function.threads
+            )));
+        }
+        if function.shared_bytes > SHARED_WITHOUT_ASKING {
+            self.raise_shared_limit(raw, function.shared_bytes)?;
+        }
+        Ok(CudaFunction { raw, name: function.name.as_str().into(), function: function.clone() })
+    }
+
+    fn attribute(&self, function: CUfunction, attribute: Attribute) -> Result<c_int> {
+        let mut value = 0;
+        self.context.call("cuFuncGetAttribute", || {
+            // SAFETY: the function is of a loaded module, the pointer is to a live integer.
+            unsafe { sys::cuFuncGetAttribute(&mut value, attribute, function) }
+        })?;
+        Ok(value)
+    }
+
+    fn raise_shared_limit(&self, function: CUfunction, bytes: u32) -> Result<()> {
+        let most =
+            self.context.attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+        let fits = c_int::try_from(bytes).ok().filter(|bytes| *bytes <= most);
+        let bytes = fits.ok_or_else(|| {
+            Error::failed_precondition(format!(
+                "a block takes {bytes} bytes of shared memory, and this GPU has {most} for each"
+            ))
+        })?;
+        let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the function is of a loaded module.
+        self.context.call("cuFuncSetAttribute", || unsafe { sys::cuFuncSetAttribute(function, attribute, bytes) })
+    }
+
+    /// A launch of function `number` of the image, in `blocks` blocks, with those words for its parameters.
+    pub fn call(&self, number: usize, blocks: u32, arguments: &[u64]) -> Result<KernelLaunch> {
+        let found =
+            self.functions.get(number).ok_or_else(|| Error::internal(format!("there is no kernel {number}")))?;
+        let function = &found.function;
+        if blocks == 0 || blocks > GREATEST_GRID || arguments.len() != function.parameters {
+            return Err(Error::internal(format!(
+                "kernel {} of {} parameters is launched in {blocks} blocks with {} arguments",
+                function.name,
+                function.parameters,
+                arguments.len()
+            )));
+        }
+        Ok(KernelLaunch {
+            name: found.name.clone(),
+            function: found.raw,
+            blocks,
+            threads: function.threads,
+            shared_bytes: function.shared_bytes,
+            arguments: arguments.to_vec(),
+        })
+    }
+}
+
+impl KernelLaunch {
+    /// Sends the launch. The queue must be of the device of the module that made the call.
+    pub fn send(mut self, queue: &Queue) -> Result<()> {
+        let mut parameters = pointers(&mut self.arguments);
+        let (function, blocks, threads, shared) = (self.function, self.blocks, self.threads, self.shared_bytes);
+        let launched = queue.send("cuLaunchKernel", |stream| {
+            let (parameters, none) = (parameters.as_mut_ptr(), std::ptr::null_mut());
+            // SAFETY: function and stream are alive and of one context; there is a pointer to a 64-bit word for each of
+            // the kernel's parameters, all of which are 64-bit words, and the driver copies them before it returns.
+            unsafe { sys::cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, stream, parameters, none) }
+        });
+        launched.context(|| format!("kernel {}", self.name))
+    }
+}
+
+/// A pointer to each word, as the driver wants parameters.
+pub(crate) fn pointers(arguments: &mut [u64]) -> Vec<*mut c_void> {
+    arguments.iter_mut().map(|argument| (argument as *mut u64).cast()).collect()
+}
+
+/// The text of a log: up to the first zero.
+pub(crate) fn log_text(bytes: &[u8]) -> String {
+    let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).trim().to_string()
+}
+
+impl Drop for CudaModule {
+    /// Waits for the device, whose queued work may be running the code.
+    fn drop(&mut self) {
+        // The device is lost, or another thread's library call is being noted: code that may be running stays.
+        if self.context.synchronize().is_err() {
+            return;
+        }
+        for module in self.modules.drain(..) {
+            // SAFETY: the module was loaded here, and no work uses it any more. It is unloaded once.
+            let _ = self.context.call("cuModuleUnload", || unsafe { sys::cuModuleUnload(module) });
+        }
+    }
+}
+
+impl std::fmt::Debug for CudaModule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "CudaModule({} kernels for GPU {})", self.functions.len(), self.context.ordinal())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_ends_at_its_zero() {
+        assert_eq!(log_text(b"ptxas error : line 3\n\0\0rest"), "ptxas error : line 3");
+        assert_eq!(log_text(b"no zero"), "no zero");
+        assert_eq!(log_text(b""), "");
+    }
+
+    #[test]
+    fn parameters_are_pointers_to_words() {
+        let mut arguments = [3, 4];
+        let first: *mut u64 = arguments.as_mut_ptr();
+        assert_eq!(pointers(&mut arguments), [first.cast(), first.wrapping_add(1).cast()]);
+    }
+}

@@ -1,0 +1,265 @@
+//! A stream of one GPU as the service sees it: copies, events, waiting.
+
+pub(crate) mod in_flight;
+pub(crate) mod queue;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use xla_hlo::{Error, Result};
+use xla_service::executor::DeviceEvent;
+use xla_service::{DeviceMemory, Event, Stream};
+
+use super::graph::recording::Recording;
+use super::library::{ChosenCall, Libraries};
+use super::memory::CudaMemory;
+use super::module::KernelLaunch;
+use super::resources::DeviceResources;
+use queue::{Mark, Queue};
+
+/// Work in order.
+///
+/// Errors: a kernel that faults ends the whole context, of which CUDA tells at the next call, whichever that is. So
+/// every call after it fails on every stream of the device in this process, and the first error says what was under
+/// way, not which of it was wrong.
+///
+/// A stream may take notes instead of sending ([`CudaStream::capture`]): what would be sent becomes a [`Recording`],
+/// for a graph or for a loop that the device runs by itself. It knows nothing of the host: copies from and to it,
+/// events and waiting are errors.
+pub(crate) struct CudaStream {
+    queue: Arc<Queue>,
+    resources: Arc<DeviceResources>,
+    capture: Option<Mutex<Capture>>,
+}
+
+/// What a stream took notes of: one piece of work behind the other.
+#[derive(Default)]
+struct Capture {
+    recording: Recording,
+    last: Option<usize>,
+}
+
+impl CudaStream {
+    pub(crate) fn new(resources: &Arc<DeviceResources>) -> Result<CudaStream> {
+        Ok(CudaStream { queue: resources.queue()?, resources: resources.clone(), capture: None })
+    }
+
+    /// A stream that takes notes of work that is then sent to this one.
+    pub fn capture(&self) -> CudaStream {
+        CudaStream { queue: self.queue.clone(), resources: self.resources.clone(), capture: Some(Mutex::default()) }
+    }
+
+    /// The notes that were taken, which are gone from here; nothing for a stream that sends.
+    pub fn end_capture(&self) -> Recording {
+        self.capture_state().map_or_else(Recording::default, |mut capture| std::mem::take(&mut *capture).recording)
+    }
+
+    /// The queue of the driver that work goes to.
+    pub fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    /// Another stream of the same device.
+    pub(crate) fn aside(&self) -> Result<CudaStream> {
+        CudaStream::new(&self.resources)
+    }
+
+    pub(crate) fn resources(&self) -> &Arc<DeviceResources> {
+        &self.resources
+    }
+
+    /// Launches a kernel of a module of the same device.
+    pub fn launch(&self, call: KernelLaunch) -> Result<()> {
+        match self.capture_state() {
+            Some(mut capture) => {
+                capture.add(|recording, after| recording.kernel(call, after));
+                Ok(())
+            }
+            None => call.send(&self.queue),
+        }
+    }
+
+    /// Calls a library, with memory for its workspace.
+    pub fn library(&self, libraries: &Libraries, call: &ChosenCall, addresses: &[u64]) -> Result<()> {
+        let bytes = libraries.workspace(call, addresses)?;
+        let memory = self.scratch(bytes)?;
+        let workspace = self.address_in(&memory, 0, bytes)?;
+        match self.capture_state() {
+            Some(mut capture) => {
+                capture.add(|recording, after| recording.library(call, addresses, workspace, after));
+                Ok(())
+            }
+            None => libraries.send(call, addresses, workspace, &self.queue),
+        }
+    }
+
+    /// Records a loop of the device, if this stream is capturing; else hands the two recordings back.
+    pub(crate) fn capture_loop(
+        &self,
+        condition: Recording,
+        predicate: u64,
+        body: Recording,
+    ) -> Option<(Recording, Recording)> {
+        let Some(mut capture) = self.capture_state() else { return Some((condition, body)) };
+        capture.add(|recording, after| recording.repeat(condition, predicate, body, after));
+        None
+    }
+
+    /// Memory for a command sequence's own use, free again in stream order when dropped.
+    pub fn scratch(&self, bytes: usize) -> Result<CudaMemory> {
+        self.resources.allocate(bytes)
+    }
+
+    /// The address of `size` bytes from `offset` on in memory of this device, for work that is sent to this stream
+    /// next. The memory is then used by this stream: when it is dropped, whoever gets it next comes after that work.
+    pub fn address_in(&self, memory: &CudaMemory, offset: usize, size: usize) -> Result<u64> {
+        let address = memory.enter(&self.queue, offset, size)?;
+        if let Some(mut capture) = self.capture_state() {
+            capture.recording.keep(memory.clone());
+        }
+        Ok(address)
+    }
+
+    /// [`CudaStream::address_in`] for memory of the service; an error for memory of another device.
+    pub fn address_of(&self, memory: &DeviceMemory, offset: usize, size: usize) -> Result<u64> {
+        let memory = memory.downcast::<CudaMemory>()?;
+        if !memory.is_of(&self.resources.pool) {
+            return Err(Error::invalid_argument(format!("memory of another GPU was given to {self:?}")));
+        }
+        self.address_in(memory, offset, size)
+    }
+
+    /// The byte at an address, behind everything that was sent.
+    pub(crate) fn read_byte(&self, address: u64) -> Result<u8> {
+        self.with_host()?;
+        let mut byte = [0];
+        self.resources.staging.download(&self.queue, address, &mut byte)?;
+        Ok(byte[0])
+    }
+
+    /// Whether it takes notes instead of sending.
+    pub fn is_capturing(&self) -> bool {
+        self.capture.is_some()
+    }
+
+    /// A copy of device memory; the ranges do not overlap.
+    pub(crate) fn copy_apart(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        match self.capture_state() {
+            Some(mut capture) => {
+                capture.add(|recording, after| recording.copy(from, to, bytes, after));
+                Ok(())
+            }
+            None => self.queue.copy(from, to, bytes),
+        }
+    }
+
+    fn capture_state(&self) -> Option<MutexGuard<'_, Capture>> {
+        // Nothing panics while the lock is held.
+        self.capture.as_ref().map(|capture| capture.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn with_host(&self) -> Result<()> {
+        match self.capture {
+            Some(_) => Err(Error::internal("a stream that is capturing has nothing to do with the host")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Capture {
+    fn add(&mut self, add: impl FnOnce(&mut Recording, &[usize]) -> usize) {
+        self.last = Some(add(&mut self.recording, self.last.as_slice()));
+    }
+}
+
+impl Drop for CudaStream {
+    fn drop(&mut self) {
+        if self.capture.is_none() {
+            self.resources.give_back(&self.queue);
+        }
+    }
+}
+
+impl Stream for CudaStream {
+    fn copy_to_device(&self, source: &[u8], target: &mut DeviceMemory, offset: usize) -> Result<()> {
+        self.with_host()?;
+        let to = self.address_of(target, offset, source.len())?;
+        self.resources.staging.upload(&self.queue, source, to)
+    }
+
+    fn copy_to_host(&self, source: &DeviceMemory, offset: usize, target: &mut [u8]) -> Result<()> {
+        self.with_host()?;
+        let from = self.address_of(source, offset, target.len())?;
+        self.resources.staging.download(&self.queue, from, target)
+    }
+
+    fn copy(&self, source: &DeviceMemory, range: Range<usize>, target: &mut DeviceMemory, offset: usize) -> Result<()> {
+        let bytes = range.len();
+        let from = self.address_of(source, range.start, bytes)?;
+        let to = self.address_of(target, offset, bytes)?;
+        self.copy_apart(from, to, bytes)
+    }
+
+    fn copy_within(&self, memory: &mut DeviceMemory, range: Range<usize>, offset: usize) -> Result<()> {
+        let bytes = range.len();
+        let from = self.address_of(memory, range.start, bytes)?;
+        let to = self.address_of(memory, offset, bytes)?;
+        if from == to {
+            return Ok(());
+        }
+        if range.start.abs_diff(offset) >= bytes {
+            return self.copy_apart(from, to, bytes);
+        }
+        // The driver's copies must not overlap. The scratch memory is given back in the order of the stream.
+        let between = self.scratch(bytes)?;
+        let between = self.address_in(&between, 0, bytes)?;
+        self.copy_apart(from, between, bytes)?;
+        self.copy_apart(between, to, bytes)
+    }
+
+    fn record_event(&self) -> Result<Event> {
+        self.with_host()?;
+        Ok(Event::new(CudaEvent(self.queue.mark()?)))
+    }
+
+    fn wait_for(&self, event: &Event) -> Result<()> {
+        self.with_host()?;
+        match event.downcast::<CudaEvent>() {
+            Some(CudaEvent(mark)) if Arc::ptr_eq(mark.queue().context(), self.queue.context()) => {
+                self.queue.wait_for(mark)
+            }
+            Some(_) => Err(Error::invalid_argument(format!("an event of another GPU was given to {self:?}"))),
+            None => event.wait(),
+        }
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.with_host()?;
+        self.queue.synchronize()
+    }
+
+    fn annotate(&self, place: &dyn Fn() -> String) {
+        queue::annotate(&place());
+    }
+}
+
+impl fmt::Debug for CudaStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.capture.is_some() { "CudaStream, capturing for" } else { "CudaStream" };
+        write!(f, "{what}({:?})", self.queue)
+    }
+}
+
+/// A point in a stream's work.
+struct CudaEvent(Mark);
+
+impl DeviceEvent for CudaEvent {
+    fn is_reached(&self) -> Result<bool> {
+        self.0.is_reached()
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.0.wait()
+    }
+}

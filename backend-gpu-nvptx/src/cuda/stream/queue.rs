@@ -1,0 +1,253 @@
+//! Streams and events of the driver: work in order, counted, so that memory can be given back in that order.
+#![expect(unsafe_code, reason = "the driver is a C library")]
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::sys::{self, CUevent, CUresult, CUstream};
+use xla_hlo::Result;
+
+use crate::cuda::context::Context;
+use crate::cuda::memory::pool::PoolQueue;
+
+/// A stream of the driver. Work that was sent is known by its number, counted from 1.
+pub(crate) struct Queue {
+    context: Arc<Context>,
+    raw: CUstream,
+    id: u32,
+    sent: AtomicU64,
+    done: AtomicU64,
+    idle_events: Mutex<Vec<RawEvent>>,
+}
+
+/// A point in a queue's work.
+pub(crate) struct Mark {
+    queue: Arc<Queue>,
+    number: u64,
+    /// There until dropped.
+    event: Option<RawEvent>,
+}
+
+struct RawEvent(CUevent);
+
+// SAFETY: the driver's calls may come from any thread with any of its handles.
+unsafe impl Send for RawEvent {}
+// SAFETY: as above.
+unsafe impl Sync for RawEvent {}
+// SAFETY: as above; everything else in it is safe to share.
+unsafe impl Send for Queue {}
+// SAFETY: as above.
+unsafe impl Sync for Queue {}
+
+thread_local! {
+    /// What the calling thread's work belongs to, for errors.
+    static PLACE: RefCell<Arc<str>> = RefCell::new("platform gpu".into());
+}
+
+/// Says what the work belongs to that the calling thread sends from now on, to any queue.
+pub(crate) fn annotate(place: &str) {
+    PLACE.set(place.into());
+}
+
+impl Queue {
+    /// A new stream that waits for no other, not even for the default one. `id` is unique within the context.
+    pub fn new(context: &Arc<Context>, id: u32) -> Result<Queue> {
+        let mut raw = std::ptr::null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: the pointer is to a live pointer.
+        context.call("cuStreamCreate", || unsafe { sys::cuStreamCreate(&mut raw, flags) })?;
+        let [sent, done] = [AtomicU64::new(0), AtomicU64::new(0)];
+        Ok(Queue { context: context.clone(), raw, id, sent, done, idle_events: Mutex::default() })
+    }
+
+    /// Where it is.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// Sends work: `work` makes the call named `name`, which must not wait for the device, with the stream that it is
+    /// given.
+    pub fn send(&self, name: &str, work: impl FnOnce(CUstream) -> CUresult) -> Result<()> {
+        self.sending(|| self.context.call(name, || work(self.raw)))
+    }
+
+    /// Sends work by a call of a library.
+    pub fn send_to_library(&self, work: impl FnOnce(CUstream) -> Result<()>) -> Result<()> {
+        self.sending(|| self.context.with(|| work(self.raw))?)
+    }
+
+    /// Lets the stream take notes instead of working: between `begin` and `end`, both of which get the stream, `work`
+    /// sends. `end` is called whatever `work` gives, whose error comes first.
+    pub fn end_capture<T>(
+        &self,
+        begin: impl FnOnce(CUstream) -> Result<()>,
+        work: impl FnOnce() -> Result<()>,
+        end: impl FnOnce(CUstream) -> Result<T>,
+    ) -> Result<T> {
+        begin(self.raw)?;
+        let worked = work();
+        let ended = end(self.raw);
+        // What was noted is not under way here, for people. For memory it counts until the stream is next waited for.
+        self.context.in_flight().completed(self.id);
+        worked.and(ended)
+    }
+
+    fn sending(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        PLACE.with_borrow(|place| self.context.in_flight().sent(self.id, place));
+        work()?;
+        // Counted when it is in the stream: a number that was read says that all work up to it is.
+        self.sent.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Copies from one place of device memory to another one; the two must not overlap.
+    pub fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: what is no address of device memory gives an error.
+        self.send("cuMemcpyDtoDAsync", |stream| unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) })
+    }
+
+    /// A mark behind everything sent so far.
+    pub fn mark(self: &Arc<Self>) -> Result<Mark> {
+        let mut event = self.idle_events().pop().map_or_else(|| self.new_event(), Ok)?;
+        let number = self.sent.load(Ordering::Acquire);
+        let raw = &mut event.0;
+        // SAFETY: both handles are alive and of this context.
+        self.context.call("cuEventRecord", || unsafe { sys::cuEventRecord(*raw, self.raw) })?;
+        Ok(Mark { queue: self.clone(), number, event: Some(event) })
+    }
+
+    /// Lets what is sent from now on wait for a mark of any queue of this context.
+    pub fn wait_for(&self, mark: &Mark) -> Result<()> {
+        match &mark.event {
+            // Work of one stream is in order anyway.
+            Some(RawEvent(event)) if mark.queue.id != self.id && !mark.queue.is_done(mark.number) => {
+                // SAFETY: both handles are alive. The driver looks at what the event stands for now, not at what it
+                // stands for later.
+                self.context.call("cuStreamWaitEvent", || unsafe { sys::cuStreamWaitEvent(self.raw, *event, 0) })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Lets what is sent from now on wait for work of other queues.
+    pub fn wait_for_work(&self, work: &[(Arc<Queue>, u64)]) -> Result<()> {
+        let mut open = work.iter().filter(|(queue, number)| queue.id != self.id && !queue.is_done(*number));
+        open.try_for_each(|(queue, _)| self.wait_for(&queue.mark()?))
+    }
+
+    /// Returns when everything sent so far is done.
+    pub fn synchronize(&self) -> Result<()> {
+        let number = self.sent.load(Ordering::Acquire);
+        // SAFETY: the stream is alive.
+        self.context.call("cuStreamSynchronize", || unsafe { sys::cuStreamSynchronize(self.raw) })?;
+        self.settle(number);
+        Ok(())
+    }
+
+    /// All work up to that number is done.
+    fn settle(&self, number: u64) {
+        self.done.fetch_max(number, Ordering::AcqRel);
+        if number == self.sent.load(Ordering::Acquire) {
+            self.context.in_flight().completed(self.id);
+        }
+    }
+
+    fn new_event(&self) -> Result<RawEvent> {
+        let mut raw = std::ptr::null_mut();
+        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        // SAFETY: the pointer is to a live pointer.
+        self.context.call("cuEventCreate", || unsafe { sys::cuEventCreate(&mut raw, flags) })?;
+        Ok(RawEvent(raw))
+    }
+
+    fn idle_events(&self) -> std::sync::MutexGuard<'_, Vec<RawEvent>> {
+        self.idle_events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PoolQueue for Arc<Queue> {
+    fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Acquire)
+    }
+
+    fn is_done(&self, number: u64) -> bool {
+        Queue::is_done(self, number)
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self, other)
+    }
+}
+
+impl Queue {
+    /// Whether the work up to that number is known to be done.
+    fn is_done(&self, number: u64) -> bool {
+        self.done.load(Ordering::Acquire) >= number
+    }
+}
+
+impl Mark {
+    /// Whether everything before it is done.
+    pub fn is_reached(&self) -> Result<bool> {
+        let Some(RawEvent(event)) = &self.event else { return Ok(true) };
+        // SAFETY: the event is alive.
+        let status = self.queue.context.query("cuEventQuery", || unsafe { sys::cuEventQuery(*event) })?;
+        match status {
+            CUresult::CUDA_SUCCESS => self.queue.settle(self.number),
+            CUresult::CUDA_ERROR_NOT_READY => return Ok(false),
+            status => crate::cuda::driver::check("cuEventQuery", status)?,
+        }
+        Ok(true)
+    }
+
+    /// Returns when everything before it is done.
+    pub fn wait(&self) -> Result<()> {
+        let Some(RawEvent(event)) = &self.event else { return Ok(()) };
+        // SAFETY: the event is alive.
+        self.queue.context.call("cuEventSynchronize", || unsafe { sys::cuEventSynchronize(*event) })?;
+        self.queue.settle(self.number);
+        Ok(())
+    }
+
+    /// The queue whose work it follows.
+    pub fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+}
+
+impl Drop for Mark {
+    /// The event is used again: who waits for it in a stream has been told already what it stands for.
+    fn drop(&mut self) {
+        self.queue.idle_events().extend(self.event.take());
+    }
+}
+
+impl Drop for Queue {
+    /// Waits for its work. Errors say that the device is lost, of which everybody else hears too.
+    fn drop(&mut self) {
+        let _ = self.synchronize();
+        for RawEvent(event) in std::mem::take(&mut *self.idle_events()) {
+            // SAFETY: the event is alive, and destroyed once.
+            let _ = self.context.call("cuEventDestroy", || unsafe { sys::cuEventDestroy_v2(event) });
+        }
+        // SAFETY: the stream is alive, and destroyed once.
+        let _ = self.context.call("cuStreamDestroy", || unsafe { sys::cuStreamDestroy_v2(self.raw) });
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Queue({} of GPU {})", self.id, self.context.ordinal())
+    }
+}
+
+impl fmt::Debug for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mark({} of {:?})", self.number, self.queue)
+    }
+}

@@ -1,0 +1,94 @@
+//! Code for the host, loaded, and its launches.
+#![expect(unsafe_code, reason = "generated code is called through function pointers")]
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use xla_hlo::{Error, Result};
+use xla_llvm::jit::LoadedCode;
+use xla_llvm::simt::HostThread;
+
+use super::fibers::{self, Stacks};
+use super::function::{EmulatedFunction, KernelEntry};
+use crate::program::image::{CodeObject, ModuleImage};
+
+/// The kernels of a program.
+pub(crate) struct EmulatedCode {
+    functions: Vec<EmulatedFunction>,
+    /// Stacks that no launch uses now.
+    stacks: Mutex<Vec<Stacks>>,
+    /// Keeps the functions alive.
+    _code: LoadedCode,
+}
+
+impl std::fmt::Debug for EmulatedCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "EmulatedCode({} functions)", self.functions.len())
+    }
+}
+
+impl EmulatedCode {
+    /// Links the parts of an image.
+    pub fn load(image: &ModuleImage) -> Result<EmulatedCode> {
+        let objects = image.objects.iter().map(|object| match object {
+            CodeObject::HostObject(object) => Ok(object.clone()),
+            CodeObject::Ptx(_) | CodeObject::Cubin(_) => {
+                Err(Error::internal("code for a GPU cannot be loaded on the host"))
+            }
+        });
+        let code = LoadedCode::link(&objects.collect::<Result<Vec<_>>>()?, &fibers::symbols())?;
+        let mut functions = Vec::with_capacity(image.functions.len());
+        for function in &image.functions {
+            let address = code.address(&function.name)?;
+            // SAFETY: kernels for the host are emitted with this very signature (`Emitter::simt_kernel`), and `_code`
+            // keeps them alive.
+            let entry = unsafe { std::mem::transmute::<*const std::ffi::c_void, KernelEntry>(address) };
+            functions.push(EmulatedFunction {
+                entry,
+                threads: function.threads,
+                shared_bytes: function.shared_bytes,
+                together: function.together,
+                parameters: function.parameters,
+            });
+        }
+        Ok(EmulatedCode { functions, stacks: Mutex::default(), _code: code })
+    }
+
+    /// Runs all blocks of a kernel. The words are what its launch was lowered with: addresses of live memory of the
+    /// right sizes.
+    pub fn launch(&self, function: usize, blocks: u32, arguments: &[u64]) -> Result<()> {
+        let function = *self.functions.get(function).ok_or_else(|| Error::internal("a function that is not there"))?;
+        if arguments.len() != function.parameters {
+            return Err(Error::internal(format!(
+                "a kernel of {} parameters was given {} arguments",
+                function.parameters,
+                arguments.len()
+            )));
+        }
+        let mut shared = vec![0u128; (function.shared_bytes as usize).div_ceil(16)];
+        let mut stacks = self.stacks().pop().unwrap_or_default();
+        for block in 0..blocks {
+            let thread = |number| HostThread {
+                thread: number,
+                block,
+                threads: function.threads,
+                blocks,
+                shared: shared.as_mut_ptr().cast(),
+            };
+            if function.together {
+                fibers::run_block(&function, arguments, &mut stacks, thread)?;
+            } else {
+                (0..function.threads).map(thread).for_each(|mut thread| {
+                    // SAFETY: the code was generated for launches like this one: it reads and writes the arrays whose
+                    // addresses the words are, which the launcher holds, and its shared memory.
+                    unsafe { (function.entry)(arguments.as_ptr(), &raw mut thread) }
+                });
+            }
+        }
+        self.stacks().push(stacks);
+        Ok(())
+    }
+
+    fn stacks(&self) -> MutexGuard<'_, Vec<Stacks>> {
+        self.stacks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,200 @@
+//! A block's threads as fibers: each runs until it waits for others, and goes on when they are there.
+#![expect(unsafe_code, reason = "generated code calls back, and is called, through raw pointers")]
+
+use std::ffi::c_void;
+
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use xla_hlo::{Error, Result};
+use xla_llvm::jit::RuntimeSymbol;
+use xla_llvm::simt::{BARRIER, HostThread, SHUFFLE, WARP};
+
+use super::function::EmulatedFunction;
+
+/// Bytes of a fiber's stack; kernels keep no arrays on it.
+const STACK_BYTES: usize = 64 << 10;
+
+/// What a fiber waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// All threads of the block.
+    Barrier,
+    /// The threads of the warp, each of which has something to give.
+    Shuffle(u64),
+}
+
+/// A thread and what it needs to wait; what generated code gets a pointer to is its first field.
+#[repr(C)]
+struct Fiber {
+    thread: HostThread,
+    yielder: *const Yielder<[u64; WARP as usize], Wait>,
+}
+
+/// Where a fiber is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FiberState {
+    Ready,
+    Waits(Wait),
+    Done,
+}
+
+/// Stacks of fibers that have ended, for those of the next block: making one takes the system longer than a block runs.
+#[derive(Default)]
+pub(super) struct Stacks(Vec<DefaultStack>);
+
+impl Stacks {
+    fn take(&mut self) -> Result<DefaultStack> {
+        let made = || DefaultStack::new(STACK_BYTES);
+        let stack = self.0.pop().map_or_else(made, Ok);
+        stack.map_err(|e| Error::resource_exhausted(format!("no stack for a thread of a kernel: {e}")))
+    }
+}
+
+/// Runs the threads of one block to their ends. [`Error::Internal`] if some wait for others that never come.
+pub(super) fn run_block(
+    function: &EmulatedFunction,
+    arguments: &[u64],
+    stacks: &mut Stacks,
+    mut thread: impl FnMut(u32) -> HostThread,
+) -> Result<()> {
+    let mut fibers = Vec::with_capacity(function.threads as usize);
+    for number in 0..function.threads {
+        let (entry, record, arguments) = (function.entry, thread(number), arguments.as_ptr());
+        let stack = stacks.take()?;
+        let fiber = Coroutine::with_stack(stack, move |yielder: &Yielder<[u64; WARP as usize], Wait>, _| {
+            let mut fiber = Fiber { thread: record, yielder };
+            // SAFETY: as in `EmulatedCode::launch`. The pointer is one to the whole fiber, which lives on this stack
+            // until the call returns, so the runtime's functions below may use what follows the thread.
+            unsafe { entry(arguments, (&raw mut fiber).cast()) }
+        });
+        fibers.push(fiber);
+    }
+    let mut states = vec![FiberState::Ready; fibers.len()];
+    loop {
+        let mut moved = false;
+        let together = states.iter().all(|state| matches!(state, FiberState::Waits(Wait::Barrier) | FiberState::Done));
+        for (warp, fibers) in fibers.chunks_mut(WARP as usize).enumerate() {
+            let first = warp * WARP as usize;
+            let states = &mut states[first..first + fibers.len()];
+            let Some(given) = ready(states, together) else { continue };
+            for (fiber, state) in fibers.iter_mut().zip(states) {
+                if *state == FiberState::Done {
+                    continue;
+                }
+                moved = true;
+                *state = match fiber.resume(given) {
+                    CoroutineResult::Yield(wait) => FiberState::Waits(wait),
+                    CoroutineResult::Return(()) => FiberState::Done,
+                };
+            }
+        }
+        if !moved {
+            break;
+        }
+    }
+    match states.iter().position(|state| *state != FiberState::Done) {
+        None => {
+            stacks.0.extend(fibers.into_iter().map(Coroutine::into_stack));
+            Ok(())
+        }
+        Some(stuck) => {
+            for fiber in &mut fibers {
+                // SAFETY: on the stacks are frames of generated code and of the functions below, which have nothing to
+                // drop; nobody has a reference to them. Unwinding, which is what dropping a fiber does, cannot go
+                // through generated code.
+                unsafe { fiber.force_reset() };
+            }
+            Err(Error::internal(format!(
+                "thread {stuck} of a block waits ({:?}) for threads that wait elsewhere or are done",
+                states[stuck]
+            )))
+        }
+    }
+}
+
+/// What the threads of a warp go on with, if all of them can.
+fn ready(states: &[FiberState], block_is_at_barrier: bool) -> Option<[u64; WARP as usize]> {
+    let mut given = [0; WARP as usize];
+    if block_is_at_barrier || states.iter().all(|state| *state == FiberState::Ready) {
+        return Some(given);
+    }
+    for (given, state) in given.iter_mut().zip(states) {
+        match state {
+            FiberState::Waits(Wait::Shuffle(value)) => *given = *value,
+            FiberState::Ready | FiberState::Waits(Wait::Barrier) | FiberState::Done => return None,
+        }
+    }
+    Some(given)
+}
+
+/// The functions that kernels call.
+pub(super) fn symbols() -> [RuntimeSymbol<'static>; 2] {
+    [
+        RuntimeSymbol { name: BARRIER, address: barrier as *const c_void },
+        RuntimeSymbol { name: SHUFFLE, address: shuffle as *const c_void },
+    ]
+}
+
+/// Waits for the block.
+unsafe extern "C" fn barrier(thread: *mut HostThread) {
+    // SAFETY: kernels that wait are run by `run_block` alone, with a pointer to a whole fiber; its yielder lives as
+    // long as the fiber.
+    unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(Wait::Barrier) };
+}
+
+/// Gives a value to the warp, and takes that of a lane.
+unsafe extern "C" fn shuffle(thread: *mut HostThread, value: u64, lane: u32) -> u64 {
+    // SAFETY: as for `barrier`.
+    let given = unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(Wait::Shuffle(value)) };
+    given[(lane % WARP) as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(entry: super::super::function::KernelEntry, threads: u32, results: &mut [u64]) -> Result<()> {
+        let function = EmulatedFunction { entry, threads, shared_bytes: 0, together: true, parameters: 1 };
+        let arguments = [results.as_mut_ptr() as u64];
+        let thread = |thread| HostThread { thread, block: 0, threads, blocks: 1, shared: std::ptr::null_mut() };
+        run_block(&function, &arguments, &mut Stacks::default(), thread)
+    }
+
+    /// What threads share before and after a barrier, and what the next lane gives.
+    unsafe extern "C" fn neighbours(arguments: *const u64, thread: *mut HostThread) {
+        // SAFETY: `run` gives the address of as many numbers as there are threads, and a fiber's thread.
+        unsafe {
+            let (number, results) = ((*thread).thread, (*arguments as *mut u64));
+            *results.add(number as usize) = u64::from(number) + 1;
+            barrier(thread);
+            let next = *results.add(((number + 1) % (*thread).threads) as usize);
+            barrier(thread);
+            *results.add(number as usize) = next + 100 * shuffle(thread, next, (number + 1) % WARP);
+        }
+    }
+
+    /// Waits in all threads but one.
+    unsafe extern "C" fn stuck(_: *const u64, thread: *mut HostThread) {
+        // SAFETY: as above.
+        unsafe {
+            if (*thread).thread != 3 {
+                shuffle(thread, 0, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn threads_see_what_others_wrote_before_a_barrier_and_what_lanes_give() {
+        let mut results = [0; 64];
+        run(neighbours, 64, &mut results).expect("all threads come");
+        assert_eq!(results[..2], [302, 403]);
+        // The last lane of the first warp takes from its first; the last thread reads that of the first one.
+        assert_eq!((results[31], results[63]), (200 + 33, 1 + 3400));
+    }
+
+    #[test]
+    fn threads_that_wait_for_ever_are_an_error() {
+        let error = run(stuck, 32, &mut [0; 32]).expect_err("one thread is missing");
+        assert!(error.to_string().contains("thread 0 of a block waits"), "{error}");
+    }
+}

@@ -1,0 +1,52 @@
+//! The platform of the host in the place of a GPU.
+
+use std::sync::Arc;
+
+use xla_hlo::{Error, Result};
+use xla_llvm::target::Target;
+use xla_service::platform::no_such_device;
+use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
+
+use super::executor::EmulatedGpu;
+use crate::compiler::GpuCompiler;
+use crate::names::EMULATED_NAME;
+use crate::transfer;
+
+/// The host in the place of a GPU: slow, and everywhere. It runs the same kernels, generated for the host's processor.
+pub fn emulated_platform() -> Arc<dyn Platform> {
+    Arc::new(EmulatedPlatform { executor: Arc::new(EmulatedGpu::new(EMULATED_NAME)) })
+}
+
+#[derive(Debug)]
+struct EmulatedPlatform {
+    executor: Arc<dyn StreamExecutor>,
+}
+
+impl Platform for EmulatedPlatform {
+    fn name(&self) -> &str {
+        EMULATED_NAME
+    }
+
+    fn check(&self) -> Result<()> {
+        Target::host_threads().map(|_| ()).map_err(|error| {
+            Error::failed_precondition(format!("LLVM cannot generate code for this machine: {}", error.message()))
+                .with_source(error)
+        })
+    }
+
+    fn device_count(&self) -> usize {
+        usize::from(self.check().is_ok())
+    }
+
+    fn executor(&self, ordinal: usize) -> Result<Arc<dyn StreamExecutor>> {
+        if ordinal == 0 { Ok(self.executor.clone()) } else { Err(no_such_device(EMULATED_NAME, ordinal, 1)) }
+    }
+
+    fn compiler(&self) -> Arc<dyn Compiler> {
+        Arc::new(GpuCompiler::Emulated)
+    }
+
+    fn transfer_manager(&self) -> Arc<dyn TransferManager> {
+        transfer::manager()
+    }
+}

@@ -1,0 +1,32 @@
+//! Products of few results and long sums as two launches: the sums of parts, then theirs.
+
+use xla_llvm::fused::{KernelSource, SplitK, SplitKPhase};
+use xla_llvm::target::Target;
+
+use super::{KernelCode, Kernels};
+use crate::lowering::{PlannedCommand, PlannedSequence};
+use crate::program::commands::KernelArgument;
+
+/// Launches of a kernel with such a product; `None` for others.
+pub(crate) fn plan<'m>(
+    kernels: &mut Kernels<'m>,
+    source: &KernelSource<'m>,
+    target: &Target,
+) -> Option<PlannedSequence> {
+    let plan = SplitK::new(source, target)?;
+    let (inputs, arrays) = (source.inputs.len(), source.pointer_count());
+    let commands = SplitK::PHASES.map(|phase| {
+        let arrays = match phase {
+            SplitKPhase::Parts => inputs,
+            SplitKPhase::Results => arrays,
+        };
+        let arguments = (0..arrays).map(KernelArgument::Array).chain([KernelArgument::Scratch(0)]).collect();
+        let kernel = kernels.number(KernelCode::Product { source: source.clone(), plan, phase });
+        PlannedCommand::Launch { kernel, arguments }
+    });
+    Some(PlannedSequence {
+        scratch: vec![plan.scratch_bytes()],
+        commands: commands.into(),
+        ..PlannedSequence::default()
+    })
+}

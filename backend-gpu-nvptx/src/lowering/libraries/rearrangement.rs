@@ -1,0 +1,126 @@
+//! Arrays brought into the form that a library takes, or back into that of the program: by a kernel that is a small
+//! program of its own.
+
+use xla_hlo::builder::ModuleBuilder;
+use xla_hlo::ops::PadDim;
+use xla_hlo::{ArrayShape, Literal, Result, Shape, VerifiedModule};
+
+/// How many times as large as an array its copy with zeros around it may be.
+const MOST_GROWTH: usize = 4;
+
+/// An array with its dimensions in another order, of which some are turned around, and zeros around it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Rearrangement {
+    from: ArrayShape,
+    to: ArrayShape,
+    /// Dimensions of `from`, in the order of `to`.
+    order: Vec<usize>,
+    /// Dimensions of `to` that run backwards.
+    reversed: Vec<usize>,
+    /// Zeros before and behind each dimension of `to`; negative: elements that are left out.
+    padding: Vec<(i64, i64)>,
+}
+
+impl Rearrangement {
+    /// That of an array; `None` if it cannot be or is not reasonable, since most of it would be zeros.
+    pub fn new(
+        from: ArrayShape,
+        order: Vec<usize>,
+        reversed: Vec<usize>,
+        padding: Vec<(i64, i64)>,
+    ) -> Option<Rearrangement> {
+        let size = |(&dimension, &(low, high)): (&usize, &(i64, i64))| {
+            let size = i64::try_from(*from.dims().get(dimension)?).ok()?;
+            usize::try_from(size.checked_add(low)?.checked_add(high)?).ok()
+        };
+        let dims = order.iter().zip(&padding).map(size).collect::<Option<Vec<usize>>>()?;
+        let most = from.element_count().checked_mul(MOST_GROWTH)?;
+        let count = dims.iter().try_fold(1usize, |count, &size| count.checked_mul(size))?;
+        let to = ArrayShape::new(from.element_type(), dims);
+        (count <= most).then_some(Rearrangement { from, to, order, reversed, padding })
+    }
+
+    /// Whether the bytes are the same afterwards.
+    pub fn is_nothing(&self) -> bool {
+        // Dimensions of one element may be anywhere, and run as they like.
+        let matters = |dimension: &usize| self.from.dims()[*dimension] > 1;
+        let order: Vec<usize> = self.order.iter().copied().filter(matters).collect();
+        let is_kept = |d: &usize| self.to.dims()[*d] <= 1;
+        order.is_sorted() && self.reversed.iter().all(is_kept) && self.padding.iter().all(|&pads| pads == (0, 0))
+    }
+
+    /// The array as it was.
+    pub fn from(&self) -> &ArrayShape {
+        &self.from
+    }
+
+    /// The array as it becomes.
+    pub fn to(&self) -> &ArrayShape {
+        &self.to
+    }
+
+    /// A program that does it: from its parameter to its result.
+    pub fn program(&self) -> Result<VerifiedModule> {
+        let mut module = ModuleBuilder::new("rearranged");
+        let mut b = module.computation("main");
+        let mut value = b.parameter(Shape::Array(self.from.clone()))?;
+        if !self.order.is_sorted() {
+            value = b.transpose(value, self.order.clone())?;
+        }
+        if !self.reversed.is_empty() {
+            value = b.reverse(value, self.reversed.clone())?;
+        }
+        if self.padding.iter().any(|&pads| pads != (0, 0)) {
+            let zero = b.constant(Literal::zeros(&ArrayShape::new(self.from.element_type(), []))?)?;
+            let dims = self.padding.iter().map(|&(low, high)| PadDim { low, high, interior: 0 });
+            value = b.pad(value, zero, dims.collect::<Vec<_>>())?;
+        }
+        let main = b.finish(value);
+        module.finish(main)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::ElementType::F32;
+    use xla_hlo::Scalar;
+    use xla_hlo::eval::evaluate;
+
+    use super::*;
+
+    fn shape(dims: &[usize]) -> ArrayShape {
+        ArrayShape::new(F32, dims)
+    }
+
+    #[test]
+    fn a_program_rearranges() {
+        // Two rows of three become columns, from right to left, with a zero before and the last one left out.
+        let turned = Rearrangement::new(shape(&[2, 3]), vec![1, 0], vec![0], vec![(1, -1), (0, 0)]).unwrap();
+        assert_eq!(turned.to().dims(), [3, 2]);
+        let input = Literal::from_fn(turned.from(), |i| Scalar::Float(i as f64 + 1.0)).unwrap();
+        let result = evaluate(&turned.program().unwrap(), vec![input]).unwrap();
+        assert_eq!(crate::lowering::libraries::reference::numbers(&result), [0.0, 0.0, 3.0, 6.0, 2.0, 5.0]);
+    }
+
+    #[test]
+    fn what_changes_no_byte_is_nothing() {
+        let of = |dims: &[usize], order: &[usize], reversed: &[usize], pads: (i64, i64)| {
+            let padding = vec![pads; dims.len()];
+            Rearrangement::new(shape(dims), order.to_vec(), reversed.to_vec(), padding).unwrap().is_nothing()
+        };
+        assert!(of(&[2, 3], &[0, 1], &[], (0, 0)));
+        assert!(of(&[2, 1, 3], &[1, 0, 2], &[0], (0, 0)));
+        assert!(!of(&[2, 3], &[1, 0], &[], (0, 0)));
+        assert!(!of(&[2, 3], &[0, 1], &[1], (0, 0)));
+        assert!(!of(&[2, 3], &[0, 1], &[], (0, 1)));
+    }
+
+    #[test]
+    fn sizes_are_checked() {
+        let padded = |low, high| Rearrangement::new(shape(&[8]), vec![0], vec![], vec![(low, high)]);
+        assert!(padded(12, 12).is_some());
+        assert!(padded(13, 12).is_none(), "more than four times the array");
+        assert!(padded(-5, -4).is_none());
+        assert!(padded(i64::MAX, 1).is_none());
+    }
+}

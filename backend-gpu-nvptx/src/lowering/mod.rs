@@ -1,0 +1,303 @@
+//! One scheduled instruction to a routine of launches; equal kernels share their code.
+
+pub(crate) mod codegen;
+pub(crate) mod kernels;
+pub(crate) mod libraries;
+
+use xla_hlo::ops::{FusionKind, Op, Scatter};
+use xla_hlo::{ArrayShape, Computation, InstrId, Module, Result, VerifiedModule};
+use xla_llvm::fused::{Kernel, KernelSource, is_scalar_computation};
+use xla_llvm::target::Target;
+use xla_service::thunks::{ArraySlice, KernelRef, Lowered, Lowering, LoweringContext};
+
+use crate::lowering::codegen::blocks;
+use crate::lowering::kernels::helper::HelperProgram;
+use crate::program::commands::{Command, CommandSequence, KernelArgument, LibraryCommand};
+use crate::program::compiled_for;
+use crate::program::library_call::LibraryCall;
+use crate::program::library_call::matmul::Matmul;
+use kernels::{KernelCode, Kernels};
+use libraries::RecognizedCall;
+
+/// Collects what the sequence refers to.
+pub(crate) struct GpuLowering<'m> {
+    /// Kernels, by the numbers that plans have for functions.
+    pub kernels: Kernels<'m>,
+    module: &'m Module,
+    target: Target,
+    /// The compute capability of the GPU; `None` for a device without NVIDIA's libraries.
+    capability: Option<(u32, u32)>,
+    plans: Vec<PlannedSequence>,
+}
+
+/// A routine whose kernels are not generated yet.
+#[derive(Default)]
+pub(crate) struct PlannedSequence {
+    /// Bytes of each scratch memory.
+    pub scratch: Vec<usize>,
+    /// How far the device's counter of random numbers is moved on.
+    pub rng_delta: Option<i64>,
+    pub commands: Vec<PlannedCommand>,
+}
+
+/// A step of a routine whose kernels are not generated yet.
+pub(crate) enum PlannedCommand {
+    /// A launch of a kernel, by its number among the [`Kernels`], on as many blocks as its units need.
+    Launch { kernel: u32, arguments: Vec<KernelArgument> },
+    /// A copy of an array of the thunk to another one.
+    Copy { from: usize, to: usize },
+    /// A library's call.
+    Library(PlannedLibraryCall),
+}
+
+/// A library's call on arrays, with what prepares them and what goes on with its result; or other steps where the
+/// library is not installed.
+pub(crate) struct PlannedLibraryCall {
+    pub call: LibraryCall,
+    pub arrays: Vec<KernelArgument>,
+    pub before: Vec<PlannedCommand>,
+    pub then: Vec<PlannedCommand>,
+    pub otherwise: Vec<PlannedCommand>,
+}
+
+impl<'m> GpuLowering<'m> {
+    pub fn new(module: &'m Module, target: &Target) -> GpuLowering<'m> {
+        let capability = compiled_for::capability(target.cpu()).map(|(major, minor, _)| (major, minor));
+        GpuLowering { kernels: Kernels::default(), module, target: target.clone(), capability, plans: Vec::new() }
+    }
+
+    /// The routines, by [`KernelRef::index`], for kernels that have been generated.
+    pub fn command_sequences(&self, kernels: &[Kernel]) -> Result<Vec<CommandSequence>> {
+        self.plans.iter().map(|plan| plan.finish(kernels)).collect()
+    }
+
+    /// Launches a kernel on all operands and results.
+    fn kernel(&mut self, cx: &LoweringContext<'_>, source: KernelSource<'m>) -> PlannedCommand {
+        let arguments = (0..cx.operands.len() + cx.results.len()).map(KernelArgument::Array).collect();
+        PlannedCommand::Launch { kernel: self.kernels.number(KernelCode::Fused(source)), arguments }
+    }
+
+    /// Updates are combined into the results, which hold the inputs by then. `None` where the combiner is no kernel's.
+    fn scatter(&mut self, cx: &LoweringContext<'_>, scatter: &Scatter) -> Option<PlannedSequence> {
+        let mut shapes = cx.operands.iter().map(|operand| &operand.shape);
+        if !is_scalar_computation(self.module, scatter.computation) || !shapes.all(ArrayShape::is_static) {
+            return None;
+        }
+        let copies = cx.results.iter().enumerate().filter(|(i, result)| cx.operands[*i].slice != result.slice);
+        let copies = copies.map(|(from, _)| PlannedCommand::Copy { from, to: cx.operands.len() + from });
+        let mut plan = kernels::scatter::plan(&mut self.kernels, self.module, cx, scatter)
+            .unwrap_or_else(|| self.scatter_in_order(cx));
+        plan.commands.splice(0..0, copies);
+        Some(plan)
+    }
+
+    /// The one kernel of a fusion or another instruction, or the launches of a scan or a product.
+    fn fused(&mut self, cx: &LoweringContext<'_>) -> Option<PlannedSequence> {
+        let source = KernelSource::of_instruction(self.module, cx)?;
+        let plan = kernels::scan::plan(&mut self.kernels, &source)
+            .or_else(|| kernels::product::plan(&mut self.kernels, &source, &self.target));
+        Some(plan.unwrap_or_else(|| PlannedSequence {
+            commands: vec![self.kernel(cx, source)],
+            ..PlannedSequence::default()
+        }))
+    }
+
+    /// A contraction by a library, alone or in a fusion whose kernel goes on with its result; our own kernel where
+    /// there is no library.
+    fn contraction(&mut self, cx: &LoweringContext<'_>) -> Result<Option<PlannedSequence>> {
+        let (Some(capability), [result]) = (self.capability, cx.results) else { return Ok(None) };
+        let Some((graph, id, places)) = contraction(self.module, cx) else { return Ok(None) };
+        // It is computed where the result goes to, which nothing else may need by then.
+        let is_apart = |operand: &ArraySlice| operand.slice.allocation != result.slice.allocation;
+        if graph[id].shape().as_array() != Some(&result.shape) || !cx.operands.iter().all(is_apart) {
+            return Ok(None);
+        }
+        let operands = places.iter().map(|&place| cx.operands.get(place).map(|operand| &operand.shape));
+        let Some(operands) = operands.collect::<Option<Vec<&ArrayShape>>>() else { return Ok(None) };
+        let found = libraries::find(graph[id].op(), &operands, &result.shape, capability);
+        let (Some(mut found), Some(mut plan)) = (found, self.fused(cx)) else { return Ok(None) };
+        let mut places = places;
+        let goes_on = match absorbed(cx, &found.call, (graph, id), capability) {
+            Some((whole, reads)) => {
+                found.call = LibraryCall::Matmul(whole);
+                found.arrays.extend(vec![None; reads.len()]);
+                places.extend(reads);
+                Some(Vec::new())
+            }
+            None => self.goes_on(cx, id),
+        };
+        let Some(goes_on) = goes_on else { return Ok(None) };
+        places.push(cx.operands.len());
+        let mut call = self.call(&mut plan.scratch, found, &places)?;
+        call.then.extend(goes_on);
+        call.otherwise = std::mem::take(&mut plan.commands);
+        plan.commands = vec![PlannedCommand::Library(call)];
+        Ok(Some(plan))
+    }
+
+    /// A Fourier transform by a library, which there is: else passes have put it in terms of other operations.
+    fn transform(&mut self, cx: &LoweringContext<'_>) -> Result<Option<PlannedSequence>> {
+        let (Some(capability), [operand], [result]) = (self.capability, cx.operands, cx.results) else {
+            return Ok(None);
+        };
+        if result.shape.dims().contains(&0) {
+            return Ok(Some(PlannedSequence::default()));
+        }
+        let found = libraries::find(cx.instruction().op(), &[&operand.shape], &result.shape, capability);
+        let Some(found) = found else { return Ok(None) };
+        let mut plan = PlannedSequence::default();
+        let call = self.call(&mut plan.scratch, found, &[0, 1])?;
+        plan.commands.push(PlannedCommand::Library(call));
+        Ok(Some(plan))
+    }
+
+    /// What goes on with the result of a fusion's contraction, in its place: nothing for a contraction alone, `None` if
+    /// it cannot.
+    fn goes_on(&mut self, cx: &LoweringContext<'_>, id: InstrId) -> Option<Vec<PlannedCommand>> {
+        let Op::Fusion(fusion) = cx.instruction().op() else { return Some(Vec::new()) };
+        let mut source = KernelSource::of_computation(self.module, fusion.computation, |other| other == id)?;
+        source.inputs.push(id);
+        let result = cx.operands.len();
+        let arguments = (0..result).chain([result, result]).map(KernelArgument::Array).collect();
+        let kernel = self.kernels.number(KernelCode::Fused(source));
+        Some(vec![PlannedCommand::Launch { kernel, arguments }])
+    }
+
+    /// The call on arrays of the thunk, whose operands and result are copied where they lie otherwise than the library
+    /// wants it.
+    fn call(
+        &mut self,
+        scratch: &mut Vec<usize>,
+        found: RecognizedCall,
+        places: &[usize],
+    ) -> Result<PlannedLibraryCall> {
+        let RecognizedCall { call, arrays, scaling } = found;
+        let mut call = PlannedLibraryCall {
+            call,
+            arrays: Vec::new(),
+            before: Vec::new(),
+            then: Vec::new(),
+            otherwise: Vec::new(),
+        };
+        let last = places.len().saturating_sub(1);
+        for (number, (&place, how)) in places.iter().zip(arrays).enumerate() {
+            let place = KernelArgument::Array(place);
+            let Some(how) = how else {
+                call.arrays.push(place);
+                continue;
+            };
+            let copy = KernelArgument::Scratch(scratch.len());
+            call.arrays.push(copy);
+            let (bytes, commands, arguments) = match number == last {
+                true => (how.from().byte_size(), &mut call.then, vec![copy, place]),
+                false => (how.to().byte_size(), &mut call.before, vec![place, copy]),
+            };
+            scratch.push(bytes);
+            commands.push(helper(&mut self.kernels, how.program()?, arguments));
+        }
+        if let (Some(scaling), Some(&result)) = (scaling, places.last()) {
+            call.then.push(helper(&mut self.kernels, scaling.program()?, vec![KernelArgument::Array(result); 2]));
+        }
+        Ok(call)
+    }
+
+    /// Updates are combined one after the other.
+    fn scatter_in_order(&mut self, cx: &LoweringContext<'_>) -> PlannedSequence {
+        let inputs = cx.instruction().operands().to_vec();
+        let (module, computation, root) = (self.module, cx.computation, cx.instruction);
+        let command = self.kernel(cx, KernelSource { module, computation, root, inputs, in_place: true });
+        PlannedSequence { commands: vec![command], ..PlannedSequence::default() }
+    }
+}
+
+impl Lowering for GpuLowering<'_> {
+    fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
+        let plan = match cx.instruction().op() {
+            Op::Scatter(scatter) => self.scatter(cx, scatter),
+            Op::Fft(_) => self.transform(cx)?,
+            Op::Sort(sort) => kernels::sort::plan(&mut self.kernels, self.module, cx, sort),
+            Op::TopK(op) => kernels::top_k::plan(&mut self.kernels, self.module, cx, op),
+            Op::RngGetAndUpdateState(op) => Some(kernels::random::plan(&mut self.kernels, op)),
+            _ => match self.contraction(cx)? {
+                Some(plan) => Some(plan),
+                None => self.fused(cx),
+            },
+        };
+        let Some(plan) = plan else { return Ok(Lowered::NotMine) };
+        self.plans.push(plan);
+        let index = self.plans.len() as u32 - 1;
+        Ok(Lowered::Kernel(KernelRef { index, name: cx.instruction().name().to_string() }))
+    }
+}
+
+/// A product's call with all that its fusion does to the result, and the thunk's operands that are read for it.
+fn absorbed(
+    cx: &LoweringContext<'_>,
+    call: &LibraryCall,
+    (graph, id): (&Computation, InstrId),
+    capability: (u32, u32),
+) -> Option<(Matmul, Vec<usize>)> {
+    match (cx.instruction().op(), call) {
+        (Op::Fusion(_), LibraryCall::Matmul(matmul)) => libraries::absorb(matmul, graph, id, capability),
+        _ => None,
+    }
+}
+
+/// A launch of a program of our own.
+fn helper(kernels: &mut Kernels<'_>, program: VerifiedModule, arguments: Vec<KernelArgument>) -> PlannedCommand {
+    let kernel = kernels.number(KernelCode::Helper(HelperProgram::new(program)));
+    PlannedCommand::Launch { kernel, arguments }
+}
+
+/// The dot or convolution that an instruction is or has in its fusion, and which operands of the instruction it reads.
+fn contraction<'m>(module: &'m Module, cx: &LoweringContext<'_>) -> Option<(&'m Computation, InstrId, Vec<usize>)> {
+    let is_contraction = |op: &Op| matches!(op, Op::Dot(_) | Op::Convolution(_));
+    match cx.instruction().op() {
+        Op::Fusion(fusion) if fusion.kind == FusionKind::Output => {
+            let graph = &module[fusion.computation];
+            let id = graph.ids().find(|&id| is_contraction(graph[id].op()))?;
+            let place = |&operand: &InstrId| graph.parameters().iter().position(|&p| p == operand);
+            Some((graph, id, graph[id].operands().iter().map(place).collect::<Option<_>>()?))
+        }
+        op if is_contraction(op) => {
+            let graph = &module[cx.computation];
+            Some((graph, cx.instruction, (0..cx.operands.len()).collect()))
+        }
+        _ => None,
+    }
+}
+
+impl PlannedSequence {
+    fn finish(&self, kernels: &[Kernel]) -> Result<CommandSequence> {
+        Ok(CommandSequence {
+            scratch: self.scratch.clone(),
+            rng_delta: self.rng_delta,
+            commands: finished(&self.commands, kernels)?,
+        })
+    }
+}
+
+/// Steps with the blocks that generated kernels want; without those that have nothing to do.
+fn finished(planned: &[PlannedCommand], kernels: &[Kernel]) -> Result<Vec<Command>> {
+    let mut commands = Vec::with_capacity(planned.len());
+    for command in planned {
+        match command {
+            PlannedCommand::Copy { from, to } => commands.push(Command::Copy { from: *from, to: *to }),
+            PlannedCommand::Launch { kernel, arguments } => {
+                let function = *kernel as usize;
+                let blocks = blocks(&kernels[function])?;
+                if blocks > 0 {
+                    commands.push(Command::Launch { function, blocks, arguments: arguments.clone() });
+                }
+            }
+            PlannedCommand::Library(planned) => commands.push(Command::Library(Box::new(LibraryCommand {
+                call: planned.call.clone(),
+                arrays: planned.arrays.clone(),
+                before: finished(&planned.before, kernels)?,
+                then: finished(&planned.then, kernels)?,
+                otherwise: finished(&planned.otherwise, kernels)?,
+            }))),
+        }
+    }
+    Ok(commands)
+}

@@ -1,0 +1,126 @@
+//! The files of a program that was compiled ahead of time: the executable, and its code to look at.
+
+use serde::Serialize;
+use xla_hlo::{Error, Result, ResultExt};
+use xla_service::compiler::AotFile;
+use xla_service::{AotCompilationOptions, Assembler, OptimizedModule};
+
+use crate::program::compiled_for::CompiledFor;
+use crate::program::image::{CodeObject, KernelFunction};
+use crate::program::serialized::DeviceProgram;
+use crate::ptx::assembler::{Assemble, Cubin};
+use crate::ptx::ptxas::Ptxas;
+
+/// `NAME.xlax`, and for GPUs `kernels.N.ptx`; where there is an assembler, `kernels.N.cubin` and what it says in
+/// `kernels.json`.
+pub(crate) fn files(
+    platform: &str,
+    module: &OptimizedModule,
+    mut device: DeviceProgram,
+    options: &AotCompilationOptions,
+) -> Result<Vec<AotFile>> {
+    let mut files = Vec::new();
+    for (number, object) in device.image.objects.iter().enumerate() {
+        let (ending, bytes) = match object {
+            CodeObject::Ptx(text) => ("ptx", text.clone().into_bytes()),
+            CodeObject::Cubin(bytes) => ("cubin", bytes.clone()),
+            CodeObject::HostObject(bytes) => ("o", bytes.clone()),
+        };
+        files.push(AotFile { name: format!("kernels.{number}.{ending}"), bytes });
+    }
+    if let CompiledFor::Gpu(architecture) = device.compiled_for.clone()
+        && let Some(ptxas) = assembler(&options.assembler)?
+    {
+        let cubins = assemble(&ptxas, &device, &architecture)?;
+        files.push(report(&ptxas, &device, &architecture, &cubins)?);
+        for (number, cubin) in cubins.iter().enumerate() {
+            files.extend(
+                cubin
+                    .as_ref()
+                    .map(|cubin| AotFile { name: format!("kernels.{number}.cubin"), bytes: cubin.bytes.clone() }),
+            );
+        }
+        device.cubins = cubins.into_iter().map(|cubin| cubin.map(|cubin| cubin.bytes)).collect();
+    }
+    let name = options.symbol.clone().unwrap_or_else(|| file_name(module.name()));
+    files.push(AotFile { name: format!("{name}.xlax"), bytes: device.write(platform, module)? });
+    Ok(files)
+}
+
+fn assembler(which: &Assembler) -> Result<Option<Ptxas>> {
+    match which {
+        Assembler::None => Ok(None),
+        Assembler::At(path) => Ptxas::find(Some(path)).map(Some),
+        // PTX is enough: the driver has an assembler of its own.
+        Assembler::IfFound => Ok(Ptxas::find(None).ok()),
+    }
+}
+
+/// Machine code of each part that is PTX.
+fn assemble(ptxas: &Ptxas, device: &DeviceProgram, architecture: &str) -> Result<Vec<Option<Cubin>>> {
+    let objects = device.image.objects.iter().enumerate();
+    let cubins = objects.map(|(number, object)| match object {
+        CodeObject::Ptx(text) => {
+            ptxas.assemble(text, architecture).context(|| format!("kernels.{number}.ptx")).map(Some)
+        }
+        CodeObject::Cubin(_) | CodeObject::HostObject(_) => Ok(None),
+    });
+    cubins.collect()
+}
+
+/// `kernels.json`.
+#[derive(Serialize)]
+struct Assembled<'a> {
+    architecture: &'a str,
+    ptxas: &'a str,
+    warnings: Vec<&'a str>,
+    kernels: Vec<KernelFacts<'a>>,
+}
+
+/// A kernel, and what it takes of the GPU.
+#[derive(Serialize)]
+struct KernelFacts<'a> {
+    name: &'a str,
+    object: usize,
+    threads: u32,
+    registers: u32,
+    spill_bytes: u32,
+    stack_bytes: u32,
+    shared_bytes: u32,
+}
+
+fn report(ptxas: &Ptxas, device: &DeviceProgram, architecture: &str, cubins: &[Option<Cubin>]) -> Result<AotFile> {
+    let facts = |function: &'_ KernelFunction| {
+        let report = cubins.get(function.object)?.as_ref()?;
+        report.report.kernels.iter().find(|kernel| kernel.name == function.name)
+    };
+    let kernels = device.image.functions.iter().filter_map(|function| {
+        let said = facts(function)?;
+        Some(KernelFacts {
+            name: &function.name,
+            object: function.object,
+            threads: function.threads,
+            registers: said.registers,
+            spill_bytes: said.spill_store_bytes.saturating_add(said.spill_load_bytes),
+            stack_bytes: said.stack_bytes,
+            // Of one kind: an array in the code, or one that comes with the launch.
+            shared_bytes: said.shared_bytes.max(function.shared_bytes),
+        })
+    });
+    let warnings = cubins.iter().flatten().flat_map(|cubin| cubin.report.warnings.iter().map(String::as_str));
+    let assembled =
+        Assembled { architecture, ptxas: ptxas.version(), warnings: warnings.collect(), kernels: kernels.collect() };
+    let bytes = serde_json::to_vec_pretty(&assembled);
+    let bytes = bytes.map_err(|e| Error::internal(format!("the report of kernels cannot be written: {e}")))?;
+    Ok(AotFile { name: "kernels.json".to_string(), bytes })
+}
+
+/// A module's name as one of a file.
+fn file_name(module: &str) -> String {
+    let name: String =
+        module.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect();
+    match name.trim_start_matches('.') {
+        "" => "module".to_string(),
+        name => name.chars().take(100).collect(),
+    }
+}

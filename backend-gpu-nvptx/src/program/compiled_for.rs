@@ -1,0 +1,95 @@
+//! The processor that a program was compiled for, and the GPUs that run its code.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use xla_hlo::{Error, Result};
+
+/// What code runs on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum CompiledFor {
+    /// A GPU architecture, such as `sm_90`, and those after it.
+    Gpu(String),
+    /// A processor in the place of a GPU, by LLVM's names.
+    Host {
+        /// Its triple.
+        triple: String,
+        /// Its model.
+        cpu: String,
+        /// What it can do, such as `+avx2`.
+        features: Vec<String>,
+    },
+}
+
+/// What of a program runs on a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CodeFit {
+    /// Machine code, and PTX.
+    MachineCode,
+    /// PTX alone.
+    Ptx,
+}
+
+impl CompiledFor {
+    /// What of the code runs on a GPU of that compute capability. PTX runs on what came later, machine code within a
+    /// generation, both of an architecture with a letter (`sm_90a`) nowhere else. [`Error::InvalidArgument`] if none
+    /// does.
+    pub fn on_gpu(&self, (major, minor): (u32, u32)) -> Result<CodeFit> {
+        let CompiledFor::Gpu(architecture) = self else {
+            return Err(Error::invalid_argument(format!("the program was compiled for {self}, not for a GPU")));
+        };
+        let (made_major, made_minor, is_specific) = capability(architecture).ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "the program was compiled for {architecture:?}, which is no GPU architecture"
+            ))
+        })?;
+        let same = (made_major, made_minor) == (major, minor);
+        if same || !is_specific && made_major == major && made_minor <= minor {
+            return Ok(CodeFit::MachineCode);
+        }
+        if !is_specific && (made_major, made_minor) < (major, minor) {
+            return Ok(CodeFit::Ptx);
+        }
+        Err(Error::invalid_argument(format!(
+            "the program was compiled for {architecture}, this GPU is sm_{major}{minor}: compile it with `--target sm_{major}{minor}`"
+        )))
+    }
+}
+
+/// The compute capability of an architecture, and whether it has a letter: `sm_90a` is 9, 0 and true.
+pub(crate) fn capability(architecture: &str) -> Option<(u32, u32, bool)> {
+    let rest = architecture.strip_prefix("sm_")?;
+    let digits = rest.trim_end_matches(|c: char| c.is_ascii_lowercase());
+    let number: u32 = digits.parse().ok()?;
+    Some((number / 10, number % 10, digits.len() < rest.len()))
+}
+
+impl fmt::Display for CompiledFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CompiledFor::Gpu(architecture) => write!(f, "GPU {architecture}"),
+            CompiledFor::Host { triple, cpu, .. } => write!(f, "processor {cpu} ({triple})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_runs_on_what_came_later() {
+        let on = |compiled_for: &str, gpu| CompiledFor::Gpu(compiled_for.to_string()).on_gpu(gpu).ok();
+        assert_eq!(on("sm_80", (8, 0)), Some(CodeFit::MachineCode));
+        assert_eq!(on("sm_80", (8, 9)), Some(CodeFit::MachineCode));
+        assert_eq!(on("sm_80", (9, 0)), Some(CodeFit::Ptx));
+        assert_eq!(on("sm_90a", (9, 0)), Some(CodeFit::MachineCode));
+        assert_eq!(on("sm_90a", (10, 0)), None);
+        assert_eq!(on("sm_100", (12, 0)), Some(CodeFit::Ptx));
+        let error = CompiledFor::Gpu("sm_90".to_string()).on_gpu((8, 6)).unwrap_err();
+        assert_eq!(
+            error.message(),
+            "the program was compiled for sm_90, this GPU is sm_86: compile it with `--target sm_86`"
+        );
+    }
+}

@@ -1,0 +1,40 @@
+//! Module image: the device code of one program, as kernels and the code objects that hold them.
+
+use serde::{Deserialize, Serialize};
+
+/// Device code of one program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ModuleImage {
+    /// Functions, by the number that launches name them by.
+    pub functions: Vec<KernelFunction>,
+    /// What they are made of; one part holds many functions.
+    pub objects: Vec<CodeObject>,
+}
+
+/// A piece of code that is loaded as one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum CodeObject {
+    /// PTX text, for the driver to assemble.
+    Ptx(String),
+    /// Machine code for one GPU.
+    Cubin(Vec<u8>),
+    /// An object file for the host.
+    HostObject(Vec<u8>),
+}
+
+/// A kernel as the device sees it. All its parameters are 64-bit words: addresses and numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KernelFunction {
+    /// Its symbol.
+    pub name: String,
+    /// The part of the image that it is in.
+    pub object: usize,
+    /// Threads of a block; at most 1024.
+    pub threads: u32,
+    /// Bytes of shared memory of a block that the launch brings, beside what the code declares itself.
+    pub shared_bytes: u32,
+    /// Whether the threads of a block wait for each other, or shuffle.
+    pub together: bool,
+    /// How many words it takes.
+    pub parameters: usize,
+}

@@ -1,0 +1,138 @@
+//! Launching: a thunk's routine with the addresses of its arrays, on either kind of device.
+
+use std::fmt;
+use std::sync::Arc;
+
+use xla_hlo::eval::RandomState;
+use xla_hlo::{Error, Result};
+use xla_passes::buffers::Slice;
+use xla_service::thunks::{
+    ArraySlice, DeviceLoops, ExecutionBuffers, KernelRef, Launch, Launcher, LibraryRef, SequenceLauncher, Thunk,
+    ThunkSequence,
+};
+use xla_service::{ExecutionContext, Stream};
+
+use crate::cuda::driver::Driver;
+use crate::program::commands::CommandSequence;
+use crate::program::serialized::DeviceProgram;
+
+/// A program's code, where it runs.
+pub(crate) trait DeviceCode: Send + Sync + fmt::Debug {
+    /// Sends the steps of a routine to the launch's stream.
+    fn run(&self, commands: &CommandSequence, launch: &mut Launch<'_>) -> Result<()>;
+
+    /// The code, if CUDA graphs may be made of its sequences and loops.
+    fn graphs(&self) -> Option<&dyn GraphCode> {
+        None
+    }
+}
+
+/// Code whose sequences and loops become CUDA graphs.
+pub(crate) trait GraphCode {
+    /// Sends a sequence as one graph, if it is long enough. `lowered` finds the commands of a kernel.
+    fn run_sequence<'a>(
+        &self,
+        sequence: &ThunkSequence,
+        lowered: &dyn Fn(&KernelRef) -> Result<&'a CommandSequence>,
+        context: &ExecutionContext<'_>,
+        buffers: &mut ExecutionBuffers,
+    ) -> Result<bool>;
+
+    /// A stream that captures instead of the context's.
+    fn capture(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>>;
+
+    /// Sends a loop whose predicate the device itself looks at to the launch's stream.
+    fn run_while(
+        &self,
+        launch: &mut Launch<'_>,
+        condition: &dyn Stream,
+        predicate: Slice,
+        body: &dyn Stream,
+    ) -> Result<()>;
+}
+
+/// Starts what was lowered.
+#[derive(Debug)]
+pub(crate) struct GpuLauncher {
+    device: Arc<DeviceProgram>,
+    code: Box<dyn DeviceCode>,
+}
+
+impl GpuLauncher {
+    pub fn new(device: Arc<DeviceProgram>, code: Box<dyn DeviceCode>) -> GpuLauncher {
+        GpuLauncher { device, code }
+    }
+
+    fn commands(&self, kernel: &KernelRef) -> Result<&CommandSequence> {
+        let commands = self.device.command_sequences.get(kernel.index as usize);
+        commands.ok_or_else(|| Error::internal("a kernel that was never lowered"))
+    }
+
+    fn graphs(&self) -> Result<&dyn GraphCode> {
+        self.code.graphs().ok_or_else(|| Error::internal("the commands of an emulated GPU cannot be captured"))
+    }
+}
+
+impl Launcher for GpuLauncher {
+    fn kernel(&self, kernel: &KernelRef, launch: &mut Launch<'_>) -> Result<()> {
+        self.code.run(self.commands(kernel)?, launch)
+    }
+
+    fn library_call(&self, call: &LibraryRef, _: &mut Launch<'_>) -> Result<()> {
+        Err(Error::internal(format!("library call {} was never lowered", call.name)))
+    }
+
+    fn sequences(&self) -> Option<&dyn SequenceLauncher> {
+        self.code.graphs().map(|_| self as &dyn SequenceLauncher)
+    }
+
+    fn device_loops(&self, context: &ExecutionContext<'_>) -> Option<&dyn DeviceLoops> {
+        let has_loops = self.code.graphs().is_some() && Driver::get().is_ok_and(Driver::has_loops);
+        // A graph that was sent cannot be stopped.
+        (has_loops && !context.cancel.can_cancel()).then_some(self as &dyn DeviceLoops)
+    }
+}
+
+impl DeviceLoops for GpuLauncher {
+    fn record(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>> {
+        self.graphs()?.capture(context)
+    }
+
+    fn run_while(
+        &self,
+        launch: &mut Launch<'_>,
+        condition: Box<dyn Stream>,
+        predicate: Slice,
+        body: Box<dyn Stream>,
+    ) -> Result<()> {
+        self.graphs()?.run_while(launch, &*condition, predicate, &*body)
+    }
+}
+
+impl SequenceLauncher for GpuLauncher {
+    fn run(
+        &self,
+        sequence: &ThunkSequence,
+        context: &ExecutionContext<'_>,
+        buffers: &mut ExecutionBuffers,
+    ) -> Result<bool> {
+        self.graphs()?.run_sequence(sequence, &|kernel| self.commands(kernel), context, buffers)
+    }
+}
+
+/// What a routine draws from the device's counter, its low half first. What is drawn is drawn when the routine is sent.
+pub(crate) fn next_rng_counter(commands: &CommandSequence, random: &RandomState) -> [u64; 2] {
+    let counter = commands.rng_delta.map_or(0, |delta| random.advance(delta));
+    [counter as u64, (counter >> 64) as u64]
+}
+
+/// An array of a thunk: operands, then results.
+pub(crate) fn array(thunk: &Thunk, number: usize) -> Result<&ArraySlice> {
+    let mut arrays = thunk.operands.iter().chain(&thunk.results);
+    arrays.nth(number).ok_or_else(|| Error::internal("an array that the thunk has not"))
+}
+
+/// The error for scratch memory that a routine does not have.
+pub(crate) fn no_scratch() -> Error {
+    Error::internal("scratch memory that is not there")
+}

@@ -1,0 +1,277 @@
+//! A convolution and its two derivatives, as plain data, and as cuDNN wants their sizes.
+
+use serde::{Deserialize, Serialize};
+use xla_hlo::{ElementType, Error, Result};
+
+use super::matmul::Precision;
+
+/// A convolution, or what its derivative needs: `output = input * filter`, with two of the three known. The filter is
+/// not turned around: `output[p] = sum over k of input[p * stride + k * dilation - padding] filter[k]`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Convolution {
+    /// Which of the three is computed.
+    pub kind: ConvolutionKind,
+    /// The element type of all arrays.
+    #[serde(with = "super::element_type")]
+    pub element: ElementType,
+    /// How exactly f32 is multiplied.
+    pub precision: Precision,
+    /// Where the channels are.
+    pub channels: Channels,
+    /// Images.
+    pub batch: usize,
+    /// Into how many groups channels are divided, which know nothing of each other.
+    pub groups: usize,
+    /// Channels of the input, of all groups.
+    pub input_channels: usize,
+    /// Channels of the output, of all groups.
+    pub output_channels: usize,
+    /// One to three.
+    pub spatial: Vec<Spatial>,
+}
+
+/// Which array is computed of which; these are also the arrays of a call, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum ConvolutionKind {
+    /// The output, of input and filter.
+    Forward,
+    /// The input's gradient, of the output's gradient and the filter.
+    BackwardInput,
+    /// The filter's gradient, of the input and the output's gradient.
+    BackwardFilter,
+}
+
+/// The order of dimensions of all arrays, which are dense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Channels {
+    /// `[batch, channels, spatial..]`, filters `[output channels, input channels of a group, spatial..]`.
+    First,
+    /// `[batch, spatial.., channels]`, filters `[output channels, spatial.., input channels of a group]`.
+    Last,
+}
+
+/// One spatial dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Spatial {
+    /// Size of the input.
+    pub input: usize,
+    /// Size of the filter.
+    pub filter: usize,
+    /// Size of the output.
+    pub output: usize,
+    /// Zeros on each side of the input.
+    pub padding: usize,
+    /// From one place of the filter to the next.
+    pub stride: usize,
+    /// From one element of the filter to the next.
+    pub dilation: usize,
+}
+
+/// Sizes as cuDNN wants them: batch, channels, and two or three spatial dimensions, in this order, wherever they lie in
+/// memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    pub input: Vec<i32>,
+    pub input_strides: Vec<i32>,
+    /// Output channels, input channels of a group, spatial dimensions.
+    pub filter: Vec<i32>,
+    pub output: Vec<i32>,
+    pub output_strides: Vec<i32>,
+    pub padding: Vec<i32>,
+    pub stride: Vec<i32>,
+    pub dilation: Vec<i32>,
+    pub groups: i32,
+}
+
+impl Convolution {
+    /// Whether the library takes it on a GPU of that compute capability; [`Error::Unimplemented`] says why not.
+    pub fn check(&self, capability: (u32, u32)) -> Result<()> {
+        self.sizes()?;
+        let is_known = match self.element {
+            ElementType::F16 | ElementType::F32 | ElementType::F64 => true,
+            ElementType::BF16 => capability >= (8, 0),
+            _ => false,
+        };
+        if is_known {
+            Ok(())
+        } else {
+            Err(refuse(format!("of {} on sm_{}{}", self.element, capability.0, capability.1)))
+        }
+    }
+
+    /// Whether the result has no elements.
+    pub fn is_empty(&self) -> bool {
+        let has_no = |size: fn(&Spatial) -> usize| self.spatial.iter().any(|dimension| size(dimension) == 0);
+        match self.kind {
+            ConvolutionKind::Forward => self.batch == 0 || self.output_channels == 0 || has_no(|d| d.output),
+            ConvolutionKind::BackwardInput => self.batch == 0 || self.input_channels == 0 || has_no(|d| d.input),
+            ConvolutionKind::BackwardFilter => {
+                self.output_channels == 0 || self.input_channels == 0 || has_no(|d| d.filter)
+            }
+        }
+    }
+
+    /// The sizes for the library, or why it does not take them.
+    pub(crate) fn sizes(&self) -> Result<Sizes> {
+        if self.spatial.is_empty() || self.spatial.len() > 3 {
+            return Err(refuse(format!("with {} spatial dimensions", self.spatial.len())));
+        }
+        let groups = self.groups.max(1);
+        if !self.input_channels.is_multiple_of(groups) || !self.output_channels.is_multiple_of(groups) {
+            return Err(refuse(format!("with channels that are not divided by {groups} groups")));
+        }
+        // The library knows no convolution of one dimension: it becomes one of images that are one high.
+        let flat = Spatial { input: 1, filter: 1, output: 1, padding: 0, stride: 1, dilation: 1 };
+        let flat = (self.spatial.len() == 1).then_some(flat);
+        let spatial: Vec<Spatial> = flat.into_iter().chain(self.spatial.iter().copied()).collect();
+        spatial.iter().try_for_each(Spatial::check)?;
+        let array = |channels: usize, size: fn(&Spatial) -> usize| -> Vec<usize> {
+            [self.batch, channels].into_iter().chain(spatial.iter().map(size)).collect()
+        };
+        let input = array(self.input_channels, |d| d.input);
+        let output = array(self.output_channels, |d| d.output);
+        let mut filter = array(self.input_channels / groups, |d| d.filter);
+        filter[0] = self.output_channels;
+        if [&input, &output, &filter].iter().any(|sizes| sizes.contains(&0)) {
+            return Err(refuse("without elements".to_string()));
+        }
+        let each = |number: fn(&Spatial) -> usize| small(spatial.iter().map(number));
+        Ok(Sizes {
+            input_strides: self.strides(&input)?,
+            output_strides: self.strides(&output)?,
+            input: small(input)?,
+            output: small(output)?,
+            filter: small(filter)?,
+            padding: each(|d| d.padding)?,
+            stride: each(|d| d.stride)?,
+            dilation: each(|d| d.dilation)?,
+            groups: small([groups])?[0],
+        })
+    }
+
+    /// Strides of a dense array with those sizes: batch, channels, spatial dimensions.
+    fn strides(&self, sizes: &[usize]) -> Result<Vec<i32>> {
+        let rank = sizes.len();
+        // From the innermost dimension outwards.
+        let order: Vec<usize> = match self.channels {
+            Channels::First => (0..rank).rev().collect(),
+            Channels::Last => [1].into_iter().chain((2..rank).rev()).chain([0]).collect(),
+        };
+        let mut strides = vec![0; rank];
+        let mut stride = 1usize;
+        for dimension in order {
+            strides[dimension] = stride;
+            stride = stride.checked_mul(sizes[dimension]).ok_or_else(too_large)?;
+        }
+        // The library counts all elements with the same numbers.
+        small([stride])?;
+        small(strides)
+    }
+}
+
+impl Spatial {
+    /// Sees that the output has the size that the library will compute.
+    pub fn check(&self) -> Result<()> {
+        let output = || -> Option<usize> {
+            let padded = self.padding.checked_mul(2)?.checked_add(self.input)?;
+            let reach = self.filter.checked_sub(1)?.checked_mul(self.dilation)?.checked_add(1)?;
+            padded.checked_sub(reach)?.checked_div(self.stride)?.checked_add(1)
+        };
+        if self.dilation > 0 && output() == Some(self.output) {
+            return Ok(());
+        }
+        Err(refuse(format!(
+            "of {} with a filter of {} to {}, with {} zeros on each side, stride {}, dilation {}",
+            self.input, self.filter, self.output, self.padding, self.stride, self.dilation
+        )))
+    }
+}
+
+fn small(sizes: impl IntoIterator<Item = usize>) -> Result<Vec<i32>> {
+    sizes.into_iter().map(|size| i32::try_from(size).map_err(|_| too_large())).collect()
+}
+
+fn too_large() -> Error {
+    refuse("of more than 2147483647 elements".to_string())
+}
+
+fn refuse(why: String) -> Error {
+    Error::unimplemented(format!("cuDNN has no such convolution: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spatial(input: usize, filter: usize, output: usize) -> Spatial {
+        Spatial { input, filter, output, padding: 1, stride: 2, dilation: 1 }
+    }
+
+    fn convolution(channels: Channels, spatial: Vec<Spatial>) -> Convolution {
+        Convolution {
+            kind: ConvolutionKind::Forward,
+            element: ElementType::F32,
+            precision: Precision::Exact,
+            channels,
+            batch: 2,
+            groups: 2,
+            input_channels: 6,
+            output_channels: 4,
+            spatial,
+        }
+    }
+
+    #[test]
+    fn sizes_are_in_the_librarys_order_and_strides_in_memorys() {
+        let images = vec![spatial(7, 3, 4), spatial(10, 3, 5)];
+        let first = convolution(Channels::First, images.clone()).sizes().unwrap();
+        assert_eq!((&first.input[..], &first.input_strides[..]), (&[2, 6, 7, 10][..], &[420, 70, 10, 1][..]));
+        assert_eq!((&first.output[..], &first.output_strides[..]), (&[2, 4, 4, 5][..], &[80, 20, 5, 1][..]));
+        assert_eq!((&first.filter[..], first.groups), (&[4, 3, 3, 3][..], 2));
+        let last = convolution(Channels::Last, images).sizes().unwrap();
+        assert_eq!((&last.input[..], &last.input_strides[..]), (&[2, 6, 7, 10][..], &[420, 1, 60, 6][..]));
+        let line = convolution(Channels::Last, vec![spatial(10, 3, 5)]).sizes().unwrap();
+        assert_eq!((&line.input[..], &line.input_strides[..]), (&[2, 6, 1, 10][..], &[60, 1, 60, 6][..]));
+        assert_eq!((&line.padding[..], &line.stride[..], &line.dilation[..]), (&[0, 1][..], &[1, 2][..], &[1, 1][..]));
+        let room = convolution(Channels::First, vec![spatial(3, 1, 3); 3]).sizes();
+        assert_eq!(room.unwrap().input, [2, 6, 3, 3, 3]);
+    }
+
+    #[test]
+    fn what_the_library_takes() {
+        let good = convolution(Channels::First, vec![spatial(7, 3, 4)]);
+        good.check((7, 0)).unwrap();
+        let told = |change: &dyn Fn(&mut Convolution)| {
+            let mut convolution = good.clone();
+            change(&mut convolution);
+            let error = convolution.check((7, 0)).unwrap_err();
+            error.message().trim_start_matches("cuDNN has no such convolution: ").to_string()
+        };
+        insta::assert_snapshot!(told(&|c| c.element = ElementType::BF16), @"of bf16 on sm_70");
+        insta::assert_snapshot!(told(&|c| c.element = ElementType::S32), @"of s32 on sm_70");
+        insta::assert_snapshot!(told(&|c| c.groups = 4), @"with channels that are not divided by 4 groups");
+        insta::assert_snapshot!(told(&|c| c.spatial.clear()), @"with 0 spatial dimensions");
+        insta::assert_snapshot!(told(&|c| c.batch = 0), @"without elements");
+        insta::assert_snapshot!(told(&|c| c.batch = usize::MAX), @"of more than 2147483647 elements");
+        let told_of = |change: fn(&mut Spatial)| told(&|c| change(&mut c.spatial[0]));
+        insta::assert_snapshot!(
+            told_of(|d| d.output = 5),
+            @"of 7 with a filter of 3 to 5, with 1 zeros on each side, stride 2, dilation 1"
+        );
+        let changes: [fn(&mut Spatial); 4] =
+            [|d| d.stride = 0, |d| d.dilation = 0, |d| d.filter = 10, |d| d.filter = 0];
+        for change in changes {
+            assert!(told_of(change).starts_with("of 7 with a filter of "));
+        }
+    }
+
+    #[test]
+    fn results_without_elements_are_nothing() {
+        let mut convolution = convolution(Channels::First, vec![spatial(7, 3, 4)]);
+        assert!(!convolution.is_empty());
+        convolution.batch = 0;
+        assert!(convolution.is_empty());
+        convolution.kind = ConvolutionKind::BackwardFilter;
+        assert!(!convolution.is_empty(), "the filter's gradient is zero, and there");
+    }
+}

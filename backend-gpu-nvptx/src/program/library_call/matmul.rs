@@ -1,0 +1,255 @@
+//! A product of matrices, as plain data, and which of them cuBLASLt takes.
+
+use serde::{Deserialize, Serialize};
+use xla_hlo::{ElementType, Error, Result};
+
+/// `result = activation(alpha * lhs x rhs + addend + bias)`, for each of a batch of matrices. All arrays are row major.
+///
+/// The arrays of a call are, in this order: lhs, rhs, the addend if there is one, the bias if there is one, the result.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Matmul {
+    /// How many products; the same for all arrays.
+    pub batch: usize,
+    /// Rows of lhs and of the result.
+    pub m: usize,
+    /// Columns of rhs and of the result.
+    pub n: usize,
+    /// Columns of lhs, rows of rhs.
+    pub k: usize,
+    /// How `m x k` lies; transposed: as `k x m`.
+    pub lhs: Operand,
+    /// How `k x n` lies; transposed: as `n x k`.
+    pub rhs: Operand,
+    /// How `m x n` lies, which is never transposed; the addend is just like it.
+    pub result: Operand,
+    /// How exactly f32 is multiplied.
+    pub precision: Precision,
+    /// The factor, as the bits of an f64.
+    pub alpha: u64,
+    /// Whether an array like the result is added, which may be the result itself.
+    pub has_addend: bool,
+    /// Whether `n` numbers, of the result's element type, are added to each row.
+    pub has_bias: bool,
+    /// What happens last.
+    pub activation: Activation,
+}
+
+/// How a batch of matrices lies in memory. Strides are counted in elements.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Operand {
+    /// The element type.
+    #[serde(with = "super::element_type")]
+    pub element: ElementType,
+    /// Whether columns follow each other instead of rows.
+    pub transposed: bool,
+    /// From one row to the next (one column, if it is transposed); not less than what the row has.
+    pub row_stride: usize,
+    /// From one matrix to the next; 0 for the same one over and over, which a result cannot be.
+    pub batch_stride: usize,
+}
+
+/// How exactly f32 is multiplied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub(crate) enum Precision {
+    /// As f32.
+    #[default]
+    Exact,
+    /// With factors rounded to the ten bits of TF32, on tensor cores.
+    Tf32,
+}
+
+/// What happens to each number of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub(crate) enum Activation {
+    /// Nothing.
+    #[default]
+    None,
+    /// `max(x, 0)`, where NaN becomes 0 as the library does it.
+    Relu,
+    /// The approximation of `gelu` by `tanh`.
+    GeluTanh,
+}
+
+/// The types in which a product is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arithmetic {
+    F32,
+    Tf32,
+    F64,
+    C64,
+    C128,
+    S32,
+}
+
+impl Matmul {
+    /// The product of dense row-major matrices, without anything else.
+    #[cfg(any(test, feature = "compile"))]
+    pub fn dense(batch: usize, [m, k, n]: [usize; 3], elements: [ElementType; 3]) -> Matmul {
+        let [lhs, rhs, result] =
+            [(m, k), (k, n), (m, n)].map(|(rows, columns)| (columns, rows.saturating_mul(columns)));
+        let operand =
+            |element, (row_stride, batch_stride)| Operand { element, transposed: false, row_stride, batch_stride };
+        Matmul {
+            batch,
+            m,
+            n,
+            k,
+            lhs: operand(elements[0], lhs),
+            rhs: operand(elements[1], rhs),
+            result: operand(elements[2], result),
+            precision: Precision::Exact,
+            alpha: 1f64.to_bits(),
+            has_addend: false,
+            has_bias: false,
+            activation: Activation::None,
+        }
+    }
+
+    /// The bare product, by its meaning: what the libraries and our kernels are compared with.
+    #[cfg(test)]
+    pub fn by_loops(&self, lhs: &[f64], rhs: &[f64], result: &mut [f64]) {
+        let at = |operand: &Operand, z: usize, row: usize, column: usize| {
+            let (row, column) = if operand.transposed { (column, row) } else { (row, column) };
+            z * operand.batch_stride + row * operand.row_stride + column
+        };
+        for z in 0..self.batch {
+            for (i, j) in (0..self.m).flat_map(|i| (0..self.n).map(move |j| (i, j))) {
+                let term = |l| lhs[at(&self.lhs, z, i, l)] * rhs[at(&self.rhs, z, l, j)];
+                result[at(&self.result, z, i, j)] = (0..self.k).map(term).sum();
+            }
+        }
+    }
+
+    /// How many arrays a call has.
+    pub fn arrays(&self) -> usize {
+        3 + usize::from(self.has_addend) + usize::from(self.has_bias)
+    }
+
+    /// Whether the result has no numbers.
+    pub fn is_empty(&self) -> bool {
+        self.batch == 0 || self.m == 0 || self.n == 0
+    }
+
+    /// Whether the library takes it on a GPU of that compute capability; [`Error::Unimplemented`] says why not.
+    pub fn check(&self, capability: (u32, u32)) -> Result<()> {
+        let refuse = |why: String| Err(Error::unimplemented(format!("cuBLASLt has no such product: {why}")));
+        let arithmetic = self.arithmetic()?;
+        let (major, minor) = self.oldest_capability();
+        if capability < (major, minor) {
+            return refuse(format!("of {}, which needs sm_{major}{minor}", self.lhs.element));
+        }
+        if f64::from_bits(self.alpha) == 0.0 {
+            return refuse("times 0, where the library leaves NaN and infinities out".to_string());
+        }
+        if self.result.transposed || (self.result.batch_stride == 0 && self.batch > 1) {
+            return refuse("its results lie transposed, or over each other".to_string());
+        }
+        if self.k == 0 {
+            return refuse("it sums nothing".to_string());
+        }
+        if i32::try_from(self.batch).is_err() {
+            return refuse(format!("{} matrices are too many", self.batch));
+        }
+        let plain = !self.has_bias && self.activation == Activation::None;
+        let is_float = matches!(arithmetic, Arithmetic::F32 | Arithmetic::Tf32);
+        if !plain && (!is_float || is_f8(self.lhs.element)) {
+            return refuse(format!("with a bias or an activation, for {}", self.lhs.element));
+        }
+        let unit = self.unit();
+        let tensor_cores_alone = unit > 1;
+        if tensor_cores_alone && (self.lhs.transposed || !self.rhs.transposed) {
+            return refuse(format!("of {}, if not both lie with the summed dimension last", self.lhs.element));
+        }
+        let sizes = [self.n, self.m, self.k, self.lhs.row_stride, self.rhs.row_stride, self.result.row_stride];
+        if tensor_cores_alone && sizes.iter().any(|size| size % unit != 0) {
+            return refuse(format!("of {}, with sizes that are no multiples of {unit}", self.lhs.element));
+        }
+        if arithmetic == Arithmetic::S32 && f64::from_bits(self.alpha) != 1.0 {
+            return refuse("of integers, with a factor".to_string());
+        }
+        Ok(())
+    }
+
+    /// The oldest GPU whose tensor cores know the element type, or that needs none.
+    fn oldest_capability(&self) -> (u32, u32) {
+        match self.lhs.element {
+            element if is_f8(element) => (8, 9),
+            ElementType::BF16 => (8, 0),
+            ElementType::S8 => (7, 5),
+            _ => (7, 0),
+        }
+    }
+
+    /// What sizes must be multiples of, where there are kernels for tensor cores alone; else 1.
+    fn unit(&self) -> usize {
+        match self.lhs.element {
+            element if is_f8(element) => 16,
+            ElementType::S8 => 4,
+            _ => 1,
+        }
+    }
+
+    /// In which types it is computed.
+    pub(crate) fn arithmetic(&self) -> Result<Arithmetic> {
+        use ElementType::{BF16, C64, C128, F8E4M3FN, F8E5M2, F16, F32, F64, S8, S32};
+        let f32 = if self.precision == Precision::Tf32 { Arithmetic::Tf32 } else { Arithmetic::F32 };
+        match (self.lhs.element, self.rhs.element, self.result.element) {
+            (F16, F16, F16 | F32) | (BF16, BF16, BF16 | F32) => Ok(Arithmetic::F32),
+            (F8E4M3FN, F8E4M3FN | F8E5M2, F16 | BF16 | F32) => Ok(Arithmetic::F32),
+            (F8E5M2, F8E4M3FN, F16 | BF16 | F32) => Ok(Arithmetic::F32),
+            (F32, F32, F32) => Ok(f32),
+            (F64, F64, F64) => Ok(Arithmetic::F64),
+            (C64, C64, C64) => Ok(Arithmetic::C64),
+            (C128, C128, C128) => Ok(Arithmetic::C128),
+            (S8, S8, S32) => Ok(Arithmetic::S32),
+            (lhs, rhs, result) => {
+                Err(Error::unimplemented(format!("cuBLASLt has no such product: of {lhs} and {rhs} to {result}")))
+            }
+        }
+    }
+}
+
+fn is_f8(element: ElementType) -> bool {
+    matches!(element, ElementType::F8E4M3FN | ElementType::F8E5M2)
+}
+
+#[cfg(test)]
+mod tests {
+    use ElementType::{BF16, C64, F8E4M3FN, F8E5M2, F16, F32, F64, S8, S32, U8};
+
+    use super::*;
+
+    #[test]
+    fn what_the_library_takes() {
+        let dense = |elements| Matmul::dense(2, [16, 32, 48], elements);
+        for elements in [[F16; 3], [F16, F16, F32], [BF16; 3], [F32; 3], [F64; 3], [C64; 3]] {
+            dense(elements).check((8, 0)).unwrap();
+        }
+        let told = |matmul: &Matmul| {
+            matmul.check((9, 0)).unwrap_err().message().trim_start_matches("cuBLASLt has no such product: ").to_string()
+        };
+        insta::assert_snapshot!(told(&dense([U8, U8, S32])), @"of u8 and u8 to s32");
+        insta::assert_snapshot!(told(&dense([F8E5M2, F8E5M2, F32])), @"of f8e5m2 and f8e5m2 to f32");
+        insta::assert_snapshot!(told(&dense([S8, S8, S32])), @"of s8, if not both lie with the summed dimension last");
+        let mut whole = dense([S8, S8, S32]);
+        whole.rhs.transposed = true;
+        whole.check((9, 0)).unwrap();
+        whole.k = 31;
+        insta::assert_snapshot!(told(&whole), @"of s8, with sizes that are no multiples of 4");
+        let mut small = dense([F8E4M3FN, F8E5M2, BF16]);
+        small.rhs.transposed = true;
+        small.check((9, 0)).unwrap();
+        small.has_bias = true;
+        insta::assert_snapshot!(told(&small), @"with a bias or an activation, for f8e4m3fn");
+        let mut nothing = dense([F32; 3]);
+        nothing.k = 0;
+        insta::assert_snapshot!(told(&nothing), @"it sums nothing");
+        let mut over = dense([F32; 3]);
+        over.result.batch_stride = 0;
+        insta::assert_snapshot!(told(&over), @"its results lie transposed, or over each other");
+        let old = dense([BF16; 3]).check((7, 5)).unwrap_err();
+        insta::assert_snapshot!(old, @"cuBLASLt has no such product: of bf16, which needs sm_80");
+        let zero = Matmul { alpha: (-0f64).to_bits(), ..dense([F32; 3]) };
+        insta::assert_snapshot!(told(&zero), @"times 0, where the library leaves NaN and infinities out");
+    }
+}

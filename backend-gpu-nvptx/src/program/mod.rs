@@ -1,0 +1,24 @@
+//! Compiled programs: everything that code generation leaves behind, without LLVM.
+//!
+//! ```text
+//! image              kernels and the code objects that hold them
+//! commands           the command sequence of each thunk: launches, copies, library calls
+//! library_call       calls of NVIDIA's libraries as plain data
+//! recorded_lowering  the lowering's answers, replayed when the program is loaded
+//! serialized         all of these as bytes           compiled_for   the GPUs that run the code
+//! loading            bytes to an executable          costs          thunks onto streams
+//! launcher           a thunk's commands on a device  caches         what programs of a process share
+//! ```
+
+#[cfg(feature = "compile")]
+pub(crate) mod ahead_of_time;
+pub(crate) mod caches;
+pub(crate) mod commands;
+pub(crate) mod compiled_for;
+pub(crate) mod costs;
+pub(crate) mod image;
+pub(crate) mod launcher;
+pub(crate) mod library_call;
+pub(crate) mod loading;
+pub(crate) mod recorded_lowering;
+pub(crate) mod serialized;

@@ -1,0 +1,241 @@
+//! A compiled program as bytes: all that code generation made. Loading it needs neither passes nor LLVM's code
+//! generator.
+//!
+//! The bytes are the code part of [`xla_service::serialized`], which has the module, its checksum and the platform's
+//! name. What is quick to make from the module is made again when loading: buffers and thunks, with the recorded
+//! answers of the lowering. That they are the same as before is checked by a hash.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use xla_hlo::{Error, Result};
+use xla_service::OptimizedModule;
+use xla_service::serialized;
+use xla_service::thunks::{ArraySlice, ThunkKind, ThunkProgram};
+
+use super::commands::{Command, CommandSequence, KernelArgument, LibraryCommand};
+use super::compiled_for::{CodeFit, CompiledFor, capability};
+use super::image::{CodeObject, ModuleImage};
+use super::recorded_lowering::{RecordedLowering, other_build};
+
+/// The version of [`DeviceProgram`]'s form; other ones are refused.
+const VERSION: u32 = 3;
+
+/// All that code generation made of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DeviceProgram {
+    /// What the code runs on.
+    pub compiled_for: CompiledFor,
+    /// The code.
+    pub image: ModuleImage,
+    /// Machine code of the image's parts, where an assembler was at hand.
+    pub cubins: Vec<Option<Vec<u8>>>,
+    /// By [`KernelRef::index`](xla_service::thunks::KernelRef::index).
+    pub command_sequences: Vec<CommandSequence>,
+    /// What the lowering said of each instruction that it was asked for.
+    pub lowerings: Vec<RecordedLowering>,
+    /// The hash of the thunks that routines were made for.
+    pub thunk_hash: [u8; 32],
+}
+
+impl DeviceProgram {
+    /// The bytes of a program of that platform.
+    pub fn write(&self, platform: &str, module: &OptimizedModule) -> Result<Vec<u8>> {
+        let mut code = VERSION.to_le_bytes().to_vec();
+        let body = postcard::to_allocvec(self);
+        code.extend(body.map_err(|e| Error::internal(format!("the program cannot be written down: {e}")))?);
+        serialized::write(platform, module, &code)
+    }
+
+    /// What [`DeviceProgram::write`] wrote. [`Error::InvalidArgument`] for bytes that are none, of another version or
+    /// platform, or that refer to what is not there.
+    pub fn read(platform: &str, bytes: &[u8]) -> Result<(OptimizedModule, DeviceProgram)> {
+        let written = serialized::read(platform, bytes)?;
+        let program = DeviceProgram::from_code(&written.code)?;
+        Ok((written.module, program))
+    }
+
+    fn from_code(code: &[u8]) -> Result<DeviceProgram> {
+        let Some((version, body)) = code.split_first_chunk() else {
+            return Err(Error::invalid_argument("the program has no device code"));
+        };
+        let version = u32::from_le_bytes(*version);
+        if version != VERSION {
+            return Err(Error::invalid_argument(format!(
+                "the program's device code is of version {version}, this build reads version {VERSION}; compile it again"
+            )));
+        }
+        let garbled = |e| Error::invalid_argument(format!("the program's device code cannot be read: {e}"));
+        let (program, rest): (DeviceProgram, &[u8]) = postcard::take_from_bytes(body).map_err(garbled)?;
+        if !rest.is_empty() || !program.is_sound() {
+            return Err(Error::invalid_argument("the program's device code refers to what is not there"));
+        }
+        Ok(program)
+    }
+
+    /// Whether every reference is to something.
+    fn is_sound(&self) -> bool {
+        let ModuleImage { functions, objects } = &self.image;
+        let functions_are = functions.iter().all(|function| function.object < objects.len());
+        functions_are
+            && self.cubins.len() <= objects.len()
+            && self.command_sequences.iter().all(|sequence| self.are_sound(sequence, &sequence.commands))
+    }
+
+    fn are_sound(&self, sequence: &CommandSequence, commands: &[Command]) -> bool {
+        // Arrays are those of thunks, and looked up when they are launched.
+        let argument = |argument: &KernelArgument| match argument {
+            KernelArgument::Scratch(number) => *number < sequence.scratch.len(),
+            KernelArgument::Counter(half) => *half < 2 && sequence.rng_delta.is_some(),
+            KernelArgument::Array(_) | KernelArgument::Number(_) => true,
+        };
+        commands.iter().all(|command| match command {
+            Command::Launch { function, blocks, arguments } => {
+                let parameters = self.image.functions.get(*function).map(|function| function.parameters);
+                *blocks > 0 && parameters == Some(arguments.len()) && arguments.iter().all(argument)
+            }
+            Command::Copy { .. } => true,
+            Command::Library(library) => {
+                let LibraryCommand { call: _, arrays, before, then, otherwise } = &**library;
+                let commands = [before, then, otherwise];
+                arrays.iter().all(argument) && commands.into_iter().all(|commands| self.are_sound(sequence, commands))
+            }
+        })
+    }
+
+    /// The architecture to assemble PTX for, for a GPU of that compute capability.
+    pub fn architecture_on(&self, (major, minor): (u32, u32)) -> String {
+        match &self.compiled_for {
+            // What is made for one architecture alone is assembled for no other.
+            CompiledFor::Gpu(architecture) if capability(architecture) == Some((major, minor, true)) => {
+                architecture.clone()
+            }
+            CompiledFor::Gpu(_) | CompiledFor::Host { .. } => format!("sm_{major}{minor}"),
+        }
+    }
+
+    /// The code for a GPU of that compute capability: machine code where it fits, else PTX, for the driver to assemble.
+    /// [`Error::InvalidArgument`] if it cannot run there.
+    pub fn image_for(&self, capability: (u32, u32)) -> Result<ModuleImage> {
+        let fit = self.compiled_for.on_gpu(capability)?;
+        let object = |(number, object): (usize, &CodeObject)| match self.cubins.get(number).and_then(Option::as_ref) {
+            Some(cubin) if fit == CodeFit::MachineCode => CodeObject::Cubin(cubin.clone()),
+            Some(_) | None => object.clone(),
+        };
+        let objects = self.image.objects.iter().enumerate().map(object).collect();
+        Ok(ModuleImage { functions: self.image.functions.clone(), objects })
+    }
+}
+
+/// The hash of what routines rely on: the thunks in order, with the places of their arrays. Names are left out: those
+/// that several computations have are made different where a module is written.
+pub(crate) fn thunk_hash(program: &ThunkProgram) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for thunk in program.sequence.walk() {
+        let kind = match &thunk.kind {
+            ThunkKind::Kernel(kernel) => format!("kernel {}", kernel.index),
+            ThunkKind::LibraryCall(call) => format!("library call {}", call.index),
+            ThunkKind::Copy => "copy".to_string(),
+            ThunkKind::While { .. } => "while".to_string(),
+            ThunkKind::Conditional { branches, .. } => format!("conditional {}", branches.len()),
+            ThunkKind::CustomCall => "custom call".to_string(),
+            ThunkKind::HostFallback => "host".to_string(),
+        };
+        let arrays =
+            thunk.operands.iter().chain(&thunk.results).map(|ArraySlice { slice, shape }| {
+                format!("{} {} {} {shape}", slice.allocation, slice.offset, slice.size)
+            });
+        let arrays = arrays.collect::<Vec<_>>().join(", ");
+        hash.update(format!("{} {kind} ({arrays}) {} {:?}\n", thunk.id, thunk.stream.0, thunk.waits));
+    }
+    hash.finalize().into()
+}
+
+/// Checks that what was made again is what the routines were made for.
+pub(crate) fn check_thunks(thunks: &ThunkProgram, program: &DeviceProgram) -> Result<()> {
+    if thunk_hash(thunks) == program.thunk_hash { Ok(()) } else { Err(other_build()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::image::KernelFunction;
+
+    fn program() -> DeviceProgram {
+        let function = KernelFunction {
+            name: "k0_add".to_string(),
+            object: 0,
+            threads: 128,
+            shared_bytes: 0,
+            together: false,
+            parameters: 2,
+        };
+        let launch = Command::Launch {
+            function: 0,
+            blocks: 3,
+            arguments: vec![KernelArgument::Array(0), KernelArgument::Scratch(0)],
+        };
+        DeviceProgram {
+            compiled_for: CompiledFor::Gpu("sm_80".to_string()),
+            image: ModuleImage { functions: vec![function], objects: vec![CodeObject::Ptx("text".to_string())] },
+            cubins: vec![Some(vec![1, 2, 3])],
+            command_sequences: vec![CommandSequence {
+                scratch: vec![64],
+                rng_delta: None,
+                commands: vec![launch, Command::Copy { from: 0, to: 1 }],
+            }],
+            lowerings: vec![RecordedLowering::NotMine, RecordedLowering::Kernel(0, "add".to_string())],
+            thunk_hash: [7; 32],
+        }
+    }
+
+    fn code(program: &DeviceProgram) -> Vec<u8> {
+        [&VERSION.to_le_bytes()[..], &postcard::to_allocvec(program).unwrap()].concat()
+    }
+
+    #[test]
+    fn there_and_back() {
+        assert_eq!(DeviceProgram::from_code(&code(&program())).unwrap(), program());
+    }
+
+    #[test]
+    fn damage_is_told() {
+        let whole = code(&program());
+        for end in 0..whole.len() {
+            let error = DeviceProgram::from_code(&whole[..end]).unwrap_err();
+            assert!(matches!(error, Error::InvalidArgument(_)), "{end}: {error}");
+        }
+        // Whatever other bytes give, it is no panic.
+        for place in 4..whole.len() {
+            for byte in [0, 1, 0x7f, 0xff] {
+                let mut garbled = whole.clone();
+                garbled[place] = byte;
+                let _ = DeviceProgram::from_code(&garbled);
+            }
+        }
+    }
+
+    #[test]
+    fn references_to_nothing_are_refused() {
+        let mut wrong = vec![program(); 6];
+        wrong[0].image.objects.clear();
+        wrong[1].image.functions[0].parameters = 3;
+        wrong[2].image.functions.clear();
+        wrong[3].command_sequences[0].scratch.clear();
+        wrong[4].cubins.push(None);
+        wrong[5].command_sequences[0].commands =
+            vec![Command::Launch { function: 0, blocks: 3, arguments: vec![KernelArgument::Counter(0); 2] }];
+        for program in wrong {
+            let error = DeviceProgram::from_code(&code(&program)).unwrap_err();
+            assert!(error.message().contains("what is not there"), "{program:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn machine_code_is_taken_where_it_fits() {
+        let objects = |gpu| program().image_for(gpu).unwrap().objects;
+        assert_eq!(objects((8, 6)), [CodeObject::Cubin(vec![1, 2, 3])]);
+        assert_eq!(objects((9, 0)), [CodeObject::Ptx("text".to_string())]);
+        let without = DeviceProgram { cubins: Vec::new(), ..program() };
+        assert_eq!(without.image_for((8, 0)).unwrap().objects, [CodeObject::Ptx("text".to_string())]);
+    }
+}
