@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::abi::call;
-use crate::driver::{self, LibraryWork, Status, Work};
+use crate::driver::{self, LibraryWork, Status, StreamWork};
 use crate::finding::Problem;
 use crate::machine::Memory;
 
@@ -31,7 +31,7 @@ pub fn enqueue(
     name: &str,
     work: impl Fn(&mut Memory) -> Result<(), Problem> + Send + Sync + 'static,
 ) -> Result<(), Status> {
-    let work = Work::Library(LibraryWork { call: name.into(), run: Arc::new(work) });
+    let work = StreamWork::Library(LibraryWork { call: name.into(), run: Arc::new(work) });
     match call(|driver| driver.send(stream, work)) {
         0 => Ok(()),
         status => Err(Status(status)),

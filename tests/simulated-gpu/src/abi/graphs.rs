@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::launch::parameters;
 use super::{call, handle, pointer, put};
-use crate::driver::{Answer, BodyPlace, Driver, Shape, Status, Work, address_of, misuse};
+use crate::driver::{BodyPlace, Driver, DriverResult, LaunchShape, Status, StreamWork, address_of, misuse};
 
 /// `CUDA_KERNEL_NODE_PARAMS` of version 2.
 #[repr(C)]
@@ -24,7 +24,7 @@ struct KernelNode {
 
 /// One side of `CUDA_MEMCPY3D`.
 #[repr(C)]
-struct Side {
+struct CopySide {
     x: usize,
     y: usize,
     z: usize,
@@ -41,8 +41,8 @@ struct Side {
 /// `CUDA_MEMCPY3D`.
 #[repr(C)]
 struct CopyNode {
-    from: Side,
-    to: Side,
+    from: CopySide,
+    to: CopySide,
     width: usize,
     height: usize,
     depth: usize,
@@ -104,7 +104,7 @@ extern "C" fn cuGraphDestroy(graph: *mut c_void) -> u32 {
 
 /// # Safety
 /// The parameters are as the interface has them.
-unsafe fn kernel_work(driver: &Driver, node: *const KernelNode) -> Answer<Work> {
+unsafe fn kernel_work(driver: &Driver, node: *const KernelNode) -> DriverResult<StreamWork> {
     // SAFETY: as the caller says.
     let node = unsafe { &*node };
     if !node.extra.is_null() {
@@ -112,21 +112,21 @@ unsafe fn kernel_work(driver: &Driver, node: *const KernelNode) -> Answer<Work> 
     }
     // SAFETY: as the caller says.
     let parameters = unsafe { parameters(driver, handle(node.function), node.pointers)? };
-    let shape = Shape { grid: node.grid, block: node.block, shared: node.shared as usize };
-    driver.call(handle(node.function), shape, parameters).map(Work::Kernel)
+    let shape = LaunchShape { grid: node.grid, block: node.block, shared: node.shared as usize };
+    driver.call(handle(node.function), shape, parameters).map(StreamWork::Kernel)
 }
 
 /// # Safety
 /// The parameters are as the interface has them.
-unsafe fn copy_work(node: *const CopyNode) -> Answer<Work> {
+unsafe fn copy_work(node: *const CopyNode) -> DriverResult<StreamWork> {
     // SAFETY: as the caller says.
     let CopyNode { from, to, width, height, depth } = unsafe { &*node };
-    let is_plain = |side: &Side| side.memory_type == DEVICE_MEMORY && [side.y, side.z, side.level] == [0; 3];
+    let is_plain = |side: &CopySide| side.memory_type == DEVICE_MEMORY && [side.y, side.z, side.level] == [0; 3];
     if !is_plain(from) || !is_plain(to) || (*height, *depth) != (1, 1) {
         return misuse("a copy's node that is not one row of device memory", Status::NOT_SUPPORTED);
     }
     let [from, to] = [from, to].map(|side| side.device.wrapping_add(side.x as u64));
-    Ok(Work::Copy { from, to, bytes: *width })
+    Ok(StreamWork::Copy { from, to, bytes: *width })
 }
 
 #[unsafe(no_mangle)]
@@ -153,7 +153,7 @@ unsafe extern "C" fn cuGraphAddEmptyNode(
     count: usize,
 ) -> u32 {
     // SAFETY: by the interface.
-    call(|driver| unsafe { add(driver, node, graph, Work::Nothing, before, count) })
+    call(|driver| unsafe { add(driver, node, graph, StreamWork::Nothing, before, count) })
 }
 
 #[unsafe(no_mangle)]
@@ -188,7 +188,7 @@ unsafe extern "C" fn cuGraphAddMemsetNode(
         if height != 1 || !matches!(size, 1 | 2 | 4) {
             return misuse("a fill's node that is not one row", Status::NOT_SUPPORTED);
         }
-        let work = Work::Fill { to, value, size: size as usize, count: width };
+        let work = StreamWork::Fill { to, value, size: size as usize, count: width };
         // SAFETY: by the interface.
         unsafe { add(driver, node, graph, work, before, count) }
     })
@@ -200,10 +200,10 @@ unsafe fn add(
     driver: &mut Driver,
     node: *mut *mut c_void,
     graph: *mut c_void,
-    work: Work,
+    work: StreamWork,
     before: *const *mut c_void,
     count: usize,
-) -> Answer {
+) -> DriverResult {
     // SAFETY: as the caller says.
     let before = unsafe { nodes(before, count) };
     let added = driver.add_work(handle(graph), work, &before)?;

@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use super::{call, handle, pointer, put};
-use crate::driver::{Answer, Driver, Shape, Status, misuse};
+use crate::driver::{Driver, DriverResult, LaunchShape, Status, misuse};
 
 /// Options of `cuModuleLoadDataEx` whose values are looked at: the log of errors, and its size.
 const ERROR_LOG: c_uint = 5;
@@ -103,7 +103,7 @@ extern "C" fn cuFuncSetAttribute(function: *mut c_void, attribute: c_uint, value
 ///
 /// # Safety
 /// There is a pointer for each parameter of the function, to as many bytes as that has.
-pub(super) unsafe fn parameters(driver: &Driver, function: u64, pointers: *const *mut c_void) -> Answer<Vec<u8>> {
+pub(super) unsafe fn parameters(driver: &Driver, function: u64, pointers: *const *mut c_void) -> DriverResult<Vec<u8>> {
     let sizes = driver.parameter_sizes(function)?;
     let mut bytes = vec![0u8; sizes.last().map_or(0, |(start, size)| start + size)];
     if pointers.is_null() && !sizes.is_empty() {
@@ -143,6 +143,11 @@ unsafe extern "C" fn cuLaunchKernel(
         // SAFETY: as for `parameters`, by the interface.
         let parameters = unsafe { parameters(driver, handle(function), pointers)? };
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        driver.launch(handle(function), Shape { grid, block, shared: shared as usize }, parameters, handle(stream))
+        driver.launch(
+            handle(function),
+            LaunchShape { grid, block, shared: shared as usize },
+            parameters,
+            handle(stream),
+        )
     })
 }

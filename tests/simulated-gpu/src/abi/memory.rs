@@ -87,7 +87,7 @@ unsafe fn download(
     from: u64,
     bytes: usize,
     stream: u64,
-) -> crate::driver::Answer {
+) -> crate::driver::DriverResult {
     if let Some(content) = driver.download(from, to.addr(), bytes, stream)? {
         // SAFETY: the content has so many bytes, and as the caller says there is room for them.
         unsafe { std::ptr::copy_nonoverlapping(content.as_ptr(), to.cast::<u8>(), content.len()) };

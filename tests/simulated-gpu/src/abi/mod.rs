@@ -15,7 +15,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-use crate::driver::{Answer, Driver, MOST_SHARED, Options, Status, VARIABLE, misuse, tell};
+use crate::driver::{Driver, DriverResult, MOST_SHARED, Options, Status, VARIABLE, misuse, tell};
 
 /// The driver of this process, from `cuInit` on.
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
@@ -32,7 +32,7 @@ thread_local! {
 }
 
 /// Makes a call, with the driver started. A panic is an answer, too.
-fn start(work: impl FnOnce(&mut Driver) -> Answer) -> u32 {
+fn start(work: impl FnOnce(&mut Driver) -> DriverResult) -> u32 {
     let called = catch_unwind(AssertUnwindSafe(|| {
         let mut driver = DRIVER.lock().unwrap_or_else(PoisonError::into_inner);
         driver.as_mut().map_or(Err(Status::NOT_INITIALIZED), work)
@@ -45,7 +45,7 @@ fn start(work: impl FnOnce(&mut Driver) -> Answer) -> u32 {
 }
 
 /// Makes a call that belongs to the context, which must be current and alive.
-pub(crate) fn call(work: impl FnOnce(&mut Driver) -> Answer) -> u32 {
+pub(crate) fn call(work: impl FnOnce(&mut Driver) -> DriverResult) -> u32 {
     start(|driver| {
         if !CURRENT.get() {
             return misuse("a call in a thread in which no context is current", Status::INVALID_CONTEXT);
@@ -59,7 +59,7 @@ pub(crate) fn call(work: impl FnOnce(&mut Driver) -> Answer) -> u32 {
 ///
 /// # Safety
 /// `into` is null or may be written.
-unsafe fn put<T>(into: *mut T, value: T) -> Answer {
+unsafe fn put<T>(into: *mut T, value: T) -> DriverResult {
     if into.is_null() {
         return misuse("a result is wanted at address zero", Status::INVALID_VALUE);
     }
@@ -110,7 +110,7 @@ unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> u32 {
     start(|_| unsafe { put(count, 1) })
 }
 
-fn check_device(device: c_int) -> Answer {
+fn check_device(device: c_int) -> DriverResult {
     if device == 0 { Ok(()) } else { Err(Status::INVALID_DEVICE) }
 }
 

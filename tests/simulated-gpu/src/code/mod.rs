@@ -5,20 +5,18 @@
 //! slot.
 
 mod alu;
-mod calls;
-mod collectives;
+mod collective;
 mod convert;
 mod decode;
 mod expected;
 mod float;
 mod integer;
-mod memory;
 pub mod round;
 mod types;
 
 use crate::ptx::Space;
 
-pub use collectives::{Collective, Fragments, ShuffleMode, VoteMode};
+pub use collective::{Collective, Fragments, ShuffleMode, VoteMode};
 pub use decode::decode;
 pub use types::{Kind, Type};
 

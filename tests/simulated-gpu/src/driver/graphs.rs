@@ -3,44 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::work::{Plan, Work};
-use super::{Answer, Driver, Handle, Status, misuse};
-
-/// A graph that is being built.
-#[derive(Default)]
-pub(super) struct Graph {
-    nodes: Vec<Node>,
-    /// Whether it is the body of a loop.
-    is_body: bool,
-}
-
-struct Node {
-    kind: NodeKind,
-    before: Vec<usize>,
-}
-
-enum NodeKind {
-    Work(Work),
-    /// A loop: its condition, and the graph of its body.
-    While(u64, Handle),
-}
-
-/// A graph that can be launched.
-pub(super) struct Executable {
-    graph: Handle,
-    plan: Plan,
-}
+use super::handle::{DriverResult, Handle, misuse};
+use super::objects::{Executable, Graph, Node, NodeKind};
+use super::work::{GraphPlan, StreamWork};
+use super::{Driver, Status};
 
 /// Where the handle of a loop's body stands, which the program is given the address of.
 pub(crate) type BodyPlace = Arc<[AtomicU64; 1]>;
-
-impl Graph {
-    /// Adds a node behind others; its number.
-    pub fn add(&mut self, work: Work, before: Vec<usize>) -> usize {
-        self.nodes.push(Node { kind: NodeKind::Work(work), before });
-        self.nodes.len() - 1
-    }
-}
 
 impl Driver {
     pub fn create_graph(&mut self) -> Handle {
@@ -53,7 +22,7 @@ impl Driver {
         handle
     }
 
-    pub fn destroy_graph(&mut self, handle: Handle) -> Answer {
+    pub fn destroy_graph(&mut self, handle: Handle) -> DriverResult {
         match self.graphs.get(&handle) {
             Some(graph) if !graph.is_body => {}
             Some(_) => return misuse("cuGraphDestroy of a loop's body", Status::INVALID_VALUE),
@@ -75,14 +44,14 @@ impl Driver {
         }
     }
 
-    fn graph(&mut self, handle: Handle) -> Answer<&mut Graph> {
+    fn graph(&mut self, handle: Handle) -> DriverResult<&mut Graph> {
         match self.graphs.get_mut(&handle) {
             Some(graph) => Ok(graph),
             None => misuse("a graph is used that does not exist, or not any more", Status::INVALID_VALUE),
         }
     }
 
-    fn add_node(&mut self, graph: Handle, kind: NodeKind, before: &[Handle]) -> Answer<Handle> {
+    fn add_node(&mut self, graph: Handle, kind: NodeKind, before: &[Handle]) -> DriverResult<Handle> {
         self.graph(graph)?;
         let mut numbers = Vec::with_capacity(before.len());
         for node in before {
@@ -105,14 +74,14 @@ impl Driver {
     }
 
     /// Adds work behind other nodes.
-    pub fn add_work(&mut self, graph: Handle, work: Work, before: &[Handle]) -> Answer<Handle> {
+    pub fn add_work(&mut self, graph: Handle, work: StreamWork, before: &[Handle]) -> DriverResult<Handle> {
         self.check_node_work(&work)?;
         self.add_node(graph, NodeKind::Work(work), before)
     }
 
     /// What a graph copies must be memory when it is added.
-    fn check_node_work(&self, work: &Work) -> Answer {
-        if let Work::Copy { from, to, bytes } = work {
+    fn check_node_work(&self, work: &StreamWork) -> DriverResult {
+        if let StreamWork::Copy { from, to, bytes } = work {
             if *bytes == 0 {
                 return misuse("a node of a graph copies nothing", Status::INVALID_VALUE);
             }
@@ -123,16 +92,16 @@ impl Driver {
     }
 
     /// Adds all of another graph, which is copied.
-    pub fn add_child(&mut self, graph: Handle, child: Handle, before: &[Handle]) -> Answer<Handle> {
+    pub fn add_child(&mut self, graph: Handle, child: Handle, before: &[Handle]) -> DriverResult<Handle> {
         let plan = self.plan(child)?;
         if !plan.conditions.is_empty() {
             return misuse("a graph with loops cannot be a child", Status::NOT_SUPPORTED);
         }
-        self.add_node(graph, NodeKind::Work(Work::Child(plan.into())), before)
+        self.add_node(graph, NodeKind::Work(StreamWork::Child(plan.into())), before)
     }
 
     /// A condition for one loop of a graph, with the value that each launch starts with if there is one.
-    pub fn create_condition(&mut self, graph: Handle, value: Option<u32>) -> Answer<u64> {
+    pub fn create_condition(&mut self, graph: Handle, value: Option<u32>) -> DriverResult<u64> {
         self.graph(graph)?;
         let handle = self.fresh();
         self.conditions.insert(handle, (graph, value));
@@ -140,7 +109,7 @@ impl Driver {
     }
 
     /// Adds a loop, whose body is an empty graph yet; the node, and where the body's handle stands.
-    pub fn add_loop(&mut self, graph: Handle, condition: u64, before: &[Handle]) -> Answer<(Handle, BodyPlace)> {
+    pub fn add_loop(&mut self, graph: Handle, condition: u64, before: &[Handle]) -> DriverResult<(Handle, BodyPlace)> {
         match self.conditions.get(&condition) {
             Some((owner, _)) if *owner == graph => {}
             _ => return misuse("a loop's condition was not made for its graph", Status::INVALID_VALUE),
@@ -155,16 +124,16 @@ impl Driver {
     }
 
     /// A graph as it is now.
-    fn plan(&mut self, handle: Handle) -> Answer<Plan> {
+    fn plan(&mut self, handle: Handle) -> DriverResult<GraphPlan> {
         let graph = self.graph(handle)?;
-        let mut plan = Plan::default();
+        let mut plan = GraphPlan::default();
         let mut bodies = Vec::new();
         for node in &graph.nodes {
             let work = match &node.kind {
                 NodeKind::Work(work) => work.clone(),
                 NodeKind::While(condition, body) => {
                     bodies.push((plan.nodes.len(), *condition, *body));
-                    Work::Nothing
+                    StreamWork::Nothing
                 }
             };
             plan.nodes.push((work, node.before.clone()));
@@ -174,12 +143,12 @@ impl Driver {
             let value = self.conditions.get(&condition).and_then(|(_, value)| *value);
             plan.conditions.push((condition, value));
             plan.conditions.append(&mut body.conditions);
-            plan.nodes[number].0 = Work::While { condition, body: body.into() };
+            plan.nodes[number].0 = StreamWork::While { condition, body: body.into() };
         }
         Ok(plan)
     }
 
-    pub fn instantiate(&mut self, graph: Handle) -> Answer<Handle> {
+    pub fn instantiate(&mut self, graph: Handle) -> DriverResult<Handle> {
         if self.graph(graph)?.is_body {
             return misuse("a loop's body is instantiated alone", Status::INVALID_VALUE);
         }
@@ -189,7 +158,7 @@ impl Driver {
         Ok(handle)
     }
 
-    fn executable(&mut self, handle: Handle) -> Answer<&mut Executable> {
+    fn executable(&mut self, handle: Handle) -> DriverResult<&mut Executable> {
         match self.executables.get_mut(&handle) {
             Some(executable) => Ok(executable),
             None => {
@@ -199,19 +168,19 @@ impl Driver {
     }
 
     /// Launches that are under way go on.
-    pub fn destroy_executable(&mut self, handle: Handle) -> Answer {
+    pub fn destroy_executable(&mut self, handle: Handle) -> DriverResult {
         self.executable(handle)?;
         self.executables.remove(&handle);
         Ok(())
     }
 
-    pub fn launch_graph(&mut self, handle: Handle, stream: Handle) -> Answer {
+    pub fn launch_graph(&mut self, handle: Handle, stream: Handle) -> DriverResult {
         let plan = self.executable(handle)?.plan.clone();
-        self.send(stream, Work::Graph(plan.into()))
+        self.send(stream, StreamWork::Graph(plan.into()))
     }
 
     /// Gives a node of an executable other work of the same kind.
-    pub fn change_node(&mut self, handle: Handle, node: Handle, work: Work) -> Answer {
+    pub fn change_node(&mut self, handle: Handle, node: Handle, work: StreamWork) -> DriverResult {
         self.check_node_work(&work)?;
         let Some((graph, number)) = self.nodes.get(&node).copied() else {
             return misuse("a node is changed that does not exist", Status::INVALID_VALUE);
@@ -222,9 +191,9 @@ impl Driver {
         }
         let Some((old, _)) = executable.plan.nodes.get_mut(number) else { return Err(Status::INVALID_VALUE) };
         match (&*old, &work) {
-            (Work::Kernel(_), Work::Kernel(_)) => {}
-            (Work::Copy { bytes, .. }, Work::Copy { bytes: other, .. }) if bytes == other => {}
-            (Work::Child(a), Work::Child(b)) if a.nodes.len() == b.nodes.len() => {}
+            (StreamWork::Kernel(_), StreamWork::Kernel(_)) => {}
+            (StreamWork::Copy { bytes, .. }, StreamWork::Copy { bytes: other, .. }) if bytes == other => {}
+            (StreamWork::Child(a), StreamWork::Child(b)) if a.nodes.len() == b.nodes.len() => {}
             _ => return Err(Status::GRAPH_EXEC_UPDATE_FAILURE),
         }
         *old = work;
@@ -232,9 +201,9 @@ impl Driver {
     }
 
     /// Gives a node another child graph.
-    pub fn change_child(&mut self, handle: Handle, node: Handle, child: Handle) -> Answer {
+    pub fn change_child(&mut self, handle: Handle, node: Handle, child: Handle) -> DriverResult {
         let plan = self.plan(child)?;
-        self.change_node(handle, node, Work::Child(plan.into()))
+        self.change_node(handle, node, StreamWork::Child(plan.into()))
     }
 }
 

@@ -5,62 +5,32 @@
 //! may.
 
 mod graphs;
+mod handle;
 mod modules;
+mod objects;
 mod options;
 mod pinned;
+mod random;
 mod status;
 mod streams;
 mod work;
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::Write;
 
 pub(crate) use graphs::{BodyPlace, address_of};
-pub(crate) use modules::{MOST_SHARED, Shape};
+pub(crate) use handle::{DriverResult, Handle, misuse, tell};
+pub(crate) use modules::{LaunchShape, MOST_SHARED};
 pub use options::{Options, VARIABLE};
 pub use status::Status;
-pub(crate) use work::{LibraryWork, Work};
+pub(crate) use work::{LibraryWork, StreamWork};
 
 use crate::machine::Memory;
-use graphs::{Executable, Graph};
-use modules::{Function, LoadedModule};
-use streams::{Event, Stream};
+use objects::{Event, Executable, Function, Graph, LoadedModule, Stream};
+use random::Random;
 use work::{Conditions, Device};
-
-/// What a call gives: nothing, or a code.
-pub(crate) type Answer<T = ()> = Result<T, Status>;
-
-/// A number that stands for something of the driver.
-pub(crate) type Handle = u64;
 
 /// The stream of work for which no stream is named.
 pub(crate) const DEFAULT_STREAM: Handle = 0;
-
-/// Numbers by a seed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Random {
-    state: u64,
-    /// Whether every choice is the first one.
-    is_still: bool,
-}
-
-impl Random {
-    fn new(seed: u64) -> Random {
-        Random { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, is_still: seed == 0 }
-    }
-
-    /// A number below another one, which is not zero.
-    pub fn below(&mut self, end: usize) -> usize {
-        if self.is_still || end < 2 {
-            return 0;
-        }
-        // Marsaglia's xorshift.
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        (self.state >> 16) as usize % end
-    }
-}
 
 /// The driver.
 pub(crate) struct Driver {
@@ -113,7 +83,7 @@ impl Driver {
     }
 
     /// An error once the device is lost.
-    pub fn alive(&self) -> Answer {
+    pub fn alive(&self) -> DriverResult {
         self.lost.map_or(Ok(()), Err)
     }
 
@@ -124,7 +94,7 @@ impl Driver {
     }
 
     /// Device memory.
-    pub fn allocate(&mut self, bytes: usize) -> Answer<u64> {
+    pub fn allocate(&mut self, bytes: usize) -> DriverResult<u64> {
         if bytes == 0 {
             return misuse("cuMemAlloc is asked for no bytes", Status::INVALID_VALUE);
         }
@@ -132,7 +102,7 @@ impl Driver {
     }
 
     /// Waits for all work, as the driver's own does, and gives memory back.
-    pub fn free(&mut self, address: u64) -> Answer {
+    pub fn free(&mut self, address: u64) -> DriverResult {
         self.synchronize_all()?;
         match self.device.memory.free(address) {
             true => Ok(()),
@@ -141,8 +111,9 @@ impl Driver {
     }
 
     /// Gives pinned memory back, which no queued work may use.
-    pub fn free_pinned(&mut self, address: usize) -> Answer {
-        let uses = |work: &Work| work.host_address().is_some_and(|other| self.device.pinned.is_within(address, other));
+    pub fn free_pinned(&mut self, address: usize) -> DriverResult {
+        let uses =
+            |work: &StreamWork| work.host_address().is_some_and(|other| self.device.pinned.is_within(address, other));
         if self.streams.values().any(|stream| stream.queue.iter().any(uses)) {
             let message = format!("cuMemFreeHost of {address:#x}, which queued copies still use");
             return misuse(&message, Status::INVALID_VALUE);
@@ -154,7 +125,7 @@ impl Driver {
     }
 
     /// Whether a range is device memory; said if it is not.
-    fn check_range(&self, call: &str, address: u64, bytes: usize) -> Answer {
+    fn check_range(&self, call: &str, address: u64, bytes: usize) -> DriverResult {
         match self.device.memory.has(address, bytes) {
             true => Ok(()),
             false => {
@@ -162,16 +133,4 @@ impl Driver {
             }
         }
     }
-}
-
-/// Says something to whoever runs the tests.
-pub(crate) fn tell(sentence: &str) {
-    // Nobody can be told that nobody can be told.
-    let _ = writeln!(std::io::stderr(), "simulated-gpu: {sentence}");
-}
-
-/// A call that the driver must not get, which it tells, and answers with a code.
-pub(crate) fn misuse<T>(sentence: &str, status: Status) -> Answer<T> {
-    tell(&format!("misuse of the driver: {sentence}"));
-    Err(status)
 }

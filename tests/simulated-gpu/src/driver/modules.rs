@@ -2,31 +2,19 @@
 
 use std::sync::Arc;
 
-use super::work::{KernelCall, Work};
-use super::{Answer, Driver, Handle, Status, misuse};
+use super::handle::{DriverResult, Handle, misuse};
+use super::objects::{Function, LoadedModule};
+use super::work::{KernelCall, StreamWork};
+use super::{Driver, Status};
 use crate::program::{LoadError, Program};
 
 /// Shared memory of a block without asking, and after asking, as on devices of compute capability 9.0.
 const SHARED_WITHOUT_ASKING: usize = 48 << 10;
 pub(crate) const MOST_SHARED: usize = 227 << 10;
 
-/// A module.
-pub(super) struct LoadedModule {
-    program: Arc<Program>,
-}
-
-/// A kernel of a module.
-#[derive(Clone, Copy)]
-pub(super) struct Function {
-    module: Handle,
-    kernel: usize,
-    /// The most bytes of dynamic shared memory that a launch may ask for.
-    dynamic_shared: usize,
-}
-
 /// The shape of a launch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct LaunchShape {
     pub grid: [u32; 3],
     pub block: [u32; 3],
     pub shared: usize,
@@ -49,7 +37,7 @@ impl Driver {
     }
 
     /// Unloads a module that no queued work uses.
-    pub fn unload_module(&mut self, handle: Handle) -> Answer {
+    pub fn unload_module(&mut self, handle: Handle) -> DriverResult {
         let Some(module) = self.modules.remove(&handle) else {
             return misuse("cuModuleUnload of a module that does not exist, or not any more", Status::INVALID_HANDLE);
         };
@@ -64,7 +52,7 @@ impl Driver {
         Ok(())
     }
 
-    pub fn function(&mut self, module: Handle, name: &str) -> Answer<Handle> {
+    pub fn function(&mut self, module: Handle, name: &str) -> DriverResult<Handle> {
         let Some(found) = self.modules.get(&module) else {
             return misuse("cuModuleGetFunction of a module that does not exist", Status::INVALID_HANDLE);
         };
@@ -75,7 +63,7 @@ impl Driver {
         Ok(handle)
     }
 
-    fn found(&self, handle: Handle) -> Answer<(Function, Arc<Program>)> {
+    fn found(&self, handle: Handle) -> DriverResult<(Function, Arc<Program>)> {
         let function = self.functions.get(&handle);
         let found =
             function.and_then(|function| Some((*function, self.modules.get(&function.module)?.program.clone())));
@@ -86,7 +74,7 @@ impl Driver {
     }
 
     /// An attribute by its number in the header.
-    pub fn function_attribute(&self, handle: Handle, attribute: u32) -> Answer<i32> {
+    pub fn function_attribute(&self, handle: Handle, attribute: u32) -> DriverResult<i32> {
         let (function, program) = self.found(handle)?;
         let kernel = &program.kernels()[function.kernel];
         let capability = self.options.capability as i32;
@@ -103,7 +91,7 @@ impl Driver {
     }
 
     /// Sets the most dynamic shared memory, the only attribute that can be set.
-    pub fn set_function_attribute(&mut self, handle: Handle, attribute: u32, value: i32) -> Answer {
+    pub fn set_function_attribute(&mut self, handle: Handle, attribute: u32, value: i32) -> DriverResult {
         let (function, program) = self.found(handle)?;
         let declared = program.kernels()[function.kernel].shared_bytes;
         let fits = usize::try_from(value).ok().filter(|value| value + declared <= MOST_SHARED);
@@ -117,17 +105,17 @@ impl Driver {
     }
 
     /// Bytes of each parameter of a function.
-    pub fn parameter_sizes(&self, handle: Handle) -> Answer<Vec<(usize, usize)>> {
+    pub fn parameter_sizes(&self, handle: Handle) -> DriverResult<Vec<(usize, usize)>> {
         let (function, program) = self.found(handle)?;
         Ok(program.kernels()[function.kernel].parameters.clone())
     }
 
     /// A launch, when its shape is one that the function can have.
-    pub fn call(&self, handle: Handle, shape: Shape, parameters: Vec<u8>) -> Answer<Arc<KernelCall>> {
+    pub fn call(&self, handle: Handle, shape: LaunchShape, parameters: Vec<u8>) -> DriverResult<Arc<KernelCall>> {
         let (function, program) = self.found(handle)?;
         let kernel = &program.kernels()[function.kernel];
         let told = |message: String, status| misuse(&format!("a launch of {}: {message}", kernel.name), status);
-        let Shape { grid, block, shared } = shape;
+        let LaunchShape { grid, block, shared } = shape;
         let threads = block.iter().try_fold(1u32, |product, size| product.checked_mul(*size)).unwrap_or(u32::MAX);
         if threads == 0
             || threads > 1024
@@ -154,8 +142,14 @@ impl Driver {
     }
 
     /// Sends a launch.
-    pub fn launch(&mut self, function: Handle, shape: Shape, parameters: Vec<u8>, stream: Handle) -> Answer {
+    pub fn launch(
+        &mut self,
+        function: Handle,
+        shape: LaunchShape,
+        parameters: Vec<u8>,
+        stream: Handle,
+    ) -> DriverResult {
         let call = self.call(function, shape, parameters)?;
-        self.send(stream, Work::Kernel(call))
+        self.send(stream, StreamWork::Kernel(call))
     }
 }

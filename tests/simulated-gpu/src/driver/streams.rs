@@ -1,36 +1,12 @@
 //! Streams and events: which work is done when.
 
-use std::collections::VecDeque;
-
-use super::graphs::Graph;
-use super::work::{HostBytes, Work};
-use super::{Answer, DEFAULT_STREAM, Driver, Handle, Status, misuse};
+use super::handle::{DriverResult, Handle, misuse};
+use super::objects::{Event, Graph, Stream};
+use super::work::{HostBytes, StreamWork};
+use super::{DEFAULT_STREAM, Driver, Status};
 
 /// So much work waits in a stream at most; then the first of it is done.
 const LONGEST_QUEUE: usize = 512;
-
-/// A stream.
-#[derive(Default)]
-pub(super) struct Stream {
-    /// Work that is not done yet.
-    pub queue: VecDeque<Work>,
-    /// How much was done; what was sent is that and the queue.
-    pub done: u64,
-    /// What takes the place of the queue while the stream is captured, with the last node.
-    pub capture: Option<(Graph, Option<usize>)>,
-}
-
-impl Stream {
-    fn sent(&self) -> u64 {
-        self.done + self.queue.len() as u64
-    }
-}
-
-/// A point in a stream's work; none before it is recorded.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Event {
-    at: Option<(Handle, u64)>,
-}
 
 impl Driver {
     pub fn create_stream(&mut self) -> Handle {
@@ -40,7 +16,7 @@ impl Driver {
     }
 
     /// Lets the stream end when its work is done, which is at once.
-    pub fn destroy_stream(&mut self, handle: Handle) -> Answer {
+    pub fn destroy_stream(&mut self, handle: Handle) -> DriverResult {
         if handle == DEFAULT_STREAM {
             return misuse("cuStreamDestroy of the default stream", Status::INVALID_HANDLE);
         }
@@ -50,14 +26,14 @@ impl Driver {
         Ok(())
     }
 
-    fn stream(&mut self, handle: Handle) -> Answer<&mut Stream> {
+    fn stream(&mut self, handle: Handle) -> DriverResult<&mut Stream> {
         match self.streams.get_mut(&handle) {
             Some(stream) => Ok(stream),
             None => misuse("a stream is used that does not exist, or not any more", Status::INVALID_HANDLE),
         }
     }
 
-    fn event(&self, handle: Handle) -> Answer<Event> {
+    fn event(&self, handle: Handle) -> DriverResult<Event> {
         match self.events.get(&handle) {
             Some(event) => Ok(*event),
             None => misuse("an event is used that does not exist, or not any more", Status::INVALID_HANDLE),
@@ -70,13 +46,13 @@ impl Driver {
         handle
     }
 
-    pub fn destroy_event(&mut self, handle: Handle) -> Answer {
+    pub fn destroy_event(&mut self, handle: Handle) -> DriverResult {
         self.event(handle)?;
         self.events.remove(&handle);
         Ok(())
     }
 
-    pub fn record_event(&mut self, event: Handle, stream: Handle) -> Answer {
+    pub fn record_event(&mut self, event: Handle, stream: Handle) -> DriverResult {
         self.event(event)?;
         let found = self.stream(stream)?;
         if found.capture.is_some() {
@@ -88,7 +64,7 @@ impl Driver {
     }
 
     /// Whether work before the event is done. Asking may have some of it done.
-    pub fn is_reached(&mut self, event: Handle) -> Answer<bool> {
+    pub fn is_reached(&mut self, event: Handle) -> DriverResult<bool> {
         let Some((stream, until)) = self.event(event)?.at else { return Ok(true) };
         if self.device.random.below(3) == 2 {
             self.step(stream)?;
@@ -96,26 +72,26 @@ impl Driver {
         Ok(self.streams.get(&stream).is_none_or(|stream| stream.done >= until))
     }
 
-    pub fn wait_for_event(&mut self, event: Handle) -> Answer {
+    pub fn wait_for_event(&mut self, event: Handle) -> DriverResult {
         match self.event(event)?.at {
             Some((stream, until)) => self.finish(stream, until),
             None => Ok(()),
         }
     }
 
-    pub fn stream_waits(&mut self, stream: Handle, event: Handle) -> Answer {
+    pub fn stream_waits(&mut self, stream: Handle, event: Handle) -> DriverResult {
         let event = self.event(event)?;
         let found = self.stream(stream)?;
         if found.capture.is_some() {
             return misuse("a stream that is captured waits for an event", Status::STREAM_CAPTURE_UNSUPPORTED);
         }
         match event.at {
-            Some((other, until)) if other != stream => self.send(stream, Work::Wait { stream: other, until }),
+            Some((other, until)) if other != stream => self.send(stream, StreamWork::Wait { stream: other, until }),
             _ => Ok(()),
         }
     }
 
-    pub fn synchronize(&mut self, stream: Handle) -> Answer {
+    pub fn synchronize(&mut self, stream: Handle) -> DriverResult {
         let found = self.stream(stream)?;
         if found.capture.is_some() {
             return misuse("cuStreamSynchronize of a stream that is captured", Status::STREAM_CAPTURE_UNSUPPORTED);
@@ -125,18 +101,18 @@ impl Driver {
     }
 
     /// Whether all work of a stream is done.
-    pub fn is_idle(&mut self, stream: Handle) -> Answer<bool> {
+    pub fn is_idle(&mut self, stream: Handle) -> DriverResult<bool> {
         self.stream(stream).map(|stream| stream.queue.is_empty())
     }
 
-    pub fn synchronize_all(&mut self) -> Answer {
+    pub fn synchronize_all(&mut self) -> DriverResult {
         let streams: Vec<(Handle, u64)> =
             self.streams.iter().map(|(handle, stream)| (*handle, stream.sent())).collect();
         streams.into_iter().try_for_each(|(handle, until)| self.finish(handle, until))
     }
 
     /// Sends work to a stream, where it waits.
-    pub fn send(&mut self, handle: Handle, work: Work) -> Answer {
+    pub fn send(&mut self, handle: Handle, work: StreamWork) -> DriverResult {
         let stream = self.stream(handle)?;
         if let Some((graph, last)) = &mut stream.capture {
             *last = Some(graph.add(work, last.iter().copied().collect()));
@@ -153,7 +129,7 @@ impl Driver {
     }
 
     /// Does work of streams until that of one is done up to a number.
-    fn finish(&mut self, handle: Handle, until: u64) -> Answer {
+    fn finish(&mut self, handle: Handle, until: u64) -> DriverResult {
         while self.streams.get(&handle).is_some_and(|stream| stream.done < until) {
             if self.device.random.below(4) == 3 {
                 self.step_anywhere()?;
@@ -163,7 +139,7 @@ impl Driver {
         self.alive()
     }
 
-    fn step_anywhere(&mut self) -> Answer {
+    fn step_anywhere(&mut self) -> DriverResult {
         let busy: Vec<Handle> =
             self.streams.iter().filter(|(_, stream)| !stream.queue.is_empty()).map(|(handle, _)| *handle).collect();
         if busy.is_empty() {
@@ -174,14 +150,14 @@ impl Driver {
     }
 
     /// Does the first work of a stream, or what that must wait for.
-    fn step(&mut self, handle: Handle) -> Answer {
+    fn step(&mut self, handle: Handle) -> DriverResult {
         self.alive()?;
         // A wait is for work that was sent before it, so this comes to an end.
         let mut handle = handle;
         loop {
             let Some(stream) = self.streams.get_mut(&handle) else { return Ok(()) };
             match stream.queue.front() {
-                Some(Work::Wait { stream: other, until }) => {
+                Some(StreamWork::Wait { stream: other, until }) => {
                     let (other, until) = (*other, *until);
                     if self.streams.get(&other).is_some_and(|stream| stream.done < until) {
                         handle = other;
@@ -207,7 +183,7 @@ impl Driver {
         bytes: usize,
         stream: Handle,
         staged: impl FnOnce() -> Vec<u8>,
-    ) -> Answer {
+    ) -> DriverResult {
         self.check_range("cuMemcpyHtoDAsync", to, bytes)?;
         let from = match self.device.pinned.find(from, bytes).is_some() {
             true => HostBytes::Pinned(from, bytes),
@@ -217,14 +193,14 @@ impl Driver {
             }
             false => HostBytes::Staged(staged().into()),
         };
-        self.send(stream, Work::Upload { from, to })
+        self.send(stream, StreamWork::Upload { from, to })
     }
 
     /// A copy to the host. Where that is not pinned it is done now, and `Some` bytes must be put there.
-    pub fn download(&mut self, from: u64, to: usize, bytes: usize, stream: Handle) -> Answer<Option<Vec<u8>>> {
+    pub fn download(&mut self, from: u64, to: usize, bytes: usize, stream: Handle) -> DriverResult<Option<Vec<u8>>> {
         self.check_range("cuMemcpyDtoHAsync", from, bytes)?;
         if self.device.pinned.find(to, bytes).is_some() {
-            return self.send(stream, Work::Download { from, to, bytes }).map(|()| None);
+            return self.send(stream, StreamWork::Download { from, to, bytes }).map(|()| None);
         }
         self.synchronize(stream)?;
         match self.device.memory.read(from, bytes) {
@@ -233,18 +209,18 @@ impl Driver {
         }
     }
 
-    pub fn copy(&mut self, from: u64, to: u64, bytes: usize, stream: Handle) -> Answer {
+    pub fn copy(&mut self, from: u64, to: u64, bytes: usize, stream: Handle) -> DriverResult {
         self.check_range("cuMemcpyDtoDAsync", from, bytes)?;
         self.check_range("cuMemcpyDtoDAsync", to, bytes)?;
-        self.send(stream, Work::Copy { from, to, bytes })
+        self.send(stream, StreamWork::Copy { from, to, bytes })
     }
 
-    pub fn fill(&mut self, to: u64, value: u32, size: usize, count: usize, stream: Handle) -> Answer {
+    pub fn fill(&mut self, to: u64, value: u32, size: usize, count: usize, stream: Handle) -> DriverResult {
         self.check_range("cuMemsetAsync", to, size.saturating_mul(count))?;
-        self.send(stream, Work::Fill { to, value, size, count })
+        self.send(stream, StreamWork::Fill { to, value, size, count })
     }
 
-    pub fn begin_capture(&mut self, stream: Handle) -> Answer {
+    pub fn begin_capture(&mut self, stream: Handle) -> DriverResult {
         if stream == DEFAULT_STREAM {
             return misuse("the default stream is captured", Status::STREAM_CAPTURE_UNSUPPORTED);
         }
@@ -256,7 +232,7 @@ impl Driver {
         Ok(())
     }
 
-    pub fn end_capture(&mut self, stream: Handle) -> Answer<Handle> {
+    pub fn end_capture(&mut self, stream: Handle) -> DriverResult<Handle> {
         match self.stream(stream)?.capture.take() {
             Some((graph, _)) => Ok(self.keep_graph(graph)),
             None => misuse("the capture of a stream ends that is not captured", Status::INVALID_VALUE),

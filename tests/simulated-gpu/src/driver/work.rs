@@ -5,9 +5,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::handle::Handle;
 use super::pinned::Pinned;
+use super::random::Random;
 use super::status::Status;
-use super::{Handle, Random};
+
 use crate::finding::{Class, Finding, Problem};
 use crate::machine::{Launch, Memory, Outside, launch};
 use crate::program::Program;
@@ -54,7 +56,7 @@ impl fmt::Debug for LibraryWork {
 
 /// A piece of work.
 #[derive(Clone, Debug)]
-pub(crate) enum Work {
+pub(crate) enum StreamWork {
     Kernel(Arc<KernelCall>),
     Library(LibraryWork),
     Upload {
@@ -84,42 +86,45 @@ pub(crate) enum Work {
         until: u64,
     },
     Nothing,
-    Graph(Arc<Plan>),
+    Graph(Arc<GraphPlan>),
     /// A graph within a graph.
-    Child(Arc<Plan>),
+    Child(Arc<GraphPlan>),
     /// Nodes that are done while a condition holds.
     While {
         condition: u64,
-        body: Arc<Plan>,
+        body: Arc<GraphPlan>,
     },
 }
 
 /// Nodes of a graph, each with the numbers of those before it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Plan {
-    pub nodes: Vec<(Work, Vec<usize>)>,
+pub(crate) struct GraphPlan {
+    pub nodes: Vec<(StreamWork, Vec<usize>)>,
     /// Conditions of loops, with the value that a launch starts with if there is one.
     pub conditions: Vec<(u64, Option<u32>)>,
 }
 
-impl Work {
+impl StreamWork {
     /// Whether it is work of a module's code.
     pub fn uses_module(&self, module: Handle) -> bool {
         match self {
-            Work::Kernel(call) => call.module == module,
-            Work::Graph(plan) | Work::Child(plan) | Work::While { body: plan, .. } => {
+            StreamWork::Kernel(call) => call.module == module,
+            StreamWork::Graph(plan) | StreamWork::Child(plan) | StreamWork::While { body: plan, .. } => {
                 plan.nodes.iter().any(|(work, _)| work.uses_module(module))
             }
-            Work::Library(_) | Work::Upload { .. } | Work::Download { .. } | Work::Copy { .. } => false,
-            Work::Fill { .. } | Work::Wait { .. } | Work::Nothing => false,
+            StreamWork::Library(_)
+            | StreamWork::Upload { .. }
+            | StreamWork::Download { .. }
+            | StreamWork::Copy { .. } => false,
+            StreamWork::Fill { .. } | StreamWork::Wait { .. } | StreamWork::Nothing => false,
         }
     }
 
     /// An address of the host's memory that it will read or write.
     pub fn host_address(&self) -> Option<usize> {
         match self {
-            Work::Upload { from: HostBytes::Pinned(address, _), .. } => Some(*address),
-            Work::Download { to, .. } => Some(*to),
+            StreamWork::Upload { from: HostBytes::Pinned(address, _), .. } => Some(*address),
+            StreamWork::Download { to, .. } => Some(*to),
             _ => None,
         }
     }
@@ -150,14 +155,14 @@ impl Outside for Conditions {
 
 impl Device {
     /// Does work that needs nothing of other streams.
-    pub fn perform(&mut self, work: &Work) -> Result<(), Failure> {
+    pub fn perform(&mut self, work: &StreamWork) -> Result<(), Failure> {
         match work {
-            Work::Kernel(call) => self.launch(call),
-            Work::Library(work) => (work.run)(&mut self.memory).map_err(|problem| {
+            StreamWork::Kernel(call) => self.launch(call),
+            StreamWork::Library(work) => (work.run)(&mut self.memory).map_err(|problem| {
                 let (status, why) = failure(problem);
                 (status, format!("{}: {why}", work.call))
             }),
-            Work::Upload { from, to } => {
+            StreamWork::Upload { from, to } => {
                 let bytes = match from {
                     HostBytes::Staged(bytes) => bytes.to_vec(),
                     HostBytes::Pinned(address, bytes) => {
@@ -166,29 +171,31 @@ impl Device {
                 };
                 self.memory.write(*to, &bytes).map_err(failure)
             }
-            Work::Download { from, to, bytes } => {
+            StreamWork::Download { from, to, bytes } => {
                 let content = self.memory.read(*from, *bytes).map_err(failure)?;
                 if self.pinned.write(*to, content) { Ok(()) } else { Err(freed(*to)) }
             }
-            Work::Copy { from, to, bytes } => self.memory.copy(*from, *to, *bytes).map_err(failure),
-            Work::Fill { to, value, size: 1, count } => self.memory.fill(*to, *value as u8, *count).map_err(failure),
-            Work::Fill { to, value, size, count } => {
+            StreamWork::Copy { from, to, bytes } => self.memory.copy(*from, *to, *bytes).map_err(failure),
+            StreamWork::Fill { to, value, size: 1, count } => {
+                self.memory.fill(*to, *value as u8, *count).map_err(failure)
+            }
+            StreamWork::Fill { to, value, size, count } => {
                 let element = &value.to_le_bytes()[..*size];
                 self.memory.write(*to, &element.repeat(*count)).map_err(failure)
             }
-            Work::Wait { .. } | Work::Nothing => Ok(()),
-            Work::Graph(plan) => {
+            StreamWork::Wait { .. } | StreamWork::Nothing => Ok(()),
+            StreamWork::Graph(plan) => {
                 self.conditions.0 = plan.conditions.iter().copied().collect();
                 let done = self.run(plan);
                 self.conditions.0.clear();
                 done
             }
-            Work::Child(plan) => self.run(plan),
-            Work::While { condition, body } => self.repeat(*condition, body),
+            StreamWork::Child(plan) => self.run(plan),
+            StreamWork::While { condition, body } => self.repeat(*condition, body),
         }
     }
 
-    fn repeat(&mut self, condition: u64, body: &Plan) -> Result<(), Failure> {
+    fn repeat(&mut self, condition: u64, body: &GraphPlan) -> Result<(), Failure> {
         loop {
             match self.conditions.0.get(&condition) {
                 Some(Some(0)) => return Ok(()),
@@ -203,7 +210,7 @@ impl Device {
     }
 
     /// Nodes in any order that their edges allow.
-    fn run(&mut self, plan: &Plan) -> Result<(), Failure> {
+    fn run(&mut self, plan: &GraphPlan) -> Result<(), Failure> {
         let mut missing: Vec<usize> = plan.nodes.iter().map(|(_, before)| before.len()).collect();
         let mut behind = vec![Vec::new(); plan.nodes.len()];
         for (number, (_, before)) in plan.nodes.iter().enumerate() {

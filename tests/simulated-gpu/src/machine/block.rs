@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::grid::{Launch, Outside, coordinates};
+use super::launch::{Launch, Outside, coordinates};
 use super::memory::Memory;
 use super::reach::{Doubt, Reach};
 use super::shadow::{LANES_OF_WARP, Who};

@@ -10,6 +10,7 @@
 
 mod block;
 mod grid;
+mod launch;
 mod memory;
 mod product;
 mod reach;
@@ -17,7 +18,8 @@ mod shadow;
 mod store;
 mod warp;
 
-pub use grid::{Launch, Outside, launch};
+pub use grid::launch;
+pub use launch::{Launch, Outside};
 pub use memory::Memory;
 
 /// Where generic addresses of shared memory begin.

@@ -1,7 +1,7 @@
-//! Instructions that touch memory: `ld`, `st`, `atom`, `red`, `cvta`.
+//! Decodes instructions that access memory: `ld`, `st`, `atom`, `red`, `cvta`.
 
-use super::decode::{Decoder, Result};
-use super::{Op, POISON, Place, Run, Type, alu};
+use super::decoder::{Decoder, Result};
+use crate::code::{Op, POISON, Place, Run, Type, alu};
 use crate::machine::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::ptx::{Operand, Space};
 
@@ -222,13 +222,13 @@ fn update(action: &str, ty: Type) -> Option<Run> {
 
 fn ty_name(ty: Type) -> String {
     let letters = match ty.kind {
-        super::Kind::Bits => "b",
-        super::Kind::Unsigned => "u",
-        super::Kind::Signed => "s",
-        super::Kind::Float => "f",
-        super::Kind::Brain => "bf",
-        super::Kind::Tensor => "tf",
-        super::Kind::Predicate => "pred",
+        crate::code::Kind::Bits => "b",
+        crate::code::Kind::Unsigned => "u",
+        crate::code::Kind::Signed => "s",
+        crate::code::Kind::Float => "f",
+        crate::code::Kind::Brain => "bf",
+        crate::code::Kind::Tensor => "tf",
+        crate::code::Kind::Predicate => "pred",
     };
     format!("{letters}{}", ty.bits)
 }

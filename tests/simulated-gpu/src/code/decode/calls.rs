@@ -1,21 +1,8 @@
-//! Calls: the one function of CUDA's device runtime that graphs need.
+//! Decodes calls: the one function of CUDA's device runtime that graphs need.
 
-use super::Op;
-use super::decode::{Decoder, Result};
-use crate::ptx::{Function, Operand};
-
-/// What is known of a function that may be called.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Callee {
-    parameters: usize,
-    has_body: bool,
-}
-
-impl Callee {
-    pub(super) fn of(function: &Function<'_>) -> Callee {
-        Callee { parameters: function.parameters.len(), has_body: function.body.is_some() }
-    }
-}
+use super::decoder::{Decoder, Result};
+use crate::code::Op;
+use crate::ptx::Operand;
 
 impl<'a> Decoder<'a> {
     /// `call name, (a, b);`. A parameter of a call is a slot.

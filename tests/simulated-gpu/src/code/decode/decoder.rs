@@ -1,42 +1,42 @@
-//! From the syntax tree of a kernel to instructions.
+//! Decoder of a kernel: names and their scopes, registers and constants as slots, the instructions so far.
 
 use std::collections::HashMap;
 
-use super::calls::Callee;
-use super::{
-    ALWAYS, Collective, Granules, Instruction, Kernel, Op, POISON, Slot, Slots, Special, Type, alu, expected, integer,
+use crate::code::{
+    ALWAYS, Collective, Granules, Instruction, Kernel, Op, POISON, Slot, Slots, Special, Type, expected,
 };
-use crate::ptx::{self, Function, Module, Operand, Space, Statement, SyntaxError, Variable};
+use crate::ptx::{Function, Operand, Space, SyntaxError, Variable};
 
 pub(super) type Result<T> = std::result::Result<T, SyntaxError>;
 
 /// The most threads of a block, whatever a kernel says.
 const MOST_THREADS: u64 = 1024;
 
-/// Decodes a kernel. `globals` are the addresses of the module's variables in the device's memory.
-pub fn decode(module: &Module<'_>, function: &Function<'_>, globals: &HashMap<String, u64>) -> Result<Kernel> {
-    let mut decoder = Decoder::new(function, globals);
-    decoder.lay_out_parameters(function)?;
-    module.variables.iter().filter(|v| v.space == Space::Shared).try_for_each(|variable| decoder.declare(variable))?;
-    for callee in module.functions.iter().filter(|callee| !callee.is_entry) {
-        decoder.callees.insert(callee.name.to_owned(), Callee::of(callee));
+/// What is known of a function that may be called.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Callee {
+    pub(super) parameters: usize,
+    pub(super) has_body: bool,
+}
+
+impl Callee {
+    pub(super) fn of(function: &Function<'_>) -> Callee {
+        Callee { parameters: function.parameters.len(), has_body: function.body.is_some() }
     }
-    decoder.body(function.body.as_deref().unwrap_or_default())?;
-    decoder.finish(function.line)
 }
 
 /// A kernel that grows.
 pub(super) struct Decoder<'a> {
     pub(super) kernel: Kernel,
     /// What names stand for, by scope; the last one is the innermost.
-    scopes: Vec<HashMap<&'a str, Symbol>>,
+    pub(super) scopes: Vec<HashMap<&'a str, Symbol>>,
     constants: HashMap<u64, Slot>,
     specials: HashMap<&'a str, Slot>,
     globals: &'a HashMap<String, u64>,
     pub(super) callees: HashMap<String, Callee>,
-    labels: HashMap<&'a str, u32>,
+    pub(super) labels: HashMap<&'a str, u32>,
     /// Branches to labels that come later: instruction, label, line.
-    forward: Vec<(usize, &'a str, u32)>,
+    pub(super) forward: Vec<(usize, &'a str, u32)>,
     /// Names of dynamic shared memory, whose place is known when all other shared memory is.
     dynamic: Vec<Slot>,
     /// Atomic exchanges: their instructions.
@@ -45,7 +45,7 @@ pub(super) struct Decoder<'a> {
 }
 
 #[derive(Clone, Copy)]
-enum Symbol {
+pub(super) enum Symbol {
     /// Registers with numbers: how many, and the slots of those that were met, which start here.
     Registers { count: u64 },
     /// A register, or a parameter of a call.
@@ -55,7 +55,7 @@ enum Symbol {
 }
 
 impl<'a> Decoder<'a> {
-    fn new(function: &Function<'_>, globals: &'a HashMap<String, u64>) -> Decoder<'a> {
+    pub(super) fn new(function: &Function<'_>, globals: &'a HashMap<String, u64>) -> Decoder<'a> {
         let kernel = Kernel {
             name: function.name.to_owned(),
             code: Vec::new(),
@@ -90,7 +90,7 @@ impl<'a> Decoder<'a> {
         Err(SyntaxError::new(self.line, message))
     }
 
-    fn lay_out_parameters(&mut self, function: &Function<'a>) -> Result<()> {
+    pub(super) fn lay_out_parameters(&mut self, function: &Function<'a>) -> Result<()> {
         let mut end = 0u64;
         for (number, parameter) in function.parameters.iter().enumerate() {
             let (bytes, align) = self.size_of(parameter)?;
@@ -126,7 +126,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn declare(&mut self, variable: &Variable<'a>) -> Result<()> {
+    pub(super) fn declare(&mut self, variable: &Variable<'a>) -> Result<()> {
         self.line = variable.line;
         match variable.space {
             Space::Register if variable.is_numbered => {
@@ -168,176 +168,8 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn body(&mut self, statements: &[Statement<'a>]) -> Result<()> {
-        for statement in statements {
-            match statement {
-                Statement::Open => self.scopes.push(HashMap::new()),
-                Statement::Close => drop(self.scopes.pop()),
-                Statement::Declare(variable) => self.declare(variable)?,
-                Statement::Label(name) => {
-                    if self.labels.insert(name, self.kernel.code.len() as u32).is_some() {
-                        return self.error(format!("the label {name} is there twice"));
-                    }
-                }
-                Statement::Instruction(instruction) => self.instruction(instruction)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn instruction(&mut self, instruction: &ptx::Instruction<'a>) -> Result<()> {
-        self.line = instruction.line;
-        let first = self.kernel.code.len();
-        let (opcode, operands) = (instruction.opcode, instruction.operands.as_slice());
-        let name = opcode.split('.').next().unwrap_or_default();
-        match (name, operands) {
-            ("bra", [Operand::Name(label)]) => {
-                self.forward.push((first, label, self.line));
-                self.push(Op::Branch(0));
-            }
-            ("ret" | "exit", []) => self.push(Op::Return),
-            ("trap", []) => self.push(Op::Trap),
-            ("membar" | "fence" | "nanosleep", _) => self.push(Op::Nothing),
-            ("call", _) => self.call(operands)?,
-            ("ld" | "st" | "atom" | "red" | "cvta" | "isspacep", _) => self.memory(opcode, operands)?,
-            ("bar" | "barrier", _) | ("shfl" | "vote" | "match" | "redux" | "mma" | "activemask", _) => {
-                self.together(opcode, operands)?;
-            }
-            _ => self.compute(opcode, operands)?,
-        }
-        if let Some((predicate, negated)) = instruction.guard {
-            let guard = self.register(predicate)?;
-            for made in &mut self.kernel.code[first..] {
-                (made.guard, made.negated) = (guard, negated);
-            }
-        }
-        Ok(())
-    }
-
-    /// The error for an instruction that is not known.
     pub(super) fn unknown<T>(&self, opcode: &str) -> Result<T> {
         self.error(format!("the instruction `{opcode}` is not known, or not with these operands"))
-    }
-
-    fn compute(&mut self, opcode: &str, operands: &[Operand<'a>]) -> Result<()> {
-        if let ["mov", ty] = *opcode.split('.').collect::<Vec<_>>() {
-            match (operands, Type::parse(ty)) {
-                ([Operand::Vector(parts), from], Some(ty)) => return self.split(parts, from, ty),
-                ([into, Operand::Vector(parts)], Some(ty)) => return self.join(into, parts, ty),
-                _ => {}
-            }
-        }
-        match (opcode, operands) {
-            ("lop3.b32", [d, a, b, c, Operand::Integer(table)]) => {
-                let ty = self.ty("b32")?;
-                let abc = [self.value(a, ty)?, self.value(b, ty)?, self.value(c, ty)?];
-                let op = Op::Lop3 { d: self.result(d)?, abc, table: *table as u8 };
-                self.push(op);
-                return Ok(());
-            }
-            ("bfi.b32" | "bfi.b64", [d, a, b, start, length]) => {
-                return self.insert_bits(opcode, d, [a, b, start, length]);
-            }
-            _ => {}
-        }
-        if opcode.starts_with("setp.") && operands.len() >= 3 {
-            return self.compare(opcode, operands);
-        }
-        let Some(found) = alu::find(opcode) else { return self.unknown(opcode) };
-        let Some((d, sources)) = operands.split_first() else { return self.unknown(opcode) };
-        if sources.len() != found.operands {
-            return self.unknown(opcode);
-        }
-        let mut abc = [0; 3];
-        for (slot, source) in abc.iter_mut().zip(sources) {
-            *slot = self.value(source, found.ty)?;
-        }
-        if let Some(extra) = found.extra {
-            abc[found.operands] = self.constant(extra);
-        }
-        let d = self.result(d)?;
-        self.push(match found.packed {
-            Some(bits) => Op::Packed { run: found.run, d, abc, bits },
-            None => Op::Alu { run: found.run, d, abc },
-        });
-        Ok(())
-    }
-
-    /// `setp.lt.s32 p, a, b`, `setp.lt.and.f32 p|q, a, b, c`.
-    fn compare(&mut self, opcode: &str, operands: &[Operand<'a>]) -> Result<()> {
-        let parts: Vec<&str> = opcode.split('.').collect();
-        let Some(ty) = parts.last().and_then(|ty| Type::parse(ty)).filter(|ty| ty.count == 1) else {
-            return self.unknown(opcode);
-        };
-        let Some(run) = alu::comparison(parts[1], ty) else { return self.unknown(opcode) };
-        let ab = [self.value(&operands[1], ty)?, self.value(&operands[2], ty)?];
-        let (p, q) = match operands[0] {
-            Operand::Pair(p, q) => (self.result(&Operand::Name(p))?, Some(self.result(&Operand::Name(q))?)),
-            ref p => (self.result(p)?, None),
-        };
-        // Operands may be among the results.
-        let compared = self.fresh(POISON);
-        self.push(Op::Alu { run, d: compared, abc: [ab[0], ab[1], 0] });
-        let other = match (&parts[2..parts.len() - 1], operands.get(3)) {
-            ([], None) => None,
-            ([combine], Some(with)) => match integer::predicate(combine) {
-                Some(combine) => Some((combine, self.predicate(with)?)),
-                None => return self.unknown(opcode),
-            },
-            _ => return self.unknown(opcode),
-        };
-        let mut give = |negated: bool, d| {
-            if negated {
-                let run = |a: u64, _, _| !a & 1;
-                self.push(Op::Alu { run, d: compared, abc: [compared, 0, 0] });
-            }
-            let (run, with): (super::Run, _) = other.unwrap_or((|a, _, _| a, 0));
-            self.push(Op::Alu { run, d, abc: [compared, with, 0] });
-        };
-        // Where `c` is `p`, the second result wants the old value: no compiler writes that.
-        give(false, p);
-        q.into_iter().for_each(|q| give(true, q));
-        Ok(())
-    }
-
-    /// `bfi d, a, b, start, length`: the last two go as one operand.
-    fn insert_bits(&mut self, opcode: &str, d: &Operand<'a>, from: [&Operand<'a>; 4]) -> Result<()> {
-        let ty = self.ty("b32")?;
-        let wide = self.ty(&opcode[4..])?;
-        let [a, b] = [self.value(from[0], wide)?, self.value(from[1], wide)?];
-        let [start, length] = [self.value(from[2], ty)?, self.value(from[3], ty)?];
-        let both = self.fresh(POISON);
-        self.push(Op::Alu { run: |s, l, _| s & 0xffff_ffff | l << 32, d: both, abc: [start, length, 0] });
-        let run = if wide.bits == 32 { integer::insert::<32> } else { integer::insert::<64> };
-        let d = self.result(d)?;
-        self.push(Op::Alu { run, d, abc: [a, b, both] });
-        Ok(())
-    }
-
-    fn split(&mut self, parts: &[Operand<'a>], from: &Operand<'a>, ty: Type) -> Result<()> {
-        let bits = self.part_bits(parts, ty)?;
-        let from = self.value(from, ty)?;
-        let into = parts.iter().map(|part| self.result(part)).collect::<Result<Vec<_>>>()?;
-        let into = self.slots(&into);
-        self.push(Op::Split { from, into, bits });
-        Ok(())
-    }
-
-    fn join(&mut self, into: &Operand<'a>, parts: &[Operand<'a>], ty: Type) -> Result<()> {
-        let bits = self.part_bits(parts, ty)?;
-        let part = Type { bits, ..ty };
-        let from = parts.iter().map(|operand| self.value(operand, part)).collect::<Result<Vec<_>>>()?;
-        let from = self.slots(&from);
-        let into = self.result(into)?;
-        self.push(Op::Join { into, from, bits });
-        Ok(())
-    }
-
-    fn part_bits(&self, parts: &[Operand<'_>], ty: Type) -> Result<u32> {
-        match parts.len() {
-            2 | 4 if ty.bits <= 64 => Ok(ty.bits / parts.len() as u32),
-            _ => self.error("a vector of that many parts"),
-        }
     }
 
     pub(super) fn push(&mut self, op: Op) {
@@ -387,7 +219,7 @@ impl<'a> Decoder<'a> {
 
     /// The slot of an operand of a type.
     pub(super) fn value(&mut self, operand: &Operand<'a>, ty: Type) -> Result<Slot> {
-        let is_single = ty.bits == 32 && ty.kind == super::Kind::Float;
+        let is_single = ty.bits == 32 && ty.kind == crate::code::Kind::Float;
         match operand {
             Operand::Integer(value) => Ok(self.constant(*value)),
             Operand::Single(bits) => Ok(self.constant(u64::from(*bits))),
@@ -449,7 +281,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// `%r12`, if there are so many.
-    fn numbered(&mut self, name: &'a str) -> Result<Slot> {
+    pub(super) fn numbered(&mut self, name: &'a str) -> Result<Slot> {
         let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let number = name[prefix.len()..].parse::<u64>().ok();
         let scope = self.scopes.iter().rposition(|scope| matches!(scope.get(prefix), Some(Symbol::Registers { .. })));
@@ -464,7 +296,7 @@ impl<'a> Decoder<'a> {
         Ok(slot)
     }
 
-    fn finish(mut self, line: u32) -> Result<Kernel> {
+    pub(super) fn finish(mut self, line: u32) -> Result<Kernel> {
         for (at, label, line) in std::mem::take(&mut self.forward) {
             self.line = line;
             let Some(&target) = self.labels.get(label) else {

@@ -1,0 +1,194 @@
+//! Decodes the syntax tree of a kernel to instructions.
+
+mod calls;
+mod collectives;
+mod decoder;
+mod memory;
+
+use std::collections::HashMap;
+
+use super::{Kernel, Op, POISON, Slot, Type, alu, integer};
+use crate::ptx::{self, Function, Module, Operand, Space, Statement};
+use decoder::{Callee, Decoder, Result};
+
+/// Decodes a kernel. `globals` are the addresses of the module's variables in the device's memory.
+pub fn decode(module: &Module<'_>, function: &Function<'_>, globals: &HashMap<String, u64>) -> Result<Kernel> {
+    let mut decoder = Decoder::new(function, globals);
+    decoder.lay_out_parameters(function)?;
+    module.variables.iter().filter(|v| v.space == Space::Shared).try_for_each(|variable| decoder.declare(variable))?;
+    for callee in module.functions.iter().filter(|callee| !callee.is_entry) {
+        decoder.callees.insert(callee.name.to_owned(), Callee::of(callee));
+    }
+    decoder.body(function.body.as_deref().unwrap_or_default())?;
+    decoder.finish(function.line)
+}
+
+impl<'a> Decoder<'a> {
+    fn body(&mut self, statements: &[Statement<'a>]) -> Result<()> {
+        for statement in statements {
+            match statement {
+                Statement::Open => self.scopes.push(HashMap::new()),
+                Statement::Close => drop(self.scopes.pop()),
+                Statement::Declare(variable) => self.declare(variable)?,
+                Statement::Label(name) => {
+                    if self.labels.insert(name, self.kernel.code.len() as u32).is_some() {
+                        return self.error(format!("the label {name} is there twice"));
+                    }
+                }
+                Statement::Instruction(instruction) => self.instruction(instruction)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn instruction(&mut self, instruction: &ptx::Instruction<'a>) -> Result<()> {
+        self.line = instruction.line;
+        let first = self.kernel.code.len();
+        let (opcode, operands) = (instruction.opcode, instruction.operands.as_slice());
+        let name = opcode.split('.').next().unwrap_or_default();
+        match (name, operands) {
+            ("bra", [Operand::Name(label)]) => {
+                self.forward.push((first, label, self.line));
+                self.push(Op::Branch(0));
+            }
+            ("ret" | "exit", []) => self.push(Op::Return),
+            ("trap", []) => self.push(Op::Trap),
+            ("membar" | "fence" | "nanosleep", _) => self.push(Op::Nothing),
+            ("call", _) => self.call(operands)?,
+            ("ld" | "st" | "atom" | "red" | "cvta" | "isspacep", _) => self.memory(opcode, operands)?,
+            ("bar" | "barrier", _) | ("shfl" | "vote" | "match" | "redux" | "mma" | "activemask", _) => {
+                self.together(opcode, operands)?;
+            }
+            _ => self.compute(opcode, operands)?,
+        }
+        if let Some((predicate, negated)) = instruction.guard {
+            let guard = self.register(predicate)?;
+            for made in &mut self.kernel.code[first..] {
+                (made.guard, made.negated) = (guard, negated);
+            }
+        }
+        Ok(())
+    }
+
+    /// The error for an instruction that is not known.
+    fn compute(&mut self, opcode: &str, operands: &[Operand<'a>]) -> Result<()> {
+        if let ["mov", ty] = *opcode.split('.').collect::<Vec<_>>() {
+            match (operands, Type::parse(ty)) {
+                ([Operand::Vector(parts), from], Some(ty)) => return self.split(parts, from, ty),
+                ([into, Operand::Vector(parts)], Some(ty)) => return self.join(into, parts, ty),
+                _ => {}
+            }
+        }
+        match (opcode, operands) {
+            ("lop3.b32", [d, a, b, c, Operand::Integer(table)]) => {
+                let ty = self.ty("b32")?;
+                let abc = [self.value(a, ty)?, self.value(b, ty)?, self.value(c, ty)?];
+                let op = Op::Lop3 { d: self.result(d)?, abc, table: *table as u8 };
+                self.push(op);
+                return Ok(());
+            }
+            ("bfi.b32" | "bfi.b64", [d, a, b, start, length]) => {
+                return self.insert_bits(opcode, d, [a, b, start, length]);
+            }
+            _ => {}
+        }
+        if opcode.starts_with("setp.") && operands.len() >= 3 {
+            return self.compare(opcode, operands);
+        }
+        let Some(found) = alu::find(opcode) else { return self.unknown(opcode) };
+        let Some((d, sources)) = operands.split_first() else { return self.unknown(opcode) };
+        if sources.len() != found.operands {
+            return self.unknown(opcode);
+        }
+        let mut abc = [0; 3];
+        for (slot, source) in abc.iter_mut().zip(sources) {
+            *slot = self.value(source, found.ty)?;
+        }
+        if let Some(extra) = found.extra {
+            abc[found.operands] = self.constant(extra);
+        }
+        let d = self.result(d)?;
+        self.push(match found.packed {
+            Some(bits) => Op::Packed { run: found.run, d, abc, bits },
+            None => Op::Alu { run: found.run, d, abc },
+        });
+        Ok(())
+    }
+
+    /// `setp.lt.s32 p, a, b`, `setp.lt.and.f32 p|q, a, b, c`.
+    fn compare(&mut self, opcode: &str, operands: &[Operand<'a>]) -> Result<()> {
+        let parts: Vec<&str> = opcode.split('.').collect();
+        let Some(ty) = parts.last().and_then(|ty| Type::parse(ty)).filter(|ty| ty.count == 1) else {
+            return self.unknown(opcode);
+        };
+        let Some(run) = alu::comparison(parts[1], ty) else { return self.unknown(opcode) };
+        let ab = [self.value(&operands[1], ty)?, self.value(&operands[2], ty)?];
+        let (p, q) = match operands[0] {
+            Operand::Pair(p, q) => (self.result(&Operand::Name(p))?, Some(self.result(&Operand::Name(q))?)),
+            ref p => (self.result(p)?, None),
+        };
+        // Operands may be among the results.
+        let compared = self.fresh(POISON);
+        self.push(Op::Alu { run, d: compared, abc: [ab[0], ab[1], 0] });
+        let other = match (&parts[2..parts.len() - 1], operands.get(3)) {
+            ([], None) => None,
+            ([combine], Some(with)) => match integer::predicate(combine) {
+                Some(combine) => Some((combine, self.predicate(with)?)),
+                None => return self.unknown(opcode),
+            },
+            _ => return self.unknown(opcode),
+        };
+        let mut give = |negated: bool, d| {
+            if negated {
+                let run = |a: u64, _, _| !a & 1;
+                self.push(Op::Alu { run, d: compared, abc: [compared, 0, 0] });
+            }
+            let (run, with): (super::Run, _) = other.unwrap_or((|a, _, _| a, 0));
+            self.push(Op::Alu { run, d, abc: [compared, with, 0] });
+        };
+        // Where `c` is `p`, the second result wants the old value: no compiler writes that.
+        give(false, p);
+        q.into_iter().for_each(|q| give(true, q));
+        Ok(())
+    }
+
+    /// `bfi d, a, b, start, length`: the last two go as one operand.
+    fn insert_bits(&mut self, opcode: &str, d: &Operand<'a>, from: [&Operand<'a>; 4]) -> Result<()> {
+        let ty = self.ty("b32")?;
+        let wide = self.ty(&opcode[4..])?;
+        let [a, b] = [self.value(from[0], wide)?, self.value(from[1], wide)?];
+        let [start, length] = [self.value(from[2], ty)?, self.value(from[3], ty)?];
+        let both = self.fresh(POISON);
+        self.push(Op::Alu { run: |s, l, _| s & 0xffff_ffff | l << 32, d: both, abc: [start, length, 0] });
+        let run = if wide.bits == 32 { integer::insert::<32> } else { integer::insert::<64> };
+        let d = self.result(d)?;
+        self.push(Op::Alu { run, d, abc: [a, b, both] });
+        Ok(())
+    }
+
+    fn split(&mut self, parts: &[Operand<'a>], from: &Operand<'a>, ty: Type) -> Result<()> {
+        let bits = self.part_bits(parts, ty)?;
+        let from = self.value(from, ty)?;
+        let into = parts.iter().map(|part| self.result(part)).collect::<Result<Vec<_>>>()?;
+        let into = self.slots(&into);
+        self.push(Op::Split { from, into, bits });
+        Ok(())
+    }
+
+    fn join(&mut self, into: &Operand<'a>, parts: &[Operand<'a>], ty: Type) -> Result<()> {
+        let bits = self.part_bits(parts, ty)?;
+        let part = Type { bits, ..ty };
+        let from = parts.iter().map(|operand| self.value(operand, part)).collect::<Result<Vec<_>>>()?;
+        let from = self.slots(&from);
+        let into = self.result(into)?;
+        self.push(Op::Join { into, from, bits });
+        Ok(())
+    }
+
+    fn part_bits(&self, parts: &[Operand<'_>], ty: Type) -> Result<u32> {
+        match parts.len() {
+            2 | 4 if ty.bits <= 64 => Ok(ty.bits / parts.len() as u32),
+            _ => self.error("a vector of that many parts"),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Handles, answers of calls, and sentences about misuse.
+
+use std::io::Write;
+
+use super::status::Status;
+
+/// What a call gives: nothing, or a code.
+pub(crate) type DriverResult<T = ()> = Result<T, Status>;
+
+/// A number that stands for something of the driver.
+pub(crate) type Handle = u64;
+
+/// Says something to whoever runs the tests.
+pub(crate) fn tell(sentence: &str) {
+    // Nobody can be told that nobody can be told.
+    let _ = writeln!(std::io::stderr(), "simulated-gpu: {sentence}");
+}
+
+/// A call that the driver must not get, which it tells, and answers with a code.
+pub(crate) fn misuse<T>(sentence: &str, status: Status) -> DriverResult<T> {
+    tell(&format!("misuse of the driver: {sentence}"));
+    Err(status)
+}
