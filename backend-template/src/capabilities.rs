@@ -1,4 +1,4 @@
-//! What the hardware is like, for the passes.
+//! The platform's name, and the hardware's capabilities for the passes.
 
 use std::collections::BTreeSet;
 
@@ -9,6 +9,10 @@ use xla_service::thunks::Thunk;
 use xla_service::thunks::streams::{StreamProfile, ThunkCost};
 
 use crate::device::{ALIGNMENT, TILE_COLUMNS, TILE_ROWS};
+
+// VENDOR(name): the name that users choose the platform by.
+/// The name of the platform.
+pub const NAME: &str = "template";
 
 // VENDOR(layout): how arrays lie on the device; `None` in `profile` for plain row-major memory, which needs no tiles
 // here.

@@ -9,8 +9,7 @@ use xla_service::compiler::LoadExecutable;
 use xla_service::thunks::{ThunkExecutable, ThunkProgram};
 use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize, serialized};
 
-use crate::NAME;
-use crate::capabilities::{MEMORY_ALIGNMENT, REUSE_AFTER, profile, stream_profile, thunk_cost};
+use crate::capabilities::{MEMORY_ALIGNMENT, NAME, REUSE_AFTER, profile, stream_profile, thunk_cost};
 use crate::executable::TemplateLauncher;
 use crate::lowering::TemplateLowering;
 use crate::transfer::TemplateTransfer;

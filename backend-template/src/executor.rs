@@ -9,7 +9,7 @@ use xla_hlo::{Error, Result};
 use xla_service::executor::{Allocation, DeviceEvent, Fault, FaultInjection};
 use xla_service::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, StreamExecutor};
 
-use crate::NAME;
+use crate::capabilities::NAME;
 use crate::device::{self, Block, Command, Device, FaultKind, Queue, Region};
 
 /// A device of this platform.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! platform.rs       names the parts; how many devices there are
-//! capabilities.rs   what the hardware is like: tiles, and what may be fused              ─> passes
+//! capabilities.rs   the platform's name; tiles, and what may be fused                   ─> passes
 //! compiler.rs       passes, then thunks: one kernel for each instruction that is lowered
 //! lowering/         one instruction -> one program of the device; the rest runs on the host
 //! executable.rs     starts kernels, hands loops to the device; programs written down and loaded
@@ -31,4 +31,5 @@ mod lowering;
 mod platform;
 mod transfer;
 
-pub use platform::{DeviceOptions, NAME, platform, platform_with};
+pub use capabilities::NAME;
+pub use platform::{DeviceOptions, platform, platform_with};

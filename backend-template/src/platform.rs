@@ -6,13 +6,10 @@ use xla_hlo::Result;
 use xla_service::platform::no_such_device;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
+use crate::capabilities::NAME;
 use crate::compiler::TemplateCompiler;
 use crate::executor::TemplateExecutor;
 use crate::transfer::TemplateTransfer;
-
-// VENDOR(name): the name that users choose the platform by.
-/// The name of the platform.
-pub const NAME: &str = "template";
 
 // VENDOR(devices): delete what only a simulation can choose.
 /// What the simulated hardware is like.

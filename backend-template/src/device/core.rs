@@ -3,12 +3,12 @@
 use xla_hlo::ops::{BinaryOp, ElementFunction};
 use xla_hlo::{ElementKind, ElementType, Error, Result, Scalar};
 
-use super::check::Kernel;
+use super::kernel::Kernel;
+use super::locked::Locked;
 use super::memory::Region;
 use super::program::{Affine, Coordinate, Instruction, Program, Register, VectorOp, View};
+use super::spec::{LANES, TILE_COLUMNS, TILE_ROWS};
 use super::tensor::TensorDescriptor;
-use super::worker::Locked;
-use super::{LANES, TILE_COLUMNS, TILE_ROWS};
 
 /// What a register holds.
 type Tile = [Scalar; LANES];

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use xla_hlo::{Error, Result};
 
-use super::ALIGNMENT;
+use super::spec::ALIGNMENT;
 
 /// What fresh memory is full of; nobody may rely on it.
 const SCRIBBLE: u8 = 0xa5;

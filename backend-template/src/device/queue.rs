@@ -1,14 +1,13 @@
-//! Command queues: work in order, handed to a thread.
+//! Command queues: tasks in order, handed to a thread.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use xla_hlo::{Error, Result};
 
-use super::check::Kernel;
-use super::event::{Completer, Event};
+use super::command::{Command, Task};
+use super::event::Event;
 use super::fault::Faults;
 use super::memory::Region;
 use super::worker::Worker;
@@ -18,80 +17,6 @@ use super::worker::Worker;
 pub struct Queue {
     tasks: Arc<Drain>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// Work on device memory, with a label for errors.
-#[derive(Clone, Debug)]
-pub struct Command {
-    pub(super) label: Arc<str>,
-    pub(super) work: Work,
-}
-
-/// What a [`Command`] does.
-#[derive(Clone, Debug)]
-pub(super) enum Work {
-    Upload { bytes: Arc<[u8]>, to: Region },
-    Copy { from: Region, to: Region },
-    Launch { kernel: Arc<Kernel>, bindings: Vec<Region> },
-    While { condition: Vec<Command>, predicate: Predicate, body: Vec<Command> },
-}
-
-/// What a loop looks at before each iteration.
-#[derive(Clone, Debug)]
-pub struct Predicate {
-    /// One byte: 1 to go on.
-    pub place: Region,
-    /// Set from the host to end the loop with [`Error::Cancelled`].
-    pub cancelled: Arc<AtomicBool>,
-}
-
-/// What goes into a queue.
-#[derive(Debug)]
-pub(super) enum Task {
-    Command(Command),
-    Download {
-        from: Region,
-        reply: Sender<Result<Vec<u8>>>,
-    },
-    Record(Completer),
-    Wait(Event),
-    /// Answers when everything before it is done.
-    Pause(Sender<()>),
-}
-
-impl Command {
-    /// Writes bytes, which were copied from the host's.
-    pub fn upload(label: &Arc<str>, bytes: &[u8], to: Region) -> Result<Command> {
-        same_size(bytes.len(), to.size())?;
-        Ok(Command { label: label.clone(), work: Work::Upload { bytes: bytes.into(), to } })
-    }
-
-    /// Copies on the device; the regions may overlap.
-    pub fn copy(label: &Arc<str>, from: Region, to: Region) -> Result<Command> {
-        same_size(from.size(), to.size())?;
-        Ok(Command { label: label.clone(), work: Work::Copy { from, to } })
-    }
-
-    /// Runs a kernel with a region for each of its tensors.
-    pub fn launch(label: &Arc<str>, kernel: &Arc<Kernel>, bindings: Vec<Region>) -> Result<Command> {
-        kernel.check_bindings(&bindings)?;
-        Ok(Command { label: label.clone(), work: Work::Launch { kernel: kernel.clone(), bindings } })
-    }
-
-    /// Runs `condition`, then, while the predicate is 1, `body` and `condition` again.
-    pub fn repeat(
-        label: &Arc<str>,
-        condition: Vec<Command>,
-        predicate: Predicate,
-        body: Vec<Command>,
-    ) -> Result<Command> {
-        same_size(predicate.place.size(), 1)?;
-        Ok(Command { label: label.clone(), work: Work::While { condition, predicate, body } })
-    }
-}
-
-fn same_size(from: usize, to: usize) -> Result<()> {
-    if from == to { Ok(()) } else { Err(Error::internal(format!("{from} bytes do not fit into {to}"))) }
 }
 
 impl Queue {

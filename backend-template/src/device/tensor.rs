@@ -2,7 +2,7 @@
 
 use xla_hlo::{ElementType, Error, Result};
 
-use super::{LANES, TILE_COLUMNS, TILE_ROWS};
+use super::spec::{LANES, TILE_COLUMNS, TILE_ROWS};
 
 /// How a program uses a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,17 +2,16 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
 use xla_hlo::{Error, Result};
 
+use super::command::{Command, CommandKind, Predicate, Task};
 use super::core;
 use super::fault::{FaultKind, Faults};
-use super::memory::{Contents, Failure, Region};
-use super::queue::{Command, Predicate, Task, Work};
-use super::tensor::Access;
+use super::locked::Locked;
+use super::memory::{Failure, Region};
 
 /// What executes a queue.
 pub(super) struct Worker {
@@ -45,9 +44,11 @@ impl Worker {
     }
 
     fn command(&mut self, command: &Command) {
-        let outcome = match &command.work {
-            Work::While { condition, predicate, body } => self.repeat(&command.label, condition, predicate, body),
-            Work::Upload { .. } | Work::Copy { .. } | Work::Launch { .. } => self.step(command),
+        let outcome = match &command.kind {
+            CommandKind::While { condition, predicate, body } => {
+                self.repeat(&command.label, condition, predicate, body)
+            }
+            CommandKind::Upload { .. } | CommandKind::Copy { .. } | CommandKind::Launch { .. } => self.step(command),
         };
         if let Err(failure) = outcome {
             for region in command.writes() {
@@ -73,20 +74,20 @@ impl Worker {
     }
 
     fn work(&self, command: &Command, memory: &mut Locked<'_>) -> Result<()> {
-        match &command.work {
-            Work::Upload { bytes, to } => {
+        match &command.kind {
+            CommandKind::Upload { bytes, to } => {
                 self.copy_fault(to, "copy to the device")?;
                 memory.bytes_mut(to).copy_from_slice(bytes);
             }
-            Work::Copy { from, to } => {
+            CommandKind::Copy { from, to } => {
                 self.copy_fault(to, "copy on the device")?;
                 memory.copy(from, to);
             }
-            Work::Launch { kernel, bindings } => {
+            CommandKind::Launch { kernel, bindings } => {
                 self.fault(FaultKind::Kernel, &format!("kernel {}", kernel.name()))?;
                 core::run(kernel, bindings, memory)?;
             }
-            Work::While { .. } => return Err(Error::internal("a loop is no single step")),
+            CommandKind::While { .. } => return Err(Error::internal("a loop is no single step")),
         }
         Ok(())
     }
@@ -134,84 +135,5 @@ impl Worker {
 
     fn fault(&self, kind: FaultKind, what: &str) -> Result<()> {
         if self.faults.strikes(kind) { Err(Error::internal(format!("{what} failed: injected fault"))) } else { Ok(()) }
-    }
-}
-
-impl Command {
-    /// What it reads.
-    fn reads(&self) -> Vec<&Region> {
-        match &self.work {
-            Work::Upload { .. } => Vec::new(),
-            Work::Copy { from, .. } => vec![from],
-            Work::Launch { kernel, bindings } => bound(bindings, kernel, |access| access != Access::Write),
-            Work::While { condition, body, .. } => condition.iter().chain(body).flat_map(Command::reads).collect(),
-        }
-    }
-
-    /// What it writes: all of it, but for tensors that are updated.
-    fn writes(&self) -> Vec<&Region> {
-        match &self.work {
-            Work::Upload { to, .. } | Work::Copy { to, .. } => vec![to],
-            Work::Launch { kernel, bindings } => bound(bindings, kernel, |access| access != Access::Read),
-            Work::While { condition, body, .. } => condition.iter().chain(body).flat_map(Command::writes).collect(),
-        }
-    }
-}
-
-fn bound<'a>(
-    bindings: &'a [Region],
-    kernel: &super::check::Kernel,
-    wanted: impl Fn(Access) -> bool,
-) -> Vec<&'a Region> {
-    let tensors = bindings.iter().zip(&kernel.program().tensors);
-    tensors.filter(|(_, tensor)| wanted(tensor.access)).map(|(region, _)| region).collect()
-}
-
-/// Blocks that a command works on, locked in an order that all queues keep.
-pub(super) struct Locked<'a>(Vec<(u64, MutexGuard<'a, Contents>)>);
-
-impl<'a> Locked<'a> {
-    fn new(regions: impl Iterator<Item = &'a Region>) -> Locked<'a> {
-        let mut blocks: Vec<_> = regions.map(|region| &region.block).collect();
-        blocks.sort_by_key(|block| block.id());
-        blocks.dedup_by_key(|block| block.id());
-        Locked(blocks.into_iter().map(|block| (block.id(), block.lock())).collect())
-    }
-
-    /// The bytes of a region.
-    pub fn bytes(&self, region: &Region) -> &[u8] {
-        &self.0[self.place(region)].1.bytes[region.range.clone()]
-    }
-
-    /// The bytes of a region, for writing.
-    pub fn bytes_mut(&mut self, region: &Region) -> &mut [u8] {
-        let place = self.place(region);
-        &mut self.0[place].1.bytes[region.range.clone()]
-    }
-
-    fn copy(&mut self, from: &Region, to: &Region) {
-        let places = [self.place(from), self.place(to)];
-        match self.0.get_disjoint_mut(places) {
-            Ok([(_, source), (_, target)]) => {
-                target.bytes[to.range.clone()].copy_from_slice(&source.bytes[from.range.clone()]);
-            }
-            // Both are in one block.
-            Err(_) => self.0[places[1]].1.bytes.copy_within(from.range.clone(), to.range.start),
-        }
-    }
-
-    fn poison_in(&self, region: &Region) -> Option<Failure> {
-        self.0[self.place(region)].1.poison_in(&region.range).cloned()
-    }
-
-    fn cleanse(&mut self, region: &Region) {
-        let place = self.place(region);
-        self.0[place].1.cleanse(&region.range);
-    }
-
-    /// Locked blocks are few: those of one command.
-    fn place(&self, region: &Region) -> usize {
-        let id = region.block.id();
-        self.0.iter().position(|(known, _)| *known == id).unwrap_or_default()
     }
 }

@@ -1,10 +1,10 @@
-//! Loading a program: what is checked once, so that the core can rely on it.
+//! Checks a program once, at loading, so that the core can rely on it.
 
 use xla_hlo::{ElementType, Error, Result};
 
-use super::REGISTERS;
 use super::memory::Region;
 use super::program::{Affine, Coordinate, Index, Instruction, Program, Register, VectorOp, View};
+use super::spec::REGISTERS;
 use super::tensor::{Access, TensorDescriptor};
 
 /// Instructions that the core's program memory holds.

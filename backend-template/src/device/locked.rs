@@ -1,0 +1,54 @@
+//! The blocks that one command works on, locked for it.
+
+use std::sync::MutexGuard;
+
+use super::memory::{Contents, Failure, Region};
+
+/// Blocks that a command works on, locked in an order that all queues keep.
+pub(super) struct Locked<'a>(Vec<(u64, MutexGuard<'a, Contents>)>);
+
+impl<'a> Locked<'a> {
+    pub fn new(regions: impl Iterator<Item = &'a Region>) -> Locked<'a> {
+        let mut blocks: Vec<_> = regions.map(|region| &region.block).collect();
+        blocks.sort_by_key(|block| block.id());
+        blocks.dedup_by_key(|block| block.id());
+        Locked(blocks.into_iter().map(|block| (block.id(), block.lock())).collect())
+    }
+
+    /// The bytes of a region.
+    pub fn bytes(&self, region: &Region) -> &[u8] {
+        &self.0[self.place(region)].1.bytes[region.range.clone()]
+    }
+
+    /// The bytes of a region, for writing.
+    pub fn bytes_mut(&mut self, region: &Region) -> &mut [u8] {
+        let place = self.place(region);
+        &mut self.0[place].1.bytes[region.range.clone()]
+    }
+
+    pub fn copy(&mut self, from: &Region, to: &Region) {
+        let places = [self.place(from), self.place(to)];
+        match self.0.get_disjoint_mut(places) {
+            Ok([(_, source), (_, target)]) => {
+                target.bytes[to.range.clone()].copy_from_slice(&source.bytes[from.range.clone()]);
+            }
+            // Both are in one block.
+            Err(_) => self.0[places[1]].1.bytes.copy_within(from.range.clone(), to.range.start),
+        }
+    }
+
+    pub fn poison_in(&self, region: &Region) -> Option<Failure> {
+        self.0[self.place(region)].1.poison_in(&region.range).cloned()
+    }
+
+    pub fn cleanse(&mut self, region: &Region) {
+        let place = self.place(region);
+        self.0[place].1.cleanse(&region.range);
+    }
+
+    /// Locked blocks are few: those of one command.
+    fn place(&self, region: &Region) -> usize {
+        let id = region.block.id();
+        self.0.iter().position(|(known, _)| *known == id).unwrap_or_default()
+    }
+}
