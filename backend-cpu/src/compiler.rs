@@ -7,12 +7,11 @@ use xla_hlo::{Result, VerifiedModule};
 use xla_llvm::emitter::EmitOptions;
 use xla_llvm::target::Target;
 use xla_passes::buffers::BufferOptions;
-use xla_passes::stages;
 use xla_service::compiler::LoadExecutable;
 use xla_service::host::{HostTransfer, dirt};
 use xla_service::serialized::SerializedProgram;
 use xla_service::thunks::{ThunkProgram, ThunkSequence};
-use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize, serialized};
+use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptimizedModule, optimize, serialized};
 
 use crate::capabilities::profile;
 use crate::executable::CpuExecutable;
@@ -128,10 +127,6 @@ impl CpuCompiler {
     /// The standard stages, for the target; without optimisation, those that the backend cannot do without.
     fn hlo_passes(&self, options: &CompileOptions) -> Result<HloPasses> {
         let profile = profile(&self.target()?, options.thread_count());
-        let pipeline = match options.opt_level {
-            OptLevel::O0 => stages::needed(&profile),
-            OptLevel::O1 | OptLevel::O2 | OptLevel::O3 => stages::standard(&profile),
-        };
-        Ok(HloPasses { pipeline, profile })
+        Ok(HloPasses::for_level(options.opt_level, profile))
     }
 }

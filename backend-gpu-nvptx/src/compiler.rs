@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use xla_hlo::{Computation, Error, Opcode, Result, VerifiedModule, proto};
 use xla_llvm::target::Target;
-use xla_passes::stages;
 use xla_service::compiler::{AheadOfTimeCompiler, AotFile, LoadExecutable};
-use xla_service::{
-    AotCompilationOptions, CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize,
-};
+use xla_service::{AotCompilationOptions, CompileOptions, Compiler, Executable, HloPasses, OptimizedModule, optimize};
 
 use crate::capabilities::profile;
 use crate::cuda::driver::Driver;
@@ -103,11 +100,7 @@ impl GpuCompiler {
         if has_transforms {
             profile.lacks.remove(&Opcode::Fft);
         }
-        let pipeline = match options.opt_level {
-            OptLevel::O0 => stages::needed(&profile),
-            OptLevel::O1 | OptLevel::O2 | OptLevel::O3 => stages::standard(&profile),
-        };
-        HloPasses { pipeline, profile }
+        HloPasses::for_level(options.opt_level, profile)
     }
 
     /// The module for a machine that may lack the library for Fourier transforms.

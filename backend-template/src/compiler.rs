@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use xla_hlo::{Result, VerifiedModule};
 use xla_passes::buffers::BufferOptions;
-use xla_passes::stages;
 use xla_service::compiler::LoadExecutable;
 use xla_service::thunks::{ThunkExecutable, ThunkProgram};
-use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptLevel, OptimizedModule, optimize, serialized};
+use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptimizedModule, optimize, serialized};
 
 use crate::capabilities::{MEMORY_ALIGNMENT, NAME, REUSE_AFTER, profile, stream_profile, thunk_cost};
 use crate::executable::TemplateLauncher;
@@ -62,10 +61,5 @@ impl LoadExecutable for TemplateCompiler {
 // VENDOR(passes): stages in their order; passes of one's own go where they belong.
 /// The standard stages; without optimisation, those that programs cannot do without.
 fn passes(options: &CompileOptions) -> HloPasses {
-    let profile = profile();
-    let pipeline = match options.opt_level {
-        OptLevel::O0 => stages::needed(&profile),
-        OptLevel::O1 | OptLevel::O2 | OptLevel::O3 => stages::standard(&profile),
-    };
-    HloPasses { pipeline, profile }
+    HloPasses::for_level(options.opt_level, profile())
 }

@@ -7,7 +7,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use xla::compare::Tolerance;
 use xla::{
     Buffer, Client, CompilationCache, CompileOptions, Error, ExecuteOptions, LoadedExecutable, OptLevel,
     PlatformRegistry, Result,
@@ -16,7 +15,6 @@ use xla_hlo::eval::evaluate;
 use xla_hlo::text::parse_module;
 use xla_hlo::{CompId, Literal, Module, VerifiedModule, proto};
 
-use crate::generate::{Noise, Numbers, epsilon, least};
 use crate::program::Program;
 
 /// Compares a platform with the evaluator.
@@ -243,14 +241,4 @@ pub(crate) fn difference(program: &Program, expected: &Literal, actual: &Literal
         let difference = tolerance.difference(expected, actual)?;
         Some(format!("result {i}, {}: {difference}", expected.shape()))
     })
-}
-
-/// How far results of those numbers may be apart.
-pub(crate) fn tolerance(ty: xla_hlo::ElementType, numbers: &Numbers) -> Tolerance {
-    let (rtol, atol) = match numbers.noise {
-        Noise::None => (0.0, 0.0),
-        Noise::Ulps(ulps) => (ulps * epsilon(ty), ulps * least(ty)),
-        Noise::Absolute(noise) => (0.0, noise),
-    };
-    Tolerance { rtol, atol, signed_zero: numbers.is_exact() && numbers.zeros }
 }

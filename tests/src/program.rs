@@ -16,8 +16,7 @@ use xla_hlo::{
     ParameterLeaf, Scalar, Shape,
 };
 
-use crate::differential;
-use crate::generate::{Numbers, set_outputs};
+use crate::generate::Numbers;
 
 /// A program with arguments, and what is known of its values.
 #[derive(Clone, Debug)]
@@ -55,7 +54,7 @@ impl Program {
     pub fn tolerance(&self, id: InstrId) -> Tolerance {
         let ty = self.module.entry()[id].shape().element_type().unwrap_or(ElementType::Pred);
         match self.known.get(&id) {
-            Some(Known::Numbers(numbers)) => differential::tolerance(ty, numbers),
+            Some(Known::Numbers(numbers)) => numbers.tolerance(ty),
             Some(Known::Tolerance(tolerance)) => *tolerance,
             None => Tolerance { rtol: 0.0, atol: 0.0, signed_zero: true },
         }
@@ -151,6 +150,17 @@ impl Program {
         };
         self.module.attributes().input_output_alias.iter().filter_map(kept).collect()
     }
+}
+
+/// Makes arrays the result of a computation: as a tuple, or the only one by itself.
+pub(crate) fn set_outputs(computation: &mut Computation, outputs: &[InstrId], as_tuple: bool) {
+    if let ([one], false) = (outputs, as_tuple) {
+        computation.set_root(*one);
+        return;
+    }
+    let shape = Shape::Tuple(outputs.iter().map(|&id| computation[id].shape().clone()).collect());
+    let root = computation.add(Instruction::new(Tuple.into(), shape, outputs));
+    computation.set_root(root);
 }
 
 /// Builds an entry out of parts of another.

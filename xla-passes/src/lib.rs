@@ -54,7 +54,8 @@ pub use expand::{
     ExpandFunctions, ExpandRaggedDots, ExpandRng, ExpandScaledDots, ExpandScans, ExpandSelectAndScatter,
     ExpandStochasticConverts, ExpandTopK, ExpandTriangularSolves, NormalizeFloats, UnifyConvolutionTypes, WidenLinalg,
 };
-pub use framework::explain::{FusionDecision, FusionReason, FusionRecorder};
+pub use framework::explain::{FusionDecision, FusionReason};
+pub use framework::fusion_recorder::FusionRecorder;
 pub use framework::observer::{PassEvent, PassObserver};
 pub use framework::pass::{Changed, Pass, PassContext, PassOptions};
 pub use framework::pipeline::Pipeline;

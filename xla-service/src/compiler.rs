@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use xla_hlo::{Module, Result, VerifiedModule};
-use xla_passes::{Pipeline, TargetProfile};
+use xla_passes::{Pipeline, TargetProfile, stages};
 
 use crate::executable::Executable;
-use crate::options::CompileOptions;
+use crate::options::{CompileOptions, OptLevel};
 
 /// Compiles modules for one kind of device.
 ///
@@ -55,6 +55,18 @@ pub struct HloPasses {
     pub pipeline: Pipeline,
     /// The target.
     pub profile: TargetProfile,
+}
+
+impl HloPasses {
+    /// The standard stages at this level of optimisation: all of them, or at [`OptLevel::O0`] those that programs
+    /// cannot do without.
+    pub fn for_level(level: OptLevel, profile: TargetProfile) -> HloPasses {
+        let pipeline = match level {
+            OptLevel::O0 => stages::needed(&profile),
+            OptLevel::O1 | OptLevel::O2 | OptLevel::O3 => stages::standard(&profile),
+        };
+        HloPasses { pipeline, profile }
+    }
 }
 
 /// A module after a compiler's passes. A type of its own, so that [`Compiler::run_backend`] cannot be handed a raw

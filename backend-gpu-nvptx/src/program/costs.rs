@@ -40,7 +40,6 @@ const LEAST_SECONDS: f64 = 2e-6;
 
 /// Operations a second, outside of tensor cores; a transcendental function counts as several.
 const FLOPS: f64 = 4e13;
-const TRANSCENDENTAL: f64 = 8.0;
 
 /// What the thunks of a module take.
 pub(crate) struct ThunkCosts<'m> {
@@ -54,8 +53,7 @@ impl<'m> ThunkCosts<'m> {
         let mut arithmetic = HashMap::new();
         for computation in analysis::cost::analyze(module).computations {
             for instruction in computation.instructions {
-                let operations =
-                    instruction.cost.flops as f64 + TRANSCENDENTAL * instruction.cost.transcendentals as f64;
+                let operations = instruction.cost.operations() as f64;
                 arithmetic.insert((computation.name.clone(), instruction.name), operations / FLOPS);
             }
         }

@@ -1,50 +1,12 @@
 //! Calls, maps, loops and branches.
 
-use xla_hlo::builder::ComputationBuilder;
 use xla_hlo::ops::{Conditional, Map};
-use xla_hlo::{CompId, ElementType, InstrId, Result, Shape};
+use xla_hlo::{CompId, ElementType, InstrId, Shape};
 
-use super::callees::{Callee, Role, Slot};
+use super::callee::{Callee, Packing, Role, Slot};
 use super::graph::{Graph, Value};
 use super::numbers::Numbers;
-use super::random::Random;
 use super::values::Temper;
-
-/// How several arrays go into a computation, or come out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packing {
-    /// Each by itself.
-    Separate,
-    /// In a tuple.
-    Tuple,
-    /// The first in a tuple with a tuple of the others.
-    Nested,
-}
-
-impl Packing {
-    /// One that makes tuples.
-    pub(super) fn any(random: &mut Random) -> Packing {
-        random.pick(&[Packing::Tuple, Packing::Tuple, Packing::Nested])
-    }
-
-    /// The shape of a tuple of those.
-    pub(super) fn shape(self, mut shapes: Vec<Shape>) -> Shape {
-        if self == Packing::Nested && !shapes.is_empty() {
-            let others = Shape::Tuple(shapes.split_off(1));
-            shapes.push(others);
-        }
-        Shape::Tuple(shapes)
-    }
-
-    /// A tuple of those.
-    pub(super) fn tuple(self, b: &mut ComputationBuilder<'_>, mut ids: Vec<InstrId>) -> Result<InstrId> {
-        if self == Packing::Nested && !ids.is_empty() {
-            let others = b.tuple(ids.split_off(1))?;
-            ids.push(others);
-        }
-        b.tuple(ids)
-    }
-}
 
 impl Graph<'_> {
     /// Parameters of a called computation, each an array or all in one tuple.

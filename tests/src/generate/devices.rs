@@ -4,7 +4,7 @@ use xla_hlo::ops::collective::{IotaGroups, MeshAxis, MeshGroups, ReplicaGroups};
 use xla_hlo::ops::{AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, Participants};
 use xla_hlo::{ElementType, InstrId, Shape};
 
-use super::callees::Role;
+use super::callee::Role;
 use super::graph::{Graph, Value};
 use super::numbers::Numbers;
 use super::values::Temper;

@@ -9,7 +9,7 @@ use xla_hlo::ops::{
 };
 use xla_hlo::{ArrayShape, Dynamism, ElementType, InstrId, Shape};
 
-use super::callees::Role;
+use super::callee::Role;
 use super::elementwise::{binary, convert, unary};
 use super::graph::{Graph, Value};
 use super::numbers::Numbers;

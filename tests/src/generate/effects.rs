@@ -3,7 +3,7 @@
 use xla_hlo::ops::{Async, Domain, OptBarrier};
 use xla_hlo::{InstrId, LeafSharding, Sharding, ShardingKind};
 
-use super::callees::Role;
+use super::callee::Role;
 use super::graph::{Graph, Value};
 
 impl Graph<'_> {

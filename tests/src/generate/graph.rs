@@ -3,7 +3,7 @@
 use xla_hlo::builder::ComputationBuilder;
 use xla_hlo::{ArrayShape, ElementType, InstrId, Layout, Literal, Result, Scalar};
 
-use super::callees::Callee;
+use super::callee::Callee;
 use super::numbers::Numbers;
 use super::random::Random;
 use super::values::{self, Temper};

@@ -3,7 +3,7 @@
 use xla_hlo::ElementType;
 use xla_hlo::ops::{BinaryOp, Gather, Scatter};
 
-use super::callees::Role;
+use super::callee::Role;
 use super::graph::{Graph, Value};
 use super::numbers::Numbers;
 use super::reductions::reduce;

@@ -8,6 +8,7 @@
 //! ```
 
 mod bits;
+mod callee;
 mod callees;
 mod calls;
 mod control;
@@ -16,6 +17,7 @@ mod devices;
 mod dynamic;
 mod effects;
 mod elementwise;
+mod family;
 mod graph;
 mod indexing;
 mod linalg;
@@ -26,144 +28,20 @@ mod patterns;
 mod random;
 mod reductions;
 mod sorting;
+mod steps;
 mod values;
 
 use xla_hlo::builder::ModuleBuilder;
-use xla_hlo::ops::Tuple;
-use xla_hlo::{Computation, ElementType, InputOutputAlias, InstrId, Instruction, Module, ParameterLeaf, Shape};
+use xla_hlo::{ElementType, InputOutputAlias, InstrId, Module, ParameterLeaf, Shape};
 
-use crate::program::{Known, Program};
+use crate::program::{Known, Program, set_outputs};
 
+pub use family::Family;
 pub use graph::Value;
 use graph::{Graph, Sizes};
 pub use numbers::{Noise, Numbers, epsilon, least};
 pub use random::Random;
 pub use values::{Temper, literal};
-
-/// What programs are mostly made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// Operations on one element at a time, of every element type.
-    Elementwise,
-    /// Operations that move elements.
-    Movement,
-    /// Reductions over dimensions.
-    Reduction,
-    /// Reductions over windows.
-    Window,
-    /// Sums of products.
-    Dot,
-    /// Gather and scatter.
-    Indexing,
-    /// Loops, branches, calls.
-    Control,
-    /// All of it.
-    Mixed,
-    /// Arrays so large that they are worth several threads.
-    Large,
-    /// What few programs have: sizes known when running, collectives, tokens, random bits, custom calls.
-    Rare,
-}
-
-impl Family {
-    /// All of them.
-    pub const ALL: [Family; 10] = [
-        Family::Elementwise,
-        Family::Movement,
-        Family::Reduction,
-        Family::Window,
-        Family::Dot,
-        Family::Indexing,
-        Family::Control,
-        Family::Mixed,
-        Family::Large,
-        Family::Rare,
-    ];
-
-    /// The name in lower case.
-    pub fn name(self) -> String {
-        format!("{self:?}").to_lowercase()
-    }
-
-    /// The family of that name.
-    pub fn from_name(name: &str) -> Option<Family> {
-        Family::ALL.into_iter().find(|family| family.name() == name)
-    }
-}
-
-/// A way to add to a computation, and how often each family takes it.
-#[derive(Clone, Copy)]
-struct Step {
-    apply: fn(&mut Graph<'_>) -> Option<Value>,
-    weights: [usize; 10],
-}
-
-macro_rules! steps {
-    ($($method:ident $weights:expr;)*) => {
-        /// Families in the order of [`Family::ALL`]. The first six suit scalars.
-        const STEPS: &[Step] = &[$(Step { apply: |graph| graph.$method(), weights: $weights },)*];
-    };
-}
-
-steps! {
-    unary [20, 3, 4, 2, 3, 3, 4, 6, 6, 6];
-    binary [20, 4, 5, 3, 4, 4, 6, 8, 10, 6];
-    compare [5, 1, 1, 1, 0, 1, 2, 2, 2, 2];
-    select [4, 2, 1, 1, 0, 1, 2, 2, 2, 2];
-    clamp [3, 0, 1, 0, 0, 0, 1, 1, 1, 1];
-    convert [8, 1, 2, 1, 2, 2, 2, 3, 4, 4];
-    reduce_precision [2, 0, 0, 0, 0, 0, 0, 1, 0, 3];
-    bitcast_convert [3, 1, 0, 0, 0, 0, 0, 1, 1, 1];
-    broadcast [1, 4, 3, 1, 2, 2, 2, 3, 4, 2];
-    reshape [1, 4, 3, 1, 2, 2, 2, 3, 4, 2];
-    transpose [1, 4, 3, 1, 2, 2, 2, 3, 6, 2];
-    slice [0, 4, 2, 1, 1, 1, 1, 2, 3, 1];
-    pad [0, 4, 1, 1, 1, 1, 1, 2, 3, 1];
-    concatenate [0, 4, 1, 1, 1, 1, 2, 2, 3, 2];
-    reverse [0, 3, 1, 1, 1, 1, 1, 1, 2, 0];
-    dynamic_slice [0, 4, 1, 0, 1, 1, 4, 2, 2, 1];
-    dynamic_update_slice [0, 4, 1, 0, 0, 1, 6, 2, 3, 1];
-    regroup [1, 2, 1, 1, 1, 1, 2, 1, 1, 2];
-    reduce [1, 1, 20, 2, 3, 2, 3, 4, 10, 3];
-    reduce_window [0, 0, 1, 12, 0, 0, 0, 1, 0, 0];
-    select_and_scatter [0, 0, 0, 8, 0, 0, 0, 1, 0, 0];
-    dot [0, 0, 1, 0, 12, 1, 1, 2, 4, 1];
-    ragged_dot [0, 0, 1, 0, 5, 1, 1, 2, 1, 3];
-    scan [0, 0, 4, 0, 0, 0, 3, 2, 0, 4];
-    batch_norm [0, 0, 3, 0, 0, 0, 0, 1, 1, 6];
-    fft [0, 0, 1, 0, 3, 0, 0, 1, 1, 0];
-    cholesky [0, 0, 0, 0, 2, 0, 0, 1, 1, 0];
-    triangular_solve [0, 0, 0, 0, 2, 0, 0, 1, 1, 0];
-    convolution [0, 0, 0, 2, 8, 0, 0, 2, 1, 0];
-    gather [0, 0, 0, 0, 0, 10, 1, 2, 1, 1];
-    scatter [0, 0, 0, 0, 0, 10, 1, 2, 1, 1];
-    sort [0, 3, 1, 0, 0, 4, 1, 3, 2, 1];
-    top_k [0, 2, 1, 0, 0, 3, 1, 2, 1, 3];
-    call [0, 0, 0, 0, 0, 0, 20, 6, 0, 6];
-    normalize [0, 0, 8, 0, 2, 0, 2, 3, 4, 0];
-    rng_bit_generator [0, 0, 0, 0, 0, 0, 1, 1, 0, 5];
-    rng [0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
-    stochastic_convert [1, 0, 0, 0, 0, 0, 0, 1, 0, 4];
-    collective [0, 0, 0, 0, 0, 0, 2, 1, 1, 12];
-    effect [0, 0, 0, 0, 0, 0, 4, 2, 1, 8];
-    dynamic [0, 1, 2, 0, 1, 0, 2, 2, 0, 16];
-    custom_call [0, 0, 0, 0, 1, 0, 0, 1, 0, 5];
-}
-
-impl Graph<'_> {
-    /// One more operation, if the one that is tried finds what it takes.
-    fn step(&mut self, family: Family) -> Option<Value> {
-        let weight = |step: &Step| step.weights[family as usize];
-        let mut at = self.random.below(STEPS.iter().map(weight).sum());
-        for step in STEPS {
-            match at.checked_sub(weight(step)) {
-                Some(rest) => at = rest,
-                None => return (step.apply)(self),
-            }
-        }
-        None
-    }
-}
 
 /// Element types of a program: mostly the common ones, each of them sometimes.
 fn types(random: &mut Random, family: Family) -> Vec<ElementType> {
@@ -252,15 +130,4 @@ fn tie(module: &mut Module, random: &mut Random, outputs: &[InstrId]) {
         aliases.push(InputOutputAlias { output, parameter, must_alias: random.percent(30) });
     }
     module.attributes_mut().input_output_alias = aliases;
-}
-
-/// Makes arrays the result of a computation: as a tuple, or the only one by itself.
-pub(crate) fn set_outputs(computation: &mut Computation, outputs: &[InstrId], as_tuple: bool) {
-    if let ([one], false) = (outputs, as_tuple) {
-        computation.set_root(*one);
-        return;
-    }
-    let shape = Shape::Tuple(outputs.iter().map(|&id| computation[id].shape().clone()).collect());
-    let root = computation.add(Instruction::new(Tuple.into(), shape, outputs));
-    computation.set_root(root);
 }

@@ -5,6 +5,7 @@
 //! operations that would make a small difference large (comparisons, conversions to integers, functions with poles) are
 //! not applied to it.
 
+use xla::compare::Tolerance;
 use xla_hlo::{ElementKind, ElementType, FloatFormat, Scalar};
 
 /// What is known of the elements of an array.
@@ -37,6 +38,16 @@ pub enum Noise {
 }
 
 impl Numbers {
+    /// How far results of these numbers may be apart.
+    pub fn tolerance(&self, ty: ElementType) -> Tolerance {
+        let (rtol, atol) = match self.noise {
+            Noise::None => (0.0, 0.0),
+            Noise::Ulps(ulps) => (ulps * epsilon(ty), ulps * least(ty)),
+            Noise::Absolute(noise) => (0.0, noise),
+        };
+        Tolerance { rtol, atol, signed_zero: self.is_exact() && self.zeros }
+    }
+
     /// Anything, but the same for everyone; NaNs aside.
     pub const EXACT: Numbers =
         Numbers { bound: f64::INFINITY, grid: 0.0, noise: Noise::None, patterns: false, zeros: true, product: false };

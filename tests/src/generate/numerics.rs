@@ -3,7 +3,7 @@
 use xla_hlo::ops::{BatchNormKind, DotDims, RaggedDot, Scan};
 use xla_hlo::{ElementKind, ElementType, InstrId};
 
-use super::callees::Role;
+use super::callee::Role;
 use super::graph::{Graph, Value};
 use super::numbers::{Numbers, epsilon};
 use super::reductions::{is_tame, reduce, sum_of_products};

@@ -4,7 +4,7 @@ use xla_hlo::CompId;
 use xla_hlo::builder::ComputationBuilder;
 use xla_hlo::ops::{BinaryOp, Unary, UnaryOp};
 
-use super::callees::Role;
+use super::callee::Role;
 use super::graph::{Graph, Value};
 use super::numbers::{Numbers, epsilon, greatest};
 use super::values::Temper;

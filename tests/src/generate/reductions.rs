@@ -3,7 +3,7 @@
 use xla_hlo::ops::{BinaryOp, DotDims, SelectAndScatter, Window, WindowDim};
 use xla_hlo::{ElementKind, ElementType};
 
-use super::callees::{Callee, Role};
+use super::callee::{Callee, Role};
 use super::graph::{Graph, Value};
 use super::numbers::{Numbers, epsilon, fits_grid};
 use super::values::Temper;

@@ -2,7 +2,7 @@
 
 use xla_hlo::{ElementType, InstrId};
 
-use super::callees::Role;
+use super::callee::Role;
 use super::graph::{Graph, Value};
 use super::numbers::Numbers;
 

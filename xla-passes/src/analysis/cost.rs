@@ -12,7 +12,7 @@ use serde::Serialize;
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{CompId, Computation, InstrId, Module, Op, Shape};
 
-use super::op_cost::{Work, work};
+use super::op_cost::{Arithmetic, arithmetic};
 use crate::analysis::alias::role::{Role, role};
 use crate::analysis::effects::{CallContext, call_context};
 use crate::analysis::trip_count::trip_count;
@@ -78,12 +78,17 @@ impl Cost {
         self.bytes_read.saturating_add(self.bytes_written)
     }
 
-    fn of(work: Work) -> Cost {
-        Cost { flops: work.flops, transcendentals: work.transcendentals, ..Cost::default() }
+    /// The arithmetic in flops, transcendental functions at about what they take.
+    pub fn operations(&self) -> u64 {
+        self.arithmetic().operations()
     }
 
-    fn work(self) -> Work {
-        Work { flops: self.flops, transcendentals: self.transcendentals }
+    fn of(arithmetic: Arithmetic) -> Cost {
+        Cost { flops: arithmetic.flops, transcendentals: arithmetic.transcendentals, ..Cost::default() }
+    }
+
+    fn arithmetic(self) -> Arithmetic {
+        Arithmetic { flops: self.flops, transcendentals: self.transcendentals }
     }
 
     fn zip(self, other: Cost, f: impl Fn(u64, u64) -> u64) -> Cost {
@@ -198,14 +203,14 @@ impl Analyzer<'_> {
             (CallContext::Control, Op::Conditional(_)) => (runs.fold(Cost::default(), |a, b| a.zip(b, u64::max)), None),
             (CallContext::Control, _) => (runs.fold(Cost::default(), Cost::plus), None),
             (CallContext::Fusion, _) => {
-                let work = runs.fold(Cost::default(), Cost::plus).work();
+                let body = runs.fold(Cost::default(), Cost::plus).arithmetic();
                 let (bytes_read, bytes_written) = self.fusion_bytes(computation, instruction);
-                (Cost { bytes_read, bytes_written, ..Cost::of(work) }, None)
+                (Cost { bytes_read, bytes_written, ..Cost::of(body) }, None)
             }
             (CallContext::Embedded | CallContext::None, _) => {
-                let embedded = runs.fold(Work::default(), |sum, run| sum.plus(run.work()));
+                let embedded = runs.fold(Arithmetic::default(), |sum, run| sum.plus(run.arithmetic()));
                 let (bytes_read, bytes_written) = bytes(computation, instruction);
-                (Cost { bytes_read, bytes_written, ..Cost::of(work(computation, instruction, embedded)) }, None)
+                (Cost { bytes_read, bytes_written, ..Cost::of(arithmetic(computation, instruction, embedded)) }, None)
             }
         }
     }

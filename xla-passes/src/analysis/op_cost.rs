@@ -1,11 +1,11 @@
-//! Arithmetic of single operations, from their shapes and attributes alone.
+//! Costs of single operations: the table of elementary functions, and arithmetic by shapes and attributes.
 
 use xla_hlo::ops::{BinaryOp, Convolution, DotDims, Fft, FftType, UnaryOp, Window, WindowDim};
-use xla_hlo::{ArrayShape, Computation, InstrId, Instruction, Op, Shape};
+use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Instruction, Op, Shape};
 
 /// Operations on single elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct Arithmetic {
     /// Additions, multiplications, comparisons and whatever takes about as long; a multiplication with an addition is
     /// two.
     pub flops: u64,
@@ -13,25 +13,33 @@ pub struct Work {
     pub transcendentals: u64,
 }
 
-impl Work {
+/// Flops that take about as long as one transcendental function.
+const TRANSCENDENTAL_FLOPS: u64 = 8;
+
+impl Arithmetic {
+    /// All of it in flops, transcendental functions at about what they take.
+    pub fn operations(self) -> u64 {
+        self.flops.saturating_add(self.transcendentals.saturating_mul(TRANSCENDENTAL_FLOPS))
+    }
+
     /// Of `n` elements, one operation each.
-    pub fn simple(n: u64) -> Work {
-        Work { flops: n, transcendentals: 0 }
+    pub fn simple(n: u64) -> Arithmetic {
+        Arithmetic { flops: n, transcendentals: 0 }
     }
 
     /// Of `n` elements, one transcendental function each.
-    pub fn transcendental(n: u64) -> Work {
-        Work { flops: 0, transcendentals: n }
+    pub fn transcendental(n: u64) -> Arithmetic {
+        Arithmetic { flops: 0, transcendentals: n }
     }
 
-    /// The same work so many times.
-    pub fn times(self, n: u64) -> Work {
-        Work { flops: self.flops.saturating_mul(n), transcendentals: self.transcendentals.saturating_mul(n) }
+    /// The same `n` times.
+    pub fn times(self, n: u64) -> Arithmetic {
+        Arithmetic { flops: self.flops.saturating_mul(n), transcendentals: self.transcendentals.saturating_mul(n) }
     }
 
-    /// One and the other.
-    pub fn plus(self, other: Work) -> Work {
-        Work {
+    /// The sum.
+    pub fn plus(self, other: Arithmetic) -> Arithmetic {
+        Arithmetic {
             flops: self.flops.saturating_add(other.flops),
             transcendentals: self.transcendentals.saturating_add(other.transcendentals),
         }
@@ -44,20 +52,20 @@ pub fn elements(shape: &Shape) -> u64 {
     shape.leaves().into_iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// What an operation does with elements, what it calls aside. `embedded` is the work of one call of the function that
+/// The arithmetic of an operation, without that of what it calls. `embedded` is that of one call of the function that
 /// it applies to elements (a combiner, a comparator).
-pub fn work(computation: &Computation, id: InstrId, embedded: Work) -> Work {
+pub fn arithmetic(computation: &Computation, id: InstrId, embedded: Arithmetic) -> Arithmetic {
     let instruction = &computation[id];
     let result = elements(instruction.shape());
     let operand = |i: usize| computation[instruction.operand(i)].shape();
     let reductions = |n: u64| embedded.times(n);
     match instruction.op() {
-        Op::Unary(unary) => of_each(is_transcendental(unary.op), result),
-        Op::Binary(binary) => of_each(matches!(binary.op, BinaryOp::Power | BinaryOp::Atan2), result),
+        Op::Unary(un) => of_each(unary(un.op).is_transcendental, result),
+        Op::Binary(bin) => of_each(binary(bin.op, true).is_transcendental, result),
         Op::Compare(_) | Op::Select(_) | Op::Convert(_) | Op::ReducePrecision(_) | Op::StochasticConvert(_) => {
-            Work::simple(result)
+            Arithmetic::simple(result)
         }
-        Op::Clamp(_) => Work::simple(result.saturating_mul(2)),
+        Op::Clamp(_) => Arithmetic::simple(result.saturating_mul(2)),
         Op::Dot(dot) => contraction(&dot.dims, operand(0), result),
         Op::RaggedDot(dot) => contraction(&dot.dims, operand(0), result),
         Op::ScaledDot(dot) => contraction(&dot.dims, operand(0), result),
@@ -82,17 +90,17 @@ pub fn work(computation: &Computation, id: InstrId, embedded: Work) -> Work {
             let along = operand(0).as_array().map_or(1, |a| a.dims().get(sort.dimension).copied().unwrap_or(1));
             reductions(elements(operand(0)).saturating_mul(log2(along)))
         }
-        Op::TopK(top) => Work::simple(elements(operand(0)).saturating_mul(log2(top.k).max(1))),
+        Op::TopK(top) => Arithmetic::simple(elements(operand(0)).saturating_mul(log2(top.k).max(1))),
         Op::Fft(fft) => transform(fft, operand(0)),
         Op::Cholesky(_) => {
             let n = last_dim(instruction.shape());
-            Work::simple(result.saturating_mul(n) / 3)
+            Arithmetic::simple(result.saturating_mul(n) / 3)
         }
-        Op::TriangularSolve(_) => Work::simple(result.saturating_mul(last_dim(operand(0)))),
+        Op::TriangularSolve(_) => Arithmetic::simple(result.saturating_mul(last_dim(operand(0)))),
         // Statistics, then a scale and an offset.
-        Op::BatchNorm(_) => Work::simple(elements(operand(0)).saturating_mul(8)),
+        Op::BatchNorm(_) => Arithmetic::simple(elements(operand(0)).saturating_mul(8)),
         // As one function of each element, whatever it is expanded into.
-        Op::RngBitGenerator(_) | Op::Rng(_) | Op::RngGetAndUpdateState(_) => Work::simple(result),
+        Op::RngBitGenerator(_) | Op::Rng(_) | Op::RngGetAndUpdateState(_) => Arithmetic::simple(result),
         Op::Collective(_) => reductions(result),
         Op::Parameter(_)
         | Op::Constant(_)
@@ -123,22 +131,84 @@ pub fn work(computation: &Computation, id: InstrId, embedded: Work) -> Work {
         | Op::AddDependency(_)
         | Op::Dynamic(_)
         | Op::Transfer(_)
-        | Op::Async(_) => Work::default(),
+        | Op::Async(_) => Arithmetic::default(),
     }
 }
 
-fn of_each(transcendental: bool, n: u64) -> Work {
-    if transcendental { Work::transcendental(n) } else { Work::simple(n) }
+fn of_each(transcendental: bool, n: u64) -> Arithmetic {
+    if transcendental { Arithmetic::transcendental(n) } else { Arithmetic::simple(n) }
 }
 
-fn is_transcendental(op: UnaryOp) -> bool {
+/// [`element_cost`] from which on an operation is never done twice.
+pub const EXPENSIVE: f64 = 4.0;
+
+/// Neighbouring elements that a gather must take together to load them as vectors.
+const LONG_PIECE: usize = 8;
+
+/// The cost of one element: vector instructions for a vector of results, where an addition takes 1.
+///
+/// Orders of magnitude, not measurements: what matters is what is free, what is cheap, and what is expensive.
+pub fn element_cost(op: &Op, element_type: ElementType) -> f64 {
+    let float = element_type.is_float() || element_type.is_complex();
+    let complex = if element_type.is_complex() { 4.0 } else { 1.0 };
+    let instructions = match op {
+        Op::Parameter(_) | Op::Constant(_) | Op::Tuple(_) | Op::GetTupleElement(_) | Op::OptBarrier(_) => 0.0,
+        Op::Broadcast(_) | Op::Reshape(_) | Op::Bitcast(_) | Op::BitcastConvert(_) => 0.0,
+        Op::Slice(_) | Op::Transpose(_) | Op::Reverse(_) | Op::Iota(_) | Op::Copy(_) => 0.5,
+        Op::Unary(un) => unary(un.op).instructions,
+        Op::Binary(bin) => binary(bin.op, float).instructions,
+        Op::Compare(_) | Op::Select(_) | Op::Convert(_) => 1.0,
+        Op::Clamp(_) => 2.0,
+        Op::ReducePrecision(_) => 5.0,
+        Op::Pad(_) | Op::DynamicSlice(_) | Op::DynamicUpdateSlice(_) => 2.0,
+        Op::Concatenate(_) => 2.0,
+        // Whole pieces of rows, or elements from anywhere.
+        Op::Gather(gather) if gather.slice_sizes.last().is_some_and(|&n| n >= LONG_PIECE) => 2.0,
+        Op::Gather(_) | Op::Scatter(_) => 8.0,
+        Op::Dot(_) | Op::RaggedDot(_) | Op::ScaledDot(_) | Op::Convolution(_) => 1e6,
+        Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scan(_) | Op::BatchNorm(_) => 1e6,
+        Op::While(_) | Op::Conditional(_) | Op::Call(_) | Op::Map(_) | Op::Fusion(_) => 1e6,
+        Op::RngBitGenerator(_) | Op::Rng(_) | Op::RngGetAndUpdateState(_) | Op::StochasticConvert(_) => 1e6,
+        Op::Sort(_) | Op::TopK(_) | Op::Fft(_) | Op::Cholesky(_) | Op::TriangularSolve(_) => 1e6,
+        Op::Domain(_) | Op::AfterAll(_) | Op::AddDependency(_) => 0.0,
+        Op::Transfer(_) | Op::Async(_) | Op::Collective(_) | Op::Dynamic(_) | Op::CustomCall(_) => 1e6,
+    };
+    instructions * complex
+}
+
+/// A function of elements.
+struct Elementary {
+    /// Vector instructions for a vector of results.
+    instructions: f64,
+    /// Whether [`Arithmetic`] counts it as transcendental.
+    is_transcendental: bool,
+}
+
+fn unary(op: UnaryOp) -> Elementary {
     use UnaryOp::*;
-    match op {
-        Sqrt | Rsqrt | Cbrt | Exponential | ExponentialMinusOne | Log | LogPlusOne | Logistic | Tanh | Sine
-        | Cosine | Tan | Erf | Cosh | Sinh | Acos | Acosh | Asin | Asinh | Atan | Atanh => true,
-        Abs | Negate | Not | Real | Imag | IsFinite | Floor | Ceil | RoundNearestEven | Sign | RoundNearestAfz
-        | CountLeadingZeros | Popcnt => false,
-    }
+    let (instructions, is_transcendental) = match op {
+        Abs | Negate | Not | Real | Imag | IsFinite | Floor | Ceil | RoundNearestEven => (1.0, false),
+        Sign | RoundNearestAfz => (2.0, false),
+        CountLeadingZeros | Popcnt => (3.0, false),
+        Sqrt | Rsqrt => (6.0, true),
+        Exponential | ExponentialMinusOne | Log | LogPlusOne | Logistic | Tanh => (15.0, true),
+        Sine | Cosine | Tan | Erf | Cbrt | Cosh | Sinh => (25.0, true),
+        Acos | Acosh | Asin | Asinh | Atan | Atanh => (30.0, true),
+    };
+    Elementary { instructions, is_transcendental }
+}
+
+fn binary(op: BinaryOp, float: bool) -> Elementary {
+    use BinaryOp::*;
+    let (instructions, is_transcendental) = match op {
+        Add | And | Complex | Maximum | Minimum | Multiply | Or | Subtract | Xor => (1.0, false),
+        ShiftLeft | ShiftRightArithmetic | ShiftRightLogical => (2.0, false),
+        Mulhi => (4.0, false),
+        Divide if float => (5.0, false),
+        Divide | Remainder => (25.0, false),
+        Power | Atan2 => (40.0, true),
+    };
+    Elementary { instructions, is_transcendental }
 }
 
 /// Elements of the first array: several arrays that are reduced together are one reduction.
@@ -159,18 +229,18 @@ fn window_size(window: &Window) -> u64 {
 }
 
 /// A multiplication and an addition for each element of the result and each place that is contracted.
-fn contraction(dims: &DotDims, lhs: &Shape, result: u64) -> Work {
+fn contraction(dims: &DotDims, lhs: &Shape, result: u64) -> Arithmetic {
     let size = |&d: &usize| lhs.as_array().and_then(|a| a.dims().get(d)).map_or(1, |&n| n as u64);
     let contracted = dims.lhs_contracting.iter().map(size).fold(1, u64::saturating_mul);
-    Work::simple(result.saturating_mul(contracted).saturating_mul(2))
+    Arithmetic::simple(result.saturating_mul(contracted).saturating_mul(2))
 }
 
 /// A multiplication and an addition for each element of the result, each channel of its group, and each place of the
 /// window that is in the array: padding, and what dilation puts between elements, is no work.
-fn convolution(op: &Convolution, input: &Shape, kernel: &Shape, result: &Instruction) -> Work {
+fn convolution(op: &Convolution, input: &Shape, kernel: &Shape, result: &Instruction) -> Arithmetic {
     let (Some(input), Some(kernel), Some(output)) = (input.as_array(), kernel.as_array(), result.shape().as_array())
     else {
-        return Work::default();
+        return Arithmetic::default();
     };
     let size = |shape: &ArrayShape, d: usize| shape.dims().get(d).copied().unwrap_or(1) as u64;
     let mut pairs = 1u64;
@@ -184,7 +254,7 @@ fn convolution(op: &Convolution, input: &Shape, kernel: &Shape, result: &Instruc
     let features = size(output, op.dims.output_feature);
     let each = images.saturating_mul(features).saturating_mul(channels).saturating_mul(2);
     // Each group of images sees its part of the result's channels alone, which the result's shape says already.
-    Work::simple(each.saturating_mul(pairs))
+    Arithmetic::simple(each.saturating_mul(pairs))
 }
 
 /// Places of a window, over all its positions along one dimension, that hold an element.
@@ -207,7 +277,7 @@ fn inside(window: &WindowDim, places: u64, bound: u64) -> u64 {
 }
 
 /// `5 n log2 n` for a complex transform of n elements; half of that where one side is real.
-fn transform(fft: &Fft, operand: &Shape) -> Work {
+fn transform(fft: &Fft, operand: &Shape) -> Arithmetic {
     let length = fft.fft_length.iter().fold(1usize, |n, &d| n.saturating_mul(d));
     let inner = operand.as_array().map_or(1, |a| {
         let kept = a.rank().saturating_sub(fft.fft_length.len());
@@ -215,5 +285,5 @@ fn transform(fft: &Fft, operand: &Shape) -> Work {
     });
     let each = (length as u64).saturating_mul(5).saturating_mul(log2(length));
     let each = if matches!(fft.fft_type, FftType::Fft | FftType::Ifft) { each } else { each / 2 };
-    Work::simple(each.saturating_mul(inner))
+    Arithmetic::simple(each.saturating_mul(inner))
 }

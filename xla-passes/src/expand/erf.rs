@@ -3,7 +3,7 @@
 use xla_hlo::ops::{BinaryOp, CompareDirection, UnaryOp};
 use xla_hlo::{InstrId, Result, Scalar};
 
-use super::expand_functions::Formulas;
+use super::formulas::Formulas;
 
 /// Terms of the series around zero: so many that the next is below the last place of `f64` at 1.
 const TERMS: u32 = 19;

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, Unary, UnaryOp};
-use xla_hlo::{ElementType, InstrId, Module, Op, Opcode, Result, Scalar};
+use xla_hlo::{ElementType, InstrId, Module, Op, Opcode, Result};
 
 use super::erf;
+use super::formulas::{Formula, Formulas};
+use crate::framework::profile::EXPANDABLE_FUNCTIONS;
 use crate::rewrite::builder::Inserter;
 use crate::rewrite::graph::is_static;
 use crate::{Pass, PassContext};
@@ -27,7 +29,7 @@ impl Pass for ExpandFunctions {
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let lacks = &cx.profile().lacks;
-        if lacks.is_disjoint(&expandable().collect()) {
+        if EXPANDABLE_FUNCTIONS.iter().all(|opcode| !lacks.contains(opcode)) {
             return Ok(());
         }
         let wanted = |graph: &xla_hlo::Computation, id: InstrId| match graph[id].op() {
@@ -44,23 +46,16 @@ impl Pass for ExpandFunctions {
     }
 }
 
-/// The functions that there are formulas for.
-pub fn expandable() -> impl Iterator<Item = Opcode> {
-    UnaryOp::ALL.iter().filter(|&&op| formula(op).is_some()).map(|op| op.opcode())
-}
-
 fn expand(at: &mut Inserter<'_>, lacks: &BTreeSet<Opcode>, id: InstrId) -> Result<InstrId> {
     let Op::Unary(Unary { op, .. }) = *at.graph()[id].op() else { return Ok(id) };
     let x = at.operands(id)[0];
     let narrow = at.element_type(x)?;
     let ty = super::computed_in(narrow);
     let x = at.convert(x, ty)?;
-    let result = Formulas { at, lacks, ty }.unary(op, x)?;
+    let result = Formulas { at, lacks, ty, formula }.unary(op, x)?;
     // Truth values stay what they are.
     if op == UnaryOp::IsFinite { Ok(result) } else { at.convert(result, narrow) }
 }
-
-type Formula = fn(&mut Formulas<'_, '_>, InstrId) -> Result<InstrId>;
 
 /// How a function is computed, if there is a formula. Formulas use functions further down in this list, or none.
 fn formula(op: UnaryOp) -> Option<Formula> {
@@ -92,85 +87,6 @@ fn formula(op: UnaryOp) -> Option<Formula> {
             return None;
         }
     })
-}
-
-/// Writes formulas over arrays of one float type, `f32` or `f64`.
-pub(super) struct Formulas<'a, 'm> {
-    pub(super) at: &'a mut Inserter<'m>,
-    lacks: &'a BTreeSet<Opcode>,
-    ty: ElementType,
-}
-
-/// What formulas are written in.
-impl Formulas<'_, '_> {
-    /// A function, by its formula where the target lacks it.
-    pub(super) fn unary(&mut self, op: UnaryOp, x: InstrId) -> Result<InstrId> {
-        match formula(op).filter(|_| self.lacks.contains(&op.opcode())) {
-            Some(formula) => formula(self, x),
-            None => self.at.unary(op, x),
-        }
-    }
-
-    fn add(&mut self, x: InstrId, y: InstrId) -> Result<InstrId> {
-        self.at.binary(BinaryOp::Add, x, y)
-    }
-
-    fn subtract(&mut self, x: InstrId, y: InstrId) -> Result<InstrId> {
-        self.at.binary(BinaryOp::Subtract, x, y)
-    }
-
-    pub(super) fn multiply(&mut self, x: InstrId, y: InstrId) -> Result<InstrId> {
-        self.at.binary(BinaryOp::Multiply, x, y)
-    }
-
-    pub(super) fn divide(&mut self, x: InstrId, y: InstrId) -> Result<InstrId> {
-        self.at.binary(BinaryOp::Divide, x, y)
-    }
-
-    pub(super) fn plus(&mut self, x: InstrId, value: f64) -> Result<InstrId> {
-        self.at.binary_with(BinaryOp::Add, x, Scalar::Float(value))
-    }
-
-    pub(super) fn times(&mut self, x: InstrId, value: f64) -> Result<InstrId> {
-        self.at.binary_with(BinaryOp::Multiply, x, Scalar::Float(value))
-    }
-
-    /// The value over the dimensions of `like`.
-    pub(super) fn constant(&mut self, like: InstrId, value: f64) -> Result<InstrId> {
-        let shape = self.at.array(like)?.clone();
-        self.at.splat(&shape, Scalar::Float(value))
-    }
-
-    pub(super) fn compare(&mut self, x: InstrId, direction: CompareDirection, value: f64) -> Result<InstrId> {
-        let value = self.constant(x, value)?;
-        self.at.compare(direction, x, value)
-    }
-
-    /// `then` where `x` compares so with the value, else `otherwise`.
-    fn when(
-        &mut self,
-        (x, direction, value): (InstrId, CompareDirection, f64),
-        then: InstrId,
-        otherwise: InstrId,
-    ) -> Result<InstrId> {
-        let is = self.compare(x, direction, value)?;
-        self.at.select(is, then, otherwise)
-    }
-
-    pub(super) fn abs(&mut self, x: InstrId) -> Result<InstrId> {
-        self.unary(UnaryOp::Abs, x)
-    }
-
-    /// The function that is `y` for the magnitude of `x`, and odd: -0 at -0.
-    pub(super) fn odd(&mut self, x: InstrId, y: InstrId) -> Result<InstrId> {
-        let sign = self.unary(UnaryOp::Sign, x)?;
-        self.multiply(y, sign)
-    }
-
-    /// `f32` or `f64`, whichever it is.
-    fn choose(&self, single: f64, double: f64) -> f64 {
-        if self.ty == ElementType::F64 { double } else { single }
-    }
 }
 
 /// Exponentials and logarithms.
@@ -416,5 +332,18 @@ impl Formulas<'_, '_> {
         let y = self.odd(x, y)?;
         // Infinity less infinity is no rest.
         self.when((magnitude, CompareDirection::Eq, f64::INFINITY), x, y)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_expandable_function_has_a_formula_and_no_other_has() {
+        for op in UnaryOp::ALL {
+            let opcode = op.opcode();
+            assert_eq!(formula(*op).is_some(), EXPANDABLE_FUNCTIONS.contains(&opcode), "{}", opcode.name());
+        }
     }
 }

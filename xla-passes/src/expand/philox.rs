@@ -3,7 +3,7 @@
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{ArrayShape, ElementType, InstrId, Result, Scalar};
 
-use super::expand_bit_generators::{advanced, counters, elements, halves, interleaved, joined};
+use super::random_words::{advanced, counters, elements, halves, interleaved, joined};
 use crate::rewrite::builder::Inserter;
 
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];

@@ -3,7 +3,7 @@
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{ArrayShape, InstrId, Result, Scalar};
 
-use super::expand_bit_generators::{advanced, counters, elements, halves, interleaved, joined};
+use super::random_words::{advanced, counters, elements, halves, interleaved, joined};
 use crate::rewrite::builder::Inserter;
 
 const ROTATIONS: [[u64; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];

@@ -1,14 +1,11 @@
 //! Why kernels became what they are, as data: what `xla opt --explain` shows.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 
 use serde::{Serialize, Serializer};
-use xla_hlo::{CompId, InstrId, Module, Opcode, Result};
+use xla_hlo::{CompId, InstrId, Module, Opcode};
 
-use crate::{PassEvent, PassObserver};
-
-/// Whether one value is computed in the kernel that reads it, and why. Told to [`PassObserver::fusion`].
+/// Whether one value is computed in the kernel that reads it, and why. Told to [`PassObserver::fusion`](crate::PassObserver::fusion).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FusionDecision {
     /// The pass that decided: `fuse`, `fuse-rows` or `fuse-outputs`.
@@ -134,33 +131,8 @@ pub struct Repeat {
     pub stored_seconds: f64,
 }
 
-fn by_name<S: Serializer>(opcode: &Opcode, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+fn by_name<S: Serializer>(opcode: &Opcode, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(opcode.name())
-}
-
-/// Keeps every decision about fusion.
-#[derive(Debug, Default)]
-pub struct FusionRecorder(Mutex<Vec<FusionDecision>>);
-
-impl FusionRecorder {
-    /// The decisions so far, in the order in which they were made; the recorder is then empty.
-    pub fn take(&self) -> Vec<FusionDecision> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl PassObserver for FusionRecorder {
-    fn after(&self, _: &PassEvent<'_>) -> Result<()> {
-        Ok(())
-    }
-
-    fn explains(&self) -> bool {
-        true
-    }
-
-    fn fusion(&self, decision: FusionDecision) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(decision);
-    }
 }
 
 impl FusionDecision {

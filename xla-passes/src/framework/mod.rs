@@ -2,6 +2,7 @@
 
 pub mod bisect;
 pub mod explain;
+pub mod fusion_recorder;
 pub(crate) mod observer;
 pub(crate) mod pass;
 pub(crate) mod pipeline;

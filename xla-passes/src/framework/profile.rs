@@ -6,6 +6,32 @@ use xla_hlo::ops::Family;
 use xla_hlo::text::did_you_mean;
 use xla_hlo::{ElementType, Error, Op, Opcode, Result};
 
+/// Functions of one float that [`ExpandFunctions`](crate::ExpandFunctions) has formulas for.
+pub(crate) const EXPANDABLE_FUNCTIONS: [Opcode; 22] = [
+    Opcode::Acosh,
+    Opcode::Asinh,
+    Opcode::Atanh,
+    Opcode::Tanh,
+    Opcode::Sinh,
+    Opcode::Cosh,
+    Opcode::Acos,
+    Opcode::Asin,
+    Opcode::Atan,
+    Opcode::Cbrt,
+    Opcode::Erf,
+    Opcode::ExponentialMinusOne,
+    Opcode::LogPlusOne,
+    Opcode::Logistic,
+    Opcode::Rsqrt,
+    Opcode::Tan,
+    Opcode::RoundNearestAfz,
+    Opcode::Ceil,
+    Opcode::Floor,
+    Opcode::RoundNearestEven,
+    Opcode::Sign,
+    Opcode::IsFinite,
+];
+
 /// What a target is like, as far as target-independent passes care.
 ///
 /// Passes ask this, never the name of a backend. All sizes are bytes, all rates are of the whole device.
@@ -266,7 +292,7 @@ impl TargetProfile {
     pub fn expandable() -> BTreeSet<Opcode> {
         use Opcode::{Cholesky, Clamp, Fft, SelectAndScatter, TopK, TriangularSolve};
         let others = [Cholesky, TriangularSolve, TopK, Fft, SelectAndScatter, Clamp];
-        others.into_iter().chain(crate::expand::expandable_functions()).collect()
+        others.into_iter().chain(EXPANDABLE_FUNCTIONS).collect()
     }
 
     /// Whether an operation may be inside a fusion, computed element by element.

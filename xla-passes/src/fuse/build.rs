@@ -6,11 +6,12 @@ use xla_hlo::entity::SecondaryMap;
 use xla_hlo::ops::{Fusion, FusionKind, OutputOperandAlias, Parameter};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result};
 
-use super::plan::{Group, Plan};
+use super::group::FusionGroup;
+use super::plan::FusionPlan;
 use crate::rewrite::graph::{self, clone_with_operands};
 
 /// Makes one fusion of each group.
-pub fn build(module: &mut Module, id: CompId, plan: &Plan) -> Result<()> {
+pub fn build(module: &mut Module, id: CompId, plan: &FusionPlan) -> Result<()> {
     let mut place = SecondaryMap::new(0);
     module[id].post_order().into_iter().enumerate().for_each(|(i, id)| place[id] = i);
     // Consumers come first: what they read is the unfused instruction, which its own fusion then replaces.
@@ -50,7 +51,7 @@ pub(super) fn kind_of(kernel: &Computation) -> FusionKind {
 }
 
 /// The kernel's computation, and what it reads; `members` are in order.
-fn kernel(computation: &Computation, group: &Group, members: &[InstrId]) -> (Computation, Vec<InstrId>) {
+fn kernel(computation: &Computation, group: &FusionGroup, members: &[InstrId]) -> (Computation, Vec<InstrId>) {
     let mut kernel = Computation::new("fused_computation");
     let mut new: HashMap<InstrId, InstrId> = HashMap::new();
     let mut operands = Vec::new();
@@ -88,7 +89,7 @@ fn in_place(root: &Instruction, operands: &[InstrId]) -> Vec<OutputOperandAlias>
 }
 
 /// Up to three telling operations, the root last: `multiply_add_reduce_fusion`.
-fn name(computation: &Computation, group: &Group, members: &[InstrId]) -> String {
+fn name(computation: &Computation, group: &FusionGroup, members: &[InstrId]) -> String {
     let telling = |id: &InstrId| {
         let op = computation[*id].op();
         !matches!(op, Op::Constant(_) | Op::Broadcast(_) | Op::Reshape(_)) || *id == group.root
@@ -106,7 +107,7 @@ fn name(computation: &Computation, group: &Group, members: &[InstrId]) -> String
 }
 
 /// Removes a root that a fusion replaced, and what only it used. Combiners live on in the fusion.
-fn remove_group(computation: &mut Computation, group: &Group) -> Result<()> {
+fn remove_group(computation: &mut Computation, group: &FusionGroup) -> Result<()> {
     let mut stack = vec![group.root];
     while let Some(id) = stack.pop() {
         let Some(instruction) = computation.get(id) else { continue };

@@ -15,7 +15,7 @@ use super::fuse_outputs::{reads_in_place, reduces_nothing};
 use super::fuse_rows::{Kernel, merged, replace};
 use super::order::Order;
 use super::programs;
-use crate::analysis::op_cost::{Work, work};
+use crate::analysis::op_cost::{Arithmetic, arithmetic};
 use crate::framework::explain::{FusionDecision, FusionReason};
 use crate::framework::profile::EpilogueProfile;
 use crate::rewrite::graph;
@@ -67,7 +67,7 @@ fn takes_epilogue(computation: &Computation, id: InstrId, profile: &EpilogueProf
         && graph::is_free(instruction)
         && computation.root() != id
         && instruction.operands().iter().copied().chain([id]).all(known)
-        && work(computation, id, Work::default()).flops >= profile.least_flops
+        && arithmetic(computation, id, Arithmetic::default()).flops >= profile.least_flops
 }
 
 /// Why a kernel does not go with the contraction it reads.

@@ -8,6 +8,7 @@ mod fold_kernels;
 mod fuse_epilogues;
 mod fuse_outputs;
 mod fuse_rows;
+mod group;
 mod order;
 mod plan;
 mod reshape_to_bitcast;

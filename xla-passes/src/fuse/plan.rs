@@ -15,22 +15,12 @@ use xla_hlo::{ArrayShape, Computation, InstrId, Op};
 
 use super::access::{self, Access};
 use super::cost;
+use super::group::FusionGroup;
 use super::rules;
 use crate::TargetProfile;
+use crate::analysis::op_cost::{EXPENSIVE, element_cost};
 use crate::framework::explain::{FusionDecision, FusionReason, Repeat};
 use crate::rewrite::graph;
-
-/// A kernel to be: a root and the producers that are evaluated inside.
-pub struct Group {
-    /// What the kernel writes.
-    pub root: InstrId,
-    /// Everything evaluated inside, the root included, with how it is evaluated.
-    pub members: HashMap<InstrId, Vec<Access>>,
-    /// What is read from memory.
-    pub reads: HashSet<InstrId>,
-    /// Evaluations emitted: each member once for each of its accesses.
-    pub size: usize,
-}
 
 /// Where an instruction ended up.
 #[derive(Clone, Default)]
@@ -42,9 +32,9 @@ struct Place {
 }
 
 /// The plan of one computation.
-pub struct Plan {
+pub struct FusionPlan {
     /// Groups, consumers before producers.
-    pub groups: Vec<Group>,
+    pub groups: Vec<FusionGroup>,
     /// Why, for each value and reader; empty if nobody asked.
     pub decisions: Vec<FusionDecision>,
 }
@@ -56,7 +46,7 @@ const LOOK_AHEAD: usize = 5;
 const MANY_USERS: usize = 16;
 
 /// Makes the plan, and says why it is so if that is asked for.
-pub fn plan(computation: &Computation, profile: &TargetProfile, explains: bool) -> Plan {
+pub fn plan(computation: &Computation, profile: &TargetProfile, explains: bool) -> FusionPlan {
     let mut planner = Planner {
         computation,
         profile,
@@ -74,13 +64,13 @@ pub fn plan(computation: &Computation, profile: &TargetProfile, explains: bool) 
     for &id in &order {
         planner.expel_free_reshape(id);
     }
-    Plan { groups: planner.groups, decisions: planner.decisions }
+    FusionPlan { groups: planner.groups, decisions: planner.decisions }
 }
 
 struct Planner<'c> {
     computation: &'c Computation,
     profile: &'c TargetProfile,
-    groups: Vec<Group>,
+    groups: Vec<FusionGroup>,
     places: SecondaryMap<InstrId, Place>,
     explains: bool,
     decisions: Vec<FusionDecision>,
@@ -232,8 +222,8 @@ impl Planner<'_> {
         }
         let times = evaluations.max(copies as f64) / elements.max(1.0);
         let element_type = self.computation[id].shape().element_type();
-        let work = element_type.map_or(f64::INFINITY, |ty| cost::work(self.computation[id].op(), ty));
-        let Some(element_type) = element_type.filter(|_| work < cost::EXPENSIVE) else {
+        let work = element_type.map_or(f64::INFINITY, |ty| element_cost(self.computation[id].op(), ty));
+        let Some(element_type) = element_type.filter(|_| work < EXPENSIVE) else {
             return Repeating::Never { work, times };
         };
         let compute = cost::compute_seconds(self.profile, (evaluations - elements).max(0.0), work, element_type);
@@ -257,7 +247,7 @@ impl Planner<'_> {
         let scalar_seconds = |(&member, accesses): (&InstrId, &Vec<Access>)| {
             let ty = computation[member].shape().element_type()?;
             let evaluations = accesses.iter().map(|a| a.evaluations).sum::<f64>();
-            let lanes = cost::compute_seconds(profile, evaluations, cost::work(computation[member].op(), ty), ty);
+            let lanes = cost::compute_seconds(profile, evaluations, element_cost(computation[member].op(), ty), ty);
             Some(lanes * (cost::lanes(profile, ty) - 1.0))
         };
         let members =
@@ -343,8 +333,8 @@ impl Planner<'_> {
         let store =
             if once { self.load_seconds(id, evaluations, 1) } else { self.store_seconds(id, evaluations, count) };
         let Some(element_type) = computation[id].shape().element_type() else { return store };
-        let work = cost::work(computation[id].op(), element_type);
-        if look_ahead == 0 || (work >= cost::EXPENSIVE && !once) {
+        let work = element_cost(computation[id].op(), element_type);
+        if look_ahead == 0 || (work >= EXPENSIVE && !once) {
             return store;
         }
         let evaluations = if elements == 1.0 { count as f64 } else { evaluations };
@@ -378,7 +368,7 @@ impl Planner<'_> {
     fn open(&mut self, id: InstrId) -> usize {
         let access = Access::root(access::elements(self.computation, id));
         let reads = self.computation[id].operands().iter().copied().collect();
-        self.groups.push(Group { root: id, members: HashMap::from([(id, vec![access])]), reads, size: 1 });
+        self.groups.push(FusionGroup { root: id, members: HashMap::from([(id, vec![access])]), reads, size: 1 });
         self.groups.len() - 1
     }
 

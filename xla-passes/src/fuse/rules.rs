@@ -3,7 +3,7 @@
 use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Op};
 
 use super::access::Access;
-use super::plan::Group;
+use super::group::FusionGroup;
 use crate::TargetProfile;
 use crate::rewrite::graph;
 
@@ -124,7 +124,7 @@ pub fn user_takes(
 /// them.
 pub fn keeps_update_in_place(
     computation: &Computation,
-    group: &Group,
+    group: &FusionGroup,
     id: InstrId,
     accesses: &[Access],
     profile: &TargetProfile,

@@ -6,10 +6,9 @@ use xla_hlo::{ArrayShape, CompId, Computation, ElementType, InstrId, Instruction
 
 use crate::analysis::effects::Effects;
 use crate::analysis::loops::{self, LoopState, element_of};
-use crate::analysis::op_cost;
+use crate::analysis::op_cost::{EXPENSIVE, element_cost, elements};
 use crate::analysis::trip_count::trip_count;
 use crate::canonicalize::dead_code;
-use crate::fuse::cost;
 use crate::rewrite::graph::{clone_with_operands, is_free};
 use crate::{Pass, PassContext};
 
@@ -118,10 +117,10 @@ impl Invariants {
         }
         let distinct: HashSet<InstrId> = instruction.operands().iter().copied().collect();
         let parts = distinct.iter().map(|o| self.parts.get(o)).collect::<Option<Vec<&Part>>>()?;
-        let each = cost::work(instruction.op(), element_type(instruction.shape()));
-        let work = each * op_cost::elements(instruction.shape()) as f64;
+        let each = element_cost(instruction.op(), element_type(instruction.shape()));
+        let work = each * elements(instruction.shape()) as f64;
         let read = parts.iter().map(|p| p.bytes).fold(0, usize::saturating_add);
-        let bytes = if each >= cost::EXPENSIVE { instruction.shape().byte_size() } else { read };
+        let bytes = if each >= EXPENSIVE { instruction.shape().byte_size() } else { read };
         Some(Part { work: parts.iter().map(|p| p.work).sum::<f64>() + work, bytes, is_made: true })
     }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use xla_hlo::{Error, Literal, Module, Result, ResultExt};
 
-use super::buffer::{Buffer, Slot};
-use super::{Client, Device, fits, protect};
+use super::buffer::Buffer;
+use super::device::{Client, Device, fits, protect};
+use super::slot::Slot;
 use crate::cancel::CancelToken;
 use crate::executable::{CostAnalysis, Executable, MemoryAnalysis};
 use crate::executor::{DeviceMemory, Event};

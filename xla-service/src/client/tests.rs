@@ -1,5 +1,6 @@
 //! The client's contract, tested on the interpreter and on a platform that misbehaves on demand.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,7 +16,9 @@ use crate::executor::DeviceMemory;
 use crate::host::{HostExecutor, HostTransfer, PoolLimits, host_shape};
 use crate::platform::Platform;
 use crate::signature::Signature;
-use crate::{OptimizedModule, PlatformRegistry, interpreter};
+use crate::{
+    CompileOptions, Compiler, OptimizedModule, PlatformRegistry, StreamExecutor, TransferManager, interpreter,
+};
 
 const F32: ElementType = ElementType::F32;
 

@@ -16,7 +16,7 @@ pub const NAME: &str = "interpreter";
 
 /// The interpreter platform. It has one device: the host.
 pub fn platform() -> Arc<dyn Platform> {
-    Arc::new(InterpreterPlatform { executor: executor::host() })
+    Arc::new(InterpreterPlatform { executor: executor::host(NAME) })
 }
 
 #[derive(Debug)]

@@ -1,74 +1,18 @@
 //! Runs a thunk sequence over streams, thunk by thunk.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use xla_hlo::{Error, Module, Result, ResultExt};
 use xla_passes::buffers::Slice;
 
-use super::loops::can_be_recorded;
-use super::sequence::Selector;
+use super::sequence::{Selector, can_be_recorded};
 use super::streams::SideStreams;
 use super::{
-    DeviceLoops, ExecutionBuffers, KernelRef, LibraryRef, StreamId, StreamPool, Thunk, ThunkId, ThunkKind,
-    ThunkSequence, run_custom_call, run_fallback,
+    DeviceLoops, ExecutionBuffers, Launch, Launcher, StreamId, StreamPool, Thunk, ThunkId, ThunkKind, ThunkSequence,
+    run_custom_call, run_fallback,
 };
 use crate::executable::ExecutionContext;
 use crate::executor::{Event, Stream};
-
-/// Starts what a backend lowered.
-///
-/// # Contract
-///
-/// - The launch may be asynchronous on the context's stream; it must not return before the work is in the stream.
-/// - `launch.thunk` has the slices; their memories come out of `launch.buffers`, results with
-///   [`ExecutionBuffers::memory_mut`]. They have the sizes that the lowering was told.
-pub trait Launcher: Send + Sync + fmt::Debug {
-    /// Launches a kernel.
-    fn kernel(&self, kernel: &KernelRef, launch: &mut Launch<'_>) -> Result<()>;
-
-    /// Calls a library.
-    fn library_call(&self, call: &LibraryRef, launch: &mut Launch<'_>) -> Result<()>;
-
-    /// The ability to take a run of thunks at once, if it has it.
-    fn sequences(&self) -> Option<&dyn SequenceLauncher> {
-        None
-    }
-
-    /// The ability to run loops on the device, if it has it for such runs. A device that cannot look at the context's
-    /// token gives none for runs that can be cancelled.
-    fn device_loops(&self, context: &ExecutionContext<'_>) -> Option<&dyn DeviceLoops> {
-        let _ = context;
-        None
-    }
-}
-
-/// Optional ability of a [`Launcher`]: sequences of kernels, library calls and copies that are launched as one.
-///
-/// A device whose launches are dear keeps what such a sequence launches (a graph), and starts all of it at once
-/// whenever it comes again: as a program, as the body of a loop.
-pub trait SequenceLauncher {
-    /// Sends a whole sequence to the context's stream, or gives `false` and does nothing, where it is better sent thunk
-    /// by thunk. The sequence has no other thunks than those that it asks for; their streams and waits are one way to
-    /// run it, and the slices say what must be in order.
-    fn run(
-        &self,
-        sequence: &ThunkSequence,
-        context: &ExecutionContext<'_>,
-        buffers: &mut ExecutionBuffers,
-    ) -> Result<bool>;
-}
-
-/// One launch: on what, with what.
-#[derive(Debug)]
-pub struct Launch<'a> {
-    /// The thunk.
-    pub thunk: &'a Thunk,
-    /// Device, stream and layouts.
-    pub context: &'a ExecutionContext<'a>,
-    /// Memory by allocation.
-    pub buffers: &'a mut ExecutionBuffers,
-}
 
 /// Runs a sequence. Control flow is decided on the host, which waits for the device where it must see a predicate.
 ///

@@ -2,7 +2,7 @@
 
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Result};
 
-use super::ArraySlice;
+use super::{ArraySlice, KernelRef, LibraryRef};
 
 /// Turns scheduled instructions into device code, one at a time.
 ///
@@ -58,24 +58,6 @@ pub enum Lowered {
     LibraryCall(LibraryRef),
     /// Nothing this backend does.
     NotMine,
-}
-
-/// A kernel of the backend.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct KernelRef {
-    /// Index into the backend's table of kernels. Equal kernels may share one.
-    pub index: u32,
-    /// What people call it.
-    pub name: String,
-}
-
-/// A library call of the backend.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct LibraryRef {
-    /// Index into the backend's table of calls, where its configuration is.
-    pub index: u32,
-    /// What people call it: `gemm f32 512x512x512`.
-    pub name: String,
 }
 
 impl<F: FnMut(&LoweringContext<'_>) -> Result<Lowered>> Lowering for F {

@@ -26,7 +26,7 @@ mod display;
 mod executable;
 mod execute;
 mod fallback;
-mod loops;
+mod launcher;
 mod lowering;
 mod plan;
 mod program;
@@ -37,11 +37,13 @@ mod tests;
 
 pub use buffers::ExecutionBuffers;
 pub use executable::ThunkExecutable;
-pub use execute::{Launch, Launcher, SequenceLauncher, execute};
+pub use execute::execute;
 pub use fallback::{evaluate_instruction, run_custom_call, run_fallback};
-pub use loops::DeviceLoops;
-pub use lowering::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
+pub use launcher::{DeviceLoops, Launch, Launcher, SequenceLauncher};
+pub use lowering::{Lowered, Lowering, LoweringContext};
 pub use plan::BufferPlan;
 pub use program::ThunkProgram;
-pub use sequence::{ArraySlice, Coverage, Selector, StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};
+pub use sequence::{
+    ArraySlice, Coverage, KernelRef, LibraryRef, Selector, StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence,
+};
 pub use streams::StreamPool;

@@ -3,8 +3,6 @@
 use xla_hlo::{ArrayShape, CompId, InstrId};
 use xla_passes::buffers::Slice;
 
-use super::{KernelRef, LibraryRef};
-
 /// What happens, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThunkSequence {
@@ -58,6 +56,24 @@ pub struct ArraySlice {
     pub slice: Slice,
     /// Its shape, with layout.
     pub shape: ArrayShape,
+}
+
+/// A kernel of the backend.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KernelRef {
+    /// Index into the backend's table of kernels. Equal kernels may share one.
+    pub index: u32,
+    /// What people call it.
+    pub name: String,
+}
+
+/// A library call of the backend.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LibraryRef {
+    /// Index into the backend's table of calls, where its configuration is.
+    pub index: u32,
+    /// What people call it: `gemm f32 512x512x512`.
+    pub name: String,
 }
 
 /// What a thunk does.
@@ -197,4 +213,15 @@ impl ThunkKind {
             ThunkKind::CustomCall | ThunkKind::HostFallback => Vec::new(),
         }
     }
+}
+
+/// Whether a device with [`DeviceLoops`](super::DeviceLoops) can run a sequence without the host: from a recording, which is one stream.
+pub(super) fn can_be_recorded(sequence: &ThunkSequence) -> bool {
+    sequence.is_on_one_stream()
+        && sequence.thunks.iter().all(|thunk| match &thunk.kind {
+            // What has effects, such as drawing random numbers, is sent anew each time.
+            ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => !thunk.has_effects,
+            ThunkKind::While { condition, body, .. } => can_be_recorded(condition) && can_be_recorded(body),
+            ThunkKind::Conditional { .. } | ThunkKind::CustomCall | ThunkKind::HostFallback => false,
+        })
 }

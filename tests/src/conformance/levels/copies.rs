@@ -6,7 +6,7 @@ use xla::{Error, Result};
 use xla_service::executor::Allocation;
 use xla_service::{DeviceMemory, Stream};
 
-use super::memory::{bytes, filled, pattern};
+use super::support::{bytes, filled, pattern};
 use crate::conformance::case::{Case, Check, Level, Subject, ensure};
 
 const SIZE: usize = 203;

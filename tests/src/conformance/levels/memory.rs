@@ -1,11 +1,9 @@
 //! Level 1: memory of a device comes in every size, is one's own, is counted, and runs out with an error.
 
-use std::time::{Duration, Instant};
-
 use xla::Error;
 use xla_service::host::HostMemory;
-use xla_service::{DeviceMemory, Stream, StreamExecutor};
 
+use super::support::{bytes, filled, joined, pattern, settles};
 use crate::conformance::case::{Case, Check, Level, Subject, ensure};
 
 /// Sizes around powers of two, where rounding up goes wrong.
@@ -22,54 +20,6 @@ pub fn cases() -> Vec<Case> {
         case("exhausted", exhausted).alone(),
         case("many-threads", many_threads).alone(),
     ]
-}
-
-/// Bytes that tell one place and one memory from another.
-pub fn pattern(seed: usize, len: usize) -> Vec<u8> {
-    (0..len)
-        .map(|i| (i.wrapping_mul(31) ^ (i >> 8).wrapping_mul(7)).wrapping_add(seed.wrapping_mul(101)) as u8)
-        .collect()
-}
-
-/// All bytes of a memory.
-pub fn bytes(stream: &dyn Stream, memory: &DeviceMemory) -> xla::Result<Vec<u8>> {
-    let mut bytes = vec![0; memory.byte_size()];
-    stream.copy_to_host(memory, 0, &mut bytes)?;
-    Ok(bytes)
-}
-
-/// A memory with these bytes.
-pub fn filled(executor: &dyn StreamExecutor, stream: &dyn Stream, bytes: &[u8]) -> xla::Result<DeviceMemory> {
-    let mut memory = executor.allocate(bytes.len())?;
-    stream.copy_to_device(bytes, &mut memory, 0)?;
-    Ok(memory)
-}
-
-/// Memory that was dropped comes back, though perhaps in the order of a stream.
-pub fn settles(executor: &dyn StreamExecutor, before: usize) -> Check {
-    let end = Instant::now() + Duration::from_secs(5);
-    loop {
-        let now = executor.memory_stats().bytes_in_use;
-        if now == before {
-            return Ok(());
-        }
-        ensure!(Instant::now() < end, "memory leaks: {now} bytes are in use, {before} were before");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// Bytes in use once nothing comes back any more.
-pub fn resting(executor: &dyn StreamExecutor) -> usize {
-    let mut last = executor.memory_stats().bytes_in_use;
-    for _ in 0..1000 {
-        std::thread::sleep(Duration::from_millis(3));
-        let now = executor.memory_stats().bytes_in_use;
-        if now == last {
-            break;
-        }
-        last = now;
-    }
-    last
 }
 
 fn zero_bytes(subject: &Subject) -> Check {
@@ -191,7 +141,7 @@ fn many_threads(subject: &Subject) -> Check {
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|thread| scope.spawn(move || work(thread))).collect();
-        threads.into_iter().try_for_each(super::streams::joined)
+        threads.into_iter().try_for_each(joined)
     })?;
     settles(&*executor, before)
 }

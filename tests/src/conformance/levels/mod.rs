@@ -9,6 +9,7 @@ mod programs;
 mod registration;
 mod resilience;
 mod streams;
+mod support;
 mod transfer;
 
 use super::case::{Case, Level};

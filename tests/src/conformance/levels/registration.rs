@@ -130,7 +130,7 @@ fn many_threads(subject: &Subject) -> Check {
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
-        threads.into_iter().try_for_each(super::streams::joined)
+        threads.into_iter().try_for_each(super::support::joined)
     })
 }
 

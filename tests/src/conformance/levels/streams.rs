@@ -1,11 +1,9 @@
 //! Level 1: streams do their work in order, wait for each other by events, and take work from many threads.
 
-use std::thread::ScopedJoinHandle;
-
 use xla_service::{DeviceMemory, Stream, StreamExecutor};
 
-use super::memory::{bytes, filled, pattern, settles};
-use crate::conformance::case::{Case, Check, Level, Stop, Subject, ensure};
+use super::support::{bytes, filled, joined, pattern, settles};
+use crate::conformance::case::{Case, Check, Level, Subject, ensure};
 
 const SIZE: usize = 4096;
 const ROUNDS: usize = 40;
@@ -26,11 +24,6 @@ pub fn cases() -> Vec<Case> {
         case("dropped-stream", dropped_stream).alone(),
         case("synchronize", synchronize),
     ]
-}
-
-/// What a thread found; its panic is a failure.
-pub fn joined(thread: ScopedJoinHandle<'_, Check>) -> Check {
-    thread.join().unwrap_or_else(|_| Err(Stop::Failed("a thread panicked".to_string())))
 }
 
 /// Each round overwrites what the one before has copied away.

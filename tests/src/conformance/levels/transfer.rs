@@ -4,7 +4,7 @@ use xla::{ArrayShape, ElementType, Error, Layout, Literal};
 use xla_service::{DeviceMemory, Stream, TransferManager};
 
 use super::copies::elsewhere;
-use super::memory::{bytes, filled};
+use super::support::{bytes, filled};
 use crate::conformance::case::{Case, Check, Level, Subject, ensure};
 use crate::generate::{Random, Temper, literal};
 
@@ -205,6 +205,6 @@ fn many_threads(subject: &Subject) -> Check {
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..6).map(|thread| scope.spawn(move || work(thread))).collect();
-        threads.into_iter().try_for_each(super::streams::joined)
+        threads.into_iter().try_for_each(super::support::joined)
     })
 }

@@ -5,17 +5,14 @@ use std::collections::HashMap;
 use xla_hlo::ops::{Family, FusionKind};
 use xla_hlo::{CompId, InstrId, Module, Op, Result};
 
-use super::Trial;
 use super::edit::{Edit, Read};
+use super::trial::Trial;
 use crate::analysis::alias::ValueRef;
 use crate::analysis::alias::flow::{Flow, ValueKind};
 use crate::analysis::alias::role::{Role, role};
 use crate::analysis::cost::{Cost, Costs};
 use crate::buffers::LiveValue;
 use crate::rewrite::graph::is_free;
-
-/// Operations on one element that take about as long as a transcendental one.
-const TRANSCENDENTAL: u64 = 8;
 
 /// Operations for each byte read or written up to which computing again is cheap.
 const CHEAP: u64 = 16;
@@ -85,7 +82,7 @@ impl Peak<'_> {
         let edit = Edit { program, maker, index, before, reads };
         let (extra, reads) = self.kept_for(&edit);
         let bytes = (live.slice.size as u64).checked_sub(extra).filter(|&bytes| bytes > 0)?;
-        let work = cost.flops + TRANSCENDENTAL * cost.transcendentals + cost.bytes();
+        let work = cost.operations().saturating_add(cost.bytes());
         Some((Candidate { edit, bytes, value, reads }, work))
     }
 
@@ -170,7 +167,7 @@ fn recomputing(module: &Module, program: CompId, id: InstrId, costs: &mut Costs<
         op => is_pure(op, false),
     };
     let cost = is_cheap.then(|| costs.of(program, id))?;
-    let work = cost.flops.saturating_add(TRANSCENDENTAL.saturating_mul(cost.transcendentals));
+    let work = cost.operations();
     (work <= CHEAP.saturating_mul(cost.bytes())).then_some(cost)
 }
 

@@ -16,21 +16,21 @@
 
 mod candidate;
 mod edit;
+mod trial;
 
 use std::collections::HashSet;
 
 use xla_hlo::{Module, Result};
 
-use crate::buffers::{BufferAssignment, BufferOptions, assign_buffers};
-use crate::schedule::insert_copies::insert_copies;
 use crate::{Pass, PassContext};
-use candidate::candidates;
+use candidate::{Candidate, candidates};
 use edit::Edit;
+use trial::Trial;
 
 /// Brings the memory of a scheduled module under the limit of the target's profile, or as far down as recomputing
 /// brings it. Does nothing without a limit, below it, and where the module has no order yet.
 ///
-/// What still needs more than the limit is left to [`assign_buffers`], whose error names the values that need it.
+/// What still needs more than the limit is left to [`assign_buffers`](crate::buffers::assign_buffers), whose error names the values that need it.
 pub struct Rematerialize;
 
 /// Trials at most: each takes as long as assigning buffers once.
@@ -90,7 +90,7 @@ fn plan(module: &Module, limit: u64) -> Result<Vec<Edit>> {
 }
 
 /// The best candidates until so many bytes are freed, none of which needs what another one frees.
-fn choose(candidates: Vec<candidate::Candidate>, failed: &HashSet<Edit>, excess: u64, at_once: usize) -> Vec<Edit> {
+fn choose(candidates: Vec<Candidate>, failed: &HashSet<Edit>, excess: u64, at_once: usize) -> Vec<Edit> {
     let (mut freed, mut needed) = (HashSet::new(), HashSet::new());
     let mut bytes = 0u64;
     let mut chosen = Vec::new();
@@ -108,37 +108,4 @@ fn choose(candidates: Vec<candidate::Candidate>, failed: &HashSet<Edit>, excess:
         chosen.push(candidate.edit);
     }
     chosen
-}
-
-/// A module, and what became of its memory when copies were inserted and buffers assigned on trial.
-struct Trial {
-    module: Module,
-    /// The module with copies. What is in both has the same ids.
-    copied: Module,
-    buffers: BufferAssignment,
-}
-
-impl Trial {
-    /// `None` for modules that buffers cannot be assigned to: without an order, or with computations that are called
-    /// twice.
-    fn new(module: Module) -> Result<Option<Trial>> {
-        let mut copied = module.clone();
-        if !module.attributes().is_scheduled || insert_copies(&mut copied).is_err() {
-            return Ok(None);
-        }
-        let options = BufferOptions { verify: false, ..BufferOptions::default() };
-        let buffers = assign_buffers(&copied, &options)?;
-        Ok(Some(Trial { module, copied, buffers }))
-    }
-
-    fn bytes(&self) -> u64 {
-        self.buffers.total_bytes() as u64
-    }
-
-    /// What sweeps make smaller: bytes in all; at equal bytes, since there may be several peaks, those at the peak and
-    /// how long values are kept.
-    fn cost(&self) -> (u64, usize, u128) {
-        let kept = |v: &crate::buffers::LiveValue| v.slice.size as u128 * (v.until - v.from) as u128;
-        (self.bytes(), self.buffers.peak().bytes, self.buffers.values().iter().map(kept).sum())
-    }
 }

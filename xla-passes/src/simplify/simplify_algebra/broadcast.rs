@@ -3,8 +3,8 @@
 use xla_hlo::ops::Iota;
 use xla_hlo::{ArrayShape, InstrId, Op};
 
-use super::draft::{Draft, Value};
-use super::{Rule, dims, reshape, rules};
+use super::draft::{Draft, Value, plain_reshape};
+use super::{Rule, dims, rules};
 
 pub const BROADCAST: &[Rule] = rules![
     broadcast_to_same_dims,
@@ -114,7 +114,7 @@ pub fn of_squeezed(cx: &mut Draft<'_>, x: InstrId, shape: &ArrayShape, dimension
     let squeezed = if sizes.len() == cx.dims(x).len() {
         x.into()
     } else {
-        cx.add(reshape::plain(), ArrayShape::new(shape.element_type(), sizes), [x.into()])
+        cx.add(plain_reshape(), ArrayShape::new(shape.element_type(), sizes), [x.into()])
     };
     Some(cx.broadcast(squeezed, shape.clone(), dimensions))
 }

@@ -4,8 +4,8 @@ use xla_hlo::ops::{Binary, BinaryOp, Convert, Dot, DotDims};
 use xla_hlo::{ArrayShape, ElementType, InstrId, Op, Scalar};
 
 use super::convert::keeps_every_value;
-use super::draft::{Draft, Value};
-use super::{Rule, reshape, rules};
+use super::draft::{Draft, Value, plain_reshape};
+use super::{Rule, rules};
 
 pub const DOT: &[Rule] = rules![dot_of_nothing, dot_of_transpose, dot_without_sum, dot_of_ones];
 
@@ -130,7 +130,7 @@ fn dot_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let sizes = result.dims().iter().enumerate().filter(|(d, _)| batch.get(*d).copied().unwrap_or(true));
     let sizes: Vec<usize> = sizes.map(|(_, &n)| n).collect();
     let value = cx.add(new, ArrayShape::new(result.element_type(), sizes), [a, b]);
-    Some(if batch.contains(&false) { cx.add(reshape::plain(), result.clone(), [value]) } else { value })
+    Some(if batch.contains(&false) { cx.add(plain_reshape(), result.clone(), [value]) } else { value })
 }
 
 /// An operand without those of the listed dimensions that do not stay; the lists become those of what is left.

@@ -154,7 +154,7 @@ impl<'c> Draft<'c> {
             return Some(x.into());
         }
         let new = ArrayShape::new(shape.element_type(), dims);
-        Some(self.add(Reshape { inferred_dimension: None }, new, [x.into()]))
+        Some(self.add(plain_reshape(), new, [x.into()]))
     }
 
     /// Proposes a broadcast to `dims`.
@@ -179,4 +179,9 @@ impl<'c> Draft<'c> {
         let scalar = self.add(Constant { literal }, ArrayShape::scalar(ty), []);
         if shape.is_scalar() { scalar } else { self.broadcast(scalar, shape.clone(), Vec::new()) }
     }
+}
+
+/// A plain reshape.
+pub fn plain_reshape() -> Reshape {
+    Reshape { inferred_dimension: None }
 }

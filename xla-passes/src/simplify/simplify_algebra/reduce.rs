@@ -3,8 +3,8 @@
 use xla_hlo::ops::{Binary, BinaryOp, Broadcast, Reduce};
 use xla_hlo::{ArrayShape, InstrId, Op, Scalar};
 
-use super::draft::{Draft, Value};
-use super::{Rule, dims, reshape, rules};
+use super::draft::{Draft, Value, plain_reshape};
+use super::{Rule, dims, rules};
 
 pub const REDUCE: &[Rule] =
     rules![reduce_of_nothing, reduce_of_splat, reduce_of_ones, reduce_of_transpose, reduce_of_reshape];
@@ -152,5 +152,5 @@ fn reduce_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let new = Reduce { dimensions, computation: reduce.computation };
     let same = kept == shape.dims();
     let value = cx.add(new, ArrayShape::new(shape.element_type(), kept), [x.into(), init.into()]);
-    Some(if same { value } else { cx.add(reshape::plain(), shape.clone(), [value]) })
+    Some(if same { value } else { cx.add(plain_reshape(), shape.clone(), [value]) })
 }

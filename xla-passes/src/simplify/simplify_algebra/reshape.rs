@@ -1,9 +1,9 @@
 //! Laws of reshapes and of operations that do nothing.
 
-use xla_hlo::ops::{Iota, Reshape};
+use xla_hlo::ops::Iota;
 use xla_hlo::{ArrayShape, InstrId, Op};
 
-use super::draft::{Draft, Value};
+use super::draft::{Draft, Value, plain_reshape};
 use super::{Rule, broadcast, dims, rules};
 use crate::rewrite::graph;
 
@@ -93,10 +93,5 @@ fn elementwise_of_reshapes(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
         }
     }
     let value = cx.add(cx.op(id).clone(), ArrayShape::new(cx.element_type(id)?, dims), new);
-    Some(cx.add(plain(), cx.shape(id)?.clone(), [value]))
-}
-
-/// A plain reshape.
-pub fn plain() -> Reshape {
-    Reshape { inferred_dimension: None }
+    Some(cx.add(plain_reshape(), cx.shape(id)?.clone(), [value]))
 }

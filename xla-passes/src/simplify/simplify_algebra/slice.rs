@@ -4,8 +4,8 @@ use xla_hlo::ops::{Concatenate, Iota, Pad, PadDim, Reverse, Slice, SliceRange};
 use xla_hlo::{ArrayShape, InstrId, Op};
 
 use super::convert_moves::{cut_of_convert, movement_of_widening};
-use super::draft::{Draft, Value};
-use super::{Rule, dims, reshape, rules};
+use super::draft::{Draft, Value, plain_reshape};
+use super::{Rule, dims, rules};
 
 pub const SLICE: &[Rule] = rules![
     slice_of_everything,
@@ -166,7 +166,7 @@ fn slice_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     }
     let sizes: Vec<usize> = own.iter().map(|r| (r.limit - r.start).div_ceil(r.stride)).collect();
     let cut = slice(cx, x, ArrayShape::new(cx.element_type(x)?, sizes), own);
-    Some(cx.add(reshape::plain(), cx.shape(id)?.clone(), [cut]))
+    Some(cx.add(plain_reshape(), cx.shape(id)?.clone(), [cut]))
 }
 
 /// `pad(x)` with nothing = `x`.

@@ -7,7 +7,7 @@ use xla_hlo::{ArrayShape, InstrId, Op};
 
 use super::draft::{Draft, Value};
 use super::{Rule, rules};
-use crate::fuse::cost;
+use crate::analysis::op_cost::{EXPENSIVE, element_cost};
 
 pub const SLICE: &[Rule] =
     rules![slice_of_elementwise, slice_of_transpose, slice_of_reverse, slice_of_reduce, slice_of_dot, slice_of_gather];
@@ -172,7 +172,7 @@ fn dynamic_slice(cx: &mut Draft<'_>, x: InstrId, starts: &[InstrId], sizes: Vec<
 /// may be better done once for all slices, in front of a loop.
 fn dynamic_slice_of_elementwise(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let (inner, starts) = dynamic_cut(cx, id)?;
-    let cheap = cost::work(cx.op(inner), cx.element_type(inner)?) < cost::EXPENSIVE;
+    let cheap = element_cost(cx.op(inner), cx.element_type(inner)?) < EXPENSIVE;
     let sizes = cx.dims(id).to_vec();
     cheap.then(|| elementwise_of_parts(cx, id, inner, |cx, x| dynamic_slice(cx, x, starts, sizes.clone())))?
 }

@@ -4,8 +4,8 @@ use xla_hlo::ops::Iota;
 use xla_hlo::{ArrayShape, InstrId, Op};
 
 use super::convolution::transpose_of_convolution;
-use super::draft::{Draft, Value};
-use super::{Rule, dims, reshape, rules};
+use super::draft::{Draft, Value, plain_reshape};
+use super::{Rule, dims, rules};
 
 pub const TRANSPOSE: &[Rule] = rules![
     transpose_to_same_order,
@@ -108,5 +108,5 @@ fn transpose_of_reshaped_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     swapped(cx, dot, &order)?;
     let sizes: Vec<usize> = order.iter().map(|&d| sizes[d]).collect();
     let value = cx.transpose(dot, ArrayShape::new(cx.element_type(id)?, sizes), order);
-    Some(cx.add(reshape::plain(), cx.shape(id)?.clone(), [value]))
+    Some(cx.add(plain_reshape(), cx.shape(id)?.clone(), [value]))
 }

@@ -7,8 +7,7 @@ use xla_hlo::{
 
 use super::{SimplifyConditionals, conditional};
 use crate::analysis::effects::Effects;
-use crate::analysis::op_cost::elements;
-use crate::fuse::cost;
+use crate::analysis::op_cost::{element_cost, elements};
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
@@ -50,7 +49,7 @@ fn branch_work(branch: &Computation, effects: &Effects) -> Option<f64> {
             op if is_cheap(op) && is_static(instruction.shape()) => {
                 let ty = instruction.shape().element_type()?;
                 // To move elements is work too, where nothing is computed of them.
-                Some(cost::work(op, ty).max(0.5) * elements(instruction.shape()) as f64)
+                Some(element_cost(op, ty).max(0.5) * elements(instruction.shape()) as f64)
             }
             _ => None,
         }

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use xla_hlo::Result;
 
-use super::super::loops::can_be_recorded;
+use super::super::sequence::can_be_recorded;
 use super::super::{StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};
 use super::conflicts::{Conflicts, Touched};
 use super::model::{Demand, Machine, Times};

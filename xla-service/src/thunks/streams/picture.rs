@@ -36,17 +36,20 @@ text { fill: var(--text); font: 12px ui-monospace, monospace; }
 .head { fill: var(--arrow); }
 ";
 
-/// The picture, one part below the other for each sequence.
-pub(super) fn svg(report: &StreamReport) -> String {
-    let mut body = String::new();
-    // Writing to a string does not fail.
-    let height = parts(report, &mut body).unwrap_or_default();
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" height=\"{height:.0}\">\n\
-         <style>{STYLE}</style>\n<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" \
-         markerHeight=\"7\" orient=\"auto\"><path class=\"head\" d=\"M0 0L8 4L0 8z\"/></marker></defs>\n\
-         <rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n{body}</svg>\n"
-    )
+impl StreamReport {
+    /// A picture for a browser: a row for each stream, a box for each thunk, an arrow for each wait: one part below the other for each sequence. SVG, light or dark
+    /// as the reader likes.
+    pub fn svg(&self) -> String {
+        let mut body = String::new();
+        // Writing to a string does not fail.
+        let height = parts(self, &mut body).unwrap_or_default();
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" height=\"{height:.0}\">\n\
+             <style>{STYLE}</style>\n<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" \
+             markerHeight=\"7\" orient=\"auto\"><path class=\"head\" d=\"M0 0L8 4L0 8z\"/></marker></defs>\n\
+             <rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n{body}</svg>\n"
+        )
+    }
 }
 
 fn parts(report: &StreamReport, out: &mut String) -> Result<f64, fmt::Error> {

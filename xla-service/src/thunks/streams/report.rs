@@ -68,12 +68,6 @@ impl StreamReport {
         !self.sequences.is_empty()
     }
 
-    /// A picture for a browser: a row for each stream, a box for each thunk, an arrow for each wait. SVG, light or dark
-    /// as the reader likes.
-    pub fn svg(&self) -> String {
-        super::picture::svg(self)
-    }
-
     fn add(&mut self, sequence: &ThunkSequence, place: String, home: StreamId, times: &HashMap<ThunkId, (f64, f64)>) {
         if !sequence.is_on_one_stream() {
             let thunks = sequence.thunks.iter().map(|thunk| {

@@ -6,7 +6,7 @@ use super::samples::{Ready, Sample};
 use crate::conformance::case::{Case, Check, Level, Stop, Subject, ensure};
 use crate::conformance::faulty::{FaultyPlatform, MESSAGE};
 use crate::conformance::levels::Sizes;
-use crate::conformance::levels::memory::{resting, settles};
+use crate::conformance::levels::support::{resting, settles};
 
 /// Allocations of one program that are made to fail, at most: the first ones and the last ones.
 const MOST: u64 = 40;

@@ -9,7 +9,7 @@ use xla_service::CancelToken;
 
 use crate::conformance::case::{Case, Check, Level, Subject, ensure};
 use crate::conformance::launch;
-use crate::conformance::levels::memory::{resting, settles};
+use crate::conformance::levels::support::{resting, settles};
 
 /// Counts to its argument, so slowly that it never gets to a large one.
 const LOOP: &str = "HloModule count

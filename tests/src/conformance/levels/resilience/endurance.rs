@@ -8,7 +8,7 @@ use super::samples::{Ready, Sample};
 use crate::conformance::case::{Case, Check, Level, Subject, ensure};
 use crate::conformance::launch;
 use crate::conformance::levels::Sizes;
-use crate::conformance::levels::memory::{resting, settles};
+use crate::conformance::levels::support::{resting, settles};
 
 /// Executions after which everything that is made once has been made.
 const WARM: usize = 10;

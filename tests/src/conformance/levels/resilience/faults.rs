@@ -7,7 +7,7 @@ use super::samples::{Ready, Sample};
 use crate::conformance::case::{Case, Check, Level, Stop, Subject, ensure};
 use crate::conformance::launch;
 use crate::conformance::levels::Sizes;
-use crate::conformance::levels::memory::{resting, settles};
+use crate::conformance::levels::support::{resting, settles};
 
 /// Places at which a part of a run is made to fail: the first so many.
 const PLACES: u64 = 12;

@@ -1,0 +1,85 @@
+//! A backend's launcher: starts kernels, library calls, whole sequences and loops on the device.
+
+use std::fmt;
+
+use xla_hlo::Result;
+use xla_passes::buffers::Slice;
+
+use super::{ExecutionBuffers, KernelRef, LibraryRef, Thunk, ThunkSequence};
+use crate::executable::ExecutionContext;
+use crate::executor::Stream;
+
+/// Starts what a backend lowered.
+///
+/// # Contract
+///
+/// - The launch may be asynchronous on the context's stream; it must not return before the work is in the stream.
+/// - `launch.thunk` has the slices; their memories come out of `launch.buffers`, results with
+///   [`ExecutionBuffers::memory_mut`]. They have the sizes that the lowering was told.
+pub trait Launcher: Send + Sync + fmt::Debug {
+    /// Launches a kernel.
+    fn kernel(&self, kernel: &KernelRef, launch: &mut Launch<'_>) -> Result<()>;
+
+    /// Calls a library.
+    fn library_call(&self, call: &LibraryRef, launch: &mut Launch<'_>) -> Result<()>;
+
+    /// The ability to take a run of thunks at once, if it has it.
+    fn sequences(&self) -> Option<&dyn SequenceLauncher> {
+        None
+    }
+
+    /// The ability to run loops on the device, if it has it for such runs. A device that cannot look at the context's
+    /// token gives none for runs that can be cancelled.
+    fn device_loops(&self, context: &ExecutionContext<'_>) -> Option<&dyn DeviceLoops> {
+        let _ = context;
+        None
+    }
+}
+
+/// Optional ability of a [`Launcher`]: sequences of kernels, library calls and copies that are launched as one.
+///
+/// A device whose launches are dear keeps what such a sequence launches (a graph), and starts all of it at once
+/// whenever it comes again: as a program, as the body of a loop.
+pub trait SequenceLauncher {
+    /// Sends a whole sequence to the context's stream, or gives `false` and does nothing, where it is better sent thunk
+    /// by thunk. The sequence has no other thunks than those that it asks for; their streams and waits are one way to
+    /// run it, and the slices say what must be in order.
+    fn run(
+        &self,
+        sequence: &ThunkSequence,
+        context: &ExecutionContext<'_>,
+        buffers: &mut ExecutionBuffers,
+    ) -> Result<bool>;
+}
+
+/// Optional ability of a [`Launcher`]: loops whose condition the device itself looks at.
+///
+/// Without it, the host runs each iteration's thunks and waits for the predicate in between. With it, loops of kernels,
+/// library calls, copies and such loops are recorded: their thunks run once, on a stream that only takes notes.
+pub trait DeviceLoops {
+    /// A stream that keeps what is sent to it, for [`DeviceLoops::run_while`] on the stream of `context`, which may
+    /// itself be recording. Memory given to it stays alive with it; copies from and to the host, and events, are
+    /// errors.
+    fn record(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>>;
+
+    /// Sends a loop to the launch's stream, which may itself be recording: what `condition` recorded, then, while the
+    /// byte at `predicate` is 1, what `body` recorded and `condition` again.
+    fn run_while(
+        &self,
+        launch: &mut Launch<'_>,
+        condition: Box<dyn Stream>,
+        predicate: Slice,
+        body: Box<dyn Stream>,
+    ) -> Result<()>;
+}
+
+/// One launch: on what, with what.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    /// The thunk.
+    pub thunk: &'a Thunk,
+    /// Device, stream and layouts.
+    pub context: &'a ExecutionContext<'a>,
+    /// Memory by allocation.
+    pub buffers: &'a mut ExecutionBuffers,
+}
