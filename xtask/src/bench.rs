@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
 use serde_json::Value;
 
-use crate::shell::{capture, program, python, root, run as run_program, xla_command};
-use crate::{corpus, setup};
+use crate::shell::{capture, program, root, run as run_program, xla_command};
+use crate::{corpus, packages, python};
 
 pub const HELP: &str = "\
 cargo xtask bench [NAME...] [--own] [-- OPTION...]
@@ -27,7 +27,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     if let Some(option) = names.iter().find(|name| name.starts_with('-')) {
         bail!("unknown option '{option}'; those of the programs that are run come after `--`");
     }
-    setup::ensure()?;
+    packages::ensure()?;
     let xla = xla_command()?;
     let compare = root().join("../shared/bench/compare.py");
     if own || !compare.exists() { alone(&xla, names, options) } else { against_xla(&xla, &compare, names, options) }
@@ -43,7 +43,7 @@ fn split(words: &[String]) -> (&[String], &[String]) {
 
 fn against_xla(xla: &Path, compare: &Path, names: &[String], options: &[String]) -> Result<()> {
     let requirements = compare.with_file_name("requirements.txt").display().to_string();
-    let python = python("jaxlib", &["-r", &requirements])?;
+    let python = python::with_module("jaxlib", &["-r", &requirements])?;
     let ours = format!(
         "{} bench {{program}} --platform cpu --inputs-seed {{seed}} --threads {{threads}} --reps {{reps}} \
          --min-seconds {{min_seconds}} --json",

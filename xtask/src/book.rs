@@ -8,7 +8,7 @@ use pico_args::Arguments;
 
 use crate::fuzz::tests_command;
 use crate::shell::{cargo, line, output, program, root, run as run_program};
-use crate::{finish, setup};
+use crate::{finish, packages};
 
 pub const HELP: &str = "\
 Writes docs/src/operations.md out of the op table, then builds the book with mdBook into target/book. Where there is no mdBook it is built
@@ -20,7 +20,7 @@ from crates.io into target/tools, which takes about a minute once. Fails where a
 pub fn run(mut args: Arguments) -> Result<()> {
     let is_check = args.contains("--check");
     finish(args)?;
-    setup::ensure()?;
+    packages::ensure()?;
     let mut words = vec!["operations", "docs/src/operations.md"];
     words.extend(is_check.then_some("--check"));
     run_program(program(tests_command()?, &words))?;

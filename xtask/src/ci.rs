@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use pico_args::Arguments;
 
 use crate::shell::{cargo, run as run_program};
-use crate::{book, corpus, downstream, finish, ptxas, setup, simulated_gpu, test, test_backend, tidy};
+use crate::{book, corpus, downstream, finish, packages, ptxas, simulated_gpu, test, test_backend, tidy};
 
 pub const HELP: &str = "\
 Formatting, tidy, clippy and rustdoc without warnings, all tests, the book, the release build, the
@@ -19,7 +19,7 @@ Stops at the first step that fails.
 type Step = (&'static str, fn() -> Result<()>);
 
 const STEPS: &[Step] = &[
-    ("setup", setup::ensure),
+    ("setup", packages::ensure),
     ("format", || run_program(cargo(&["fmt", "--all", "--check"]))),
     ("tidy", tidy::check),
     ("clippy", clippy),
@@ -29,7 +29,7 @@ const STEPS: &[Step] = &[
     ("downstream", downstream::check),
     ("other processors", test_backend::other_processors),
     ("dirty memory", test_backend::dirty_memory),
-    ("simulated gpu", simulated_gpu::check),
+    ("simulated gpu", || simulated_gpu::check(&test_backend::tests_command("gpu")?)),
     ("ptxas", ptxas::quick_if_possible),
     ("corpus", || corpus::own(&corpus::Selection::default())),
 ];

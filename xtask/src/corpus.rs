@@ -12,9 +12,9 @@ use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
 use serde_json::Value;
 
-use crate::shell::{program, python, root, run as run_program, xla_command};
+use crate::shell::{program, root, run as run_program, xla_command};
 use crate::verdict::{Outcome, Verdict};
-use crate::{finish, setup};
+use crate::{finish, packages, python};
 
 pub const HELP: &str = "\
 Builds the release form of the `xla` command and runs the programs of tests/corpus with it.
@@ -80,7 +80,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
 
 /// Runs the repository's own corpus.
 pub fn own(selection: &Selection) -> Result<()> {
-    setup::ensure()?;
+    packages::ensure()?;
     let xla = xla_command()?;
     let mut cases = Vec::new();
     for suite in &selection.suites {
@@ -214,8 +214,8 @@ fn wait(child: &mut Child) -> std::io::Result<Option<String>> {
 
 /// Runs a whole corpus through its own judge.
 fn judged(corpus: &Path, selection: &Selection) -> Result<()> {
-    setup::ensure()?;
-    let python = python("numpy", &["numpy"])?;
+    packages::ensure()?;
+    let python = python::with_module("numpy", &["numpy"])?;
     let xla = xla_command()?;
     let corpus = fs::canonicalize(root().join(corpus)).with_context(|| corpus.display().to_string())?;
     let results = root().join("target/corpus-results.json");

@@ -5,7 +5,7 @@ use pico_args::Arguments;
 
 use crate::fuzz::tests_command;
 use crate::shell::{program, run as run_program};
-use crate::{finish, setup};
+use crate::{finish, packages};
 
 pub const HELP: &str = "\
 Compiles and runs a tiny program for each operation and element type on each platform and compares it with the evaluator.
@@ -23,6 +23,6 @@ pub fn run(mut args: Arguments) -> Result<()> {
         }
     }
     finish(args)?;
-    setup::ensure()?;
+    packages::ensure()?;
     run_program(program(tests_command()?, &words))
 }

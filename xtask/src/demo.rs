@@ -8,7 +8,7 @@ use pico_args::Arguments;
 use crate::bench::{Measurement, Programs};
 use crate::corpus::{checked_run, unpack};
 use crate::shell::{run as run_program, xla_command};
-use crate::{finish, setup};
+use crate::{finish, packages};
 
 pub const HELP: &str = "\
 Sets the machine up, builds the `xla` command, compiles a transformer encoder block and its training step (traced from
@@ -24,7 +24,7 @@ const LARGE: &[&str] = &["encoder_block", "transformer_train_step"];
 pub fn run(args: Arguments) -> Result<()> {
     finish(args)?;
     let start = Instant::now();
-    setup::ensure()?;
+    packages::ensure()?;
     println!("Building the `xla` command (minutes the first time, seconds afterwards).");
     let xla = xla_command()?;
 

@@ -4,7 +4,7 @@ use anyhow::Result;
 use pico_args::Arguments;
 
 use crate::shell::{cargo, root, run as run_program};
-use crate::{finish, setup};
+use crate::{finish, packages};
 
 pub const HELP: &str = "\
 Builds and runs the crates of tests/downstream, which stand outside of this workspace: `xla` with one Cargo feature each, and a
@@ -20,7 +20,7 @@ pub fn run(args: Arguments) -> Result<()> {
 }
 
 pub fn check() -> Result<()> {
-    setup::ensure()?;
+    packages::ensure()?;
     // The versions that this workspace was tested with.
     let lock = "tests/downstream/Cargo.lock";
     std::fs::copy(root().join("Cargo.lock"), root().join(lock))?;

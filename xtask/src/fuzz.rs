@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
 
 use crate::shell::{cargo, metadata, output, program, root, run as run_program};
-use crate::{finish, setup};
+use crate::{finish, packages};
 
 pub const HELP: &str = "\
 Compares random programs of all families: the evaluator, the evaluator after the passes, the platform with and without
@@ -48,7 +48,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
         words.extend(args.contains(flag).then(|| flag.to_owned()));
     }
     finish(args)?;
-    setup::ensure()?;
+    packages::ensure()?;
     let counted = words.iter().any(|word| word == "--programs");
     if !counted || seconds.is_some() {
         words.extend(["--seconds".to_owned(), seconds.unwrap_or(60).to_string()]);

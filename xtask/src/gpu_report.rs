@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
 
 use crate::shell::{output, program, root, run as run_program, xla_command};
-use crate::{corpus, finish, setup, test_backend};
+use crate::{corpus, finish, packages, test_backend};
 
 pub const HELP: &str = "\
 For a machine with an NVIDIA GPU: the conformance suite, the corpus, the bandwidth of kernels beside a copy by the driver,
@@ -23,7 +23,7 @@ Where there is no Rust, carry the commands `xla` and `xla-tests` with tests/gpu 
 pub fn run(mut args: Arguments) -> Result<()> {
     let quick = args.contains("--quick");
     finish(args)?;
-    setup::ensure()?;
+    packages::ensure()?;
     let xla = xla_command()?;
     let platforms = output(program(&xla, &["platforms"])).context("`xla platforms` failed")?;
     if let Some(reason) = no_gpu(&platforms) {

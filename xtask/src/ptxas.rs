@@ -12,8 +12,8 @@ use pico_args::Arguments;
 use serde_json::Value;
 
 use crate::corpus::{self, problem};
-use crate::shell::{output, program, python, root, run as run_program, xla_command};
-use crate::{finish, setup};
+use crate::shell::{output, program, root, run as run_program, xla_command};
+use crate::{finish, packages, python};
 
 pub const HELP: &str = "\
 Compiles programs for GPUs and assembles their kernels with NVIDIA's ptxas: registers, spills and shared memory of each program,
@@ -82,7 +82,7 @@ struct Tools {
 }
 
 fn built() -> Result<PathBuf> {
-    setup::ensure()?;
+    packages::ensure()?;
     xla_command()
 }
 
@@ -99,7 +99,7 @@ pub fn find_or_fetch(named: Option<PathBuf>) -> Result<PathBuf> {
         }
     }
     println!("ptxas is missing: fetching NVIDIA's wheel {WHEEL} (40 MB, under the licence of the CUDA toolkit)");
-    let python = python("pip", &["pip"])?;
+    let python = python::with_module("pip", &["pip"])?;
     let mut install = program(python, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
     install.arg("--target").arg(&folder).arg(WHEEL);
     run_program(install)?;

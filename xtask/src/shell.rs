@@ -6,8 +6,6 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::setup::{self, Package};
-
 /// The root of the repository.
 pub fn root() -> PathBuf {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
@@ -70,31 +68,6 @@ pub fn xla_command() -> Result<PathBuf> {
     let metadata = metadata()?;
     let target = metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
     Ok(Path::new(target).join("release").join(format!("xla{}", std::env::consts::EXE_SUFFIX)))
-}
-
-/// A Python that can import `module`: the machine's own, or one of an environment under `target/`, made when needed
-/// with `pip install REQUIREMENT...`.
-pub fn python(module: &str, requirement: &[&str]) -> Result<PathBuf> {
-    let import = format!("import {module}");
-    let venv = root().join("target/python");
-    let own = venv.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
-    for python in [Path::new("python3"), &own] {
-        if output(program(python, &["-c", &import])).is_some() {
-            return Ok(python.to_path_buf());
-        }
-    }
-    println!("python3 has no {module}: making an environment with it in target/python");
-    setup::provide(&Package {
-        debian: "python3-venv",
-        elsewhere: "Install Python 3 with its modules venv and ensurepip.",
-        find: || match output(program("python3", &["-c", "import ensurepip, venv"])) {
-            Some(_) => Ok(()),
-            None => Err("Python's modules venv and ensurepip are missing.".to_owned()),
-        },
-    })?;
-    run(program("python3", &["-m".as_ref(), "venv".as_ref(), venv.as_os_str()]))?;
-    run(program(&own, &[&["-m", "pip", "install", "--quiet", "--disable-pip-version-check"], requirement].concat()))?;
-    Ok(own)
 }
 
 /// A command as a person would type it from the root of the repository.

@@ -9,7 +9,6 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::shell::{cargo, metadata, output, program, run};
-use crate::test_backend;
 
 /// What stands for NVIDIA's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,15 +102,14 @@ pub fn unit_tests(installed: Installed, folder: &Path) -> Result<()> {
     run(tests)
 }
 
-/// What fits into CI: those tests, and the quick cases of the conformance suite's lower levels; with libraries,
+/// What fits into CI with the command of the backend tests: those tests, and the quick cases of the conformance suite's lower levels; with libraries,
 /// programs that call them.
-pub fn check() -> Result<()> {
-    let command = test_backend::tests_command("gpu")?;
+pub fn check(tests: &Path) -> Result<()> {
     let quick = ["conformance", "gpu", "--quick", "--level"];
     for (installed, words) in [(Installed::Driver, [QUICK_LEVELS].as_slice()), (Installed::Libraries, CALLING)] {
         let folder = library(installed)?;
         unit_tests(installed, &folder)?;
-        let mut conformance = program(command.clone(), &[&quick[..], words].concat());
+        let mut conformance = program(tests, &[&quick[..], words].concat());
         provide(&mut conformance, &folder);
         run(conformance)?;
     }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use pico_args::Arguments;
 
 use crate::shell::{cargo, output, run as run_program};
-use crate::{finish, setup};
+use crate::{finish, packages};
 
 pub const HELP: &str = "\
 Sets the machine up, then runs all tests, through cargo-nextest when it is there, and the documentation's examples.
@@ -22,7 +22,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
 
 /// Runs the tests whose name contains `filter`, or all tests and examples.
 pub fn all(filter: Option<&str>) -> Result<()> {
-    setup::ensure()?;
+    packages::ensure()?;
     let mut words = match output(cargo(&["nextest", "--version"])) {
         Some(_) => vec!["nextest", "run", "--workspace", "--no-fail-fast"],
         None => vec!["test", "--workspace", "--all-targets", "--no-fail-fast"],

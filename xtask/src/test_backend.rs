@@ -7,7 +7,7 @@ use pico_args::Arguments;
 
 use crate::shell::{cargo, metadata, program, root, run as run_program};
 use crate::simulated_gpu::{self, Installed};
-use crate::{finish, setup};
+use crate::{finish, packages};
 
 pub const HELP: &str = "\
 cargo xtask test-backend NAME: tries everything that a backend must do, in levels, and says what is missing, what the host
@@ -61,7 +61,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     let name = name.context("which platform? `cargo xtask test-backend NAME`; `--help` lists the options")?;
     let is_simulated = (name.as_str(), device.as_deref()) == ("gpu", Some("simulated"));
     let name = device.map_or(Ok(name.clone()), |device| on_device(&name, &device))?;
-    setup::ensure()?;
+    packages::ensure()?;
     if libraries && !is_simulated {
         bail!("--libraries goes with `gpu --device simulated`; other devices have the libraries that are installed");
     }
@@ -189,7 +189,7 @@ fn outside(folder: &Path, plain: bool) -> Result<()> {
     if !folder.join("Cargo.toml").exists() {
         bail!("{} has no Cargo.toml", folder.display());
     }
-    setup::ensure()?;
+    packages::ensure()?;
     let mut command = cargo(&["test", "--release", "--test", "conformance", "--", "--nocapture"]);
     command.current_dir(folder);
     run_program(command)

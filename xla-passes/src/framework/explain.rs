@@ -5,7 +5,8 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use xla_hlo::{CompId, InstrId, Module, Opcode};
 
-/// Whether one value is computed in the kernel that reads it, and why. Told to [`PassObserver::fusion`](crate::PassObserver::fusion).
+/// Whether one value is computed in the kernel that reads it, and why. Told to
+/// [`PassObserver::fusion`](crate::PassObserver::fusion).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FusionDecision {
     /// The pass that decided: `fuse`, `fuse-rows` or `fuse-outputs`.

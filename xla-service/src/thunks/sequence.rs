@@ -215,7 +215,8 @@ impl ThunkKind {
     }
 }
 
-/// Whether a device with [`DeviceLoops`](super::DeviceLoops) can run a sequence without the host: from a recording, which is one stream.
+/// Whether a device with [`DeviceLoops`](super::DeviceLoops) can run a sequence without the host: from a recording,
+/// which is one stream.
 pub(super) fn can_be_recorded(sequence: &ThunkSequence) -> bool {
     sequence.is_on_one_stream()
         && sequence.thunks.iter().all(|thunk| match &thunk.kind {

@@ -16,7 +16,7 @@ use pico_args::Arguments;
 
 use crate::finish;
 use crate::shell::{cargo, program, root, run as run_program};
-use name::Name;
+use name::{Name, ORIGINAL};
 
 pub const NEW_HELP: &str = "\
   cargo xtask new-backend NAME [--out DIR] [--no-test]
@@ -51,9 +51,6 @@ lines each covers, in the order in which to work through them.
 
   --path DIR       the crate is in DIR and not in this workspace
 ";
-
-/// The crate that is copied.
-const ORIGINAL: &str = "template";
 
 /// What is wanted of a new backend.
 struct Options {

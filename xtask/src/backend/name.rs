@@ -4,7 +4,8 @@ use std::fmt;
 
 use anyhow::{Result, ensure};
 
-use super::ORIGINAL;
+/// The crate that is copied.
+pub const ORIGINAL: &str = "template";
 
 /// A platform's name: lower case letters and digits, so that it is a feature, an identifier and a file name at once.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::ORIGINAL;
 use super::name::Name;
+use super::name::ORIGINAL;
 
 /// Where backends are named, a line each.
 const FILES: &[&str] = &["Cargo.toml", "xla/Cargo.toml", "xla/src/lib.rs", "tests/Cargo.toml"];

@@ -23,12 +23,12 @@ use crate::shell::{metadata, output, program, root};
 const APART: &[&str] = &["fuzz/", "tests/downstream/"];
 
 pub const HELP: &str = "\
-Each finding is `FILE:LINE: rule: what to do`. Warnings do not fail. `--circles` lists the files of each crate that
+Each finding is `FILE:LINE: rule: what to do`. `--circles` lists the files of each crate that
 import each other instead. The rules:
 
   module-doc      the first line of a Rust file is a `//!` sentence
-  file-size       400 lines a file is typical, 800 a warning, 1,500 a failure (tables and generated code exempt by name)
-  function-size   40 lines a function is typical, 120 a warning
+  file-size       600 lines a file at most (tables and generated code exempt by name)
+  function-size   80 lines a function at most, unless most of them are arms of a match or text
   width           120 columns in code and comments; only strings may be longer
   reference       a file that a comment or a document names is there
   word            no word in names that gave way to the field's
@@ -51,35 +51,20 @@ struct Finding {
     rule: &'static str,
     /// What is wrong and what to do.
     advice: String,
-    severity: Severity,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Severity {
-    Warning,
-    Failure,
 }
 
 impl Finding {
     fn failure(path: &str, line: usize, rule: &'static str, advice: impl Into<String>) -> Finding {
-        Finding { path: path.to_owned(), line, rule, advice: advice.into(), severity: Severity::Failure }
-    }
-
-    fn warning(path: &str, line: usize, rule: &'static str, advice: impl Into<String>) -> Finding {
-        Finding { severity: Severity::Warning, ..Finding::failure(path, line, rule, advice) }
+        Finding { path: path.to_owned(), line, rule, advice: advice.into() }
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Finding { path, line, rule, advice, severity } = self;
-        let mark = match severity {
-            Severity::Warning => "warning: ",
-            Severity::Failure => "",
-        };
+        let Finding { path, line, rule, advice } = self;
         match line {
-            0 => write!(f, "{path}: {mark}{rule}: {advice}"),
-            line => write!(f, "{path}:{line}: {mark}{rule}: {advice}"),
+            0 => write!(f, "{path}: {rule}: {advice}"),
+            line => write!(f, "{path}:{line}: {rule}: {advice}"),
         }
     }
 }
@@ -116,11 +101,10 @@ pub fn check() -> Result<()> {
     for finding in &findings {
         println!("{finding}");
     }
-    let failures = findings.iter().filter(|finding| finding.severity == Severity::Failure).count();
-    if failures > 0 {
-        bail!("tidy: {failures} rules broken; `cargo xtask tidy --help` lists the rules");
+    if !findings.is_empty() {
+        bail!("tidy: {} rules broken; `cargo xtask tidy --help` lists the rules", findings.len());
     }
-    println!("tidy: nothing to mend ({} warnings)", findings.len());
+    println!("tidy: nothing to mend");
     Ok(())
 }
 
@@ -168,18 +152,13 @@ mod tests {
 
     #[test]
     fn the_repository_is_tidy() {
-        let failures: Vec<String> = findings()
-            .unwrap()
-            .iter()
-            .filter(|finding| finding.severity == Severity::Failure)
-            .map(Finding::to_string)
-            .collect();
+        let failures: Vec<String> = findings().unwrap().iter().map(Finding::to_string).collect();
         assert!(failures.is_empty(), "\n{}", failures.join("\n"));
     }
 
     #[test]
     fn findings_can_be_clicked() {
         assert_eq!(Finding::failure("a/b.rs", 3, "print", "do").to_string(), "a/b.rs:3: print: do");
-        assert_eq!(Finding::warning("a/b.rs", 0, "file-size", "do").to_string(), "a/b.rs: warning: file-size: do");
+        assert_eq!(Finding::failure("a/b.rs", 0, "file-size", "do").to_string(), "a/b.rs: file-size: do");
     }
 }

@@ -37,8 +37,8 @@ text { fill: var(--text); font: 12px ui-monospace, monospace; }
 ";
 
 impl StreamReport {
-    /// A picture for a browser: a row for each stream, a box for each thunk, an arrow for each wait: one part below the other for each sequence. SVG, light or dark
-    /// as the reader likes.
+    /// A picture for a browser: a row for each stream, a box for each thunk, an arrow for each wait: one part below the
+    /// other for each sequence. SVG, light or dark as the reader likes.
     pub fn svg(&self) -> String {
         let mut body = String::new();
         // Writing to a string does not fail.

@@ -1,0 +1,212 @@
+//! Packages that the build needs: looks for them, or installs them with the distribution's package manager.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::shell::{has, output, program, run as run_program};
+
+/// The LLVM release that the compiler is written for.
+const MAJOR: &str = "22";
+
+/// The variable that points the build to an LLVM of one's own.
+const PREFIX: &str = "LLVM_SYS_221_PREFIX";
+
+/// Something that a distribution installs.
+pub struct Package {
+    /// Its name on Debian and Ubuntu.
+    pub debian: &'static str,
+    /// What to do where there is no apt-get.
+    pub elsewhere: &'static str,
+    /// Looks whether it is there; the error is a sentence that says what is missing.
+    pub find: fn() -> Result<(), String>,
+}
+
+/// What the build needs besides Rust: LLVM's headers, shared library and `llvm-config-22`, and the C++ standard library
+/// that it is linked with.
+const NEEDS: &[Package] = &[
+    Package {
+        debian: "llvm-22-dev",
+        elsewhere: "Install LLVM 22 with its headers and shared library. Fedora: `dnf install llvm-devel`. Arch: `pacman -S llvm`. \
+                    openSUSE: `zypper install llvm22-devel`. macOS: `brew install llvm@22`. A build of one's own (with \
+                    LLVM_BUILD_LLVM_DYLIB=ON) works too: set LLVM_SYS_221_PREFIX to its prefix.",
+        find: || find_llvm().map(drop),
+    },
+    Package {
+        debian: "g++",
+        elsewhere: "Install a C++ compiler. Fedora: `dnf install gcc-c++`. Arch: `pacman -S gcc`.",
+        find: find_cpp,
+    },
+];
+
+/// Fails with what the build lacks and what to do about it.
+pub fn check() -> Result<()> {
+    let plan = Plan::of(&Machine::this());
+    let say = |package: &Package| Some(format!("{}\n{}", (package.find)().err()?, plan.advice(package)));
+    let missing: Vec<String> = NEEDS.iter().filter_map(say).collect();
+    if missing.is_empty() { Ok(()) } else { bail!("{}", missing.join("\n")) }
+}
+
+/// Installs what the build lacks; silent and fast when nothing is missing.
+pub fn ensure() -> Result<()> {
+    NEEDS.iter().try_for_each(provide)
+}
+
+/// Installs a package if it is not there, after saying why; where that cannot be done, says what a person must do.
+pub fn provide(package: &Package) -> Result<()> {
+    let Err(missing) = (package.find)() else { return Ok(()) };
+    let plan = Plan::of(&Machine::this());
+    println!("{missing}\n{}", plan.advice(package));
+    let Plan::Apt { sudo } = plan else { bail!("do that, then run this command again") };
+    // A package source that cannot be reached is no reason to stop: the install decides.
+    if let Err(error) = run_program(apt(sudo, &["update"])) {
+        println!("{error}; going on");
+    }
+    run_program(apt(sudo, &["install", "--yes", "--no-install-recommends", package.debian]))
+        .context("https://apt.llvm.org has LLVM 22 for releases of Debian and Ubuntu that lack it")?;
+    (package.find)().map_err(|missing| anyhow!("{} is installed, yet: {missing}", package.debian))
+}
+
+fn apt(sudo: bool, args: &[&str]) -> Command {
+    // Through `env`, because sudo drops the caller's environment.
+    let words = [&["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"], args].concat();
+    if sudo { program("sudo", &words) } else { program(words[0], &words[1..]) }
+}
+
+/// An LLVM that the build will find and can link.
+pub struct Llvm {
+    pub config: PathBuf,
+    pub version: String,
+}
+
+/// Looks for LLVM where the build looks; the error says what is wrong with what was found.
+pub fn find_llvm() -> Result<Llvm, String> {
+    let prefix = std::env::var_os(PREFIX).map(PathBuf::from);
+    let folder = prefix.map(|prefix| prefix.join("bin")).unwrap_or_default();
+    let place = match folder.as_os_str().is_empty() {
+        true => "on PATH".to_owned(),
+        false => format!("in {}, which {PREFIX} names", folder.display()),
+    };
+    let mut other = None;
+    for name in ["llvm-config-22", "llvm-config22", "llvm22-config", "llvm-config"] {
+        let config = folder.join(name);
+        match ask(&config, &["--version"]) {
+            Some(version) if version.split('.').next() == Some(MAJOR) => {
+                return check_parts(Llvm { config, version });
+            }
+            Some(version) => other = Some(version),
+            None => {}
+        }
+    }
+    Err(match other {
+        Some(version) => {
+            format!("LLVM {MAJOR} is missing: the llvm-config {place} is of LLVM {version}.")
+        }
+        None => format!("LLVM {MAJOR} is missing: no llvm-config-{MAJOR} {place}."),
+    })
+}
+
+/// The tools may be there without what the build needs: the shared library and the headers are other packages.
+fn check_parts(llvm: Llvm) -> Result<Llvm, String> {
+    let config = llvm.config.display();
+    if ask(&llvm.config, &["--link-shared", "--libnames"]).is_none() {
+        return Err(format!("LLVM {} is there, but {config} knows no shared library.", llvm.version));
+    }
+    let header = Path::new(&ask(&llvm.config, &["--includedir"]).unwrap_or_default()).join("llvm-c/Core.h");
+    if !header.exists() {
+        return Err(format!("LLVM {} is there, but not its header {}.", llvm.version, header.display()));
+    }
+    Ok(llvm)
+}
+
+/// Asks the linker's driver for the library that `-lstdc++` would find; elsewhere than on Linux there is another one.
+fn find_cpp() -> Result<(), String> {
+    let library = "libstdc++.so";
+    let found = output(program("cc", &[format!("-print-file-name={library}")])).unwrap_or_default();
+    // It answers with the bare name when there is none.
+    if cfg!(target_os = "linux") && !found.contains('/') {
+        return Err(format!("The C++ standard library is missing: `cc` finds no {library}."));
+    }
+    Ok(())
+}
+
+fn ask(config: &Path, args: &[&str]) -> Option<String> {
+    output(program(config, args))
+}
+
+/// What decides how a machine gets its packages.
+struct Machine {
+    apt: bool,
+    root: bool,
+    sudo: bool,
+}
+
+impl Machine {
+    fn this() -> Machine {
+        let root = output(program("id", &["-u"])).is_some_and(|id| id == "0");
+        Machine { apt: has("apt-get"), root, sudo: !root && has("sudo") }
+    }
+}
+
+/// How a package can be had on a machine.
+#[derive(Debug, PartialEq)]
+enum Plan {
+    Apt { sudo: bool },
+    AskAnAdministrator,
+    OtherSystem,
+}
+
+impl Plan {
+    fn of(machine: &Machine) -> Plan {
+        match machine {
+            Machine { apt: false, .. } => Plan::OtherSystem,
+            Machine { root: true, .. } => Plan::Apt { sudo: false },
+            Machine { sudo: true, .. } => Plan::Apt { sudo: true },
+            Machine { .. } => Plan::AskAnAdministrator,
+        }
+    }
+
+    /// What will be done, or what the person must do.
+    fn advice(&self, package: &Package) -> String {
+        let name = package.debian;
+        match self {
+            Plan::Apt { sudo: false } => format!("`apt-get install {name}` provides it."),
+            Plan::Apt { sudo: true } => format!("`sudo apt-get install {name}` provides it."),
+            Plan::AskAnAdministrator => {
+                format!("As root: `apt-get update && apt-get install {name}`. There is no sudo here to do it with.")
+            }
+            Plan::OtherSystem => package.elsewhere.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plan_fits_the_machine() {
+        let plan = |apt, root, sudo| Plan::of(&Machine { apt, root, sudo });
+        assert_eq!(plan(true, true, false), Plan::Apt { sudo: false });
+        assert_eq!(plan(true, false, true), Plan::Apt { sudo: true });
+        assert_eq!(plan(true, false, false), Plan::AskAnAdministrator);
+        assert_eq!(plan(false, true, true), Plan::OtherSystem);
+    }
+
+    #[test]
+    fn every_advice_names_the_package() {
+        for package in NEEDS {
+            for plan in [Plan::Apt { sudo: true }, Plan::Apt { sudo: false }, Plan::AskAnAdministrator] {
+                assert!(plan.advice(package).contains(package.debian), "{plan:?}");
+            }
+            assert_eq!(Plan::OtherSystem.advice(package), package.elsewhere);
+        }
+    }
+
+    #[test]
+    fn apt_asks_no_questions() {
+        let line = crate::shell::line(&apt(true, &["update"]));
+        assert_eq!(line, "sudo env DEBIAN_FRONTEND=noninteractive apt-get update");
+    }
+}
