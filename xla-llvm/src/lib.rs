@@ -6,7 +6,7 @@
 //! - [`parallel`]: several modules at once.
 //! - [`emitter`] and [`lanes`]: a module being written, and arithmetic that is the same for scalars and vectors.
 //! - [`math`]: transcendental functions as straight-line code over lanes, no library calls.
-//! - [`matrix_unit`]: products of small matrices by the threads of a warp.
+//! - [`mma`]: matrix-multiply-accumulate by the threads of a warp, on tensor cores where there are some.
 //! - [`simt`]: kernels that many threads run at once, and how their threads work together.
 //! - [`elemental`]: the elementwise operations of HLO on every element type, over all of the above.
 
@@ -17,7 +17,7 @@ pub mod fused;
 pub mod jit;
 pub mod lanes;
 pub mod math;
-pub mod matrix_unit;
+pub mod mma;
 pub mod parallel;
 pub mod simt;
 pub mod target;

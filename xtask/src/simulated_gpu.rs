@@ -102,8 +102,8 @@ pub fn unit_tests(installed: Installed, folder: &Path) -> Result<()> {
     run(tests)
 }
 
-/// What fits into CI with the command of the backend tests: those tests, and the quick cases of the conformance suite's lower levels; with libraries,
-/// programs that call them.
+/// What fits into CI with the command of the backend tests: those tests, and the quick cases of the conformance suite's
+/// lower levels; with libraries, programs that call them.
 pub fn check(tests: &Path) -> Result<()> {
     let quick = ["conformance", "gpu", "--quick", "--level"];
     for (installed, words) in [(Installed::Driver, [QUICK_LEVELS].as_slice()), (Installed::Libraries, CALLING)] {

@@ -1,8 +1,8 @@
-//! Ranges cut into pieces for threads.
+//! Ranges cut into chunks for threads.
 
 use std::ops::Range;
 
-/// A range from 0 on, cut into pieces of one size but for the last.
+/// A range from 0 on, cut into chunks of one size but for the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunks {
     extent: usize,
@@ -10,19 +10,19 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// About `pieces` pieces, of a multiple of `step` each.
-    pub fn new(extent: usize, pieces: usize, step: usize) -> Chunks {
-        Chunks { extent, size: extent.div_ceil(pieces.max(1)).next_multiple_of(step).max(1) }
+    /// About `chunks` chunks, of a multiple of `step` each.
+    pub fn new(extent: usize, chunks: usize, step: usize) -> Chunks {
+        Chunks { extent, size: extent.div_ceil(chunks.max(1)).next_multiple_of(step).max(1) }
     }
 
-    /// Pieces in all.
+    /// Chunks in all.
     pub fn count(&self) -> usize {
         self.extent.div_ceil(self.size)
     }
 
-    /// A piece.
-    pub fn get(&self, piece: usize) -> Range<usize> {
-        let start = piece * self.size;
+    /// A chunk.
+    pub fn get(&self, chunk: usize) -> Range<usize> {
+        let start = chunk * self.size;
         start..(start + self.size).min(self.extent)
     }
 }

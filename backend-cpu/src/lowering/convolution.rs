@@ -206,7 +206,7 @@ fn count(extents: impl Iterator<Item = usize>) -> usize {
 
 /// What one thread computes at a time: channels of the result at positions of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct ConvolutionChunk {
     /// The group; 0 where groups lie side by side in vectors.
     pub group: usize,
     /// Channels of the group's result, or of all where groups lie side by side.
@@ -215,56 +215,56 @@ pub struct Piece {
     pub positions: Vec<Range<usize>>,
 }
 
-/// A convolution cut into pieces.
+/// A convolution cut into chunks.
 #[derive(Clone, Debug)]
-pub struct Pieces {
+pub struct ConvolutionChunks {
     groups: usize,
     outputs: Chunks,
     positions: Vec<Chunks>,
 }
 
-/// Work of a piece at least, in multiplications: some twenty microseconds.
-const PIECE_WORK: usize = 1 << 19;
-/// Pieces that each thread takes on average, so that a slow one does not hold up the rest.
-const PIECES_A_THREAD: usize = 4;
-/// Positions of a piece at least, since each piece packs its part of the kernel.
+/// Work of a chunk at least, in multiplications: some twenty microseconds.
+const CHUNK_WORK: usize = 1 << 19;
+/// Chunks that each thread takes on average, so that a slow one does not hold up the rest.
+const CHUNKS_A_THREAD: usize = 4;
+/// Positions of a chunk at least, since each chunk packs its part of the kernel.
 const FEWEST_POSITIONS: usize = 96;
-/// Elements of packed input of a piece at most, roughly: what the second cache holds.
+/// Elements of packed input of a chunk at most, roughly: what the second cache holds.
 const PACKED_ELEMENTS: usize = 64 << 10;
-/// Positions of a piece at most, so that its results stay in the cache while they are added up.
+/// Positions of a chunk at most, so that its results stay in the cache while they are added up.
 const MOST_POSITIONS: usize = 1024;
 
-impl Pieces {
-    /// How `threads` threads share a convolution of which each piece has one of `groups`, a multiple of `lanes` of the
+impl ConvolutionChunks {
+    /// How `threads` threads share a convolution of which each chunk has one of `groups`, a multiple of `lanes` of the
     /// `outputs`, and packs `channels` numbers for each position.
     pub fn new(
         plan: &ConvolutionPlan,
         threads: usize,
         (groups, outputs, lanes, channels): (usize, usize, usize, usize),
-    ) -> Pieces {
+    ) -> ConvolutionChunks {
         let extents = plan.positions();
         let positions: usize = extents.iter().product();
         let work = positions.saturating_mul(outputs).saturating_mul(plan.products());
         let worth = if threads < 2 {
             1
         } else {
-            (work.saturating_mul(groups) / PIECE_WORK).clamp(1, threads * PIECES_A_THREAD)
+            (work.saturating_mul(groups) / CHUNK_WORK).clamp(1, threads * CHUNKS_A_THREAD)
         };
         let wanted = worth.div_ceil(groups);
         let most = (PACKED_ELEMENTS / channels.max(1)).clamp(FEWEST_POSITIONS, MOST_POSITIONS);
         let count = wanted.min(positions / FEWEST_POSITIONS).max(positions.div_ceil(most)).max(1);
         let positions = cut_outermost(&extents, positions.div_ceil(count));
         let made: usize = positions.iter().map(Chunks::count).product();
-        Pieces { groups, outputs: Chunks::new(outputs, wanted.div_ceil(made.max(1)), lanes), positions }
+        ConvolutionChunks { groups, outputs: Chunks::new(outputs, wanted.div_ceil(made.max(1)), lanes), positions }
     }
 
-    /// Pieces in all.
+    /// Chunks in all.
     pub fn count(&self) -> usize {
         self.groups * self.outputs.count() * self.positions.iter().map(Chunks::count).product::<usize>()
     }
 
-    /// A piece. Neighbours share positions, so that threads that take turns share what they read.
-    pub fn get(&self, mut number: usize) -> Piece {
+    /// A chunk. Neighbours share positions, so that threads that take turns share what they read.
+    pub fn get(&self, mut number: usize) -> ConvolutionChunk {
         let mut next = |count: usize| {
             let digit = number % count.max(1);
             number /= count.max(1);
@@ -274,7 +274,7 @@ impl Pieces {
         let mut positions: Vec<Range<usize>> =
             self.positions.iter().rev().map(|cut| cut.get(next(cut.count()))).collect();
         positions.reverse();
-        Piece { group: next(self.groups), outputs, positions }
+        ConvolutionChunk { group: next(self.groups), outputs, positions }
     }
 }
 

@@ -94,53 +94,53 @@ impl DotPlan {
     }
 }
 
-/// A dot cut into pieces that threads take: groups of products, or blocks of the rows and columns of each product.
+/// A dot cut into chunks that threads take: groups of products, or blocks of the rows and columns of each product.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pieces {
+pub struct DotChunks {
     products: Chunks,
     rows: Chunks,
     columns: Chunks,
 }
 
-/// Work of a piece at least, in multiplications: some twenty microseconds.
-const PIECE_WORK: f64 = (1 << 20) as f64;
+/// Work of a chunk at least, in multiplications: some twenty microseconds.
+const CHUNK_WORK: f64 = (1 << 20) as f64;
 /// What reading or writing an element costs, in multiplications, when it must come from far away.
 const ELEMENT_WORK: f64 = 8.0;
-/// Pieces that each thread takes on average, so that a slow one does not hold up the rest.
-const PIECES_A_THREAD: usize = 4;
+/// Chunks that each thread takes on average, so that a slow one does not hold up the rest.
+const CHUNKS_A_THREAD: usize = 4;
 /// Columns are cut at multiples of this: what the library's inner loop takes at once.
 const COLUMN_STEP: usize = 64;
 /// Rows are cut at multiples of this.
 const ROW_STEP: usize = 24;
 
-impl Pieces {
+impl DotChunks {
     /// How `threads` threads share a dot.
     ///
     /// Columns are cut first: each block of the right operand is then packed by one thread only.
-    pub fn new(plan: &DotPlan, threads: usize) -> Pieces {
-        Pieces::with_pieces_a_thread(plan, threads, PIECES_A_THREAD)
+    pub fn new(plan: &DotPlan, threads: usize) -> DotChunks {
+        DotChunks::with_chunks_a_thread(plan, threads, CHUNKS_A_THREAD)
     }
 
-    /// The same with another number of pieces that each thread takes on average.
-    pub fn with_pieces_a_thread(plan: &DotPlan, threads: usize, pieces_a_thread: usize) -> Pieces {
+    /// The same with another number of chunks that each thread takes on average.
+    pub fn with_chunks_a_thread(plan: &DotPlan, threads: usize, chunks_a_thread: usize) -> DotChunks {
         let (products, rows, columns) = (plan.products(), plan.m.extent, plan.n.extent);
-        let worth = (plan.work() / PIECE_WORK) as usize;
-        let wanted = if threads < 2 || worth < 2 { 1 } else { worth.min(threads * pieces_a_thread) };
+        let worth = (plan.work() / CHUNK_WORK) as usize;
+        let wanted = if threads < 2 || worth < 2 { 1 } else { worth.min(threads * chunks_a_thread) };
         let groups = wanted.min(products).max(1);
         let wanted = wanted.div_ceil(groups);
         let columns = Chunks::new(columns, wanted, COLUMN_STEP);
         let rows = Chunks::new(rows, wanted.div_ceil(columns.count().max(1)), ROW_STEP);
-        Pieces { products: Chunks::new(products, groups, 1), rows, columns }
+        DotChunks { products: Chunks::new(products, groups, 1), rows, columns }
     }
 
-    /// Pieces in all.
+    /// Chunks in all.
     pub fn count(&self) -> usize {
         self.products.count() * self.rows.count() * self.columns.count()
     }
 
-    /// Products, rows and columns of a piece.
-    pub fn get(&self, piece: usize) -> (Range<usize>, Range<usize>, Range<usize>) {
-        let (rest, column) = (piece / self.columns.count(), piece % self.columns.count());
+    /// Products, rows and columns of a chunk.
+    pub fn get(&self, chunk: usize) -> (Range<usize>, Range<usize>, Range<usize>) {
+        let (rest, column) = (chunk / self.columns.count(), chunk % self.columns.count());
         let (product, row) = (rest / self.rows.count(), rest % self.rows.count());
         (self.products.get(product), self.rows.get(row), self.columns.get(column))
     }
@@ -213,28 +213,28 @@ mod tests {
     }
 
     #[test]
-    fn pieces_cover_everything_once() {
+    fn chunks_cover_everything_once() {
         for (batch, m, k, n) in [(1, 1, 1, 1), (1, 500, 300, 700), (96, 128, 64, 128), (3, 1000, 70, 10), (1, 0, 5, 9)]
         {
             for threads in [1, 2, 7] {
-                let pieces = Pieces::new(&matrices(batch, m, k, n), threads);
+                let chunks = DotChunks::new(&matrices(batch, m, k, n), threads);
                 let mut seen = vec![0; batch * m * n];
-                for piece in 0..pieces.count() {
-                    let (products, rows, columns) = pieces.get(piece);
+                for chunk in 0..chunks.count() {
+                    let (products, rows, columns) = chunks.get(chunk);
                     for p in products {
                         for r in rows.clone() {
                             columns.clone().for_each(|c| seen[(p * m + r) * n + c] += 1);
                         }
                     }
                 }
-                assert!(seen.iter().all(|&times| times == 1), "{batch} {m} {k} {n} on {threads}: {pieces:?}");
+                assert!(seen.iter().all(|&times| times == 1), "{batch} {m} {k} {n} on {threads}: {chunks:?}");
             }
         }
     }
 
     #[test]
-    fn pieces_follow_the_work() {
-        let count = |batch, m, k, n| Pieces::new(&matrices(batch, m, k, n), 2).count();
+    fn chunks_follow_the_work() {
+        let count = |batch, m, k, n| DotChunks::new(&matrices(batch, m, k, n), 2).count();
         assert_eq!(count(1, 32, 32, 32), 1);
         assert_eq!(count(1, 128, 128, 128), 2);
         assert_eq!(count(1, 1024, 1024, 1024), 8);

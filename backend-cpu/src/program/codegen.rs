@@ -53,7 +53,7 @@ pub(crate) fn generate(
     let (entry, arguments) = emit_entry(target, &plan(infos.into_iter().flatten().collect())?, options)?;
     let mut texts = Vec::new();
     let mut units = Vec::with_capacity(kernels.len() + 1);
-    // The entry goes first: it is one piece, and may take longer than any module of kernels.
+    // The entry goes first: it is one chunk, and may take longer than any module of kernels.
     for emitted in std::iter::once(entry).chain(kernels) {
         texts.extend(emitted.text.map(|text| (format!("{}.ll", emitted.name), text)));
         units.push((emitted.unit, emitted.name, emitted.level));

@@ -23,8 +23,8 @@ pub(crate) const ENTRY: &str = "xla_entry";
 
 /// Work (elementary operations) of a kernel that is spread over threads; less is done sooner than threads wake up.
 const PARALLEL_WORK: f64 = 300_000.0;
-/// Work that a piece of a spread kernel has at least.
-const PIECE_WORK: f64 = 60_000.0;
+/// Work that a chunk of a spread kernel has at least.
+const CHUNK_WORK: f64 = 60_000.0;
 
 /// What the entry is emitted from.
 pub(crate) struct Plan {
@@ -126,7 +126,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         let function = self.kernel_function(&kernel.name);
         let work_items = self.long(kernel.work_items as i64);
         if self.plan.threads > 1 && kernel.work_items > 1 && kernel.work >= PARALLEL_WORK {
-            let grain = (kernel.work_items as f64 * PIECE_WORK / kernel.work).ceil().max(1.0);
+            let grain = (kernel.work_items as f64 * CHUNK_WORK / kernel.work).ceil().max(1.0);
             let longs = [long.into(); 3];
             let ty = void.fn_type(&[[pointer.into(); 2].as_slice(), &longs].concat(), false);
             let runtime = self.declare(PARALLEL, ty);

@@ -5,7 +5,7 @@ use gemm::{Parallelism, c32, c64};
 use xla_hlo::ElementType;
 
 use super::pool;
-use crate::lowering::dot::{Axis, DotPlan, Pieces};
+use crate::lowering::dot::{Axis, DotChunks, DotPlan};
 
 /// Element types that the library multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub(super) struct Operands<T> {
     pub out: *mut T,
 }
 
-// SAFETY: the pointers are into buffers that live until the dot is done; pieces of it write to disjoint results.
+// SAFETY: the pointers are into buffers that live until the dot is done; chunks of it write to disjoint results.
 unsafe impl<T> Sync for Operands<T> {}
 
 impl<T> Operands<T> {
@@ -116,13 +116,13 @@ impl<T> Operands<T> {
 /// # Safety
 /// The pointers are to arrays that hold every place the plan's axes reach, `out` to one that nobody else uses.
 unsafe fn products<T: Copy + Sync + 'static>(plan: &DotPlan, threads: usize, at: Operands<T>, zero: T, one: T) {
-    let pieces = Pieces::new(plan, threads);
+    let chunks = DotChunks::new(plan, threads);
     let at = &at;
-    pool::parallel_for(threads, pieces.count(), &|piece| {
-        let (products, rows, columns) = pieces.get(piece);
+    pool::parallel_for(threads, chunks.count(), &|chunk| {
+        let (products, rows, columns) = chunks.get(chunk);
         for number in products {
             // SAFETY: `number` is below the number of products, and rows and columns are inside of m and n, so the
-            // offsets stay inside the arrays; pieces are disjoint.
+            // offsets stay inside the arrays; chunks are disjoint.
             unsafe {
                 let at = at.offset(offsets(&plan.outer, number));
                 let at = at.offset((rows.start * plan.m.lhs, 0, rows.start * plan.m.out));

@@ -19,8 +19,8 @@ use super::pool;
 const COLUMN_BYTES: usize = 128;
 /// Elements from which on a transform is spread over threads.
 const PARALLEL_ELEMENTS: usize = 1 << 14;
-/// Pieces that each thread takes on average.
-const PIECES_A_THREAD: usize = 4;
+/// Chunks that each thread takes on average.
+const CHUNKS_A_THREAD: usize = 4;
 /// Plans that are kept.
 const MOST_PLANS: usize = 256;
 
@@ -115,21 +115,21 @@ impl Transform {
         }
     }
 
-    /// How many lines of `n` elements a piece of the work has, of so many lines in all.
+    /// How many lines of `n` elements a chunk of the work has, of so many lines in all.
     fn lines_a_piece(&self, lines: usize, n: usize) -> usize {
         if lines * n < PARALLEL_ELEMENTS {
             return lines.max(1);
         }
-        lines.div_ceil(self.threads.max(1) * PIECES_A_THREAD).max(1)
+        lines.div_ceil(self.threads.max(1) * CHUNKS_A_THREAD).max(1)
     }
 
     fn complex_lines<T: Real>(&self, input: &[Complex<T>], output: &mut [Complex<T>], scale: Option<T>) {
         let n = self.last();
         let fft = T::plans().complex(n, direction(scale.is_some()));
-        let piece = self.lines_a_piece(output.len() / n, n) * n;
-        pool::parallel_chunks(self.threads, output, piece, &|i, output| {
+        let chunk = self.lines_a_piece(output.len() / n, n) * n;
+        pool::parallel_chunks(self.threads, output, chunk, &|i, output| {
             let mut scratch = zeros(fft.get_immutable_scratch_len());
-            let input = &input[i * piece..i * piece + output.len()];
+            let input = &input[i * chunk..i * chunk + output.len()];
             for (from, to) in input.chunks_exact(n).zip(output.chunks_exact_mut(n)) {
                 fft.process_immutable_with_scratch(from, to, &mut scratch);
                 if let Some(scale) = scale {
@@ -193,14 +193,14 @@ impl Transform {
         let blocks = data.len() / (n * inner) * blocks_a_row;
         let a_piece = self.lines_a_piece(blocks, n * width);
         let shared = Shared(data.as_mut_ptr());
-        pool::parallel_for(self.threads, blocks.div_ceil(a_piece), &|piece| {
+        pool::parallel_for(self.threads, blocks.div_ceil(a_piece), &|chunk| {
             let (mut lines, mut scratch) = (zeros(n * width), zeros(fft.get_inplace_scratch_len()));
-            for block in piece * a_piece..((piece + 1) * a_piece).min(blocks) {
+            for block in chunk * a_piece..((chunk + 1) * a_piece).min(blocks) {
                 let column = block % blocks_a_row * width;
                 let width = width.min(inner - column);
                 let lines = &mut lines[..n * width];
                 // SAFETY: blocks are disjoint: rows `outer * n ..` of `inner` elements each, of which `width` from
-                // `column` on; the last of them is inside of `data`, which is borrowed until all pieces are done.
+                // `column` on; the last of them is inside of `data`, which is borrowed until all chunks are done.
                 unsafe {
                     let first = shared.pointer().add(block / blocks_a_row * n * inner + column);
                     gather(first, inner, width, lines);

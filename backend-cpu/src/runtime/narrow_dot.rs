@@ -12,7 +12,7 @@ use xla_hlo::{ElementType, Scalar};
 
 use super::dot::{Operands, offsets, operands, read_plan};
 use super::pool;
-use crate::lowering::dot::{DotPlan, Pieces};
+use crate::lowering::dot::{DotChunks, DotPlan};
 
 /// Rows, columns and contracted elements of a panel: two panels of `f32` fit into a megabyte of cache.
 const ROWS: usize = 256;
@@ -216,15 +216,15 @@ unsafe fn products(types: NarrowTypes, plan: &DotPlan, threads: usize, at: Opera
     let [lhs, rhs, out] = types.0;
     let (Some(lhs), Some(rhs), Some(out)) = (Reader::new(lhs), Reader::new(rhs), WriterOf::new(out)) else { return };
     let product = Product { plan, lhs, rhs, out, at };
-    // Each piece of columns converts the left operand anew.
-    let pieces = Pieces::with_pieces_a_thread(plan, threads, 2);
-    pool::parallel_for(threads, pieces.count(), &|piece| {
-        let (products, rows, columns) = pieces.get(piece);
+    // Each chunk of columns converts the left operand anew.
+    let chunks = DotChunks::with_chunks_a_thread(plan, threads, 2);
+    pool::parallel_for(threads, chunks.count(), &|chunk| {
+        let (products, rows, columns) = chunks.get(chunk);
         SCRATCH.with_borrow_mut(|scratch| {
             for number in products {
                 for columns in blocks(columns.clone(), COLUMNS) {
                     for rows in blocks(rows.clone(), TALL) {
-                        // SAFETY: the product's number, rows and columns are inside of the plan; pieces are disjoint.
+                        // SAFETY: the product's number, rows and columns are inside of the plan; chunks are disjoint.
                         unsafe { product.block(number, rows, columns.clone(), scratch) };
                     }
                 }

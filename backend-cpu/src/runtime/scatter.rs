@@ -5,7 +5,7 @@ use super::KernelFn;
 use super::pool::parallel_for;
 
 /// Bytes that a thread copies at least.
-const COPY_PIECE: usize = 1 << 20;
+const COPY_CHUNK: usize = 1 << 20;
 
 /// Scatters. The `length` numbers at `descriptor` are the units of the kernel, then the bytes of each of N inputs;
 /// `buffers` are N inputs, the indices, N updates and N results, which may lie where the inputs are. `kernels` begins
@@ -52,15 +52,15 @@ pub(super) unsafe extern "C" fn xla_cpu_scatter(
 /// There are that many at both places, which do not overlap, and nobody else uses those written.
 unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize, threads: usize) {
     struct Places(*const u8, *mut u8);
-    // SAFETY: each thread copies a piece of its own.
+    // SAFETY: each thread copies a chunk of its own.
     unsafe impl Sync for Places {}
     let places = &Places(from, to);
-    let pieces = (bytes / COPY_PIECE).clamp(1, threads.max(1));
-    parallel_for(threads, pieces, &|piece| {
+    let chunks = (bytes / COPY_CHUNK).clamp(1, threads.max(1));
+    parallel_for(threads, chunks, &|chunk| {
         let Places(from, to) = places;
         let (start, end) =
-            (bytes / pieces * piece, if piece + 1 == pieces { bytes } else { bytes / pieces * (piece + 1) });
-        // SAFETY: the piece is inside of what the caller promised.
+            (bytes / chunks * chunk, if chunk + 1 == chunks { bytes } else { bytes / chunks * (chunk + 1) });
+        // SAFETY: the chunk is inside of what the caller promised.
         unsafe { from.add(start).copy_to_nonoverlapping(to.add(start), end - start) };
     });
 }

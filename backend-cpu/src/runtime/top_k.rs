@@ -9,8 +9,8 @@ use crate::lowering::sort::{Key, TopKPlan};
 
 /// Elements in all that are worth several threads.
 const PARALLEL: usize = 1 << 14;
-/// Pieces that each thread takes on average, so that a slow one does not hold up the rest.
-const PIECES_A_THREAD: usize = 4;
+/// Chunks that each thread takes on average, so that a slow one does not hold up the rest.
+const CHUNKS_A_THREAD: usize = 4;
 /// Elements that are looked at together: mostly none of them is a candidate.
 const BLOCK: usize = 32;
 /// Candidates kept beside the best ones, so that the worst are thrown out seldom.
@@ -43,9 +43,9 @@ pub(super) unsafe extern "C" fn xla_cpu_top_k(
         return;
     }
     let threads = if plan.rows * plan.length < PARALLEL { 1 } else { threads as usize };
-    let pieces = plan.rows.min(threads * PIECES_A_THREAD);
-    parallel_for(threads, pieces, &|piece| {
-        let rows = plan.rows * piece / pieces..plan.rows * (piece + 1) / pieces;
+    let chunks = plan.rows.min(threads * CHUNKS_A_THREAD);
+    parallel_for(threads, chunks, &|chunk| {
+        let rows = plan.rows * chunk / chunks..plan.rows * (chunk + 1) / chunks;
         match plan.width {
             1 => best.rows::<u8, u64>(rows),
             2 => best.rows::<u16, u64>(rows),

@@ -1,7 +1,7 @@
 //! Convolutions: sums of products of the input where it is, or of a packed part of it, with packed parts of the kernel.
 //!
 //! Nothing is multiplied out in memory (no "im2col"): the inner loop (`tile`) walks the input by offsets, a few
-//! positions of the window times a few vectors of output channels at once. A piece of work packs the part of the input
+//! positions of the window times a few vectors of output channels at once. A chunk of work packs the part of the input
 //! it needs only where there is padding or holes, and the part of the kernel that its channels need, a cacheful at a
 //! time.
 //!
@@ -26,7 +26,7 @@ use self::scratch::with_memory;
 use self::tile::{Tiles, VECTORS};
 use self::view::{Role, Slab, View, memory_order};
 use super::pool;
-use crate::lowering::convolution::{ConvolutionPlan, Piece, Pieces};
+use crate::lowering::convolution::{ConvolutionChunk, ConvolutionChunks, ConvolutionPlan};
 
 /// Element types that are multiplied here; for others there is a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl<T: Number> WithSimd for Lanes<T> {
     }
 }
 
-/// A convolution as its pieces see it.
+/// A convolution as its chunks see it.
 struct Call<'a, T> {
     plan: &'a ConvolutionPlan,
     input: *const T,
@@ -121,7 +121,7 @@ struct Call<'a, T> {
     direct: bool,
 }
 
-// SAFETY: the pointers are into buffers that live until the convolution is done; pieces of it write to disjoint
+// SAFETY: the pointers are into buffers that live until the convolution is done; chunks of it write to disjoint
 // results.
 unsafe impl<T> Sync for Call<'_, T> {}
 
@@ -138,10 +138,10 @@ unsafe fn convolve<T: Number>(plan: &ConvolutionPlan, buffers: *const *mut u8, t
     for phase in &phases {
         // SAFETY: a phase begins inside the kernel and the result.
         let (kernel, output) = unsafe { (kernel.add(phase.kernel_first), output.add(phase.output_first)) };
-        let (call, pieces) = Call::new(phase, (input, kernel, output), threads);
-        // SAFETY: pieces are parts of the phase, and disjoint.
-        pool::parallel_for(threads, pieces.count(), &|number| unsafe { call.piece(&pieces.get(number)) });
-        // SAFETY: as above, and all pieces are done.
+        let (call, chunks) = Call::new(phase, (input, kernel, output), threads);
+        // SAFETY: chunks are parts of the phase, and disjoint.
+        pool::parallel_for(threads, chunks.count(), &|number| unsafe { call.chunk(&chunks.get(number)) });
+        // SAFETY: as above, and all chunks are done.
         unsafe { edges::mend(phase, input.cast_const(), kernel.cast_const(), output) };
     }
 }
@@ -153,12 +153,12 @@ fn is_side_by_side(plan: &ConvolutionPlan, lanes: usize) -> bool {
 }
 
 impl<'a, T: Number> Call<'a, T> {
-    /// How a plan with work to do is computed, and its pieces.
+    /// How a plan with work to do is computed, and its chunks.
     fn new(
         plan: &'a ConvolutionPlan,
         (input, kernel, output): (*const T, *const T, *mut T),
         threads: usize,
-    ) -> (Call<'a, T>, Pieces) {
+    ) -> (Call<'a, T>, ConvolutionChunks) {
         let arch = Arch::new();
         let lanes = arch.dispatch(Lanes::<T>(PhantomData));
         let side_by_side = is_side_by_side(plan, lanes);
@@ -170,28 +170,28 @@ impl<'a, T: Number> Call<'a, T> {
             false => (plan.groups.extent, plan.outputs.extent),
         };
         let packed = if direct { 0 } else { plan.channels.extent * if side_by_side { width } else { 1 } };
-        let pieces = Pieces::new(plan, threads, (groups, outputs, width, packed));
-        (Call { plan, input, kernel, output, arch, lanes, order: memory_order(plan), side_by_side, direct }, pieces)
+        let chunks = ConvolutionChunks::new(plan, threads, (groups, outputs, width, packed));
+        (Call { plan, input, kernel, output, arch, lanes, order: memory_order(plan), side_by_side, direct }, chunks)
     }
 
     /// # Safety
-    /// The call's pointers are to arrays of the plan's shapes, and nobody else uses the piece's results.
-    unsafe fn piece(&self, piece: &Piece) {
+    /// The call's pointers are to arrays of the plan's shapes, and nobody else uses the chunk's results.
+    unsafe fn chunk(&self, chunk: &ConvolutionChunk) {
         let whole = Slab::whole(self.plan);
-        let packed = if self.direct { 0 } else { view::packed_size(self.plan, piece, &whole) };
+        let packed = if self.direct { 0 } else { view::packed_size(self.plan, chunk, &whole) };
         let bytes = packed.saturating_mul(self.element_width() * size_of::<T>());
         let slabs = whole.cut(&self.order, bytes.div_ceil(INPUT_BYTES).max(self.plan.products().div_ceil(PRODUCTS)));
         for (number, slab) in slabs.iter().enumerate() {
-            let view = self.view(piece, slab);
+            let view = self.view(chunk, slab);
             // SAFETY: the caller's promise.
-            unsafe { self.slab(piece, &view, number > 0) };
+            unsafe { self.slab(chunk, &view, number > 0) };
         }
     }
 
-    fn view(&self, piece: &Piece, slab: &Slab) -> View {
+    fn view(&self, chunk: &ConvolutionChunk, slab: &Slab) -> View {
         match self.direct {
-            true => View::direct(self.plan, &self.order, piece, slab),
-            false => View::packed(self.plan, &self.order, piece, slab, self.element_width()),
+            true => View::direct(self.plan, &self.order, chunk, slab),
+            false => View::packed(self.plan, &self.order, chunk, slab, self.element_width()),
         }
     }
 
@@ -201,11 +201,11 @@ impl<'a, T: Number> Call<'a, T> {
     }
 
     /// # Safety
-    /// As for [`Call::piece`]; the view is of the piece.
-    unsafe fn slab(&self, piece: &Piece, view: &View, adds: bool) {
+    /// As for [`Call::chunk`]; the view is of the chunk.
+    unsafe fn slab(&self, chunk: &ConvolutionChunk, view: &View, adds: bool) {
         let width = self.lanes * VECTORS;
-        let chunks = Chunk::all(view, (KERNEL_BYTES / size_of::<T>() / width).max(1));
-        let rows = chunks.iter().map(|chunk| chunk.rows.len()).max().unwrap_or(0);
+        let panels = KernelPanel::all(view, (KERNEL_BYTES / size_of::<T>() / width).max(1));
+        let rows = panels.iter().map(|panel| panel.rows.len()).max().unwrap_or(0);
         let packed = if self.direct { 0 } else { pack::size(&view.packed) * self.element_width() };
         with_memory((rows * width + packed) * size_of::<T>(), |memory| {
             let kernel = memory.cast::<T>();
@@ -213,12 +213,12 @@ impl<'a, T: Number> Call<'a, T> {
             // is the caller's promise.
             unsafe {
                 let room = kernel.add(rows * width);
-                let first = self.input.add(piece.group * self.plan.groups.input + view.first);
+                let first = self.input.add(chunk.group * self.plan.groups.input + view.first);
                 if !self.direct && !self.side_by_side {
                     pack::pack(first, &view.packed, T::ZERO, room);
                 }
-                for start in piece.outputs.clone().step_by(width) {
-                    let outputs = start..(start + width).min(piece.outputs.end);
+                for start in chunk.outputs.clone().step_by(width) {
+                    let outputs = start..(start + width).min(chunk.outputs.end);
                     let input = match (self.direct, self.side_by_side) {
                         (true, true) => first.add(outputs.start),
                         (true, false) => first,
@@ -228,9 +228,9 @@ impl<'a, T: Number> Call<'a, T> {
                         }
                         (false, false) => room.cast_const(),
                     };
-                    for (number, chunk) in chunks.iter().enumerate() {
+                    for (number, panel) in panels.iter().enumerate() {
                         let adds = adds || number > 0;
-                        self.block(piece.group, outputs.clone(), (view, chunk), (input, kernel), adds);
+                        self.block(chunk.group, outputs.clone(), (view, panel), (input, kernel), adds);
                     }
                 }
             }
@@ -240,7 +240,7 @@ impl<'a, T: Number> Call<'a, T> {
     /// Packs the input of groups side by side, an element for each of `outputs`.
     ///
     /// # Safety
-    /// As for [`Call::piece`]; there is room for the packed array at `room`.
+    /// As for [`Call::chunk`]; there is room for the packed array at `room`.
     unsafe fn pack_groups(&self, view: &View, outputs: &Range<usize>, room: *mut T) {
         let source = |lane: usize| {
             let output = outputs.start + lane;
@@ -253,32 +253,32 @@ impl<'a, T: Number> Call<'a, T> {
         unsafe { pack::pack(self.input, &axes, T::ZERO, room) };
     }
 
-    /// Adds the products of a chunk for one block of channels to all positions.
+    /// Adds the products of a panel for one block of channels to all positions.
     ///
     /// # Safety
-    /// As for [`Call::piece`]; `input` is what the view's offsets count from, and there is room for the chunk at
+    /// As for [`Call::chunk`]; `input` is what the view's offsets count from, and there is room for the panel at
     /// `kernel`.
     unsafe fn block(
         &self,
         group: usize,
         outputs: Range<usize>,
-        (view, chunk): (&View, &Chunk),
+        (view, panel): (&View, &KernelPanel),
         (input, kernel): (*const T, *mut T),
         adds: bool,
     ) {
         let plan = self.plan;
         let channels = outputs.len();
         let width = if channels <= self.lanes { self.lanes } else { self.lanes * VECTORS };
-        // SAFETY: the block's channels of the kernel and of the result exist, as do the chunk's rows.
+        // SAFETY: the block's channels of the kernel and of the result exist, as do the panel's rows.
         unsafe {
             let from = self.kernel.add(group * plan.groups.kernel + outputs.start * plan.outputs.kernel);
-            pack_rows(from, &view.kernel[chunk.rows.clone()], (channels, plan.outputs.kernel), width, kernel);
+            pack_rows(from, &view.kernel[panel.rows.clone()], (channels, plan.outputs.kernel), width, kernel);
             let output = self.output.add(group * plan.groups.output + outputs.start * plan.outputs.output);
             macro_rules! tiles {
                 ($side_by_side:literal) => {
                     Tiles::<T, $side_by_side> {
                         places: &view.places,
-                        runs: &chunk.runs,
+                        runs: &panel.runs,
                         step: view.step,
                         input,
                         kernel,
@@ -328,31 +328,31 @@ unsafe fn pack_rows<T: Number>(
 }
 
 /// Runs whose rows of the kernel are packed together.
-struct Chunk {
+struct KernelPanel {
     runs: Vec<tile::Run>,
     rows: Range<usize>,
 }
 
-impl Chunk {
-    /// The runs of a view, cut where they are long, in chunks of up to `most` rows.
-    fn all(view: &View, most: usize) -> Vec<Chunk> {
-        let mut chunks: Vec<Chunk> = Vec::new();
+impl KernelPanel {
+    /// The runs of a view, cut where they are long, in panels of up to `most` rows.
+    fn all(view: &View, most: usize) -> Vec<KernelPanel> {
+        let mut panels: Vec<KernelPanel> = Vec::new();
         let mut row = 0;
         for run in &view.runs {
             let length = run.length.div_ceil(run.length.div_ceil(most).max(1)).max(1);
             for start in (0..run.length).step_by(length) {
                 let length = length.min(run.length - start);
                 let part = tile::Run { offset: run.offset + start * view.step, length };
-                match chunks.last_mut() {
-                    Some(chunk) if chunk.rows.len() + length <= most => {
-                        chunk.runs.push(part);
-                        chunk.rows.end += length;
+                match panels.last_mut() {
+                    Some(panel) if panel.rows.len() + length <= most => {
+                        panel.runs.push(part);
+                        panel.rows.end += length;
                     }
-                    _ => chunks.push(Chunk { runs: vec![part], rows: row..row + length }),
+                    _ => panels.push(KernelPanel { runs: vec![part], rows: row..row + length }),
                 }
                 row += length;
             }
         }
-        chunks
+        panels
     }
 }

@@ -1,4 +1,4 @@
-//! The part of the input that a piece reads, laid out without padding, holes and gaps between groups.
+//! The part of the input that a chunk reads, laid out without padding, holes and gaps between groups.
 #![expect(unsafe_code, reason = "copies between raw buffers")]
 
 /// A place of the packed array that the input does not have; it holds 0.

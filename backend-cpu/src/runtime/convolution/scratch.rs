@@ -1,4 +1,4 @@
-//! Memory of a thread that is kept from one piece of work to the next.
+//! Memory of a thread that is kept from one chunk of work to the next.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;

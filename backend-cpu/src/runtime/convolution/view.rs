@@ -1,11 +1,11 @@
-//! Where a piece of a convolution finds its input and kernel: offsets of positions, of what is summed, of what is
+//! Where a chunk of a convolution finds its input and kernel: offsets of positions, of what is summed, of what is
 //! packed.
 
 use std::ops::Range;
 
 use super::pack::{HOLE, Sources};
 use super::tile::{Place, Run};
-use crate::lowering::convolution::{ConvolutionPlan, Piece, Spatial};
+use crate::lowering::convolution::{ConvolutionChunk, ConvolutionPlan, Spatial};
 
 /// What a dimension of the input is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ struct Steps {
     spatial: Vec<(usize, usize)>,
 }
 
-/// A slab of a piece.
+/// A slab of a chunk.
 pub(super) struct View {
     /// Axes of the packed array but for the channels side by side; none where the input is read as it is.
     pub packed: Vec<Sources>,
@@ -90,21 +90,27 @@ impl Slab {
 
 impl View {
     /// Reads the input where it is.
-    pub fn direct(plan: &ConvolutionPlan, order: &[Role], piece: &Piece, slab: &Slab) -> View {
-        let mut first = piece.positions[0].start * plan.images.input + slab.channels.start * plan.channels.input;
+    pub fn direct(plan: &ConvolutionPlan, order: &[Role], chunk: &ConvolutionChunk, slab: &Slab) -> View {
+        let mut first = chunk.positions[0].start * plan.images.input + slab.channels.start * plan.channels.input;
         for (d, s) in plan.spatial.iter().enumerate() {
-            first += first_place(s, &piece.positions[d + 1], &slab.taps[d]) as usize * s.axis.input;
+            first += first_place(s, &chunk.positions[d + 1], &slab.taps[d]) as usize * s.axis.input;
         }
         let spatial = plan
             .spatial
             .iter()
             .map(|s| (s.window.stride.wrapping_mul(s.axis.input), s.window.window_dilation.wrapping_mul(s.axis.input)));
         let steps = Steps { image: plan.images.input, channel: plan.channels.input, spatial: spatial.collect() };
-        View::new(plan, order, piece, slab, &steps, (first, Vec::new()))
+        View::new(plan, order, chunk, slab, &steps, (first, Vec::new()))
     }
 
     /// Reads a packed array of which each element is `side_by_side` numbers.
-    pub fn packed(plan: &ConvolutionPlan, order: &[Role], piece: &Piece, slab: &Slab, side_by_side: usize) -> View {
+    pub fn packed(
+        plan: &ConvolutionPlan,
+        order: &[Role],
+        chunk: &ConvolutionChunk,
+        slab: &Slab,
+        side_by_side: usize,
+    ) -> View {
         let mut steps = Steps { image: 0, channel: 0, spatial: vec![(0, 0); plan.spatial.len()] };
         let mut step = side_by_side;
         let mut packed = Vec::with_capacity(order.len());
@@ -112,14 +118,14 @@ impl View {
             let sources: Sources = match role {
                 Role::Image => {
                     steps.image = step;
-                    piece.positions[0].clone().map(|i| i * plan.images.input).collect()
+                    chunk.positions[0].clone().map(|i| i * plan.images.input).collect()
                 }
                 Role::Channel => {
                     steps.channel = step;
                     slab.channels.clone().map(|i| i * plan.channels.input).collect()
                 }
                 Role::Spatial(d) => {
-                    let (positions, taps) = (&piece.positions[d + 1], &slab.taps[d]);
+                    let (positions, taps) = (&chunk.positions[d + 1], &slab.taps[d]);
                     let (sources, position, tap) = places(&plan.spatial[d], positions, taps);
                     // A step that no second position or element takes may be too long for a number.
                     steps.spatial[d] = (position.wrapping_mul(step), tap.wrapping_mul(step));
@@ -130,13 +136,13 @@ impl View {
             packed.push(sources);
         }
         packed.reverse();
-        View::new(plan, order, piece, slab, &steps, (0, packed))
+        View::new(plan, order, chunk, slab, &steps, (0, packed))
     }
 
     fn new(
         plan: &ConvolutionPlan,
         order: &[Role],
-        piece: &Piece,
+        chunk: &ConvolutionChunk,
         slab: &Slab,
         steps: &Steps,
         (first, packed): (usize, Vec<Sources>),
@@ -157,7 +163,7 @@ impl View {
             axes.push((offsets.len(), step));
         }
         let (runs, step) = runs(&axes);
-        View { packed, first, places: all_places(plan, piece, steps), runs, step, kernel }
+        View { packed, first, places: all_places(plan, chunk, steps), runs, step, kernel }
     }
 }
 
@@ -176,12 +182,12 @@ fn span(s: &Spatial, positions: usize, taps: usize) -> Option<usize> {
 }
 
 /// Elements of the packed input of a slab.
-pub(super) fn packed_size(plan: &ConvolutionPlan, piece: &Piece, slab: &Slab) -> usize {
+pub(super) fn packed_size(plan: &ConvolutionPlan, chunk: &ConvolutionChunk, slab: &Slab) -> usize {
     let places = plan.spatial.iter().zip(&slab.taps).enumerate().map(|(d, (s, taps))| {
-        let positions = piece.positions[d + 1].len();
+        let positions = chunk.positions[d + 1].len();
         span(s, positions, taps.len()).unwrap_or(positions * taps.len())
     });
-    places.fold(piece.positions[0].len() * slab.channels.len(), usize::saturating_mul)
+    places.fold(chunk.positions[0].len() * slab.channels.len(), usize::saturating_mul)
 }
 
 /// A packed spatial dimension, and the steps in it of neighbouring positions and elements of the window.
@@ -223,12 +229,12 @@ fn runs(axes: &[(usize, usize)]) -> (Vec<Run>, usize) {
     (offsets.into_iter().map(|offset| Run { offset, length }).collect(), step)
 }
 
-/// Every position of a piece.
-fn all_places(plan: &ConvolutionPlan, piece: &Piece, steps: &Steps) -> Vec<Place> {
+/// Every position of a chunk.
+fn all_places(plan: &ConvolutionPlan, chunk: &ConvolutionChunk, steps: &Steps) -> Vec<Place> {
     let mut places = vec![Place { input: 0, output: 0 }];
     let axes = std::iter::once((steps.image, plan.images.output))
         .chain(steps.spatial.iter().zip(&plan.spatial).map(|(&(position, _), s)| (position, s.axis.output)));
-    for (range, (input, output)) in piece.positions.iter().zip(axes) {
+    for (range, (input, output)) in chunk.positions.iter().zip(axes) {
         let along = |place: Place| {
             let start = range.start;
             range

@@ -154,9 +154,9 @@ fn each_matrix(batch: usize, work: usize, threads: usize, f: &(dyn Fn(usize, usi
     if batch < threads {
         return (0..batch).for_each(|matrix| f(matrix, threads));
     }
-    let pieces = batch.min(4 * threads);
-    pool::parallel_for(threads, pieces, &|piece| {
-        (batch * piece / pieces..batch * (piece + 1) / pieces).for_each(|matrix| f(matrix, 1));
+    let chunks = batch.min(4 * threads);
+    pool::parallel_for(threads, chunks, &|chunk| {
+        (batch * chunk / chunks..batch * (chunk + 1) / chunks).for_each(|matrix| f(matrix, 1));
     });
 }
 

@@ -24,9 +24,9 @@ pub(super) fn solve_on_threads<T: Number>(triangle: Triangle<T>, x: View<T>, thr
         return;
     }
     let work = n.saturating_mul(n).saturating_mul(columns) / 2;
-    let pieces = if work < PARALLEL_WORK { 1 } else { threads.min(columns.div_ceil(PANEL)).max(1) };
-    pool::parallel_for(threads, pieces, &|piece| {
-        let columns = columns * piece / pieces..columns * (piece + 1) / pieces;
+    let chunks = if work < PARALLEL_WORK { 1 } else { threads.min(columns.div_ceil(PANEL)).max(1) };
+    pool::parallel_for(threads, chunks, &|chunk| {
+        let columns = columns * chunk / chunks..columns * (chunk + 1) / chunks;
         solve(triangle, x.block(0..n, columns), &mut Workspace { triangle: Vec::new(), panel: Vec::new() });
     });
 }

@@ -4,10 +4,10 @@ use crate::runtime::pool::parallel_tasks;
 
 /// Items below which one thread sorts a row.
 const LONG: usize = 1 << 14;
-/// Pieces of a merge that each thread takes on average, so that a slow one does not hold up the rest.
-const PIECES_A_THREAD: usize = 4;
-/// Items of a piece of a merge at least.
-const LEAST_PIECE: usize = 1 << 11;
+/// Chunks of a merge that each thread takes on average, so that a slow one does not hold up the rest.
+const CHUNKS_A_THREAD: usize = 4;
+/// Items of a chunk of a merge at least.
+const LEAST_CHUNK: usize = 1 << 11;
 
 /// An order of items. Each thread works with a copy of its own.
 pub(super) trait Order<T>: Clone + Send {
@@ -34,12 +34,12 @@ pub(super) fn sort<T: Copy + Send + Sync>(
     let mut run = items.len().div_ceil(threads.next_power_of_two());
     let runs: Vec<_> = items.chunks_mut(run).zip(scratch.chunks_mut(run)).map(|run| (run, order.clone())).collect();
     parallel_tasks(threads, runs, |((items, scratch), mut order)| order.sort_run(items, scratch));
-    let piece = (items.len() / (threads * PIECES_A_THREAD)).max(LEAST_PIECE);
+    let chunk = (items.len() / (threads * CHUNKS_A_THREAD)).max(LEAST_CHUNK);
     while run < items.len() {
         let mut merges = Vec::new();
         for (pair, to) in items.chunks(2 * run).zip(scratch.chunks_mut(2 * run)) {
             let (left, right) = pair.split_at(run.min(pair.len()));
-            cut(Merge { left, right, to }, piece, &mut order.clone(), &mut merges);
+            cut(Merge { left, right, to }, chunk, &mut order.clone(), &mut merges);
         }
         let merges = merges.into_iter().map(|merge| (merge, order.clone())).collect();
         parallel_tasks(threads, merges, |(merge, mut order)| merge.run(&mut order));
@@ -108,11 +108,11 @@ impl<T: Copy> Merge<'_, T> {
     }
 }
 
-/// Cuts a merge into merges of about `piece` items that together do the same.
-fn cut<'a, T: Copy>(merge: Merge<'a, T>, piece: usize, order: &mut impl Order<T>, pieces: &mut Vec<Merge<'a, T>>) {
+/// Cuts a merge into merges of about `chunk` items that together do the same.
+fn cut<'a, T: Copy>(merge: Merge<'a, T>, chunk: usize, order: &mut impl Order<T>, chunks: &mut Vec<Merge<'a, T>>) {
     let Merge { left, right, to } = merge;
-    if to.len() <= piece || left.is_empty() || right.is_empty() {
-        pieces.push(Merge { left, right, to });
+    if to.len() <= chunk || left.is_empty() || right.is_empty() {
+        chunks.push(Merge { left, right, to });
         return;
     }
     // The longer run is cut in the middle, the other one where the middle item belongs: equal ones of the left stay
@@ -126,8 +126,8 @@ fn cut<'a, T: Copy>(merge: Merge<'a, T>, piece: usize, order: &mut impl Order<T>
     };
     let ((left, left_end), (right, right_end)) = (left.split_at(l), right.split_at(r));
     let (to, to_end) = to.split_at_mut(l + r);
-    cut(Merge { left, right, to }, piece, order, pieces);
-    cut(Merge { left: left_end, right: right_end, to: to_end }, piece, order, pieces);
+    cut(Merge { left, right, to }, chunk, order, chunks);
+    cut(Merge { left: left_end, right: right_end, to: to_end }, chunk, order, chunks);
 }
 
 #[cfg(test)]

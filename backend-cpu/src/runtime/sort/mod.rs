@@ -15,8 +15,8 @@ use merge::Order;
 
 /// Elements in all that are worth several threads.
 const PARALLEL: usize = 1 << 13;
-/// Pieces that each thread takes on average, so that a slow one does not hold up the rest.
-const PIECES_A_THREAD: usize = 4;
+/// Chunks that each thread takes on average, so that a slow one does not hold up the rest.
+const CHUNKS_A_THREAD: usize = 4;
 
 /// Sorts as the plan says that `length` numbers at `descriptor` are; `buffers` are N operands and N results, and
 /// `kernels` begins with the comparator, if the plan needs it: its operands are two elements of each array, its result
@@ -73,9 +73,9 @@ impl Sort<'_> {
         } else if rows.count < threads {
             self.sort_rows(0..rows.count, threads);
         } else {
-            let pieces = rows.count.min(threads * PIECES_A_THREAD);
-            parallel_for(threads, pieces, &|piece| {
-                self.sort_rows(rows.count * piece / pieces..rows.count * (piece + 1) / pieces, 1);
+            let chunks = rows.count.min(threads * CHUNKS_A_THREAD);
+            parallel_for(threads, chunks, &|chunk| {
+                self.sort_rows(rows.count * chunk / chunks..rows.count * (chunk + 1) / chunks, 1);
             });
         }
     }
@@ -165,10 +165,10 @@ fn permute<I: Copy + Sync>(row: &[Row], items: &[I], place: fn(I) -> usize, thre
     if threads < 2 {
         return row.iter().for_each(|array| permute_array(array, 0, items, place));
     }
-    let piece = items.len().div_ceil(threads * PIECES_A_THREAD).max(PARALLEL);
+    let chunk = items.len().div_ceil(threads * CHUNKS_A_THREAD).max(PARALLEL);
     let mut tasks = Vec::new();
     for array in row {
-        tasks.extend(items.chunks(piece).enumerate().map(|(number, items)| (array, number * piece, items)));
+        tasks.extend(items.chunks(chunk).enumerate().map(|(number, items)| (array, number * chunk, items)));
     }
     parallel_tasks(threads, tasks, |(array, first, items)| permute_array(array, first, items, place));
 }

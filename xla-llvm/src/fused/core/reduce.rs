@@ -1,13 +1,12 @@
 //! Reductions inside an element: reduce, dot. Along lanes where the reduction is all there is, else lane by lane.
 
-use crate::fused::core::combine::Element;
 use inkwell::values::BasicValueEnum;
 use xla_hlo::ops::{BinaryOp, Dot, DotDims, Reduce, combiner_identity, simple_combiner};
 use xla_hlo::{ArrayShape, ElementKind, ElementType, InstrId, Module, Result, Scalar};
 
 use crate::elemental::{self, Value};
 use crate::fused::core::address::compute_bits;
-use crate::fused::core::combine::Combiner;
+use crate::fused::core::combine::{Combiner, Element};
 use crate::fused::core::window::{raws_of, values_of};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};

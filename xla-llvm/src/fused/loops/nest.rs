@@ -5,14 +5,13 @@
 //! in when they are finished. Whatever is needed inside but depends on outer symbols only is therefore appended to the
 //! outer level's block, in front of the loop: nothing invariant is ever computed in a loop.
 
-use crate::fused::emitter::Level;
-use crate::fused::loops::range::Range;
 use inkwell::basic_block::BasicBlock;
 use inkwell::values::{BasicValueEnum, PhiValue};
 use xla_hlo::{Error, Result};
 
-use crate::fused::emitter::FusedEmitter;
+use crate::fused::emitter::{FusedEmitter, Level};
 use crate::fused::loops::affine::{Symbol, SymbolId};
+use crate::fused::loops::range::Range;
 use crate::fused::value::SymbolValue;
 use crate::lanes::Lanes;
 

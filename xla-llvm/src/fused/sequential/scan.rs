@@ -1,7 +1,7 @@
 //! Scans: running totals along one dimension, each a step from the one before.
 //!
 //! Strands side by side are lanes, and any combiner takes its steps in order. Along the innermost dimension lanes are
-//! neighbours in one strand: with an associative combiner a register is scanned in as many steps as its lanes have
+//! neighbours in one fiber: with an associative combiner a register is scanned in as many steps as its lanes have
 //! bits, each combining lanes twice as far apart, and then the total of all before it is added.
 
 use xla_hlo::ops::{BinaryOp, Cumulative, ReduceWindow, simple_combiner};
@@ -37,7 +37,7 @@ impl Scan<'_, '_> {
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Stores the running totals of the strands at an index.
+    /// Stores the running totals of the fibers at an index.
     pub(crate) fn scan(
         &mut self,
         root: InstrId,

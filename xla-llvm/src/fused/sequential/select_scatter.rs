@@ -1,6 +1,6 @@
 //! Select-and-scatter: of each window one element is chosen, and the window's value is combined in at its place.
 //!
-//! Windows are gone through in row-major order, as the operation says; strands along dimensions without a window are
+//! Windows are gone through in row-major order, as the operation says; fibers along dimensions without a window are
 //! independent of each other, so that they are lanes and work items.
 
 use inkwell::values::BasicValueEnum;
@@ -39,7 +39,7 @@ impl<'e, 'ctx> Choice<'e, 'ctx> {
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Does the windows of the strands at an index, which is 0 along dimensions that windows slide along.
+    /// Does the windows of the fibers at an index, which is 0 along dimensions that windows slide along.
     pub(crate) fn select_and_scatter(
         &mut self,
         root: InstrId,

@@ -46,14 +46,14 @@ impl FusedKernel<'_, '_> {
     ) -> Result<u64> {
         let (mut loops, width) = (plan.loops(), *width);
         let inner = loops.pop().unwrap_or(1);
-        let pieces = inner / width;
-        let work_items = loops.iter().product::<u64>() * pieces;
+        let chunks = inner / width;
+        let work_items = loops.iter().product::<u64>() * chunks;
         let mut fused = self.bind(emitter, frame.pointers)?;
         fused.for_work_items(frame.work_items, work_items, &mut |s, item| {
-            let (row, piece) = s.divide(&AffineExpr::symbol(item), pieces as i64)?;
+            let (row, chunk) = s.divide(&AffineExpr::symbol(item), chunks as i64)?;
             let counters = counters(s, &row, &loops)?;
             let outer = outer_variables(s, plan, &counters)?;
-            let first = piece.scaled(width as i64);
+            let first = chunk.scaled(width as i64);
             let number = s.number_of(&first)?;
             let base = s.lanes_of(number);
             let level = s.depth();

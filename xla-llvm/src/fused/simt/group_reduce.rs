@@ -1,15 +1,13 @@
 //! Reductions that a group does together: each thread reduces some elements, then shuffles and shared memory put
 //! together what they have.
 
-use crate::fused::core::combine::Combiner;
-use crate::fused::core::combine::Elements;
 use inkwell::values::PointerValue;
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{CompId, ElementType, Error, Result};
 
 use crate::elemental::{self, Value};
 use crate::fused::core::address::compute_bits;
-use crate::fused::core::combine::Element;
+use crate::fused::core::combine::{Combiner, Element, Elements};
 use crate::fused::core::window::{raws_of, values_of};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId};

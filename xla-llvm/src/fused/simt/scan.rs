@@ -1,8 +1,8 @@
-//! Scans by blocks of threads: running totals of whole strands, or of chunks of them where there are few and long ones.
+//! Scans by blocks of threads: running totals of whole fibers, or of chunks of them where there are few and long ones.
 //!
 //! A block goes along its chunk in turns. In each, a thread scans a few neighbouring elements, the totals of a warp's
 //! threads are scanned by shuffles, those of warps through shared memory, and what came before is added. Chunks of one
-//! strand need to know the totals of those before: an earlier launch stores them, and each block adds up the ones that
+//! fiber need to know the totals of those before: an earlier launch stores them, and each block adds up the ones that
 //! it needs.
 
 use inkwell::values::PointerValue;
@@ -25,10 +25,10 @@ use crate::fused::value::{Source, SymbolValue};
 use crate::lanes::Lanes;
 use crate::simt::{Register, Shuffle, WARP};
 
-/// Elements of a strand from which on a block scans it rather than a thread.
-const LEAST_STRAND: u64 = 256;
-/// Strands beside each other in memory from which on threads are as many as the machine has, and read side by side.
-const MANY_STRANDS: u64 = 1 << 14;
+/// Elements of a fiber from which on a block scans it rather than a thread.
+const LEAST_FIBER: u64 = 256;
+/// Fibers beside each other in memory from which on threads are as many as the machine has, and read side by side.
+const MANY_FIBERS: u64 = 1 << 14;
 /// Blocks that keep the machine busy.
 const FEW_BLOCKS: u64 = 264;
 /// Elements of the shortest chunk.
@@ -50,7 +50,7 @@ pub struct ScanPlan {
     threads: u64,
     /// Neighbouring elements of a thread.
     width: u64,
-    /// Elements of a chunk, and chunks of a strand.
+    /// Elements of a chunk, and chunks of a fiber.
     chunk: u64,
     chunks: u64,
 }
@@ -66,7 +66,7 @@ pub enum ScanPhase {
 }
 
 impl ScanPlan {
-    /// The plan for a kernel whose root is a scan. `None` for others, and where each thread had better scan strands of
+    /// The plan for a kernel whose root is a scan. `None` for others, and where each thread had better scan fibers of
     /// its own.
     pub fn new(source: &KernelSource<'_>) -> Option<ScanPlan> {
         let graph = &source.module[source.computation];
@@ -80,9 +80,9 @@ impl ScanPlan {
         let Cumulative { dimension, from_end, .. } = op.window.cumulative(&dims)?;
         let size = dims[dimension] as u64;
         let elements = array.element_count() as u64;
-        let strands = elements.checked_div(size)?;
+        let fibers = elements.checked_div(size)?;
         let innermost = dims[dimension + 1..].iter().all(|&d| d == 1);
-        if size < LEAST_STRAND || strands == 0 || (!innermost && strands >= MANY_STRANDS) {
+        if size < LEAST_FIBER || fibers == 0 || (!innermost && fibers >= MANY_FIBERS) {
             return None;
         }
         let mut width = u64::from(ACCESS_BITS / compute_bits(ty).clamp(32, ACCESS_BITS));
@@ -91,7 +91,7 @@ impl ScanPlan {
         }
         let threads = (size / width).next_power_of_two().clamp(THREADS[0], THREADS[1]);
         let tile = threads * width;
-        let wanted = FEW_BLOCKS.div_ceil(strands).min(size.div_ceil(LEAST_CHUNK));
+        let wanted = FEW_BLOCKS.div_ceil(fibers).min(size.div_ceil(LEAST_CHUNK));
         let chunk = size.div_ceil(wanted).next_multiple_of(tile);
         let chunks = size.div_ceil(chunk);
         Some(ScanPlan { combiner, ty, dimension, from_end, dims, threads, width, chunk, chunks })
@@ -150,16 +150,16 @@ impl ScanPlan {
         let loops: Vec<u64> = independent.iter().map(|&d| self.dims[d] as u64).collect();
         let group = WorkItems::Group { threads: self.threads as u32 };
         fused.for_work_items(group, self.blocks(), &mut |s, item| {
-            let (strand, chunk) = s.divide(&AffineExpr::symbol(item), self.chunks as i64)?;
+            let (fiber, chunk) = s.divide(&AffineExpr::symbol(item), self.chunks as i64)?;
             let mut index = vec![AffineExpr::default(); self.dims.len()];
-            for (&d, counter) in independent.iter().zip(counters(s, &strand, &loops)?) {
+            for (&d, counter) in independent.iter().zip(counters(s, &fiber, &loops)?) {
                 index[d] = counter;
             }
-            let strand = Strand { plan: self, root: source.root, index, item: AffineExpr::symbol(item), chunk };
+            let fiber = Fiber { plan: self, root: source.root, index, item: AffineExpr::symbol(item), chunk };
             match (phase, &outputs[..]) {
-                (ScanPhase::Totals, &[totals]) => strand.total(s, totals),
-                (ScanPhase::Scan, &[result]) => strand.scan(s, result, None),
-                (ScanPhase::Scan, &[result, totals]) => strand.scan(s, result, Some(totals)),
+                (ScanPhase::Totals, &[totals]) => fiber.total(s, totals),
+                (ScanPhase::Scan, &[result]) => fiber.scan(s, result, None),
+                (ScanPhase::Scan, &[result, totals]) => fiber.scan(s, result, Some(totals)),
                 _ => Err(Error::internal("a scan with other arrays")),
             }
         })?;
@@ -170,12 +170,12 @@ impl ScanPlan {
 }
 
 /// A block's part of a scan.
-struct Strand<'a> {
+struct Fiber<'a> {
     plan: &'a ScanPlan,
     root: InstrId,
-    /// Where the strand is; 0 along the dimension that is scanned.
+    /// Where the fiber is; 0 along the dimension that is scanned.
     index: Index,
-    /// The number of the block, and of its chunk in the strand.
+    /// The number of the block, and of its chunk in the fiber.
     item: AffineExpr,
     chunk: AffineExpr,
 }
@@ -197,7 +197,7 @@ impl<'e, 'ctx> Member<'e, 'ctx> {
     }
 }
 
-impl<'e, 'ctx, 'm> Strand<'_> {
+impl<'e, 'ctx, 'm> Fiber<'_> {
     fn pair(&self, s: &FusedEmitter<'e, 'ctx, 'm>, a: Value<'e, 'ctx>, b: Value<'e, 'ctx>) -> Result<Value<'e, 'ctx>> {
         elemental::binary(s.emitter, self.plan.combiner, a, b)
     }
@@ -208,7 +208,7 @@ impl<'e, 'ctx, 'm> Strand<'_> {
         Ok(elemental::constant(s.emitter, self.plan.ty, identity))
     }
 
-    /// Where a step of the strand is.
+    /// Where a step of the fiber is.
     fn at(&self, step: AffineExpr) -> Index {
         let mut index = self.index.clone();
         index[self.plan.dimension] = match self.plan.from_end {
@@ -218,7 +218,7 @@ impl<'e, 'ctx, 'm> Strand<'_> {
         index
     }
 
-    /// Runs `body` for the turns of the chunk, with the thread's first step in each; steps may be beyond the strand's
+    /// Runs `body` for the turns of the chunk, with the thread's first step in each; steps may be beyond the fiber's
     /// end.
     fn turns(
         &self,
@@ -339,7 +339,7 @@ impl<'e, 'ctx, 'm> Strand<'_> {
         Ok(())
     }
 
-    /// The total of the strand's chunks before the block's.
+    /// The total of the fiber's chunks before the block's.
     fn chunks_before(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,

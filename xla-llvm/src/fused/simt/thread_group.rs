@@ -1,13 +1,11 @@
 //! Thread groups: threads that reduce together, each some of the elements. A warp or a block reduces one row; a column
 //! of a block one column.
 
-use crate::fused::mode::GroupKind;
-use crate::fused::mode::Mode;
-use crate::fused::mode::ThreadGroup;
 use xla_hlo::Result;
 
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::range::Range;
+use crate::fused::mode::{GroupKind, Mode, ThreadGroup};
 use crate::lanes::Lanes;
 use crate::simt::{Register, WARP};
 

@@ -1,9 +1,8 @@
-//! Dots and convolutions as matrix products: their dimensions, and whether they are worth a kernel of tiles.
+//! Dots and convolutions as matmuls: batch, M, N, K, and whether they are worth a kernel of tiles.
 //!
-//! `result[batch, row, column] = Σ_sum left[batch, row, sum] · right[batch, sum, column]`, each of the four a list of
-//! dimensions. A convolution's rows are the window's positions in all images and its sums the places in the window with
-//! the input's channels, so that it is a matmul with an operand that lies nowhere (implicit GEMM, as in Chetlur et
-//! al., cuDNN, 2014).
+//! `result[batch, m, n] = Σ_k left[batch, m, k] · right[batch, k, n]`, each of the four a list of dimensions. M of a
+//! convolution is the window's positions in all images, and K the places in the window with the input's channels, so
+//! that it is a matmul with an operand that lies nowhere (implicit GEMM, as in Chetlur et al., cuDNN, 2014).
 
 use xla_hlo::ops::{Convolution, Dot, DotAlgorithm, DotDims, Family, Op};
 use xla_hlo::{Computation, ElementKind, ElementType, Error, InstrId, Result};
@@ -14,31 +13,31 @@ use crate::fused::core::reduce::{accumulator, placed};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::value::Guard;
-use crate::matrix_unit::OperandType;
+use crate::mma::OperandType;
 use crate::target::Target;
 
-/// Rows, columns and products of a result from which on tiles pay: a smaller matmul leaves most of a tile empty.
+/// M, N and K from which on tiles pay: a smaller matmul leaves most of a tile empty.
 pub(crate) const LEAST_EXTENT: u64 = 16;
 /// Products in all from which on tiles pay; below, one thread for each result has little to wait for.
 const LEAST_WORK: u64 = 1 << 18;
 
-/// A dot or a convolution as products of matrices.
+/// A dot or a convolution as a batch of matmuls.
 pub(crate) struct Matmul<'m> {
     pub id: InstrId,
     /// Left, right.
     pub operands: [InstrId; 2],
     contraction: Contraction<'m>,
-    /// Extents of the batch's dimensions.
+    /// Extents of the batch dimensions.
     pub batch: Vec<u64>,
-    /// Extents of the rows' dimensions, and of the columns'.
+    /// Extents of M's dimensions, and of N's.
     pub free: [Vec<u64>; 2],
-    /// Extents of the dimensions that are summed over.
-    pub sums: Vec<u64>,
+    /// Extents of K's dimensions.
+    pub contracting: Vec<u64>,
     /// What operands are converted to first, and the result from.
     pub element_type: ElementType,
-    /// What sums are computed in: it takes a register, or several, by itself.
+    /// Type of accumulators: it takes a register, or several, by itself.
     pub accumulator_type: ElementType,
-    /// What a matrix unit may take the operands' elements as, to sums of f32.
+    /// What tensor cores may take the operands' elements as, with accumulators of f32.
     pub operand_type: Option<OperandType>,
     /// Of the operands.
     pub neighbours: [Neighbours; 2],
@@ -65,16 +64,16 @@ impl Contraction<'_> {
 
 /// An operand of a matmul.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum MatmulSide {
     Left,
     Right,
 }
 
-impl Side {
-    pub fn other(self) -> Side {
+impl MatmulSide {
+    pub fn other(self) -> MatmulSide {
         match self {
-            Side::Left => Side::Right,
-            Side::Right => Side::Left,
+            MatmulSide::Left => MatmulSide::Right,
+            MatmulSide::Right => MatmulSide::Left,
         }
     }
 }
@@ -83,15 +82,15 @@ impl Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Neighbours {
     pub along: Along,
-    /// So many of them, from a multiple of it on, have coordinates that are neighbours too; 1 where that is not known.
+    /// As many of them, from a multiple of it on, have coordinates that are neighbours too; 1 where that is not known.
     pub run: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Along {
-    /// Along the last dimension of rows, or of columns.
+    /// Along the last dimension of M, or of N.
     Free,
-    /// Along the last dimension that is summed over.
+    /// Along the last dimension of K.
     K,
 }
 
@@ -199,7 +198,7 @@ impl<'m> Matmul<'m> {
             contraction,
             batch,
             free,
-            sums,
+            contracting: sums,
             element_type,
             accumulator_type,
             operand_type,
@@ -208,36 +207,36 @@ impl<'m> Matmul<'m> {
         })
     }
 
-    /// Products of matrices.
+    /// Matmuls of the batch.
     pub fn batches(&self) -> u64 {
         count(&self.batch)
     }
 
-    /// Rows of the left operand, or columns of the right one.
-    pub fn extent(&self, side: Side) -> u64 {
+    /// M for the left operand, N for the right one.
+    pub fn extent(&self, side: MatmulSide) -> u64 {
         count(&self.free[side as usize])
     }
 
-    /// Products that are summed for each result.
+    /// K: products that are added up for each result.
     pub fn k(&self) -> u64 {
-        count(&self.sums)
+        count(&self.contracting)
     }
 
     /// Whether the result is large enough in both directions that neighbouring results share what tiles bring.
     pub fn fills_tiles(&self) -> bool {
-        let extents = [self.extent(Side::Left), self.extent(Side::Right), self.k()];
+        let extents = [self.extent(MatmulSide::Left), self.extent(MatmulSide::Right), self.k()];
         extents.iter().all(|&extent| extent >= LEAST_EXTENT) && self.is_worthwhile()
     }
 
     /// Whether there is work for many threads.
     pub fn is_worthwhile(&self) -> bool {
-        let extents = [self.extent(Side::Left), self.extent(Side::Right), self.k(), self.batches()];
+        let extents = [self.extent(MatmulSide::Left), self.extent(MatmulSide::Right), self.k(), self.batches()];
         count(&extents) >= LEAST_WORK
     }
 
-    /// Results of all products.
+    /// Results of the whole batch.
     pub fn results(&self) -> u64 {
-        count(&[self.batches(), self.extent(Side::Left), self.extent(Side::Right)])
+        count(&[self.batches(), self.extent(MatmulSide::Left), self.extent(MatmulSide::Right)])
     }
 
     pub fn is_dot(&self) -> bool {
@@ -248,15 +247,15 @@ impl<'m> Matmul<'m> {
     pub fn operand_index<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        side: Side,
+        side: MatmulSide,
         (batch, free, sums): (&[AffineExpr], &[AffineExpr], &[AffineExpr]),
         condition: &mut Option<Guard<'e, 'ctx>>,
     ) -> Result<Index> {
         match self.contraction {
             Contraction::Dot(dot) => {
                 let (batches, contracting) = match side {
-                    Side::Left => (&dot.dims.lhs_batch, &dot.dims.lhs_contracting),
-                    Side::Right => (&dot.dims.rhs_batch, &dot.dims.rhs_contracting),
+                    MatmulSide::Left => (&dot.dims.lhs_batch, &dot.dims.lhs_contracting),
+                    MatmulSide::Right => (&dot.dims.rhs_batch, &dot.dims.rhs_contracting),
                 };
                 let rank = batches.len() + contracting.len() + free.len();
                 let frees = DotDims::free(rank, batches, contracting);
@@ -266,13 +265,13 @@ impl<'m> Matmul<'m> {
                 let (group, none) = (batch.first().cloned().unwrap_or_default(), AffineExpr::default());
                 let (channel, window) = sums.split_last().unwrap_or((&none, &[]));
                 let (image, positions, output) = match (side, free) {
-                    (Side::Left, [image, positions @ ..]) => (image, positions, &none),
+                    (MatmulSide::Left, [image, positions @ ..]) => (image, positions, &none),
                     (_, free) => (&none, &[][..], free.first().unwrap_or(&none)),
                 };
                 let tap = Tap { group: &group, image, positions, window, channel, output };
                 match side {
-                    Side::Left => s.input_index(self.id, op, &tap, condition),
-                    Side::Right => s.kernel_index(self.id, op, &tap),
+                    MatmulSide::Left => s.input_index(self.id, op, &tap, condition),
+                    MatmulSide::Right => s.kernel_index(self.id, op, &tap),
                 }
             }
         }

@@ -6,7 +6,7 @@ use xla_hlo::{Error, Result};
 use crate::elemental::{self, Value};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, position, row_major_strides};
-use crate::fused::simt::matmul::contraction::{Matmul, Side};
+use crate::fused::simt::matmul::contraction::{Matmul, MatmulSide};
 use crate::lanes::Lanes;
 use crate::simt::MULTIPROCESSORS;
 
@@ -107,7 +107,7 @@ impl<'ctx> Partial<'ctx> {
         at: &[AffineExpr],
         sum: Value<'e, 'ctx>,
     ) -> Result<()> {
-        let [rows, columns] = [Side::Left, Side::Right].map(|side| matmul.extent(side) as usize);
+        let [rows, columns] = [MatmulSide::Left, MatmulSide::Right].map(|side| matmul.extent(side) as usize);
         let at = [std::slice::from_ref(&self.number), at].concat();
         let at = s.number_of(&position(&at, &row_major_strides(&[1, rows, columns])))?;
         let at = s.lanes_of(at);

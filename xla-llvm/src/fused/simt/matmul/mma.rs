@@ -1,32 +1,32 @@
-//! Tiles of matrix products whose sums are computed by warps with the matrix unit: two rows of four warps.
+//! Tiles of matmuls on tensor cores: two rows of four warps.
 //!
-//! Which rows, columns and steps of the sum a thread's pieces are of does not matter to the unit, as long as all
+//! Which rows, columns and steps of K a thread's fragments are of does not matter to the tensor core, as long as all
 //! threads agree. So a thread has neighbours, which come with one access: of an operand whose rows (or columns) lie
 //! together, the ones of the same place in all of the warp's matrices; else steps of the sum. With TF32 it has two
-//! neighbouring steps where the unit counts them 4 apart. The threads of a warp read from different banks.
+//! neighbouring steps where the tensor core counts them 4 apart. The threads of a warp read from different banks.
 
 use xla_hlo::{ElementType, Result};
 
 use crate::elemental::Value;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
-use crate::fused::simt::matmul::contraction::{Along, Side};
+use crate::fused::simt::matmul::contraction::{Along, MatmulSide};
 use crate::fused::simt::matmul::tile::{Part, Tile};
 use crate::fused::simt::matmul::tiling::{THREADS, Tiling};
 use crate::lanes::{Lanes, Scalar};
-use crate::matrix_unit::{COLUMNS, OperandType, ROWS};
+use crate::mma::{COLUMNS, OperandType, ROWS};
 use crate::simt::WARP;
 
 /// Warps of a block along the columns; as many times two along the rows.
 const WARPS_ACROSS: u64 = 4;
 const WARPS_DOWN: u64 = THREADS / WARP as u64 / WARPS_ACROSS;
 
-/// Where a thread's pieces of matrices are in the tile.
+/// Where a thread's fragments of matrices are in the tile.
 pub(crate) struct WarpPlace {
     /// The first row of the warp's sums, and the first column.
     pub row: AffineExpr,
     pub column: AffineExpr,
-    /// The numbers of the thread that `matrix_unit` calls g and t.
+    /// The numbers of the thread that `crate::mma` calls g and t.
     group: AffineExpr,
     member: AffineExpr,
 }
@@ -37,8 +37,8 @@ impl WarpPlace {
         let (down, across) = s.divide(&warp, WARPS_ACROSS as i64)?;
         let (group, member) = s.divide(&lane, 4)?;
         Ok(WarpPlace {
-            row: down.scaled((matrices(tiling, Side::Left) * ROWS) as i64),
-            column: across.scaled((matrices(tiling, Side::Right) * COLUMNS) as i64),
+            row: down.scaled((matrices(tiling, MatmulSide::Left) * ROWS) as i64),
+            column: across.scaled((matrices(tiling, MatmulSide::Right) * COLUMNS) as i64),
             group,
             member,
         })
@@ -46,11 +46,11 @@ impl WarpPlace {
 }
 
 /// Matrices of a warp's sums, down or across.
-fn matrices(tiling: Tiling, side: Side) -> u64 {
+fn matrices(tiling: Tiling, side: MatmulSide) -> u64 {
     let size = tiling.size(side);
     match side {
-        Side::Left => size / (ROWS * WARPS_DOWN),
-        Side::Right => size / (COLUMNS * WARPS_ACROSS),
+        MatmulSide::Left => size / (ROWS * WARPS_DOWN),
+        MatmulSide::Right => size / (COLUMNS * WARPS_ACROSS),
     }
 }
 
@@ -65,7 +65,7 @@ struct Spread {
 impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
     /// Vectors of a thread's sums, and how many each: of each matrix two of the upper half, and two of the lower one.
     pub fn warp_vectors(&self) -> (u64, u64) {
-        (matrices(self.tiling, Side::Left) * matrices(self.tiling, Side::Right) * 2, 2)
+        (matrices(self.tiling, MatmulSide::Left) * matrices(self.tiling, MatmulSide::Right) * 2, 2)
     }
 
     /// Those sums as neighbours of a row, with the row and the first column of each.
@@ -75,7 +75,7 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
         let row = left.first.clone().plus(&place.row).plus(&place.group.clone().scaled(down.group as i64));
         let column = place.member.clone().scaled(2 * across.group as i64);
         let column = right.first.clone().plus(&place.column).plus(&column);
-        let count = matrices(self.tiling, Side::Right);
+        let count = matrices(self.tiling, MatmulSide::Right);
         let mut results = Vec::new();
         for (number, of_row) in (0..).zip(sums.chunks_exact(2 * count as usize)) {
             for half in 0..2 {
@@ -94,8 +94,8 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
         results
     }
 
-    /// Where the thread's first pieces of each operand are in shared memory.
-    pub fn pieces(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, place: &WarpPlace) -> Result<[Lanes<'e, 'ctx>; 2]> {
+    /// Where the thread's first fragments of each operand are in shared memory.
+    pub fn fragments(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, place: &WarpPlace) -> Result<[Lanes<'e, 'ctx>; 2]> {
         let mut at = |part: &Part<'e, 'ctx>, first: &AffineExpr| {
             let group = place.group.clone().scaled(part.spread(self.tiling).group as i64);
             let free = first.clone().plus(&group).scaled(part.stride.0 as i64);
@@ -105,18 +105,18 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
         Ok([at(&self.parts[0], &place.row)?, at(&self.parts[1], &place.column)?])
     }
 
-    /// Adds the products of the steps in one half of shared memory, given where the thread's pieces and the halves
+    /// Adds the products of the steps in one half of shared memory, given where the thread's fragments and the halves
     /// begin.
     pub fn multiply_by_warps(
         &self,
         s: &FusedEmitter<'e, 'ctx, 'm>,
         operand_type: OperandType,
-        (pieces, halves): ([Lanes<'e, 'ctx>; 2], [Lanes<'e, 'ctx>; 2]),
+        (fragments, halves): ([Lanes<'e, 'ctx>; 2], [Lanes<'e, 'ctx>; 2]),
         sums: &mut [Value<'e, 'ctx>],
     ) -> Result<()> {
         let [left, right] = &self.parts;
         let lower = (left.spread(self.tiling).half * left.stride.0) as i64;
-        let at = [halves[0] + pieces[0], halves[1] + pieces[1]];
+        let at = [halves[0] + fragments[0], halves[1] + fragments[1]];
         for step in (0..self.tiling.depth).step_by(operand_type.depth() as usize) {
             let taken = |part: &Part<'e, 'ctx>, at| part.taken(s, self.tiling, operand_type, (at, step));
             let lefts = taken(left, at[0]).into_iter().zip(taken(left, at[0] + lower));
@@ -140,12 +140,13 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         let count = matrices(tiling, self.side);
         match (self.along, self.side) {
             (Along::Free, _) => Spread { group: count, matrix: 1, half: ROWS / 2 * count },
-            (Along::K, Side::Left) => Spread { group: 1, matrix: ROWS, half: ROWS / 2 },
-            (Along::K, Side::Right) => Spread { group: 1, matrix: COLUMNS, half: 0 },
+            (Along::K, MatmulSide::Left) => Spread { group: 1, matrix: ROWS, half: ROWS / 2 },
+            (Along::K, MatmulSide::Right) => Spread { group: 1, matrix: COLUMNS, half: 0 },
         }
     }
 
-    /// The thread's two pieces of each of the warp's matrices, of one half of them, for the unit's steps of the sum.
+    /// The thread's two fragments of each of the warp's matrices, of one half of them, for the tensor core's steps of
+    /// K.
     fn taken(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -161,13 +162,13 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         match (self.along, operand_type) {
             (Along::K, operand_type) => {
                 let starts = (0..count).map(|number| at + (number * self.spread(tiling).matrix * self.stride.0) as i64);
-                let pieces = |at: Lanes<'e, 'ctx>| match operand_type {
+                let fragments = |at: Lanes<'e, 'ctx>| match operand_type {
                     OperandType::Tf32 => s.emitter.load_aligned_lanes(array, at, word, 2).deinterleave(),
                     OperandType::F16 | OperandType::Bf16 => {
                         pairs.map(|along| s.emitter.load_aligned_lanes(array, (at + along as i64).lshr(1), word, 1))
                     }
                 };
-                starts.map(pieces).collect()
+                starts.map(fragments).collect()
             }
             (Along::Free, operand_type) => {
                 let load = |along: u64, scalar| {

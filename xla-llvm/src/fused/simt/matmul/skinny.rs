@@ -1,10 +1,10 @@
-//! Products of few rows or few columns: what the other operand's memory gives is all there is to wait for, so all
-//! threads read it, each element once.
+//! Skinny matmuls (GEMV): M or N is small, so that reading the other operand is all there is to wait for. All threads
+//! read it, each element once.
 //!
 //! `few` is the side with few rows (or columns), `many` the other one. Where the neighbours in the memory of `many` lie
-//! along the sum, a group has some of its rows, and each thread some steps of the sum. Where they lie along the rows
-//! themselves, each thread has some neighbouring rows and some steps, and a block puts the sums together in shared
-//! memory. This is what decoding with language models does.
+//! along K, a group has some of its rows, and each thread some steps of K. Where they lie along the rows themselves,
+//! each thread has some neighbouring rows and some steps, and a block puts the accumulators together in shared memory.
+//! This is what decoding with language models does.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ use crate::fused::loops::frame::{Frame, WorkItems};
 use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::counters;
 use crate::fused::mode::ThreadGroup;
-use crate::fused::simt::matmul::contraction::{Along, LEAST_EXTENT, Matmul, Side};
+use crate::fused::simt::matmul::contraction::{Along, LEAST_EXTENT, Matmul, MatmulSide};
 use crate::fused::simt::matmul::cut::{BUSY_BLOCKS, Cut, Sink};
 use crate::fused::simt::row_reduce::WARPS;
 use crate::fused::simt::thread_group::ACCESS_BITS;
@@ -56,7 +56,7 @@ const SHARED_BYTES: u64 = 32 << 10;
 /// How a matmul is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SkinnyMatmul {
-    many: Side,
+    many: MatmulSide,
     /// Rows of the other side.
     few: u64,
     /// Neighbours of `many` that are read at a time.
@@ -89,7 +89,7 @@ impl fmt::Display for SkinnyMatmul {
 impl SkinnyMatmul {
     /// For whole sums. `None` where neither side is skinny, or both are, and where there is too little to share.
     pub fn new(matmul: &Matmul<'_>) -> Option<SkinnyMatmul> {
-        let has_many = [Side::Left, Side::Right].iter().any(|&side| matmul.extent(side) >= LEAST_EXTENT);
+        let has_many = [MatmulSide::Left, MatmulSide::Right].iter().any(|&side| matmul.extent(side) >= LEAST_EXTENT);
         (has_many && SkinnyMatmul::is_skinny(matmul)).then(|| SkinnyMatmul::of(matmul))
     }
 
@@ -113,14 +113,14 @@ impl SkinnyMatmul {
     /// Whether a side is skinny, and there is something to share.
     pub fn is_skinny(matmul: &Matmul<'_>) -> bool {
         let is_few = |side| (1..LEAST_EXTENT).contains(&matmul.extent(side));
-        let has_few = is_few(Side::Left) || is_few(Side::Right);
+        let has_few = is_few(MatmulSide::Left) || is_few(MatmulSide::Right);
         matmul.is_dot() && has_few && matmul.k() >= LEAST_DEPTH && matmul.is_worthwhile()
     }
 
     /// For whole sums of a matmul that is skinny.
     fn of(matmul: &Matmul<'_>) -> SkinnyMatmul {
-        let extents = [Side::Left, Side::Right].map(|side| matmul.extent(side));
-        let many = if extents[0] >= extents[1] { Side::Left } else { Side::Right };
+        let extents = [MatmulSide::Left, MatmulSide::Right].map(|side| matmul.extent(side));
+        let many = if extents[0] >= extents[1] { MatmulSide::Left } else { MatmulSide::Right };
         let (few, rows) = (extents[many.other() as usize], extents[many as usize]);
         let cut = Cut::whole(matmul.k());
         let (near, bytes) = (matmul.neighbours[many as usize], matmul.bytes[many as usize]);
@@ -169,7 +169,7 @@ impl By {
         while across * width * bytes > LEAST_BYTES && across > 1 && blocks(across) < ENOUGH_BLOCKS {
             across /= 2;
         }
-        let last = matmul.sums.last().copied().unwrap_or(1);
+        let last = matmul.contracting.last().copied().unwrap_or(1);
         let steps = if few <= 2 { 4 } else { 2 };
         let steps = if last.is_multiple_of(steps) { steps } else { 1 };
         let sums = few * width * across * matmul.accumulator_type.byte_width() as u64;
@@ -317,8 +317,8 @@ impl<'a, 'm> Work<'a, 'm> {
     /// The row and the column of a sum.
     fn at(&self, few: &AffineExpr, many: &AffineExpr) -> [AffineExpr; 2] {
         match self.skinny.many {
-            Side::Left => [many.clone(), few.clone()],
-            Side::Right => [few.clone(), many.clone()],
+            MatmulSide::Left => [many.clone(), few.clone()],
+            MatmulSide::Right => [few.clone(), many.clone()],
         }
     }
 
@@ -326,7 +326,7 @@ impl<'a, 'm> Work<'a, 'm> {
     fn read<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        side: Side,
+        side: MatmulSide,
         (free, sums): (&[AffineExpr], &[AffineExpr]),
         width: u64,
     ) -> Result<Value<'e, 'ctx>> {
@@ -345,7 +345,7 @@ impl<'a, 'm> Work<'a, 'm> {
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         let side = self.skinny.many.other();
         let mut sums = sums.to_vec();
-        s.as_lanes(&mut sums, steps, &self.matmul.sums)?;
+        s.as_lanes(&mut sums, steps, &self.matmul.contracting)?;
         let mut values = Vec::with_capacity(self.skinny.few as usize);
         for row in 0..self.skinny.few {
             let free = counters(s, &AffineExpr::constant(row as i64), &self.matmul.free[side as usize])?;
@@ -370,9 +370,9 @@ impl<'a, 'm> Work<'a, 'm> {
         }
         let range = self.range(s, group.member * width as i64, width * u64::from(group.threads))?;
         self.summed(s, range, (self.skinny.few * rows, 1), &mut |s, place, sums| {
-            let at = counters(s, place, &matmul.sums)?;
+            let at = counters(s, place, &matmul.contracting)?;
             let mut lanes = at.clone();
-            s.as_lanes(&mut lanes, width, &matmul.sums)?;
+            s.as_lanes(&mut lanes, width, &matmul.contracting)?;
             let many = free.iter().map(|free| self.read(s, side, (free, &lanes), width)).collect::<Result<Vec<_>>>()?;
             let few = self.read_few(s, &at, width)?;
             for (few, sums) in few.iter().zip(sums.chunks_mut(many.len())) {
@@ -403,7 +403,7 @@ impl<'a, 'm> Work<'a, 'm> {
         let member = s.lanes_of(member);
         let range = self.range(s, member, members * steps)?;
         self.summed(s, range, (self.skinny.few, width), &mut |s, place, sums| {
-            let at = counters(s, place, &matmul.sums)?;
+            let at = counters(s, place, &matmul.contracting)?;
             let mut many = Vec::with_capacity(steps as usize);
             for step in 0..steps {
                 let mut at = at.clone();

@@ -1,10 +1,9 @@
-//! Products of few results and long sums: sums are cut into parts, which other blocks add up, and a second launch adds
-//! those up.
+//! Split-K: matmuls of few results and a long K, which is cut into parts for other blocks; a second launch adds up the
+//! parts.
 //!
 //! What comes before the matmul is computed in the first launch, what comes after it in the second one. Both add in an
-//! order that depends on nothing but the program (split-K, without atomics).
+//! order that depends on nothing but the program (without atomics).
 
-use crate::fused::simt::matmul::cut::Cut;
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{Error, Result, ResultExt};
 
@@ -16,7 +15,8 @@ use crate::fused::kernel::{Kernel, Launch};
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::variables::counters;
-use crate::fused::simt::matmul::contraction::{Matmul, Side};
+use crate::fused::simt::matmul::contraction::{Matmul, MatmulSide};
+use crate::fused::simt::matmul::cut::Cut;
 use crate::fused::simt::matmul::skinny::SkinnyMatmul;
 use crate::fused::simt::matmul::tiling::Tiling;
 use crate::fused::source::KernelSource;
@@ -49,7 +49,7 @@ enum Parts {
 /// What a launch does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SplitKPhase {
-    /// Adds up the products of each part of the sums. The words: addresses of the inputs, then of scratch memory.
+    /// Adds up the products of each part of K. The words: addresses of the inputs, then of scratch memory.
     Parts,
     /// Adds up the parts, and goes on with the sums. The words: addresses of the inputs and the results, then of
     /// scratch memory.
@@ -60,7 +60,7 @@ impl SplitK {
     /// The launches.
     pub const PHASES: [SplitKPhase; 2] = [SplitKPhase::Parts, SplitKPhase::Results];
 
-    /// The plan for a kernel with a product of few results and long sums. `None` for others, and for a target without
+    /// The plan for a kernel with a matmul of few results and a long K. `None` for others, and for a target without
     /// threads.
     pub fn new(source: &KernelSource<'_>, target: &Target) -> Option<SplitK> {
         let kernel = FusedKernel::new(source).ok().filter(|kernel| !kernel.dims.contains(&0))?;
@@ -157,7 +157,7 @@ impl SplitK {
             s.item_level = s.depth();
             // A new symbol: what depends on it must not be computed in front of the test.
             let result = AffineExpr::symbol(s.uniform_symbol(number, Some(self.results)));
-            let [rows, columns] = [Side::Left, Side::Right].map(|side| matmul.extent(side));
+            let [rows, columns] = [MatmulSide::Left, MatmulSide::Right].map(|side| matmul.extent(side));
             let at = counters(s, &result, &[matmul.batches(), rows, columns])?;
             let batch = counters(s, &at[0], &matmul.batch)?;
             kernel.store_results(s, (matmul, &batch), &at[1..], sum).map(|()| Vec::new())

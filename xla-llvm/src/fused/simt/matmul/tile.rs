@@ -11,12 +11,12 @@ use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::counters;
-use crate::fused::simt::matmul::contraction::{Along, Matmul, Side};
+use crate::fused::simt::matmul::contraction::{Along, Matmul, MatmulSide};
 use crate::fused::simt::matmul::tiling::{SIDE, THREADS, Tiling};
 use crate::fused::simt::thread_group::ACCESS_BITS;
 use crate::fused::value::SymbolValue;
 use crate::lanes::{Lanes, Scalar};
-use crate::matrix_unit::OperandType;
+use crate::mma::OperandType;
 
 /// Adds products to a thread's sums.
 type Add<'a, 'e, 'ctx, 'm> =
@@ -34,7 +34,7 @@ pub(crate) struct Tile<'e, 'ctx, 'a, 'm> {
 
 /// An operand's part in shared memory, twice.
 pub(crate) struct Part<'e, 'ctx> {
-    pub side: Side,
+    pub side: MatmulSide,
     /// The type that elements have there.
     kept: ElementType,
     /// Whether they are rounded to TF32.
@@ -68,7 +68,7 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         s: &mut FusedEmitter<'e, 'ctx, '_>,
         matmul: &Matmul<'_>,
         tiling: Tiling,
-        side: Side,
+        side: MatmulSide,
         tile: &AffineExpr,
         (thread, own): (&AffineExpr, &AffineExpr),
     ) -> Result<Self> {
@@ -92,11 +92,11 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         let scalars: Vec<Scalar> = scalars.into_iter().flatten().map(Lanes::scalar).collect();
         let access = u64::from(ACCESS_BITS / scalars.first().map_or(8, |scalar| scalar.bits()));
         // Rows of an array begin at other banks than those next to them, each at a multiple of the widest access. The
-        // matrix unit takes pairs along the sum, which then lie together where they come so: pairs of TF32 are as long
+        // tensor core takes pairs along K, which then lie together where they come so: pairs of TF32 are as long
         // as two of the others.
         let (stride, half) = match tiling.unit {
             Some(unit) if near.along == Along::K => {
-                let length = depth + access * (2 / unit.in_a_piece());
+                let length = depth + access * (2 / unit.in_a_fragment());
                 ((length, 1), size * length)
             }
             Some(_) | None => ((1, size + access), depth * (size + access)),
@@ -158,10 +158,10 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
             s.require_between(&mut condition, &free, 0, matmul.extent(self.side) as i64 - 1)?;
             s.require_between(&mut condition, &sum, 0, matmul.k() as i64 - 1)?;
             let mut frees = counters(s, &free, free_dims)?;
-            let mut sums = counters(s, &sum, &matmul.sums)?;
+            let mut sums = counters(s, &sum, &matmul.contracting)?;
             match self.along {
                 Along::Free => s.as_lanes(&mut frees, self.width, free_dims)?,
-                Along::K => s.as_lanes(&mut sums, self.width, &matmul.sums)?,
+                Along::K => s.as_lanes(&mut sums, self.width, &matmul.contracting)?,
             }
             let index = matmul.operand_index(s, self.side, (&tile.batch, &frees, &sums), &mut condition)?;
             let zero = zero(s.emitter, ty);
@@ -187,10 +187,10 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
             let parts = [Some(value.stored_lanes()), value.imaginary()];
             for (lanes, &(array, scalar)) in parts.into_iter().flatten().zip(&self.arrays) {
                 let step = if self.along == Along::Free { self.stride.0 } else { self.stride.1 };
-                let piece = if step == 1 { (ACCESS_BITS / scalar.bits()).min(lanes.width()) } else { 1 };
-                for first in (0..lanes.width()).step_by(piece as usize) {
+                let vector = if step == 1 { (ACCESS_BITS / scalar.bits()).min(lanes.width()) } else { 1 };
+                for first in (0..lanes.width()).step_by(vector as usize) {
                     let at = place + (u64::from(first) * step) as i64;
-                    s.emitter.store_aligned_lanes(lanes.slice(first, piece), array, at);
+                    s.emitter.store_aligned_lanes(lanes.slice(first, vector), array, at);
                 }
             }
         }
@@ -230,8 +230,8 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
         (0..self.tiling.each[0]).flat_map(row).collect()
     }
 
-    /// The thread's sums, so many vectors of so many columns; `add` adds the products of the steps in one half of
-    /// shared memory, given where it begins in each operand's.
+    /// The thread's accumulators, as many vectors of as many columns; `add` adds the products of the steps in one half
+    /// of shared memory, given where it begins in each operand's.
     pub fn sums(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,

@@ -1,16 +1,11 @@
-//! Kernels whose every block of threads computes a tile of a matrix matmul.
+//! Matmuls in tiles, one for each block of threads.
 //!
-//! The operands' parts that a tile needs come through shared memory, some steps of the sum at a time, converted to what
-//! sums are computed in, while the steps before are computed: each thread has a small matrix of sums in registers. What
-//! comes after the matmul is computed where a sum is. The scheme is Volkov and Demmel's (Benchmarking GPUs to tune
-//! dense linear algebra, 2008). Narrow floats stay as they are, and f32 that may be is rounded to TF32 there, once; the
-//! matrix unit multiplies them, if there is one: see `mma.rs`.
+//! The operands' parts that a tile needs come through shared memory, some steps of K at a time, converted to the
+//! accumulators' type, while the steps before are computed: each thread has a small matrix of accumulators in
+//! registers. What comes after the matmul is computed where an accumulator is. The scheme is Volkov and Demmel's
+//! (Benchmarking GPUs to tune dense linear algebra, 2008). Narrow floats stay as they are, and f32 that may be is
+//! rounded to TF32 there, once; tensor cores multiply them, if there are some: see `mma.rs`.
 
-use crate::fused::simt::matmul::tile::Part;
-use crate::fused::simt::matmul::tile::Tile;
-use crate::fused::simt::matmul::tiling::SIDE;
-use crate::fused::simt::matmul::tiling::THREADS;
-use crate::fused::simt::matmul::tiling::Tiling;
 use xla_hlo::Result;
 
 use crate::elemental::Value;
@@ -22,9 +17,11 @@ use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::{AffineExpr, Symbol};
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::variables::counters;
-use crate::fused::simt::matmul::contraction::{Matmul, Side};
+use crate::fused::simt::matmul::contraction::{Matmul, MatmulSide};
 use crate::fused::simt::matmul::cut::Sink;
 use crate::fused::simt::matmul::mma::WarpPlace;
+use crate::fused::simt::matmul::tile::{Part, Tile};
+use crate::fused::simt::matmul::tiling::{SIDE, THREADS, Tiling};
 use crate::fused::value::SymbolValue;
 use crate::simt::Register;
 
@@ -42,7 +39,7 @@ impl<'m> FusedKernel<'_, 'm> {
         let mut s = self.bind(emitter, frame.pointers)?;
         let [block, thread] = [Register::Block, Register::Thread].map(|register| emitter.register(register));
         let item = s.uniform_symbol(block?.zext(64), Some(work_items));
-        let [rows, columns] = [Side::Left, Side::Right].map(|side| tiling.along(matmul, side));
+        let [rows, columns] = [MatmulSide::Left, MatmulSide::Right].map(|side| tiling.along(matmul, side));
         // Neighbouring blocks have the same columns, so that these are in the cache.
         let at = counters(&mut s, &AffineExpr::symbol(item), &[tiling.cut.parts * matmul.batches(), columns, rows])?;
         let (part, batch) = tiling.cut.divide(&mut s, &at[0], matmul.batches())?;
@@ -53,8 +50,8 @@ impl<'m> FusedKernel<'_, 'm> {
             Some((_, place)) => (place.row.clone(), place.column.clone()),
             None => s.divide(&thread, SIDE as i64)?,
         };
-        let left = Part::new(&mut s, matmul, tiling, Side::Left, &at[2], (&thread, &own.0))?;
-        let right = Part::new(&mut s, matmul, tiling, Side::Right, &at[1], (&thread, &own.1))?;
+        let left = Part::new(&mut s, matmul, tiling, MatmulSide::Left, &at[2], (&thread, &own.0))?;
+        let right = Part::new(&mut s, matmul, tiling, MatmulSide::Right, &at[1], (&thread, &own.1))?;
         let tile = Tile { matmul, tiling, batch, part, parts: [left, right] };
         let results = match &warp {
             None => {
@@ -63,7 +60,7 @@ impl<'m> FusedKernel<'_, 'm> {
                 tile.places([&own.0, &own.1]).into_iter().zip(sums).collect()
             }
             Some((unit, place)) => {
-                let read = tile.pieces(&mut s, place)?;
+                let read = tile.fragments(&mut s, place)?;
                 let add = &mut |s: &FusedEmitter<'e, 'ctx, 'm>, halves, sums: &mut [_]| {
                     tile.multiply_by_warps(s, *unit, (read, halves), sums)
                 };
@@ -105,7 +102,7 @@ impl<'m> FusedKernel<'_, 'm> {
         at: [AffineExpr; 2],
         sum: Value<'e, 'ctx>,
     ) -> Result<()> {
-        let extents = [Side::Left, Side::Right].map(|side| sink.matmul.extent(side));
+        let extents = [MatmulSide::Left, MatmulSide::Right].map(|side| sink.matmul.extent(side));
         let mut inside = None;
         for (at, extent) in at.iter().zip(extents) {
             s.require_between(&mut inside, at, 0, extent as i64 - 1)?;

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::fused::simt::matmul::contraction::{Matmul, Side};
+use crate::fused::simt::matmul::contraction::{Matmul, MatmulSide};
 use crate::fused::simt::matmul::cut::{BUSY_BLOCKS, Cut};
-use crate::matrix_unit::OperandType;
+use crate::mma::OperandType;
 use crate::target::Target;
 
 /// Threads along each side of a tile.
@@ -64,7 +64,7 @@ impl Tiling {
             (None, _) => ([4, 4], 8),
         };
         let mut tiling = Tiling { each, depth, unit, cut: Cut::whole(matmul.k()) };
-        for side in [Side::Left, Side::Right] {
+        for side in [MatmulSide::Left, MatmulSide::Right] {
             while tiling.each[side as usize] > LEAST && tiling.size(side) / 2 >= matmul.extent(side) {
                 tiling.each[side as usize] /= 2;
             }
@@ -82,24 +82,24 @@ impl Tiling {
     }
 
     /// Rows or columns of a tile.
-    pub fn size(self, side: Side) -> u64 {
+    pub fn size(self, side: MatmulSide) -> u64 {
         self.each[side as usize] * SIDE
     }
 
     /// Tiles along a side of the result.
-    pub fn along(self, matmul: &Matmul<'_>, side: Side) -> u64 {
+    pub fn along(self, matmul: &Matmul<'_>, side: MatmulSide) -> u64 {
         matmul.extent(side).div_ceil(self.size(side))
     }
 
     pub fn tiles(self, matmul: &Matmul<'_>) -> u64 {
-        let [rows, columns] = [Side::Left, Side::Right].map(|side| self.along(matmul, side));
+        let [rows, columns] = [MatmulSide::Left, MatmulSide::Right].map(|side| self.along(matmul, side));
         matmul.batches().saturating_mul(rows).saturating_mul(columns)
     }
 }
 
 impl fmt::Display for Tiling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [rows, columns] = [Side::Left, Side::Right].map(|side| self.size(side));
+        let [rows, columns] = [MatmulSide::Left, MatmulSide::Right].map(|side| self.size(side));
         write!(f, "tiles of {rows} x {columns}, {} steps of K at a time", self.depth)?;
         match self.unit {
             Some(unit) => write!(f, ", tensor cores in {unit:?}"),

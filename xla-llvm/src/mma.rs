@@ -1,11 +1,11 @@
-//! Products of small matrices that the threads of a warp compute together: the GPU's matrix unit, and the same on the
-//! host.
+//! Matrix-multiply-accumulate (MMA) of small matrices by the threads of a warp: the GPU's tensor cores, and the same on
+//! the host.
 //!
-//! A matrix of 16 rows is multiplied by one of 8 columns and added to a 16 by 8 one. Each thread holds pieces of all
+//! A matrix of 16 rows is multiplied by one of 8 columns and added to a 16 by 8 one. Each thread holds fragments of all
 //! three, 32-bit words, as NVIDIA's PTX ISA says of `mma.m16n8k16` and `mma.m16n8k8` (section "Warp-level matrix
 //! instructions"): of thread `4 g + t` of the warp
 //!
-//! | pieces | rows and columns for f16 and bf16, pairs along the sum | for TF32 |
+//! | fragments | rows and columns for f16 and bf16, pairs along the sum | for TF32 |
 //! | --- | --- | --- |
 //! | left 0 to 3 | `(g, 2t)`, `(g + 8, 2t)`, `(g, 2t + 8)`, `(g + 8, 2t + 8)` | `(g, t)`, `(g + 8, t)`, `(g, t + 4)`, `(g + 8, t + 4)` |
 //! | right 0, 1 | `(2t, g)`, `(2t + 8, g)` | `(t, g)`, `(t + 4, g)` |
@@ -20,12 +20,12 @@ use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Register, WARP};
 use crate::target::{Simt, Target};
 
-/// Rows of the product.
+/// M: rows of the result.
 pub const ROWS: u64 = 16;
-/// Columns of the product.
+/// N: columns of the result.
 pub const COLUMNS: u64 = 8;
 
-/// What the matrix unit multiplies; its sums are f32.
+/// Type of the operands' elements; accumulators are f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperandType {
     /// Elements of f16.
@@ -55,8 +55,8 @@ impl OperandType {
         }
     }
 
-    /// Neighbours along the sum that are in a piece.
-    pub fn in_a_piece(self) -> u64 {
+    /// Neighbours along the sum that are in a fragment.
+    pub fn in_a_fragment(self) -> u64 {
         match self {
             OperandType::F16 | OperandType::Bf16 => 2,
             OperandType::Tf32 => 1,
@@ -65,7 +65,7 @@ impl OperandType {
 
     /// Steps of the sum.
     pub fn depth(self) -> u64 {
-        8 * self.in_a_piece()
+        8 * self.in_a_fragment()
     }
 }
 
@@ -97,7 +97,7 @@ impl<'ctx> Emitter<'ctx> {
         match self.target().simt() {
             Some(Simt::Nvptx) => self.matrix_instruction(factors, left, right, sums),
             Some(Simt::Host) => self.matrix_by_shuffles(factors, left, right, sums),
-            None => Err(self.no_matrix_unit()),
+            None => Err(self.no_tensor_cores()),
         }
     }
 
@@ -120,11 +120,11 @@ impl<'ctx> Emitter<'ctx> {
                 let bits = (value.cast_bits(Scalar::Int(32)) + HALF) & !(2 * HALF - 1);
                 Ok(value.is_nan().select(value.from_bits(0x7fff_ffff), bits.cast_bits(Scalar::F32)))
             }
-            None => Err(self.no_matrix_unit()),
+            None => Err(self.no_tensor_cores()),
         }
     }
 
-    fn no_matrix_unit(&self) -> Error {
+    fn no_tensor_cores(&self) -> Error {
         Error::internal(format!("{} has no matrix unit", self.target().triple()))
     }
 
@@ -142,12 +142,12 @@ impl<'ctx> Emitter<'ctx> {
         };
         let missing = || Error::internal(format!("LLVM refuses {name}"));
         let pair = self.lane_type(Scalar::F16, 2);
-        let piece = |word: Lanes<'e, 'ctx>| match factors {
+        let fragment = |word: Lanes<'e, 'ctx>| match factors {
             OperandType::F16 => self.record(self.builder().build_bit_cast(word.raw(), pair, "")),
             OperandType::Bf16 | OperandType::Tf32 => Some(word.raw()),
         };
-        let pieces = left.into_iter().chain(right).map(piece).collect::<Option<Vec<_>>>().ok_or_else(missing)?;
-        let arguments: Vec<_> = pieces.into_iter().chain(sums.map(Lanes::raw)).collect();
+        let fragments = left.into_iter().chain(right).map(fragment).collect::<Option<Vec<_>>>().ok_or_else(missing)?;
+        let arguments: Vec<_> = fragments.into_iter().chain(sums.map(Lanes::raw)).collect();
         let Some(BasicValueEnum::StructValue(results)) = self.intrinsic(name, &[], &arguments) else {
             return Err(missing());
         };
@@ -169,9 +169,9 @@ impl<'ctx> Emitter<'ctx> {
         let both = |low: Lanes<'e, 'ctx>, high: Lanes<'e, 'ctx>| (high.zext(64) << 32) | low.zext(64);
         let [near, far] = [both(left[0], left[1]), both(left[2], left[3])];
         let right = both(right[0], right[1]);
-        let count = factors.in_a_piece() as u32;
-        let element = |words: Lanes<'e, 'ctx>, piece: u32, number: u32| {
-            let bits = words.lshr(i64::from(32 / count * (count * piece + number))).trunc(32 / count);
+        let count = factors.in_a_fragment() as u32;
+        let element = |words: Lanes<'e, 'ctx>, fragment: u32, number: u32| {
+            let bits = words.lshr(i64::from(32 / count * (count * fragment + number))).trunc(32 / count);
             match factors {
                 OperandType::F16 | OperandType::Bf16 => Value::stored(factors.element_type(), bits).lanes(),
                 OperandType::Tf32 => bits.cast_bits(Scalar::F32),
