@@ -3,11 +3,7 @@
 use xla_hlo::ops::Scatter;
 use xla_hlo::{ArrayShape, strides};
 
-/// Elements of the updates that are worth several threads.
-const PARALLEL: usize = 1 << 14;
-/// Elements of a window that are worth more than what threads lose who share the places: each looks at all indices, and
-/// cannot predict which ones are of its share.
-const WORTH_LOOKING: usize = 64;
+use crate::fused::tuning::scatter::{PARALLEL, WORTH_LOOKING};
 
 /// A dimension that numbers windows; steps in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Tuning constants that several strategies share, each with what it weighs.
+//! Tuning constants, by what they tune; each with what it weighs.
 
 /// Rows (outermost iterations) below which one row is cut into several work items.
 pub(crate) const FEW_ROWS: u64 = 16;
@@ -13,4 +13,167 @@ pub(crate) fn fitting(mut lanes: u32, extent: u64) -> u32 {
         lanes /= 2;
     }
     lanes
+}
+
+/// Processors with vectors.
+pub(crate) mod vector {
+    /// A dimension shorter than this is not worth lanes.
+    pub const LEAST_LANE_EXTENT: u64 = 8;
+    /// Turns of a loop from which on tiles pay.
+    pub const LEAST_TILED: u64 = 8;
+    /// Columns of a block.
+    pub const COLUMN_BLOCK: u64 = 512;
+    /// Rows reduced in at each visit.
+    pub const ROWS: u64 = 4;
+    /// Work on one element from which on a value is kept instead of computed again.
+    pub const KEEP_WORK: f64 = 8.0;
+    /// Bytes of scratch that one kernel may take on the stack.
+    pub const SCRATCH_BYTES: usize = 128 << 10;
+    /// Arrays of one kernel that are kept in buffers; others are gathered.
+    pub const MOST_BUFFERS: usize = 4;
+    /// Elements of the largest blocks that are transposed in registers, along one side.
+    pub const LARGEST_BLOCK: u32 = 16;
+    /// As for [`LARGEST_BLOCK`]; of the smallest.
+    pub const SMALLEST_BLOCK: u32 = 4;
+    /// Rows from which on columns are reduced in blocks; fewer have their accumulators in registers.
+    pub const LEAST_ROWS: usize = 32;
+    /// As for [`LEAST_ROWS`]; of columns.
+    pub const LEAST_COLUMNS: usize = 64;
+}
+
+/// Scatters.
+pub(crate) mod scatter {
+    /// Elements of the updates that are worth several threads.
+    pub const PARALLEL: usize = 1 << 14;
+    /// Elements of a window that are worth more than what threads lose who share the places: each looks at all indices,
+    /// and cannot predict which ones are of its share.
+    pub const WORTH_LOOKING: usize = 64;
+    /// Elements of the updates up to which one thread does them in order sooner than several launches sort them.
+    pub const FEW_UPDATES: usize = 16;
+}
+
+/// Threads in general.
+pub(crate) mod threads {
+    /// Threads below which each element gets one of its own: the machine has as many at hand.
+    pub const FEW_THREADS: u64 = 1 << 16;
+    /// Bits of the widest access to memory.
+    pub const ACCESS_BITS: u32 = 128;
+}
+
+/// Rows and columns that threads reduce together.
+pub(crate) mod row_reduce {
+    /// Elements of a row that one thread is worth, a power of two.
+    pub const PER_THREAD: u64 = 8;
+    /// Elements of a reduction from which on a warp does it rather than a thread.
+    pub const LEAST_REDUCTION: u64 = 32;
+    /// Warps of a block whose groups are warps.
+    pub const WARPS: u32 = 4;
+    /// Threads that keep a whole device busy.
+    pub const MANY_THREADS: u64 = 1 << 18;
+    /// The most threads that reduce a column together: blocks of 512 threads, which leave each of them 128 registers.
+    pub const MOST_MEMBERS: u64 = 16;
+    /// The largest group.
+    pub const LARGEST: u32 = 512;
+}
+
+/// Transposes in shared memory.
+pub(crate) mod shared_transpose {
+    /// Elements along a tile's side: the threads of a warp.
+    pub const EDGE: u64 = 32;
+    /// Warps of a block.
+    pub const WARPS: u64 = 8;
+    /// Bytes of shared memory that a block may take for its tiles.
+    pub const MOST_BYTES: u64 = 48 << 10;
+}
+
+/// Matmuls in tiles.
+pub(crate) mod matmul {
+    use crate::simt::MULTIPROCESSORS;
+
+    /// M, N and K from which on tiles pay: a smaller matmul leaves most of a tile empty.
+    pub const LEAST_EXTENT: u64 = 16;
+    /// Products in all from which on tiles pay; below, one thread for each result has little to wait for.
+    pub const LEAST_WORK: u64 = 1 << 18;
+    /// Blocks of tiles that fill a large GPU: two on each multiprocessor, which is what the registers of their threads
+    /// allow.
+    pub const BUSY_BLOCKS: u64 = 2 * MULTIPROCESSORS;
+    /// Threads along each side of a tile.
+    pub const SIDE: u64 = 16;
+    /// Tiles that keep a large GPU busy; with fewer, smaller ones are better.
+    pub const BUSY: u64 = 128;
+    /// Rows and columns of sums that a thread has at least.
+    pub const LEAST: u64 = 2;
+    /// Turns of the loop over the sum that a part of it has at least: fewer take less time than the launch that adds up
+    /// the parts, and the parts' sums of the largest tile are more bytes than what they are made of.
+    pub const LEAST_TURNS: u64 = 32;
+}
+
+/// Matmuls whose K is split.
+pub(crate) mod split_k {
+    /// Threads that add up parts on a whole device, together.
+    pub const MANY_THREADS: u64 = 1 << 16;
+    /// Parts that a thread adds up, at least: fewer take less time than putting together what threads have.
+    pub const LEAST_PARTS: u64 = 4;
+    /// The most threads that add up the parts of one result.
+    pub const MOST_MEMBERS: u64 = 16;
+}
+
+/// Skinny matmuls.
+pub(crate) mod skinny_matmul {
+    /// Steps of the sum from which on threads share them.
+    pub const LEAST_DEPTH: u64 = 64;
+    /// 32-bit registers of sums that a thread has at most: those of a group, and those of a block.
+    pub const GROUP_SUMS: u64 = 32;
+    pub const BLOCK_SUMS: u64 = 64;
+    /// Rows of a group at most.
+    pub const MOST_ROWS: u64 = 4;
+    /// Warps that keep a large GPU busy, and blocks.
+    pub const BUSY_WARPS: u64 = 4096;
+    pub const ENOUGH_BLOCKS: u64 = 128;
+    /// Turns of the loop over the sum that a part of it has at least: fewer take less time than the launch that adds up
+    /// the parts.
+    pub const LEAST_TURNS: u64 = 8;
+    /// Warps of a group or a block at most.
+    pub const MOST_GROUP_WARPS: u64 = 8;
+    pub const MOST_WARPS: u64 = 16;
+    /// Bytes of neighbours below which memory is read in vain.
+    pub const LEAST_BYTES: u64 = 32;
+    /// Bytes of shared memory for the sums of a block.
+    pub const SHARED_BYTES: u64 = 32 << 10;
+}
+
+/// Scans.
+pub(crate) mod scan {
+    use crate::simt::MULTIPROCESSORS;
+
+    /// Elements of a fiber from which on a block scans it rather than a thread.
+    pub const LEAST_FIBER: u64 = 256;
+    /// Fibers beside each other in memory from which on threads are as many as the machine has, and read side by side.
+    pub const MANY_FIBERS: u64 = 1 << 14;
+    /// Blocks that keep the machine busy.
+    pub const FEW_BLOCKS: u64 = 2 * MULTIPROCESSORS;
+    /// Elements of the shortest chunk.
+    pub const LEAST_CHUNK: u64 = 4096;
+}
+
+/// Sorts.
+pub(crate) mod sort {
+    /// Elements that a block sorts, a power of two.
+    pub const TILE: u64 = 1024;
+    /// Elements of a block that each thread places.
+    pub const PER_THREAD: u64 = 4;
+    /// Threads of the smallest block.
+    pub const LEAST_THREADS: u64 = 32;
+    /// Bytes of shared memory that a block may take on any GPU.
+    pub const SHARED_BYTES: u64 = 48 << 10;
+}
+
+/// Largest elements of rows.
+pub(crate) mod top_k {
+    /// Elements of its own that a thread keeps.
+    pub const KEPT: usize = 4;
+    /// Elements that a thread reads before it looks at any.
+    pub const READ: u64 = 4;
+    /// The largest group.
+    pub const LARGEST: u64 = 1024;
 }

@@ -11,10 +11,8 @@ use crate::fused::core::window::{raws_of, values_of};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::loops::nest::CarriedValues;
+use crate::fused::tuning::vector::LEAST_LANE_EXTENT;
 use crate::simt::WARP;
-
-/// A dimension shorter than this is not worth lanes.
-const LEAST_LANE_EXTENT: u64 = 8;
 
 /// The innermost body of a nest: given the loops' coordinates and the carried values, gives those of the next turn.
 type ReduceBody<'a, 'e, 'ctx, 'm> =

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::fused::loops::affine::{AffineExpr, Index, Symbol, SymbolId, Symbols, row_major_strides};
+use crate::fused::tuning::vector::LEAST_TILED;
 
 /// What a trial emission found out: every coordinate that was turned into a number, and splits that would have helped.
 #[derive(Default)]
@@ -26,9 +27,6 @@ pub(crate) struct LoopPlan {
     /// that.
     across: Option<usize>,
 }
-
-/// Turns of a loop from which on tiles pay.
-const LEAST_TILED: u64 = 8;
 
 impl LoopPlan {
     /// One variable a dimension, each a loop of its own.

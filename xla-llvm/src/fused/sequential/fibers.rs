@@ -15,15 +15,11 @@ use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::counters;
+use crate::fused::tuning::vector::{COLUMN_BLOCK, LEAST_COLUMNS, LEAST_ROWS};
 use crate::fused::tuning::{REDUCE_REGISTERS, fitting};
 use crate::fused::value::Source;
-use crate::fused::vector::column_reduce::{COLUMN_BLOCK, ColumnBlock};
+use crate::fused::vector::column_reduce::ColumnBlock;
 use crate::target::Target;
-
-/// Rows from which on columns are reduced in blocks; fewer have their accumulators in registers.
-const LEAST_ROWS: usize = 32;
-/// As for [`LEAST_ROWS`]; of columns.
-const LEAST_COLUMNS: usize = 64;
 
 /// How a kernel is made of fibers.
 #[derive(Clone, Debug, PartialEq, Eq)]

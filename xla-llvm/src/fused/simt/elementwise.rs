@@ -10,11 +10,8 @@ use crate::fused::loops::affine::{AffineExpr, Symbol};
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::plan::LoopPlan;
 use crate::fused::loops::variables::{all_variables, counters, outer_variables};
-use crate::fused::simt::thread_group::ACCESS_BITS;
+use crate::fused::tuning::threads::{ACCESS_BITS, FEW_THREADS};
 use crate::fused::value::SymbolValue;
-
-/// Threads below which each element gets one of its own: the machine has as many at hand.
-const FEW_THREADS: u64 = 1 << 16;
 
 /// How a kernel's loops are threads.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId};
 use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::counters;
 use crate::fused::mode::{GroupKind, ThreadGroup};
-use crate::fused::simt::thread_group::ACCESS_BITS;
+use crate::fused::tuning::threads::ACCESS_BITS;
 use crate::fused::value::SymbolValue;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Register, Shuffle, WARP};

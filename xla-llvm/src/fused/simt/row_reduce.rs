@@ -14,20 +14,8 @@ use crate::fused::loops::frame::{Frame, WorkItems};
 use crate::fused::loops::plan::LoopPlan;
 use crate::fused::loops::variables::{all_variables, counters, next_variables, outer_variables};
 use crate::fused::mode::ThreadGroup;
+use crate::fused::tuning::row_reduce::{LARGEST, LEAST_REDUCTION, MANY_THREADS, MOST_MEMBERS, PER_THREAD, WARPS};
 use crate::simt::WARP;
-
-/// Elements of a row that one thread is worth, a power of two.
-const PER_THREAD: u64 = 8;
-/// Elements of a reduction from which on a warp does it rather than a thread.
-const LEAST_REDUCTION: u64 = 32;
-/// Warps of a block whose groups are warps.
-pub(crate) const WARPS: u32 = 4;
-/// Threads that keep a whole device busy.
-const MANY_THREADS: u64 = 1 << 18;
-/// The most threads that reduce a column together: blocks of 512 threads, which leave each of them 128 registers.
-const MOST_MEMBERS: u64 = 16;
-/// The largest group.
-const LARGEST: u32 = 512;
 
 /// How a kernel is made of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

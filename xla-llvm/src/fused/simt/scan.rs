@@ -19,20 +19,13 @@ use crate::fused::kernel::{Kernel, Launch};
 use crate::fused::loops::affine::{AffineExpr, Index, Symbol};
 use crate::fused::loops::frame::WorkItems;
 use crate::fused::loops::variables::counters;
-use crate::fused::simt::thread_group::ACCESS_BITS;
 use crate::fused::source::KernelSource;
+use crate::fused::tuning::scan::{FEW_BLOCKS, LEAST_CHUNK, LEAST_FIBER, MANY_FIBERS};
+use crate::fused::tuning::threads::ACCESS_BITS;
 use crate::fused::value::{Source, SymbolValue};
 use crate::lanes::Lanes;
 use crate::simt::{Register, Shuffle, WARP};
 
-/// Elements of a fiber from which on a block scans it rather than a thread.
-const LEAST_FIBER: u64 = 256;
-/// Fibers beside each other in memory from which on threads are as many as the machine has, and read side by side.
-const MANY_FIBERS: u64 = 1 << 14;
-/// Blocks that keep the machine busy.
-const FEW_BLOCKS: u64 = 264;
-/// Elements of the shortest chunk.
-const LEAST_CHUNK: u64 = 4096;
 /// Threads of the largest and the smallest block.
 const THREADS: [u64; 2] = [64, 256];
 

@@ -21,17 +21,10 @@ use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::WorkItems;
 use crate::fused::simt::scatter::means::passed;
 use crate::fused::support::is_scalar_computation;
+use crate::fused::tuning::sort::{LEAST_THREADS, PER_THREAD, SHARED_BYTES, TILE};
 use crate::lanes::Lanes;
 use crate::simt::Register;
 
-/// Elements that a block sorts, a power of two.
-const TILE: u64 = 1024;
-/// Elements of a block that each thread places.
-const PER_THREAD: u64 = 4;
-/// Threads of the smallest block.
-const LEAST_THREADS: u64 = 32;
-/// Bytes of shared memory that a block may take on any GPU.
-const SHARED_BYTES: u64 = 48 << 10;
 /// Positions below this are computed in 32 bits, twice them as well.
 const NARROW: u64 = 1 << 30;
 

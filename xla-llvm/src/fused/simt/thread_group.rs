@@ -6,11 +6,9 @@ use xla_hlo::Result;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::range::Range;
 use crate::fused::mode::{GroupKind, Mode, ThreadGroup};
+use crate::fused::tuning::threads::ACCESS_BITS;
 use crate::lanes::Lanes;
 use crate::simt::{Register, WARP};
-
-/// Bits of the widest access to memory.
-pub(crate) const ACCESS_BITS: u32 = 128;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Says that the code from here on is that of a block whose columns are groups, of `threads` threads each. Gives

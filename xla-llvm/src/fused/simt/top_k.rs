@@ -18,16 +18,11 @@ use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::WorkItems;
 use crate::fused::loops::range::Range;
 use crate::fused::mode::ThreadGroup;
-use crate::fused::simt::row_reduce::WARPS;
+use crate::fused::tuning::row_reduce::WARPS;
+use crate::fused::tuning::top_k::{KEPT, LARGEST, READ};
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::WARP;
 
-/// Elements of its own that a thread keeps.
-const KEPT: usize = 4;
-/// Elements that a thread reads before it looks at any.
-const READ: u64 = 4;
-/// The largest group.
-const LARGEST: u64 = 1024;
 /// Elements of which a place in 32 bits can be told.
 const LONGEST: usize = i32::MAX as usize;
 

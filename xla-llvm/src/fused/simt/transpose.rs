@@ -22,16 +22,10 @@ use crate::fused::loops::plan::{LoopPlan, carrier};
 use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::{all_variables, counters, outer_variables};
 use crate::fused::mode::{SharedSide, SharedTile};
+use crate::fused::tuning::shared_transpose::{EDGE, MOST_BYTES, WARPS};
 use crate::fused::value::Source;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::Register;
-
-/// Elements along a tile's side: the threads of a warp.
-const EDGE: u64 = 32;
-/// Warps of a block.
-const WARPS: u64 = 8;
-/// Bytes of shared memory that a block may take for its tiles.
-const MOST_BYTES: u64 = 48 << 10;
 
 impl<'m> FusedKernel<'_, 'm> {
     /// Writes the function's body: a block for each tile.

@@ -12,12 +12,8 @@ use crate::fused::core::reduce::accumulator;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::loops::range::Range;
+use crate::fused::tuning::vector::{COLUMN_BLOCK, ROWS};
 use crate::fused::value::Source;
-
-/// Columns of a block.
-pub(crate) const COLUMN_BLOCK: u64 = 512;
-/// Rows reduced in at each visit.
-const ROWS: u64 = 4;
 
 /// A block of columns: an index of the operand that is 0 along the reduced dimensions and the columns.
 pub(crate) struct ColumnBlock<'e, 'ctx> {

@@ -16,12 +16,8 @@ use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::Index;
 use crate::fused::mode::{RowCache, RowLoop};
 use crate::fused::support;
+use crate::fused::tuning::vector::{KEEP_WORK, SCRATCH_BYTES};
 use crate::fused::value::Source;
-
-/// Work on one element from which on a value is kept instead of computed again.
-const KEEP_WORK: f64 = 8.0;
-/// Bytes of scratch that one kernel may take on the stack.
-const SCRATCH_BYTES: usize = 128 << 10;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// The row cache, if the mode has one.

@@ -21,15 +21,9 @@ use crate::fused::loops::plan::{LoopPlan, carrier};
 use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::{counters, outer_variables};
 use crate::fused::mode::{Tile, TileSide};
+use crate::fused::tuning::vector::{LARGEST_BLOCK, MOST_BUFFERS, SMALLEST_BLOCK};
 use crate::fused::value::{Source, SymbolValue};
 use crate::lanes::{Lanes, Scalar};
-
-/// Arrays of one kernel that are kept in buffers; others are gathered.
-const MOST_BUFFERS: usize = 4;
-/// Elements of the largest blocks that are transposed in registers, along one side.
-const LARGEST_BLOCK: u32 = 16;
-/// As for [`LARGEST_BLOCK`]; of the smallest.
-const SMALLEST_BLOCK: u32 = 4;
 
 /// Writes one row of a tile: given the counters of all loops and the range of the row's lanes.
 type Row<'a, 'e, 'ctx, 'm> =

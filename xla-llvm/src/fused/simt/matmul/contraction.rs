@@ -12,14 +12,10 @@ use crate::fused::core::convolution::Tap;
 use crate::fused::core::reduce::{accumulator, placed};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
+use crate::fused::tuning::matmul::{LEAST_EXTENT, LEAST_WORK};
 use crate::fused::value::Guard;
 use crate::mma::OperandType;
 use crate::target::Target;
-
-/// M, N and K from which on tiles pay: a smaller matmul leaves most of a tile empty.
-pub(crate) const LEAST_EXTENT: u64 = 16;
-/// Products in all from which on tiles pay; below, one thread for each result has little to wait for.
-const LEAST_WORK: u64 = 1 << 18;
 
 /// A dot or a convolution as a batch of matmuls.
 pub(crate) struct Matmul<'m> {

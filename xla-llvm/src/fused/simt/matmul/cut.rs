@@ -8,11 +8,6 @@ use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, position, row_major_strides};
 use crate::fused::simt::matmul::contraction::{Matmul, MatmulSide};
 use crate::lanes::Lanes;
-use crate::simt::MULTIPROCESSORS;
-
-/// Blocks of tiles that fill a large GPU: two on each multiprocessor, which is what the registers of their threads
-/// allow.
-pub(crate) const BUSY_BLOCKS: u64 = 2 * MULTIPROCESSORS;
 
 /// How sums are cut into parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,33 +25,17 @@ use crate::fused::loops::frame::{Frame, WorkItems};
 use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::counters;
 use crate::fused::mode::ThreadGroup;
-use crate::fused::simt::matmul::contraction::{Along, LEAST_EXTENT, Matmul, MatmulSide};
-use crate::fused::simt::matmul::cut::{BUSY_BLOCKS, Cut, Sink};
-use crate::fused::simt::row_reduce::WARPS;
-use crate::fused::simt::thread_group::ACCESS_BITS;
+use crate::fused::simt::matmul::contraction::{Along, Matmul, MatmulSide};
+use crate::fused::simt::matmul::cut::{Cut, Sink};
+use crate::fused::tuning::matmul::{BUSY_BLOCKS, LEAST_EXTENT};
+use crate::fused::tuning::row_reduce::WARPS;
+use crate::fused::tuning::skinny_matmul::{
+    BLOCK_SUMS, BUSY_WARPS, ENOUGH_BLOCKS, GROUP_SUMS, LEAST_BYTES, LEAST_DEPTH, LEAST_TURNS, MOST_GROUP_WARPS,
+    MOST_ROWS, MOST_WARPS, SHARED_BYTES,
+};
+use crate::fused::tuning::threads::ACCESS_BITS;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Register, Shuffle, WARP};
-
-/// Steps of the sum from which on threads share them.
-const LEAST_DEPTH: u64 = 64;
-/// 32-bit registers of sums that a thread has at most: those of a group, and those of a block.
-const GROUP_SUMS: u64 = 32;
-const BLOCK_SUMS: u64 = 64;
-/// Rows of a group at most.
-const MOST_ROWS: u64 = 4;
-/// Warps that keep a large GPU busy, and blocks.
-const BUSY_WARPS: u64 = 4096;
-const ENOUGH_BLOCKS: u64 = 128;
-/// Turns of the loop over the sum that a part of it has at least: fewer take less time than the launch that adds up the
-/// parts.
-const LEAST_TURNS: u64 = 8;
-/// Warps of a group or a block at most.
-const MOST_GROUP_WARPS: u64 = 8;
-const MOST_WARPS: u64 = 16;
-/// Bytes of neighbours below which memory is read in vain.
-const LEAST_BYTES: u64 = 32;
-/// Bytes of shared memory for the sums of a block.
-const SHARED_BYTES: u64 = 32 << 10;
 
 /// How a matmul is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

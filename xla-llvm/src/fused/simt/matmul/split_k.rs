@@ -20,15 +20,9 @@ use crate::fused::simt::matmul::cut::Cut;
 use crate::fused::simt::matmul::skinny::SkinnyMatmul;
 use crate::fused::simt::matmul::tiling::Tiling;
 use crate::fused::source::KernelSource;
+use crate::fused::tuning::split_k::{LEAST_PARTS, MANY_THREADS, MOST_MEMBERS};
 use crate::simt::WARP;
 use crate::target::Target;
-
-/// Threads that add up parts on a whole device, together.
-const MANY_THREADS: u64 = 1 << 16;
-/// Parts that a thread adds up, at least: fewer take less time than putting together what threads have.
-const LEAST_PARTS: u64 = 4;
-/// The most threads that add up the parts of one result.
-const MOST_MEMBERS: u64 = 16;
 
 /// How a matmul is computed in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,7 +21,8 @@ use crate::fused::simt::matmul::contraction::{Matmul, MatmulSide};
 use crate::fused::simt::matmul::cut::Sink;
 use crate::fused::simt::matmul::mma::WarpPlace;
 use crate::fused::simt::matmul::tile::{Part, Tile};
-use crate::fused::simt::matmul::tiling::{SIDE, THREADS, Tiling};
+use crate::fused::simt::matmul::tiling::{THREADS, Tiling};
+use crate::fused::tuning::matmul::SIDE;
 use crate::fused::value::SymbolValue;
 use crate::simt::Register;
 

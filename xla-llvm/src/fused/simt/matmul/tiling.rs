@@ -3,21 +3,13 @@
 use std::fmt;
 
 use crate::fused::simt::matmul::contraction::{Matmul, MatmulSide};
-use crate::fused::simt::matmul::cut::{BUSY_BLOCKS, Cut};
+use crate::fused::simt::matmul::cut::Cut;
+use crate::fused::tuning::matmul::{BUSY, BUSY_BLOCKS, LEAST, LEAST_TURNS, SIDE};
 use crate::mma::OperandType;
 use crate::target::Target;
 
-/// Threads along each side of a tile.
-pub(crate) const SIDE: u64 = 16;
 /// Threads of a block.
 pub(crate) const THREADS: u64 = SIDE * SIDE;
-/// Tiles that keep a large GPU busy; with fewer, smaller ones are better.
-const BUSY: u64 = 128;
-/// Rows and columns of sums that a thread has at least.
-const LEAST: u64 = 2;
-/// Turns of the loop over the sum that a part of it has at least: fewer take less time than the launch that adds up the
-/// parts, and the parts' sums of the largest tile are more bytes than what they are made of.
-const LEAST_TURNS: u64 = 32;
 
 /// The size of tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,8 @@ use xla_hlo::{ArrayShape, ElementType, Module};
 use crate::fused::simt::scatter::means::{Means, means};
 use crate::fused::simt::sort::SortPlan;
 use crate::fused::support::is_scalar_computation;
+use crate::fused::tuning::scatter::FEW_UPDATES;
 use crate::lanes::{Lanes, Scalar};
-
-/// Elements of the updates up to which one thread does them in order sooner than several launches sort them.
-const FEW_UPDATES: usize = 16;
 
 /// A scatter into one array or several of the same dimensions.
 #[derive(Clone, Debug, PartialEq)]
