@@ -23,7 +23,7 @@ use sort::{Rows, SortOrder, SortPlan, TopKPlan, key_of_comparator};
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
 pub(crate) const LIBRARY_DOT: f64 = 8192.0;
 
-/// A call and what people call it.
+/// A call with its types and sizes for people.
 type NamedCall = (LibraryCall, String);
 
 /// A call of a library function, with kernels by their number.
@@ -61,14 +61,14 @@ impl<'m> CpuLowering<'m> {
         let first = cx.operands.first()?;
         let rows = Rows::new(&first.shape, sort.dimension);
         let widths = cx.operands.iter().map(|o| o.shape.element_type().byte_width()).collect();
-        let name = format!("sort {} of {}", rows.count, rows.length);
+        let name = format!("{} of {}", rows.count, rows.length);
         let plan = SortPlan { rows, widths, order };
         Some((call(LibraryFunction::Sort, plan.to_numbers(), kernels), name))
     }
 
     fn top_k(&mut self, cx: &LoweringContext<'_>, op: &TopK) -> Option<NamedCall> {
         let plan = TopKPlan::new(&cx.operands.first()?.shape, op.k, op.largest)?;
-        let name = format!("topk {} of {} x {}", plan.k, plan.rows, plan.length);
+        let name = format!("{} of {} x {}", plan.k, plan.rows, plan.length);
         Some((call(LibraryFunction::TopK, plan.to_numbers(), Vec::new()), name))
     }
 
@@ -85,7 +85,7 @@ impl<'m> CpuLowering<'m> {
             return None;
         }
         let name = format!(
-            "dot {ty} {}x{}x{}{}",
+            "{ty} {}x{}x{}{}",
             plan.m.extent,
             plan.n.extent,
             plan.k.extent,
@@ -110,7 +110,7 @@ impl<'m> CpuLowering<'m> {
         let (module, computation, root) = (self.module, cx.computation, cx.instruction);
         let operands = cx.instruction().operands().to_vec();
         let kernel = self.kernels.number(KernelSource { module, computation, root, inputs: operands, in_place: true });
-        let name = format!("scatter {}", cx.instruction().shape().without_layout());
+        let name = cx.instruction().shape().without_layout().to_string();
         Some((call(LibraryFunction::Scatter, descriptor, vec![kernel]), name))
     }
 
@@ -125,7 +125,7 @@ impl<'m> CpuLowering<'m> {
             return None;
         }
         let plan = ConvolutionPlan::new(op, &input.shape, &kernel.shape, &out.shape);
-        let name = format!("convolution {ty} {}x{}", plan.results(), plan.products());
+        let name = format!("{ty} {}x{}", plan.results(), plan.products());
         let descriptor = convolution_descriptor(element, &plan);
         Some((call(LibraryFunction::Convolution, descriptor, Vec::new()), name))
     }
@@ -150,8 +150,8 @@ impl<'m> CpuLowering<'m> {
             }
             _ => return None,
         };
-        let name = first().map_or_else(String::new, |shape| format!(" {shape}"));
-        Some((call(function, descriptor, Vec::new()), format!("{}{name}", instruction.opcode())))
+        let name = first().map_or_else(|| instruction.shape().to_string(), ToString::to_string);
+        Some((call(function, descriptor, Vec::new()), name))
     }
 
     /// A contraction in the library, and a kernel for what is done to each element of its result.
@@ -181,11 +181,12 @@ impl<'m> CpuLowering<'m> {
 
     /// The number of a library call. Equal calls share their description.
     fn library_call(&mut self, (call, name): NamedCall) -> Lowered {
+        let op = call.function.op();
         let index = self.library_calls.iter().position(|known| *known == call).unwrap_or_else(|| {
             self.library_calls.push(call);
             self.library_calls.len() - 1
         });
-        Lowered::LibraryCall(LibraryRef { index: index as u32, name })
+        Lowered::LibraryCall(LibraryRef { index: index as u32, op, name })
     }
 }
 

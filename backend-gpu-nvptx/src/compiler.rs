@@ -177,8 +177,11 @@ fn as_loaded(module: OptimizedModule) -> Result<OptimizedModule> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use xla_hlo::Module;
     use xla_hlo::text::parse_module;
+    use xla_service::thunks::LibraryOp;
 
     use super::*;
     use crate::program::commands::{Command, KernelArgument, LibraryCommand};
@@ -243,6 +246,26 @@ mod tests {
             call.arrays
         );
         assert_eq!(device.command_sequences[0].scratch, [8 * 57 * 57 * 64 * 2, 3 * 3 * 64 * 128 * 2]);
+    }
+
+    #[test]
+    fn thunks_name_library_calls() {
+        let module = optimized(
+            "HloModule m
+            ENTRY main {
+              x = f32[128,192] parameter(0)
+              y = f32[192,256] parameter(1)
+              b = f32[256] parameter(2)
+              d = f32[128,256] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+              bb = f32[128,256] broadcast(b), dimensions={1}
+              ROOT r = f32[128,256] add(d, bb)
+            }",
+            false,
+        );
+        let target = Target::nvptx("sm_90").unwrap();
+        let sequence = compile(&module, &target, &CompileOptions::default()).unwrap().program.sequence;
+        assert_eq!(sequence.coverage().library_calls, BTreeMap::from([(LibraryOp::Matmul, 1)]));
+        assert!(sequence.to_string().contains("library call: matmul f32 128x256x192, "), "{sequence}");
     }
 
     #[test]

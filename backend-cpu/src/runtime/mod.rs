@@ -29,6 +29,7 @@ pub(crate) use narrow_dot::NarrowTypes;
 pub(crate) use profile::{OpenThunks, ThunkTable};
 
 use xla_llvm::jit::RuntimeSymbol;
+use xla_service::thunks::LibraryOp;
 
 /// Runs a kernel's work items on several threads.
 pub(crate) const PARALLEL: &str = "xla_cpu_parallel";
@@ -92,6 +93,21 @@ library! {
 }
 
 impl LibraryFunction {
+    /// The operation that reports name.
+    pub(crate) fn op(self) -> LibraryOp {
+        match self {
+            LibraryFunction::Dot | LibraryFunction::NarrowDot => LibraryOp::Matmul,
+            LibraryFunction::Convolution => LibraryOp::Convolution,
+            LibraryFunction::Sort => LibraryOp::Sort,
+            LibraryFunction::Scatter => LibraryOp::Scatter,
+            LibraryFunction::TopK => LibraryOp::TopK,
+            LibraryFunction::RandomState => LibraryOp::RandomState,
+            LibraryFunction::Fft => LibraryOp::Fft,
+            LibraryFunction::Cholesky => LibraryOp::Cholesky,
+            LibraryFunction::TriangularSolve => LibraryOp::TriangularSolve,
+        }
+    }
+
     /// Whether the run's context comes before the operands and results: for what a program shares with others.
     pub(crate) fn takes_context(self) -> bool {
         self == LibraryFunction::RandomState

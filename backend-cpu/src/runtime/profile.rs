@@ -60,7 +60,7 @@ impl Drop for OpenThunks {
 fn kind(kind: &ThunkKind) -> &'static str {
     match kind {
         ThunkKind::Kernel(_) => "kernel",
-        ThunkKind::LibraryCall(_) => "library call",
+        ThunkKind::LibraryCall(call) => call.op.label(),
         ThunkKind::Copy => "copy",
         ThunkKind::While { .. } => "while",
         ThunkKind::Conditional { .. } => "conditional",

@@ -5,10 +5,10 @@ pub(crate) mod kernels;
 pub(crate) mod libraries;
 
 use xla_hlo::ops::{FusionKind, Op, Scatter};
-use xla_hlo::{ArrayShape, Computation, InstrId, Module, Result, VerifiedModule};
+use xla_hlo::{ArrayShape, Computation, InstrId, Module, Opcode, Result, VerifiedModule};
 use xla_llvm::fused::{Kernel, KernelSource, is_scalar_computation};
 use xla_llvm::target::Target;
-use xla_service::thunks::{ArraySlice, KernelRef, Lowered, Lowering, LoweringContext};
+use xla_service::thunks::{ArraySlice, KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
 use crate::lowering::codegen::blocks;
 use crate::lowering::kernels::helper::HelperProgram;
@@ -224,9 +224,18 @@ impl Lowering for GpuLowering<'_> {
             },
         };
         let Some(plan) = plan else { return Ok(Lowered::NotMine) };
+        let name = cx.instruction().name().to_string();
+        let index = self.plans.len() as u32;
+        let lowered = match plan.library_call() {
+            Some(call) => {
+                let epilogue =
+                    if cx.instruction().opcode() == Opcode::Fusion { format!(", {name}") } else { String::new() };
+                Lowered::LibraryCall(LibraryRef { index, op: call.op(), name: format!("{call}{epilogue}") })
+            }
+            None => Lowered::Kernel(KernelRef { index, name }),
+        };
         self.plans.push(plan);
-        let index = self.plans.len() as u32 - 1;
-        Ok(Lowered::Kernel(KernelRef { index, name: cx.instruction().name().to_string() }))
+        Ok(lowered)
     }
 }
 
@@ -268,6 +277,14 @@ fn contraction<'m>(module: &'m Module, cx: &LoweringContext<'_>) -> Option<(&'m 
 }
 
 impl PlannedSequence {
+    /// The library call among its commands, of which there is one at most.
+    fn library_call(&self) -> Option<&LibraryCall> {
+        self.commands.iter().find_map(|command| match command {
+            PlannedCommand::Library(planned) => Some(&planned.call),
+            PlannedCommand::Launch { .. } | PlannedCommand::Copy { .. } => None,
+        })
+    }
+
     fn finish(&self, kernels: &[Kernel]) -> Result<CommandSequence> {
         Ok(CommandSequence {
             scratch: self.scratch.clone(),

@@ -29,11 +29,11 @@ pub(crate) trait DeviceCode: Send + Sync + fmt::Debug {
 
 /// Code whose sequences and loops become CUDA graphs.
 pub(crate) trait GraphCode {
-    /// Sends a sequence as one graph, if it is long enough. `lowered` finds the commands of a kernel.
+    /// Sends a sequence as one graph, if it is long enough. `lowered` finds commands by the index of a kernel or library call.
     fn run_sequence<'a>(
         &self,
         sequence: &ThunkSequence,
-        lowered: &dyn Fn(&KernelRef) -> Result<&'a CommandSequence>,
+        lowered: &dyn Fn(u32) -> Result<&'a CommandSequence>,
         context: &ExecutionContext<'_>,
         buffers: &mut ExecutionBuffers,
     ) -> Result<bool>;
@@ -63,9 +63,10 @@ impl GpuLauncher {
         GpuLauncher { device, code }
     }
 
-    fn commands(&self, kernel: &KernelRef) -> Result<&CommandSequence> {
-        let commands = self.device.command_sequences.get(kernel.index as usize);
-        commands.ok_or_else(|| Error::internal("a kernel that was never lowered"))
+    /// The commands of a kernel or library call of that index.
+    fn lowered(&self, index: u32) -> Result<&CommandSequence> {
+        let commands = self.device.command_sequences.get(index as usize);
+        commands.ok_or_else(|| Error::internal("a thunk that was never lowered"))
     }
 
     fn graphs(&self) -> Result<&dyn GraphCode> {
@@ -75,11 +76,11 @@ impl GpuLauncher {
 
 impl Launcher for GpuLauncher {
     fn kernel(&self, kernel: &KernelRef, launch: &mut Launch<'_>) -> Result<()> {
-        self.code.run(self.commands(kernel)?, launch)
+        self.code.run(self.lowered(kernel.index)?, launch)
     }
 
-    fn library_call(&self, call: &LibraryRef, _: &mut Launch<'_>) -> Result<()> {
-        Err(Error::internal(format!("library call {} was never lowered", call.name)))
+    fn library_call(&self, call: &LibraryRef, launch: &mut Launch<'_>) -> Result<()> {
+        self.code.run(self.lowered(call.index)?, launch)
     }
 
     fn sequences(&self) -> Option<&dyn SequenceLauncher> {
@@ -116,7 +117,7 @@ impl SequenceLauncher for GpuLauncher {
         context: &ExecutionContext<'_>,
         buffers: &mut ExecutionBuffers,
     ) -> Result<bool> {
-        self.graphs()?.run_sequence(sequence, &|kernel| self.commands(kernel), context, buffers)
+        self.graphs()?.run_sequence(sequence, &|index| self.lowered(index), context, buffers)
     }
 }
 

@@ -4,15 +4,15 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use xla_hlo::{Error, Result};
-use xla_service::thunks::{KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
+use xla_service::thunks::{KernelRef, LibraryOp, LibraryRef, Lowered, Lowering, LoweringContext};
 
 /// A recorded [`Lowered`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RecordedLowering {
-    /// Routine of that number and name.
+    /// Command sequence of that number and name.
     Kernel(u32, String),
-    /// Library call of that number and name.
-    LibraryCall(u32, String),
+    /// Library call of that number, by the names of [`LibraryOp`] and [`LibraryRef`].
+    LibraryCall { index: u32, op: String, name: String },
     /// The host evaluates it.
     NotMine,
 }
@@ -30,7 +30,10 @@ impl Lowering for ReplayLowering {
     fn lower(&mut self, _: &LoweringContext<'_>) -> Result<Lowered> {
         Ok(match self.0.pop_front().ok_or_else(other_build)? {
             RecordedLowering::Kernel(index, name) => Lowered::Kernel(KernelRef { index, name }),
-            RecordedLowering::LibraryCall(index, name) => Lowered::LibraryCall(LibraryRef { index, name }),
+            RecordedLowering::LibraryCall { index, op, name } => {
+                let op = LibraryOp::from_name(&op).ok_or_else(other_build)?;
+                Lowered::LibraryCall(LibraryRef { index, op, name })
+            }
             RecordedLowering::NotMine => Lowered::NotMine,
         })
     }
@@ -56,7 +59,9 @@ impl Lowering for RecordingLowering<'_> {
         let lowered = self.inner.lower(cx)?;
         self.lowerings.push(match &lowered {
             Lowered::Kernel(kernel) => RecordedLowering::Kernel(kernel.index, kernel.name.clone()),
-            Lowered::LibraryCall(call) => RecordedLowering::LibraryCall(call.index, call.name.clone()),
+            Lowered::LibraryCall(LibraryRef { index, op, name }) => {
+                RecordedLowering::LibraryCall { index: *index, op: op.name().to_string(), name: name.clone() }
+            }
             Lowered::NotMine => RecordedLowering::NotMine,
         });
         Ok(lowered)

@@ -18,7 +18,7 @@ use super::image::{CodeObject, ModuleImage};
 use super::recorded_lowering::{RecordedLowering, other_build};
 
 /// The version of [`DeviceProgram`]'s form; other ones are refused.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// All that code generation made of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -48,7 +48,7 @@ fn write_thunk(thunk: &Thunk, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::
     write!(f, "{:indent$}{}: ", "", thunk.id, indent = 2 * depth)?;
     match &thunk.kind {
         ThunkKind::Kernel(kernel) => write!(f, "kernel {}", kernel.name)?,
-        ThunkKind::LibraryCall(call) => write!(f, "library-call {:?}", call.name)?,
+        ThunkKind::LibraryCall(call) => write!(f, "{call}")?,
         ThunkKind::Copy => f.write_str("copy")?,
         ThunkKind::While { .. } => f.write_str("while")?,
         ThunkKind::Conditional { .. } => f.write_str("conditional")?,

@@ -27,6 +27,7 @@ mod executable;
 mod execute;
 mod fallback;
 mod launcher;
+mod library;
 mod lowering;
 mod plan;
 mod program;
@@ -40,10 +41,11 @@ pub use executable::ThunkExecutable;
 pub use execute::execute;
 pub use fallback::{evaluate_instruction, run_custom_call, run_fallback};
 pub use launcher::{DeviceLoops, Launch, Launcher, SequenceLauncher};
+pub use library::{LibraryOp, LibraryRef};
 pub use lowering::{Lowered, Lowering, LoweringContext};
 pub use plan::BufferPlan;
 pub use program::ThunkProgram;
 pub use sequence::{
-    ArraySlice, Coverage, KernelRef, LibraryRef, Selector, StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence,
+    ArraySlice, Coverage, KernelRef, Selector, StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence,
 };
 pub use streams::StreamPool;

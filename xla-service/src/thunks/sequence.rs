@@ -1,7 +1,11 @@
 //! The thunk sequence as data.
 
+use std::collections::BTreeMap;
+
 use xla_hlo::{ArrayShape, CompId, InstrId};
 use xla_passes::buffers::Slice;
+
+use super::{LibraryOp, LibraryRef};
 
 /// What happens, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,15 +68,6 @@ pub struct KernelRef {
     /// Index into the backend's table of kernels. Equal kernels may share one.
     pub index: u32,
     /// What people call it.
-    pub name: String,
-}
-
-/// A library call of the backend.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct LibraryRef {
-    /// Index into the backend's table of calls, where its configuration is.
-    pub index: u32,
-    /// What people call it: `gemm f32 512x512x512`.
     pub name: String,
 }
 
@@ -139,8 +134,8 @@ pub enum Selector {
 pub struct Coverage {
     /// Kernels.
     pub kernels: usize,
-    /// Library calls.
-    pub library_calls: usize,
+    /// Library calls, by their operation.
+    pub library_calls: BTreeMap<LibraryOp, usize>,
     /// Custom calls by a handler on the host.
     pub custom_calls: usize,
     /// Copies.
@@ -182,7 +177,7 @@ impl ThunkSequence {
         for thunk in self.walk() {
             match &thunk.kind {
                 ThunkKind::Kernel(_) => coverage.kernels += 1,
-                ThunkKind::LibraryCall(_) => coverage.library_calls += 1,
+                ThunkKind::LibraryCall(call) => *coverage.library_calls.entry(call.op).or_default() += 1,
                 ThunkKind::Copy => coverage.copies += 1,
                 ThunkKind::While { .. } | ThunkKind::Conditional { .. } => coverage.control_flow += 1,
                 ThunkKind::CustomCall => coverage.custom_calls += 1,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use xla_hlo::{Error, Result};
 use xla_passes::buffers::Slice;
-use xla_service::thunks::{ExecutionBuffers, KernelRef, Launch, ThunkKind, ThunkSequence};
+use xla_service::thunks::{ExecutionBuffers, KernelRef, Launch, LibraryRef, ThunkKind, ThunkSequence};
 use xla_service::{CompileOptions, ExecutionContext, OptLevel, Stream};
 
 use super::context::Context;
@@ -105,7 +105,7 @@ impl GraphCode for GpuCode {
     fn run_sequence<'a>(
         &self,
         sequence: &ThunkSequence,
-        commands: &dyn Fn(&KernelRef) -> Result<&'a CommandSequence>,
+        lowered: &dyn Fn(u32) -> Result<&'a CommandSequence>,
         context: &ExecutionContext<'_>,
         buffers: &mut ExecutionBuffers,
     ) -> Result<bool> {
@@ -122,8 +122,8 @@ impl GraphCode for GpuCode {
         let mut recording = Recording::default();
         for (number, thunk) in sequence.thunks.iter().enumerate() {
             match &thunk.kind {
-                ThunkKind::Kernel(kernel) => {
-                    let commands = commands(kernel)?;
+                ThunkKind::Kernel(KernelRef { index, .. }) | ThunkKind::LibraryCall(LibraryRef { index, .. }) => {
+                    let commands = lowered(*index)?;
                     let launch_context = LaunchContext::new(
                         &loaded,
                         &self.caches.autotune,

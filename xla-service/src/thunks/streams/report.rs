@@ -118,7 +118,7 @@ impl Timeline {
 fn kind(kind: &ThunkKind) -> &'static str {
     match kind {
         ThunkKind::Kernel(_) => "kernel",
-        ThunkKind::LibraryCall(_) => "library-call",
+        ThunkKind::LibraryCall(call) => call.op.label(),
         ThunkKind::Copy => "copy",
         ThunkKind::While { .. } => "while",
         ThunkKind::Conditional { .. } => "conditional",
