@@ -1,4 +1,4 @@
-//! What GPUs are like, for the passes.
+//! Target profile of a current data centre GPU, for the passes.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ pub(crate) fn profile() -> TargetProfile {
     }
 }
 
-/// Operations that the passes put in terms of others.
+/// Operations that the passes expand into others.
 fn lacks() -> BTreeSet<Opcode> {
     BTreeSet::from([Opcode::Cholesky, Opcode::TriangularSolve, Opcode::TopK, Opcode::Fft])
 }

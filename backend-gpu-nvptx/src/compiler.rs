@@ -1,4 +1,4 @@
-//! The compiler: the standard stages for GPUs, then a routine for each thunk, and the code of its kernels.
+//! Compiler: the standard stages for GPUs, then a command sequence for each thunk, and code for its kernels.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ const DEFAULT_ARCHITECTURE: &str = "sm_90";
 pub(crate) enum GpuCompiler {
     /// A GPU.
     Gpu(Arc<AllCaches>),
-    /// The host in the place of one.
+    /// The emulated one.
     Emulated,
 }
 
@@ -93,7 +93,7 @@ impl GpuCompiler {
     }
 
     /// The standard stages; without optimisation, those that programs cannot do without. Where there is no library for
-    /// them, Fourier transforms are put in terms of other operations.
+    /// them, Fourier transforms are expanded into other operations.
     fn passes_for(&self, options: &CompileOptions, has_transforms: bool) -> HloPasses {
         let mut profile = profile();
         profile.tf32 = options.allow_tf32;

@@ -1,4 +1,4 @@
-//! The compiler of builds without LLVM: it loads what was compiled elsewhere.
+//! Compiler of builds without LLVM: loads programs that were compiled elsewhere, and compiles none.
 
 use std::sync::Arc;
 

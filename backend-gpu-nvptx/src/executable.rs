@@ -1,4 +1,4 @@
-//! The executable: thunks, and what launches their routines.
+//! Executable: thunks, and the launcher of their command sequences.
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ pub(crate) struct GpuExecutable {
 
 /// A program for a device.
 pub(crate) struct Compiled {
-    /// How it runs.
+    /// Its thunks.
     pub program: ThunkProgram,
     /// Its code.
     pub device: Arc<DeviceProgram>,
-    /// Code as text, where it was asked for.
+    /// Code as text, where it was requested.
     pub texts: Vec<(String, String)>,
 }
 

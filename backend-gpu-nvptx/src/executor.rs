@@ -35,7 +35,7 @@ impl CudaExecutor {
         &self.resources.context
     }
 
-    /// Gives memory back to the driver that nothing is in.
+    /// Returns unused memory to the driver.
     #[cfg(test)]
     pub fn trim(&self) {
         self.resources.pool.trim();

@@ -1,4 +1,4 @@
-//! The platform of this machine's GPUs.
+//! Platform of this machine's GPUs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ pub fn platform() -> Arc<dyn Platform> {
 #[derive(Debug, Default)]
 struct GpuPlatform {
     caches: Arc<AllCaches>,
-    /// Made when first asked for, by ordinal.
+    /// Created when first requested, by ordinal.
     executors: Mutex<HashMap<usize, Arc<CudaExecutor>>>,
 }
 

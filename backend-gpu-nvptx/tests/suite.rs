@@ -1,4 +1,4 @@
-//! The tests of this backend from outside, in one binary, so that LLVM is linked once.
+//! Integration tests of this backend, in one binary, so that LLVM is linked once.
 
 mod agrees;
 mod executables;

@@ -1,8 +1,8 @@
-//! Ways that were found to be the fastest, kept on disk.
+//! Autotune cache on disk: the fastest candidate of each library call.
 //!
 //! A file for each kind of GPU and driver, in JSON. It is written under another name and renamed, so that readers, of
-//! other processes too, see all of it or none. Before that it is read again, so that what others chose meanwhile stays,
-//! but for a choice made in the very same moment, which is then made again one day. A file that cannot be understood
+//! other processes too, see all of it or none. Before that it is read again, so that the entries of others stay,
+//! but for one written in the very same moment, which is then measured again one day. A file that cannot be parsed
 //! counts as absent.
 
 use std::collections::HashMap;
@@ -18,10 +18,10 @@ use crate::program::library_call::LibraryCall;
 
 /// The version of the files' form.
 const VERSION: u32 = 2;
-/// Choices that a file has at most; those made first go.
+/// Maximal number of entries of a file; the oldest go first.
 const MOST_ENTRIES: usize = 4096;
 
-/// What a choice is for, besides the call.
+/// The device that an entry is for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DeviceKey {
     /// The model of the GPU.
@@ -30,7 +30,7 @@ pub(crate) struct DeviceKey {
     pub driver: i32,
 }
 
-/// A choice.
+/// An entry: the fastest candidate of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct AutotuneEntry {
     /// The library and its version.
@@ -39,7 +39,7 @@ struct AutotuneEntry {
     candidate: Candidate,
 }
 
-/// A file.
+/// A file of the cache.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct AutotuneFile {
     version: u32,
@@ -48,7 +48,7 @@ struct AutotuneFile {
     entries: Vec<AutotuneEntry>,
 }
 
-/// The choices of a process.
+/// Autotune cache of a process.
 #[derive(Debug)]
 pub(crate) struct AutotuneCache {
     folder: Option<PathBuf>,
@@ -70,8 +70,8 @@ impl AutotuneCache {
         }
     }
 
-    /// The way for a call of a library, its name and version: the one that is known, else the fastest of a trial, which
-    /// is then known. `None` if it is not known and cannot be measured now.
+    /// The candidate for a call of a library of that name and version: the known one, else the fastest of a trial,
+    /// which is then known. `None` if it is not known and cannot be measured now.
     pub fn decide(
         &self,
         device: &DeviceKey,
@@ -93,7 +93,7 @@ impl AutotuneCache {
         Some(candidate)
     }
 
-    /// Whether asking may be worth it: something is kept, or may be measured.
+    /// Whether anything is kept or may be measured.
     pub fn is_enabled(&self) -> bool {
         self.measures || self.folder.is_some()
     }
@@ -106,7 +106,7 @@ impl AutotuneCache {
 
     fn remember(&self, device: &DeviceKey, entry: AutotuneEntry) {
         let mut known = self.known();
-        // What others have chosen meanwhile is on disk.
+        // Entries of other processes are on disk.
         let mut entries = self.read(device);
         let ours = known.remove(device).unwrap_or_default().into_iter().chain([entry]);
         for entry in ours {
@@ -129,7 +129,7 @@ impl AutotuneCache {
         Some(self.folder.as_ref()?.join(format!("{name}-{}.json", device.driver)))
     }
 
-    /// What is on disk; nothing if that is not there or not to be understood.
+    /// The entries on disk; none if the file is absent or cannot be parsed.
     fn read(&self, device: &DeviceKey) -> Vec<AutotuneEntry> {
         let Some(path) = self.path(device) else { return Vec::new() };
         let bytes = match std::fs::read(&path) {

@@ -12,18 +12,18 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use xla_hlo::Result;
 
-/// How long one way is tried in a round, if it is quick; a long one is run once.
+/// Time for one candidate in a round, if it is quick; a slow one is run once.
 const ROUND: Duration = Duration::from_millis(2);
-/// Most runs of a way in a round.
+/// Maximal runs of a candidate in a round.
 const MOST_RUNS: u32 = 50;
-/// Rounds, in each of which every way has its turn; its best time counts.
+/// Rounds, in each of which every candidate runs; its best time counts.
 const ROUNDS: u32 = 3;
-/// How many times as slow as the fastest a way may be at first to be tried again.
+/// A candidate slower than the fastest by more than this factor at first is not tried again.
 const HOPELESS: u32 = 2;
-/// The part of its time that a later way must save to be better than an earlier one: less is noise.
+/// The share of its time that a later candidate must save to beat an earlier one: less is noise.
 const LEAST_GAIN: f64 = 0.03;
 
-/// A way to compute what a library's call is for.
+/// An implementation of a library call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Candidate {
     /// The call, with the library's algorithm of that number in its own order of preference.
@@ -32,17 +32,17 @@ pub(crate) enum Candidate {
     Own,
 }
 
-/// Ways that can be run, as often as one likes, without a trace.
+/// Candidates that can be run repeatedly without side effects.
 pub(crate) trait Trial {
-    /// The ways, the likelier first.
+    /// The candidates, the likelier first.
     fn candidates(&self) -> Vec<Candidate>;
 
-    /// How long `runs` runs of a way take, from the first one's beginning to the last one's end. The error is that it
+    /// Time of `runs` runs of a candidate, from the start of the first to the end of the last. The error is that it
     /// cannot be run.
     fn time(&mut self, candidate: Candidate, runs: u32) -> Result<Duration>;
 }
 
-/// The fastest way; `None` if none can be run.
+/// The fastest candidate; `None` if none can be run.
 pub(crate) fn fastest(trial: &mut dyn Trial) -> Option<Candidate> {
     let mut tried: Vec<(Candidate, Duration)> = Vec::new();
     for candidate in trial.candidates() {
@@ -67,12 +67,12 @@ pub(crate) fn fastest(trial: &mut dyn Trial) -> Option<Candidate> {
     Some(winner.0)
 }
 
-/// Times of one run of each way, at their best.
+/// Best time of one run of each candidate.
 fn measure(trial: &mut dyn Trial, tried: &mut [(Candidate, Duration)]) {
     for round in 0..ROUNDS {
         for (candidate, best) in tried.iter_mut() {
             let runs = (ROUND.as_nanos() / best.as_nanos().max(1)).clamp(1, u128::from(MOST_RUNS)) as u32;
-            // A way that could be run once and cannot any more has no better time.
+            // A candidate that could be run once and cannot any more has no better time.
             if let Ok(time) = trial.time(*candidate, runs) {
                 let one = time / runs;
                 // The estimate of a single run has the cost of waiting in it.
@@ -88,7 +88,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Ways that take so many microseconds a run; `None` cannot be run.
+    /// Candidates with their microseconds a run; `None` cannot be run.
     pub struct Fake {
         pub candidates: Vec<(Candidate, Option<u64>)>,
         pub runs: u32,

@@ -1,4 +1,4 @@
-//! One device's context: every call of the driver goes through it, and it remembers when the device is lost.
+//! Context of one device: every driver call goes through it, and it remembers when the device is lost.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,7 +15,7 @@ pub(crate) struct Context {
     raw: CUcontext,
     ordinal: usize,
     info: DeviceInfo,
-    /// What the first error said after which the device gives nothing but errors.
+    /// The first error after which every call fails.
     lost: OnceLock<String>,
     in_flight: Mutex<InFlightLog>,
 }
@@ -41,7 +41,7 @@ impl Context {
         self.ordinal
     }
 
-    /// What the device is.
+    /// Facts of the device.
     pub fn info(&self) -> &DeviceInfo {
         &self.info
     }
@@ -106,7 +106,7 @@ impl Context {
             .note("NVIDIA's compute-sanitizer tells which kernel it was and where, if the program runs under it.")
     }
 
-    /// What is under way, for errors.
+    /// The in-flight work, for errors.
     pub(crate) fn in_flight(&self) -> MutexGuard<'_, InFlightLog> {
         // Nothing panics while it is held, and it is only for people.
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
@@ -129,7 +129,7 @@ impl Context {
         }
     }
 
-    /// Gives memory of [`Context::allocate`] back that no work uses any more.
+    /// Frees memory of [`Context::allocate`] that no work uses any more.
     pub fn free(&self, address: u64) -> Result<()> {
         // SAFETY: an address that is none of the driver's allocations is answered with an error.
         self.call("cuMemFree", || unsafe { sys::cuMemFree_v2(address) })

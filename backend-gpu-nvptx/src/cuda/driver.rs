@@ -1,4 +1,4 @@
-//! The CUDA driver: found when first asked for, judged, and its status codes told in sentences.
+//! CUDA driver: loaded when first asked for, checked, and its status codes as sentences.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -13,7 +13,7 @@ const OLDEST_VERSION: i32 = 12_000;
 /// The oldest compute capability that code is made for.
 const OLDEST_CAPABILITY: (u32, u32) = (7, 0);
 
-/// What can still be done without a driver.
+/// The remedy for a machine without a driver.
 const WITHOUT: &str = if cfg!(feature = "compile") {
     "Without it, `xla compile --platform gpu --target sm_90` compiles for another machine, and the platform gpu-host runs the same kernels \
      on the processor"
@@ -260,7 +260,7 @@ pub(crate) fn check(call: &str, status: CUresult) -> Result<()> {
     if status == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(call, status)) }
 }
 
-/// The error for a call that gave a status other than success.
+/// The error for a call that returned a status other than success.
 pub(crate) fn failed(call: &str, status: CUresult) -> Error {
     let sentence = format!("{call} failed: {}", described(status));
     match status {
@@ -270,7 +270,7 @@ pub(crate) fn failed(call: &str, status: CUresult) -> Error {
     }
 }
 
-/// Whether a status says that the context is lost: every later call on it gives the same.
+/// Whether a status says that the context is lost: every later call on it returns the same.
 pub(crate) fn is_fatal(status: CUresult) -> bool {
     matches!(
         status,

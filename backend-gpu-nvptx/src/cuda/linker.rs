@@ -1,4 +1,4 @@
-//! The driver's linker: machine code of PTX, to keep for the next time.
+//! Linker of the driver: machine code of PTX, to keep for the next start.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::ffi::{CString, c_uint, c_void};
@@ -107,7 +107,7 @@ impl<'a> Link<'a> {
         if code.is_null() {
             return Err(Error::internal("cuLinkComplete succeeded and gave nothing"));
         }
-        // SAFETY: the driver gave that many bytes, which live as long as the link.
+        // SAFETY: the driver returned that many bytes, which live as long as the link.
         Ok(unsafe { std::slice::from_raw_parts(code.cast::<u8>(), size) }.to_vec())
     }
 

@@ -1,4 +1,4 @@
-//! Device code of a program: loaded into a context, and launched.
+//! Loaded modules of a program, and launches of their kernels.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::ffi::{CString, c_int, c_uint, c_void};
@@ -12,7 +12,7 @@ use super::driver::{self, Driver, dotted};
 use super::stream::queue::Queue;
 use crate::program::image::{CodeObject, KernelFunction, ModuleImage};
 
-/// A block has that much shared memory without being asked for.
+/// A block has that much shared memory by default.
 const SHARED_WITHOUT_ASKING: u32 = 48 << 10;
 
 /// The greatest number of blocks of one launch.
@@ -47,7 +47,7 @@ pub(crate) struct KernelLaunch {
     pub(crate) threads: u32,
     /// Bytes of dynamic shared memory of a block.
     pub(crate) shared_bytes: u32,
-    /// The parameters, each a 64-bit word.
+    /// The kernel arguments, 64 bits each.
     pub(crate) arguments: Vec<u64>,
 }
 
@@ -190,7 +190,7 @@ impl CudaModule {
         self.context.call("cuFuncSetAttribute", || unsafe { sys::cuFuncSetAttribute(function, attribute, bytes) })
     }
 
-    /// A launch of function `number` of the image, in `blocks` blocks, with those words for its parameters.
+    /// A launch of function `number` of the image, in `blocks` blocks, with those arguments.
     pub fn call(&self, number: usize, blocks: u32, arguments: &[u64]) -> Result<KernelLaunch> {
         let found =
             self.functions.get(number).ok_or_else(|| Error::internal(format!("there is no kernel {number}")))?;
@@ -229,7 +229,7 @@ impl KernelLaunch {
     }
 }
 
-/// A pointer to each word, as the driver wants parameters.
+/// A pointer to each argument, as the driver wants them.
 pub(crate) fn pointers(arguments: &mut [u64]) -> Vec<*mut c_void> {
     arguments.iter_mut().map(|argument| (argument as *mut u64).cast()).collect()
 }
@@ -243,7 +243,7 @@ pub(crate) fn log_text(bytes: &[u8]) -> String {
 impl Drop for CudaModule {
     /// Waits for the device, whose queued work may be running the code.
     fn drop(&mut self) {
-        // The device is lost, or another thread's library call is being noted: code that may be running stays.
+        // The device is lost, or another thread's library call is being captured: code that may be running stays.
         if self.context.synchronize().is_err() {
             return;
         }

@@ -12,13 +12,13 @@ use super::memory::{CudaMemory, DriverChunks};
 use super::module::CudaModule;
 use super::stream::queue::Queue;
 
-/// What an executor and its streams share.
+/// Resources that an executor and its streams share.
 pub(crate) struct DeviceResources {
     pub context: Arc<Context>,
     pub pool: Pool<DriverChunks>,
     pub staging: Staging,
     queues: Mutex<Queues>,
-    /// What graphs look at a loop's predicate with; loaded when a loop first wants it.
+    /// The kernel that reads a loop's predicate in graphs; loaded when a loop first wants it.
     condition: OnceLock<Result<CudaModule>>,
 }
 

@@ -1,4 +1,4 @@
-//! Tests on a GPU, which say so and pass where there is none.
+//! Tests on a GPU; without one they say so and pass.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Code for the host, loaded, and its launches.
+//! Host code of an emulated GPU's kernels, loaded and launched.
 #![expect(unsafe_code, reason = "generated code is called through function pointers")]
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ impl std::fmt::Debug for EmulatedCode {
 }
 
 impl EmulatedCode {
-    /// Links the parts of an image.
+    /// Links the code objects of an image.
     pub fn load(image: &ModuleImage) -> Result<EmulatedCode> {
         let objects = image.objects.iter().map(|object| match object {
             CodeObject::HostObject(object) => Ok(object.clone()),
@@ -53,8 +53,8 @@ impl EmulatedCode {
         Ok(EmulatedCode { functions, stacks: Mutex::default(), _code: code })
     }
 
-    /// Runs all blocks of a kernel. The words are what its launch was lowered with: addresses of live memory of the
-    /// right sizes.
+    /// Runs all blocks of a kernel. The arguments are those that its launch was lowered with: addresses of live memory
+    /// of the right sizes.
     pub fn launch(&self, function: usize, blocks: u32, arguments: &[u64]) -> Result<()> {
         let function = *self.functions.get(function).ok_or_else(|| Error::internal("a function that is not there"))?;
         if arguments.len() != function.parameters {
@@ -79,7 +79,7 @@ impl EmulatedCode {
             } else {
                 (0..function.threads).map(thread).for_each(|mut thread| {
                     // SAFETY: the code was generated for launches like this one: it reads and writes the arrays whose
-                    // addresses the words are, which the launcher holds, and its shared memory.
+                    // addresses the arguments are, which the launcher holds, and its shared memory.
                     unsafe { (function.entry)(arguments.as_ptr(), &raw mut thread) }
                 });
             }

@@ -1,4 +1,4 @@
-//! The host as a GPU: memory from a pool, streams that do everything at once, and a race detector that watches them.
+//! Executor of the emulated GPU: pooled memory, synchronous streams, and a race detector that watches them.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,7 +20,7 @@ pub(crate) struct EmulatedGpu {
     shared: Arc<SharedState>,
 }
 
-/// What the device, its streams and its memories share.
+/// State that the device, its streams and its memories share.
 #[derive(Debug, Default)]
 struct SharedState {
     races: Mutex<RaceDetector>,

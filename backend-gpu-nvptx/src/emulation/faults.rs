@@ -1,11 +1,11 @@
-//! Failures on request, for tests of what happens then.
+//! Injected failures, for tests of error handling.
 
 use std::sync::{Mutex, PoisonError};
 
 use xla_hlo::{Error, Result};
 use xla_service::executor::{Fault, FaultInjection};
 
-/// The failures that were asked for, each with how many operations of its kind still go well.
+/// The requested failures, each with the number of operations of its kind that still succeed.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Mutex<Vec<(Fault, u64)>>);
 

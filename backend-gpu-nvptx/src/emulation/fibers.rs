@@ -1,4 +1,4 @@
-//! A block's threads as fibers: each runs until it waits for others, and goes on when they are there.
+//! Threads of a block as fibers: each runs until it waits for others, and resumes when they have arrived.
 #![expect(unsafe_code, reason = "generated code calls back, and is called, through raw pointers")]
 
 use std::ffi::c_void;
@@ -14,12 +14,12 @@ use super::function::EmulatedFunction;
 /// Bytes of a fiber's stack; kernels keep no arrays on it.
 const STACK_BYTES: usize = 64 << 10;
 
-/// What a fiber waits for.
+/// The event that a fiber waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     /// All threads of the block.
     Barrier,
-    /// The threads of the warp, each of which has something to give.
+    /// The threads of the warp, each of which hands over a value.
     Shuffle(u64),
 }
 
@@ -30,7 +30,7 @@ struct Fiber {
     yielder: *const Yielder<[u64; WARP as usize], Wait>,
 }
 
-/// Where a fiber is.
+/// State of a fiber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FiberState {
     Ready,
@@ -112,7 +112,7 @@ pub(super) fn run_block(
     }
 }
 
-/// What the threads of a warp go on with, if all of them can.
+/// The values that the threads of a warp resume with, if all of them can.
 fn ready(states: &[FiberState], block_is_at_barrier: bool) -> Option<[u64; WARP as usize]> {
     let mut given = [0; WARP as usize];
     if block_is_at_barrier || states.iter().all(|state| *state == FiberState::Ready) {
@@ -142,7 +142,7 @@ unsafe extern "C" fn barrier(thread: *mut HostThread) {
     unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(Wait::Barrier) };
 }
 
-/// Gives a value to the warp, and takes that of a lane.
+/// Hands a value to the warp, and returns that of a lane.
 unsafe extern "C" fn shuffle(thread: *mut HostThread, value: u64, lane: u32) -> u64 {
     // SAFETY: as for `barrier`.
     let given = unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(Wait::Shuffle(value)) };
@@ -160,7 +160,7 @@ mod tests {
         run_block(&function, &arguments, &mut Stacks::default(), thread)
     }
 
-    /// What threads share before and after a barrier, and what the next lane gives.
+    /// Values that threads share before and after a barrier, and the value of the next lane.
     unsafe extern "C" fn neighbours(arguments: *const u64, thread: *mut HostThread) {
         // SAFETY: `run` gives the address of as many numbers as there are threads, and a fiber's thread.
         unsafe {

@@ -1,4 +1,4 @@
-//! Routines on the host, step by step.
+//! Runs command sequences on the emulated GPU, one command after another.
 
 use xla_hlo::Result;
 use xla_passes::buffers::Slice;
@@ -14,7 +14,7 @@ impl DeviceCode for EmulatedCode {
         let stream: &EmulatedStream = launch.context.stream.downcast()?;
         let scratch = sequence.scratch.iter().map(|&bytes| launch.context.executor.allocate(bytes));
         let scratch = scratch.collect::<Result<Vec<_>>>()?;
-        // What a kernel reads and writes is told for the whole thunk, whatever its steps.
+        // The race detector hears of the accesses of the whole thunk, whatever its commands.
         let label = launch.thunk.place();
         for operand in &launch.thunk.operands {
             stream.reads(launch.buffers.memory(operand.slice.allocation)?, operand.slice, &label)?;

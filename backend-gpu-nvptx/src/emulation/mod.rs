@@ -1,12 +1,12 @@
-//! The host in the place of a GPU: kernels generated for its processor, run block by block.
+//! Emulation of a GPU: kernels generated for the host's processor, run block by block.
 //!
 //! A kernel's function is called once for each thread. Threads that wait for each other or shuffle run as fibers, each
 //! with a stack of its own, and are switched where they wait; so a block needs one thread of the host, and runs the
 //! same way every time.
 
 //!
-//! Each piece of work is done when it is sent; that it might have been done later, and in another order, is what a race
-//! detector is for: it sees who waits for whom, and reports what no event orders.
+//! Each command is done when it is sent; that it might have been done later, and in another order, is the business of a
+//! race detector: it sees who waits for whom, and reports accesses that no event orders.
 
 mod code;
 mod executor;

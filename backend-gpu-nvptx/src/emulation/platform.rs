@@ -1,4 +1,4 @@
-//! The platform of the host in the place of a GPU.
+//! Platform of the emulated GPU.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::compiler::GpuCompiler;
 use crate::names::EMULATED_NAME;
 use crate::transfer;
 
-/// The host in the place of a GPU: slow, and everywhere. It runs the same kernels, generated for the host's processor.
+/// The emulated GPU: slow, and available everywhere. It runs the same kernels, generated for the host's processor.
 pub fn emulated_platform() -> Arc<dyn Platform> {
     Arc::new(EmulatedPlatform { executor: Arc::new(EmulatedGpu::new(EMULATED_NAME)) })
 }

@@ -1,11 +1,11 @@
-//! The processor that code was generated for, and whether this machine's runs it.
+//! Processor that emulated code was compiled for, and whether this machine's runs it.
 
 use xla_hlo::{Error, Result};
 use xla_llvm::target::{Simt, Target};
 
 use crate::program::compiled_for::CompiledFor;
 
-/// What a target is called in a stored program.
+/// A target as serialized programs name it.
 pub(crate) fn compiled_for(target: &Target) -> CompiledFor {
     match target.simt() {
         Some(Simt::Nvptx) => CompiledFor::Gpu(target.cpu().to_string()),
@@ -41,7 +41,7 @@ pub(crate) fn check(compiled_for: &CompiledFor) -> Result<()> {
     }
 }
 
-/// What a list of LLVM's features adds.
+/// The features that a list of LLVM's adds.
 fn has(features: &str) -> impl Iterator<Item = &str> {
     features.split(',').filter(|feature| feature.starts_with('+'))
 }

@@ -1,4 +1,4 @@
-//! Kernels to PTX, or to code for the host: a few LLVM modules, generated side by side.
+//! Generates PTX, or code for the host, of all kernels: a few LLVM modules, side by side.
 
 use xla_hlo::{Error, Result};
 use xla_llvm::codegen::{self, CodeKind};
@@ -15,12 +15,12 @@ const KERNELS_A_MODULE: usize = 8;
 /// Threads of a block of a kernel whose threads are on their own.
 const BLOCK: u32 = 128;
 
-/// What came out of code generation.
+/// Output of code generation.
 pub(crate) struct GeneratedCode {
     pub image: ModuleImage,
     /// The kernels, as their functions.
     pub kernels: Vec<Kernel>,
-    /// LLVM IR and PTX of each part, where it was asked for.
+    /// LLVM IR and PTX of each code object, where they were requested.
     pub texts: Vec<(String, String)>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn blocks(kernel: &Kernel) -> Result<u32> {
 
 struct GeneratedObject {
     object: CodeObject,
-    /// With the number of words that each takes.
+    /// With the number of arguments of each.
     kernels: Vec<(Kernel, usize)>,
     text: Option<String>,
 }

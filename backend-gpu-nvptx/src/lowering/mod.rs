@@ -1,4 +1,4 @@
-//! One scheduled instruction to a routine of launches; equal kernels share their code.
+//! Lowers one scheduled instruction to a command sequence; equal kernels share their code.
 
 pub(crate) mod codegen;
 pub(crate) mod kernels;
@@ -19,7 +19,7 @@ use crate::program::library_call::matmul::Matmul;
 use kernels::{KernelCode, Kernels};
 use libraries::RecognizedCall;
 
-/// Collects what the sequence refers to.
+/// Collects the kernels and command sequences that thunks refer to.
 pub(crate) struct GpuLowering<'m> {
     /// Kernels, by the numbers that plans have for functions.
     pub kernels: Kernels<'m>,
@@ -30,17 +30,17 @@ pub(crate) struct GpuLowering<'m> {
     plans: Vec<PlannedSequence>,
 }
 
-/// A routine whose kernels are not generated yet.
+/// A command sequence whose kernels are not generated yet.
 #[derive(Default)]
 pub(crate) struct PlannedSequence {
     /// Bytes of each scratch memory.
     pub scratch: Vec<usize>,
-    /// How far the device's counter of random numbers is moved on.
+    /// How far the device's random counter is advanced.
     pub rng_delta: Option<i64>,
     pub commands: Vec<PlannedCommand>,
 }
 
-/// A step of a routine whose kernels are not generated yet.
+/// A command whose kernel is not generated yet.
 pub(crate) enum PlannedCommand {
     /// A launch of a kernel, by its number among the [`Kernels`], on as many blocks as its units need.
     Launch { kernel: u32, arguments: Vec<KernelArgument> },
@@ -50,8 +50,8 @@ pub(crate) enum PlannedCommand {
     Library(PlannedLibraryCall),
 }
 
-/// A library's call on arrays, with what prepares them and what goes on with its result; or other steps where the
-/// library is not installed.
+/// A library call on arrays, with the commands before and after it; or other commands where the library is not
+/// installed.
 pub(crate) struct PlannedLibraryCall {
     pub call: LibraryCall,
     pub arrays: Vec<KernelArgument>,
@@ -66,7 +66,7 @@ impl<'m> GpuLowering<'m> {
         GpuLowering { kernels: Kernels::default(), module, target: target.clone(), capability, plans: Vec::new() }
     }
 
-    /// The routines, by [`KernelRef::index`], for kernels that have been generated.
+    /// The command sequences, by [`KernelRef::index`] or [`LibraryRef::index`], for kernels that have been generated.
     pub fn command_sequences(&self, kernels: &[Kernel]) -> Result<Vec<CommandSequence>> {
         self.plans.iter().map(|plan| plan.finish(kernels)).collect()
     }
@@ -151,8 +151,8 @@ impl<'m> GpuLowering<'m> {
         Ok(Some(plan))
     }
 
-    /// What goes on with the result of a fusion's contraction, in its place: nothing for a contraction alone, `None` if
-    /// it cannot.
+    /// The commands after a fusion's contraction, which process its result in place: none for a contraction alone,
+    /// `None` if it cannot.
     fn goes_on(&mut self, cx: &LoweringContext<'_>, id: InstrId) -> Option<Vec<PlannedCommand>> {
         let Op::Fusion(fusion) = cx.instruction().op() else { return Some(Vec::new()) };
         let mut source = KernelSource::of_computation(self.module, fusion.computation, |other| other == id)?;
@@ -294,7 +294,7 @@ impl PlannedSequence {
     }
 }
 
-/// Steps with the blocks that generated kernels want; without those that have nothing to do.
+/// Commands with the blocks of generated kernels; without those that have nothing to do.
 fn finished(planned: &[PlannedCommand], kernels: &[Kernel]) -> Result<Vec<Command>> {
     let mut commands = Vec::with_capacity(planned.len());
     for command in planned {

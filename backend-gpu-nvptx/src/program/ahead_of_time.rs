@@ -1,4 +1,4 @@
-//! The files of a program that was compiled ahead of time: the executable, and its code to look at.
+//! Files of a program compiled ahead of time: the executable, and its code for inspection.
 
 use serde::Serialize;
 use xla_hlo::{Error, Result, ResultExt};
@@ -56,7 +56,7 @@ fn assembler(which: &Assembler) -> Result<Option<Ptxas>> {
     }
 }
 
-/// Machine code of each part that is PTX.
+/// Machine code of each code object that is PTX.
 fn assemble(ptxas: &Ptxas, device: &DeviceProgram, architecture: &str) -> Result<Vec<Option<Cubin>>> {
     let objects = device.image.objects.iter().enumerate();
     let cubins = objects.map(|(number, object)| match object {
@@ -77,7 +77,7 @@ struct Assembled<'a> {
     kernels: Vec<KernelFacts<'a>>,
 }
 
-/// A kernel, and what it takes of the GPU.
+/// A kernel, and the resources that it takes.
 #[derive(Serialize)]
 struct KernelFacts<'a> {
     name: &'a str,

@@ -1,4 +1,4 @@
-//! What programs of a platform share as long as the process lasts: machine code, and which ways are the fastest.
+//! Caches that programs of a platform share for the lifetime of the process: machine code and autotuning.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ use xla_service::CompileOptions;
 use crate::autotune::cache::AutotuneCache;
 use crate::ptx::in_process::InProcess;
 
-/// What was found out already, or is on disk; for programs with the same options about it.
+/// Caches in memory and on disk, shared by programs with the same options about them.
 #[derive(Debug)]
 pub(crate) struct Caches {
     /// Machine code of what programs load.
     pub machine_code: InProcess,
-    /// Which ways are the fastest.
+    /// The fastest candidates.
     pub autotune: AutotuneCache,
 }
 
@@ -25,15 +25,15 @@ impl Caches {
     }
 }
 
-/// The folder, and whether ways are measured.
+/// The folder, and whether candidates are measured.
 type Key = (Option<PathBuf>, bool);
 
-/// What programs share, by what their options say.
+/// Caches by the options of programs.
 #[derive(Debug, Default)]
 pub(crate) struct AllCaches(Mutex<HashMap<Key, Arc<Caches>>>);
 
 impl AllCaches {
-    /// What programs with those options share.
+    /// The caches of programs with those options.
     pub fn of(&self, options: &CompileOptions) -> Arc<Caches> {
         let key = (options.cache_dir.clone(), options.autotune);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,22 +1,22 @@
-//! What compiling gives and a device takes: code, and the steps of each thunk. The same for the driver and for the
+//! Command sequences of thunks: launches, copies and library calls on one stream. The same for the driver and for the
 //! host, and as bytes in a file ([`crate::program::serialized`]).
 
 use serde::{Deserialize, Serialize};
 
 use super::library_call::LibraryCall;
 
-/// What one thunk does on the device: steps, one after the other, on one stream.
+/// The commands of one thunk on the device, one after the other, on one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CommandSequence {
-    /// Bytes of each scratch memory, which hold anything at first and are free again when the last step is done.
+    /// Bytes of each scratch memory, uninitialised, and free again when the last command is done.
     pub scratch: Vec<usize>,
-    /// How far it moves the device's counter of random numbers on, if it draws some.
+    /// How far it advances the device's random counter, if it draws random numbers.
     pub rng_delta: Option<i64>,
-    /// The steps.
+    /// The commands.
     pub commands: Vec<Command>,
 }
 
-/// One step of a routine.
+/// One command of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Command {
     /// A launch.
@@ -25,7 +25,7 @@ pub(crate) enum Command {
         function: usize,
         /// Blocks, at least one.
         blocks: u32,
-        /// What its parameters are.
+        /// Its arguments.
         arguments: Vec<KernelArgument>,
     },
     /// A copy of all bytes of an array of the thunk to another one of the same size.
@@ -34,29 +34,29 @@ pub(crate) enum Command {
     Library(Box<LibraryCommand>),
 }
 
-/// A call of one of NVIDIA's libraries with what belongs to it; or other steps where the library is not installed.
+/// A call of one of NVIDIA's libraries with the commands around it; or other commands where the library is absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LibraryCommand {
-    /// What is called.
+    /// The call.
     pub call: LibraryCall,
     /// The addresses of its arrays.
     pub arrays: Vec<KernelArgument>,
-    /// What prepares its arrays.
+    /// Commands that prepare its arrays.
     pub before: Vec<Command>,
-    /// What goes on with its result.
+    /// Commands that process its result.
     pub then: Vec<Command>,
-    /// What happens instead; nothing if the program cannot do without the library.
+    /// Commands instead of the call; none if the program cannot do without the library.
     pub otherwise: Vec<Command>,
 }
 
-/// A parameter's value.
+/// An argument of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum KernelArgument {
     /// The address of an array of the thunk: operands, then results.
     Array(usize),
     /// The address of a scratch memory.
     Scratch(usize),
-    /// Of the counter that the routine draws from, before it moves it on: the low half (0) or the high one (1).
+    /// The random counter of the sequence, before it is advanced: the low half (0) or the high one (1).
     Counter(usize),
     /// A number.
     Number(i64),

@@ -5,23 +5,23 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use xla_hlo::{Error, Result};
 
-/// What code runs on.
+/// The target of code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum CompiledFor {
     /// A GPU architecture, such as `sm_90`, and those after it.
     Gpu(String),
-    /// A processor in the place of a GPU, by LLVM's names.
+    /// A processor that emulates a GPU, by LLVM's names.
     Host {
         /// Its triple.
         triple: String,
         /// Its model.
         cpu: String,
-        /// What it can do, such as `+avx2`.
+        /// Its features, such as `+avx2`.
         features: Vec<String>,
     },
 }
 
-/// What of a program runs on a GPU.
+/// The code of a program that runs on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodeFit {
     /// Machine code, and PTX.
@@ -31,7 +31,7 @@ pub(crate) enum CodeFit {
 }
 
 impl CompiledFor {
-    /// What of the code runs on a GPU of that compute capability. PTX runs on what came later, machine code within a
+    /// The code that runs on a GPU of that compute capability. PTX runs on what came later, machine code within a
     /// generation, both of an architecture with a letter (`sm_90a`) nowhere else. [`Error::InvalidArgument`] if none
     /// does.
     pub fn on_gpu(&self, (major, minor): (u32, u32)) -> Result<CodeFit> {

@@ -1,5 +1,4 @@
-//! What memory, streams and thunks of a GPU cost: where arrays and work are placed by it, when compiling and when
-//! loading.
+//! Costs of memory, streams and thunks on a GPU, which place arrays and work when compiling and when loading.
 
 use std::collections::HashMap;
 
@@ -8,7 +7,7 @@ use xla_passes::analysis;
 use xla_service::thunks::streams::{StreamProfile, ThunkCost};
 use xla_service::thunks::{ArraySlice, Thunk};
 
-/// Every allocation, and every array in one, begins at a multiple of this many bytes: what the driver gives.
+/// Every allocation, and every array in one, begins at a multiple of this many bytes: the driver's own alignment.
 pub(crate) const MEMORY_ALIGNMENT: usize = 256;
 
 /// Bytes a second between the device's memory and its kernels.
@@ -17,7 +16,7 @@ pub(crate) const MEMORY_BANDWIDTH: f64 = 3e12;
 /// Steps of the schedule after which the place of a temporary is used again, so that branches can run side by side.
 pub(crate) const REUSE_AFTER: u32 = 8;
 
-/// What streams cost and gain.
+/// Costs and gains of streams.
 pub(crate) fn streams() -> StreamProfile {
     StreamProfile {
         compute_streams: 4,
@@ -41,7 +40,7 @@ const LEAST_SECONDS: f64 = 2e-6;
 /// Operations a second, outside of tensor cores; a transcendental function counts as several.
 const FLOPS: f64 = 4e13;
 
-/// What the thunks of a module take.
+/// Costs of the thunks of a module.
 pub(crate) struct ThunkCosts<'m> {
     module: &'m Module,
     /// Seconds of arithmetic, by the names of computation and instruction.

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct ModuleImage {
     /// Functions, by the number that launches name them by.
     pub functions: Vec<KernelFunction>,
-    /// What they are made of; one part holds many functions.
+    /// Code objects; one holds many functions.
     pub objects: Vec<CodeObject>,
 }
 
-/// A piece of code that is loaded as one.
+/// Code that is loaded as one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum CodeObject {
     /// PTX text, for the driver to assemble.
@@ -22,12 +22,12 @@ pub(crate) enum CodeObject {
     HostObject(Vec<u8>),
 }
 
-/// A kernel as the device sees it. All its parameters are 64-bit words: addresses and numbers.
+/// A kernel as the device sees it. All its parameters have 64 bits: addresses and numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KernelFunction {
     /// Its symbol.
     pub name: String,
-    /// The part of the image that it is in.
+    /// Its code object, by its number in the image.
     pub object: usize,
     /// Threads of a block; at most 1024.
     pub threads: u32,
@@ -35,6 +35,6 @@ pub(crate) struct KernelFunction {
     pub shared_bytes: u32,
     /// Whether the threads of a block wait for each other, or shuffle.
     pub together: bool,
-    /// How many words it takes.
+    /// Number of its parameters.
     pub parameters: usize,
 }

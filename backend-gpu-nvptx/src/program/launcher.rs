@@ -1,4 +1,4 @@
-//! Launching: a thunk's routine with the addresses of its arrays, on either kind of device.
+//! Launcher: runs a thunk's command sequence with the addresses of its arrays, on a GPU or emulated.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::program::serialized::DeviceProgram;
 
 /// A program's code, where it runs.
 pub(crate) trait DeviceCode: Send + Sync + fmt::Debug {
-    /// Sends the steps of a routine to the launch's stream.
+    /// Sends the commands of a sequence to the launch's stream.
     fn run(&self, commands: &CommandSequence, launch: &mut Launch<'_>) -> Result<()>;
 
     /// The code, if CUDA graphs may be made of its sequences and loops.
@@ -29,7 +29,8 @@ pub(crate) trait DeviceCode: Send + Sync + fmt::Debug {
 
 /// Code whose sequences and loops become CUDA graphs.
 pub(crate) trait GraphCode {
-    /// Sends a sequence as one graph, if it is long enough. `lowered` finds commands by the index of a kernel or library call.
+    /// Sends a sequence as one graph, if it is long enough. `lowered` finds commands by the index of a kernel or
+    /// library call.
     fn run_sequence<'a>(
         &self,
         sequence: &ThunkSequence,
@@ -51,7 +52,7 @@ pub(crate) trait GraphCode {
     ) -> Result<()>;
 }
 
-/// Starts what was lowered.
+/// Launches the command sequences of a program.
 #[derive(Debug)]
 pub(crate) struct GpuLauncher {
     device: Arc<DeviceProgram>,
@@ -121,7 +122,7 @@ impl SequenceLauncher for GpuLauncher {
     }
 }
 
-/// What a routine draws from the device's counter, its low half first. What is drawn is drawn when the routine is sent.
+/// The device's random counter for a sequence, low half first, which is advanced when the sequence is sent.
 pub(crate) fn next_rng_counter(commands: &CommandSequence, random: &RandomState) -> [u64; 2] {
     let counter = commands.rng_delta.map_or(0, |delta| random.advance(delta));
     [counter as u64, (counter >> 64) as u64]
@@ -133,7 +134,7 @@ pub(crate) fn array(thunk: &Thunk, number: usize) -> Result<&ArraySlice> {
     arrays.nth(number).ok_or_else(|| Error::internal("an array that the thunk has not"))
 }
 
-/// The error for scratch memory that a routine does not have.
+/// The error for scratch memory that a sequence does not have.
 pub(crate) fn no_scratch() -> Error {
     Error::internal("scratch memory that is not there")
 }

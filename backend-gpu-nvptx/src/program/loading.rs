@@ -1,4 +1,4 @@
-//! Programs that were compiled before: what their code says runs again, without passes and without LLVM.
+//! Loads programs that were compiled before, without passes and without LLVM.
 
 use std::sync::Arc;
 
@@ -43,8 +43,8 @@ pub(crate) fn load(
     Ok(Arc::new(GpuExecutable::new(platform, module, compiled, code)))
 }
 
-/// What happens, where every array is, and on which streams; the same for a program that is compiled and for one that
-/// is loaded.
+/// Thunks, the places of their arrays and their streams; the same for a program that is compiled and for one that is
+/// loaded.
 pub(crate) fn place(
     module: &OptimizedModule,
     lowering: &mut dyn Lowering,

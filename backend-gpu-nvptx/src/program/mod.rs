@@ -1,4 +1,4 @@
-//! Compiled programs: everything that code generation leaves behind, without LLVM.
+//! Compiled programs: the output of code generation, without LLVM.
 //!
 //! ```text
 //! image              kernels and the code objects that hold them

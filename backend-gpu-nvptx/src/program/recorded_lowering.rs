@@ -17,7 +17,7 @@ pub(crate) enum RecordedLowering {
     NotMine,
 }
 
-/// A lowering that gives recorded answers.
+/// A lowering that replays recorded answers.
 pub(crate) struct ReplayLowering(VecDeque<RecordedLowering>);
 
 impl ReplayLowering {

@@ -1,9 +1,8 @@
-//! A compiled program as bytes: all that code generation made. Loading it needs neither passes nor LLVM's code
-//! generator.
+//! Serialized program: the output of code generation as bytes, loaded without passes or LLVM.
 //!
 //! The bytes are the code part of [`xla_service::serialized`], which has the module, its checksum and the platform's
-//! name. What is quick to make from the module is made again when loading: buffers and thunks, with the recorded
-//! answers of the lowering. That they are the same as before is checked by a hash.
+//! name. Buffers and thunks, which are quick to make, are rebuilt from the module when loading, with the recorded
+//! lowering; a hash checks that they are the same as before.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -20,20 +19,20 @@ use super::recorded_lowering::{RecordedLowering, other_build};
 /// The version of [`DeviceProgram`]'s form; other ones are refused.
 const VERSION: u32 = 4;
 
-/// All that code generation made of a program.
+/// The output of code generation for a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DeviceProgram {
-    /// What the code runs on.
+    /// The target of the code.
     pub compiled_for: CompiledFor,
     /// The code.
     pub image: ModuleImage,
-    /// Machine code of the image's parts, where an assembler was at hand.
+    /// Machine code of the image's code objects, where an assembler was available.
     pub cubins: Vec<Option<Vec<u8>>>,
     /// By [`KernelRef::index`](xla_service::thunks::KernelRef::index).
     pub command_sequences: Vec<CommandSequence>,
-    /// What the lowering said of each instruction that it was asked for.
+    /// The lowering's answers, in the order of its questions.
     pub lowerings: Vec<RecordedLowering>,
-    /// The hash of the thunks that routines were made for.
+    /// The hash of the thunks that the command sequences were lowered for.
     pub thunk_hash: [u8; 32],
 }
 
@@ -46,8 +45,8 @@ impl DeviceProgram {
         serialized::write(platform, module, &code)
     }
 
-    /// What [`DeviceProgram::write`] wrote. [`Error::InvalidArgument`] for bytes that are none, of another version or
-    /// platform, or that refer to what is not there.
+    /// Reads what [`DeviceProgram::write`] wrote. [`Error::InvalidArgument`] for bytes that are none, of another
+    /// version or platform, or that refer to what is not there.
     pub fn read(platform: &str, bytes: &[u8]) -> Result<(OptimizedModule, DeviceProgram)> {
         let written = serialized::read(platform, bytes)?;
         let program = DeviceProgram::from_code(&written.code)?;
@@ -105,7 +104,7 @@ impl DeviceProgram {
     /// The architecture to assemble PTX for, for a GPU of that compute capability.
     pub fn architecture_on(&self, (major, minor): (u32, u32)) -> String {
         match &self.compiled_for {
-            // What is made for one architecture alone is assembled for no other.
+            // Code for one architecture alone is assembled for no other.
             CompiledFor::Gpu(architecture) if capability(architecture) == Some((major, minor, true)) => {
                 architecture.clone()
             }
@@ -126,8 +125,8 @@ impl DeviceProgram {
     }
 }
 
-/// The hash of what routines rely on: the thunks in order, with the places of their arrays. Names are left out: those
-/// that several computations have are made different where a module is written.
+/// The hash of the thunks in order, with the offsets of their arrays, on which command sequences rely. Names are left
+/// out: those that several computations have are made different where a module is written.
 pub(crate) fn thunk_hash(program: &ThunkProgram) -> [u8; 32] {
     let mut hash = Sha256::new();
     for thunk in program.sequence.walk() {
@@ -150,7 +149,7 @@ pub(crate) fn thunk_hash(program: &ThunkProgram) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Checks that what was made again is what the routines were made for.
+/// Checks that the rebuilt thunks are those that the command sequences were lowered for.
 pub(crate) fn check_thunks(thunks: &ThunkProgram, program: &DeviceProgram) -> Result<()> {
     if thunk_hash(thunks) == program.thunk_hash { Ok(()) } else { Err(other_build()) }
 }

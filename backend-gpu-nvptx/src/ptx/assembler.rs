@@ -9,7 +9,7 @@ use super::report::Report;
 pub(crate) struct Cubin {
     /// An ELF file.
     pub bytes: Vec<u8>,
-    /// What each kernel takes.
+    /// Resources of each kernel.
     pub report: Report,
 }
 

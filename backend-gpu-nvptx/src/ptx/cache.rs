@@ -1,4 +1,4 @@
-//! Machine code on disk, found again by what it was made from: PTX, GPU and version of the assembler.
+//! Cache of machine code on disk, keyed by PTX, GPU and version of the assembler.
 
 use std::path::PathBuf;
 

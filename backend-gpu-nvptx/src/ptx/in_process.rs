@@ -1,5 +1,4 @@
-//! Machine code for programs that are loaded in the process that compiled them: assembled once, and found on disk from
-//! then on.
+//! Machine code for programs that are loaded in the process that compiled them: assembled once, then cached on disk.
 
 use std::sync::OnceLock;
 
@@ -13,7 +12,7 @@ use crate::program::image::{CodeObject, ModuleImage};
 /// Bytes that all machine code in a cache takes at most.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// What makes machine code, for all programs of a platform.
+/// Makes machine code for all programs of a platform.
 #[derive(Debug)]
 pub(crate) struct InProcess {
     /// `None` where nothing is kept; then the driver assembles what it loads.

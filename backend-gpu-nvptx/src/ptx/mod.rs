@@ -1,4 +1,4 @@
-//! PTX to machine code by NVIDIA's assembler, where it is installed: no GPU and no driver is needed.
+//! PTX to machine code by NVIDIA's assembler, where it is installed, without GPU or driver.
 //!
 //! ```text
 //! Ptxas::find ── assemble(ptx, "sm_90") ──> Cubin { bytes, report: registers and spills by kernel }

@@ -9,10 +9,10 @@ use xla_hlo::{Error, Result, ResultExt};
 use super::assembler::{Assemble, Cubin};
 use super::report::Report;
 
-/// Where the CUDA toolkit puts itself, if nobody says otherwise.
+/// Where the CUDA toolkit installs itself by default.
 const USUAL_PLACE: &str = "/usr/local/cuda/bin/ptxas";
 
-/// How to come by it.
+/// How to install it.
 const REMEDY: &str =
     "it is in the CUDA toolkit, and in the Python package nvidia-cuda-nvcc-cu12 as nvidia/cuda_nvcc/bin/ptxas";
 
@@ -25,7 +25,7 @@ pub(crate) struct Ptxas {
 
 impl Ptxas {
     /// The assembler at `program`, if that is given; else the first of the shell's search path and the toolkit's usual
-    /// place. [`Error::NotFound`] if there is none, saying how to come by it.
+    /// place. [`Error::NotFound`] if there is none, saying how to install it.
     pub fn find(program: Option<&Path>) -> Result<Ptxas> {
         if let Some(program) = program {
             return Ptxas::at(program);
@@ -67,7 +67,7 @@ impl Assemble for Ptxas {
         format!("ptxas {}", self.version)
     }
 
-    /// The error of PTX that it refuses has its words.
+    /// The error for refused PTX quotes its messages.
     fn assemble(&self, ptx: &str, target: &str) -> Result<Cubin> {
         let folder = tempfile::tempdir().map_err(|e| not_written(&std::env::temp_dir(), e))?;
         let (source, cubin) = (folder.path().join("program.ptx"), folder.path().join("program.cubin"));
@@ -97,7 +97,7 @@ fn run(command: &mut Command) -> Result<Output> {
     })
 }
 
-/// The words of `ptxas` about what it refused: the fault is that of whoever wrote the PTX, unless it does not know the
+/// The messages of `ptxas` about refused PTX: the fault is that of whoever wrote the PTX, unless it does not know the
 /// GPU.
 fn refused(said: &str, source: &Path) -> Error {
     let complaints: Vec<_> = said.lines().filter(|line| !line.starts_with("ptxas info")).take(10).collect();

@@ -1,8 +1,8 @@
-//! What `ptxas -v` says of each kernel: registers, stack, spills, shared memory.
+//! Report of `ptxas -v` for each kernel: registers, stack, spills, shared memory.
 
 use std::fmt;
 
-/// What kernels take of a GPU, in the order in which `ptxas` speaks of them.
+/// Resources of kernels, in the order in which `ptxas` reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
     /// One for each kernel.
@@ -11,7 +11,7 @@ pub(crate) struct Report {
     pub warnings: Vec<String>,
 }
 
-/// What one kernel takes. Bytes are those of a thread, but for shared memory.
+/// Resources of one kernel. Bytes are those of a thread, but for shared memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KernelReport {
     /// Its symbol.
@@ -57,7 +57,7 @@ impl Report {
         }
     }
 
-    /// The same in the words of `ptxas`, from which [`Report::parse`] makes it again.
+    /// The same in the format of `ptxas`, from which [`Report::parse`] makes it again.
     pub fn as_ptxas_writes(&self) -> String {
         let kernels = self.kernels.iter().map(|k| {
             format!(

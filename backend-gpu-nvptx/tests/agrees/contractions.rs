@@ -1,4 +1,4 @@
-//! Dots and convolutions: in tiles of every size and element type, by threads, with what comes before and after.
+//! Dots and convolutions: matmul tiles of every size and element type, with prologues and epilogues.
 
 use super::agrees;
 

@@ -1,4 +1,4 @@
-//! Programs whose kernels run on the host give what the reference evaluator gives.
+//! Agreement of emulated kernels with the reference evaluator.
 
 mod contractions;
 mod picking;

@@ -1,4 +1,4 @@
-//! The few best elements of rows.
+//! Top-k of rows.
 
 use super::agrees;
 

@@ -4,7 +4,7 @@ use xla_hlo::text::parse_module;
 use xla_hlo::{Literal, Scalar, VerifiedModule};
 use xla_service::{Client, CompileOptions, FallbackPolicy, OptLevel, PlatformRegistry};
 
-/// What a program without parameters gives when it is run several times, without help of the host where it runs in
+/// The results of a program without parameters that is run several times, without host fallback where it runs in
 /// kernels.
 fn runs(text: &str, platform: &str, opt_level: OptLevel) -> Vec<Literal> {
     let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");

@@ -1,4 +1,4 @@
-//! Reductions of several arrays and with combiners of all kinds, by teams of threads.
+//! Reductions of several arrays and with combiners of all kinds, by thread groups.
 
 use super::agrees;
 

@@ -1,4 +1,4 @@
-//! Running totals of every combiner: of short strands, of long ones, of chunks of them, from either end.
+//! Scans with every combiner: short, long, in chunks, from either end.
 
 use super::agrees;
 

@@ -1,4 +1,4 @@
-//! Products that may be computed with TF32: their factors are rounded as TF32 is, once, and only where they may be.
+//! Matmuls that may use TF32: operands are rounded once, and only where allowed.
 
 use xla_hlo::text::parse_module;
 use xla_hlo::{ArrayShape, ElementType, Literal, Scalar, VerifiedModule};
@@ -22,7 +22,7 @@ fn program(dims: [&str; 3], operation: &str) -> String {
     )
 }
 
-/// What a program gives on a platform.
+/// The result of a program on a platform.
 fn run(text: &str, platform: &str, inputs: &[Literal; 2], allow_tf32: bool) -> Literal {
     let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
     let mut registry = PlatformRegistry::new();
@@ -70,7 +70,7 @@ fn irregular(salt: usize) -> impl FnMut(usize) -> f64 {
     }
 }
 
-/// What the evaluator gives for factors as they are, and for rounded ones; they differ.
+/// The evaluator's results for exact and for rounded operands; they differ.
 fn both(text: &str, inputs: &[Literal; 2]) -> [Literal; 2] {
     let exact = run(text, interpreter::NAME, inputs, false);
     let with_tf32 = run(text, interpreter::NAME, &inputs.each_ref().map(all_rounded), false);

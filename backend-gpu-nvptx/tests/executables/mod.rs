@@ -1,4 +1,4 @@
-//! Programs on disk: written, loaded again, and refused with a sentence where they cannot be loaded.
+//! Serialized programs: written, loaded again, and refused with a sentence where they cannot be loaded.
 
 use xla_hlo::{ElementType, Error, Literal, VerifiedModule, text};
 use xla_service::compiler::AotFile;

@@ -1,5 +1,5 @@
-//! Programs large enough for NVIDIA's libraries, on a GPU that has them, as the evaluator has them; elsewhere our own
-//! kernels are tried, or nothing where there is no GPU.
+//! Programs large enough for NVIDIA's libraries, on a GPU that has them, against the evaluator; else our kernels or
+//! nothing.
 
 use xla_hlo::text::parse_module;
 use xla_hlo::{ArrayShape, ElementType, Literal, Scalar, VerifiedModule};

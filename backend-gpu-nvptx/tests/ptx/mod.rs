@@ -1,4 +1,4 @@
-//! The PTX of small programs, each of which shows one thing that kernels rely on.
+//! PTX of small programs, each of which shows one thing that kernels rely on.
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What is found to be wrong with a kernel while it runs.
+//! Findings: errors of a kernel that are detected while it runs.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ impl Class {
     }
 }
 
-/// What is wrong, without the place; made where it is seen.
+/// An error without its place, from where it is detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The class.
@@ -51,7 +51,7 @@ impl Problem {
     }
 }
 
-/// What is wrong with a launch.
+/// An error of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// What.

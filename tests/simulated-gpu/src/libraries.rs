@@ -1,4 +1,4 @@
-//! What libraries on top of the driver need of it: the device that is current, and work in the order of streams.
+//! Interface for simulated libraries: the current device, and work in stream order.
 //!
 //! Such a library is linked with the driver into one file (see `tests/simulated-libraries`), so that both know the same
 //! device.

@@ -1,4 +1,4 @@
-//! A module on the device: kernels decoded, variables in memory.
+//! Module on the device: decoded kernels, variables in memory.
 
 use std::collections::HashMap;
 
@@ -80,7 +80,7 @@ impl Program {
         &self.kernels
     }
 
-    /// Gives the memory of variables back.
+    /// Frees the memory of variables.
     pub fn unload(&mut self, memory: &mut Memory) {
         for (_, address, _) in self.variables.drain(..) {
             memory.free(address);

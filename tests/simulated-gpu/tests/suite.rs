@@ -1,4 +1,4 @@
-//! PTX text in, memory out.
+//! Integration tests: PTX text in, memory out.
 
 mod suite {
     mod bench;

@@ -1,4 +1,4 @@
-//! Arguments of C functions that all libraries have.
+//! Checks of C arguments that all libraries share.
 #![expect(unsafe_code, reason = "a C library is what this is for")]
 
 /// Puts a result where it is wanted.

@@ -1,8 +1,8 @@
-//! Handles: numbers that stand for what a library has made, and are never used again.
+//! Handles: numbers for a library's objects, never reused.
 
 use std::collections::BTreeMap;
 
-/// What was made and not destroyed yet.
+/// Objects that were created and not destroyed yet.
 #[derive(Debug)]
 pub(crate) struct Handles<T> {
     /// For people: `a matrix layout`.
@@ -32,7 +32,7 @@ impl<T> Handles<T> {
         handle
     }
 
-    /// What a handle stands for, or what is wrong with it.
+    /// The object of a handle, or the error for it.
     pub fn get(&self, handle: u64) -> Result<&T, String> {
         self.alive.get(&handle).ok_or_else(|| self.wrong(handle))
     }

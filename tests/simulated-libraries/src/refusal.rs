@@ -1,4 +1,4 @@
-//! What is said of a call that a library does not take.
+//! Refusal of a library call: a sentence and a status code.
 
 use simulated_gpu::libraries::tell;
 
@@ -10,7 +10,7 @@ pub(crate) struct Refusal<S> {
     pub sentence: Option<String>,
 }
 
-/// What a call gives.
+/// Result of a call.
 pub(crate) type Answer<T, S> = Result<T, Refusal<S>>;
 
 /// A call that the library must not get.

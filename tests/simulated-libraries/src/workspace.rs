@@ -1,5 +1,4 @@
-//! Memory that a call takes for itself: as in NVIDIA's libraries it is used by several pieces of work, and nobody else
-//! may touch it between.
+//! Workspace of a library call: scribbled on as NVIDIA's libraries do, and nobody else's meanwhile.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +12,7 @@ use simulated_gpu::machine::Memory;
 pub(crate) struct Workspace {
     pub address: u64,
     pub bytes: usize,
-    /// What it holds between the pieces of work.
+    /// Its content between the first and the last work.
     mark: u64,
 }
 
@@ -38,12 +37,12 @@ impl Workspace {
         enqueue(stream, name, move |memory| self.end(memory).and_then(|()| work(memory)))
     }
 
-    /// What the first piece of work does.
+    /// The first work: fills the workspace.
     fn begin(self, memory: &mut Memory) -> Result<(), Problem> {
         memory.write(self.address, &self.content())
     }
 
-    /// What the last piece of work does. Nothing of the memory is told to others.
+    /// The last work: checks the workspace. Nothing of the memory is told to others.
     fn end(self, memory: &mut Memory) -> Result<(), Problem> {
         if memory.read(self.address, self.bytes)? != self.content() {
             let message = format!("others have written into {} bytes of workspace at {:#x}", self.bytes, self.address);

@@ -2,7 +2,7 @@
 
 use crate::program::image::{CodeObject, KernelFunction, ModuleImage};
 
-/// The kernel that looks at a loop's predicate: its parameters are the loop's handle and the predicate's address. The
+/// The kernel that reads a loop's predicate: its parameters are the loop's handle and the predicate's address. The
 /// function that it calls is the driver's own.
 pub(crate) fn condition_image() -> ModuleImage {
     let function = KernelFunction {

@@ -1,4 +1,4 @@
-//! Graphs of the driver: built from recorded work, changed in place, launched.
+//! Graphs of the driver: built from a recording, updated in place, launched.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::cuda::stream::CudaStream;
 
 /// A graph that can be launched. Kernels in it must be loaded as long as it may be.
 pub(super) struct Graph {
-    /// What was instantiated; the driver knows nodes by their handles in it.
+    /// The instantiated graph; the driver knows nodes by their handles in it.
     template: Template,
     executable: CUgraphExec,
     handles: Vec<CUgraphNode>,
@@ -125,7 +125,7 @@ impl Template {
         Ok(Template { context: context.clone(), raw })
     }
 
-    /// What a library sends to a stream, as a graph: a stream of its own takes notes instead of working.
+    /// The work that a library sends to a stream, as a graph: a stream of its own captures it.
     fn capture(
         call: &ChosenCall,
         addresses: &[u64],
@@ -144,7 +144,7 @@ impl Template {
             || libraries.send(call, addresses, workspace, queue),
             |raw| {
                 let mut graph = std::ptr::null_mut();
-                // SAFETY: the stream is alive and was told to take notes; the pointer is to a live pointer.
+                // SAFETY: the stream is alive and capturing; the pointer is to a live pointer.
                 let status =
                     context.query("cuStreamEndCapture", || unsafe { sys::cuStreamEndCapture(raw, &mut graph) })?;
                 let captured = (!graph.is_null()).then(|| Template { context: context.clone(), raw: graph });
@@ -162,7 +162,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Adds nodes, those without earlier ones behind `after`. Gives their handles.
+    /// Adds nodes, those without earlier ones after `after`. Returns their handles.
     fn add_all(&self, graph: CUgraph, nodes: &[GraphNode], after: &[CUgraphNode]) -> Result<Vec<CUgraphNode>> {
         let mut handles: Vec<CUgraphNode> = Vec::with_capacity(nodes.len());
         for node in nodes {
@@ -173,7 +173,7 @@ impl Builder<'_> {
         Ok(handles)
     }
 
-    /// Adds a node behind others.
+    /// Adds a node after others.
     fn add(&self, graph: CUgraph, work: &NodeKind, after: &[CUgraphNode]) -> Result<CUgraphNode> {
         match work {
             NodeKind::Kernel(call) => self.add_kernel(graph, call, after),
@@ -259,7 +259,7 @@ impl Builder<'_> {
         Ok(node)
     }
 
-    /// Adds nodes, and gives what comes behind all of them must follow: those that no other comes behind, or `after`
+    /// Adds nodes, and returns those that whatever follows must wait for: the last ones, or `after`
     /// for none.
     fn add_chain(&self, graph: CUgraph, nodes: &[GraphNode], after: &[CUgraphNode]) -> Result<Vec<CUgraphNode>> {
         let handles = self.add_all(graph, nodes, after)?;
@@ -270,7 +270,7 @@ impl Builder<'_> {
         Ok((0..handles.len()).filter(is_last).map(|number| handles[number]).collect())
     }
 
-    /// Makes a call of the driver that adds a node behind others.
+    /// Makes a call of the driver that adds a node after others.
     fn adding(
         &self,
         name: &str,

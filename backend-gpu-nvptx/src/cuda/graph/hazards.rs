@@ -1,14 +1,13 @@
-//! Which earlier work a piece of work must come behind: that which wrote what it reads, or read or wrote what it
-//! writes.
+//! Hazards between commands: a command follows the writers of its inputs, and the readers and writers of its outputs.
 
 use std::ops::Range;
 
 /// Bytes of a memory that is known by a number, such as an allocation's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
-    /// Which memory.
+    /// The memory.
     pub memory: usize,
-    /// Which bytes.
+    /// The bytes.
     pub bytes: Range<usize>,
     /// Whether they are written.
     pub writes: bool,
@@ -18,18 +17,18 @@ pub(crate) struct Access {
 #[derive(Debug, Default)]
 pub(crate) struct Hazards {
     accesses: Vec<Vec<Access>>,
-    /// For each piece of work, all that comes before it, as a set of bits.
+    /// For each command, all that precede it, as a bit set.
     before: Vec<Vec<u64>>,
 }
 
 impl Hazards {
-    /// Adds the next piece of work. Gives the numbers of those that it comes behind, in rising order, without those
+    /// Adds the next command. Returns the numbers of those that it must follow, ascending, without those
     /// that come before another of them anyway.
     pub fn add(&mut self, accesses: &[Access]) -> Vec<usize> {
         let number = self.accesses.len();
         let mut behind = vec![0u64; number.div_ceil(64)];
         let mut after = Vec::new();
-        // The latest first: what it comes behind needs no edge of its own.
+        // The latest first: its predecessors need no edges of their own.
         for earlier in (0..number).rev() {
             if !has(&behind, earlier) && conflict(&self.accesses[earlier], accesses) {
                 after.push(earlier);

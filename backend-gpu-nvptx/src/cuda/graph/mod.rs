@@ -1,8 +1,8 @@
-//! CUDA graphs: a run of launches that the driver is told once, and starts with one call from then on.
+//! CUDA graphs: a sequence of launches that the driver is told once and then starts with one call.
 //!
 //! ```text
-//! Recording: kernels, copies, library calls, each behind some before it      hazards finds out behind which
-//!    │     a stream that takes notes makes one as well: `CudaStream::capture`
+//! Recording: kernels, copies, library calls, each after some before it       hazards finds out after which
+//!    │     a capturing stream makes one as well: `CudaStream::capture`
 //!    └─ GraphSlot::run(recording, stream)   one for each run of thunks of an executable
 //!          first time     build: nodes, edges, instantiate
 //!          later          diff: only nodes whose addresses or numbers changed are told to the driver
@@ -32,21 +32,21 @@ pub(crate) struct GraphSlot(Mutex<GraphState>);
 #[derive(Debug, Default)]
 struct GraphState {
     graph: Option<Graph>,
-    /// The driver would not make a graph of it; it is not asked again.
+    /// The driver refused to make a graph of it; it is not asked again.
     is_refused: bool,
     counts: GraphCounts,
 }
 
-/// What became of the runs of a graph.
+/// Counts of the runs of a graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GraphCounts {
-    /// How often it was started.
+    /// Launches.
     pub launches: u64,
-    /// How often it was built; more than once where the driver refused a change.
+    /// Builds; more than one where the driver refused a change.
     pub builds: u64,
-    /// How many nodes were changed in place.
+    /// Nodes that were updated in place.
     pub changes: u64,
-    /// How often the work was sent one by one, since the driver makes no graph of it.
+    /// Runs whose work was sent one by one, since the driver makes no graph of it.
     pub sent: u64,
 }
 
@@ -68,7 +68,7 @@ impl GraphSlot {
                 send(&nodes, libraries, stream)?;
             }
         }
-        // Given back behind the work.
+        // Freed after the work.
         drop(kept);
         Ok(())
     }
@@ -91,7 +91,7 @@ impl GraphSlot {
         self.run(recording, libraries, stream)
     }
 
-    /// What became of the runs so far.
+    /// Counts of the runs so far.
     #[cfg(test)]
     pub fn counts(&self) -> GraphCounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).counts

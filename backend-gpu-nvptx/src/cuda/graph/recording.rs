@@ -12,7 +12,7 @@ pub(crate) struct Recording {
     pub(super) kept: Vec<CudaMemory>,
 }
 
-/// A piece of work, and the earlier ones that it comes behind.
+/// A command, and the earlier ones that it must follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GraphNode {
     pub work: NodeKind,
@@ -28,7 +28,7 @@ pub(super) enum NodeKind {
 }
 
 impl Recording {
-    /// Adds a launch behind the nodes numbered `after`, all of which are earlier. Gives its number.
+    /// Adds a launch after the nodes numbered `after`, all of which are earlier. Returns its number.
     pub fn kernel(&mut self, call: KernelLaunch, after: &[usize]) -> usize {
         self.push(NodeKind::Kernel(call), after)
     }
@@ -51,7 +51,7 @@ impl Recording {
         self.push(NodeKind::While { condition: condition.nodes, predicate, body: body.nodes }, after)
     }
 
-    /// Keeps memory until the work is sent; it is given back behind that.
+    /// Keeps memory until the work is sent; it is freed after that.
     pub fn keep(&mut self, memory: CudaMemory) {
         self.kept.push(memory);
     }
@@ -64,7 +64,7 @@ impl Recording {
     }
 }
 
-/// Which nodes must be told to the driver anew; `None` if more changed than addresses and numbers.
+/// The nodes that must be updated; `None` if more changed than addresses and numbers.
 pub(super) fn difference(old: &[GraphNode], new: &[GraphNode]) -> Option<Vec<usize>> {
     let pairs = || old.iter().zip(new);
     let is_alike = old.len() == new.len() && pairs().all(|(old, new)| is_alike(old, new));

@@ -21,17 +21,17 @@ pub(crate) enum ResolvedCommand {
     Library { call: ChosenCall, addresses: Vec<u64> },
 }
 
-/// Where a routine runs.
+/// Place and arrays of a command sequence that is launched.
 pub(crate) struct LaunchContext<'a> {
     pub loaded: &'a LoadedProgram,
     pub autotune: &'a AutotuneCache,
     pub thunk: &'a Thunk,
     buffers: &'a ExecutionBuffers,
     pub stream: &'a CudaStream,
-    /// The routine's own memory, which must live until the work is sent.
+    /// The sequence's own memory, which must live until the work is sent.
     pub scratch: Vec<CudaMemory>,
     scratch_addresses: Vec<u64>,
-    /// The halves of the counter of random numbers that the routine draws from.
+    /// The random counter that the sequence draws from, low half first.
     counter: [u64; 2],
 }
 
@@ -49,7 +49,7 @@ impl ResolvedCommand {
 }
 
 impl<'a> LaunchContext<'a> {
-    /// With memory for the routine.
+    /// Allocates the scratch memory of the sequence.
     pub fn new(
         loaded: &'a LoadedProgram,
         autotune: &'a AutotuneCache,

@@ -14,7 +14,7 @@ use crate::cuda::library::Libraries;
 use crate::cuda::module::CudaModule;
 use crate::program::library_call::LibraryCall;
 
-/// Memories of routines have numbers from here on; those below are allocations.
+/// Scratch memories have numbers from here on; those below are allocations.
 const SCRATCH: usize = usize::MAX / 2;
 
 /// The code on one device.
@@ -24,7 +24,7 @@ pub(crate) struct LoadedProgram {
     graphs: Mutex<HashMap<ThunkId, Arc<KeptGraph>>>,
     pub(crate) module: CudaModule,
     pub(crate) libraries: Libraries,
-    /// What was found to be the fastest way for calls of this program.
+    /// The chosen candidates of this program's library calls.
     pub(crate) candidates: Mutex<HashMap<LibraryCall, Candidate>>,
 }
 
@@ -44,19 +44,19 @@ impl LoadedProgram {
 #[derive(Debug, Default)]
 pub(crate) struct KeptGraph {
     pub slot: GraphSlot,
-    /// The thunk of each launch, and for each launch those before that it comes behind; worked out when the sequence
+    /// The thunk of each command, and the earlier commands that it must follow; computed when the sequence
     /// first runs.
     order: Mutex<Option<(Vec<usize>, GraphOrder)>>,
 }
 
-/// For each piece of work, the numbers of those before that it comes behind.
+/// For each command, the numbers of the earlier ones that it must follow.
 pub(crate) type GraphOrder = Arc<[Vec<usize>]>;
 
 impl KeptGraph {
-    /// What each piece comes behind. Those of one thunk come one behind the other.
+    /// The order of commands. Those of one thunk follow each other.
     pub fn order(&self, sequence: &ThunkSequence, owners: &[usize]) -> GraphOrder {
         let mut known = self.order.lock().unwrap_or_else(PoisonError::into_inner);
-        // A library's call may have become kernels, or the other way around.
+        // A library call may have become kernels, or kernels a library call.
         if let Some((_, order)) = known.as_ref().filter(|(of, _)| of == owners) {
             return order.clone();
         }
@@ -68,7 +68,7 @@ impl KeptGraph {
     }
 }
 
-/// What a thunk reads and writes, its own scratch memory among it.
+/// The accesses of a thunk, with those of its scratch memory.
 fn accesses(thunk: &Thunk, number: usize) -> Vec<Access> {
     let of = |slice: Slice, writes| Access {
         memory: slice.allocation.index(),

@@ -1,4 +1,4 @@
-//! Routines on a GPU: sent one by one, or kept as graphs where they come again.
+//! Launches of command sequences on a GPU: one by one, or as graphs where they are repeated.
 
 mod context;
 mod loaded;
@@ -43,7 +43,7 @@ impl DeviceCode for GpuCode {
         let stream: &CudaStream = launch.context.stream.downcast()?;
         let loaded = self.on(stream)?;
         let mut resolved = Vec::new();
-        // Its memory is given back in the order of the stream, behind the routine.
+        // Its memory is freed in stream order, after the commands.
         let launch_context = LaunchContext::new(
             &loaded,
             &self.caches.autotune,
@@ -62,7 +62,7 @@ impl DeviceCode for GpuCode {
 }
 
 impl GpuCode {
-    /// Nothing is loaded yet. Without optimisation all work is sent piece by piece.
+    /// Nothing is loaded yet. Without optimisation all commands are sent one by one.
     pub fn new(program: Arc<DeviceProgram>, caches: &AllCaches, options: &CompileOptions) -> GpuCode {
         let makes_graphs = options.opt_level > OptLevel::O0;
         GpuCode { program, caches: caches.of(options), makes_graphs, loaded: Mutex::default() }
@@ -99,8 +99,7 @@ impl GpuCode {
     }
 }
 
-/// Loops whose predicates the device itself looks at: their thunks are sent to streams that take notes, which become
-/// graphs.
+/// Loops whose predicates the device itself reads: their thunks are sent to capturing streams, which become graphs.
 impl GraphCode for GpuCode {
     fn run_sequence<'a>(
         &self,
@@ -159,7 +158,7 @@ impl GraphCode for GpuCode {
         Ok(true)
     }
 
-    /// A stream that takes notes for the context's.
+    /// A stream that captures the work of the context's.
     fn capture(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>> {
         Ok(Box::new(context.stream.downcast::<CudaStream>()?.capture()))
     }

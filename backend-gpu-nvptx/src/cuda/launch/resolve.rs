@@ -13,7 +13,7 @@ use crate::program::commands::{Command, LibraryCommand};
 use crate::program::library_call::LibraryCall;
 
 impl LaunchContext<'_> {
-    /// Adds the pieces of steps.
+    /// Adds commands with their addresses.
     pub fn resolve(&self, commands: &[Command], resolved: &mut Vec<ResolvedCommand>) -> Result<()> {
         for command in commands {
             match command {
@@ -31,8 +31,8 @@ impl LaunchContext<'_> {
         Ok(())
     }
 
-    /// How a library's call is done, which is found out once: by our kernels if the library is not there or does not
-    /// take it; else as was found to be fastest, or as the library likes.
+    /// The candidate for a library call, chosen once: our kernels if the library is absent or does not take the call;
+    /// else the fastest that was measured, or the library's preference.
     fn candidate(&self, library: &LibraryCommand) -> Result<Candidate> {
         let known = || self.loaded.candidates.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known().get(&library.call).copied();
@@ -40,14 +40,14 @@ impl LaunchContext<'_> {
             Some(candidate) => candidate,
             None => {
                 let candidate = self.find_candidate(library)?;
-                // Nothing is measured while notes are taken, so that there may be a better one.
+                // Nothing is measured while capturing, so that there may be a better one.
                 if !self.stream.is_capturing() {
                     known().insert(library.call.clone(), candidate);
                 }
                 candidate
             }
         };
-        // Another call of the same kind may have had a way that this one lacks.
+        // Another call of the same kind may have had a candidate that this one lacks.
         Ok(if candidate == Candidate::Own && library.otherwise.is_empty() { Candidate::Library(0) } else { candidate })
     }
 
@@ -67,8 +67,8 @@ impl LaunchContext<'_> {
         Ok(candidate.unwrap_or(Candidate::Library(0)))
     }
 
-    /// The way that is known to be the fastest, or found to be now; none where nothing is known and nothing can be
-    /// measured.
+    /// The candidate that is known to be the fastest, or found to be now; none where nothing is known and nothing can
+    /// be measured.
     fn decided(&self, library: &LibraryCommand, algorithms: usize) -> Result<Option<Candidate>> {
         let call: &LibraryCall = &library.call;
         let place =

@@ -1,4 +1,4 @@
-//! The ways to do a library's call, run for their time: on the program's own operands, with results that nobody sees.
+//! Trial of the candidates of a library call: timed on the program's own operands, with discarded results.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use crate::autotune::{Candidate, Trial};
 use crate::cuda::memory::CudaMemory;
 use crate::program::commands::{KernelArgument, LibraryCommand};
 
-/// The ways of one call.
+/// The candidates of one call.
 pub(crate) struct LibraryTrial<'a> {
     context: &'a LaunchContext<'a>,
     library: &'a LibraryCommand,
     candidates: Vec<Candidate>,
-    /// In the place of the thunk's results; made when the first way is run.
+    /// Substitutes for the thunk's results; allocated when the first candidate is run.
     results: Option<Vec<(CudaMemory, u64)>>,
 }
 
@@ -26,7 +26,7 @@ impl<'a> LibraryTrial<'a> {
         LibraryTrial { context, library, candidates, results: None }
     }
 
-    /// The addresses of memory that results are written to while ways are tried.
+    /// The addresses of memory that candidates write their results to.
     fn results(&mut self) -> Result<Vec<u64>> {
         if self.results.is_none() {
             let (stream, results) = (self.context.stream, &self.context.thunk.results);
@@ -40,7 +40,7 @@ impl<'a> LibraryTrial<'a> {
         Ok(self.results.iter().flatten().map(|(_, address)| *address).collect())
     }
 
-    /// The work of a way.
+    /// The commands of a candidate.
     fn commands(&mut self, candidate: Candidate) -> Result<Vec<ResolvedCommand>> {
         let results = self.results()?;
         let (context, operands) = (self.context, self.context.thunk.operands.len());

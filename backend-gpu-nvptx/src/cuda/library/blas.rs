@@ -1,4 +1,4 @@
-//! Products of matrices by cuBLASLt: a plan for each kind of product, made once by the library's own judgement.
+//! Matrix multiplication by cuBLASLt, with a plan for each distinct matmul from the library's heuristic.
 #![expect(unsafe_code, reason = "cuBLASLt is a C library")]
 
 use std::collections::HashMap;
@@ -19,10 +19,10 @@ use crate::cuda::context::Context;
 use crate::cuda::stream::queue::Queue;
 use crate::program::library_call::matmul::{Activation, Arithmetic, Matmul};
 
-/// Algorithms that the library is asked for, for each kind of product.
+/// Algorithms that the library is asked for, for each kind of matmul.
 const MOST_ALGORITHMS: usize = 6;
 
-/// Memory that one product may take for itself: what NVIDIA advises for its newest GPUs.
+/// Maximal workspace of a matmul: NVIDIA's advice for its newest GPUs.
 const MOST_WORKSPACE: u64 = 32 << 20;
 
 /// The library with its handle for one device.
@@ -36,7 +36,7 @@ pub(crate) struct Blas {
 /// time.
 type MatmulPlans = HashMap<(Matmul, [u32; 5]), Arc<Mutex<MatmulPlan>>>;
 
-/// How one kind of product is computed.
+/// Plan of one kind of matmul.
 struct MatmulPlan {
     operation: MatmulDescriptor,
     /// Of the factors and the result, as BLAS counts them.
@@ -91,7 +91,7 @@ impl Blas {
         format!("cuBLASLt {}", unsafe { sys::cublasLtGetVersion() })
     }
 
-    /// How many algorithms there are for a product.
+    /// Number of algorithms for a matmul.
     pub fn algorithms(&self, matmul: &Matmul, addresses: &[u64]) -> Result<usize> {
         let arrays = Arrays::of(matmul, addresses)?;
         if matmul.is_empty() {
@@ -101,7 +101,7 @@ impl Blas {
         Ok(plan.lock().unwrap_or_else(PoisonError::into_inner).algorithms.len())
     }
 
-    /// Bytes of the memory that a product takes for itself, which depends on how its arrays are aligned.
+    /// Bytes of a matmul's workspace, which depends on the alignment of its arrays.
     pub fn workspace(&self, matmul: &Matmul, algorithm: usize, addresses: &[u64]) -> Result<usize> {
         let arrays = Arrays::of(matmul, addresses)?;
         if matmul.is_empty() {
@@ -389,7 +389,7 @@ impl MatrixLayout {
     }
 }
 
-/// What the library may do to choose an algorithm.
+/// Preferences of the library's heuristic.
 struct Preference(cublasLtMatmulPreference_t);
 
 impl Preference {

@@ -35,7 +35,7 @@ struct DnnState {
     plans: HashMap<Convolution, Arc<ConvolutionPlan>>,
 }
 
-/// How one kind of convolution is computed.
+/// Plan of one kind of convolution.
 struct ConvolutionPlan {
     input: TensorDescriptor,
     filter: FilterDescriptor,
@@ -109,7 +109,7 @@ impl Dnn {
         format!("cuDNN {}", unsafe { sys::cudnnGetVersion() })
     }
 
-    /// How many algorithms there are for a convolution.
+    /// Number of algorithms for a convolution.
     pub fn algorithms(&self, convolution: &Convolution) -> Result<usize> {
         if convolution.is_empty() {
             return Ok(1);
@@ -117,7 +117,7 @@ impl Dnn {
         self.context.with(|| self.state().plan(convolution).map(|plan| plan.algorithms.len()))?
     }
 
-    /// Bytes of the memory that a convolution takes for itself.
+    /// Bytes of a convolution's workspace.
     pub fn workspace(&self, convolution: &Convolution, algorithm: usize) -> Result<usize> {
         if convolution.is_empty() {
             return Ok(0);
@@ -287,7 +287,7 @@ impl Algorithm {
 #[repr(align(8))]
 struct AlignedFactor([u8; 8]);
 
-/// A float, and nothing behind it.
+/// A float, and nothing after it.
 fn float_bytes(number: f32) -> [u8; 8] {
     let mut bytes = [0; 8];
     bytes[..4].copy_from_slice(&number.to_ne_bytes());
@@ -339,7 +339,7 @@ impl ConvolutionDescriptor {
         // SAFETY: the pointer is to a live pointer.
         check("cudnnCreateConvolutionDescriptor", unsafe { sys::cudnnCreateConvolutionDescriptor(&mut raw) })?;
         let operation = ConvolutionDescriptor(raw);
-        // The filter is not turned around.
+        // The filter is not reversed.
         let mode = Mode::CUDNN_CROSS_CORRELATION;
         let compute = match convolution.element {
             ElementType::F64 => DataType::CUDNN_DATA_DOUBLE,

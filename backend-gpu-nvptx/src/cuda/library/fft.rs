@@ -13,7 +13,7 @@ use crate::cuda::context::Context;
 use crate::cuda::stream::queue::Queue;
 use crate::program::library_call::fourier::{Fourier, FourierKind};
 
-/// Workspaces are multiples of this, so that what lies behind them is aligned.
+/// Workspaces are multiples of this, so that memory after them is aligned.
 const ALIGNMENT: usize = 256;
 
 /// The signs of exponents, as the library names directions.
@@ -26,7 +26,7 @@ pub(crate) struct Fft {
     plans: Mutex<HashMap<Fourier, FftPlan>>,
 }
 
-/// How one kind of transform is computed; used by one thread at a time.
+/// Plan of one kind of transform; used by one thread at a time.
 #[derive(Clone, Copy)]
 struct FftPlan {
     handle: cufftHandle,
@@ -65,7 +65,7 @@ impl Fft {
         Ok(format!("cuFFT {version}"))
     }
 
-    /// Bytes of the memory that a transform takes for itself.
+    /// Bytes of a transform's workspace.
     pub fn workspace(&self, fourier: &Fourier) -> Result<usize> {
         if fourier.batch == 0 {
             return Ok(0);

@@ -1,4 +1,4 @@
-//! From row-major products to the column-major ones of BLAS: arithmetic on sizes, nothing else.
+//! Conversion of row-major matmuls to the column-major ones of BLAS: arithmetic on sizes, nothing else.
 //!
 //! A row-major `r x c` matrix is, byte for byte, a column-major `c x r` one: its transpose. So `D = A B` of row-major
 //! matrices is computed as `D' = B' A'` of column-major ones: BLAS's first factor is our rhs, its second one our lhs,
@@ -24,9 +24,9 @@ pub(crate) struct Gemm {
 /// A batch of column-major matrices as they lie in memory. Counted in elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Elements that follow each other.
+    /// Elements of a column, which are contiguous.
     pub rows: usize,
-    /// How often.
+    /// The number of columns.
     pub columns: usize,
     /// From one column to the next: the leading dimension, at least 1.
     pub leading: usize,
@@ -76,7 +76,7 @@ mod tests {
         }
     }
 
-    /// What BLAS does, by its definition: `d[i, j] = sum over l of op(a)[i, l] op(b)[l, j]`.
+    /// The definition of gemm: `d[i, j] = sum over l of op(a)[i, l] op(b)[l, j]`.
     fn blas(gemm: &Gemm, batch: usize, a: &[f64], b: &[f64], d: &mut [f64]) {
         let (inner, inner_b) = (
             if gemm.transpose_a { gemm.a.rows } else { gemm.a.columns },

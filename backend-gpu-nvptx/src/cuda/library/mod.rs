@@ -1,5 +1,4 @@
-//! Calls of NVIDIA's libraries: as plain data, which compiling makes without any of them, and run where they are
-//! installed.
+//! Libraries of NVIDIA: loaded when first called, and asked for algorithms, workspaces and results.
 //!
 //! ```text
 //! LibraryCall::Matmul(Matmul) ── gemm: row major to column major ── blas: cuBLASLt
@@ -47,7 +46,7 @@ pub(crate) struct Libraries {
 }
 
 impl Libraries {
-    /// No library is loaded yet.
+    /// Loads no library yet.
     pub fn new(context: &Arc<Context>) -> Libraries {
         Libraries { context: context.clone(), blas: OnceLock::new(), dnn: OnceLock::new(), fft: OnceLock::new() }
     }
@@ -61,7 +60,7 @@ impl Libraries {
         }
     }
 
-    /// How many algorithms the library has for a call on arrays there.
+    /// Number of the library's algorithms for a call on arrays at those addresses.
     pub fn algorithms(&self, call: &LibraryCall, addresses: &[u64]) -> Result<usize> {
         match call {
             LibraryCall::Matmul(matmul) => self.blas()?.algorithms(matmul, addresses),
@@ -70,7 +69,7 @@ impl Libraries {
         }
     }
 
-    /// Bytes of the memory that a call takes for itself, aligned to 256. [`Error::FailedPrecondition`] if the library
+    /// Bytes of a call's workspace, aligned to 256. [`Error::FailedPrecondition`] if the library
     /// is not installed, saying which.
     pub fn workspace(&self, ChosenCall { call, algorithm }: &ChosenCall, addresses: &[u64]) -> Result<usize> {
         match call {

@@ -1,5 +1,5 @@
-//! Calls of libraries where a GPU has them, in every way that the library offers, compared with what they mean.
-//! Elsewhere nothing is tried.
+//! Tests of library calls with every algorithm the library offers, against their definitions. Elsewhere nothing is
+//! tried.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -85,10 +85,10 @@ fn is_nothing(call: &LibraryCall) -> bool {
     }
 }
 
-/// What the memory of a result holds before the call.
+/// The content of a result's memory before the call.
 const UNTOUCHED: u8 = 0x7b;
 
-/// What arrays may be moved by, so that they are aligned as badly as the library allows.
+/// The unit by which arrays may be moved, so that they are aligned as badly as the library allows.
 fn unit(call: &LibraryCall) -> usize {
     let bytes = |element: ElementType| match element {
         F8E4M3FN | F8E5M2 => 16,
@@ -108,7 +108,7 @@ fn unit(call: &LibraryCall) -> usize {
     }
 }
 
-/// Which arrays of a call are moved.
+/// The arrays of a call that are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
     None,
@@ -289,7 +289,7 @@ const TYPES: [[ElementType; 3]; 15] = [
     [F8E4M3FN, F8E5M2, F32],
 ];
 
-/// A product of matrices that lie like that, with gaps of so many elements between rows.
+/// A matmul of matrices with that layout, with gaps of that many elements between rows.
 fn product(elements: [ElementType; 3], batch: usize, sizes: [usize; 3], turned: [bool; 2], gap: usize) -> Matmul {
     let mut matmul = Matmul::dense(batch, sizes, elements);
     let [m, k, n] = sizes;

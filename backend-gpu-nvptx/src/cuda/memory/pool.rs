@@ -1,8 +1,8 @@
-//! A pool of device memory: best fit over big chunks, given back in the order of the work that uses it.
+//! Pool of device memory: best fit over big chunks, freed in the order of the work that uses it.
 //!
 //! The driver's own calls are too slow to make one for each array (`cuMemFree` waits for the device), and its
 //! stream-ordered pool wants to be told the stream at allocation, which nobody knows yet here. So chunks are taken from
-//! the driver and cut up: the smallest free piece that suffices, what is left of it stays free, neighbours that are
+//! the driver and cut up: the smallest free block that suffices, the rest of which stays free; neighbours that are
 //! free become one again.
 //!
 //! Memory is free as soon as it is dropped, also while queued work uses it. It keeps a list of that work
@@ -16,32 +16,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xla_hlo::{Error, Result};
 use xla_service::MemoryStats;
 
-/// Every piece starts at a multiple of this, and is one long.
+/// Every block starts at a multiple of this, and its size is one.
 pub(crate) const ALIGNMENT: usize = 256;
 
 /// Chunks are multiples of this: the driver hands out no less.
 const CHUNK_UNIT: usize = 2 << 20;
 /// A chunk is not smaller than this, if there is room,
 const SMALLEST_CHUNK: usize = 32 << 20;
-/// nor, but for a piece that needs it, greater than this.
+/// nor, but for a block that needs it, greater than this.
 const GREATEST_CHUNK: usize = 1 << 30;
 
 /// Where chunks come from.
 pub(crate) trait ChunkSource: Send + Sync + 'static {
-    /// What work is sent to.
+    /// The queues that work is sent to.
     type PoolQueue: PoolQueue;
 
     /// A chunk, aligned to [`ALIGNMENT`]; `None` if there is not enough memory.
     fn take(&self, bytes: usize) -> Result<Option<u64>>;
 
-    /// Gives a chunk back that was taken; waits until no work uses it. Errors mean that the device is lost, and its
+    /// Returns a chunk; waits until no work uses it. Errors mean that the device is lost, and its
     /// memory with it.
     fn give_back(&self, address: u64);
 }
 
 /// A queue of work, which is numbered from 1.
 pub(crate) trait PoolQueue: Clone + Send + Sync + 'static {
-    /// How much was sent.
+    /// The number of the last work that was sent.
     fn sent(&self) -> u64;
 
     /// Whether work up to that number is known to be done.
@@ -66,7 +66,7 @@ struct PoolShared<S: ChunkSource> {
 struct PoolState<L> {
     /// Chunks: address and bytes.
     chunks: BTreeMap<u64, usize>,
-    /// Free pieces by address; no two of a chunk touch.
+    /// Free blocks by address; no two of a chunk are adjacent.
     free: BTreeMap<u64, FreeBlock<L>>,
     /// The same by size: the first one that suffices is the best.
     by_size: BTreeSet<(usize, u64)>,
@@ -78,13 +78,13 @@ struct FreeBlock<L> {
     work: PendingWork<L>,
 }
 
-/// A piece of a pool's memory; goes back to it when dropped.
+/// A block of a pool's memory; returns to it when dropped.
 pub(crate) struct PoolBlock<S: ChunkSource> {
     pool: Pool<S>,
     address: u64,
-    /// As it was asked for.
+    /// Bytes that were requested.
     size: usize,
-    /// What it takes of the pool.
+    /// Bytes that it takes of the pool.
     reserved: usize,
     uses: Mutex<BlockUses<S::PoolQueue>>,
 }
@@ -92,7 +92,7 @@ pub(crate) struct PoolBlock<S: ChunkSource> {
 struct BlockUses<L> {
     /// Work on what was here before.
     before: PendingWork<L>,
-    /// Queues that have used this piece, all of them behind that work.
+    /// Queues that have used this block, all of them after that work.
     lanes: Vec<L>,
 }
 
@@ -139,20 +139,20 @@ impl<S: ChunkSource> Pool<S> {
         Ok(PoolBlock { pool: self.clone(), address, size, reserved, uses })
     }
 
-    /// What is in use and pooled.
+    /// Bytes in use and pooled.
     pub fn stats(&self) -> MemoryStats {
         let state = self.state();
         let chunks: usize = state.chunks.values().sum();
         MemoryStats { bytes_pooled: chunks - state.stats.bytes_in_use, ..state.stats }
     }
 
-    /// Gives chunks back of which nothing is in use.
+    /// Returns chunks of which nothing is in use.
     #[cfg(test)]
     pub fn trim(&self) {
         self.trim_locked(&mut self.state());
     }
 
-    /// A chunk for a piece of that size; none if the source has none.
+    /// A chunk for a block of that size; none if the source has none.
     fn grow(&self, state: &mut PoolState<S::PoolQueue>, bytes: usize) -> Result<()> {
         let held: usize = state.chunks.values().sum();
         let Some(least) = bytes.checked_next_multiple_of(CHUNK_UNIT) else { return Ok(()) };
@@ -198,7 +198,7 @@ impl<S: ChunkSource> Drop for PoolShared<S> {
 }
 
 impl<L: PoolQueue> PoolState<L> {
-    /// Takes a piece of that size out of the smallest free one that suffices.
+    /// Takes a block of that size out of the smallest free one that suffices.
     fn carve(&mut self, bytes: usize) -> Option<(u64, PendingWork<L>)> {
         let (_, address) = *self.by_size.range((bytes, 0)..).next()?;
         let mut free = self.remove(address)?;
@@ -210,7 +210,7 @@ impl<L: PoolQueue> PoolState<L> {
         Some((address, free.work))
     }
 
-    /// Puts a piece back, together with neighbours of the same chunk that are free.
+    /// Frees a block, and merges it with free neighbours of the same chunk.
     fn release(&mut self, mut address: u64, mut bytes: usize, mut work: PendingWork<L>) {
         self.stats.bytes_in_use -= bytes;
         let next = address + bytes as u64;
@@ -264,7 +264,7 @@ fn exhausted(size: usize, stats: &MemoryStats) -> Error {
 }
 
 impl<S: ChunkSource> PoolBlock<S> {
-    /// Bytes, as they were asked for.
+    /// Bytes, as they were requested.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -281,7 +281,7 @@ impl<S: ChunkSource> PoolBlock<S> {
         (self.address, uses.before.iter().filter(other).cloned().collect())
     }
 
-    /// Whether it is a piece of that pool.
+    /// Whether it is a block of that pool.
     pub fn is_of(&self, pool: &Pool<S>) -> bool {
         Arc::ptr_eq(&self.pool.0, &pool.0)
     }
@@ -291,7 +291,7 @@ impl<S: ChunkSource> Drop for PoolBlock<S> {
     fn drop(&mut self) {
         let uses = self.uses.get_mut().unwrap_or_else(PoisonError::into_inner);
         let mut work = std::mem::take(&mut uses.before);
-        // All work that used it has been sent: it borrowed this piece. What a queue did here is behind what was before.
+        // All work that used it has been sent: it borrowed this block. Work of a queue here is after the work before.
         if !uses.lanes.is_empty() {
             work = uses.lanes.drain(..).map(|lane| (lane.sent(), lane)).map(|(number, lane)| (lane, number)).collect();
         }

@@ -1,4 +1,4 @@
-//! Tests of the pool on memory that is only numbers, with a race detector over its promises.
+//! Tests of the pool on simulated memory, with a race detector over its promises.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A device of so many bytes; chunks are handed out one behind the other, so that they touch.
+/// A device of limited memory; chunks are handed out one after the other, so that they are adjacent.
 #[derive(Clone)]
 struct Device {
     room: Arc<AtomicUsize>,
@@ -211,7 +211,7 @@ struct Done {
 struct Model {
     /// For each lane and each of its numbers: up to which number of each lane comes before.
     clocks: [Vec<[u64; 3]>; 3],
-    /// What a lane's next work comes behind.
+    /// The work that a lane's next work must follow.
     next: [[u64; 3]; 3],
     done: Vec<Done>,
 }

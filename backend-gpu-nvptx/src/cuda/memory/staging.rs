@@ -1,4 +1,4 @@
-//! Copies between the host and the device, through page-locked memory that is kept for the next ones.
+//! Staging of copies between host and device through reused page-locked buffers.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use crate::cuda::stream::queue::{Mark, Queue};
 /// busy with few. The driver takes some microseconds for a copy, in which the bus moves some hundred kilobytes.
 const CLASSES: [(usize, usize); 2] = [(64 << 10, 64), (4 << 20, 8)];
 
-/// How many pieces of one copy to the host are under way together: one is copied by the device while the host copies
+/// Number of chunks of one copy to the host in flight: one is copied by the device while the host copies
 /// the other.
 const PIECES_UNDER_WAY: usize = 2;
 
@@ -29,7 +29,7 @@ pub(crate) struct Staging {
 /// Buffers of one size.
 #[derive(Debug, Default)]
 struct Class {
-    /// How many there are, with those that are handed out.
+    /// Number of buffers, with those that are handed out.
     made: usize,
     /// In the order in which they were used.
     waiting: VecDeque<(Pinned, Option<Mark>)>,
@@ -51,7 +51,7 @@ impl Staging {
             buffer.bytes_mut()[..part.len()].copy_from_slice(part);
             let from = buffer.start.as_ptr().cast();
             let sent = queue.send("cuMemcpyHtoDAsync", |stream| {
-                // SAFETY: the buffer has that many bytes, and nobody writes or frees it until the mark behind the copy
+                // SAFETY: the buffer has that many bytes, and nobody writes or frees it until the mark after the copy
                 // is reached.
                 unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, part.len(), stream) }
             });
@@ -61,7 +61,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Copies device memory at `from` to `target`, behind everything sent before, and waits for it.
+    /// Copies device memory at `from` to `target`, after everything sent before, and waits for it.
     pub fn download(&self, queue: &Arc<Queue>, from: u64, target: &mut [u8]) -> Result<()> {
         let class = class_of(target.len());
         let mut under_way = VecDeque::new();
@@ -73,7 +73,7 @@ impl Staging {
             let buffer = self.take(class)?;
             let (bytes, to) = (part.len(), buffer.start.as_ptr().cast());
             let sent = queue.send("cuMemcpyDtoHAsync", |stream| {
-                // SAFETY: the buffer has that many bytes, and nobody touches or frees it until the mark behind the copy
+                // SAFETY: the buffer has that many bytes, and nobody touches or frees it until the mark after the copy
                 // is reached.
                 unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, stream) }
             });
@@ -102,7 +102,7 @@ impl Staging {
         self.mark_behind(class, buffer, queue, sent).map(drop)
     }
 
-    /// A buffer with the mark behind the work just sent, which uses it.
+    /// A buffer with the mark after the work just sent, which uses it.
     fn mark_behind(&self, class: usize, buffer: Pinned, queue: &Arc<Queue>, sent: Result<()>) -> Result<Flight<'_>> {
         let mark = sent.and_then(|()| queue.mark());
         let mark = mark.inspect_err(|_| {

@@ -1,4 +1,4 @@
-//! What was sent to a device and is not known to be done, so that an error that comes out late can say whose it may be.
+//! In-flight log: work that was sent and is not known to be done, for errors that surface late.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct InFlightLog(BTreeMap<u32, Span>);
 
-/// What one queue was sent since it was last known to be done.
+/// The work sent to one queue since it was last known to be done.
 #[derive(Debug)]
 struct Span {
     first: Arc<str>,
@@ -17,7 +17,7 @@ struct Span {
 }
 
 impl InFlightLog {
-    /// A piece of work goes to a queue.
+    /// Work goes to a queue.
     pub fn sent(&mut self, queue: u32, place: &Arc<str>) {
         match self.0.get_mut(&queue) {
             Some(span) => {

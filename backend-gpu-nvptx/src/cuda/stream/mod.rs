@@ -1,4 +1,4 @@
-//! A stream of one GPU as the service sees it: copies, events, waiting.
+//! Stream of one GPU for the service: copies, events, synchronization, capture.
 
 pub(crate) mod in_flight;
 pub(crate) mod queue;
@@ -24,7 +24,7 @@ use queue::{Mark, Queue};
 /// every call after it fails on every stream of the device in this process, and the first error says what was under
 /// way, not which of it was wrong.
 ///
-/// A stream may take notes instead of sending ([`CudaStream::capture`]): what would be sent becomes a [`Recording`],
+/// A stream may capture instead of sending ([`CudaStream::capture`]): the work becomes a [`Recording`],
 /// for a graph or for a loop that the device runs by itself. It knows nothing of the host: copies from and to it,
 /// events and waiting are errors.
 pub(crate) struct CudaStream {
@@ -33,7 +33,7 @@ pub(crate) struct CudaStream {
     capture: Option<Mutex<Capture>>,
 }
 
-/// What a stream took notes of: one piece of work behind the other.
+/// Captured work, one command after the other.
 #[derive(Default)]
 struct Capture {
     recording: Recording,
@@ -45,12 +45,12 @@ impl CudaStream {
         Ok(CudaStream { queue: resources.queue()?, resources: resources.clone(), capture: None })
     }
 
-    /// A stream that takes notes of work that is then sent to this one.
+    /// A stream that captures work, to be sent to this one.
     pub fn capture(&self) -> CudaStream {
         CudaStream { queue: self.queue.clone(), resources: self.resources.clone(), capture: Some(Mutex::default()) }
     }
 
-    /// The notes that were taken, which are gone from here; nothing for a stream that sends.
+    /// Ends the capture and returns its recording; empty for a stream that sends.
     pub fn end_capture(&self) -> Recording {
         self.capture_state().map_or_else(Recording::default, |mut capture| std::mem::take(&mut *capture).recording)
     }
@@ -130,7 +130,7 @@ impl CudaStream {
         self.address_in(memory, offset, size)
     }
 
-    /// The byte at an address, behind everything that was sent.
+    /// The byte at an address, after everything that was sent.
     pub(crate) fn read_byte(&self, address: u64) -> Result<u8> {
         self.with_host()?;
         let mut byte = [0];
@@ -138,7 +138,7 @@ impl CudaStream {
         Ok(byte[0])
     }
 
-    /// Whether it takes notes instead of sending.
+    /// Whether it captures instead of sending.
     pub fn is_capturing(&self) -> bool {
         self.capture.is_some()
     }

@@ -1,4 +1,4 @@
-//! Streams and events of the driver: work in order, counted, so that memory can be given back in that order.
+//! Streams and events of the driver: work in order, counted, so that memory can be freed in that order.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::cell::RefCell;
@@ -42,7 +42,7 @@ unsafe impl Send for Queue {}
 unsafe impl Sync for Queue {}
 
 thread_local! {
-    /// What the calling thread's work belongs to, for errors.
+    /// The place that the calling thread's work belongs to, for errors.
     static PLACE: RefCell<Arc<str>> = RefCell::new("platform gpu".into());
 }
 
@@ -78,8 +78,8 @@ impl Queue {
         self.sending(|| self.context.with(|| work(self.raw))?)
     }
 
-    /// Lets the stream take notes instead of working: between `begin` and `end`, both of which get the stream, `work`
-    /// sends. `end` is called whatever `work` gives, whose error comes first.
+    /// Lets the stream capture instead of working: between `begin` and `end`, both of which get the stream, `work`
+    /// sends. `end` is called whatever `work` returns, whose error comes first.
     pub fn end_capture<T>(
         &self,
         begin: impl FnOnce(CUstream) -> Result<()>,
@@ -89,7 +89,7 @@ impl Queue {
         begin(self.raw)?;
         let worked = work();
         let ended = end(self.raw);
-        // What was noted is not under way here, for people. For memory it counts until the stream is next waited for.
+        // Captured work is not in flight, for people. For memory it counts until the stream is next waited for.
         self.context.in_flight().completed(self.id);
         worked.and(ended)
     }
@@ -111,7 +111,7 @@ impl Queue {
         self.send("cuMemcpyDtoDAsync", |stream| unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) })
     }
 
-    /// A mark behind everything sent so far.
+    /// A mark after everything sent so far.
     pub fn mark(self: &Arc<Self>) -> Result<Mark> {
         let mut event = self.idle_events().pop().map_or_else(|| self.new_event(), Ok)?;
         let number = self.sent.load(Ordering::Acquire);

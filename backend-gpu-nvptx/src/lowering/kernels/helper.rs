@@ -1,4 +1,4 @@
-//! Kernels that come from no operation of the program: small programs of the lowering's own.
+//! Helper kernels: small programs of the lowering's own that come from no operation.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
 #[derive(Clone, Debug)]
 pub(crate) struct HelperProgram {
     module: Arc<Module>,
-    /// What it does, word for word: programs of the same text are the same.
+    /// Its text: programs of the same text are the same.
     text: String,
 }
 
@@ -27,12 +27,12 @@ impl HelperProgram {
         emit_kernel(emitter, &self.source()?, name)
     }
 
-    /// How many 64-bit words its function takes: the addresses of parameters and of the result.
+    /// Number of 64-bit arguments of its function: the addresses of parameters and of the result.
     pub fn parameters(&self) -> usize {
         self.module.entry().parameters().len() + 1
     }
 
-    /// What a person knows it by.
+    /// Label for people.
     pub fn label(&self) -> &str {
         self.module.name()
     }

@@ -1,4 +1,4 @@
-//! What kernels are made of, and their numbers in a program; equal kernels share their code.
+//! Kernels of a program with their sources and numbers; equal kernels share their code.
 
 pub(crate) mod helper;
 pub(crate) mod product;
@@ -19,24 +19,24 @@ use xla_llvm::fused::{
 
 use helper::HelperProgram;
 
-/// What the code of a kernel comes from.
+/// The origin of a kernel's code.
 #[derive(Clone, Debug)]
 pub(crate) enum KernelCode<'m> {
     /// A fusion, or an operation alone.
     Fused(KernelSource<'m>),
-    /// A part of a scan by blocks of threads.
+    /// A phase of a scan by thread blocks.
     Scan { source: KernelSource<'m>, plan: ScanPlan, phase: ScanPhase },
-    /// A part of a product of few results and long sums.
+    /// A phase of a split-K matmul.
     Product { source: KernelSource<'m>, plan: SplitK, phase: SplitKPhase },
-    /// A part of a sort.
+    /// A phase of a sort.
     Sort { module: &'m Module, plan: SortPlan, phase: SortPhase, label: String },
-    /// A part of a scatter with a thread for each update.
+    /// A phase of a scatter with a thread for each update.
     Scatter { module: &'m Module, scatter: Box<ThreadedScatter>, phase: ScatterPhase, label: String },
-    /// The few best of rows.
+    /// Top-k of rows.
     TopK { module: &'m Module, computation: CompId, plan: TopKPlan, label: String },
     /// Stores the counter of random numbers.
     Counter,
-    /// A program of the lowering's own.
+    /// A helper kernel.
     Helper(HelperProgram),
 }
 
@@ -55,7 +55,7 @@ impl KernelCode<'_> {
         }
     }
 
-    /// How many 64-bit words its function takes: addresses, then numbers.
+    /// Number of 64-bit arguments of its function: addresses, then numbers.
     pub fn parameters(&self) -> usize {
         match self {
             KernelCode::Fused(source) => source.pointer_count(),
@@ -69,7 +69,7 @@ impl KernelCode<'_> {
         }
     }
 
-    /// What a person knows it by: the name of an instruction.
+    /// Label for people: the name of an instruction.
     pub fn label(&self) -> &str {
         match self {
             KernelCode::Fused(source) | KernelCode::Scan { source, .. } | KernelCode::Product { source, .. } => {
@@ -117,11 +117,11 @@ pub(crate) struct Kernels<'m> {
     codes: Vec<KernelCode<'m>>,
     /// Finds equal sources.
     sources: KernelTable<'m>,
-    /// The numbers of kernels with sources, by the source's and the part of it.
+    /// The numbers of kernels with sources, by the source's number and the role.
     known: HashMap<(u32, KernelRole), u32>,
 }
 
-/// What a kernel does of what its source says.
+/// The share of a source's work that a kernel does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum KernelRole {
     All,

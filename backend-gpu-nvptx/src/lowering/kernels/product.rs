@@ -1,4 +1,4 @@
-//! Products of few results and long sums as two launches: the sums of parts, then theirs.
+//! Split-K matmuls as two launches: partial sums, then their sums.
 
 use xla_llvm::fused::{KernelSource, SplitK, SplitKPhase};
 use xla_llvm::target::Target;

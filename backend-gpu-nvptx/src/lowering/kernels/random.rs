@@ -1,5 +1,4 @@
-//! The counter that random numbers are drawn from: the host moves it on when it sends the launch, and a kernel stores
-//! it.
+//! Kernel that stores the random counter, which the host advances when it sends the launch.
 //!
 //! So all programs of a device draw from one counter, whatever part of them the host evaluates, in the order in which
 //! they are sent.
@@ -13,7 +12,7 @@ use super::{KernelCode, Kernels};
 use crate::lowering::{PlannedCommand, PlannedSequence};
 use crate::program::commands::KernelArgument;
 
-/// The words of the kernel: the address of the result, and the counter's halves.
+/// The arguments of the kernel: the address of the result, and the counter's halves.
 pub(super) const WORDS: usize = 3;
 
 /// The launch that stores the counter.

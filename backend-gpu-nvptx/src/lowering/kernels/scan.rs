@@ -1,4 +1,4 @@
-//! Scans by blocks of threads as launches: the totals of chunks where strands are cut, then the running totals.
+//! Scans by thread blocks as launches: totals of chunks where scans are cut, then the running totals.
 
 use xla_llvm::fused::{KernelSource, ScanPhase, ScanPlan};
 

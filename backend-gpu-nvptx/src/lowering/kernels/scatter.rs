@@ -1,4 +1,4 @@
-//! Scatters as launches: one for the updates, and others before it where they claim their places or are sorted by them.
+//! Scatters as launches: one for the updates, after others where indices are claimed or sorted.
 
 use xla_hlo::ops::Scatter;
 use xla_hlo::{ArrayShape, Module};

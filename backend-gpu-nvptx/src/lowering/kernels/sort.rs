@@ -1,4 +1,4 @@
-//! Sorts as launches: runs, then merges that go back and forth between the results and scratch memory.
+//! Sorts as launches: runs, then merges that alternate between the results and scratch memory.
 
 use xla_hlo::ops::Sort;
 use xla_hlo::{ArrayShape, Module};

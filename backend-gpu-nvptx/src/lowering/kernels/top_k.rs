@@ -1,4 +1,4 @@
-//! The few best elements of rows as a launch.
+//! Top-k of rows as a launch.
 
 use xla_hlo::Module;
 use xla_hlo::ops::TopK;

@@ -1,4 +1,4 @@
-//! Convolutions that cuDNN computes: a layer's own, and those that are the gradients of a layer's input or filter.
+//! Convolutions for cuDNN: a layer's forward pass, and the gradients of its input or filter.
 //!
 //! ```text
 //!             input x [batch, channels]   filter w [out, in]   output y [batch, channels]
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! In all three `y[p] = sum over k of x[p * stride + k * dilation - low] w[k]` tells which numbers meet. cuDNN knows
-//! the same number of zeros on both sides alone, filters that are not turned around, and two orders of dimensions;
+//! the same number of zeros on both sides alone, filters that are not reversed, and two orders of dimensions;
 //! where a program has it otherwise, arrays are rearranged before or after.
 
 use xla_hlo::ops::{Convolution as Op, ConvolutionDims, SparsityConfig, WindowDim};
@@ -32,7 +32,7 @@ pub(super) fn find(op: &Op, arrays: [&ArrayShape; 3], capability: (u32, u32)) ->
     if is_worth_it { recognise(op, arrays, capability) } else { None }
 }
 
-/// A convolution in the library's words, however small; `None` if it has none.
+/// A convolution as a library call, however small; `None` if the library has none.
 pub(super) fn recognise(op: &Op, arrays: [&ArrayShape; 3], capability: (u32, u32)) -> Option<RecognizedCall> {
     let [lhs, rhs, result] = arrays.map(ArrayShape::element_type);
     if lhs != rhs || lhs != result || op.sparsity != SparsityConfig::default() {
@@ -76,7 +76,7 @@ struct LayerArray<'a> {
     spatial: &'a [usize],
 }
 
-/// What happens along one spatial dimension.
+/// One spatial dimension of the layer.
 struct WindowGeometry {
     spatial: Spatial,
     /// Zeros around the layer's input, before the library sees it.
@@ -136,7 +136,7 @@ impl<'a> ConvolutionLayer<'a> {
         Some(RecognizedCall { call: LibraryCall::Convolution(call), arrays, scaling: None })
     }
 
-    /// How an operand comes to lie as the library wants it, or how its result comes to lie as the program wants it.
+    /// The rearrangement of an operand to the library's layout, or of its result to the program's.
     fn rearrangement(&self, place: usize, input: usize, channels: Channels) -> Option<Rearrangement> {
         let array = &self.arrays[place];
         let order = array.order(channels);
@@ -155,7 +155,7 @@ impl<'a> ConvolutionLayer<'a> {
             }
             return Rearrangement::new(array.shape.clone(), order, reversed, padding);
         }
-        // What the library makes: the input's gradient with its padding, which is left out again.
+        // The library's result: the input's gradient with its padding, which is cut off.
         let mut dims: Vec<usize> = order.iter().map(|&d| array.shape.dims()[d]).collect();
         let mut padding = vec![(0, 0); rank];
         if place == input {
@@ -171,7 +171,7 @@ impl<'a> ConvolutionLayer<'a> {
     }
 }
 
-/// Which of the operation's arrays are the layer's input, filter and output.
+/// The layer's input, filter and output among the operation's arrays.
 fn places(kind: ConvolutionKind) -> [usize; 3] {
     match kind {
         ConvolutionKind::Forward => [0, 1, 2],
@@ -180,7 +180,7 @@ fn places(kind: ConvolutionKind) -> [usize; 3] {
     }
 }
 
-/// What a convolution may be, the likelier first; nothing for one that no layer has.
+/// The kinds that a convolution may be, the likelier first; none for one that no layer has.
 fn kinds(op: &Op, [lhs, _, result]: [&ArrayShape; 3]) -> Vec<ConvolutionKind> {
     use ConvolutionKind::{BackwardFilter, BackwardInput, Forward};
     let ConvolutionDims { input_spatial, output_spatial, .. } = &op.dims;

@@ -1,4 +1,4 @@
-//! Dots that cuBLASLt computes.
+//! Dots for cuBLASLt.
 
 use xla_hlo::ArrayShape;
 use xla_hlo::ops::{Dot, DotDims};
@@ -21,7 +21,7 @@ pub(super) fn find(dot: &Dot, arrays: [&ArrayShape; 3], capability: (u32, u32)) 
     Some(RecognizedCall { call: LibraryCall::Matmul(matmul), arrays: vec![None; 3], scaling: None })
 }
 
-/// A dot in the library's words, however small; `None` if it has none.
+/// A dot as a library call, however small; `None` if the library has none.
 pub(super) fn recognise(dot: &Dot, [lhs, rhs, result]: [&ArrayShape; 3], capability: (u32, u32)) -> Option<Matmul> {
     let d = &dot.dims;
     let left = MatmulSide::new(lhs, &d.lhs_batch, &d.lhs_contracting)?;

@@ -1,5 +1,4 @@
-//! What comes behind a product of matrices, where cuBLASLt does all of it by itself: a factor, an array that is added,
-//! a bias.
+//! Epilogues that cuBLASLt computes itself: a factor, an addend, a bias.
 //!
 //! ```text
 //! dot(x, y) * c + a + broadcast(b)   ─   Matmul with alpha = c, the addend a and the bias b
@@ -68,7 +67,7 @@ fn number(graph: &Computation, array: InstrId) -> Option<f64> {
     }
 }
 
-/// The parameter that an array has in each row of so many numbers.
+/// The parameter that an array of rows repeats in each row.
 fn columns(graph: &Computation, array: InstrId, count: usize) -> Option<InstrId> {
     let Op::Broadcast(broadcast) = graph[array].op() else { return None };
     let row = graph[array].operand(0);

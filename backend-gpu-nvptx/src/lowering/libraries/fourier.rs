@@ -1,4 +1,4 @@
-//! Fourier transforms that cuFFT computes.
+//! Fourier transforms for cuFFT.
 
 use xla_hlo::builder::ModuleBuilder;
 use xla_hlo::ops::{Fft, FftType};

@@ -1,8 +1,7 @@
-//! What NVIDIA's libraries compute where they are installed: recognised in operations of a program, and described as
-//! plain data.
+//! Recognition of NVIDIA's library calls in the operations of a program.
 //!
 //! ```text
-//! dot          ─ Matmul       cuBLASLt    dot.rs, and what comes behind it: epilogue.rs
+//! dot          ─ Matmul       cuBLASLt    dot.rs, and its epilogue: epilogue.rs
 //! convolution  ─ Convolution  cuDNN       convolution.rs; arrays in another layout: rearrangement.rs
 //! fft          ─ Fourier      cuFFT       fourier.rs, and what it sums divided
 //! ```
@@ -29,12 +28,12 @@ const LEAST_WORK: usize = 1 << 21;
 /// An operation that a library computes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecognizedCall {
-    /// What is called. Its arrays are the operation's operands and its result, in this order.
+    /// The call. Its arrays are the operation's operands and its result, in this order.
     pub call: LibraryCall,
-    /// How operands come to lie as the library wants them, where they lie otherwise; last, how the result comes to lie
+    /// The rearrangements of operands to the library's layouts, where they differ; last, that of the result
     /// as the program wants it.
     pub arrays: Vec<Option<Rearrangement>>,
-    /// What must still be done to the result, where it lies.
+    /// The scaling of the result, in place.
     pub scaling: Option<Scaling>,
 }
 
@@ -61,9 +60,9 @@ pub(crate) fn find(
     }
 }
 
-/// How exactly a library multiplies f32 on a GPU of that compute capability. TF32 is for operations that ask for it, or
-/// are marked by the pass `allow-tf32`: results are compared with those of other platforms, which compute what nobody
-/// says otherwise of as exactly as the type.
+/// The precision of a library's f32 products on a GPU of that compute capability. TF32 is for operations that ask for
+/// it, or are marked by the pass `allow-tf32`: results are compared with those of other platforms, which compute what
+/// nobody says otherwise of as exactly as the type.
 fn precision(algorithm: Option<DotAlgorithm>, capability: (u32, u32)) -> Precision {
     let has_tf32 = capability >= (8, 0);
     if has_tf32 && algorithm == Some(DotAlgorithm::Tf32Tf32F32) { Precision::Tf32 } else { Precision::Exact }

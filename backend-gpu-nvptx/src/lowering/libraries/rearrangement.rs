@@ -1,14 +1,13 @@
-//! Arrays brought into the form that a library takes, or back into that of the program: by a kernel that is a small
-//! program of its own.
+//! Rearranges arrays into the layout of a library and back, by a helper kernel.
 
 use xla_hlo::builder::ModuleBuilder;
 use xla_hlo::ops::PadDim;
 use xla_hlo::{ArrayShape, Literal, Result, Shape, VerifiedModule};
 
-/// How many times as large as an array its copy with zeros around it may be.
+/// The maximal growth of an array by zero padding.
 const MOST_GROWTH: usize = 4;
 
-/// An array with its dimensions in another order, of which some are turned around, and zeros around it.
+/// An array with its dimensions permuted, some of them reversed, and padded with zeros.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Rearrangement {
     from: ArrayShape,
@@ -17,7 +16,7 @@ pub(crate) struct Rearrangement {
     order: Vec<usize>,
     /// Dimensions of `to` that run backwards.
     reversed: Vec<usize>,
-    /// Zeros before and behind each dimension of `to`; negative: elements that are left out.
+    /// Zeros before and after each dimension of `to`; negative: elements that are left out.
     padding: Vec<(i64, i64)>,
 }
 

@@ -1,4 +1,4 @@
-//! What the libraries' calls mean, by their documents, as plain loops: what recognised operations are compared with.
+//! Reference of library calls as plain loops by their documentation, for tests of recognition.
 
 use xla_hlo::eval::evaluate;
 use xla_hlo::text::parse_module;
@@ -113,7 +113,7 @@ pub(super) fn agrees(module: &Module, found: &RecognizedCall) {
     }
 }
 
-/// What the library itself makes of it, in every way that it has; nothing where it is not there.
+/// The library's own results, by each of its algorithms; none where it is absent.
 fn on_device(call: &LibraryCall, operands: &[&[u8]], result: &ArrayShape) -> Vec<Literal> {
     let results = results(call, operands, result.byte_size(), &[Moved::None, Moved::All]);
     results.into_iter().map(|bytes| Literal::from_bytes(result, bytes).unwrap()).collect()

@@ -1,4 +1,4 @@
-//! A convolution and its two derivatives, as plain data, and as cuDNN wants their sizes.
+//! Convolution and its two gradients as plain data, and their sizes in cuDNN's form.
 
 use serde::{Deserialize, Serialize};
 use xla_hlo::{ElementType, Error, Result};
@@ -6,21 +6,21 @@ use xla_hlo::{ElementType, Error, Result};
 use super::matmul::Precision;
 
 /// A convolution, or what its derivative needs: `output = input * filter`, with two of the three known. The filter is
-/// not turned around: `output[p] = sum over k of input[p * stride + k * dilation - padding] filter[k]`.
+/// not reversed: `output[p] = sum over k of input[p * stride + k * dilation - padding] filter[k]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Convolution {
-    /// Which of the three is computed.
+    /// The array that is computed.
     pub kind: ConvolutionKind,
     /// The element type of all arrays.
     #[serde(with = "super::element_type")]
     pub element: ElementType,
-    /// How exactly f32 is multiplied.
+    /// Precision of f32 operands.
     pub precision: Precision,
     /// Where the channels are.
     pub channels: Channels,
     /// Images.
     pub batch: usize,
-    /// Into how many groups channels are divided, which know nothing of each other.
+    /// Number of independent groups of channels.
     pub groups: usize,
     /// Channels of the input, of all groups.
     pub input_channels: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Convolution {
     pub spatial: Vec<Spatial>,
 }
 
-/// Which array is computed of which; these are also the arrays of a call, in this order.
+/// The array that is computed; the arrays of a call are those that are named, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum ConvolutionKind {
     /// The output, of input and filter.

@@ -1,4 +1,4 @@
-//! Fourier transforms, as plain data.
+//! Fourier transforms as plain data.
 
 use serde::{Deserialize, Serialize};
 use xla_hlo::{Error, Result};

@@ -1,4 +1,4 @@
-//! A product of matrices, as plain data, and which of them cuBLASLt takes.
+//! Matrix multiplication as plain data, and the ones that cuBLASLt takes.
 
 use serde::{Deserialize, Serialize};
 use xla_hlo::{ElementType, Error, Result};
@@ -8,7 +8,7 @@ use xla_hlo::{ElementType, Error, Result};
 /// The arrays of a call are, in this order: lhs, rhs, the addend if there is one, the bias if there is one, the result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Matmul {
-    /// How many products; the same for all arrays.
+    /// Number of matmuls; the same for all arrays.
     pub batch: usize,
     /// Rows of lhs and of the result.
     pub m: usize,
@@ -16,13 +16,13 @@ pub(crate) struct Matmul {
     pub n: usize,
     /// Columns of lhs, rows of rhs.
     pub k: usize,
-    /// How `m x k` lies; transposed: as `k x m`.
+    /// Layout of `m x k`; transposed: of `k x m`.
     pub lhs: Operand,
-    /// How `k x n` lies; transposed: as `n x k`.
+    /// Layout of `k x n`; transposed: of `n x k`.
     pub rhs: Operand,
-    /// How `m x n` lies, which is never transposed; the addend is just like it.
+    /// Layout of `m x n`, which is never transposed; the addend has the same.
     pub result: Operand,
-    /// How exactly f32 is multiplied.
+    /// Precision of f32 operands.
     pub precision: Precision,
     /// The factor, as the bits of an f64.
     pub alpha: u64,
@@ -30,11 +30,11 @@ pub(crate) struct Matmul {
     pub has_addend: bool,
     /// Whether `n` numbers, of the result's element type, are added to each row.
     pub has_bias: bool,
-    /// What happens last.
+    /// Activation, applied last.
     pub activation: Activation,
 }
 
-/// How a batch of matrices lies in memory. Strides are counted in elements.
+/// Layout of a batch of matrices in memory. Strides are counted in elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Operand {
     /// The element type.
@@ -48,7 +48,7 @@ pub(crate) struct Operand {
     pub batch_stride: usize,
 }
 
-/// How exactly f32 is multiplied.
+/// Precision of f32 operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub(crate) enum Precision {
     /// As f32.
@@ -58,7 +58,7 @@ pub(crate) enum Precision {
     Tf32,
 }
 
-/// What happens to each number of the result.
+/// Activation of each number of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub(crate) enum Activation {
     /// Nothing.
@@ -120,7 +120,7 @@ impl Matmul {
         }
     }
 
-    /// How many arrays a call has.
+    /// Number of arrays of a call.
     pub fn arrays(&self) -> usize {
         3 + usize::from(self.has_addend) + usize::from(self.has_bias)
     }
@@ -180,7 +180,7 @@ impl Matmul {
         }
     }
 
-    /// What sizes must be multiples of, where there are kernels for tensor cores alone; else 1.
+    /// The divisor of all sizes, where there are kernels for tensor cores alone; else 1.
     fn unit(&self) -> usize {
         match self.lhs.element {
             element if is_f8(element) => 16,

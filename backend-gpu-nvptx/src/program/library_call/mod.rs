@@ -20,7 +20,7 @@ use matmul::Matmul;
 /// One call of a library.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum LibraryCall {
-    /// A product of matrices, by cuBLASLt.
+    /// Matrix multiplication, by cuBLASLt.
     Matmul(Matmul),
     /// A convolution or a derivative of one, by cuDNN.
     Convolution(Convolution),

@@ -1,5 +1,5 @@
-//! The C interface of the driver: the functions of `cuda.h` that programs of this repository look up, and some that
-//! others do.
+//! C interface of the driver: the functions of `cuda.h` that programs of this repository look up, and some that others
+//! do.
 //!
 //! Arguments are looked at here, and nowhere else: what lies behind a pointer is taken over, and results are put where
 //! they are wanted.

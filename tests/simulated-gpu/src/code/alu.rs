@@ -1,4 +1,4 @@
-//! Which function an opcode stands for.
+//! Functions of arithmetic opcodes.
 
 use super::convert::Conversion;
 use super::{Kind, Run, Type, float, integer};
@@ -10,7 +10,7 @@ pub(super) struct Alu {
     pub run: Run,
     /// Bits of an element, if registers hold two.
     pub packed: Option<u32>,
-    /// How many operands it has.
+    /// Number of its operands.
     pub operands: usize,
     /// A number that comes as one operand more.
     pub extra: Option<u64>,

@@ -29,7 +29,7 @@ pub enum Collective {
     },
     /// `vote.sync`.
     Vote {
-        /// What of the lanes' predicates.
+        /// The mode.
         mode: VoteMode,
         /// The answer.
         d: Slot,
@@ -92,7 +92,7 @@ pub enum ShuffleMode {
     Index,
 }
 
-/// What a vote asks for.
+/// Question of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VoteMode {
     /// Whether all hold.

@@ -3,14 +3,14 @@
 use super::round::{Rounding, nearest, nearest_tensor, odd_integer, read, rounded};
 use super::{Kind, Run, Type};
 
-/// What a conversion does.
+/// A conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Conversion {
     to: Type,
     from: Type,
-    /// How numbers become narrower.
+    /// Rounding of numbers to narrower ones.
     rounding: Rounding,
-    /// How numbers become integers, also where the result is a number again.
+    /// Rounding of numbers to integers, also where the result is a number again.
     to_integer: Option<Rounding>,
     saturates: bool,
 }

@@ -1,4 +1,4 @@
-//! Reads that an atomic exchange checks again.
+//! Reads whose value an atomic exchange checks again.
 //!
 //! `atom.cas` stores only where memory still holds what was expected, and what is expected begins with a plain read:
 //! LLVM makes such reads for updates of single bytes. Whatever such a read sees, the exchange sees better, so it need

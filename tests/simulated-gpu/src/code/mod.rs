@@ -1,4 +1,4 @@
-//! Kernels as the machine runs them: instructions decoded once, registers and constants as numbered slots of 64 bits.
+//! Kernels in executable form: instructions decoded once, registers and constants as numbered slots of 64 bits.
 //!
 //! A slot's upper bits beyond the width of what was written are not specified; who reads a slot looks at the bits of
 //! its own type alone. Constants, addresses of variables and special registers are slots too, so an operand is always a
@@ -23,13 +23,13 @@ pub use types::{Kind, Type};
 /// The number of a register or of a constant of a thread.
 pub type Slot = u32;
 
-/// What an instruction without memory computes of up to three slots.
+/// The function of an instruction without memory, of up to three slots.
 pub type Run = fn(u64, u64, u64) -> u64;
 
 /// The slot of instructions that are always done.
 pub const ALWAYS: Slot = Slot::MAX;
 
-/// What nobody has written to a register reads as.
+/// The value of a register that nobody has written.
 pub const POISON: u64 = 0x7ff4_dead_7fa4_dead;
 
 /// A kernel.
@@ -37,21 +37,21 @@ pub const POISON: u64 = 0x7ff4_dead_7fa4_dead;
 pub struct Kernel {
     /// Its symbol.
     pub name: String,
-    /// What threads do, from the first one on.
+    /// The instructions.
     pub code: Vec<Instruction>,
     /// The line of each instruction in the PTX text.
     pub lines: Vec<u32>,
-    /// What the slots of a thread start as.
+    /// Initial values of a thread's slots.
     pub image: Vec<u64>,
     /// Slots that depend on the thread.
     pub specials: Vec<(Special, Slot)>,
     /// Slots of instructions that have many: see [`Slots`].
     pub lists: Vec<Slot>,
-    /// What lanes of a warp do together.
+    /// Collective instructions of the lanes of a warp.
     pub collectives: Vec<Collective>,
     /// Offset and size of each parameter.
     pub parameters: Vec<(usize, usize)>,
-    /// Bytes of shared memory that the kernel declares; dynamic memory comes behind it.
+    /// Bytes of shared memory that the kernel declares; dynamic memory follows it.
     pub shared_bytes: usize,
     /// Bytes of local memory of a thread.
     pub local_bytes: usize,
@@ -110,7 +110,7 @@ pub struct Place {
     pub offset: i32,
 }
 
-/// What an instruction does.
+/// Operation of an instruction.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     /// `d = run(a, b, c)`.

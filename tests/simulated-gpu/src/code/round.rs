@@ -1,4 +1,4 @@
-//! Rounding from wider numbers to narrower ones, once.
+//! Rounding from wider to narrower floats, once.
 //!
 //! A result that is rounded twice may be wrong, unless the first time is "to odd": what is not exact becomes the
 //! neighbour whose last bit is one (Boldo and Melquiond, "When double rounding is odd", 2005). So results are computed

@@ -1,6 +1,6 @@
 //! Types of instructions: `u32`, `bf16x2`, `pred`.
 
-/// What bits mean.
+/// Interpretation of the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Nothing in particular.
@@ -22,7 +22,7 @@ pub enum Kind {
 /// A type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Type {
-    /// What bits mean.
+    /// Interpretation of the bits.
     pub kind: Kind,
     /// Bits of an element.
     pub bits: u32,

@@ -1,4 +1,4 @@
-//! Graphs: built node by node, instantiated, changed, launched.
+//! Graphs: built node by node, instantiated, updated, launched.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,7 +79,7 @@ impl Driver {
         self.add_node(graph, NodeKind::Work(work), before)
     }
 
-    /// What a graph copies must be memory when it is added.
+    /// Ranges that a graph copies must be memory when the node is added.
     fn check_node_work(&self, work: &StreamWork) -> DriverResult {
         if let StreamWork::Copy { from, to, bytes } = work {
             if *bytes == 0 {
@@ -179,7 +179,7 @@ impl Driver {
         self.send(stream, StreamWork::Graph(plan.into()))
     }
 
-    /// Gives a node of an executable other work of the same kind.
+    /// Replaces the work of a node of an executable by work of the same kind.
     pub fn change_node(&mut self, handle: Handle, node: Handle, work: StreamWork) -> DriverResult {
         self.check_node_work(&work)?;
         let Some((graph, number)) = self.nodes.get(&node).copied() else {
@@ -200,7 +200,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Gives a node another child graph.
+    /// Replaces the child graph of a node.
     pub fn change_child(&mut self, handle: Handle, node: Handle, child: Handle) -> DriverResult {
         let plan = self.plan(child)?;
         self.change_node(handle, node, StreamWork::Child(plan.into()))

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::status::Status;
 
-/// What a call gives: nothing, or a code.
+/// Result of a call: nothing or a value, or a status code.
 pub(crate) type DriverResult<T = ()> = Result<T, Status>;
 
 /// A number that stands for something of the driver.

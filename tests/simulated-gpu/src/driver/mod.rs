@@ -1,4 +1,4 @@
-//! The driver without its C interface: handles, streams, graphs, and when work is done.
+//! Driver without its C interface: handles, streams, graphs, and the order of work.
 //!
 //! Handles are numbers that are never used again, so whatever is destroyed stays so. Work that is sent waits in its
 //! stream until somebody waits for it, or until the seed has it done earlier; of several streams that may go on any
@@ -47,7 +47,7 @@ pub(crate) struct Driver {
     /// Graphs that conditions belong to, and the value that a launch starts with.
     conditions: HashMap<u64, (Handle, Option<u32>)>,
     made: u64,
-    /// What every call gives once work has failed.
+    /// The status of every call once work has failed.
     lost: Option<Status>,
 }
 
@@ -87,7 +87,7 @@ impl Driver {
         self.lost.map_or(Ok(()), Err)
     }
 
-    /// The device is lost: tells why, and gives the code that every call gives from now on.
+    /// Marks the device as lost: tells why, and returns the status that every call returns from now on.
     fn lose(&mut self, status: Status, why: &str) -> Status {
         tell(why);
         *self.lost.get_or_insert(status)
@@ -101,7 +101,7 @@ impl Driver {
         self.device.memory.allocate(bytes).ok_or(Status::OUT_OF_MEMORY)
     }
 
-    /// Waits for all work, as the driver's own does, and gives memory back.
+    /// Waits for all work, as the driver's own does, and frees memory.
     pub fn free(&mut self, address: u64) -> DriverResult {
         self.synchronize_all()?;
         match self.device.memory.free(address) {
@@ -110,7 +110,7 @@ impl Driver {
         }
     }
 
-    /// Gives pinned memory back, which no queued work may use.
+    /// Frees pinned memory, which no queued work may use.
     pub fn free_pinned(&mut self, address: usize) -> DriverResult {
         let uses =
             |work: &StreamWork| work.host_address().is_some_and(|other| self.device.pinned.is_within(address, other));

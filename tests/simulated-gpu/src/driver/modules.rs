@@ -1,4 +1,4 @@
-//! Modules and functions: code that is loaded, and launches of it.
+//! Modules and functions: loaded code, and its launches.
 
 use std::sync::Arc;
 

@@ -12,9 +12,9 @@ use crate::program::Program;
 pub(super) struct Stream {
     /// Work that is not done yet.
     pub queue: VecDeque<StreamWork>,
-    /// How much was done; what was sent is that and the queue.
+    /// Number of commands that are done; those sent are these and the queue.
     pub done: u64,
-    /// What takes the place of the queue while the stream is captured, with the last node.
+    /// The graph that work goes to while the stream is captured, with its last node.
     pub capture: Option<(Graph, Option<usize>)>,
 }
 

@@ -1,11 +1,11 @@
-//! What the device is: the environment variable `SIMULATED_GPU`.
+//! Options of the device: the environment variable `SIMULATED_GPU`.
 
 use std::path::PathBuf;
 
 /// The environment variable.
 pub const VARIABLE: &str = "SIMULATED_GPU";
 
-/// What the device is, and how strange its order of work is.
+/// Options of the device and of its order of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Of every choice that the interface leaves open. With 0 work is done as late as it may be.

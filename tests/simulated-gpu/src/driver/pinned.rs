@@ -1,4 +1,4 @@
-//! Memory of the host that the device copies from and to by itself.
+//! Pinned host memory, which the device copies from and to by itself.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -19,7 +19,7 @@ impl Pinned {
         address
     }
 
-    /// Gives memory back; false if there is none at that address.
+    /// Frees memory; false if there is none at that address.
     pub fn free(&mut self, address: usize) -> bool {
         self.parts.remove(&address).is_some()
     }
@@ -35,7 +35,7 @@ impl Pinned {
         self.parts.get(&start).is_some_and(|part| (start..start + part.len()).contains(&address))
     }
 
-    /// What is in a range.
+    /// Content of a range.
     pub fn read(&self, address: usize, bytes: usize) -> Option<Vec<u8>> {
         Some(self.find(address, bytes)?.iter().map(|byte| byte.load(Ordering::Relaxed)).collect())
     }

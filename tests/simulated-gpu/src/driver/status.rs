@@ -1,6 +1,6 @@
 //! Status codes of the driver, by the names of NVIDIA's header without their prefix.
 
-/// What a call gives back.
+/// Status of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Status(pub u32);

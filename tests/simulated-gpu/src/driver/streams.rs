@@ -1,4 +1,4 @@
-//! Streams and events: which work is done when.
+//! Streams and events, and the order in which their work is done.
 
 use super::handle::{DriverResult, Handle, misuse};
 use super::objects::{Event, Graph, Stream};

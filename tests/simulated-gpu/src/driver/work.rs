@@ -1,4 +1,4 @@
-//! Work of streams and of graphs: what it is, and how it is done.
+//! Work of streams and graphs, and its execution.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -37,7 +37,7 @@ pub(crate) enum HostBytes {
     Pinned(usize, usize),
 }
 
-/// What a library does in the device's memory.
+/// Work of a library in device memory.
 #[derive(Clone)]
 pub(crate) struct LibraryWork {
     /// The call, for people.
@@ -133,7 +133,7 @@ impl StreamWork {
 /// Why work failed: the driver's code, and a sentence.
 pub(crate) type Failure = (Status, String);
 
-/// What work is done with.
+/// The state that work is done with.
 pub(crate) struct Device {
     pub memory: Memory,
     pub pinned: Pinned,
@@ -270,7 +270,7 @@ fn failure(problem: Problem) -> Failure {
     (status_of(problem.class), format!("{}: {}", problem.class.tool(), problem.message))
 }
 
-/// What the driver says for a class of findings.
+/// The status for a class of findings.
 fn status_of(class: Class) -> Status {
     match class {
         Class::Bounds => Status::ILLEGAL_ADDRESS,

@@ -1,4 +1,4 @@
-//! A block: its threads run, each until it must wait for others.
+//! Execution of a block: each thread runs until it must wait for others.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ use crate::finding::{Class, Finding, Problem};
 /// A thread that does so many instructions without waiting is taken for one that never ends.
 const MOST_STEPS: u64 = 1 << 33;
 
-/// What a thread is doing.
+/// State of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
     Ready,
@@ -28,19 +28,19 @@ pub(super) enum Status {
     Done,
 }
 
-/// What a thread is, but for its registers.
+/// A thread without its registers.
 #[derive(Debug)]
 pub(super) struct Thread {
     /// The next instruction, or the one where it waits.
     pub at: u32,
     pub status: Status,
-    /// What it knows of the clocks of its warp.
+    /// Its knowledge of the clocks of its warp.
     pub heard: [u64; LANES_OF_WARP],
     local: Store,
     doubt: Option<Doubt>,
 }
 
-/// What is wrong, and which thread saw it.
+/// An error, and the thread that detected it.
 pub(super) struct Fault {
     pub thread: usize,
     pub problem: Problem,
@@ -61,7 +61,7 @@ pub(super) struct Block<'a> {
     memory: &'a mut Memory,
     outside: &'a mut dyn Outside,
     shared: Store,
-    /// Slots of all threads, one thread's behind the other's.
+    /// Slots of all threads, one thread's after the other's.
     pub registers: Vec<u64>,
     pub threads: Vec<Thread>,
     number: [u32; 3],

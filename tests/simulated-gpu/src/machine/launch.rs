@@ -19,7 +19,7 @@ pub struct Launch<'a> {
     pub backwards: bool,
 }
 
-/// What kernels can ask for outside of memory.
+/// Effects of kernels outside of memory.
 pub trait Outside {
     /// Sets the condition of a loop of a graph; false if there is no such loop.
     fn set_condition(&mut self, handle: u64, value: u32) -> bool;

@@ -1,4 +1,4 @@
-//! The device's memory: allocations, each at an address that no other one ever had.
+//! Device memory: allocations, each at an address that no other one ever had.
 
 use std::ops::Range;
 
@@ -50,7 +50,7 @@ impl Memory {
         Some(base(self.regions.len() - 1))
     }
 
-    /// Gives an allocation back; false if there is none at that address.
+    /// Frees an allocation; false if there is none at that address.
     pub fn free(&mut self, address: u64) -> bool {
         let Some(number) = number(address) else { return false };
         let Some(found) = self.regions.get_mut(number).filter(|_| base(number) == address) else { return false };

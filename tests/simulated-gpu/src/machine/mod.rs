@@ -1,4 +1,4 @@
-//! The device: memory, and kernels that run in it, one block after another.
+//! Device: memory, and kernels that run in it, one block after another.
 //!
 //! ```text
 //! memory   allocations at addresses of their own, which are never used again

@@ -1,5 +1,5 @@
-//! `mma.sync`: a product of matrices whose elements are spread over the lanes of a warp, by the PTX ISA's figures of
-//! fragments.
+//! Execution of `mma.sync`: a matrix product whose elements are spread over the lanes of a warp, by the figures of the
+//! PTX ISA.
 //!
 //! With `group = lane / 4` and `within = lane % 4`, for element `i` of a lane: factors of 16 bits, two elements a
 //! register, and of TF32

@@ -1,4 +1,4 @@
-//! What a thread reaches: loads, stores and atomics, in whichever memory.
+//! Memory accesses of a thread: loads, stores and atomics in every space.
 
 use super::memory::Memory;
 use super::shadow::Who;
@@ -8,14 +8,14 @@ use crate::code::{Kernel, Place, Slots};
 use crate::finding::{Class, Problem};
 use crate::ptx::Space;
 
-/// What is wrong with an access, and the other one of a race.
+/// An invalid access, with the other one of a race.
 pub(super) type WrongAccess = (Problem, Option<(u64, u64)>);
 
 /// A read that nothing orders, or of what nobody wrote, and where. It is wrong when the thread goes on to tell others
 /// anything: compilers read ahead of a test, and forget what they read where the test fails.
 pub(super) type Doubt = Box<(WrongAccess, usize)>;
 
-/// What a thread reaches.
+/// Memory that a thread can access.
 pub(super) struct Reach<'b> {
     pub memory: &'b mut Memory,
     pub shared: &'b mut Store,
@@ -85,7 +85,7 @@ impl Reach<'_> {
         Ok(())
     }
 
-    /// Changes an element; gives what was there.
+    /// Changes an element; returns its old value.
     pub fn atomic(&mut self, place: &Place, base: u64, change: impl FnOnce(u64) -> u64) -> Result<u64, WrongAccess> {
         let size = usize::from(place.bytes);
         let address = base.wrapping_add(place.offset as i64 as u64);

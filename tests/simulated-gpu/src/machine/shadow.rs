@@ -1,4 +1,4 @@
-//! Who touched memory last: what races are found by.
+//! Shadow memory: the last accesses of each granule, for the detection of races.
 //!
 //! Time is counted in segments: one for each block and one more for each barrier of it. So two accesses of a block in
 //! different segments are ordered, and two of different blocks of a launch never are. Within a segment threads of one
@@ -45,7 +45,7 @@ pub(super) struct Who {
     pub lanes: usize,
 }
 
-/// How memory is touched.
+/// Kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touch {
     Read {

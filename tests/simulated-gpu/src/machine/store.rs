@@ -1,8 +1,8 @@
-//! Bytes of memory with what is known of each: whether it was written, and who touched it last.
+//! Bytes of memory, each with its state: written or not, and its last accesses.
 
 use super::shadow::{Conflict, Shadow, Touch, Who};
 
-/// What fresh memory holds where nobody looks whether it was written.
+/// Content of fresh memory where nobody checks whether it was written.
 const POISON: u8 = 0xa5;
 
 /// Memory that kernels touch.
@@ -60,7 +60,7 @@ impl Store {
         Ok(value)
     }
 
-    /// What an element holds, whatever is known of it.
+    /// Content of an element, whatever is known of it.
     pub fn peek(&self, at: usize, bytes: usize) -> u64 {
         read(&self.bytes, at, bytes)
     }

@@ -1,4 +1,4 @@
-//! What lanes of a warp do together.
+//! Collective instructions of the lanes of a warp.
 
 use std::ops::Range;
 
@@ -51,7 +51,7 @@ impl Block<'_> {
         Err(Fault::new(thread, Class::Synchronization, message))
     }
 
-    /// What a thread waits at, and the lanes that it names.
+    /// The instruction that a thread waits at, and the lanes that it names.
     fn waiting_at(&self, thread: usize) -> (Collective, u64) {
         let crate::code::Op::Collective(number) = self.kernel.code[self.threads[thread].at as usize].op else {
             return (Collective::Sync { mask: 0 }, 0);

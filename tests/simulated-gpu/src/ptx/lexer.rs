@@ -1,4 +1,4 @@
-//! PTX text as words, numbers and signs.
+//! Lexer of PTX text: words, numbers and signs.
 
 use super::SyntaxError;
 
@@ -31,7 +31,7 @@ struct Lexer<'a> {
     line: u32,
 }
 
-/// What a name or an opcode is made of.
+/// Characters of names and opcodes.
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%' | '.')
 }

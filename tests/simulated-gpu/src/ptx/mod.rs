@@ -1,4 +1,4 @@
-//! PTX text as a syntax tree: names are names still, and nothing is known of what instructions do.
+//! Syntax tree of PTX text: names are unresolved, instructions uninterpreted.
 //!
 //! The form is that of NVIDIA's "Parallel Thread Execution ISA", versions 7 and 8, as compilers print it: declarations
 //! before use, one instruction a statement.
@@ -8,7 +8,7 @@ mod parser;
 
 pub use parser::parse;
 
-/// What is wrong with a text, and where.
+/// A syntax error and its line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct SyntaxError {
@@ -92,7 +92,7 @@ pub struct Function<'a> {
     pub parameters: Vec<Variable<'a>>,
     /// The most threads of a block, by `.maxntid` or `.reqntid`.
     pub most_threads: Option<u64>,
-    /// What it does; `None` for a declaration.
+    /// Its body; `None` for a declaration.
     pub body: Option<Vec<Statement<'a>>>,
     /// Where it stands.
     pub line: u32,

@@ -1,4 +1,4 @@
-//! Pieces of PTX text as a syntax tree.
+//! Parser of PTX text.
 
 use super::lexer::{Token, tokens};
 use super::{Function, Instruction, Module, Operand, Space, Statement, SyntaxError, Variable};

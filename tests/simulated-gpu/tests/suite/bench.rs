@@ -1,4 +1,4 @@
-//! A device for a test: kernels from text, arrays, launches.
+//! Test bench: a device with kernels from text, arrays, launches.
 
 use simulated_gpu::finding::Finding;
 use simulated_gpu::machine::{Launch, Memory, Outside, launch};

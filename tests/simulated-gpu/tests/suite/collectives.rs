@@ -1,4 +1,4 @@
-//! What lanes of a warp do together, and barriers.
+//! Collective instructions of a warp, and barriers.
 
 use super::bench::{Bench, kernel};
 
@@ -45,7 +45,7 @@ fn votes_matches_and_reductions() {
     assert_eq!(lanes("redux.sync.max.u32 %r4, %r9, -1;", 32)[0], 31);
 }
 
-/// Threads turn an array round by way of shared memory.
+/// Threads reverse an array through shared memory.
 const REVERSE: &str =
     "mul.wide.u32 %rd2, %r9, 4; mov.b64 %rd3, tile; add.s64 %rd4, %rd3, %rd2; st.shared.b32 [%rd4], %r9; BARRIER
     sub.s32 %r1, 63, %r9; mul.wide.u32 %rd5, %r1, 4; add.s64 %rd6, %rd3, %rd5; ld.shared.b32 %r4, [%rd6];

@@ -1,4 +1,4 @@
-//! Instructions that compute, by values that were worked out by hand.
+//! Arithmetic instructions, against values worked out by hand.
 
 use super::bench::{Bench, kernel};
 

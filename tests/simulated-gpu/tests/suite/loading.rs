@@ -1,4 +1,4 @@
-//! Text that cannot be loaded, and what is said of it.
+//! PTX that cannot be loaded, and the error for it.
 
 use simulated_gpu::machine::Memory;
 use simulated_gpu::program::Program;

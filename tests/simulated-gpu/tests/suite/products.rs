@@ -1,4 +1,4 @@
-//! `mma.sync`, by the document's own figures: which element of which lane is which element of the matrices.
+//! `mma.sync`, by the PTX ISA's figures: the matrix element that each element of each lane is.
 
 use super::bench::{Bench, kernel};
 

@@ -1,8 +1,8 @@
-//! What is found to be wrong: each class has a kernel that is wrong so.
+//! Findings: for each class a kernel that has the error.
 
 use super::bench::{Bench, kernel};
 
-/// What is found when a body runs with an array of four words and fresh memory of four.
+/// Findings of a body that runs with an array of four words and fresh memory of four.
 fn finding(body: &str, blocks: u32, threads: u32) -> String {
     let mut bench = Bench::new();
     let words = [bench.words(&[1, 2, 3, 4]), bench.fresh(16)];

@@ -1,4 +1,4 @@
-//! The C interface of cuBLASLt: the functions of `cublasLt.h` that this repository calls.
+//! C interface of cuBLASLt: the functions of `cublasLt.h` that this repository calls.
 #![expect(unsafe_code, reason = "a C library is what this is for")]
 
 use std::ffi::{c_char, c_int, c_void};
@@ -19,7 +19,7 @@ use crate::workspace::Workspace;
 /// 12.8.4.
 const VERSION: usize = 120_804;
 
-/// What a workspace's address is a multiple of.
+/// Alignment of workspaces.
 const WORKSPACE_ALIGNMENT: u64 = 16;
 
 /// All that programs have made.
@@ -56,7 +56,7 @@ fn call(name: &str, work: impl FnOnce(&mut State) -> Blas) -> u32 {
     }
 }
 
-/// What a handle stands for, or the library's code.
+/// The object of a handle, or the library's status.
 fn known<T>(found: Result<T, String>) -> Blas<T> {
     found.or_else(|sentence| wrong(Status::INVALID_VALUE, sentence))
 }

@@ -1,4 +1,4 @@
-//! Algorithms: which there are for a product, with what they need; and their 64 bytes, which programs carry around.
+//! Algorithms of a matmul, with their requirements, and the 64 bytes that programs keep of each.
 
 use super::descriptors::Preference;
 use super::product::Product;
@@ -38,7 +38,7 @@ impl Algorithm {
         [MAGIC, self.kind, self.workspace, a << 32 | b, c << 32 | d, bias, 0, !MAGIC]
     }
 
-    /// What bytes say, which must be an algorithm's.
+    /// The algorithm of these bytes.
     pub fn of_bytes(bytes: Bytes) -> Blas<Algorithm> {
         let [magic, kind, workspace, ab, cd, bias, 0, end] = bytes else {
             return wrong(Status::INVALID_VALUE, "an algorithm that no question was answered with");
@@ -60,7 +60,7 @@ impl Algorithm {
     }
 }
 
-/// What there is for a product that the library has: one with partial sums in a workspace, one without, and one for
+/// The algorithms for a supported matmul: one with partial sums in a workspace, one without, and one for
 /// arrays that are aligned badly; between them one that cannot be used, as questions may be answered so.
 pub(super) fn find(product: &Product, preference: &Preference) -> Blas<Vec<Found>> {
     let [m, n, _] = product.sizes()?;
@@ -93,7 +93,7 @@ pub(super) fn find(product: &Product, preference: &Preference) -> Blas<Vec<Found
     Ok(found)
 }
 
-/// How pointers will be aligned, each column of each matrix: what is preferred and what strides leave of it. The bias
+/// Alignment of pointers and of each column of each matrix: the preferred one, as far as strides keep it. The bias
 /// stands in the description; one that is not set yet counts as aligned to everything.
 fn given(product: &Product, preference: &Preference) -> [u32; 5] {
     let power = |number: u64| 1 << number.trailing_zeros().min(8);

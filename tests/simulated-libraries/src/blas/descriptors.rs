@@ -1,4 +1,4 @@
-//! Descriptions of products, matrices and preferences: attributes by their numbers and sizes in NVIDIA's header.
+//! Descriptors of matmuls, matrices and preferences: attributes by their numbers and sizes in NVIDIA's header.
 
 use super::{Blas, Status};
 use crate::element::Element;
@@ -12,7 +12,7 @@ pub(super) enum Turn {
     Conjugated,
 }
 
-/// What happens to the product at last.
+/// Epilogue of the product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Epilogue {
     pub has_bias: bool,

@@ -1,4 +1,4 @@
-//! cuBLASLt: products of matrices.
+//! cuBLASLt: matrix multiplication.
 
 mod abi;
 mod algorithms;
@@ -11,7 +11,7 @@ mod work;
 
 use crate::refusal::Answer;
 
-/// What calls give back, by the names of NVIDIA's header.
+/// Status of calls, by the names of NVIDIA's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status(pub u32);
 
@@ -35,5 +35,5 @@ impl Status {
     }
 }
 
-/// What a call of this library gives.
+/// Result of a call of this library.
 type Blas<T = ()> = Answer<T, Status>;

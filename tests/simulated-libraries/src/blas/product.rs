@@ -1,4 +1,4 @@
-//! A product: its description with the layouts of its matrices, which must fit to each other.
+//! Matmul: its descriptor with the layouts of its matrices, which must match.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -1,4 +1,4 @@
-//! Which types the library multiplies, from which on which GPU: the tables under `cublasLtMatmul` in NVIDIA's cuBLAS
+//! Type combinations that cuBLASLt multiplies on each GPU: the tables under `cublasLtMatmul` in NVIDIA's cuBLAS
 //! documentation.
 
 use super::descriptors::{Activation, Operation, Turn};
@@ -20,7 +20,7 @@ const F32_FAST_F16: u32 = 74;
 const F32_FAST_BF16: u32 = 75;
 pub(super) const F32_FAST_TF32: u32 = 77;
 
-/// What A and B, and C and D, may be; and the type of the bias if there may be an epilogue.
+/// The types of A and B, and of C and D; and the type of the bias if there may be an epilogue.
 fn bias_type(operation: &Operation, types: [Element; 4]) -> Option<Option<Element>> {
     use Element::{Bf16, C64, C128, F8E4M3, F8E5M2, F16 as Half, F32 as Single, F64 as Double, S8, S32 as Int};
     let [a, b, c, d] = types;
@@ -83,7 +83,8 @@ pub(super) fn check(product: &Product, capability: u32) -> Blas {
     }
 }
 
-/// What only tensor cores multiply: A transposed and B not, pointers and dimensions in units of so many bytes.
+/// The rules for types of tensor cores alone: A transposed and B not, pointers and dimensions in units of that many
+/// bytes.
 fn narrow(product: &Product, unit: u64) -> Blas {
     let no = |why: &str| wrong(Status::NOT_SUPPORTED, format!("{why}: {product:?}"));
     if (product.operation.turn_a, product.operation.turn_b) != (Turn::Transposed, Turn::None) {

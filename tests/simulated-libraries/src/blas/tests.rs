@@ -1,4 +1,4 @@
-//! Calls of cuBLASLt that it refuses, and with which code.
+//! Tests of cuBLASLt calls that are refused, and of their status codes.
 
 use super::algorithms::{Algorithm, find};
 use super::descriptors::{Layout, Operation, Preference};
@@ -47,7 +47,7 @@ fn check(product: &Product) -> Blas {
     rules::check(product, 90)
 }
 
-/// What is said of a product, and the code.
+/// The refusal of a matmul, and the status.
 fn refused(product: &Product) -> (Status, String) {
     let refusal = check(product).unwrap_err();
     let sentence = refusal.sentence.unwrap();

@@ -1,4 +1,4 @@
-//! Products as they are done in the device's memory.
+//! Execution of matmuls in device memory.
 
 use simulated_gpu::finding::Problem;
 use simulated_gpu::machine::Memory;

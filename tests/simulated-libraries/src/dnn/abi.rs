@@ -1,4 +1,4 @@
-//! The C interface of cuDNN: the functions of `cudnn.h` that this repository calls.
+//! C interface of cuDNN: the functions of `cudnn.h` that this repository calls.
 #![expect(unsafe_code, reason = "a C library is what this is for")]
 
 use std::ffi::{c_char, c_int, c_void};
@@ -19,7 +19,7 @@ use crate::workspace::Workspace;
 /// 9.8.0.
 const VERSION: usize = 90_800;
 
-/// What addresses of workspaces are multiples of.
+/// Alignment of workspaces.
 const WORKSPACE_ALIGNMENT: u64 = 16;
 
 /// A handle's stream.
@@ -51,12 +51,12 @@ fn call(name: &str, work: impl FnOnce(&mut State) -> Dnn) -> u32 {
     }
 }
 
-/// What a handle stands for, or the library's code.
+/// The object of a handle, or the library's status.
 fn known<T>(found: Result<T, String>) -> Dnn<T> {
     found.or_else(|sentence| wrong(Status::BAD_PARAM, sentence))
 }
 
-/// What a description says, which must have been told.
+/// The content of a descriptor, which must have been set.
 fn said<T: Clone>(handles: &Handles<Option<T>>, handle: *mut c_void) -> Dnn<T> {
     match known(handles.get(handle.addr() as u64))? {
         Some(description) => Ok(description.clone()),

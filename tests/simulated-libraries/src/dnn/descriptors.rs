@@ -1,5 +1,5 @@
-//! Descriptions of arrays, filters and convolutions: what may be put into them, by NVIDIA's documents of the functions
-//! that do.
+//! Descriptors of tensors, filters and convolutions, with the limits of NVIDIA's documentation of the functions that
+//! set them.
 
 use super::{Dnn, Status};
 use crate::element::Element;

@@ -9,7 +9,7 @@ mod work;
 
 use crate::refusal::Answer;
 
-/// What calls give back, by the names of NVIDIA's header.
+/// Status of calls, by the names of NVIDIA's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status(pub u32);
 
@@ -43,5 +43,5 @@ impl Status {
     }
 }
 
-/// What a call of this library gives.
+/// Result of a call of this library.
 type Dnn<T = ()> = Answer<T, Status>;

@@ -1,12 +1,12 @@
-//! Which convolutions the library has, and by which algorithms: the tables under `cudnnConvolutionForward` and its like
-//! in NVIDIA's documentation. Where those leave it open, a question is answered with no.
+//! Convolutions that cuDNN supports, and their algorithms: the tables under `cudnnConvolutionForward` and its like.
+//! Where those leave it open, a question is answered with no.
 
 use super::descriptors::{Filter, Operation, Tensor};
 use super::{Dnn, Status};
 use crate::element::Element;
 use crate::refusal::{none, wrong};
 
-/// Which of the three arrays is computed of the others.
+/// The one of the three arrays that is computed from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Forward,
@@ -106,7 +106,7 @@ impl Convolution {
     }
 }
 
-/// What the library makes of a spatial dimension; nothing of what is too short.
+/// Output size of a spatial dimension; none if it is too short.
 fn output_size(convolution: &Convolution, dimension: usize) -> Option<usize> {
     let Operation { padding, stride, dilation, .. } = &convolution.operation;
     let reach = (convolution.filter.sizes[2 + dimension] - 1).checked_mul(dilation[dimension])? + 1;

@@ -1,4 +1,4 @@
-//! Calls of cuDNN that it refuses, and with which code.
+//! Tests of cuDNN calls that are refused, and of their status codes.
 
 use super::descriptors::{Filter, Operation, Tensor};
 use super::rules::{Convolution, Kind};

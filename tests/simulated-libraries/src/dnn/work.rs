@@ -1,4 +1,4 @@
-//! Convolutions as they are done in the device's memory.
+//! Execution of convolutions in device memory.
 
 use simulated_gpu::finding::Problem;
 use simulated_gpu::machine::Memory;
@@ -30,7 +30,7 @@ struct Array {
 }
 
 impl Array {
-    /// What is in memory, or nothing but zeros.
+    /// Content of memory, or zeros.
     fn read(memory: &mut Memory, address: u64, tensor: &Tensor, is_known: bool) -> Result<Array, Problem> {
         let mut numbers = vec![0.0; tensor.sizes.iter().product()];
         if is_known {

@@ -1,4 +1,4 @@
-//! The C interface of cuFFT: the functions of `cufft.h` that this repository calls.
+//! C interface of cuFFT: the functions of `cufft.h` that this repository calls.
 #![expect(unsafe_code, reason = "a C library is what this is for")]
 
 use std::ffi::{c_int, c_longlong, c_void};
@@ -34,7 +34,7 @@ fn known<T>(found: Result<T, String>) -> Fft<T> {
     found.or_else(|sentence| wrong(Status::INVALID_PLAN, sentence))
 }
 
-/// What is wanted at an address.
+/// Requirement on an address.
 fn place(put: Result<(), String>) -> Fft {
     put.or_else(|sentence| wrong(Status::INVALID_VALUE, sentence))
 }

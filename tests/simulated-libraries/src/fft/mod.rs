@@ -8,7 +8,7 @@ mod work;
 
 use crate::refusal::Answer;
 
-/// What calls give back, by the names of NVIDIA's header.
+/// Status of calls, by the names of NVIDIA's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status(pub u32);
 
@@ -25,5 +25,5 @@ impl Status {
     pub const NOT_SUPPORTED: Status = Status(16);
 }
 
-/// What a call of this library gives.
+/// Result of a call of this library.
 type Fft<T = ()> = Answer<T, Status>;

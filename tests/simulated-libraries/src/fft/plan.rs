@@ -1,4 +1,4 @@
-//! Plans: what is asked of them, in the order that NVIDIA's documents prescribe.
+//! Plans: the calls that build them, in the order that NVIDIA's documentation prescribes.
 
 use super::{Fft, Status};
 use crate::arguments::overlaps;
@@ -15,7 +15,7 @@ pub(super) struct Plan {
     work_area: Option<u64>,
 }
 
-/// What is transformed.
+/// The transformed array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Transform {
     pub kind: Kind,

@@ -1,4 +1,4 @@
-//! Calls of cuFFT that it refuses, and with which code.
+//! Tests of cuFFT calls that are refused, and of their status codes.
 
 use super::plan::Plan;
 use super::{Fft, Status};

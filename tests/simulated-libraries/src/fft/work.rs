@@ -1,4 +1,4 @@
-//! Fourier transforms as they are done in the device's memory. Nothing is divided.
+//! Execution of Fourier transforms in device memory. Nothing is divided.
 
 use std::f64::consts::TAU;
 

@@ -1,4 +1,4 @@
-//! Convolutions are recognised for what they are, and the library's sum is the operation's.
+//! Tests that convolutions are recognised as the cuDNN call with the same sum.
 
 use proptest::prelude::*;
 use xla_hlo::Module;
@@ -83,7 +83,7 @@ fn gradients() {
             ["2,3,7,9", "2,4,4,5", "4,3,3,3"],
             "window={size=4x5 pad=1_1x1_1 rhs_dilate=2x2}, dim_labels=fb01_io01->fb01",
         ),
-        // y = conv(x[2,7,9,3], w[3,3,3,4], stride 2, padding 0_1): [2,3,4,4], the filter turned around before.
+        // y = conv(x[2,7,9,3], w[3,3,3,4], stride 2, padding 0_1): [2,3,4,4], the filter reversed before.
         told(
             ["2,3,4,4", "3,3,3,4", "2,7,9,3"],
             "window={size=3x3 pad=2_2x2_2 lhs_dilate=2x2}, dim_labels=b01f_01oi->b01f",

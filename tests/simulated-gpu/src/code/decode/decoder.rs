@@ -12,7 +12,7 @@ pub(super) type Result<T> = std::result::Result<T, SyntaxError>;
 /// The most threads of a block, whatever a kernel says.
 const MOST_THREADS: u64 = 1024;
 
-/// What is known of a function that may be called.
+/// Signature of a function that may be called.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Callee {
     pub(super) parameters: usize,
@@ -28,7 +28,7 @@ impl Callee {
 /// A kernel that grows.
 pub(super) struct Decoder<'a> {
     pub(super) kernel: Kernel,
-    /// What names stand for, by scope; the last one is the innermost.
+    /// Symbols of names, by scope; the last one is the innermost.
     pub(super) scopes: Vec<HashMap<&'a str, Symbol>>,
     constants: HashMap<u64, Slot>,
     specials: HashMap<&'a str, Slot>,

@@ -5,7 +5,7 @@ use crate::code::{Op, POISON, Place, Run, Type, alu};
 use crate::machine::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::ptx::{Operand, Space};
 
-/// What an opcode says about an access.
+/// An access, by its opcode.
 struct Access {
     space: Space,
     count: usize,
