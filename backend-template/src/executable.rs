@@ -1,4 +1,4 @@
-//! Running a program: kernels are launched, and loops handed to the device.
+//! Launcher: starts kernels, hands loops to the device.
 
 use std::sync::Arc;
 

@@ -21,7 +21,7 @@ pub(crate) struct TemplateExecutor {
 
 impl TemplateExecutor {
     // VENDOR(devices): open the device, and say what it is.
-    /// Device `ordinal`, with so many bytes of memory.
+    /// Device `ordinal`, with `memory_bytes` bytes of memory.
     pub fn new(ordinal: usize, memory_bytes: usize) -> TemplateExecutor {
         let description = DeviceDescription {
             platform: NAME.to_string(),

@@ -252,8 +252,8 @@ fn wrong_programs_are_refused() {
     for body in [
         Instruction::Load { to: Register(2), tensor: 0, view: lanes() },
         Instruction::Load { to: x, tensor: 2, view: lanes() },
-        Instruction::Load { to: x, tensor: 0, view: View::Box(Vec::new()) },
-        Instruction::Load { to: x, tensor: 0, view: View::Box(vec![elsewhere]) },
+        Instruction::Load { to: x, tensor: 0, view: View::Window(Vec::new()) },
+        Instruction::Load { to: x, tensor: 0, view: View::Window(vec![elsewhere]) },
         Instruction::Store { from: x, tensor: 0, view: lanes() },
         Instruction::Splat { to: x, value: Scalar::Float(1.0) },
         Instruction::Vector { to: x, op: VectorOp::Unary(UnaryOp::Abs), operands: vec![x, y] },

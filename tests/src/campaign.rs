@@ -1,4 +1,4 @@
-//! Many random programs, checked by worker processes; what fails is made small and kept as a file.
+//! Fuzzing campaigns: random programs in worker processes; failures are shrunk and kept as files.
 
 use std::collections::BTreeMap;
 use std::io::Result;
@@ -22,7 +22,7 @@ pub struct Campaign {
     pub first_seed: u64,
     /// Programs of each family, at most.
     pub programs: Option<u64>,
-    /// No new program is begun after that.
+    /// No new program is started after that.
     pub time: Option<Duration>,
     /// Workers at the same time.
     pub jobs: usize,
@@ -30,7 +30,7 @@ pub struct Campaign {
     pub worker: Vec<String>,
     /// Where failing programs are kept.
     pub keep: PathBuf,
-    /// It ends with so many failures.
+    /// It ends with that many failures.
     pub most_failures: usize,
     /// Time for one program.
     pub patience: Duration,

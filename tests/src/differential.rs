@@ -1,4 +1,4 @@
-//! The same program by the reference evaluator, by the evaluator after a platform's passes, and on the platform.
+//! Differential testing: the evaluator, the evaluator after passes, and the platform run the same program.
 //!
 //! Beside that: its text and its message read and written again, the platform without optimisation, and the platform a
 //! second time.

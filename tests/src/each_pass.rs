@@ -1,4 +1,4 @@
-//! Each pass alone: it leaves a program that means the same, and after some runs has nothing more to do.
+//! Runs each pass alone: it keeps the meaning of a program, and comes to rest after some runs.
 
 use xla_hlo::eval::evaluate;
 use xla_hlo::{Error, Literal, Module, Result, VerifiedModule};

@@ -1,5 +1,4 @@
-//! Asks a worker process, and survives it: a worker that dies or never answers is a finding, and the next one is
-//! started.
+//! Isolated workers: a process that dies or hangs is a finding, and the next one is started.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};

@@ -1,8 +1,8 @@
 //! A program with its arguments as one file of HLO text, so that a program that once failed can be kept.
 //!
-//! Beside what runs the file has two computations that nobody calls: `inputs` gives the arguments, `tolerances` gives
-//! `f64[n,3]`, for each of the `n` results a relative tolerance, an absolute one, and 1 if the sign of a zero counts.
-//! (`f64[n,2]`: it counts where both tolerances are 0.)
+//! Beside what runs the file has two computations that nobody calls: `inputs` returns the arguments, `tolerances`
+//! returns `f64[n,3]`, for each of the `n` results a relative tolerance, an absolute one, and 1 if the sign of a zero
+//! counts. (`f64[n,2]`: it counts where both tolerances are 0.)
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -21,7 +21,7 @@ use crate::generate::Numbers;
 /// A program with arguments, and what is known of its values.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The module; its entry takes and gives arrays, results perhaps in a tuple.
+    /// The module; its entry takes and returns arrays, results perhaps in a tuple.
     pub module: Module,
     /// One for each parameter of the entry.
     pub arguments: Vec<Literal>,
@@ -50,7 +50,7 @@ pub enum Replacement {
 }
 
 impl Program {
-    /// How far results that this instruction gives may be apart.
+    /// How far results of this instruction may be apart.
     pub fn tolerance(&self, id: InstrId) -> Tolerance {
         let ty = self.module.entry()[id].shape().element_type().unwrap_or(ElementType::Pred);
         match self.known.get(&id) {
@@ -217,7 +217,7 @@ fn remove_uncalled(module: &mut Module) {
     }
 }
 
-/// A computation without parameters that gives a tuple of constants.
+/// A computation without parameters that returns a tuple of constants.
 fn constants(name: &str, literals: &[Literal]) -> Computation {
     let mut computation = Computation::new(name);
     let shapes = literals.iter().map(|l| l.shape().with_default_layouts()).collect();
@@ -233,7 +233,7 @@ fn constants(name: &str, literals: &[Literal]) -> Computation {
     computation
 }
 
-/// What a computation of that name gives; it is removed.
+/// The results of the computation of that name; it is removed.
 fn take(module: &mut Module, name: &str) -> Result<Vec<Literal>> {
     let missing = || Error::invalid_argument(format!("the module has no computation {name}"));
     let id = module.find(name).ok_or_else(missing)?;

@@ -25,10 +25,10 @@ const FAMILIES: &[(Family, &str)] = &[
     (Family::Transform, "Fourier transforms"),
     (Family::Linalg, "Decompositions and systems of equations"),
     (Family::Normalization, "Batch normalisation and its gradient"),
-    (Family::Dynamic, "Array sizes known when running"),
+    (Family::Dynamic, "Dynamic array sizes"),
     (Family::Custom, "Calls to functions that HLO does not define"),
     (Family::Token, "Order by tokens, and traffic with the host"),
-    (Family::Async, "Operations begun and awaited"),
+    (Family::Async, "Asynchronous operations"),
     (Family::Collective, "What the devices of a program do together"),
 ];
 

@@ -1,4 +1,4 @@
-//! A process that checks programs for another one: whatever a program does to it, the other one lives on.
+//! Worker process: checks programs for another process, which outlives it.
 //!
 //! Requests come as lines of JSON on standard input, and each is answered by a line on standard output.
 
@@ -31,7 +31,7 @@ pub enum Request {
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
-    /// All agree on a program of so many instructions.
+    /// All agree on a program of that many instructions.
     Agree(usize),
     /// Somebody does not.
     Differ(Failure),

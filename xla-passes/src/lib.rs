@@ -14,7 +14,7 @@
 //! view/           modules as drawings
 //! ```
 //!
-//! [`stages`] has each of these as a function that gives a [`Pipeline`]; a backend puts them together and states its
+//! [`stages`] has each of these as a function that returns a [`Pipeline`]; a backend puts them together and states its
 //! differences. One file a pass; each rewrite keeps the meaning of the program bit by bit but for what its own docs
 //! say. What needs the target asks the [`TargetProfile`] that the backend hands in.
 //!

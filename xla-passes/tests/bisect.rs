@@ -1,4 +1,4 @@
-//! Finding the pass, and the rewrite, that breaks a program.
+//! Bisection finds the pass, and the rewrite, that breaks a program.
 
 use xla_hlo::ops::{Binary, BinaryOp};
 use xla_hlo::text::parse_module;

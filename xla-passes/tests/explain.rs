@@ -1,4 +1,4 @@
-//! Why values are computed in the kernels that read them, or not.
+//! Reasons of fusion decisions.
 
 use xla_hlo::text::parse_module;
 use xla_passes::{FusionDecision, FusionRecorder, PassContext, Pipeline, TargetProfile, registry};

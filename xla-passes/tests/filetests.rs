@@ -58,7 +58,7 @@ fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
     }
 }
 
-/// Runs a case; gives what it became and how often each rule was applied.
+/// Runs a case; returns what it became and how often each rule was applied.
 fn check(passes: &str, case: &Case, profile: &TargetProfile) -> (String, PipelineReport) {
     let before = parse_module(&case.text).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
     verify::check(&before).unwrap_or_else(|e| panic!("case {}: {e}", case.name));

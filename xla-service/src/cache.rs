@@ -16,7 +16,7 @@ use crate::options::CompileOptions;
 #[derive(Debug)]
 pub struct CompilationCache {
     capacity: usize,
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
 }
 
 /// How often a cache could answer.
@@ -31,15 +31,15 @@ pub struct CacheStats {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    entries: HashMap<Key, Entry>,
+struct CacheState {
+    entries: HashMap<CacheKey, Entry>,
     clock: u64,
     hits: u64,
     misses: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct CacheKey {
     platform: String,
     module: Fingerprint,
     options: CompileOptions,
@@ -71,7 +71,8 @@ impl CompilationCache {
         if self.capacity == 0 {
             return compile();
         }
-        let key = Key { platform: platform.to_string(), module: Fingerprint::of(module), options: options.clone() };
+        let key =
+            CacheKey { platform: platform.to_string(), module: Fingerprint::of(module), options: options.clone() };
         let cell = self.cell(key);
         let mut slot = cell.lock().unwrap_or_else(PoisonError::into_inner);
         let found = slot.clone();
@@ -99,7 +100,7 @@ impl CompilationCache {
     }
 
     /// The cell of that key, made if need be; the one used longest ago goes when there are too many.
-    fn cell(&self, key: Key) -> Cell {
+    fn cell(&self, key: CacheKey) -> Cell {
         let mut state = self.state();
         state.clock += 1;
         let last_used = state.clock;
@@ -113,7 +114,7 @@ impl CompilationCache {
         cell
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, CacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

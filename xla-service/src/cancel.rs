@@ -1,4 +1,4 @@
-//! A flag by which a running program is asked to stop.
+//! Cancellation tokens, by which a running program is asked to stop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use xla_hlo::{Error, Result};
 ///
 /// A program looks at its token before each step on the host, which for native loops means once an iteration; what
 /// already was sent to a device is finished there. Devices that cannot look at the token leave loops of runs that can
-/// be cancelled to the host. A run that stops gives [`Error::Cancelled`] and leaves nothing behind.
+/// be cancelled to the host. A run that stops returns [`Error::Cancelled`] and leaves nothing behind.
 ///
 /// ```
 /// use xla_service::CancelToken;

@@ -1,4 +1,4 @@
-//! From a verified module to something that runs: the compiler's contract, just in time and ahead of time.
+//! Compiler trait: verified module to executable, just in time or ahead of time.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -102,7 +102,7 @@ pub trait AheadOfTimeCompiler: Send + Sync {
 /// What to compile for, ahead of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AotCompilationOptions {
-    /// The knobs of every compilation.
+    /// The options of every compilation.
     pub compile: CompileOptions,
     /// Target triple, such as `aarch64-unknown-linux-gnu`; `None` for the machine that compiles.
     pub target: Option<String>,

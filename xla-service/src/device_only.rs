@@ -1,4 +1,4 @@
-//! What needs more than one device and its memory, and is refused by name when compiling.
+//! Refuses, when compiling, operations that need more than one device and its memory.
 
 use std::collections::HashSet;
 

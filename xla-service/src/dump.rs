@@ -1,4 +1,4 @@
-//! Writes what a compilation does into a directory, for people.
+//! Dumps the steps of a compilation into a directory.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! A compiled program: launch it with buffers, ask what it costs, write it down.
+//! Executable trait: launch with buffers, cost and memory analysis, serialization.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::transfer::TransferManager;
 ///   drop. An [`Argument::Shared`] one is read only; an output that is declared to alias it is a copy.
 ///   `crate::thunks::ExecutionBuffers` does all of this for executables that have a buffer assignment.
 /// - **Asynchrony.** Work may still be queued on the stream when [`Executable::execute`] returns; the caller records an
-///   event behind it. The executable keeps alive what queued work uses.
+///   event after it. The executable keeps alive what queued work uses.
 /// - **Errors** of the program found at once are returned; errors found later come out of the stream.
 pub trait Executable: Send + Sync + fmt::Debug {
     /// The module as it was compiled, after all passes.
@@ -166,7 +166,7 @@ pub struct CostAnalysis {
 
 impl CostAnalysis {
     /// What one run of a module costs by [`xla_passes::analysis::cost`], for the module as a backend's passes left it.
-    /// A loop that nobody can count counts as one round.
+    /// A loop that nobody can count counts as one iteration.
     pub fn of(module: &Module) -> CostAnalysis {
         let total = xla_passes::analysis::cost::analyze(module).total;
         CostAnalysis {

@@ -1,4 +1,4 @@
-//! One device: memory, streams, events, and what it says about itself.
+//! Stream executor: memory, streams and events of one device.
 
 use std::any::Any;
 use std::fmt;

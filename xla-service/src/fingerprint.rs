@@ -1,4 +1,4 @@
-//! A fingerprint of a module: equal for modules that compile to the same program.
+//! Fingerprints of modules: equal for modules that compile to the same program.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -11,7 +11,7 @@ pub struct Fingerprint(u64, u64);
 impl Fingerprint {
     /// The fingerprint of a module.
     pub fn of(module: &Module) -> Fingerprint {
-        let mut hasher = Wide::new();
+        let mut hasher = WideHasher::new();
         hash_module(module, &mut hasher);
         Fingerprint(hasher.0.finish(), hasher.1.finish())
     }
@@ -24,17 +24,17 @@ impl std::fmt::Display for Fingerprint {
 }
 
 /// Two hashers that start differently: together twice as wide as one.
-struct Wide(DefaultHasher, DefaultHasher);
+struct WideHasher(DefaultHasher, DefaultHasher);
 
-impl Wide {
-    fn new() -> Wide {
+impl WideHasher {
+    fn new() -> WideHasher {
         let mut second = DefaultHasher::new();
         second.write_u8(1);
-        Wide(DefaultHasher::new(), second)
+        WideHasher(DefaultHasher::new(), second)
     }
 }
 
-impl Hasher for Wide {
+impl Hasher for WideHasher {
     fn finish(&self) -> u64 {
         self.0.finish()
     }

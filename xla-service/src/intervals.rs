@@ -1,4 +1,4 @@
-//! Values by ranges of bytes: what is known of each part of a memory.
+//! Interval map: values by ranges of bytes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Runs a pipeline of passes as compile options say; what every backend's `run_hlo_passes` does.
+//! Runs a pipeline of passes as compile options say, for every backend's `run_hlo_passes`.
 
 use std::fmt::Display;
 
@@ -23,7 +23,7 @@ pub fn optimize(
     let _span = tracing::debug_span!("optimize", module = module.name()).entered();
     let HloPasses { pipeline, profile } = passes;
     let recorder = options.dump_to.is_some().then(FusionRecorder::default);
-    let watch = Watch { dump: Dump::new(options, &module), observer, recorder };
+    let watch = PassDumper { dump: Dump::new(options, &module), observer, recorder };
     let mut module = module.into_inner();
     let mut profile = profile.clone();
     profile.memory_bytes = options.memory_limit.or(profile.memory_bytes);
@@ -62,14 +62,14 @@ fn report(dump: &Dump, name: &str, text: &impl Display, json: &str) -> Result<()
 }
 
 /// Dumps, and tells somebody else.
-struct Watch<'a> {
+struct PassDumper<'a> {
     dump: Dump,
     observer: Option<&'a dyn PassObserver>,
     /// Keeps what is dumped about fusion.
     recorder: Option<FusionRecorder>,
 }
 
-impl PassObserver for Watch<'_> {
+impl PassObserver for PassDumper<'_> {
     fn before(&self, event: &PassEvent<'_>) -> Result<()> {
         self.dump.before(event)?;
         self.observer.map_or(Ok(()), |observer| observer.before(event))

@@ -1,4 +1,4 @@
-//! The knobs of a compilation: one immutable, hashable value handed down.
+//! Compile options: one immutable, hashable value.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

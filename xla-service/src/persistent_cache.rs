@@ -1,4 +1,4 @@
-//! Keeps compiled programs on disk, for other processes to find.
+//! Persistent cache: compiled programs on disk, for other processes to find.
 //!
 //! A program is found by everything that it was made from: the module, the options, the platform and what its code is
 //! for ([`LoadExecutable::cache_target`]), and this very build of the compiler. [`FileCache`] says how files are kept.

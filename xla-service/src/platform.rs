@@ -1,4 +1,4 @@
-//! A platform: one kind of device with its compiler, executors and transfer manager.
+//! Platform trait: one kind of device with its compiler, executors and transfer manager.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The registry of platforms: an ordinary value, one list.
+//! Platform registry: an ordinary value, one list.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub struct PlatformStatus {
 /// Whether a platform can be used.
 #[derive(Debug)]
 pub enum Availability {
-    /// It runs here, on so many devices.
+    /// It runs here, on that many devices.
     Usable {
         /// At least 1.
         devices: usize,

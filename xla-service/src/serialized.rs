@@ -1,8 +1,7 @@
-//! Programs as bytes: the module as a backend's passes left it, in an envelope that tells whose it is and whether it is
-//! whole.
+//! Serialized programs: a module after passes, in an envelope with platform and checksum.
 //!
 //! Loading compiles the module's backend part again, without passes. A backend whose back end is slow puts its device
-//! code behind the module, as the payload's second part.
+//! code after the module, as the payload's second part.
 //!
 //! ```text
 //! "XLA program\n" | version u32 | platform: length u32, UTF-8 | module: length u64, HloModuleProto
@@ -72,11 +71,11 @@ pub fn read(platform: &str, bytes: &[u8]) -> Result<SerializedProgram> {
 }
 
 /// The platform's name, and what comes after it.
-fn header(bytes: &[u8]) -> Result<(String, Reader<'_>)> {
+fn header(bytes: &[u8]) -> Result<(String, ByteReader<'_>)> {
     let Some(rest) = bytes.strip_prefix(MAGIC) else {
         return Err(Error::invalid_argument("these bytes are no serialised program"));
     };
-    let mut rest = Reader(rest);
+    let mut rest = ByteReader(rest);
     let version = u32::from_le_bytes(rest.array()?);
     if version != VERSION {
         return Err(Error::invalid_argument(format!(
@@ -92,9 +91,9 @@ fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-struct Reader<'a>(&'a [u8]);
+struct ByteReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     fn take(&mut self, count: u64) -> Result<&'a [u8]> {
         let count = usize::try_from(count).ok();
         let Some((taken, rest)) = count.and_then(|count| self.0.split_at_checked(count)) else {

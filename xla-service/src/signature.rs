@@ -1,4 +1,4 @@
-//! What goes into a program and what comes out: the leaves of parameters and result, in order.
+//! Signatures: the array leaves of parameters and result, in order.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ impl Signature {
                 arguments.push(ArgumentLeaf { parameter: number, path, name, shape, donation });
             }
         }
-        // What has a size known when running comes out at its bound, with zeros behind the size.
+        // An array of dynamic size comes out at its bound, with zeros past the size.
         let result = asked.result.at_bounds();
         let results = arrays(&result, &device_shape).context(|| "the result")?;
         Ok(Signature {
@@ -89,7 +89,7 @@ impl Signature {
         &self.result
     }
 
-    /// Arrays that the program gives.
+    /// Arrays that the program returns.
     pub fn results(&self) -> &[ResultLeaf] {
         &self.results
     }
@@ -135,7 +135,7 @@ fn arrays(shape: &Shape, device_shape: impl Fn(&ArrayShape) -> Result<ArrayShape
         match leaf {
             Shape::Array(array) if !array.is_static() => {
                 return Err(Error::unimplemented(format!(
-                    "{array}, whose size is known only when running, cannot go into a program; take its bound and the \
+                    "{array}, whose size is dynamic, cannot go into a program; take its bound and the \
                      size, and use set-dimension-size"
                 )));
             }

@@ -101,7 +101,7 @@ impl Core<'_, '_> {
     /// Where the element of each lane is; `None` outside of the tensor.
     fn offsets(&self, tensor: &TensorDescriptor, view: &View) -> [Option<usize>; LANES] {
         let coordinates = match view {
-            View::Box(coordinates) => coordinates,
+            View::Window(coordinates) => coordinates,
             View::Flat(place) => {
                 return self.lanes(place).map(|n| usize::try_from(n).ok().and_then(|n| tensor.offset_of_linear(n)));
             }

@@ -8,22 +8,22 @@ use super::fault::{FaultKind, Faults};
 use super::memory::{Block, Ledger, Usage};
 use super::queue::{Drain, Queue};
 
-/// One accelerator. Cloning gives another handle.
+/// One accelerator. A clone is another handle.
 #[derive(Clone, Debug)]
-pub struct Device(Arc<Shared>);
+pub struct Device(Arc<DeviceState>);
 
 #[derive(Debug)]
-struct Shared {
+struct DeviceState {
     ledger: Arc<Ledger>,
     faults: Arc<Faults>,
     queues: Mutex<Vec<Weak<Drain>>>,
 }
 
 impl Device {
-    /// A device with so many bytes of memory.
+    /// A device with `memory_bytes` bytes of memory.
     pub fn new(memory_bytes: usize) -> Device {
         let ledger = Arc::new(Ledger::new(memory_bytes));
-        Device(Arc::new(Shared { ledger, faults: Arc::default(), queues: Mutex::default() }))
+        Device(Arc::new(DeviceState { ledger, faults: Arc::default(), queues: Mutex::default() }))
     }
 
     /// A block of memory, of arbitrary contents. Where too little is free, waits for queued work to give back what it

@@ -1,10 +1,10 @@
-//! Points in a queue that others can wait for.
+//! Events: points in a queue that others can wait for.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use xla_hlo::{Error, Result};
 
-use super::memory::Failure;
+use super::memory::SharedError;
 
 /// A point in a queue's work: reached, or failed with the first error since the event before it. Cloning is cheap.
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ pub struct Event(Arc<Signal>);
 
 #[derive(Debug, Default)]
 struct Signal {
-    outcome: Mutex<Option<Result<(), Failure>>>,
+    outcome: Mutex<Option<Result<(), SharedError>>>,
     changed: Condvar,
 }
 
@@ -42,11 +42,11 @@ impl Event {
     }
 
     /// Waits until the point is reached or has failed, and says which.
-    pub(super) fn settle(&self) -> Result<(), Failure> {
+    pub(super) fn settle(&self) -> Result<(), SharedError> {
         self.wait_for_outcome().clone().unwrap_or(Ok(()))
     }
 
-    fn wait_for_outcome(&self) -> MutexGuard<'_, Option<Result<(), Failure>>> {
+    fn wait_for_outcome(&self) -> MutexGuard<'_, Option<Result<(), SharedError>>> {
         let mut outcome = self.outcome();
         while outcome.is_none() {
             outcome = self.0.changed.wait(outcome).unwrap_or_else(PoisonError::into_inner);
@@ -54,7 +54,7 @@ impl Event {
         outcome
     }
 
-    fn outcome(&self) -> MutexGuard<'_, Option<Result<(), Failure>>> {
+    fn outcome(&self) -> MutexGuard<'_, Option<Result<(), SharedError>>> {
         self.0.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -65,11 +65,11 @@ pub(super) struct Completer(Option<Event>);
 
 impl Completer {
     /// Completes the event.
-    pub fn complete(mut self, outcome: Result<(), Failure>) {
+    pub fn complete(mut self, outcome: Result<(), SharedError>) {
         self.set(outcome);
     }
 
-    fn set(&mut self, outcome: Result<(), Failure>) {
+    fn set(&mut self, outcome: Result<(), SharedError>) {
         if let Some(event) = self.0.take() {
             *event.outcome() = Some(outcome);
             event.0.changed.notify_all();
@@ -79,6 +79,6 @@ impl Completer {
 
 impl Drop for Completer {
     fn drop(&mut self) {
-        self.set(Err(Failure::new(Error::internal("the queue ended before the event"))));
+        self.set(Err(SharedError::new(Error::internal("the queue ended before the event"))));
     }
 }

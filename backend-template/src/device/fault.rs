@@ -1,4 +1,4 @@
-//! Failures on request.
+//! Injected faults: failures on request.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

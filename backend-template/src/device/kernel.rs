@@ -34,7 +34,7 @@ impl Kernel {
         if length > PROGRAM_MEMORY {
             return exhausted("instructions", PROGRAM_MEMORY, length);
         }
-        Checker(&program).body(&program.body)?;
+        ProgramChecker(&program).body(&program.body)?;
         Ok(Kernel(program))
     }
 
@@ -67,9 +67,9 @@ fn length(body: &[Instruction]) -> usize {
     body.iter().map(of).sum()
 }
 
-struct Checker<'a>(&'a Program);
+struct ProgramChecker<'a>(&'a Program);
 
-impl Checker<'_> {
+impl ProgramChecker<'_> {
     fn body(&self, body: &[Instruction]) -> Result<()> {
         body.iter().try_for_each(|instruction| {
             self.instruction(instruction)?
@@ -132,7 +132,7 @@ impl Checker<'_> {
     fn transfers(&self, register: Register, tensor: Option<&TensorDescriptor>, view: &View) -> bool {
         let Some(tensor) = tensor else { return false };
         let fits = match view {
-            View::Box(coordinates) => {
+            View::Window(coordinates) => {
                 coordinates.len() == tensor.dims().len() && coordinates.iter().all(|c| self.coordinate(c))
             }
             View::Flat(place) => self.coordinate(place),

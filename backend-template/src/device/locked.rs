@@ -2,7 +2,7 @@
 
 use std::sync::MutexGuard;
 
-use super::memory::{Contents, Failure, Region};
+use super::memory::{Contents, Region, SharedError};
 
 /// Blocks that a command works on, locked in an order that all queues keep.
 pub(super) struct Locked<'a>(Vec<(u64, MutexGuard<'a, Contents>)>);
@@ -37,7 +37,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    pub fn poison_in(&self, region: &Region) -> Option<Failure> {
+    pub fn poison_in(&self, region: &Region) -> Option<SharedError> {
         self.0[self.place(region)].1.poison_in(&region.range).cloned()
     }
 

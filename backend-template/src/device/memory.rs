@@ -24,16 +24,16 @@ pub struct Block {
 #[derive(Debug)]
 pub(super) struct Contents {
     pub bytes: Vec<u8>,
-    poison: Vec<(Range<usize>, Failure)>,
+    poison: Vec<(Range<usize>, SharedError)>,
 }
 
 /// An error that many will be told of.
 #[derive(Clone, Debug)]
-pub(super) struct Failure(Arc<Error>);
+pub(super) struct SharedError(Arc<Error>);
 
-impl Failure {
-    pub fn new(error: Error) -> Failure {
-        Failure(Arc::new(error))
+impl SharedError {
+    pub fn new(error: Error) -> SharedError {
+        SharedError(Arc::new(error))
     }
 
     pub fn again(&self) -> Error {
@@ -73,7 +73,7 @@ impl Block {
 
 impl Contents {
     /// The error that should have been data in that range.
-    pub fn poison_in(&self, range: &Range<usize>) -> Option<&Failure> {
+    pub fn poison_in(&self, range: &Range<usize>) -> Option<&SharedError> {
         let overlaps = |bad: &Range<usize>| bad.start < range.end && range.start < bad.end;
         self.poison.iter().find(|(bad, _)| overlaps(bad)).map(|(_, failure)| failure)
     }
@@ -83,7 +83,7 @@ impl Contents {
         if self.poison.is_empty() {
             return;
         }
-        let split = |(bad, failure): (Range<usize>, Failure)| {
+        let split = |(bad, failure): (Range<usize>, SharedError)| {
             let before = bad.start..bad.end.min(range.start);
             let after = bad.start.max(range.end)..bad.end;
             [before, after].into_iter().filter(|rest| !rest.is_empty()).map(move |rest| (rest, failure.clone()))
@@ -92,7 +92,7 @@ impl Contents {
     }
 
     /// The range is not what it should be, because of that error.
-    pub fn poison(&mut self, range: Range<usize>, failure: &Failure) {
+    pub fn poison(&mut self, range: Range<usize>, failure: &SharedError) {
         self.cleanse(&range);
         if !range.is_empty() {
             self.poison.push((range, failure.clone()));
@@ -156,7 +156,7 @@ impl Ledger {
         usage.allocations
     }
 
-    /// Takes what so many bytes take, which is a multiple of the alignment.
+    /// Takes `size` bytes, rounded up to the alignment.
     fn charge(self: &Arc<Self>, size: usize) -> Result<Charge> {
         let bytes = size.checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX);
         let mut usage = self.entries();

@@ -1,4 +1,4 @@
-//! The simulated accelerator and its driver: everything in this folder is what a vendor's driver library would be.
+//! The simulated accelerator and its driver, in the place of a vendor's driver library.
 //!
 //! ```text
 //! Device ── allocate ──> Block      memory that the host cannot touch; only commands reach it   driver.rs, memory.rs

@@ -1,4 +1,4 @@
-//! The instruction set: what a program for the core is made of.
+//! Instruction set of the core.
 
 use std::ops::RangeInclusive;
 
@@ -42,8 +42,8 @@ pub struct Coordinate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum View {
     /// A coordinate for each dimension.
-    Box(Vec<Coordinate>),
-    /// A place in row-major order.
+    Window(Vec<Coordinate>),
+    /// An index in row-major order.
     Flat(Coordinate),
 }
 

@@ -8,5 +8,5 @@ pub const TILE_COLUMNS: usize = 8;
 pub const LANES: usize = TILE_ROWS * TILE_COLUMNS;
 /// Registers of the core; together they are its scratchpad.
 pub const REGISTERS: usize = 64;
-/// Every block starts at a multiple of so many bytes, and takes a multiple of them.
+/// Alignment of blocks and of their sizes, in bytes.
 pub const ALIGNMENT: usize = 128;

@@ -11,13 +11,13 @@ use super::command::{Command, CommandKind, Predicate, Task};
 use super::core;
 use super::fault::{FaultKind, Faults};
 use super::locked::Locked;
-use super::memory::{Failure, Region};
+use super::memory::{Region, SharedError};
 
 /// What executes a queue.
 pub(super) struct Worker {
     faults: Arc<Faults>,
     /// The first error since the last event.
-    failure: Option<Failure>,
+    failure: Option<SharedError>,
 }
 
 impl Worker {
@@ -59,7 +59,7 @@ impl Worker {
     }
 
     /// One upload, copy or launch.
-    fn step(&mut self, command: &Command) -> Result<(), Failure> {
+    fn step(&mut self, command: &Command) -> Result<(), SharedError> {
         let (reads, writes) = (command.reads(), command.writes());
         let mut memory = Locked::new(reads.iter().chain(&writes).copied());
         if let Some(failure) = reads.iter().find_map(|region| memory.poison_in(region)) {
@@ -68,7 +68,7 @@ impl Worker {
         // Memory that others will use must be as it should be, also where our own code is wrong.
         let outcome = catch_unwind(AssertUnwindSafe(|| self.work(command, &mut memory)));
         let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("the device crashed")));
-        outcome.map_err(|error| Failure::new(error.context(&command.label)))?;
+        outcome.map_err(|error| SharedError::new(error.context(&command.label)))?;
         writes.iter().for_each(|region| memory.cleanse(region));
         Ok(())
     }
@@ -98,7 +98,7 @@ impl Worker {
         condition: &[Command],
         predicate: &Predicate,
         body: &[Command],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SharedError> {
         loop {
             condition.iter().for_each(|command| self.command(command));
             let place = &predicate.place;
@@ -113,7 +113,7 @@ impl Worker {
                 return Ok(());
             }
             if predicate.cancelled.load(Ordering::Relaxed) {
-                return Err(Failure::new(Error::cancelled("the run was cancelled").context(label)));
+                return Err(SharedError::new(Error::cancelled("the run was cancelled").context(label)));
             }
             body.iter().for_each(|command| self.command(command));
         }

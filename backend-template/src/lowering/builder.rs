@@ -72,8 +72,8 @@ impl ProgramBuilder {
         (0..count).for_each(|_| self.end_loop());
     }
 
-    /// Loops over an array of those dimensions, a tile at a time; gives the coordinates of the lanes. There are as many
-    /// loops as dimensions.
+    /// Loops over an array of those dimensions, a tile at a time; returns the coordinates of the lanes. There are as
+    /// many loops as dimensions.
     pub fn loop_over_tiles(&mut self, dims: &[usize]) -> Vec<Coordinate> {
         (0..dims.len()).map(|d| self.loop_over_dimension(dims, d)).collect()
     }
@@ -109,7 +109,7 @@ impl ProgramBuilder {
 
     /// Elements of a tensor at coordinates, one for each dimension.
     pub fn load(&mut self, tensor: usize, at: &[Coordinate]) -> Register {
-        self.load_view(tensor, View::Box(at.to_vec()))
+        self.load_view(tensor, View::Window(at.to_vec()))
     }
 
     /// Elements of a tensor.
@@ -121,7 +121,7 @@ impl ProgramBuilder {
 
     /// Stores to a tensor at coordinates, one for each dimension.
     pub fn store(&mut self, from: Register, tensor: usize, at: &[Coordinate]) {
-        self.store_view(from, tensor, View::Box(at.to_vec()));
+        self.store_view(from, tensor, View::Window(at.to_vec()));
     }
 
     /// Stores the lanes whose coordinates are in their bounds; the others keep what is in the tensor.

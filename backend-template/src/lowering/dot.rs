@@ -51,11 +51,11 @@ pub(super) fn lower(cx: &LoweringContext<'_>, op: &Dot) -> Result<Option<Program
     }
     let (mut x, mut y) = (b.load(0, &left_at), b.load(1, &right_at));
     if lhs_contracting.is_empty() {
-        // An outer product has depth 1: other lanes are nought.
+        // An outer product has depth 1: other lanes are zero.
         let (columns, rows) = (Coordinate::default().per_column(1), Coordinate::default().per_row(1));
-        let nought = types.map(|ty| b.splat(ty, Scalar::zero(ty)));
-        x = b.choose(x, nought[0], vec![(columns, 1)]);
-        y = b.choose(y, nought[1], vec![(rows, 1)]);
+        let zero = types.map(|ty| b.splat(ty, Scalar::zero(ty)));
+        x = b.choose(x, zero[0], vec![(columns, 1)]);
+        y = b.choose(y, zero[1], vec![(rows, 1)]);
     }
     b.matmul(sum, x, y);
     b.end_loops(lhs_contracting.len());

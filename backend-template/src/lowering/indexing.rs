@@ -1,4 +1,4 @@
-//! Gather and scatter: boxes at places that an array lists. One box after the other, its place in index registers.
+//! Gather and scatter, one window after the other, with its start in index registers.
 
 use xla_hlo::ops::{Gather, Scatter, simple_combiner};
 use xla_hlo::{Computation, Result};
@@ -11,7 +11,7 @@ use crate::device::{Affine, Coordinate, Program, VectorOp};
 /// Boxes of operand 0 at the places operand 1 names, moved inwards where they would not fit.
 pub(super) fn gather(cx: &LoweringContext<'_>, op: &Gather) -> Result<Option<Program>> {
     let ([array, indices], [result]) = (cx.operands, cx.results) else { return Ok(None) };
-    let boxes = Boxes {
+    let windows = Windows {
         window_dims: &op.offset_dims,
         dropped_dims: &op.collapsed_slice_dims,
         start_index_map: &op.start_index_map,
@@ -21,7 +21,7 @@ pub(super) fn gather(cx: &LoweringContext<'_>, op: &Gather) -> Result<Option<Pro
         beyond: 0,
     };
     let mut b = ProgramBuilder::new(cx)?;
-    let places = boxes.places(&mut b, array.shape.dims(), indices.shape.rank(), result.shape.dims());
+    let places = windows.places(&mut b, array.shape.dims(), indices.shape.rank(), result.shape.dims());
     let value = b.load(0, &places.in_array);
     b.store(value, 2, &places.in_slices);
     b.end_loops(result.shape.rank());
@@ -38,7 +38,7 @@ pub(super) fn scatter(cx: &LoweringContext<'_>, op: &Scatter) -> Result<Option<P
     if (combine.is_none() && !replaces(combiner)) || !is_plain || updates.shape.element_type() != ty {
         return Ok(None);
     }
-    let boxes = Boxes {
+    let windows = Windows {
         window_dims: &op.update_window_dims,
         dropped_dims: &op.inserted_window_dims,
         start_index_map: &op.scatter_dims_to_operand_dims,
@@ -49,7 +49,7 @@ pub(super) fn scatter(cx: &LoweringContext<'_>, op: &Scatter) -> Result<Option<P
     };
     let mut b = ProgramBuilder::new(cx)?;
     copy_unless_in_place(&mut b, cx);
-    let places = boxes.places(&mut b, array.shape.dims(), indices.shape.rank(), updates.shape.dims());
+    let places = windows.places(&mut b, array.shape.dims(), indices.shape.rank(), updates.shape.dims());
     let (update, old) = (b.load(2, &places.in_slices), b.load(3, &places.in_array));
     let new = match combine {
         Some(op) => b.vector(ty, VectorOp::Binary(op), vec![old, update]),
@@ -67,17 +67,17 @@ fn replaces(combiner: &Computation) -> bool {
 }
 
 /// The dimension numbers that both have, by their role.
-struct Boxes<'a> {
-    /// Dimensions of the slices (a gather's result, a scatter's updates) that run inside a box.
+struct Windows<'a> {
+    /// Dimensions of the slices (a gather's result, a scatter's updates) that run inside a window.
     window_dims: &'a [usize],
-    /// Dimensions of the array of size 1 in the box that the slices leave out.
+    /// Dimensions of the array of size 1 in the window that the slices leave out.
     dropped_dims: &'a [usize],
     /// Dimension of the array that each component of a place belongs to.
     start_index_map: &'a [usize],
     batching_dims: &'a [usize],
     indices_batching_dims: &'a [usize],
     index_vector_dim: usize,
-    /// How far places may be outside: 0 moves boxes inwards, 1 keeps those apart that do not fit.
+    /// How far places may be outside: 0 moves windows inwards, 1 keeps those apart that do not fit.
     beyond: i64,
 }
 
@@ -85,11 +85,11 @@ struct Boxes<'a> {
 struct Places {
     in_array: Vec<Coordinate>,
     in_slices: Vec<Coordinate>,
-    /// What holds of lanes that are in the box, and of boxes that fit.
+    /// What holds of lanes that are in the window, and of windows that fit.
     bounds: Vec<(Coordinate, usize)>,
 }
 
-impl Boxes<'_> {
+impl Windows<'_> {
     /// Opens a loop for each dimension of the slices; operand 1 is the array of places.
     fn places(&self, b: &mut ProgramBuilder, array: &[usize], indices_rank: usize, slices: &[usize]) -> Places {
         let mut in_array = vec![Coordinate::default(); array.len()];

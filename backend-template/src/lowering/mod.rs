@@ -1,4 +1,4 @@
-//! One scheduled instruction to one program of the device.
+//! Lowers one scheduled instruction to one program of the device.
 //!
 //! ```text
 //! mod.rs          which instruction is lowered by which function, the table of kernels
@@ -8,7 +8,7 @@
 //! window.rs       reductions over sliding windows            indexing.rs     gather and scatter
 //! dot.rs          contractions on the matrix unit
 //! reshape.rs      elements in row-major order           pad.rs          padding between elements
-//! update.rs       a box written into an array
+//! update.rs       a slice written into an array
 //! builder.rs      programs instruction by instruction         registers.rs  which register holds which value
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! A box written into an array, at a place known when running.
+//! Dynamic update slice: a slice written into an array at dynamic indices.
 
 use xla_hlo::Result;
 use xla_service::thunks::LoweringContext;

@@ -1,4 +1,4 @@
-//! A program on a platform and in the reference evaluator, compared element by element: for a backend's own tests.
+//! Agreement of a platform with the reference evaluator, element by element, for a backend's own tests.
 
 pub mod programs;
 

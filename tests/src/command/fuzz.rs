@@ -25,7 +25,7 @@ pub struct Arguments {
     /// Programs of each family.
     #[arg(long)]
     programs: Option<u64>,
-    /// Seconds after which no program is begun; 60 if neither this nor `--programs` is given.
+    /// Seconds after which no program is started; 60 if neither this nor `--programs` is given.
     #[arg(long)]
     seconds: Option<u64>,
     /// Programs at the same time.

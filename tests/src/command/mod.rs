@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// What a subcommand gives: 0 if all is well, 1 if something was found.
+/// Exit status of a subcommand: 0 if all is well, 1 if something was found.
 pub type Outcome = Result<ExitCode, Box<dyn Error>>;
 
 #[derive(Debug, Parser)]

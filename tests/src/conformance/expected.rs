@@ -9,18 +9,18 @@ use xla::{Error, Result};
 /// The lines of the text.
 #[derive(Clone, Debug, Default)]
 pub struct Expected {
-    lines: Vec<Line>,
+    lines: Vec<ExpectedFailure>,
 }
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct ExpectedFailure {
     pub number: usize,
     pub pattern: String,
     pub reason: String,
 }
 
-impl Line {
+impl ExpectedFailure {
     pub fn fits(&self, id: &str) -> bool {
         self.prefix().map_or(self.pattern == id, |prefix| id.starts_with(prefix))
     }
@@ -45,17 +45,17 @@ impl Expected {
                     index + 1
                 )));
             }
-            lines.push(Line { number: index + 1, pattern: pattern.to_string(), reason: reason.to_string() });
+            lines.push(ExpectedFailure { number: index + 1, pattern: pattern.to_string(), reason: reason.to_string() });
         }
         Ok(Expected { lines })
     }
 
     /// The first line that fits a case.
-    pub(super) fn line(&self, id: &str) -> Option<&Line> {
+    pub(super) fn line(&self, id: &str) -> Option<&ExpectedFailure> {
         self.lines.iter().find(|line| line.fits(id))
     }
 
-    pub(super) fn lines(&self) -> &[Line] {
+    pub(super) fn lines(&self) -> &[ExpectedFailure] {
         &self.lines
     }
 }

@@ -1,4 +1,4 @@
-//! Any platform with an allocator that fails when told to, without the platform's help.
+//! Fault injection for any platform: an allocator that fails on request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

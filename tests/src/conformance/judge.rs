@@ -1,4 +1,4 @@
-//! Whose fault a wrong result is: the evaluator tries the module as the platform's passes left it.
+//! Blames a wrong result on the passes or on the platform: the evaluator runs the module after passes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

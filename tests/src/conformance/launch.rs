@@ -1,4 +1,4 @@
-//! Programs on a platform: arguments there, results back, in the ways that a program can be run.
+//! Launches programs on a platform in every way that they can be run.
 
 use xla::{Buffer, Client, CompileOptions, ExecuteOptions, Literal, LoadedExecutable, Result, VerifiedModule};
 use xla_hlo::ElementType;

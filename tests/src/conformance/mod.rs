@@ -1,4 +1,4 @@
-//! One suite for every platform, run through the registry: what a backend must do, in levels.
+//! Conformance suite for every platform, in levels, run through the registry.
 //!
 //! | level | what |
 //! | --- | --- |

@@ -1,5 +1,4 @@
-//! Which operation works on which element type on which platform, found out by compiling and running a tiny program for
-//! each.
+//! Coverage of operation by element type by platform, found by compiling and running a tiny program for each.
 
 mod page;
 mod recipes;
@@ -36,7 +35,7 @@ pub fn program_text(opcode: Opcode, ty: ElementType) -> Option<String> {
 pub enum Status {
     /// The shape rule forbids it.
     NotAllowed,
-    /// The platform's own code gives what the evaluator gives.
+    /// The platform's own code computes what the evaluator computes.
     Native,
     /// The host evaluates it.
     Fallback,
@@ -44,7 +43,7 @@ pub enum Status {
     Expected(String),
     /// The platform says that it cannot.
     Refused(String),
-    /// It fails otherwise, or gives something else than the evaluator.
+    /// It fails otherwise, or computes something else than the evaluator.
     Wrong(String),
     /// The operation is not there at all.
     Missing,
@@ -226,7 +225,7 @@ pub fn refused(client: &Client, opcode: Opcode, module: &VerifiedModule) -> Stat
     }
 }
 
-/// What the entry gives, arrays at their bounds as devices give them.
+/// The results of the entry, arrays at their bounds as devices return them.
 pub fn evaluate_at_bounds(mut evaluator: Evaluator<'_>, module: &Module, arguments: Vec<Literal>) -> Result<Literal> {
     evaluator.call(module.entry_id(), arguments)?.at_bounds(module.entry().result_shape())
 }

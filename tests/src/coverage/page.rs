@@ -1,4 +1,4 @@
-//! The tables as one page of HTML that needs nothing else.
+//! HTML tables of the coverage on one page.
 
 use std::fmt::Write;
 

@@ -30,20 +30,20 @@ pub struct Callee {
     /// The computation; of a loop the body, of branches the first.
     pub id: CompId,
     /// What it is for.
-    pub role: Role,
-    /// Whether [`Role::Begun`] has its only caller.
+    pub role: CalleeRole,
+    /// Whether [`CalleeRole::Async`] has its only caller.
     pub(super) is_taken: Rc<Cell<bool>>,
 }
 
 impl Callee {
-    pub(super) fn new(id: CompId, role: Role) -> Callee {
+    pub(super) fn new(id: CompId, role: CalleeRole) -> Callee {
         Callee { id, role, is_taken: Rc::default() }
     }
 }
 
 /// What a computation is for.
 #[derive(Clone, Debug)]
-pub enum Role {
+pub enum CalleeRole {
     /// Reduces two elements into one.
     Combiner { op: BinaryOp, ty: ElementType },
     /// Gives its second parameter.
@@ -58,8 +58,8 @@ pub enum Role {
     Scalar { parameters: Vec<ElementType> },
     /// Arrays to arrays: one, or a tuple of several.
     Function { parameters: Vec<Slot>, results: Vec<Numbers> },
-    /// Arrays to arrays as [`Role::Function`], for one caller that begins it and awaits it.
-    Begun { parameters: Vec<Slot>, results: Vec<Numbers> },
+    /// Arrays to arrays as [`CalleeRole::Function`], for one caller, which starts it asynchronously.
+    Async { parameters: Vec<Slot>, results: Vec<Numbers> },
     /// Functions of tuples with the same results.
     Branches { branches: Vec<(CompId, Vec<Slot>)>, by_predicate: bool, packing: Packing, results: Vec<Numbers> },
     /// A loop over a counter and some arrays.

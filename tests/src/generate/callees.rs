@@ -1,12 +1,12 @@
-//! Computations that others call: combiners, scalar functions, branches, loop bodies.
+//! Makes callees: combiners, scalar functions, branches, loop bodies.
 
 use xla_hlo::builder::{ComputationBuilder, ModuleBuilder};
 use xla_hlo::ops::{BinaryOp, Compare, CompareDirection, CompareType};
 use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, InstrId, Literal, Scalar, Shape};
 
-use super::callee::{Callee, Packing, Role, Slot};
+use super::callee::{Callee, CalleeRole, Packing, Slot};
 use super::family::Family;
-use super::graph::{Graph, Sizes, Value};
+use super::graph::{Graph, SizeClass, Value};
 use super::numbers::Numbers;
 use super::random::Random;
 use super::steps::STEPS;
@@ -19,29 +19,29 @@ pub fn make(module: &mut ModuleBuilder, random: &mut Random, family: Family, typ
         let ty = random.pick(types);
         let op = combining(random, ty);
         let id = combiner(module, op, ty);
-        callees.push(Callee::new(id, Role::Combiner { op, ty }));
+        callees.push(Callee::new(id, CalleeRole::Combiner { op, ty }));
     }
     for ty in [random.pick(types), random.pick(types)] {
         if ty.is_complex() || ty == ElementType::Pred {
             continue;
         }
         let (id, role) = match random.below(3) {
-            0 => (replace(module, ty), Role::Replace { ty }),
+            0 => (replace(module, ty), CalleeRole::Replace { ty }),
             1 => {
                 let index = random.pick(&[ElementType::S32, ElementType::S64]);
-                (best(module, ty, index), Role::Best { ty, index })
+                (best(module, ty, index), CalleeRole::Best { ty, index })
             }
             _ => {
                 let id = combiner(module, BinaryOp::Add, ty);
-                callees.push(Callee::new(id, Role::Combiner { op: BinaryOp::Add, ty }));
-                (select(module, ty), Role::Select { ty })
+                callees.push(Callee::new(id, CalleeRole::Combiner { op: BinaryOp::Add, ty }));
+                (select(module, ty), CalleeRole::Select { ty })
             }
         };
         callees.push(Callee::new(id, role));
     }
     let mut sorted: Vec<ElementType> = (0..random.between(1, 3)).map(|_| random.pick(types)).collect();
     sorted.extend(random.percent(30).then_some(ElementType::S32));
-    callees.push(Callee::new(order(module, random, &sorted), Role::Order { types: sorted }));
+    callees.push(Callee::new(order(module, random, &sorted), CalleeRole::Order { types: sorted }));
     if matches!(family, Family::Control | Family::Mixed | Family::Rare) {
         for _ in 0..random.between(2, 4) {
             let mut maker = Maker { module, random, callees: &callees, types };
@@ -49,7 +49,7 @@ pub fn make(module: &mut ModuleBuilder, random: &mut Random, family: Family, typ
                 0 => maker.scalar(),
                 1 => maker.function(),
                 2 => maker.branches(),
-                3 => maker.begun(),
+                3 => maker.async_function(),
                 _ => maker.looping(),
             };
             callees.push(callee);
@@ -175,7 +175,7 @@ struct Maker<'a> {
     types: &'a [ElementType],
 }
 
-/// A body that was made: its computation, and what it gives.
+/// A body that was made: its computation, and its results.
 struct Body {
     id: CompId,
     results: Vec<Value>,
@@ -189,7 +189,7 @@ impl Maker<'_> {
             callees: self.callees,
             values: Vec::new(),
             inputs: None,
-            sizes: Sizes::Callee,
+            sizes: SizeClass::Callee,
             types: self.types.to_vec(),
         }
     }
@@ -221,20 +221,20 @@ impl Maker<'_> {
             (step.apply)(&mut graph);
         }
         let root = graph.any(|v| v.numbers.is_settled()).expect("parameters are exact").id;
-        Callee::new(graph.b.finish(root), Role::Scalar { parameters })
+        Callee::new(graph.b.finish(root), CalleeRole::Scalar { parameters })
     }
 
     fn function(&mut self) -> Callee {
         let parameters = self.slots();
         let body = self.body("function", &parameters, Packing::Separate, None, Root::ArrayOrTuple);
         let results = body.results.iter().map(|v| v.numbers).collect();
-        Callee::new(body.id, Role::Function { parameters, results })
+        Callee::new(body.id, CalleeRole::Function { parameters, results })
     }
 
-    fn begun(&mut self) -> Callee {
+    fn async_function(&mut self) -> Callee {
         let function = self.function();
         let role = match function.role {
-            Role::Function { parameters, results } => Role::Begun { parameters, results },
+            CalleeRole::Function { parameters, results } => CalleeRole::Async { parameters, results },
             other => other,
         };
         Callee::new(function.id, role)
@@ -258,7 +258,7 @@ impl Maker<'_> {
             }
             branches.push((body.id, parameters));
         }
-        Callee::new(first.id, Role::Branches { branches, by_predicate, packing, results: numbers })
+        Callee::new(first.id, CalleeRole::Branches { branches, by_predicate, packing, results: numbers })
     }
 
     fn looping(&mut self) -> Callee {
@@ -281,10 +281,10 @@ impl Maker<'_> {
         };
         let root = build().expect("a condition can always be made");
         let condition = b.finish(root);
-        Callee::new(body.id, Role::Loop { condition, counter, start, packing, state })
+        Callee::new(body.id, CalleeRole::Loop { condition, counter, start, packing, state })
     }
 
-    /// A computation of arrays (as several parameters, or as one tuple) that gives arrays, those of `wanted` or any.
+    /// A computation of arrays (as several parameters, or as one tuple) that returns arrays, those of `wanted` or any.
     fn body(&mut self, name: &str, parameters: &[Slot], packing: Packing, wanted: Option<&[Slot]>, root: Root) -> Body {
         let mut graph = self.graph(name);
         graph.take_parameters(parameters, packing);
@@ -346,7 +346,7 @@ impl Graph<'_> {
     }
 }
 
-/// What a body gives.
+/// The root of a body.
 enum Root {
     /// A tuple.
     Tuple,

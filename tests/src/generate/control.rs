@@ -3,7 +3,7 @@
 use xla_hlo::ops::{Conditional, Map};
 use xla_hlo::{CompId, ElementType, InstrId, Shape};
 
-use super::callee::{Callee, Packing, Role, Slot};
+use super::callee::{Callee, CalleeRole, Packing, Slot};
 use super::graph::{Graph, Value};
 use super::numbers::Numbers;
 use super::values::Temper;
@@ -39,19 +39,20 @@ impl Graph<'_> {
     }
 
     pub(super) fn call(&mut self) -> Option<Value> {
-        let callee =
-            self.callee(|role| !matches!(role, Role::Combiner { .. } | Role::Select { .. } | Role::Order { .. }))?;
+        let callee = self.callee(|role| {
+            !matches!(role, CalleeRole::Combiner { .. } | CalleeRole::Select { .. } | CalleeRole::Order { .. })
+        })?;
         match &callee.role {
-            Role::Scalar { parameters } => self.map(callee.id, parameters),
-            Role::Function { parameters, results } => {
+            CalleeRole::Scalar { parameters } => self.map(callee.id, parameters),
+            CalleeRole::Function { parameters, results } => {
                 let operands = self.operands(parameters);
                 let call = self.b.call(callee.id, operands).ok()?;
                 self.results(call, results)
             }
-            Role::Branches { branches, by_predicate, packing, results } => {
+            CalleeRole::Branches { branches, by_predicate, packing, results } => {
                 self.conditional(branches, *by_predicate, *packing, results)
             }
-            Role::Loop { condition, counter, start, packing, state } => {
+            CalleeRole::Loop { condition, counter, start, packing, state } => {
                 let start = self.scalar(*counter, *start);
                 let mut operands = vec![start];
                 operands.extend(self.operands(&state[1..]));
@@ -60,13 +61,13 @@ impl Graph<'_> {
                 let numbers: Vec<Numbers> = state.iter().map(|slot| slot.numbers).collect();
                 self.results(done, &numbers)
             }
-            Role::Begun { .. } => self.begun(),
-            Role::Combiner { .. } | Role::Replace { .. } | Role::Best { .. } => None,
-            Role::Select { .. } | Role::Order { .. } => None,
+            CalleeRole::Async { .. } => self.async_call(),
+            CalleeRole::Combiner { .. } | CalleeRole::Replace { .. } | CalleeRole::Best { .. } => None,
+            CalleeRole::Select { .. } | CalleeRole::Order { .. } => None,
         }
     }
 
-    fn callee(&mut self, accept: impl Fn(&Role) -> bool) -> Option<Callee> {
+    fn callee(&mut self, accept: impl Fn(&CalleeRole) -> bool) -> Option<Callee> {
         let fit: Vec<&Callee> = self.callees.iter().filter(|c| accept(&c.role)).collect();
         (!fit.is_empty()).then(|| self.random.pick(&fit).clone())
     }
@@ -76,7 +77,7 @@ impl Graph<'_> {
         slots.iter().map(operand).collect()
     }
 
-    /// What a call gives: an array, or some of those in a tuple.
+    /// The results of a call: an array, or some of those in a tuple.
     pub(super) fn results(&mut self, call: InstrId, numbers: &[Numbers]) -> Option<Value> {
         let mut last = None;
         for (i, (leaf, &numbers)) in self.leaves(call).into_iter().zip(numbers).enumerate() {

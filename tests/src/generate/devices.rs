@@ -1,10 +1,10 @@
-//! What the devices of a program do together, in programs of one device.
+//! Collectives, in programs of one device.
 
 use xla_hlo::ops::collective::{IotaGroups, MeshAxis, MeshGroups, ReplicaGroups};
 use xla_hlo::ops::{AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, Participants};
 use xla_hlo::{ElementType, InstrId, Shape};
 
-use super::callee::Role;
+use super::callee::CalleeRole;
 use super::graph::{Graph, Value};
 use super::numbers::Numbers;
 use super::values::Temper;
@@ -72,9 +72,9 @@ impl Graph<'_> {
 
     fn all_reduce(&mut self) -> Option<Value> {
         let callees = self.callees;
-        let fit: Vec<_> = callees.iter().filter(|c| matches!(c.role, Role::Combiner { .. })).collect();
+        let fit: Vec<_> = callees.iter().filter(|c| matches!(c.role, CalleeRole::Combiner { .. })).collect();
         let callee = (!fit.is_empty()).then(|| self.random.pick(&fit))?;
-        let Role::Combiner { ty, .. } = callee.role else { return None };
+        let CalleeRole::Combiner { ty, .. } = callee.role else { return None };
         let x = self.any(|v| v.ty() == ty)?;
         let participants = self.alone(true);
         if self.random.percent(30) && x.rank() > 0 {
@@ -147,7 +147,7 @@ impl Graph<'_> {
         self.all_results(done, &arrays)
     }
 
-    /// A box of one array written over another.
+    /// A slice of one array written over another.
     fn permute_boxes(&mut self) -> Option<Value> {
         let input = self.any(|v| v.rank() > 0 && v.shape.element_count() > 0)?;
         let dims: Vec<usize> = input.dims().iter().map(|&d| self.random.between(d, d + 2)).collect();
@@ -174,7 +174,7 @@ impl Graph<'_> {
     fn rooted(&mut self) -> Option<Value> {
         let callees = self.callees;
         let x = self.any(|_| true)?;
-        let combiner = callees.iter().find(|c| matches!(c.role, Role::Combiner { ty, .. } if ty == x.ty()));
+        let combiner = callees.iter().find(|c| matches!(c.role, CalleeRole::Combiner { ty, .. } if ty == x.ty()));
         let participants = self.alone(false);
         let has_dynamic_root = self.random.percent(40);
         let op = match combiner {

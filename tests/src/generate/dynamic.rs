@@ -1,4 +1,4 @@
-//! Arrays whose sizes are known when running: a chain from where a size is set to where none is left.
+//! Arrays with dynamic sizes: a chain from where a size is set to where none is left.
 //!
 //! Only the sizes' elements are defined, so that every chain ends in a reduction, a contraction or the sizes
 //! themselves.
@@ -9,7 +9,7 @@ use xla_hlo::ops::{
 };
 use xla_hlo::{ArrayShape, Dynamism, ElementType, InstrId, Shape};
 
-use super::callee::Role;
+use super::callee::CalleeRole;
 use super::elementwise::{binary, convert, unary};
 use super::graph::{Graph, Value};
 use super::numbers::Numbers;
@@ -18,13 +18,13 @@ use super::reductions::{is_order_free, is_tame, reduce, sum_of_products};
 /// Greatest number of elements: some rules count them one by one.
 const MOST: usize = 2000;
 
-/// Whether the size of a dimension is known when running.
+/// Whether the size of a dimension is dynamic.
 fn is_dynamic(x: &Value, d: usize) -> bool {
     x.shape.dynamism(d) != Dynamism::Static
 }
 
 impl Graph<'_> {
-    /// A chain over an array whose sizes are known when running. What it gives last has a static shape.
+    /// A chain over an array with dynamic sizes. What it returns last has a static shape.
     pub(super) fn dynamic(&mut self) -> Option<Value> {
         let start = self.any(|v| v.rank() > 0 && v.shape.element_count() <= MOST)?;
         let d = self.random.below(start.rank());
@@ -275,10 +275,10 @@ impl Graph<'_> {
 
     fn sized_reduction(&mut self, x: &Value, dimensions: Vec<usize>) -> Option<Value> {
         let callees = self.callees;
-        let fits = |role: &Role| matches!(role, Role::Combiner { .. });
+        let fits = |role: &CalleeRole| matches!(role, CalleeRole::Combiner { .. });
         let fit: Vec<_> = callees.iter().filter(|c| fits(&c.role)).collect();
         let callee = (!fit.is_empty()).then(|| self.random.pick(&fit))?;
-        let Role::Combiner { op, ty } = callee.role else { return None };
+        let CalleeRole::Combiner { op, ty } = callee.role else { return None };
         let x = if x.ty() == ty { x.clone() } else { self.converted(x, ty)? };
         if !is_order_free(op) && !is_tame(ty, &x.numbers) {
             return None;

@@ -1,13 +1,13 @@
-//! Order by tokens, borders that mean nothing, and what is begun by one instruction and awaited by another.
+//! Tokens, domains, and async start/done pairs.
 
 use xla_hlo::ops::{Async, Domain, OptBarrier};
 use xla_hlo::{InstrId, LeafSharding, Sharding, ShardingKind};
 
-use super::callee::Role;
+use super::callee::CalleeRole;
 use super::graph::{Graph, Value};
 
 impl Graph<'_> {
-    /// An array behind tokens, a border or a copy.
+    /// An array after tokens, a border or a copy.
     pub(super) fn effect(&mut self) -> Option<Value> {
         let x = self.any(|_| true)?;
         let id = match self.random.below(6) {
@@ -20,12 +20,12 @@ impl Graph<'_> {
                 self.b.instruction(Async::CopyDone, None, [start]).ok()?
             }
             4 => self.b.instruction(OptBarrier, None, [x.id]).ok()?,
-            _ => return self.begun(),
+            _ => return self.async_call(),
         };
         self.put(Some(x.numbers), |_| Ok(id))
     }
 
-    /// A token behind several others, each fresh.
+    /// A token after several others, each fresh.
     fn token(&mut self) -> Option<InstrId> {
         let mut tokens = Vec::new();
         for _ in 0..self.random.below(3) {
@@ -60,13 +60,13 @@ impl Graph<'_> {
         self.b.instruction(op, None, [x.id]).ok()
     }
 
-    /// A function begun here and awaited here, which nobody else may call.
-    pub(super) fn begun(&mut self) -> Option<Value> {
+    /// An async start and done of a function that nobody else may call.
+    pub(super) fn async_call(&mut self) -> Option<Value> {
         let callees = self.callees;
         let free: Vec<_> =
-            callees.iter().filter(|c| matches!(c.role, Role::Begun { .. }) && !c.is_taken.get()).collect();
+            callees.iter().filter(|c| matches!(c.role, CalleeRole::Async { .. }) && !c.is_taken.get()).collect();
         let callee = (!free.is_empty()).then(|| self.random.pick(&free))?;
-        let Role::Begun { parameters, results } = &callee.role else { return None };
+        let CalleeRole::Async { parameters, results } = &callee.role else { return None };
         let operands = self.operands(parameters);
         let mut step = self.b.async_start(callee.id, operands).ok()?;
         callee.is_taken.set(true);

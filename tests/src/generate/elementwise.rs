@@ -1,4 +1,4 @@
-//! Operations on one element at a time, and what they do to what is known of numbers.
+//! Elementwise operations, and what they do to what is known of numbers.
 
 use xla_hlo::ops::{BinaryOp, Compare, CompareDirection, CompareType, Unary, UnaryOp};
 use xla_hlo::{ArrayShape, ElementKind, ElementType};

@@ -1,4 +1,4 @@
-//! A computation while it is being made: a pool of values that steps take from and add to.
+//! Graph under construction: a pool of values that steps take from and add to.
 
 use xla_hlo::builder::ComputationBuilder;
 use xla_hlo::{ArrayShape, ElementType, InstrId, Layout, Literal, Result, Scalar};
@@ -10,7 +10,7 @@ use super::values::{self, Temper};
 
 /// How large arrays are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sizes {
+pub(super) enum SizeClass {
     /// Of called computations, which may be called often.
     Callee,
     /// Mostly small.
@@ -19,13 +19,13 @@ pub(super) enum Sizes {
     Large,
 }
 
-impl Sizes {
+impl SizeClass {
     /// No array has more elements.
     fn most(self) -> usize {
         match self {
-            Sizes::Callee => 3000,
-            Sizes::Small => 20_000,
-            Sizes::Large => 300_000,
+            SizeClass::Callee => 3000,
+            SizeClass::Small => 20_000,
+            SizeClass::Large => 300_000,
         }
     }
 }
@@ -33,7 +33,7 @@ impl Sizes {
 /// An array of the computation.
 #[derive(Clone, Debug)]
 pub struct Value {
-    /// The instruction that gives it.
+    /// The instruction that produces it.
     pub id: InstrId,
     /// Its shape, without layout.
     pub shape: ArrayShape,
@@ -64,13 +64,13 @@ pub struct Graph<'g> {
     /// Arguments of the parameters made so far; `None` where no parameters may be made: in called computations.
     pub(super) inputs: Option<Vec<Literal>>,
     /// How large arrays may be.
-    pub(super) sizes: Sizes,
+    pub(super) sizes: SizeClass,
     /// Element types that new arrays have.
     pub(super) types: Vec<ElementType>,
 }
 
 impl Graph<'_> {
-    /// Adds an instruction that gives an array of those numbers. Nothing happens where nothing is known of them, or
+    /// Adds an instruction that produces an array of those numbers. Nothing happens where nothing is known of them, or
     /// where the builder refuses (an operation has no such element type).
     pub(super) fn put(
         &mut self,
@@ -177,10 +177,10 @@ impl Graph<'_> {
     /// Dimensions for a new array: of rank 0 to 4, mostly odd sizes, seldom empty, seldom large.
     pub(super) fn dims(&mut self) -> Vec<usize> {
         let rank = self.random.pick(&[0, 1, 1, 1, 2, 2, 2, 3, 3, 4]);
-        if self.sizes == Sizes::Large {
+        if self.sizes == SizeClass::Large {
             return self.large_dims(rank.clamp(1, 3));
         }
-        let most = if self.random.percent(5) { self.sizes.most() } else { Sizes::Callee.most() };
+        let most = if self.random.percent(5) { self.sizes.most() } else { SizeClass::Callee.most() };
         let mut dims: Vec<usize> = (0..rank).map(|_| self.size()).collect();
         while dims.iter().product::<usize>() > most {
             let at = self.random.below(rank);

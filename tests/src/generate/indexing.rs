@@ -3,7 +3,7 @@
 use xla_hlo::ElementType;
 use xla_hlo::ops::{BinaryOp, Gather, Scatter};
 
-use super::callee::Role;
+use super::callee::CalleeRole;
 use super::graph::{Graph, Value};
 use super::numbers::Numbers;
 use super::reductions::reduce;
@@ -13,21 +13,21 @@ const INDEX_TYPES: [ElementType; 5] =
     [ElementType::S32, ElementType::S32, ElementType::S64, ElementType::U32, ElementType::S8];
 
 /// Which dimension is for what.
-struct Plan {
+struct IndexingPlan {
     /// Operand dimensions that go with dimensions of the starts.
     batching: Vec<usize>,
     /// Operand dimensions that the slices leave out.
     collapsed: Vec<usize>,
     /// Operand dimension of each component of a start.
     map: Vec<usize>,
-    /// Sizes of the box.
+    /// Sizes of the window.
     sizes: Vec<usize>,
     /// Dimensions of the array of starts.
     index_dims: Vec<usize>,
     /// Dimensions of the starts that go with `batching`.
     index_batching: Vec<usize>,
     index_vector_dim: usize,
-    /// Dimensions of the slices that run inside the box.
+    /// Dimensions of the slices that run inside the window.
     offset: Vec<usize>,
     /// Dimensions of the slices.
     slices: Vec<usize>,
@@ -58,10 +58,16 @@ impl Graph<'_> {
         let callees = self.callees;
         let callee = self.random.pick(&callees.iter().collect::<Vec<_>>());
         let (op, ty) = match callee.role {
-            Role::Combiner { op, ty } => (Some(op), ty),
-            Role::Replace { ty } => (None, ty),
-            Role::Best { .. } | Role::Scalar { .. } | Role::Select { .. } | Role::Order { .. } => return None,
-            Role::Function { .. } | Role::Begun { .. } | Role::Branches { .. } | Role::Loop { .. } => return None,
+            CalleeRole::Combiner { op, ty } => (Some(op), ty),
+            CalleeRole::Replace { ty } => (None, ty),
+            CalleeRole::Best { .. }
+            | CalleeRole::Scalar { .. }
+            | CalleeRole::Select { .. }
+            | CalleeRole::Order { .. } => return None,
+            CalleeRole::Function { .. }
+            | CalleeRole::Async { .. }
+            | CalleeRole::Branches { .. }
+            | CalleeRole::Loop { .. } => return None,
         };
         let x = self.any(|v| v.ty() == ty && v.rank() > 0)?;
         let plan = self.plan(x.dims());
@@ -69,9 +75,9 @@ impl Graph<'_> {
             return None;
         }
         let is_batch = |d: &usize| *d != plan.index_vector_dim;
-        let boxes = (0..plan.index_dims.len()).filter(is_batch).map(|d| plan.index_dims[d]).product();
+        let windows = (0..plan.index_dims.len()).filter(is_batch).map(|d| plan.index_dims[d]).product();
         let numbers_of = |n: &Numbers| match op {
-            Some(op) => scattered(op, ty, boxes, &x.numbers, n),
+            Some(op) => scattered(op, ty, windows, &x.numbers, n),
             None => Numbers::either(ty, &x.numbers, n),
         };
         let updates = self.like(ty, &plan.slices, |n| numbers_of(n).is_some());
@@ -99,8 +105,8 @@ impl Graph<'_> {
         self.leaf(ty, dims, Temper::Grid)
     }
 
-    fn plan(&mut self, dims: &[usize]) -> Plan {
-        let mut plan = Plan {
+    fn plan(&mut self, dims: &[usize]) -> IndexingPlan {
+        let mut plan = IndexingPlan {
             batching: Vec::new(),
             collapsed: Vec::new(),
             map: Vec::new(),
@@ -133,8 +139,8 @@ impl Graph<'_> {
         plan
     }
 
-    /// Where the starts have their batch dimensions and their components, and where the slices have the box's.
-    fn plan_starts(&mut self, dims: &[usize], plan: &mut Plan) {
+    /// Where the starts have their batch dimensions and their components, and where the slices have the window's.
+    fn plan_starts(&mut self, dims: &[usize], plan: &mut IndexingPlan) {
         let own = self.random.pick(&[0, 1, 1, 1, 2]);
         let mut batch: Vec<(usize, Option<usize>)> =
             (0..own).map(|_| (self.random.pick(&[0, 1, 2, 3, 5, 8, 17]), None)).collect();
@@ -172,7 +178,7 @@ impl Graph<'_> {
     }
 }
 
-/// The numbers of an array into which up to `boxes` updates are combined at each place.
-fn scattered(op: BinaryOp, ty: ElementType, boxes: usize, x: &Numbers, update: &Numbers) -> Option<Numbers> {
-    reduce(op, ty, boxes, update, x)
+/// The numbers of an array into which up to `windows` updates are combined at each place.
+fn scattered(op: BinaryOp, ty: ElementType, windows: usize, x: &Numbers, update: &Numbers) -> Option<Numbers> {
+    reduce(op, ty, windows, update, x)
 }

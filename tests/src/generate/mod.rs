@@ -38,7 +38,7 @@ use crate::program::{Known, Program, set_outputs};
 
 pub use family::Family;
 pub use graph::Value;
-use graph::{Graph, Sizes};
+use graph::{Graph, SizeClass};
 pub use numbers::{Noise, Numbers, epsilon, least};
 pub use random::Random;
 pub use values::{Temper, literal};
@@ -65,7 +65,7 @@ pub fn program(family: Family, seed: u64) -> Program {
         callees: &callees,
         values: Vec::new(),
         inputs: Some(Vec::new()),
-        sizes: if family == Family::Large { Sizes::Large } else { Sizes::Small },
+        sizes: if family == Family::Large { SizeClass::Large } else { SizeClass::Small },
         types,
     };
     for _ in 0..graph.random.between(1, 2) {

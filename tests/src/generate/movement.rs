@@ -1,4 +1,4 @@
-//! Operations that move elements.
+//! Data movement.
 
 use xla_hlo::ElementType;
 use xla_hlo::InstrId;
@@ -140,12 +140,12 @@ impl Graph<'_> {
         self.put(numbers, |b| b.dynamic_update_slice(x.id, update.id, starts))
     }
 
-    /// Sizes of a box that fits.
+    /// Sizes of a slice that fits.
     fn box_in(&mut self, dims: &[usize]) -> Vec<usize> {
         dims.iter().map(|&d| if self.random.percent(30) { d } else { self.random.between(d.min(1), d) }).collect()
     }
 
-    /// Where a box starts, also outside of the array: scalars, or one vector.
+    /// Where a slice starts, also outside of the array: scalars, or one vector.
     fn starts(&mut self, rank: usize) -> Vec<InstrId> {
         let ty = self.random.pick(&INDEX_TYPES);
         if self.random.percent(10) {
@@ -161,7 +161,7 @@ impl Graph<'_> {
             .collect()
     }
 
-    /// The value in another buffer, or behind a barrier, or in and out of tuples.
+    /// The value in another buffer, or after a barrier, or in and out of tuples.
     pub(super) fn regroup(&mut self) -> Option<Value> {
         let x = self.any(|_| true)?;
         let y = self.any(|_| true)?;

@@ -1,4 +1,4 @@
-//! What is known of the numbers in an array, so that results are compared as exactly as they deserve.
+//! Facts about the numbers in an array, so that results are compared as exactly as they deserve.
 //!
 //! Most results must agree bit for bit: data movement, integers, and float operations that IEEE 754 rounds correctly.
 //! Where implementations may differ (functions, orders of summation) a bound on the difference is carried forward, and
@@ -31,7 +31,7 @@ pub struct Numbers {
 pub enum Noise {
     /// Not at all.
     None,
-    /// By so many units in the last place.
+    /// By that many units in the last place.
     Ulps(f64),
     /// By so much, whatever the value.
     Absolute(f64),

@@ -3,7 +3,7 @@
 use xla_hlo::ops::{BatchNormKind, DotDims, RaggedDot, Scan};
 use xla_hlo::{ElementKind, ElementType, InstrId};
 
-use super::callee::Role;
+use super::callee::CalleeRole;
 use super::graph::{Graph, Value};
 use super::numbers::{Numbers, epsilon};
 use super::reductions::{is_tame, reduce, sum_of_products};
@@ -54,7 +54,7 @@ impl Graph<'_> {
     pub(super) fn scan(&mut self) -> Option<Value> {
         let callees = self.callees;
         let callee = self.random.pick(&callees.iter().collect::<Vec<_>>());
-        let Role::Combiner { op, ty } = callee.role else { return None };
+        let CalleeRole::Combiner { op, ty } = callee.role else { return None };
         let x = self.reduced(op, ty)?;
         let (&[length], false) = (x.dims(), ty == ElementType::F8E8M0FNU) else { return None };
         let init = self.initial(op, ty);

@@ -4,7 +4,7 @@ use xla_hlo::CompId;
 use xla_hlo::builder::ComputationBuilder;
 use xla_hlo::ops::{BinaryOp, Unary, UnaryOp};
 
-use super::callee::Role;
+use super::callee::CalleeRole;
 use super::graph::{Graph, Value};
 use super::numbers::{Numbers, epsilon, greatest};
 use super::values::Temper;
@@ -13,7 +13,7 @@ impl Graph<'_> {
     /// Rows made comparable: less their greatest element or their mean, over their sum or their deviation.
     pub(super) fn normalize(&mut self) -> Option<Value> {
         let sum = self.callees.iter().find_map(|c| match c.role {
-            Role::Combiner { op: BinaryOp::Add, ty } if ty.is_float() && ty.bit_width() >= 16 => Some((c.id, ty)),
+            CalleeRole::Combiner { op: BinaryOp::Add, ty } if ty.is_float() && ty.bit_width() >= 16 => Some((c.id, ty)),
             _ => None,
         });
         let (sum, ty) = sum?;

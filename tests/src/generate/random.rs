@@ -28,7 +28,7 @@ impl Random {
         low + self.below(high - low + 1)
     }
 
-    /// True in so many of a hundred cases.
+    /// True in that many of a hundred cases.
     pub fn percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }

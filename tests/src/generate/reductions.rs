@@ -3,14 +3,14 @@
 use xla_hlo::ops::{BinaryOp, DotDims, SelectAndScatter, Window, WindowDim};
 use xla_hlo::{ElementKind, ElementType};
 
-use super::callee::{Callee, Role};
+use super::callee::{Callee, CalleeRole};
 use super::graph::{Graph, Value};
 use super::numbers::{Numbers, epsilon, fits_grid};
 use super::values::Temper;
 
 /// What a dimension of a dot's left operand is for.
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum ReductionPart {
     Batch,
     Contracting,
     Free,
@@ -24,17 +24,20 @@ impl Graph<'_> {
             let (ty, dims) = (self.ty(), self.dims());
             self.leaf(ty, &dims, Temper::Grid)
         });
-        let parts: Vec<Part> =
-            lhs.dims().iter().map(|_| self.random.pick(&[Part::Batch, Part::Contracting, Part::Free])).collect();
-        let of = |part: Part| -> Vec<usize> { (0..parts.len()).filter(|&d| parts[d] == part).collect() };
-        let (mut batch, mut contracting) = (of(Part::Batch), of(Part::Contracting));
+        let parts: Vec<ReductionPart> = lhs
+            .dims()
+            .iter()
+            .map(|_| self.random.pick(&[ReductionPart::Batch, ReductionPart::Contracting, ReductionPart::Free]))
+            .collect();
+        let of = |part: ReductionPart| -> Vec<usize> { (0..parts.len()).filter(|&d| parts[d] == part).collect() };
+        let (mut batch, mut contracting) = (of(ReductionPart::Batch), of(ReductionPart::Contracting));
         if self.random.percent(30) {
             batch.reverse();
             contracting.reverse();
         }
         let free: Vec<usize> = (0..self.random.below(3)).map(|_| self.size()).collect();
         let sizes = |dims: &[usize]| dims.iter().map(|&d| lhs.dims()[d]).collect::<Vec<_>>();
-        let result = [sizes(&batch), sizes(&of(Part::Free)), free.clone()].concat();
+        let result = [sizes(&batch), sizes(&of(ReductionPart::Free)), free.clone()].concat();
         let rhs_sizes = [sizes(&batch), sizes(&contracting), free].concat();
         let length: usize = sizes(&contracting).iter().product();
         let work = result.iter().product::<usize>() * length.max(1);
@@ -73,7 +76,7 @@ impl Graph<'_> {
         let callees = self.callees;
         let callee = self.random.pick(&callees.iter().collect::<Vec<_>>());
         match callee.role {
-            Role::Combiner { op, ty } => {
+            CalleeRole::Combiner { op, ty } => {
                 let x = self.reduced(op, ty)?;
                 let dims = self.random.subset(x.rank());
                 let length = dims.iter().map(|&d| x.dims()[d]).product();
@@ -81,9 +84,15 @@ impl Graph<'_> {
                 let numbers = reduce(op, ty, length, &x.numbers, &init.numbers);
                 self.put(numbers, |b| b.reduce([x.id], [init.id], dims, callee.id))
             }
-            Role::Best { ty, index } => self.reduce_best(callee, ty, index),
-            Role::Replace { .. } | Role::Scalar { .. } | Role::Select { .. } | Role::Order { .. } => None,
-            Role::Function { .. } | Role::Begun { .. } | Role::Branches { .. } | Role::Loop { .. } => None,
+            CalleeRole::Best { ty, index } => self.reduce_best(callee, ty, index),
+            CalleeRole::Replace { .. }
+            | CalleeRole::Scalar { .. }
+            | CalleeRole::Select { .. }
+            | CalleeRole::Order { .. } => None,
+            CalleeRole::Function { .. }
+            | CalleeRole::Async { .. }
+            | CalleeRole::Branches { .. }
+            | CalleeRole::Loop { .. } => None,
         }
     }
 
@@ -106,7 +115,7 @@ impl Graph<'_> {
     pub(super) fn reduce_window(&mut self) -> Option<Value> {
         let callees = self.callees;
         let callee = self.random.pick(&callees.iter().collect::<Vec<_>>());
-        let Role::Combiner { op, ty } = callee.role else { return None };
+        let CalleeRole::Combiner { op, ty } = callee.role else { return None };
         let x = self.reduced(op, ty)?;
         let window = self.window(x.dims())?;
         let length = window.dims.iter().map(|d| d.size).product();
@@ -144,9 +153,9 @@ impl Graph<'_> {
     pub(super) fn select_and_scatter(&mut self) -> Option<Value> {
         let callees = self.callees;
         let select = self.random.pick(&callees.iter().collect::<Vec<_>>());
-        let Role::Select { ty } = select.role else { return None };
+        let CalleeRole::Select { ty } = select.role else { return None };
         let scatter =
-            callees.iter().find(|c| matches!(c.role, Role::Combiner { op: BinaryOp::Add, ty: t } if t == ty))?;
+            callees.iter().find(|c| matches!(c.role, CalleeRole::Combiner { op: BinaryOp::Add, ty: t } if t == ty))?;
         let orders = |n: &Numbers| n.is_exact() && n.bound.is_finite();
         let x = self.any(|v| v.ty() == ty && v.rank() > 0 && orders(&v.numbers))?;
         let mut window = self.window(x.dims())?;

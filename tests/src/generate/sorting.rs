@@ -1,8 +1,8 @@
-//! Sorts and greatest elements.
+//! Sorts and top-k.
 
 use xla_hlo::{ElementType, InstrId};
 
-use super::callee::Role;
+use super::callee::CalleeRole;
 use super::graph::{Graph, Value};
 use super::numbers::Numbers;
 
@@ -14,7 +14,7 @@ impl Graph<'_> {
         let orders: Vec<(_, &[ElementType])> = callees
             .iter()
             .filter_map(|callee| match &callee.role {
-                Role::Order { types } => Some((callee.id, &types[..])),
+                CalleeRole::Order { types } => Some((callee.id, &types[..])),
                 _ => None,
             })
             .collect();

@@ -5,7 +5,7 @@ use super::graph::{Graph, Value};
 
 /// A way to add to a computation, and how often each family takes it.
 #[derive(Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct GraphStep {
     pub(super) apply: fn(&mut Graph<'_>) -> Option<Value>,
     weights: [usize; 10],
 }
@@ -13,7 +13,7 @@ pub(super) struct Step {
 macro_rules! steps {
     ($($method:ident $weights:expr;)*) => {
         /// Families in the order of [`Family::ALL`]. The first six suit scalars.
-        pub(super) const STEPS: &[Step] = &[$(Step { apply: |graph| graph.$method(), weights: $weights },)*];
+        pub(super) const STEPS: &[GraphStep] = &[$(GraphStep { apply: |graph| graph.$method(), weights: $weights },)*];
     };
 }
 
@@ -65,7 +65,7 @@ steps! {
 impl Graph<'_> {
     /// One more operation, if the one that is tried finds what it takes.
     pub(super) fn step(&mut self, family: Family) -> Option<Value> {
-        let weight = |step: &Step| step.weights[family as usize];
+        let weight = |step: &GraphStep| step.weights[family as usize];
         let mut at = self.random.below(STEPS.iter().map(weight).sum());
         for step in STEPS {
             match at.checked_sub(weight(step)) {

@@ -48,7 +48,7 @@ pub struct CallSite {
 
 /// A computation and its place in the call graph.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Node {
+pub struct CallGraphNode {
     /// The computation.
     #[serde(skip)]
     pub id: CompId,
@@ -80,7 +80,7 @@ pub struct CallGraph {
     /// Whether what runs as a program or a kernel is called from one place, once: what buffer assignment needs.
     pub is_flat: bool,
     /// All computations, callees before callers.
-    pub computations: Vec<Node>,
+    pub computations: Vec<CallGraphNode>,
     #[serde(skip)]
     places: Places,
 }
@@ -100,7 +100,7 @@ impl Eq for Places {}
 
 impl CallGraph {
     /// The node of a computation; `None` for one of another module.
-    pub fn node(&self, id: CompId) -> Option<&Node> {
+    pub fn node(&self, id: CompId) -> Option<&CallGraphNode> {
         self.places.0[id].map(|place| &self.computations[place])
     }
 }
@@ -110,7 +110,7 @@ pub fn analyze(module: &Module) -> CallGraph {
     let order = module.post_order();
     let mut places = SecondaryMap::default();
     order.iter().enumerate().for_each(|(place, &id)| places[id] = Some(place));
-    let mut computations: Vec<Node> = order.iter().map(|&id| node(module, id)).collect();
+    let mut computations: Vec<CallGraphNode> = order.iter().map(|&id| node(module, id)).collect();
     if let Some(entry) = module.entry_if_set().and_then(|entry| places[entry]) {
         computations[entry].runs_as = RunAs::Entry;
         computations[entry].depth = Some(0);
@@ -133,7 +133,7 @@ pub fn analyze(module: &Module) -> CallGraph {
         }
         computations[caller].calls = calls;
     }
-    let is_alone = |node: &Node| match node.runs_as {
+    let is_alone = |node: &CallGraphNode| match node.runs_as {
         RunAs::Entry => node.call_count == 0,
         RunAs::Control | RunAs::Fusion => node.call_count == 1,
         RunAs::Embedded | RunAs::Never => true,
@@ -157,7 +157,7 @@ impl RunAs {
 }
 
 /// A computation, its callers left out.
-fn node(module: &Module, id: CompId) -> Node {
+fn node(module: &Module, id: CompId) -> CallGraphNode {
     let computation = &module[id];
     let mut calls = Vec::new();
     for instruction in computation.sequence() {
@@ -174,7 +174,7 @@ fn node(module: &Module, id: CompId) -> Node {
             });
         }
     }
-    Node {
+    CallGraphNode {
         id,
         name: computation.name().to_string(),
         instructions: computation.len(),

@@ -3,8 +3,8 @@
 //! Counted are operations on elements, whatever their type: an addition is one, a multiplication with an addition two,
 //! an exponential one transcendental. Bytes are those that an instruction reads and writes if nothing stays in a cache:
 //! inside a fusion none, of a slice only what is sliced, of an update in place only the update. A loop counts as often
-//! as it runs, where that is known; of a conditional's branches the dearest counts. What asks a library (custom calls)
-//! has no arithmetic that is known, and random bits count as one operation each.
+//! as it runs, where that is known; of a conditional's branches the most expensive counts. What asks a library (custom
+//! calls) has no arithmetic that is known, and random bits count as one operation each.
 
 use std::fmt;
 
@@ -68,7 +68,7 @@ pub struct CostAnalysis {
     pub total: Cost,
     /// Computations that run as programs, the entry last.
     pub computations: Vec<ComputationCost>,
-    /// Loops of which nobody knows how often they run; they count as one round.
+    /// Loops of which nobody knows how often they run; they count as one iteration.
     pub unknown_loops: Vec<String>,
 }
 
@@ -155,9 +155,9 @@ pub(crate) fn times(module: &Module) -> SecondaryMap<CompId, u64> {
     // Callers first.
     for id in module.post_order().into_iter().rev() {
         for (instruction, i) in module[id].iter().filter(|(_, i)| call_context(i.op()) == CallContext::Control) {
-            let rounds = trip_count(module, id, instruction).unwrap_or(1);
+            let iterations = trip_count(module, id, instruction).unwrap_or(1);
             for callee in i.op().called_computations() {
-                times[callee] = times[callee].saturating_add(times[id].saturating_mul(rounds));
+                times[callee] = times[callee].saturating_add(times[id].saturating_mul(iterations));
             }
         }
     }
@@ -273,7 +273,7 @@ fn bytes(computation: &Computation, id: InstrId) -> (u64, u64) {
     }
 }
 
-/// A table: the whole, then each computation with its dearest instructions, most bytes and arithmetic first.
+/// A table: the whole, then each computation with its most expensive instructions, most bytes and arithmetic first.
 impl fmt::Display for CostAnalysis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = |f: &mut fmt::Formatter<'_>, cost: &Cost, what: &str| {
@@ -289,10 +289,10 @@ impl fmt::Display for CostAnalysis {
         for computation in self.computations.iter().rev() {
             let times = if computation.runs == 1 { "once".to_string() } else { format!("{} times", computation.runs) };
             writeln!(f, "\n%{}, run {times}", computation.name)?;
-            let mut dearest: Vec<&InstructionCost> = computation.instructions.iter().collect();
-            dearest.sort_by_key(|i| std::cmp::Reverse(i.cost.bytes().saturating_add(i.cost.flops)));
-            for InstructionCost { name, opcode, trip_count, cost } in dearest {
-                let times = trip_count.map_or(String::new(), |n| format!(", {n} rounds"));
+            let mut most_expensive: Vec<&InstructionCost> = computation.instructions.iter().collect();
+            most_expensive.sort_by_key(|i| std::cmp::Reverse(i.cost.bytes().saturating_add(i.cost.flops)));
+            for InstructionCost { name, opcode, trip_count, cost } in most_expensive {
+                let times = trip_count.map_or(String::new(), |n| format!(", {n} iterations"));
                 line(f, cost, &format!("%{name} {opcode}{times}"))?;
             }
             line(f, &computation.total, "in all")?;

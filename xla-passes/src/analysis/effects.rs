@@ -1,4 +1,4 @@
-//! Facts about operations that several passes need: effects, and how called computations are run.
+//! Effects of operations, and contexts of called computations.
 
 use serde::Serialize;
 use xla_hlo::Op;
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_begun_goes_with_what_awaits_it() {
+    fn an_async_start_goes_with_its_done() {
         let begun = "((f32[4]), f32[4], s32[])";
         let module = simplified(&format!(
             "s = {begun} sine-start(x)\n d = f32[4] sine-done(s)\n u = {begun} sine-start(x)\n v = f32[4] sine-done(u)\n \

@@ -1,5 +1,4 @@
-//! What there is to know of a module, as data: what it costs and needs, who calls whom, what instructions hold and wait
-//! for.
+//! Analyses of a module, as data: cost, memory, call graph, dataflow, reachability, effects.
 
 pub mod alias;
 pub mod call_graph;

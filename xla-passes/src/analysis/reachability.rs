@@ -23,7 +23,7 @@ pub struct Reachability<'g> {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Label {
-    /// Its place: behind all that it needs.
+    /// Its place: after all that it needs.
     place: u32,
     /// The first place of what the search found from here: from there to `place` it needs everything.
     found_from: u32,
@@ -109,7 +109,7 @@ impl<'g> Reachability<'g> {
         self.labels[id].level as usize
     }
 
-    /// All instructions, each behind what it needs.
+    /// All instructions, each after what it needs.
     pub fn order(&self) -> &[InstrId] {
         &self.order
     }

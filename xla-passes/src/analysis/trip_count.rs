@@ -1,4 +1,4 @@
-//! Trip counts: how often a counting loop runs, where that can be told.
+//! Trip counts of counting loops.
 //!
 //! What is recognised: a counter in the loop's state that goes from one constant to another by constant steps. Looks
 //! through tuples, copies and fusions, at scalars only. All arithmetic is exact, and a counter that would leave its

@@ -13,7 +13,7 @@ use super::verify_assignment;
 use crate::analysis::alias::ValueRef;
 use crate::analysis::alias::classes::{Classes, parameter_leaf};
 use crate::analysis::alias::flow::Flow;
-use crate::analysis::alias::timeline::{NodeId, Step, Timeline};
+use crate::analysis::alias::timeline::{NodeId, Timeline, TimelineStep};
 
 /// Gives each array leaf of each executed instruction a place.
 ///
@@ -245,10 +245,10 @@ impl Assigner<'_> {
         for step in &self.timeline.steps {
             number.push(steps.len());
             let (at, name) = match *step {
-                Step::Move => continue,
-                Step::Begin => ((entry, root), "begin".to_string()),
-                Step::End => ((entry, root), "end".to_string()),
-                Step::Compute(comp, id) | Step::Control(comp, id) => ((comp, id), self.name(comp, id)),
+                TimelineStep::Move => continue,
+                TimelineStep::Begin => ((entry, root), "begin".to_string()),
+                TimelineStep::End => ((entry, root), "end".to_string()),
+                TimelineStep::Compute(comp, id) | TimelineStep::Control(comp, id) => ((comp, id), self.name(comp, id)),
             };
             steps.push(at);
             names.push(name);

@@ -1,4 +1,4 @@
-//! Packing: gives pieces of memory that live at different times overlapping places in one allocation.
+//! Packing: overlapping places in one allocation for slices that are live at different times.
 //!
 //! Two greedy heuristics for dynamic storage allocation (offline strip packing, NP-hard in general); the better result
 //! is taken, and few items are packed again a few times, with what ended at the top put first. Pieces are sized in

@@ -1,4 +1,4 @@
-//! The readable report: allocations, what made the peak, and which value lives where from when until when.
+//! Readable report: allocations, the peak, and the live range of each value.
 
 use std::fmt;
 

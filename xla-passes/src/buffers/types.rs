@@ -1,4 +1,4 @@
-//! The product of buffer assignment: allocations, slices of them, and who lives where and when.
+//! Result of buffer assignment: allocations, slices, live ranges.
 
 use std::collections::HashMap;
 
@@ -115,7 +115,7 @@ pub struct BufferOptions {
     pub alignment: usize,
     /// Bytes that one execution may need in all, arguments and results included; more is an error.
     pub memory_bytes: Option<u64>,
-    /// Within so many steps of the schedule after its last use, the place of a temporary value is given to no other
+    /// For that many steps of the schedule after its last use, the place of a temporary value is given to no other
     /// one. What shares memory cannot run at the same time, so this is for devices with several streams: branches that
     /// follow each other in the schedule may run side by side, for more memory. Where there is not so much of it, this
     /// is left out.

@@ -1,4 +1,4 @@
-//! Asynchronous operations become calls and copies where they begin.
+//! Expands asynchronous operations into calls and copies at their start.
 
 use xla_hlo::ops::{Async, Call, Copy};
 use xla_hlo::{CompId, InstrId, Instruction, MAIN_THREAD, Module, Op, Result};

@@ -1,4 +1,4 @@
-//! Collectives of a program for one device become what they give there.
+//! Expands collectives of a program for one device into their local result.
 
 use xla_hlo::ops::{
     BinaryOp, Collective, CompareDirection, DynamicSlice, DynamicUpdateSlice, Gather, OnOneDevice, collective::SentBox,
@@ -9,7 +9,7 @@ use crate::rewrite::async_chain::{chain, complete};
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// Replaces collectives, begun or at once, in modules that run on one device. Other modules stay as they are.
+/// Replaces collectives, asynchronous or not, in modules that run on one device. Other modules stay as they are.
 pub struct ExpandCollectives;
 
 impl Pass for ExpandCollectives {

@@ -1,4 +1,4 @@
-//! Custom calls that stand for operations of HLO become those, or their operand.
+//! Expands custom calls that stand for operations of HLO.
 
 use xla_hlo::ops::CustomCallOperation;
 use xla_hlo::{CompId, InstrId, Module, Op, Result};

@@ -7,7 +7,7 @@ use xla_hlo::{CompId, Error, InstrId, Module, Result};
 use crate::analysis::effects::{CallContext, call_context};
 use crate::{Pass, PassContext};
 
-/// Modules are not grown beyond so many instructions.
+/// Instructions beyond which modules are not grown.
 const MAX_INSTRUCTIONS: usize = 1 << 18;
 
 /// Copies computations until each one that runs as a program or a kernel is called from one place, once.

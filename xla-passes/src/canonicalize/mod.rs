@@ -1,4 +1,4 @@
-//! One form for one meaning: no calls, nothing asynchronous, no dynamic shapes, each loop body called from one place.
+//! Canonicalization: no calls, nothing asynchronous, no dynamic shapes, each loop body called from one place.
 
 pub(crate) mod dead_code;
 mod expand_async;

@@ -1,4 +1,4 @@
-//! Borders and orders that mean nothing: domains, and dependencies on tokens behind which there is no effect.
+//! Token simplification: removes domains, and dependencies on tokens that order no effect.
 
 use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result};
 

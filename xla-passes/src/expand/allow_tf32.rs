@@ -1,4 +1,4 @@
-//! Products of f32 that may be computed with TF32 say so.
+//! Marks dots and convolutions of f32 that may be computed in TF32.
 
 use xla_hlo::ops::{Convolution, Dot, DotAlgorithm, Precision, SparsityConfig};
 use xla_hlo::{CompId, Computation, ElementType, InstrId, Module, Op, Result};

@@ -1,4 +1,4 @@
-//! Loops that count their rounds.
+//! Counted loops, inserted by expansions.
 
 use xla_hlo::builder::ModuleBuilder;
 use xla_hlo::ops::{BinaryOp, CompareDirection, Parameter, While};
@@ -9,37 +9,37 @@ use crate::rewrite::builder::Inserter;
 /// The type of the counter.
 pub(super) const COUNTER: ElementType = ElementType::S64;
 
-/// The state after so many rounds, each of which makes the next state of the counter (0 at first) and the state before
-/// it; nothing is inserted for no rounds.
+/// The state after `iterations` iterations, each of which makes the next state of the counter (0 at first) and the
+/// state before it; nothing is inserted for no iterations.
 ///
 /// The two computations of the loop are `NAME_condition` and `NAME_body`.
 pub(super) fn counted_loop(
     at: &mut Inserter<'_>,
     name: &str,
-    rounds: usize,
+    iterations: usize,
     state: &[InstrId],
-    round: impl FnOnce(&mut Inserter<'_>, InstrId, &[InstrId]) -> Result<Vec<InstrId>>,
+    iteration: impl FnOnce(&mut Inserter<'_>, InstrId, &[InstrId]) -> Result<Vec<InstrId>>,
 ) -> Result<Vec<InstrId>> {
-    if rounds == 0 {
+    if iterations == 0 {
         return Ok(state.to_vec());
     }
     let zero = at.scalar(COUNTER, Scalar::Signed(0))?;
     let init = at.tuple(&[&[zero], state].concat())?;
     let shape = at.shape(init).clone();
-    let condition = condition(at.module_mut(), name, &shape, rounds)?;
-    let body = body(at.module_mut(), name, &shape, round)?;
+    let condition = condition(at.module_mut(), name, &shape, iterations)?;
+    let body = body(at.module_mut(), name, &shape, iteration)?;
     let last = at.add(While { condition, body }, [init])?;
     (1..=state.len()).map(|i| at.get(last, i)).collect()
 }
 
-/// Whether there are rounds left.
-fn condition(module: &mut Module, name: &str, state: &Shape, rounds: usize) -> Result<CompId> {
+/// Whether there are iterations left.
+fn condition(module: &mut Module, name: &str, state: &Shape, iterations: usize) -> Result<CompId> {
     let mut scratch = ModuleBuilder::new("scratch");
     let mut b = scratch.computation(format!("{name}_condition"));
     let state = b.parameter(state.clone())?;
     let counter = b.get_tuple_element(state, 0)?;
-    let rounds = b.constant(Literal::scalar(COUNTER, Scalar::Signed(rounds as i64)))?;
-    let root = b.compare(CompareDirection::Lt, counter, rounds)?;
+    let iterations = b.constant(Literal::scalar(COUNTER, Scalar::Signed(iterations as i64)))?;
+    let root = b.compare(CompareDirection::Lt, counter, iterations)?;
     let main = b.finish(root);
     let computation = scratch.finish(main)?.entry().clone();
     Ok(module.add(computation))
@@ -49,7 +49,7 @@ fn body(
     module: &mut Module,
     name: &str,
     state: &Shape,
-    round: impl FnOnce(&mut Inserter<'_>, InstrId, &[InstrId]) -> Result<Vec<InstrId>>,
+    iteration: impl FnOnce(&mut Inserter<'_>, InstrId, &[InstrId]) -> Result<Vec<InstrId>>,
 ) -> Result<CompId> {
     let mut computation = Computation::new(format!("{name}_body"));
     let parameter = computation.add(Instruction::new(Parameter { number: 0 }.into(), state.clone(), []));
@@ -58,7 +58,7 @@ fn body(
     let at = &mut Inserter::new(module, id);
     let count = state.as_tuple().map_or(0, <[Shape]>::len);
     let elements = (0..count).map(|i| at.get(parameter, i)).collect::<Result<Vec<_>>>()?;
-    let next = round(at, elements[0], &elements[1..])?;
+    let next = iteration(at, elements[0], &elements[1..])?;
     let counter = at.binary_with(BinaryOp::Add, elements[0], Scalar::Signed(1))?;
     let root = at.tuple(&[&[counter], &next[..]].concat())?;
     at.graph_mut().set_root(root);

@@ -5,7 +5,7 @@ use xla_hlo::{InstrId, Result, Scalar};
 
 use super::formulas::Formulas;
 
-/// Terms of the series around zero: so many that the next is below the last place of `f64` at 1.
+/// Terms of the series around zero; the next is below the last place of `f64` at 1.
 const TERMS: u32 = 19;
 
 /// `erfc(x) e^(x^2)` for `x` from 1 to 6 as a polynomial in `(48 / (x + 2) - 11) / 5`, which goes from 1 to -1;

@@ -1,4 +1,4 @@
-//! Batch normalisations as elementwise operations and sums.
+//! Expands batch normalisations into elementwise operations and reductions.
 
 use xla_hlo::ops::{BatchNorm, BatchNormKind, BinaryOp, UnaryOp};
 use xla_hlo::{ArrayShape, ElementType, InstrId, Module, Op, Result, Scalar};

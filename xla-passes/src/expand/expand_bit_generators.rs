@@ -1,4 +1,4 @@
-//! Random bits as integer arithmetic on whole arrays.
+//! Expands random bit generators into integer arithmetic on whole arrays.
 
 use xla_hlo::ops::RngAlgorithm;
 use xla_hlo::{InstrId, Module, Op, Result};

@@ -1,4 +1,4 @@
-//! Bitcast-converts between types of different widths as shifts.
+//! Expands bitcast-converts between types of different widths into shifts.
 
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{Computation, ElementKind, ElementType, InstrId, Module, Op, Result, Scalar};

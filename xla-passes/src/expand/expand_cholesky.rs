@@ -1,4 +1,4 @@
-//! Cholesky factors, column by column.
+//! Expands Cholesky factorisations, column by column.
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, UnaryOp};
 use xla_hlo::{ArrayShape, ElementType, InstrId, Module, Op, Opcode, Result, Scalar};
@@ -10,7 +10,7 @@ use crate::{Pass, PassContext};
 
 /// Puts `cholesky` in terms of a loop over columns, where the target lacks it.
 ///
-/// A round takes from a column what the columns in front of it explain, one product of a matrix and a vector, and
+/// An iteration takes from a column what the columns in front of it explain, one product of a matrix and a vector, and
 /// divides by the root of the pivot: n^3 operations in all, the left-looking form of the method (G. H. Golub and C. F.
 /// Van Loan, "Matrix Computations"). Floats narrower than `f32` are computed in `f32` and rounded once. Results differ
 /// from the evaluator's, which works in `f64`, by the rounding of the working type.

@@ -1,4 +1,4 @@
-//! Clamps as minima and maxima.
+//! Expands clamps into minima and maxima.
 
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{InstrId, Module, Opcode, Result};

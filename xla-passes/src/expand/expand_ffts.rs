@@ -1,4 +1,4 @@
-//! Fourier transforms as products with matrices of roots of unity.
+//! Expands Fourier transforms into dots with matrices of roots of unity.
 
 use std::f64::consts::TAU;
 
@@ -9,7 +9,7 @@ use crate::rewrite::builder::Inserter;
 use crate::rewrite::graph::is_static;
 use crate::{Pass, PassContext};
 
-/// A line of so many elements is one product with a matrix; longer ones are taken apart if their length has factors.
+/// Elements of a line up to which it is one dot with a matrix; longer ones are taken apart if their length has factors.
 const DIRECT: usize = 64;
 
 /// Elements of the largest table of roots that is put into a program.
@@ -170,7 +170,7 @@ fn table(
 ) -> Result<Parts> {
     let shape = ArrayShape::new(ty, [rows, columns]);
     let sign = if inverse { 1.0 } else { -1.0 };
-    // Rows and columns are at most so many that their product is far from overflowing.
+    // Rows and columns are so few that their product is far from overflowing.
     let angle = |i: usize| TAU * ((i / columns) * (i % columns) % n) as f64 / n as f64;
     let re = Literal::from_fn(&shape, |i| Scalar::Float(exact(angle(i).cos())))?;
     let im = Literal::from_fn(&shape, |i| Scalar::Float(sign * exact(angle(i).sin())))?;

@@ -1,4 +1,4 @@
-//! Functions of one float in terms of a few that every target has.
+//! Expands functions of one float into a few that every target has.
 
 use std::collections::BTreeSet;
 

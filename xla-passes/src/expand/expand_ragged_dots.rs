@@ -1,4 +1,4 @@
-//! Ragged dots as dots and masks.
+//! Expands ragged dots into dots and masks.
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, Dot, DotDims, RaggedDot, RaggedMode};
 use xla_hlo::{ArrayShape, ElementType, InstrId, Module, Op, Result, Scalar};

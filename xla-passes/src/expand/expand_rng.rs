@@ -1,4 +1,4 @@
-//! Random numbers as random bits made into numbers.
+//! Expands random numbers into random bits and arithmetic.
 
 use xla_hlo::ops::random::{RNG_KEY, words_of_rng};
 use xla_hlo::ops::{

@@ -1,4 +1,4 @@
-//! Scaled dots as products of the scaled arrays.
+//! Expands scaled dots into dots of the scaled arrays.
 
 use xla_hlo::ops::{BinaryOp, Dot, ScaledDot};
 use xla_hlo::{ElementType, InstrId, Module, Op, Result, Shape};

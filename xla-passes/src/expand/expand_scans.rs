@@ -1,4 +1,4 @@
-//! Scans as loops.
+//! Expands scans into loops.
 
 use xla_hlo::ops::{BinaryOp, DynamicSlice, DynamicUpdateSlice, Scan};
 use xla_hlo::{InstrId, Module, Op, Result, Scalar, Shape};
@@ -48,7 +48,7 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
         state.push(at.splat(array, Scalar::zero(array.element_type()))?);
     }
     state.extend(&operands[inputs..]);
-    let last = counted_loop(at, "scan", steps, &state, |at, step, state| round(at, &op, &layout, step, state))?;
+    let last = counted_loop(at, "scan", steps, &state, |at, step, state| iteration(at, &op, &layout, step, state))?;
     let results = &last[inputs..];
     match results {
         &[only] if !layout.is_tuple => Ok(only),
@@ -57,7 +57,7 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
 }
 
 /// One step: slices of the inputs, the scan's computation, slices of the outputs.
-fn round(
+fn iteration(
     at: &mut Inserter<'_>,
     op: &Scan,
     layout: &Layout,
@@ -89,7 +89,7 @@ fn round(
     Ok(next)
 }
 
-/// Starts of a box at `step` of one dimension, at 0 of the others.
+/// Starts of a window at `step` of one dimension, at 0 of the others.
 fn starts(at: &mut Inserter<'_>, rank: usize, dimension: usize, step: InstrId) -> Result<Vec<InstrId>> {
     let zero = at.scalar(COUNTER, Scalar::Signed(0))?;
     Ok((0..rank).map(|d| if d == dimension { step } else { zero }).collect())

@@ -1,4 +1,4 @@
-//! Elements chosen in windows: reductions of their places, then a scatter.
+//! Expands select-and-scatter into reductions of positions and a scatter.
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, Parameter, ReduceWindow, Scatter, SelectAndScatter, UnaryOp};
 use xla_hlo::{

@@ -1,4 +1,4 @@
-//! Stochastic rounding as elementwise operations.
+//! Expands stochastic rounding into elementwise operations.
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, UnaryOp};
 use xla_hlo::{ElementType, InstrId, Module, Op, Result, Scalar};

@@ -1,4 +1,4 @@
-//! The best elements of rows, by sorting them.
+//! Expands top-k into a sort of rows.
 
 use xla_hlo::ops::{Compare, CompareDirection, CompareType, Parameter, Sort, TopK};
 use xla_hlo::{CompId, Computation, ElementType, InstrId, Instruction, Module, Op, Opcode, Result, Shape};

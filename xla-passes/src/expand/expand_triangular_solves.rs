@@ -1,4 +1,4 @@
-//! Triangular systems of equations, one unknown after the other.
+//! Expands triangular solves, one unknown after the other.
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, TransposeKind, TriangularSolve};
 use xla_hlo::{InstrId, Module, Op, Opcode, Result, Scalar};
@@ -10,10 +10,10 @@ use crate::{Pass, PassContext};
 
 /// Puts `triangular-solve` in terms of a loop over rows, where the target lacks it.
 ///
-/// A round takes from a row of the right-hand sides what the unknowns found so far explain, one product of a vector and
-/// a matrix, and divides by the diagonal: n^2 operations for each right-hand side. Floats narrower than `f32` are
-/// computed in `f32` and rounded once. Results differ from the evaluator's, which works in `f64`, by the rounding of
-/// the working type; a complex number divided by zero gives what `divide` gives.
+/// An iteration takes from a row of the right-hand sides what the unknowns found so far explain, one product of a
+/// vector and a matrix, and divides by the diagonal: n^2 operations for each right-hand side. Floats narrower than
+/// `f32` are computed in `f32` and rounded once. Results differ from the evaluator's, which works in `f64`, by the
+/// rounding of the working type; a complex number divided by zero gives what `divide` gives.
 pub struct ExpandTriangularSolves;
 
 impl Pass for ExpandTriangularSolves {

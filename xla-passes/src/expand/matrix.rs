@@ -1,4 +1,4 @@
-//! Matrices in the last two dimensions of an array, those before them numbering matrices.
+//! Batches of matrices: the last two dimensions of an array.
 
 use xla_hlo::ops::{BinaryOp, Dot, DotDims, DynamicSlice, DynamicUpdateSlice, Transpose, UnaryOp};
 use xla_hlo::{ArrayShape, InstrId, Result, Scalar};
@@ -60,7 +60,7 @@ pub(super) fn with_part(
     at.add(DynamicUpdateSlice, operands)
 }
 
-/// The one element of each matrix of `x`, over matrices of so many rows and columns.
+/// The one element of each matrix of `x`, over matrices of `sizes` rows and columns.
 pub(super) fn spread(at: &mut Inserter<'_>, x: InstrId, sizes: [usize; 2]) -> Result<InstrId> {
     let dims = matrices(at, x, sizes);
     let batch = dims.len() - 2;
@@ -68,7 +68,7 @@ pub(super) fn spread(at: &mut Inserter<'_>, x: InstrId, sizes: [usize; 2]) -> Re
     at.broadcast(numbers, &dims, &(0..batch).collect::<Vec<_>>())
 }
 
-/// A number (of the type that counts rounds) less the row, or the column, of each element of matrices as `like`.
+/// A number (of the type that counts iterations) less the row, or the column, of each element of matrices as `like`.
 pub(super) fn distance(at: &mut Inserter<'_>, number: InstrId, like: InstrId, to_row: bool) -> Result<InstrId> {
     let dims = at.dims(like);
     let dimension = dims.len() - if to_row { 2 } else { 1 };

@@ -1,6 +1,6 @@
-//! Operations put in terms of others that every target has: one pass for each, one file for each pass.
+//! Expansion: operations put in terms of others that every target has, one file for each pass.
 //!
-//! What an expansion gives is what the evaluator gives for the operation itself, up to rounding where the pass says so.
+//! An expansion computes what the evaluator computes for the operation itself, up to rounding where the pass says so.
 
 mod allow_tf32;
 mod counted;
@@ -57,7 +57,7 @@ use crate::rewrite::graph::is_static;
 use crate::rewrite::replace::replace_each;
 use crate::{Pass, PassContext};
 
-/// Replaces each instruction of that opcode, where the target lacks it. Sizes that are known only when running must be
+/// Replaces each instruction of that opcode, where the target lacks it. Dynamic sizes must be
 /// gone.
 fn expand_lacking(
     pass: &dyn Pass,

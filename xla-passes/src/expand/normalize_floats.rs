@@ -1,4 +1,4 @@
-//! Arithmetic on floats that a target only stores: done in a wider type, rounded once.
+//! Widens arithmetic on floats that a target only stores, and rounds once.
 
 use std::collections::HashMap;
 

@@ -64,7 +64,7 @@ pub(super) fn counters(at: &mut Inserter<'_>, counter: &[InstrId], blocks: usize
     Ok(sums)
 }
 
-/// Arrays of words, one after the other along a new dimension behind `dimension`, then as one array in which they take
+/// Arrays of words, one after the other along a new dimension after `dimension`, then as one array in which they take
 /// turns along it.
 pub(super) fn interleaved(at: &mut Inserter<'_>, words: &[InstrId], dimension: usize) -> Result<InstrId> {
     let mut dims = at.dims(words[0]);

@@ -1,4 +1,4 @@
-//! Convolutions of any element types in terms of those of the few in which products are summed.
+//! Converts operands of convolutions to the few element types in which a target sums products.
 
 use xla_hlo::ops::{Convolution, SparsityConfig, Unary, UnaryOp};
 use xla_hlo::{ArrayShape, CompId, Computation, ElementKind, ElementType, InstrId, Instruction, Module, Op, Result};
@@ -79,7 +79,7 @@ fn products(op: &Convolution, kernel: &ArrayShape) -> usize {
     sizes.fold(1, usize::saturating_mul)
 }
 
-/// The type for sums of so many products of integers or truth values.
+/// The type for sums of `products` products of integers or truth values.
 fn whole_numbers(lhs: ElementType, rhs: ElementType, sum: ElementType, products: usize) -> ElementType {
     let digits = |ty: ElementType| match ty.kind() {
         ElementKind::Pred => 0,

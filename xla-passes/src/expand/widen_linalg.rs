@@ -1,4 +1,4 @@
-//! Linear algebra on narrow floats: done in `f32`, as no library has narrower numbers.
+//! Widens linear algebra on narrow floats to `f32`.
 
 use xla_hlo::{CompId, ElementType, InstrId, Instruction, Module, Op, Result};
 

@@ -18,7 +18,7 @@ pub enum Verdict {
     Skip,
 }
 
-/// A module to judge: the program after so many passes and rewrites.
+/// A module to judge: the program after a number of passes and rewrites.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe<'m> {
     /// The module.
@@ -118,7 +118,7 @@ fn between(last: usize, judge: &mut dyn FnMut(usize, usize) -> Result<Verdict>) 
 }
 
 /// A run of a pass that changed the program, or failed.
-struct Step {
+struct BisectStep {
     /// Runs of passes up to and with this one.
     max_passes: usize,
     path: String,
@@ -126,11 +126,11 @@ struct Step {
 
 /// Collects the runs of passes that change something. A run that fails is told of before, but not after.
 #[derive(Default)]
-struct Watch(Mutex<Vec<Step>>);
+struct StepRecorder(Mutex<Vec<BisectStep>>);
 
-impl PassObserver for Watch {
+impl PassObserver for StepRecorder {
     fn before(&self, event: &PassEvent<'_>) -> Result<()> {
-        let step = Step { max_passes: event.index + 1, path: event.path.to_string() };
+        let step = BisectStep { max_passes: event.index + 1, path: event.path.to_string() };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(step);
         Ok(())
     }
@@ -155,8 +155,8 @@ struct Search<'a, 'j> {
 type Made = Result<(Module, BTreeMap<&'static str, u64>)>;
 
 impl Search<'_, '_> {
-    fn steps(&self) -> Vec<Step> {
-        let watch = Watch::default();
+    fn steps(&self) -> Vec<BisectStep> {
+        let watch = StepRecorder::default();
         let cx = PassContext::new(self.profile).with_options(self.options.clone()).with_observer(&watch);
         // A pass that fails is the last of the steps.
         let _ = self.pipeline.run(&mut self.module.clone(), &cx);

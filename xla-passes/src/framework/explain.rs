@@ -1,4 +1,4 @@
-//! Why kernels became what they are, as data: what `xla opt --explain` shows.
+//! Fusion decisions and their reasons, as data: what `xla opt --explain` shows.
 
 use std::fmt;
 
@@ -61,7 +61,7 @@ pub enum FusionReason {
     ReducesTwice,
     /// Not fused: several results, or none that is an array.
     NoArray,
-    /// Not fused: a size that is known only when running.
+    /// Not fused: a dynamic size.
     DynamicSize,
     /// Not fused: control dependencies say when it runs.
     ControlDependency,
@@ -103,7 +103,7 @@ pub enum FusionReason {
         times: f64,
     },
     /// Not fused: computing elements again takes longer than writing and reading them.
-    Dearer(Repeat),
+    MoreExpensive(Repeat),
     /// Not fused: a reshape of what is in memory is the same bytes.
     FreeReshape,
     /// Not fused: the two do not go over the same rows, or what is reduced is used outside of its row.
@@ -209,7 +209,7 @@ impl fmt::Display for FusionReason {
             UpdateInPlace => f.write_str("reads elsewhere what the kernel updates in place"),
             ReducesTwice => f.write_str("the kernel would reduce elsewhere than where its loop stands, more than once"),
             NoArray => f.write_str("its result is no single array"),
-            DynamicSize => f.write_str("a size is known only when running"),
+            DynamicSize => f.write_str("a size is dynamic"),
             ControlDependency => f.write_str("control dependencies say when it runs"),
             LargeConstant => f.write_str("a constant of several elements is an array in memory"),
             TransposeTooLarge { bytes, limit } => {
@@ -226,7 +226,7 @@ impl fmt::Display for FusionReason {
             Expensive { work, times } => {
                 write!(f, "too expensive to compute {} times: work {work} a vector", rounded(*times))
             }
-            Dearer(repeat) => write!(f, "dearer again than from memory: {repeat}"),
+            MoreExpensive(repeat) => write!(f, "more expensive again than from memory: {repeat}"),
             FreeReshape => f.write_str("a reshape of what is in memory is the same bytes"),
             NotRowByRow => f.write_str("not the same rows, or a reduction is used outside of its row"),
             OtherLoop { producer, consumer } => write!(f, "loops over {producer:?} and {consumer:?}"),

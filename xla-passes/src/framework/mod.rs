@@ -1,4 +1,4 @@
-//! What passes run in: the trait, pipelines and stages, the table of all passes, and what watches and bisects a run.
+//! Pass framework: the trait, pipelines and stages, the registry, observers, bisection.
 
 pub mod bisect;
 pub mod explain;

@@ -1,4 +1,4 @@
-//! Watching a pipeline run.
+//! Observers of a running pipeline.
 
 use xla_hlo::{Module, Result};
 

@@ -1,4 +1,4 @@
-//! The pass trait, and what a pass is told besides the module.
+//! The pass trait and its context.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -48,9 +48,9 @@ pub struct PassOptions {
     pub disabled: BTreeSet<String>,
     /// Stop after the first run of the pass, or the stage, of that name.
     pub until: Option<String>,
-    /// Stop after so many runs of passes; for bisecting.
+    /// Stop after that many runs of passes; for bisecting.
     pub max_passes: Option<usize>,
-    /// Apply no more than so many rewrites in all; for bisecting. Passes that rewrite everything in one go do not
+    /// Apply at most that many rewrites in all; for bisecting. Passes that rewrite everything in one go do not
     /// count.
     pub max_rewrites: Option<u64>,
 }
@@ -101,7 +101,7 @@ impl<'a> PassContext<'a> {
         self
     }
 
-    /// What the target is like.
+    /// The target.
     pub fn profile(&self) -> &'a TargetProfile {
         self.profile
     }

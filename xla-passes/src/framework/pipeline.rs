@@ -14,12 +14,12 @@ use crate::{Pass, PassContext};
 /// Read one with `Display`; it prints as an indented list.
 pub struct Pipeline {
     name: &'static str,
-    steps: Vec<Step>,
+    steps: Vec<PipelineStep>,
     /// How often the list is run while something changes; 1 for a plain stage.
-    rounds: usize,
+    iterations: usize,
 }
 
-enum Step {
+enum PipelineStep {
     Pass(Box<dyn Pass>),
     Pipeline(Pipeline),
 }
@@ -27,12 +27,12 @@ enum Step {
 impl Pipeline {
     /// An empty pipeline that runs its list once.
     pub fn new(name: &'static str) -> Pipeline {
-        Pipeline { name, steps: Vec::new(), rounds: 1 }
+        Pipeline { name, steps: Vec::new(), iterations: 1 }
     }
 
-    /// An empty pipeline that runs its list until a whole round changes nothing, but at most `rounds` times.
-    pub fn fixed_point(name: &'static str, rounds: usize) -> Pipeline {
-        Pipeline { name, steps: Vec::new(), rounds: rounds.max(1) }
+    /// An empty pipeline that runs its list until a whole iteration changes nothing, but at most `iterations` times.
+    pub fn fixed_point(name: &'static str, iterations: usize) -> Pipeline {
+        Pipeline { name, steps: Vec::new(), iterations: iterations.max(1) }
     }
 
     /// The same pipeline with a pass at its end.
@@ -44,14 +44,14 @@ impl Pipeline {
     /// The same pipeline with a pass from the registry at its end.
     #[must_use]
     pub fn boxed(mut self, pass: Box<dyn Pass>) -> Pipeline {
-        self.steps.push(Step::Pass(pass));
+        self.steps.push(PipelineStep::Pass(pass));
         self
     }
 
     /// The same pipeline with another at its end.
     #[must_use]
     pub fn stage(mut self, pipeline: Pipeline) -> Pipeline {
-        self.steps.push(Step::Pipeline(pipeline));
+        self.steps.push(PipelineStep::Pipeline(pipeline));
         self
     }
 
@@ -65,8 +65,8 @@ impl Pipeline {
         let mut names = vec![self.name];
         for step in &self.steps {
             match step {
-                Step::Pass(pass) => names.push(pass.name()),
-                Step::Pipeline(inner) => names.extend(inner.names()),
+                PipelineStep::Pass(pass) => names.push(pass.name()),
+                PipelineStep::Pipeline(inner) => names.extend(inner.names()),
             }
         }
         names
@@ -77,7 +77,7 @@ impl Pipeline {
     /// An error names the pass that failed, or after which the module was no longer valid.
     pub fn run(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<PipelineReport> {
         self.check_names(cx)?;
-        let mut run = Run { cx, report: PipelineReport::default() };
+        let mut run = PipelineRun { cx, report: PipelineReport::default() };
         run.pipeline(self, module, "")?;
         run.report.rewrites = cx.rewrite_counts();
         Ok(run.report)
@@ -96,12 +96,13 @@ impl Pipeline {
     }
 
     fn fmt_indented(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
-        let rounds = if self.rounds > 1 { format!(" (at most {} rounds)", self.rounds) } else { String::new() };
-        writeln!(f, "{:depth$}{}{rounds}:", "", self.name, depth = 2 * depth)?;
+        let iterations =
+            if self.iterations > 1 { format!(" (at most {} iterations)", self.iterations) } else { String::new() };
+        writeln!(f, "{:depth$}{}{iterations}:", "", self.name, depth = 2 * depth)?;
         for step in &self.steps {
             match step {
-                Step::Pass(pass) => writeln!(f, "{:depth$}{}", "", pass.name(), depth = 2 * depth + 2)?,
-                Step::Pipeline(inner) => inner.fmt_indented(f, depth + 1)?,
+                PipelineStep::Pass(pass) => writeln!(f, "{:depth$}{}", "", pass.name(), depth = 2 * depth + 2)?,
+                PipelineStep::Pipeline(inner) => inner.fmt_indented(f, depth + 1)?,
             }
         }
         Ok(())
@@ -121,21 +122,21 @@ enum Flow {
     Cut,
 }
 
-struct Run<'c, 'a> {
+struct PipelineRun<'c, 'a> {
     cx: &'c PassContext<'a>,
     report: PipelineReport,
 }
 
-impl Run<'_, '_> {
+impl PipelineRun<'_, '_> {
     fn pipeline(&mut self, pipeline: &Pipeline, module: &mut Module, outer: &str) -> Result<Flow> {
         let path = join(outer, pipeline.name);
         let _span = tracing::debug_span!("stage", name = %path).entered();
-        for round in 1..=pipeline.rounds {
+        for iteration in 1..=pipeline.iterations {
             let before = module.revision();
             for step in &pipeline.steps {
                 let flow = match step {
-                    Step::Pass(pass) => self.pass(pass.as_ref(), module, &path)?,
-                    Step::Pipeline(inner) => self.pipeline(inner, module, &path)?,
+                    PipelineStep::Pass(pass) => self.pass(pass.as_ref(), module, &path)?,
+                    PipelineStep::Pipeline(inner) => self.pipeline(inner, module, &path)?,
                 };
                 if flow == Flow::Cut {
                     return Ok(Flow::Cut);
@@ -144,8 +145,8 @@ impl Run<'_, '_> {
             if module.revision() == before {
                 break;
             }
-            if round == pipeline.rounds && round > 1 {
-                tracing::warn!(group = %path, rounds = round, "a fixed-point group reached its limit");
+            if iteration == pipeline.iterations && iteration > 1 {
+                tracing::warn!(group = %path, iterations = iteration, "a fixed-point group reached its limit");
                 self.report.unfinished.push(path.clone());
             }
         }

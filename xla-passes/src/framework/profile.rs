@@ -1,4 +1,4 @@
-//! What passes may know about a target: plain data that a backend hands in.
+//! Target profile: plain data that a backend hands to the passes.
 
 use std::collections::BTreeSet;
 
@@ -186,7 +186,7 @@ pub struct EpilogueProfile {
 pub struct DotProfile {
     /// Operands in any order of dimensions: transposes that feed a dot fold into its dimension numbers.
     pub any_operand_order: bool,
-    /// Dots whose operands and result take at most so many bytes may become one with others; see
+    /// Bytes of operands and result up to which dots are merged; see
     /// [`MergeDots`](crate::MergeDots). 0 where dots stay as they are: by default, since only a measurement tells
     /// whether a target gains by it.
     pub merge_bytes: usize,
@@ -307,7 +307,7 @@ impl TargetProfile {
 }
 
 impl EpilogueProfile {
-    /// Dots and convolutions of those types, from so many arithmetic operations on.
+    /// Dots and convolutions of those types, from `least_flops` arithmetic operations on.
     pub fn contractions(types: impl IntoIterator<Item = ElementType>, least_flops: u64) -> EpilogueProfile {
         let of = BTreeSet::from([Opcode::Dot, Opcode::Convolution]);
         EpilogueProfile { of, types: types.into_iter().collect(), least_flops }

@@ -1,4 +1,4 @@
-//! Every pass by name, for `xla opt --passes a,b,c`.
+//! Registry of all passes by name, for `xla opt --passes a,b,c`.
 
 use xla_hlo::{Error, Result};
 
@@ -130,9 +130,9 @@ const ROUNDS: usize = 12;
 const DEPTH: usize = 32;
 
 /// A pipeline as text: names of passes with commas between, groups in brackets, with a star if they are to be run until
-/// a round changes nothing (at most 12 times): `inline-calls,[simplify-tuples,dead-code]*,fuse`.
+/// an iteration changes nothing (at most 12 times): `inline-calls,[simplify-tuples,dead-code]*,fuse`.
 pub fn parse(text: &str) -> Result<Pipeline> {
-    let mut reader = Reader { rest: text, text };
+    let mut reader = PipelineParser { rest: text, text };
     let (pipeline, end) = reader.list(0)?;
     if end.is_some() {
         return Err(reader.wrong("there is a ] without a ["));
@@ -143,13 +143,13 @@ pub fn parse(text: &str) -> Result<Pipeline> {
 /// Adds what was read to a pipeline.
 type Steps = Box<dyn FnOnce(Pipeline) -> Pipeline>;
 
-struct Reader<'t> {
+struct PipelineParser<'t> {
     text: &'t str,
     rest: &'t str,
 }
 
-impl Reader<'_> {
-    /// Reads a list up to its end; gives what it is ended by, a bracket or nothing.
+impl PipelineParser<'_> {
+    /// Reads a list up to its end; returns what it is ended by, a bracket or nothing.
     fn list(&mut self, depth: usize) -> Result<(Steps, Option<char>)> {
         let mut steps: Vec<Steps> = Vec::new();
         loop {
@@ -221,8 +221,7 @@ mod tests {
     #[test]
     fn lists_have_groups() {
         let text = parse("inline-calls, [simplify-tuples,[dead-code ]* ]*,fuse").expect("a list").to_string();
-        let group =
-            "  group (at most 12 rounds):\n    simplify-tuples\n    group (at most 12 rounds):\n      dead-code\n";
+        let group = "  group (at most 12 iterations):\n    simplify-tuples\n    group (at most 12 iterations):\n      dead-code\n";
         assert_eq!(text, format!("custom:\n  inline-calls\n{group}  fuse\n"));
         assert_eq!(parse("[fuse]").expect("a list").to_string(), "custom:\n  group:\n    fuse\n");
     }

@@ -1,4 +1,4 @@
-//! What running a pipeline cost and did, as data.
+//! Report of a pipeline's run, as data: time and edits of each pass.
 
 use std::collections::BTreeMap;
 use std::fmt;

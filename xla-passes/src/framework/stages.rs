@@ -1,4 +1,4 @@
-//! The named stages of a compilation, as pipelines that backends put together.
+//! Stages of a compilation: named pipelines that backends put together.
 
 use xla_hlo::Opcode;
 

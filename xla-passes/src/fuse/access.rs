@@ -1,4 +1,4 @@
-//! At which indices, and how often, a fusion evaluates each of its members.
+//! Element accesses: at which indices, and how often, a fusion evaluates each of its members.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -8,7 +8,7 @@ use xla_hlo::{ArrayShape, Computation, InstrId, Op};
 ///
 /// An emitter that remembers what it has emitted for an index evaluates a member once for each distinct access.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Access {
+pub struct ElementAccess {
     /// Equal for equal index maps (as far as can be told without arithmetic).
     pub index_map: u64,
     /// How many elements are evaluated through it in all.
@@ -27,10 +27,10 @@ const LANES: f64 = 16.0;
 /// Index map of values with one element.
 const SINGLE: u64 = u64::MAX;
 
-impl Access {
+impl ElementAccess {
     /// A fusion's root: each element once.
-    pub fn root(elements: f64) -> Access {
-        Access { index_map: LOOP, evaluations: elements, in_order: true }
+    pub fn root(elements: f64) -> ElementAccess {
+        ElementAccess { index_map: LOOP, evaluations: elements, in_order: true }
     }
 
     /// Whether the elements are those the loop stands at (or there is only one).
@@ -42,7 +42,13 @@ impl Access {
 /// How evaluating `user` through `access` evaluates its operand number `position`.
 ///
 /// `is_root` tells that `user` is what the fusion's loop runs over.
-pub fn of_operand(computation: &Computation, user: InstrId, position: usize, access: Access, is_root: bool) -> Access {
+pub fn of_operand(
+    computation: &Computation,
+    user: InstrId,
+    position: usize,
+    access: ElementAccess,
+    is_root: bool,
+) -> ElementAccess {
     let instruction = &computation[user];
     let operand = instruction.operand(position);
     let elements = elements(computation, operand);
@@ -61,14 +67,14 @@ pub fn of_operand(computation: &Computation, user: InstrId, position: usize, acc
         _ => (access.evaluations, access.in_order && is_elementwise(op)),
     };
     if elements == 1.0 {
-        return Access { index_map: SINGLE, evaluations: 1.0, in_order };
+        return ElementAccess { index_map: SINGLE, evaluations: 1.0, in_order };
     }
     let keeps_index = match op {
         Op::DynamicUpdateSlice(_) => is_root,
         _ => is_elementwise(op) && same_dims(computation, user, operand),
     };
     let index_map = if keeps_index { access.index_map } else { mapped(computation, user, position, access.index_map) };
-    Access { index_map, evaluations, in_order }
+    ElementAccess { index_map, evaluations, in_order }
 }
 
 /// Evaluations of what is broadcast to the dimensions of `user`: none of those along dimensions inside of all its own.
@@ -88,7 +94,7 @@ fn reduces_inner_dims(computation: &Computation, operand: InstrId, dimensions: &
 }
 
 /// Adds an access; one through a known index map costs nothing more.
-pub fn merge(accesses: &mut Vec<Access>, new: Access) {
+pub fn merge(accesses: &mut Vec<ElementAccess>, new: ElementAccess) {
     match accesses.iter_mut().find(|a| a.index_map == new.index_map) {
         Some(known) => known.evaluations = known.evaluations.max(new.evaluations),
         None => accesses.push(new),

@@ -1,4 +1,4 @@
-//! Rows in place: kernels that reduce rows say which operands their results may be written over.
+//! Aliases results of kernels that reduce rows with operands that they may overwrite.
 //!
 //! Such a kernel reads a row, reduces it, and writes the row at last; it reads no other row for it. So `softmax(x)` may
 //! be written over an `x` that nobody needs any more, as an elementwise kernel may.

@@ -1,4 +1,4 @@
-//! Small kernels that read nothing: their results become constants.
+//! Folds small kernels that read nothing into constants.
 
 use xla_hlo::{Computation, InstrId, Literal, Module, Op, Result};
 

@@ -1,4 +1,4 @@
-//! Epilogue fusion: what is done to each element of a contraction's result goes with the contraction.
+//! Epilogue fusion: elementwise operations on a contraction's result go with the contraction.
 //!
 //! ```text
 //! d = dot(x, w)                        for each element: d = dot(x, w)
@@ -13,7 +13,7 @@ use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Op, Result};
 
 use super::fuse_outputs::{reads_in_place, reduces_nothing};
 use super::fuse_rows::{Kernel, merged, replace};
-use super::order::Order;
+use super::order::TopologicalOrder;
 use super::programs;
 use crate::analysis::op_cost::{Arithmetic, arithmetic};
 use crate::framework::explain::{FusionDecision, FusionReason};
@@ -42,7 +42,7 @@ impl Pass for FuseEpilogues {
             if contractions.is_empty() {
                 continue;
             }
-            let mut order = Order::new(&module[program]);
+            let mut order = TopologicalOrder::new(&module[program]);
             for contraction in contractions {
                 let [reader] = module[program][contraction].users()[..] else { continue };
                 let apart = apart(module, program, contraction, reader);
@@ -88,7 +88,13 @@ fn apart(module: &Module, program: CompId, contraction: InstrId, reader: InstrId
 }
 
 /// Puts one fusion in the place of both.
-fn join(module: &mut Module, program: CompId, contraction: InstrId, reader: InstrId, order: &mut Order) -> Result<()> {
+fn join(
+    module: &mut Module,
+    program: CompId,
+    contraction: InstrId,
+    reader: InstrId,
+    order: &mut TopologicalOrder,
+) -> Result<()> {
     let (first, second) = (Kernel::alone(&module[program], contraction), Kernel::of(module, program, reader));
     let Some(second) = second else { return Ok(()) };
     let graph = &module[program];

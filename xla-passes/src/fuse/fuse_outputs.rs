@@ -7,17 +7,17 @@
 //! ```
 //!
 //! What several of them read is read once, and what one of them makes for another stays in registers. Small kernels
-//! that share nothing become one as well where launches are dear (horizontal fusion), such as those of an optimiser for
-//! each of many weights.
+//! that share nothing become one as well where launches are expensive (horizontal fusion), such as those of an
+//! optimiser for each of many weights.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result, Shape};
 
-use super::access::{Access, is_elementwise, of_operand};
+use super::access::{ElementAccess, is_elementwise, of_operand};
 use super::fuse_rows::{Kernel, merged, replace};
-use super::order::Order;
+use super::order::TopologicalOrder;
 use super::{programs, rules};
 use crate::analysis::effects;
 use crate::analysis::effects::CallContext;
@@ -42,7 +42,7 @@ impl Pass for FuseOutputs {
             return Ok(());
         }
         for program in programs(module) {
-            let mut order = Order::new(&module[program]);
+            let mut order = TopologicalOrder::new(&module[program]);
             let mut kernels = module[program].post_order();
             kernels.reverse();
             let mut recent = Recent::default();
@@ -80,7 +80,7 @@ impl Recent {
         program: CompId,
         kernel: InstrId,
         profile: &TargetProfile,
-        order: &Order,
+        order: &TopologicalOrder,
     ) -> Option<(InstrId, InstrId)> {
         let limit = profile.fusion.horizontal_bytes;
         let graph = &module[program];
@@ -150,7 +150,7 @@ fn partner(
     program: CompId,
     kernel: InstrId,
     profile: &TargetProfile,
-    order: &Order,
+    order: &TopologicalOrder,
 ) -> Option<InstrId> {
     let graph = &module[program];
     let dims = loop_dims(module, graph, kernel, profile)?;
@@ -203,7 +203,7 @@ fn passing(
     graph: &Computation,
     kernel: InstrId,
     producer: InstrId,
-    order: &Order,
+    order: &TopologicalOrder,
 ) -> Option<FusionReason> {
     if !reads_in_place(module, graph, kernel, producer) {
         return Some(FusionReason::OtherElements);
@@ -225,7 +225,7 @@ fn joined(module: &Module, program: CompId, partner: InstrId, kernel: InstrId) -
 }
 
 /// Tells why a kernel stays apart from those whose results it reads.
-fn explain_apart(module: &Module, program: CompId, kernel: InstrId, order: &Order, cx: &PassContext<'_>) {
+fn explain_apart(module: &Module, program: CompId, kernel: InstrId, order: &TopologicalOrder, cx: &PassContext<'_>) {
     let graph = &module[program];
     let profile = cx.profile();
     let Some(dims) = loop_dims(module, graph, kernel, profile) else { return };
@@ -239,7 +239,7 @@ fn explain_apart(module: &Module, program: CompId, kernel: InstrId, order: &Orde
 }
 
 /// Whether `kernel` makes the next state of a loop where the state lies, which `other` reads elsewhere: one kernel for
-/// both would need a copy in each round.
+/// both would need a copy in each iteration.
 fn loses_state(module: &Module, graph: &Computation, kernel: InstrId, other: InstrId) -> bool {
     let root = &graph[graph.root()];
     let state = |id: InstrId| {
@@ -280,16 +280,16 @@ pub(super) fn reads_in_place(module: &Module, graph: &Computation, kernel: Instr
     let accesses = accesses(body);
     let positions = graph[kernel].operands().iter().enumerate().filter(|(_, o)| **o == operand);
     let parameters = positions.map(|(position, _)| body.parameters()[position]);
-    parameters.into_iter().all(|p| accesses[p].iter().all(Access::is_loop_index))
+    parameters.into_iter().all(|p| accesses[p].iter().all(ElementAccess::is_loop_index))
 }
 
 /// How a kernel's loop evaluates what is in it.
-fn accesses(body: &Computation) -> SecondaryMap<InstrId, Vec<Access>> {
-    let mut accesses: SecondaryMap<InstrId, Vec<Access>> = SecondaryMap::default();
+fn accesses(body: &Computation) -> SecondaryMap<InstrId, Vec<ElementAccess>> {
+    let mut accesses: SecondaryMap<InstrId, Vec<ElementAccess>> = SecondaryMap::default();
     let root = body.root();
     match body[root].op() {
-        Op::Tuple(_) => body[root].operands().iter().for_each(|&r| accesses[r].push(Access::root(1.0))),
-        _ => accesses[root].push(Access::root(1.0)),
+        Op::Tuple(_) => body[root].operands().iter().for_each(|&r| accesses[r].push(ElementAccess::root(1.0))),
+        _ => accesses[root].push(ElementAccess::root(1.0)),
     }
     for id in body.post_order().into_iter().rev().filter(|&id| !matches!(body[id].op(), Op::Tuple(_))) {
         for access in accesses[id].clone() {
@@ -305,7 +305,13 @@ fn accesses(body: &Computation) -> SecondaryMap<InstrId, Vec<Access>> {
 }
 
 /// One kernel that writes what both write. Gives its id.
-fn join(module: &mut Module, program: CompId, kernel: InstrId, partner: InstrId, order: &mut Order) -> Result<InstrId> {
+fn join(
+    module: &mut Module,
+    program: CompId,
+    kernel: InstrId,
+    partner: InstrId,
+    order: &mut TopologicalOrder,
+) -> Result<InstrId> {
     let graph = &module[program];
     let keep = graph.root() == partner || graph[partner].users().iter().any(|&u| u != kernel);
     let (Some(first), Some(second)) = (Kernel::of(module, program, partner), Kernel::of(module, program, kernel))

@@ -1,4 +1,4 @@
-//! Row fusion: reductions along rows and what is done with them become one kernel that goes row by row.
+//! Row fusion: reductions along rows and the operations in the same row become one kernel.
 //!
 //! ```text
 //! max = reduce(x), dims={1}            for each row:
@@ -17,7 +17,7 @@ use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result, Sha
 
 use super::access::is_elementwise;
 use super::build::kind_of;
-use super::order::Order;
+use super::order::TopologicalOrder;
 use super::programs;
 use crate::framework::explain::{FusionDecision, FusionReason};
 use crate::rewrite::graph::{clone_with_operands, is_free, remove_dead};
@@ -40,7 +40,7 @@ impl Pass for FuseRows {
         }
         for program in programs(module) {
             // Consumers first, so that a kernel with several users finds them merged already.
-            let mut order = Order::new(&module[program]);
+            let mut order = TopologicalOrder::new(&module[program]);
             let mut producers = module[program].post_order();
             producers.reverse();
             for producer in producers {
@@ -96,7 +96,7 @@ fn merge_into_users(
     module: &mut Module,
     program: CompId,
     producer: InstrId,
-    order: &mut Order,
+    order: &mut TopologicalOrder,
     cx: &PassContext<'_>,
 ) -> Result<()> {
     let Some(kernel) = Kernel::of(module, program, producer) else { return Ok(()) };
@@ -313,7 +313,7 @@ pub(super) fn replace(
     consumer: InstrId,
     merged: Kernel,
     keep: bool,
-    order: &mut Order,
+    order: &mut TopologicalOrder,
 ) -> Result<InstrId> {
     let place = order.meet(&module[program], fold, consumer);
     let before = module[program][consumer].clone();

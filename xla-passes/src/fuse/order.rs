@@ -1,5 +1,4 @@
-//! A topological order of a computation that stays one while kernels are merged, so that paths are looked for between
-//! two places only.
+//! Topological order of a computation, kept while kernels are merged, so that searches for paths stay short.
 //!
 //! Kept as D. J. Pearce and P. H. J. Kelly do it ("A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs",
 //! 2006): a merge moves only what lies between the two in the order and depends on one of them.
@@ -11,18 +10,18 @@ use xla_hlo::{Computation, InstrId, Op};
 
 use crate::rewrite::graph::is_free;
 
-/// Where each instruction stands: behind its operands and control predecessors. Elements of a tuple stand where the
+/// Where each instruction stands: after its operands and control predecessors. Elements of a tuple stand where the
 /// tuple stands.
-pub struct Order {
+pub struct TopologicalOrder {
     places: SecondaryMap<InstrId, usize>,
 }
 
-impl Order {
+impl TopologicalOrder {
     /// The order of a computation as it is.
-    pub fn new(graph: &Computation) -> Order {
+    pub fn new(graph: &Computation) -> TopologicalOrder {
         let mut places = SecondaryMap::default();
         graph.post_order().into_iter().enumerate().for_each(|(place, id)| places[id] = place);
-        Order { places }
+        TopologicalOrder { places }
     }
 
     /// Whether `to` needs `from`: through something else in between, or directly.
@@ -39,8 +38,8 @@ impl Order {
     }
 
     /// Prepares for one instruction in the place of two that nothing in between connects: gives the place where it will
-    /// stand, with what either needs in front and what needs either behind. To be called before the graph is edited;
-    /// afterwards, [`Order::put`].
+    /// stand, with what either needs in front and what needs either after. To be called before the graph is edited;
+    /// afterwards, [`TopologicalOrder::put`].
     pub fn meet(&mut self, graph: &Computation, a: InstrId, b: InstrId) -> usize {
         let (first, last) = if self.places[a] <= self.places[b] { (a, b) } else { (b, a) };
         let (low, high) = (self.places[first], self.places[last]);
@@ -64,7 +63,7 @@ impl Order {
         own
     }
 
-    /// Puts a new instruction in the place that [`Order::meet`] gave.
+    /// Puts a new instruction in the place that [`TopologicalOrder::meet`] gave.
     pub fn put(&mut self, new: InstrId, place: usize) {
         self.places[new] = place;
     }
@@ -156,7 +155,7 @@ mod tests {
     }
 
     /// Makes one instruction of two, as kernels are merged.
-    fn merge(graph: &mut Computation, order: &mut Order, producer: InstrId, consumer: InstrId) {
+    fn merge(graph: &mut Computation, order: &mut TopologicalOrder, producer: InstrId, consumer: InstrId) {
         let place = order.meet(graph, producer, consumer);
         let mut operands: Vec<InstrId> =
             [producer, consumer].iter().flat_map(|&id| graph[id].operands().to_vec()).collect();
@@ -177,7 +176,7 @@ mod tests {
         let mut numbers = Numbers(1);
         for _ in 0..60 {
             let mut graph = random_graph(&mut numbers);
-            let mut order = Order::new(&graph);
+            let mut order = TopologicalOrder::new(&graph);
             for _ in 0..30 {
                 let plain = |&id: &InstrId| id != graph.root() && !is_element(&graph, id);
                 let ids: Vec<InstrId> = graph.ids().filter(plain).collect();

@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{ArrayShape, Computation, InstrId, Op};
 
-use super::access::{self, Access};
+use super::access::{self, ElementAccess};
 use super::cost;
 use super::group::FusionGroup;
 use super::rules;
@@ -24,7 +24,7 @@ use crate::rewrite::graph;
 
 /// Where an instruction ended up.
 #[derive(Clone, Default)]
-struct Place {
+struct FusionPlacement {
     /// Groups that evaluate it, its own included.
     groups: Vec<usize>,
     /// Whether its value is written to memory.
@@ -51,7 +51,7 @@ pub fn plan(computation: &Computation, profile: &TargetProfile, explains: bool) 
         computation,
         profile,
         groups: Vec::new(),
-        places: SecondaryMap::new(Place::default()),
+        places: SecondaryMap::new(FusionPlacement::default()),
         explains,
         decisions: Vec::new(),
     };
@@ -71,14 +71,14 @@ struct Planner<'c> {
     computation: &'c Computation,
     profile: &'c TargetProfile,
     groups: Vec<FusionGroup>,
-    places: SecondaryMap<InstrId, Place>,
+    places: SecondaryMap<InstrId, FusionPlacement>,
     explains: bool,
     decisions: Vec<FusionDecision>,
 }
 
 /// What evaluating an instruction inside its users' groups would mean.
 struct Proposal {
-    groups: Vec<(usize, Vec<Access>)>,
+    groups: Vec<(usize, Vec<ElementAccess>)>,
     /// Whether each user can take it; else it must be stored as well.
     everywhere: bool,
 }
@@ -107,7 +107,7 @@ impl Planner<'_> {
         self.explain(id, proposal.as_ref());
         let inside = proposal.as_ref().is_some_and(|p| !p.groups.is_empty());
         let stored = !proposal.as_ref().is_some_and(|p| p.everywhere) || !inside;
-        let mut place = Place { groups: Vec::new(), stored };
+        let mut place = FusionPlacement { groups: Vec::new(), stored };
         if let Some(proposal) = proposal {
             for (group, accesses) in proposal.groups {
                 self.join(id, group, accesses);
@@ -140,8 +140,8 @@ impl Planner<'_> {
     }
 
     /// Kernels that would evaluate `id`, and how; and those that must read it from memory.
-    fn user_groups(&self, id: InstrId) -> (Vec<(usize, Vec<Access>)>, HashSet<usize>) {
-        let mut groups: Vec<(usize, Vec<Access>)> = Vec::new();
+    fn user_groups(&self, id: InstrId) -> (Vec<(usize, Vec<ElementAccess>)>, HashSet<usize>) {
+        let mut groups: Vec<(usize, Vec<ElementAccess>)> = Vec::new();
         let mut refused: HashSet<usize> = HashSet::new();
         for &user in self.computation[id].users() {
             for &group in &self.places[user].groups {
@@ -165,7 +165,7 @@ impl Planner<'_> {
     }
 
     /// How `user` inside `group` would evaluate `id`, or why it must read it from memory.
-    fn accesses_by(&self, id: InstrId, user: InstrId, group: usize) -> Result<Vec<Access>, FusionReason> {
+    fn accesses_by(&self, id: InstrId, user: InstrId, group: usize) -> Result<Vec<ElementAccess>, FusionReason> {
         let computation = self.computation;
         let target = &self.groups[group];
         let is_root = target.root == user;
@@ -184,14 +184,14 @@ impl Planner<'_> {
         if rules::reduces_once(computation, target.root, id, &out) { Ok(out) } else { Err(FusionReason::ReducesTwice) }
     }
 
-    fn fits(&self, id: InstrId, group: usize, accesses: &[Access]) -> bool {
+    fn fits(&self, id: InstrId, group: usize, accesses: &[ElementAccess]) -> bool {
         let limits = &self.profile.fusion;
         let (instructions, operands) = self.needs(id, group, accesses);
         instructions <= limits.max_instructions && operands < limits.max_operands
     }
 
     /// Instructions and operands of a kernel that evaluates `id` as well.
-    fn needs(&self, id: InstrId, group: usize, accesses: &[Access]) -> (usize, usize) {
+    fn needs(&self, id: InstrId, group: usize, accesses: &[ElementAccess]) -> (usize, usize) {
         let target = &self.groups[group];
         // What comes from next to nothing will be evaluated inside and is never read.
         let read = |o: &InstrId| *o != id && !rules::is_generator(self.computation, *o);
@@ -202,7 +202,7 @@ impl Planner<'_> {
     }
 
     /// Whether evaluating `id` in all those groups takes no longer than storing it once and reading it back.
-    fn repeating_pays(&self, id: InstrId, groups: &[(usize, Vec<Access>)]) -> bool {
+    fn repeating_pays(&self, id: InstrId, groups: &[(usize, Vec<ElementAccess>)]) -> bool {
         match self.repeating(id, groups) {
             Repeating::None => true,
             Repeating::Never { .. } => false,
@@ -210,7 +210,7 @@ impl Planner<'_> {
         }
     }
 
-    fn repeating(&self, id: InstrId, groups: &[(usize, Vec<Access>)]) -> Repeating {
+    fn repeating(&self, id: InstrId, groups: &[(usize, Vec<ElementAccess>)]) -> Repeating {
         let elements = access::elements(self.computation, id);
         let evaluations: f64 = groups.iter().flat_map(|(_, accesses)| accesses).map(|a| a.evaluations).sum();
         let copies: usize = groups.iter().map(|(_, accesses)| accesses.len()).sum();
@@ -244,7 +244,7 @@ impl Planner<'_> {
         if !rules::reduces_along_memory(computation, id) {
             return Repeating::None;
         }
-        let scalar_seconds = |(&member, accesses): (&InstrId, &Vec<Access>)| {
+        let scalar_seconds = |(&member, accesses): (&InstrId, &Vec<ElementAccess>)| {
             let ty = computation[member].shape().element_type()?;
             let evaluations = accesses.iter().map(|a| a.evaluations).sum::<f64>();
             let lanes = cost::compute_seconds(profile, evaluations, element_cost(computation[member].op(), ty), ty);
@@ -260,7 +260,8 @@ impl Planner<'_> {
         Repeating::Seconds(Repeat { times: 1.0, again_seconds, stored_seconds })
     }
 
-    /// Seconds to store `id` and to read it back in so many groups that evaluate so many of its elements in all.
+    /// Seconds to store `id` and to read it back in `groups` groups that make `evaluations` evaluations of its elements
+    /// in all.
     fn store_seconds(&self, id: InstrId, evaluations: f64, groups: usize) -> f64 {
         let size = self.computation[id].shape().byte_size() as f64;
         self.profile.launch_seconds
@@ -353,7 +354,7 @@ impl Planner<'_> {
             || computation[id].users().iter().any(reads_memory)
     }
 
-    fn join(&mut self, id: InstrId, group: usize, accesses: Vec<Access>) {
+    fn join(&mut self, id: InstrId, group: usize, accesses: Vec<ElementAccess>) {
         let group = &mut self.groups[group];
         group.size += accesses.len();
         group.reads.remove(&id);
@@ -366,7 +367,7 @@ impl Planner<'_> {
     }
 
     fn open(&mut self, id: InstrId) -> usize {
-        let access = Access::root(access::elements(self.computation, id));
+        let access = ElementAccess::root(access::elements(self.computation, id));
         let reads = self.computation[id].operands().iter().copied().collect();
         self.groups.push(FusionGroup { root: id, members: HashMap::from([(id, vec![access])]), reads, size: 1 });
         self.groups.len() - 1
@@ -385,7 +386,8 @@ impl Planner<'_> {
             return;
         }
         self.explain_expelled(id);
-        let place = std::mem::replace(&mut self.places[id], Place { stored: true, ..Place::default() });
+        let place =
+            std::mem::replace(&mut self.places[id], FusionPlacement { stored: true, ..FusionPlacement::default() });
         for g in place.groups {
             let group = &mut self.groups[g];
             group.members.remove(&id);
@@ -398,7 +400,7 @@ impl Planner<'_> {
     }
 }
 
-fn add_accesses(groups: &mut Vec<(usize, Vec<Access>)>, group: usize, new: Vec<Access>) {
+fn add_accesses(groups: &mut Vec<(usize, Vec<ElementAccess>)>, group: usize, new: Vec<ElementAccess>) {
     match groups.iter_mut().find(|(g, _)| *g == group) {
         Some((_, accesses)) => new.into_iter().for_each(|a| access::merge(accesses, a)),
         None => groups.push((group, new)),

@@ -1,8 +1,8 @@
-//! What may go into a kernel, apart from what it costs.
+//! Legality of fusion: which instructions may go into a kernel, cost aside.
 
 use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Op};
 
-use super::access::Access;
+use super::access::ElementAccess;
 use super::group::FusionGroup;
 use crate::TargetProfile;
 use crate::rewrite::graph;
@@ -52,9 +52,9 @@ pub fn reads_in_order(computation: &Computation, id: InstrId, profile: &TargetPr
 
 /// Whether a kernel with that root that evaluates `id` reduces each of its results once, if it is a reduction: where
 /// the kernel's loop stands, and not in front of that loop, which may be run in parts that would each reduce again.
-pub fn reduces_once(computation: &Computation, root: InstrId, id: InstrId, accesses: &[Access]) -> bool {
+pub fn reduces_once(computation: &Computation, root: InstrId, id: InstrId, accesses: &[ElementAccess]) -> bool {
     let single = |id: InstrId| super::access::elements(computation, id) == 1.0;
-    let at_loop = |a: &Access| a.is_loop_index() && single(id) == single(root);
+    let at_loop = |a: &ElementAccess| a.is_loop_index() && single(id) == single(root);
     !matches!(computation[id].op(), Op::Reduce(_)) || accesses.iter().all(at_loop)
 }
 
@@ -126,7 +126,7 @@ pub fn keeps_update_in_place(
     computation: &Computation,
     group: &FusionGroup,
     id: InstrId,
-    accesses: &[Access],
+    accesses: &[ElementAccess],
     profile: &TargetProfile,
 ) -> bool {
     let root = &computation[group.root];
@@ -134,7 +134,8 @@ pub fn keeps_update_in_place(
         return true;
     }
     if computation[id].operands().contains(&root.operand(0)) {
-        return reads_what_it_replaces(computation, id, group.root) && accesses.iter().all(Access::is_loop_index);
+        return reads_what_it_replaces(computation, id, group.root)
+            && accesses.iter().all(ElementAccess::is_loop_index);
     }
     id != root.operand(1) || !is_made_of_neighbours(computation, group.root, profile)
 }

@@ -1,4 +1,4 @@
-//! Spells out bitcasts as what they do to values: transposes, reshapes, padding, bits in elements of another type.
+//! Expands bitcasts that change layouts into transposes, reshapes, padding and bitcast-converts.
 
 use xla_hlo::ops::{BinaryOp, BitcastConvert, Pad, PadDim, Slice, SliceRange, Transpose, UnaryOp};
 use xla_hlo::{
@@ -47,7 +47,7 @@ fn moved(at: &mut Inserter<'_>, x: InstrId, MemoryStep { kind, from, to }: &Memo
     }
 }
 
-/// An array with that many elements: the first ones, or all and zeros behind them.
+/// An array with that many elements: the first ones, or all and zeros after them.
 fn with_elements(at: &mut Inserter<'_>, x: InstrId, count: usize) -> Result<InstrId> {
     let found = at.array(x)?.checked_element_count()?;
     if found == count {
@@ -141,7 +141,7 @@ fn same_bits(at: &mut Inserter<'_>, words: InstrId, word: ElementType) -> Result
     }
 }
 
-/// Zeros behind the elements up to a multiple of that many.
+/// Zeros after the elements up to a multiple of that many.
 fn with_multiple(at: &mut Inserter<'_>, x: InstrId, of: usize) -> Result<InstrId> {
     let count = at.array(x)?.checked_element_count()?;
     with_elements(at, x, count.next_multiple_of(of))

@@ -1,4 +1,4 @@
-//! Turns arrays between the layouts that callers ask for and row major, at the border of a program.
+//! Layouts at the border of a program: converts between those that callers ask for and row major.
 //!
 //! A parameter keeps the order of dimensions that is asked for. A `bitcast` reads its bytes as the row-major array that
 //! they are as well, a `transpose` puts that array's dimensions in order; results go the other way.

@@ -1,4 +1,4 @@
-//! Tiles: arrays lie in memory as the target's profile says.
+//! Tiles layouts as the target's profile says.
 
 use xla_hlo::{CompId, InstrId, Layout, Module, Op, ProgramShape, Result, Shape, Tile, TileDim};
 

@@ -1,4 +1,4 @@
-//! Operations in parts that run side by side or cost less, after simplification, which would put them together again.
+//! Parallelization: operations split into parts that run side by side or cost less, after simplification.
 
 mod split_reductions;
 mod split_windows;

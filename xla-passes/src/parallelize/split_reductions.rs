@@ -1,5 +1,4 @@
-//! Reduction splitting: a large reduction into few results becomes many reductions of its parts and one of theirs, work
-//! for many threads.
+//! Reduction splitting: a large reduction with few results becomes reductions of its parts, and one of theirs.
 //!
 //! ```text
 //! reduce(x[n], init)             p = reduce(reshape(x)[P,n/P], neutral), dims={1}
@@ -41,7 +40,7 @@ impl Pass for SplitReductions {
         let mut begun = HashMap::new();
         for program in module.post_order() {
             for id in module[program].post_order() {
-                if let Some(split) = Split::of(module, program, id, cx.profile())
+                if let Some(split) = ReductionSplit::of(module, program, id, cx.profile())
                     && cx.allow_rewrite(self.name())
                 {
                     let result = split.write(&mut Inserter::new(module, program), &mut begun)?;
@@ -56,7 +55,7 @@ impl Pass for SplitReductions {
 }
 
 /// How a reduction is split.
-struct Split {
+struct ReductionSplit {
     arrays: Vec<InstrId>,
     inits: Vec<InstrId>,
     types: Vec<ElementType>,
@@ -66,18 +65,18 @@ struct Split {
     /// Dimensions of the arrays, and those of them that are reduced, in order.
     dims: Vec<usize>,
     reduced: Vec<usize>,
-    cut: Cut,
+    cut: DimensionCut,
 }
 
 /// The dimension that is cut, into how many parts, and of what size. There may be a rest.
-struct Cut {
+struct DimensionCut {
     dimension: usize,
     parts: usize,
     size: usize,
 }
 
-impl Split {
-    fn of(module: &Module, program: CompId, id: InstrId, profile: &TargetProfile) -> Option<Split> {
+impl ReductionSplit {
+    fn of(module: &Module, program: CompId, id: InstrId, profile: &TargetProfile) -> Option<ReductionSplit> {
         let computation = &module[program];
         let instruction = &computation[id];
         let Op::Reduce(reduce) = instruction.op() else { return None };
@@ -116,18 +115,18 @@ impl Split {
         let mut reduced = reduce.dimensions.clone();
         reduced.sort_unstable();
         let (dims, reduced, cut) = match simple {
-            Some(_) => (dims.to_vec(), reduced.clone(), Cut::longest(dims, &reduced, wanted)?),
+            Some(_) => (dims.to_vec(), reduced.clone(), DimensionCut::longest(dims, &reduced, wanted)?),
             None => {
                 let (dims, reduced) = merged(dims, &reduced);
-                let cut = Cut::outermost(&dims, &reduced, wanted)?;
+                let cut = DimensionCut::outermost(&dims, &reduced, wanted)?;
                 (dims, reduced, cut)
             }
         };
         let (arrays, inits) = (arrays.to_vec(), inits.to_vec());
-        Some(Split { arrays, inits, types, combiner: reduce.computation, simple, dims, reduced, cut })
+        Some(ReductionSplit { arrays, inits, types, combiner: reduce.computation, simple, dims, reduced, cut })
     }
 
-    /// Adds the parts' reductions and theirs; gives the result. Combiners that reduce from nothing on are added once.
+    /// Adds the parts' reductions and theirs; returns the result. Combiners that reduce from nothing on are added once.
     fn write(&self, at: &mut Inserter<'_>, begun: &mut HashMap<CompId, CompId>) -> Result<InstrId> {
         let mut arrays = self.arrays.clone();
         for array in &mut arrays {
@@ -140,10 +139,10 @@ impl Split {
     }
 
     fn write_simple(&self, at: &mut Inserter<'_>, array: InstrId, op: BinaryOp, neutral: Scalar) -> Result<InstrId> {
-        let Cut { dimension, .. } = self.cut;
+        let DimensionCut { dimension, .. } = self.cut;
         let neutral = at.scalar(self.types[0], neutral)?;
         let [body, rest] = self.cut.pieces(at, array)?;
-        // The parts stay, what was cut off behind them goes with the other dimensions.
+        // The parts stay, what was cut off after them goes with the other dimensions.
         let within: Vec<usize> = self.reduced.iter().map(|&d| if d >= dimension { d + 1 } else { d }).collect();
         let partial = self.reduce(at, within, &[body.unwrap_or(array)], &[neutral], self.combiner)?;
         let place = (0..dimension).filter(|d| !self.reduced.contains(d)).count();
@@ -162,7 +161,7 @@ impl Split {
         arrays: &[InstrId],
         begun: &mut HashMap<CompId, CompId>,
     ) -> Result<InstrId> {
-        let Cut { dimension, .. } = self.cut;
+        let DimensionCut { dimension, .. } = self.cut;
         let combiner = match begun.get(&self.combiner) {
             Some(&known) => known,
             None => from_nothing(at.module_mut(), self.combiner, &self.types),
@@ -214,21 +213,21 @@ impl Split {
     }
 }
 
-impl Cut {
+impl DimensionCut {
     /// Of equally long dimensions the outermost: its parts lie together.
-    fn longest(dims: &[usize], reduced: &[usize], wanted: usize) -> Option<Cut> {
+    fn longest(dims: &[usize], reduced: &[usize], wanted: usize) -> Option<DimensionCut> {
         let dimension = reduced.iter().copied().max_by_key(|&d| (dims[d], std::cmp::Reverse(d)))?;
-        Cut::of(dims, dimension, wanted)
+        DimensionCut::of(dims, dimension, wanted)
     }
 
     /// The outermost that is long enough.
-    fn outermost(dims: &[usize], reduced: &[usize], wanted: usize) -> Option<Cut> {
-        reduced.iter().find_map(|&dimension| Cut::of(dims, dimension, wanted))
+    fn outermost(dims: &[usize], reduced: &[usize], wanted: usize) -> Option<DimensionCut> {
+        reduced.iter().find_map(|&dimension| DimensionCut::of(dims, dimension, wanted))
     }
 
-    fn of(dims: &[usize], dimension: usize, wanted: usize) -> Option<Cut> {
+    fn of(dims: &[usize], dimension: usize, wanted: usize) -> Option<DimensionCut> {
         let parts = parts(dims[dimension], wanted)?;
-        Some(Cut { dimension, parts, size: dims[dimension] / parts })
+        Some(DimensionCut { dimension, parts, size: dims[dimension] / parts })
     }
 
     /// The parts of an array, along a dimension of their own, and what is left behind them.
@@ -308,7 +307,7 @@ fn from_nothing(module: &mut Module, combiner: CompId, types: &[ElementType]) ->
     module.add(whole)
 }
 
-/// Parts that a dimension is cut into, so many or some more: a number that divides it, where one is near.
+/// Parts that a dimension is cut into, that many or a few more: a number that divides it, where one is near.
 fn parts(size: usize, wanted: usize) -> Option<usize> {
     let exact = (wanted..4 * wanted).find(|&parts| size.is_multiple_of(parts) && size > parts);
     exact.or_else(|| (size >= 2 * wanted).then_some(wanted))

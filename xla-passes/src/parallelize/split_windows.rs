@@ -34,7 +34,7 @@ impl Pass for SplitWindows {
         let computations: Vec<CompId> = module.ids().collect();
         for computation in computations {
             for id in module[computation].post_order() {
-                let Some(split) = Split::of(module, computation, id) else { continue };
+                let Some(split) = WindowSplit::of(module, computation, id) else { continue };
                 if cx.allow_rewrite(self.name()) {
                     replace_one(module, computation, id, |at, id| split.write(at, id))?;
                 }
@@ -44,7 +44,7 @@ impl Pass for SplitWindows {
     }
 }
 
-struct Split {
+struct WindowSplit {
     combiner: CompId,
     dims: Vec<WindowDim>,
     /// The dimensions in which windows have several elements, in the order in which they are reduced.
@@ -59,9 +59,9 @@ enum Neutral {
     Init,
 }
 
-impl Split {
+impl WindowSplit {
     /// How the windows of an instruction are split; `None` where they are not.
-    fn of(module: &Module, computation: CompId, id: InstrId) -> Option<Split> {
+    fn of(module: &Module, computation: CompId, id: InstrId) -> Option<WindowSplit> {
         let graph = &module[computation];
         let Op::ReduceWindow(op) = graph[id].op() else { return None };
         let (base, output) = (graph[graph[id].operand(0)].shape().as_array()?, graph[id].shape().as_array()?);
@@ -78,7 +78,7 @@ impl Split {
             BinaryOp::Maximum | BinaryOp::Minimum | BinaryOp::And | BinaryOp::Or if init == ty => Neutral::Init,
             op => Neutral::Value(Literal::scalar(ty, combiner_identity(op, ty)?)),
         };
-        Some(Split { combiner: op.computation, dims, order, neutral })
+        Some(WindowSplit { combiner: op.computation, dims, order, neutral })
     }
 
     fn write(&self, at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {

@@ -1,4 +1,4 @@
-//! Chains of what is begun, gone on with and awaited, put out of the way once their result is at hand.
+//! Collapses async start/update/done chains once their result is at hand.
 
 use xla_hlo::{Computation, Error, InstrId, Result};
 

@@ -1,4 +1,4 @@
-//! Adds instructions to a computation that is there, in the shapes that the rules of their operations give.
+//! Inserts instructions into a computation, with the shapes that the rules of their operations infer.
 
 use xla_hlo::ops::{
     Binary, BinaryOp, BitcastConvert, Broadcast, Compare, CompareDirection, Concatenate, Constant, Convert,

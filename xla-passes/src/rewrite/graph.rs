@@ -1,4 +1,4 @@
-//! Graph surgery that several passes need: inlining, cloning across computations, removing what nobody uses.
+//! Graph surgery: inlining, cloning across computations, removing unused instructions.
 
 use std::collections::HashMap;
 
@@ -54,12 +54,12 @@ pub fn inline(module: &mut Module, caller: CompId, call: InstrId, callee: CompId
     computation.set_schedule(None);
     computation.replace_all_uses(call, root);
     computation.remove(call)?;
-    own_begun(module, caller, spliced);
+    own_async_computations(module, caller, spliced);
     Ok(())
 }
 
-/// Gives what is begun asynchronously its own computation: it has one caller, and was just copied.
-fn own_begun(module: &mut Module, caller: CompId, copied: Vec<InstrId>) {
+/// Clones the computations of asynchronous starts that were just copied: each may have one caller.
+fn own_async_computations(module: &mut Module, caller: CompId, copied: Vec<InstrId>) {
     let mut work: Vec<(CompId, InstrId)> = copied.into_iter().map(|id| (caller, id)).collect();
     while let Some((caller, id)) = work.pop() {
         let mut op = module[caller][id].op().clone();
@@ -113,7 +113,7 @@ pub fn is_free(instruction: &Instruction) -> bool {
     instruction.control_predecessors().is_empty() && instruction.control_successors().is_empty()
 }
 
-/// Whether an instruction and what it reads have exact sizes, none that are known only when running.
+/// Whether an instruction and what it reads have exact sizes, none that are dynamic.
 pub fn is_static(computation: &Computation, id: InstrId) -> bool {
     let exact = |id: InstrId| {
         computation[id].shape().leaves().iter().all(|(_, s)| s.as_array().is_none_or(ArrayShape::is_static))

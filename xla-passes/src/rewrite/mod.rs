@@ -1,4 +1,4 @@
-//! Edits that several passes make: new instructions, replaced ones, computations cloned and inlined.
+//! Rewriting: insertion, replacement, cloning and inlining of instructions.
 
 pub(crate) mod async_chain;
 pub(crate) mod builder;

@@ -1,4 +1,4 @@
-//! Replaces single instructions by what a pass writes for them.
+//! Replaces single instructions by their expansion.
 
 use xla_hlo::{CompId, Computation, InstrId, Module, Result};
 
@@ -6,7 +6,7 @@ use super::builder::Inserter;
 use crate::{Pass, PassContext};
 
 /// Replaces each instruction that `wanted` picks by what `expand` writes for it, as long as the pass may rewrite;
-/// `expand` gives what stands for its value.
+/// `expand` returns what stands for its value.
 pub(crate) fn replace_each(
     pass: &dyn Pass,
     module: &mut Module,

@@ -1,4 +1,4 @@
-//! Work done in a wider element type than arrays have: conversions in front of it and behind it.
+//! Widens operations: converts operands to a wider element type, and results back.
 
 use xla_hlo::ops::{Convert, GetTupleElement, Tuple};
 use xla_hlo::{Annotations, ArrayShape, Computation, ElementType, InstrId, Instruction, Op, Result, Shape};
@@ -13,7 +13,7 @@ pub(crate) fn converted(computation: &mut Computation, array: InstrId, to: Eleme
     Ok(computation.add(Instruction::new(Convert.into(), shape, [array])))
 }
 
-/// Makes `op`, which stands for that of instruction `id`, compute in the element types that `wide` gives for those
+/// Makes `op`, which stands for that of instruction `id`, compute in the element types that `wide` returns for those
 /// there are.
 ///
 /// Operands are converted to them, and the result back. The instruction itself stays for its result, with its name, its
@@ -61,7 +61,7 @@ pub(crate) fn compute_in(
     Ok(())
 }
 
-/// A shape with the element types that `wide` gives.
+/// A shape with the element types that `wide` returns.
 pub(crate) fn widened(shape: &Shape, wide: &impl Fn(ElementType) -> ElementType) -> Shape {
     match shape {
         Shape::Array(array) => in_type(array, wide(array.element_type())),

@@ -20,7 +20,7 @@ use crate::analysis::alias::classes::{Class, Classes};
 use crate::analysis::alias::flow::Flow;
 use crate::analysis::alias::role::{leaf_array, leaf_count};
 use crate::analysis::alias::shares;
-use crate::analysis::alias::timeline::{NodeId, Step, Timeline};
+use crate::analysis::alias::timeline::{NodeId, Timeline, TimelineStep};
 use crate::analysis::cost::times;
 use crate::buffers::{Item, pack};
 use crate::{MemorySpaceProfile, Pass, PassContext};
@@ -78,7 +78,7 @@ impl<'a> Memory<'a> {
         let runs = times(self.module);
         let mut accesses: HashMap<NodeId, Option<u64>> = HashMap::new();
         for step in &self.timeline.steps {
-            let Step::Compute(comp, id) = *step else { continue };
+            let TimelineStep::Compute(comp, id) = *step else { continue };
             let instruction = &self.module[comp][id];
             let is_own = !matches!(
                 instruction.op(),
@@ -224,7 +224,7 @@ fn wanted(module: &Module, space: &MemorySpaceProfile) -> Result<Vec<Staged>> {
     let runs = times(module);
     let mut wanted: Vec<(u64, Item, Staged)> = Vec::new();
     for (time, step) in timeline.steps.iter().enumerate() {
-        let Step::Compute(comp, user) = *step else { continue };
+        let TimelineStep::Compute(comp, user) = *step else { continue };
         if !space.staged.contains(&module[comp][user].opcode()) {
             continue;
         }

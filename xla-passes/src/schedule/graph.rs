@@ -1,4 +1,4 @@
-//! A computation as scheduling sees it: what must come before what, and what runs cost and free in bytes.
+//! Scheduling graph of a computation: dependencies, and the bytes that instructions allocate and free.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::analysis::alias::{Share, shares};
 
 /// What an instruction does to memory.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Node {
+pub(super) struct ScheduleNode {
     /// Nodes that must run before, ascending; so that it can run in place, other readers of what it updates are among
     /// them.
     pub(super) before: Vec<usize>,
@@ -29,7 +29,7 @@ pub(super) struct Node {
 
 /// A value made in this computation.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Value {
+pub(super) struct ScheduleValue {
     pub(super) bytes: u64,
     pub(super) readers: Vec<usize>,
     /// Whether it is part of the result and so never freed.
@@ -38,18 +38,18 @@ pub(super) struct Value {
 
 /// The instructions of a computation, numbered as they stand.
 #[derive(Debug)]
-pub(super) struct Graph {
+pub(super) struct ScheduleGraph {
     pub(super) ids: Vec<InstrId>,
-    pub(super) nodes: Vec<Node>,
-    pub(super) values: Vec<Value>,
+    pub(super) nodes: Vec<ScheduleNode>,
+    pub(super) values: Vec<ScheduleValue>,
 }
 
-impl Graph {
-    pub(super) fn new(module: &Module, flow: &Flow, comp: CompId, inner: &HashMap<CompId, u64>) -> Graph {
+impl ScheduleGraph {
+    pub(super) fn new(module: &Module, flow: &Flow, comp: CompId, inner: &HashMap<CompId, u64>) -> ScheduleGraph {
         let computation = &module[comp];
         let ids = computation.post_order();
         let number: HashMap<InstrId, usize> = ids.iter().enumerate().map(|(i, id)| (*id, i)).collect();
-        let mut graph = Graph { nodes: vec![Node::default(); ids.len()], ids, values: Vec::new() };
+        let mut graph = ScheduleGraph { nodes: vec![ScheduleNode::default(); ids.len()], ids, values: Vec::new() };
         let mut local = graph.number_values(module, flow, comp, inner);
         let root = flow.leaves(comp, computation.root());
         for &leaf in root {
@@ -100,7 +100,7 @@ impl Graph {
         graph
     }
 
-    /// Numbers what this computation makes; gives the numbers.
+    /// Numbers what this computation makes; returns the numbers.
     fn number_values(
         &mut self,
         module: &Module,
@@ -128,7 +128,7 @@ impl Graph {
                     let bytes = flow.value(value).bytes as u64;
                     local.insert(value, self.values.len());
                     self.nodes[node].makes.push(self.values.len());
-                    self.values.push(Value { bytes, ..Value::default() });
+                    self.values.push(ScheduleValue { bytes, ..ScheduleValue::default() });
                 }
             }
         }
@@ -146,7 +146,7 @@ impl Graph {
             let number = *local.entry(*value).or_insert_with(|| {
                 let bytes = 0;
                 let stays = flow.value(*value).in_memory;
-                self.values.push(Value { bytes, stays, readers: Vec::new() });
+                self.values.push(ScheduleValue { bytes, stays, readers: Vec::new() });
                 self.values.len() - 1
             });
             if self.values[number].readers.last() != Some(&node) {
@@ -156,9 +156,9 @@ impl Graph {
         }
     }
 
-    /// Puts each updating node behind the other readers of what it updates, unless they need its result.
+    /// Puts each updating node after the other readers of what it updates, unless they need its result.
     fn read_before_update(&mut self, wishes: &[(usize, Vec<usize>)]) {
-        // Searching for results costs at most so many visits in all; beyond, updates may need copies.
+        // Searching for results costs a bounded number of visits; beyond, updates may need copies.
         let mut budget = 1_000_000 + 64 * self.nodes.len();
         for (update, readers) in wishes {
             if readers.iter().all(|r| r == update) {

@@ -20,7 +20,7 @@ use xla_hlo::{CompId, Computation, Error, InstrId, Instruction, Module, Op, Resu
 use crate::analysis::alias::classes::{Classes, Kept};
 use crate::analysis::alias::flow::Flow;
 use crate::analysis::alias::role::leaf_count;
-use crate::analysis::alias::timeline::{Place, Timeline};
+use crate::analysis::alias::timeline::{JoinPlace, Timeline};
 use crate::{Pass, PassContext};
 
 /// [`insert_copies`] as a pass.
@@ -56,9 +56,9 @@ pub fn insert_copies(module: &mut Module) -> Result<usize> {
 }
 
 /// The moves that stay, by place in the order of the program, each place's leaves ascending.
-type Plan = Vec<(Place, Vec<(usize, Kept)>)>;
+type CopyPlan = Vec<(JoinPlace, Vec<(usize, Kept)>)>;
 
-fn plan(module: &Module) -> Result<Plan> {
+fn plan(module: &Module) -> Result<CopyPlan> {
     let flow = Flow::new(module)?;
     for &id in flow.executed() {
         if module[id].schedule().is_none() {
@@ -71,7 +71,7 @@ fn plan(module: &Module) -> Result<Plan> {
     let timeline = Timeline::new(module, &flow)?;
     let mut classes = Classes::new(module, &flow, &timeline);
     classes.drop_moves()?;
-    let mut plan: Plan = Vec::new();
+    let mut plan: CopyPlan = Vec::new();
     for (m, kept) in classes.kept_moves() {
         match plan.last_mut() {
             Some((place, leaves)) if *place == m.place => leaves.push((m.leaf, kept)),
@@ -88,11 +88,11 @@ struct Insertion {
 }
 
 /// Copies leaves of the value at a place and passes the new value on there.
-fn apply(module: &mut Module, place: Place, leaves: &[(usize, Kept)]) -> (CompId, Insertion) {
+fn apply(module: &mut Module, place: JoinPlace, leaves: &[(usize, Kept)]) -> (CompId, Insertion) {
     let (comp, before) = match place {
-        Place::LoopEntry(comp, id) => (comp, Some(id)),
-        Place::LoopBack(comp) | Place::Branch(comp) => (comp, None),
-        Place::Output => (module.entry_id(), None),
+        JoinPlace::LoopEntry(comp, id) => (comp, Some(id)),
+        JoinPlace::LoopBack(comp) | JoinPlace::Branch(comp) => (comp, None),
+        JoinPlace::Output => (module.entry_id(), None),
     };
     let old = before.map_or_else(|| module[comp].root(), |id| module[comp][id].operand(0));
     let mut edit = Edit { module, comp, new: Vec::new(), elements: HashMap::new() };

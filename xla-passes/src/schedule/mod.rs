@@ -8,7 +8,7 @@
 //! on trial.
 //!
 //! All of them put an instruction that updates an operand in place (`dynamic-update-slice`, `scatter`, an update of a
-//! loop's state) behind the other readers of that operand where the graph allows it: otherwise the operand would have
+//! loop's state) after the other readers of that operand where the graph allows it: otherwise the operand would have
 //! to be copied. Control dependencies are kept.
 
 mod assign_memory_spaces;
@@ -29,7 +29,7 @@ use crate::analysis::alias::flow::Flow;
 use crate::buffers::{BufferOptions, assign_buffers};
 use crate::schedule::insert_copies::insert_copies;
 use crate::{Pass, PassContext};
-use graph::Graph;
+use graph::ScheduleGraph;
 
 /// [`schedule_module`] as a pass.
 pub struct Schedule;
@@ -60,7 +60,7 @@ pub fn schedule_module(module: &mut Module) -> Result<()> {
     // Bytes that a computation needs besides its parameters; callees come first.
     let mut inner: HashMap<CompId, u64> = HashMap::new();
     for &comp in flow.executed() {
-        let graph = Graph::new(module, &flow, comp, &inner);
+        let graph = ScheduleGraph::new(module, &flow, comp, &inner);
         if let Some(order) = module[comp].schedule() {
             inner.insert(comp, graph.peak(&graph.numbers(order)));
             continue;
@@ -111,7 +111,7 @@ fn tried(module: &Module, orders: Vec<Vec<InstrId>>) -> Option<Vec<InstrId>> {
     orders.into_iter().zip(trials).min_by_key(|(_, trial)| bytes(trial)).map(|(order, _)| order)
 }
 
-/// Whether a computation's schedule has each instruction once, behind what it needs.
+/// Whether a computation's schedule has each instruction once, after what it needs.
 fn is_whole(computation: &Computation) -> bool {
     let Some(order) = computation.schedule() else { return false };
     let mut done: HashSet<InstrId> = HashSet::with_capacity(order.len());

@@ -1,11 +1,11 @@
-//! Orders for the nodes of a graph.
+//! Orders of a scheduling graph's nodes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::graph::Graph;
+use super::graph::ScheduleGraph;
 
-impl Graph {
+impl ScheduleGraph {
     /// The order in which the nodes stand, as far as edges allow.
     pub(super) fn as_it_stands(&self) -> Vec<usize> {
         let mut waits: Vec<usize> = self.nodes.iter().map(|n| n.before.len()).collect();
@@ -124,7 +124,7 @@ impl Graph {
         }
         let mut seen = vec![false; self.nodes.len()];
         let mut out = Vec::with_capacity(self.nodes.len());
-        // Results are what nothing waits for; the root stands behind what it uses, dead code goes last.
+        // Results are what nothing waits for; the root stands after what it uses, dead code goes last.
         let sinks = order.iter().rev().copied().filter(|&n| self.nodes[n].after.is_empty());
         for sink in sinks {
             let mut stack = vec![(sink, 0usize)];

@@ -1,4 +1,4 @@
-//! Writes down how often counting loops run.
+//! Annotates loops with their trip counts.
 
 use xla_hlo::{CompId, InstrId, Module, Result};
 

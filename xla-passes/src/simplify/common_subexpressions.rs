@@ -1,4 +1,4 @@
-//! Common subexpressions: equal operations on equal operands become one; so do equal computations.
+//! Common subexpression elimination: equal operations on equal operands, and equal computations, become one.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,7 +13,7 @@ use crate::{Pass, PassContext};
 ///
 /// Constants are compared by their bits, so NaNs and zeros keep their signs and payloads. Combiners, comparators and
 /// mapped functions that are equal but for names become one computation first, so that equal reductions are seen.
-/// Barriers, what has effects and what must be awaited are left alone.
+/// Barriers, instructions with effects, and async starts and dones, are left alone.
 pub struct CommonSubexpressions;
 
 impl Pass for CommonSubexpressions {

@@ -1,4 +1,4 @@
-//! Arrays without elements: they are constants, and what is made of them is known.
+//! Replaces zero-sized arrays, and what is made of them, by constants.
 
 use xla_hlo::ops::{Broadcast, Constant};
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Instruction, Literal, Module, Op, Result, Scalar, Shape};
@@ -39,14 +39,14 @@ impl Pass for DropZeroSized {
 }
 
 /// What an instruction gives.
-enum Known {
+enum KnownResult {
     /// An array of the element type's zeros; one without elements too.
     Zeros,
     /// A value that is there, or an array of it where that is a scalar.
     Value(InstrId),
 }
 
-fn known_value(computation: &Computation, id: InstrId, effects: &Effects) -> Option<Known> {
+fn known_value(computation: &Computation, id: InstrId, effects: &Effects) -> Option<KnownResult> {
     let instruction = computation.get(id)?;
     let is_wanted = !instruction.users().is_empty() || computation.root() == id;
     let shape = instruction.shape().as_array().filter(|s| s.is_static())?;
@@ -54,15 +54,15 @@ fn known_value(computation: &Computation, id: InstrId, effects: &Effects) -> Opt
         return None;
     }
     if shape.element_count() == 0 {
-        return is_replaceable(instruction).then_some(Known::Zeros);
+        return is_replaceable(instruction).then_some(KnownResult::Zeros);
     }
     let known = match element_of(computation, id) {
         Some((tuple, index)) => of_nothing(computation, &computation[tuple], index),
         None => of_nothing(computation, instruction, 0),
     };
     known.filter(|known| match *known {
-        Known::Zeros => true,
-        Known::Value(value) => {
+        KnownResult::Zeros => true,
+        KnownResult::Value(value) => {
             let value = computation[value].shape().as_array();
             value.is_some_and(|v| v.element_type() == shape.element_type() && (v.is_scalar() || v.same_dims(shape)))
         }
@@ -70,7 +70,7 @@ fn known_value(computation: &Computation, id: InstrId, effects: &Effects) -> Opt
 }
 
 /// Result `index` of an operation that is given an array without elements.
-fn of_nothing(computation: &Computation, instruction: &Instruction, index: usize) -> Option<Known> {
+fn of_nothing(computation: &Computation, instruction: &Instruction, index: usize) -> Option<KnownResult> {
     let operands = instruction.operands();
     let is_empty = |i: usize| {
         let shape = computation[operands[i]].shape().as_array();
@@ -78,12 +78,12 @@ fn of_nothing(computation: &Computation, instruction: &Instruction, index: usize
     };
     let count = operands.len() / 2;
     match instruction.op() {
-        Op::Convolution(_) if is_empty(0) || is_empty(1) => Some(Known::Zeros),
-        Op::SelectAndScatter(_) if is_empty(1) => Some(Known::Value(operands[2])),
+        Op::Convolution(_) if is_empty(0) || is_empty(1) => Some(KnownResult::Zeros),
+        Op::SelectAndScatter(_) if is_empty(1) => Some(KnownResult::Value(operands[2])),
         // Arrays, then as many initial values.
-        Op::Reduce(_) if count > 1 && is_empty(0) => Some(Known::Value(operands[count + index])),
+        Op::Reduce(_) if count > 1 && is_empty(0) => Some(KnownResult::Value(operands[count + index])),
         // Arrays, indices, as many updates.
-        Op::Scatter(_) if is_empty(count + 1) => Some(Known::Value(operands[index])),
+        Op::Scatter(_) if is_empty(count + 1) => Some(KnownResult::Value(operands[index])),
         _ => None,
     }
 }
@@ -106,19 +106,19 @@ fn is_replaceable(instruction: &Instruction) -> bool {
     !stays && instruction.opcode().awaits().is_empty() && instruction.opcode().awaited_by().is_empty()
 }
 
-impl Known {
+impl KnownResult {
     /// The value; `id` is what it stands for.
     fn write(&self, computation: &mut Computation, id: InstrId) -> Result<InstrId> {
         let shape = computation[id].shape().clone();
         let Shape::Array(array) = &shape else { return Ok(id) };
         let value = match *self {
-            Known::Value(value) if computation[value].shape().compatible(&shape) => return Ok(value),
-            Known::Value(value) => value,
-            Known::Zeros if array.element_count() == 0 => {
+            KnownResult::Value(value) if computation[value].shape().compatible(&shape) => return Ok(value),
+            KnownResult::Value(value) => value,
+            KnownResult::Zeros if array.element_count() == 0 => {
                 let literal = Literal::zeros(&ArrayShape::new(array.element_type(), array.dims()))?;
                 return Ok(computation.add(Instruction::new(Constant { literal }.into(), shape, [])));
             }
-            Known::Zeros => {
+            KnownResult::Zeros => {
                 let ty = array.element_type();
                 let literal = Literal::scalar(ty, Scalar::zero(ty));
                 let scalar = Shape::scalar(ty).with_default_layouts();

@@ -1,4 +1,4 @@
-//! Elements of a loop's state that always have the same value.
+//! Elements of a loop's state that are always equal.
 
 use std::collections::HashMap;
 
@@ -14,11 +14,11 @@ const ROUNDS: usize = 8;
 /// Constants of more bytes are only the same as themselves.
 const MAX_CONSTANT_BYTES: usize = 64;
 
-/// For each element of the state the first that has the same value before each round.
+/// For each element of the state the first that has the same value before each iteration.
 ///
 /// Elements that begin as the same value are taken to be the same, until the body is seen to make different values of
-/// them: what is left at the end is so by induction. Linear time in the body for each of few rounds, and none where all
-/// elements begin as different values.
+/// them: what is left at the end is so by induction. Linear time in the body for each of few iterations, and none where
+/// all elements begin as different values.
 pub(crate) fn representatives(module: &Module, state: &LoopState, effects: &Effects) -> Vec<usize> {
     let count = state.elements.len();
     let itself: Vec<usize> = (0..count).collect();
@@ -43,7 +43,7 @@ pub(crate) fn representatives(module: &Module, state: &LoopState, effects: &Effe
     itself
 }
 
-/// For each of so many things the first with the same key.
+/// For each of `n` things the first with the same key.
 fn firsts<K: std::hash::Hash + Eq>(count: usize, key: impl Fn(usize) -> K) -> Vec<usize> {
     let mut first = HashMap::new();
     (0..count).map(|i| *first.entry(key(i)).or_insert(i)).collect()
@@ -51,7 +51,7 @@ fn firsts<K: std::hash::Hash + Eq>(count: usize, key: impl Fn(usize) -> K) -> Ve
 
 /// What a value is made by: equal keys make equal values.
 #[derive(PartialEq, Eq, Hash)]
-enum Key<'a> {
+enum ValueKey<'a> {
     /// An element of the state, by its class.
     Element(usize),
     /// An operation on values of those numbers.
@@ -64,16 +64,16 @@ enum Key<'a> {
 fn numbers(body: &Computation, class: &[usize], effects: &Effects) -> HashMap<InstrId, usize> {
     let parameter = body.parameters()[0];
     let mut numbers: HashMap<InstrId, usize> = HashMap::with_capacity(body.len());
-    let mut seen: HashMap<Key<'_>, usize> = HashMap::with_capacity(body.len());
+    let mut seen: HashMap<ValueKey<'_>, usize> = HashMap::with_capacity(body.len());
     for id in body.post_order() {
         let instruction = &body[id];
         let key = match element_of(body, id) {
-            Some((tuple, i)) if tuple == parameter => Key::Element(class[i]),
+            Some((tuple, i)) if tuple == parameter => ValueKey::Element(class[i]),
             _ if is_function(instruction, effects) => {
                 let operands = instruction.operands().iter().map(|o| numbers[o]).collect();
-                Key::Made(instruction.op(), operands, instruction.shape())
+                ValueKey::Made(instruction.op(), operands, instruction.shape())
             }
-            _ => Key::Itself(id),
+            _ => ValueKey::Itself(id),
         };
         let fresh = seen.len();
         numbers.insert(id, *seen.entry(key).or_insert(fresh));
@@ -81,7 +81,7 @@ fn numbers(body: &Computation, class: &[usize], effects: &Effects) -> HashMap<In
     numbers
 }
 
-/// Whether the same operation on the same operands gives the same value, and says all that it does in its attributes.
+/// Whether the same operation on the same operands returns the same value, and says all that it does in its attributes.
 fn is_function(instruction: &Instruction, effects: &Effects) -> bool {
     let plain = match instruction.op() {
         Op::Constant(constant) => {

@@ -11,7 +11,7 @@ use crate::{Pass, PassContext};
 /// Results up to this size may be larger than what they are made of.
 const MAX_GROWN_BYTES: usize = 64 << 10;
 
-/// Results of so many elements may come of what is made from nothing: such arrays are read as fast as they are
+/// Elements of results that may come of what is made from nothing: such arrays are read as fast as they are
 /// computed.
 pub(crate) const MAX_MADE_ELEMENTS: usize = 1024;
 

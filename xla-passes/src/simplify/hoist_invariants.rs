@@ -1,4 +1,4 @@
-//! Loop-invariant code motion: what each round of a loop computes alike is computed once, before the loop.
+//! Loop-invariant code motion: hoists what every iteration of a loop computes alike.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,10 +16,10 @@ use crate::{Pass, PassContext};
 /// carries the results as further invariant state.
 ///
 /// Of a chain of such operations only the end is carried. It must be worth it: a few hundred operations on elements at
-/// least, and an array no larger than those it saves from being read, or one that took dear operations (contractions,
-/// reductions, exponentials). What a kernel makes from nothing (broadcasts, iotas) stays in the loop. A loop may run no
-/// round at all: what is moved has no effects and cannot fail, and contains no loop, branch or call, so that its cost
-/// is known to be that of one round.
+/// least, and an array no larger than those it saves from being read, or one that took expensive operations
+/// (contractions, reductions, exponentials). What a kernel makes from nothing (broadcasts, iotas) stays in the loop. A
+/// loop may run no iteration at all: what is moved has no effects and cannot fail, and contains no loop, branch or
+/// call, so that its cost is known to be that of one iteration.
 pub struct HoistInvariants;
 
 /// Operations on elements, in simple ones, below which nothing is moved.
@@ -69,18 +69,19 @@ fn hoist(module: &mut Module, state: &LoopState, which: usize, cx: &PassContext<
     Ok(())
 }
 
-/// What is the same in each round.
+/// What is the same in each iteration.
 struct Invariants {
-    parts: HashMap<InstrId, Part>,
+    parts: HashMap<InstrId, Invariant>,
     /// Those that are made of others, operands first.
     made: Vec<InstrId>,
 }
 
 /// An invariant value.
-struct Part {
+struct Invariant {
     /// Operations that all of it takes, in simple ones.
     work: f64,
-    /// Bytes that a round reads to make it, at best: of what is carried, and of what took dear operations and could be.
+    /// Bytes that an iteration reads to make it, at best: of what is carried, and of what took expensive operations and
+    /// could be.
     bytes: usize,
     is_made: bool,
 }
@@ -92,7 +93,7 @@ impl Invariants {
         for id in computation.post_order() {
             let instruction = &computation[id];
             let part = match element_of(computation, id) {
-                Some((tuple, i)) if tuple == parameter => invariant[i].then(|| Part::carried(instruction.shape())),
+                Some((tuple, i)) if tuple == parameter => invariant[i].then(|| Invariant::carried(instruction.shape())),
                 _ => found.made(instruction, effects),
             };
             let Some(part) = part.filter(|_| is_free(instruction) && is_static(instruction.shape())) else { continue };
@@ -105,23 +106,23 @@ impl Invariants {
     }
 
     /// What is made of invariants alone.
-    fn made(&self, instruction: &Instruction, effects: &Effects) -> Option<Part> {
+    fn made(&self, instruction: &Instruction, effects: &Effects) -> Option<Invariant> {
         if let Op::Constant(constant) = instruction.op() {
             // Scalars are part of the code.
             let is_scalar = constant.literal.shape().as_array().is_some_and(ArrayShape::is_scalar);
             let bytes = if is_scalar { 0 } else { instruction.shape().byte_size() };
-            return Some(Part { work: 0.0, bytes, is_made: false });
+            return Some(Invariant { work: 0.0, bytes, is_made: false });
         }
         if !is_movable(instruction.op()) || effects.has_effect(instruction) {
             return None;
         }
         let distinct: HashSet<InstrId> = instruction.operands().iter().copied().collect();
-        let parts = distinct.iter().map(|o| self.parts.get(o)).collect::<Option<Vec<&Part>>>()?;
+        let parts = distinct.iter().map(|o| self.parts.get(o)).collect::<Option<Vec<&Invariant>>>()?;
         let each = element_cost(instruction.op(), element_type(instruction.shape()));
         let work = each * elements(instruction.shape()) as f64;
         let read = parts.iter().map(|p| p.bytes).fold(0, usize::saturating_add);
         let bytes = if each >= EXPENSIVE { instruction.shape().byte_size() } else { read };
-        Some(Part { work: parts.iter().map(|p| p.work).sum::<f64>() + work, bytes, is_made: true })
+        Some(Invariant { work: parts.iter().map(|p| p.work).sum::<f64>() + work, bytes, is_made: true })
     }
 
     /// What the loop is handed instead of computing it; operands before users.
@@ -159,13 +160,13 @@ impl Invariants {
     }
 }
 
-impl Part {
-    fn carried(shape: &Shape) -> Part {
-        Part { work: 0.0, bytes: shape.byte_size(), is_made: false }
+impl Invariant {
+    fn carried(shape: &Shape) -> Invariant {
+        Invariant { work: 0.0, bytes: shape.byte_size(), is_made: false }
     }
 }
 
-/// Copies instructions of `inner` into the loop's caller; gives what became of `ends`.
+/// Copies instructions of `inner` into the loop's caller; returns what became of `ends`.
 fn copy_out(
     module: &mut Module,
     state: &LoopState,

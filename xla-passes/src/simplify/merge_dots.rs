@@ -1,4 +1,4 @@
-//! Dots that share an operand become one, of their other operands put together.
+//! Merges dots that share an operand into one dot of their concatenated other operands.
 //!
 //! ```text
 //! a = dot(x, v)                  m = dot(x, concatenate(v, w))
@@ -52,7 +52,7 @@ impl Pass for MergeDots {
 
 /// Which operand dots share.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Side {
+enum DotSide {
     Left,
     Right,
 }
@@ -61,7 +61,7 @@ enum Side {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Alike {
     shared: InstrId,
-    side: Side,
+    side: DotSide,
     /// Dots below a dot, on the longest way. Dots as far up do not depend on one another, and do not after any of them
     /// merged.
     height: usize,
@@ -88,7 +88,7 @@ fn groups(computation: &Computation, profile: &TargetProfile) -> Vec<(Alike, Vec
             continue;
         };
         heights[id] = below + 1;
-        for side in [Side::Left, Side::Right] {
+        for side in [DotSide::Left, DotSide::Right] {
             if let Some(alike) = alike(computation, id, dot, side, below)
                 && is_candidate(computation, id, &alike, profile)
             {
@@ -101,18 +101,18 @@ fn groups(computation: &Computation, profile: &TargetProfile) -> Vec<(Alike, Vec
     groups
 }
 
-fn alike(computation: &Computation, id: InstrId, dot: &Dot, side: Side, height: usize) -> Option<Alike> {
+fn alike(computation: &Computation, id: InstrId, dot: &Dot, side: DotSide, height: usize) -> Option<Alike> {
     let instruction = &computation[id];
     let [shared, other] = match side {
-        Side::Left => [instruction.operand(0), instruction.operand(1)],
-        Side::Right => [instruction.operand(1), instruction.operand(0)],
+        DotSide::Left => [instruction.operand(0), instruction.operand(1)],
+        DotSide::Right => [instruction.operand(1), instruction.operand(0)],
     };
     let exact = |id: InstrId| computation[id].shape().as_array().filter(|shape| shape.is_static());
     let (_, shape, result) = (exact(shared)?, exact(other)?, exact(id)?);
     let DotDims { lhs_batch, lhs_contracting, rhs_batch, rhs_contracting } = dot.dims.clone();
     let along = match side {
-        Side::Left => *DotDims::free(shape.rank(), &rhs_batch, &rhs_contracting).first()?,
-        Side::Right => *DotDims::free(shape.rank(), &lhs_batch, &lhs_contracting).first()?,
+        DotSide::Left => *DotDims::free(shape.rank(), &rhs_batch, &rhs_contracting).first()?,
+        DotSide::Right => *DotDims::free(shape.rank(), &lhs_batch, &lhs_contracting).first()?,
     };
     let mut sizes = shape.dims().to_vec();
     sizes.remove(along);
@@ -136,11 +136,11 @@ fn bytes(computation: &Computation, id: InstrId) -> usize {
 
 /// The operand that dots share; another instruction may have taken its place since.
 fn shared(computation: &Computation, id: InstrId, alike: &Alike) -> InstrId {
-    computation[id].operand(usize::from(alike.side == Side::Right))
+    computation[id].operand(usize::from(alike.side == DotSide::Right))
 }
 
 fn other(computation: &Computation, id: InstrId, alike: &Alike) -> InstrId {
-    computation[id].operand(usize::from(alike.side == Side::Left))
+    computation[id].operand(usize::from(alike.side == DotSide::Left))
 }
 
 /// Whether a dot is small, and costs less as part of another than one dot fewer saves.
@@ -203,12 +203,12 @@ fn merge(
     // The result has batch dimensions, those of the left, then those of the right operand.
     let [batch, contracting, ..] = &alike.dims;
     let in_front = match alike.side {
-        Side::Left => computation[shared].shape().expect_array()?.rank() - contracting.len(),
-        Side::Right => batch.len(),
+        DotSide::Left => computation[shared].shape().expect_array()?.rank() - contracting.len(),
+        DotSide::Right => batch.len(),
     };
     let operands = match alike.side {
-        Side::Left => [shared, together],
-        Side::Right => [together, shared],
+        DotSide::Left => [shared, together],
+        DotSide::Right => [together, shared],
     };
     let shape = resized(computation, first, in_front, total)?;
     let annotations = computation[first].annotations().cloned().map(Box::new);

@@ -1,4 +1,4 @@
-//! Less work for the same result: passes that run to a fixed point, and those behind them that want their result.
+//! Simplification: passes that run to a fixed point, and passes after them that want their result.
 
 mod annotate_trip_counts;
 mod assign_layouts;

@@ -1,4 +1,4 @@
-//! Loop state: what a loop carries along without need.
+//! Loop simplification: removes state that a loop carries without need.
 
 use std::collections::HashSet;
 
@@ -158,7 +158,7 @@ impl LoopState {
         graph::remove_dead(caller, init)
     }
 
-    /// Elements that a result, the condition or an effect depends on, through any number of rounds.
+    /// Elements that a result, the condition or an effect depends on, through any number of iterations.
     fn live_elements(&self, module: &Module, effects: &Effects) -> HashSet<usize> {
         let caller = &module[self.caller];
         let all = || (0..self.elements.len()).collect();

@@ -1,4 +1,4 @@
-//! Sorts of nothing to sort, and what is sorted along without need.
+//! Sort simplification: sorts of single elements, operands sorted along without use.
 
 use xla_hlo::ops::{
     Broadcast, Compare, CompareDirection, CompareType, Constant, GetTupleElement, Parameter, Sort, Tuple,

@@ -114,7 +114,7 @@ fn is_worth_it(computation: &Computation, group: &[InstrId]) -> bool {
     different.len() > 1 && wanted >= whole
 }
 
-/// Does the operation once; gives who uses its slices, each once.
+/// Does the operation once; returns who uses its slices, each once.
 fn sink(computation: &mut Computation, group: &[InstrId]) -> Result<Vec<InstrId>> {
     let first = &computation[group[0]];
     let sources: Vec<InstrId> = first.operands().iter().map(|&o| computation[o].operand(0)).collect();

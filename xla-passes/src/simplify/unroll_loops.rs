@@ -1,4 +1,4 @@
-//! Loop unrolling: a loop of a few short rounds becomes its rounds.
+//! Loop unrolling: a short loop of few iterations becomes its iterations.
 
 use std::collections::HashMap;
 
@@ -10,18 +10,18 @@ use crate::analysis::trip_count::trip_count;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Loops of more rounds stay loops.
-const MAX_ROUNDS: u64 = 8;
+/// Loops of more iterations stay loops.
+const MAX_ITERATIONS: u64 = 8;
 
-/// Instructions of all rounds together.
+/// Instructions of all iterations together.
 const MAX_INSTRUCTIONS: usize = 512;
 
-/// Replaces a counting loop of at most 8 rounds by its rounds, where these are at most 512 instructions in all and
-/// contain no loop, branch or call. A loop of one round becomes its body whatever that is, and one of none its initial
-/// state.
+/// Replaces a counting loop of at most 8 iterations by its iterations, where these are at most 512 instructions in all
+/// and contain no loop, branch or call. A loop of one iteration becomes its body whatever that is, and one of none its
+/// initial state.
 ///
-/// Then the rounds fuse with each other and with what surrounds them: a random number generator's rounds over a large
-/// array become one kernel instead of one for each round.
+/// Then the iterations fuse with each other and with what surrounds them: a random number generator's iterations over a
+/// large array become one kernel instead of one for each iteration.
 pub struct UnrollLoops;
 
 impl Pass for UnrollLoops {
@@ -32,13 +32,13 @@ impl Pass for UnrollLoops {
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let callers = loops::caller_counts(module);
         for caller in module.post_order() {
-            for (id, body, rounds) in short_loops(module, caller, &callers) {
+            for (id, body, iterations) in short_loops(module, caller, &callers) {
                 if !cx.allow_rewrite(self.name()) {
                     continue;
                 }
-                match rounds {
+                match iterations {
                     1 => run_once(module, caller, id, body, &callers)?,
-                    _ => unroll(module, caller, id, body, rounds)?,
+                    _ => unroll(module, caller, id, body, iterations)?,
                 }
             }
         }
@@ -49,18 +49,18 @@ impl Pass for UnrollLoops {
 fn short_loops(module: &Module, caller: CompId, callers: &HashMap<CompId, usize>) -> Vec<(InstrId, CompId, u64)> {
     let short = |(id, instruction): (InstrId, &Instruction)| {
         let Op::While(op) = instruction.op() else { return None };
-        let rounds = trip_count(module, caller, id).filter(|&n| n <= MAX_ROUNDS)?;
+        let iterations = trip_count(module, caller, id).filter(|&n| n <= MAX_ITERATIONS)?;
         let body = &module[op.body];
         let straight = body.iter().all(|(_, i)| call_context(i.op()) != CallContext::Control);
-        let few = body.len().saturating_mul(rounds as usize) <= MAX_INSTRUCTIONS;
+        let few = body.len().saturating_mul(iterations as usize) <= MAX_INSTRUCTIONS;
         // What a body calls has one caller, which changes when the body is moved, not copied.
-        let moved = rounds == 0 || (rounds == 1 && callers.get(&op.body) == Some(&1));
-        ((moved || (straight && few)) && graph::is_free(instruction)).then_some((id, op.body, rounds))
+        let moved = iterations == 0 || (iterations == 1 && callers.get(&op.body) == Some(&1));
+        ((moved || (straight && few)) && graph::is_free(instruction)).then_some((id, op.body, iterations))
     };
     module[caller].iter().filter_map(short).collect()
 }
 
-/// Replaces a loop of one round by its body, which goes when nobody else calls it.
+/// Replaces a loop of one iteration by its body, which goes when nobody else calls it.
 fn run_once(
     module: &mut Module,
     caller: CompId,
@@ -73,11 +73,11 @@ fn run_once(
     if callers.get(&body) == Some(&1) { module.remove(body) } else { Ok(()) }
 }
 
-fn unroll(module: &mut Module, caller: CompId, id: InstrId, body: CompId, rounds: u64) -> Result<()> {
+fn unroll(module: &mut Module, caller: CompId, id: InstrId, body: CompId, iterations: u64) -> Result<()> {
     let body = module[body].clone();
     let graph = module.computation_mut(caller);
     let mut state = graph[id].operand(0);
-    for _ in 0..rounds {
+    for _ in 0..iterations {
         state = graph::splice(graph, &body, &[state]);
     }
     graph.replace_all_uses(id, state);

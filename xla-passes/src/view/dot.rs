@@ -1,4 +1,4 @@
-//! A module as a graph for Graphviz: computations and fusions as clusters.
+//! Graphviz view of a module: computations and fusions as clusters.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ const DEPTH: usize = 64;
 /// The graph's text. Each computation is a cluster, drawn once: the body of a fusion where the fusion stands, other
 /// computations beside, with dashed lines from what calls them.
 pub fn dot(module: &Module) -> String {
-    let mut writer = Writer { module, out: String::new(), bodies: HashMap::new(), beside: Vec::new() };
+    let mut writer = DotWriter { module, out: String::new(), bodies: HashMap::new(), beside: Vec::new() };
     writer.plan();
     writer.line(0, &format!("digraph {} {{", quoted(module.name())));
     writer.line(1, "graph [compound=true, fontname=\"Helvetica\", labeljust=l, ranksep=0.35, nodesep=0.2];");
@@ -32,7 +32,7 @@ pub fn dot(module: &Module) -> String {
     writer.out
 }
 
-struct Writer<'m> {
+struct DotWriter<'m> {
     module: &'m Module,
     out: String,
     /// Bodies of fusions that are drawn in the place of a fusion, and which.
@@ -41,7 +41,7 @@ struct Writer<'m> {
     beside: Vec<CompId>,
 }
 
-impl Writer<'_> {
+impl DotWriter<'_> {
     /// Decides where each computation that the entry reaches is drawn.
     fn plan(&mut self) {
         let module = self.module;

@@ -1,4 +1,4 @@
-//! A module as a page: its graph to walk through, in one file that needs no network.
+//! HTML view of a module: a graph to walk through, in one file that needs no network.
 //!
 //! Each computation is laid out here, once and with what it calls folded up; `page.js` puts these drawings into each
 //! other as the reader opens loops, branches and fusions, and draws what is in view as inline SVG.
@@ -10,7 +10,7 @@ use xla_hlo::text::{PrintOptions, print_instruction};
 use xla_hlo::{CompId, Computation, InstrId, Module};
 
 use super::label::{Label, color, is_inlined, label};
-use super::layout::{Graph, layout};
+use super::layout::{LayeredGraph, layout};
 use crate::analysis::cost::{Cost, analyze};
 
 const PAGE: &str = include_str!("page.html");
@@ -39,14 +39,14 @@ struct Data<'m> {
 struct Drawn<'m> {
     name: &'m str,
     width: f64,
-    nodes: Vec<Node>,
+    nodes: Vec<HtmlNode>,
     /// From, to, and a place in each layer between.
     lines: Vec<(usize, usize, Vec<f64>)>,
 }
 
 /// An instruction.
 #[derive(Serialize)]
-struct Node {
+struct HtmlNode {
     /// Its two lines.
     name: String,
     what: String,
@@ -118,18 +118,18 @@ fn drawn<'m>(module: &'m Module, id: CompId, index: &HashMap<CompId, usize>, cos
     let place: HashMap<InstrId, usize> = shown.iter().enumerate().map(|(n, &i)| (i, n)).collect();
     let labels: Vec<Label> = shown.iter().map(|&i| label(computation, i)).collect();
     let width = |label: &Label| {
-        // Behind the name stands a sign where something can be opened.
+        // After the name stands a sign where something can be opened.
         let longest = (label.name.chars().count() + 2).max(label.what.chars().count());
         (longest as f64 * CHARACTER + MARGIN).ceil()
     };
-    let graph = Graph {
+    let graph = LayeredGraph {
         widths: labels.iter().map(width).collect(),
         operands: shown.iter().map(|&i| operands(computation, i, &place)).collect(),
     };
     let layout = layout(&graph);
     let options = PrintOptions { large_constants: false, ..PrintOptions::default() };
     let nodes = shown.iter().zip(labels).zip(graph.operands).enumerate();
-    let nodes = nodes.map(|(n, ((&i, label), operands))| Node {
+    let nodes = nodes.map(|(n, ((&i, label), operands))| HtmlNode {
         name: label.name,
         what: label.what,
         text: print_instruction(module, id, i, &options),

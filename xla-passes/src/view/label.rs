@@ -1,4 +1,4 @@
-//! What a node says and what colour it has.
+//! Labels and colours of nodes.
 
 use xla_hlo::ops::Family;
 use xla_hlo::{Computation, InstrId, Op, Shape};

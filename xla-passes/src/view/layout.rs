@@ -16,7 +16,7 @@ const MANY_READERS: usize = 12;
 /// As many layers.
 const SHORT_SPAN: usize = 3;
 
-/// A node gets at most so many lines from its operands.
+/// Lines that a node gets from its operands, at most.
 const MAX_LINES: usize = 12;
 
 const ORDER_SWEEPS: usize = 12;
@@ -30,7 +30,7 @@ const BEND_WEIGHT: f64 = 4.0;
 
 /// A graph to be drawn: nodes with all operands in front of their readers.
 #[derive(Debug, Default)]
-pub struct Graph {
+pub struct LayeredGraph {
     /// Widths of the nodes.
     pub widths: Vec<f64>,
     /// For each node those it reads, all of smaller index, each once.
@@ -45,14 +45,14 @@ pub struct Layout {
     /// The centre of each node.
     pub x: Vec<f64>,
     /// Lines from operands to readers.
-    pub lines: Vec<Line>,
+    pub lines: Vec<LayeredEdge>,
     /// Width of the drawing.
     pub width: f64,
 }
 
 /// A line from an operand down to a reader.
 #[derive(Debug)]
-pub struct Line {
+pub struct LayeredEdge {
     /// The operand.
     pub from: usize,
     /// The reader.
@@ -62,7 +62,7 @@ pub struct Line {
 }
 
 /// Draws the graph.
-pub fn layout(graph: &Graph) -> Layout {
+pub fn layout(graph: &LayeredGraph) -> Layout {
     let layers = layers(graph);
     let mut drawing = Drawing::new(graph, &layers);
     drawing.order();
@@ -71,7 +71,7 @@ pub fn layout(graph: &Graph) -> Layout {
 }
 
 /// The layer of each node.
-fn layers(graph: &Graph) -> Vec<usize> {
+fn layers(graph: &LayeredGraph) -> Vec<usize> {
     let count = graph.operands.len();
     let mut layers = vec![0; count];
     let mut readers = vec![0usize; count];
@@ -121,7 +121,7 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn new(graph: &Graph, layers: &[usize]) -> Drawing {
+    fn new(graph: &LayeredGraph, layers: &[usize]) -> Drawing {
         let node = |(&width, &layer): (&f64, &usize)| Item { layer, width, ..Item::default() };
         let items: Vec<Item> = graph.widths.iter().zip(layers).map(node).collect();
         let nodes = items.len();
@@ -263,7 +263,7 @@ impl Drawing {
         let x: Vec<f64> = self.x.iter().map(|x| x - left).collect();
         let line = |(from, to, first): (usize, usize, usize)| {
             let bends = layers[to].saturating_sub(layers[from] + 1);
-            Line { from, to, bends: x[first..first + bends].to_vec() }
+            LayeredEdge { from, to, bends: x[first..first + bends].to_vec() }
         };
         let lines = self.lines.iter().copied().map(line).collect();
         let width = if right > left { right - left } else { 0.0 };
@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     /// Nodes of one layer do not overlap, operands are above readers, lines have a bend for each layer in between.
-    fn check(graph: &Graph) -> Layout {
+    fn check(graph: &LayeredGraph) -> Layout {
         let layout = layout(graph);
         let mut rows: std::collections::BTreeMap<usize, Vec<usize>> = Default::default();
         for (node, &layer) in layout.layers.iter().enumerate() {
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn a_diamond_is_symmetric() {
         let operands = vec![vec![], vec![0], vec![0], vec![1, 2]];
-        let layout = check(&Graph { widths: vec![40.0; 4], operands });
+        let layout = check(&LayeredGraph { widths: vec![40.0; 4], operands });
         assert_eq!(layout.layers, [0, 1, 1, 2]);
         assert!((layout.x[0] - layout.x[3]).abs() < 1.0 && (layout.x[1] + layout.x[2] - 2.0 * layout.x[0]).abs() < 1.0);
     }
@@ -337,7 +337,7 @@ mod tests {
     fn what_reads_nothing_goes_down_to_its_reader() {
         // A chain of five, and a constant that its last reads through a broadcast.
         let operands = vec![vec![], vec![0], vec![1], vec![2], vec![], vec![4], vec![3, 5]];
-        let layout = check(&Graph { widths: vec![40.0; 7], operands });
+        let layout = check(&LayeredGraph { widths: vec![40.0; 7], operands });
         assert_eq!(layout.layers, [0, 1, 2, 3, 2, 3, 4]);
     }
 
@@ -346,13 +346,13 @@ mod tests {
         let chain = 40;
         let mut operands: Vec<Vec<usize>> = (0..chain).map(|i| if i == 0 { vec![] } else { vec![i - 1] }).collect();
         operands.push(vec![0, chain - 1]);
-        let layout = check(&Graph { widths: vec![40.0; chain + 1], operands });
+        let layout = check(&LayeredGraph { widths: vec![40.0; chain + 1], operands });
         assert_eq!(layout.lines.len(), chain);
     }
 
     #[test]
     fn nothing_is_drawn_as_nothing() {
-        assert_eq!(check(&Graph::default()).width, 0.0);
+        assert_eq!(check(&LayeredGraph::default()).width, 0.0);
     }
 
     #[test]
@@ -374,7 +374,7 @@ mod tests {
             })
             .collect();
         let start = std::time::Instant::now();
-        check(&Graph { widths: vec![60.0; count], operands });
+        check(&LayeredGraph { widths: vec![60.0; count], operands });
         assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
     }
 }

@@ -1,4 +1,4 @@
-//! Pictures of a module: a graph for Graphviz, and a page that shows it in a browser.
+//! Views of a module: a graph for Graphviz, and an HTML page.
 
 mod dot;
 mod html;

@@ -79,7 +79,7 @@ struct Run<'a> {
     memory: Vec<Vec<u8>>,
 }
 
-/// Runs the module; gives the leaves of its result.
+/// Runs the module; returns the leaves of its result.
 fn run(module: &Module, assignment: &BufferAssignment, arguments: &[Literal]) -> Vec<Literal> {
     let memory = assignment.allocations().iter().map(|a| vec![GARBAGE; a.size]).collect();
     let mut run = Run { module, assignment, memory };

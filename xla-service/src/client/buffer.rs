@@ -8,10 +8,10 @@ use xla_hlo::{ArrayShape, Literal, Result, ResultExt};
 use super::device::{Client, fits};
 use super::slot::Slot;
 
-/// An array on a device. Cloning gives another handle to the same array.
+/// An array on a device. A clone is another handle to the same array.
 ///
 /// It may still be computed; methods that need the value wait for it. Once it was donated to a program, every use by
-/// any handle is [`Error::FailedPrecondition`]. If the program that should compute it fails, every use gives that
+/// any handle is [`Error::FailedPrecondition`]. If the program that should compute it fails, every use returns that
 /// program's error.
 #[derive(Clone)]
 pub struct Buffer {

@@ -19,7 +19,7 @@ use crate::options::CompileOptions;
 use crate::persistent_cache::PersistentCache;
 use crate::transfer::TransferManager;
 
-/// A connection to one device of a platform. Cloning gives another handle to it; all methods may be called from any
+/// A connection to one device of a platform. A clone is another handle to it; all methods may be called from any
 /// thread.
 #[derive(Clone)]
 pub struct Client(pub(super) Arc<Device>);
@@ -97,7 +97,7 @@ impl Device {
         Ok(executable)
     }
 
-    /// Sends a literal to memory, and gives the event of its arrival.
+    /// Sends a literal to memory, and returns the event of its arrival.
     pub fn upload(
         &self,
         literal: &Literal,

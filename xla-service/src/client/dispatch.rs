@@ -1,4 +1,4 @@
-//! A thread that runs queued programs in order, for callers who do not want to wait.
+//! Dispatch queue: a thread that runs queued programs in order.
 
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ pub(super) struct DispatchQueue {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A piece of work. It must not panic: it catches what it calls.
+/// A job. It must not panic: it catches what it calls.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 impl DispatchQueue {

@@ -1,4 +1,4 @@
-//! Compiled programs on a device: check the arguments, launch, hand out the results.
+//! Loaded executables: check arguments, launch, return results.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::executor::{DeviceMemory, Event};
 use crate::signature::{Donation, Signature, ungroup};
 use crate::thunks::ThunkSequence;
 
-/// A program, compiled for a client's device. Cloning gives another handle; programs may be run from many threads at
+/// A program, compiled for a client's device. A clone is another handle; programs may be run from many threads at
 /// once.
 #[derive(Clone)]
 pub struct LoadedExecutable {
@@ -30,7 +30,7 @@ pub struct ExecuteOptions {
     pub donate: Vec<usize>,
     /// Who runs the program.
     pub dispatch: Dispatch,
-    /// By which the run can be asked to stop; [`Error::Cancelled`] is then what it gives. `None` for a run that nobody
+    /// By which the run can be asked to stop; [`Error::Cancelled`] is then its error. `None` for a run that nobody
     /// stops.
     pub cancel: Option<CancelToken>,
 }
@@ -244,7 +244,7 @@ struct Use {
     donated: bool,
 }
 
-/// Waits for the arguments, launches, and gives the results with the event of their completion.
+/// Waits for the arguments, launches, and returns the results with the event of their completion.
 fn run(
     device: &Device,
     executable: &dyn Executable,

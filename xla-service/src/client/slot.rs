@@ -10,19 +10,19 @@ use crate::executor::{DeviceMemory, Event};
 /// Where a value will be.
 #[derive(Debug)]
 pub(super) struct Slot {
-    state: Mutex<State>,
+    state: Mutex<SlotState>,
     filled: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
-    value: Value,
+struct SlotState {
+    value: SlotValue,
     /// Set at once when a program is given the value, though it may take the memory later.
     donated: bool,
 }
 
 #[derive(Debug)]
-enum Value {
+enum SlotValue {
     Pending,
     Ready(Arc<DeviceMemory>, Event),
     Failed(Error),
@@ -32,22 +32,22 @@ enum Value {
 
 impl Slot {
     pub fn pending() -> Arc<Slot> {
-        Slot::with(Value::Pending)
+        Slot::with(SlotValue::Pending)
     }
 
     pub fn ready(memory: DeviceMemory, event: Event) -> Arc<Slot> {
-        Slot::with(Value::Ready(Arc::new(memory), event))
+        Slot::with(SlotValue::Ready(Arc::new(memory), event))
     }
 
-    fn with(value: Value) -> Arc<Slot> {
-        Arc::new(Slot { state: Mutex::new(State { value, donated: false }), filled: Condvar::new() })
+    fn with(value: SlotValue) -> Arc<Slot> {
+        Arc::new(Slot { state: Mutex::new(SlotState { value, donated: false }), filled: Condvar::new() })
     }
 
     /// Fills a pending slot.
     pub fn fill(&self, value: Result<(DeviceMemory, Event)>) {
         self.state().value = match value {
-            Ok((memory, event)) => Value::Ready(Arc::new(memory), event),
-            Err(error) => Value::Failed(error),
+            Ok((memory, event)) => SlotValue::Ready(Arc::new(memory), event),
+            Err(error) => SlotValue::Failed(error),
         };
         self.filled.notify_all();
     }
@@ -87,7 +87,7 @@ impl Slot {
     pub fn take_for_program(&self) -> Result<(Argument, Event)> {
         let mut state = self.wait_filled(self.state());
         let (memory, event) = state.share()?;
-        state.value = Value::Taken;
+        state.value = SlotValue::Taken;
         drop(state);
         Ok((Arc::try_unwrap(memory).map_or_else(Argument::Shared, Argument::Donated), event))
     }
@@ -96,9 +96,9 @@ impl Slot {
         let state = self.state();
         state.check_usable()?;
         match &state.value {
-            Value::Pending => Ok(false),
-            Value::Ready(_, event) => event.is_reached(),
-            Value::Failed(_) | Value::Taken => Ok(true),
+            SlotValue::Pending => Ok(false),
+            SlotValue::Ready(_, event) => event.is_reached(),
+            SlotValue::Failed(_) | SlotValue::Taken => Ok(true),
         }
     }
 
@@ -107,35 +107,37 @@ impl Slot {
         self.state().donated
     }
 
-    fn wait_filled<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        while matches!(state.value, Value::Pending) {
+    fn wait_filled<'a>(&'a self, mut state: MutexGuard<'a, SlotState>) -> MutexGuard<'a, SlotState> {
+        while matches!(state.value, SlotValue::Pending) {
             state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SlotState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl SlotState {
     fn check_usable(&self) -> Result<()> {
         match &self.value {
-            Value::Failed(error) => Err(error.again()),
-            Value::Pending | Value::Ready(..) | Value::Taken if self.donated => {
+            SlotValue::Failed(error) => Err(error.again()),
+            SlotValue::Pending | SlotValue::Ready(..) | SlotValue::Taken if self.donated => {
                 Err(Error::failed_precondition("the buffer was donated to a program and cannot be used again"))
             }
-            Value::Pending | Value::Ready(..) | Value::Taken => Ok(()),
+            SlotValue::Pending | SlotValue::Ready(..) | SlotValue::Taken => Ok(()),
         }
     }
 
     fn share(&self) -> Result<(Arc<DeviceMemory>, Event)> {
         match &self.value {
-            Value::Ready(memory, event) => Ok((memory.clone(), event.clone())),
-            Value::Failed(error) => Err(error.again()),
-            Value::Taken => Err(Error::failed_precondition("the buffer was donated to a program that has taken it")),
-            Value::Pending => Err(Error::internal("a pending buffer was read")),
+            SlotValue::Ready(memory, event) => Ok((memory.clone(), event.clone())),
+            SlotValue::Failed(error) => Err(error.again()),
+            SlotValue::Taken => {
+                Err(Error::failed_precondition("the buffer was donated to a program that has taken it"))
+            }
+            SlotValue::Pending => Err(Error::internal("a pending buffer was read")),
         }
     }
 }

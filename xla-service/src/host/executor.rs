@@ -1,4 +1,4 @@
-//! The host as a device: pooled memory, and streams that do everything at once on the calling thread.
+//! Host executor: pooled memory, and streams that run everything at once on the calling thread.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Arrays in host memory: elements in whole bytes, dimensions in any order.
+//! Host layouts: elements in whole bytes, dimensions in any order.
 
 use xla_hlo::{ArrayShape, Error, Layout, Literal, Result};
 

@@ -1,4 +1,4 @@
-//! What the operating system tells about the machine: its processor and its memory.
+//! Processor and memory of this machine, as the operating system reports them.
 
 use std::fs;
 use std::sync::OnceLock;

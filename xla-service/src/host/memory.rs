@@ -1,4 +1,4 @@
-//! Blocks of 64-byte aligned, always initialised host memory.
+//! Host memory: 64-byte aligned blocks, always initialised.
 #![expect(unsafe_code, reason = "allocates and frees raw memory")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -16,27 +16,27 @@ const HUGE_PAGES_FROM: usize = 4 << 20;
 
 /// A block of memory, owned. Its bytes are zero at first, so they are initialised at all times.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct HostBlock {
     /// What the allocator gave.
     base: NonNull<u8>,
-    /// The first aligned byte, less than `MEMORY_ALIGNMENT` behind the base.
+    /// The first aligned byte, less than `MEMORY_ALIGNMENT` after the base.
     start: NonNull<u8>,
     size: usize,
 }
 
 // SAFETY: a block owns its memory and has no thread affinity; shared references to it only allow reading.
-unsafe impl Send for Block {}
+unsafe impl Send for HostBlock {}
 // SAFETY: as above.
-unsafe impl Sync for Block {}
+unsafe impl Sync for HostBlock {}
 
 /// The request to the allocator for a block of `size` usable bytes.
 fn request(size: usize) -> Option<Layout> {
     Layout::from_size_align(size.checked_add(MEMORY_ALIGNMENT)?, BASE_ALIGNMENT).ok()
 }
 
-impl Block {
+impl HostBlock {
     /// A block of zeros; `None` if the system has no memory for it.
-    pub fn new(size: usize) -> Option<Block> {
+    pub fn new(size: usize) -> Option<HostBlock> {
         let layout = request(size)?;
         // SAFETY: the layout's size is at least MEMORY_ALIGNMENT, hence not zero.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
@@ -47,7 +47,7 @@ impl Block {
         // SAFETY: padding < MEMORY_ALIGNMENT, and the allocation is MEMORY_ALIGNMENT longer than size, so this is
         // inside.
         let start = unsafe { base.add(padding) };
-        Some(Block { base, start, size })
+        Some(HostBlock { base, start, size })
     }
 
     /// Usable bytes.
@@ -93,7 +93,7 @@ fn ask_for_huge_pages(base: NonNull<u8>, size: usize) {
 #[cfg(not(target_os = "linux"))]
 fn ask_for_huge_pages(_: NonNull<u8>, _: usize) {}
 
-impl Drop for Block {
+impl Drop for HostBlock {
     fn drop(&mut self) {
         if let Some(layout) = request(self.size) {
             // SAFETY: base came from `alloc_zeroed` with this very layout, since size never changes.
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn blocks_are_aligned_zero_and_writable() {
         for size in [0, 1, 63, 64, 65, 4096, 100_000] {
-            let mut block = Block::new(size).unwrap();
+            let mut block = HostBlock::new(size).unwrap();
             assert_eq!(block.start().as_ptr() as usize % MEMORY_ALIGNMENT, 0);
             assert_eq!(block.bytes().len(), size);
             assert!(block.bytes().iter().all(|&b| b == 0));
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn impossible_sizes_are_refused() {
-        assert!(Block::new(usize::MAX).is_none());
-        assert!(Block::new(usize::MAX / 2).is_none());
+        assert!(HostBlock::new(usize::MAX).is_none());
+        assert!(HostBlock::new(usize::MAX / 2).is_none());
     }
 }

@@ -1,5 +1,4 @@
-//! What platforms on the host share: aligned pooled memory, a device whose streams do everything at once, layouts, and
-//! what finds races.
+//! Shared parts of platforms on the host: pooled memory, a synchronous device, layouts, race detection.
 
 mod executor;
 mod layout;

@@ -1,4 +1,4 @@
-//! A pool of host memory that hands out warm pages again.
+//! Pool of host memory that hands out warm pages again.
 //!
 //! Fresh pages cost more than many of the kernels that fill them: the system zeroes each one at its first touch. So
 //! freed blocks stay in free lists by size class, up to a limit; the class used longest ago gives way first.
@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use xla_hlo::{Error, Result};
 
-use super::memory::{Block, MEMORY_ALIGNMENT};
+use super::memory::{HostBlock, MEMORY_ALIGNMENT};
 use crate::executor::{Allocation, MemoryStats};
 
-/// A pool, shared by handle: cloning gives another handle to the same pool. All methods may be called from any thread.
+/// A pool, shared by handle: a clone is another handle to the same pool. All methods may be called from any thread.
 #[derive(Clone, Debug)]
-pub struct MemoryPool(Arc<Shared>);
+pub struct MemoryPool(Arc<SharedPool>);
 
 /// How much a pool may take, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,15 +25,15 @@ pub struct PoolLimits {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedPool {
     limits: PoolLimits,
     /// Blocks handed out so far, where memory is handed out dirty.
     dirtied: Option<AtomicU64>,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PoolState {
     classes: Vec<FreeList>,
     stats: MemoryStats,
     clock: u64,
@@ -42,7 +42,7 @@ struct State {
 /// Free blocks of one size class, the warmest last.
 #[derive(Debug, Default)]
 struct FreeList {
-    blocks: Vec<Block>,
+    blocks: Vec<HostBlock>,
     last_used: u64,
 }
 
@@ -50,7 +50,7 @@ struct FreeList {
 #[derive(Debug)]
 pub struct HostMemory {
     /// There until dropped.
-    block: Option<Block>,
+    block: Option<HostBlock>,
     size: usize,
     pool: MemoryPool,
 }
@@ -74,13 +74,13 @@ impl Default for PoolLimits {
 impl MemoryPool {
     /// An empty pool.
     pub fn new(limits: PoolLimits) -> MemoryPool {
-        MemoryPool(Arc::new(Shared { limits, dirtied: None, state: Mutex::default() }))
+        MemoryPool(Arc::new(SharedPool { limits, dirtied: None, state: Mutex::default() }))
     }
 
     /// An empty pool whose memory is filled, each time that it is handed out, with one of a few bytes that make NaN,
     /// large and invalid numbers of most types: what reads memory before it is written gives other results each time.
     pub fn dirty(limits: PoolLimits) -> MemoryPool {
-        MemoryPool(Arc::new(Shared { limits, dirtied: Some(AtomicU64::new(0)), state: Mutex::default() }))
+        MemoryPool(Arc::new(SharedPool { limits, dirtied: Some(AtomicU64::new(0)), state: Mutex::default() }))
     }
 
     /// Memory of `size` bytes, aligned to [`MEMORY_ALIGNMENT`]. Contents are zeros or what an earlier user left.
@@ -92,9 +92,9 @@ impl MemoryPool {
         // Freed outside of the lock: giving pages back to the system takes long.
         let evicted = self.reserve(class, size)?;
         drop(evicted);
-        let block = Block::new(class.bytes).or_else(|| {
+        let block = HostBlock::new(class.bytes).or_else(|| {
             self.trim();
-            Block::new(class.bytes)
+            HostBlock::new(class.bytes)
         });
         let Some(block) = block else {
             self.state().stats.bytes_in_use -= class.bytes;
@@ -117,14 +117,14 @@ impl MemoryPool {
         drop(classes);
     }
 
-    fn wrap(&self, mut block: Block, size: usize) -> HostMemory {
+    fn wrap(&self, mut block: HostBlock, size: usize) -> HostMemory {
         if let Some(dirtied) = &self.0.dirtied {
             block.bytes_mut().fill(dirt(dirtied.fetch_add(1, Ordering::Relaxed)));
         }
         HostMemory { block: Some(block), size, pool: self.clone() }
     }
 
-    fn take_warm(&self, class: SizeClass) -> Option<Block> {
+    fn take_warm(&self, class: SizeClass) -> Option<HostBlock> {
         let mut state = self.state();
         state.clock += 1;
         let clock = state.clock;
@@ -138,7 +138,7 @@ impl MemoryPool {
     }
 
     /// Counts a block that is about to be made as in use, and takes out what must go so that the limit holds.
-    fn reserve(&self, class: SizeClass, size: usize) -> Result<Vec<Block>> {
+    fn reserve(&self, class: SizeClass, size: usize) -> Result<Vec<HostBlock>> {
         let mut state = self.state();
         let mut evicted = Vec::new();
         if let Some(limit) = self.0.limits.in_use {
@@ -153,7 +153,7 @@ impl MemoryPool {
         Ok(evicted)
     }
 
-    fn give_back(&self, block: Block) {
+    fn give_back(&self, block: HostBlock) {
         let bytes = block.size();
         let mut evicted = Vec::new();
         let mut state = self.state();
@@ -178,7 +178,7 @@ impl MemoryPool {
         ))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
         // Nothing panics while the lock is held, and if it did, the free lists would still be consistent.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -190,14 +190,14 @@ impl Default for MemoryPool {
     }
 }
 
-impl State {
+impl PoolState {
     fn count_use(&mut self, bytes: usize) {
         self.stats.allocations += 1;
         self.stats.bytes_in_use += bytes;
         self.stats.peak_bytes_in_use = self.stats.peak_bytes_in_use.max(self.stats.bytes_in_use);
     }
 
-    fn keep(&mut self, class: SizeClass, block: Block) {
+    fn keep(&mut self, class: SizeClass, block: HostBlock) {
         if self.classes.len() <= class.index {
             self.classes.resize_with(class.index + 1, FreeList::default);
         }
@@ -209,7 +209,7 @@ impl State {
     }
 
     /// Takes out blocks until at most `limit` bytes are pooled, from the class used longest ago first.
-    fn evict_to(&mut self, limit: usize, evicted: &mut Vec<Block>) {
+    fn evict_to(&mut self, limit: usize, evicted: &mut Vec<HostBlock>) {
         while self.stats.bytes_pooled > limit {
             let oldest = self.classes.iter_mut().filter(|l| !l.blocks.is_empty()).min_by_key(|l| l.last_used);
             let Some(block) = oldest.and_then(|list| list.blocks.pop()) else { return };

@@ -1,7 +1,7 @@
-//! Finds accesses to memory that nothing orders, by vector clocks, on devices that are simulated.
+//! Race detector: finds unordered accesses to memory of simulated devices, by vector clocks.
 //!
 //! Each stream, and the host, has a clock: how far it knows every stream to be. An event is a copy of its stream's
-//! clock, and who waits for it knows from then on what the clock knew. An access is ordered behind an earlier one if
+//! clock, and who waits for it knows from then on what the clock knew. An access is ordered after an earlier one if
 //! its stream knows the earlier one's stream to be that far (C. Flanagan and S. N. Freund, "FastTrack: Efficient and
 //! Precise Dynamic Race Detection", 2009). For each part of a memory it is enough to keep the last write and, of each
 //! stream, the last read since: what was before them is ordered before them, or has been reported.
@@ -68,7 +68,7 @@ impl Clock {
         self.0.get(stream.0).copied().unwrap_or(0)
     }
 
-    /// Counts one more access of that stream, and gives its number.
+    /// Counts one more access of that stream, and returns its number.
     fn tick(&mut self, stream: RaceStream) -> u64 {
         if self.0.len() <= stream.0 {
             self.0.resize(stream.0 + 1, 0);
@@ -133,7 +133,7 @@ impl RaceDetector {
     }
 
     /// A new stream. It may have the number of one that was closed, if the host knows all of that one's work to be
-    /// done: then the new stream, which knows what the host knows, is behind that work anyway.
+    /// done: then the new stream, which knows what the host knows, is after that work anyway.
     pub fn stream(&mut self) -> RaceStream {
         let host = &self.clocks[RaceStream::HOST.0];
         let is_over = |stream: &RaceStream| host.at(*stream) >= self.clocks[stream.0].at(*stream);
@@ -206,7 +206,7 @@ impl RaceDetector {
         self.host_wait(&event);
     }
 
-    /// A memory is given back in the order of `stream`: whoever gets it next may use it behind what that stream has
+    /// A memory is given back in the order of `stream`: whoever gets it next may use it after what that stream has
     /// been sent. Work that is not ordered before this is a race. The memory is forgotten; its number may be used for
     /// another one.
     pub fn freed(&mut self, stream: RaceStream, memory: u64) -> Result<()> {
@@ -219,7 +219,7 @@ impl RaceDetector {
         earlier.map_or(Ok(()), |earlier| Err(race_error(memory, &earlier, MemoryAccess::Write, &done)))
     }
 
-    /// The clock of a stream, which knows what the host knows: work is behind what the host waited for before sending
+    /// The clock of a stream, which knows what the host knows: work is after what the host waited for before sending
     /// it.
     fn advance(&mut self, stream: RaceStream) -> &mut Clock {
         if stream != RaceStream::HOST
@@ -255,7 +255,7 @@ fn race_error(memory: u64, earlier: &(Done, MemoryAccess), access: MemoryAccess,
     let (before, verb) = earlier;
     let order = match (before.stream, done.stream) {
         (RaceStream::HOST, later) => format!("{later} was sent this without the host having done that"),
-        (stream, later) => format!("{later} must wait for an event that {stream} records behind {}", before.label),
+        (stream, later) => format!("{later} must wait for an event that {stream} records after {}", before.label),
     };
     Error::internal(format!(
         "race: {} on {} {} bytes {}..{} of memory {memory}, and {} on {} {} bytes {}..{}; {order}",
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(
             error.message(),
             "race: t4 (%y) on stream 1 reads bytes 60..70 of memory 1, and t0 (%x) on stream 0 writes bytes 0..64; \
-             stream 1 must wait for an event that stream 0 records behind t0 (%x)"
+             stream 1 must wait for an event that stream 0 records after t0 (%x)"
         );
     }
 
@@ -335,7 +335,7 @@ mod tests {
         assert!(error.message().starts_with("race: a copy on the host reads"), "{error}");
         detector.host_sync(a);
         detector.access(RaceStream::HOST, 1, 0..8, Read, "a copy").unwrap();
-        // What is sent from now on is behind what the host knows.
+        // What is sent from now on is after what the host knows.
         detector.access(b, 1, 0..8, Write, "w2").unwrap();
         let event = detector.record(b);
         detector.host_wait(&event);

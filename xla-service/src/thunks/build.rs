@@ -1,4 +1,4 @@
-//! From a scheduled module with buffers to a thunk sequence.
+//! Builds a thunk sequence from a scheduled module with buffers.
 
 use xla_hlo::ops::While;
 use xla_hlo::{ArrayShape, CompId, Computation, ElementType, Error, InstrId, Module, Op, Result, ResultExt, Shape};
@@ -24,12 +24,13 @@ impl ThunkSequence {
         fallback: FallbackPolicy,
     ) -> Result<ThunkSequence> {
         let _span = tracing::debug_span!("thunks", module = module.name()).entered();
-        let mut builder = Builder { module, buffers, lowering, fallback, effects: Effects::of(module), next: 0 };
+        let mut builder =
+            SequenceBuilder { module, buffers, lowering, fallback, effects: Effects::of(module), next: 0 };
         builder.sequence(module.entry_id())
     }
 }
 
-struct Builder<'a> {
+struct SequenceBuilder<'a> {
     module: &'a Module,
     buffers: &'a BufferAssignment,
     lowering: &'a mut dyn Lowering,
@@ -38,7 +39,7 @@ struct Builder<'a> {
     next: u32,
 }
 
-impl Builder<'_> {
+impl SequenceBuilder<'_> {
     fn sequence(&mut self, computation: CompId) -> Result<ThunkSequence> {
         let mut thunks = Vec::new();
         for id in self.module[computation].sequence() {

@@ -1,4 +1,4 @@
-//! The executable of a backend that launches thunk by thunk.
+//! Executable that launches thunk by thunk.
 
 use std::sync::Arc;
 

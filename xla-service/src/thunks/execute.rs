@@ -17,7 +17,7 @@ use crate::executor::{Event, Stream};
 /// Runs a sequence. Control flow is decided on the host, which waits for the device where it must see a predicate.
 ///
 /// Stream 0 is the context's; others come from `pool`, which is one of this sequence. When this returns, whatever it
-/// returns, the context's stream is behind everything that was sent to others, so that memory may be given back in its
+/// returns, the context's stream is after everything that was sent to others, so that memory may be given back in its
 /// order.
 pub fn execute(
     module: &Module,
@@ -28,15 +28,15 @@ pub fn execute(
     pool: &StreamPool,
 ) -> Result<()> {
     if !pool.is_needed() {
-        return Run { module, launcher, context, side: None, buffers }.sequence(sequence, StreamId(0));
+        return SequenceRun { module, launcher, context, side: None, buffers }.sequence(sequence, StreamId(0));
     }
     let mut side = pool.take(context)?;
-    Run { module, launcher, context, side: Some(&side), buffers }.sequence(sequence, StreamId(0))?;
+    SequenceRun { module, launcher, context, side: Some(&side), buffers }.sequence(sequence, StreamId(0))?;
     side.are_joined();
     Ok(())
 }
 
-struct Run<'a> {
+struct SequenceRun<'a> {
     module: &'a Module,
     launcher: &'a dyn Launcher,
     /// With stream 0.
@@ -46,10 +46,10 @@ struct Run<'a> {
     buffers: &'a mut ExecutionBuffers,
 }
 
-/// Events behind the thunks that others wait for, as far as they have been sent.
+/// Events after the thunks that others wait for, as far as they have been sent.
 type Events = HashMap<ThunkId, Option<Event>>;
 
-impl<'a> Run<'a> {
+impl<'a> SequenceRun<'a> {
     /// Runs a sequence whose own stream is `home`.
     fn sequence(&mut self, sequence: &ThunkSequence, home: StreamId) -> Result<()> {
         if let Some(sequences) = self.launcher.sequences()
@@ -66,8 +66,8 @@ impl<'a> Run<'a> {
             return sequence.thunks.iter().try_for_each(|thunk| self.step(thunk, &context));
         }
         let home = self.on(home)?.stream;
-        let awaited = sequence.thunks.iter().flat_map(|thunk| &thunk.waits).chain(&sequence.joins);
-        let mut events: Events = awaited.map(|&id| (id, None)).collect();
+        let waited_for = sequence.thunks.iter().flat_map(|thunk| &thunk.waits).chain(&sequence.joins);
+        let mut events: Events = waited_for.map(|&id| (id, None)).collect();
         if !sequence.forks.is_empty() {
             let begin = home.record_event()?;
             sequence.forks.iter().try_for_each(|&fork| self.on(fork)?.stream.wait_for(&begin))?;
@@ -148,8 +148,14 @@ impl<'a> Run<'a> {
     ) -> Result<Box<dyn Stream>> {
         let stream = loops.record(context)?;
         let context = ExecutionContext { stream: &*stream, ..*context };
-        Run { module: self.module, launcher: self.launcher, context: &context, side: None, buffers: self.buffers }
-            .sequence(sequence, StreamId(0))?;
+        SequenceRun {
+            module: self.module,
+            launcher: self.launcher,
+            context: &context,
+            side: None,
+            buffers: self.buffers,
+        }
+        .sequence(sequence, StreamId(0))?;
         Ok(stream)
     }
 

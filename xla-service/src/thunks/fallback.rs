@@ -1,4 +1,4 @@
-//! The host fallback: one instruction, evaluated on literals; and custom calls, whose handlers are on the host anyway.
+//! Host fallback: evaluates one instruction on literals; calls the handlers of custom calls.
 
 use xla_hlo::eval::{Evaluator, RandomState};
 use xla_hlo::{CompId, Error, InstrId, Literal, Module, Result, ResultExt};

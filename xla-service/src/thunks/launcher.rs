@@ -38,12 +38,12 @@ pub trait Launcher: Send + Sync + fmt::Debug {
 
 /// Optional ability of a [`Launcher`]: sequences of kernels, library calls and copies that are launched as one.
 ///
-/// A device whose launches are dear keeps what such a sequence launches (a graph), and starts all of it at once
+/// A device whose launches are expensive keeps what such a sequence launches (a graph), and starts all of it at once
 /// whenever it comes again: as a program, as the body of a loop.
 pub trait SequenceLauncher {
-    /// Sends a whole sequence to the context's stream, or gives `false` and does nothing, where it is better sent thunk
-    /// by thunk. The sequence has no other thunks than those that it asks for; their streams and waits are one way to
-    /// run it, and the slices say what must be in order.
+    /// Sends a whole sequence to the context's stream, or returns `false` and does nothing, where it is better sent
+    /// thunk by thunk. The sequence has no other thunks than those that it asks for; their streams and waits are one
+    /// way to run it, and the slices say what must be in order.
     fn run(
         &self,
         sequence: &ThunkSequence,

@@ -1,4 +1,4 @@
-//! What a backend says about one operation: how it becomes device code, or that it does not.
+//! Lowering trait: how one instruction becomes device code, or that it does not.
 
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Result};
 

@@ -1,4 +1,4 @@
-//! Where each allocation's memory comes from, worked out once for all executions.
+//! Buffer plan: where each allocation's memory comes from, worked out once for all executions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,7 +33,7 @@ pub(super) enum Source {
     Argument { index: usize, is_written: bool },
     /// The constant of that number.
     Constant(usize),
-    /// New memory of so many bytes.
+    /// New memory of that many bytes.
     Fresh(usize),
 }
 

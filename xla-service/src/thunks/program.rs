@@ -1,4 +1,4 @@
-//! What every backend that works operation by operation makes of an optimised module.
+//! Thunk program: buffers, thunks and signature of an optimised module.
 
 use xla_hlo::{Error, Module, Result, Shape};
 use xla_passes::analysis;

@@ -1,4 +1,4 @@
-//! The thunk sequence as data.
+//! Thunk sequence, as data.
 
 use std::collections::BTreeMap;
 
@@ -147,7 +147,7 @@ pub struct Coverage {
 }
 
 impl ThunkSequence {
-    /// All thunks, nested ones behind the one that contains them.
+    /// All thunks, nested ones after the one that contains them.
     pub fn walk(&self) -> impl Iterator<Item = &Thunk> {
         let mut stack: Vec<&Thunk> = self.thunks.iter().rev().collect();
         std::iter::from_fn(move || {
@@ -162,7 +162,7 @@ impl ThunkSequence {
     /// Whether the sequence itself, what is nested in it aside, uses no other stream than its own. That is 0, or that
     /// of the loop or conditional it belongs to.
     pub fn is_on_one_stream(&self) -> bool {
-        // Another stream begins as a fork, or behind a thunk that it waits for.
+        // Another stream begins as a fork, or after a thunk that it waits for.
         self.forks.is_empty() && self.thunks.iter().all(|thunk| thunk.waits.is_empty())
     }
 

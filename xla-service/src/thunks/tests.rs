@@ -101,7 +101,7 @@ impl Host {
         memory
     }
 
-    /// Runs a program with its arguments shared, and with them donated; gives the result of both.
+    /// Runs a program with its arguments shared, and with them donated; returns the result of both.
     fn run(&self, program: &ThunkExecutable, arguments: &[Literal]) -> Result<Literal> {
         let leaves: Vec<Literal> = arguments.iter().cloned().flat_map(ungroup).collect();
         let shared: Vec<_> = leaves.iter().map(|l| std::sync::Arc::new(self.upload(l))).collect();
@@ -124,7 +124,7 @@ impl Host {
     }
 }
 
-/// Runs a module by thunks and by the evaluator, and gives the sequence as text.
+/// Runs a module by thunks and by the evaluator, and returns the sequence as text.
 fn check(module: VerifiedModule, arguments: &[Literal]) -> String {
     let expected = eval::evaluate(&module, arguments.to_vec()).unwrap();
     let program = program(module);

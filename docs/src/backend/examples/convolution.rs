@@ -54,10 +54,10 @@ pub(super) fn lower(cx: &LoweringContext<'_>, op: &Convolution) -> Result<Option
     kernel_at[dims.kernel_output_feature] = at[dims.output_feature].clone();
 
     // Lanes beyond the group's channels, and positions in the padding, are zero on both sides.
-    let nought = [types[0], types[1]].map(|ty| b.splat(ty, Scalar::zero(ty)));
+    let zero = [types[0], types[1]].map(|ty| b.splat(ty, Scalar::zero(ty)));
     let (x, y) = (b.load(0, &input_at), b.load(1, &kernel_at));
-    let x = b.choose(x, nought[0], vec![(channel.per_column(1), channels)]);
-    let y = b.choose(y, nought[1], inside);
+    let x = b.choose(x, zero[0], vec![(channel.per_column(1), channels)]);
+    let y = b.choose(y, zero[1], inside);
     b.matmul(sum, x, y);
     b.end_loops(op.window.dims.len() + 1);
     b.store_within(sum, 2, &at, vec![(output, outputs)]);

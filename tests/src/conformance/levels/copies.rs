@@ -23,7 +23,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Ranges and offsets that fit into so many bytes: nothing, one byte, odd places, all.
+/// Ranges and offsets that fit into `size` bytes: nothing, one byte, odd places, all.
 fn places(size: usize) -> impl Iterator<Item = (Range<usize>, usize)> {
     let starts = [0, 1, 3, 64, 65, size / 2, size - 1, size];
     let lengths = [0, 1, 2, 5, 63, 64, size / 2, size];

@@ -79,11 +79,11 @@ fn accounting(subject: &Subject) -> Check {
     let executor = subject.executor()?;
     let before = executor.memory_stats();
     let total: usize = SIZES.iter().sum();
-    for round in 0..3 {
+    for iteration in 0..3 {
         let memories = SIZES.iter().map(|&size| executor.allocate(size)).collect::<xla::Result<Vec<_>>>()?;
         let during = executor.memory_stats();
         let grown = during.bytes_in_use.saturating_sub(before.bytes_in_use);
-        ensure!(grown >= total, "round {round}: {total} bytes are live, the device counts {grown}");
+        ensure!(grown >= total, "iteration {iteration}: {total} bytes are live, the device counts {grown}");
         ensure!(during.peak_bytes_in_use >= during.bytes_in_use, "the peak is lower than what is in use: {during:?}");
         drop(memories);
         settles(&*executor, before.bytes_in_use)?;

@@ -6,7 +6,7 @@ use super::support::{bytes, filled, joined, pattern, settles};
 use crate::conformance::case::{Case, Check, Level, Subject, ensure};
 
 const SIZE: usize = 4096;
-const ROUNDS: usize = 40;
+const ITERATIONS: usize = 40;
 const THREADS: usize = 8;
 
 pub fn cases() -> Vec<Case> {
@@ -26,21 +26,24 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Each round overwrites what the one before has copied away.
+/// Each iteration overwrites what the one before has copied away.
 fn in_order(subject: &Subject) -> Check {
     let executor = subject.executor()?;
     let stream = executor.create_stream()?;
     let mut source = executor.allocate(SIZE)?;
     let mut copies = Vec::new();
-    for round in 0..ROUNDS {
-        stream.copy_to_device(&pattern(round, SIZE), &mut source, 0)?;
+    for iteration in 0..ITERATIONS {
+        stream.copy_to_device(&pattern(iteration, SIZE), &mut source, 0)?;
         let mut copy = executor.allocate(SIZE)?;
         stream.copy(&source, 0..SIZE, &mut copy, 0)?;
         stream.copy_within(&mut source, 0..SIZE / 2, SIZE / 2)?;
         copies.push(copy);
     }
-    for (round, copy) in copies.iter().enumerate() {
-        ensure!(bytes(&*stream, copy)? == pattern(round, SIZE), "round {round} has the bytes of another one");
+    for (iteration, copy) in copies.iter().enumerate() {
+        ensure!(
+            bytes(&*stream, copy)? == pattern(iteration, SIZE),
+            "iteration {iteration} has the bytes of another one"
+        );
     }
     Ok(())
 }
@@ -50,16 +53,19 @@ fn staged(subject: &Subject) -> Check {
     let stream = executor.create_stream()?;
     let mut memories = Vec::new();
     let mut host = Vec::new();
-    for round in 0..ROUNDS {
+    for iteration in 0..ITERATIONS {
         let mut memory = executor.allocate(SIZE)?;
-        host = pattern(round, SIZE);
+        host = pattern(iteration, SIZE);
         stream.copy_to_device(&host, &mut memory, 0)?;
         host.fill(0xee);
         memories.push(memory);
     }
     drop(host);
-    for (round, memory) in memories.iter().enumerate() {
-        ensure!(bytes(&*stream, memory)? == pattern(round, SIZE), "a copy from the host was done after it returned");
+    for (iteration, memory) in memories.iter().enumerate() {
+        ensure!(
+            bytes(&*stream, memory)? == pattern(iteration, SIZE),
+            "a copy from the host was done after it returned"
+        );
     }
     Ok(())
 }
@@ -71,8 +77,8 @@ fn events(subject: &Subject) -> Check {
     idle.wait()?;
     ensure!(idle.is_reached()?, "an event that was waited for is not reached");
     let mut memory = executor.allocate(SIZE)?;
-    for round in 0..ROUNDS {
-        stream.copy_to_device(&pattern(round, SIZE), &mut memory, 0)?;
+    for iteration in 0..ITERATIONS {
+        stream.copy_to_device(&pattern(iteration, SIZE), &mut memory, 0)?;
         let event = stream.record_event()?;
         let again = event.clone();
         again.wait()?;
@@ -87,17 +93,20 @@ fn across(subject: &Subject) -> Check {
     let (first, second) = (executor.create_stream()?, executor.create_stream()?);
     let mut shared = executor.allocate(SIZE)?;
     let mut copies = Vec::new();
-    for round in 0..ROUNDS {
-        first.copy_to_device(&pattern(round, SIZE), &mut shared, 0)?;
+    for iteration in 0..ITERATIONS {
+        first.copy_to_device(&pattern(iteration, SIZE), &mut shared, 0)?;
         second.wait_for(&first.record_event()?)?;
         let mut copy = executor.allocate(SIZE)?;
         second.copy(&shared, 0..SIZE, &mut copy, 0)?;
-        // The next round must not write before this one has read.
+        // The next iteration must not write before this one has read.
         first.wait_for(&second.record_event()?)?;
         copies.push(copy);
     }
-    for (round, copy) in copies.iter().enumerate() {
-        ensure!(bytes(&*second, copy)? == pattern(round, SIZE), "round {round} read before, or after, its time");
+    for (iteration, copy) in copies.iter().enumerate() {
+        ensure!(
+            bytes(&*second, copy)? == pattern(iteration, SIZE),
+            "iteration {iteration} read before, or after, its time"
+        );
     }
     Ok(())
 }
@@ -128,12 +137,12 @@ fn annotate(subject: &Subject) -> Check {
 /// What a thread does with a stream and memory of its own.
 fn busy(executor: &dyn StreamExecutor, stream: &dyn Stream, thread: usize) -> Check {
     let (mut a, mut b) = (executor.allocate(SIZE)?, executor.allocate(SIZE)?);
-    for round in 0..ROUNDS {
-        let wanted = pattern(thread * 1000 + round, SIZE);
+    for iteration in 0..ITERATIONS {
+        let wanted = pattern(thread * 1000 + iteration, SIZE);
         stream.copy_to_device(&wanted, &mut a, 0)?;
         stream.copy(&a, 0..SIZE, &mut b, 0)?;
         stream.record_event()?.wait()?;
-        ensure!(bytes(stream, &b)? == wanted, "thread {thread}, round {round}: bytes of somebody else");
+        ensure!(bytes(stream, &b)? == wanted, "thread {thread}, iteration {iteration}: bytes of somebody else");
     }
     Ok(())
 }
@@ -165,8 +174,8 @@ fn dropped_memory(subject: &Subject) -> Check {
     let stream = executor.create_stream()?;
     let before = executor.memory_stats().bytes_in_use;
     let large = 1 << 20;
-    for round in 0..4 {
-        let wanted = pattern(round, large);
+    for iteration in 0..4 {
+        let wanted = pattern(iteration, large);
         let mut last = filled(&*executor, &*stream, &wanted)?;
         for _ in 0..8 {
             let mut next = executor.allocate(large)?;
@@ -175,10 +184,10 @@ fn dropped_memory(subject: &Subject) -> Check {
         }
         // This one may come out of what was just given back, on a stream that waits for nothing.
         let other = executor.create_stream()?;
-        let fresh = filled(&*executor, &*other, &pattern(round + 77, large))?;
+        let fresh = filled(&*executor, &*other, &pattern(iteration + 77, large))?;
         ensure!(bytes(&*stream, &last)? == wanted, "memory went to somebody else while work was queued");
         ensure!(
-            bytes(&*other, &fresh)? == pattern(round + 77, large),
+            bytes(&*other, &fresh)? == pattern(iteration + 77, large),
             "queued work wrote to memory that was given back"
         );
     }
@@ -189,9 +198,9 @@ fn dropped_memory(subject: &Subject) -> Check {
 fn dropped_stream(subject: &Subject) -> Check {
     let executor = subject.executor()?;
     let before = executor.memory_stats().bytes_in_use;
-    for round in 0..ROUNDS {
+    for iteration in 0..ITERATIONS {
         let stream = executor.create_stream()?;
-        let from = filled(&*executor, &*stream, &pattern(round, SIZE))?;
+        let from = filled(&*executor, &*stream, &pattern(iteration, SIZE))?;
         let mut to: DeviceMemory = executor.allocate(SIZE)?;
         stream.copy(&from, 0..SIZE, &mut to, 0)?;
         drop(stream);

@@ -192,10 +192,10 @@ fn many_threads(subject: &Subject) -> Check {
     let (executor, transfer) = (subject.executor()?, subject.platform().transfer_manager());
     let stream = executor.create_stream()?;
     let work = |thread: u64| -> Check {
-        for round in 0..20 {
-            let shape = ArrayShape::new(ElementType::F32, DIMS[(thread + round) as usize % DIMS.len()]);
+        for iteration in 0..20 {
+            let shape = ArrayShape::new(ElementType::F32, DIMS[(thread + iteration) as usize % DIMS.len()]);
             let device = transfer.device_shape(&shape)?;
-            let value = any(&device, 100 * thread + round);
+            let value = any(&device, 100 * thread + iteration);
             let mut memory = executor.allocate(transfer.byte_size(&device)?)?;
             transfer.write(&*stream, &value, &device, &mut memory, 0)?;
             let found = transfer.read(&*stream, &memory, 0, &device)?;

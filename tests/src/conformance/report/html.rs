@@ -1,4 +1,4 @@
-//! The report as one page of HTML that needs nothing else.
+//! HTML report on one page.
 
 use std::fmt::Write;
 

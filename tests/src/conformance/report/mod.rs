@@ -1,4 +1,4 @@
-//! What a run found: every case, the coverage matrix, and what to lower next.
+//! Report of a run: every case, the coverage matrix, and what to lower next.
 
 mod html;
 mod text;
@@ -11,7 +11,7 @@ use xla_hlo::{ElementType, Opcode};
 
 use super::Suite;
 use super::case::{Level, Notes};
-use super::expected::Line;
+use super::expected::ExpectedFailure;
 use crate::coverage::{Status, Table};
 
 /// How a case ended.
@@ -173,8 +173,8 @@ impl Report {
     }
 
     /// What is wrong with a line of the expected failures.
-    fn stale(&self, suite: &Suite, line: &Line, listed: &[String]) -> Option<String> {
-        let Line { number, pattern, .. } = line;
+    fn stale(&self, suite: &Suite, line: &ExpectedFailure, listed: &[String]) -> Option<String> {
+        let ExpectedFailure { number, pattern, .. } = line;
         let level = pattern.split('/').next().and_then(|number| Level::from_number(number.parse().ok()?));
         let is_judged = match level {
             Some(level) => suite.levels.contains(&level) && suite.is_whole(level),

@@ -1,4 +1,4 @@
-//! The report for people, in a terminal.
+//! Text report for a terminal.
 
 use std::fmt::Write;
 

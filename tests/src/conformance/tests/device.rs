@@ -147,7 +147,7 @@ impl Drop for BenchMemory {
 #[derive(Debug)]
 struct BenchStream(Bug);
 
-/// The range of so many bytes, if the memory has it.
+/// The range of `len` bytes, if the memory has it.
 fn inside(memory: &BenchMemory, offset: usize, len: usize) -> Result<Range<usize>> {
     let end = offset.checked_add(len).filter(|&end| end <= memory.size);
     end.map(|end| offset..end).ok_or_else(|| Error::internal(format!("{len} bytes at {offset} of {}", memory.size)))

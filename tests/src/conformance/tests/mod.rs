@@ -1,4 +1,4 @@
-//! The suite finds planted bugs, and its rules about declared failures hold.
+//! Tests of the suite: it finds planted bugs, and its rules about declared failures hold.
 
 mod device;
 

@@ -1,4 +1,4 @@
-//! Structure, elementwise operations, elements that change place, and sizes known when running.
+//! Structure, elementwise operations, data movement, dynamic sizes.
 
 use xla_hlo::Opcode::{self, *};
 

@@ -1,4 +1,4 @@
-//! For each opcode a tiny program that uses it on any element type.
+//! Recipes: for each opcode a tiny program that uses it on any element type.
 //!
 //! In a recipe `$t` stands for the element type, `$op` for the opcode, `$part` for the type of a complex number's
 //! parts, `$bits` for the unsigned integers of the same width (or the type itself, where there are none or it is

@@ -1,4 +1,4 @@
-//! Classes of values that share memory, grown one merge at a time and refused where two would be needed at once.
+//! Classes of values that share memory: merged one at a time, refused where two values are live at once.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,7 +6,7 @@ use xla_hlo::{Module, ParameterLeaf, Result};
 
 use super::flow::Flow;
 use super::live::Time;
-use super::timeline::{Donation, Fixed, Move, NodeId, Place, Step, Timeline};
+use super::timeline::{Donation, Fixed, JoinPlace, Move, NodeId, Timeline, TimelineStep};
 
 /// A piece of memory and all that lives there.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl<'a> Classes<'a> {
                 by_node.extend(donations.get(&leaf).map(|d| (NodeId(i as u32), *d)));
             }
         }
-        let class = |(i, node): (usize, &super::timeline::Node)| {
+        let class = |(i, node): (usize, &super::timeline::TimelineNode)| {
             let id = NodeId(i as u32);
             let mut class = Class {
                 live: BTreeSet::new(),
@@ -209,7 +209,7 @@ impl<'a> Classes<'a> {
 
     /// Whether the instruction at `time` may write `new` over `old`, which it reads.
     fn writes_over(&self, time: Time, old: NodeId, new: NodeId) -> bool {
-        let Some(Step::Compute(comp, id)) = self.timeline.steps.get(time as usize) else { return false };
+        let Some(TimelineStep::Compute(comp, id)) = self.timeline.steps.get(time as usize) else { return false };
         let Some(shares) = self.timeline.shares.get(&(*comp, *id)) else { return false };
         let content = |n: NodeId| self.timeline.nodes[n.index()].content;
         let outputs = self.flow.leaves(*comp, *id);
@@ -275,7 +275,7 @@ impl<'a> Classes<'a> {
     pub(crate) fn share_operands(&mut self) {
         let mut wishes = Vec::new();
         for (time, step) in self.timeline.steps.iter().enumerate() {
-            let Step::Compute(comp, id) = *step else { continue };
+            let TimelineStep::Compute(comp, id) = *step else { continue };
             let Some(shares) = self.timeline.shares.get(&(comp, id)) else { continue };
             let read = self.flow.operand_leaves(self.module, comp, id);
             let written = self.flow.leaves(comp, id);
@@ -310,16 +310,16 @@ pub(crate) struct Kept {
     pub(crate) second: bool,
 }
 
-impl Place {
+impl JoinPlace {
     /// For messages.
     pub(crate) fn describe(self, module: &Module) -> String {
         match self {
-            Place::LoopEntry(comp, id) => {
+            JoinPlace::LoopEntry(comp, id) => {
                 format!("the operand of %{} in {}", module[comp][id].name(), module[comp].name())
             }
-            Place::LoopBack(body) => format!("the root of loop body {}", module[body].name()),
-            Place::Branch(branch) => format!("the root of branch {}", module[branch].name()),
-            Place::Output => "the result of the program".to_string(),
+            JoinPlace::LoopBack(body) => format!("the root of loop body {}", module[body].name()),
+            JoinPlace::Branch(branch) => format!("the root of branch {}", module[branch].name()),
+            JoinPlace::Output => "the result of the program".to_string(),
         }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) enum ValueKind {
 
 /// The content of a leaf.
 #[derive(Clone, Debug)]
-pub(crate) struct Value {
+pub(crate) struct FlowValue {
     /// Where it is made: for a join, the while or conditional instruction.
     pub(crate) origin: ValueRef,
     pub(crate) kind: ValueKind,
@@ -71,7 +71,7 @@ struct CompFlow {
 /// The values of a module. Independent of schedules.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
-    values: Vec<Value>,
+    values: Vec<FlowValue>,
     computations: SecondaryMap<CompId, Option<CompFlow>>,
     executed: Vec<CompId>,
 }
@@ -79,7 +79,7 @@ pub(crate) struct Flow {
 impl Flow {
     /// Follows all values of the executed computations. Fails on computations with several callers.
     pub(crate) fn new(module: &Module) -> Result<Flow> {
-        let mut builder = Builder {
+        let mut builder = FlowBuilder {
             module,
             values: Vec::new(),
             same_as: Vec::new(),
@@ -101,11 +101,11 @@ impl Flow {
     }
 
     /// All values, some of which are not used any more since they were simplified.
-    pub(crate) fn values(&self) -> &[Value] {
+    pub(crate) fn values(&self) -> &[FlowValue] {
         &self.values
     }
 
-    pub(crate) fn value(&self, id: ValueId) -> &Value {
+    pub(crate) fn value(&self, id: ValueId) -> &FlowValue {
         &self.values[id.index()]
     }
 
@@ -134,16 +134,16 @@ impl Flow {
     }
 }
 
-struct Builder<'m> {
+struct FlowBuilder<'m> {
     module: &'m Module,
-    values: Vec<Value>,
+    values: Vec<FlowValue>,
     /// A union-find forest: joins that turned out to be another value.
     same_as: Vec<ValueId>,
     computations: SecondaryMap<CompId, Option<CompFlow>>,
     executed: Vec<CompId>,
 }
 
-impl Builder<'_> {
+impl FlowBuilder<'_> {
     /// Makes a value for each leaf of `shape`.
     fn new_values(
         &mut self,
@@ -157,7 +157,7 @@ impl Builder<'_> {
             let index = u32::try_from(self.values.len())
                 .map_err(|_| Error::resource_exhausted("the module has more than 2^32 values"))?;
             let array = leaf_array(leaf);
-            self.values.push(Value {
+            self.values.push(FlowValue {
                 origin: ValueRef { computation, instruction, path },
                 kind: kind.clone(),
                 bytes: array.map_or(0, |a| a.padded_byte_size()),
@@ -179,7 +179,7 @@ impl Builder<'_> {
         id
     }
 
-    /// Follows a computation whose parameters have those values; gives the values of its root.
+    /// Follows a computation whose parameters have those values; returns the values of its root.
     fn computation(&mut self, id: CompId, parameters: &[Vec<ValueId>], depth: usize) -> Result<Vec<ValueId>> {
         let module = self.module;
         let computation = &module[id];

@@ -1,4 +1,4 @@
-//! Which outputs an instruction may write over an operand that nobody needs any more.
+//! Outputs that an instruction may write over a dead operand.
 
 use std::collections::HashSet;
 
@@ -73,7 +73,7 @@ pub(crate) fn shares(module: &Module, computation: &Computation, id: InstrId) ->
         Op::DynamicUpdateSlice(_) => found.push(Share { output: 0, operand: 0, update: true }),
         _ => {
             for i in 0..instruction.operands().len() {
-                if operand_access(computation, id, i) == Access::Same {
+                if operand_access(computation, id, i) == OperandAccess::Same {
                     found.push(Share { output: 0, operand: first_leaf(computation, id, i), update: false });
                 }
             }
@@ -109,7 +109,7 @@ fn same_order(a: &ArrayShape, b: &ArrayShape) -> bool {
 
 /// Where an instruction reads an operand when it computes its element at some linear index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Access {
+enum OperandAccess {
     /// At the same linear index, or not at all.
     Same,
     /// At the index inside the update of that `dynamic-update-slice`.
@@ -119,11 +119,13 @@ enum Access {
 }
 
 /// The access to operand `i` for an element of `id` itself.
-fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
+fn operand_access(computation: &Computation, id: InstrId, i: usize) -> OperandAccess {
     let instruction = &computation[id];
     let operand = computation[instruction.operand(i)].shape();
-    let (Some(from), Some(to)) = (operand.as_array(), instruction.shape().as_array()) else { return Access::Other };
-    let same_if = |yes: bool| if yes && same_order(from, to) { Access::Same } else { Access::Other };
+    let (Some(from), Some(to)) = (operand.as_array(), instruction.shape().as_array()) else {
+        return OperandAccess::Other;
+    };
+    let same_if = |yes: bool| if yes && same_order(from, to) { OperandAccess::Same } else { OperandAccess::Other };
     let elementwise = same_if(from.same_dims(to));
     match instruction.op() {
         Op::Unary(_)
@@ -141,8 +143,8 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         Op::Reshape(_) | Op::Bitcast(_) => same_if(has_row_major_layout(from) && has_row_major_layout(to)),
         Op::DynamicUpdateSlice(_) => match i {
             0 => elementwise,
-            1 => Access::Window(id),
-            _ => Access::Other,
+            1 => OperandAccess::Window(id),
+            _ => OperandAccess::Other,
         },
         Op::Parameter(_)
         | Op::Constant(_)
@@ -186,24 +188,24 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> Access {
         | Op::Async(_)
         | Op::Collective(_)
         | Op::Sort(_)
-        | Op::TopK(_) => Access::Other,
+        | Op::TopK(_) => OperandAccess::Other,
     }
 }
 
 /// The access to operand `i` when `id` itself is accessed in that way.
-fn nested_access(computation: &Computation, id: InstrId, i: usize, access: Access) -> Access {
+fn nested_access(computation: &Computation, id: InstrId, i: usize, access: OperandAccess) -> OperandAccess {
     match access {
-        Access::Other => Access::Other,
-        Access::Same => operand_access(computation, id, i),
-        Access::Window(update) if i == 0 && reads_window(computation, id, update) => Access::Same,
-        Access::Window(_) => match operand_access(computation, id, i) {
-            Access::Same => access,
-            Access::Window(_) | Access::Other => Access::Other,
+        OperandAccess::Other => OperandAccess::Other,
+        OperandAccess::Same => operand_access(computation, id, i),
+        OperandAccess::Window(update) if i == 0 && reads_window(computation, id, update) => OperandAccess::Same,
+        OperandAccess::Window(_) => match operand_access(computation, id, i) {
+            OperandAccess::Same => access,
+            OperandAccess::Window(_) | OperandAccess::Other => OperandAccess::Other,
         },
     }
 }
 
-/// Whether `id` is a `dynamic-slice` of exactly the box that `update`, a `dynamic-update-slice`, writes.
+/// Whether `id` is a `dynamic-slice` of exactly the slice that `update`, a `dynamic-update-slice`, writes.
 fn reads_window(computation: &Computation, id: InstrId, update: InstrId) -> bool {
     let (slice, update) = (&computation[id], &computation[update]);
     let Op::DynamicSlice(op) = slice.op() else { return false };
@@ -271,12 +273,12 @@ enum ParameterAccess {
 /// How computing the element of `output` at some index reads each parameter.
 fn parameter_accesses(fused: &Computation, output: InstrId) -> Vec<ParameterAccess> {
     let mut found = vec![ParameterAccess::None; fused.parameters().len()];
-    let mut seen = HashSet::from([(output, Access::Same)]);
-    let mut work = vec![(output, Access::Same)];
+    let mut seen = HashSet::from([(output, OperandAccess::Same)]);
+    let mut work = vec![(output, OperandAccess::Same)];
     while let Some((id, access)) = work.pop() {
         if let Op::Parameter(p) = fused[id].op() {
             if let Some(known) = found.get_mut(p.number) {
-                let same = access == Access::Same && *known != ParameterAccess::Other;
+                let same = access == OperandAccess::Same && *known != ParameterAccess::Other;
                 *known = if same { ParameterAccess::Same } else { ParameterAccess::Other };
             }
             continue;

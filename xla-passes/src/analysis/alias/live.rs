@@ -1,4 +1,4 @@
-//! When a value is needed: intervals of a timeline that control flow has folded into regions.
+//! Live ranges: intervals of a timeline in which control flow is folded into regions.
 
 /// A step's position in the linear order of a whole program.
 pub(crate) type Time = u32;
@@ -20,7 +20,7 @@ struct Region {
 }
 
 #[derive(Clone, Debug)]
-struct Block {
+struct LiveBlock {
     /// Where it lies.
     region: RegionId,
     start: Time,
@@ -37,7 +37,7 @@ pub(crate) type Interval = (Time, Time);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Regions {
     regions: Vec<Region>,
-    blocks: Vec<Block>,
+    blocks: Vec<LiveBlock>,
 }
 
 /// A place that reads a value.
@@ -56,7 +56,7 @@ impl Regions {
 
     /// Opens a block inside `region`.
     pub(crate) fn open_block(&mut self, region: RegionId, start: Time, is_loop: bool) -> BlockId {
-        self.blocks.push(Block { region, start, end: start, is_loop, regions: Vec::new() });
+        self.blocks.push(LiveBlock { region, start, end: start, is_loop, regions: Vec::new() });
         BlockId(self.blocks.len() as u32 - 1)
     }
 
@@ -86,12 +86,12 @@ impl Regions {
         &self.regions[id.0 as usize]
     }
 
-    fn block(&self, id: BlockId) -> &Block {
+    fn block(&self, id: BlockId) -> &LiveBlock {
         &self.blocks[id.0 as usize]
     }
 
     /// The block of `outer` that `inner` lies in; `None` when it is the same region.
-    fn block_around(&self, outer: RegionId, mut inner: RegionId) -> Option<&Block> {
+    fn block_around(&self, outer: RegionId, mut inner: RegionId) -> Option<&LiveBlock> {
         let mut found = None;
         while inner != outer {
             let block = self.block(self.region(inner).block?);

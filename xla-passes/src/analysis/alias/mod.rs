@@ -1,4 +1,4 @@
-//! Which values share memory: what must, what may, and which values are needed when.
+//! Alias analysis: values that must or may share memory, and their live ranges.
 //!
 //! ```text
 //! Flow      which value each leaf of each instruction holds; joins where control flow meets   (no schedule needed)

@@ -1,4 +1,4 @@
-//! What an instruction does to the values of its operands: pass them on, run other computations on them, or compute.
+//! Roles of instructions towards their operands' values: forward, call, compute.
 
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Op, Shape};
 

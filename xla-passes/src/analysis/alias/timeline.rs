@@ -1,5 +1,4 @@
-//! A scheduled program as one line of steps, with every place where values would have to be copied to meet in one
-//! buffer.
+//! Timeline of a scheduled program: one line of steps, with every place where values meet in one buffer.
 //!
 //! Loops and branches are unfolded in place: a loop is its entry, condition and body, once each. Where values flow into
 //! a join (a loop's entry and back edge, the end of a branch, the end of the program) all leaves move at once. Each
@@ -37,7 +36,7 @@ impl From<ValueId> for NodeId {
 
 /// A place in memory and when it is needed.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
+pub(crate) struct TimelineNode {
     /// Stands for the content: nodes with equal contents hold equal bytes whenever both are needed.
     pub(crate) content: NodeId,
     pub(crate) bytes: usize,
@@ -66,7 +65,7 @@ pub(crate) enum Fixed {
 
 /// What happens at a time.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum TimelineStep {
     /// The program begins.
     Begin,
     /// An instruction runs that computes something.
@@ -81,7 +80,7 @@ pub(crate) enum Step {
 
 /// Where values flow into joins.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Place {
+pub(crate) enum JoinPlace {
     /// Before a while instruction of that computation.
     LoopEntry(CompId, InstrId),
     /// At the end of a loop's body.
@@ -95,7 +94,7 @@ pub(crate) enum Place {
 /// One leaf's way into a join: `source -> first -> second`, where `second` is the join's memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Move {
-    pub(crate) place: Place,
+    pub(crate) place: JoinPlace,
     /// Leaf of the while's operand, of the body's or branch's root, of the result.
     pub(crate) leaf: usize,
     pub(crate) source: NodeId,
@@ -110,8 +109,8 @@ pub(crate) struct Move {
 /// A scheduled program as a line of steps.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
-    pub(crate) steps: Vec<Step>,
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) steps: Vec<TimelineStep>,
+    pub(crate) nodes: Vec<TimelineNode>,
     pub(crate) moves: Vec<Move>,
     /// What each computing instruction may write over.
     pub(crate) shares: HashMap<(CompId, InstrId), Vec<Share>>,
@@ -127,7 +126,7 @@ impl Timeline {
             flow,
             regions: Regions::default(),
             timeline: Timeline {
-                steps: vec![Step::Begin],
+                steps: vec![TimelineStep::Begin],
                 nodes: Vec::new(),
                 moves: Vec::new(),
                 shares: HashMap::new(),
@@ -139,7 +138,7 @@ impl Timeline {
         let entry = line.regions.open_entry();
         line.computation(module.entry_id(), entry, 0)?;
         line.outputs(entry);
-        let end = line.step(Step::End);
+        let end = line.step(TimelineStep::End);
         line.regions.close_region(entry, end);
         Ok(line.finish(end))
     }
@@ -204,7 +203,7 @@ impl Line<'_> {
                     Fixed::Parameter { donated: donations.contains_key(&leaf) }
                 }
             };
-            self.timeline.nodes.push(Node {
+            self.timeline.nodes.push(TimelineNode {
                 content: NodeId(i as u32),
                 bytes: value.bytes,
                 memory_space: value.memory_space,
@@ -219,7 +218,7 @@ impl Line<'_> {
         self.timeline.steps.len() as Time
     }
 
-    fn step(&mut self, step: Step) -> Time {
+    fn step(&mut self, step: TimelineStep) -> Time {
         self.timeline.steps.push(step);
         self.now() - 1
     }
@@ -243,12 +242,12 @@ impl Line<'_> {
                 Role::Call(callee) => self.computation(callee, region, depth)?,
                 Role::While { condition, body } => self.while_loop((id, instr), condition, body, region, depth)?,
                 Role::Conditional(branches) => {
-                    let head = self.step(Step::Control(id, instr));
+                    let head = self.step(TimelineStep::Control(id, instr));
                     self.uses(&flow.operand_leaves(module, id, instr), (head, region));
                     match branches[..] {
                         [only] => {
                             self.computation(only, region, depth)?;
-                            let tail = self.step(Step::Control(id, instr));
+                            let tail = self.step(TimelineStep::Control(id, instr));
                             self.uses(flow.leaves(id, instr), (tail, region));
                         }
                         _ => self.branches((id, instr), &branches, head, region, depth)?,
@@ -261,7 +260,7 @@ impl Line<'_> {
 
     fn compute(&mut self, comp: CompId, id: InstrId, region: RegionId) {
         let computation = &self.module[comp];
-        let at = (self.step(Step::Compute(comp, id)), region);
+        let at = (self.step(TimelineStep::Compute(comp, id)), region);
         let read = self.flow.operand_leaves(self.module, comp, id);
         self.uses(&read, at);
         let written = self.flow.leaves(comp, id);
@@ -291,23 +290,23 @@ impl Line<'_> {
         let (module, flow) = (self.module, self.flow);
         let joins = flow.joins(at.0, at.1)?;
         let joined = self.joined(at, &joins.results);
-        self.moves(Place::LoopEntry(at.0, at.1), &joined, &joins.sources[0], region, depth);
-        let head = self.step(Step::Control(at.0, at.1));
+        self.moves(JoinPlace::LoopEntry(at.0, at.1), &joined, &joins.sources[0], region, depth);
+        let head = self.step(TimelineStep::Control(at.0, at.1));
         let block = self.regions.open_block(region, head, true);
         for &(_, value) in &joined {
             self.facts[value.index()].joins = Some(block);
         }
         let inner = self.regions.open_region(block, self.now());
         self.computation(condition, inner, depth + 1)?;
-        let decide = self.step(Step::Control(at.0, at.1));
+        let decide = self.step(TimelineStep::Control(at.0, at.1));
         self.uses(flow.leaves(condition, module[condition].root()), (decide, inner));
         self.regions.close_region(inner, decide);
         let inner = self.regions.open_region(block, self.now());
         self.computation(body, inner, depth + 1)?;
-        self.moves(Place::LoopBack(body), &joined, &joins.sources[1], inner, depth + 1);
-        let back = self.step(Step::Control(at.0, at.1));
+        self.moves(JoinPlace::LoopBack(body), &joined, &joins.sources[1], inner, depth + 1);
+        let back = self.step(TimelineStep::Control(at.0, at.1));
         self.regions.close_region(inner, back);
-        let end = self.step(Step::Control(at.0, at.1));
+        let end = self.step(TimelineStep::Control(at.0, at.1));
         self.regions.close_block(block, end);
         // State is kept through the loop even where nobody reads it.
         self.uses(&joins.results, (end, region));
@@ -329,14 +328,14 @@ impl Line<'_> {
         for (&branch, sources) in branches.iter().zip(&joins.sources) {
             let inner = self.regions.open_region(block, self.now());
             self.computation(branch, inner, depth)?;
-            self.moves(Place::Branch(branch), &joined, sources, inner, depth);
-            let done = self.step(Step::Control(at.0, at.1));
+            self.moves(JoinPlace::Branch(branch), &joined, sources, inner, depth);
+            let done = self.step(TimelineStep::Control(at.0, at.1));
             self.regions.close_region(inner, done);
         }
         for &(_, value) in &joined {
             self.facts[value.index()].joins = Some(block);
         }
-        let tail = self.step(Step::Control(at.0, at.1));
+        let tail = self.step(TimelineStep::Control(at.0, at.1));
         self.regions.close_block(block, tail);
         self.uses(&joins.results, (tail, region));
         Ok(())
@@ -352,7 +351,14 @@ impl Line<'_> {
     }
 
     /// Moves `sources` (by leaf) into joins. The second moves last until all of them are done.
-    fn moves(&mut self, place: Place, joined: &[(usize, ValueId)], sources: &[ValueId], region: RegionId, depth: u32) {
+    fn moves(
+        &mut self,
+        place: JoinPlace,
+        joined: &[(usize, ValueId)],
+        sources: &[ValueId],
+        region: RegionId,
+        depth: u32,
+    ) {
         let pairs: Vec<(usize, ValueId, Option<ValueId>)> =
             joined.iter().filter_map(|&(leaf, join)| Some((leaf, *sources.get(leaf)?, Some(join)))).collect();
         self.move_all(place, &pairs, region, depth);
@@ -360,7 +366,7 @@ impl Line<'_> {
 
     fn move_all(
         &mut self,
-        place: Place,
+        place: JoinPlace,
         pairs: &[(usize, ValueId, Option<ValueId>)],
         region: RegionId,
         depth: u32,
@@ -369,18 +375,18 @@ impl Line<'_> {
         let end = start + 2 * count;
         let mut seconds = Vec::with_capacity(pairs.len());
         for (i, &(leaf, source, join)) in (0..count).zip(pairs) {
-            self.step(Step::Move);
+            self.step(TimelineStep::Move);
             self.uses(&[source], (start + i, region));
             let first = self.moved(source, (start + i, start + count + i));
             // A program's result lasts until the step after the moves, the program's end.
-            let last = if place == Place::Output { end } else { end - 1 };
+            let last = if place == JoinPlace::Output { end } else { end - 1 };
             let second = self.moved(source, (start + count + i, last));
             let join = join.map_or(second, NodeId::from);
             self.timeline.moves.push(Move { place, leaf, source: source.into(), first, second, join, depth });
             seconds.push(second);
         }
         for _ in 0..count {
-            self.step(Step::Move);
+            self.step(TimelineStep::Move);
         }
         seconds
     }
@@ -402,7 +408,7 @@ impl Line<'_> {
             .filter(|(_, v)| self.flow.value(**v).in_memory)
             .map(|(leaf, &v)| (leaf, v, None))
             .collect();
-        let nodes = self.move_all(Place::Output, &pairs, region, 0);
+        let nodes = self.move_all(JoinPlace::Output, &pairs, region, 0);
         self.timeline.outputs = vec![None; root.len()];
         for ((leaf, _, _), node) in pairs.into_iter().zip(nodes) {
             self.timeline.nodes[node.index()].fixed = Fixed::Output(leaf);

@@ -1,4 +1,4 @@
-//! How analyses name a value.
+//! References to values.
 
 use xla_hlo::{CompId, InstrId};
 

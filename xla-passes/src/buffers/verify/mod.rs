@@ -1,4 +1,4 @@
-//! The checker: runs a module over an assignment with tokens for values, and proves that none is overwritten too early.
+//! Verifier of buffer assignments: runs a module on tokens, and proves that no value is overwritten too early.
 //!
 //! Memory is a map from byte ranges to the token of the value they hold. Each step must find its operands' tokens whole
 //! where the assignment says, then writes tokens of its results. A loop runs once with new tokens for its state; that
@@ -19,7 +19,7 @@ use crate::buffers::types::{AllocationKind, BufferAssignment, Slice};
 /// Checks that every leaf of every executed instruction has a place inside an allocation that may hold it, and that no
 /// value is overwritten while it is still needed. The error names the instruction and the value that is lost.
 pub fn verify_assignment(module: &Module, assignment: &BufferAssignment) -> Result<()> {
-    let mut checker = Checker { module, assignment, memory: Memory::default(), next: 0 };
+    let mut checker = AssignmentChecker { module, assignment, memory: Memory::default(), next: 0 };
     checker.check_places()?;
     let entry = module.entry();
     let mut parameters = Vec::new();
@@ -75,14 +75,14 @@ impl Memory {
     }
 }
 
-struct Checker<'a> {
+struct AssignmentChecker<'a> {
     module: &'a Module,
     assignment: &'a BufferAssignment,
     memory: Memory,
     next: Token,
 }
 
-impl Checker<'_> {
+impl AssignmentChecker<'_> {
     fn slices(&self, comp: CompId, id: InstrId) -> Result<Vec<Option<Slice>>> {
         Ok(self.assignment.leaves(comp, id)?.iter().map(|(_, slice)| *slice).collect())
     }
@@ -143,7 +143,7 @@ impl Checker<'_> {
         ))
     }
 
-    /// Runs a computation whose parameters hold those tokens; gives the tokens of its root.
+    /// Runs a computation whose parameters hold those tokens; returns the tokens of its root.
     fn run(&mut self, comp: CompId, parameters: &[Tokens]) -> Result<Tokens> {
         let computation = &self.module[comp];
         let mut values: HashMap<InstrId, Tokens> = HashMap::new();

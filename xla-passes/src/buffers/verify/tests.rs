@@ -1,4 +1,4 @@
-//! Wrong assignments that the checker must refuse.
+//! Wrong assignments that the verifier must refuse.
 
 use xla_hlo::text::parse_module;
 

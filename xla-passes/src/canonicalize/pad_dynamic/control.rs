@@ -1,4 +1,4 @@
-//! Values with sizes that go into and come out of computations: their sizes go along as elements of a tuple.
+//! Control flow over dynamic sizes: sizes go into and out of computations as elements of a tuple.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -113,7 +113,7 @@ impl Padder<'_> {
         Ok(copy)
     }
 
-    /// The elements of a value, or the array it is, and behind them the sizes that go along; the value if none does.
+    /// The elements of a value, or the array it is, and after them the sizes that go along; the value if none does.
     fn packed(&mut self, value: InstrId, carried: &Carried) -> Result<InstrId> {
         if carried.is_empty() {
             return Ok(value);

@@ -1,4 +1,4 @@
-//! What is read in place of elements behind the sizes, and arithmetic on sizes.
+//! Fill values read past the sizes, and arithmetic on sizes.
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, simple_combiner};
 use xla_hlo::{ArrayShape, Dynamism, ElementKind, ElementType, InstrId, Result, Scalar};
@@ -6,7 +6,7 @@ use xla_hlo::{ArrayShape, Dynamism, ElementKind, ElementType, InstrId, Result, S
 use super::{Padder, Sizes};
 
 impl Padder<'_> {
-    /// `x` with the scalar `fill` behind the sizes of `dimensions`; `x` itself where none of them has a size.
+    /// `x` with the scalar `fill` past the sizes of `dimensions`; `x` itself where none of them has a size.
     pub(super) fn filled(&mut self, x: InstrId, sizes: &Sizes, dimensions: &[usize], fill: InstrId) -> Result<InstrId> {
         let dims = self.at.dims(x);
         let Some(inside) = self.inside(&dims, sizes, dimensions)? else { return Ok(x) };
@@ -14,7 +14,7 @@ impl Padder<'_> {
         self.at.select(inside, x, fill)
     }
 
-    /// Lets a `set-dimension-size` to the whole bound have zeros behind the size that its operand had.
+    /// Lets a `set-dimension-size` to the whole bound have zeros past the size that its operand had.
     pub(super) fn set_whole(&mut self, id: InstrId, sizes: &mut Sizes, dimension: usize) -> Result<()> {
         let x = self.at.graph()[id].operand(0);
         let zero = self.at.zeros(&ArrayShape::scalar(self.at.element_type(x)?))?;
@@ -42,9 +42,8 @@ impl Padder<'_> {
 
     /// A size of that number.
     pub(super) fn known(&mut self, size: usize) -> Result<InstrId> {
-        let size = i32::try_from(size).map_err(|_| {
-            xla_hlo::Error::unimplemented(format!("a dimension of size {size} beside sizes known when running"))
-        })?;
+        let size = i32::try_from(size)
+            .map_err(|_| xla_hlo::Error::unimplemented(format!("a dimension of size {size} beside dynamic sizes")))?;
         self.at.integer(ElementType::S32, i64::from(size))
     }
 
@@ -79,7 +78,7 @@ impl Padder<'_> {
         a.iter().zip(b).map(|(&a, &b)| self.smaller(a, b)).collect()
     }
 
-    /// Whether the size of dimension `d` of a value's first array is said to be known only when running.
+    /// Whether the size of dimension `d` of a value's first array is said to be dynamic.
     pub(super) fn has_bounds(&self, id: InstrId, d: usize) -> bool {
         let leaves = self.at.shape(id).leaves();
         leaves.first().and_then(|(_, leaf)| leaf.as_array()).is_some_and(|a| a.dynamism(d) != Dynamism::Static)

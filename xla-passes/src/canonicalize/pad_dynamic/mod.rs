@@ -1,14 +1,14 @@
-//! Arrays whose sizes are known when running become arrays of their bounds, beside scalars that say their sizes.
+//! Dynamic padding: arrays with dynamic sizes become arrays of their bounds, beside scalars with the sizes.
 //!
-//! What lies behind the sizes is undefined and must not matter: reductions, contractions and paddings read a fill in
+//! What lies past the sizes is undefined and must not matter: reductions, contractions and paddings read a fill in
 //! its place, concatenations and reshapes bring the elements together, sorts put it last. Sizes that go into or come
 //! out of a loop, a branch or a call do so as more elements of a tuple. Backends see static shapes only.
 
-mod boxes;
 mod control;
 mod fill;
 mod order;
 mod rules;
+mod slices;
 mod windows;
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use crate::{Pass, PassContext};
 
 /// Puts sizes into scalars, as the module says.
 ///
-/// A result of the program whose size is known only when running becomes an array of the bound, with zeros behind the
+/// A result of the program with a dynamic size becomes an array of the bound, with zeros after the
 /// size. [`Error::Unimplemented`] naming the instruction for what has no rule, and for parameters of the program that
 /// have sizes.
 pub struct PadDynamic;
@@ -116,12 +116,12 @@ impl Padder<'_> {
             return Ok(());
         }
         Err(Error::unimplemented(format!(
-            "the result of {} has a size that is known only when running; its shape must say so with <=",
+            "the result of {} has a dynamic size; its shape must say so with <=",
             self.at.graph().name()
         )))
     }
 
-    /// A value with zeros in all of its arrays behind their sizes.
+    /// A value with zeros in all of its arrays past their sizes.
     fn with_zeros_behind(&mut self, value: InstrId) -> Result<InstrId> {
         if !self.sizes.contains_key(&value) {
             return Ok(value);

@@ -1,4 +1,4 @@
-//! Operations that depend on where the elements end: sorting and reversal.
+//! Sorts and reversals of arrays with dynamic sizes.
 
 use xla_hlo::ops::{
     Binary, BinaryOp, Compare, CompareDirection, CompareType, DynamicSlice, Parameter, Reverse, Sort, TopK,
@@ -9,7 +9,7 @@ use super::{Padder, Sizes};
 use crate::rewrite::graph;
 
 impl Padder<'_> {
-    /// Elements behind the size sort behind all others, whatever the comparator says of them.
+    /// Elements past the size sort after all others, whatever the comparator says of them.
     pub(super) fn sort(&mut self, id: InstrId, sort: &Sort, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let mut sizes = self.array_sizes(operands[0]);
         for &operand in &operands[1..] {
@@ -62,7 +62,7 @@ impl Padder<'_> {
         self.at.module_mut().add(whole)
     }
 
-    /// The first of a sort of the elements with their places. Of a size below `k` the elements behind it come last.
+    /// The first of a sort of the elements with their places. Of a size below `k` the elements after it come last.
     pub(super) fn top_k(&mut self, id: InstrId, op: &TopK, operand: InstrId) -> Result<Vec<Sizes>> {
         let mut sizes = self.array_sizes(operand);
         let last = sizes.len() - 1;
@@ -99,7 +99,7 @@ impl Padder<'_> {
         self.at.module_mut().add(comparator)
     }
 
-    /// Backwards, what lies behind the size comes first; the elements are then behind it.
+    /// Backwards, what lies past the size comes first; the elements are then after it.
     pub(super) fn reverse(&mut self, id: InstrId, reverse: &Reverse, operand: InstrId) -> Result<Vec<Sizes>> {
         let sizes = self.array_sizes(operand);
         if reverse.dimensions.iter().all(|&d| sizes[d].is_none()) {

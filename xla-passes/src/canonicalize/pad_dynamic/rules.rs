@@ -1,4 +1,4 @@
-//! What each operation does with arrays that have sizes.
+//! Rules for each operation on arrays with dynamic sizes.
 
 use xla_hlo::ops::{BinaryOp, Dot, Dynamic, DynamicUpdateSlice, Family, Gather, Pad, PadDim, Reduce};
 use xla_hlo::{ArrayShape, Dynamism, ElementType, Error, InstrId, Op, Result};
@@ -6,7 +6,7 @@ use xla_hlo::{ArrayShape, Dynamism, ElementType, Error, InstrId, Op, Result};
 use super::{Padder, Sizes};
 
 impl Padder<'_> {
-    /// The sizes of an instruction's leaves; puts what it reads behind sizes out of the way.
+    /// The sizes of an instruction's leaves; puts what it reads past sizes out of the way.
     pub(super) fn rule(&mut self, id: InstrId) -> Result<Vec<Sizes>> {
         let instruction = &self.at.graph()[id];
         let (op, operands) = (instruction.op().clone(), instruction.operands().to_vec());
@@ -70,7 +70,7 @@ impl Padder<'_> {
     }
 
     fn unknown(&self, op: &Op) -> Error {
-        Error::unimplemented(format!("{} of an array whose size is known only when running", op.opcode()))
+        Error::unimplemented(format!("{} of an array of dynamic size", op.opcode()))
     }
 
     fn get_size(&mut self, id: InstrId, operand: InstrId, dimension: usize) -> Result<Vec<Sizes>> {
@@ -145,7 +145,7 @@ impl Padder<'_> {
         let dims = &dot.dims;
         let contracted = [&dims.lhs_contracting, &dims.rhs_contracting];
         let all: [Sizes; 2] = [self.array_sizes(operands[0]), self.array_sizes(operands[1])];
-        // What one side knows of a contracted dimension counts for both: behind it, both are filled with zeros.
+        // What one side knows of a contracted dimension counts for both: after it, both are filled with zeros.
         for side in 0..2 {
             let mut own = all[side].clone();
             for (&here, &there) in contracted[side].iter().zip(contracted[1 - side]) {
@@ -166,7 +166,7 @@ impl Padder<'_> {
         Ok(vec![sizes])
     }
 
-    /// What lies behind the sizes becomes padding; the size grows by what is added.
+    /// What lies past the sizes becomes padding; the size grows by what is added.
     fn pad(&mut self, id: InstrId, pad: &Pad, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let mut sizes = self.array_sizes(operands[0]);
         let changed = |d: &usize| pad.dims[*d] != PadDim { low: 0, high: 0, interior: 0 };
@@ -191,7 +191,7 @@ impl Padder<'_> {
         Ok(vec![sizes])
     }
 
-    /// Each array is written where the elements of the one before end, over what lies behind its size.
+    /// Each array is written where the elements of the one before end, over what lies past its size.
     fn concatenate(&mut self, id: InstrId, dimension: usize, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let shape = self.at.array(id)?.clone();
         let mut sizes: Sizes = vec![None; shape.rank()];

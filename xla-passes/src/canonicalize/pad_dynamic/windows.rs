@@ -1,4 +1,4 @@
-//! Windows that slide over arrays with sizes.
+//! Sliding windows over arrays with dynamic sizes.
 
 use xla_hlo::ops::{
     Binary, BinaryOp, Convolution, Parameter, ReduceWindow, Scatter, Select, SelectAndScatter, Tuple, WindowDim,
@@ -9,7 +9,7 @@ use super::{Padder, Sizes};
 use crate::rewrite::graph;
 
 impl Padder<'_> {
-    /// Windows see a neutral value behind the size.
+    /// Windows see a neutral value past the size.
     pub(super) fn reduce_window(&mut self, id: InstrId, op: &ReduceWindow, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let count = operands.len() / 2;
         let windows = op.window.dims_for(self.at.array(operands[0])?.rank())?;
@@ -28,7 +28,7 @@ impl Padder<'_> {
         Ok(vec![positions; self.at.shape(id).leaves().len()])
     }
 
-    /// Put as a search of the chosen places, which are then scattered to: no element behind the size is ever chosen.
+    /// Put as a search of the chosen places, which are then scattered to: no element past the size is ever chosen.
     pub(super) fn select_and_scatter(
         &mut self,
         id: InstrId,
@@ -123,21 +123,19 @@ impl Padder<'_> {
         self.at.module_mut().add(combiner)
     }
 
-    /// Behind the sizes of what is summed over or slid over are zeros.
+    /// After the sizes of what is summed over or slid over are zeros.
     pub(super) fn convolution(&mut self, id: InstrId, op: &Convolution, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let dims = &op.dims;
         let (mut input, mut kernel) = (self.array_sizes(operands[0]), self.array_sizes(operands[1]));
         if dims.kernel_spatial.iter().any(|&d| kernel[d].is_some()) {
-            return Err(Error::unimplemented(
-                "a convolution with a kernel whose window has a size known only when running",
-            ));
+            return Err(Error::unimplemented("a convolution with a kernel whose window has a dynamic size"));
         }
         let features =
             [input[dims.input_feature], kernel[dims.kernel_input_feature], kernel[dims.kernel_output_feature]];
         let is_grouped = op.feature_group_count > 1 && features.iter().any(Option::is_some)
             || op.batch_group_count > 1 && (input[dims.input_batch].is_some() || features[2].is_some());
         if is_grouped {
-            return Err(Error::unimplemented("a convolution in groups of what has a size known only when running"));
+            return Err(Error::unimplemented("a convolution in groups of what has a dynamic size"));
         }
         let channels = self.smaller(features[0], features[1])?;
         (input[dims.input_feature], kernel[dims.kernel_input_feature]) = (channels, channels);
@@ -180,9 +178,7 @@ impl Padder<'_> {
         let more = low + high - dilated(window.size, window.window_dilation) + stride;
         let greatest = dilated(bound, window.base_dilation) + more.abs() + stride;
         if greatest > i128::from(i32::MAX) {
-            return Err(Error::unimplemented(format!(
-                "windows over {greatest} places beside sizes known when running"
-            )));
+            return Err(Error::unimplemented(format!("windows over {greatest} places beside dynamic sizes")));
         }
         let zero = self.known(0)?;
         let holes = self.known(window.base_dilation - 1)?;

@@ -1,4 +1,4 @@
-//! Says of each producer and reader why the plan puts them into one kernel or not.
+//! Explains for each producer and reader why the plan fuses them or not.
 
 use xla_hlo::{InstrId, Op};
 
@@ -117,7 +117,7 @@ impl Planner<'_> {
     /// The cost of computing `id` in all kernels that read it.
     fn does_not_pay(&self, id: InstrId) -> FusionReason {
         match self.repeating(id, &self.user_groups(id).0) {
-            Repeating::Seconds(repeat) => FusionReason::Dearer(repeat),
+            Repeating::Seconds(repeat) => FusionReason::MoreExpensive(repeat),
             Repeating::Never { work, times } => FusionReason::Expensive { work, times },
             // What no reader refuses and is computed once does pay.
             Repeating::None => FusionReason::OperandFromMemory,

@@ -1,4 +1,4 @@
-//! Which values that are alive at the peak may be computed again later, and what that frees.
+//! Candidates for rematerialisation: values live at the peak, and the bytes that recomputing them frees.
 
 use std::collections::HashMap;
 
@@ -152,7 +152,7 @@ impl Peak<'_> {
     }
 }
 
-/// What it costs to run an instruction again; `None` where that is dear or changes anything.
+/// What it costs to run an instruction again; `None` where that is expensive or changes anything.
 fn recomputing(module: &Module, program: CompId, id: InstrId, costs: &mut Costs<'_>) -> Option<Cost> {
     let graph = &module[program];
     if role(graph, id) != Role::Compute {

@@ -1,4 +1,4 @@
-//! Computing one value again: the instruction or the part of a kernel that makes it, once more in front of a later use.
+//! Recomputes one value in front of a later use.
 
 use std::collections::HashMap;
 

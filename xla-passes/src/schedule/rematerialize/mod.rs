@@ -1,5 +1,4 @@
-//! Rematerialisation: under a memory limit, values that are cheap to compute are computed again next to their late
-//! uses.
+//! Rematerialisation: recomputes cheap values next to their late uses, under a memory limit.
 //!
 //! ```text
 //! a = f(x)                a = f(x)
@@ -90,7 +89,7 @@ fn plan(module: &Module, limit: u64) -> Result<Vec<Edit>> {
     Ok(edits)
 }
 
-/// The best candidates until so many bytes are freed, none of which needs what another one frees.
+/// The best candidates until `excess` bytes are freed, none of which needs what another one frees.
 fn choose(candidates: Vec<Candidate>, failed: &HashSet<Edit>, excess: u64, at_once: usize) -> Vec<Edit> {
     let (mut freed, mut needed) = (HashSet::new(), HashSet::new());
     let mut bytes = 0u64;

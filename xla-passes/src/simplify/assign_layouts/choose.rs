@@ -1,33 +1,33 @@
-//! The choice of an order for each region, one after the other.
+//! Chooses an order of dimensions for each region, one region after the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use xla_hlo::InstrId;
 
 use super::cost::Needs;
-use super::order::Order;
-use super::view::{Reader, View};
+use super::order::DimOrder;
+use super::view::{LayoutReader, LayoutView};
 
 /// Orders that are tried for a region: those of the largest transposes at its border.
 const CANDIDATES: usize = 6;
 
 /// Costs of the values that regions read or make.
 struct Costs<'v, 'm> {
-    view: &'v View<'m>,
+    view: &'v LayoutView<'m>,
     /// How each value is read. What is read where it is made, in one region, is left out: it costs nothing in any
     /// order.
     needs: BTreeMap<InstrId, Needs>,
     /// What each region reads, in which orders as written, how often.
-    reads: Vec<BTreeMap<InstrId, BTreeMap<Order, usize>>>,
+    reads: Vec<BTreeMap<InstrId, BTreeMap<DimOrder, usize>>>,
     /// The order of each region.
-    orders: Vec<Order>,
+    orders: Vec<DimOrder>,
 }
 
 /// The order of each region; one that is not the present one takes a permission.
-pub(super) fn orders(view: &View<'_>, mut allow: impl FnMut() -> bool) -> Vec<Order> {
+pub(super) fn orders(view: &LayoutView<'_>, mut allow: impl FnMut() -> bool) -> Vec<DimOrder> {
     let mut costs = Costs::of(view);
     for region in 0..view.members.len() {
-        let present = costs.region(region, &Order::default());
+        let present = costs.region(region, &DimOrder::default());
         if present == 0 {
             continue;
         }
@@ -36,7 +36,7 @@ pub(super) fn orders(view: &View<'_>, mut allow: impl FnMut() -> bool) -> Vec<Or
         if let Some((_, order)) = best
             && allow()
         {
-            costs.turn(region, &Order::default(), &order);
+            costs.turn(region, &DimOrder::default(), &order);
             costs.orders[region] = order;
         }
     }
@@ -44,13 +44,13 @@ pub(super) fn orders(view: &View<'_>, mut allow: impl FnMut() -> bool) -> Vec<Or
 }
 
 impl<'v, 'm> Costs<'v, 'm> {
-    fn of(view: &'v View<'m>) -> Self {
+    fn of(view: &'v LayoutView<'m>) -> Self {
         let regions = view.members.len();
         let mut costs = Costs {
             view,
             needs: BTreeMap::new(),
             reads: vec![BTreeMap::new(); regions],
-            orders: vec![Order::default(); regions],
+            orders: vec![DimOrder::default(); regions],
         };
         let members = view.members.iter().flatten();
         let mut values: BTreeSet<InstrId> = members.clone().copied().collect();
@@ -68,20 +68,20 @@ impl<'v, 'm> Costs<'v, 'm> {
         for (order, _, reader) in self.view.readers(value) {
             let needs = self.needs.entry(value).or_default();
             match reader {
-                Reader::Region(region) if order.is_identity() && self.view.region(value) == Some(region) => {}
-                Reader::Region(region) => {
+                LayoutReader::Region(region) if order.is_identity() && self.view.region(value) == Some(region) => {}
+                LayoutReader::Region(region) => {
                     *self.reads[region].entry(value).or_default().entry(order.clone()).or_default() += 1;
                     needs.add(order, 1);
                 }
-                Reader::Fixed => needs.add(order, 1),
-                Reader::Free => needs.add_free(),
-                Reader::Keeping(kept) => needs.add_kept(order, kept),
+                LayoutReader::Fixed => needs.add(order, 1),
+                LayoutReader::Free => needs.add_free(),
+                LayoutReader::Keeping(kept) => needs.add_kept(order, kept),
             }
         }
     }
 
     /// Bytes of transposes at a region's border, if it makes its values in that order.
-    fn region(&self, region: usize, order: &Order) -> usize {
+    fn region(&self, region: usize, order: &DimOrder) -> usize {
         let inside = |value: &InstrId| self.view.region(*value) == Some(region);
         let own = self.view.members[region].iter().filter_map(|m| Some((m, self.needs.get(m)?)));
         let own: usize = own.map(|(&value, needs)| needs.cost(self.view, value, order)).sum();
@@ -94,15 +94,15 @@ impl<'v, 'm> Costs<'v, 'm> {
     }
 
     /// The same, if it also reads its values so.
-    fn tried(&mut self, region: usize, order: &Order) -> usize {
-        self.turn(region, &Order::default(), order);
+    fn tried(&mut self, region: usize, order: &DimOrder) -> usize {
+        self.turn(region, &DimOrder::default(), order);
         let cost = self.region(region, order);
-        self.turn(region, order, &Order::default());
+        self.turn(region, order, &DimOrder::default());
         cost
     }
 
     /// Lets a region that read its values in one order read them in another.
-    fn turn(&mut self, region: usize, from: &Order, to: &Order) {
+    fn turn(&mut self, region: usize, from: &DimOrder, to: &DimOrder) {
         for (value, orders) in &self.reads[region] {
             let Some(needs) = self.needs.get_mut(value) else { continue };
             for (order, count) in orders {
@@ -115,8 +115,8 @@ impl<'v, 'm> Costs<'v, 'm> {
     }
 
     /// Orders in which a transpose at the border of a region would vanish, those of the most bytes first.
-    fn candidates(&self, region: usize) -> Vec<Order> {
-        let mut bytes: BTreeMap<Order, usize> = BTreeMap::new();
+    fn candidates(&self, region: usize) -> Vec<DimOrder> {
+        let mut bytes: BTreeMap<DimOrder, usize> = BTreeMap::new();
         for (value, orders) in &self.reads[region] {
             for order in orders.keys() {
                 *bytes.entry(order.inverse()).or_default() += self.view.bytes(*value);
@@ -127,8 +127,8 @@ impl<'v, 'm> Costs<'v, 'm> {
                 *bytes.entry(order.clone()).or_default() += self.view.bytes(member);
             }
         }
-        bytes.remove(&Order::default());
-        let mut candidates: Vec<(Order, usize)> = bytes.into_iter().collect();
+        bytes.remove(&DimOrder::default());
+        let mut candidates: Vec<(DimOrder, usize)> = bytes.into_iter().collect();
         candidates.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
         candidates.into_iter().take(CANDIDATES).map(|(order, _)| order).collect()
     }

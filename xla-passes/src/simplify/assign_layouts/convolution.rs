@@ -1,10 +1,10 @@
-//! Convolutions in the order of dimensions that a target takes.
+//! Convolutions in the target's order of dimensions.
 
 use xla_hlo::ops::{ConvolutionDims, SparsityConfig, Transpose};
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Instruction, Module, Op, Result, Shape};
 
 use super::member::ordered;
-use super::order::Order;
+use super::order::DimOrder;
 use crate::PassContext;
 use crate::framework::profile::ConvolutionOrder;
 use crate::rewrite::graph;
@@ -53,11 +53,11 @@ fn channels_last(spatial: usize) -> ConvolutionDims {
 
 fn reorder(computation: &mut Computation, id: InstrId, dims: &ConvolutionDims) -> Result<()> {
     let Op::Convolution(mut op) = computation[id].op().clone() else { return Ok(()) };
-    let images = |batch, spatial: &[usize], feature| Order::new([&[batch], spatial, &[feature]].concat());
+    let images = |batch, spatial: &[usize], feature| DimOrder::new([&[batch], spatial, &[feature]].concat());
     let input = images(dims.input_batch, &dims.input_spatial, dims.input_feature);
     let output = images(dims.output_batch, &dims.output_spatial, dims.output_feature);
     let channels = [dims.kernel_input_feature, dims.kernel_output_feature];
-    let kernel = Order::new([&dims.kernel_spatial[..], &channels].concat());
+    let kernel = DimOrder::new([&dims.kernel_spatial[..], &channels].concat());
     op.dims = channels_last(dims.spatial_rank());
     let (x, w) = (computation[id].operand(0), computation[id].operand(1));
     let operands = [transposed(computation, x, &input), transposed(computation, w, &kernel)];
@@ -74,7 +74,7 @@ fn reorder(computation: &mut Computation, id: InstrId, dims: &ConvolutionDims) -
     Ok(())
 }
 
-fn transposed(computation: &mut Computation, x: InstrId, order: &Order) -> InstrId {
+fn transposed(computation: &mut Computation, x: InstrId, order: &DimOrder) -> InstrId {
     let Some(shape) = computation[x].shape().as_array().filter(|_| !order.is_identity()) else { return x };
     let permutation = order.permutation(shape.rank());
     let shape = ArrayShape::new(shape.element_type(), order.apply(shape.dims()));

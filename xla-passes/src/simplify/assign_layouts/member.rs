@@ -1,9 +1,9 @@
-//! Operations that compute alike in whatever order the dimensions of their arrays are.
+//! Members of regions: operations that compute alike in any order of dimensions.
 
 use xla_hlo::ops::{Concatenate, DynamicSlice, Pad, ReduceWindow, Reverse, Slice, Window, simple_combiner};
 use xla_hlo::{ArrayShape, Computation, InstrId, Module, Op};
 
-use super::order::Order;
+use super::order::DimOrder;
 use crate::rewrite::graph;
 
 /// An array of at least two dimensions, of exact size.
@@ -50,7 +50,7 @@ pub(super) fn is_member(module: &Module, computation: &Computation, id: InstrId)
 }
 
 /// The operation of a member on arrays in that order.
-pub(super) fn reordered(op: &Op, order: &Order) -> Op {
+pub(super) fn reordered(op: &Op, order: &DimOrder) -> Op {
     match op {
         Op::Slice(op) => Slice { ranges: order.apply(&op.ranges) }.into(),
         Op::Pad(op) => Pad { dims: order.apply(&op.dims) }.into(),
@@ -68,7 +68,7 @@ pub(super) fn reordered(op: &Op, order: &Order) -> Op {
 
 /// Operands of a member in the order in which it takes them on arrays in that order: starts come one for each
 /// dimension.
-pub(super) fn reordered_operands(op: &Op, operands: &[InstrId], order: &Order) -> Vec<InstrId> {
+pub(super) fn reordered_operands(op: &Op, operands: &[InstrId], order: &DimOrder) -> Vec<InstrId> {
     let arrays = match op {
         Op::DynamicSlice(_) => 1,
         Op::DynamicUpdateSlice(_) => 2,

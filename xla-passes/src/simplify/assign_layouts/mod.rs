@@ -1,5 +1,4 @@
-//! Layout assignment: operations that do not care about the order of dimensions compute in the order that needs the
-//! fewest transposes.
+//! Layout assignment: chooses orders of dimensions that need the fewest bytes of transposes.
 //!
 //! Arrays are row major, so that a layout is an order of dimensions, and a change of layout is a `transpose`. A
 //! *region* is a set of connected operations that compute alike in any order; it computes in one. Transposes at its
@@ -35,7 +34,7 @@ use crate::{Pass, PassContext};
 /// transposes.
 pub struct AssignLayouts;
 
-/// How often regions are looked at again after others changed. Each change takes bytes away, so that few rounds do.
+/// How often regions are looked at again after others changed. Each change takes bytes away, so that few iterations do.
 const ROUNDS: usize = 8;
 
 impl Pass for AssignLayouts {
@@ -62,7 +61,7 @@ fn assign(module: &mut Module, id: CompId, cx: &PassContext<'_>) -> Result<bool>
         return Ok(false);
     }
     convolution::put_in_order(module, id, cx)?;
-    let Some(view) = view::View::of(module, id, cx.profile()) else { return Ok(false) };
+    let Some(view) = view::LayoutView::of(module, id, cx.profile()) else { return Ok(false) };
     let orders = choose::orders(&view, || cx.allow_rewrite("assign-layouts"));
     if orders.iter().all(|order| order.is_identity()) {
         return Ok(false);

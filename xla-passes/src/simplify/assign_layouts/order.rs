@@ -3,12 +3,12 @@
 /// An order of an array's dimensions: in place `i` stands dimension `order[i]`. The order that they have already is
 /// empty, so that it is the same for every rank and costs nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Order(Vec<usize>);
+pub(super) struct DimOrder(Vec<usize>);
 
-impl Order {
+impl DimOrder {
     /// The order that a transpose by `permutation` gives.
-    pub fn new(permutation: Vec<usize>) -> Order {
-        if crate::layout::is_identity(&permutation) { Order::default() } else { Order(permutation) }
+    pub fn new(permutation: Vec<usize>) -> DimOrder {
+        if crate::layout::is_identity(&permutation) { DimOrder::default() } else { DimOrder(permutation) }
     }
 
     pub fn is_identity(&self) -> bool {
@@ -16,11 +16,11 @@ impl Order {
     }
 
     /// The order of what is put into this order, and that into `next`.
-    pub fn then(&self, next: &Order) -> Order {
+    pub fn then(&self, next: &DimOrder) -> DimOrder {
         match (self.is_identity(), next.is_identity()) {
             (true, _) => next.clone(),
             (_, true) => self.clone(),
-            _ => Order::new(self.of(&next.0)),
+            _ => DimOrder::new(self.of(&next.0)),
         }
     }
 
@@ -30,8 +30,8 @@ impl Order {
     }
 
     /// What leads back.
-    pub fn inverse(&self) -> Order {
-        Order(crate::layout::inverse(&self.0))
+    pub fn inverse(&self) -> DimOrder {
+        DimOrder(crate::layout::inverse(&self.0))
     }
 
     /// The dimension in a place.
@@ -57,16 +57,16 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    use super::Order;
+    use super::DimOrder;
 
     #[test]
     fn orders_follow_one_another_as_transposes_do() {
-        let (a, b) = (Order::new(vec![1, 2, 0]), Order::new(vec![0, 2, 1]));
+        let (a, b) = (DimOrder::new(vec![1, 2, 0]), DimOrder::new(vec![0, 2, 1]));
         let items = ['x', 'y', 'z'];
         assert_eq!(a.then(&b).apply(&items), b.apply(&a.apply(&items)));
         assert_eq!(a.apply(&items), ['y', 'z', 'x']);
         assert!(a.then(&a.inverse()).is_identity() && a.inverse().then(&a).is_identity());
         assert_eq!((a.dimension(0), a.place(1)), (1, 0));
-        assert_eq!((Order::default().place(2), Order::default().permutation(2)), (2, vec![0, 1]));
+        assert_eq!((DimOrder::default().place(2), DimOrder::default().permutation(2)), (2, vec![0, 1]));
     }
 }

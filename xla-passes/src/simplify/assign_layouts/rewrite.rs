@@ -1,4 +1,4 @@
-//! Writes the orders that were chosen into a computation.
+//! Rewrites a computation into the chosen orders of dimensions.
 
 use std::collections::HashMap;
 
@@ -6,20 +6,20 @@ use xla_hlo::ops::Transpose;
 use xla_hlo::{ArrayShape, Computation, InstrId, Instruction, Result, Shape};
 
 use super::member::{is_array, reordered, reordered_operands};
-use super::order::Order;
-use super::view::Plan;
+use super::order::DimOrder;
+use super::view::LayoutPlan;
 
 /// Values in the orders in which they are there, for each value the few that are needed.
-struct Writer<'c, 'p> {
+struct LayoutWriter<'c, 'p> {
     computation: &'c mut Computation,
-    plan: &'p Plan,
-    there: HashMap<InstrId, Vec<(Order, InstrId)>>,
+    plan: &'p LayoutPlan,
+    there: HashMap<InstrId, Vec<(DimOrder, InstrId)>>,
 }
 
 /// Puts members in the order of their regions, with transposes where others want another.
-pub(super) fn apply(computation: &mut Computation, plan: &Plan) -> Result<()> {
+pub(super) fn apply(computation: &mut Computation, plan: &LayoutPlan) -> Result<()> {
     let sequence = computation.post_order();
-    let mut writer = Writer { computation, plan, there: HashMap::new() };
+    let mut writer = LayoutWriter { computation, plan, there: HashMap::new() };
     for &id in &sequence {
         match plan.moved.get(&id) {
             // A transpose of what stays in its order is the value in the order that it gives.
@@ -42,7 +42,7 @@ pub(super) fn apply(computation: &mut Computation, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-impl Writer<'_, '_> {
+impl LayoutWriter<'_, '_> {
     /// A value, or what stands for it, as it was before.
     fn as_before(&mut self, id: InstrId) -> InstrId {
         let (base, order) = self.plan.source(id);
@@ -84,7 +84,7 @@ impl Writer<'_, '_> {
     }
 
     /// The value `base` in that order, counted from the order that it had before.
-    fn version(&mut self, base: InstrId, order: &Order) -> InstrId {
+    fn version(&mut self, base: InstrId, order: &DimOrder) -> InstrId {
         let stored = self.plan.order(base);
         if *order == stored {
             return base;

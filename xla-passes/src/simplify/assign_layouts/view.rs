@@ -1,4 +1,4 @@
-//! A computation as the choice of orders sees it: values, the orders in which they are read, and regions.
+//! Layout view of a computation: values, the orders in which they are read, regions.
 
 use std::collections::HashMap;
 
@@ -7,30 +7,30 @@ use xla_hlo::ops::DotDims;
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Op};
 
 use super::member::{is_array, is_member, ordered};
-use super::order::Order;
+use super::order::DimOrder;
 use crate::TargetProfile;
 use crate::framework::profile::ConvolutionOrder;
 use crate::rewrite::graph;
 
 /// Transposes, and regions beside them. Regions that touch no transpose are not listed.
-pub(super) struct View<'m> {
+pub(super) struct LayoutView<'m> {
     module: &'m Module,
     pub computation: &'m Computation,
     pub profile: &'m TargetProfile,
-    moved: HashMap<InstrId, (InstrId, Order)>,
+    moved: HashMap<InstrId, (InstrId, DimOrder)>,
     regions: SecondaryMap<InstrId, Option<usize>>,
     pub members: Vec<Vec<InstrId>>,
 }
 
 /// What is to be written: the order of each region.
-pub(super) struct Plan {
-    pub moved: HashMap<InstrId, (InstrId, Order)>,
+pub(super) struct LayoutPlan {
+    pub moved: HashMap<InstrId, (InstrId, DimOrder)>,
     regions: SecondaryMap<InstrId, Option<usize>>,
-    orders: Vec<Order>,
+    orders: Vec<DimOrder>,
 }
 
 /// How a value is read.
-pub(super) enum Reader {
+pub(super) enum LayoutReader {
     /// In the order of a region.
     Region(usize),
     /// In exactly the order that is written.
@@ -38,11 +38,11 @@ pub(super) enum Reader {
     /// In any order.
     Free,
     /// In any order in which what is kept does not change its order.
-    Keeping(Kept),
+    Keeping(KeptOrder),
 }
 
 /// An operation that contracts or reduces dimensions away, in whatever order they are.
-pub(super) struct Kept {
+pub(super) struct KeptOrder {
     /// The dimensions that stay, in the order that they must have.
     pub dims: Vec<usize>,
     /// Bytes of the result, which can be put in order instead of what is read; `None` where it cannot.
@@ -51,21 +51,21 @@ pub(super) struct Kept {
     pub minor: bool,
 }
 
-impl<'m> View<'m> {
+impl<'m> LayoutView<'m> {
     /// `None` where nothing is transposed.
-    pub fn of(module: &'m Module, id: CompId, profile: &'m TargetProfile) -> Option<View<'m>> {
+    pub fn of(module: &'m Module, id: CompId, profile: &'m TargetProfile) -> Option<LayoutView<'m>> {
         let computation = &module[id];
         if !computation.iter().any(|(_, instruction)| matches!(instruction.op(), Op::Transpose(_))) {
             return None;
         }
         let (moved, regions, members) = (HashMap::new(), SecondaryMap::new(None), Vec::new());
-        let mut view = View { module, computation, profile, moved, regions, members };
+        let mut view = LayoutView { module, computation, profile, moved, regions, members };
         let mut transposes = Vec::new();
         for id in computation.post_order() {
             let Op::Transpose(transpose) = computation[id].op() else { continue };
             if graph::is_free(&computation[id]) && ordered(computation, id).is_some() {
                 let (base, order) = view.source(computation[id].operand(0));
-                view.moved.insert(id, (base, order.then(&Order::new(transpose.permutation.clone()))));
+                view.moved.insert(id, (base, order.then(&DimOrder::new(transpose.permutation.clone()))));
                 transposes.push((id, base));
             }
         }
@@ -97,16 +97,16 @@ impl<'m> View<'m> {
     }
 
     /// What a value is a transpose of, and in which order it is.
-    pub fn source(&self, id: InstrId) -> (InstrId, Order) {
-        self.moved.get(&id).cloned().unwrap_or_else(|| (id, Order::default()))
+    pub fn source(&self, id: InstrId) -> (InstrId, DimOrder) {
+        self.moved.get(&id).cloned().unwrap_or_else(|| (id, DimOrder::default()))
     }
 
     pub fn region(&self, id: InstrId) -> Option<usize> {
         self.regions[id]
     }
 
-    pub fn into_plan(self, orders: Vec<Order>) -> Plan {
-        Plan { moved: self.moved, regions: self.regions, orders }
+    pub fn into_plan(self, orders: Vec<DimOrder>) -> LayoutPlan {
+        LayoutPlan { moved: self.moved, regions: self.regions, orders }
     }
 
     pub fn bytes(&self, id: InstrId) -> usize {
@@ -114,9 +114,9 @@ impl<'m> View<'m> {
     }
 
     /// Who reads a value, in which order as written. Transposes are looked through.
-    pub fn readers(&self, base: InstrId) -> Vec<(Order, InstrId, Reader)> {
+    pub fn readers(&self, base: InstrId) -> Vec<(DimOrder, InstrId, LayoutReader)> {
         let mut readers = Vec::new();
-        let mut work = vec![(base, Order::default())];
+        let mut work = vec![(base, DimOrder::default())];
         while let Some((id, order)) = work.pop() {
             for &user in self.computation[id].users() {
                 match self.moved.get(&user) {
@@ -125,21 +125,29 @@ impl<'m> View<'m> {
                 }
             }
             if self.computation.root_if_set() == Some(id) {
-                readers.push((order, id, Reader::Fixed));
+                readers.push((order, id, LayoutReader::Fixed));
             }
         }
         readers
     }
 
-    fn add_readers(&self, user: InstrId, id: InstrId, order: &Order, to: &mut Vec<(Order, InstrId, Reader)>) {
+    fn add_readers(
+        &self,
+        user: InstrId,
+        id: InstrId,
+        order: &DimOrder,
+        to: &mut Vec<(DimOrder, InstrId, LayoutReader)>,
+    ) {
         let instruction = &self.computation[user];
         let static_result = instruction.shape().as_array().is_some_and(ArrayShape::is_static);
         let mut add = |reader| to.push((order.clone(), user, reader));
         match (self.regions[user], instruction.op()) {
-            (Some(region), _) => add(Reader::Region(region)),
-            _ if !static_result || !graph::is_free(instruction) => add(Reader::Fixed),
-            (None, Op::Broadcast(_)) => add(Reader::Free),
-            (None, Op::Convolution(_)) if self.profile.layout.convolution == ConvolutionOrder::Any => add(Reader::Free),
+            (Some(region), _) => add(LayoutReader::Region(region)),
+            _ if !static_result || !graph::is_free(instruction) => add(LayoutReader::Fixed),
+            (None, Op::Broadcast(_)) => add(LayoutReader::Free),
+            (None, Op::Convolution(_)) if self.profile.layout.convolution == ConvolutionOrder::Any => {
+                add(LayoutReader::Free)
+            }
             (None, Op::Dot(dot)) if self.profile.dot.any_operand_order => {
                 let dims = &dot.dims;
                 let sides = [(&dims.lhs_batch, &dims.lhs_contracting), (&dims.rhs_batch, &dims.rhs_contracting)];
@@ -147,7 +155,7 @@ impl<'m> View<'m> {
                     let rank = self.computation[id].shape().as_array().map_or(0, ArrayShape::rank);
                     let free = DotDims::free(rank, batch, contracting);
                     let dims = free.into_iter().map(|d| order.dimension(d)).collect();
-                    add(Reader::Keeping(Kept { dims, result: None, minor: false }));
+                    add(LayoutReader::Keeping(KeptOrder { dims, result: None, minor: false }));
                 }
             }
             (None, Op::Reduce(reduce)) if instruction.operands().len() == 2 => {
@@ -156,21 +164,21 @@ impl<'m> View<'m> {
                 let minor = order.is_identity() && kept.iter().enumerate().all(|(i, &d)| i == d);
                 let dims = kept.into_iter().map(|d| order.dimension(d)).collect();
                 let minor = minor && self.profile.layout.minor_reductions;
-                add(Reader::Keeping(Kept { dims, result: Some(self.bytes(user)), minor }));
+                add(LayoutReader::Keeping(KeptOrder { dims, result: Some(self.bytes(user)), minor }));
             }
-            _ => add(Reader::Fixed),
+            _ => add(LayoutReader::Fixed),
         }
     }
 }
 
-impl Plan {
+impl LayoutPlan {
     /// What a value is a transpose of, and in which order it is.
-    pub fn source(&self, id: InstrId) -> (InstrId, Order) {
-        self.moved.get(&id).cloned().unwrap_or_else(|| (id, Order::default()))
+    pub fn source(&self, id: InstrId) -> (InstrId, DimOrder) {
+        self.moved.get(&id).cloned().unwrap_or_else(|| (id, DimOrder::default()))
     }
 
     /// The order that a value gets.
-    pub fn order(&self, id: InstrId) -> Order {
+    pub fn order(&self, id: InstrId) -> DimOrder {
         self.regions[id].map(|region| self.orders[region].clone()).unwrap_or_default()
     }
 }

@@ -3,7 +3,7 @@
 use xla_hlo::ops::{Binary, BinaryOp, Unary, UnaryOp};
 use xla_hlo::{ElementKind, ElementType, InstrId, Op, Scalar};
 
-use super::draft::{Draft, Value};
+use super::draft::{Draft, DraftValue};
 use super::{Rule, rules};
 
 pub const BINARY: &[Rule] = rules![
@@ -61,13 +61,13 @@ fn is_negation(cx: &Draft<'_>, id: InstrId) -> Option<InstrId> {
     }
 }
 
-fn negate(cx: &mut Draft<'_>, x: InstrId) -> Option<Value> {
+fn negate(cx: &mut Draft<'_>, x: InstrId) -> Option<DraftValue> {
     let shape = cx.shape(x)?.clone();
     Some(cx.add(Unary::from(UnaryOp::Negate), shape, [x.into()]))
 }
 
 /// `f(c, x)` = `f(x, c)` for a constant `c` and a commutative `f`, so that other laws look in one place.
-fn constant_to_the_right(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn constant_to_the_right(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     use BinaryOp::*;
     let commutes = matches!(binary_op(cx, id)?, Add | Multiply | Maximum | Minimum | And | Or | Xor | Mulhi);
     let (a, b) = (cx.operand(id, 0), cx.operand(id, 1));
@@ -75,7 +75,7 @@ fn constant_to_the_right(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `x + 0` = `x` for integers, `x + -0` = `x` for floats (`-0 + 0` is `0`).
-fn add_of_zero(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn add_of_zero(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (x, y) = operands_of(cx, id, BinaryOp::Add)?;
     let zero = match cx.splat(y)? {
         Scalar::Float(v) => v == 0.0 && v.is_sign_negative(),
@@ -87,7 +87,7 @@ fn add_of_zero(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `x - 0` = `x` (for floats: `-0 - 0` is `-0`).
-fn subtract_of_zero(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn subtract_of_zero(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (x, y) = operands_of(cx, id, BinaryOp::Subtract)?;
     let zero = match cx.splat(y)? {
         Scalar::Float(v) => v == 0.0 && v.is_sign_positive(),
@@ -97,38 +97,38 @@ fn subtract_of_zero(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `x - x` = `0` for integers.
-fn subtract_of_itself(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn subtract_of_itself(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (x, y) = operands_of(cx, id, BinaryOp::Subtract)?;
     let shape = cx.shape(id)?;
     (x == y && is_integer(cx, id)).then(|| cx.splat_of(shape, Scalar::zero(shape.element_type())))
 }
 
 /// `x * 1` = `x`.
-fn multiply_by_one(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn multiply_by_one(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (x, y) = operands_of(cx, id, BinaryOp::Multiply)?;
     is_number(cx, y, 1).then_some(x.into())
 }
 
 /// `x * 0` = `0` for integers.
-fn multiply_by_zero(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn multiply_by_zero(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (_, y) = operands_of(cx, id, BinaryOp::Multiply)?;
     (is_integer(cx, id) && cx.integer_splat(y) == Some(0)).then_some(y.into())
 }
 
 /// `x * -1` = `-x`.
-fn multiply_by_minus_one(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn multiply_by_minus_one(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (x, y) = operands_of(cx, id, BinaryOp::Multiply)?;
     is_number(cx, y, -1).then(|| negate(cx, x))?
 }
 
 /// `x / 1` = `x`.
-fn divide_by_one(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn divide_by_one(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (x, y) = operands_of(cx, id, BinaryOp::Divide)?;
     is_number(cx, y, 1).then_some(x.into())
 }
 
 /// `x / c` = `x * (1/c)` for floats, where `c` is a power of two whose inverse is exact and normal.
-fn divide_by_power_of_two(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn divide_by_power_of_two(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (x, y) = operands_of(cx, id, BinaryOp::Divide)?;
     let ty = cx.element_type(id)?;
     let (c, shape) = (cx.float_splat(y)?, cx.shape(id)?);
@@ -155,7 +155,7 @@ fn normal_exponents(ty: ElementType) -> Option<std::ops::RangeInclusive<f64>> {
 /// `power(x, 1)` = `x`; `power(x, 0)` = `1`; `power(x, 2)` = `x * x`; `power(x, 3)` = `x * x * x` for f32 and
 /// f64 (which rounds twice);
 /// `power(x, -1)` = `1 / x` for floats. Not for complex numbers.
-fn power_of_small_exponent(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn power_of_small_exponent(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (x, y) = operands_of(cx, id, BinaryOp::Power)?;
     let shape = cx.shape(id)?;
     let one = Scalar::from_i64(shape.element_type(), 1);
@@ -179,7 +179,7 @@ fn power_of_small_exponent(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `x + -y` = `x - y`.
-fn add_of_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn add_of_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (x, y) = operands_of(cx, id, BinaryOp::Add)?;
     match (is_negation(cx, x), is_negation(cx, y)) {
         (_, Some(inner)) => cx.binary(BinaryOp::Subtract, id, x, inner),
@@ -189,13 +189,13 @@ fn add_of_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `x - -y` = `x + y`.
-fn subtract_of_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn subtract_of_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (x, y) = operands_of(cx, id, BinaryOp::Subtract)?;
     cx.binary(BinaryOp::Add, id, x, is_negation(cx, y)?)
 }
 
 /// `-x * -y` = `x * y`, `-x / -y` = `x / y` for floats, and `-x * c` = `x * -c` for a constant `c`.
-fn multiply_of_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn multiply_of_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let op = binary_op(cx, id)?;
     let allowed = op == BinaryOp::Multiply || (op == BinaryOp::Divide && is_float(cx, id));
     let (x, y) = (cx.operand(id, 0), cx.operand(id, 1));
@@ -209,13 +209,13 @@ fn multiply_of_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `maximum(x, x)` = `minimum(x, x)` = `x`.
-fn extremum_of_itself(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn extremum_of_itself(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let extremum = matches!(binary_op(cx, id)?, BinaryOp::Maximum | BinaryOp::Minimum);
     (extremum && cx.operand(id, 0) == cx.operand(id, 1)).then(|| cx.operand(id, 0).into())
 }
 
 /// `maximum(x, least)` = `x` and `minimum(x, greatest)` = `x`, where floats have infinities; both keep NaN.
-fn extremum_with_end_of_range(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn extremum_with_end_of_range(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let op = binary_op(cx, id)?;
     let (x, y) = (cx.operand(id, 0), cx.operand(id, 1));
     let ty = cx.element_type(id)?;
@@ -245,7 +245,7 @@ fn ends(ty: ElementType) -> (Option<Scalar>, Option<Scalar>) {
 }
 
 /// `x & x` = `x | x` = `x`; `x ^ x` = `0`.
-fn logic_with_itself(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn logic_with_itself(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (op, x) = (binary_op(cx, id)?, cx.operand(id, 0));
     if x != cx.operand(id, 1) {
         return None;
@@ -259,7 +259,7 @@ fn logic_with_itself(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `x & ones` = `x`, `x & 0` = `0`, `x | 0` = `x`, `x | ones` = `ones`, `x ^ 0` = `x`; shifts by 0 = `x`.
-fn logic_with_constant(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn logic_with_constant(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     use BinaryOp::*;
     let (op, x, y) = (binary_op(cx, id)?, cx.operand(id, 0), cx.operand(id, 1));
     let value = cx.splat(y)?;

@@ -3,7 +3,7 @@
 use xla_hlo::ops::Iota;
 use xla_hlo::{ArrayShape, InstrId, Op};
 
-use super::draft::{Draft, Value, plain_reshape};
+use super::draft::{Draft, DraftValue, plain_reshape};
 use super::{Rule, dims, rules};
 
 pub const BROADCAST: &[Rule] = rules![
@@ -19,14 +19,14 @@ pub const ELEMENTWISE: &[Rule] = rules![elementwise_of_broadcasts];
 pub const CONSTANT: &[Rule] = rules![constant_of_equal_elements];
 
 /// `broadcast(x)` to the dimensions of `x` in order = `x`.
-fn broadcast_to_same_dims(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn broadcast_to_same_dims(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Broadcast(op) = cx.op(id) else { return None };
     let x = cx.operand(id, 0);
     (dims::is_identity(&op.dimensions) && cx.dims(x) == cx.dims(id)).then_some(x.into())
 }
 
 /// `broadcast(broadcast(x, a), b)` = `broadcast(x, b[a])`.
-fn broadcast_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn broadcast_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Broadcast(outer) = cx.op(id) else { return None };
     let x = cx.operand(id, 0);
     let Op::Broadcast(inner) = cx.op(x) else { return None };
@@ -35,7 +35,7 @@ fn broadcast_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `broadcast(x)` = `broadcast(reshape(x))` without the dimensions of `x` that have size 1.
-fn broadcast_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn broadcast_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Broadcast(op) = cx.op(id) else { return None };
     let x = cx.operand(id, 0);
     let sizes = cx.dims(x);
@@ -47,7 +47,7 @@ fn broadcast_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `broadcast(transpose(x, p), d)` = `broadcast(x, d[inverse p])`.
-fn broadcast_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn broadcast_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Broadcast(op) = cx.op(id) else { return None };
     let inner = cx.operand(id, 0);
     let Op::Transpose(transpose) = cx.op(inner) else { return None };
@@ -56,14 +56,14 @@ fn broadcast_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `broadcast(iota)` = `iota` along the dimension it goes to.
-fn broadcast_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn broadcast_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Broadcast(op) = cx.op(id) else { return None };
     let Op::Iota(iota) = cx.op(cx.operand(id, 0)) else { return None };
     Some(cx.add(Iota { dimension: op.dimensions[iota.dimension] }, cx.shape(id)?.clone(), []))
 }
 
 /// A constant with more than one element, all the same = `broadcast` of that element.
-fn constant_of_equal_elements(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn constant_of_equal_elements(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let shape = cx.shape(id)?;
     if shape.is_scalar() || shape.element_count() == 0 {
         return None;
@@ -74,7 +74,7 @@ fn constant_of_equal_elements(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> 
 
 /// `f(broadcast(x, d), broadcast(y, d), broadcast(scalar))` = `broadcast(f(x, y, broadcast(scalar)), d)`: fewer
 /// elements computed.
-fn elementwise_of_broadcasts(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn elementwise_of_broadcasts(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let operands = cx.instruction(id).operands();
     if operands.iter().any(|&o| cx.dims(o) != cx.dims(id) || !matches!(cx.op(o), Op::Broadcast(_))) {
         return None;
@@ -87,7 +87,7 @@ fn elementwise_of_broadcasts(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     if small.len() >= cx.dims(id).len() {
         return None;
     }
-    let mut new: Vec<Value> = Vec::with_capacity(operands.len());
+    let mut new: Vec<DraftValue> = Vec::with_capacity(operands.len());
     for &o in operands {
         let Op::Broadcast(broadcast) = cx.op(o) else { return None };
         let x = source(cx, o);
@@ -106,7 +106,7 @@ fn elementwise_of_broadcasts(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `broadcast(x)` where the ones of `x` have been left out of `dimensions`.
-pub fn of_squeezed(cx: &mut Draft<'_>, x: InstrId, shape: &ArrayShape, dimensions: Vec<usize>) -> Option<Value> {
+pub fn of_squeezed(cx: &mut Draft<'_>, x: InstrId, shape: &ArrayShape, dimensions: Vec<usize>) -> Option<DraftValue> {
     let sizes: Vec<usize> = cx.dims(x).iter().copied().filter(|&n| n != 1).collect();
     if sizes == shape.dims() && dims::is_identity(&dimensions) {
         return cx.reshape(x, &sizes);

@@ -4,7 +4,7 @@ use xla_hlo::ops::Convert;
 use xla_hlo::{ElementKind, ElementType, InstrId, Op};
 
 use super::convert_moves::narrowing_of_movement;
-use super::draft::{Draft, Value};
+use super::draft::{Draft, DraftValue};
 use super::{Rule, rules};
 
 pub const CONVERT: &[Rule] = rules![convert_to_same_type, convert_of_exact_convert, narrowing_of_movement];
@@ -12,14 +12,14 @@ pub const CONVERT: &[Rule] = rules![convert_to_same_type, convert_of_exact_conve
 pub const BITCAST_CONVERT: &[Rule] = rules![bitcast_convert_to_same_type, bitcast_convert_of_bitcast_convert];
 
 /// `convert(x)` to the type of `x` = `x`.
-fn convert_to_same_type(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn convert_to_same_type(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let x = cx.operand(id, 0);
     (cx.element_type(x) == cx.element_type(id)).then_some(x.into())
 }
 
 /// `convert(convert(x))` = `convert(x)`, where the inner one keeps every value as it is and the outer one treats it
 /// alike.
-fn convert_of_exact_convert(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn convert_of_exact_convert(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Convert(_) = cx.op(inner) else { return None };
     let x = cx.operand(inner, 0);
@@ -72,13 +72,13 @@ fn widens(from: ElementType, to: ElementType) -> bool {
 }
 
 /// `bitcast-convert(x)` to the type of `x` = `x`.
-fn bitcast_convert_to_same_type(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn bitcast_convert_to_same_type(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let x = cx.operand(id, 0);
     (cx.element_type(x) == cx.element_type(id) && cx.dims(x) == cx.dims(id)).then_some(x.into())
 }
 
 /// `bitcast-convert(bitcast-convert(x))` = `bitcast-convert(x)`, where all three have elements of one width.
-fn bitcast_convert_of_bitcast_convert(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn bitcast_convert_of_bitcast_convert(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::BitcastConvert(_) = cx.op(inner) else { return None };
     let x = cx.operand(inner, 0);

@@ -1,13 +1,13 @@
 //! Conversions beside operations that only move elements: few elements are converted, and narrow ones are moved.
 //!
-//! A conversion goes behind what cuts, in front of [broadcasts](super::broadcast) and [reshapes](super::reshape), and
+//! A conversion goes after what cuts, in front of [broadcasts](super::broadcast) and [reshapes](super::reshape), and
 //! to the side of the narrower type of what keeps or adds elements. So conversions there and back meet, and vanish.
 //! Transposes are looked after by [`AssignLayouts`](crate::AssignLayouts).
 
 use xla_hlo::ops::Convert;
 use xla_hlo::{ArrayShape, ElementKind, ElementType, InstrId, Op, Scalar};
 
-use super::draft::{Draft, Value};
+use super::draft::{Draft, DraftValue};
 use super::{Rule, rules};
 
 /// For operations that take elements out of their first operand and have no other laws.
@@ -18,14 +18,14 @@ fn bits(cx: &Draft<'_>, id: InstrId) -> Option<usize> {
 }
 
 /// `slice(convert(x))` = `convert(slice(x))`, so of `dynamic-slice` and `gather`: no more elements are converted.
-pub fn cut_of_convert(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+pub fn cut_of_convert(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Convert(_) = cx.op(inner) else { return None };
     let (from, to) = (cx.shape(cx.operand(inner, 0))?, cx.shape(id)?);
     if !cx.is_used_once(inner) || to.element_count() > from.element_count() {
         return None;
     }
-    let mut operands: Vec<Value> = cx.instruction(id).operands().iter().map(|&o| o.into()).collect();
+    let mut operands: Vec<DraftValue> = cx.instruction(id).operands().iter().map(|&o| o.into()).collect();
     operands[0] = cx.operand(inner, 0).into();
     let cut = cx.add(cx.op(id).clone(), ArrayShape::new(from.element_type(), to.dims()), operands);
     Some(cx.add(Convert, to.clone(), [cut]))
@@ -44,7 +44,7 @@ fn moved<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(&'c [InstrId], &'c [InstrId
 /// `movement(convert(x), convert(y), ...)` = `convert(movement(x, y, ...))`, where the conversions widen elements of
 /// one type. Values that are the same everywhere may be among them, if the narrow type has them. Movements are
 /// `reverse`, `pad`, `concatenate` and `select`.
-pub fn movement_of_widening(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+pub fn movement_of_widening(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (others, data) = moved(cx, id)?;
     let source = |cx: &Draft<'_>, o: InstrId| matches!(cx.op(o), Op::Convert(_)).then(|| cx.operand(o, 0));
     let from = data.iter().find_map(|&o| cx.element_type(source(cx, o)?))?;
@@ -56,7 +56,7 @@ pub fn movement_of_widening(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     if !data.iter().zip(&splats).all(|(&o, splat)| splat.is_some() || widens(o)) {
         return None;
     }
-    let mut operands: Vec<Value> = others.iter().map(|&o| o.into()).collect();
+    let mut operands: Vec<DraftValue> = others.iter().map(|&o| o.into()).collect();
     for (&o, splat) in data.iter().zip(splats) {
         let value = match splat {
             Some(value) => {
@@ -94,7 +94,7 @@ fn narrow_splat(cx: &Draft<'_>, id: InstrId, ty: ElementType) -> Option<Scalar> 
 /// `convert(movement(x, y, ...))` = `movement(convert(x), convert(y), ...)`, where the conversion narrows; for a
 /// `select`, which would make two conversions of one, where each side was converted from that type or is the same
 /// everywhere.
-pub fn narrowing_of_movement(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+pub fn narrowing_of_movement(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let (others, data) = moved(cx, inner)?;
     let to = cx.element_type(id)?;
@@ -108,7 +108,7 @@ pub fn narrowing_of_movement(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     if matches!(cx.op(inner), Op::Select(_)) && !data.iter().all(vanishes) {
         return None;
     }
-    let mut operands: Vec<Value> = others.iter().map(|&o| o.into()).collect();
+    let mut operands: Vec<DraftValue> = others.iter().map(|&o| o.into()).collect();
     for &o in data {
         let shape = ArrayShape::new(to, cx.dims(o));
         operands.push(cx.add(Convert, shape, [o.into()]));

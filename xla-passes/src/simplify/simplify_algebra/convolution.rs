@@ -3,7 +3,7 @@
 use xla_hlo::ops::{Convolution, SparsityConfig};
 use xla_hlo::{ArrayShape, InstrId, Op};
 
-use super::draft::{Draft, Value};
+use super::draft::{Draft, DraftValue};
 use super::{Rule, dims, rules};
 use crate::framework::profile::ConvolutionOrder;
 
@@ -22,9 +22,9 @@ fn in_any_order(cx: &Draft<'_>, id: InstrId) -> Option<Convolution> {
 }
 
 /// `convolution(transpose(x), transpose(w))` = `convolution(x, w)` with other dimension numbers.
-fn convolution_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn convolution_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let mut new = in_any_order(cx, id)?;
-    let mut operands: Vec<Value> = Vec::with_capacity(2);
+    let mut operands: Vec<DraftValue> = Vec::with_capacity(2);
     let of = &mut new.dims;
     let numbers = [
         (&mut of.input_batch, &mut of.input_feature, &mut of.input_spatial),
@@ -44,7 +44,7 @@ fn convolution_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `transpose(convolution(x, w))` = `convolution(x, w)` with other dimension numbers.
-pub fn transpose_of_convolution(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+pub fn transpose_of_convolution(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Transpose(transpose) = cx.op(id) else { return None };
     let mut new = in_any_order(cx, inner)?;

@@ -1,4 +1,4 @@
-//! Reasoning about dimensions that rules of several themes need.
+//! Dimension arithmetic for rules of several families.
 
 /// Positions of the dimensions whose size is not 1.
 pub fn nontrivial(dims: &[usize]) -> Vec<usize> {

@@ -4,7 +4,7 @@ use xla_hlo::ops::{Binary, BinaryOp, Convert, Dot, DotDims};
 use xla_hlo::{ArrayShape, ElementType, InstrId, Op, Scalar};
 
 use super::convert::keeps_every_value;
-use super::draft::{Draft, Value, plain_reshape};
+use super::draft::{Draft, DraftValue, plain_reshape};
 use super::{Rule, rules};
 
 pub const DOT: &[Rule] = rules![dot_of_nothing, dot_of_transpose, dot_without_sum, dot_of_ones];
@@ -17,7 +17,7 @@ fn dot<'c>(cx: &Draft<'c>, id: InstrId) -> Option<&'c Dot> {
 }
 
 /// `dot(a, b)` over no elements = zeros.
-fn dot_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn dot_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let sizes = cx.dims(cx.operand(id, 0));
     if !dot(cx, id)?.dims.lhs_contracting.iter().any(|&d| sizes[d] == 0) {
         return None;
@@ -28,7 +28,7 @@ fn dot_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 
 /// `dot(transpose(a), b)` = `dot(a, b)` with other dimension numbers, where the free dimensions keep their order and
 /// the target reads operands in any order as fast.
-fn dot_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn dot_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     if !cx.profile().dot.any_operand_order {
         return None;
     }
@@ -65,7 +65,7 @@ fn through_transpose(
 /// `dot(a, b)` that adds up nothing = `broadcast(a) * broadcast(b)`, an elementwise product.
 ///
 /// Only the sign of a zero may differ, since a sum begins with +0.
-fn dot_without_sum(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn dot_without_sum(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Dot { dims, .. } = dot(cx, id)?;
     let (lhs, rhs) = (cx.operand(id, 0), cx.operand(id, 1));
     let result = cx.shape(id)?;
@@ -94,7 +94,7 @@ fn spread(
     contracting: &[usize],
     first_free: usize,
     result: &ArrayShape,
-) -> Option<Value> {
+) -> Option<DraftValue> {
     let sizes = cx.dims(operand);
     let kept: Vec<usize> = (0..sizes.len()).filter(|d| !contracting.contains(d)).collect();
     let free = DotDims::free(sizes.len(), batch, contracting);
@@ -114,7 +114,7 @@ fn spread(
 /// `dot(a, b)` = `reshape(dot(reshape(a), reshape(b)))` without the batch dimensions of size 1, and without the
 /// contracted ones where others are contracted. So what was added for a batch of one goes, and transposes come next to
 /// their dots.
-fn dot_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn dot_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let mut new = dot(cx, id)?.clone();
     let (lhs, rhs, result) = (cx.operand(id, 0), cx.operand(id, 1), cx.shape(id)?);
     let sizes = cx.dims(lhs);
@@ -139,7 +139,7 @@ fn without(
     operand: InstrId,
     (batch, batch_stays): (&mut Vec<usize>, &[bool]),
     (contracting, contracting_stays): (&mut Vec<usize>, &[bool]),
-) -> Option<Value> {
+) -> Option<DraftValue> {
     let goes = |list: &[usize], stays: &[bool]| -> Vec<usize> {
         list.iter().zip(stays).filter(|(_, stays)| !**stays).map(|(&d, _)| d).collect()
     };

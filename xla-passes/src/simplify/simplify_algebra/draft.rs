@@ -1,4 +1,4 @@
-//! What a rule sees and what it proposes: a computation to read, and new instructions that stand for an old one.
+//! Drafts: the computation that a rule reads, and the instructions that it proposes.
 
 use xla_hlo::ops::{Binary, BinaryOp, Broadcast, Constant, Reshape, Transpose};
 use xla_hlo::{ArrayShape, CompId, Computation, ElementType, InstrId, Instruction, Literal, Module, Op, Scalar, Shape};
@@ -7,16 +7,16 @@ use crate::TargetProfile;
 
 /// A value in a draft: an instruction that is there, or one that the draft adds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Value {
+pub enum DraftValue {
     /// Already in the computation.
     Old(InstrId),
     /// The draft's own, by position.
     New(usize),
 }
 
-impl From<InstrId> for Value {
-    fn from(id: InstrId) -> Value {
-        Value::Old(id)
+impl From<InstrId> for DraftValue {
+    fn from(id: InstrId) -> DraftValue {
+        DraftValue::Old(id)
     }
 }
 
@@ -27,7 +27,7 @@ pub struct Proposed {
     /// What it gives; layouts are filled in later.
     pub shape: Shape,
     /// What it takes.
-    pub operands: Vec<Value>,
+    pub operands: Vec<DraftValue>,
 }
 
 /// The computation as a rule sees it, and what the rule has proposed so far.
@@ -124,13 +124,13 @@ impl<'c> Draft<'c> {
     }
 
     /// Proposes an instruction.
-    pub fn add(&mut self, op: impl Into<Op>, shape: ArrayShape, operands: impl Into<Vec<Value>>) -> Value {
+    pub fn add(&mut self, op: impl Into<Op>, shape: ArrayShape, operands: impl Into<Vec<DraftValue>>) -> DraftValue {
         self.proposed.push(Proposed { op: op.into(), shape: Shape::Array(shape), operands: operands.into() });
-        Value::New(self.proposed.len() - 1)
+        DraftValue::New(self.proposed.len() - 1)
     }
 
     /// Proposes the operation of `id` on other operands, in the same shape.
-    pub fn same(&mut self, id: InstrId, operands: impl Into<Vec<Value>>) -> Option<Value> {
+    pub fn same(&mut self, id: InstrId, operands: impl Into<Vec<DraftValue>>) -> Option<DraftValue> {
         let shape = self.shape(id)?.clone();
         Some(self.add(self.op(id).clone(), shape, operands))
     }
@@ -140,15 +140,15 @@ impl<'c> Draft<'c> {
         &mut self,
         op: BinaryOp,
         like: InstrId,
-        lhs: impl Into<Value>,
-        rhs: impl Into<Value>,
-    ) -> Option<Value> {
+        lhs: impl Into<DraftValue>,
+        rhs: impl Into<DraftValue>,
+    ) -> Option<DraftValue> {
         let shape = self.shape(like)?.clone();
         Some(self.add(Binary { op }, shape, [lhs.into(), rhs.into()]))
     }
 
     /// Proposes a reshape, or gives `x` back where it has those dimensions.
-    pub fn reshape(&mut self, x: InstrId, dims: &[usize]) -> Option<Value> {
+    pub fn reshape(&mut self, x: InstrId, dims: &[usize]) -> Option<DraftValue> {
         let shape = self.shape(x)?;
         if shape.dims() == dims {
             return Some(x.into());
@@ -158,22 +158,22 @@ impl<'c> Draft<'c> {
     }
 
     /// Proposes a broadcast to `dims`.
-    pub fn broadcast(&mut self, x: impl Into<Value>, shape: ArrayShape, dimensions: Vec<usize>) -> Value {
+    pub fn broadcast(&mut self, x: impl Into<DraftValue>, shape: ArrayShape, dimensions: Vec<usize>) -> DraftValue {
         self.add(Broadcast { dimensions }, shape, [x.into()])
     }
 
     /// Proposes a transpose.
-    pub fn transpose(&mut self, x: impl Into<Value>, shape: ArrayShape, permutation: Vec<usize>) -> Value {
+    pub fn transpose(&mut self, x: impl Into<DraftValue>, shape: ArrayShape, permutation: Vec<usize>) -> DraftValue {
         self.add(Transpose { permutation }, shape, [x.into()])
     }
 
     /// Proposes an array of `shape` whose elements are all the scalar `x`.
-    pub fn splat_from(&mut self, x: InstrId, shape: ArrayShape) -> Value {
+    pub fn splat_from(&mut self, x: InstrId, shape: ArrayShape) -> DraftValue {
         if shape.is_scalar() { x.into() } else { self.broadcast(x, shape, Vec::new()) }
     }
 
     /// Proposes an array of `shape` whose elements are all `value`.
-    pub fn splat_of(&mut self, shape: &ArrayShape, value: Scalar) -> Value {
+    pub fn splat_of(&mut self, shape: &ArrayShape, value: Scalar) -> DraftValue {
         let ty = shape.element_type();
         let literal = Literal::scalar(ty, value);
         let scalar = self.add(Constant { literal }, ArrayShape::scalar(ty), []);

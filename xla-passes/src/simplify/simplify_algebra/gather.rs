@@ -6,7 +6,7 @@ use xla_hlo::ops::{
 };
 use xla_hlo::{ArrayShape, ElementType, InstrId, Literal, Op, Scalar};
 
-use super::draft::{Draft, Value};
+use super::draft::{Draft, DraftValue};
 use super::{Rule, rules};
 
 pub const GATHER: &[Rule] = rules![gather_of_splat, gather_of_rows_in_order, gather_of_one_box];
@@ -24,7 +24,7 @@ fn gather<'c>(cx: &Draft<'c>, id: InstrId) -> Option<&'c Gather> {
 }
 
 /// `gather(broadcast(scalar))` = `broadcast(scalar)`.
-fn gather_of_splat(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn gather_of_splat(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (x, shape) = (cx.operand(id, 0), cx.shape(id)?);
     match cx.op(x) {
         Op::Broadcast(op) if op.dimensions.is_empty() => Some(cx.splat_from(cx.operand(x, 0), shape.clone())),
@@ -33,7 +33,7 @@ fn gather_of_splat(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `gather(x)` of single rows along one dimension, at known places in steps = `slice(x)`, transposed.
-fn gather_of_rows_in_order(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn gather_of_rows_in_order(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let op = gather(cx, id)?;
     let (x, indices) = (cx.operand(id, 0), cx.operand(id, 1));
     let (&[d], &[collapsed], []) =
@@ -93,15 +93,15 @@ fn places(cx: &Draft<'_>, indices: InstrId) -> Option<(usize, usize, usize)> {
     }
 }
 
-/// `gather(x)` of one box = `dynamic-slice(x)`, which clamps its starts as a gather does.
-fn gather_of_one_box(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+/// `gather(x)` of one window = `dynamic-slice(x)`, which clamps its starts as a gather does.
+fn gather_of_one_box(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let op = gather(cx, id)?;
     let (x, indices) = (cx.operand(id, 0), cx.operand(id, 1));
     let one = cx.dims(id).iter().enumerate().all(|(i, &n)| op.offset_dims.contains(&i) || n == 1);
     if !one || op.slice_sizes.contains(&0) {
         return None;
     }
-    let mut operands: Vec<Value> = vec![x.into()];
+    let mut operands: Vec<DraftValue> = vec![x.into()];
     operands.extend(starts(cx, indices, &op.start_index_map, cx.dims(x).len())?);
     let shape = ArrayShape::new(cx.element_type(x)?, op.slice_sizes.clone());
     let sizes = op.slice_sizes.clone();
@@ -110,7 +110,7 @@ fn gather_of_one_box(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// The value in other dimensions, unless it has them.
-fn reshaped(cx: &mut Draft<'_>, value: Value, dims: &[usize], shape: &ArrayShape) -> Value {
+fn reshaped(cx: &mut Draft<'_>, value: DraftValue, dims: &[usize], shape: &ArrayShape) -> DraftValue {
     match shape.dims() == dims {
         true => value,
         false => cx.add(Reshape { inferred_dimension: None }, shape.clone(), [value]),
@@ -118,11 +118,11 @@ fn reshaped(cx: &mut Draft<'_>, value: Value, dims: &[usize], shape: &ArrayShape
 }
 
 /// The one start that `indices` hold, a scalar for each dimension; 0 where `map` names none.
-fn starts(cx: &mut Draft<'_>, indices: InstrId, map: &[usize], rank: usize) -> Option<Vec<Value>> {
+fn starts(cx: &mut Draft<'_>, indices: InstrId, map: &[usize], rank: usize) -> Option<Vec<DraftValue>> {
     let ty = cx.element_type(indices)?;
     let sizes = cx.dims(indices).to_vec();
     let zero = Literal::scalar(ty, Scalar::zero(ty));
-    let mut starts: Vec<Option<Value>> = vec![None; rank];
+    let mut starts: Vec<Option<DraftValue>> = vec![None; rank];
     for (component, &d) in map.iter().enumerate() {
         // All dimensions but that of the components have one element.
         let range = |&n: &usize| match n == map.len() && n > 1 {
@@ -161,7 +161,7 @@ fn scattered_type(cx: &Draft<'_>, op: &Scatter, [x, _, update]: [InstrId; 3]) ->
 
 /// `scatter(x, neutral values)` = `x`: zeros (-0 for floats) that are added, ones that are multiplied with. Not for
 /// complex numbers, whose parts have zeros of both signs.
-fn scatter_of_neutral(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn scatter_of_neutral(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (op, operands) = scatter(cx, id)?;
     let ty = scattered_type(cx, op, operands).filter(|ty| !ty.is_complex())?;
     let neutral = combiner_identity(simple_combiner(cx.called(op.computation))?, ty)?;
@@ -169,9 +169,9 @@ fn scatter_of_neutral(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     (update.to_bits(ty) == neutral.to_bits(ty)).then_some(operands[0].into())
 }
 
-/// `scatter(x, update)` of one box at a known place that is inside = `dynamic-update-slice(x, update)`, or of what the
-/// combiner makes of `slice(x)` and the update. A box outside is dropped: then it is `x`.
-fn scatter_of_one_box(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+/// `scatter(x, update)` of one window at a known place that is inside = `dynamic-update-slice(x, update)`, or of what
+/// the combiner makes of `slice(x)` and the update. A window outside is dropped: then it is `x`.
+fn scatter_of_one_box(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (op, operands) = scatter(cx, id)?;
     let [x, indices, update] = operands;
     scattered_type(cx, op, operands)?;
@@ -201,7 +201,7 @@ fn scatter_of_one_box(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     let range = |(&s, &n): (&i128, &usize)| SliceRange { start: s as usize, limit: s as usize + n, stride: 1 };
     let ranges = start.iter().zip(&box_sizes).map(range).collect();
     let value = combined(cx, op, x, new, &shape, ranges)?;
-    let mut taken: Vec<Value> = vec![x.into(), value];
+    let mut taken: Vec<DraftValue> = vec![x.into(), value];
     for s in start {
         let literal = Literal::scalar(ty, Scalar::from_i64(ty, s as i64));
         taken.push(cx.add(Constant { literal }, ArrayShape::scalar(ty), []));
@@ -209,15 +209,15 @@ fn scatter_of_one_box(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     Some(cx.add(DynamicUpdateSlice, cx.shape(id)?.clone(), taken))
 }
 
-/// What a scatter's combiner makes of a box of `x` and the update: the update, or an operation on both.
+/// What a scatter's combiner makes of a window of `x` and the update: the update, or an operation on both.
 fn combined(
     cx: &mut Draft<'_>,
     op: &Scatter,
     x: InstrId,
-    update: Value,
+    update: DraftValue,
     shape: &ArrayShape,
     ranges: Vec<SliceRange>,
-) -> Option<Value> {
+) -> Option<DraftValue> {
     let combiner = cx.called(op.computation);
     if combiner.parameters().get(1) == Some(&combiner.root()) {
         return Some(update);

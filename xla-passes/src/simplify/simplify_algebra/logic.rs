@@ -4,7 +4,7 @@ use xla_hlo::ops::{Binary, BinaryOp, Compare, CompareDirection, Select, Unary, U
 use xla_hlo::{ElementType, InstrId, Op, Scalar};
 
 use super::convert_moves::movement_of_widening;
-use super::draft::{Draft, Value};
+use super::draft::{Draft, DraftValue};
 use super::{Rule, rules};
 
 pub const UNARY: &[Rule] = rules![involution, abs_of_abs, odd_of_negation, not_of_compare];
@@ -22,7 +22,7 @@ fn unary<'c>(cx: &Draft<'c>, id: InstrId) -> Option<UnaryOp> {
 }
 
 /// `-(-x)` = `x`; `not(not(x))` = `x`.
-fn involution(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn involution(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let op = unary(cx, id)?;
     let own_inverse = matches!(op, UnaryOp::Negate | UnaryOp::Not) && unary(cx, inner) == Some(op);
@@ -30,7 +30,7 @@ fn involution(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `abs(abs(x))` = `abs(x)`; `abs(-x)` = `abs(x)`.
-fn abs_of_abs(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn abs_of_abs(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     if unary(cx, id)? != UnaryOp::Abs {
         return None;
@@ -45,7 +45,7 @@ fn abs_of_abs(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 
 /// `f(-x)` = `-f(x)`, and `f(x * -c)` = `-f(x * c)` for a constant `c`, of an odd function of floats: nearer to the
 /// root the sign vanishes in a sum, and `f(x)` is often there already.
-fn odd_of_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn odd_of_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     use UnaryOp::{Asin, Asinh, Atan, Atanh, Cbrt, Erf, Sine, Sinh, Tan, Tanh};
     let inner = cx.operand(id, 0);
     let is_odd = matches!(unary(cx, id)?, Asin | Asinh | Atan | Atanh | Cbrt | Erf | Sine | Sinh | Tan | Tanh);
@@ -54,7 +54,7 @@ fn odd_of_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     if !is_odd || !is_known {
         return None;
     }
-    let positive: Value = match cx.op(inner) {
+    let positive: DraftValue = match cx.op(inner) {
         Op::Unary(Unary { op: UnaryOp::Negate, .. }) => cx.operand(inner, 0).into(),
         Op::Binary(Binary { op: BinaryOp::Multiply }) if cx.is_used_once(inner) => {
             let c = cx.float_splat(cx.operand(inner, 1)).filter(|c| c.is_sign_negative() && !c.is_nan())?;
@@ -68,7 +68,7 @@ fn odd_of_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `not(x == y)` = `x != y` and the other way round; for integers also `not(x < y)` = `x >= y` and its kin.
-fn not_of_compare(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn not_of_compare(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     use CompareDirection::*;
     let inner = cx.operand(id, 0);
     let Op::Compare(compare) = cx.op(inner) else { return None };
@@ -90,7 +90,7 @@ fn not_of_compare(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `x == x` is true and `x < x` false, for integers and truth values.
-fn compare_of_itself(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn compare_of_itself(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     use CompareDirection::*;
     let Op::Compare(compare) = cx.op(id) else { return None };
     let x = cx.operand(id, 0);
@@ -103,7 +103,7 @@ fn compare_of_itself(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `x < 0` is false and `x >= 0` true, for unsigned integers.
-fn compare_with_least_unsigned(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn compare_with_least_unsigned(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Compare(compare) = cx.op(id) else { return None };
     let Scalar::Unsigned(0) = cx.splat(cx.operand(id, 1))? else { return None };
     match compare.direction {
@@ -114,18 +114,18 @@ fn compare_with_least_unsigned(cx: &mut Draft<'_>, id: InstrId) -> Option<Value>
 }
 
 /// `select(true, x, y)` = `x`; `select(false, x, y)` = `y`.
-fn select_by_constant(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn select_by_constant(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Scalar::Pred(chosen) = cx.splat(cx.operand(id, 0))? else { return None };
     Some(cx.operand(id, if chosen { 1 } else { 2 }).into())
 }
 
 /// `select(p, x, x)` = `x`.
-fn select_of_same(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn select_of_same(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     (cx.operand(id, 1) == cx.operand(id, 2)).then(|| cx.operand(id, 1).into())
 }
 
 /// `select(not(p), x, y)` = `select(p, y, x)`.
-fn select_by_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn select_by_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let predicate = cx.operand(id, 0);
     let Op::Unary(Unary { op: UnaryOp::Not, .. }) = cx.op(predicate) else { return None };
     let operands = [cx.operand(predicate, 0).into(), cx.operand(id, 2).into(), cx.operand(id, 1).into()];
@@ -133,7 +133,7 @@ fn select_by_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `select(p, true, false)` = `p`; `select(p, false, true)` = `not(p)`.
-fn select_of_truth_values(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn select_of_truth_values(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let predicate = cx.operand(id, 0);
     if cx.dims(predicate) != cx.dims(id) {
         return None;

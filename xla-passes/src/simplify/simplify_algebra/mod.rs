@@ -24,7 +24,7 @@ pub(crate) use convert::keeps_every_value;
 
 use std::collections::VecDeque;
 
-use draft::{Draft, Proposed, Value};
+use draft::{Draft, DraftValue, Proposed};
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{Annotations, CompId, Computation, InstrId, Instruction, Module, Op, Result};
 
@@ -34,7 +34,7 @@ use crate::{Pass, PassContext};
 /// A law under its name.
 struct Rule {
     name: &'static str,
-    apply: fn(&mut Draft<'_>, InstrId) -> Option<Value>,
+    apply: fn(&mut Draft<'_>, InstrId) -> Option<DraftValue>,
 }
 
 /// Declares the rules of a theme by the functions that apply them; names get dashes when shown.
@@ -202,7 +202,7 @@ impl<'m, 'a> Driver<'m, 'a> {
         Ok(())
     }
 
-    fn propose(&self, id: InstrId) -> Option<(&'static str, Vec<Proposed>, Value)> {
+    fn propose(&self, id: InstrId) -> Option<(&'static str, Vec<Proposed>, DraftValue)> {
         for rule in rules_for(self.module[self.id][id].op()).into_iter().flatten() {
             let mut draft = Draft::new(self.module, self.id, self.cx.profile());
             if let Some(value) = (rule.apply)(&mut draft, id) {
@@ -212,7 +212,7 @@ impl<'m, 'a> Driver<'m, 'a> {
         None
     }
 
-    fn apply(&mut self, old: InstrId, proposed: Vec<Proposed>, value: Value) -> Result<()> {
+    fn apply(&mut self, old: InstrId, proposed: Vec<Proposed>, value: DraftValue) -> Result<()> {
         let computation = self.module.computation_mut(self.id);
         let annotations = computation[old].annotations().cloned().map(Box::new);
         let metadata =
@@ -223,7 +223,7 @@ impl<'m, 'a> Driver<'m, 'a> {
         for p in proposed {
             let operands: Vec<InstrId> = p.operands.iter().map(|v| resolve(*v, &new)).collect();
             let shape = p.shape.with_default_layouts();
-            let annotations = if value == Value::New(new.len()) { &annotations } else { &metadata };
+            let annotations = if value == DraftValue::New(new.len()) { &annotations } else { &metadata };
             new.push(computation.add(Instruction::new(p.op, shape, operands).with_annotations(annotations.clone())));
         }
         let value = resolve(value, &new);
@@ -250,10 +250,10 @@ impl<'m, 'a> Driver<'m, 'a> {
     }
 }
 
-fn resolve(value: Value, new: &[InstrId]) -> InstrId {
+fn resolve(value: DraftValue, new: &[InstrId]) -> InstrId {
     match value {
-        Value::Old(id) => id,
-        Value::New(i) => new[i],
+        DraftValue::Old(id) => id,
+        DraftValue::New(i) => new[i],
     }
 }
 

@@ -3,7 +3,7 @@
 use xla_hlo::ops::{Binary, BinaryOp, Broadcast, Reduce};
 use xla_hlo::{ArrayShape, InstrId, Op, Scalar};
 
-use super::draft::{Draft, Value, plain_reshape};
+use super::draft::{Draft, DraftValue, plain_reshape};
 use super::{Rule, dims, rules};
 
 pub const REDUCE: &[Rule] =
@@ -33,7 +33,7 @@ fn combiner(cx: &Draft<'_>, reduce: &Reduce) -> Option<Binary> {
 }
 
 /// `reduce(empty, init)` = `broadcast(init)`.
-fn reduce_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn reduce_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (reduce, x, init) = single(cx, id)?;
     let empty = reduce.dimensions.iter().any(|&d| cx.dims(x)[d] == 0);
     if !empty {
@@ -44,7 +44,7 @@ fn reduce_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `reduce(broadcast(c), init)` = `f(init, c)` where `f(c, c)` = `c`; a sum of integers is `init + n * c`.
-fn reduce_of_splat(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn reduce_of_splat(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (reduce, x, init) = single(cx, id)?;
     let combiner = combiner(cx, reduce)?;
     let Op::Broadcast(Broadcast { dimensions }) = cx.op(x) else { return None };
@@ -52,7 +52,7 @@ fn reduce_of_splat(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     if !dimensions.is_empty() || Some(ty) != cx.element_type(id) || reduce.dimensions.is_empty() {
         return None;
     }
-    let mut element: Value = cx.splat_from(cx.operand(x, 0), shape.clone());
+    let mut element: DraftValue = cx.splat_from(cx.operand(x, 0), shape.clone());
     if !is_idempotent(combiner.op, cx.splat(x)) {
         if combiner.op != BinaryOp::Add || !ty.is_integer() {
             return None;
@@ -81,7 +81,7 @@ fn is_idempotent(op: BinaryOp, constant: Option<Scalar>) -> bool {
 }
 
 /// `reduce(x, init)` over dimensions of size 1 = `f(init, reshape(x))`.
-fn reduce_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn reduce_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (reduce, x, init) = single(cx, id)?;
     let combiner = combiner(cx, reduce)?;
     if cx.element_type(x) != cx.element_type(id) || reduce.dimensions.iter().any(|&d| cx.dims(x)[d] != 1) {
@@ -95,7 +95,7 @@ fn reduce_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 
 /// `reduce(transpose(x))` = `transpose(reduce(x))`, without a transpose where what stays keeps its order; otherwise
 /// only where the first transpose has no other use. The order of a sum is free.
-fn reduce_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn reduce_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (reduce, inner, init) = single(cx, id)?;
     let Op::Transpose(transpose) = cx.op(inner) else { return None };
     let kept = transpose.permutation.iter().enumerate().filter(|(i, _)| !reduce.dimensions.contains(i));
@@ -129,7 +129,7 @@ fn is_only_reduced(cx: &Draft<'_>, id: InstrId) -> bool {
 
 /// `reduce(reshape(x))` = `reshape(reduce(x))`, where each run of dimensions that the reshape joins or splits goes or
 /// stays as a whole. The order of a sum is free.
-fn reduce_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn reduce_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (reduce, inner, init) = single(cx, id)?;
     let Op::Reshape(_) = cx.op(inner) else { return None };
     let (x, sizes) = (cx.operand(inner, 0), cx.dims(inner));

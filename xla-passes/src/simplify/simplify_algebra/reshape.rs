@@ -3,7 +3,7 @@
 use xla_hlo::ops::Iota;
 use xla_hlo::{ArrayShape, InstrId, Op};
 
-use super::draft::{Draft, Value, plain_reshape};
+use super::draft::{Draft, DraftValue, plain_reshape};
 use super::{Rule, broadcast, dims, rules};
 use crate::rewrite::graph;
 
@@ -14,7 +14,7 @@ pub const ELEMENTWISE: &[Rule] = rules![elementwise_of_reshapes];
 pub const COPY: &[Rule] = rules![copy_of_same_shape];
 
 /// `copy(x)` = `x`, and `bitcast(x)` = `x` in the same shape.
-fn copy_of_same_shape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn copy_of_same_shape(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let x = cx.operand(id, 0);
     let layout = |id: InstrId| cx.shape(id).map(ArrayShape::minor_to_major);
     (graph::same_shape(cx.instruction(x).shape(), cx.instruction(id).shape()) && layout(x) == layout(id))
@@ -22,13 +22,13 @@ fn copy_of_same_shape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `reshape(x)` to the dimensions of `x` = `x`.
-fn reshape_to_same_dims(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn reshape_to_same_dims(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let x = cx.operand(id, 0);
     (cx.dims(x) == cx.dims(id)).then_some(x.into())
 }
 
 /// `reshape(reshape(x))` = `reshape(x)`.
-fn reshape_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn reshape_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Reshape(_) = cx.op(inner) else { return None };
     cx.reshape(cx.operand(inner, 0), cx.dims(id))
@@ -36,7 +36,7 @@ fn reshape_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 
 /// `reshape(broadcast(x))` = `broadcast(reshape(x))`, where `x` has one element or the reshape only adds or removes
 /// ones.
-fn reshape_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn reshape_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Broadcast(op) = cx.op(inner) else { return None };
     let x = cx.operand(inner, 0);
@@ -50,7 +50,7 @@ fn reshape_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `reshape(iota)` = `iota`, where the reshape only adds or removes ones.
-fn reshape_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn reshape_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Iota(op) = cx.op(inner) else { return None };
     let map = dims::reshape_map(cx.dims(inner), cx.dims(id))?;
@@ -63,7 +63,7 @@ fn reshape_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 ///
 /// Reshapes move on towards broadcasts and other reshapes, which swallow them. So a chain of elementwise operations on
 /// `[n,1]` between two on `[n]` loses its detour.
-fn elementwise_of_reshapes(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn elementwise_of_reshapes(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let operands = cx.instruction(id).operands();
     let before = |cx: &Draft<'_>, o: InstrId| match cx.op(o) {
         // What is made of nothing follows others, and does not lead them.
@@ -77,7 +77,7 @@ fn elementwise_of_reshapes(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     if operands.iter().any(|&o| cx.dims(o) != cx.dims(id)) {
         return None;
     }
-    let mut new: Vec<Value> = Vec::with_capacity(operands.len());
+    let mut new: Vec<DraftValue> = Vec::with_capacity(operands.len());
     for &o in operands {
         match (before(cx, o), cx.op(o)) {
             (Some(x), _) if cx.dims(x) == dims => new.push(x.into()),

@@ -4,7 +4,7 @@ use xla_hlo::ops::{Concatenate, Iota, Pad, PadDim, Reverse, Slice, SliceRange};
 use xla_hlo::{ArrayShape, InstrId, Op};
 
 use super::convert_moves::{cut_of_convert, movement_of_widening};
-use super::draft::{Draft, Value, plain_reshape};
+use super::draft::{Draft, DraftValue, plain_reshape};
 use super::{Rule, dims, rules};
 
 pub const SLICE: &[Rule] = rules![
@@ -50,18 +50,18 @@ fn is_whole(range: &SliceRange, size: usize) -> bool {
     range.start == 0 && range.limit >= size && range.stride == 1
 }
 
-fn slice(cx: &mut Draft<'_>, x: impl Into<Value>, shape: ArrayShape, ranges: Vec<SliceRange>) -> Value {
+fn slice(cx: &mut Draft<'_>, x: impl Into<DraftValue>, shape: ArrayShape, ranges: Vec<SliceRange>) -> DraftValue {
     cx.add(Slice { ranges }, shape, [x.into()])
 }
 
 /// `slice(x)` of all elements = `x`.
-fn slice_of_everything(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn slice_of_everything(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let x = cx.operand(id, 0);
     (ranges(cx, id)?.iter().all(|r| r.start == 0 && r.stride == 1) && cx.dims(x) == cx.dims(id)).then_some(x.into())
 }
 
 /// `slice(slice(x, a), b)` = `slice(x, a after b)`.
-fn slice_of_slice(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn slice_of_slice(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let (outer, first) = (ranges(cx, id)?, ranges(cx, inner)?);
     let sizes = cx.dims(cx.operand(inner, 0));
@@ -75,7 +75,7 @@ fn slice_of_slice(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `slice(broadcast(x))` = `broadcast(slice(x))`.
-fn slice_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn slice_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Broadcast(op) = cx.op(inner) else { return None };
     let (all, x) = (ranges(cx, id)?, cx.operand(inner, 0));
@@ -88,7 +88,7 @@ fn slice_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `slice(iota)` = a smaller `iota`, where it begins at 0 and steps by 1 along what counts.
-fn slice_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn slice_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Iota(iota) = cx.op(cx.operand(id, 0)) else { return None };
     let counting = ranges(cx, id)?[iota.dimension];
     (counting.start == 0 && counting.stride == 1)
@@ -96,7 +96,7 @@ fn slice_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `slice(concatenate(..., x, ...))` inside of `x` = `slice(x)`.
-fn slice_of_concatenate(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn slice_of_concatenate(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Concatenate(Concatenate { dimension }) = *cx.op(inner) else { return None };
     let mut own = ranges(cx, id)?.to_vec();
@@ -118,7 +118,7 @@ fn slice_of_concatenate(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `slice(pad(x, v))` inside of `x` = `slice(x)`; outside = `broadcast(v)`. Without interior padding.
-fn slice_of_pad(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn slice_of_pad(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Pad(pad) = cx.op(inner) else { return None };
     let (x, value) = (cx.operand(inner, 0), cx.operand(inner, 1));
@@ -145,7 +145,7 @@ fn slice_of_pad(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 
 /// `slice(reshape(x))` = `reshape(slice(x))`, where what is cut is the outermost of the dimensions that one dimension
 /// of `x` was split into, or all of it but ones. Then rows of `x` are read, and the reshape costs nothing.
-fn slice_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn slice_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Reshape(_) = cx.op(inner) else { return None };
     let x = cx.operand(inner, 0);
@@ -170,20 +170,20 @@ fn slice_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `pad(x)` with nothing = `x`.
-fn pad_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn pad_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Pad(pad) = cx.op(id) else { return None };
     let nothing = pad.dims.iter().all(|p| p.low == 0 && p.high == 0) && cx.dims(id) == cx.dims(cx.operand(id, 0));
     nothing.then(|| cx.operand(id, 0).into())
 }
 
 /// `pad(x, v)` of no element = `broadcast(v)`.
-fn pad_of_empty(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn pad_of_empty(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     cx.dims(cx.operand(id, 0)).contains(&0).then_some(())?;
     Some(cx.broadcast(cx.operand(id, 1), cx.shape(id)?.clone(), Vec::new()))
 }
 
 /// `pad(x)` that only takes away = `slice(x)`.
-fn pad_that_trims(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn pad_that_trims(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Pad(pad) = cx.op(id) else { return None };
     if pad.dims.iter().any(|p| p.low > 0 || p.high > 0 || p.interior > 0) {
         return None;
@@ -198,7 +198,7 @@ fn pad_that_trims(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `pad(pad(x, v), v)` = `pad(x, v)` with both, where neither trims and the outer one puts nothing between elements.
-fn pad_of_pad(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn pad_of_pad(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let (Op::Pad(outer), Op::Pad(first)) = (cx.op(id), cx.op(inner)) else { return None };
     let adds = |pad: &Pad| pad.dims.iter().all(|p| p.low >= 0 && p.high >= 0);
@@ -215,7 +215,7 @@ fn pad_of_pad(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `concatenate(x)` = `x`.
-fn concatenate_of_one(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn concatenate_of_one(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     match cx.instruction(id).operands() {
         [x] => Some((*x).into()),
         _ => None,
@@ -223,39 +223,39 @@ fn concatenate_of_one(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `concatenate(..., empty, ...)` = `concatenate(...)`.
-fn concatenate_of_empty(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn concatenate_of_empty(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Concatenate(op) = cx.op(id) else { return None };
     let operands = cx.instruction(id).operands();
-    let kept: Vec<Value> =
-        operands.iter().filter(|&&o| cx.dims(o)[op.dimension] != 0).map(|&o| Value::Old(o)).collect();
+    let kept: Vec<DraftValue> =
+        operands.iter().filter(|&&o| cx.dims(o)[op.dimension] != 0).map(|&o| DraftValue::Old(o)).collect();
     (kept.len() < operands.len() && !kept.is_empty()).then(|| cx.same(id, kept))?
 }
 
 /// `concatenate(concatenate(x, y), z)` = `concatenate(x, y, z)` along the same dimension.
-fn concatenate_of_concatenate(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn concatenate_of_concatenate(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let outer = cx.op(id);
     let operands = cx.instruction(id).operands();
     let nested = |&o: &InstrId| cx.op(o) == outer && cx.is_used_once(o);
     if !operands.iter().any(nested) {
         return None;
     }
-    let flat: Vec<Value> = operands
+    let flat: Vec<DraftValue> = operands
         .iter()
         .flat_map(|o| if nested(o) { cx.instruction(*o).operands().to_vec() } else { vec![*o] })
-        .map(Value::Old)
+        .map(DraftValue::Old)
         .collect();
     cx.same(id, flat)
 }
 
 /// `concatenate(..., x[a:b], x[b:c], ...)` = `concatenate(..., x[a:c], ...)`.
-fn concatenate_of_slices(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn concatenate_of_slices(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Concatenate(Concatenate { dimension }) = *cx.op(id) else { return None };
     let operands = cx.instruction(id).operands();
     let runs: Vec<&[InstrId]> = operands.chunk_by(|&a, &b| follows(cx, a, b, dimension)).collect();
     if runs.len() == operands.len() {
         return None;
     }
-    let mut new: Vec<Value> = Vec::with_capacity(runs.len());
+    let mut new: Vec<DraftValue> = Vec::with_capacity(runs.len());
     for run in runs {
         let (&[first, ..], &[.., last]) = (run, run) else { return None };
         if run.len() == 1 {
@@ -283,7 +283,7 @@ fn follows(cx: &Draft<'_>, a: InstrId, b: InstrId, dimension: usize) -> bool {
 }
 
 /// `reverse(x)` along dimensions of size 1 or 0 = `x`; such dimensions are left out.
-fn reverse_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn reverse_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Reverse(op) = cx.op(id) else { return None };
     let x = cx.operand(id, 0);
     let dimensions: Vec<usize> = op.dimensions.iter().copied().filter(|&d| cx.dims(id)[d] > 1).collect();
@@ -295,7 +295,7 @@ fn reverse_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `reverse(reverse(x, a), b)` = `reverse(x, a xor b)`.
-fn reverse_of_reverse(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn reverse_of_reverse(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let (Op::Reverse(outer), Op::Reverse(first)) = (cx.op(id), cx.op(inner)) else { return None };
     let in_both = |d: &usize| outer.dimensions.contains(d) && first.dimensions.contains(d);
@@ -305,7 +305,7 @@ fn reverse_of_reverse(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `reverse(broadcast(x))` = `broadcast(x)` along dimensions that it copies.
-fn reverse_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn reverse_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Reverse(op) = cx.op(id) else { return None };
     let x = cx.operand(id, 0);
     let Op::Broadcast(broadcast) = cx.op(x) else { return None };
@@ -314,13 +314,13 @@ fn reverse_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `dynamic-slice(x)` of all of `x` = `x`, since its start is clamped to 0.
-fn dynamic_slice_of_everything(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn dynamic_slice_of_everything(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let x = cx.operand(id, 0);
     (cx.dims(x) == cx.dims(id)).then_some(x.into())
 }
 
 /// `dynamic-slice(x, constants)` = `slice(x)`.
-fn dynamic_slice_at_constant(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn dynamic_slice_at_constant(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (x, starts) = cx.instruction(id).operands().split_first()?;
     let (sizes, box_sizes) = (cx.dims(*x), cx.dims(id));
     // One vector of starts is an older form.
@@ -337,7 +337,7 @@ fn dynamic_slice_at_constant(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `dynamic-slice(broadcast(x))` = `broadcast(x)`, where only copied dimensions are cut.
-fn dynamic_slice_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn dynamic_slice_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Broadcast(op) = cx.op(inner) else { return None };
     let uncut = op.dimensions.iter().all(|&d| cx.dims(inner)[d] == cx.dims(id)[d]);
@@ -345,12 +345,12 @@ fn dynamic_slice_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> 
 }
 
 /// `dynamic-update-slice(x, y)` over all of `x` = `y`.
-fn dynamic_update_of_everything(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn dynamic_update_of_everything(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let update = cx.operand(id, 1);
     (cx.dims(update) == cx.dims(id)).then_some(update.into())
 }
 
 /// `dynamic-update-slice(x, empty)` = `x`.
-fn dynamic_update_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn dynamic_update_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     cx.dims(cx.operand(id, 1)).contains(&0).then(|| cx.operand(id, 0).into())
 }

@@ -1,11 +1,11 @@
-//! Slices go towards what is read: of what is cut away, nothing is computed.
+//! Moves slices towards operands, so that nothing is computed that is cut away.
 //!
 //! Only where the slice is all that is wanted: what others need whole is computed whole.
 
 use xla_hlo::ops::{Dot, DotDims, DynamicSlice, Reverse, Slice, SliceRange, Transpose};
 use xla_hlo::{ArrayShape, InstrId, Op};
 
-use super::draft::{Draft, Value};
+use super::draft::{Draft, DraftValue};
 use super::{Rule, rules};
 use crate::analysis::op_cost::{EXPENSIVE, element_cost};
 
@@ -23,7 +23,7 @@ fn cut<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(InstrId, &'c [SliceRange])> {
 }
 
 /// A slice of `x`, unless that is all of it.
-fn slice(cx: &mut Draft<'_>, x: InstrId, ranges: Vec<SliceRange>) -> Option<Value> {
+fn slice(cx: &mut Draft<'_>, x: InstrId, ranges: Vec<SliceRange>) -> Option<DraftValue> {
     let dims: Vec<usize> = ranges.iter().map(|r| (r.limit - r.start).div_ceil(r.stride)).collect();
     if dims == cx.dims(x) {
         return Some(x.into());
@@ -38,7 +38,7 @@ fn whole(cx: &Draft<'_>, x: InstrId, d: usize) -> SliceRange {
 }
 
 /// `slice(f(x, y))` = `f(slice(x), slice(y))`, where `f` is elementwise. Scalars among its operands stay.
-fn slice_of_elementwise(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn slice_of_elementwise(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (inner, ranges) = cut(cx, id)?;
     elementwise_of_parts(cx, id, inner, |cx, x| slice(cx, x, ranges.to_vec()))
 }
@@ -48,8 +48,8 @@ fn elementwise_of_parts<'c>(
     cx: &mut Draft<'c>,
     id: InstrId,
     inner: InstrId,
-    part: impl Fn(&mut Draft<'c>, InstrId) -> Option<Value>,
-) -> Option<Value> {
+    part: impl Fn(&mut Draft<'c>, InstrId) -> Option<DraftValue>,
+) -> Option<DraftValue> {
     let elementwise = matches!(
         cx.op(inner),
         Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Select(_) | Op::Clamp(_) | Op::ReducePrecision(_)
@@ -58,7 +58,7 @@ fn elementwise_of_parts<'c>(
         return None;
     }
     let operands = cx.instruction(inner).operands();
-    let mut parts: Vec<(InstrId, Value)> = Vec::with_capacity(operands.len());
+    let mut parts: Vec<(InstrId, DraftValue)> = Vec::with_capacity(operands.len());
     for &o in operands {
         if !parts.iter().any(|(x, _)| *x == o) {
             let scalar = cx.dims(o) != cx.dims(inner);
@@ -67,12 +67,12 @@ fn elementwise_of_parts<'c>(
         }
     }
     let value = |o: &InstrId| parts.iter().find(|(x, _)| x == o).map(|(_, value)| *value);
-    let new: Vec<Value> = operands.iter().map(value).collect::<Option<_>>()?;
+    let new: Vec<DraftValue> = operands.iter().map(value).collect::<Option<_>>()?;
     Some(cx.add(cx.op(inner).clone(), cx.shape(id)?.clone(), new))
 }
 
 /// `slice(transpose(x))` = `transpose(slice(x))`.
-fn slice_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn slice_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (inner, ranges) = cut(cx, id)?;
     let Op::Transpose(Transpose { permutation }) = cx.op(inner) else { return None };
     let x = cx.operand(inner, 0);
@@ -83,7 +83,7 @@ fn slice_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `slice(reverse(x))` = `reverse(slice(x))`, counted from the other end.
-fn slice_of_reverse(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn slice_of_reverse(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (inner, ranges) = cut(cx, id)?;
     let Op::Reverse(Reverse { dimensions }) = cx.op(inner) else { return None };
     let mut own = ranges.to_vec();
@@ -97,7 +97,7 @@ fn slice_of_reverse(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `slice(reduce(x))` = `reduce(slice(x))`.
-fn slice_of_reduce(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn slice_of_reduce(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (inner, ranges) = cut(cx, id)?;
     let (Op::Reduce(reduce), &[x, init]) = (cx.op(inner), cx.instruction(inner).operands()) else { return None };
     let mut kept = ranges.iter();
@@ -109,7 +109,7 @@ fn slice_of_reduce(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 
 /// `slice(dot(x, y))` = `dot(slice(x), slice(y))`, where half of the work is saved at least: what is cut of the
 /// operands is copied. The order of a sum is free.
-fn slice_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn slice_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (inner, ranges) = cut(cx, id)?;
     let Op::Dot(Dot { dims, .. }) = cx.op(inner) else { return None };
     if cx.shape(id)?.element_count() > cx.shape(inner)?.element_count() / 2 {
@@ -132,13 +132,13 @@ fn slice_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     Some(cx.add(cx.op(inner).clone(), cx.shape(id)?.clone(), [a, b]))
 }
 
-/// `slice(gather(x, starts))` = `gather(x, slice(starts))`, where boxes are left out and none is cut.
-fn slice_of_gather(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+/// `slice(gather(x, starts))` = `gather(x, slice(starts))`, where windows are left out and none is cut.
+fn slice_of_gather(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (inner, ranges) = cut(cx, id)?;
     let Op::Gather(op) = cx.op(inner) else { return None };
     let (x, starts) = (cx.operand(inner, 0), cx.operand(inner, 1));
     let mut own: Vec<SliceRange> = (0..cx.dims(starts).len()).map(|d| whole(cx, starts, d)).collect();
-    // The dimensions that number boxes are those of the starts, without that of the components.
+    // The dimensions that number windows are those of the starts, without that of the components.
     let mut numbers = (0..own.len()).filter(|&d| d != op.index_vector_dim);
     for (at, range) in ranges.iter().enumerate() {
         let d = if op.offset_dims.contains(&at) { None } else { Some(numbers.next()?) };
@@ -153,7 +153,7 @@ fn slice_of_gather(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
     Some(cx.add(op.clone(), cx.shape(id)?.clone(), [x.into(), part]))
 }
 
-/// What is sliced at places known when running, as [`cut`]; and the starts, one for each dimension.
+/// A slice at dynamic indices, as [`cut`]; and the starts, one for each dimension.
 fn dynamic_cut<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(InstrId, &'c [InstrId])> {
     let (&inner, starts) = cx.instruction(id).operands().split_first()?;
     // One vector of starts is an older form.
@@ -162,15 +162,15 @@ fn dynamic_cut<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(InstrId, &'c [InstrId
     (each && fewer && cx.is_used_once(inner)).then_some((inner, starts))
 }
 
-fn dynamic_slice(cx: &mut Draft<'_>, x: InstrId, starts: &[InstrId], sizes: Vec<usize>) -> Option<Value> {
+fn dynamic_slice(cx: &mut Draft<'_>, x: InstrId, starts: &[InstrId], sizes: Vec<usize>) -> Option<DraftValue> {
     let shape = ArrayShape::new(cx.element_type(x)?, sizes.clone());
-    let operands: Vec<Value> = std::iter::once(x).chain(starts.iter().copied()).map(Value::Old).collect();
+    let operands: Vec<DraftValue> = std::iter::once(x).chain(starts.iter().copied()).map(DraftValue::Old).collect();
     Some(cx.add(DynamicSlice { sizes }, shape, operands))
 }
 
-/// `dynamic-slice(f(x, y))` = `f(dynamic-slice(x), dynamic-slice(y))`, where `f` is elementwise and cheap: a dear one
-/// may be better done once for all slices, in front of a loop.
-fn dynamic_slice_of_elementwise(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+/// `dynamic-slice(f(x, y))` = `f(dynamic-slice(x), dynamic-slice(y))`, where `f` is elementwise and cheap: an expensive
+/// one may be better done once for all slices, in front of a loop.
+fn dynamic_slice_of_elementwise(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (inner, starts) = dynamic_cut(cx, id)?;
     let cheap = element_cost(cx.op(inner), cx.element_type(inner)?) < EXPENSIVE;
     let sizes = cx.dims(id).to_vec();
@@ -178,7 +178,7 @@ fn dynamic_slice_of_elementwise(cx: &mut Draft<'_>, id: InstrId) -> Option<Value
 }
 
 /// `dynamic-slice(transpose(x))` = `transpose(dynamic-slice(x))`.
-fn dynamic_slice_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn dynamic_slice_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (inner, starts) = dynamic_cut(cx, id)?;
     let Op::Transpose(Transpose { permutation }) = cx.op(inner) else { return None };
     let (mut own, mut sizes) = (starts.to_vec(), cx.dims(id).to_vec());

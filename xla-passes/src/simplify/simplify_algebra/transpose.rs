@@ -4,7 +4,7 @@ use xla_hlo::ops::Iota;
 use xla_hlo::{ArrayShape, InstrId, Op};
 
 use super::convolution::transpose_of_convolution;
-use super::draft::{Draft, Value, plain_reshape};
+use super::draft::{Draft, DraftValue, plain_reshape};
 use super::{Rule, dims, rules};
 
 pub const TRANSPOSE: &[Rule] = rules![
@@ -26,12 +26,12 @@ fn permutation<'c>(cx: &Draft<'c>, id: InstrId) -> Option<&'c [usize]> {
 }
 
 /// `transpose(x, identity)` = `x`.
-fn transpose_to_same_order(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn transpose_to_same_order(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     dims::is_identity(permutation(cx, id)?).then(|| cx.operand(id, 0).into())
 }
 
 /// `transpose(transpose(x, a), b)` = `transpose(x, a[b])`.
-fn transpose_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn transpose_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let (outer, first) = (permutation(cx, id)?, permutation(cx, inner)?);
     let both = outer.iter().map(|&d| first[d]).collect();
@@ -39,7 +39,7 @@ fn transpose_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `transpose(x)` = `reshape(x)`, where only ones change place.
-fn transpose_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn transpose_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let x = cx.operand(id, 0);
     let sizes = cx.dims(x);
     let moved: Vec<usize> = permutation(cx, id)?.iter().copied().filter(|&d| sizes[d] != 1).collect();
@@ -47,7 +47,7 @@ fn transpose_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `transpose(broadcast(x, d), p)` = `broadcast(x, inverse(p)[d])`.
-fn transpose_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn transpose_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Broadcast(broadcast) = cx.op(inner) else { return None };
     let place = dims::inverse(permutation(cx, id)?);
@@ -56,7 +56,7 @@ fn transpose_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 }
 
 /// `transpose(iota)` = `iota` along where its dimension went.
-fn transpose_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn transpose_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Iota(iota) = cx.op(cx.operand(id, 0)) else { return None };
     let dimension = dims::inverse(permutation(cx, id)?)[iota.dimension];
     Some(cx.add(Iota { dimension }, cx.shape(id)?.clone(), []))
@@ -65,7 +65,7 @@ fn transpose_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
 /// `transpose(dot(a, b))` = `transpose(dot(b, a))` with the minor-most dimension in place, or no transpose at all,
 /// where the minor-most dimension of the result is free in `a`. The products are the same; the order in which they are
 /// added is free in both.
-fn transpose_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn transpose_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let old = permutation(cx, id)?;
     let Op::Dot(dot) = cx.op(inner) else { return None };
@@ -96,7 +96,7 @@ fn swapped(cx: &Draft<'_>, id: InstrId, permutation: &[usize]) -> Option<Vec<usi
 
 /// `transpose(reshape(dot(a, b)))` = `reshape(transpose(dot(a, b)))`, where the reshape only adds ones and operands
 /// that change places then save the transpose.
-fn transpose_of_reshaped_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<Value> {
+fn transpose_of_reshaped_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let (Op::Reshape(_), dot) = (cx.op(inner), *cx.instruction(inner).operands().first()?) else { return None };
     let sizes = cx.dims(dot);

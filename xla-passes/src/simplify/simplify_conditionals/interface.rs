@@ -1,4 +1,4 @@
-//! What goes into the branches of a conditional and what comes out of them.
+//! Operands and results of a conditional's branches.
 
 use xla_hlo::ops::{GetTupleElement, Tuple};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Literal, Module, Op, Result, Shape};

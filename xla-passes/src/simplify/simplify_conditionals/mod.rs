@@ -1,4 +1,4 @@
-//! Conditionals: what is known of the choice, of the branches, and of what goes in and comes out.
+//! Conditional simplification: known predicates, equal branches, operands and results without use.
 
 mod interface;
 mod select;

@@ -1,4 +1,4 @@
-//! Conditionals of little work become selections: both branches are computed, which takes less time than to choose one.
+//! Replaces cheap conditionals by selects between the results of their branches.
 
 use xla_hlo::ops::{Compare, CompareDirection, Constant, Family, GetTupleElement, Select, Tuple};
 use xla_hlo::{

@@ -1,4 +1,4 @@
-//! Gives thunks their streams: list scheduling in the order of the sequence, by a model of host and device.
+//! Assigns streams to thunks: list scheduling by a model of host and device.
 //!
 //! Each thunk goes to the stream where it would be done first, events counted against it; ties go to the sequence's
 //! home and then to the lower number, so that a chain, or what the host is too slow for, stays where it is. This is
@@ -13,7 +13,7 @@ use super::super::sequence::can_be_recorded;
 use super::super::{StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};
 use super::conflicts::{Conflicts, Touched};
 use super::model::{Demand, Machine, Times};
-use super::order::Order;
+use super::order::HappensBefore;
 use super::report::StreamReport;
 use super::{StreamProfile, ThunkCost, verify_streams};
 
@@ -21,10 +21,10 @@ use super::{StreamProfile, ThunkCost, verify_streams};
 /// forgotten.
 ///
 /// `cost` is asked about kernels, library calls and what runs on the host; copies cost what the profile says, control
-/// flow what is nested in it, in one round where nobody knows how many there are. What is no number counts as nothing.
-/// Numbers of streams are dense. Where several streams would not be faster, by the model, everything stays on one.
-/// Debug builds check the product with [`verify_streams`], whose [`Error::Internal`](xla_hlo::Error::Internal) is the
-/// only error.
+/// flow what is nested in it, in one iteration where nobody knows how many there are. What is no number counts as
+/// nothing. Numbers of streams are dense. Where several streams would not be faster, by the model, everything stays on
+/// one. Debug builds check the product with [`verify_streams`], whose [`Error::Internal`](xla_hlo::Error::Internal) is
+/// the only error.
 pub fn assign_streams(
     sequence: &mut ThunkSequence,
     profile: &StreamProfile,
@@ -60,13 +60,13 @@ struct Span {
 
 /// What one run of a sequence takes as it was assigned, and all on one stream.
 #[derive(Clone, Copy, Debug, Default)]
-struct Level {
+struct SequenceLevel {
     best: Span,
     single: Span,
 }
 
 /// Where the thunks of a sequence go.
-struct Plan {
+struct StreamPlan {
     streams: Vec<usize>,
     /// By thunk, nodes that it waits for.
     waits: Vec<Vec<usize>>,
@@ -76,7 +76,7 @@ struct Plan {
 }
 
 /// Where a thunk may go.
-struct Place {
+struct ThunkPlacement {
     stream: usize,
     waits: Vec<usize>,
     times: Times,
@@ -87,13 +87,13 @@ struct Place {
 impl Assigner<'_> {
     /// Assigns a sequence and what is nested in it, as if its home were stream 0. What may not be `spread` stays on one
     /// stream.
-    fn level(&mut self, sequence: &mut ThunkSequence, spread: bool) -> Level {
+    fn level(&mut self, sequence: &mut ThunkSequence, spread: bool) -> SequenceLevel {
         let mut best = Vec::with_capacity(sequence.thunks.len());
         let mut single = Vec::with_capacity(sequence.thunks.len());
         for thunk in &mut sequence.thunks {
             let recorded = self.is_recorded(&thunk.kind);
             let nested = thunk.kind.nested_mut().into_iter().map(|inner| self.level(inner, spread && !recorded));
-            let nested: Vec<Level> = nested.collect();
+            let nested: Vec<SequenceLevel> = nested.collect();
             best.push(self.demand(thunk, recorded, &|i| nested[i].best));
             single.push(self.demand(thunk, recorded, &|i| nested[i].single));
         }
@@ -109,7 +109,7 @@ impl Assigner<'_> {
             }
         }
         self.apply(sequence, &plan);
-        Level { best: plan.span, single }
+        SequenceLevel { best: plan.span, single }
     }
 
     /// Sets of streams to try: a few for kernels, and with each of these none or all of those for copies.
@@ -126,11 +126,11 @@ impl Assigner<'_> {
         choices
     }
 
-    fn plan(&self, sequence: &ThunkSequence, touched: &[Touched], demands: &[Demand], streams: &[usize]) -> Plan {
+    fn plan(&self, sequence: &ThunkSequence, touched: &[Touched], demands: &[Demand], streams: &[usize]) -> StreamPlan {
         let count = streams.iter().max().map_or(1, |&last| last + 1);
         let mut machine = Machine::new(self.profile, count);
-        let (mut order, mut conflicts) = (Order::new(count), Conflicts::default());
-        let mut plan = Plan {
+        let (mut order, mut conflicts) = (HappensBefore::new(count), Conflicts::default());
+        let mut plan = StreamPlan {
             streams: Vec::with_capacity(demands.len()),
             waits: Vec::with_capacity(demands.len()),
             joins: Vec::new(),
@@ -138,18 +138,26 @@ impl Assigner<'_> {
             span: Span::default(),
         };
         for (i, thunk) in sequence.thunks.iter().enumerate() {
-            // Everything is behind the beginning of the sequence.
+            // Everything is after the beginning of the sequence.
             let needed = conflicts.before(&touched[i]).into_iter().chain([0]);
             let place = |stream| {
                 let waits = order.waits(stream, needed.clone());
                 let times = machine.plan(&demands[i], stream, &waits);
                 // Another stream than home must be joined again.
                 let events = waits.len() + usize::from(stream != 0);
-                Place { stream, score: times.finish + events as f64 * self.profile.event_seconds, waits, times }
+                ThunkPlacement {
+                    stream,
+                    score: times.finish + events as f64 * self.profile.event_seconds,
+                    waits,
+                    times,
+                }
             };
             let allowed = streams.iter().copied().filter(|&stream| self.allows(thunk, stream, streams));
-            let better = |best: Place, next: Place| if next.score < best.score * (1.0 - TIE) { next } else { best };
-            let Place { stream, waits, times, .. } = allowed.map(place).reduce(better).unwrap_or_else(|| place(0));
+            let better = |best: ThunkPlacement, next: ThunkPlacement| {
+                if next.score < best.score * (1.0 - TIE) { next } else { best }
+            };
+            let ThunkPlacement { stream, waits, times, .. } =
+                allowed.map(place).reduce(better).unwrap_or_else(|| place(0));
             machine.send(&demands[i], stream, times);
             order.push(stream, &waits);
             conflicts.add(i + 1, stream, &touched[i]);
@@ -166,7 +174,7 @@ impl Assigner<'_> {
     }
 
     /// Whether a thunk may be on a stream of these. If there are some for copies, large copies are there and nothing
-    /// else is: what would come behind a copy on the stream of kernels is not known when the copy is sent.
+    /// else is: what would come after a copy on the stream of kernels is not known when the copy is sent.
     fn allows(&self, thunk: &Thunk, stream: usize, streams: &[usize]) -> bool {
         let for_copies = |stream: usize| stream >= self.profile.compute_streams.max(1) as usize;
         let is_large = matches!(thunk.kind, ThunkKind::Copy) && copied_bytes(thunk) >= self.profile.copy_stream_bytes;
@@ -201,17 +209,17 @@ impl Assigner<'_> {
             }
             ThunkKind::While { trip_count, .. } => {
                 let (condition, body) = (nested(0), nested(1));
-                let rounds = trip_count.unwrap_or(1) as f64;
+                let iterations = trip_count.unwrap_or(1) as f64;
                 let counted = trip_count.is_some() && !recorded;
-                let tests = if counted { 0.0 } else { rounds + 1.0 };
-                let seconds = rounds * body.seconds + tests * condition.seconds;
+                let tests = if counted { 0.0 } else { iterations + 1.0 };
+                let seconds = iterations * body.seconds + tests * condition.seconds;
                 let recording = condition.host + body.host + launch;
-                let (lead, issue) = if recorded { (recording, recording) } else { (0.0, rounds * body.host) };
+                let (lead, issue) = if recorded { (recording, recording) } else { (0.0, iterations * body.host) };
                 Demand { lead, issue, seconds, share: body.share, blocks: !counted && !recorded }
             }
             ThunkKind::Conditional { branches, .. } => {
-                let dearest = (0..branches.len()).map(nested).max_by(|a, b| a.seconds.total_cmp(&b.seconds));
-                let Span { seconds, share, .. } = dearest.unwrap_or_default();
+                let most_expensive = (0..branches.len()).map(nested).max_by(|a, b| a.seconds.total_cmp(&b.seconds));
+                let Span { seconds, share, .. } = most_expensive.unwrap_or_default();
                 Demand { seconds, share, blocks: true, ..Demand::default() }
             }
         }
@@ -231,7 +239,7 @@ impl Assigner<'_> {
     }
 
     /// Writes a plan down.
-    fn apply(&mut self, sequence: &mut ThunkSequence, plan: &Plan) {
+    fn apply(&mut self, sequence: &mut ThunkSequence, plan: &StreamPlan) {
         let ids: Vec<ThunkId> = sequence.thunks.iter().map(|thunk| thunk.id).collect();
         let thunk_of = |node: &usize| node.checked_sub(1).map(|i| ids[i]);
         let used: BTreeSet<u32> = plan.streams.iter().map(|&stream| stream as u32).collect();

@@ -1,4 +1,4 @@
-//! What thunks touch, and which earlier ones they must be ordered behind.
+//! Conflicts: accesses of thunks, and the earlier thunks that they must be ordered after.
 
 use std::collections::HashMap;
 
@@ -73,7 +73,7 @@ struct Last {
 }
 
 impl Conflicts {
-    /// The nodes that what touches this must be ordered behind, the latest first. Those that follow from these by the
+    /// The nodes that what touches this must be ordered after, the latest first. Those that follow from these by the
     /// orders that there must be between them anyway, and by streams, are left out where that is cheap.
     pub fn before(&self, touched: &Touched) -> Vec<usize> {
         let mut nodes: Vec<usize> = self.effect.filter(|_| touched.effects).into_iter().collect();

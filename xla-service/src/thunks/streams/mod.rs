@@ -1,4 +1,4 @@
-//! Streams: which thunks may run at the same time, on what, and who must wait for whom.
+//! Stream assignment: which thunks run concurrently, and who waits for whom.
 //!
 //! ```text
 //! slices of thunks ── conflicts (bytes) ──> what must be ordered ─┐
@@ -13,9 +13,9 @@
 //! **The edges** of a sequence are [`waits`](super::Thunk::waits) of its thunks, its
 //! [`forks`](super::ThunkSequence::forks) and its [`joins`](super::ThunkSequence::joins). Each sequence has a stream of
 //! its own, its *home*: 0 for a program, that of the thunk for what is nested in a loop or conditional. Another stream
-//! begins behind what home was sent before the sequence: either its first thunk waits for a thunk of the sequence, or
+//! begins after what home was sent before the sequence: either its first thunk waits for a thunk of the sequence, or
 //! the stream is in `forks`. At the end home waits for `joins`, and so for everything. To its surroundings a loop is
-//! therefore one thunk on its stream that touches what is touched inside; streams begin anew in each round, and are
+//! therefore one thunk on its stream that touches what is touched inside; streams begin anew in each iteration, and are
 //! joined before a predicate is read.
 //!
 //! **No edge is superfluous.** What a stream knows of the others is a vector clock, so a wait that follows from others

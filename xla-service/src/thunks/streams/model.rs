@@ -1,4 +1,4 @@
-//! How long a sequence takes: a host that sends, streams that go on in order, and a device that they share.
+//! Timing model: a host that sends, streams that go on in order, and a device that they share.
 
 use super::StreamProfile;
 
@@ -46,7 +46,7 @@ impl<'p> Machine<'p> {
         Machine { profile, host: 0.0, free: vec![0.0; streams], usage: Usage::default(), times }
     }
 
-    /// When a next node would run on `stream` behind these.
+    /// When a next node would run on `stream` after these.
     pub fn plan(&self, demand: &Demand, stream: usize, waits: &[usize]) -> Times {
         let host = self.host + waits.len() as f64 * self.profile.event_seconds;
         let waited = waits.iter().map(|&node| self.times[node].finish + self.profile.event_seconds);
@@ -92,7 +92,7 @@ impl Default for Usage {
     }
 }
 
-/// Steps that are over are thrown away when there are so many of them.
+/// Steps that are over are thrown away when there are that many of them.
 const KEPT: usize = 1024;
 
 /// So little more or less is rounding.

@@ -1,9 +1,9 @@
-//! What follows from streams and waits: vector clocks over the nodes of one sequence.
+//! Happens-before order that streams and waits imply: vector clocks over the nodes of one sequence.
 
 /// The nodes of a sequence in the order they are sent: 0 is its beginning, then come its thunks, and at last its end.
 /// Beginning and end are on stream 0, the home of the sequence.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(super) struct HappensBefore {
     streams: usize,
     /// The stream of each node.
     stream_of: Vec<usize>,
@@ -13,16 +13,16 @@ pub(super) struct Order {
     last: Vec<Option<usize>>,
 }
 
-impl Order {
+impl HappensBefore {
     /// A sequence that has just begun.
-    pub fn new(streams: usize) -> Order {
-        let mut order = Order { streams, stream_of: Vec::new(), known: Vec::new(), last: vec![None; streams] };
+    pub fn new(streams: usize) -> HappensBefore {
+        let mut order = HappensBefore { streams, stream_of: Vec::new(), known: Vec::new(), last: vec![None; streams] };
         order.push(0, &[]);
         order
     }
 
     /// Which of the nodes `needed`, latest first, a next node on `stream` must wait for, so that all of them are done
-    /// before it. A later node may be known to be behind an earlier one, never the other way around, so each is asked
+    /// before it. A later node may be known to be after an earlier one, never the other way around, so each is asked
     /// for once.
     pub fn waits(&self, stream: usize, needed: impl Iterator<Item = usize>) -> Vec<usize> {
         let mut known = self.known_on(stream);
@@ -58,7 +58,7 @@ impl Order {
         &self.known[node * self.streams..(node + 1) * self.streams]
     }
 
-    /// What is known to be done behind all that `stream` was sent so far.
+    /// What is known to be done after all that `stream` was sent so far.
     fn known_on(&self, stream: usize) -> Vec<usize> {
         self.last[stream].map_or_else(|| vec![0; self.streams], |node| self.known(node).to_vec())
     }

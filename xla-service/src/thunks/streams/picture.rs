@@ -18,7 +18,7 @@ const AXIS: f64 = 34.0;
 const CHARACTER: f64 = 6.8;
 /// Every box is at least so wide.
 const LEAST: f64 = 1.5;
-/// A box that ends so little behind the one before it is not drawn: it could not be seen.
+/// A box that ends so little after the one before it is not drawn: it could not be seen.
 const SEEN: f64 = 0.2;
 const TICKS: u32 = 8;
 
@@ -37,8 +37,8 @@ text { fill: var(--text); font: 12px ui-monospace, monospace; }
 ";
 
 impl StreamReport {
-    /// A picture for a browser: a row for each stream, a box for each thunk, an arrow for each wait: one part below the
-    /// other for each sequence. SVG, light or dark as the reader likes.
+    /// A picture for a browser: a row for each stream, a box for each thunk, an arrow for each wait; sequences one
+    /// below the other. SVG, light or dark as the reader likes.
     pub fn svg(&self) -> String {
         let mut body = String::new();
         // Writing to a string does not fail.
@@ -55,11 +55,11 @@ impl StreamReport {
 fn parts(report: &StreamReport, out: &mut String) -> Result<f64, fmt::Error> {
     let (several, one) = (microseconds(report.seconds), microseconds(report.seconds_on_one_stream));
     writeln!(out, "<text x=\"12\" y=\"22\">By the model: {several} on several streams, {one} on one.</text>")?;
-    report.sequences.iter().try_fold(30.0, |top, timeline| Part::new(timeline, top).draw(out))
+    report.sequences.iter().try_fold(30.0, |top, timeline| SequencePicture::new(timeline, top).draw(out))
 }
 
 /// The picture of one sequence.
-struct Part<'t> {
+struct SequencePicture<'t> {
     timeline: &'t Timeline,
     top: f64,
     /// By stream, the middle of its row.
@@ -69,14 +69,14 @@ struct Part<'t> {
     thunks: HashMap<ThunkId, &'t TimelineThunk>,
 }
 
-impl<'t> Part<'t> {
-    fn new(timeline: &'t Timeline, top: f64) -> Part<'t> {
+impl<'t> SequencePicture<'t> {
+    fn new(timeline: &'t Timeline, top: f64) -> SequencePicture<'t> {
         let streams = timeline.streams();
         let bottom = top + TITLE + ROW * streams.len() as f64;
         let middle = |row: usize| top + TITLE + ROW * (row as f64 + 0.5);
         let rows = streams.into_iter().enumerate().map(|(row, stream)| (stream, middle(row))).collect();
         let thunks = timeline.thunks.iter().map(|thunk| (thunk.id, thunk)).collect();
-        Part { timeline, top, rows, bottom, seconds: timeline.seconds().max(f64::MIN_POSITIVE), thunks }
+        SequencePicture { timeline, top, rows, bottom, seconds: timeline.seconds().max(f64::MIN_POSITIVE), thunks }
     }
 
     /// Draws it, and says where it ends.

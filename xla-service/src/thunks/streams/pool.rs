@@ -1,4 +1,4 @@
-//! Streams beyond the one a program is launched on, kept from one execution to the next.
+//! Stream pool: streams beyond the one a program is launched on, kept between executions.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

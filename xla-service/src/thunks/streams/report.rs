@@ -1,4 +1,4 @@
-//! What an assignment of streams looks like: who runs when by the model, and who waits for whom.
+//! Report of a stream assignment: modelled times, and who waits for whom.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -99,9 +99,9 @@ impl Timeline {
 
     /// How many events are recorded.
     pub fn events(&self) -> usize {
-        let awaited: BTreeSet<ThunkId> =
+        let waited_for: BTreeSet<ThunkId> =
             self.thunks.iter().flat_map(|t| &t.waits).chain(&self.joins).copied().collect();
-        awaited.len() + usize::from(!self.forks.is_empty())
+        waited_for.len() + usize::from(!self.forks.is_empty())
     }
 
     /// How often a stream waits for an event.

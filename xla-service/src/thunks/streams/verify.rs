@@ -1,4 +1,4 @@
-//! Proves that an assignment orders everything that must be: runs it on paper, with a race detector.
+//! Verifies that a stream assignment orders every conflict, with a race detector.
 
 use xla_hlo::entity::EntityId;
 use xla_hlo::{Error, Result, ResultExt};
@@ -11,7 +11,7 @@ use super::conflicts::Touched;
 use crate::host::{Clock, MemoryAccess, RaceDetector, RaceStream};
 
 /// Checks that every two thunks that touch the same bytes, one of them writing, are ordered by streams and waits, in
-/// all that may run; that thunks with effects are; and that everything happens behind what ran before the program and
+/// all that may run; that thunks with effects are; and that everything happens after what ran before the program and
 /// in front of what runs after it, on stream 0.
 ///
 /// [`Error::Internal`] names two thunks and the wait that is missing, or the wait for what is not earlier in the same
@@ -70,13 +70,13 @@ impl Replay {
             let stream = self.stream(fork);
             self.detector.wait(stream, &begin);
         }
-        let is_awaited: HashSet<ThunkId> =
+        let is_waited_for: HashSet<ThunkId> =
             sequence.thunks.iter().flat_map(|thunk| &thunk.waits).chain(&sequence.joins).copied().collect();
         let mut events: HashMap<ThunkId, Clock> = HashMap::new();
         for thunk in &sequence.thunks {
             self.wait(thunk.stream, &thunk.waits, &events).context(|| thunk.place())?;
             self.thunk(thunk)?;
-            if is_awaited.contains(&thunk.id) {
+            if is_waited_for.contains(&thunk.id) {
                 let stream = self.stream(thunk.stream);
                 events.insert(thunk.id, self.detector.record(stream));
             }
@@ -101,7 +101,7 @@ impl Replay {
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => self.leaf(thunk),
             ThunkKind::CustomCall | ThunkKind::HostFallback => self.leaf(thunk),
             ThunkKind::While { condition, body, predicate, trip_count } => {
-                // Twice, for what one round does to the next.
+                // Twice, for what one iteration does to the next.
                 for _ in 0..2 {
                     if trip_count.is_none() {
                         self.sequence(condition, stream)?;

@@ -1,4 +1,4 @@
-//! Runs that are asked to stop: before they begin, in the middle, and with others behind them.
+//! Cancelled runs: before they begin, in the middle, and with others after them.
 
 use std::time::{Duration, Instant};
 
@@ -107,7 +107,7 @@ fn before_start(subject: &Subject) -> Check {
     still_works(&compiled)
 }
 
-/// Asks a run to stop after a while, from another thread; gives how long it took to do so.
+/// Asks a run to stop after a while, from another thread; returns how long it took to do so.
 fn stopped(compiled: &LoadedExecutable, dispatch: Dispatch) -> Check {
     let ((options, token), asked) = (cancellable(dispatch), Duration::from_millis(60));
     let started = Instant::now();
@@ -136,7 +136,7 @@ fn long_loop(subject: &Subject) -> Check {
     Ok(())
 }
 
-/// A cancelled run does not take those behind it along.
+/// A cancelled run does not take those after it along.
 fn queued(subject: &Subject) -> Check {
     let executor = subject.executor()?;
     let compiled = counting(subject)?;

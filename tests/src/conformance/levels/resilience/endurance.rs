@@ -48,8 +48,8 @@ fn executed(subject: &Subject, sample: &Sample, count: usize) -> Check {
     settles(&*executor, before)
 }
 
-/// Executions one after the other; every so many of them everything must have come back. A slow device is spared the
-/// rest.
+/// Executions one after the other; after every `ROW` of them everything must have come back. A slow device is spared
+/// the rest.
 fn rows(ready: &Ready, executor: &dyn StreamExecutor, count: usize) -> Check {
     let options = launch::keeping(ready.compiled());
     let shared = launch::buffers(ready.compiled(), ready.arguments())?;
@@ -63,7 +63,7 @@ fn rows(ready: &Ready, executor: &dyn StreamExecutor, count: usize) -> Check {
                 ready.run()?;
             }
         }
-        // What was launched is behind what is read.
+        // What was launched is after what is read.
         ready.run()?;
         settles(executor, warm)?;
         if start.elapsed() > LONG {

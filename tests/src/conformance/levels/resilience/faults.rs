@@ -9,12 +9,12 @@ use crate::conformance::launch;
 use crate::conformance::levels::Sizes;
 use crate::conformance::levels::support::{resting, settles};
 
-/// Places at which a part of a run is made to fail: the first so many.
+/// Places at which a part of a run is made to fail.
 const PLACES: u64 = 12;
 
 /// Part of a run. An error says to which part of it the work belongs that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum RunPart {
     /// Values to the device.
     Arguments,
     /// The program itself.
@@ -24,12 +24,12 @@ enum Part {
 }
 
 /// A kind of fault, its name, and where it may happen.
-type Kind = (Fault, &'static str, &'static [Part]);
+type Kind = (Fault, &'static str, &'static [RunPart]);
 
 const KINDS: [Kind; 3] = [
-    (Fault::Kernel, "faulting-kernel", &[Part::Program]),
-    (Fault::Copy, "faulting-copy", &[Part::Arguments, Part::Program, Part::Results]),
-    (Fault::Allocation, "faulting-allocation", &[Part::Arguments, Part::Program]),
+    (Fault::Kernel, "faulting-kernel", &[RunPart::Program]),
+    (Fault::Copy, "faulting-copy", &[RunPart::Arguments, RunPart::Program, RunPart::Results]),
+    (Fault::Allocation, "faulting-allocation", &[RunPart::Arguments, RunPart::Program]),
 ];
 
 pub fn cases(sizes: &Sizes) -> Vec<Case> {
@@ -42,7 +42,7 @@ pub fn cases(sizes: &Sizes) -> Vec<Case> {
     KINDS.into_iter().flat_map(of_kind).collect()
 }
 
-fn at_each_place(subject: &Subject, sample: &Sample, fault: Fault, parts: &[Part]) -> Check {
+fn at_each_place(subject: &Subject, sample: &Sample, fault: Fault, parts: &[RunPart]) -> Check {
     let executor = subject.executor()?;
     let Some(faults) = executor.fault_injection() else {
         return Err(Stop::Skipped("the device cannot fail on request".to_string()));
@@ -62,7 +62,7 @@ fn parts_of(
     subject: &Subject,
     sample: &Sample,
     fault: Fault,
-    parts: &[Part],
+    parts: &[RunPart],
     executor: &dyn StreamExecutor,
     faults: &dyn FaultInjection,
 ) -> Check {
@@ -95,35 +95,35 @@ fn parts_of(
 }
 
 /// Runs the program part by part, each of which ends before the next one begins. Faults can happen in one of them.
-fn run(ready: &Ready, part: Part, faults: &dyn FaultInjection, inject: &dyn Fn() -> Result<()>) -> Result<Literal> {
-    let begin = |begins: Part| {
+fn run(ready: &Ready, part: RunPart, faults: &dyn FaultInjection, inject: &dyn Fn() -> Result<()>) -> Result<Literal> {
+    let begin = |begins: RunPart| {
         faults.clear();
         if begins == part { inject() } else { Ok(()) }
     };
     let compiled = ready.compiled();
-    begin(Part::Arguments)?;
+    begin(RunPart::Arguments)?;
     let arguments = launch::buffers(compiled, ready.arguments())?;
     arguments.iter().try_for_each(Buffer::wait)?;
-    begin(Part::Program)?;
+    begin(RunPart::Program)?;
     let results = launch::launch(compiled, &arguments, &launch::keeping(compiled))?;
     results.iter().try_for_each(Buffer::wait)?;
-    begin(Part::Results)?;
+    begin(RunPart::Results)?;
     launch::read(&results)
 }
 
 /// The error names the platform and what it happened in: the thunk with its instruction, or the array that was on its
 /// way.
-fn told(platform: &str, ready: &Ready, fault: Fault, part: Part, error: &Error) -> Check {
+fn told(platform: &str, ready: &Ready, fault: Fault, part: RunPart, error: &Error) -> Check {
     let message = error.to_string();
     ensure!(!message.contains("panicked"), "{message}");
     ensure!(message.contains(&format!("platform {platform}")), "the error does not name the platform: {message}");
     let arguments = ready.compiled().signature().arguments();
     match part {
-        Part::Arguments => {
+        RunPart::Arguments => {
             let named = arguments.iter().enumerate().any(|(i, leaf)| message.contains(&leaf.describe(i)));
             ensure!(named, "the error does not name the argument: {message}");
         }
-        Part::Program if fault != Fault::Allocation => {
+        RunPart::Program if fault != Fault::Allocation => {
             let Some(sequence) = ready.compiled().thunks() else { return Ok(()) };
             // Arguments that are written, and results that are shared, are copied before the first thunk and after the
             // last.
@@ -132,8 +132,8 @@ fn told(platform: &str, ready: &Ready, fault: Fault, part: Part, error: &Error) 
             ensure!(named, "the error names no thunk with its instruction: {message}");
         }
         // Level 6 asks of every allocation what it was for.
-        Part::Program => {}
-        Part::Results => {
+        RunPart::Program => {}
+        RunPart::Results => {
             ensure!(message.contains("an array of "), "the error does not name the array: {message}");
         }
     }

@@ -1,4 +1,4 @@
-//! Level 6: what fails, fails with an error that says what and where, leaks nothing, and the next execution works.
+//! Level 6: failures have an error that says what and where, leak nothing, and spare the next execution.
 
 mod allocations;
 mod cancel;

@@ -259,7 +259,7 @@ ENTRY main {
   ROOT r = f32[16] add(ab, beside)
 }";
 
-/// A stream that begins behind a thunk of another one, and is waited for before the end.
+/// A stream that begins after a thunk of another one, and is waited for before the end.
 const LATER: &str = "
 HloModule later
 ENTRY main {

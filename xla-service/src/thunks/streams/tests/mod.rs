@@ -13,7 +13,7 @@ mod random;
 
 const MICRO: f64 = 1e-6;
 
-/// A slice of so many bytes of an allocation.
+/// A slice of `size` bytes of an allocation.
 fn slice(allocation: usize, offset: usize, size: usize) -> Slice {
     Slice { allocation: AllocationId::from_index(allocation), offset, size }
 }
@@ -56,7 +56,7 @@ fn profile(compute_streams: u32) -> StreamProfile {
     StreamProfile { compute_streams, launch_seconds: MICRO, event_seconds: MICRO, ..StreamProfile::default() }
 }
 
-/// Kernels of so many microseconds that need a fifth of the device.
+/// Kernels of these microseconds that need a fifth of the device.
 fn small(microseconds: f64) -> impl Fn(&Thunk) -> ThunkCost {
     move |_| ThunkCost { seconds: microseconds * MICRO, share: 0.2 }
 }

@@ -1,7 +1,7 @@
-//! Boxes read from and written to arrays with sizes.
+//! Slices, gathers and scatters of arrays with dynamic sizes.
 //!
-//! A box as long as its array along a dimension of which the result has a bound (`<=`) ends where the array ends.
-//! Starts are clamped, and boxes dropped, by sizes and not by bounds.
+//! A slice as long as its array along a dimension of which the result has a bound (`<=`) ends where the array ends.
+//! Starts are clamped, and slices dropped, by sizes and not by bounds.
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, DynamicSlice, DynamicUpdateSlice, Gather, Pad, PadDim, Scatter, Slice};
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Error, InstrId, Result, Scalar};
@@ -65,7 +65,7 @@ impl Padder<'_> {
         }
         let every: Vec<usize> = (0..dims.len()).collect();
         if let Some(inside) = self.inside(&update_dims, &update_sizes, &every)? {
-            // Room for what lies behind the update's size, so that it is not moved back to fit.
+            // Room for what lies past the update's size, so that it is not moved back to fit.
             let room = |d: usize| if update_sizes[d].is_some() { update_dims[d] as i64 } else { 0 };
             let behind = every.iter().map(|&d| PadDim { low: 0, high: room(d), interior: 0 }).collect();
             let zero = self.at.zeros(&ArrayShape::scalar(self.at.element_type(base)?))?;
@@ -141,10 +141,10 @@ impl Padder<'_> {
         }
         let mut lengths = vec![1; sizes.len()];
         for (place, d) in roles.window(sizes.len()) {
-            // What lies behind an update as long as its array lands behind that array's size.
+            // What lies after an update as long as its array lands past that array's size.
             let is_whole = sizes[d] == update_sizes[place] && !op.scatter_dims_to_operand_dims.contains(&d);
             if update_sizes[place].is_some() && !is_whole {
-                return Err(Error::unimplemented("a scatter of boxes whose size is known only when running"));
+                return Err(Error::unimplemented("a scatter of windows of dynamic size"));
             }
             lengths[d] = update_dims[place];
         }
@@ -172,9 +172,7 @@ impl Padder<'_> {
             return Ok(list);
         }
         if limits.is_empty() {
-            return Err(Error::unimplemented(
-                "a scatter without indices of arrays whose size is known only when running",
-            ));
+            return Err(Error::unimplemented("a scatter without indices of arrays of dynamic size"));
         }
         let places = self.as_starts(list)?;
         let every: Vec<usize> = (0..dims.len()).filter(|&d| d != components).collect();
@@ -183,7 +181,7 @@ impl Padder<'_> {
             let limit = self.limits(limits, &dims, components)?;
             let mut fits = self.at.compare(CompareDirection::Le, places, limit)?;
             if components < dims.len() {
-                // A box has to fit along all dimensions.
+                // A slice has to fit along all dimensions.
                 let all = self.at.scalar(ElementType::Pred, Scalar::Pred(true))?;
                 let rows = self.at.reduce(BinaryOp::And, fits, all, &[components])?;
                 fits = self.at.broadcast(rows, &dims, &every)?;
@@ -270,8 +268,8 @@ impl Padder<'_> {
         self.at.binary(BinaryOp::Maximum, last, zero)
     }
 
-    /// The size of dimension `d` of the result, a box of up to `length` elements of `size`; `None` where it is said to
-    /// be exact.
+    /// The size of dimension `d` of the result, a slice of up to `length` elements of `size`; `None` where it is said
+    /// to be exact.
     fn part_of(&mut self, id: InstrId, d: usize, size: InstrId, length: usize) -> Result<Option<InstrId>> {
         match self.has_bounds(id, d) {
             true => self.clamped(size, length).map(Some),
@@ -289,7 +287,7 @@ struct Roles<'a> {
 }
 
 impl Roles<'_> {
-    /// Dimensions of slices that run inside a box, with those of the array.
+    /// Dimensions of slices that run inside a slice, with those of the array.
     fn window(&self, rank: usize) -> Vec<(usize, usize)> {
         let kept = (0..rank).filter(|d| !self.left_out.contains(d));
         self.offset_dims.iter().copied().zip(kept).collect()
