@@ -25,7 +25,7 @@ pub(crate) const MEMORY_ALIGNMENT: usize = ALIGNMENT;
 
 // VENDOR(profile): rates and sizes of the hardware, what its lowering can put into one kernel, and what it has not
 // (`lacks`, `floats`).
-/// What passes are told. Rates and sizes steer choices between two correct programs, so rough numbers do.
+/// The target profile of the passes. Rates and sizes steer choices between two correct programs, so rough numbers do.
 pub(crate) fn profile() -> TargetProfile {
     let fusion = FusionProfile {
         inside: fusible(),
@@ -45,7 +45,7 @@ pub(crate) fn profile() -> TargetProfile {
 
 // VENDOR(streams): what launches, events and copies take, for a device that works on several queues at once. One stream
 // is right for any other.
-/// What whoever spreads work over streams is told.
+/// The stream profile of stream assignment.
 pub(crate) fn stream_profile(streams: u32) -> StreamProfile {
     StreamProfile {
         compute_streams: streams,
@@ -74,7 +74,7 @@ const CORE_SHARE: f64 = 0.0;
 /// See [`BufferOptions::reuse_after`](xla_passes::buffers::BufferOptions::reuse_after).
 pub(crate) const REUSE_AFTER: u32 = 16;
 
-/// What `lowering/expression.rs` computes inside a kernel.
+/// Operations that `lowering/expression.rs` computes inside a kernel.
 fn fusible() -> BTreeSet<Opcode> {
     let elementwise = Opcode::ALL.iter().copied().filter(|opcode| opcode.family() == Family::Elementwise);
     let movement =

@@ -15,7 +15,7 @@ use crate::transfer::TemplateTransfer;
 
 #[derive(Debug)]
 pub(crate) struct TemplateCompiler {
-    /// How many streams a program may be spread over.
+    /// Number of streams that a program may be spread over.
     pub streams: u32,
 }
 

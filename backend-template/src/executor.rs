@@ -124,7 +124,7 @@ enum Sink {
 }
 
 thread_local! {
-    /// What the calling thread's work belongs to, for errors.
+    /// Label of the calling thread's work, for errors.
     static PLACE: RefCell<Arc<str>> = RefCell::new(format!("platform {NAME}").into());
 }
 
@@ -147,7 +147,7 @@ impl TemplateStream {
         }
     }
 
-    /// What was recorded.
+    /// The recorded commands.
     pub fn recorded(&self) -> Vec<Command> {
         match &self.sink {
             Sink::Queue(_) => Vec::new(),

@@ -12,14 +12,14 @@ use crate::executor::TemplateExecutor;
 use crate::transfer::TemplateTransfer;
 
 // VENDOR(devices): delete what only a simulation can choose.
-/// What the simulated hardware is like.
+/// Options of the simulated hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceOptions {
-    /// How many devices there are.
+    /// Number of devices.
     pub devices: usize,
     /// Bytes of memory of each.
     pub memory_bytes: usize,
-    /// How many streams a program may be spread over.
+    /// Number of streams that a program may be spread over.
     pub streams: u32,
 }
 

@@ -1,5 +1,5 @@
-//! What is done with a fuzzer's input: a panic is a finding. `tests/tests/fuzz_inputs.rs` does the same with inputs
-//! that once were.
+//! Targets of the fuzzers: a panic is a finding. `tests/tests/programs/fuzz_inputs.rs` runs inputs that once were
+//! findings.
 
 use xla_hlo::proto;
 use xla_hlo::text::parse_module;

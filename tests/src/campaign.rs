@@ -28,7 +28,7 @@ pub struct Campaign {
     pub jobs: usize,
     /// The command that starts a worker.
     pub worker: Vec<String>,
-    /// Where failing programs are kept.
+    /// Folder of failing programs.
     pub keep: PathBuf,
     /// It ends with that many failures.
     pub most_failures: usize,
@@ -43,7 +43,7 @@ pub struct Finding {
     pub family: Family,
     /// The seed.
     pub seed: u64,
-    /// What was wrong.
+    /// Kind of the failure.
     pub failure: Failure,
     /// The small program that fails the same way, as text; the whole one where its text does not fail.
     pub text: String,
@@ -60,12 +60,12 @@ pub struct Summary {
     pub programs: BTreeMap<String, u64>,
     /// Instructions in all of them.
     pub instructions: usize,
-    /// What failed.
+    /// The failures.
     pub findings: Vec<Finding>,
 }
 
 impl Summary {
-    /// How many programs were tried.
+    /// Number of programs tried.
     pub fn total(&self) -> u64 {
         self.programs.values().sum()
     }

@@ -24,7 +24,7 @@ pub struct Case {
     pub inputs: Vec<u8>,
     /// An `.npz` archive with `out0`, `out1`, ... (`out0.dev0`, ... for several devices): the flattened result.
     pub expected: Vec<u8>,
-    /// What `case.json` says.
+    /// Contents of `case.json`.
     pub info: Info,
 }
 

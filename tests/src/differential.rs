@@ -23,7 +23,7 @@ pub struct Differential {
     options: CompileOptions,
 }
 
-/// What is checked beside the platform itself.
+/// Checks beside the platform itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modes {
     /// The module, and what becomes of it, come back from their text and their message as they were.
@@ -45,16 +45,16 @@ impl Modes {
     }
 }
 
-/// How a program went wrong.
+/// Failure of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What was wrong.
+    /// Kind of the failure.
     pub kind: FailureKind,
     /// The details.
     pub message: String,
 }
 
-/// What was wrong.
+/// Kind of the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureKind {
     /// The generator made something that is no program, or that the evaluator cannot run.

@@ -27,11 +27,11 @@ pub struct Program {
     pub arguments: Vec<Literal>,
     /// Instructions of the entry that are its results, in order.
     pub outputs: Vec<InstrId>,
-    /// What is known of the arrays of the entry; of others, how far results may be apart.
+    /// Facts about the arrays of the entry; of others, the tolerance.
     pub known: BTreeMap<InstrId, Known>,
 }
 
-/// What is known of an array.
+/// Facts about an array.
 #[derive(Clone, Copy, Debug)]
 pub enum Known {
     /// Its numbers.
@@ -40,7 +40,7 @@ pub enum Known {
     Tolerance(Tolerance),
 }
 
-/// What takes the place of an instruction.
+/// Replacement of an instruction.
 #[derive(Clone, Debug)]
 pub enum Replacement {
     /// A parameter with that argument.
@@ -50,7 +50,7 @@ pub enum Replacement {
 }
 
 impl Program {
-    /// How far results of this instruction may be apart.
+    /// Tolerance of this instruction's results.
     pub fn tolerance(&self, id: InstrId) -> Tolerance {
         let ty = self.module.entry()[id].shape().element_type().unwrap_or(ElementType::Pred);
         match self.known.get(&id) {

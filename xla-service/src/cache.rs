@@ -19,7 +19,7 @@ pub struct CompilationCache {
     state: Mutex<CacheState>,
 }
 
-/// How often a cache could answer.
+/// Hits and misses of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
     /// Programs found, or compiled by somebody else meanwhile.
@@ -88,7 +88,7 @@ impl CompilationCache {
         Ok(executable)
     }
 
-    /// How often the cache could answer so far.
+    /// Hits and misses so far.
     pub fn stats(&self) -> CacheStats {
         let state = self.state();
         CacheStats { hits: state.hits, misses: state.misses, entries: state.entries.len() }

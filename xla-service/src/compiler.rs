@@ -99,7 +99,7 @@ pub trait AheadOfTimeCompiler: Send + Sync {
     fn compile_ahead_of_time(&self, module: OptimizedModule, options: &AotCompilationOptions) -> Result<Vec<AotFile>>;
 }
 
-/// What to compile for, ahead of time.
+/// Targets of ahead-of-time compilation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AotCompilationOptions {
     /// The options of every compilation.
@@ -115,7 +115,7 @@ pub struct AotCompilationOptions {
     pub symbol: Option<String>,
     /// Whether the object may call symbols of the runtime library; otherwise it stands alone.
     pub use_runtime_library: bool,
-    /// Who makes machine code of the assembly that the backend writes, for backends that leave it to another program.
+    /// The assembler of the backend's output, for backends that leave it to another program.
     pub assembler: Assembler,
 }
 
@@ -146,7 +146,7 @@ pub trait LoadExecutable: Send + Sync {
     /// [`xla_hlo::Error::InvalidArgument`], saying which.
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>>;
 
-    /// What the code in a serialised program depends on beside module and options, such as the processor and the
+    /// Dependencies of the code in a serialised program beside module and options, such as the processor and the
     /// version of the code generator: programs are kept on disk under it. `None` where loading compiles again, so that
     /// keeping them gains nothing.
     fn cache_target(&self) -> Option<String>;

@@ -31,7 +31,7 @@ pub trait Executable: Send + Sync + fmt::Debug {
     /// The module as it was compiled, after all passes.
     fn module(&self) -> &Module;
 
-    /// What goes in and comes out, with layouts.
+    /// Arguments and results, with layouts.
     fn signature(&self) -> &Signature;
 
     /// Launches the program.
@@ -67,11 +67,11 @@ pub struct ExecutionContext<'a> {
     pub executor: &'a dyn StreamExecutor,
     /// The stream that the work is sent to.
     pub stream: &'a dyn Stream,
-    /// How arrays lie on the device; for what runs on the host in between.
+    /// Layouts on the device; for what runs on the host in between.
     pub transfer: &'a dyn TransferManager,
     /// The handlers of custom calls; the client has seen that there is one for each of the program's.
     pub custom_calls: &'a CustomCallRegistry,
-    /// What the program draws random numbers from: the device's counter.
+    /// The random state of the program: the device's counter.
     pub random: &'a RandomState,
     /// By which the caller may ask for the program to stop.
     pub cancel: &'a CancelToken,
@@ -165,7 +165,7 @@ pub struct CostAnalysis {
 }
 
 impl CostAnalysis {
-    /// What one run of a module costs by [`xla_passes::analysis::cost`], for the module as a backend's passes left it.
+    /// Cost of one run of a module by [`xla_passes::analysis::cost`], for the module as a backend's passes left it.
     /// A loop that nobody can count counts as one iteration.
     pub fn of(module: &Module) -> CostAnalysis {
         let total = xla_passes::analysis::cost::analyze(module).total;

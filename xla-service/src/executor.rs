@@ -19,7 +19,7 @@ use xla_hlo::{Error, Result};
 /// - **Errors.** [`Error::ResourceExhausted`] when memory does not suffice, saying how much was asked for and how much
 ///   there is; [`Error::FailedPrecondition`] when the device is gone.
 pub trait StreamExecutor: Send + Sync + fmt::Debug {
-    /// What the device is. The answer never changes.
+    /// Description of the device. It never changes.
     fn description(&self) -> &DeviceDescription;
 
     /// Memory of at least `bytes` bytes (and of size exactly `bytes` as it reports itself), aligned to
@@ -49,7 +49,7 @@ pub trait FaultInjection: Send + Sync {
     fn clear(&self);
 }
 
-/// What can be made to fail.
+/// Kinds of injected faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// An allocation: [`Error::ResourceExhausted`].
@@ -128,7 +128,7 @@ impl dyn Stream {
 #[derive(Clone, Default)]
 pub struct Event(Option<Arc<dyn DeviceEvent>>);
 
-/// What a device with asynchronous streams puts into an [`Event`].
+/// Payload of an [`Event`] of a device with asynchronous streams.
 pub trait DeviceEvent: Any + Send + Sync {
     /// Whether the point has been reached; an error if the work before it failed.
     fn is_reached(&self) -> Result<bool>;
@@ -176,7 +176,7 @@ impl fmt::Debug for Event {
 /// The service only moves it around; what it is, the executor that made it knows.
 pub struct DeviceMemory(Box<dyn Allocation>);
 
-/// What an executor puts into a [`DeviceMemory`]: a pointer, a handle, a block of a pool. Dropping gives it back.
+/// Payload of a [`DeviceMemory`]: a pointer, a handle, a block of a pool. Dropping gives it back.
 pub trait Allocation: Any + Send + Sync + fmt::Debug {
     /// Bytes that may be used, as they were asked for.
     fn byte_size(&self) -> usize;
@@ -225,7 +225,7 @@ impl fmt::Debug for DeviceMemory {
     }
 }
 
-/// What a device says about itself: plain data, for people, cost models and tests.
+/// Description of a device: plain data, for people, cost models and tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceDescription {
     /// Name of the platform, as the registry knows it.
@@ -253,7 +253,7 @@ pub struct MemoryStats {
     pub peak_bytes_in_use: usize,
     /// Kept warm for later allocations.
     pub bytes_pooled: usize,
-    /// What may be in use at most; `None` for no limit.
+    /// Bytes that may be in use at most; `None` for no limit.
     pub bytes_limit: Option<usize>,
     /// Allocations so far.
     pub allocations: u64,

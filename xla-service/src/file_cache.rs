@@ -46,7 +46,7 @@ impl FileCache {
         self.folder.join(key).with_extension(self.extension)
     }
 
-    /// What is kept under a key.
+    /// The bytes kept under a key.
     pub fn get(&self, key: &str) -> Option<Vec<u8>> {
         let path = self.path(key);
         let file = File::open(&path).ok()?;

@@ -15,9 +15,9 @@ use xla_passes::PassOptions;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CompileOptions {
-    /// How hard to optimise.
+    /// Optimisation level.
     pub opt_level: OptLevel,
-    /// How passes run: verification after each, passes left out, where to stop.
+    /// Options of the passes: verification after each, passes left out, where to stop.
     pub passes: PassOptions,
     /// A directory that gets the module before and after passes, the thunks and what else there is to see; `None` for
     /// none.
@@ -28,7 +28,7 @@ pub struct CompileOptions {
     /// says. Cheap values are then computed again instead of kept, and a program that still needs more is
     /// [`xla_hlo::Error::ResourceExhausted`].
     pub memory_limit: Option<u64>,
-    /// What to do with operations that the backend does not lower.
+    /// Policy for operations that the backend does not lower.
     pub host_fallback: FallbackPolicy,
     /// A directory for what takes a backend long to find out, to be found again by other processes: machine code that
     /// another program assembles, measured choices. It is made when it is needed, processes may share it, and its files
@@ -51,7 +51,7 @@ pub struct CompileOptions {
     pub allow_tf32: bool,
 }
 
-/// How hard to optimise. Results never differ by level but in rounding.
+/// Optimisation level. Results never differ by level but in rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OptLevel {
     /// Only what is needed for the program to run.
@@ -64,7 +64,7 @@ pub enum OptLevel {
     O3,
 }
 
-/// What to do with operations that a backend does not lower.
+/// Policy for operations that a backend does not lower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FallbackPolicy {
     /// Evaluate them on the host.

@@ -71,7 +71,7 @@ impl<'a> PersistentCache<'a> {
     }
 }
 
-/// What tells builds of the compiler apart: its version, and size and time of the program that it is part of. What one
+/// Identity of this build of the compiler: its version, and size and time of the program that it is part of. What one
 /// build wrote for itself another one must not trust, such as code that calls functions of the runtime.
 pub fn build_identity() -> String {
     let facts = std::env::current_exe().and_then(|path| path.metadata());

@@ -32,7 +32,7 @@ pub struct PlatformRegistry {
 pub struct CompiledOut {
     /// The name it would have.
     pub name: String,
-    /// What to do to have it: `build with the Cargo feature "gpu"`.
+    /// The remedy: `build with the Cargo feature "gpu"`.
     pub remedy: String,
 }
 

@@ -24,11 +24,11 @@ pub struct ArgumentLeaf {
     pub name: String,
     /// Shape on the device, layout included.
     pub shape: Arc<ArrayShape>,
-    /// What the module says about donating it.
+    /// Whether the module lets it be donated.
     pub donation: Donation,
 }
 
-/// What a module says about donating an argument.
+/// Whether a module lets an argument be donated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Donation {
     /// Nothing: a donated argument is dropped when the program has run.

@@ -18,7 +18,7 @@ pub struct Command {
     pub(super) kind: CommandKind,
 }
 
-/// What a [`Command`] does.
+/// Kind of a [`Command`].
 #[derive(Clone, Debug)]
 pub(super) enum CommandKind {
     Upload { bytes: Arc<[u8]>, to: Region },
@@ -27,7 +27,7 @@ pub(super) enum CommandKind {
     While { condition: Vec<Command>, predicate: Predicate, body: Vec<Command> },
 }
 
-/// What a loop looks at before each iteration.
+/// Predicate of a loop, read before each iteration.
 #[derive(Clone, Debug)]
 pub struct Predicate {
     /// One byte: 1 to go on.
@@ -36,7 +36,7 @@ pub struct Predicate {
     pub cancelled: Arc<AtomicBool>,
 }
 
-/// What goes into a queue.
+/// A task of a queue's thread.
 #[derive(Debug)]
 pub(super) enum Task {
     Command(Command),
@@ -80,7 +80,7 @@ impl Command {
         Ok(Command { label: label.clone(), kind: CommandKind::While { condition, predicate, body } })
     }
 
-    /// What it reads.
+    /// Regions that it reads.
     pub(super) fn reads(&self) -> Vec<&Region> {
         match &self.kind {
             CommandKind::Upload { .. } => Vec::new(),
@@ -92,7 +92,7 @@ impl Command {
         }
     }
 
-    /// What it writes: all of it, but for tensors that are updated.
+    /// Regions that it writes: all of them, but for tensors that are updated.
     pub(super) fn writes(&self) -> Vec<&Region> {
         match &self.kind {
             CommandKind::Upload { to, .. } | CommandKind::Copy { to, .. } => vec![to],

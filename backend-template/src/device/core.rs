@@ -10,7 +10,7 @@ use super::program::{Affine, Coordinate, Instruction, Program, Register, VectorO
 use super::spec::{LANES, TILE_COLUMNS, TILE_ROWS};
 use super::tensor::TensorDescriptor;
 
-/// What a register holds.
+/// Contents of a register.
 type Tile = [Scalar; LANES];
 
 /// Runs a kernel whose bindings were checked; `memory` has them locked.

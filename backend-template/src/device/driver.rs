@@ -47,7 +47,7 @@ impl Device {
         Ok(queue)
     }
 
-    /// How much memory is used.
+    /// Memory in use.
     pub fn usage(&self) -> Usage {
         self.0.ledger.usage()
     }

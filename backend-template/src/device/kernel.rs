@@ -38,7 +38,7 @@ impl Kernel {
         Ok(Kernel(program))
     }
 
-    /// What people call it.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.0.name
     }

@@ -7,7 +7,7 @@ use xla_hlo::{Error, Result};
 
 use super::spec::ALIGNMENT;
 
-/// What fresh memory is full of; nobody may rely on it.
+/// The contents of fresh memory, on which nobody may rely.
 const SCRIBBLE: u8 = 0xa5;
 
 /// A block of device memory. It lives as long as somebody, a queued command perhaps, has a handle to it.
@@ -20,7 +20,7 @@ pub struct Block {
     contents: Mutex<Contents>,
 }
 
-/// What is in a block.
+/// Contents of a block.
 #[derive(Debug)]
 pub(super) struct Contents {
     pub bytes: Vec<u8>,
@@ -124,7 +124,7 @@ impl Region {
     }
 }
 
-/// How much of a device's memory is used, in bytes.
+/// Memory in use on a device, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// In blocks that somebody holds.

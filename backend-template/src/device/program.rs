@@ -72,7 +72,7 @@ pub enum Instruction {
         extent: usize,
         /// At least 1.
         step: usize,
-        /// What is run.
+        /// The body.
         body: Vec<Instruction>,
     },
     /// Reads an integer from memory; 0 from outside of the tensor.
@@ -83,7 +83,7 @@ pub enum Instruction {
         tensor: usize,
         /// Which element, a coordinate for each dimension.
         at: Vec<Affine>,
-        /// What the number is clamped to.
+        /// Bounds that the number is clamped to.
         range: RangeInclusive<i64>,
     },
     /// DMA from memory.
@@ -133,7 +133,7 @@ pub enum Instruction {
     Vector {
         /// Where to.
         to: Register,
-        /// What is done.
+        /// The operation.
         op: VectorOp,
         /// With what.
         operands: Vec<Register>,
@@ -142,9 +142,9 @@ pub enum Instruction {
     Accumulate {
         /// The accumulator.
         to: Register,
-        /// What is done.
+        /// The operation.
         op: BinaryOp,
-        /// What is added.
+        /// The summand.
         from: Register,
     },
     /// The accumulator's lanes put together: each lane gets the value of its row (`columns`), of its column (`rows`),
@@ -152,7 +152,7 @@ pub enum Instruction {
     Reduce {
         /// The accumulator.
         register: Register,
-        /// What is done.
+        /// The operation.
         op: BinaryOp,
         /// Whether rows are put together.
         rows: bool,
@@ -175,15 +175,15 @@ pub enum Instruction {
 /// A program for the core, not yet checked.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// What people call it.
+    /// Its name.
     pub name: String,
-    /// What is bound when it is launched, in this order.
+    /// Tensors bound at launch, in this order.
     pub tensors: Vec<TensorDescriptor>,
     /// The element type of each register.
     pub registers: Vec<ElementType>,
-    /// How many index registers there are.
+    /// Number of index registers.
     pub indices: usize,
-    /// What it does.
+    /// The instructions.
     pub body: Vec<Instruction>,
 }
 
@@ -266,7 +266,7 @@ impl VectorOp {
         ElementFunction::new(&op, operands, result)
     }
 
-    /// How many operands it takes.
+    /// Number of operands.
     pub(super) fn arity(&self) -> usize {
         match self {
             VectorOp::Unary(_) | VectorOp::Convert | VectorOp::BitcastConvert | VectorOp::ReducePrecision(_) => 1,

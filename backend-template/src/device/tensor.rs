@@ -4,7 +4,7 @@ use xla_hlo::{ElementType, Error, Result};
 
 use super::spec::{LANES, TILE_COLUMNS, TILE_ROWS};
 
-/// How a program uses a tensor.
+/// A program's access to a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Loads only.
@@ -22,7 +22,7 @@ pub enum Access {
 /// it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorDescriptor {
-    /// What the program does with it.
+    /// The program's access to it.
     pub access: Access,
     element_type: ElementType,
     dims: Vec<usize>,

@@ -13,7 +13,7 @@ use super::fault::{FaultKind, Faults};
 use super::locked::Locked;
 use super::memory::{Region, SharedError};
 
-/// What executes a queue.
+/// The thread that executes a queue.
 pub(super) struct Worker {
     faults: Arc<Faults>,
     /// The first error since the last event.

@@ -42,7 +42,7 @@ impl ProgramBuilder {
         self.program
     }
 
-    /// What is bound as tensor number `tensor`.
+    /// The descriptor of tensor number `tensor`.
     pub fn tensor(&self, tensor: usize) -> &TensorDescriptor {
         &self.program.tensors[tensor]
     }

@@ -26,7 +26,7 @@ pub(super) struct Expression<'a> {
     computation: &'a Computation,
     /// Instructions that are not computed here.
     leaves: HashMap<InstrId, Leaf>,
-    /// What has been computed in the loop that is being built.
+    /// Values computed in the loop that is being built.
     known: HashMap<(InstrId, Vec<Coordinate>), Register>,
 }
 

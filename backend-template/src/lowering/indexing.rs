@@ -85,7 +85,7 @@ struct Windows<'a> {
 struct Places {
     in_array: Vec<Coordinate>,
     in_slices: Vec<Coordinate>,
-    /// What holds of lanes that are in the window, and of windows that fit.
+    /// Bounds of lanes in the window, and of windows that fit.
     bounds: Vec<(Coordinate, usize)>,
 }
 

@@ -50,7 +50,7 @@ impl Level {
         Level::ALL.get(number).copied()
     }
 
-    /// What it is about.
+    /// Its subject.
     pub fn title(self) -> &'static str {
         match self {
             Level::Registration => "registration",
@@ -83,7 +83,7 @@ impl Stop {
     }
 }
 
-/// What a case comes to.
+/// Outcome of a case.
 pub type Check = std::result::Result<(), Stop>;
 
 impl From<Error> for Stop {
@@ -149,9 +149,9 @@ impl Subject {
 /// What cases learn beside passing: for the coverage matrix and the list of what to lower next.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
-    /// How the operation of the case fares with its element type.
+    /// Status of the case's operation with its element type.
     pub status: Option<Status>,
-    /// What the host evaluates in the program of the case: for each instruction the operations in it.
+    /// Host fallbacks in the program of the case: for each instruction the operations in it.
     pub fallbacks: Vec<Vec<(Opcode, ElementType)>>,
 }
 

@@ -8,7 +8,7 @@ use xla_service::{
     Compiler, DeviceDescription, DeviceMemory, FaultInjection, MemoryStats, Stream, StreamExecutor, TransferManager,
 };
 
-/// What the allocator says when it fails as told.
+/// The allocator's error when it fails as told.
 pub const MESSAGE: &str = "this allocation was made to fail";
 
 /// A platform whose first device is wrapped: everything goes to the platform, but the allocation that was chosen fails.

@@ -113,15 +113,15 @@ impl Table {
     }
 }
 
-/// What is tried of an operation and an element type.
+/// A trial of an operation and an element type.
 pub struct Trial {
     /// The tiny program.
     pub module: VerifiedModule,
-    /// How its results are compared; `None` where compiling must refuse it.
+    /// Tolerance of its results; `None` where compiling must refuse it.
     pub check: Option<Check>,
 }
 
-/// What is tried of an operation and an element type; the status where there is nothing to try.
+/// The trial of an operation and an element type; the status where there is nothing to try.
 pub fn trial(opcode: Opcode, ty: ElementType) -> std::result::Result<Trial, Status> {
     trial_with(opcode, ty, str::to_string)
 }

@@ -6,7 +6,7 @@ use xla_hlo::ElementType;
 
 use super::{Status, Table};
 
-/// How tables look.
+/// Style of the tables.
 pub const STYLE: &str = "
 body { font: 14px/1.4 sans-serif; margin: 2em; }
 table { border-collapse: collapse; margin-bottom: 2em; }
@@ -19,7 +19,7 @@ td.wrong, i.wrong { background: #cc3311; } td.missing, i.missing { background: #
 td.device, i.device { background: #b7c9e2; } p span { white-space: nowrap; }
 ";
 
-/// What the colours mean.
+/// Legend of the colours.
 pub fn legend() -> String {
     let colours = [
         ("native", "native"),

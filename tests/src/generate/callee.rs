@@ -29,7 +29,7 @@ impl Slot {
 pub struct Callee {
     /// The computation; of a loop the body, of branches the first.
     pub id: CompId,
-    /// What it is for.
+    /// Its purpose.
     pub role: CalleeRole,
     /// Whether [`CalleeRole::Async`] has its only caller.
     pub(super) is_taken: Rc<Cell<bool>>,
@@ -41,7 +41,7 @@ impl Callee {
     }
 }
 
-/// What a computation is for.
+/// Purpose of a computation.
 #[derive(Clone, Debug)]
 pub enum CalleeRole {
     /// Reduces two elements into one.

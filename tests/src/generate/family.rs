@@ -1,6 +1,6 @@
 //! Families of programs: what they are mostly made of.
 
-/// What programs are mostly made of.
+/// Families of programs, by what they are mostly made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// Operations on one element at a time, of every element type.

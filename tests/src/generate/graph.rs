@@ -37,7 +37,7 @@ pub struct Value {
     pub id: InstrId,
     /// Its shape, without layout.
     pub shape: ArrayShape,
-    /// What is known of its elements.
+    /// Facts about its elements.
     pub numbers: Numbers,
 }
 

@@ -8,14 +8,14 @@
 use xla::compare::Tolerance;
 use xla_hlo::{ElementKind, ElementType, FloatFormat, Scalar};
 
-/// What is known of the elements of an array.
+/// Facts about the elements of an array.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Numbers {
     /// No element is greater in size and none is NaN; infinite where anything may be there.
     pub bound: f64,
     /// Elements are multiples of this power of two; 0 where they need not be.
     pub grid: f64,
-    /// How far two right implementations may be apart.
+    /// Distance allowed between two right implementations.
     pub noise: Noise,
     /// Whether the sign and payload of a NaN are determined.
     pub patterns: bool,
@@ -26,7 +26,7 @@ pub struct Numbers {
     pub product: bool,
 }
 
-/// How far two right implementations may be apart.
+/// Distance allowed between two right implementations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Noise {
     /// Not at all.
@@ -38,7 +38,7 @@ pub enum Noise {
 }
 
 impl Numbers {
-    /// How far results of these numbers may be apart.
+    /// Tolerance of results of these numbers.
     pub fn tolerance(&self, ty: ElementType) -> Tolerance {
         let (rtol, atol) = match self.noise {
             Noise::None => (0.0, 0.0),
@@ -107,7 +107,7 @@ impl Numbers {
         Numbers { grid, ..Numbers::within(bound) }
     }
 
-    /// What two arrays have in common: of a selection between them.
+    /// Facts that hold of both arrays, and so of a selection between them.
     pub fn either(ty: ElementType, a: &Numbers, b: &Numbers) -> Option<Numbers> {
         let both = Numbers {
             bound: a.bound.max(b.bound),

@@ -36,7 +36,7 @@ pub struct CallSite {
     pub instruction: String,
     /// Its operation.
     pub opcode: &'static str,
-    /// How it runs what it calls.
+    /// The context in which it runs its callees.
     pub context: CallContext,
     /// What it calls, in the order of its attributes; the same computation as often as it is named.
     #[serde(skip)]
@@ -54,13 +54,13 @@ pub struct CallGraphNode {
     pub id: CompId,
     /// Its name.
     pub name: String,
-    /// How many instructions it has.
+    /// Number of instructions.
     pub instructions: usize,
-    /// How it is run.
+    /// The context in which it runs.
     pub runs_as: RunAs,
     /// Most calls between the program and it; `None` for what never runs.
     pub depth: Option<usize>,
-    /// How often it is named by instructions that run.
+    /// Number of calls by instructions that run.
     pub call_count: usize,
     /// Who calls it, each caller once.
     #[serde(skip)]
@@ -68,7 +68,7 @@ pub struct CallGraphNode {
     /// The names of who calls it.
     #[serde(rename = "callers")]
     pub caller_names: Vec<String>,
-    /// What it calls, in the order of its instructions.
+    /// Its callees, in the order of its instructions.
     pub calls: Vec<CallSite>,
 }
 

@@ -17,7 +17,7 @@ use crate::analysis::alias::role::{Role, role};
 use crate::analysis::effects::{CallContext, call_context};
 use crate::analysis::trip_count::trip_count;
 
-/// What something costs.
+/// Costs, in operations and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cost {
     /// Operations on single elements, transcendental ones aside.

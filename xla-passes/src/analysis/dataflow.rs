@@ -36,7 +36,7 @@ pub struct FlowValue {
     /// The same for programs.
     #[serde(skip)]
     pub origin: ValueRef,
-    /// What makes it.
+    /// The instruction that makes it.
     pub made_by: Maker,
     /// Its bytes; 0 for tokens and opaque values, which have no memory.
     pub bytes: usize,

@@ -19,7 +19,7 @@ pub enum CallContext {
     Fusion,
 }
 
-/// How `op` runs the computations it calls.
+/// The context in which `op` runs the computations it calls.
 pub fn call_context(op: &Op) -> CallContext {
     match op {
         Op::While(_) | Op::Conditional(_) | Op::Call(_) | Op::Async(Async::Start(_)) => CallContext::Control,

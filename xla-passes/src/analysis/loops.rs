@@ -67,14 +67,14 @@ impl LoopState {
         [self.condition, self.body]
     }
 
-    /// What element `i` begins as, if the initial state is put together right there.
+    /// Initial value of element `i`, if the initial state is put together right there.
     pub fn initial(&self, module: &Module, i: usize) -> Option<InstrId> {
         let caller = &module[self.caller];
         let init = &caller[caller[self.id].operand(0)];
         matches!(init.op(), Op::Tuple(_)).then(|| init.operand(i))
     }
 
-    /// What element `i` begins as; taken from the initial state where that is not put together right there.
+    /// Initial value of element `i`; taken from the initial state where that is not put together right there.
     pub fn initial_or_taken(&self, module: &mut Module, i: usize) -> InstrId {
         if let Some(initial) = self.initial(module, i) {
             return initial;

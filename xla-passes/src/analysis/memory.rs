@@ -35,7 +35,7 @@ pub struct PeakReport {
     pub instruction: String,
     /// Its number among the steps of the program.
     pub step: usize,
-    /// What is alive then, largest first.
+    /// Values live then, largest first.
     pub makers: Vec<PeakMaker>,
 }
 

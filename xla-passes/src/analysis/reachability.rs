@@ -104,7 +104,7 @@ impl<'g> Reachability<'g> {
         a != b && !self.needs(a, b) && !self.needs(b, a)
     }
 
-    /// How many instructions the longest chain has that must run in front of one.
+    /// Length of the longest chain of instructions that must run in front of one.
     pub fn level(&self, id: InstrId) -> usize {
         self.labels[id].level as usize
     }

@@ -87,7 +87,7 @@ pub enum AllocationKind {
 pub struct Allocation {
     /// Its index.
     pub id: AllocationId,
-    /// Who provides it.
+    /// Its provider.
     pub kind: AllocationKind,
     /// Bytes; may be 0.
     pub size: usize,

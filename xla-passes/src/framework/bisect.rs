@@ -57,7 +57,7 @@ pub struct Culprit {
     pub before: Module,
     /// The first that is bad; `None` where the pass fails.
     pub after: Option<Module>,
-    /// Why the pass failed, or what the verifier said.
+    /// The error of the pass or of the verifier.
     pub error: Option<Error>,
     /// [`PassOptions::max_passes`] that makes the bad module.
     pub max_passes: usize,

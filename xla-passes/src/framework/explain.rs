@@ -20,7 +20,7 @@ pub struct FusionDecision {
     /// Name of what the consumer's kernel writes, where that is not the consumer itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: FusionReason,
 }
 
@@ -121,10 +121,10 @@ pub enum FusionReason {
     Cycle,
 }
 
-/// What computing elements again costs, against storing them.
+/// Cost of computing elements again, against storing them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Repeat {
-    /// How often an element is computed.
+    /// Times that an element is computed.
     pub times: f64,
     /// Seconds for what is computed more than once.
     pub again_seconds: f64,

@@ -39,7 +39,7 @@ impl Changed {
     }
 }
 
-/// How a pipeline runs: plain data, the same for every pass.
+/// Options of a pipeline's run, the same for every pass.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PassOptions {
     /// Whether the module is verified after each pass that changed it. On in debug builds unless said otherwise.
@@ -67,7 +67,7 @@ impl Default for PassOptions {
     }
 }
 
-/// What a pass may look at besides the module: the target, the options, and somebody who watches.
+/// Context of a pass, besides the module: the target, the options, and somebody who watches.
 pub struct PassContext<'a> {
     profile: &'a TargetProfile,
     options: PassOptions,
@@ -106,17 +106,17 @@ impl<'a> PassContext<'a> {
         self.profile
     }
 
-    /// How the pipeline runs.
+    /// The options of the run.
     pub fn options(&self) -> &PassOptions {
         &self.options
     }
 
-    /// Who watches.
+    /// The observer.
     pub fn observer(&self) -> Option<&'a dyn PassObserver> {
         self.observer
     }
 
-    /// Who wants to know why passes decide as they do, if anybody.
+    /// The observer that asks for reasons of decisions, if any.
     pub fn explainer(&self) -> Option<&'a dyn PassObserver> {
         self.observer.filter(|observer| observer.explains())
     }
@@ -140,7 +140,7 @@ impl<'a> PassContext<'a> {
         true
     }
 
-    /// How often each rule was applied so far; a pass without rules counts under its own name.
+    /// Counts of applications of each rule so far; a pass without rules counts under its own name.
     pub fn rewrite_counts(&self) -> BTreeMap<&'static str, u64> {
         self.rewrites.lock().unwrap_or_else(std::sync::PoisonError::into_inner).by_rule.clone()
     }

@@ -32,7 +32,7 @@ pub(crate) const EXPANDABLE_FUNCTIONS: [Opcode; 22] = [
     Opcode::IsFinite,
 ];
 
-/// What a target is like, as far as target-independent passes care.
+/// Profile of a target, for target-independent passes.
 ///
 /// Passes ask this, never the name of a backend. All sizes are bytes, all rates are of the whole device.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +58,7 @@ pub struct TargetProfile {
     /// Whether threads may share a reduction with any combiner, each a part in order: HLO wants combiners to be
     /// associative. Else only those that are one operation are; see [`SplitReductions`](crate::SplitReductions).
     pub splits_any_reduction: bool,
-    /// What may be fused, and how.
+    /// Fusion: operations and limits.
     pub fusion: FusionProfile,
     /// Which forms of a contraction are as fast as any other.
     pub dot: DotProfile,
@@ -103,7 +103,7 @@ pub struct TopKProfile {
 pub struct FloatProfile {
     /// Floats that the target has no arithmetic for.
     pub storage_only: BTreeSet<ElementType>,
-    /// What it computes in instead; a type that has every value of those in `storage_only`, `f32` as a rule.
+    /// The type that it computes in instead: one that has every value of those in `storage_only`, `f32` as a rule.
     pub compute_in: ElementType,
 }
 
@@ -161,7 +161,7 @@ pub struct FusionProfile {
     pub horizontal_bytes: usize,
     /// Whether elementwise operations on the result of a reduction may go into the reduction's fusion.
     pub reduce_epilogue: bool,
-    /// What elementwise operations on the result of a contraction may go with it.
+    /// Elementwise operations that may go with the contraction whose result they take.
     pub epilogues: EpilogueProfile,
     /// Largest array that may be read along another dimension than its minor-most inside a fusion.
     pub max_transposed_bytes: usize,

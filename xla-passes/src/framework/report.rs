@@ -28,7 +28,7 @@ pub struct PassRun {
 pub struct PipelineReport {
     /// Each run of each pass.
     pub runs: Vec<PassRun>,
-    /// How often each simplifier rule was applied; a pass without rules counts its rewrites under its own name.
+    /// Counts of applications of each simplifier rule; a pass without rules counts its rewrites under its own name.
     pub rewrites: BTreeMap<&'static str, u64>,
     /// Path of the step at which an option (`until`, `max_passes`) cut the pipeline short.
     pub cut_at: Option<String>,
@@ -39,9 +39,9 @@ pub struct PipelineReport {
 /// The runs of one pass put together.
 #[derive(Clone, Debug, Default)]
 pub struct PassTotal {
-    /// How often it ran.
+    /// Number of runs.
     pub runs: usize,
-    /// How often it edited the module.
+    /// Number of runs that edited the module.
     pub changes: usize,
     /// Time in the pass, the verifier aside.
     pub time: Duration,

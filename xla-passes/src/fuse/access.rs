@@ -11,7 +11,7 @@ use xla_hlo::{ArrayShape, Computation, InstrId, Op};
 pub struct ElementAccess {
     /// Equal for equal index maps (as far as can be told without arithmetic).
     pub index_map: u64,
-    /// How many elements are evaluated through it in all.
+    /// Number of elements evaluated through it in all.
     pub evaluations: f64,
     /// Whether the member's dimensions are the outermost of the kernel's loops, in order. Then what is broadcast along
     /// inner ones is evaluated in front of the inner loops.

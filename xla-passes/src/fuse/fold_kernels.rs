@@ -55,7 +55,7 @@ fn is_only_read(module: &Module, graph: &Computation, id: InstrId) -> bool {
     graph.root() != id && !users.is_empty() && users.iter().all(reads)
 }
 
-/// What a small kernel makes of nothing.
+/// The value of a small kernel that reads nothing.
 fn made(module: &Module, graph: &Computation, id: InstrId) -> Option<Literal> {
     let instruction = &graph[id];
     let elements = instruction.shape().as_array().filter(|s| s.is_static())?.element_count();

@@ -70,7 +70,7 @@ fn takes_epilogue(computation: &Computation, id: InstrId, profile: &EpilogueProf
         && arithmetic(computation, id, Arithmetic::default()).flops >= profile.least_flops
 }
 
-/// Why a kernel does not go with the contraction it reads.
+/// Reason why a kernel does not go with the contraction it reads.
 fn apart(module: &Module, program: CompId, contraction: InstrId, reader: InstrId) -> Option<FusionReason> {
     let graph = &module[program];
     let array = |id: InstrId| graph[id].shape().as_array();

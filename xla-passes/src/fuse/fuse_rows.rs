@@ -53,7 +53,7 @@ impl Pass for FuseRows {
     }
 }
 
-/// What a kernel that goes row by row loops over.
+/// Loop of a row kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Rows {
     /// All dimensions.

@@ -8,11 +8,11 @@ use super::access::ElementAccess;
 
 /// A kernel to be: a root and the producers that are evaluated inside.
 pub struct FusionGroup {
-    /// What the kernel writes.
+    /// The root, which the kernel writes.
     pub root: InstrId,
     /// Everything evaluated inside, the root included, with how it is evaluated.
     pub members: HashMap<InstrId, Vec<ElementAccess>>,
-    /// What is read from memory.
+    /// Instructions read from memory.
     pub reads: HashSet<InstrId>,
     /// Evaluations emitted: each member once for each of its accesses.
     pub size: usize,

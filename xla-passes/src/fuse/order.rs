@@ -74,7 +74,7 @@ fn is_element(graph: &Computation, id: InstrId) -> bool {
     matches!(graph[id].op(), Op::GetTupleElement(_)) && is_free(&graph[id])
 }
 
-/// What needs `id` or an element of it.
+/// Successors of `id`: what needs it or an element of it.
 fn successors(graph: &Computation, id: InstrId) -> Vec<InstrId> {
     let next = |id: InstrId| graph[id].users().iter().chain(graph[id].control_successors()).copied();
     let mut found: Vec<InstrId> = next(id).collect();
@@ -85,7 +85,7 @@ fn successors(graph: &Computation, id: InstrId) -> Vec<InstrId> {
     found
 }
 
-/// What `id` needs: tuples instead of elements of them.
+/// Predecessors of `id`: tuples instead of elements of them.
 fn predecessors(graph: &Computation, id: InstrId) -> Vec<InstrId> {
     let operands = graph[id].operands().iter().chain(graph[id].control_predecessors());
     let whole = |mut id: InstrId| {

@@ -35,7 +35,7 @@ struct FusionPlacement {
 pub struct FusionPlan {
     /// Groups, consumers before producers.
     pub groups: Vec<FusionGroup>,
-    /// Why, for each value and reader; empty if nobody asked.
+    /// Decisions for each value and reader; empty if nobody asked.
     pub decisions: Vec<FusionDecision>,
 }
 
@@ -76,7 +76,7 @@ struct Planner<'c> {
     decisions: Vec<FusionDecision>,
 }
 
-/// What evaluating an instruction inside its users' groups would mean.
+/// Proposal to evaluate an instruction inside its users' groups.
 struct Proposal {
     groups: Vec<(usize, Vec<ElementAccess>)>,
     /// Whether each user can take it; else it must be stored as well.
@@ -91,7 +91,7 @@ enum Readers {
     Many(HashSet<usize>),
 }
 
-/// What it means to evaluate an instruction inside.
+/// Cost of evaluating an instruction inside.
 enum Repeating {
     /// Nothing is computed twice.
     None,

@@ -49,7 +49,7 @@ struct WindowSplit {
     dims: Vec<WindowDim>,
     /// The dimensions in which windows have several elements, in the order in which they are reduced.
     order: Vec<usize>,
-    /// What partial results begin with.
+    /// Initial value of partial results.
     neutral: Neutral,
 }
 

@@ -38,7 +38,7 @@ impl Pass for DropZeroSized {
     }
 }
 
-/// What an instruction gives.
+/// Known result of an instruction.
 enum KnownResult {
     /// An array of the element type's zeros; one without elements too.
     Zeros,

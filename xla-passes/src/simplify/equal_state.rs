@@ -49,7 +49,7 @@ fn firsts<K: std::hash::Hash + Eq>(count: usize, key: impl Fn(usize) -> K) -> Ve
     (0..count).map(|i| *first.entry(key(i)).or_insert(i)).collect()
 }
 
-/// What a value is made by: equal keys make equal values.
+/// Key of a value: equal keys make equal values.
 #[derive(PartialEq, Eq, Hash)]
 enum ValueKey<'a> {
     /// An element of the state, by its class.

@@ -69,7 +69,7 @@ fn hoist(module: &mut Module, state: &LoopState, which: usize, cx: &PassContext<
     Ok(())
 }
 
-/// What is the same in each iteration.
+/// Values that are the same in each iteration.
 struct Invariants {
     parts: HashMap<InstrId, Invariant>,
     /// Those that are made of others, operands first.
@@ -125,7 +125,7 @@ impl Invariants {
         Some(Invariant { work: parts.iter().map(|p| p.work).sum::<f64>() + work, bytes, is_made: true })
     }
 
-    /// What the loop is handed instead of computing it; operands before users.
+    /// Values hoisted out of the loop; operands before users.
     fn ends(&self, computation: &Computation) -> Vec<InstrId> {
         let mut wanted: HashSet<InstrId> = HashSet::new();
         let mut ends = Vec::new();

@@ -57,7 +57,7 @@ enum DotSide {
     Right,
 }
 
-/// What dots must have in common to become one.
+/// Key of mergeable dots.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Alike {
     shared: InstrId,

@@ -56,7 +56,7 @@ ENTRY main {
 fn a_scan_writes_into_the_output() {
     let outcome = check(SCAN);
     assert_eq!(outcome.copies, 1, "the counter's start is a constant, nothing else is copied");
-    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../snapshots" }, {
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("buffers_scan", outcome.buffers);
     });
 }
@@ -172,7 +172,7 @@ ENTRY main {
 fn scatters_write_into_the_output() {
     let outcome = check(SCATTERS);
     assert_eq!(outcome.copies, 1, "the counter's start is a constant, nothing else is copied");
-    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../snapshots" }, {
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("buffers_scatters", outcome.buffers);
     });
 }

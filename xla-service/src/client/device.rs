@@ -24,7 +24,7 @@ use crate::transfer::TransferManager;
 #[derive(Clone)]
 pub struct Client(pub(super) Arc<Device>);
 
-/// What handles share.
+/// State shared by handles.
 pub(super) struct Device {
     pub platform: String,
     pub executor: Arc<dyn StreamExecutor>,
@@ -34,7 +34,7 @@ pub(super) struct Device {
     pub stream: Box<dyn Stream>,
     pub cache: Arc<CompilationCache>,
     pub custom_calls: CustomCallRegistry,
-    /// What all programs of this client draw random numbers from.
+    /// The random state of all programs of this client.
     pub random: RandomState,
     /// For runs that nobody can cancel.
     pub never: CancelToken,
@@ -47,12 +47,12 @@ impl Client {
         &self.0.platform
     }
 
-    /// What the device is.
+    /// Description of the device.
     pub fn device(&self) -> &DeviceDescription {
         self.0.executor.description()
     }
 
-    /// How much of the device's memory is used.
+    /// The device's memory in use.
     pub fn memory_stats(&self) -> MemoryStats {
         self.0.executor.memory_stats()
     }

@@ -22,20 +22,20 @@ pub struct LoadedExecutable {
     executable: Arc<dyn Executable>,
 }
 
-/// How to launch a program.
+/// Options of a launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecuteOptions {
     /// Numbers of the arguments to donate: their memory may be reused for results, and their buffers cannot be used
     /// again. An argument that others are still reading is left alone, though its buffer counts as donated.
     pub donate: Vec<usize>,
-    /// Who runs the program.
+    /// The thread that runs the program.
     pub dispatch: Dispatch,
     /// By which the run can be asked to stop; [`Error::Cancelled`] is then its error. `None` for a run that nobody
     /// stops.
     pub cancel: Option<CancelToken>,
 }
 
-/// Who runs a program.
+/// The thread that runs a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dispatch {
     /// The calling thread sends it to the device. On the host that means: runs it. No other thread is involved.
@@ -60,7 +60,7 @@ impl LoadedExecutable {
         self.executable.module()
     }
 
-    /// What goes in and comes out.
+    /// Arguments and results.
     pub fn signature(&self) -> &Signature {
         self.executable.signature()
     }
@@ -80,7 +80,7 @@ impl LoadedExecutable {
         self.executable.thunks()
     }
 
-    /// How the program runs (thunks, buffers, code), as named texts.
+    /// Dumps of the program (thunks, buffers, code), as named texts.
     pub fn dumps(&self) -> Vec<(String, String)> {
         self.executable.dumps()
     }

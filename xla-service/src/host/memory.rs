@@ -17,7 +17,7 @@ const HUGE_PAGES_FROM: usize = 4 << 20;
 /// A block of memory, owned. Its bytes are zero at first, so they are initialised at all times.
 #[derive(Debug)]
 pub(super) struct HostBlock {
-    /// What the allocator gave.
+    /// The allocator's pointer.
     base: NonNull<u8>,
     /// The first aligned byte, less than `MEMORY_ALIGNMENT` after the base.
     start: NonNull<u8>,

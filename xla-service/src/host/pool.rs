@@ -103,7 +103,7 @@ impl MemoryPool {
         Ok(self.wrap(block, size))
     }
 
-    /// What is in use and pooled.
+    /// Bytes in use and pooled.
     pub fn stats(&self) -> MemoryStats {
         MemoryStats { bytes_limit: self.0.limits.in_use, ..self.state().stats }
     }

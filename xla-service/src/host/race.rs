@@ -85,7 +85,7 @@ impl Clock {
     }
 }
 
-/// What is done to memory.
+/// Kind of an access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryAccess {
     /// It is read; others may read it too.
@@ -103,7 +103,7 @@ impl MemoryAccess {
     }
 }
 
-/// What was done to a part of a memory.
+/// Accesses to a part of a memory.
 #[derive(Clone, Debug, Default)]
 struct History {
     write: Option<Done>,
@@ -190,7 +190,7 @@ impl RaceDetector {
         self.advance(stream).clone()
     }
 
-    /// What is sent to `stream` from now on waits for an event.
+    /// Makes what is sent to `stream` from now on wait for an event.
     pub fn wait(&mut self, stream: RaceStream, event: &Clock) {
         self.advance(stream).join(event);
     }

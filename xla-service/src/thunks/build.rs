@@ -67,9 +67,7 @@ impl SequenceBuilder<'_> {
             Op::Transfer(_) => return Err(device_only::refused(instruction.op())),
             Op::Collective(op) => {
                 op.on_one_device(module, &module[computation].operand_shapes(id))?;
-                let mut thunk = self.thunk(computation, id)?;
-                thunk.kind = self.lower(&thunk)?;
-                thunks.push(thunk);
+                thunks.push(self.lowered(computation, id)?);
             }
             Op::Call(call) => thunks.extend(self.sequence(call.computation)?.thunks),
             Op::While(op) => {
@@ -80,17 +78,7 @@ impl SequenceBuilder<'_> {
                 let thunk = self.thunk(computation, id)?;
                 thunks.push(self.conditional(thunk, &op.branches)?);
             }
-            Op::Bitcast(_) | Op::Reshape(_) | Op::Copy(_) => {
-                let mut thunk = self.thunk(computation, id)?;
-                match self.byte_copy(&thunk, instruction.op()) {
-                    Some(copy) if copy.is_needed => thunks.push(thunk),
-                    Some(_) => {}
-                    None => {
-                        thunk.kind = self.lower(&thunk)?;
-                        thunks.push(thunk);
-                    }
-                }
-            }
+            Op::Bitcast(_) | Op::Reshape(_) | Op::Copy(_) => thunks.extend(self.copied(computation, id)?),
             Op::Unary(_)
             | Op::Binary(_)
             | Op::Compare(_)
@@ -132,13 +120,28 @@ impl SequenceBuilder<'_> {
             | Op::TriangularSolve(_)
             | Op::CustomCall(_)
             | Op::Sort(_)
-            | Op::TopK(_) => {
-                let mut thunk = self.thunk(computation, id)?;
-                thunk.kind = self.lower(&thunk)?;
-                thunks.push(thunk);
-            }
+            | Op::TopK(_) => thunks.push(self.lowered(computation, id)?),
         }
         Ok(())
+    }
+
+    /// The thunk of an instruction that the backend lowers, or the host evaluates.
+    fn lowered(&mut self, computation: CompId, id: InstrId) -> Result<Thunk> {
+        let mut thunk = self.thunk(computation, id)?;
+        thunk.kind = self.lower(&thunk)?;
+        Ok(thunk)
+    }
+
+    /// The thunk of a bitcast, reshape or copy; `None` where the bytes are in their place already.
+    fn copied(&mut self, computation: CompId, id: InstrId) -> Result<Option<Thunk>> {
+        let mut thunk = self.thunk(computation, id)?;
+        match self.byte_copy(&thunk, self.module[computation][id].op()) {
+            Some(copy) => Ok(copy.is_needed.then_some(thunk)),
+            None => {
+                thunk.kind = self.lower(&thunk)?;
+                Ok(Some(thunk))
+            }
+        }
     }
 
     /// A thunk for that instruction, a copy until somebody knows better.

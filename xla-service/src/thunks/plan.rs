@@ -12,14 +12,14 @@ use crate::executable::{ExecutionContext, MemoryAnalysis};
 use crate::executor::DeviceMemory;
 use crate::signature::Signature;
 
-/// What [`ExecutionBuffers`](super::ExecutionBuffers) are made of, execution after execution.
+/// Sources of the [`ExecutionBuffers`](super::ExecutionBuffers) of every execution.
 #[derive(Debug)]
 pub struct BufferPlan {
     /// One for each allocation.
     pub(super) sources: Vec<Source>,
     /// Allocations of the results, in the order of the signature's.
     pub(super) results: Vec<AllocationId>,
-    /// What new memory is for, one text for each allocation that wants some; for errors.
+    /// Purposes of new memory, one text for each allocation that wants some; for errors.
     purposes: Vec<(AllocationId, String)>,
     arguments: usize,
     constants: Constants,
@@ -77,7 +77,7 @@ impl BufferPlan {
         Ok(BufferPlan { sources, results, purposes, arguments: signature.arguments().len(), constants, analysis })
     }
 
-    /// What an allocation's new memory is for: `the result %add f32[8] (a2)`.
+    /// Purpose of an allocation's new memory: `the result %add f32[8] (a2)`.
     pub(super) fn purpose(&self, id: AllocationId) -> String {
         let found = self.purposes.iter().find(|(allocation, _)| *allocation == id);
         found.map_or_else(|| format!("allocation {id}"), |(_, purpose)| format!("{purpose} ({id})"))

@@ -14,15 +14,15 @@ use crate::transfer::TransferManager;
 /// How a module runs: thunks, and a place for every value. What of it is the same for every backend.
 #[derive(Debug)]
 pub struct ThunkProgram {
-    /// What goes in and comes out, in the device's layouts.
+    /// Arguments and results, in the device's layouts.
     pub signature: Signature,
     /// Where every value lives.
     pub assignment: BufferAssignment,
     /// Where the memory for that comes from.
     pub plan: BufferPlan,
-    /// What happens.
+    /// The thunks.
     pub sequence: ThunkSequence,
-    /// What is gained by several streams, where they were assigned.
+    /// Report of the stream assignment, where there is one.
     pub streams: Option<StreamReport>,
 }
 
@@ -54,7 +54,7 @@ impl ThunkProgram {
         Ok(())
     }
 
-    /// What there is to see, as names of files and their texts: thunks, buffers, the memory report as JSON; and of a
+    /// Dump files, by name and text: thunks, buffers, the memory report as JSON; and of a
     /// program on several streams who runs when, as text and as a picture.
     pub fn dumps(&self, module: &Module) -> Vec<(String, String)> {
         let mut dumps = vec![

@@ -7,7 +7,7 @@ use xla_passes::buffers::Slice;
 
 use super::{LibraryOp, LibraryRef};
 
-/// What happens, in order.
+/// A sequence of thunks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThunkSequence {
     /// In the order of the schedule. Thunks on one stream run in this order; others by [`Thunk::waits`].
@@ -38,7 +38,7 @@ pub struct Thunk {
     pub instruction: InstrId,
     /// The instruction's name, for people.
     pub name: String,
-    /// What happens.
+    /// Its kind.
     pub kind: ThunkKind,
     /// Array leaves of the operands: one operand after the other, each depth first.
     pub operands: Vec<ArraySlice>,
@@ -67,11 +67,11 @@ pub struct ArraySlice {
 pub struct KernelRef {
     /// Index into the backend's table of kernels. Equal kernels may share one.
     pub index: u32,
-    /// What people call it.
+    /// Its name.
     pub name: String,
 }
 
-/// What a thunk does.
+/// Kind of a thunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThunkKind {
     /// Launches a kernel of the backend on operands and results.
@@ -94,7 +94,7 @@ pub enum ThunkKind {
     },
     /// Runs one of the branches. Each writes the results.
     Conditional {
-        /// What chooses; the slice is of operand 0.
+        /// How the branch is chosen; the slice is of operand 0.
         selector: Selector,
         /// Where the selector is.
         slice: Slice,
@@ -120,7 +120,7 @@ impl ThunkKind {
     }
 }
 
-/// How a conditional chooses its branch.
+/// Selector of a conditional's branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selector {
     /// A byte: 1 chooses branch 0, 0 chooses branch 1.
@@ -129,7 +129,7 @@ pub enum Selector {
     Index,
 }
 
-/// How many instructions run where; the product of [`ThunkSequence::coverage`].
+/// Counts of instructions by where they run; see [`ThunkSequence::coverage`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Kernels.
@@ -171,7 +171,7 @@ impl ThunkSequence {
         self.walk().find(|thunk| thunk.id == id)
     }
 
-    /// How many instructions run where.
+    /// Counts of instructions by where they run.
     pub fn coverage(&self) -> Coverage {
         let mut coverage = Coverage::default();
         for thunk in self.walk() {

@@ -55,7 +55,7 @@ pub fn resting(executor: &dyn StreamExecutor) -> usize {
     last
 }
 
-/// What a thread found; its panic is a failure.
+/// The result of a thread; its panic is a failure.
 pub fn joined(thread: ScopedJoinHandle<'_, Check>) -> Check {
     thread.join().unwrap_or_else(|_| Err(Stop::Failed("a thread panicked".to_string())))
 }

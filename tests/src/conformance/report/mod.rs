@@ -35,7 +35,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Why the whole run fails because of it.
+    /// Reason why the whole run fails because of it.
     pub fn failure(&self) -> Option<String> {
         match self {
             Outcome::Failed(message) => Some(message.clone()),
@@ -54,7 +54,7 @@ pub struct CaseResult {
     pub id: String,
     /// Its level.
     pub level: Level,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
     /// Time it took.
     pub seconds: f64,
@@ -78,9 +78,10 @@ pub struct Report {
     pub platform: String,
     /// Every case that ran, by identifier.
     pub results: Vec<CaseResult>,
-    /// What is wrong beside the cases: declared failures that no case fits.
+    /// Faults beside the cases: declared failures that no case fits.
     pub complaints: Vec<String>,
-    /// What would help most programs of the corpus, best first; empty where level 4 did not run or nothing is left.
+    /// Operations whose lowering would help most programs of the corpus, best first; empty where level 4 did not run or
+    /// nothing is left.
     pub lowering: Vec<Lowering>,
     /// Time it took.
     pub seconds: f64,

@@ -60,7 +60,7 @@ impl Planner<'_> {
         }
     }
 
-    /// What keeps `id` out of all kernels.
+    /// Reason that keeps `id` out of all kernels.
     fn blocked(&self, id: InstrId) -> Option<FusionReason> {
         let instruction = &self.computation[id];
         if rules::may_be_inside(self.computation, id, self.profile) {
@@ -84,7 +84,7 @@ impl Planner<'_> {
         own.or_else(|| self.elsewhere(id)).unwrap_or_else(|| self.does_not_pay(id))
     }
 
-    /// What keeps `id` out of one kernel.
+    /// Reason that keeps `id` out of one kernel.
     fn refused(&self, id: InstrId, user: InstrId, group: usize) -> Option<FusionReason> {
         if let Err(reason) = self.accesses_by(id, user, group) {
             return Some(reason);
@@ -100,7 +100,7 @@ impl Planner<'_> {
             .then_some(FusionReason::TooManyOperands { count: operands + 1, limit: limits.max_operands })
     }
 
-    /// Why `id` is in memory whatever this reader does.
+    /// Reason why `id` is in memory whatever this reader does.
     fn elsewhere(&self, id: InstrId) -> Option<FusionReason> {
         if self.computation.root() == id {
             return Some(FusionReason::IsResult);

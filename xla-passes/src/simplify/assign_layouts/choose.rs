@@ -17,7 +17,7 @@ struct Costs<'v, 'm> {
     /// How each value is read. What is read where it is made, in one region, is left out: it costs nothing in any
     /// order.
     needs: BTreeMap<InstrId, Needs>,
-    /// What each region reads, in which orders as written, how often.
+    /// Reads of each region: values, orders as written, counts.
     reads: Vec<BTreeMap<InstrId, BTreeMap<DimOrder, usize>>>,
     /// The order of each region.
     orders: Vec<DimOrder>,

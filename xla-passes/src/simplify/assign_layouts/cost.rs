@@ -23,7 +23,7 @@ pub(super) struct Needs {
     free: bool,
 }
 
-/// Who needs an order in part.
+/// Needs of an order in part.
 #[derive(Default)]
 struct KeptBy {
     /// Contractions, which must be given what they read.
@@ -35,12 +35,12 @@ struct KeptBy {
 }
 
 impl Needs {
-    /// So many read the value in exactly that order.
+    /// Adds `count` reads of the value in exactly that order.
     pub fn add(&mut self, order: DimOrder, count: usize) {
         *self.orders.entry(order).or_default() += count;
     }
 
-    /// So many do so no more.
+    /// Removes `count` such reads.
     pub fn remove(&mut self, order: &DimOrder, count: usize) {
         if let Some(present) = self.orders.get_mut(order) {
             *present = present.saturating_sub(count);

@@ -29,7 +29,7 @@ impl DimOrder {
         places.iter().map(|&place| self.dimension(place)).collect()
     }
 
-    /// What leads back.
+    /// The inverse order.
     pub fn inverse(&self) -> DimOrder {
         DimOrder(crate::layout::inverse(&self.0))
     }

@@ -22,7 +22,7 @@ pub(super) struct LayoutView<'m> {
     pub members: Vec<Vec<InstrId>>,
 }
 
-/// What is to be written: the order of each region.
+/// The plan: an order for each region.
 pub(super) struct LayoutPlan {
     pub moved: HashMap<InstrId, (InstrId, DimOrder)>,
     regions: SecondaryMap<InstrId, Option<usize>>,
@@ -96,7 +96,7 @@ impl<'m> LayoutView<'m> {
         }
     }
 
-    /// What a value is a transpose of, and in which order it is.
+    /// The source of a value that is a transpose, and the value's order of it.
     pub fn source(&self, id: InstrId) -> (InstrId, DimOrder) {
         self.moved.get(&id).cloned().unwrap_or_else(|| (id, DimOrder::default()))
     }
@@ -113,7 +113,7 @@ impl<'m> LayoutView<'m> {
         self.computation[id].shape().as_array().map_or(0, ArrayShape::byte_size)
     }
 
-    /// Who reads a value, in which order as written. Transposes are looked through.
+    /// The readers of a value, with the order as written. Transposes are looked through.
     pub fn readers(&self, base: InstrId) -> Vec<(DimOrder, InstrId, LayoutReader)> {
         let mut readers = Vec::new();
         let mut work = vec![(base, DimOrder::default())];
@@ -172,7 +172,7 @@ impl<'m> LayoutView<'m> {
 }
 
 impl LayoutPlan {
-    /// What a value is a transpose of, and in which order it is.
+    /// The source of a value that is a transpose, and the value's order of it.
     pub fn source(&self, id: InstrId) -> (InstrId, DimOrder) {
         self.moved.get(&id).cloned().unwrap_or_else(|| (id, DimOrder::default()))
     }

@@ -22,11 +22,11 @@ impl From<InstrId> for DraftValue {
 
 /// An instruction that a rule proposes.
 pub struct Proposed {
-    /// What it does.
+    /// The instructions.
     pub op: Op,
-    /// What it gives; layouts are filled in later.
+    /// Its result; layouts are filled in later.
     pub shape: Shape,
-    /// What it takes.
+    /// Its operands.
     pub operands: Vec<DraftValue>,
 }
 
@@ -49,7 +49,7 @@ impl<'c> Draft<'c> {
         self.proposed
     }
 
-    /// What the target is like.
+    /// The target profile.
     pub fn profile(&self) -> &'c TargetProfile {
         self.profile
     }

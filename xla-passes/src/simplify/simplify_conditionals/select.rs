@@ -38,7 +38,7 @@ fn is_static(shape: &Shape) -> bool {
     shape.as_array().is_some_and(ArrayShape::is_static)
 }
 
-/// What a branch costs, if it is made of cheap operations alone.
+/// Cost of a branch of cheap operations alone.
 fn branch_work(branch: &Computation, effects: &Effects) -> Option<f64> {
     let work = |instruction: &Instruction| {
         if !graph::is_free(instruction) || effects.has_effect(instruction) {

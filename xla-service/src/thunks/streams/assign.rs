@@ -48,7 +48,7 @@ struct Assigner<'a> {
     times: HashMap<ThunkId, (f64, f64)>,
 }
 
-/// What one run of a sequence takes, in seconds.
+/// Time of one run of a sequence, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     seconds: f64,
@@ -58,7 +58,7 @@ struct Span {
     share: f64,
 }
 
-/// What one run of a sequence takes as it was assigned, and all on one stream.
+/// Times of one run of a sequence as assigned, and all on one stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct SequenceLevel {
     best: Span,
@@ -191,7 +191,7 @@ impl Assigner<'_> {
         }
     }
 
-    /// What a thunk asks for, where `nested` says what the sequences inside take.
+    /// The demand of a thunk; `nested` is the time of the sequences inside.
     fn demand(&self, thunk: &Thunk, recorded: bool, nested: &dyn Fn(usize) -> Span) -> Demand {
         let launch = self.profile.launch_seconds;
         let launched = |seconds, share| Demand { lead: launch, issue: launch, seconds, share, blocks: false };
@@ -262,7 +262,7 @@ impl Assigner<'_> {
     }
 }
 
-/// What is better by less is not better.
+/// Gains below this are none.
 const TIE: f64 = 1e-9;
 
 /// The part that several streams must gain: the model is no better than this.

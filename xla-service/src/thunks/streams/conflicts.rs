@@ -10,16 +10,16 @@ use crate::intervals::IntervalMap;
 /// Bytes that a thunk touches, with all that is nested in it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Touched {
-    /// What is read; may be written as well.
+    /// Slices read; they may be written as well.
     pub reads: Vec<Slice>,
-    /// What is written.
+    /// Slices written.
     pub writes: Vec<Slice>,
     /// Whether something in it has effects.
     pub effects: bool,
 }
 
 impl Touched {
-    /// What a thunk touches.
+    /// The accesses of a thunk.
     pub fn of(thunk: &Thunk) -> Touched {
         let mut touched = Touched::default();
         touched.add(thunk);
@@ -58,7 +58,7 @@ fn merge(slices: &mut Vec<Slice>) {
     });
 }
 
-/// Who touched each byte last, of the thunks of one sequence so far.
+/// Latest accesses to each byte by the thunks of one sequence so far.
 #[derive(Debug, Default)]
 pub(super) struct Conflicts {
     memories: HashMap<AllocationId, IntervalMap<Last>>,

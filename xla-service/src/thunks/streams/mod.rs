@@ -46,13 +46,13 @@ pub use verify::verify_streams;
 
 pub(super) use pool::SideStreams;
 
-/// What a device is like to whoever spreads work over its streams. Times in seconds.
+/// Profile of a device's streams, for stream assignment. Times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StreamProfile {
     /// How many streams kernels, library calls and what runs on the host may be on. With 1 and no streams for copies,
     /// nothing is assigned.
     pub compute_streams: u32,
-    /// How many more there are for large copies alone.
+    /// Number of further streams, for large copies alone.
     pub copy_streams: u32,
     /// The host's time for sending a kernel, library call or copy to a stream.
     pub launch_seconds: f64,
@@ -86,7 +86,7 @@ impl Default for StreamProfile {
     }
 }
 
-/// What a kernel, a library call, or a thunk on the host takes.
+/// Cost of a kernel, a library call, or a thunk on the host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThunkCost {
     /// Seconds, if nothing else runs.

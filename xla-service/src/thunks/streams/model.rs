@@ -2,7 +2,7 @@
 
 use super::StreamProfile;
 
-/// What a node asks of host and device. Times in seconds.
+/// Demand of a node on host and device. Times in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
     /// The host's time until the first of its work is sent.
@@ -95,7 +95,7 @@ impl Default for Usage {
 /// Steps that are over are thrown away when there are that many of them.
 const KEPT: usize = 1024;
 
-/// So little more or less is rounding.
+/// Differences up to this are rounding.
 const ROUNDING: f64 = 1e-9;
 
 impl Usage {

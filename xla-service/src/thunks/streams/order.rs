@@ -58,7 +58,7 @@ impl HappensBefore {
         &self.known[node * self.streams..(node + 1) * self.streams]
     }
 
-    /// What is known to be done after all that `stream` was sent so far.
+    /// The clock known after all that `stream` was sent so far.
     fn known_on(&self, stream: usize) -> Vec<usize> {
         self.last[stream].map_or_else(|| vec![0; self.streams], |node| self.known(node).to_vec())
     }

@@ -8,9 +8,9 @@ use super::super::{StreamId, ThunkId, ThunkKind, ThunkSequence};
 /// The product of [`assign_streams`](super::assign_streams), for people.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StreamReport {
-    /// What the program takes by the model, in seconds.
+    /// Modelled time of the program, in seconds.
     pub seconds: f64,
-    /// What it would take on one stream.
+    /// Modelled time on one stream.
     pub seconds_on_one_stream: f64,
     /// Sequences on more than one stream, outer ones first.
     pub sequences: Vec<Timeline>,
@@ -38,7 +38,7 @@ pub struct TimelineThunk {
     pub id: ThunkId,
     /// Its instruction.
     pub name: String,
-    /// What it is: `kernel`, `copy`.
+    /// Its kind: `kernel`, `copy`.
     pub kind: &'static str,
     /// Where it runs.
     pub stream: StreamId,
@@ -46,7 +46,7 @@ pub struct TimelineThunk {
     pub start: f64,
     /// When it is done.
     pub finish: f64,
-    /// What it waits for.
+    /// Thunks that it waits for.
     pub waits: Vec<ThunkId>,
 }
 
@@ -97,14 +97,14 @@ impl Timeline {
         self.thunks.iter().map(|thunk| thunk.stream).chain([self.home]).collect()
     }
 
-    /// How many events are recorded.
+    /// Number of recorded events.
     pub fn events(&self) -> usize {
         let waited_for: BTreeSet<ThunkId> =
             self.thunks.iter().flat_map(|t| &t.waits).chain(&self.joins).copied().collect();
         waited_for.len() + usize::from(!self.forks.is_empty())
     }
 
-    /// How often a stream waits for an event.
+    /// Number of waits for events.
     pub fn waits(&self) -> usize {
         self.thunks.iter().map(|thunk| thunk.waits.len()).sum::<usize>() + self.forks.len() + self.joins.len()
     }

@@ -1,0 +1,4 @@
+//! Analyses and views of modules.
+
+mod cost;
+mod view;

@@ -1,0 +1,170 @@
+//! Runs the cases of `tests/passes`: HLO in, snapshot out, the evaluator agreeing on both.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::{Case, difference, evaluate, parse_file};
+use xla_hlo::text::{PrintOptions, parse_module, print_module};
+use xla_hlo::{Module, verify};
+use xla_passes::{PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile, registry, stages};
+
+/// Operations on elements that a case may take.
+const STEPS: u64 = 10_000_000;
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/passes")
+}
+
+fn files() -> Vec<(String, String)> {
+    let entries = fs::read_dir(directory()).expect("the directory of cases");
+    let mut files: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
+    files.retain(|p| p.extension().is_some_and(|e| e == "hlo"));
+    files.sort();
+    let name = |p: &Path| p.file_stem().expect("a name").to_string_lossy().into_owned();
+    files.iter().map(|p| (name(p), fs::read_to_string(p).expect("a readable file"))).collect()
+}
+
+fn pipeline(passes: &str, profile: &TargetProfile) -> Pipeline {
+    match passes.strip_prefix("stage ") {
+        Some("canonicalize") => stages::canonicalize(profile),
+        Some("simplify") => stages::simplify(profile),
+        Some("fuse") => stages::fuse(profile),
+        Some("standard") => stages::standard(profile),
+        Some(other) => panic!("there is no stage {other}"),
+        None => registry::pipeline(passes.split(", ")).expect("passes of the registry"),
+    }
+}
+
+fn run(pipeline: &Pipeline, module: &mut Module, profile: &TargetProfile) -> PipelineReport {
+    let options = PassOptions { verify: true, ..PassOptions::default() };
+    let cx = PassContext::new(profile).with_options(options);
+    pipeline.run(module, &cx).expect("the passes succeed")
+}
+
+/// The profile for a file, whose second line may say what the target lacks, `// lacks: OPCODE, TYPE, ...`, or is able
+/// to do besides: `// also: splits-any-reduction`.
+fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
+    let second = text.lines().nth(1).unwrap_or_default();
+    let names = second.strip_prefix("// lacks: ").into_iter().flat_map(|names| names.split(", "));
+    let profile = able.clone().without(names).expect("what a target may lack");
+    match second.strip_prefix("// also: ") {
+        None => profile,
+        Some("splits-any-reduction") => TargetProfile { splits_any_reduction: true, ..profile },
+        Some(other) => panic!("no file knows a target that also does {other}"),
+    }
+}
+
+/// Runs a case; returns what it became and how often each rule was applied.
+fn check(passes: &str, case: &Case, profile: &TargetProfile) -> (String, PipelineReport) {
+    let before = parse_module(&case.text).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
+    verify::check(&before).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
+    let mut after = before.clone();
+    let pipeline = pipeline(passes, profile);
+    let report = run(&pipeline, &mut after, profile);
+    for seed in 0..4 {
+        let special = seed < 2 && !case.approximate;
+        let (old, new) = (evaluate(&before, seed, special, STEPS), evaluate(&after, seed, special, STEPS));
+        let (Ok(old), Ok(new)) = (old, new) else { panic!("case {}: it does not evaluate", case.name) };
+        if let Some(difference) = difference(&old, &new, case.approximate) {
+            panic!("case {}, inputs {seed}: {difference}\n{after}", case.name);
+        }
+    }
+    let again = run(&pipeline, &mut after.clone(), profile);
+    assert!(
+        !again.is_changed() || passes.starts_with("stage standard"),
+        "case {}: a second run changes it:\n{after}",
+        case.name
+    );
+    (
+        print_module(&after, &PrintOptions { layouts: passes.contains("layout"), ..PrintOptions::short_parsable() }),
+        report,
+    )
+}
+
+/// The generic target with every ability that a pass asks for, and few threads, so that small programs show what is
+/// done for them.
+fn able() -> TargetProfile {
+    let TargetProfile { fusion, dot, .. } = TargetProfile::able();
+    TargetProfile { threads: 4, fusion, dot, ..TargetProfile::generic() }
+}
+
+/// Bisecting stops between any two rewrites: what is there then must be the same program.
+#[test]
+fn every_rewrite_alone_keeps_the_program() {
+    let able = able();
+    // Numbers drawn from one source depend on how many of those drawn before were expanded.
+    for (_, text) in files().into_iter().filter(|(name, _)| name != "expand_rng") {
+        let (passes, cases) = parse_file(&text);
+        let profile = profile_for(&text, &able);
+        let pipeline = pipeline(&passes, &profile);
+        for case in &cases {
+            let before = parse_module(&case.text).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
+            let all: u64 = run(&pipeline, &mut before.clone(), &profile).rewrites.values().sum();
+            // The full number is what the other test looks at.
+            for limit in (0..all.min(12)).chain(all.saturating_sub(1).max(12)..all) {
+                let options = PassOptions { verify: true, max_rewrites: Some(limit), ..PassOptions::default() };
+                let mut after = before.clone();
+                let report = pipeline.run(&mut after, &PassContext::new(&profile).with_options(options));
+                let report = report.unwrap_or_else(|e| panic!("case {}, {limit} rewrites: {e}", case.name));
+                assert_eq!(report.rewrites.values().sum::<u64>(), limit, "case {}", case.name);
+                let (old, new) = (evaluate(&before, 2, false, STEPS), evaluate(&after, 2, false, STEPS));
+                let (Ok(old), Ok(new)) = (old, new) else { panic!("case {}: it does not evaluate", case.name) };
+                if let Some(difference) = difference(&old, &new, case.approximate) {
+                    panic!("case {}, {limit} rewrites: {difference}\n{after}", case.name);
+                }
+            }
+        }
+    }
+}
+
+/// Cases whose names end so must not be rewritten by any rule.
+const STAYS: &str = " stays";
+
+#[test]
+fn cases_become_their_snapshots() {
+    let able = able();
+    let laws = xla_passes::rule_names();
+    let mut applied: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for (file, text) in files() {
+        let (passes, cases) = parse_file(&text);
+        let profile = profile_for(&text, &able);
+        let mut out = String::new();
+        for case in &cases {
+            let (result, report) = check(&passes, case, &profile);
+            let rules: Vec<&str> = report.rewrites.keys().copied().filter(|rule| laws.contains(rule)).collect();
+            assert!(!case.name.ends_with(STAYS) || !report.is_changed(), "case {} is changed by {rules:?}", case.name);
+            let comment = if rules.is_empty() { String::new() } else { format!("// by {}\n", rules.join(", ")) };
+            writeln!(out, "// === {}\n{comment}{}", case.name, body(&result)).expect("writing to a string");
+            for (rule, count) in report.rewrites {
+                *applied.entry(rule).or_default() += count;
+            }
+        }
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(file, out);
+        });
+    }
+    let untested: Vec<&str> = laws.into_iter().filter(|r| !applied.contains_key(r)).collect();
+    assert!(untested.is_empty(), "rules without a case: {untested:?}");
+}
+
+/// The text without the header of a module that had none.
+fn body(text: &str) -> &str {
+    match text.split_once('\n') {
+        Some((header, rest)) if header.starts_with("HloModule") => rest.trim(),
+        _ => text.trim(),
+    }
+}
+
+/// Passes whose cases need more than a module: what a target is told, limits and memories of it, checked by running in
+/// them, and layouts with tiles.
+const ELSEWHERE: [&str; 4] = ["allow-tf32", "assign-memory-spaces", "rematerialize", "tile-layouts"];
+
+#[test]
+fn each_pass_has_cases() {
+    let named: Vec<String> = files().iter().map(|(_, text)| parse_file(text).0).collect();
+    let has_file = |pass: &str| named.iter().flat_map(|passes| passes.split(", ")).any(|name| name == pass);
+    let without: Vec<&str> = registry::list().map(|(name, _)| name).filter(|name| !has_file(name)).collect();
+    assert_eq!(without, ELSEWHERE, "passes that no file of tests/passes names");
+}

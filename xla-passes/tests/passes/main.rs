@@ -1,0 +1,11 @@
+//! Cases of each pass, as HLO text beside this file or in a file of the pass's name.
+
+mod assign_memory_spaces;
+mod corpus;
+mod ffts;
+mod filetests;
+mod functions;
+mod names;
+mod rematerialize;
+mod support;
+mod tile_layouts;

@@ -1,0 +1,188 @@
+//! Recomputing under a memory limit: programs whose memory is known, checked with the evaluator.
+
+#[allow(dead_code, reason = "each test uses a part of it")]
+use crate::support::{difference, evaluate};
+use xla_hlo::text::{PrintOptions, parse_module, print_module};
+use xla_hlo::{Module, verify};
+use xla_passes::buffers::{BufferOptions, assign_buffers};
+use xla_passes::{PassContext, PassOptions, PipelineReport, TargetProfile, registry};
+
+fn run(module: &mut Module, passes: &str, limit: Option<u64>, max_rewrites: Option<u64>) -> PipelineReport {
+    let profile = TargetProfile { memory_bytes: limit, ..TargetProfile::generic() };
+    let options = PassOptions { verify: true, max_rewrites, ..PassOptions::default() };
+    let pipeline = registry::pipeline(passes.split(',')).expect("passes of the registry");
+    pipeline.run(module, &PassContext::new(&profile).with_options(options)).expect("the passes succeed")
+}
+
+fn bytes(module: &Module) -> usize {
+    let mut module = module.clone();
+    run(&mut module, "insert-copies", None, None);
+    let options = BufferOptions { verify: true, ..BufferOptions::default() };
+    assign_buffers(&module, &options).expect("buffers can be assigned").total_bytes()
+}
+
+/// Schedules a program, and brings it under that limit, or as near to it as may be. Gives it with what it needed before
+/// and needs now, and how many values are computed again.
+fn limited(text: &str, limit: impl Fn(usize) -> usize) -> (Module, usize, usize, u64) {
+    let before = parse_module(text).expect("it parses");
+    verify::check(&before).expect("it is valid");
+    let mut after = before.clone();
+    run(&mut after, "schedule", None, None);
+    let unlimited = bytes(&after);
+    let limit = Some(limit(unlimited) as u64);
+    let report = run(&mut after, "rematerialize", limit, None);
+    for seed in 0..4 {
+        let (old, new) = (evaluate(&before, seed, true, 100_000), evaluate(&after, seed, true, 100_000));
+        let (old, new) = (old.expect("it evaluates"), new.expect("it evaluates"));
+        assert_eq!(difference(&old, &new, false), None, "{after}");
+    }
+    assert!(!run(&mut after.clone(), "rematerialize", limit, None).is_changed(), "a second run changes it:\n{after}");
+    assert!(!run(&mut after.clone(), "schedule", limit, None).is_changed(), "its order is lost:\n{after}");
+    let count = report.rewrites.values().sum();
+    let needs = bytes(&after);
+    (after, unlimited, needs, count)
+}
+
+const SKIP: &str = "
+HloModule skip
+ENTRY main {
+  x = f32[16,16] parameter(0)
+  a = f32[16,16] cosine(x)
+  b = f32[16,16] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  c = f32[16,16] dot(b, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  d = f32[16,16] dot(c, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  e = f32[16,16] dot(d, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  flat = f32[256] bitcast(a)
+  again = f32[16,16] bitcast(flat)
+  ROOT r = f32[16,16] dot(e, again), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}";
+
+#[test]
+fn a_cheap_value_is_computed_again() {
+    let (module, before, after, count) = limited(SKIP, |bytes| bytes - 1);
+    assert_eq!((before - after, count), (1024, 1), "{module}");
+    let text = print_module(&module, &PrintOptions { layouts: false, ..PrintOptions::short_parsable() });
+    let order: Vec<&str> =
+        text.lines().filter_map(|line| line.trim().split_once(" = ")).map(|(name, _)| name).collect();
+    assert_eq!(order, ["x", "a", "b", "c", "d", "e", "a.again", "flat.1", "again.1", "ROOT r"], "{text}");
+}
+
+#[test]
+fn nothing_happens_without_need() {
+    for limit in [0, 1, 1 << 20] {
+        assert_eq!(limited(SKIP, |bytes| bytes + limit).3, 0);
+    }
+    let mut module = parse_module(SKIP).expect("it parses");
+    assert!(!run(&mut module, "rematerialize", Some(1), None).is_changed(), "it has no order yet");
+    run(&mut module, "schedule", None, None);
+    assert!(!run(&mut module, "rematerialize", None, None).is_changed(), "there is no limit");
+    assert!(!run(&mut module, "rematerialize", Some(1), Some(0)).is_changed(), "no rewrite is allowed");
+}
+
+#[test]
+fn what_is_dear_is_kept_and_the_error_names_it() {
+    let text = SKIP.replace(
+        "a = f32[16,16] cosine(x)",
+        "a = f32[16,16] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+    );
+    let (mut module, before, after, count) = limited(&text, |bytes| bytes - 1);
+    assert_eq!((before, count), (after, 0));
+    run(&mut module, "insert-copies", None, None);
+    let options = BufferOptions { memory_bytes: Some(before as u64 - 1), ..BufferOptions::default() };
+    let error = assign_buffers(&module, &options).unwrap_err();
+    assert!(matches!(error, xla_hlo::Error::ResourceExhausted(_)));
+    insta::assert_snapshot!(error.to_string(), @"module skip needs 5120 bytes of memory, the limit is 5119: 1024 for arguments, 0 for constants, 1024 for results, 3072 temporary; most of these at dot %d in main: 1024 B of %a f32[16,16] in main, 1024 B of %b f32[16,16] in main, 1024 B of %d f32[16,16] in main");
+    let enough = BufferOptions { memory_bytes: Some(before as u64), ..BufferOptions::default() };
+    assert!(assign_buffers(&module, &enough).is_ok());
+}
+
+/// A kernel with two results, the second of which is needed late, and both from a value that is there all the time.
+const KERNEL: &str = "
+fused {
+  x = f32[16,16] parameter(0)
+  y = f32[16,16] parameter(1)
+  a = f32[16,16] add(x, y)
+  b = f32[16,16] sine(x)
+  ROOT both = (f32[16,16], f32[16,16]) tuple(a, b)
+}
+ENTRY main {
+  x = f32[16,16] parameter(0)
+  y = f32[16,16] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  both = (f32[16,16], f32[16,16]) fusion(x, y), kind=kLoop, calls=fused
+  a = f32[16,16] get-tuple-element(both), index=0
+  b = f32[16,16] get-tuple-element(both), index=1
+  c = f32[16,16] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  d = f32[16,16] dot(c, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  e = f32[16,16] dot(d, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  f = f32[16,16] dot(e, d), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = f32[16,16] dot(f, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}";
+
+#[test]
+fn of_a_kernel_only_the_result_that_is_needed_is_computed_again() {
+    let (module, before, after, count) = limited(KERNEL, |bytes| bytes - 1);
+    assert_eq!((before - after, count), (1024, 1), "{module}");
+    let entry = module.entry();
+    let again = entry.find("both.again").expect("the kernel's part");
+    assert_eq!(entry[again].operands(), [entry.parameters()[0]], "the other operand is not needed");
+    assert!(entry.find("both").is_some(), "the first result needs it");
+}
+
+#[test]
+fn what_has_only_late_uses_moves_there() {
+    let early = "b = f32[16,16] dot(a, x), lhs";
+    let text = SKIP
+        .replace(early, "b = f32[16,16] dot(x, x), control-predecessors={i}, lhs")
+        .replace("b = f32[16,16] dot", "i = f32[16,16] negate(x)\n  b = f32[16,16] dot");
+    let mut module = parse_module(&text).expect("it parses");
+    run(&mut module, "schedule", None, None);
+    // Somebody's order: all that is cheap first.
+    let entry = module.entry_id();
+    let mut order = module[entry].sequence();
+    let at = order.iter().position(|&id| module[entry][id].name() == "a").expect("it is there");
+    let a = order.remove(at);
+    order.insert(1, a);
+    module.computation_mut(entry).set_schedule(Some(order));
+    let before = bytes(&module);
+    let report = run(&mut module, "rematerialize", Some(before as u64 - 1), None);
+    assert_eq!(report.rewrites.values().sum::<u64>(), 1);
+    assert!(bytes(&module) < before && module.entry().find("a").is_none(), "{module}");
+}
+
+/// Two values with late uses in the body of a loop; both go.
+#[test]
+fn inside_loops_and_several_at_once() {
+    let text = "
+    condition {
+      state = (s32[], f32[16,16]) parameter(0)
+      i = s32[] get-tuple-element(state), index=0
+      n = s32[] constant(3)
+      ROOT less = pred[] compare(i, n), direction=LT
+    }
+    body {
+      state = (s32[], f32[16,16]) parameter(0)
+      i = s32[] get-tuple-element(state), index=0
+      x = f32[16,16] get-tuple-element(state), index=1
+      one = s32[] constant(1)
+      next = s32[] add(i, one)
+      p = f32[16,16] cosine(x)
+      q = f32[16,16] sine(x)
+      s = f32[16,16] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      t = f32[16,16] dot(s, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      u = f32[16,16] dot(t, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      v = f32[16,16] dot(u, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      y = f32[16,16] dot(v, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      z = f32[16,16] dot(y, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      w = f32[16,16] dot(z, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      ROOT result = (s32[], f32[16,16]) tuple(next, w)
+    }
+    ENTRY main {
+      zero = s32[] constant(0)
+      x = f32[16,16] parameter(0)
+      init = (s32[], f32[16,16]) tuple(zero, x)
+      loop = (s32[], f32[16,16]) while(init), condition=condition, body=body
+      ROOT result = f32[16,16] get-tuple-element(loop), index=1
+    }";
+    let (module, before, after, count) = limited(text, |bytes| bytes - 1500);
+    assert_eq!((before - after, count), (2048, 2), "{module}");
+}
