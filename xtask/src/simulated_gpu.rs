@@ -89,12 +89,12 @@ pub fn unit_tests(installed: Installed, folder: &Path) -> Result<()> {
             vec!["nextest", "run", "--workspace", "-E", "package(backend-gpu-nvptx) & test(/^cuda::/)"]
         }
         (Some(_), Installed::Libraries) => {
-            let which = "package(backend-gpu-nvptx) & test(/^(cuda|libraries|compile::libraries)::/)";
+            let which = "package(backend-gpu-nvptx) & test(/^(cuda|libraries|lowering::libraries)::/)";
             vec!["nextest", "run", "--workspace", "-E", which]
         }
         (None, Installed::Driver) => vec!["test", "--workspace", "--lib", "--quiet", "cuda::"],
         (None, Installed::Libraries) => {
-            vec!["test", "--workspace", "--lib", "--quiet", "--", "cuda::", "compile::libraries::"]
+            vec!["test", "--workspace", "--lib", "--quiet", "--", "cuda::", "lowering::libraries::"]
         }
     };
     let mut tests = cargo(&words);

@@ -101,9 +101,9 @@ impl Context {
     /// Remembers that the device is lost, and says with which work: the driver tells of a kernel's fault at whichever
     /// call comes next.
     fn lose(&self, name: &str, status: CUresult) -> Error {
-        let told = format!("{} came out of {name}; {}", driver::described(status), self.in_flight());
-        Error::internal(format!("the GPU's work broke off: {}", self.lost.get_or_init(|| told)))
-            .note("NVIDIA's compute-sanitizer tells which kernel it was and where, if the program runs under it.")
+        let told = format!("{} was reported by {name}; {}", driver::described(status), self.in_flight());
+        Error::internal(format!("work of the GPU failed: {}", self.lost.get_or_init(|| told)))
+            .note("Run the program under NVIDIA's compute-sanitizer to find the kernel and the instruction.")
     }
 
     /// The in-flight work, for errors.

@@ -18,7 +18,7 @@ pub(crate) struct Linker {
     context: Arc<Context>,
 }
 
-/// A link under way, with the logs that the driver writes until it is over.
+/// A link in progress, with the logs that the driver writes until it is over.
 struct Link<'a> {
     context: &'a Context,
     state: CUlinkState,
@@ -105,7 +105,7 @@ impl<'a> Link<'a> {
         })?;
         self.check("cuLinkComplete", status)?;
         if code.is_null() {
-            return Err(Error::internal("cuLinkComplete succeeded and gave nothing"));
+            return Err(Error::internal("cuLinkComplete succeeded and returned nothing"));
         }
         // SAFETY: the driver returned that many bytes, which live as long as the link.
         Ok(unsafe { std::slice::from_raw_parts(code.cast::<u8>(), size) }.to_vec())

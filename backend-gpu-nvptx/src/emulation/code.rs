@@ -59,7 +59,7 @@ impl EmulatedCode {
         let function = *self.functions.get(function).ok_or_else(|| Error::internal("a function that is not there"))?;
         if arguments.len() != function.parameters {
             return Err(Error::internal(format!(
-                "a kernel of {} parameters was given {} arguments",
+                "a kernel of {} parameters is launched with {} arguments",
                 function.parameters,
                 arguments.len()
             )));

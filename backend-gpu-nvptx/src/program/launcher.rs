@@ -131,10 +131,10 @@ pub(crate) fn next_rng_counter(commands: &CommandSequence, random: &RandomState)
 /// An array of a thunk: operands, then results.
 pub(crate) fn array(thunk: &Thunk, number: usize) -> Result<&ArraySlice> {
     let mut arrays = thunk.operands.iter().chain(&thunk.results);
-    arrays.nth(number).ok_or_else(|| Error::internal("an array that the thunk has not"))
+    arrays.nth(number).ok_or_else(|| Error::internal("the thunk has no such array"))
 }
 
 /// The error for scratch memory that a sequence does not have.
 pub(crate) fn no_scratch() -> Error {
-    Error::internal("scratch memory that is not there")
+    Error::internal("the command sequence has no such scratch memory")
 }

@@ -46,7 +46,7 @@ impl DeviceProgram {
     }
 
     /// Reads what [`DeviceProgram::write`] wrote. [`Error::InvalidArgument`] for bytes that are none, of another
-    /// version or platform, or that refer to what is not there.
+    /// version or platform, or that refer to missing entries.
     pub fn read(platform: &str, bytes: &[u8]) -> Result<(OptimizedModule, DeviceProgram)> {
         let written = serialized::read(platform, bytes)?;
         let program = DeviceProgram::from_code(&written.code)?;
@@ -66,7 +66,7 @@ impl DeviceProgram {
         let garbled = |e| Error::invalid_argument(format!("the program's device code cannot be read: {e}"));
         let (program, rest): (DeviceProgram, &[u8]) = postcard::take_from_bytes(body).map_err(garbled)?;
         if !rest.is_empty() || !program.is_sound() {
-            return Err(Error::invalid_argument("the program's device code refers to what is not there"));
+            return Err(Error::invalid_argument("the program's device code refers to missing entries"));
         }
         Ok(program)
     }
@@ -225,7 +225,7 @@ mod tests {
             vec![Command::Launch { function: 0, blocks: 3, arguments: vec![KernelArgument::Counter(0); 2] }];
         for program in wrong {
             let error = DeviceProgram::from_code(&code(&program)).unwrap_err();
-            assert!(error.message().contains("what is not there"), "{program:?}: {error}");
+            assert!(error.message().contains("missing entries"), "{program:?}: {error}");
         }
     }
 

@@ -48,7 +48,7 @@ impl Ptxas {
         let version = version(&text).filter(|_| output.status.success());
         let version = version.ok_or_else(|| {
             Error::failed_precondition(format!(
-                "{} does not tell its version as ptxas does: {REMEDY}",
+                "{} does not print a version as ptxas does: {REMEDY}",
                 program.display()
             ))
         })?;
@@ -151,7 +151,7 @@ pub(super) mod tests {
         assert!(error.message().starts_with("/nonexistent/ptxas cannot be run: No such file"), "{error}");
         let error = Ptxas::find(Some(Path::new("true"))).unwrap_err();
         assert!(
-            error.message().starts_with("true does not tell its version as ptxas does: it is in the CUDA toolkit"),
+            error.message().starts_with("true does not print a version as ptxas does: it is in the CUDA toolkit"),
             "{error}"
         );
     }

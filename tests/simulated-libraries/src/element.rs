@@ -1,5 +1,4 @@
-//! Numbers in device memory, as two doubles that hold every element type exactly. All that the libraries know fit into
-//! two doubles exactly.
+//! Numbers in device memory, as two doubles that hold every element type exactly.
 
 use half::{bf16, f16};
 use simulated_gpu::code::round::odd_single;

@@ -1,4 +1,4 @@
-//! Workspace of a library call: scribbled on as NVIDIA's libraries do, and nobody else's meanwhile.
+//! Workspace of a library call, filled as NVIDIA's libraries do; a write of others in the meantime is a finding.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -100,7 +100,7 @@ impl Graph {
         }
     }
 
-    /// Sends the graph to a stream of its device. A launch that is under way is not changed by later changes, and
+    /// Sends the graph to a stream of its device. A launch in flight is not changed by later changes, and
     /// launches of one graph follow each other.
     pub fn launch(&self, stream: &CudaStream) -> Result<()> {
         // SAFETY: graph and stream are alive and of one context.
@@ -111,7 +111,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: it is alive and destroyed once; the driver frees it when launches that are under way are done.
+        // SAFETY: it is alive and destroyed once; the driver frees it when launches in flight are done.
         let _ =
             self.template.context.call("cuGraphExecDestroy", || unsafe { sys::cuGraphExecDestroy(self.executable) });
     }
@@ -253,7 +253,7 @@ impl Builder<'_> {
         // SAFETY: the parameters are those of a loop, and the driver has put the address of its one graph there, which
         // lives as long as the node.
         let inside = unsafe { parameters.__bindgen_anon_1.conditional.phGraph_out.as_ref() };
-        let inside = *inside.ok_or_else(|| Error::internal("cuGraphAddNode gave no graph for a loop"))?;
+        let inside = *inside.ok_or_else(|| Error::internal("cuGraphAddNode returned no graph for a loop"))?;
         let last = self.add_chain(inside, body, &[])?;
         looked(inside, condition, &last)?;
         Ok(node)

@@ -47,7 +47,7 @@ impl<'a> LibraryTrial<'a> {
         let argument = |argument: &KernelArgument| match *argument {
             KernelArgument::Array(number) if number >= operands => {
                 let address = results.get(number - operands).copied();
-                address.ok_or_else(|| Error::internal("a result that the thunk has not"))
+                address.ok_or_else(|| Error::internal("the thunk has no such result"))
             }
             KernelArgument::Array(_)
             | KernelArgument::Scratch(_)

@@ -283,7 +283,7 @@ impl Arrays {
             (true, true, &[lhs, rhs, addend, bias, result]) => (lhs, rhs, addend, Some(bias), result),
             (_, _, other) => {
                 let count = other.len();
-                return Err(Error::internal(format!("a product of {} arrays was given {count}", matmul.arrays())));
+                return Err(Error::internal(format!("a matmul of {} arrays was called with {count}", matmul.arrays())));
             }
         };
         Ok(Arrays { lhs, rhs, addend, bias, result })

@@ -136,7 +136,7 @@ impl Dnn {
         queue: &Queue,
     ) -> Result<()> {
         let &[first, second, result] = addresses else {
-            return Err(Error::internal(format!("a convolution was given {} arrays", addresses.len())));
+            return Err(Error::internal(format!("a convolution was called with {} arrays", addresses.len())));
         };
         if convolution.is_empty() {
             return Ok(());

@@ -79,7 +79,7 @@ impl Fft {
     /// says. Transforms of no arrays are nothing.
     pub fn run(&self, fourier: &Fourier, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
         let &[mut input, output] = addresses else {
-            return Err(Error::internal(format!("a Fourier transform was given {} arrays", addresses.len())));
+            return Err(Error::internal(format!("a Fourier transform was called with {} arrays", addresses.len())));
         };
         if fourier.batch == 0 {
             return Ok(());

@@ -42,7 +42,7 @@ impl Staging {
     }
 
     /// Sends copies of `source` to device memory at `to`. `source` is free again when this returns, at which time the
-    /// work may still be under way.
+    /// work may still be in flight.
     pub fn upload(&self, queue: &Arc<Queue>, source: &[u8], to: u64) -> Result<()> {
         let class = class_of(source.len());
         let mut to = to;
@@ -154,7 +154,7 @@ fn class_of(bytes: usize) -> usize {
     CLASSES.iter().position(|(size, _)| bytes <= *size).unwrap_or(CLASSES.len() - 1)
 }
 
-/// A buffer that a copy under way uses; goes back, with its mark, when dropped.
+/// A buffer that a copy in flight uses; goes back, with its mark, when dropped.
 struct Flight<'a> {
     staging: &'a Staging,
     class: usize,
@@ -202,7 +202,7 @@ impl Pinned {
         // SAFETY: the pointer is to a live pointer.
         context.call("cuMemHostAlloc", || unsafe { sys::cuMemHostAlloc(&mut start, size, flags) })?;
         let start = NonNull::new(start.cast::<u8>());
-        let start = start.ok_or_else(|| Error::internal("cuMemHostAlloc gave no address"))?;
+        let start = start.ok_or_else(|| Error::internal("cuMemHostAlloc returned no address"))?;
         // SAFETY: the memory has that many bytes and belongs to nobody else. From here on all of them are initialised.
         unsafe { start.as_ptr().write_bytes(0, size) };
         Ok(Pinned { context: context.clone(), start, size })

@@ -39,9 +39,9 @@ impl InFlightLog {
 impl fmt::Display for InFlightLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
-            return f.write_str("no work was under way");
+            return f.write_str("no work was in flight");
         }
-        f.write_str("under way were ")?;
+        f.write_str("in flight were ")?;
         for (number, Span { first, last, count }) in self.0.values().enumerate() {
             f.write_str(if number == 0 { "" } else { "; and " })?;
             match (count, first == last) {
@@ -62,15 +62,15 @@ mod tests {
     fn the_work_since_the_last_wait_is_told() {
         let places: [Arc<str>; 3] = ["t0 (%a)".into(), "t1 (%b)".into(), "t2 (%c)".into()];
         let mut log = InFlightLog::default();
-        assert_eq!(log.to_string(), "no work was under way");
+        assert_eq!(log.to_string(), "no work was in flight");
         log.sent(0, &places[0]);
-        assert_eq!(log.to_string(), "under way were t0 (%a)");
+        assert_eq!(log.to_string(), "in flight were t0 (%a)");
         log.sent(0, &places[0]);
-        assert_eq!(log.to_string(), "under way were 2 calls of t0 (%a)");
+        assert_eq!(log.to_string(), "in flight were 2 calls of t0 (%a)");
         log.sent(0, &places[1]);
         log.sent(3, &places[2]);
-        assert_eq!(log.to_string(), "under way were 3 calls from t0 (%a) to t1 (%b); and t2 (%c)");
+        assert_eq!(log.to_string(), "in flight were 3 calls from t0 (%a) to t1 (%b); and t2 (%c)");
         log.completed(0);
-        assert_eq!(log.to_string(), "under way were t2 (%c)");
+        assert_eq!(log.to_string(), "in flight were t2 (%c)");
     }
 }

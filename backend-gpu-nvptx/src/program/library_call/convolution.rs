@@ -196,7 +196,7 @@ fn too_large() -> Error {
 }
 
 fn refuse(why: String) -> Error {
-    Error::unimplemented(format!("cuDNN has no such convolution: {why}"))
+    Error::unimplemented(format!("cuDNN does not support this convolution: {why}"))
 }
 
 #[cfg(test)]
@@ -245,7 +245,7 @@ mod tests {
             let mut convolution = good.clone();
             change(&mut convolution);
             let error = convolution.check((7, 0)).unwrap_err();
-            error.message().trim_start_matches("cuDNN has no such convolution: ").to_string()
+            error.message().trim_start_matches("cuDNN does not support this convolution: ").to_string()
         };
         insta::assert_snapshot!(told(&|c| c.element = ElementType::BF16), @"of bf16 on sm_70");
         insta::assert_snapshot!(told(&|c| c.element = ElementType::S32), @"of s32 on sm_70");

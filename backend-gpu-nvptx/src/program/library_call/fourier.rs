@@ -35,7 +35,7 @@ pub(crate) enum FourierKind {
 impl Fourier {
     /// Whether the library takes it; [`Error::Unimplemented`] says why not.
     pub fn check(&self) -> Result<()> {
-        let refuse = |why: String| Err(Error::unimplemented(format!("cuFFT has no such transform: {why}")));
+        let refuse = |why: String| Err(Error::unimplemented(format!("cuFFT does not support this transform: {why}")));
         if self.lengths.is_empty() || self.lengths.len() > 3 {
             return refuse(format!("of {} dimensions", self.lengths.len()));
         }
@@ -89,7 +89,7 @@ mod tests {
         fourier(FourierKind::Forward, &[4, 5, 7], 0).check().unwrap();
         let told = |lengths: &[usize], batch| {
             let error = fourier(FourierKind::Inverse, lengths, batch).check().unwrap_err();
-            error.message().trim_start_matches("cuFFT has no such transform: ").to_string()
+            error.message().trim_start_matches("cuFFT does not support this transform: ").to_string()
         };
         insta::assert_snapshot!(told(&[], 1), @"of 0 dimensions");
         insta::assert_snapshot!(told(&[2; 4], 1), @"of 4 dimensions");

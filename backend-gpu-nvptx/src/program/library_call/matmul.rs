@@ -132,7 +132,7 @@ impl Matmul {
 
     /// Whether the library takes it on a GPU of that compute capability; [`Error::Unimplemented`] says why not.
     pub fn check(&self, capability: (u32, u32)) -> Result<()> {
-        let refuse = |why: String| Err(Error::unimplemented(format!("cuBLASLt has no such product: {why}")));
+        let refuse = |why: String| Err(Error::unimplemented(format!("cuBLASLt does not support this matmul: {why}")));
         let arithmetic = self.arithmetic()?;
         let (major, minor) = self.oldest_capability();
         if capability < (major, minor) {
@@ -142,10 +142,10 @@ impl Matmul {
             return refuse("times 0, where the library leaves NaN and infinities out".to_string());
         }
         if self.result.transposed || (self.result.batch_stride == 0 && self.batch > 1) {
-            return refuse("its results lie transposed, or over each other".to_string());
+            return refuse("its results are transposed or overlap".to_string());
         }
         if self.k == 0 {
-            return refuse("it sums nothing".to_string());
+            return refuse("its contracted dimension is empty".to_string());
         }
         if i32::try_from(self.batch).is_err() {
             return refuse(format!("{} matrices are too many", self.batch));
@@ -158,7 +158,7 @@ impl Matmul {
         let unit = self.unit();
         let tensor_cores_alone = unit > 1;
         if tensor_cores_alone && (self.lhs.transposed || !self.rhs.transposed) {
-            return refuse(format!("of {}, if not both lie with the summed dimension last", self.lhs.element));
+            return refuse(format!("of {}, unless both operands have the contracted dimension last", self.lhs.element));
         }
         let sizes = [self.n, self.m, self.k, self.lhs.row_stride, self.rhs.row_stride, self.result.row_stride];
         if tensor_cores_alone && sizes.iter().any(|size| size % unit != 0) {
@@ -202,9 +202,9 @@ impl Matmul {
             (C64, C64, C64) => Ok(Arithmetic::C64),
             (C128, C128, C128) => Ok(Arithmetic::C128),
             (S8, S8, S32) => Ok(Arithmetic::S32),
-            (lhs, rhs, result) => {
-                Err(Error::unimplemented(format!("cuBLASLt has no such product: of {lhs} and {rhs} to {result}")))
-            }
+            (lhs, rhs, result) => Err(Error::unimplemented(format!(
+                "cuBLASLt does not support this matmul: of {lhs} and {rhs} to {result}"
+            ))),
         }
     }
 }
@@ -226,11 +226,16 @@ mod tests {
             dense(elements).check((8, 0)).unwrap();
         }
         let told = |matmul: &Matmul| {
-            matmul.check((9, 0)).unwrap_err().message().trim_start_matches("cuBLASLt has no such product: ").to_string()
+            matmul
+                .check((9, 0))
+                .unwrap_err()
+                .message()
+                .trim_start_matches("cuBLASLt does not support this matmul: ")
+                .to_string()
         };
         insta::assert_snapshot!(told(&dense([U8, U8, S32])), @"of u8 and u8 to s32");
         insta::assert_snapshot!(told(&dense([F8E5M2, F8E5M2, F32])), @"of f8e5m2 and f8e5m2 to f32");
-        insta::assert_snapshot!(told(&dense([S8, S8, S32])), @"of s8, if not both lie with the summed dimension last");
+        insta::assert_snapshot!(told(&dense([S8, S8, S32])), @"of s8, unless both operands have the contracted dimension last");
         let mut whole = dense([S8, S8, S32]);
         whole.rhs.transposed = true;
         whole.check((9, 0)).unwrap();
@@ -243,12 +248,12 @@ mod tests {
         insta::assert_snapshot!(told(&small), @"with a bias or an activation, for f8e4m3fn");
         let mut nothing = dense([F32; 3]);
         nothing.k = 0;
-        insta::assert_snapshot!(told(&nothing), @"it sums nothing");
+        insta::assert_snapshot!(told(&nothing), @"its contracted dimension is empty");
         let mut over = dense([F32; 3]);
         over.result.batch_stride = 0;
-        insta::assert_snapshot!(told(&over), @"its results lie transposed, or over each other");
+        insta::assert_snapshot!(told(&over), @"its results are transposed or overlap");
         let old = dense([BF16; 3]).check((7, 5)).unwrap_err();
-        insta::assert_snapshot!(old, @"cuBLASLt has no such product: of bf16, which needs sm_80");
+        insta::assert_snapshot!(old, @"cuBLASLt does not support this matmul: of bf16, which needs sm_80");
         let zero = Matmul { alpha: (-0f64).to_bits(), ..dense([F32; 3]) };
         insta::assert_snapshot!(told(&zero), @"times 0, where the library leaves NaN and infinities out");
     }

@@ -59,7 +59,7 @@ impl Driver {
                 Some((owner, number)) if *owner == graph && !numbers.contains(number) => numbers.push(*number),
                 _ => {
                     return misuse(
-                        "a node comes behind one that is there twice, or of another graph",
+                        "a node depends on one that is named twice, or on one of another graph",
                         Status::INVALID_VALUE,
                     );
                 }

@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use super::launch::{Launch, Outside, coordinates};
 use super::memory::Memory;
-use super::reach::{Doubt, Reach};
+use super::reach::{Doubt, Reach, WrongAccess};
 use super::shadow::{LANES_OF_WARP, Who};
 use super::store::Store;
-use crate::code::{ALWAYS, Kernel, Op, Special};
+use crate::code::{ALWAYS, Kernel, Op, Run, Slot, Special};
 use crate::finding::{Class, Finding, Problem};
 
 /// A thread that does so many instructions without waiting is taken for one that never ends.
@@ -292,87 +292,7 @@ impl<'a> Block<'a> {
         };
         let registers = &mut registers[base..base + kernel.image.len()];
         let mut at = thread.at as usize;
-        let mut steps = 0u64;
-        let ended = loop {
-            let instruction = &kernel.code[at];
-            steps += 1;
-            if steps > MOST_STEPS {
-                break Err((Problem::new(Class::Endless, "the thread does not come to an end"), None));
-            }
-            if instruction.guard != ALWAYS && (registers[instruction.guard as usize] & 1 == 1) == instruction.negated {
-                at += 1;
-                continue;
-            }
-            if let Some(doubt) = reach.doubt.take_if(|_| instruction.op.tells_others()) {
-                let (wrong, place) = *doubt;
-                at = place;
-                break Err(wrong);
-            }
-            match instruction.op {
-                Op::Alu { run, d, abc: [a, b, c] } => {
-                    registers[d as usize] = run(registers[a as usize], registers[b as usize], registers[c as usize]);
-                }
-                Op::Load { ref place, into } => {
-                    reach.at = at;
-                    if let Err(wrong) = reach.load(place, into, registers) {
-                        break Err(wrong);
-                    }
-                }
-                Op::Store { ref place, from } => {
-                    if let Err(wrong) = reach.store(place, from, registers) {
-                        break Err(wrong);
-                    }
-                }
-                Op::Branch(target) => {
-                    at = target as usize;
-                    continue;
-                }
-                Op::Split { from, into, bits } => {
-                    let whole = registers[from as usize];
-                    for (part, &slot) in kernel.list(into).iter().enumerate() {
-                        registers[slot as usize] = whole >> (part as u32 * bits) & low(bits);
-                    }
-                }
-                Op::Join { into, from, bits } => {
-                    let parts = kernel.list(from).iter().enumerate();
-                    registers[into as usize] = parts.fold(0, |whole, (part, &slot)| {
-                        whole | (registers[slot as usize] & low(bits)) << (part as u32 * bits)
-                    });
-                }
-                Op::Packed { run, d, abc, bits } => {
-                    let [a, b, c] = abc.map(|slot| registers[slot as usize]);
-                    let half =
-                        |shift| run(a >> shift & low(bits), b >> shift & low(bits), c >> shift & low(bits)) & low(bits);
-                    registers[d as usize] = half(0) | half(bits) << bits;
-                }
-                Op::Lop3 { d, abc, table } => {
-                    registers[d as usize] = by_table(abc.map(|slot| registers[slot as usize]), table);
-                }
-                Op::Atomic { ref place, run, d, ab } => {
-                    let [a, b] = ab.map(|slot| registers[slot as usize]);
-                    match reach.atomic(place, registers[place.base as usize], |old| run(old, a, b)) {
-                        Ok(old) => registers[d as usize] = old,
-                        Err(wrong) => break Err(wrong),
-                    }
-                }
-                Op::Barrier { id, count, aligned } => {
-                    let [id, count] = [id, count].map(|slot| registers[slot as usize] & 0xffff_ffff);
-                    break Ok(Status::AtBarrier { id, count, aligned });
-                }
-                Op::Collective(_) => break Ok(Status::AtCollective),
-                Op::SetCondition([handle, value]) => {
-                    let [handle, value] = [handle, value].map(|slot| registers[slot as usize]);
-                    if !outside.set_condition(handle, value as u32) {
-                        let message = format!("a condition is set that no graph has: handle {handle:#x}");
-                        break Err((Problem::new(Class::Launch, message), None));
-                    }
-                }
-                Op::Return => break Ok(Status::Done),
-                Op::Trap => break Err((Problem::new(Class::Trap, "the kernel traps"), None)),
-                Op::Nothing => {}
-            }
-            at += 1;
-        };
+        let ended = execute(kernel, registers, &mut reach, *outside, &mut at);
         thread.at = at as u32;
         thread.doubt = reach.doubt;
         let (problem, other) = match ended {
@@ -384,6 +304,103 @@ impl<'a> Block<'a> {
         };
         Err(Fault { thread: number, problem, other })
     }
+}
+
+/// Runs a thread from the instruction `at` on, until it waits, ends or goes wrong there.
+fn execute(
+    kernel: &Kernel,
+    registers: &mut [u64],
+    reach: &mut Reach<'_>,
+    outside: &mut dyn Outside,
+    at: &mut usize,
+) -> Result<Status, WrongAccess> {
+    let mut steps = 0u64;
+    loop {
+        let instruction = &kernel.code[*at];
+        steps += 1;
+        if steps > MOST_STEPS {
+            return Err((Problem::new(Class::Endless, "the thread does not come to an end"), None));
+        }
+        if instruction.guard != ALWAYS && (registers[instruction.guard as usize] & 1 == 1) == instruction.negated {
+            *at += 1;
+            continue;
+        }
+        if let Some(doubt) = reach.doubt.take_if(|_| instruction.op.tells_others()) {
+            let (wrong, place) = *doubt;
+            *at = place;
+            return Err(wrong);
+        }
+        match instruction.op {
+            Op::Alu { run, d, abc: [a, b, c] } => {
+                registers[d as usize] = run(registers[a as usize], registers[b as usize], registers[c as usize]);
+            }
+            Op::Load { ref place, into } => {
+                reach.at = *at;
+                if let Err(wrong) = reach.load(place, into, registers) {
+                    return Err(wrong);
+                }
+            }
+            Op::Store { ref place, from } => {
+                if let Err(wrong) = reach.store(place, from, registers) {
+                    return Err(wrong);
+                }
+            }
+            Op::Branch(target) => {
+                *at = target as usize;
+                continue;
+            }
+            Op::Split { from, into, bits } => split(registers[from as usize], kernel.list(into), bits, registers),
+            Op::Join { into, from, bits } => registers[into as usize] = join(kernel.list(from), bits, registers),
+            Op::Packed { run, d, abc, bits } => {
+                registers[d as usize] = packed(run, abc.map(|slot| registers[slot as usize]), bits);
+            }
+            Op::Lop3 { d, abc, table } => {
+                registers[d as usize] = by_table(abc.map(|slot| registers[slot as usize]), table);
+            }
+            Op::Atomic { ref place, run, d, ab } => {
+                let [a, b] = ab.map(|slot| registers[slot as usize]);
+                match reach.atomic(place, registers[place.base as usize], |old| run(old, a, b)) {
+                    Ok(old) => registers[d as usize] = old,
+                    Err(wrong) => return Err(wrong),
+                }
+            }
+            Op::Barrier { id, count, aligned } => {
+                let [id, count] = [id, count].map(|slot| registers[slot as usize] & 0xffff_ffff);
+                return Ok(Status::AtBarrier { id, count, aligned });
+            }
+            Op::Collective(_) => return Ok(Status::AtCollective),
+            Op::SetCondition([handle, value]) => {
+                let [handle, value] = [handle, value].map(|slot| registers[slot as usize]);
+                if !outside.set_condition(handle, value as u32) {
+                    let message = format!("a condition is set that no graph has: handle {handle:#x}");
+                    return Err((Problem::new(Class::Launch, message), None));
+                }
+            }
+            Op::Return => return Ok(Status::Done),
+            Op::Trap => return Err((Problem::new(Class::Trap, "the kernel traps"), None)),
+            Op::Nothing => {}
+        }
+        *at += 1;
+    }
+}
+
+/// Distributes the bits of a register over several.
+fn split(whole: u64, into: &[Slot], bits: u32, registers: &mut [u64]) {
+    for (part, &slot) in into.iter().enumerate() {
+        registers[slot as usize] = whole >> (part as u32 * bits) & low(bits);
+    }
+}
+
+/// The bits of several registers in one.
+fn join(from: &[Slot], bits: u32, registers: &[u64]) -> u64 {
+    let parts = from.iter().enumerate();
+    parts.fold(0, |whole, (part, &slot)| whole | (registers[slot as usize] & low(bits)) << (part as u32 * bits))
+}
+
+/// A function of each half of registers.
+fn packed(run: Run, [a, b, c]: [u64; 3], bits: u32) -> u64 {
+    let half = |shift| run(a >> shift & low(bits), b >> shift & low(bits), c >> shift & low(bits)) & low(bits);
+    half(0) | half(bits) << bits
 }
 
 fn low(bits: u32) -> u64 {

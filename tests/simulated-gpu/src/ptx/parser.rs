@@ -303,7 +303,7 @@ impl<'a> Parser<'a> {
             Token::Sign('-') => match self.operand()? {
                 Operand::Integer(value) => Operand::Integer(value.wrapping_neg()),
                 Operand::Double(bits) => Operand::Double(bits ^ 1 << 63),
-                _ => return self.error("a number behind `-`"),
+                _ => return self.error("a number after `-`"),
             },
             Token::Sign('{') => Operand::Vector(self.list('}')?),
             Token::Sign('(') => Operand::List(self.list(')')?),

@@ -62,7 +62,7 @@ impl Product {
         }
         // Columns of a result may lie between those of another one, but no two in the same place.
         if self.d.batch > 1 && (self.d.stride as u64) < self.d.rows {
-            return bad("results that lie over each other");
+            return bad("results that overlap");
         }
         Ok(())
     }

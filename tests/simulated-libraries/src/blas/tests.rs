@@ -96,7 +96,7 @@ fn matrices_fit_to_each_other() {
             layout.batch = 3;
         }
     };
-    assert_eq!(told(&batched), "results that lie over each other");
+    assert_eq!(told(&batched), "results that overlap");
     assert_eq!(told(&|p| (p.a.columns, p.b.rows) = (0, 0)), "a product of nothing");
 }
 
