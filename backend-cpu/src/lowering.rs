@@ -89,7 +89,7 @@ impl<'m> CpuLowering<'m> {
             plan.m.extent,
             plan.n.extent,
             plan.k.extent,
-            if plan.products() > 1 { format!(" x{}", plan.products()) } else { String::new() }
+            if plan.matmuls() > 1 { format!(" x{}", plan.matmuls()) } else { String::new() }
         );
         let descriptor = dot_descriptor(elements, &plan);
         Some((call(function, descriptor, Vec::new()), name))
@@ -125,7 +125,7 @@ impl<'m> CpuLowering<'m> {
             return None;
         }
         let plan = ConvolutionPlan::new(op, &input.shape, &kernel.shape, &out.shape);
-        let name = format!("{ty} {}x{}", plan.results(), plan.products());
+        let name = format!("{ty} {}x{}", plan.results(), plan.k());
         let descriptor = convolution_descriptor(element, &plan);
         Some((call(LibraryFunction::Convolution, descriptor, Vec::new()), name))
     }

@@ -179,7 +179,7 @@ impl ConvolutionPlan {
     }
 
     /// Products that are summed for one result.
-    pub fn products(&self) -> usize {
+    pub fn k(&self) -> usize {
         count(self.spatial.iter().map(|s| s.window.size).chain([self.channels.extent]))
     }
 
@@ -244,7 +244,7 @@ impl ConvolutionChunks {
     ) -> ConvolutionChunks {
         let extents = plan.positions();
         let positions: usize = extents.iter().product();
-        let work = positions.saturating_mul(outputs).saturating_mul(plan.products());
+        let work = positions.saturating_mul(outputs).saturating_mul(plan.k());
         let worth = if threads < 2 {
             1
         } else {

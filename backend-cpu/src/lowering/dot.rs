@@ -1,4 +1,4 @@
-//! A dot as matrix products: which strides, which outer loops. Knows shapes, neither LLVM nor a library.
+//! A dot as matmuls: which strides, which outer loops. Knows shapes, neither LLVM nor a library.
 
 use std::ops::Range;
 
@@ -23,13 +23,13 @@ pub struct Axis {
 /// `out[b, m, n] = Σ_k lhs[b, m, k] · rhs[b, k, n]`, with `outer` axes run one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DotPlan {
-    /// Batch axes, and free axes that do not merge; each step is a matrix product of its own.
+    /// Batch axes, and free axes that do not merge; each step is a matmul of its own.
     pub outer: Vec<Axis>,
-    /// Contracted axes that do not merge: products of their steps are added up.
+    /// Contracted axes that do not merge: matmuls of their steps are added up.
     pub accumulated: Vec<Axis>,
-    /// Rows of the product.
+    /// Rows of the matmul.
     pub m: Axis,
-    /// Columns of the product.
+    /// Columns of the matmul.
     pub n: Axis,
     /// What is summed over.
     pub k: Axis,
@@ -76,28 +76,28 @@ impl DotPlan {
         DotPlan { outer, accumulated, m, n, k }
     }
 
-    /// Matrix products in all.
-    pub fn products(&self) -> usize {
+    /// Matrix matmuls in all.
+    pub fn matmuls(&self) -> usize {
         self.outer.iter().map(|a| a.extent).product()
     }
 
     /// Cost in all, in multiplications: arithmetic, and reading and writing what it is done on.
     fn work(&self) -> f64 {
         let [m, n, k] = [self.m, self.n, self.k].map(|a| a.extent as f64);
-        self.multiplications() + self.products() as f64 * ELEMENT_WORK * (m * k + k * n + m * n)
+        self.multiplications() + self.matmuls() as f64 * ELEMENT_WORK * (m * k + k * n + m * n)
     }
 
     /// Multiplications in all.
     pub fn multiplications(&self) -> f64 {
         let sum = self.accumulated.iter().map(|a| a.extent as f64).product::<f64>();
-        self.products() as f64 * sum * self.m.extent as f64 * self.n.extent as f64 * self.k.extent as f64
+        self.matmuls() as f64 * sum * self.m.extent as f64 * self.n.extent as f64 * self.k.extent as f64
     }
 }
 
-/// A dot cut into chunks that threads take: groups of products, or blocks of the rows and columns of each product.
+/// A dot cut into chunks that threads take: groups of matmuls, or blocks of the rows and columns of each matmul.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DotChunks {
-    products: Chunks,
+    matmuls: Chunks,
     rows: Chunks,
     columns: Chunks,
 }
@@ -123,26 +123,26 @@ impl DotChunks {
 
     /// The same with another number of chunks that each thread takes on average.
     pub fn with_chunks_a_thread(plan: &DotPlan, threads: usize, chunks_a_thread: usize) -> DotChunks {
-        let (products, rows, columns) = (plan.products(), plan.m.extent, plan.n.extent);
+        let (matmuls, rows, columns) = (plan.matmuls(), plan.m.extent, plan.n.extent);
         let worth = (plan.work() / CHUNK_WORK) as usize;
         let wanted = if threads < 2 || worth < 2 { 1 } else { worth.min(threads * chunks_a_thread) };
-        let groups = wanted.min(products).max(1);
+        let groups = wanted.min(matmuls).max(1);
         let wanted = wanted.div_ceil(groups);
         let columns = Chunks::new(columns, wanted, COLUMN_STEP);
         let rows = Chunks::new(rows, wanted.div_ceil(columns.count().max(1)), ROW_STEP);
-        DotChunks { products: Chunks::new(products, groups, 1), rows, columns }
+        DotChunks { matmuls: Chunks::new(matmuls, groups, 1), rows, columns }
     }
 
     /// Chunks in all.
     pub fn count(&self) -> usize {
-        self.products.count() * self.rows.count() * self.columns.count()
+        self.matmuls.count() * self.rows.count() * self.columns.count()
     }
 
-    /// Products, rows and columns of a chunk.
+    /// Matmuls, rows and columns of a chunk.
     pub fn get(&self, chunk: usize) -> (Range<usize>, Range<usize>, Range<usize>) {
         let (rest, column) = (chunk / self.columns.count(), chunk % self.columns.count());
-        let (product, row) = (rest / self.rows.count(), rest % self.rows.count());
-        (self.products.get(product), self.rows.get(row), self.columns.get(column))
+        let (matmul, row) = (rest / self.rows.count(), rest % self.rows.count());
+        (self.matmuls.get(matmul), self.rows.get(row), self.columns.get(column))
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
     fn attention_heads_are_batches_by_stride() {
         let [q, k, s] = [&[4, 128, 12, 64][..], &[4, 128, 12, 64], &[4, 12, 128, 128]].map(|d| ArrayShape::new(F32, d));
         let plan = DotPlan::new(&dims(&[0, 2], &[0, 2], &[3], &[3]), &q, &k, &s);
-        assert_eq!(plan.products(), 48);
+        assert_eq!(plan.matmuls(), 48);
         assert_eq!(plan.m, Axis { extent: 128, lhs: 768, rhs: 0, out: 128 });
         assert_eq!(plan.n, Axis { extent: 128, lhs: 0, rhs: 768, out: 1 });
     }
@@ -220,8 +220,8 @@ mod tests {
                 let chunks = DotChunks::new(&matrices(batch, m, k, n), threads);
                 let mut seen = vec![0; batch * m * n];
                 for chunk in 0..chunks.count() {
-                    let (products, rows, columns) = chunks.get(chunk);
-                    for p in products {
+                    let (matmuls, rows, columns) = chunks.get(chunk);
+                    for p in matmuls {
                         for r in rows.clone() {
                             columns.clone().for_each(|c| seen[(p * m + r) * n + c] += 1);
                         }

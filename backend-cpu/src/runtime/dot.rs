@@ -1,5 +1,5 @@
-//! Matrix products through the `gemm` crate, for the element types it has.
-#![expect(unsafe_code, reason = "matrix products work on raw buffers of generated code")]
+//! Matrix matmuls through the `gemm` crate, for the element types it has.
+#![expect(unsafe_code, reason = "matmuls work on raw buffers of generated code")]
 
 use gemm::{Parallelism, c32, c64};
 use xla_hlo::ElementType;
@@ -71,10 +71,10 @@ pub(super) unsafe extern "C" fn xla_cpu_dot(
         let numbers = std::slice::from_raw_parts(descriptor, length as usize);
         let plan = read_plan(numbers);
         match numbers[0] {
-            0 => products::<f32>(&plan, threads, operands(buffers), 0.0, 1.0),
-            1 => products::<f64>(&plan, threads, operands(buffers), 0.0, 1.0),
-            2 => products(&plan, threads, operands(buffers), c32::new(0.0, 0.0), c32::new(1.0, 0.0)),
-            _ => products(&plan, threads, operands(buffers), c64::new(0.0, 0.0), c64::new(1.0, 0.0)),
+            0 => matmuls::<f32>(&plan, threads, operands(buffers), 0.0, 1.0),
+            1 => matmuls::<f64>(&plan, threads, operands(buffers), 0.0, 1.0),
+            2 => matmuls(&plan, threads, operands(buffers), c32::new(0.0, 0.0), c32::new(1.0, 0.0)),
+            _ => matmuls(&plan, threads, operands(buffers), c64::new(0.0, 0.0), c64::new(1.0, 0.0)),
         }
     }
 }
@@ -89,7 +89,7 @@ pub(super) unsafe fn operands<T>(buffers: *const *mut u8) -> Operands<T> {
     Operands { lhs: lhs.cast(), rhs: rhs.cast(), out: out.cast() }
 }
 
-/// First elements of a product's arrays.
+/// First elements of a matmul's arrays.
 #[derive(Clone, Copy)]
 pub(super) struct Operands<T> {
     pub lhs: *const T,
@@ -111,17 +111,17 @@ impl<T> Operands<T> {
     }
 }
 
-/// All products of a plan, spread over threads.
+/// All matmuls of a plan, spread over threads.
 ///
 /// # Safety
 /// The pointers are to arrays that hold every place the plan's axes reach, `out` to one that nobody else uses.
-unsafe fn products<T: Copy + Sync + 'static>(plan: &DotPlan, threads: usize, at: Operands<T>, zero: T, one: T) {
+unsafe fn matmuls<T: Copy + Sync + 'static>(plan: &DotPlan, threads: usize, at: Operands<T>, zero: T, one: T) {
     let chunks = DotChunks::new(plan, threads);
     let at = &at;
     pool::parallel_for(threads, chunks.count(), &|chunk| {
-        let (products, rows, columns) = chunks.get(chunk);
-        for number in products {
-            // SAFETY: `number` is below the number of products, and rows and columns are inside of m and n, so the
+        let (matmuls, rows, columns) = chunks.get(chunk);
+        for number in matmuls {
+            // SAFETY: `number` is below the number of matmuls, and rows and columns are inside of m and n, so the
             // offsets stay inside the arrays; chunks are disjoint.
             unsafe {
                 let at = at.offset(offsets(&plan.outer, number));
@@ -133,10 +133,10 @@ unsafe fn products<T: Copy + Sync + 'static>(plan: &DotPlan, threads: usize, at:
     });
 }
 
-/// A block of one product's rows and columns, summed over all contracted axes.
+/// A block of one matmul's rows and columns, summed over all contracted axes.
 ///
 /// # Safety
-/// As for [`products`].
+/// As for [`matmuls`].
 unsafe fn block<T: Copy + 'static>(plan: &DotPlan, at: Operands<T>, rows: usize, columns: usize, zero: T, one: T) {
     let (m, n, k) = (plan.m, plan.n, plan.k);
     let steps: usize = plan.accumulated.iter().map(|a| a.extent).product();

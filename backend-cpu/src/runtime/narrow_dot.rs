@@ -1,6 +1,6 @@
-//! Matrix products of narrow floats: panels are converted to `f32`, small enough to stay in cache, and multiplied by
+//! Matrix matmuls of narrow floats: panels are converted to `f32`, small enough to stay in cache, and multiplied by
 //! the `gemm` crate; sums are rounded to the result's type once.
-#![expect(unsafe_code, reason = "matrix products work on raw buffers of generated code")]
+#![expect(unsafe_code, reason = "matmuls work on raw buffers of generated code")]
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -202,30 +202,30 @@ pub(super) unsafe extern "C" fn xla_cpu_narrow_dot(
     unsafe {
         let numbers = std::slice::from_raw_parts(descriptor, length as usize);
         if let Some(types) = NarrowTypes::from_number(numbers[0]) {
-            products(types, &read_plan(numbers), threads as usize, operands(buffers));
+            matmuls(types, &read_plan(numbers), threads as usize, operands(buffers));
         }
     }
 }
 
-/// All products of a plan, spread over threads.
+/// All matmuls of a plan, spread over threads.
 ///
 /// # Safety
 /// The pointers are to arrays of those types that hold every place the plan's axes reach, `out` to one that nobody else
 /// uses.
-unsafe fn products(types: NarrowTypes, plan: &DotPlan, threads: usize, at: Operands<u8>) {
+unsafe fn matmuls(types: NarrowTypes, plan: &DotPlan, threads: usize, at: Operands<u8>) {
     let [lhs, rhs, out] = types.0;
     let (Some(lhs), Some(rhs), Some(out)) = (Reader::new(lhs), Reader::new(rhs), WriterOf::new(out)) else { return };
-    let product = Product { plan, lhs, rhs, out, at };
+    let matmul = Matmul { plan, lhs, rhs, out, at };
     // Each chunk of columns converts the left operand anew.
     let chunks = DotChunks::with_chunks_a_thread(plan, threads, 2);
     pool::parallel_for(threads, chunks.count(), &|chunk| {
-        let (products, rows, columns) = chunks.get(chunk);
+        let (matmuls, rows, columns) = chunks.get(chunk);
         SCRATCH.with_borrow_mut(|scratch| {
-            for number in products {
+            for number in matmuls {
                 for columns in blocks(columns.clone(), COLUMNS) {
                     for rows in blocks(rows.clone(), TALL) {
-                        // SAFETY: the product's number, rows and columns are inside of the plan; chunks are disjoint.
-                        unsafe { product.block(number, rows, columns.clone(), scratch) };
+                        // SAFETY: the matmul's number, rows and columns are inside of the plan; chunks are disjoint.
+                        unsafe { matmul.block(number, rows, columns.clone(), scratch) };
                     }
                 }
             }
@@ -251,7 +251,7 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-struct Product<'a> {
+struct Matmul<'a> {
     plan: &'a DotPlan,
     lhs: Reader,
     rhs: Reader,
@@ -259,11 +259,11 @@ struct Product<'a> {
     at: Operands<u8>,
 }
 
-impl Product<'_> {
-    /// A block of one product's rows and columns, summed over all contracted axes.
+impl Matmul<'_> {
+    /// A block of one matmul's rows and columns, summed over all contracted axes.
     ///
     /// # Safety
-    /// As for [`products`].
+    /// As for [`matmuls`].
     unsafe fn block(&self, number: usize, rows: Range<usize>, columns: Range<usize>, scratch: &mut Scratch) {
         let plan = self.plan;
         let (m, n, k) = (plan.m, plan.n, plan.k);
@@ -336,7 +336,7 @@ unsafe fn panel(
     if along_depth { PanelStrides { across: inner.0, depth: 1 } } else { PanelStrides { across: 1, depth: inner.0 } }
 }
 
-/// Adds the product of two panels, `rows x depth` and `depth x columns`, to sums in rows.
+/// Adds the matmul of two panels, `rows x depth` and `depth x columns`, to sums in rows.
 fn multiply(
     (rows, columns, depth): (usize, usize, usize),
     (lhs, l): (&[f32], PanelStrides),

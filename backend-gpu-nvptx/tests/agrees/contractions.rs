@@ -29,7 +29,7 @@ fn convolution(types: [&str; 3], dims: [&str; 3], attributes: &str) -> String {
 const ROWS_BY_COLUMNS: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
 
 #[test]
-fn products_of_every_element_type() {
+fn matmuls_of_every_element_type() {
     for ty in [
         "pred", "s4", "u4", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f8e5m2", "f16", "bf16", "f32",
         "f64", "c64", "c128",
@@ -44,7 +44,7 @@ fn products_of_every_element_type() {
 }
 
 #[test]
-fn products_of_any_order_of_dimensions() {
+fn matmuls_of_any_order_of_dimensions() {
     let cases = [
         (["72,70", "72,68", "70,68"], "lhs_contracting_dims={0}, rhs_contracting_dims={0}"),
         (["70,72", "68,72", "70,68"], "lhs_contracting_dims={1}, rhs_contracting_dims={1}"),
@@ -76,7 +76,7 @@ fn products_of_any_order_of_dimensions() {
 }
 
 #[test]
-fn products_in_tiles_of_every_size() {
+fn matmuls_in_tiles_of_every_size() {
     for dims in [["16,1030", "1030,33", "16,33"], ["600,24", "24,516", "600,516"], ["2100,17", "17,1030", "2100,1030"]]
     {
         agrees(&dot(["f32"; 3], dims, ROWS_BY_COLUMNS));
@@ -87,7 +87,7 @@ fn products_in_tiles_of_every_size() {
 }
 
 #[test]
-fn what_comes_before_and_after_a_product() {
+fn what_comes_before_and_after_a_matmul() {
     agrees(
         "HloModule m
         ENTRY main {
@@ -191,7 +191,7 @@ fn what_comes_after_a_convolution() {
 }
 
 #[test]
-fn thin_products_of_every_element_type() {
+fn skinny_matmuls_of_every_element_type() {
     let columns = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
     for ty in ["pred", "s8", "u16", "s32", "s64", "f8e5m2", "f16", "bf16", "f32", "f64", "c64", "c128"] {
         // Neighbours of the many along the columns, and along the sum; either operand has the few.
@@ -206,7 +206,7 @@ fn thin_products_of_every_element_type() {
 }
 
 #[test]
-fn thin_products_of_every_size() {
+fn skinny_matmuls_of_every_size() {
     for few in [1, 2, 5, 8, 15] {
         for (depth, many) in [(64, 4096), (1031, 257), (520, 1031), (4096, 64), (4098, 66), (20000, 16)] {
             let dims = [format!("{few},{depth}"), format!("{depth},{many}"), format!("{few},{many}")];
@@ -221,7 +221,7 @@ fn thin_products_of_every_size() {
 }
 
 #[test]
-fn products_in_parts_of_every_element_type() {
+fn split_k_matmuls_of_every_element_type() {
     let columns = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
     for ty in ["pred", "s4", "u8", "s16", "s32", "u64", "f8e5m2", "f16", "bf16", "f32", "f64", "c64", "c128"] {
         // Tiles; then neighbours along the sum and along the columns.
@@ -236,7 +236,7 @@ fn products_in_parts_of_every_element_type() {
 }
 
 #[test]
-fn products_in_parts_of_every_size() {
+fn split_k_matmuls_of_every_size() {
     for (rows, depth, columns) in
         [(16, 513, 64), (33, 1031, 17), (130, 1000, 20), (64, 2048, 64), (3, 40001, 3), (1, 300_000, 1), (15, 9000, 2)]
     {
@@ -253,7 +253,7 @@ fn products_in_parts_of_every_size() {
 }
 
 #[test]
-fn what_comes_before_and_after_a_product_in_parts() {
+fn what_comes_before_and_after_a_split_k_matmul() {
     for (rows, depth, columns) in [(24, 1500, 32), (4, 33000, 8)] {
         agrees(&format!(
             "HloModule m
@@ -287,7 +287,7 @@ fn gradients_of_filters_in_parts() {
 }
 
 #[test]
-fn thin_products_in_batches_and_of_several_dimensions() {
+fn skinny_matmuls_in_batches_and_of_several_dimensions() {
     let batched = "lhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_batch_dims={0,1}, rhs_contracting_dims={3}";
     agrees(&dot(["f32"; 3], ["2,3,1,64", "2,3,300,64", "2,3,1,300"], batched));
     let mixed = "lhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_batch_dims={0,1}, rhs_contracting_dims={2}";
@@ -307,7 +307,7 @@ fn thin_products_in_batches_and_of_several_dimensions() {
 }
 
 #[test]
-fn what_comes_before_and_after_a_thin_product() {
+fn what_comes_before_and_after_a_skinny_matmul() {
     agrees(
         "HloModule m
         ENTRY main {

@@ -155,7 +155,7 @@ fn combiners_of_one_array() {
 }
 
 #[test]
-fn a_complex_product_and_a_sum_side_by_side() {
+fn a_complex_matmul_and_a_sum_side_by_side() {
     agrees(
         "HloModule m
         both {

@@ -48,7 +48,7 @@ fn products() {
 }
 
 #[test]
-fn a_product_and_what_becomes_of_it() {
+fn a_matmul_and_what_becomes_of_it() {
     agrees(
         "HloModule m
         ENTRY main {
@@ -66,7 +66,7 @@ fn a_product_and_what_becomes_of_it() {
 }
 
 #[test]
-fn a_product_with_a_factor_an_addend_and_a_bias() {
+fn a_matmul_with_a_factor_an_addend_and_a_bias() {
     agrees(
         "HloModule m
             ENTRY main {
@@ -96,7 +96,7 @@ fn a_product_with_a_factor_an_addend_and_a_bias() {
 }
 
 #[test]
-fn products_in_a_row_and_in_a_loop() {
+fn matmuls_in_a_row_and_in_a_loop() {
     agrees(
         "HloModule m
         ENTRY main {

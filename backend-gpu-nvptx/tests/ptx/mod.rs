@@ -82,7 +82,7 @@ fn kernels_of_programs() {
 
 #[test]
 fn tensor_cores_know_tf32_from_sm_80_on() {
-    let module = include_str!("programs/product_with_tf32.hlo");
+    let module = include_str!("programs/matmul_with_tf32.hlo");
     for (target, has_unit) in [("sm_70", false), ("sm_75", false), ("sm_80", true), ("sm_90", true), ("sm_100", true)] {
         let text = ptx(module, target);
         for instruction in ["mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "cvt.rna.tf32.f32"] {

@@ -45,7 +45,5 @@ pub use library::{LibraryOp, LibraryRef};
 pub use lowering::{Lowered, Lowering, LoweringContext};
 pub use plan::BufferPlan;
 pub use program::ThunkProgram;
-pub use sequence::{
-    ArraySlice, Coverage, KernelRef, Selector, StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence,
-};
+pub use sequence::{ArraySlice, Coverage, KernelRef, Selector, StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};
 pub use streams::StreamPool;

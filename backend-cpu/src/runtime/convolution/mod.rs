@@ -130,7 +130,7 @@ unsafe impl<T> Sync for Call<'_, T> {}
 unsafe fn convolve<T: Number>(plan: &ConvolutionPlan, buffers: *const *mut u8, threads: usize) {
     // SAFETY: the caller's promise.
     let [input, kernel, output] = [0, 1, 2].map(|i| unsafe { *buffers.add(i) }.cast::<T>());
-    let phases = if plan.results() * plan.products() == 0 { Vec::new() } else { plan.without_holes() };
+    let phases = if plan.results() * plan.k() == 0 { Vec::new() } else { plan.without_holes() };
     if phases.iter().map(ConvolutionPlan::results).sum::<usize>() < plan.results() {
         // SAFETY: the result has so many elements.
         (0..plan.results()).for_each(|i| unsafe { output.add(i).write(T::ZERO) });
@@ -180,7 +180,7 @@ impl<'a, T: Number> Call<'a, T> {
         let whole = Slab::whole(self.plan);
         let packed = if self.direct { 0 } else { view::packed_size(self.plan, chunk, &whole) };
         let bytes = packed.saturating_mul(self.element_width() * size_of::<T>());
-        let slabs = whole.cut(&self.order, bytes.div_ceil(INPUT_BYTES).max(self.plan.products().div_ceil(PRODUCTS)));
+        let slabs = whole.cut(&self.order, bytes.div_ceil(INPUT_BYTES).max(self.plan.k().div_ceil(PRODUCTS)));
         for (number, slab) in slabs.iter().enumerate() {
             let view = self.view(chunk, slab);
             // SAFETY: the caller's promise.

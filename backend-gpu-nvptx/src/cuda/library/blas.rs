@@ -260,7 +260,7 @@ impl MatmulPlan {
     /// on alignments.
     fn algorithm(&self, number: usize) -> Result<&(cublasLtMatmulAlgo_t, usize)> {
         let found = self.algorithms.get(number).or(self.algorithms.last());
-        found.ok_or_else(|| Error::internal("a product's plan without an algorithm"))
+        found.ok_or_else(|| Error::internal("a matmul's plan without an algorithm"))
     }
 }
 

@@ -108,7 +108,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn column_major_products_are_the_row_major_ones(
+        fn column_major_matmuls_are_the_row_major_ones(
             (batch, m, k, n) in (1usize..3, 1usize..5, 1usize..5, 1usize..5),
             transposed in any::<[bool; 2]>(),
             gaps in [0usize..3, 0usize..3, 0usize..3],

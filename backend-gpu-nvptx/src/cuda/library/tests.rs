@@ -208,7 +208,7 @@ fn parts(scalar: Scalar) -> (f64, f64) {
         Scalar::Float(real) => (real, 0.0),
         Scalar::Complex(real, imaginary) => (real, imaginary),
         Scalar::Signed(integer) => (integer as f64, 0.0),
-        Scalar::Pred(_) | Scalar::Unsigned(_) => panic!("no product has such numbers"),
+        Scalar::Pred(_) | Scalar::Unsigned(_) => panic!("no matmul has such numbers"),
     }
 }
 
@@ -290,7 +290,7 @@ const TYPES: [[ElementType; 3]; 15] = [
 ];
 
 /// A matmul of matrices with that layout, with gaps of that many elements between rows.
-fn product(elements: [ElementType; 3], batch: usize, sizes: [usize; 3], turned: [bool; 2], gap: usize) -> Matmul {
+fn dense(elements: [ElementType; 3], batch: usize, sizes: [usize; 3], turned: [bool; 2], gap: usize) -> Matmul {
     let mut matmul = Matmul::dense(batch, sizes, elements);
     let [m, k, n] = sizes;
     let lay = |operand: &mut Operand, rows: usize, columns: usize, is_turned: bool| {
@@ -306,18 +306,18 @@ fn product(elements: [ElementType; 3], batch: usize, sizes: [usize; 3], turned: 
 }
 
 #[test]
-fn products_of_all_types_however_they_lie() {
+fn matmuls_of_all_types_however_they_lie() {
     for elements in TYPES {
         let is_narrow = matches!(elements[0], F8E4M3FN | F8E5M2 | S8);
         for (number, turned) in [[false, true], [false, false], [true, false], [true, true]].into_iter().enumerate() {
             if is_narrow && number > 0 {
                 continue;
             }
-            multiplies(&product(elements, 1, [16, 32, 16], turned, 0));
-            multiplies(&product(elements, 3, [32, 16, 48], turned, 16));
+            multiplies(&dense(elements, 1, [16, 32, 16], turned, 0));
+            multiplies(&dense(elements, 3, [32, 16, 48], turned, 16));
             if !is_narrow {
-                multiplies(&product(elements, 2, [3, 5, 7], turned, number));
-                multiplies(&product(elements, 1, [1, 1, 1], turned, 0));
+                multiplies(&dense(elements, 2, [3, 5, 7], turned, number));
+                multiplies(&dense(elements, 1, [1, 1, 1], turned, 0));
             }
         }
     }
@@ -325,7 +325,7 @@ fn products_of_all_types_however_they_lie() {
 
 #[test]
 fn one_matrix_may_serve_a_whole_batch() {
-    let mut matmul = product([F32; 3], 3, [4, 5, 6], [false; 2], 0);
+    let mut matmul = dense([F32; 3], 3, [4, 5, 6], [false; 2], 0);
     matmul.lhs.batch_stride = 0;
     multiplies(&matmul);
     matmul.rhs.batch_stride = 0;
@@ -333,7 +333,7 @@ fn one_matrix_may_serve_a_whole_batch() {
 }
 
 #[test]
-fn what_comes_behind_a_product() {
+fn what_comes_behind_a_matmul() {
     for elements in TYPES {
         for (number, (has_addend, has_bias)) in
             [(true, false), (false, true), (true, true), (false, false)].into_iter().enumerate()
@@ -342,7 +342,7 @@ fn what_comes_behind_a_product() {
             if is_plain && (has_bias || number == 3) {
                 continue;
             }
-            let mut matmul = product(elements, 2, [16, 16, 16], [false, true], 0);
+            let mut matmul = dense(elements, 2, [16, 16, 16], [false, true], 0);
             (matmul.has_addend, matmul.has_bias) = (has_addend, has_bias);
             matmul.activation = if is_plain || number == 0 { Activation::None } else { Activation::Relu };
             matmul.alpha = if elements[2] == S32 { 1f64 } else { 2f64 }.to_bits();
@@ -357,7 +357,7 @@ fn what_comes_behind_a_product() {
 
 #[test]
 fn gelu_is_the_one_by_tanh() {
-    let mut matmul = product([F32; 3], 1, [2, 3, 2], [false; 2], 0);
+    let mut matmul = dense([F32; 3], 1, [2, 3, 2], [false; 2], 0);
     matmul.activation = Activation::GeluTanh;
     let call = LibraryCall::Matmul(matmul.clone());
     let (lhs, rhs) = (numbers(F32, 6, 1), numbers(F32, 6, 2));
@@ -378,7 +378,7 @@ fn factors_are_as_exact_as_a_program_asks() {
     let fine = 1.0 + 2f64.powi(-15);
     let one = |number: f64| Literal::from_fn(&ArrayShape::new(F32, [1]), |_| Scalar::Float(number)).unwrap();
     for (precision, expected) in [(Precision::Exact, fine), (Precision::Tf32, 1.0)] {
-        let matmul = Matmul { precision, ..product([F32; 3], 1, [1, 1, 1], [false; 2], 0) };
+        let matmul = Matmul { precision, ..dense([F32; 3], 1, [1, 1, 1], [false; 2], 0) };
         let (lhs, rhs) = (one(fine), one(1.0));
         for bytes in results(&LibraryCall::Matmul(matmul), &[lhs.bytes(), rhs.bytes()], 4, &[Moved::None]) {
             assert_eq!(f64::from(f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])), expected);
@@ -401,7 +401,7 @@ fn calls_without_a_result_are_nothing() {
 
 #[test]
 fn a_graph_follows_a_call_whose_arrays_move() {
-    let call = LibraryCall::Matmul(product([F32; 3], 1, [8, 8, 8], [false; 2], 0));
+    let call = LibraryCall::Matmul(dense([F32; 3], 1, [8, 8, 8], [false; 2], 0));
     let Some(bench) = bench(&call) else { return };
     let (lhs, rhs) = (numbers(F32, 64, 1), numbers(F32, 64, 2));
     let slot = GraphSlot::default();

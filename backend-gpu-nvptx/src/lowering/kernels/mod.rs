@@ -1,11 +1,11 @@
 //! Kernels of a program with their sources and numbers; equal kernels share their code.
 
 pub(crate) mod helper;
-pub(crate) mod product;
 pub(crate) mod random;
 pub(crate) mod scan;
 pub(crate) mod scatter;
 pub(crate) mod sort;
+pub(crate) mod split_k;
 pub(crate) mod top_k;
 
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ pub(crate) enum KernelCode<'m> {
     /// A phase of a scan by thread blocks.
     Scan { source: KernelSource<'m>, plan: ScanPlan, phase: ScanPhase },
     /// A phase of a split-K matmul.
-    Product { source: KernelSource<'m>, plan: SplitK, phase: SplitKPhase },
+    SplitK { source: KernelSource<'m>, plan: SplitK, phase: SplitKPhase },
     /// A phase of a sort.
     Sort { module: &'m Module, plan: SortPlan, phase: SortPhase, label: String },
     /// A phase of a scatter with a thread for each update.
@@ -46,7 +46,7 @@ impl KernelCode<'_> {
         match self {
             KernelCode::Fused(source) => emit_kernel(emitter, source, name),
             KernelCode::Scan { source, plan, phase } => plan.emit(source, *phase, emitter, name),
-            KernelCode::Product { source, plan, phase } => plan.emit(source, *phase, emitter, name),
+            KernelCode::SplitK { source, plan, phase } => plan.emit(source, *phase, emitter, name),
             KernelCode::Sort { module, plan, phase, .. } => plan.emit(module, *phase, emitter, name),
             KernelCode::Scatter { module, scatter, phase, .. } => scatter.emit(module, *phase, emitter, name),
             KernelCode::TopK { module, computation, plan, .. } => plan.emit(module, *computation, emitter, name),
@@ -60,7 +60,7 @@ impl KernelCode<'_> {
         match self {
             KernelCode::Fused(source) => source.pointer_count(),
             KernelCode::Scan { source, plan, phase } => plan.words(*phase, source),
-            KernelCode::Product { source, plan, phase } => plan.words(*phase, source),
+            KernelCode::SplitK { source, plan, phase } => plan.words(*phase, source),
             KernelCode::Sort { plan, phase, .. } => plan.words(*phase),
             KernelCode::Scatter { scatter, .. } => scatter.words(),
             KernelCode::TopK { .. } => TopKPlan::WORDS,
@@ -72,7 +72,7 @@ impl KernelCode<'_> {
     /// Label for people: the name of an instruction.
     pub fn label(&self) -> &str {
         match self {
-            KernelCode::Fused(source) | KernelCode::Scan { source, .. } | KernelCode::Product { source, .. } => {
+            KernelCode::Fused(source) | KernelCode::Scan { source, .. } | KernelCode::SplitK { source, .. } => {
                 source.module[source.computation][source.root].name()
             }
             KernelCode::Sort { label, .. } | KernelCode::Scatter { label, .. } | KernelCode::TopK { label, .. } => {
@@ -99,7 +99,7 @@ impl KernelCode<'_> {
             (
                 KernelCode::Fused(_)
                 | KernelCode::Scan { .. }
-                | KernelCode::Product { .. }
+                | KernelCode::SplitK { .. }
                 | KernelCode::Sort { .. }
                 | KernelCode::Scatter { .. }
                 | KernelCode::TopK { .. }
@@ -126,7 +126,7 @@ pub(crate) struct Kernels<'m> {
 enum KernelRole {
     All,
     Scan(ScanPhase),
-    Product(SplitKPhase),
+    SplitK(SplitKPhase),
 }
 
 impl<'m> Kernels<'m> {
@@ -136,7 +136,7 @@ impl<'m> Kernels<'m> {
         let known = match &code {
             KernelCode::Fused(source) => self.of_source(source, KernelRole::All, next),
             KernelCode::Scan { source, phase, .. } => self.of_source(source, KernelRole::Scan(*phase), next),
-            KernelCode::Product { source, phase, .. } => self.of_source(source, KernelRole::Product(*phase), next),
+            KernelCode::SplitK { source, phase, .. } => self.of_source(source, KernelRole::SplitK(*phase), next),
             KernelCode::Sort { .. }
             | KernelCode::Scatter { .. }
             | KernelCode::TopK { .. }

@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn either_side_may_be_transposed() {
-        let plain = call(&[256, 128], &[128, 512], [&[], &[], &[1], &[0]]).expect("a plain product");
+        let plain = call(&[256, 128], &[128, 512], [&[], &[], &[1], &[0]]).expect("a plain matmul");
         assert_eq!((plain.m, plain.k, plain.n, plain.batch), (256, 128, 512, 1));
         assert!(!plain.lhs.transposed && !plain.rhs.transposed);
         assert_eq!((plain.lhs.row_stride, plain.rhs.row_stride), (128, 512));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn small_products_stay_with_kernels() {
+    fn small_matmuls_stay_with_kernels() {
         assert!(call(&[64, 64], &[64, 64], [&[], &[], &[1], &[0]]).is_none());
         assert!(call(&[64, 64, 64], &[64, 64, 64], [&[0], &[0], &[2], &[1]]).is_some(), "many small ones");
         assert!(call(&[1, 4096], &[4096, 4096], [&[], &[], &[1], &[0]]).is_none());
@@ -118,7 +118,7 @@ mod tests {
     proptest! {
         /// Whatever is recognised is what the operation means, batches and several dimensions included.
         #[test]
-        fn the_librarys_product_is_the_operations(
+        fn the_librarys_matmul_is_the_operations(
             sizes in [1usize..4, 1usize..4, 1usize..4, 1usize..4],
             counts in [0usize..2, 1usize..3, 1usize..3, 1usize..3],
             turned in any::<[bool; 2]>(),
@@ -141,7 +141,7 @@ mod tests {
             ));
             let (op, arrays) = root(&module);
             let xla_hlo::Op::Dot(op) = op else { panic!("no dot") };
-            let matmul = recognise(op, [arrays[0], arrays[1], arrays[2]], (9, 0)).expect("a product of matrices");
+            let matmul = recognise(op, [arrays[0], arrays[1], arrays[2]], (9, 0)).expect("a matmul of matrices");
             let found = RecognizedCall { call: LibraryCall::Matmul(matmul), arrays: vec![None; 3], scaling: None };
             agrees(&module, &found);
         }

@@ -13,13 +13,13 @@ use xla_hlo::{Computation, ElementType, InstrId, Op, Scalar};
 
 use crate::program::library_call::matmul::Matmul;
 
-/// The product with all that a computation does to it, and the parameters of the computation that are read for it, in
+/// The dot with all that a computation does to it, and the parameters of the computation that are read for it, in
 /// the order of the call's arrays. `None` where the library does not do all of it, and for f16: what is too large for
 /// it is infinite before anything is added, and would not be in the library.
 pub(crate) fn absorb(
     matmul: &Matmul,
     graph: &Computation,
-    product: InstrId,
+    dot: InstrId,
     capability: (u32, u32),
 ) -> Option<(Matmul, Vec<usize>)> {
     if matmul.result.element == ElementType::F16 {
@@ -27,7 +27,7 @@ pub(crate) fn absorb(
     }
     let mut alpha = f64::from_bits(matmul.alpha);
     let (mut addend, mut bias) = (None, None);
-    let mut value = product;
+    let mut value = dot;
     while value != graph.root() {
         let &[user] = graph[value].users() else { return None };
         let Op::Binary(binary) = graph[user].op() else { return None };
@@ -84,7 +84,7 @@ mod tests {
 
     const PRODUCT: &str = "p = T[2,64,48] dot(x, y), lhs_contracting_dims={2}, rhs_contracting_dims={0}";
 
-    /// What becomes of the product `p`, in lines with the type `T`; alpha and the names of what is read, if the library
+    /// What becomes of the dot `p`, in lines with the type `T`; alpha and the names of what is read, if the library
     /// does it.
     fn absorbed(ty: &str, lines: &[&str]) -> Option<(f64, Vec<String>)> {
         let parameters = [
@@ -102,9 +102,9 @@ mod tests {
         let text = format!("HloModule m\nENTRY main {{\n{}\n}}", body.join("\n")).replace("T[", &format!("{ty}["));
         let module = parse_module(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let graph = module.entry();
-        let product = graph.ids().find(|&id| graph[id].name() == "p").unwrap();
-        let element = graph[product].shape().element_type().unwrap();
-        let (matmul, reads) = absorb(&Matmul::dense(1, [128, 32, 48], [element; 3]), graph, product, (9, 0))?;
+        let dot = graph.ids().find(|&id| graph[id].name() == "p").unwrap();
+        let element = graph[dot].shape().element_type().unwrap();
+        let (matmul, reads) = absorb(&Matmul::dense(1, [128, 32, 48], [element; 3]), graph, dot, (9, 0))?;
         assert_eq!(matmul.arrays(), 3 + reads.len());
         let names = reads.into_iter().map(|place| graph[graph.parameters()[place]].name().to_string());
         Some((f64::from_bits(matmul.alpha), names.collect()))

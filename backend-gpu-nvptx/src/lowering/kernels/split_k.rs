@@ -21,7 +21,7 @@ pub(crate) fn plan<'m>(
             SplitKPhase::Results => arrays,
         };
         let arguments = (0..arrays).map(KernelArgument::Array).chain([KernelArgument::Scratch(0)]).collect();
-        let kernel = kernels.number(KernelCode::Product { source: source.clone(), plan, phase });
+        let kernel = kernels.number(KernelCode::SplitK { source: source.clone(), plan, phase });
         PlannedCommand::Launch { kernel, arguments }
     });
     Some(PlannedSequence {
