@@ -87,10 +87,7 @@ fn emit_kernels(
             let emit = |(i, source)| emit_kernel(emitter, source, &kernel_name(first + i));
             sources.iter().enumerate().map(emit).collect::<Result<Vec<Kernel>>>()
         })?;
-    let strategies = |text: String| {
-        let lines = kernels.iter().map(|kernel| format!("; {}: {}\n", kernel.name, kernel.strategy));
-        lines.chain([text]).collect()
-    };
+    let strategies = |text: String| kernels.iter().map(Kernel::comment).chain([text]).collect();
     emitted.text = emitted.text.map(strategies);
     Ok((emitted, kernels))
 }

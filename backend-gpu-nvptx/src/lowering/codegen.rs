@@ -106,7 +106,10 @@ fn object(target: &Target, first: usize, codes: &[KernelCode<'_>], with_text: bo
             kernels.push((kernel, code.parameters()));
         }
         let module = emitter.finish()?;
-        let text = with_text.then(|| module.print_to_string().to_string());
+        let text = with_text.then(|| {
+            let comments = kernels.iter().map(|(kernel, _)| kernel.comment());
+            comments.chain([module.print_to_string().to_string()]).collect()
+        });
         Ok((module, (kernels, text)))
     })?;
     let object = match kind {

@@ -26,6 +26,11 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// The strategy as a comment of LLVM IR, for dumps.
+    pub fn comment(&self) -> String {
+        format!("; {}: {}\n", self.name, self.strategy)
+    }
+
     /// Ends the function that the emitter is writing.
     pub(crate) fn end(
         emitter: &Emitter<'_>,
