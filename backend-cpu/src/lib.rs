@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! run_hlo_passes   the standard stages with this machine's profile             compiler.rs, capabilities.rs
-//! run_backend      ThunkSequence: kernels, library calls, loops, host calls    lowering.rs, lowering/
+//! run_backend      ThunkSequence: kernels, library calls, loops, host calls    lowering/
 //!                  kernels -> LLVM modules, generated in parallel              program/codegen.rs  (xla-llvm::fused)
 //!                  the sequence itself -> one native entry function            program/entry.rs
 //! execute          addresses of all arguments -> the entry function            program/arguments.rs, executable.rs
