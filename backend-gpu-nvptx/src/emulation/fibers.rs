@@ -16,7 +16,7 @@ const STACK_BYTES: usize = 64 << 10;
 
 /// The event that a fiber waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
+enum FiberWait {
     /// All threads of the block.
     Barrier,
     /// The threads of the warp, each of which hands over a value.
@@ -27,14 +27,14 @@ enum Wait {
 #[repr(C)]
 struct Fiber {
     thread: HostThread,
-    yielder: *const Yielder<[u64; WARP as usize], Wait>,
+    yielder: *const Yielder<[u64; WARP as usize], FiberWait>,
 }
 
 /// State of a fiber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FiberState {
     Ready,
-    Waits(Wait),
+    Waits(FiberWait),
     Done,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn run_block(
     for number in 0..function.threads {
         let (entry, record, arguments) = (function.entry, thread(number), arguments.as_ptr());
         let stack = stacks.take()?;
-        let fiber = Coroutine::with_stack(stack, move |yielder: &Yielder<[u64; WARP as usize], Wait>, _| {
+        let fiber = Coroutine::with_stack(stack, move |yielder: &Yielder<[u64; WARP as usize], FiberWait>, _| {
             let mut fiber = Fiber { thread: record, yielder };
             // SAFETY: as in `EmulatedCode::launch`. The pointer is one to the whole fiber, which lives on this stack
             // until the call returns, so the runtime's functions below may use what follows the thread.
@@ -72,7 +72,8 @@ pub(super) fn run_block(
     let mut states = vec![FiberState::Ready; fibers.len()];
     loop {
         let mut moved = false;
-        let together = states.iter().all(|state| matches!(state, FiberState::Waits(Wait::Barrier) | FiberState::Done));
+        let together =
+            states.iter().all(|state| matches!(state, FiberState::Waits(FiberWait::Barrier) | FiberState::Done));
         for (warp, fibers) in fibers.chunks_mut(WARP as usize).enumerate() {
             let first = warp * WARP as usize;
             let states = &mut states[first..first + fibers.len()];
@@ -120,8 +121,8 @@ fn ready(states: &[FiberState], block_is_at_barrier: bool) -> Option<[u64; WARP 
     }
     for (given, state) in given.iter_mut().zip(states) {
         match state {
-            FiberState::Waits(Wait::Shuffle(value)) => *given = *value,
-            FiberState::Ready | FiberState::Waits(Wait::Barrier) | FiberState::Done => return None,
+            FiberState::Waits(FiberWait::Shuffle(value)) => *given = *value,
+            FiberState::Ready | FiberState::Waits(FiberWait::Barrier) | FiberState::Done => return None,
         }
     }
     Some(given)
@@ -139,13 +140,13 @@ pub(super) fn symbols() -> [RuntimeSymbol<'static>; 2] {
 unsafe extern "C" fn barrier(thread: *mut HostThread) {
     // SAFETY: kernels that wait are run by `run_block` alone, with a pointer to a whole fiber; its yielder lives as
     // long as the fiber.
-    unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(Wait::Barrier) };
+    unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(FiberWait::Barrier) };
 }
 
 /// Hands a value to the warp, and returns that of a lane.
 unsafe extern "C" fn shuffle(thread: *mut HostThread, value: u64, lane: u32) -> u64 {
     // SAFETY: as for `barrier`.
-    let given = unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(Wait::Shuffle(value)) };
+    let given = unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(FiberWait::Shuffle(value)) };
     given[(lane % WARP) as usize]
 }
 

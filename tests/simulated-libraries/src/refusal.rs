@@ -11,15 +11,15 @@ pub(crate) struct Refusal<S> {
 }
 
 /// Result of a call.
-pub(crate) type Answer<T, S> = Result<T, Refusal<S>>;
+pub(crate) type LibraryResult<T, S> = Result<T, Refusal<S>>;
 
 /// A call that the library must not get.
-pub(crate) fn wrong<T, S>(status: S, sentence: impl Into<String>) -> Answer<T, S> {
+pub(crate) fn wrong<T, S>(status: S, sentence: impl Into<String>) -> LibraryResult<T, S> {
     Err(Refusal { status, sentence: Some(sentence.into()) })
 }
 
 /// A question whose answer is no.
-pub(crate) fn none<T, S>(status: S) -> Answer<T, S> {
+pub(crate) fn none<T, S>(status: S) -> LibraryResult<T, S> {
     Err(Refusal { status, sentence: None })
 }
 

@@ -19,14 +19,14 @@ use crate::cuda::stream::CudaStream;
 /// A graph that can be launched. Kernels in it must be loaded as long as it may be.
 pub(super) struct Graph {
     /// The instantiated graph; the driver knows nodes by their handles in it.
-    template: Template,
+    template: GraphTemplate,
     executable: CUgraphExec,
     handles: Vec<CUgraphNode>,
     nodes: Vec<GraphNode>,
 }
 
 /// A graph that is only a description.
-struct Template {
+struct GraphTemplate {
     context: Arc<Context>,
     raw: CUgraph,
 }
@@ -37,8 +37,8 @@ unsafe impl Send for Graph {}
 impl Graph {
     /// A graph of these nodes, for the stream's device.
     pub fn build(nodes: Vec<GraphNode>, libraries: &Libraries, stream: &CudaStream) -> Result<Graph> {
-        let template = Template::new(stream.queue().context())?;
-        let handles = Builder { libraries, stream }.add_all(template.raw, &nodes, &[])?;
+        let template = GraphTemplate::new(stream.queue().context())?;
+        let handles = GraphBuilder { libraries, stream }.add_all(template.raw, &nodes, &[])?;
         let mut executable = std::ptr::null_mut();
         // SAFETY: the graph is alive; the pointer is to a live pointer.
         template.context.call("cuGraphInstantiate", || unsafe {
@@ -89,7 +89,7 @@ impl Graph {
                 })
             }
             NodeKind::Library { call, addresses, workspace } => {
-                let captured = Template::capture(call, addresses, *workspace, libraries, stream)?;
+                let captured = GraphTemplate::capture(call, addresses, *workspace, libraries, stream)?;
                 // SAFETY: as above; the captured graph is copied.
                 context.query("cuGraphExecChildGraphNodeSetParams", || unsafe {
                     sys::cuGraphExecChildGraphNodeSetParams(executable, node, captured.raw)
@@ -117,12 +117,12 @@ impl Drop for Graph {
     }
 }
 
-impl Template {
-    fn new(context: &Arc<Context>) -> Result<Template> {
+impl GraphTemplate {
+    fn new(context: &Arc<Context>) -> Result<GraphTemplate> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer.
         context.call("cuGraphCreate", || unsafe { sys::cuGraphCreate(&mut raw, 0) })?;
-        Ok(Template { context: context.clone(), raw })
+        Ok(GraphTemplate { context: context.clone(), raw })
     }
 
     /// The work that a library sends to a stream, as a graph: a stream of its own captures it.
@@ -132,7 +132,7 @@ impl Template {
         workspace: u64,
         libraries: &Libraries,
         stream: &CudaStream,
-    ) -> Result<Template> {
+    ) -> Result<GraphTemplate> {
         let aside = stream.aside()?;
         let queue = aside.queue();
         // Libraries may load code while they are asked, which the stricter modes forbid.
@@ -147,7 +147,7 @@ impl Template {
                 // SAFETY: the stream is alive and capturing; the pointer is to a live pointer.
                 let status =
                     context.query("cuStreamEndCapture", || unsafe { sys::cuStreamEndCapture(raw, &mut graph) })?;
-                let captured = (!graph.is_null()).then(|| Template { context: context.clone(), raw: graph });
+                let captured = (!graph.is_null()).then(|| GraphTemplate { context: context.clone(), raw: graph });
                 check("cuStreamEndCapture", status)?;
                 captured.ok_or_else(|| Error::internal("a library's call left no notes"))
             },
@@ -156,12 +156,12 @@ impl Template {
 }
 
 /// Adds nodes to graphs.
-struct Builder<'a> {
+struct GraphBuilder<'a> {
     libraries: &'a Libraries,
     stream: &'a CudaStream,
 }
 
-impl Builder<'_> {
+impl GraphBuilder<'_> {
     /// Adds nodes, those without earlier ones after `after`. Returns their handles.
     fn add_all(&self, graph: CUgraph, nodes: &[GraphNode], after: &[CUgraphNode]) -> Result<Vec<CUgraphNode>> {
         let mut handles: Vec<CUgraphNode> = Vec::with_capacity(nodes.len());
@@ -190,7 +190,7 @@ impl Builder<'_> {
                 })
             }
             NodeKind::Library { call, addresses, workspace } => {
-                let captured = Template::capture(call, addresses, *workspace, self.libraries, self.stream)?;
+                let captured = GraphTemplate::capture(call, addresses, *workspace, self.libraries, self.stream)?;
                 self.adding("cuGraphAddChildGraphNode", after, |node, before, count| {
                     // SAFETY: as above; the captured graph is copied.
                     unsafe { sys::cuGraphAddChildGraphNode(node, graph, before, count, captured.raw) }
@@ -287,7 +287,7 @@ impl Builder<'_> {
     }
 }
 
-impl Drop for Template {
+impl Drop for GraphTemplate {
     fn drop(&mut self) {
         // SAFETY: it is alive and destroyed once; graphs made from it have copies.
         let _ = self.context.call("cuGraphDestroy", || unsafe { sys::cuGraphDestroy(self.raw) });

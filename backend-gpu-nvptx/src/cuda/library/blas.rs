@@ -13,7 +13,7 @@ use cudarc::cublaslt::sys::{
 };
 use xla_hlo::{ElementType, Error, Result};
 
-use super::gemm::{Gemm, Layout};
+use super::gemm::{Gemm, GemmLayout};
 use super::presence::{load, missing};
 use crate::cuda::context::Context;
 use crate::cuda::stream::queue::Queue;
@@ -93,7 +93,7 @@ impl Blas {
 
     /// Number of algorithms for a matmul.
     pub fn algorithms(&self, matmul: &Matmul, addresses: &[u64]) -> Result<usize> {
-        let arrays = Arrays::of(matmul, addresses)?;
+        let arrays = MatmulArrays::of(matmul, addresses)?;
         if matmul.is_empty() {
             return Ok(1);
         }
@@ -103,7 +103,7 @@ impl Blas {
 
     /// Bytes of a matmul's workspace, which depends on the alignment of its arrays.
     pub fn workspace(&self, matmul: &Matmul, algorithm: usize, addresses: &[u64]) -> Result<usize> {
-        let arrays = Arrays::of(matmul, addresses)?;
+        let arrays = MatmulArrays::of(matmul, addresses)?;
         if matmul.is_empty() {
             return Ok(0);
         }
@@ -122,7 +122,7 @@ impl Blas {
         workspace: u64,
         queue: &Queue,
     ) -> Result<()> {
-        let arrays = Arrays::of(matmul, addresses)?;
+        let arrays = MatmulArrays::of(matmul, addresses)?;
         if matmul.is_empty() {
             return Ok(());
         }
@@ -139,14 +139,14 @@ impl Blas {
         matmul: &Matmul,
         plan: &MatmulPlan,
         algorithm: usize,
-        arrays: &Arrays,
+        arrays: &MatmulArrays,
         workspace: u64,
         queue: &Queue,
     ) -> Result<()> {
         let (algorithm, bytes) = plan.algorithm(algorithm)?;
         let arithmetic = matmul.arithmetic()?;
-        let alpha = Scalar::new(arithmetic, f64::from_bits(matmul.alpha));
-        let beta = Scalar::new(arithmetic, if matmul.has_addend { 1.0 } else { 0.0 });
+        let alpha = MatmulScalar::new(arithmetic, f64::from_bits(matmul.alpha));
+        let beta = MatmulScalar::new(arithmetic, if matmul.has_addend { 1.0 } else { 0.0 });
         let [a, b, d] = plan.layouts.each_ref().map(|layout| layout.0);
         let address = |address| std::ptr::without_provenance_mut::<c_void>(address as usize);
         queue.send_to_library(|stream| {
@@ -178,7 +178,7 @@ impl Blas {
     }
 
     /// The plan for products of that kind whose arrays are aligned like that.
-    fn plan(&self, matmul: &Matmul, arrays: &Arrays) -> Result<Arc<Mutex<MatmulPlan>>> {
+    fn plan(&self, matmul: &Matmul, arrays: &MatmulArrays) -> Result<Arc<Mutex<MatmulPlan>>> {
         let key = (matmul.clone(), arrays.alignments());
         if let Some(plan) = self.plans().get(&key) {
             return Ok(plan.clone());
@@ -190,7 +190,7 @@ impl Blas {
         Ok(plan)
     }
 
-    fn make_plan(&self, matmul: &Matmul, arrays: &Arrays) -> Result<MatmulPlan> {
+    fn make_plan(&self, matmul: &Matmul, arrays: &MatmulArrays) -> Result<MatmulPlan> {
         matmul.check(self.context.info().capability)?;
         let gemm = Gemm::of(matmul);
         let operation = MatmulDescriptor::new(matmul, &gemm)?;
@@ -203,7 +203,7 @@ impl Blas {
             MatrixLayout::new(matmul.lhs.element, &gemm.b, matmul.batch)?,
             MatrixLayout::new(matmul.result.element, &gemm.d, matmul.batch)?,
         ];
-        let preference = Preference::new(&arrays.alignments())?;
+        let preference = HeuristicPreference::new(&arrays.alignments())?;
         let [a, b, d] = layouts.each_ref().map(|layout| layout.0);
         let mut found =
             [const { std::mem::MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::zeroed() }; MOST_ALGORITHMS];
@@ -265,7 +265,7 @@ impl MatmulPlan {
 }
 
 /// Addresses of a product's arrays.
-struct Arrays {
+struct MatmulArrays {
     lhs: u64,
     rhs: u64,
     /// The result's own where nothing is added: it is not read.
@@ -274,8 +274,8 @@ struct Arrays {
     result: u64,
 }
 
-impl Arrays {
-    fn of(matmul: &Matmul, addresses: &[u64]) -> Result<Arrays> {
+impl MatmulArrays {
+    fn of(matmul: &Matmul, addresses: &[u64]) -> Result<MatmulArrays> {
         let (lhs, rhs, addend, bias, result) = match (matmul.has_addend, matmul.has_bias, addresses) {
             (false, false, &[lhs, rhs, result]) => (lhs, rhs, result, None, result),
             (true, false, &[lhs, rhs, addend, result]) => (lhs, rhs, addend, None, result),
@@ -286,7 +286,7 @@ impl Arrays {
                 return Err(Error::internal(format!("a matmul of {} arrays was called with {count}", matmul.arrays())));
             }
         };
-        Ok(Arrays { lhs, rhs, addend, bias, result })
+        Ok(MatmulArrays { lhs, rhs, addend, bias, result })
     }
 
     /// Powers of two that addresses are multiples of, as BLAS counts arrays; that of the bias at last. Kernels differ
@@ -299,10 +299,10 @@ impl Arrays {
 
 /// A number in the type that an operation wants its factors in.
 #[repr(align(16))]
-struct Scalar([u8; 16]);
+struct MatmulScalar([u8; 16]);
 
-impl Scalar {
-    fn new(arithmetic: Arithmetic, value: f64) -> Scalar {
+impl MatmulScalar {
+    fn new(arithmetic: Arithmetic, value: f64) -> MatmulScalar {
         let mut bytes = [0; 16];
         // The imaginary part of a complex number follows, and is 0.
         match arithmetic {
@@ -312,7 +312,7 @@ impl Scalar {
             Arithmetic::F64 | Arithmetic::C128 => bytes[..8].copy_from_slice(&value.to_ne_bytes()),
             Arithmetic::S32 => bytes[..4].copy_from_slice(&(value as i32).to_ne_bytes()),
         }
-        Scalar(bytes)
+        MatmulScalar(bytes)
     }
 }
 
@@ -363,7 +363,7 @@ impl MatmulDescriptor {
 struct MatrixLayout(cublasLtMatrixLayout_t);
 
 impl MatrixLayout {
-    fn new(element: ElementType, layout: &Layout, batch: usize) -> Result<MatrixLayout> {
+    fn new(element: ElementType, layout: &GemmLayout, batch: usize) -> Result<MatrixLayout> {
         let large =
             || Error::invalid_argument(format!("a matrix is too large for cuBLASLt: {layout:?}, {batch} of them"));
         let leading = i64::try_from(layout.leading).map_err(|_| large())?;
@@ -390,14 +390,14 @@ impl MatrixLayout {
 }
 
 /// Preferences of the library's heuristic.
-struct Preference(cublasLtMatmulPreference_t);
+struct HeuristicPreference(cublasLtMatmulPreference_t);
 
-impl Preference {
-    fn new(alignments: &[u32; 5]) -> Result<Preference> {
+impl HeuristicPreference {
+    fn new(alignments: &[u32; 5]) -> Result<HeuristicPreference> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer.
         check("cublasLtMatmulPreferenceCreate", unsafe { sys::cublasLtMatmulPreferenceCreate(&mut raw) })?;
-        let preference = Preference(raw);
+        let preference = HeuristicPreference(raw);
         preference.set(PreferenceAttribute::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &MOST_WORKSPACE)?;
         let attributes = [
             PreferenceAttribute::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
@@ -431,7 +431,7 @@ impl Drop for MatrixLayout {
     }
 }
 
-impl Drop for Preference {
+impl Drop for HeuristicPreference {
     fn drop(&mut self) {
         // SAFETY: the description is alive, and destroyed once.
         let _ = unsafe { sys::cublasLtMatmulPreferenceDestroy(self.0) };

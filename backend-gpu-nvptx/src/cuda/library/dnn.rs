@@ -42,12 +42,12 @@ struct ConvolutionPlan {
     output: TensorDescriptor,
     operation: ConvolutionDescriptor,
     /// With the bytes of their workspaces, the one first that is as a rule the best; at least one.
-    algorithms: Vec<(Algorithm, usize)>,
+    algorithms: Vec<(ConvolutionAlgorithm, usize)>,
 }
 
 /// Each kind has its own.
 #[derive(Clone, Copy)]
-enum Algorithm {
+enum ConvolutionAlgorithm {
     Forward(ForwardAlgorithm),
     BackwardInput(InputAlgorithm),
     BackwardFilter(FilterAlgorithm),
@@ -194,7 +194,7 @@ impl ConvolutionPlan {
             operation: ConvolutionDescriptor::new(convolution, &sizes)?,
             algorithms: Vec::new(),
         };
-        for &algorithm in Algorithm::of(convolution.kind) {
+        for &algorithm in ConvolutionAlgorithm::of(convolution.kind) {
             let (status, workspace) = plan.try_algorithm(handle, algorithm);
             if status == Status::CUDNN_STATUS_SUCCESS {
                 plan.algorithms.push((algorithm, workspace));
@@ -207,25 +207,25 @@ impl ConvolutionPlan {
     }
 
     /// An algorithm with the bytes of its workspace; the last one for greater numbers.
-    fn algorithm(&self, number: usize) -> Result<(Algorithm, usize)> {
+    fn algorithm(&self, number: usize) -> Result<(ConvolutionAlgorithm, usize)> {
         let found = self.algorithms.get(number).or(self.algorithms.last());
         found.copied().ok_or_else(|| Error::internal("a convolution's plan without an algorithm"))
     }
 
     /// Bytes of workspace, if the library has the algorithm for these sizes.
-    fn try_algorithm(&self, handle: cudnnHandle_t, algorithm: Algorithm) -> (Status, usize) {
+    fn try_algorithm(&self, handle: cudnnHandle_t, algorithm: ConvolutionAlgorithm) -> (Status, usize) {
         let (input, filter, output, operation) = (self.input.0, self.filter.0, self.output.0, self.operation.0);
         let mut bytes = 0;
         // SAFETY: handle and descriptions are alive; the pointer is to a live integer.
         let status = unsafe {
             match algorithm {
-                Algorithm::Forward(algorithm) => sys::cudnnGetConvolutionForwardWorkspaceSize(
+                ConvolutionAlgorithm::Forward(algorithm) => sys::cudnnGetConvolutionForwardWorkspaceSize(
                     handle, input, filter, operation, output, algorithm, &mut bytes,
                 ),
-                Algorithm::BackwardInput(algorithm) => sys::cudnnGetConvolutionBackwardDataWorkspaceSize(
+                ConvolutionAlgorithm::BackwardInput(algorithm) => sys::cudnnGetConvolutionBackwardDataWorkspaceSize(
                     handle, filter, output, operation, input, algorithm, &mut bytes,
                 ),
-                Algorithm::BackwardFilter(algorithm) => sys::cudnnGetConvolutionBackwardFilterWorkspaceSize(
+                ConvolutionAlgorithm::BackwardFilter(algorithm) => sys::cudnnGetConvolutionBackwardFilterWorkspaceSize(
                     handle, input, output, operation, filter, algorithm, &mut bytes,
                 ),
             }
@@ -252,13 +252,13 @@ impl ConvolutionPlan {
         // the call. Addresses are of device memory of the sizes that the descriptions tell: the caller's word.
         let status = unsafe {
             match algorithm {
-                Algorithm::Forward(algorithm) => sys::cudnnConvolutionForward(
+                ConvolutionAlgorithm::Forward(algorithm) => sys::cudnnConvolutionForward(
                     handle, one, input, first, filter, second, operation, algorithm, work, bytes, zero, output, result,
                 ),
-                Algorithm::BackwardInput(algorithm) => sys::cudnnConvolutionBackwardData(
+                ConvolutionAlgorithm::BackwardInput(algorithm) => sys::cudnnConvolutionBackwardData(
                     handle, one, filter, second, output, first, operation, algorithm, work, bytes, zero, input, result,
                 ),
-                Algorithm::BackwardFilter(algorithm) => sys::cudnnConvolutionBackwardFilter(
+                ConvolutionAlgorithm::BackwardFilter(algorithm) => sys::cudnnConvolutionBackwardFilter(
                     handle, one, input, first, output, second, operation, algorithm, work, bytes, zero, filter, result,
                 ),
             }
@@ -267,10 +267,10 @@ impl ConvolutionPlan {
     }
 }
 
-impl Algorithm {
+impl ConvolutionAlgorithm {
     /// Those that are used for a kind, the best first.
-    fn of(kind: ConvolutionKind) -> &'static [Algorithm] {
-        use Algorithm::{BackwardFilter, BackwardInput, Forward};
+    fn of(kind: ConvolutionKind) -> &'static [ConvolutionAlgorithm] {
+        use ConvolutionAlgorithm::{BackwardFilter, BackwardInput, Forward};
         match kind {
             ConvolutionKind::Forward => &[
                 Forward(ForwardAlgorithm::CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM),

@@ -10,20 +10,20 @@ use crate::program::library_call::matmul::{Matmul, Operand};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Gemm {
     /// The first factor: our rhs.
-    pub a: Layout,
+    pub a: GemmLayout,
     /// Whether it is transposed before it is multiplied.
     pub transpose_a: bool,
     /// The second factor: our lhs.
-    pub b: Layout,
+    pub b: GemmLayout,
     /// Whether it is transposed before it is multiplied.
     pub transpose_b: bool,
     /// The result, and what is added to it.
-    pub d: Layout,
+    pub d: GemmLayout,
 }
 
 /// A batch of column-major matrices as they lie in memory. Counted in elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct GemmLayout {
     /// Elements of a column, which are contiguous.
     pub rows: usize,
     /// The number of columns.
@@ -39,20 +39,20 @@ impl Gemm {
     pub fn of(matmul: &Matmul) -> Gemm {
         let Matmul { m, n, k, .. } = *matmul;
         Gemm {
-            a: Layout::of(&matmul.rhs, k, n),
+            a: GemmLayout::of(&matmul.rhs, k, n),
             transpose_a: matmul.rhs.transposed,
-            b: Layout::of(&matmul.lhs, m, k),
+            b: GemmLayout::of(&matmul.lhs, m, k),
             transpose_b: matmul.lhs.transposed,
-            d: Layout::of(&matmul.result, m, n),
+            d: GemmLayout::of(&matmul.result, m, n),
         }
     }
 }
 
-impl Layout {
+impl GemmLayout {
     /// The layout of a row-major `rows x columns` operand.
-    fn of(operand: &Operand, rows: usize, columns: usize) -> Layout {
+    fn of(operand: &Operand, rows: usize, columns: usize) -> GemmLayout {
         let (rows, columns) = if operand.transposed { (columns, rows) } else { (rows, columns) };
-        Layout {
+        GemmLayout {
             rows: columns,
             columns: rows,
             leading: operand.row_stride.max(columns).max(1),
@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    impl Layout {
+    impl GemmLayout {
         /// Where an element of a column-major matrix lies.
         fn place(&self, batch: usize, row: usize, column: usize) -> usize {
             assert!(row < self.rows && column < self.columns && self.rows <= self.leading);

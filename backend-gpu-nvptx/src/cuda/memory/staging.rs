@@ -9,7 +9,7 @@ use cudarc::driver::sys;
 use xla_hlo::{Error, Result};
 
 use crate::cuda::context::Context;
-use crate::cuda::stream::queue::{Mark, Queue};
+use crate::cuda::stream::queue::{Queue, QueueMark};
 
 /// Sizes of buffers, and how many there are at most: scalars and small arrays are many, pieces of big ones keep the bus
 /// busy with few. The driver takes some microseconds for a copy, in which the bus moves some hundred kilobytes.
@@ -23,16 +23,16 @@ const PIECES_UNDER_WAY: usize = 2;
 #[derive(Debug)]
 pub(crate) struct Staging {
     context: Arc<Context>,
-    classes: [Mutex<Class>; CLASSES.len()],
+    classes: [Mutex<SizeClass>; CLASSES.len()],
 }
 
 /// Buffers of one size.
 #[derive(Debug, Default)]
-struct Class {
+struct SizeClass {
     /// Number of buffers, with those that are handed out.
     made: usize,
     /// In the order in which they were used.
-    waiting: VecDeque<(Pinned, Option<Mark>)>,
+    waiting: VecDeque<(PinnedBuffer, Option<QueueMark>)>,
 }
 
 impl Staging {
@@ -88,7 +88,7 @@ impl Staging {
     }
 
     /// Waits for the first of the copies, and takes its bytes over.
-    fn finish(&self, class: usize, under_way: &mut VecDeque<(Flight<'_>, &mut [u8])>) -> Result<()> {
+    fn finish(&self, class: usize, under_way: &mut VecDeque<(InFlightCopy<'_>, &mut [u8])>) -> Result<()> {
         let Some((flight, part)) = under_way.pop_front() else { return Ok(()) };
         let buffer = flight.land()?;
         part.copy_from_slice(&buffer.bytes()[..part.len()]);
@@ -97,25 +97,31 @@ impl Staging {
     }
 
     /// Puts a buffer back that the work just sent uses.
-    fn put_behind(&self, class: usize, buffer: Pinned, queue: &Arc<Queue>, sent: Result<()>) -> Result<()> {
+    fn put_behind(&self, class: usize, buffer: PinnedBuffer, queue: &Arc<Queue>, sent: Result<()>) -> Result<()> {
         // Dropping what is in flight puts it back.
         self.mark_behind(class, buffer, queue, sent).map(drop)
     }
 
     /// A buffer with the mark after the work just sent, which uses it.
-    fn mark_behind(&self, class: usize, buffer: Pinned, queue: &Arc<Queue>, sent: Result<()>) -> Result<Flight<'_>> {
+    fn mark_behind(
+        &self,
+        class: usize,
+        buffer: PinnedBuffer,
+        queue: &Arc<Queue>,
+        sent: Result<()>,
+    ) -> Result<InFlightCopy<'_>> {
         let mark = sent.and_then(|()| queue.mark());
         let mark = mark.inspect_err(|_| {
             // Without a mark nobody knows when the buffer is free. Waiting fails only when the device is lost, and then
-            // nothing is freed: see the drop of `Pinned`.
+            // nothing is freed: see the drop of `PinnedBuffer`.
             let _ = queue.synchronize();
             self.class(class).made -= 1;
         })?;
-        Ok(Flight { staging: self, class, content: Some((buffer, mark)) })
+        Ok(InFlightCopy { staging: self, class, content: Some((buffer, mark)) })
     }
 
     /// A buffer that no work uses: an idle one, a new one, or the one that was used first, when it is idle.
-    fn take(&self, class: usize) -> Result<Pinned> {
+    fn take(&self, class: usize) -> Result<PinnedBuffer> {
         let (size, most) = CLASSES[class];
         let mut buffers = self.class(class);
         let first_is_idle = match buffers.waiting.front() {
@@ -126,7 +132,7 @@ impl Staging {
         if !first_is_idle && buffers.made < most {
             buffers.made += 1;
             drop(buffers);
-            return Pinned::new(&self.context, size).inspect_err(|_| self.class(class).made -= 1);
+            return PinnedBuffer::new(&self.context, size).inspect_err(|_| self.class(class).made -= 1);
         }
         match buffers.waiting.pop_front() {
             Some((buffer, mark)) => {
@@ -138,12 +144,12 @@ impl Staging {
             None => {
                 buffers.made += 1;
                 drop(buffers);
-                Pinned::new(&self.context, size).inspect_err(|_| self.class(class).made -= 1)
+                PinnedBuffer::new(&self.context, size).inspect_err(|_| self.class(class).made -= 1)
             }
         }
     }
 
-    fn class(&self, class: usize) -> MutexGuard<'_, Class> {
+    fn class(&self, class: usize) -> MutexGuard<'_, SizeClass> {
         // Nothing panics while the lock is held.
         self.classes[class].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -155,16 +161,16 @@ fn class_of(bytes: usize) -> usize {
 }
 
 /// A buffer that a copy in flight uses; goes back, with its mark, when dropped.
-struct Flight<'a> {
+struct InFlightCopy<'a> {
     staging: &'a Staging,
     class: usize,
     /// There until dropped or landed.
-    content: Option<(Pinned, Mark)>,
+    content: Option<(PinnedBuffer, QueueMark)>,
 }
 
-impl Flight<'_> {
+impl InFlightCopy<'_> {
     /// The buffer, when the copy is done.
-    fn land(mut self) -> Result<Pinned> {
+    fn land(mut self) -> Result<PinnedBuffer> {
         if let Some((_, mark)) = &self.content {
             mark.wait()?;
         }
@@ -172,7 +178,7 @@ impl Flight<'_> {
     }
 }
 
-impl Drop for Flight<'_> {
+impl Drop for InFlightCopy<'_> {
     fn drop(&mut self) {
         if let Some((buffer, mark)) = self.content.take() {
             self.staging.class(self.class).waiting.push_back((buffer, Some(mark)));
@@ -183,20 +189,20 @@ impl Drop for Flight<'_> {
 /// Page-locked memory of the host, which the device copies from and to by itself. [`Staging`] hands it out while no
 /// work uses it.
 #[derive(Debug)]
-struct Pinned {
+struct PinnedBuffer {
     context: Arc<Context>,
     start: NonNull<u8>,
     size: usize,
 }
 
 // SAFETY: it is plain memory, owned by this value.
-unsafe impl Send for Pinned {}
+unsafe impl Send for PinnedBuffer {}
 // SAFETY: shared access only reads.
-unsafe impl Sync for Pinned {}
+unsafe impl Sync for PinnedBuffer {}
 
-impl Pinned {
+impl PinnedBuffer {
     /// `size` bytes, which are zero; at least one.
-    fn new(context: &Arc<Context>, size: usize) -> Result<Pinned> {
+    fn new(context: &Arc<Context>, size: usize) -> Result<PinnedBuffer> {
         let mut start = std::ptr::null_mut();
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE;
         // SAFETY: the pointer is to a live pointer.
@@ -205,7 +211,7 @@ impl Pinned {
         let start = start.ok_or_else(|| Error::internal("cuMemHostAlloc returned no address"))?;
         // SAFETY: the memory has that many bytes and belongs to nobody else. From here on all of them are initialised.
         unsafe { start.as_ptr().write_bytes(0, size) };
-        Ok(Pinned { context: context.clone(), start, size })
+        Ok(PinnedBuffer { context: context.clone(), start, size })
     }
 
     fn bytes(&self) -> &[u8] {
@@ -219,7 +225,7 @@ impl Pinned {
     }
 }
 
-impl Drop for Pinned {
+impl Drop for PinnedBuffer {
     fn drop(&mut self) {
         // SAFETY: the memory came from cuMemHostAlloc and is freed once; work that used it is done, or the device is
         // lost, in which case the call is not made and the memory stays.

@@ -16,7 +16,7 @@ use super::library::{ChosenCall, Libraries};
 use super::memory::CudaMemory;
 use super::module::KernelLaunch;
 use super::resources::DeviceResources;
-use queue::{Mark, Queue};
+use queue::{Queue, QueueMark};
 
 /// Work in order.
 ///
@@ -252,7 +252,7 @@ impl fmt::Debug for CudaStream {
 }
 
 /// A point in a stream's work.
-struct CudaEvent(Mark);
+struct CudaEvent(QueueMark);
 
 impl DeviceEvent for CudaEvent {
     fn is_reached(&self) -> Result<bool> {

@@ -23,7 +23,7 @@ pub(crate) struct Queue {
 }
 
 /// A point in a queue's work.
-pub(crate) struct Mark {
+pub(crate) struct QueueMark {
     queue: Arc<Queue>,
     number: u64,
     /// There until dropped.
@@ -112,17 +112,17 @@ impl Queue {
     }
 
     /// A mark after everything sent so far.
-    pub fn mark(self: &Arc<Self>) -> Result<Mark> {
+    pub fn mark(self: &Arc<Self>) -> Result<QueueMark> {
         let mut event = self.idle_events().pop().map_or_else(|| self.new_event(), Ok)?;
         let number = self.sent.load(Ordering::Acquire);
         let raw = &mut event.0;
         // SAFETY: both handles are alive and of this context.
         self.context.call("cuEventRecord", || unsafe { sys::cuEventRecord(*raw, self.raw) })?;
-        Ok(Mark { queue: self.clone(), number, event: Some(event) })
+        Ok(QueueMark { queue: self.clone(), number, event: Some(event) })
     }
 
     /// Lets what is sent from now on wait for a mark of any queue of this context.
-    pub fn wait_for(&self, mark: &Mark) -> Result<()> {
+    pub fn wait_for(&self, mark: &QueueMark) -> Result<()> {
         match &mark.event {
             // Work of one stream is in order anyway.
             Some(RawEvent(event)) if mark.queue.id != self.id && !mark.queue.is_done(mark.number) => {
@@ -191,7 +191,7 @@ impl Queue {
     }
 }
 
-impl Mark {
+impl QueueMark {
     /// Whether everything before it is done.
     pub fn is_reached(&self) -> Result<bool> {
         let Some(RawEvent(event)) = &self.event else { return Ok(true) };
@@ -220,7 +220,7 @@ impl Mark {
     }
 }
 
-impl Drop for Mark {
+impl Drop for QueueMark {
     /// The event is used again: who waits for it in a stream has been told already what it stands for.
     fn drop(&mut self) {
         self.queue.idle_events().extend(self.event.take());
@@ -246,7 +246,7 @@ impl fmt::Debug for Queue {
     }
 }
 
-impl fmt::Debug for Mark {
+impl fmt::Debug for QueueMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Mark({} of {:?})", self.number, self.queue)
     }

@@ -1,7 +1,7 @@
 //! Functions of arithmetic opcodes.
 
 use super::convert::Conversion;
-use super::{Kind, Run, Type, float, integer};
+use super::{Run, Type, TypeKind, float, integer};
 
 /// An instruction that computes of slots alone.
 #[derive(Clone, Copy)]
@@ -34,10 +34,10 @@ pub(super) fn find(opcode: &str) -> Option<Alu> {
     let plain =
         |run, operands| Some(Alu { run, packed: (ty.count == 2).then_some(ty.bits), operands, extra: None, ty });
     match (*name, modifiers) {
-        ("mov", []) if ty.kind == Kind::Predicate => plain(integer::predicate("mov")?, 1),
+        ("mov", []) if ty.kind == TypeKind::Predicate => plain(integer::predicate("mov")?, 1),
         ("mov", []) if ty.count == 1 => plain(|a, _, _| a, 1),
         ("selp", []) if ty.count == 1 => plain(|a, b, c| if c & 1 == 1 { a } else { b }, 3),
-        ("and" | "or" | "xor" | "not", []) if ty.kind == Kind::Predicate => {
+        ("and" | "or" | "xor" | "not", []) if ty.kind == TypeKind::Predicate => {
             plain(integer::predicate(name)?, if *name == "not" { 1 } else { 2 })
         }
         ("setp", [compare]) => plain(comparison(compare, ty)?, 2),
@@ -73,7 +73,7 @@ fn operands_of(name: &str) -> usize {
 /// Instructions of singles that take some operands in 16 bits.
 fn mixed(name: &str, ty: Type) -> Option<Run> {
     fn wide<const B: bool>(slot: u64) -> f32 {
-        let kind = if B { Kind::Brain } else { Kind::Float };
+        let kind = if B { TypeKind::Brain } else { TypeKind::Float };
         super::round::read(Type { kind, bits: 16, count: 1 }, slot) as f32
     }
     fn single(slot: u64) -> f32 {
@@ -90,5 +90,5 @@ fn mixed(name: &str, ty: Type) -> Option<Run> {
             _ => None,
         }
     }
-    if ty.kind == Kind::Brain { of::<true>(name) } else { of::<false>(name) }
+    if ty.kind == TypeKind::Brain { of::<true>(name) } else { of::<false>(name) }
 }

@@ -1,7 +1,7 @@
 //! `cvt`, by the PTX ISA's table: between integers and numbers of all widths.
 
 use super::round::{Rounding, nearest, nearest_tensor, odd_integer, read, rounded};
-use super::{Kind, Run, Type};
+use super::{Run, Type, TypeKind};
 
 /// A conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +41,10 @@ impl Conversion {
                 _ => return None,
             }
         }
-        if to.kind == Kind::Tensor || from.kind == Kind::Tensor || found.rounding == Rounding::Away {
+        if to.kind == TypeKind::Tensor || from.kind == TypeKind::Tensor || found.rounding == Rounding::Away {
             return matches!(parts, ["rna", "tf32", "f32"]).then_some(found);
         }
-        let is_number = |ty: Type| matches!(ty.kind, Kind::Float | Kind::Brain);
+        let is_number = |ty: Type| matches!(ty.kind, TypeKind::Float | TypeKind::Brain);
         if is_number(from) && !is_number(to) && found.to_integer.is_none() {
             return None;
         }
@@ -74,23 +74,23 @@ impl Conversion {
     }
 
     fn decode(how: u64) -> Conversion {
-        const fn ty(kind: Kind, bits: u32) -> Type {
+        const fn ty(kind: TypeKind, bits: u32) -> Type {
             Type { kind, bits, count: 1 }
         }
         const DECODED: [Type; 13] = [
-            ty(Kind::Unsigned, 8),
-            ty(Kind::Signed, 8),
-            ty(Kind::Unsigned, 16),
-            ty(Kind::Signed, 16),
-            ty(Kind::Unsigned, 32),
-            ty(Kind::Signed, 32),
-            ty(Kind::Unsigned, 64),
-            ty(Kind::Signed, 64),
-            ty(Kind::Float, 16),
-            ty(Kind::Brain, 16),
-            ty(Kind::Float, 32),
-            ty(Kind::Float, 64),
-            ty(Kind::Tensor, 32),
+            ty(TypeKind::Unsigned, 8),
+            ty(TypeKind::Signed, 8),
+            ty(TypeKind::Unsigned, 16),
+            ty(TypeKind::Signed, 16),
+            ty(TypeKind::Unsigned, 32),
+            ty(TypeKind::Signed, 32),
+            ty(TypeKind::Unsigned, 64),
+            ty(TypeKind::Signed, 64),
+            ty(TypeKind::Float, 16),
+            ty(TypeKind::Brain, 16),
+            ty(TypeKind::Float, 32),
+            ty(TypeKind::Float, 64),
+            ty(TypeKind::Tensor, 32),
         ];
         Conversion {
             to: DECODED[how as usize & 15],

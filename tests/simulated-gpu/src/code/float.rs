@@ -4,15 +4,15 @@
 //! Approximate instructions give what is exact but for one rounding, which every bound of the document allows.
 
 use super::round::{NAN_16, NAN_32, nearest, odd_sum, read};
-use super::{Kind, Run, Type};
+use super::{Run, Type, TypeKind};
 
 /// The function of an instruction, by its name and its modifiers but for the type; for one element.
 pub(super) fn find(name: &str, modifiers: &[&str], ty: Type) -> Option<Run> {
     match (ty.kind, ty.bits) {
-        (Kind::Float, 32) => single(name, modifiers),
-        (Kind::Float, 64) => double(name, modifiers),
-        (Kind::Float, 16) => half::<false>(name, modifiers),
-        (Kind::Brain, 16) => half::<true>(name, modifiers),
+        (TypeKind::Float, 32) => single(name, modifiers),
+        (TypeKind::Float, 64) => double(name, modifiers),
+        (TypeKind::Float, 16) => half::<false>(name, modifiers),
+        (TypeKind::Brain, 16) => half::<true>(name, modifiers),
         _ => None,
     }
 }
@@ -96,7 +96,7 @@ fn double(name: &str, modifiers: &[&str]) -> Option<Run> {
 
 /// Numbers of 16 bits: `BRAIN` ones or IEEE's.
 const fn half_type(brain: bool) -> Type {
-    Type { kind: if brain { Kind::Brain } else { Kind::Float }, bits: 16, count: 1 }
+    Type { kind: if brain { TypeKind::Brain } else { TypeKind::Float }, bits: 16, count: 1 }
 }
 
 fn get<const BRAIN: bool>(slot: u64) -> f64 {
@@ -146,10 +146,10 @@ fn or_nan(a: f64, b: f64, choose: fn(f64, f64) -> f64) -> f64 {
 /// The function that compares numbers of a type, with 1 for true.
 pub(super) fn comparison(name: &str, ty: Type) -> Option<Run> {
     match (ty.kind, ty.bits) {
-        (Kind::Float, 32) => compare::<0>(name),
-        (Kind::Float, 64) => compare::<1>(name),
-        (Kind::Float, 16) => compare::<2>(name),
-        (Kind::Brain, 16) => compare::<3>(name),
+        (TypeKind::Float, 32) => compare::<0>(name),
+        (TypeKind::Float, 64) => compare::<1>(name),
+        (TypeKind::Float, 16) => compare::<2>(name),
+        (TypeKind::Brain, 16) => compare::<3>(name),
         _ => None,
     }
 }

@@ -18,7 +18,7 @@ use crate::ptx::Space;
 
 pub use collective::{Collective, Fragments, ShuffleMode, VoteMode};
 pub use decode::decode;
-pub use types::{Kind, Type};
+pub use types::{Type, TypeKind};
 
 /// The number of a register or of a constant of a thread.
 pub type Slot = u32;
@@ -94,7 +94,7 @@ pub struct Instruction {
 
 /// A place in memory, and how it is touched.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct MemoryOperand {
     /// The state space.
     pub space: Space,
     /// Bytes of an element.
@@ -163,21 +163,21 @@ pub enum Op {
     /// Elements of memory, one after another, into slots.
     Load {
         /// Where.
-        place: Place,
+        place: MemoryOperand,
         /// Into which slots.
         into: Slots,
     },
     /// Slots into memory.
     Store {
         /// Where.
-        place: Place,
+        place: MemoryOperand,
         /// Which slots.
         from: Slots,
     },
     /// A change of memory that no other thread sees half done.
     Atomic {
         /// Where.
-        place: Place,
+        place: MemoryOperand,
         /// What becomes of the value there, which is the first operand.
         run: Run,
         /// What was there.

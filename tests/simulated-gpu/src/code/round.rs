@@ -6,7 +6,7 @@
 
 use half::{bf16, f16};
 
-use super::{Kind, Type};
+use super::{Type, TypeKind};
 
 /// What arithmetic gives for a NaN of each width: its payload is not kept.
 pub const NAN_16: u64 = 0x7fff;
@@ -34,8 +34,8 @@ const BEYOND_TF32: u32 = (1 << 13) - 1;
 /// The number in a slot of a floating-point type, which an `f64` holds exactly.
 pub fn read(ty: Type, slot: u64) -> f64 {
     match (ty.kind, ty.bits) {
-        (Kind::Brain, _) => f64::from(bf16::from_bits(slot as u16)),
-        (Kind::Tensor, _) => f64::from(f32::from_bits(slot as u32 & !BEYOND_TF32)),
+        (TypeKind::Brain, _) => f64::from(bf16::from_bits(slot as u16)),
+        (TypeKind::Tensor, _) => f64::from(f32::from_bits(slot as u32 & !BEYOND_TF32)),
         (_, 16) => f64::from(f16::from_bits(slot as u16)),
         (_, 32) => f64::from(f32::from_bits(slot as u32)),
         _ => f64::from_bits(slot),
@@ -45,9 +45,9 @@ pub fn read(ty: Type, slot: u64) -> f64 {
 /// The bits of the number of a type that is nearest.
 pub fn nearest(ty: Type, value: f64) -> u64 {
     match (ty.kind, ty.bits) {
-        (Kind::Brain | Kind::Float, 16) if value.is_nan() => NAN_16,
-        (Kind::Float, 32) if value.is_nan() => NAN_32,
-        (Kind::Brain, _) => u64::from(bf16::from_f32(odd_single(value)).to_bits()),
+        (TypeKind::Brain | TypeKind::Float, 16) if value.is_nan() => NAN_16,
+        (TypeKind::Float, 32) if value.is_nan() => NAN_32,
+        (TypeKind::Brain, _) => u64::from(bf16::from_f32(odd_single(value)).to_bits()),
         (_, 16) => u64::from(f16::from_f32(odd_single(value)).to_bits()),
         (_, 32) => u64::from((value as f32).to_bits()),
         _ => value.to_bits(),

@@ -2,7 +2,7 @@
 
 /// Interpretation of the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TypeKind {
     /// Nothing in particular.
     Bits,
     /// An integer without sign.
@@ -23,7 +23,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Type {
     /// Interpretation of the bits.
-    pub kind: Kind,
+    pub kind: TypeKind,
     /// Bits of an element.
     pub bits: u32,
     /// Elements in a register.
@@ -34,20 +34,20 @@ impl Type {
     /// `u32`, without a dot.
     pub fn parse(name: &str) -> Option<Type> {
         let (kind, bits, count) = match name {
-            "pred" => (Kind::Predicate, 1, 1),
-            "bf16" => (Kind::Brain, 16, 1),
-            "tf32" => (Kind::Tensor, 32, 1),
-            "bf16x2" => (Kind::Brain, 16, 2),
-            "f16x2" => (Kind::Float, 16, 2),
-            "f32x2" => (Kind::Float, 32, 2),
-            "u16x2" => (Kind::Unsigned, 16, 2),
-            "s16x2" => (Kind::Signed, 16, 2),
+            "pred" => (TypeKind::Predicate, 1, 1),
+            "bf16" => (TypeKind::Brain, 16, 1),
+            "tf32" => (TypeKind::Tensor, 32, 1),
+            "bf16x2" => (TypeKind::Brain, 16, 2),
+            "f16x2" => (TypeKind::Float, 16, 2),
+            "f32x2" => (TypeKind::Float, 32, 2),
+            "u16x2" => (TypeKind::Unsigned, 16, 2),
+            "s16x2" => (TypeKind::Signed, 16, 2),
             _ => {
                 let kind = match name.as_bytes().first()? {
-                    b'b' => Kind::Bits,
-                    b'u' => Kind::Unsigned,
-                    b's' => Kind::Signed,
-                    b'f' => Kind::Float,
+                    b'b' => TypeKind::Bits,
+                    b'u' => TypeKind::Unsigned,
+                    b's' => TypeKind::Signed,
+                    b'f' => TypeKind::Float,
                     _ => return None,
                 };
                 let bits = match &name[1..] {
@@ -58,7 +58,7 @@ impl Type {
                     "128" => 128,
                     _ => return None,
                 };
-                let is_type = kind != Kind::Float || matches!(bits, 16 | 32 | 64);
+                let is_type = kind != TypeKind::Float || matches!(bits, 16 | 32 | 64);
                 if !is_type {
                     return None;
                 }
@@ -75,11 +75,11 @@ impl Type {
 
     /// Whether it is one integer, or bits that instructions treat as one.
     pub fn is_integer(self) -> bool {
-        self.count == 1 && matches!(self.kind, Kind::Bits | Kind::Unsigned | Kind::Signed)
+        self.count == 1 && matches!(self.kind, TypeKind::Bits | TypeKind::Unsigned | TypeKind::Signed)
     }
 
     /// Whether it has a sign in two's complement.
     pub fn is_signed(self) -> bool {
-        self.kind == Kind::Signed
+        self.kind == TypeKind::Signed
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::launch::{Launch, Outside, coordinates};
 use super::memory::Memory;
-use super::reach::{Doubt, Reach, WrongAccess};
+use super::reach::{Doubt, InvalidAccess, Reach};
 use super::shadow::{LANES_OF_WARP, Who};
 use super::store::Store;
 use crate::code::{ALWAYS, Kernel, Op, Run, Slot, Special};
@@ -15,7 +15,7 @@ const MOST_STEPS: u64 = 1 << 33;
 
 /// State of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum ThreadStatus {
     Ready,
     /// At an instruction of its warp.
     AtCollective,
@@ -33,7 +33,7 @@ pub(super) enum Status {
 pub(super) struct Thread {
     /// The next instruction, or the one where it waits.
     pub at: u32,
-    pub status: Status,
+    pub status: ThreadStatus,
     /// Its knowledge of the clocks of its warp.
     pub heard: [u64; LANES_OF_WARP],
     local: Store,
@@ -77,7 +77,7 @@ impl<'a> Block<'a> {
         let checked = memory.checks_written();
         let threads = (0..count).map(|_| Thread {
             at: 0,
-            status: Status::Done,
+            status: ThreadStatus::Done,
             heard: [0; LANES_OF_WARP],
             local: Store::new(kernel.local_bytes, checked),
             doubt: None,
@@ -104,7 +104,7 @@ impl<'a> Block<'a> {
         self.shared.renew(shared, checked);
         for thread in &mut self.threads {
             thread.at = 0;
-            thread.status = Status::Ready;
+            thread.status = ThreadStatus::Ready;
             thread.doubt = None;
             if self.kernel.local_bytes > 0 {
                 thread.local.renew(self.kernel.local_bytes, checked);
@@ -138,17 +138,17 @@ impl<'a> Block<'a> {
                     for number in lanes.clone() {
                         let thread =
                             if self.launch.backwards { lanes.end - 1 - (number - lanes.start) } else { number };
-                        if self.threads[thread].status == Status::Ready {
+                        if self.threads[thread].status == ThreadStatus::Ready {
                             self.run_thread(thread, thread * slots)?;
                         }
                     }
-                    if !self.threads[lanes.clone()].iter().any(|thread| thread.status == Status::AtCollective) {
+                    if !self.threads[lanes.clone()].iter().any(|thread| thread.status == ThreadStatus::AtCollective) {
                         break;
                     }
                     self.do_collective(lanes.clone())?;
                 }
             }
-            if self.threads.iter().all(|thread| thread.status == Status::Done) {
+            if self.threads.iter().all(|thread| thread.status == ThreadStatus::Done) {
                 return Ok(());
             }
             self.pass_barrier()?;
@@ -183,9 +183,9 @@ impl<'a> Block<'a> {
 
     /// Lets threads pass a barrier where all are that it waits for.
     fn pass_barrier(&mut self) -> Result<(), Fault> {
-        let waiting = |status: Status| match status {
-            Status::AtBarrier { id, count, aligned } => Some((id, count, aligned)),
-            Status::Ready | Status::AtCollective | Status::Done => None,
+        let waiting = |status: ThreadStatus| match status {
+            ThreadStatus::AtBarrier { id, count, aligned } => Some((id, count, aligned)),
+            ThreadStatus::Ready | ThreadStatus::AtCollective | ThreadStatus::Done => None,
         };
         let first = self.threads.iter().position(|thread| waiting(thread.status).is_some()).unwrap_or(0);
         let mut problem = None;
@@ -202,8 +202,8 @@ impl<'a> Block<'a> {
                 self.check_aligned(number, id)?;
             }
             for thread in &mut self.threads {
-                if matches!(thread.status, Status::AtBarrier { id: other, .. } if other == id) {
-                    thread.status = Status::Ready;
+                if matches!(thread.status, ThreadStatus::AtBarrier { id: other, .. } if other == id) {
+                    thread.status = ThreadStatus::Ready;
                     thread.at += 1;
                 }
             }
@@ -216,9 +216,9 @@ impl<'a> Block<'a> {
         let absent = self
             .threads
             .iter()
-            .position(|thread| !matches!(thread.status, Status::AtBarrier { id: other, .. } if other == id));
+            .position(|thread| !matches!(thread.status, ThreadStatus::AtBarrier { id: other, .. } if other == id));
         let absent = absent.map_or_else(String::new, |absent| match self.threads[absent].status {
-            Status::Done => format!("; thread {absent} has ended"),
+            ThreadStatus::Done => format!("; thread {absent} has ended"),
             _ => format!("; thread {absent} waits at PTX line {}", self.line(absent)),
         });
         let message = format!("barrier {id} waits for {wanted} threads, and only {arrived} come{absent}");
@@ -227,8 +227,10 @@ impl<'a> Block<'a> {
 
     /// All threads of a warp must have come to the same instruction.
     fn check_aligned(&self, number: usize, id: u64) -> Result<(), Fault> {
-        let at_barrier =
-            |thread: usize| matches!(self.threads[thread].status, Status::AtBarrier { id: other, .. } if other == id);
+        let at_barrier = |thread: usize| match self.threads[thread].status {
+            ThreadStatus::AtBarrier { id: other, .. } => other == id,
+            ThreadStatus::Ready | ThreadStatus::AtCollective | ThreadStatus::Done => false,
+        };
         for thread in number..self.threads.len() {
             let first = thread / LANES_OF_WARP * LANES_OF_WARP;
             if at_barrier(thread) && at_barrier(first) && self.threads[thread].at != self.threads[first].at {
@@ -313,7 +315,7 @@ fn execute(
     reach: &mut Reach<'_>,
     outside: &mut dyn Outside,
     at: &mut usize,
-) -> Result<Status, WrongAccess> {
+) -> Result<ThreadStatus, InvalidAccess> {
     let mut steps = 0u64;
     loop {
         let instruction = &kernel.code[*at];
@@ -366,9 +368,9 @@ fn execute(
             }
             Op::Barrier { id, count, aligned } => {
                 let [id, count] = [id, count].map(|slot| registers[slot as usize] & 0xffff_ffff);
-                return Ok(Status::AtBarrier { id, count, aligned });
+                return Ok(ThreadStatus::AtBarrier { id, count, aligned });
             }
-            Op::Collective(_) => return Ok(Status::AtCollective),
+            Op::Collective(_) => return Ok(ThreadStatus::AtCollective),
             Op::SetCondition([handle, value]) => {
                 let [handle, value] = [handle, value].map(|slot| registers[slot as usize]);
                 if !outside.set_condition(handle, value as u32) {
@@ -376,7 +378,7 @@ fn execute(
                     return Err((Problem::new(Class::Launch, message), None));
                 }
             }
-            Op::Return => return Ok(Status::Done),
+            Op::Return => return Ok(ThreadStatus::Done),
             Op::Trap => return Err((Problem::new(Class::Trap, "the kernel traps"), None)),
             Op::Nothing => {}
         }

@@ -17,7 +17,7 @@
 
 use super::shadow::LANES_OF_WARP;
 use crate::code::round::{nearest, read};
-use crate::code::{Fragments, Kind};
+use crate::code::{Fragments, TypeKind};
 
 const ROWS: usize = 16;
 const COLUMNS: usize = 8;
@@ -32,7 +32,7 @@ pub(super) fn multiply(fragments: Fragments, a: &[u32], b: &[u32], c: &[u32]) ->
         let shift = element % in_a_register * fragments.factors.bits as usize;
         read(fragments.factors, u64::from(register >> shift))
     };
-    let is_tensor = fragments.factors.kind == Kind::Tensor;
+    let is_tensor = fragments.factors.kind == TypeKind::Tensor;
     let mut left = vec![0.0; ROWS * depth];
     let mut right = vec![0.0; depth * COLUMNS];
     for lane in 0..LANES_OF_WARP {

@@ -2,18 +2,18 @@
 
 use super::memory::Memory;
 use super::shadow::Who;
-use super::store::{Store, Watched, Wrong};
+use super::store::{Store, StoreError, Watched};
 use super::{LOCAL_WINDOW, SHARED_WINDOW};
-use crate::code::{Kernel, Place, Slots};
+use crate::code::{Kernel, MemoryOperand, Slots};
 use crate::finding::{Class, Problem};
 use crate::ptx::Space;
 
 /// An invalid access, with the other one of a race.
-pub(super) type WrongAccess = (Problem, Option<(u64, u64)>);
+pub(super) type InvalidAccess = (Problem, Option<(u64, u64)>);
 
 /// A read that nothing orders, or of what nobody wrote, and where. It is wrong when the thread goes on to tell others
 /// anything: compilers read ahead of a test, and forget what they read where the test fails.
-pub(super) type Doubt = Box<(WrongAccess, usize)>;
+pub(super) type Doubt = Box<(InvalidAccess, usize)>;
 
 /// Memory that a thread can access.
 pub(super) struct Reach<'b> {
@@ -34,7 +34,7 @@ pub(super) struct Reach<'b> {
 
 impl Reach<'_> {
     #[inline]
-    pub fn load(&mut self, place: &Place, into: Slots, registers: &mut [u64]) -> Result<(), WrongAccess> {
+    pub fn load(&mut self, place: &MemoryOperand, into: Slots, registers: &mut [u64]) -> Result<(), InvalidAccess> {
         let (size, count) = (usize::from(place.bytes), into.count as usize);
         let address = registers[place.base as usize].wrapping_add(place.offset as i64 as u64);
         if place.space == Space::Param {
@@ -58,7 +58,13 @@ impl Reach<'_> {
         Ok(())
     }
 
-    fn load_parameter(&self, at: usize, place: &Place, into: Slots, registers: &mut [u64]) -> Result<(), WrongAccess> {
+    fn load_parameter(
+        &self,
+        at: usize,
+        place: &MemoryOperand,
+        into: Slots,
+        registers: &mut [u64],
+    ) -> Result<(), InvalidAccess> {
         let size = usize::from(place.bytes);
         for (element, &slot) in self.kernel.list(into).iter().enumerate() {
             let start = at + element * size;
@@ -73,7 +79,7 @@ impl Reach<'_> {
     }
 
     #[inline]
-    pub fn store(&mut self, place: &Place, from: Slots, registers: &[u64]) -> Result<(), WrongAccess> {
+    pub fn store(&mut self, place: &MemoryOperand, from: Slots, registers: &[u64]) -> Result<(), InvalidAccess> {
         let (size, count) = (usize::from(place.bytes), from.count as usize);
         let address = registers[place.base as usize].wrapping_add(place.offset as i64 as u64);
         let kernel = self.kernel;
@@ -86,7 +92,12 @@ impl Reach<'_> {
     }
 
     /// Changes an element; returns its old value.
-    pub fn atomic(&mut self, place: &Place, base: u64, change: impl FnOnce(u64) -> u64) -> Result<u64, WrongAccess> {
+    pub fn atomic(
+        &mut self,
+        place: &MemoryOperand,
+        base: u64,
+        change: impl FnOnce(u64) -> u64,
+    ) -> Result<u64, InvalidAccess> {
         let size = usize::from(place.bytes);
         let address = base.wrapping_add(place.offset as i64 as u64);
         let (store, start, watched) = self.locate(place, address, size)?;
@@ -102,10 +113,10 @@ impl Reach<'_> {
     #[inline]
     fn locate(
         &mut self,
-        place: &Place,
+        place: &MemoryOperand,
         address: u64,
         bytes: usize,
-    ) -> Result<(&mut Store, usize, Watched<'_>), WrongAccess> {
+    ) -> Result<(&mut Store, usize, Watched<'_>), InvalidAccess> {
         if address & (bytes as u64 - 1) != 0 {
             let message = format!("{bytes} bytes at {address:#x} are not aligned to their size");
             return Err((Problem::new(Class::Alignment, message), None));
@@ -145,7 +156,7 @@ fn resolved(address: u64) -> (Space, u64) {
 }
 
 #[inline]
-fn extended(value: u64, place: &Place) -> u64 {
+fn extended(value: u64, place: &MemoryOperand) -> u64 {
     match (place.is_signed, place.bytes) {
         (true, 1) => value as i8 as u64,
         (true, 2) => value as i16 as u64,
@@ -155,13 +166,13 @@ fn extended(value: u64, place: &Place) -> u64 {
 }
 
 #[cold]
-fn outside(what: &str, at: u64, bytes: usize, size: usize) -> WrongAccess {
+fn outside(what: &str, at: u64, bytes: usize, size: usize) -> InvalidAccess {
     let message = format!("{bytes} bytes at {at:#x} are outside of the {size} bytes of {what} memory");
     (Problem::new(Class::Bounds, message), None)
 }
 
 #[cold]
-fn described(wrong: Wrong, place: &Place, address: u64, bytes: usize, does: &str) -> WrongAccess {
+fn described(wrong: StoreError, place: &MemoryOperand, address: u64, bytes: usize, does: &str) -> InvalidAccess {
     let space = match place.space {
         Space::Shared => "shared",
         Space::Local => "local",
@@ -169,12 +180,12 @@ fn described(wrong: Wrong, place: &Place, address: u64, bytes: usize, does: &str
         _ => "global",
     };
     match wrong {
-        Wrong::Unwritten(_) => {
+        StoreError::Unwritten(_) => {
             let message =
                 format!("the thread {does} {bytes} bytes of {space} memory at {address:#x} that nobody has written");
             (Problem::new(Class::Unwritten, message), None)
         }
-        Wrong::Race(other) => {
+        StoreError::Race(other) => {
             let did = if other.wrote { "were written" } else { "were read" };
             let message = format!(
                 "the thread {does} {bytes} bytes of {space} memory at {address:#x} that, with nothing between to order it, {did}"

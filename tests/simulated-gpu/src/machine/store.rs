@@ -16,7 +16,7 @@ pub(super) struct Store {
 
 /// Why an access is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wrong {
+pub(super) enum StoreError {
     /// This byte, of those that are read, was never written.
     Unwritten(usize),
     /// Nothing orders it behind another one.
@@ -50,11 +50,11 @@ impl Store {
 
     /// An element of 1, 2, 4 or 8 bytes, all of which there are.
     #[inline]
-    pub fn load(&mut self, at: usize, bytes: usize, strong: bool, watched: Watched<'_>) -> Result<u64, Wrong> {
+    pub fn load(&mut self, at: usize, bytes: usize, strong: bool, watched: Watched<'_>) -> Result<u64, StoreError> {
         let value = read(&self.bytes, at, bytes);
         if read(&self.written, at, bytes) != ONES >> (64 - 8 * bytes) {
             let first = (at..at + bytes).find(|&byte| self.written[byte] == 0);
-            return Err(Wrong::Unwritten(first.unwrap_or(at)));
+            return Err(StoreError::Unwritten(first.unwrap_or(at)));
         }
         self.touch(at, bytes, Touch::Read { strong }, watched)?;
         Ok(value)
@@ -74,7 +74,7 @@ impl Store {
         value: u64,
         strong: bool,
         watched: Watched<'_>,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), StoreError> {
         let mask = u64::MAX >> (64 - 8 * bytes);
         let is_same =
             !strong && read(&self.bytes, at, bytes) == value & mask && read(&self.written, at, bytes) == ONES & mask;
@@ -85,11 +85,11 @@ impl Store {
     }
 
     #[inline]
-    fn touch(&mut self, at: usize, bytes: usize, touch: Touch, watched: Watched<'_>) -> Result<(), Wrong> {
+    fn touch(&mut self, at: usize, bytes: usize, touch: Touch, watched: Watched<'_>) -> Result<(), StoreError> {
         let Some((who, granule)) = watched else { return Ok(()) };
         for granule in at >> granule..=(at + bytes - 1) >> granule {
             if let Some(conflict) = self.shadow.touch(granule, touch, who) {
-                return Err(Wrong::Race(conflict));
+                return Err(StoreError::Race(conflict));
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::block::{Block, Fault, Status};
+use super::block::{Block, Fault, ThreadStatus};
 use super::product::multiply;
 use super::shadow::LANES_OF_WARP;
 use crate::code::{Collective, ShuffleMode, Slot, VoteMode};
@@ -20,7 +20,7 @@ impl Block<'_> {
     pub(super) fn do_collective(&mut self, lanes: Range<usize>) -> Result<(), Fault> {
         let mut absent = None;
         for thread in lanes.clone() {
-            if self.threads[thread].status != Status::AtCollective {
+            if self.threads[thread].status != ThreadStatus::AtCollective {
                 continue;
             }
             let (collective, mask) = self.waiting_at(thread);
@@ -33,7 +33,7 @@ impl Block<'_> {
                     self.perform(&collective, &group)?;
                     for &member in &group.members {
                         self.threads[member].at += 1;
-                        self.threads[member].status = Status::Ready;
+                        self.threads[member].status = ThreadStatus::Ready;
                     }
                     return Ok(());
                 }
@@ -43,9 +43,9 @@ impl Block<'_> {
         let (thread, missing) = absent.unwrap_or((lanes.start, lanes.start));
         let (line, what) = (self.line(missing), self.threads[missing].status);
         let what = match what {
-            Status::Done => "has ended".to_owned(),
-            Status::AtBarrier { .. } => format!("waits at the barrier of PTX line {line}"),
-            Status::AtCollective | Status::Ready => format!("waits at PTX line {line}"),
+            ThreadStatus::Done => "has ended".to_owned(),
+            ThreadStatus::AtBarrier { .. } => format!("waits at the barrier of PTX line {line}"),
+            ThreadStatus::AtCollective | ThreadStatus::Ready => format!("waits at PTX line {line}"),
         };
         let message = format!("the lane waits for thread {missing}, which {what}");
         Err(Fault::new(thread, Class::Synchronization, message))
@@ -76,8 +76,8 @@ impl Block<'_> {
         let mut members = Vec::with_capacity(LANES_OF_WARP);
         for other in lanes.clone().filter(|other| mask >> (other - lanes.start) & 1 == 1) {
             match self.threads[other].status {
-                Status::Done if !all => {}
-                Status::AtCollective => {
+                ThreadStatus::Done if !all => {}
+                ThreadStatus::AtCollective => {
                     let (theirs, their_mask) = self.waiting_at(other);
                     // Lanes may synchronise from different places.
                     let same_place = self.threads[other].at == self.threads[thread].at;
@@ -87,7 +87,7 @@ impl Block<'_> {
                     }
                     members.push(other);
                 }
-                Status::Done | Status::Ready | Status::AtBarrier { .. } => return Err(other),
+                ThreadStatus::Done | ThreadStatus::Ready | ThreadStatus::AtBarrier { .. } => return Err(other),
             }
         }
         Ok(Group { members, first: lanes.start })

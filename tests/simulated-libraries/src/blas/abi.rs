@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use simulated_gpu::libraries::capability;
 
 use super::algorithms::{self, Algorithm};
-use super::descriptors::{Layout, Operation, Preference};
+use super::descriptors::{MatmulDescriptor, MatrixLayout, Preference};
 use super::product::Product;
 use super::work::Multiplication;
 use super::{Blas, Status, rules};
@@ -23,14 +23,14 @@ const VERSION: usize = 120_804;
 const WORKSPACE_ALIGNMENT: u64 = 16;
 
 /// All that programs have made.
-struct State {
+struct BlasState {
     handles: Handles<()>,
-    operations: Handles<Operation>,
-    layouts: Handles<Layout>,
+    operations: Handles<MatmulDescriptor>,
+    layouts: Handles<MatrixLayout>,
     preferences: Handles<Preference>,
 }
 
-static STATE: Mutex<State> = Mutex::new(State {
+static STATE: Mutex<BlasState> = Mutex::new(BlasState {
     handles: Handles::new("the library's handle", 0x61),
     operations: Handles::new("a product's description", 0x62),
     layouts: Handles::new("a matrix layout", 0x63),
@@ -48,7 +48,7 @@ struct HeuristicResult {
 }
 
 /// Makes a call; what is wrong with it is told.
-fn call(name: &str, work: impl FnOnce(&mut State) -> Blas) -> u32 {
+fn call(name: &str, work: impl FnOnce(&mut BlasState) -> Blas) -> u32 {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     match work(&mut state) {
         Ok(()) => Status::SUCCESS.0,
@@ -61,7 +61,7 @@ fn known<T>(found: Result<T, String>) -> Blas<T> {
     found.or_else(|sentence| wrong(Status::INVALID_VALUE, sentence))
 }
 
-fn handle(state: &State, handle: *mut c_void) -> Blas {
+fn handle(state: &BlasState, handle: *mut c_void) -> Blas {
     state.handles.get(handle.addr() as u64).copied().or_else(|sentence| wrong(Status::NOT_INITIALIZED, sentence))
 }
 
@@ -122,7 +122,7 @@ extern "C" fn cublasLtDestroy(handle: *mut c_void) -> u32 {
 unsafe extern "C" fn cublasLtMatmulDescCreate(made: *mut *mut c_void, compute: u32, scale: u32) -> u32 {
     // SAFETY: as for `give`, by the interface.
     call("cublasLtMatmulDescCreate", |state| unsafe {
-        give(made, &mut state.operations, Operation::new(compute, scale)?)
+        give(made, &mut state.operations, MatmulDescriptor::new(compute, scale)?)
     })
 }
 
@@ -155,7 +155,7 @@ unsafe extern "C" fn cublasLtMatrixLayoutCreate(
 ) -> u32 {
     // SAFETY: as for `give`, by the interface.
     call("cublasLtMatrixLayoutCreate", |state| unsafe {
-        give(made, &mut state.layouts, Layout::new(element, rows, columns, leading)?)
+        give(made, &mut state.layouts, MatrixLayout::new(element, rows, columns, leading)?)
     })
 }
 
@@ -204,7 +204,7 @@ unsafe extern "C" fn cublasLtMatmulPreferenceSetAttribute(
 }
 
 /// A product of descriptions, which the library has on the current device.
-fn product(state: &State, operation: *mut c_void, layouts: [*mut c_void; 4]) -> Blas<Product> {
+fn product(state: &BlasState, operation: *mut c_void, layouts: [*mut c_void; 4]) -> Blas<Product> {
     let layout = |layout: *mut c_void| known(state.layouts.get(layout.addr() as u64)).cloned();
     let operation = known(state.operations.get(operation.addr() as u64))?.clone();
     let [a, b, c, d] = layouts;
@@ -261,7 +261,7 @@ unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
 ///
 /// # Safety
 /// There is such a number at `factor`, or it is null.
-unsafe fn factor(operation: &Operation, factor: *const c_void) -> Blas<(f64, f64)> {
+unsafe fn factor(operation: &MatmulDescriptor, factor: *const c_void) -> Blas<(f64, f64)> {
     // SAFETY: as the caller says.
     let bytes = unsafe { bytes(factor, operation.scale.bytes())? };
     Ok(operation.scale.decode(bytes))
@@ -306,7 +306,7 @@ unsafe extern "C" fn cublasLtMatmul(
 }
 
 /// Bytes from the first element of all matrices to the last one.
-fn extent(layout: &Layout) -> u64 {
+fn extent(layout: &MatrixLayout) -> u64 {
     let [leading, stride] = [layout.leading, layout.stride].map(|number| number as u64);
     let matrices = (layout.batch as u64 - 1).saturating_mul(stride);
     let elements = (layout.columns - 1).saturating_mul(leading).saturating_add(layout.rows).saturating_add(matrices);

@@ -6,7 +6,7 @@ use crate::refusal::wrong;
 
 /// `cublasOperation_t`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Turn {
+pub(super) enum Transpose {
     None,
     Transposed,
     Conjugated,
@@ -28,13 +28,13 @@ pub(super) enum Activation {
 
 /// `cublasLtMatmulDesc_t`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Operation {
+pub(super) struct MatmulDescriptor {
     /// `cublasComputeType_t`.
     pub compute: u32,
     /// The type of factors.
     pub scale: Element,
-    pub turn_a: Turn,
-    pub turn_b: Turn,
+    pub turn_a: Transpose,
+    pub turn_b: Transpose,
     pub epilogue: Epilogue,
     /// Zero until it is set.
     pub bias: u64,
@@ -45,7 +45,7 @@ pub(super) struct Operation {
 
 /// `cublasLtMatrixLayout_t`; column major.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct MatrixLayout {
     pub element: Element,
     pub rows: u64,
     pub columns: u64,
@@ -95,15 +95,15 @@ fn bad_value<T>(what: &str, attribute: u32, value: impl std::fmt::Display) -> Bl
     wrong(Status::INVALID_VALUE, format!("attribute {attribute} of {what} cannot be {value}"))
 }
 
-impl Operation {
-    pub fn new(compute: u32, scale: u32) -> Blas<Operation> {
+impl MatmulDescriptor {
+    pub fn new(compute: u32, scale: u32) -> Blas<MatmulDescriptor> {
         if !matches!(compute, 64 | 65 | 68..=75 | 77) {
             return wrong(Status::INVALID_VALUE, format!("there is no compute type {compute}"));
         }
         let epilogue = Epilogue { has_bias: false, activation: Activation::None };
-        let (turn_a, turn_b) = (Turn::None, Turn::None);
+        let (turn_a, turn_b) = (Transpose::None, Transpose::None);
         let scale = element(scale)?;
-        Ok(Operation { compute, scale, turn_a, turn_b, epilogue, bias: 0, bias_element: None, bias_stride: 0 })
+        Ok(MatmulDescriptor { compute, scale, turn_a, turn_b, epilogue, bias: 0, bias_element: None, bias_stride: 0 })
     }
 
     pub fn set(&mut self, attribute: u32, value: &[u8]) -> Blas {
@@ -116,9 +116,9 @@ impl Operation {
             },
             3 | 4 => {
                 let turn = match i32::from_le_bytes(sized(WHAT, attribute, value)?) {
-                    0 => Turn::None,
-                    1 => Turn::Transposed,
-                    2 => Turn::Conjugated,
+                    0 => Transpose::None,
+                    1 => Transpose::Transposed,
+                    2 => Transpose::Conjugated,
                     other => return bad_value(WHAT, attribute, other),
                 };
                 *(if attribute == 3 { &mut self.turn_a } else { &mut self.turn_b }) = turn;
@@ -150,9 +150,9 @@ fn epilogue(number: u32) -> Blas<Epilogue> {
     }
 }
 
-impl Layout {
-    pub fn new(number: u32, rows: u64, columns: u64, leading: i64) -> Blas<Layout> {
-        Ok(Layout { element: element(number)?, rows, columns, leading, batch: 1, stride: 0 })
+impl MatrixLayout {
+    pub fn new(number: u32, rows: u64, columns: u64, leading: i64) -> Blas<MatrixLayout> {
+        Ok(MatrixLayout { element: element(number)?, rows, columns, leading, batch: 1, stride: 0 })
     }
 
     pub fn set(&mut self, attribute: u32, value: &[u8]) -> Blas {

@@ -9,7 +9,7 @@ mod rules;
 mod tests;
 mod work;
 
-use crate::refusal::Answer;
+use crate::refusal::LibraryResult;
 
 /// Status of calls, by the names of NVIDIA's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,4 +36,4 @@ impl Status {
 }
 
 /// Result of a call of this library.
-type Blas<T = ()> = Answer<T, Status>;
+type Blas<T = ()> = LibraryResult<T, Status>;

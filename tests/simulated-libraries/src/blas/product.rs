@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::descriptors::{Layout, Operation, Turn};
+use super::descriptors::{MatmulDescriptor, MatrixLayout, Transpose};
 use super::{Blas, Status};
 use crate::element::Element;
 use crate::refusal::wrong;
@@ -10,29 +10,29 @@ use crate::refusal::wrong;
 /// `D = epilogue(alpha op(A) op(B) + beta C)`, for each of a batch.
 #[derive(Clone, Debug)]
 pub(super) struct Product {
-    pub operation: Operation,
-    pub a: Layout,
-    pub b: Layout,
-    pub c: Layout,
-    pub d: Layout,
+    pub operation: MatmulDescriptor,
+    pub a: MatrixLayout,
+    pub b: MatrixLayout,
+    pub c: MatrixLayout,
+    pub d: MatrixLayout,
 }
 
 /// The largest size of a matrix that the library's kernels count to.
 const LARGEST: u64 = i32::MAX as u64;
 
 impl Product {
-    pub fn layouts(&self) -> [&Layout; 4] {
+    pub fn layouts(&self) -> [&MatrixLayout; 4] {
         [&self.a, &self.b, &self.c, &self.d]
     }
 
     /// `m`, `n` and `k`, if all matrices agree on them.
     pub fn sizes(&self) -> Blas<[u64; 3]> {
-        let turned = |layout: &Layout, turn| match turn {
-            Turn::None => (layout.rows, layout.columns),
-            Turn::Transposed | Turn::Conjugated => (layout.columns, layout.rows),
+        let turned = |layout: &MatrixLayout, turn| match turn {
+            Transpose::None => (layout.rows, layout.columns),
+            Transpose::Transposed | Transpose::Conjugated => (layout.columns, layout.rows),
         };
         let ((m, k), (inner, n)) = (turned(&self.a, self.operation.turn_a), turned(&self.b, self.operation.turn_b));
-        let result = |layout: &Layout| (layout.rows, layout.columns) == (m, n);
+        let result = |layout: &MatrixLayout| (layout.rows, layout.columns) == (m, n);
         if k != inner || !result(&self.c) || !result(&self.d) {
             return wrong(Status::INVALID_VALUE, format!("sizes of matrices do not fit to each other: {self:?}"));
         }
@@ -75,7 +75,7 @@ impl Product {
 
     /// Tells what an algorithm was chosen for: everything but sizes and pointers.
     pub fn kind(&self) -> u64 {
-        let Operation { compute, scale, turn_a, turn_b, epilogue, .. } = self.operation;
+        let MatmulDescriptor { compute, scale, turn_a, turn_b, epilogue, .. } = self.operation;
         let mut hasher = DefaultHasher::new();
         (compute, scale, turn_a, turn_b, epilogue, self.layouts().map(|layout| layout.element)).hash(&mut hasher);
         hasher.finish()

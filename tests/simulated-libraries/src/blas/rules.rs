@@ -1,7 +1,7 @@
 //! Type combinations that cuBLASLt multiplies on each GPU: the tables under `cublasLtMatmul` in NVIDIA's cuBLAS
 //! documentation.
 
-use super::descriptors::{Activation, Operation, Turn};
+use super::descriptors::{Activation, MatmulDescriptor, Transpose};
 use super::product::Product;
 use super::{Blas, Status};
 use crate::element::Element;
@@ -21,7 +21,7 @@ const F32_FAST_BF16: u32 = 75;
 pub(super) const F32_FAST_TF32: u32 = 77;
 
 /// The types of A and B, and of C and D; and the type of the bias if there may be an epilogue.
-fn bias_type(operation: &Operation, types: [Element; 4]) -> Option<Option<Element>> {
+fn bias_type(operation: &MatmulDescriptor, types: [Element; 4]) -> Option<Option<Element>> {
     use Element::{Bf16, C64, C128, F8E4M3, F8E5M2, F16 as Half, F32 as Single, F64 as Double, S8, S32 as Int};
     let [a, b, c, d] = types;
     if c != d {
@@ -87,7 +87,7 @@ pub(super) fn check(product: &Product, capability: u32) -> Blas {
 /// bytes.
 fn narrow(product: &Product, unit: u64) -> Blas {
     let no = |why: &str| wrong(Status::NOT_SUPPORTED, format!("{why}: {product:?}"));
-    if (product.operation.turn_a, product.operation.turn_b) != (Turn::Transposed, Turn::None) {
+    if (product.operation.turn_a, product.operation.turn_b) != (Transpose::Transposed, Transpose::None) {
         return no("narrow types with A not transposed, or B transposed");
     }
     let [m, _, k] = product.sizes()?;

@@ -1,7 +1,7 @@
 //! Tests of cuBLASLt calls that are refused, and of their status codes.
 
 use super::algorithms::{Algorithm, find};
-use super::descriptors::{Layout, Operation, Preference};
+use super::descriptors::{MatmulDescriptor, MatrixLayout, Preference};
 use super::product::Product;
 use super::{Blas, Status, rules};
 
@@ -24,9 +24,9 @@ const STRIDE: u32 = 6;
 
 /// `m x k` times `k x n`, dense.
 fn product(compute: u32, scale: u32, types: [u32; 3], [m, k, n]: [u64; 3]) -> Product {
-    let layout = |ty, rows: u64, columns| Layout::new(ty, rows, columns, rows as i64).unwrap();
+    let layout = |ty, rows: u64, columns| MatrixLayout::new(ty, rows, columns, rows as i64).unwrap();
     Product {
-        operation: Operation::new(compute, scale).unwrap(),
+        operation: MatmulDescriptor::new(compute, scale).unwrap(),
         a: layout(types[0], m, k),
         b: layout(types[1], k, n),
         c: layout(types[2], m, n),
@@ -38,7 +38,7 @@ fn product(compute: u32, scale: u32, types: [u32; 3], [m, k, n]: [u64; 3]) -> Pr
 fn turned(compute: u32, scale: u32, types: [u32; 3], [m, k, n]: [u64; 3]) -> Product {
     let mut product = product(compute, scale, types, [m, k, n]);
     product.operation.set(TURN_A, &1i32.to_le_bytes()).unwrap();
-    product.a = Layout::new(types[0], k, m, k as i64).unwrap();
+    product.a = MatrixLayout::new(types[0], k, m, k as i64).unwrap();
     product
 }
 
@@ -56,15 +56,15 @@ fn refused(product: &Product) -> (Status, String) {
 
 #[test]
 fn attributes_have_sizes_and_values() {
-    let mut operation = Operation::new(COMPUTE_F32, F32).unwrap();
+    let mut operation = MatmulDescriptor::new(COMPUTE_F32, F32).unwrap();
     let status = |answer: Blas| answer.unwrap_err().status;
     assert_eq!(status(operation.set(TURN_A, &[1, 0])), Status::INVALID_VALUE, "too short");
     assert_eq!(status(operation.set(TURN_A, &7i32.to_le_bytes())), Status::INVALID_VALUE);
     assert_eq!(status(operation.set(EPILOGUE, &5u32.to_le_bytes())), Status::INVALID_VALUE);
     assert_eq!(status(operation.set(BIAS_POINTER, &[0; 4])), Status::INVALID_VALUE);
     assert_eq!(status(operation.set(99, &[0; 4])), Status::NOT_SUPPORTED);
-    assert_eq!(Operation::new(1, F32).unwrap_err().status, Status::INVALID_VALUE);
-    let mut layout = Layout::new(F32, 2, 3, 2).unwrap();
+    assert_eq!(MatmulDescriptor::new(1, F32).unwrap_err().status, Status::INVALID_VALUE);
+    let mut layout = MatrixLayout::new(F32, 2, 3, 2).unwrap();
     assert_eq!(status(layout.set(BATCH, &1i64.to_le_bytes())), Status::INVALID_VALUE, "too long");
     assert_eq!(status(layout.set(BATCH, &0i32.to_le_bytes())), Status::INVALID_VALUE);
     assert_eq!(status(layout.set(1, &2i32.to_le_bytes())), Status::NOT_SUPPORTED);

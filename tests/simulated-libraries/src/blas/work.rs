@@ -3,7 +3,7 @@
 use simulated_gpu::finding::Problem;
 use simulated_gpu::machine::Memory;
 
-use super::descriptors::{Activation, Layout, Turn};
+use super::descriptors::{Activation, MatrixLayout, Transpose};
 use super::product::Product;
 use super::rules::F32_FAST_TF32;
 use crate::element::{Number, tf32};
@@ -28,7 +28,7 @@ struct Matrix {
 }
 
 impl Matrix {
-    fn read(memory: &mut Memory, address: u64, layout: &Layout) -> Result<Matrix, Problem> {
+    fn read(memory: &mut Memory, address: u64, layout: &MatrixLayout) -> Result<Matrix, Problem> {
         let (rows, columns) = (layout.rows as usize, layout.columns as usize);
         let mut numbers = Vec::with_capacity(rows.saturating_mul(columns));
         for column in 0..columns {
@@ -38,14 +38,14 @@ impl Matrix {
     }
 
     /// Its rows, one after the other, or its columns: whichever are the rows of what it stands for.
-    fn lines(self, turn: Turn, by_rows: bool) -> Vec<Number> {
+    fn lines(self, turn: Transpose, by_rows: bool) -> Vec<Number> {
         let Matrix { rows, columns, numbers } = self;
         let numbers = match turn {
-            Turn::Conjugated => numbers.into_iter().map(|(real, imaginary)| (real, -imaginary)).collect(),
-            Turn::None | Turn::Transposed => numbers,
+            Transpose::Conjugated => numbers.into_iter().map(|(real, imaginary)| (real, -imaginary)).collect(),
+            Transpose::None | Transpose::Transposed => numbers,
         };
         // Columns lie one after the other; those of a transposed matrix are its rows.
-        if by_rows == (turn != Turn::None) {
+        if by_rows == (turn != Transpose::None) {
             return numbers;
         }
         (0..rows)
@@ -56,7 +56,7 @@ impl Matrix {
 }
 
 /// Where a column begins.
-fn column_address(address: u64, layout: &Layout, column: usize) -> u64 {
+fn column_address(address: u64, layout: &MatrixLayout, column: usize) -> u64 {
     address.wrapping_add(column as u64 * layout.leading as u64 * layout.element.bytes() as u64)
 }
 
@@ -69,7 +69,7 @@ impl Multiplication {
     /// One product of the batch.
     fn one(&self, memory: &mut Memory, number: u64) -> Result<(), Problem> {
         let Product { operation, a, b, c, d } = &self.product;
-        let at = |address: u64, layout: &Layout| {
+        let at = |address: u64, layout: &MatrixLayout| {
             address.wrapping_add(number * layout.stride as u64 * layout.element.bytes() as u64)
         };
         let mut left = Matrix::read(memory, at(self.a, a), a)?.lines(operation.turn_a, true);

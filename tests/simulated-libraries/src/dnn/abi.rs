@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use simulated_gpu::libraries::capability;
 
-use super::descriptors::{Filter, Operation, Tensor};
-use super::rules::{Convolution, Kind};
+use super::descriptors::{ConvolutionDescriptor, FilterDescriptor, TensorDescriptor};
+use super::rules::{Convolution, ConvolutionKind};
 use super::work::Convolving;
 use super::{Dnn, Status};
 use crate::arguments::{overlaps, put};
@@ -28,14 +28,14 @@ struct Library {
 }
 
 /// All that programs have made. Descriptions say nothing at first.
-struct State {
+struct DnnState {
     libraries: Handles<Library>,
-    tensors: Handles<Option<Tensor>>,
-    filters: Handles<Option<Filter>>,
-    operations: Handles<Option<Operation>>,
+    tensors: Handles<Option<TensorDescriptor>>,
+    filters: Handles<Option<FilterDescriptor>>,
+    operations: Handles<Option<ConvolutionDescriptor>>,
 }
 
-static STATE: Mutex<State> = Mutex::new(State {
+static STATE: Mutex<DnnState> = Mutex::new(DnnState {
     libraries: Handles::new("the library's handle", 0x71),
     tensors: Handles::new("an array's description", 0x72),
     filters: Handles::new("a filter's description", 0x73),
@@ -43,7 +43,7 @@ static STATE: Mutex<State> = Mutex::new(State {
 });
 
 /// Makes a call; what is wrong with it is told.
-fn call(name: &str, work: impl FnOnce(&mut State) -> Dnn) -> u32 {
+fn call(name: &str, work: impl FnOnce(&mut DnnState) -> Dnn) -> u32 {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     match work(&mut state) {
         Ok(()) => Status::SUCCESS.0,
@@ -147,7 +147,7 @@ unsafe extern "C" fn cudnnSetTensorNdDescriptor(
         let tensor = known(state.tensors.get_mut(tensor.addr() as u64))?;
         // SAFETY: by the interface.
         let (sizes, strides) = unsafe { (list(sizes, rank)?, list(strides, rank)?) };
-        *tensor = Some(Tensor::new(element, sizes, strides)?);
+        *tensor = Some(TensorDescriptor::new(element, sizes, strides)?);
         Ok(())
     })
 }
@@ -174,7 +174,7 @@ unsafe extern "C" fn cudnnSetFilterNdDescriptor(
     call("cudnnSetFilterNdDescriptor", |state| {
         let filter = known(state.filters.get_mut(filter.addr() as u64))?;
         // SAFETY: by the interface.
-        *filter = Some(Filter::new(element, format, unsafe { list(sizes, rank)? })?);
+        *filter = Some(FilterDescriptor::new(element, format, unsafe { list(sizes, rank)? })?);
         Ok(())
     })
 }
@@ -204,13 +204,13 @@ unsafe extern "C" fn cudnnSetConvolutionNdDescriptor(
         let operation = known(state.operations.get_mut(operation.addr() as u64))?;
         // SAFETY: by the interface.
         let lists = unsafe { [list(padding, rank)?, list(stride, rank)?, list(dilation, rank)?] };
-        *operation = Some(Operation::new(lists[0], lists[1], lists[2], mode, compute)?);
+        *operation = Some(ConvolutionDescriptor::new(lists[0], lists[1], lists[2], mode, compute)?);
         Ok(())
     })
 }
 
 /// Changes a convolution's description that says something already.
-fn change(name: &str, operation: *mut c_void, change: impl FnOnce(&mut Operation) -> Dnn) -> u32 {
+fn change(name: &str, operation: *mut c_void, change: impl FnOnce(&mut ConvolutionDescriptor) -> Dnn) -> u32 {
     call(name, |state| match known(state.operations.get_mut(operation.addr() as u64))? {
         Some(operation) => change(operation),
         None => wrong(Status::BAD_PARAM, "a description is changed that says nothing yet"),
@@ -228,7 +228,7 @@ extern "C" fn cudnnSetConvolutionGroupCount(operation: *mut c_void, groups: c_in
 }
 
 /// A convolution of descriptions: input, filter, output, operation.
-fn convolution(state: &State, kind: Kind, [x, w, y, operation]: [*mut c_void; 4]) -> Dnn<Convolution> {
+fn convolution(state: &DnnState, kind: ConvolutionKind, [x, w, y, operation]: [*mut c_void; 4]) -> Dnn<Convolution> {
     let convolution = Convolution {
         kind,
         input: said(&state.tensors, x)?,
@@ -246,7 +246,7 @@ fn convolution(state: &State, kind: Kind, [x, w, y, operation]: [*mut c_void; 4]
 /// `bytes` is null or may be written.
 unsafe fn workspace(
     name: &str,
-    kind: Kind,
+    kind: ConvolutionKind,
     library: *mut c_void,
     descriptions: [*mut c_void; 4],
     algorithm: u32,
@@ -272,7 +272,7 @@ unsafe extern "C" fn cudnnGetConvolutionForwardWorkspaceSize(
 ) -> u32 {
     const NAME: &str = "cudnnGetConvolutionForwardWorkspaceSize";
     // SAFETY: as for `workspace`, by the interface.
-    unsafe { workspace(NAME, Kind::Forward, library, [x, w, y, operation], algorithm, bytes) }
+    unsafe { workspace(NAME, ConvolutionKind::Forward, library, [x, w, y, operation], algorithm, bytes) }
 }
 
 #[unsafe(no_mangle)]
@@ -287,7 +287,7 @@ unsafe extern "C" fn cudnnGetConvolutionBackwardDataWorkspaceSize(
 ) -> u32 {
     const NAME: &str = "cudnnGetConvolutionBackwardDataWorkspaceSize";
     // SAFETY: as for `workspace`, by the interface.
-    unsafe { workspace(NAME, Kind::BackwardData, library, [dx, w, dy, operation], algorithm, bytes) }
+    unsafe { workspace(NAME, ConvolutionKind::BackwardData, library, [dx, w, dy, operation], algorithm, bytes) }
 }
 
 #[unsafe(no_mangle)]
@@ -302,12 +302,12 @@ unsafe extern "C" fn cudnnGetConvolutionBackwardFilterWorkspaceSize(
 ) -> u32 {
     const NAME: &str = "cudnnGetConvolutionBackwardFilterWorkspaceSize";
     // SAFETY: as for `workspace`, by the interface.
-    unsafe { workspace(NAME, Kind::BackwardFilter, library, [x, dw, dy, operation], algorithm, bytes) }
+    unsafe { workspace(NAME, ConvolutionKind::BackwardFilter, library, [x, dw, dy, operation], algorithm, bytes) }
 }
 
 /// A call that computes: its descriptions and arrays as the interface has them.
-struct Call {
-    kind: Kind,
+struct ConvolutionCall {
+    kind: ConvolutionKind,
     library: *mut c_void,
     /// Input, filter, output, operation.
     descriptions: [*mut c_void; 4],
@@ -336,7 +336,7 @@ unsafe fn factor(element: Element, factor: *const c_void) -> Dnn<f64> {
 ///
 /// # Safety
 /// Factors are numbers of the type that goes with the arrays, or null.
-unsafe fn convolve(name: &'static str, asked: Call) -> u32 {
+unsafe fn convolve(name: &'static str, asked: ConvolutionCall) -> u32 {
     call(name, |state| {
         let stream = known(state.libraries.get(asked.library.addr() as u64))?.stream;
         let convolution = convolution(state, asked.kind, asked.descriptions)?;
@@ -385,9 +385,9 @@ fn check_arrays(work: &Convolving, workspace: Workspace, needed: usize) -> Dnn {
         return wrong(Status::MISALIGNED_POINTER, format!("a workspace at {at:#x}, which is not aligned to 16"));
     }
     let made = match convolution.kind {
-        Kind::Forward => 2,
-        Kind::BackwardData => 0,
-        Kind::BackwardFilter => 1,
+        ConvolutionKind::Forward => 2,
+        ConvolutionKind::BackwardData => 0,
+        ConvolutionKind::BackwardFilter => 1,
     };
     let others = arrays.into_iter().enumerate().filter(|(number, _)| *number != made).map(|(_, array)| array);
     let all = others.chain([("the workspace", (at, room as u64))]);
@@ -413,8 +413,8 @@ unsafe extern "C" fn cudnnConvolutionForward(
     y_description: *mut c_void,
     y: *mut c_void,
 ) -> u32 {
-    let asked = Call {
-        kind: Kind::Forward,
+    let asked = ConvolutionCall {
+        kind: ConvolutionKind::Forward,
         library,
         descriptions: [x_description, w_description, y_description, operation],
         algorithm,
@@ -442,8 +442,8 @@ unsafe extern "C" fn cudnnConvolutionBackwardData(
     dx_description: *mut c_void,
     dx: *mut c_void,
 ) -> u32 {
-    let asked = Call {
-        kind: Kind::BackwardData,
+    let asked = ConvolutionCall {
+        kind: ConvolutionKind::BackwardData,
         library,
         descriptions: [dx_description, w_description, dy_description, operation],
         algorithm,
@@ -471,8 +471,8 @@ unsafe extern "C" fn cudnnConvolutionBackwardFilter(
     dw_description: *mut c_void,
     dw: *mut c_void,
 ) -> u32 {
-    let asked = Call {
-        kind: Kind::BackwardFilter,
+    let asked = ConvolutionCall {
+        kind: ConvolutionKind::BackwardFilter,
         library,
         descriptions: [x_description, dw_description, dy_description, operation],
         algorithm,

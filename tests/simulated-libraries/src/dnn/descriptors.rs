@@ -13,7 +13,7 @@ const MOST_ELEMENTS: u64 = 2 << 30;
 
 /// `cudnnTensorDescriptor_t`: batch, channels, spatial dimensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Tensor {
+pub(super) struct TensorDescriptor {
     pub element: Element,
     pub sizes: Vec<usize>,
     /// In elements.
@@ -22,7 +22,7 @@ pub(super) struct Tensor {
 
 /// `cudnnFilterDescriptor_t`: output channels, input channels of a group, spatial dimensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Filter {
+pub(super) struct FilterDescriptor {
     pub element: Element,
     /// Whether channels are innermost in memory.
     pub channels_last: bool,
@@ -31,7 +31,7 @@ pub(super) struct Filter {
 
 /// `cudnnConvolutionDescriptor_t`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Operation {
+pub(super) struct ConvolutionDescriptor {
     pub padding: Vec<usize>,
     pub stride: Vec<usize>,
     pub dilation: Vec<usize>,
@@ -62,15 +62,15 @@ fn numbers(what: &str, list: &[i32], least: i32) -> Dnn<Vec<usize>> {
     Ok(list.iter().map(|number| *number as usize).collect())
 }
 
-impl Tensor {
-    pub fn new(number: u32, sizes: &[i32], strides: &[i32]) -> Dnn<Tensor> {
+impl TensorDescriptor {
+    pub fn new(number: u32, sizes: &[i32], strides: &[i32]) -> Dnn<TensorDescriptor> {
         if !(4..=MOST_DIMENSIONS).contains(&sizes.len()) {
             let sentence = format!("an array of {} dimensions; there are 4 to {MOST_DIMENSIONS}", sizes.len());
             return wrong(Status::NOT_SUPPORTED, sentence);
         }
         let element = element(number)?;
         let (sizes, strides) = (numbers("a size", sizes, 1)?, numbers("a stride", strides, 1)?);
-        let tensor = Tensor { element, sizes, strides };
+        let tensor = TensorDescriptor { element, sizes, strides };
         if tensor.extent() > MOST_ELEMENTS {
             return wrong(Status::NOT_SUPPORTED, format!("an array of more than {MOST_ELEMENTS} elements"));
         }
@@ -89,8 +89,8 @@ impl Tensor {
     }
 }
 
-impl Filter {
-    pub fn new(number: u32, format: u32, sizes: &[i32]) -> Dnn<Filter> {
+impl FilterDescriptor {
+    pub fn new(number: u32, format: u32, sizes: &[i32]) -> Dnn<FilterDescriptor> {
         if !(3..=MOST_DIMENSIONS).contains(&sizes.len()) {
             let sentence = format!("a filter of {} dimensions; there are 3 to {MOST_DIMENSIONS}", sizes.len());
             return wrong(Status::NOT_SUPPORTED, sentence);
@@ -100,12 +100,16 @@ impl Filter {
             1 => true,
             _ => return wrong(Status::NOT_SUPPORTED, format!("format {format} is not simulated")),
         };
-        Ok(Filter { element: element(number)?, channels_last, sizes: numbers("a size", sizes, 1)? })
+        Ok(FilterDescriptor { element: element(number)?, channels_last, sizes: numbers("a size", sizes, 1)? })
     }
 
     /// As an array, which a filter fills without gaps.
-    pub fn tensor(&self) -> Tensor {
-        Tensor { element: self.element, sizes: self.sizes.clone(), strides: strides(&self.sizes, self.channels_last) }
+    pub fn tensor(&self) -> TensorDescriptor {
+        TensorDescriptor {
+            element: self.element,
+            sizes: self.sizes.clone(),
+            strides: strides(&self.sizes, self.channels_last),
+        }
     }
 }
 
@@ -126,15 +130,21 @@ fn strides(sizes: &[usize], channels_last: bool) -> Vec<usize> {
     strides
 }
 
-impl Operation {
-    pub fn new(padding: &[i32], stride: &[i32], dilation: &[i32], mode: u32, compute: u32) -> Dnn<Operation> {
+impl ConvolutionDescriptor {
+    pub fn new(
+        padding: &[i32],
+        stride: &[i32],
+        dilation: &[i32],
+        mode: u32,
+        compute: u32,
+    ) -> Dnn<ConvolutionDescriptor> {
         if padding.is_empty() || padding.len() > MOST_DIMENSIONS - 2 {
             return wrong(Status::NOT_SUPPORTED, format!("a convolution of {} dimensions", padding.len()));
         }
         if mode > 1 {
             return wrong(Status::BAD_PARAM, format!("there is no mode {mode}"));
         }
-        Ok(Operation {
+        Ok(ConvolutionDescriptor {
             padding: numbers("a padding", padding, 0)?,
             stride: numbers("a stride", stride, 1)?,
             dilation: numbers("a dilation", dilation, 1)?,

@@ -7,7 +7,7 @@ mod rules;
 mod tests;
 mod work;
 
-use crate::refusal::Answer;
+use crate::refusal::LibraryResult;
 
 /// Status of calls, by the names of NVIDIA's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,4 +44,4 @@ impl Status {
 }
 
 /// Result of a call of this library.
-type Dnn<T = ()> = Answer<T, Status>;
+type Dnn<T = ()> = LibraryResult<T, Status>;

@@ -1,14 +1,14 @@
 //! Convolutions that cuDNN supports, and their algorithms: the tables under `cudnnConvolutionForward` and its like.
 //! Where those leave it open, a question is answered with no.
 
-use super::descriptors::{Filter, Operation, Tensor};
+use super::descriptors::{ConvolutionDescriptor, FilterDescriptor, TensorDescriptor};
 use super::{Dnn, Status};
 use crate::element::Element;
 use crate::refusal::{none, wrong};
 
 /// The one of the three arrays that is computed from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ConvolutionKind {
     Forward,
     BackwardData,
     BackwardFilter,
@@ -17,11 +17,11 @@ pub(super) enum Kind {
 /// A convolution with all its descriptions.
 #[derive(Clone, Debug)]
 pub(super) struct Convolution {
-    pub kind: Kind,
-    pub input: Tensor,
-    pub filter: Filter,
-    pub output: Tensor,
-    pub operation: Operation,
+    pub kind: ConvolutionKind,
+    pub input: TensorDescriptor,
+    pub filter: FilterDescriptor,
+    pub output: TensorDescriptor,
+    pub operation: ConvolutionDescriptor,
 }
 
 /// Multiples that workspaces are of.
@@ -93,13 +93,15 @@ impl Convolution {
         }
         let (all, outputs) = (filter.sizes.iter().product::<usize>(), output.sizes.iter().product::<usize>());
         let bytes = match (kind, algorithm) {
-            (Kind::Forward, FORWARD_IMPLICIT) if is_flat || !filter.channels_last => 0,
-            (Kind::Forward, FORWARD_PRECOMPUTED) if !is_dilated => filter.sizes[2..].iter().product::<usize>() * 4,
-            (Kind::Forward, FORWARD_EXPLICIT) if is_flat && !is_dilated && !filter.channels_last => {
+            (ConvolutionKind::Forward, FORWARD_IMPLICIT) if is_flat || !filter.channels_last => 0,
+            (ConvolutionKind::Forward, FORWARD_PRECOMPUTED) if !is_dilated => {
+                filter.sizes[2..].iter().product::<usize>() * 4
+            }
+            (ConvolutionKind::Forward, FORWARD_EXPLICIT) if is_flat && !is_dilated && !filter.channels_last => {
                 outputs.saturating_mul(input.element.bytes())
             }
-            (Kind::BackwardData | Kind::BackwardFilter, BACKWARD_ATOMIC) => 0,
-            (Kind::BackwardData | Kind::BackwardFilter, BACKWARD_SUMMED) => all * 4,
+            (ConvolutionKind::BackwardData | ConvolutionKind::BackwardFilter, BACKWARD_ATOMIC) => 0,
+            (ConvolutionKind::BackwardData | ConvolutionKind::BackwardFilter, BACKWARD_SUMMED) => all * 4,
             _ => return none(Status::NOT_SUPPORTED),
         };
         Ok(bytes.next_multiple_of(UNIT))
@@ -108,7 +110,7 @@ impl Convolution {
 
 /// Output size of a spatial dimension; none if it is too short.
 fn output_size(convolution: &Convolution, dimension: usize) -> Option<usize> {
-    let Operation { padding, stride, dilation, .. } = &convolution.operation;
+    let ConvolutionDescriptor { padding, stride, dilation, .. } = &convolution.operation;
     let reach = (convolution.filter.sizes[2 + dimension] - 1).checked_mul(dilation[dimension])? + 1;
     let padded = convolution.input.sizes[2 + dimension] + 2 * padding[dimension];
     Some(padded.checked_sub(reach)? / stride[dimension] + 1)

@@ -1,7 +1,7 @@
 //! Tests of cuDNN calls that are refused, and of their status codes.
 
-use super::descriptors::{Filter, Operation, Tensor};
-use super::rules::{Convolution, Kind};
+use super::descriptors::{ConvolutionDescriptor, FilterDescriptor, TensorDescriptor};
+use super::rules::{Convolution, ConvolutionKind};
 use super::{Dnn, Status};
 
 const FLOAT: u32 = 0;
@@ -17,11 +17,11 @@ fn layer(channels_last: bool) -> Convolution {
         if channels_last { [30 * channels, 1, 6 * channels, channels] } else { [30 * channels, 30, 6, 1] }
     };
     Convolution {
-        kind: Kind::Forward,
-        input: Tensor::new(FLOAT, &[2, 3, 5, 6], &strides(3)).unwrap(),
-        filter: Filter::new(FLOAT, if channels_last { NHWC } else { NCHW }, &[4, 3, 3, 3]).unwrap(),
-        output: Tensor::new(FLOAT, &[2, 4, 5, 6], &strides(4)).unwrap(),
-        operation: Operation::new(&[1, 1], &[1, 1], &[1, 1], CROSS_CORRELATION, FLOAT).unwrap(),
+        kind: ConvolutionKind::Forward,
+        input: TensorDescriptor::new(FLOAT, &[2, 3, 5, 6], &strides(3)).unwrap(),
+        filter: FilterDescriptor::new(FLOAT, if channels_last { NHWC } else { NCHW }, &[4, 3, 3, 3]).unwrap(),
+        output: TensorDescriptor::new(FLOAT, &[2, 4, 5, 6], &strides(4)).unwrap(),
+        operation: ConvolutionDescriptor::new(&[1, 1], &[1, 1], &[1, 1], CROSS_CORRELATION, FLOAT).unwrap(),
     }
 }
 
@@ -31,17 +31,30 @@ fn status<T: std::fmt::Debug>(answer: Dnn<T>) -> Status {
 
 #[test]
 fn descriptions_have_bounds() {
-    assert_eq!(status(Tensor::new(FLOAT, &[2, 3, 5], &[15, 5, 1])), Status::NOT_SUPPORTED, "three dimensions");
-    assert_eq!(status(Tensor::new(FLOAT, &[2, 3, 5, 0], &[15, 5, 1, 1])), Status::BAD_PARAM);
-    assert_eq!(status(Tensor::new(77, &[1; 4], &[1; 4])), Status::NOT_SUPPORTED);
-    let large = Tensor::new(FLOAT, &[2, 1, 1, 1], &[i32::MAX, 1, 1, 1]);
+    assert_eq!(
+        status(TensorDescriptor::new(FLOAT, &[2, 3, 5], &[15, 5, 1])),
+        Status::NOT_SUPPORTED,
+        "three dimensions"
+    );
+    assert_eq!(status(TensorDescriptor::new(FLOAT, &[2, 3, 5, 0], &[15, 5, 1, 1])), Status::BAD_PARAM);
+    assert_eq!(status(TensorDescriptor::new(77, &[1; 4], &[1; 4])), Status::NOT_SUPPORTED);
+    let large = TensorDescriptor::new(FLOAT, &[2, 1, 1, 1], &[i32::MAX, 1, 1, 1]);
     assert!(large.is_ok());
-    assert_eq!(status(Tensor::new(FLOAT, &[3, 1, 1, 1], &[i32::MAX, 1, 1, 1])), Status::NOT_SUPPORTED);
-    assert_eq!(status(Filter::new(FLOAT, 2, &[1; 4])), Status::NOT_SUPPORTED);
-    assert_eq!(status(Filter::new(FLOAT, NCHW, &[1, 1, -1])), Status::BAD_PARAM);
-    assert_eq!(status(Operation::new(&[-1, 0], &[1, 1], &[1, 1], CROSS_CORRELATION, FLOAT)), Status::BAD_PARAM);
-    assert_eq!(status(Operation::new(&[0, 0], &[0, 1], &[1, 1], CROSS_CORRELATION, FLOAT)), Status::BAD_PARAM);
-    assert_eq!(status(Operation::new(&[0, 0], &[1, 1], &[1, 0], CROSS_CORRELATION, FLOAT)), Status::BAD_PARAM);
+    assert_eq!(status(TensorDescriptor::new(FLOAT, &[3, 1, 1, 1], &[i32::MAX, 1, 1, 1])), Status::NOT_SUPPORTED);
+    assert_eq!(status(FilterDescriptor::new(FLOAT, 2, &[1; 4])), Status::NOT_SUPPORTED);
+    assert_eq!(status(FilterDescriptor::new(FLOAT, NCHW, &[1, 1, -1])), Status::BAD_PARAM);
+    assert_eq!(
+        status(ConvolutionDescriptor::new(&[-1, 0], &[1, 1], &[1, 1], CROSS_CORRELATION, FLOAT)),
+        Status::BAD_PARAM
+    );
+    assert_eq!(
+        status(ConvolutionDescriptor::new(&[0, 0], &[0, 1], &[1, 1], CROSS_CORRELATION, FLOAT)),
+        Status::BAD_PARAM
+    );
+    assert_eq!(
+        status(ConvolutionDescriptor::new(&[0, 0], &[1, 1], &[1, 0], CROSS_CORRELATION, FLOAT)),
+        Status::BAD_PARAM
+    );
     let mut operation = layer(false).operation;
     assert_eq!(status(operation.set_groups(0)), Status::BAD_PARAM);
     assert_eq!(status(operation.set_math(4)), Status::BAD_PARAM);
@@ -60,9 +73,9 @@ fn sizes_and_types_fit_to_each_other() {
     assert_eq!(told(&|l| l.operation.padding.push(0)), Status::SHAPE_MISMATCH);
     assert_eq!(told(&|l| l.filter.sizes[2] = 9), Status::SHAPE_MISMATCH);
     assert_eq!(told(&|l| l.output.sizes[0] = 1), Status::SHAPE_MISMATCH);
-    let half = |l: &mut Convolution| l.input = Tensor::new(HALF, &[2, 3, 5, 6], &[90, 30, 6, 1]).unwrap();
+    let half = |l: &mut Convolution| l.input = TensorDescriptor::new(HALF, &[2, 3, 5, 6], &[90, 30, 6, 1]).unwrap();
     assert_eq!(told(&half), Status::NOT_SUPPORTED);
-    let double = Operation::new(&[1, 1], &[1, 1], &[1, 1], CROSS_CORRELATION, DOUBLE).unwrap();
+    let double = ConvolutionDescriptor::new(&[1, 1], &[1, 1], &[1, 1], CROSS_CORRELATION, DOUBLE).unwrap();
     assert_eq!(told(&|l| l.operation = double.clone()), Status::NOT_SUPPORTED);
 }
 
@@ -78,6 +91,6 @@ fn algorithms_have_limits() {
     assert_eq!(algorithms(&last), [0, 1]);
     last.input.strides = vec![90, 30, 6, 1];
     assert_eq!(algorithms(&last), [0; 0], "one order of dimensions for all");
-    first.kind = Kind::BackwardData;
+    first.kind = ConvolutionKind::BackwardData;
     assert_eq!(algorithms(&first), [0, 1]);
 }

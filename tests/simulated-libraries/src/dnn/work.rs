@@ -3,8 +3,8 @@
 use simulated_gpu::finding::Problem;
 use simulated_gpu::machine::Memory;
 
-use super::descriptors::Tensor;
-use super::rules::{Convolution, Kind};
+use super::descriptors::TensorDescriptor;
+use super::rules::{Convolution, ConvolutionKind};
 use crate::element::tf32;
 
 /// `CUDNN_FMA_MATH`: no tensor cores, so no TF32.
@@ -24,14 +24,19 @@ pub(super) struct Convolving {
 }
 
 /// An array out of memory, row major: two dimensions and three spatial ones, the first of which may be missing there.
-struct Array {
+struct TensorArray {
     sizes: [usize; 5],
     numbers: Vec<f64>,
 }
 
-impl Array {
+impl TensorArray {
     /// Content of memory, or zeros.
-    fn read(memory: &mut Memory, address: u64, tensor: &Tensor, is_known: bool) -> Result<Array, Problem> {
+    fn read(
+        memory: &mut Memory,
+        address: u64,
+        tensor: &TensorDescriptor,
+        is_known: bool,
+    ) -> Result<TensorArray, Problem> {
         let mut numbers = vec![0.0; tensor.sizes.iter().product()];
         if is_known {
             let bytes = tensor.element.bytes() as u64;
@@ -39,10 +44,10 @@ impl Array {
                 numbers[number] = tensor.element.read(memory, address + place * bytes, 1)?[0].0;
             }
         }
-        Ok(Array { sizes: padded(&tensor.sizes, 1), numbers })
+        Ok(TensorArray { sizes: padded(&tensor.sizes, 1), numbers })
     }
 
-    fn write(&self, memory: &mut Memory, address: u64, tensor: &Tensor) -> Result<(), Problem> {
+    fn write(&self, memory: &mut Memory, address: u64, tensor: &TensorDescriptor) -> Result<(), Problem> {
         let bytes = tensor.element.bytes() as u64;
         let mut places = places(tensor).into_iter().zip(&self.numbers);
         places.try_for_each(|(place, &number)| tensor.element.write(memory, address + place * bytes, &[(number, 0.0)]))
@@ -54,7 +59,7 @@ impl Array {
 }
 
 /// Where elements lie, in row-major order.
-fn places(tensor: &Tensor) -> Vec<u64> {
+fn places(tensor: &TensorDescriptor) -> Vec<u64> {
     let mut places = vec![0];
     for (&size, &stride) in tensor.sizes.iter().zip(&tensor.strides) {
         let step = |place: u64| (0..size as u64).map(move |index| place + index * stride as u64);
@@ -84,20 +89,20 @@ impl Convolving {
     pub fn run(&self, memory: &mut Memory) -> Result<(), Problem> {
         let Convolution { kind, input, filter, output, operation } = &self.convolution;
         let filter = filter.tensor();
-        let mut x = Array::read(memory, self.input, input, *kind != Kind::BackwardData)?;
-        let mut w = Array::read(memory, self.filter, &filter, *kind != Kind::BackwardFilter)?;
-        let mut y = Array::read(memory, self.output, output, *kind != Kind::Forward)?;
+        let mut x = TensorArray::read(memory, self.input, input, *kind != ConvolutionKind::BackwardData)?;
+        let mut w = TensorArray::read(memory, self.filter, &filter, *kind != ConvolutionKind::BackwardFilter)?;
+        let mut y = TensorArray::read(memory, self.output, output, *kind != ConvolutionKind::Forward)?;
         if self.has_tf32 && operation.math != FMA_MATH && input.element == crate::element::Element::F32 {
             let all = x.numbers.iter_mut().chain(&mut w.numbers).chain(&mut y.numbers);
             all.for_each(|number| *number = tf32((*number, 0.0)).0);
         }
         self.sum(&mut x, &mut w, &mut y);
         let (mut made, address, tensor) = match kind {
-            Kind::Forward => (y, self.output, output),
-            Kind::BackwardData => (x, self.input, input),
-            Kind::BackwardFilter => (w, self.filter, &filter),
+            ConvolutionKind::Forward => (y, self.output, output),
+            ConvolutionKind::BackwardData => (x, self.input, input),
+            ConvolutionKind::BackwardFilter => (w, self.filter, &filter),
         };
-        let before = Array::read(memory, address, tensor, self.beta != 0.0)?;
+        let before = TensorArray::read(memory, address, tensor, self.beta != 0.0)?;
         for (number, before) in made.numbers.iter_mut().zip(before.numbers) {
             *number = self.alpha * *number + if self.beta == 0.0 { 0.0 } else { self.beta * before };
         }
@@ -106,7 +111,7 @@ impl Convolving {
 
     /// Adds all products to the array that is computed: `y[n, k, p] += x[n, c, p * stride + r * dilation - padding]
     /// w[k, c, r]`, or what it is the derivative of.
-    fn sum(&self, x: &mut Array, w: &mut Array, y: &mut Array) {
+    fn sum(&self, x: &mut TensorArray, w: &mut TensorArray, y: &mut TensorArray) {
         let Convolution { kind, operation, .. } = &self.convolution;
         let (padding, stride) = (spatial(&operation.padding, 0), spatial(&operation.stride, 1));
         let dilation = spatial(&operation.dilation, 1);
@@ -127,9 +132,9 @@ impl Convolving {
                         let x_at = x.at([n, k / per_output * per_group + c, i0, i1, i2]);
                         let w_at = w.at([k, c, turned[0], turned[1], turned[2]]);
                         match kind {
-                            Kind::Forward => y.numbers[y_at] += x.numbers[x_at] * w.numbers[w_at],
-                            Kind::BackwardData => x.numbers[x_at] += y.numbers[y_at] * w.numbers[w_at],
-                            Kind::BackwardFilter => w.numbers[w_at] += x.numbers[x_at] * y.numbers[y_at],
+                            ConvolutionKind::Forward => y.numbers[y_at] += x.numbers[x_at] * w.numbers[w_at],
+                            ConvolutionKind::BackwardData => x.numbers[x_at] += y.numbers[y_at] * w.numbers[w_at],
+                            ConvolutionKind::BackwardFilter => w.numbers[w_at] += x.numbers[x_at] * y.numbers[y_at],
                         }
                     }
                 }

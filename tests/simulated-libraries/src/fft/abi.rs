@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use simulated_gpu::libraries::capability;
 
-use super::plan::Plan;
+use super::plan::FftPlan;
 use super::work::Transforming;
 use super::{Fft, Status};
 use crate::arguments::put;
@@ -18,10 +18,10 @@ use crate::workspace::Workspace;
 const VERSION: c_int = 11_303;
 
 /// Plans are numbers of C's: their handles without the upper half, and counted one by one.
-static PLANS: Mutex<Handles<Plan>> = Mutex::new(Handles::new("a plan", 0));
+static PLANS: Mutex<Handles<FftPlan>> = Mutex::new(Handles::new("a plan", 0));
 
 /// Makes a call; what is wrong with it is told.
-fn call(name: &str, work: impl FnOnce(&mut Handles<Plan>) -> Fft) -> u32 {
+fn call(name: &str, work: impl FnOnce(&mut Handles<FftPlan>) -> Fft) -> u32 {
     let mut plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);
     match work(&mut plans) {
         Ok(()) => Status::SUCCESS.0,
@@ -52,7 +52,7 @@ unsafe extern "C" fn cufftGetVersion(version: *mut c_int) -> u32 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cufftCreate(made: *mut c_int) -> u32 {
     call("cufftCreate", |plans| {
-        let plan = plans.add(Plan::default()) as c_int;
+        let plan = plans.add(FftPlan::default()) as c_int;
         // SAFETY: as for `put`, by the interface.
         place(unsafe { put(made, plan) })
     })

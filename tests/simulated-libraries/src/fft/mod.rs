@@ -6,7 +6,7 @@ mod plan;
 mod tests;
 mod work;
 
-use crate::refusal::Answer;
+use crate::refusal::LibraryResult;
 
 /// Status of calls, by the names of NVIDIA's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,4 +26,4 @@ impl Status {
 }
 
 /// Result of a call of this library.
-type Fft<T = ()> = Answer<T, Status>;
+type Fft<T = ()> = LibraryResult<T, Status>;

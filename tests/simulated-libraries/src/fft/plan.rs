@@ -7,7 +7,7 @@ use crate::refusal::wrong;
 
 /// `cufftHandle` stands for one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct FftPlan {
     pub stream: u64,
     /// Whether the caller brings the memory.
     brings_memory: bool,
@@ -18,7 +18,7 @@ pub(super) struct Plan {
 /// The transformed array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Transform {
-    pub kind: Kind,
+    pub kind: TransformKind,
     pub is_double: bool,
     /// One to three dimensions, of the side that is not cut in half.
     pub sizes: Vec<usize>,
@@ -27,7 +27,7 @@ pub(super) struct Transform {
 
 /// Of what to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TransformKind {
     Complex,
     RealToComplex,
     ComplexToReal,
@@ -36,16 +36,16 @@ pub(super) enum Kind {
 /// Bytes of all arrays of one side, at most.
 const MOST_BYTES: usize = 1 << 40;
 
-impl Kind {
+impl TransformKind {
     /// `cufftType`: the kind, and whether numbers are doubles.
-    pub fn of(number: u32) -> Fft<(Kind, bool)> {
+    pub fn of(number: u32) -> Fft<(TransformKind, bool)> {
         Ok(match number {
-            0x29 => (Kind::Complex, false),
-            0x2a => (Kind::RealToComplex, false),
-            0x2c => (Kind::ComplexToReal, false),
-            0x69 => (Kind::Complex, true),
-            0x6a => (Kind::RealToComplex, true),
-            0x6c => (Kind::ComplexToReal, true),
+            0x29 => (TransformKind::Complex, false),
+            0x2a => (TransformKind::RealToComplex, false),
+            0x2c => (TransformKind::ComplexToReal, false),
+            0x69 => (TransformKind::Complex, true),
+            0x6a => (TransformKind::RealToComplex, true),
+            0x6c => (TransformKind::ComplexToReal, true),
             _ => return wrong(Status::INVALID_TYPE, format!("there is no type {number} of transforms")),
         })
     }
@@ -64,9 +64,9 @@ impl Transform {
         let (real, complex) = if self.is_double { (Element::F64, Element::C128) } else { (Element::F32, Element::C64) };
         let side = |element, is_half| (element, self.elements(is_half).saturating_mul(self.batch));
         match self.kind {
-            Kind::Complex => [side(complex, false), side(complex, false)],
-            Kind::RealToComplex => [side(real, false), side(complex, true)],
-            Kind::ComplexToReal => [side(complex, true), side(real, false)],
+            TransformKind::Complex => [side(complex, false), side(complex, false)],
+            TransformKind::RealToComplex => [side(real, false), side(complex, true)],
+            TransformKind::ComplexToReal => [side(complex, true), side(real, false)],
         }
     }
 
@@ -80,7 +80,7 @@ impl Transform {
     }
 }
 
-impl Plan {
+impl FftPlan {
     pub fn set_auto_allocation(&mut self, is_on: bool) -> Fft {
         if self.made.is_some() {
             return wrong(Status::INVALID_PLAN, "the plan is made already, with its memory");
@@ -94,7 +94,7 @@ impl Plan {
         if self.made.is_some() {
             return wrong(Status::INVALID_PLAN, "the plan is made already");
         }
-        let (kind, is_double) = Kind::of(number)?;
+        let (kind, is_double) = TransformKind::of(number)?;
         if !(1..=3).contains(&sizes.len()) {
             return wrong(Status::INVALID_VALUE, format!("a transform of {} dimensions", sizes.len()));
         }
@@ -124,7 +124,7 @@ impl Plan {
         let Some(transform) = &self.made else {
             return wrong(Status::INVALID_PLAN, "a plan is used before it is made");
         };
-        let (kind, is_double) = Kind::of(number)?;
+        let (kind, is_double) = TransformKind::of(number)?;
         if (transform.kind, transform.is_double) != (kind, is_double) {
             return wrong(Status::INVALID_TYPE, format!("the plan is another one: {transform:?}"));
         }
@@ -140,7 +140,7 @@ impl Plan {
         }
         let bytes = |(element, count): (Element, usize)| (element.bytes() * count) as u64;
         let (from, to) = ((input, bytes(from)), (output, bytes(to)));
-        if input == output && kind != Kind::Complex {
+        if input == output && kind != TransformKind::Complex {
             return wrong(Status::NOT_SUPPORTED, "real transforms in place are not simulated");
         }
         if input != output && overlaps(from, to) {

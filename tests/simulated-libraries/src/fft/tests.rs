@@ -1,6 +1,6 @@
 //! Tests of cuFFT calls that are refused, and of their status codes.
 
-use super::plan::Plan;
+use super::plan::FftPlan;
 use super::{Fft, Status};
 
 const C2C: u32 = 0x29;
@@ -12,8 +12,8 @@ fn status<T: std::fmt::Debug>(answer: Fft<T>) -> Status {
 }
 
 /// A plan whose caller brings the memory.
-fn made(sizes: &[i64], number: u32) -> Plan {
-    let mut plan = Plan::default();
+fn made(sizes: &[i64], number: u32) -> FftPlan {
+    let mut plan = FftPlan::default();
     plan.set_auto_allocation(false).unwrap();
     plan.make(sizes, number, 3).unwrap();
     plan
@@ -21,7 +21,7 @@ fn made(sizes: &[i64], number: u32) -> Plan {
 
 #[test]
 fn plans_are_made_once_and_before_they_are_used() {
-    let mut plan = Plan::default();
+    let mut plan = FftPlan::default();
     assert_eq!(status(plan.checked(C2C, 64, 128)), Status::INVALID_PLAN);
     assert_eq!(status(plan.set_work_area(64)), Status::INVALID_PLAN);
     assert_eq!(status(plan.make(&[4], 7, 1)), Status::INVALID_TYPE);

@@ -5,7 +5,7 @@ use std::f64::consts::TAU;
 use simulated_gpu::finding::Problem;
 use simulated_gpu::machine::Memory;
 
-use super::plan::{Kind, Transform};
+use super::plan::{Transform, TransformKind};
 use crate::element::Number;
 
 /// A transform with its arrays, all of it checked.
@@ -24,7 +24,7 @@ impl Transforming {
         let Transforming { transform, input, output, .. } = self;
         let [(from, read), (to, _)] = transform.sides();
         let numbers = from.read(memory, *input, read)?;
-        if transform.kind == Kind::ComplexToReal {
+        if transform.kind == TransformKind::ComplexToReal {
             // The library may use it for what lies between.
             memory.forget(*input, read * from.bytes())?;
         }
@@ -36,12 +36,12 @@ impl Transforming {
         let (n, rank) = (sizes[sizes.len() - 1], sizes.len());
         let half = n / 2 + 1;
         match kind {
-            Kind::Complex => (0..rank).fold(numbers, |numbers, d| along(&numbers, sizes, d, self.sign)),
-            Kind::RealToComplex => {
+            TransformKind::Complex => (0..rank).fold(numbers, |numbers, d| along(&numbers, sizes, d, self.sign)),
+            TransformKind::RealToComplex => {
                 let all = (0..rank).fold(numbers, |numbers, d| along(&numbers, sizes, d, -1.0));
                 all.chunks_exact(n).flat_map(|line| line[..half].to_vec()).collect()
             }
-            Kind::ComplexToReal => {
+            TransformKind::ComplexToReal => {
                 let mut halves = sizes.clone();
                 halves[rank - 1] = half;
                 let numbers = (0..rank - 1).fold(numbers, |numbers, d| along(&numbers, &halves, d, 1.0));

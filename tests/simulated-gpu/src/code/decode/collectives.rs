@@ -1,7 +1,7 @@
 //! Decodes instructions that threads execute together: barriers, shuffles, votes, matrix products.
 
 use super::decoder::{Decoder, Result};
-use crate::code::{Collective, Fragments, Kind, Op, ShuffleMode, Slot, Slots, VoteMode, alu};
+use crate::code::{Collective, Fragments, Op, ShuffleMode, Slot, Slots, TypeKind, VoteMode, alu};
 use crate::ptx::Operand;
 
 impl<'a> Decoder<'a> {
@@ -87,16 +87,16 @@ impl<'a> Decoder<'a> {
     fn product(&mut self, opcode: &str, shape: &str, types: [&str; 2], operands: &[Operand<'a>]) -> Result<()> {
         let [factors, sums] = [self.ty(types[0])?, self.ty(types[1])?];
         let depth = match (shape, factors.kind) {
-            ("m16n8k4", Kind::Tensor) => 4,
+            ("m16n8k4", TypeKind::Tensor) => 4,
             ("m16n8k8", _) => 8,
-            ("m16n8k16", Kind::Float | Kind::Brain) => 16,
+            ("m16n8k16", TypeKind::Float | TypeKind::Brain) => 16,
             _ => return self.unknown(opcode),
         };
         let fits = matches!(
             (factors.kind, factors.bits, sums.kind, sums.bits),
-            (Kind::Float | Kind::Brain, 16, Kind::Float, 32)
-                | (Kind::Float, 16, Kind::Float, 16)
-                | (Kind::Tensor, 32, Kind::Float, 32)
+            (TypeKind::Float | TypeKind::Brain, 16, TypeKind::Float, 32)
+                | (TypeKind::Float, 16, TypeKind::Float, 16)
+                | (TypeKind::Tensor, 32, TypeKind::Float, 32)
         );
         let [Operand::Vector(d), Operand::Vector(a), Operand::Vector(b), Operand::Vector(c)] = operands else {
             return self.unknown(opcode);

@@ -219,7 +219,7 @@ impl<'a> Decoder<'a> {
 
     /// The slot of an operand of a type.
     pub(super) fn value(&mut self, operand: &Operand<'a>, ty: Type) -> Result<Slot> {
-        let is_single = ty.bits == 32 && ty.kind == crate::code::Kind::Float;
+        let is_single = ty.bits == 32 && ty.kind == crate::code::TypeKind::Float;
         match operand {
             Operand::Integer(value) => Ok(self.constant(*value)),
             Operand::Single(bits) => Ok(self.constant(u64::from(*bits))),

@@ -1,12 +1,12 @@
 //! Decodes instructions that access memory: `ld`, `st`, `atom`, `red`, `cvta`.
 
 use super::decoder::{Decoder, Result};
-use crate::code::{Op, POISON, Place, Run, Type, alu};
+use crate::code::{MemoryOperand, Op, POISON, Run, Type, alu};
 use crate::machine::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::ptx::{Operand, Space};
 
 /// An access, by its opcode.
-struct Access {
+struct MemoryAccess {
     space: Space,
     count: usize,
     ty: Type,
@@ -15,10 +15,10 @@ struct Access {
     action: Vec<String>,
 }
 
-impl Access {
-    fn parse(opcode: &str) -> Option<Access> {
+impl MemoryAccess {
+    fn parse(opcode: &str) -> Option<MemoryAccess> {
         let mut parts = opcode.split('.').skip(1).collect::<Vec<_>>();
-        let mut access = Access {
+        let mut access = MemoryAccess {
             space: Space::Generic,
             count: 1,
             ty: Type::parse(parts.pop()?)?,
@@ -52,7 +52,7 @@ impl<'a> Decoder<'a> {
         if opcode.starts_with("cvta.") {
             return self.convert_address(opcode, operands);
         }
-        let Some(access) = Access::parse(opcode) else { return self.unknown(opcode) };
+        let Some(access) = MemoryAccess::parse(opcode) else { return self.unknown(opcode) };
         let name = opcode.split('.').next().unwrap_or_default();
         match (name, operands) {
             ("ld", [d, Operand::Address(base, offset)]) if access.action.is_empty() => {
@@ -74,7 +74,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// The elements of an operand: a vector's, or itself.
-    fn elements<'b>(&self, access: &Access, operand: &'b Operand<'a>) -> Result<&'b [Operand<'a>]> {
+    fn elements<'b>(&self, access: &MemoryAccess, operand: &'b Operand<'a>) -> Result<&'b [Operand<'a>]> {
         let elements = match operand {
             Operand::Vector(elements) => elements.as_slice(),
             other => std::slice::from_ref(other),
@@ -82,7 +82,7 @@ impl<'a> Decoder<'a> {
         if elements.len() == access.count { Ok(elements) } else { self.error("the vector has another length") }
     }
 
-    fn load(&mut self, access: &Access, d: &Operand<'a>, base: &Operand<'a>, offset: i64) -> Result<()> {
+    fn load(&mut self, access: &MemoryAccess, d: &Operand<'a>, base: &Operand<'a>, offset: i64) -> Result<()> {
         let into = self.elements(access, d)?.iter().map(|d| self.result(d)).collect::<Result<Vec<_>>>()?;
         if let (Space::Param, Operand::Name(name)) = (access.space, base)
             && self.parameter(name).is_none()
@@ -96,7 +96,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn store(&mut self, access: &Access, base: &Operand<'a>, offset: i64, from: &Operand<'a>) -> Result<()> {
+    fn store(&mut self, access: &MemoryAccess, base: &Operand<'a>, offset: i64, from: &Operand<'a>) -> Result<()> {
         let elements = self.elements(access, from)?;
         let from = elements.iter().map(|from| self.value(from, access.ty)).collect::<Result<Vec<_>>>()?;
         if access.space == Space::Param {
@@ -125,7 +125,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn place(&mut self, access: &Access, base: &Operand<'a>, offset: i64) -> Result<Place> {
+    fn place(&mut self, access: &MemoryAccess, base: &Operand<'a>, offset: i64) -> Result<MemoryOperand> {
         let bytes = access.ty.bytes() as u8;
         let Ok(offset) = i32::try_from(offset) else { return self.error("the offset has more than 32 bits") };
         let granule = u32::from(bytes).ilog2().min(2);
@@ -151,13 +151,13 @@ impl<'a> Decoder<'a> {
             _ => return self.error("an address of this form is not known"),
         };
         let is_signed = access.ty.is_signed();
-        Ok(Place { space: access.space, bytes, is_signed, is_strong: access.is_strong, base, offset })
+        Ok(MemoryOperand { space: access.space, bytes, is_signed, is_strong: access.is_strong, base, offset })
     }
 
     fn atomic(
         &mut self,
         opcode: &str,
-        access: &Access,
+        access: &MemoryAccess,
         d: super::Slot,
         (base, offset): (&Operand<'a>, i64),
         from: &[Operand<'a>],
@@ -222,13 +222,13 @@ fn update(action: &str, ty: Type) -> Option<Run> {
 
 fn ty_name(ty: Type) -> String {
     let letters = match ty.kind {
-        crate::code::Kind::Bits => "b",
-        crate::code::Kind::Unsigned => "u",
-        crate::code::Kind::Signed => "s",
-        crate::code::Kind::Float => "f",
-        crate::code::Kind::Brain => "bf",
-        crate::code::Kind::Tensor => "tf",
-        crate::code::Kind::Predicate => "pred",
+        crate::code::TypeKind::Bits => "b",
+        crate::code::TypeKind::Unsigned => "u",
+        crate::code::TypeKind::Signed => "s",
+        crate::code::TypeKind::Float => "f",
+        crate::code::TypeKind::Brain => "bf",
+        crate::code::TypeKind::Tensor => "tf",
+        crate::code::TypeKind::Predicate => "pred",
     };
     format!("{letters}{}", ty.bits)
 }
