@@ -11,6 +11,7 @@ pub(crate) mod matmul;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+#[cfg(feature = "compile")]
 use xla_service::thunks::LibraryOp;
 
 use convolution::Convolution;
@@ -28,6 +29,7 @@ pub(crate) enum LibraryCall {
     Fourier(Fourier),
 }
 
+#[cfg(feature = "compile")]
 impl LibraryCall {
     /// The operation that thunks and reports name.
     pub fn op(&self) -> LibraryOp {

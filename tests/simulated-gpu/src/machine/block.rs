@@ -338,14 +338,10 @@ fn execute(
             }
             Op::Load { ref place, into } => {
                 reach.at = *at;
-                if let Err(wrong) = reach.load(place, into, registers) {
-                    return Err(wrong);
-                }
+                reach.load(place, into, registers)?;
             }
             Op::Store { ref place, from } => {
-                if let Err(wrong) = reach.store(place, from, registers) {
-                    return Err(wrong);
-                }
+                reach.store(place, from, registers)?;
             }
             Op::Branch(target) => {
                 *at = target as usize;
