@@ -1,4 +1,4 @@
-//! The platform's name, and the hardware's capabilities for the passes.
+//! Capabilities of the hardware, for the passes; the platform's name.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! `xla-tests`: random programs, and what each platform can do. `cargo xtask fuzz` and `cargo xtask coverage` call it.
+//! `xla-tests`: random programs, and the coverage of each platform. `cargo xtask fuzz` and `cargo xtask coverage` call
+//! it.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to the person who runs it")]
 
 mod command;

@@ -1,16 +1,18 @@
 //! The simulated accelerator and its driver, in the place of a vendor's driver library.
 //!
 //! ```text
-//! Device ── allocate ──> Block      memory that the host cannot touch; only commands reach it   driver.rs, memory.rs
+//! Device ── allocate ──> Block      memory that the host cannot touch; only commands reach it  driver.rs, memory.rs
 //!    │ └──  queue ─────> Queue      commands in order, executed by the queue's own thread      queue.rs, worker.rs
-//!    │                     │ Command  upload, copy, launch, loop                              command.rs
-//!    │                     └ Event    a point in a queue, reached or failed                     event.rs
-//!    │      Kernel::load(Program)   a checked program of tensor instructions                    program.rs, kernel.rs
-//!    │        └ core                registers of one tile each; vector, matrix and DMA units    core.rs, tensor.rs
-//!    └── faults                     failures on request, for tests                              fault.rs
-//! spec.rs has the numbers of the hardware. Each file uses only files that stand before it in this order: spec, tensor,
-//! program, fault, memory, kernel, event, command, locked, core, worker, queue, driver.
+//!    │                     ├ Command  an upload, copy, launch or loop                          command.rs, locked.rs
+//!    │                     └ Event    a point in a queue, reached or failed                    event.rs
+//!    │      Kernel::load(Program)   a checked program of tensor instructions                   program.rs, kernel.rs
+//!    │        └ core                registers of one tile each; vector, matrix and DMA units   core.rs, tensor.rs
+//!    ├── faults                     failures on request, for tests                             fault.rs
+//!    └── spec                       the numbers of the hardware                                spec.rs
 //! ```
+//!
+//! A file uses only files in front of it in this order: spec, tensor, program, fault, memory, kernel, event, command,
+//! locked, core, worker, queue, driver.
 //!
 //! Errors flow with the data. A command that fails leaves *poison* in the memory that it should have written; a command
 //! that would read poison does not run, and leaves the same poison behind. Reading poison to the host gives the first

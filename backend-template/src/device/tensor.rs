@@ -1,4 +1,4 @@
-//! Tensor descriptors: what the DMA unit knows of an array in memory, tiles and padding included.
+//! Tensor descriptors of the DMA unit: an array in memory, tiles and padding included.
 
 use xla_hlo::{ElementType, Error, Result};
 

@@ -1,4 +1,4 @@
-//! The platform by its traits: transfers, whole programs, what is written down and loaded, and faults.
+//! The platform by its traits: transfers, whole programs, serialization, faults.
 
 use std::sync::Arc;
 

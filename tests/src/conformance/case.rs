@@ -1,4 +1,4 @@
-//! Cases: an identifier, and what is tried under it.
+//! Cases: an identifier, a level, and the check.
 
 use std::sync::Arc;
 

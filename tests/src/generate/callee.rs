@@ -1,4 +1,4 @@
-//! Callees: computations that steps call, with what they are for and what they take.
+//! Callees: computations that steps call, by purpose, with their parameters.
 
 use std::cell::Cell;
 use std::rc::Rc;

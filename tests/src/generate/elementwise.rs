@@ -1,4 +1,4 @@
-//! Elementwise operations, and what they do to what is known of numbers.
+//! Elementwise operations, and their effect on facts about numbers.
 
 use xla_hlo::ops::{BinaryOp, Compare, CompareDirection, CompareType, Unary, UnaryOp};
 use xla_hlo::{ArrayShape, ElementKind, ElementType};

@@ -1,4 +1,4 @@
-//! Families of programs: what they are mostly made of.
+//! Families of programs, by the operations that they mostly have.
 
 /// Families of programs, by what they are mostly made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

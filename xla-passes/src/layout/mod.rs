@@ -1,4 +1,4 @@
-//! Layouts: every array becomes row major, and layout-changing operations what they do; at the end, the target's tiles.
+//! Layouts: every array becomes row major, layout changes become data movement; at the end, the target's tiles.
 
 mod bitcast;
 mod border;

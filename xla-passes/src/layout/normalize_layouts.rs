@@ -1,4 +1,4 @@
-//! Gives every array inside of a program a row-major layout, and layout-changing operations what they do.
+//! Normalizes layouts: row major inside of a program, with layout changes as data movement.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Replaces zero-sized arrays, and what is made of them, by constants.
+//! Replaces zero-sized arrays, and results that depend on their emptiness, by constants.
 
 use xla_hlo::ops::{Broadcast, Constant};
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Instruction, Literal, Module, Op, Result, Scalar, Shape};

@@ -1,4 +1,4 @@
-//! Loop-invariant code motion: hoists what every iteration of a loop computes alike.
+//! Loop-invariant code motion: hoists computations that are alike in every iteration.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Costs worked out by hand, and what makes the peak of memory.
+//! Costs worked out by hand, and the peak of memory.
 
 use xla_hlo::text::parse_module;
 use xla_passes::analysis::cost::{Cost, CostAnalysis, analyze};

@@ -1,4 +1,4 @@
-//! Pictures of modules: the graph for Graphviz, and what the page is given.
+//! Views of modules: the graph for Graphviz, and the data of the HTML page.
 
 use serde_json::Value;
 use xla_hlo::Module;

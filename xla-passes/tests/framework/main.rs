@@ -1,4 +1,4 @@
-//! Pipelines: how they run, what they tell, how they are bisected.
+//! Pipelines: runs, fusion decisions, bisection.
 
 mod bisect;
 mod explain;

@@ -1,4 +1,4 @@
-//! How pipelines run: fixed points, cuts, reports, observers, the verifier.
+//! Runs of pipelines: fixed points, cuts, reports, observers, the verifier.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,4 @@
-//! Memories besides the default one: who lives there, and what is copied there.
+//! Memory spaces: values placed in memories besides the default one, and copies to them.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What pass tests share: cases in files, random inputs, and whether two results are the same.
+//! Helpers of pass tests: cases in files, random inputs, comparison of results.
 
 use xla_hlo::eval::Evaluator;
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Module, Result, Scalar, Shape};

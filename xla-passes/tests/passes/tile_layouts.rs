@@ -1,4 +1,4 @@
-//! Arrays in the tiles of a target: the pass, and what buffer assignment makes of it.
+//! Tiled layouts: the pass, and buffer assignment after it.
 
 use xla_hlo::text::parse_module;
 use xla_hlo::{ArrayShape, ElementType, Literal, Module, Scalar, VerifiedModule, eval};

@@ -55,7 +55,7 @@ pub trait SequenceLauncher {
 /// Optional ability of a [`Launcher`]: loops whose condition the device itself looks at.
 ///
 /// Without it, the host runs each iteration's thunks and waits for the predicate in between. With it, loops of kernels,
-/// library calls, copies and such loops are recorded: their thunks run once, on a stream that only takes notes.
+/// library calls, copies and such loops are recorded: their thunks run once, on a stream that only records.
 pub trait DeviceLoops {
     /// A stream that keeps what is sent to it, for [`DeviceLoops::run_while`] on the stream of `context`, which may
     /// itself be recording. Memory given to it stays alive with it; copies from and to the host, and events, are

@@ -1,4 +1,4 @@
-//! Report of a run: every case, the coverage matrix, and what to lower next.
+//! Report of a run: every case, the coverage matrix, the operations to lower next.
 
 mod html;
 mod text;

@@ -1,4 +1,4 @@
-//! Control flow, calls, tokens, collectives on one device, and what needs more than one.
+//! Control flow, calls, tokens, collectives on one device and on several.
 
 use xla_hlo::Opcode::{self, *};
 

@@ -1,4 +1,4 @@
-//! Trials: what a module's memory would be, with copies inserted and buffers assigned.
+//! Trials: a module's memory with copies inserted and buffers assigned.
 
 use xla_hlo::{Module, Result};
 
