@@ -201,19 +201,7 @@ impl Choices {
             15 => (Iota { dimension: self.below(3) }.into(), 0),
             16 => (DynamicSlice { sizes: self.indices() }.into(), 1 + self.below(3)),
             17 => (DynamicUpdateSlice.into(), 2 + self.below(3)),
-            18 => {
-                let precisions = [Precision::High, Precision::Highest];
-                let precision =
-                    if self.flip() { vec![self.pick(&precisions), self.pick(&precisions)] } else { Vec::new() };
-                let algorithm = if self.flip() { Some(self.pick(DotAlgorithm::ALL)) } else { None };
-                let dims = DotDims {
-                    lhs_batch: self.indices(),
-                    rhs_batch: self.indices(),
-                    lhs_contracting: self.indices(),
-                    rhs_contracting: self.indices(),
-                };
-                (Dot { dims, precision, algorithm }.into(), 2)
-            }
+            18 => (self.dot(), 2),
             19 => (Reduce { dimensions: self.indices(), computation: callee }.into(), 2 * (1 + self.below(4))),
             20 => (ReduceWindow { window: self.window(), computation: callee }.into(), 2),
             21 => (SelectAndScatter { window: self.window(), select: callee, scatter: callee }.into(), 3),
@@ -226,50 +214,70 @@ impl Choices {
             }
             24 => (Call { computation: callee, is_composite: self.flip() }.into(), self.below(8)),
             25 => (Map { dimensions: self.indices(), computation: callee }.into(), 1 + self.below(3)),
-            26 => {
-                let kind = self.pick(&[FusionKind::Loop, FusionKind::Input, FusionKind::Output, FusionKind::Custom]);
-                let aliases = self.list(2, |c| OutputOperandAlias {
-                    output: c.indices(),
-                    operand: c.below(3),
-                    path: c.indices(),
-                });
-                match self.unowned.take() {
-                    Some(computation) => (Fusion { kind, computation, aliases }.into(), self.below(7)),
-                    None => (Call { computation: callee, is_composite: false }.into(), self.below(7)),
-                }
-            }
+            26 => (self.fusion(callee), self.below(7)),
             27 => {
                 let algorithms = [RngAlgorithm::Default, RngAlgorithm::ThreeFry, RngAlgorithm::Philox];
                 (RngBitGenerator { algorithm: self.pick(&algorithms) }.into(), 1)
             }
-            28 => {
-                let op = Gather {
-                    offset_dims: self.indices(),
-                    collapsed_slice_dims: self.indices(),
-                    start_index_map: self.indices(),
-                    operand_batching_dims: self.indices(),
-                    start_indices_batching_dims: self.indices(),
-                    index_vector_dim: self.below(4),
-                    slice_sizes: self.indices(),
-                    indices_are_sorted: self.flip(),
-                };
-                (op.into(), 2)
-            }
-            _ => {
-                let op = Scatter {
-                    update_window_dims: self.indices(),
-                    inserted_window_dims: self.indices(),
-                    scatter_dims_to_operand_dims: self.indices(),
-                    input_batching_dims: self.indices(),
-                    scatter_indices_batching_dims: self.indices(),
-                    index_vector_dim: self.below(4),
-                    indices_are_sorted: self.flip(),
-                    unique_indices: self.flip(),
-                    computation: callee,
-                };
-                (op.into(), 3)
-            }
+            28 => (self.gather(), 2),
+            _ => (self.scatter(callee), 3),
         }
+    }
+
+    /// A dot with any dimensions, precision and algorithm.
+    fn dot(&mut self) -> Op {
+        let precisions = [Precision::High, Precision::Highest];
+        let precision = if self.flip() { vec![self.pick(&precisions), self.pick(&precisions)] } else { Vec::new() };
+        let algorithm = if self.flip() { Some(self.pick(DotAlgorithm::ALL)) } else { None };
+        let dims = DotDims {
+            lhs_batch: self.indices(),
+            rhs_batch: self.indices(),
+            lhs_contracting: self.indices(),
+            rhs_contracting: self.indices(),
+        };
+        Dot { dims, precision, algorithm }.into()
+    }
+
+    /// A fusion, once in a module: a computation has one fusion at most. A call of `callee` after that.
+    fn fusion(&mut self, callee: CompId) -> Op {
+        let kind = self.pick(&[FusionKind::Loop, FusionKind::Input, FusionKind::Output, FusionKind::Custom]);
+        let aliases =
+            self.list(2, |c| OutputOperandAlias { output: c.indices(), operand: c.below(3), path: c.indices() });
+        match self.unowned.take() {
+            Some(computation) => Fusion { kind, computation, aliases }.into(),
+            None => Call { computation: callee, is_composite: false }.into(),
+        }
+    }
+
+    /// A gather with any dimensions.
+    fn gather(&mut self) -> Op {
+        Gather {
+            offset_dims: self.indices(),
+            collapsed_slice_dims: self.indices(),
+            start_index_map: self.indices(),
+            operand_batching_dims: self.indices(),
+            start_indices_batching_dims: self.indices(),
+            index_vector_dim: self.below(4),
+            slice_sizes: self.indices(),
+            indices_are_sorted: self.flip(),
+        }
+        .into()
+    }
+
+    /// A scatter with any dimensions.
+    fn scatter(&mut self, callee: CompId) -> Op {
+        Scatter {
+            update_window_dims: self.indices(),
+            inserted_window_dims: self.indices(),
+            scatter_dims_to_operand_dims: self.indices(),
+            input_batching_dims: self.indices(),
+            scatter_indices_batching_dims: self.indices(),
+            index_vector_dim: self.below(4),
+            indices_are_sorted: self.flip(),
+            unique_indices: self.flip(),
+            computation: callee,
+        }
+        .into()
     }
 
     fn metadata(&mut self) -> Metadata {
