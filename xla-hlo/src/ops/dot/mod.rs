@@ -4,9 +4,6 @@ mod attributes;
 mod eval;
 mod proto;
 mod ragged;
-mod ragged_eval;
-#[cfg(test)]
-mod ragged_tests;
 mod scaled;
 mod shape;
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! long as the array, takes n log n steps and rounds log n times.
 
 use super::WindowDim;
-use super::eval::Windows;
+use super::positions::Windows;
 use crate::{Literal, Result, Scalar};
 
 /// The reduction of what each window holds, `None` where it holds nothing; row major. Dimensions are reduced in that

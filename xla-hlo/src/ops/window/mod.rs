@@ -4,6 +4,7 @@ mod attributes;
 mod eval;
 mod geometry;
 mod lines;
+mod positions;
 mod proto;
 mod shape;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Eigenvectors of general matrices, from Schur forms by back substitution (Golub and Van Loan, section 7.6.4).
 
-use super::lapack::is_letter;
+use super::flags::is_letter;
 use super::matrix::{Matrix, array, elements, for_field, matrices, square_size};
 use super::schur::{Schur, SchurField, decompose, eigenvalue_parts};
 use crate::ops::CustomCallContext;

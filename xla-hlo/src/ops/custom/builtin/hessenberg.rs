@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
+use super::flags::is_letter;
 use super::householder::{make_reflection, reflect, reflect_rows, vector};
-use super::lapack::is_letter;
 use super::matrix::{Matrix, array, elements, for_field, matrices, square_size};
 use crate::ops::CustomCallContext;
 use crate::ops::linalg::field::Field;

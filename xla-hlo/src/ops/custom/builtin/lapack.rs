@@ -2,10 +2,11 @@
 //! type, which the operands say too.
 
 use super::eigen::decompose_all;
+use super::flags::is_letter;
 use super::matrix::{array, elements, for_field, matrices, square_size};
 use super::{geev, hessenberg, householder, lu, pivoted, schur, singular, tridiagonal};
 use crate::ops::linalg::{self, field::Field};
-use crate::ops::{CustomCallContext, CustomCallHandler, FfiAttributes, TransposeKind, TriangularSolve};
+use crate::ops::{CustomCallContext, CustomCallHandler, TransposeKind, TriangularSolve};
 use crate::{Error, Literal, Result, Scalar};
 
 /// The handler of a routine.
@@ -31,17 +32,6 @@ pub(super) fn find(target: &str) -> Option<&'static dyn CustomCallHandler> {
         _ => return None,
     };
     Some(handler)
-}
-
-/// Whether an attribute is that letter, where only one other is allowed.
-pub(super) fn is_letter(attributes: &FfiAttributes, name: &str, yes: char, no: char) -> Result<bool> {
-    let code = attributes.integer(name)?;
-    let found = u8::try_from(code).map(char::from);
-    match found {
-        Ok(letter) if letter == yes => Ok(true),
-        Ok(letter) if letter == no => Ok(false),
-        _ => Err(Error::invalid_argument(format!("attribute {name} must be the code of {yes} or {no}, it is {code}"))),
-    }
 }
 
 /// `(factor, info)`. The other triangle stays as it is in the operand, and so do rows from a pivot that is not positive

@@ -1,6 +1,7 @@
 //! Handlers of targets that frameworks emit: decompositions of matrices, by textbook methods in double precision.
 
 mod eigen;
+mod flags;
 mod geev;
 mod hessenberg;
 mod householder;

@@ -87,7 +87,7 @@ pub(super) fn gees(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Resu
 }
 
 fn gees_in<T: SchurField>(call: &CustomCallContext<'_>, a: &Literal) -> Result<Literal> {
-    let has_vectors = super::lapack::is_letter(&call.attributes()?, "mode", 'V', 'N')?;
+    let has_vectors = super::flags::is_letter(&call.attributes()?, "mode", 'V', 'N')?;
     square_size("the operand", a)?;
     let forms: Vec<Schur<T>> = matrices::<T>("the operand", a)?.iter().map(decompose).collect();
     let info: Vec<Scalar> = forms.iter().map(|form| Scalar::Signed(form.failed as i64)).collect();

@@ -1,9 +1,9 @@
-//! Meaning of ragged dots: sums of products, element by element.
+//! Evaluator of ragged dots: sums of products, element by element.
 
-use super::ragged::{RaggedDot, RaggedMode};
-use super::{DotDims, Result};
+use super::{RaggedDot, RaggedMode};
+use crate::ops::dot::DotDims;
 use crate::ops::products::{Domain, Wrapping};
-use crate::{ArrayShape, ElementKind, IndexIter, Literal, linear_index, multi_index};
+use crate::{ArrayShape, ElementKind, IndexIter, Literal, Result, linear_index, multi_index};
 
 pub(super) fn ragged_dot(
     op: &RaggedDot,

@@ -1,0 +1,15 @@
+//! LAPACK's flags: attributes that are the code of one of two letters.
+
+use crate::ops::FfiAttributes;
+use crate::{Error, Result};
+
+/// Whether an attribute is that letter, where only one other is allowed.
+pub(super) fn is_letter(attributes: &FfiAttributes, name: &str, yes: char, no: char) -> Result<bool> {
+    let code = attributes.integer(name)?;
+    let found = u8::try_from(code).map(char::from);
+    match found {
+        Ok(letter) if letter == yes => Ok(true),
+        Ok(letter) if letter == no => Ok(false),
+        _ => Err(Error::invalid_argument(format!("attribute {name} must be the code of {yes} or {no}, it is {code}"))),
+    }
+}

@@ -1,0 +1,56 @@
+//! Positions of a window over an array, and the elements that it holds at each.
+
+use super::{Window, WindowDim};
+use crate::{IndexIter, Literal, Result, linear_index};
+
+/// A window sliding over an array.
+pub(super) struct Windows<'a> {
+    pub(super) dims: Vec<WindowDim>,
+    /// Sizes of the array.
+    pub(super) base: &'a [usize],
+    /// Positions along each dimension.
+    pub(super) output: Vec<usize>,
+}
+
+impl<'a> Windows<'a> {
+    pub(super) fn new(window: &Window, array: &'a Literal, output: &[usize]) -> Result<Windows<'a>> {
+        let base = array.array_shape().dims();
+        Ok(Windows { dims: window.dims_for(base.len())?, base, output: output.to_vec() })
+    }
+
+    /// Visits windows in row-major order, each with its row-major number.
+    pub(super) fn for_each(&self, mut f: impl FnMut(usize, &WindowElements<'_>) -> Result<()>) -> Result<()> {
+        let mut outputs = IndexIter::new(&self.output);
+        let mut i = 0;
+        while let Some(index) = outputs.next_index() {
+            let held = self.dims.iter().zip(index).zip(self.base);
+            let held = held.map(|((dim, &output), &base)| dim.base_indices(output, base)).collect();
+            f(i, &WindowElements { base: self.base, held })?;
+            i += 1;
+        }
+        Ok(())
+    }
+}
+
+/// What one window holds of an array.
+pub(super) struct WindowElements<'a> {
+    base: &'a [usize],
+    /// Indices along each dimension.
+    held: Vec<Vec<usize>>,
+}
+
+impl WindowElements<'_> {
+    /// Visits the elements in the window's row-major order by their row-major positions in the array.
+    pub(super) fn for_each(&self, mut f: impl FnMut(usize) -> Result<()>) -> Result<()> {
+        let sizes: Vec<usize> = self.held.iter().map(Vec::len).collect();
+        let mut index = vec![0; sizes.len()];
+        let mut places = IndexIter::new(&sizes);
+        while let Some(place) = places.next_index() {
+            for ((i, held), &k) in index.iter_mut().zip(&self.held).zip(place) {
+                *i = held[k];
+            }
+            f(linear_index(self.base, &index))?;
+        }
+        Ok(())
+    }
+}
