@@ -1,11 +1,11 @@
-//! What every operation says about itself; implemented in its family's folder.
+//! Rules of an operation: the trait that each implements in its family's folder.
 
-use super::Opcode;
+use super::{Opcode, ShapeContext};
 use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
-use crate::{ArrayShape, CompId, Computation, ElementType, Error, Literal, Module, ModuleAttributes, Result, Shape};
+use crate::{CompId, Literal, Result, Shape};
 
-/// The rules of one operation: its name, shape, text attributes, called computations and meaning.
+/// The rules of one operation: its name, shape, text attributes, called computations and evaluator.
 pub trait OpRules {
     /// The opcode, as text spells it.
     fn opcode(&self) -> Opcode;
@@ -37,91 +37,4 @@ pub trait OpRules {
 pub trait ReadAttributes: Sized {
     /// Takes the operation's own attributes out of the reader.
     fn read(opcode: Opcode, reader: &mut AttributeReader<'_>) -> Result<Self>;
-}
-
-/// What a shape rule may look at.
-#[derive(Clone, Copy)]
-pub struct ShapeContext<'a> {
-    module: &'a Module,
-    operands: &'a [&'a Shape],
-    written: Option<&'a Shape>,
-}
-
-impl<'a> ShapeContext<'a> {
-    /// A context over the operands' shapes and the shape that was written for the result, if one was.
-    pub fn new(module: &'a Module, operands: &'a [&'a Shape], written: Option<&'a Shape>) -> Self {
-        ShapeContext { module, operands, written }
-    }
-
-    /// What the header of the module says.
-    pub fn attributes(&self) -> &'a ModuleAttributes {
-        self.module.attributes()
-    }
-
-    /// Shapes of the operands.
-    pub fn operands(&self) -> &'a [&'a Shape] {
-        self.operands
-    }
-
-    /// The shape of operand `i`.
-    pub fn operand(&self, i: usize) -> Result<&'a Shape> {
-        self.operands.get(i).copied().ok_or_else(|| Error::invalid_argument(format!("operand {i} is missing")))
-    }
-
-    /// The shape of operand `i`, which must be an array.
-    pub fn array(&self, i: usize) -> Result<&'a ArrayShape> {
-        let shape = self.operand(i)?;
-        shape.as_array().ok_or_else(|| Error::invalid_argument(format!("operand {i} must be an array, it is {shape}")))
-    }
-
-    /// The shape written for the result; an error when there is none and the operation needs it.
-    pub fn written(&self) -> Result<&'a Shape> {
-        self.written.ok_or_else(|| Error::invalid_argument("the result shape must be written for this operation"))
-    }
-
-    /// The array shape written for the result.
-    pub fn written_array(&self) -> Result<&'a ArrayShape> {
-        let shape = self.written()?;
-        shape.as_array().ok_or_else(|| Error::invalid_argument(format!("the result must be an array, it is {shape}")))
-    }
-
-    /// The element type written for an array result, or `default` where no shape was written.
-    pub fn written_element_type_or(&self, default: ElementType) -> ElementType {
-        self.written.and_then(Shape::element_type).unwrap_or(default)
-    }
-
-    /// A called computation.
-    pub fn computation(&self, id: CompId) -> Result<&'a Computation> {
-        self.module.get(id).ok_or_else(|| Error::invalid_argument("the called computation does not exist"))
-    }
-
-    /// Shapes of a called computation's parameters.
-    pub fn parameter_shapes(&self, id: CompId) -> Result<Vec<&'a Shape>> {
-        let computation = self.computation(id)?;
-        Ok(computation.parameters().iter().map(|&p| computation[p].shape()).collect())
-    }
-
-    /// The shape of a called computation's result.
-    pub fn result_shape(&self, id: CompId) -> Result<&'a Shape> {
-        let computation = self.computation(id)?;
-        let root = computation.root_if_set();
-        root.map(|root| computation[root].shape())
-            .ok_or_else(|| Error::invalid_argument(format!("computation {} has no root", computation.name())))
-    }
-
-    /// Demands that a called computation takes parameters of those shapes.
-    pub fn expect_parameters(&self, id: CompId, expected: &[&Shape]) -> Result<()> {
-        let found = self.parameter_shapes(id)?;
-        if found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| a.compatible(b)) {
-            return Ok(());
-        }
-        let list =
-            |shapes: &[&Shape]| shapes.iter().map(|s| s.without_layout().to_string()).collect::<Vec<_>>().join(", ");
-        Err(Error::invalid_argument(format!(
-            "computation {} takes ({}), but is called with ({})",
-            self.computation(id)?.name(),
-            list(&found),
-            list(expected)
-        )))
-    }
 }

@@ -1,6 +1,6 @@
 //! What every instruction may carry besides its meaning.
 
-use super::computation::sanitized;
+use super::identifiers::sanitized;
 use super::messages::{FrontendAttributesProto, HloInstructionProto, ParameterReplication, Statistic, StatisticsViz};
 use super::metadata::Payloads;
 use super::numbers::text;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::computation::Known;
+use super::known::Known;
 use super::messages::{HloInstructionProto, OpSharding};
 use super::metadata::Payloads;
 use super::{numbers, sharding};

@@ -5,6 +5,8 @@ use std::collections::{HashMap, HashSet};
 use prost::Message;
 use prost::bytes::Bytes;
 
+use super::identifiers::sanitized;
+use super::known::Known;
 use super::messages::{HloComputationProto, HloInstructionProto};
 use super::metadata::Payloads;
 use super::numbers::{fit, required};
@@ -14,15 +16,6 @@ use crate::text::shown;
 use crate::{
     CompId, Computation, Error, InstrId, Instruction, MAIN_THREAD, Module, Op, Opcode, Result, ResultExt, names,
 };
-
-/// What is known of a module while its computations are read.
-#[derive(Default)]
-pub(super) struct Known {
-    /// Computations by id.
-    pub computations: HashMap<i64, CompId>,
-    /// Texts that metadata names by number.
-    pub payloads: Payloads,
-}
 
 /// A computation that was read, and the ids of its instructions.
 pub(super) struct Read {
@@ -116,19 +109,6 @@ fn check_arity(opcode: Opcode, count: usize) -> Result<()> {
 
 /// What a computation without a name is called.
 const UNNAMED: &str = "computation";
-
-/// The name with everything that text could not spell as `_`; `otherwise` if there is none.
-pub(super) fn sanitized(name: &str, otherwise: &str) -> String {
-    if name.is_empty() {
-        return otherwise.to_string();
-    }
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
-    let mut out: String = name.chars().map(|c| if allowed(c) { c } else { '_' }).collect();
-    if out.starts_with(|c: char| !c.is_ascii_alphabetic() && c != '_') {
-        out.replace_range(..1, "_");
-    }
-    out
-}
 
 /// What a module's computations and instructions are called when it is written.
 ///

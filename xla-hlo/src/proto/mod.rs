@@ -30,6 +30,8 @@ mod attributes;
 mod computation;
 mod element_type;
 mod header;
+mod identifiers;
+mod known;
 pub(crate) mod literal;
 mod mesh;
 #[allow(missing_docs, reason = "fields have the names and the meaning that the format gives them")]

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use prost::Message;
 use prost::bytes::Bytes;
 
-use super::computation::{self, Identities, Known};
+use super::computation::{self, Identities};
+use super::identifiers::sanitized;
+use super::known::Known;
 use super::messages::InstructionSequenceProto;
 use super::messages::{HloModuleConfigProto, HloModuleProto, HloScheduleProto};
 use super::metadata::Payloads;
@@ -69,7 +71,7 @@ fn read_module(proto: HloModuleProto, config: Option<HloModuleConfigProto>) -> R
     if proto.computations.is_empty() {
         return Err(Error::invalid_argument("the module has no computation"));
     }
-    let mut module = Module::new(computation::sanitized(&proto.name, "module"));
+    let mut module = Module::new(sanitized(&proto.name, "module"));
     let mut known = Known { payloads: Payloads::new(proto.payloads), ..Known::default() };
     let mut instructions: HashMap<i64, HashMap<i64, InstrId>> = HashMap::new();
     for i in outline::callees_first(&proto.computations)? {

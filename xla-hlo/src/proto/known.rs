@@ -1,0 +1,15 @@
+//! Context of reading a module: what ids and numbers in its messages stand for.
+
+use std::collections::HashMap;
+
+use super::metadata::Payloads;
+use crate::CompId;
+
+/// What is known of a module while its computations are read.
+#[derive(Default)]
+pub(super) struct Known {
+    /// Computations by id.
+    pub computations: HashMap<i64, CompId>,
+    /// Texts that metadata names by number.
+    pub payloads: Payloads,
+}
