@@ -1,4 +1,4 @@
-//! Effects: what running an instruction does besides giving its result, and what is live because of that.
+//! Side effects of instructions, and liveness that follows from them.
 
 use crate::entity::SecondaryMap;
 use crate::ops::Op;

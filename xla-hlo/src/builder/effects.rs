@@ -1,4 +1,4 @@
-//! Builder methods for tokens, asynchronous operations, collectives and sizes known when running.
+//! Builder methods for tokens, asynchronous operations, collectives and dynamic sizes.
 
 use super::ComputationBuilder;
 use crate::ops::{AddDependency, AfterAll, AllReduce, Async, AsyncStart, Collective, Dynamic, Participants};

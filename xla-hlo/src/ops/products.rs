@@ -1,4 +1,4 @@
-//! Sums of products: of which element type they are, and the numbers in which they are accumulated.
+//! Dot products: element types and accumulators.
 
 use crate::literal::float_format::{FloatFormat, FloatSpecials, widen};
 use crate::{ElementKind, ElementType, Scalar};

@@ -1,4 +1,4 @@
-//! Attributes in messages: how families read and write theirs without knowing how ids are made.
+//! Attributes in protobuf: readers and writers for the operation families, independent of how ids are assigned.
 
 use std::collections::HashMap;
 

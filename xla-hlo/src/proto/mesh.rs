@@ -1,4 +1,4 @@
-//! Shardings by the axes of a mesh: a module keeps their text, messages have them in parts.
+//! Shardings by mesh axes: text in a module, fields in protobuf.
 
 use super::messages::{
     AxisRefProto, DimensionShardingProto, IotaTransformProto, MeshAxisProto, MeshProto, NamedShardingProto,

@@ -1,4 +1,4 @@
-//! Modules, and the messages around them.
+//! Modules and their enclosing protobuf messages.
 
 use std::collections::HashMap;
 

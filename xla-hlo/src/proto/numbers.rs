@@ -1,4 +1,4 @@
-//! Numbers of messages against numbers of modules.
+//! Conversions of protobuf's integers to a module's, with range checks.
 
 use crate::{Error, Result};
 

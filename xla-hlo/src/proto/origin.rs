@@ -1,4 +1,4 @@
-//! Where values came from: a module keeps the text, messages have a list of leaves.
+//! Origins of values: text in a module, a list of leaves in protobuf.
 
 use super::messages::{OriginalArrayProto, OriginalValueElementProto, OriginalValueProto};
 use super::numbers::{indices, longs};

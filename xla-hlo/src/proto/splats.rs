@@ -1,4 +1,4 @@
-//! Writes large splats as broadcasts of one element: messages have no other way to say so many equal elements in short.
+//! Writes large splats as broadcasts of one element, since protobuf has no compact form for them.
 
 use std::borrow::Cow;
 

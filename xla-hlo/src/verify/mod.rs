@@ -5,7 +5,7 @@
 //! - `structure`: operands are live, arity fits, the graph has no cycle, parameters are numbered without holes;
 //! - `calls`: called computations exist, do not call each other in circles, fusions have one caller;
 //! - `shapes`: sizes are addressable, layouts fit, each result has the shape its operation's rule gives;
-//! - `pairs`: what is begun is awaited once, on the same channel;
+//! - `pairs`: each start has one done, on the same channel;
 //! - `header`: entry layout, aliasing and schedule agree with the computations.
 
 mod calls;

@@ -1,4 +1,4 @@
-//! What is begun is awaited exactly once, and by its own kind.
+//! Checks that each start has exactly one done, of its own kind.
 
 use super::Report;
 use crate::ops::{Channel, Op, Transfer};

@@ -39,16 +39,16 @@ pub struct Args {
     program: RunnableArg,
     #[command(flatten)]
     platform: PlatformArg,
-    /// The seed that inputs are made up from
+    /// Seed of the generated inputs
     #[arg(long, value_name = "N", default_value = "0")]
     inputs_seed: u64,
-    /// Time so many runs; 0: as many as fit --min-seconds, but from 7 to 5000
+    /// Number of timed runs; 0 = as many as fit --min-seconds, from 7 to 5000
     #[arg(long, value_name = "N", default_value = "0")]
     reps: usize,
-    /// Time runs for about this long
+    /// Approximate duration of the timed runs, in seconds
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     min_seconds: f64,
-    /// Compile so many times
+    /// Number of compilations
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u16).range(1..=1000))]
     compiles: u16,
     /// Then run again and tell the time of each kernel, library call and copy, with its rates and share of the roofline

@@ -13,7 +13,7 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Standard deviation of a sum of four uniform 16-bit numbers: sqrt((2^32 - 1) / 3).
 const NORMAL_DEVIATION: f64 = 37837.227;
 
-/// What values are made up; `z` stands for 64 random bits of an element.
+/// Distribution of generated values; `z` stands for 64 random bits of an element.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Generator {

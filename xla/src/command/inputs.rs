@@ -1,4 +1,4 @@
-//! A program's inputs: from an `.npz` file, or made up from a seed.
+//! Inputs of a program: from an `.npz` file, or generated from a seed.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub struct InputArgs {
     /// Read inputs arg0, arg1, ... from an .npz file, one for each array of the parameters (tuples flattened)
     #[arg(long, value_name = "FILE")]
     inputs: Option<PathBuf>,
-    /// Make inputs up from a seed; what kind of values, a manifest.json beside MODULE may say
+    /// Generate inputs from a seed; a manifest.json beside MODULE may specify the distributions
     #[arg(long, value_name = "N")]
     inputs_seed: Option<u64>,
 }
@@ -51,14 +51,14 @@ impl InputArgs {
             (None, Some(seed)) => made(program, signature, seed),
             (None, None) if signature.arguments().is_empty() => Ok(Inputs::Made { generators: Vec::new(), seed: 0 }),
             (None, None) => Err(Failure::usage(format!(
-                "the module takes {}: give --inputs FILE.npz, or have them made up with --inputs-seed 0",
+                "the module takes {}: give --inputs FILE.npz, or generate them with --inputs-seed 0",
                 list(signature)
             ))),
         }
     }
 }
 
-/// Inputs made up from a seed, for the program in that file if it is in one.
+/// Inputs generated from a seed, for the program in that file if it is in one.
 pub fn made(program: Option<&Path>, signature: &Signature, seed: u64) -> Outcome<Inputs> {
     let shapes: Vec<&ArrayShape> = signature.arguments().iter().map(|leaf| &*leaf.shape).collect();
     let program = program.map(manifest::Program::beside).transpose().bad_input()?.flatten();

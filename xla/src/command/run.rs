@@ -46,7 +46,7 @@ pub struct Args {
     output: Option<PathBuf>,
     #[command(flatten)]
     expect: ExpectArgs,
-    /// Run on so many devices
+    /// Number of devices
     #[arg(long, value_name = "N", default_value = "1")]
     devices: NonZeroUsize,
 }

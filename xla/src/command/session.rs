@@ -32,7 +32,7 @@ pub struct Common {
     /// Use at most this many threads (bench: only the process's first N CPUs)
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Use at most so many bytes of device memory for one execution, arguments and results included
+    /// Maximum device memory of one execution in bytes, arguments and results included
     #[arg(long, global = true, value_name = "BYTES")]
     memory_limit: Option<u64>,
     /// Keep compiled programs and measurements here, `none` nothing [default: the user's cache, and no programs]

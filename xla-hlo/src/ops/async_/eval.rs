@@ -1,4 +1,4 @@
-//! Meaning of asynchronous operations: all is done at the start.
+//! Evaluator of asynchronous operations: the start operation does all the work.
 
 use super::super::checks;
 use super::{Async, AsyncStart};

@@ -1,4 +1,4 @@
-//! Operations begun by one instruction and awaited by another.
+//! Asynchronous operations: start, update, done.
 
 pub(crate) mod attributes;
 mod eval;

@@ -1,4 +1,4 @@
-//! Operations begun and awaited, in messages.
+//! Asynchronous operations in protobuf.
 
 use super::{Async, AsyncStart};
 use crate::ops::control_flow::{read_aliases, write_aliases};

@@ -1,4 +1,4 @@
-//! Meaning of collectives on one device; of several devices the evaluator knows nothing.
+//! Evaluator of collectives on one device.
 
 use super::super::checks::{self, ensure};
 use super::{AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, Participants};

@@ -1,4 +1,4 @@
-//! Collectives in messages.
+//! Collectives in protobuf.
 
 use super::participants::channel_number;
 use super::{

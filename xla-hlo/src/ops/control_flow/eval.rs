@@ -1,4 +1,4 @@
-//! Meaning of the control flow family.
+//! Evaluator of the control flow family.
 
 use super::*;
 use crate::Scalar;

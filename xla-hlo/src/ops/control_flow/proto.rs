@@ -1,4 +1,4 @@
-//! Calls, loops, branches and fusions in messages.
+//! Calls, loops, conditionals and fusions in protobuf.
 
 use super::{Call, Conditional, Fusion, Map, OutputOperandAlias, While};
 use crate::proto::messages::OutputOperandAliasing;

@@ -1,4 +1,4 @@
-//! Meaning of convolutions.
+//! Evaluator of convolutions.
 
 use super::*;
 use crate::ops::checks;

@@ -1,4 +1,4 @@
-//! Convolutions in messages.
+//! Convolutions in protobuf.
 
 use super::{Convolution, ConvolutionDims, ConvolutionKind, Sparsity, SparsityConfig};
 use crate::ops::dot::{read_precision_config, write_precision_config};

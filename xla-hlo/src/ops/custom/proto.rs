@@ -1,4 +1,4 @@
-//! Custom calls in messages.
+//! Custom calls in protobuf.
 
 use super::{CustomCall, CustomCallApi, CustomCallSchedule, DimLabels, PaddingType};
 use crate::ops::control_flow::{read_aliases, write_aliases};

@@ -1,4 +1,4 @@
-//! Meaning of the dot family.
+//! Evaluator of the dot family.
 
 use super::*;
 use crate::ops::checks;

@@ -1,4 +1,4 @@
-//! Contractions of two arrays.
+//! Dots: contractions of two arrays.
 
 mod attributes;
 mod eval;

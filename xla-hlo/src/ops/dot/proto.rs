@@ -1,4 +1,4 @@
-//! Contractions in messages.
+//! Dots in protobuf.
 
 use super::{Dot, DotAlgorithm, DotDims, Precision, RaggedDot, ScaledDot};
 use crate::proto::messages::{DotDimensionNumbers, HloInstructionProto, PrecisionConfig, RaggedDotDimensionNumbers};

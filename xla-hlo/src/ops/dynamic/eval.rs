@@ -1,4 +1,4 @@
-//! Meaning of operations on sizes.
+//! Evaluator of operations on sizes.
 
 use super::super::checks;
 use super::Dynamic;

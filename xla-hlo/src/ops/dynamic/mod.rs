@@ -1,6 +1,6 @@
-//! Array sizes known when running.
+//! Dynamic array sizes.
 //!
-//! A dimension of shape `f32[<=8]` has a bound that is known when compiling and a size that is known when running. When
+//! A dimension of shape `f32[<=8]` has a static bound and a dynamic size. When
 //! evaluated, a value simply has its own sizes, so every operation respects them; compilers compute on arrays of the
 //! bounds and keep what lies behind the sizes from mattering.
 

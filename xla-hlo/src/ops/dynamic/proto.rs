@@ -1,4 +1,4 @@
-//! Array sizes known when running, in messages.
+//! Dynamic sizes in protobuf.
 
 use super::Dynamic;
 use crate::proto::{ProtoAttributes, ProtoReader, ProtoWriter};

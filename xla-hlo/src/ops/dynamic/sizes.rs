@@ -1,4 +1,4 @@
-//! Evaluating any operation on values whose sizes are below their bounds.
+//! Evaluates any operation on values whose sizes are below their bounds.
 
 use std::collections::HashMap;
 

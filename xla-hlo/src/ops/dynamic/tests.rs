@@ -1,4 +1,4 @@
-//! Sizes known when running: text, shapes, and operations on values below their bounds.
+//! Dynamic sizes: text, shapes, and operations on values below their bounds.
 
 use super::super::testing::{array, assert_refused, numbers, scalar};
 use crate::ElementType::{F32, S32};

@@ -1,4 +1,4 @@
-//! Operations on one element at a time in messages.
+//! Elementwise operations in protobuf.
 
 use super::{
     Binary, BinaryOp, BitcastConvert, Clamp, Compare, Convert, ReducePrecision, ResultAccuracy, Select, Unary, UnaryOp,

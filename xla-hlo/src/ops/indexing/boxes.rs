@@ -1,4 +1,4 @@
-//! What gather and scatter share: boxes of one array at starts that another array lists.
+//! Slices of one array at start indices that another array lists, for gather and scatter.
 
 use super::{Gather, Scatter};
 use crate::ops::checks::{self, ensure};

@@ -1,4 +1,4 @@
-//! Meaning of the indexing family.
+//! Evaluator of the indexing family.
 
 use super::boxes::{Boxes, SliceDim};
 use super::*;

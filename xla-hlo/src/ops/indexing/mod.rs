@@ -1,4 +1,4 @@
-//! Gather and scatter: boxes at places known when running.
+//! Gather and scatter: slices at dynamic indices.
 
 mod boxes;
 mod eval;

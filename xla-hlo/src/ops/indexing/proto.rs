@@ -1,4 +1,4 @@
-//! Gather and scatter in messages.
+//! Gather and scatter in protobuf.
 
 use super::{Gather, Scatter};
 use crate::proto::messages::{GatherDimensionNumbers, ScatterDimensionNumbers};

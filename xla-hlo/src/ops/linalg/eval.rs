@@ -1,4 +1,4 @@
-//! Meaning of the linear algebra family: textbook methods in double precision, rounded once.
+//! Evaluator of the linear algebra family: textbook methods in double precision, rounded once.
 
 use super::field::Field;
 use super::*;

@@ -1,4 +1,4 @@
-//! Decompositions and systems of equations in messages.
+//! Matrix decompositions and triangular solves in protobuf.
 
 use super::{Cholesky, TransposeKind, TriangularSolve};
 use crate::proto::messages::{CholeskyOptions, TriangularSolveOptions};

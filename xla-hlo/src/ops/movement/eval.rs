@@ -1,4 +1,4 @@
-//! Meaning of the movement family: elements are copied as bytes, so every bit survives for every element type.
+//! Evaluator of the movement family: copies elements as bytes, so every bit survives for every element type.
 
 use super::strided::{View, clamp_start, copy_box};
 use super::*;

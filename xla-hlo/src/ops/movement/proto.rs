@@ -1,4 +1,4 @@
-//! Operations that move elements in messages.
+//! Data movement operations in protobuf.
 
 use super::{
     Bitcast, Broadcast, Concatenate, Copy, DynamicSlice, DynamicUpdateSlice, Iota, Pad, PadDim, Reshape, Reverse,

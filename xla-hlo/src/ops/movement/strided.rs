@@ -1,4 +1,4 @@
-//! Copies boxes between arrays: the one loop of every operation that moves elements, bit for bit.
+//! Copies strided slices between arrays: the one loop of every data movement operation, bit for bit.
 
 use crate::{IndexIter, Literal, strides};
 

@@ -1,4 +1,4 @@
-//! Meaning of the normalization family: everything in `f64`, results rounded once.
+//! Evaluator of the normalization family: everything in `f64`, results rounded once.
 
 use super::*;
 use crate::ops::checks;

@@ -1,4 +1,4 @@
-//! Batch normalisation in messages.
+//! Batch normalization in protobuf.
 
 use super::{BatchNorm, BatchNormKind, Epsilon};
 use crate::proto::numbers::{fit, index};

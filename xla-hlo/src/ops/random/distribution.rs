@@ -1,4 +1,4 @@
-//! Meaning of rng: bits of Philox, at the counter of the device, made into numbers.
+//! Evaluator of rng: Philox bits at the device's counter, mapped to a distribution.
 //!
 //! Compilers that put `rng` in terms of other operations follow this file step by step, so that all platforms draw the
 //! same numbers (normal ones up to the accuracy of logarithm, sine and cosine):

@@ -1,4 +1,4 @@
-//! Meaning of the random family, bit for bit that of XLA.
+//! Evaluator of the random family, bit for bit that of XLA.
 //!
 //! The generators are those of J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). How their words
 //! are laid over the elements of a shape is XLA's own.

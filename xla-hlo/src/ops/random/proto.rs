@@ -1,4 +1,4 @@
-//! Random bits and numbers in messages.
+//! Random number operations in protobuf.
 
 use super::{Rng, RngAlgorithm, RngBitGenerator, RngDistribution, RngGetAndUpdateState, StochasticConvert};
 use crate::proto::{ProtoAttributes, ProtoNumber, ProtoReader, ProtoWriter, proto_numbers, proto_without_attributes};

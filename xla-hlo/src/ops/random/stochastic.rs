@@ -1,4 +1,4 @@
-//! Meaning of stochastic-convert.
+//! Evaluator of stochastic-convert.
 
 use super::*;
 use crate::ops::checks;

@@ -1,4 +1,4 @@
-//! Meaning of the reduction family.
+//! Evaluator of the reduction family.
 
 use super::*;
 use crate::ops::combiner::{Combiner, ReduceOperands, reduction_outputs, reduction_result};

@@ -1,4 +1,4 @@
-//! Reductions over dimensions, and loops over one, in messages.
+//! Reductions and scans in protobuf.
 
 use super::{Reduce, Scan};
 use crate::proto::numbers::{fit, index};

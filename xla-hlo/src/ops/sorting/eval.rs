@@ -1,4 +1,4 @@
-//! Meaning of the sorting family.
+//! Evaluator of the sorting family.
 
 use super::*;
 use crate::eval::ScalarFunction;

@@ -1,4 +1,4 @@
-//! Sorting in messages.
+//! Sorting in protobuf.
 
 use super::{Sort, TopK};
 use crate::proto::numbers::{fit, index};

@@ -1,4 +1,4 @@
-//! Meaning of the structure family.
+//! Evaluator of the structure family.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Parameters, constants and tuples in messages.
+//! Parameters, constants and tuples in protobuf.
 
 use super::{Constant, Domain, GetTupleElement, OptBarrier, Parameter, Tuple};
 use crate::proto::numbers::{fit, index, required};

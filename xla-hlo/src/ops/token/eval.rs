@@ -1,4 +1,4 @@
-//! Meaning of transfers: there is nobody at the other end.
+//! Evaluator of transfers, which have no peer on the host.
 
 use super::Transfer;
 use crate::ops::OpRules as _;

@@ -1,4 +1,4 @@
-//! Tokens and transfers in messages.
+//! Tokens and transfers in protobuf.
 
 use super::{AddDependency, AfterAll, Channel, Transfer};
 use crate::proto::numbers::text;

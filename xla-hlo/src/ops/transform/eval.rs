@@ -1,4 +1,4 @@
-//! Meaning of the transform family, in double precision.
+//! Evaluator of the transform family, in double precision.
 
 use std::f64::consts::TAU;
 

@@ -1,4 +1,4 @@
-//! Fourier transforms in messages.
+//! Fourier transforms in protobuf.
 
 use super::{Fft, FftType};
 use crate::proto::numbers::{indices, longs};

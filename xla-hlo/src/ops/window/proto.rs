@@ -1,4 +1,4 @@
-//! Windows in messages.
+//! Windows in protobuf.
 
 use super::{ReduceWindow, SelectAndScatter, Window, WindowDim};
 use crate::proto::messages;

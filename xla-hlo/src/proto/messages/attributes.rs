@@ -1,4 +1,4 @@
-//! Attributes of instructions that are messages of their own.
+//! Protobuf messages of instruction attributes.
 
 use std::collections::BTreeMap;
 

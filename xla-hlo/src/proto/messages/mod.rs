@@ -1,4 +1,4 @@
-//! The messages of the format, by field number; names of messages and fields are those of the format.
+//! Protobuf messages by field number, with the names of the format.
 //!
 //! Only fields that a [`Module`](crate::Module) has a place for are declared; readers pass over the others.
 //! Enumerations are plain numbers here, and `float` is read as the bits that it is. Computations and instructions stay

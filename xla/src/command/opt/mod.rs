@@ -61,10 +61,10 @@ pub struct Args {
     /// (bf16, f16, ...)
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     lacks: Vec<String>,
-    /// Stop after so many runs of passes
+    /// Maximum number of pass runs
     #[arg(long, value_name = "N")]
     max_passes: Option<usize>,
-    /// Apply no more than so many rewrites
+    /// Maximum number of rewrites
     #[arg(long, value_name = "N")]
     max_rewrites: Option<u64>,
     /// Also print what every pass changed; =full for the whole module after it
