@@ -6,7 +6,7 @@ macro_rules! for_operations {
         $then! {
             /// An input of the computation.
             Parameter: Parameter;
-            /// A value known when compiling.
+            /// A literal.
             Constant: Constant;
             /// Values put together.
             Tuple: Tuple;
@@ -15,12 +15,13 @@ macro_rules! for_operations {
             /// Identity that blocks motion across it.
             OptBarrier: OptBarrier;
             /// A function of one element.
-            Unary: Abs | Acos | Acosh | Asin | Asinh | Atan | Atanh | Cbrt | Ceil | Cosh | Cosine | CountLeadingZeros | Erf
-                | Exponential | ExponentialMinusOne | Floor | Imag | IsFinite | Log | LogPlusOne | Logistic | Negate | Not
-                | Popcnt | Real | RoundNearestAfz | RoundNearestEven | Rsqrt | Sign | Sine | Sinh | Sqrt | Tan | Tanh;
+            Unary: Abs | Acos | Acosh | Asin | Asinh | Atan | Atanh | Cbrt | Ceil | Cosh | Cosine | CountLeadingZeros
+                | Erf | Exponential | ExponentialMinusOne | Floor | Imag | IsFinite | Log | LogPlusOne | Logistic
+                | Negate | Not | Popcnt | Real | RoundNearestAfz | RoundNearestEven | Rsqrt | Sign | Sine | Sinh | Sqrt
+                | Tan | Tanh;
             /// A function of two elements.
-            Binary: Add | And | Atan2 | Complex | Divide | Maximum | Minimum | Mulhi | Multiply | Or | Power | Remainder
-                | ShiftLeft | ShiftRightArithmetic | ShiftRightLogical | Subtract | Xor;
+            Binary: Add | And | Atan2 | Complex | Divide | Maximum | Minimum | Mulhi | Multiply | Or | Power
+                | Remainder | ShiftLeft | ShiftRightArithmetic | ShiftRightLogical | Subtract | Xor;
             /// A comparison of two elements.
             Compare: Compare;
             /// One of two elements, by a truth value.
@@ -39,7 +40,7 @@ macro_rules! for_operations {
             Reshape: Reshape;
             /// Dimensions in another order.
             Transpose: Transpose;
-            /// A strided box.
+            /// A strided slice.
             Slice: Slice;
             /// Elements added around and between.
             Pad: Pad;
@@ -49,9 +50,9 @@ macro_rules! for_operations {
             Reverse: Reverse;
             /// The index along a dimension.
             Iota: Iota;
-            /// A box at a place known when running.
+            /// A slice at dynamic start indices.
             DynamicSlice: DynamicSlice;
-            /// A box written at a place known when running.
+            /// A slice written at dynamic start indices.
             DynamicUpdateSlice: DynamicUpdateSlice;
             /// The same value in another buffer, perhaps in another layout.
             Copy: Copy;
@@ -59,7 +60,7 @@ macro_rules! for_operations {
             Bitcast: Bitcast;
             /// Contraction of two arrays.
             Dot: Dot;
-            /// Contraction of two arrays, one of which falls into groups of sizes known when running.
+            /// Contraction of two arrays, one of which falls into groups of dynamic sizes.
             RaggedDot: RaggedDot;
             /// Contraction of two arrays whose blocks have scales.
             ScaledDot: ScaledDot;
@@ -93,9 +94,9 @@ macro_rules! for_operations {
             StochasticConvert: StochasticConvert;
             /// Normalisation over all dimensions but the features.
             BatchNorm: BatchNormTraining | BatchNormInference | BatchNormGrad;
-            /// Boxes read at indexed places.
+            /// Slices read at an array of start indices.
             Gather: Gather;
-            /// Boxes written at indexed places.
+            /// Slices written at an array of start indices.
             Scatter: Scatter;
             /// A Fourier transform.
             Fft: Fft;
@@ -113,14 +114,14 @@ macro_rules! for_operations {
             AddDependency: AddDependency;
             /// Data from or to the host or another device.
             Transfer: Infeed | Outfeed | Recv | RecvDone | Send | SendDone;
-            /// An operation begun, gone on with or awaited.
+            /// Start, update or done of an asynchronous operation.
             Async: AsyncDone | AsyncStart | AsyncUpdate | CopyDone | CopyStart;
-            /// Sizes known when running.
+            /// Dynamic sizes, set and read.
             Dynamic: DynamicReshape | GetDimensionSize | SetDimensionSize;
-            /// What devices do together.
-            Collective: AllGather | AllGatherDone | AllGatherStart | AllReduce | AllReduceDone | AllReduceStart | AllToAll
-                | CollectiveBroadcast | CollectivePermute | CollectivePermuteDone | CollectivePermuteStart | CollectiveReduce
-                | PartitionId | RaggedAllToAll | ReduceScatter | ReplicaId;
+            /// Communication between devices, and their ids.
+            Collective: AllGather | AllGatherDone | AllGatherStart | AllReduce | AllReduceDone | AllReduceStart
+                | AllToAll | CollectiveBroadcast | CollectivePermute | CollectivePermuteDone | CollectivePermuteStart
+                | CollectiveReduce | PartitionId | RaggedAllToAll | ReduceScatter | ReplicaId;
             /// Arrays sorted together.
             Sort: Sort;
             /// The greatest or least elements of each row.

@@ -1,9 +1,12 @@
 //! Calls, loops, branches and fusions.
 
+mod aliases;
 mod attributes;
 mod eval;
 mod proto;
 mod shape;
+
+pub use aliases::OutputOperandAlias;
 
 pub(in crate::ops) use proto::{read_aliases, write_aliases};
 
@@ -204,17 +207,6 @@ pub enum FusionKind {
     Output,
     /// A backend's own.
     Custom,
-}
-
-/// `{output}: (operand, {path})`: that part of the result lives in that operand's buffer.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct OutputOperandAlias {
-    /// Path into the result.
-    pub output: Vec<usize>,
-    /// Which operand.
-    pub operand: usize,
-    /// Path into the operand.
-    pub path: Vec<usize>,
 }
 
 /// Operations compiled as one; the computation has no other caller.

@@ -1,6 +1,6 @@
 //! The text of custom calls.
 
-use super::{CustomCall, CustomCallApi, CustomCallSchedule, PaddingType};
+use super::{CustomCall, CustomCallApi, CustomCallSchedule, DimLabels, PaddingType};
 use crate::ops::Precision;
 use crate::text::{AttributeCursor, AttributeValue, AttributeWriter, TokenKind, attribute_words};
 use crate::{Literal, Result, Shape};
@@ -26,10 +26,6 @@ attribute_words! {
     "PADDING_VALID" => PaddingType::Valid,
     "PADDING_SAME" => PaddingType::Same,
 }
-
-/// The labels of a convolution's dimensions as text; a custom call gives them no meaning.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct DimLabels(pub String);
 
 impl AttributeValue for DimLabels {
     const WHAT: &'static str = "labels of dimensions such as b01f_01io->b01f";

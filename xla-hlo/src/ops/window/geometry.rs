@@ -1,8 +1,33 @@
 //! Where windows lie: sizes of results and positions in the array, with padding and dilation.
 
-use super::{Window, WindowDim};
 use crate::Result;
 use crate::ops::checks::{self, ensure};
+
+/// How a window slides along one dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WindowDim {
+    /// Elements in the window.
+    pub size: usize,
+    /// Step between windows, at least 1.
+    pub stride: usize,
+    /// Padding in front; negative trims.
+    pub pad_low: i64,
+    /// Padding behind; negative trims.
+    pub pad_high: i64,
+    /// Step between elements of the window, at least 1 (`rhs_dilate`).
+    pub window_dilation: usize,
+    /// Step between elements of the array, at least 1 (`lhs_dilate`).
+    pub base_dilation: usize,
+    /// Whether the window runs backwards.
+    pub reversal: bool,
+}
+
+/// A window over all (or all spatial) dimensions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Window {
+    /// One for each dimension.
+    pub dims: Vec<WindowDim>,
+}
 
 /// `size` elements, `dilation` apart from each other, take so many places; `None` when that overflows.
 fn dilated(size: usize, dilation: usize) -> Option<i128> {

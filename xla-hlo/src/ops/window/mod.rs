@@ -10,7 +10,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-pub use geometry::Cumulative;
+pub use geometry::{Cumulative, Window, WindowDim};
 
 pub(in crate::ops) use proto::{read_window, write_window};
 
@@ -19,32 +19,6 @@ use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{CompId, Literal, Module, Result, Shape};
-
-/// How a window slides along one dimension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct WindowDim {
-    /// Elements in the window.
-    pub size: usize,
-    /// Step between windows, at least 1.
-    pub stride: usize,
-    /// Padding in front; negative trims.
-    pub pad_low: i64,
-    /// Padding behind; negative trims.
-    pub pad_high: i64,
-    /// Step between elements of the window, at least 1 (`rhs_dilate`).
-    pub window_dilation: usize,
-    /// Step between elements of the array, at least 1 (`lhs_dilate`).
-    pub base_dilation: usize,
-    /// Whether the window runs backwards.
-    pub reversal: bool,
-}
-
-/// A window over all (or all spatial) dimensions.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Window {
-    /// One for each dimension.
-    pub dims: Vec<WindowDim>,
-}
 
 /// A reduction over each position of a window, of N arrays with N initial values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,0 +1,41 @@
+//! Aliases of operand buffers: results of fusions, custom calls and asynchronous calls that reuse them.
+
+use crate::ops::ShapeContext;
+use crate::{Error, Result, Shape};
+
+/// `{output}: (operand, {path})`: that part of the result lives in that operand's buffer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OutputOperandAlias {
+    /// Path into the result.
+    pub output: Vec<usize>,
+    /// Which operand.
+    pub operand: usize,
+    /// Path into the operand.
+    pub path: Vec<usize>,
+}
+
+impl OutputOperandAlias {
+    /// Demands that those parts of the result and of an operand of `what` have the same shape.
+    pub(in crate::ops) fn check(&self, what: &str, cx: &ShapeContext<'_>, result: &Shape) -> Result<()> {
+        let operand = cx.operand(self.operand)?;
+        let (from, to) = (result.subshape(&self.output), operand.subshape(&self.path));
+        // A buffer lives where the array lives that it is made of (`Pin`), and the other way round (`Unpin`).
+        let fits = |from: &Shape, to: &Shape| match (from, to) {
+            (Shape::Buffer(a), Shape::Array(b)) | (Shape::Array(b), Shape::Buffer(a)) => {
+                Shape::Array((**a).clone()).compatible(&Shape::Array(b.clone()))
+            }
+            _ => from.compatible(to),
+        };
+        if matches!((from, to), (Some(from), Some(to)) if fits(from, to)) {
+            return Ok(());
+        }
+        Err(Error::invalid_argument(format!(
+            "output {:?} of {what} cannot live in operand {} at {:?}: {} and {}",
+            self.output,
+            self.operand,
+            self.path,
+            result.without_layout(),
+            operand.without_layout()
+        )))
+    }
+}
