@@ -116,7 +116,7 @@ impl Transform {
     }
 
     /// How many lines of `n` elements a chunk of the work has, of so many lines in all.
-    fn lines_a_piece(&self, lines: usize, n: usize) -> usize {
+    fn lines_a_chunk(&self, lines: usize, n: usize) -> usize {
         if lines * n < PARALLEL_ELEMENTS {
             return lines.max(1);
         }
@@ -126,7 +126,7 @@ impl Transform {
     fn complex_lines<T: Real>(&self, input: &[Complex<T>], output: &mut [Complex<T>], scale: Option<T>) {
         let n = self.last();
         let fft = T::plans().complex(n, direction(scale.is_some()));
-        let chunk = self.lines_a_piece(output.len() / n, n) * n;
+        let chunk = self.lines_a_chunk(output.len() / n, n) * n;
         pool::parallel_chunks(self.threads, output, chunk, &|i, output| {
             let mut scratch = zeros(fft.get_immutable_scratch_len());
             let input = &input[i * chunk..i * chunk + output.len()];
@@ -143,7 +143,7 @@ impl Transform {
         let n = self.last();
         let half = Fft::half_size(n);
         let fft = T::plans().real_to_complex(n);
-        let lines = self.lines_a_piece(output.len() / half, n);
+        let lines = self.lines_a_chunk(output.len() / half, n);
         pool::parallel_chunks(self.threads, output, lines * half, &|i, output| {
             let (mut line, mut scratch) = (vec![T::zero(); n], zeros(fft.get_scratch_len()));
             let input = input[i * lines * n..].chunks_exact(n);
@@ -159,7 +159,7 @@ impl Transform {
         let n = self.last();
         let half = Fft::half_size(n);
         let fft = T::plans().complex_to_real(n);
-        let lines = self.lines_a_piece(output.len() / n, n);
+        let lines = self.lines_a_chunk(output.len() / n, n);
         pool::parallel_chunks(self.threads, output, lines * n, &|i, output| {
             let (mut line, mut scratch) = (zeros(half), zeros(fft.get_scratch_len()));
             let input = input[i * lines * half..].chunks_exact(half);
@@ -191,11 +191,11 @@ impl Transform {
         let width = (COLUMN_BYTES / size_of::<Complex<T>>()).min(inner);
         let blocks_a_row = inner.div_ceil(width);
         let blocks = data.len() / (n * inner) * blocks_a_row;
-        let a_piece = self.lines_a_piece(blocks, n * width);
+        let size = self.lines_a_chunk(blocks, n * width);
         let shared = Shared(data.as_mut_ptr());
-        pool::parallel_for(self.threads, blocks.div_ceil(a_piece), &|chunk| {
+        pool::parallel_for(self.threads, blocks.div_ceil(size), &|chunk| {
             let (mut lines, mut scratch) = (zeros(n * width), zeros(fft.get_inplace_scratch_len()));
-            for block in chunk * a_piece..((chunk + 1) * a_piece).min(blocks) {
+            for block in chunk * size..((chunk + 1) * size).min(blocks) {
                 let column = block % blocks_a_row * width;
                 let width = width.min(inner - column);
                 let lines = &mut lines[..n * width];

@@ -143,7 +143,7 @@ fn of_each(transcendental: bool, n: u64) -> Arithmetic {
 pub const EXPENSIVE: f64 = 4.0;
 
 /// Neighbouring elements that a gather must take together to load them as vectors.
-const LONG_PIECE: usize = 8;
+const LONG_SLICE: usize = 8;
 
 /// The cost of one element: vector instructions for a vector of results, where an addition takes 1.
 ///
@@ -163,7 +163,7 @@ pub fn element_cost(op: &Op, element_type: ElementType) -> f64 {
         Op::Pad(_) | Op::DynamicSlice(_) | Op::DynamicUpdateSlice(_) => 2.0,
         Op::Concatenate(_) => 2.0,
         // Whole pieces of rows, or elements from anywhere.
-        Op::Gather(gather) if gather.slice_sizes.last().is_some_and(|&n| n >= LONG_PIECE) => 2.0,
+        Op::Gather(gather) if gather.slice_sizes.last().is_some_and(|&n| n >= LONG_SLICE) => 2.0,
         Op::Gather(_) | Op::Scatter(_) => 8.0,
         Op::Dot(_) | Op::RaggedDot(_) | Op::ScaledDot(_) | Op::Convolution(_) => 1e6,
         Op::Reduce(_) | Op::ReduceWindow(_) | Op::SelectAndScatter(_) | Op::Scan(_) | Op::BatchNorm(_) => 1e6,

@@ -80,7 +80,7 @@ fn nothing_happens_without_need() {
 }
 
 #[test]
-fn what_is_dear_is_kept_and_the_error_names_it() {
+fn what_is_expensive_is_kept_and_the_error_names_it() {
     let text = SKIP.replace(
         "a = f32[16,16] cosine(x)",
         "a = f32[16,16] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={1}",

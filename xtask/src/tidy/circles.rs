@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::Finding;
 use super::lexer::{self, is_word};
 
 /// The files of one crate by the paths of their modules: `["fused", "kernel"]` is `src/fused/kernel.rs`.
@@ -36,6 +37,16 @@ pub fn circles(files: &[(String, String)]) -> Vec<Vec<String>> {
     let mut found: Vec<Vec<String>> = Components::of(&edges);
     found.sort_by(|a, b| (b.len(), a).cmp(&(a.len(), b)));
     found
+}
+
+/// Each circle of a crate in `folder` as a finding.
+pub fn check(folder: &str, files: &[(String, String)]) -> Vec<Finding> {
+    let advice = |circle: &Vec<String>| {
+        format!("imported by and imports {}; put what they share below them", circle[1..].join(", "))
+    };
+    let finding =
+        |circle: Vec<String>| Finding::failure(&format!("{folder}/src/{}", circle[0]), 0, "circle", advice(&circle));
+    circles(files).into_iter().map(finding).collect()
 }
 
 /// `fused/kernel.rs` as the path of a module; `None` for tests.

@@ -23,13 +23,14 @@ use crate::shell::{metadata, output, program, root};
 const APART: &[&str] = &["fuzz/", "tests/downstream/"];
 
 pub const HELP: &str = "\
-Each finding is `FILE:LINE: rule: what to do`. `--circles` lists the files of each crate that
-import each other instead. The rules:
+Each finding is `FILE:LINE: rule: what to do`. `--circles` prints the circles of imports of each
+crate instead. The rules:
 
   module-doc      the first line of a Rust file is a `//!` sentence
   file-size       600 lines a file at most (tables and generated code exempt by name)
   function-size   80 lines a function at most, unless most of them are arms of a match or text
   width           120 columns in code and comments; only strings may be longer
+  circle          no files of a crate that import each other
   reference       a file that a comment or a document names is there
   word            no word in names that gave way to the field's
   leftover        no todo!, unimplemented! or dbg!
@@ -77,14 +78,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
 
 /// Prints the circles of imports between the files of each crate.
 fn print_circles() -> Result<()> {
-    let files = committed_files()?;
-    let mut sources: BTreeMap<&str, Vec<(String, String)>> = BTreeMap::new();
-    for path in files.iter().filter(|path| path.ends_with(".rs")) {
-        let Some((folder, below)) = path.split_once("/src/") else { continue };
-        let Ok(content) = fs::read_to_string(root().join(path)) else { continue };
-        sources.entry(folder).or_default().push((below.to_owned(), content));
-    }
-    for (folder, files) in &sources {
+    for (folder, files) in &sources(&committed_files()?) {
         let circles = circles::circles(files);
         let count: usize = circles.iter().map(Vec::len).sum();
         println!("{folder}: {} circles of {count} of {} files", circles.len(), files.len());
@@ -93,6 +87,17 @@ fn print_circles() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The Rust files of each crate, below its `src`, with their contents.
+fn sources(files: &[String]) -> BTreeMap<&str, Vec<(String, String)>> {
+    let mut sources: BTreeMap<&str, Vec<(String, String)>> = BTreeMap::new();
+    for path in files.iter().filter(|path| path.ends_with(".rs")) {
+        let Some((folder, below)) = path.split_once("/src/") else { continue };
+        let Ok(content) = fs::read_to_string(root().join(path)) else { continue };
+        sources.entry(folder).or_default().push((below.to_owned(), content));
+    }
+    sources
 }
 
 /// Prints what is found and fails if a rule is broken.
@@ -133,6 +138,9 @@ fn findings() -> Result<Vec<Finding>> {
         if path.ends_with("/Cargo.toml") && is_member {
             found.extend(manifest::check(path, &content));
         }
+    }
+    for (folder, files) in &sources(&files) {
+        found.extend(circles::check(folder, files));
     }
     found.extend(layers::check(&metadata()?)?);
     found.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));

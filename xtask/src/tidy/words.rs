@@ -21,6 +21,13 @@ const RETIRED: &[Retired] = &[
         within: &["fold_constants.rs", "fold_kernels.rs"],
     },
     Retired { words: &["coord", "coords"], instead: "AffineExpr", except: &[], within: &[] },
+    Retired { words: &["team", "teams"], instead: "thread group", except: &[], within: &[] },
+    Retired { words: &["strand", "strands"], instead: "fiber", except: &[], within: &[] },
+    Retired { words: &["thin"], instead: "skinny", except: &[], within: &[] },
+    Retired { words: &["knob", "knobs"], instead: "options", except: &[], within: &[] },
+    Retired { words: &["dear", "dearer"], instead: "expensive", except: &[], within: &[] },
+    Retired { words: &["nought"], instead: "zero", except: &[], within: &[] },
+    Retired { words: &["trail"], instead: "in-flight log", except: &[], within: &[] },
 ];
 
 /// Checks the names in the code of one file.

@@ -149,7 +149,7 @@ impl GraphTemplate {
                     context.query("cuStreamEndCapture", || unsafe { sys::cuStreamEndCapture(raw, &mut graph) })?;
                 let captured = (!graph.is_null()).then(|| GraphTemplate { context: context.clone(), raw: graph });
                 check("cuStreamEndCapture", status)?;
-                captured.ok_or_else(|| Error::internal("a library's call left no notes"))
+                captured.ok_or_else(|| Error::internal("a library call was not captured"))
             },
         )
     }

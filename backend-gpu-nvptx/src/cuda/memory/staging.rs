@@ -17,7 +17,7 @@ const CLASSES: [(usize, usize); 2] = [(64 << 10, 64), (4 << 20, 8)];
 
 /// Number of chunks of one copy to the host in flight: one is copied by the device while the host copies
 /// the other.
-const PIECES_UNDER_WAY: usize = 2;
+const CHUNKS_IN_FLIGHT: usize = 2;
 
 /// Page-locked buffers of one context.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Staging {
         let mut under_way = VecDeque::new();
         let mut from = from;
         for part in target.chunks_mut(CLASSES[class].0) {
-            if under_way.len() == PIECES_UNDER_WAY {
+            if under_way.len() == CHUNKS_IN_FLIGHT {
                 self.finish(class, &mut under_way)?;
             }
             let buffer = self.take(class)?;
