@@ -1,4 +1,4 @@
-//! `xla compile`: a program as files for a machine that may be another one.
+//! `xla compile`: compiles a program ahead of time, to files.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `xla convert`: a module in another form.
+//! `xla convert`: converts a module to another format.
 
 use std::path::PathBuf;
 

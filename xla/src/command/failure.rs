@@ -1,4 +1,4 @@
-//! How the command fails: an error, and whose fault it is, which decides the exit code.
+//! Failures of the command: the error and its exit code.
 
 use xla::hlo::Error;
 

@@ -1,4 +1,4 @@
-//! The forms in which a module is written.
+//! Output formats of a module.
 
 use clap::ValueEnum;
 use xla::hlo::{Module, Result, proto};

@@ -1,4 +1,4 @@
-//! Made-up inputs: a counter-based generator whose values depend on seed, parameter and element number alone.
+//! Generated inputs: a counter-based generator whose values depend on seed, parameter and element number alone.
 //!
 //! Every integer is an unsigned 64-bit word and wraps; `mix64` is the finaliser of SplitMix64 (Steele, Lea and Flood,
 //! "Fast splittable pseudorandom number generators", 2014). Floating kinds are computed in `f64` without fused

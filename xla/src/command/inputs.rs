@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use xla::hlo::{ArrayShape, Error, Literal, Module, Result, ResultExt};
+use xla::hlo::{ArrayShape, Error, Literal, Result, ResultExt};
 use xla::npz::Archive;
 use xla::service::Signature;
 
@@ -21,16 +21,6 @@ pub struct InputArgs {
     /// Generate inputs from a seed; a manifest.json beside MODULE may specify the distributions
     #[arg(long, value_name = "N")]
     inputs_seed: Option<u64>,
-}
-
-/// The shape without its layout.
-pub fn plain(shape: &ArrayShape) -> ArrayShape {
-    shape.clone().with_layout(None)
-}
-
-/// What a program takes and gives, before it is compiled: no layouts.
-pub fn signature(module: &Module) -> Result<Signature> {
-    Signature::new(module, |shape| Ok(plain(shape)))
 }
 
 /// Where the inputs of one run come from, one literal at a time.

@@ -1,4 +1,4 @@
-//! The `manifest.json` that may lie beside a program and says what its inputs are made of.
+//! `manifest.json` beside a program: the generators of its inputs.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,6 +9,7 @@ use serde_json::Value;
 use xla::hlo::{ArrayShape, ElementType, Error, Result, ResultExt};
 
 use super::generate::Generator;
+use super::signature;
 
 /// The file's name, in the folder of the program.
 const FILE: &str = "manifest.json";
@@ -82,7 +83,7 @@ impl Parameter {
                 self.name,
                 self.dtype,
                 dims.join(","),
-                super::inputs::plain(shape)
+                signature::plain(shape)
             )));
         }
         Ok(self.generator.clone())

@@ -1,4 +1,4 @@
-//! Timing by the rules of the benchmark, and sums that tell whether outputs are right.
+//! Timing by the rules of the benchmark, and checksums of outputs.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The command line: what there is to say, where it goes, and what comes back as exit code.
+//! The command line: subcommands, output streams and exit codes.
 //!
 //! Results go to standard output; standard error gets one error, progress if a person watches, and with `-v` the log.
 //! Exit codes: 0 fine, 1 the program or the compiler failed, 2 bad usage or bad input.
@@ -23,6 +23,7 @@ mod program;
 mod progress;
 mod run;
 mod session;
+mod signature;
 mod threads;
 mod trace;
 

@@ -1,4 +1,4 @@
-//! `xla platforms`: what this build can run programs on.
+//! `xla platforms`: lists the platforms of this build.
 
 use xla::Client;
 use xla::PlatformRegistry;

@@ -1,4 +1,4 @@
-//! What the system says about this process: memory and threads.
+//! Memory and threads of this process, as the system reports them.
 
 use std::fs;
 

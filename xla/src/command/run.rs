@@ -10,10 +10,11 @@ use xla::{Client, LoadedExecutable};
 
 use super::expect::ExpectArgs;
 use super::failure::Outcome;
-use super::inputs::{self, InputArgs};
+use super::inputs::InputArgs;
 use super::output;
 use super::program::{Runnable, RunnableArg, Source};
 use super::session::{PlatformArg, Session};
+use super::signature;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,7 +60,7 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
             let client = session.client_for(&session.registry(), &args.platform, &stored)?;
             let executable = stored.load(&client, &session.compile_options())?;
             check_devices(executable.module(), args.devices.get())?;
-            let signature = inputs::signature(executable.module())?;
+            let signature = signature::of_module(executable.module())?;
             let literals = inputs_of(args, Some(stored.path()), &signature)?;
             drop(stored);
             let outputs = execute(&executable, literals)?;
@@ -82,7 +83,7 @@ fn compile_and_run(session: &Session, args: &Args, source: Source) -> Outcome<(S
     let platform = session.platform(&registry, &args.platform)?;
     let module = source.verified()?;
     check_devices(&module, args.devices.get())?;
-    let signature = inputs::signature(&module)?;
+    let signature = signature::of_module(&module)?;
     let literals = inputs_of(args, source.path(), &signature)?;
     drop(source);
     let client = Client::new(&registry, platform.name())?;

@@ -1,4 +1,4 @@
-//! Which CPUs the process may use.
+//! CPU affinity of the process.
 
 use xla::hlo::{Error, Result};
 

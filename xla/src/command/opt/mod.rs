@@ -1,4 +1,4 @@
-//! `xla opt`: a module as passes leave it, and what they thought.
+//! `xla opt`: runs passes on a module and reports on the result.
 
 mod bisect;
 mod diff;
@@ -87,7 +87,7 @@ pub struct Args {
     /// Instead of the module, print which value each leaf of each instruction holds; =json for programs
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
     dataflow: Option<Report>,
-    /// Instead of the module, print which instructions wait for which: the longest chains of them; =json for programs
+    /// Instead of the module, print its critical path: the longest chains of dependences; =json for programs
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
     chains: Option<Report>,
     /// Find the pass, and the rewrite in it, after which a shell command fails that is given {module}
