@@ -1,4 +1,4 @@
-//! The element types of arrays: one table with name, width and kind.
+//! Element types of arrays: one table of name, width and kind.
 
 /// What an element type counts with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

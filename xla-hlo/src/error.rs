@@ -1,4 +1,4 @@
-//! The one error type of the project: a status code of the field, a sentence, and what caused it.
+//! The error type of the project: a status code of the field, a sentence, and its cause.
 
 use std::error::Error as StdError;
 

@@ -1,4 +1,4 @@
-//! One builder method for each operation.
+//! Builder methods, one for each operation.
 
 use super::ComputationBuilder;
 use crate::ops::*;

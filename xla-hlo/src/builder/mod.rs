@@ -1,4 +1,4 @@
-//! Builds computations in Rust: each method adds one instruction whose shape its rule gives.
+//! Builder of computations: each method adds one instruction, whose shape its rule infers.
 
 mod effects;
 mod methods;

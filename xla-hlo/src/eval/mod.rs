@@ -1,4 +1,4 @@
-//! The reference evaluator: simple, obviously right, the oracle of everything else.
+//! Reference evaluator: simple, obviously right, the oracle of everything else.
 //!
 //! [`evaluate`] runs a whole module; [`Evaluator`] runs single computations and carries the limits. The meaning of each
 //! operation stands in its family's folder under [`ops`](crate::ops); here is only the walk. [`ScalarFunction`] runs

@@ -1,4 +1,4 @@
-//! The order in which a computation is evaluated, and where each value is read for the last time.
+//! Evaluation plan of a computation: the order of its steps, and the last use of each value.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The counter that random numbers are drawn from.
+//! Counter from which random numbers are drawn.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Small called computations over scalars: reducers, comparators, the bodies of map and scatter.
+//! Scalar functions: called computations over scalars, such as reducers, comparators and the bodies of map and scatter.
 
 use std::collections::HashMap;
 

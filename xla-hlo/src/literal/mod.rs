@@ -1,4 +1,4 @@
-//! Values: arrays of elements in row-major order, tuples of values, tokens.
+//! Literals: arrays of elements in row-major order, tuples, tokens.
 
 pub(crate) mod float_format;
 pub(crate) mod scalar;

@@ -1,4 +1,4 @@
-//! One element of an array as a plain value.
+//! Scalar: one element of an array as a plain value.
 
 use super::float_format;
 use crate::{ElementKind, ElementType};

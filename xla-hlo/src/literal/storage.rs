@@ -1,4 +1,4 @@
-//! Elements of an array as bytes, or as one element that stands for all of them.
+//! Storage of an array: bytes of all elements, or one element for all of them (a splat).
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,4 +1,4 @@
-//! Literals that keep one element for all: what they are equal to, and that nobody writes them out unasked.
+//! Tests of splats: equality, and that nothing densifies them unasked.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};

@@ -1,4 +1,4 @@
-//! What an instruction carries besides its meaning: metadata, sharding, frontend attributes, statistics, origin.
+//! Annotations of an instruction: metadata, sharding, frontend attributes, statistics, origin.
 
 use std::collections::BTreeMap;
 

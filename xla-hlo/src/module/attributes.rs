@@ -1,4 +1,4 @@
-//! What a module's header says: layouts, aliasing, donation, replication, stack tables.
+//! Attributes of a module's header: layouts, aliasing, donation, replication, stack tables.
 
 use super::annotations::FrontendAttributes;
 use crate::Shape;

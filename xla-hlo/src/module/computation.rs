@@ -1,4 +1,4 @@
-//! A graph of instructions with parameters and a root, and the few methods that may edit it.
+//! Computation: a graph of instructions with parameters and a root, and the few methods that may edit it.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! One operation in a computation: its shape, operands, users and annotations.
+//! Instruction: an operation in a computation with its shape, operands, users and annotations.
 
 use super::users::Users;
 use super::{Annotations, InstrId};

@@ -1,4 +1,4 @@
-//! Names that must differ.
+//! Unique names.
 
 use std::collections::HashMap;
 

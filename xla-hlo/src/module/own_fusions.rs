@@ -1,4 +1,4 @@
-//! Gives each fusion a computation of its own, where a reader found one that others call as well.
+//! Clones fused computations that have other callers, so that each fusion has its own.
 
 use std::collections::HashSet;
 

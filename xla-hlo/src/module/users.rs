@@ -1,4 +1,4 @@
-//! Who uses an instruction: a short list mostly, searched from end to end; with an index beside it where it is long.
+//! Users of an instruction: a list, with an index beside it where it is long.
 
 use std::collections::HashMap;
 

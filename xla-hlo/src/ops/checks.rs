@@ -1,4 +1,4 @@
-//! Checks that several families share: of shapes and attributes, and of how many operands arrived.
+//! Checks that families share: of shapes, attributes and operand counts.
 
 use crate::{ArrayShape, ElementKind, ElementType, Error, Literal, Result, Shape};
 

@@ -1,4 +1,4 @@
-//! The computations that reduce, reduce-window, select-and-scatter and scatter reduce with.
+//! Combiners: the computations of reduce, reduce-window, select-and-scatter and scatter.
 
 use super::checks::{self, ensure};
 use super::{BinaryOp, Op, ShapeContext};

@@ -1,4 +1,4 @@
-//! Dispatch of an operation to the rules in its family's folder.
+//! Dispatch from an operation to the rules in its family's folder.
 
 use super::list::for_operations;
 use super::*;

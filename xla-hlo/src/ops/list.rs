@@ -1,4 +1,4 @@
-//! The list of operations, for macros that need one arm for each.
+//! List of operations, for macros that need one arm for each.
 
 /// Hands all operations to a macro: `Type: Opcode | Opcode;`, each with its documentation.
 macro_rules! for_operations {

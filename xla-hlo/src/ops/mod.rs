@@ -1,4 +1,4 @@
-//! The operations, one folder a family: attributes, shape rule, attributes in text and messages, evaluator together.
+//! Operations, one folder a family: attributes, shape rule, text and protobuf forms, evaluator.
 
 pub mod async_;
 mod checks;

@@ -1,4 +1,4 @@
-//! The op table: every opcode that HLO text knows, with its arity and the family it belongs to.
+//! Opcode table: every opcode of HLO text with its arity and family.
 
 /// How many operands an operation takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! Which operations begin something, and which wait for it.
+//! Start and done: which opcodes start something, and which wait for it.
 
 use super::Opcode;
 

@@ -1,4 +1,4 @@
-//! What the tests of the operation families share: one instruction built, verified and evaluated.
+//! Test helpers of the operation families: build, verify and evaluate one instruction.
 
 use super::{Binary, BinaryOp, Op};
 use crate::builder::{ComputationBuilder, ModuleBuilder};

@@ -1,4 +1,4 @@
-//! What every instruction may carry besides its meaning.
+//! Annotations of an instruction.
 
 use super::identifiers::sanitized;
 use super::messages::{FrontendAttributesProto, HloInstructionProto, ParameterReplication, Statistic, StatisticsViz};

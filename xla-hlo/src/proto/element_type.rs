@@ -1,4 +1,4 @@
-//! The numbers of element types.
+//! Numbers of element types.
 
 use crate::{ElementType, Error, Result};
 

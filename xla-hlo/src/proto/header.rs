@@ -1,4 +1,4 @@
-//! What stands in a module's header: layouts, aliasing, donation, stack tables.
+//! Attributes of a module's header: layouts, aliasing, donation, stack tables.
 
 use super::messages::{
     AliasEntryProto, BufferDonorEntryProto, FileLocationProto, FrontendAttributesProto, HloBufferDonorProto,

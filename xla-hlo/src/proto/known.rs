@@ -1,4 +1,4 @@
-//! Context of reading a module: what ids and numbers in its messages stand for.
+//! Context of reading a module: computations by id, texts by number.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Provenance, and the table that it keeps long text in.
+//! Metadata, and the table of its long texts.
 
 use super::messages::{OpMetadata, PayloadProto};
 use super::numbers::{fit, index, text};

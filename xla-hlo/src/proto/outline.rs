@@ -1,4 +1,4 @@
-//! Which computation calls which, found without decoding the rest.
+//! Call graph of a serialised module, found without decoding the rest.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Walking the index space of an array.
+//! Iteration over the index space of an array.
 
 /// Strides in elements for dimensions `dims` stored in `minor_to_major` order.
 pub fn strides(dims: &[usize], minor_to_major: &[usize]) -> Vec<usize> {

@@ -1,4 +1,4 @@
-//! How an array lies in memory: dimension order, tiles, packing, memory space.
+//! Layout of an array in memory: dimension order, tiles, packing, memory space.
 
 use std::fmt;
 

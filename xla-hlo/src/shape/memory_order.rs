@@ -1,4 +1,4 @@
-//! Lists the steps from an array's elements in logical order to the order of memory: transposes, tiles, padding.
+//! Steps from an array's logical order to its memory order: transposes, tiles, padding.
 
 use super::{ADDRESSABLE_BYTES, ArrayShape, Layout, Tile, TileDim};
 use crate::{Error, Result};

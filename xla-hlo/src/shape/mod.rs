@@ -1,4 +1,4 @@
-//! Shapes: what a value looks like, and for arrays how it lies in memory.
+//! Shapes of values; those of arrays have a layout.
 
 mod index;
 mod layout;

@@ -1,4 +1,4 @@
-//! Attributes in text: how families read and write theirs without knowing where instructions begin and end.
+//! Attributes in text: families read and write them without knowing where instructions begin and end.
 
 use std::cell::Cell;
 use std::collections::HashMap;

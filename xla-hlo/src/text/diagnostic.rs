@@ -1,4 +1,4 @@
-//! Where text is wrong: an error with a place, shown as line, column, the line itself and a caret.
+//! Diagnostics of wrong text: line, column, the line itself and a caret.
 
 use crate::Error;
 

@@ -1,4 +1,4 @@
-//! The text form of modules: reads what XLA prints, prints what XLA reads.
+//! Text form of modules: reads what XLA prints, prints what XLA reads.
 //!
 //! [`parse_module`] goes from text to a [`Module`](crate::Module); `Display` and [`print_module`] go back, and
 //! `print(parse(x))` is a fixed point. What the reader decides where the text leaves it open:

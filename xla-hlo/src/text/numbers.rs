@@ -1,4 +1,4 @@
-//! Numbers in text: how floats of every type are spelled, NaN payloads included.
+//! Spelling of numbers, floats of every type and NaN payloads included.
 
 use super::diagnostic::shown;
 use crate::{ElementType, Scalar};

@@ -1,4 +1,4 @@
-//! The current token with the steps every grammar rule is made of: look, accept, expect, lists, numbers, strings.
+//! Token cursor: the steps of every grammar rule, which look, accept, expect, and read lists, numbers and strings.
 
 use super::diagnostic::{Failure, Parse, shown};
 use super::lexer::{Lexer, Token, TokenKind};

@@ -1,4 +1,4 @@
-//! The call graph: callees exist, nobody calls itself, a fusion's or asynchronous computation has one caller.
+//! Call graph checks: callees exist, no recursion, a fused or asynchronous computation has one caller.
 
 use std::collections::HashMap;
 

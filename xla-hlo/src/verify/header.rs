@@ -1,4 +1,4 @@
-//! The header against the computations: entry layout, aliasing, donation, schedule.
+//! Header checks, against the computations: entry layout, aliasing, donation, schedule.
 
 use std::collections::HashSet;
 

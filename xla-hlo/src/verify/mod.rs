@@ -1,4 +1,4 @@
-//! The verifier: reports everything that is wrong with a module, and gives the token that compilers demand.
+//! Verifier: reports everything that is wrong with a module, and returns the token that compilers demand.
 //!
 //! Split by subject, run in this order, since each relies on the ones before:
 //!

@@ -1,4 +1,4 @@
-//! Shapes: addressable, with layouts that fit, and equal to what each operation's rule gives.
+//! Shape checks: addressable, with layouts that fit, and equal to what each operation's rule infers.
 
 use super::Report;
 use crate::ops::{Op, ShapeContext};

@@ -1,4 +1,4 @@
-//! The graph itself: live operands, arity, no cycles, complete parameters, one root.
+//! Graph checks: live operands, arity, no cycles, complete parameters, one root.
 
 use super::Report;
 use crate::ops::{Arity, Op};

@@ -1,4 +1,4 @@
-//! The text of asynchronous operations, the short form aside, which is the parser's and the printer's.
+//! Text of asynchronous operations; the short form is the parser's and the printer's.
 
 use super::{Async, AsyncStart};
 use crate::ops::Opcode;

@@ -1,4 +1,4 @@
-//! Asynchronous operations: both forms of text, values, chains.
+//! Tests of asynchronous operations: both forms of text, values, chains.
 
 use super::super::testing::{array, assert_refused, numbers};
 use crate::ElementType::F32;

@@ -1,4 +1,4 @@
-//! The text of collectives.
+//! Text of collectives.
 
 use super::participants::{Rules, write_channel};
 use super::{AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, Participants};

@@ -1,4 +1,4 @@
-//! Which devices work together: `replica_groups` in its three forms.
+//! Replica groups: `replica_groups` in its three forms.
 
 use crate::text::{AttributeCursor, AttributeValue, AttributeWriter, TokenKind};
 use crate::{Error, Result};

@@ -1,4 +1,4 @@
-//! What the devices of a program do together, and which device one is.
+//! Collectives, partition and replica ids.
 
 mod attributes;
 mod eval;

@@ -1,4 +1,4 @@
-//! Who takes part in a collective: groups, how their numbers are meant, and the rules they obey.
+//! Participants of a collective: groups, the ids that they list, and the rules that they obey.
 
 use std::collections::HashSet;
 

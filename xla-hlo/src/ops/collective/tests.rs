@@ -1,4 +1,4 @@
-//! Collectives: groups in three forms, text, shapes, and what they mean on one device.
+//! Tests of collectives: groups in three forms, text, shapes, values on one device.
 
 use super::super::testing::{array, assert_refused, numbers, scalar};
 use super::{IotaGroups, MeshAxis, MeshGroups, ReplicaGroups};

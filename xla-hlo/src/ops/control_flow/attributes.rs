@@ -1,4 +1,4 @@
-//! The text of fusions.
+//! Text of fusions.
 
 use super::{FusionKind, OutputOperandAlias};
 use crate::Result;

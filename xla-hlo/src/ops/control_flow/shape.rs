@@ -1,4 +1,4 @@
-//! Shape rules of the control flow family: what is called takes what it is given, and gives what is expected.
+//! Shape rules of the control flow family: arguments fit parameters, results fit the instruction.
 
 use super::*;
 use crate::{ArrayShape, ElementType};

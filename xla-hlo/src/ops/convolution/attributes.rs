@@ -1,4 +1,4 @@
-//! The text of dimension labels, kinds and sparsity.
+//! Text of dimension labels, kinds and sparsity.
 
 use super::{ConvolutionDims, ConvolutionKind, Sparsity, SparsityConfig};
 use crate::ops::checks::ensure;

@@ -1,4 +1,4 @@
-//! Tests of convolutions: text, shapes, and values against known ones and against sums written out over a padded input.
+//! Tests of convolutions: text, shapes, and values against known ones and sums over a padded input.
 
 use super::*;
 use crate::ops::WindowDim;

@@ -1,4 +1,4 @@
-//! The text of custom calls.
+//! Text of custom calls.
 
 use super::{CustomCall, CustomCallApi, CustomCallSchedule, DimLabels, PaddingType};
 use crate::ops::Precision;

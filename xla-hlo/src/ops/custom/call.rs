@@ -1,4 +1,4 @@
-//! The operation: a call of a function that HLO does not define, with all that XLA lets one say about it.
+//! The custom call itself: target and attributes.
 
 use crate::ops::{OutputOperandAlias, Precision, Window};
 use crate::{CompId, Literal, Shape};

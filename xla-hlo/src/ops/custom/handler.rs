@@ -1,4 +1,4 @@
-//! Handlers of custom calls, and what they may know of a call.
+//! Handlers of custom calls, and the context that they get.
 
 use super::{CustomCall, FfiAttributes};
 use crate::{Literal, Result, Shape};

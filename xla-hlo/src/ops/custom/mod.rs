@@ -1,4 +1,4 @@
-//! Calls to functions that HLO does not define: their attributes, and the handlers that stand for them.
+//! Custom calls: attributes, rules, and the handlers that evaluate them.
 //!
 //! What a call means is up to a [`CustomCallHandler`], found by the call's target in a [`CustomCallRegistry`], an
 //! ordinary value that whoever runs a program hands in. Some targets that frameworks emit are built in.

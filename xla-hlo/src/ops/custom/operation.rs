@@ -1,4 +1,4 @@
-//! Custom calls that stand for an operation of HLO, or on one device for none.
+//! Custom calls that stand for an HLO operation, or on one device for the identity.
 
 use super::CustomCall;
 use crate::ops::{CompareDirection, Op, OpRules, ShapeContext, TopK};

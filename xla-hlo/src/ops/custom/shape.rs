@@ -1,4 +1,4 @@
-//! The shape rule of custom calls.
+//! Shape rule of custom calls.
 
 use super::*;
 use crate::ops::checks::ensure;

@@ -1,4 +1,4 @@
-//! Tests of custom calls: their text, the rules, typed attributes, handlers, and what is built in.
+//! Tests of custom calls: text, rules, typed attributes, handlers registered and built in.
 
 mod lapack;
 mod systems;

@@ -1,4 +1,4 @@
-//! The text of precisions and algorithms.
+//! Text of precisions and algorithms.
 
 use super::{DotAlgorithm, Precision};
 use crate::Result;

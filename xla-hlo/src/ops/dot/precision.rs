@@ -1,4 +1,4 @@
-//! Precision of products: what operands ask for, and algorithms that fix it.
+//! Precision of a dot: what each operand asks for, and algorithms that override it.
 
 /// `operand_precision=`: how exact products must be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

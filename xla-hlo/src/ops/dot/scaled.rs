@@ -1,4 +1,4 @@
-//! Scaled dots: the operation, its shape rule and its meaning.
+//! Scaled dots: the operation, its shape rule and its evaluator.
 
 use super::{Dot, DotAlgorithm, DotDims, OpRules, Opcode, Precision, ReadAttributes, ShapeContext, eval, shape};
 use crate::eval::Evaluator;

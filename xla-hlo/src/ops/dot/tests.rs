@@ -1,4 +1,4 @@
-//! Tests of the dot family: against sums written out by index, for every element type, and at the edges.
+//! Tests of the dot family: against sums by index, for every element type, and at the edges.
 
 use super::*;
 use crate::ops::testing::{array, assert_refused, numbers, run};

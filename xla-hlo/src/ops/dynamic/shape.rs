@@ -1,4 +1,4 @@
-//! Shape rules of operations on sizes.
+//! Shape rules of operations on dynamic sizes.
 
 use super::super::checks::ensure;
 use super::Dynamic;

@@ -1,4 +1,4 @@
-//! The text of comparisons and accuracies.
+//! Text of comparisons and accuracies.
 
 use super::{CompareDirection, CompareType, ResultAccuracy};
 use crate::Result;

@@ -1,4 +1,4 @@
-//! Numbers of 106 bits as sums of two `f64`, for the functions whose usual formulas are wrong by more than one ulp.
+//! Double-double numbers, for functions whose usual formulas are wrong by more than one ulp in `f64`.
 //!
 //! The arithmetic is Dekker's and Knuth's error-free transformations; the functions are their Taylor series after a
 //! reduction of the argument, and Newton steps for the inverses. Slow, and short enough to be checked by eye.

@@ -1,4 +1,4 @@
-//! Meaning of the elementwise family: one function of scalars, applied to every element.
+//! Evaluator of the elementwise family: one scalar function, applied to every element.
 
 use super::function::ElementFunction;
 use super::*;

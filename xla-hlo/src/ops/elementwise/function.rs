@@ -1,4 +1,4 @@
-//! Elementwise operations resolved for their element types: functions from scalars to a scalar.
+//! Scalar functions of elementwise operations, resolved for element types.
 //!
 //! Which operations exist for which types is said once, by the tables of `integer`, `real` and `complex`; shape rules
 //! and evaluation both ask here.

@@ -1,4 +1,4 @@
-//! Functions of integers and truth values.
+//! Functions of integers and booleans.
 //!
 //! Integers come sign- or zero-extended to 64 bits together with their width; results are wrapped to the width by the
 //! caller. Corner cases (division by zero, overflow, shifts beyond the width) are those XLA defines.

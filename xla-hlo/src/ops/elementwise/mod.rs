@@ -1,4 +1,4 @@
-//! Operations on one element at a time.
+//! Elementwise operations.
 
 mod attributes;
 mod complex;

@@ -1,4 +1,4 @@
-//! The text of linear algebra.
+//! Text of linear algebra.
 
 use super::TransposeKind;
 use crate::text::attribute_words;

@@ -1,4 +1,4 @@
-//! The numbers in which linear algebra is evaluated: double precision, real or complex.
+//! Number fields of linear algebra: double precision, real or complex.
 
 use crate::Scalar;
 

@@ -1,4 +1,4 @@
-//! Decompositions and systems of equations.
+//! Matrix decompositions and triangular systems of equations.
 //!
 //! Elements are floats or complex numbers; the last two dimensions are a matrix, those before them number matrices.
 

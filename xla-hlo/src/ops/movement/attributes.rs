@@ -1,4 +1,4 @@
-//! The text of slices and paddings.
+//! Text of slices and paddings.
 
 use super::{PadDim, SliceRange};
 use crate::text::{AttributeCursor, AttributeValue, AttributeWriter, TokenKind};

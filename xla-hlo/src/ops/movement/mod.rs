@@ -1,4 +1,4 @@
-//! Operations that move elements without changing them.
+//! Data movement: operations that rearrange elements without changing them.
 
 mod attributes;
 mod eval;

@@ -1,4 +1,4 @@
-//! The text of epsilons.
+//! Text of epsilons.
 
 use super::Epsilon;
 use crate::text::{AttributeCursor, AttributeValue, AttributeWriter};

@@ -1,4 +1,4 @@
-//! The text of generators and distributions.
+//! Text of generators and distributions.
 
 use super::{RngAlgorithm, RngDistribution};
 use crate::text::attribute_words;

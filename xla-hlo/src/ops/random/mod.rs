@@ -1,4 +1,4 @@
-//! Random bits, random numbers, and rounding by random bits.
+//! Random bits, random numbers, and stochastic rounding.
 
 mod attributes;
 mod distribution;

@@ -1,4 +1,4 @@
-//! Reductions over dimensions, and loops over one.
+//! Reductions and scans.
 
 mod eval;
 mod proto;

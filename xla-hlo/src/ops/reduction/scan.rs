@@ -1,4 +1,4 @@
-//! Scans: the operation, its shape rule and its meaning.
+//! Scans: the operation, its shape rule and its evaluator.
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;

@@ -1,4 +1,4 @@
-//! Sorting, and the greatest or least elements.
+//! Sort and top-k.
 
 mod eval;
 mod proto;

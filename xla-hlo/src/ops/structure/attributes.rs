@@ -1,4 +1,4 @@
-//! The text of domains.
+//! Text of domains.
 
 use super::Domain;
 use crate::text::{AttributeCursor, AttributeValue, AttributeWriter, TokenKind};

@@ -1,4 +1,4 @@
-//! Parameters, constants, tuples, barriers and borders.
+//! Parameters, constants, tuples, optimization barriers and domains.
 
 mod attributes;
 mod eval;

@@ -1,4 +1,4 @@
-//! The text of transfers.
+//! Text of transfers.
 
 use super::{Channel, Transfer};
 use crate::Result;

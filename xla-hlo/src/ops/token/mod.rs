@@ -1,4 +1,4 @@
-//! Tokens, which order effects and have no bytes, and traffic with the host and with other devices.
+//! Tokens, which order effects, and transfers to and from the host and other devices.
 
 mod attributes;
 mod eval;

@@ -1,4 +1,4 @@
-//! Tokens and transfers: text, shapes, what is refused.
+//! Tests of tokens and transfers: text, shapes, refusals.
 
 use super::super::testing::{assert_refused, scalar};
 use crate::ElementType::F32;

@@ -1,4 +1,4 @@
-//! The text of transforms.
+//! Text of transforms.
 
 use super::FftType;
 use crate::text::attribute_words;

@@ -1,4 +1,4 @@
-//! The text of windows.
+//! Text of windows.
 
 use super::{Window, WindowDim};
 use crate::text::{AttributeCursor, AttributeValue, AttributeWriter, TokenKind};

@@ -1,4 +1,4 @@
-//! Meaning of the window family.
+//! Evaluator of the window family.
 
 use super::lines::reduces_separably;
 use super::positions::Windows;

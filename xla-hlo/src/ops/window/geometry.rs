@@ -1,4 +1,4 @@
-//! Where windows lie: sizes of results and positions in the array, with padding and dilation.
+//! Windows and their geometry: sizes of results and positions in the array, with padding and dilation.
 
 use crate::Result;
 use crate::ops::checks::{self, ensure};

@@ -1,4 +1,4 @@
-//! Reductions over windows one dimension after the other, for combiners that are associative and commutative.
+//! Separable window reductions, one dimension after the other, for associative and commutative combiners.
 //!
 //! A window of sizes w1 x w2 x ... then costs the sum of the dimensions' work and not the product, and along a
 //! dimension a binary tree gives the reduction of any range in logarithmic time: a cumulative sum, whose windows are as

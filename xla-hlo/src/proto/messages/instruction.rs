@@ -1,4 +1,4 @@
-//! Instructions.
+//! Message of an instruction.
 
 use prost::Message;
 

@@ -1,4 +1,4 @@
-//! Values of constants.
+//! Message of a literal.
 
 use prost::Message;
 

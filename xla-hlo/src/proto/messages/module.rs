@@ -1,4 +1,4 @@
-//! Modules and computations, and what stands in a module's header.
+//! Messages of modules, computations and a module's header.
 
 use std::collections::BTreeMap;
 

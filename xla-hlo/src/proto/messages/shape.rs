@@ -1,4 +1,4 @@
-//! Shapes and layouts.
+//! Messages of shapes and layouts.
 
 use prost::Message;
 

@@ -1,4 +1,4 @@
-//! How values are split over devices.
+//! Messages of shardings.
 
 use prost::Message;
 

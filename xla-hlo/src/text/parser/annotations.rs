@@ -1,4 +1,4 @@
-//! What every instruction may carry: metadata, frontend attributes, statistics.
+//! Annotations: metadata, frontend attributes, statistics.
 
 use super::super::diagnostic::{Failure, Parse, shown};
 use super::super::lexer::TokenKind;

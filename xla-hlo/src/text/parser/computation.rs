@@ -1,4 +1,4 @@
-//! Modules as a list of computations; computations.
+//! Computations, and the module as a list of them.
 
 use std::collections::HashSet;
 

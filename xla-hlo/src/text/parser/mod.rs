@@ -1,4 +1,4 @@
-//! The parser: recursive descent over tokens, one file a subject.
+//! Parser: recursive descent over tokens, one file a subject.
 
 mod annotations;
 mod asynchronous;

@@ -1,4 +1,4 @@
-//! What stands between an operation's parentheses.
+//! Operands, and other contents of an operation's parentheses.
 
 use super::super::attributes::Payload;
 use super::super::diagnostic::{Failure, Parse, shown};

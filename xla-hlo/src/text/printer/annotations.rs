@@ -1,4 +1,4 @@
-//! What every instruction may carry, in the order XLA prints it.
+//! Annotations, in the order XLA prints them.
 
 use super::super::attributes::AttributeWriter;
 use super::super::strings::{push_json_or_quoted, push_quoted};

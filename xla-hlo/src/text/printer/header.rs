@@ -1,4 +1,4 @@
-//! The module's header and its stack tables.
+//! Module header and its stack tables.
 
 use super::super::strings::push_quoted;
 use super::Printer;

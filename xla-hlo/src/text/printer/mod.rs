@@ -1,4 +1,4 @@
-//! The printer: modules as XLA's default printer writes them, but with all constants in full.
+//! Printer: modules as XLA's default printer writes them, but with all constants in full.
 
 mod annotations;
 mod header;

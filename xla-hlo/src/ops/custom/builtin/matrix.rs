@@ -1,4 +1,4 @@
-//! Matrices of double precision numbers, and batches of them as literals.
+//! Matrices in double precision, and batches of them as literals.
 
 use crate::ops::CustomCallContext;
 use crate::ops::linalg::field::Field;

@@ -1,4 +1,4 @@
-//! Handlers of targets that frameworks emit: decompositions of matrices, by textbook methods in double precision.
+//! Built-in handlers of custom calls that frameworks emit: textbook decompositions in double precision.
 
 mod eigen;
 mod flags;
