@@ -4,73 +4,6 @@ use crate::entity::SecondaryMap;
 use crate::ops::Op;
 use crate::{CompId, Computation, InstrId, Instruction, Module};
 
-/// Whether running `op` does more than give its result, the computations it calls aside.
-///
-/// Tokens and dependencies have none: they only order. What waits for an effect that was begun is kept where that is,
-/// see [`is_begun`].
-pub fn has_side_effect(op: &Op) -> bool {
-    match op {
-        Op::CustomCall(call) => call.has_side_effect,
-        Op::Transfer(_) => true,
-        Op::Parameter(_)
-        | Op::Constant(_)
-        | Op::Tuple(_)
-        | Op::GetTupleElement(_)
-        | Op::OptBarrier(_)
-        | Op::Unary(_)
-        | Op::Binary(_)
-        | Op::Compare(_)
-        | Op::Select(_)
-        | Op::Clamp(_)
-        | Op::Convert(_)
-        | Op::BitcastConvert(_)
-        | Op::ReducePrecision(_)
-        | Op::Broadcast(_)
-        | Op::Reshape(_)
-        | Op::Transpose(_)
-        | Op::Slice(_)
-        | Op::Pad(_)
-        | Op::Concatenate(_)
-        | Op::Reverse(_)
-        | Op::Iota(_)
-        | Op::DynamicSlice(_)
-        | Op::DynamicUpdateSlice(_)
-        | Op::Copy(_)
-        | Op::Bitcast(_)
-        | Op::Dot(_)
-        | Op::Convolution(_)
-        | Op::RaggedDot(_)
-        | Op::ScaledDot(_)
-        | Op::Reduce(_)
-        | Op::Scan(_)
-        | Op::ReduceWindow(_)
-        | Op::SelectAndScatter(_)
-        | Op::While(_)
-        | Op::Conditional(_)
-        | Op::Call(_)
-        | Op::Map(_)
-        | Op::Fusion(_)
-        | Op::RngBitGenerator(_)
-        | Op::StochasticConvert(_)
-        | Op::BatchNorm(_)
-        | Op::Gather(_)
-        | Op::Scatter(_)
-        | Op::Fft(_)
-        | Op::Cholesky(_)
-        | Op::TriangularSolve(_)
-        | Op::Domain(_)
-        | Op::AfterAll(_)
-        | Op::AddDependency(_)
-        | Op::Dynamic(_)
-        | Op::Async(_)
-        | Op::Collective(_)
-        | Op::Sort(_)
-        | Op::TopK(_) => false,
-        // They move the device's counter on.
-        Op::Rng(_) | Op::RngGetAndUpdateState(_) => true,
-    }
-}
-
 /// Whether `op` begins something that must be awaited, exactly once: it is not merged with another, and while it is
 /// there, so is what awaits it.
 pub fn is_begun(op: &Op) -> bool {
@@ -96,7 +29,7 @@ impl Effects {
     /// Whether running an instruction does more than give its result.
     pub fn has_effect(&self, instruction: &Instruction) -> bool {
         let op = instruction.op();
-        has_side_effect(op) || op.called_computations().iter().any(|&c| self.computations[c])
+        op.has_side_effect() || op.called_computations().iter().any(|&c| self.computations[c])
     }
 
     /// Instructions of a computation that its root, its parameters or an effect needs. Whatever else there is need not
@@ -141,7 +74,7 @@ impl Effects {
 /// Whether running an instruction does more than give its result, by what it reaches; for one instruction, where
 /// [`Effects`] looks at the whole module.
 pub(crate) fn reaches_effect(module: &Module, instruction: &Instruction) -> bool {
-    if has_side_effect(instruction.op()) {
+    if instruction.op().has_side_effect() {
         return true;
     }
     let mut reached = SecondaryMap::<CompId, bool>::new(false);
@@ -152,7 +85,7 @@ pub(crate) fn reaches_effect(module: &Module, instruction: &Instruction) -> bool
             continue;
         }
         for (_, instruction) in computation.iter() {
-            if has_side_effect(instruction.op()) {
+            if instruction.op().has_side_effect() {
                 return true;
             }
             stack.extend(instruction.op().called_computations());

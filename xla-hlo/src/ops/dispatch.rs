@@ -7,7 +7,7 @@ use crate::text::AttributeReader;
 use crate::{CompId, Error, Result};
 
 macro_rules! dispatch {
-    ($($(#[$doc:meta])* $variant:ident: $($opcode:ident)|+;)*) => {
+    ($($(#[$doc:meta])* $variant:ident [$($trait:ident)*] $(calls $context:ident)?: $($opcode:ident)|+;)*) => {
         impl Op {
             /// The rules of this operation.
             pub fn rules(&self) -> &dyn OpRules {

@@ -1,131 +1,133 @@
-//! List of operations, for macros that need one arm for each.
+//! Table of operations: type, traits, context of called computations, opcodes.
 
-/// Hands all operations to a macro: `Type: Opcode | Opcode;`, each with its documentation.
+/// Hands the table to a macro, one row for each operation with its documentation:
+/// `Type [traits, see OpTrait] calls CallContext: Opcode | Opcode;`.
 macro_rules! for_operations {
     ($then:ident) => {
         $then! {
             /// An input of the computation.
-            Parameter: Parameter;
+            Parameter []: Parameter;
             /// A literal.
-            Constant: Constant;
+            Constant []: Constant;
             /// Values put together.
-            Tuple: Tuple;
+            Tuple []: Tuple;
             /// One value of a tuple.
-            GetTupleElement: GetTupleElement;
+            GetTupleElement [Speculatable]: GetTupleElement;
             /// Identity that blocks motion across it.
-            OptBarrier: OptBarrier;
+            OptBarrier []: OptBarrier;
             /// A function of one element.
-            Unary: Abs | Acos | Acosh | Asin | Asinh | Atan | Atanh | Cbrt | Ceil | Cosh | Cosine | CountLeadingZeros
-                | Erf | Exponential | ExponentialMinusOne | Floor | Imag | IsFinite | Log | LogPlusOne | Logistic
-                | Negate | Not | Popcnt | Real | RoundNearestAfz | RoundNearestEven | Rsqrt | Sign | Sine | Sinh | Sqrt
-                | Tan | Tanh;
+            Unary [Speculatable Foldable Widenable]: Abs | Acos | Acosh | Asin | Asinh | Atan | Atanh | Cbrt | Ceil
+                | Cosh | Cosine | CountLeadingZeros | Erf | Exponential | ExponentialMinusOne | Floor | Imag | IsFinite
+                | Log | LogPlusOne | Logistic | Negate | Not | Popcnt | Real | RoundNearestAfz | RoundNearestEven | Rsqrt
+                | Sign | Sine | Sinh | Sqrt | Tan | Tanh;
             /// A function of two elements.
-            Binary: Add | And | Atan2 | Complex | Divide | Maximum | Minimum | Mulhi | Multiply | Or | Power
-                | Remainder | ShiftLeft | ShiftRightArithmetic | ShiftRightLogical | Subtract | Xor;
+            Binary [Speculatable Foldable Widenable]: Add | And | Atan2 | Complex | Divide | Maximum | Minimum | Mulhi
+                | Multiply | Or | Power | Remainder | ShiftLeft | ShiftRightArithmetic | ShiftRightLogical | Subtract
+                | Xor;
             /// A comparison of two elements.
-            Compare: Compare;
+            Compare [Speculatable Foldable]: Compare;
             /// One of two elements, by a truth value.
-            Select: Select;
+            Select [Speculatable Foldable]: Select;
             /// An element kept between bounds.
-            Clamp: Clamp;
+            Clamp [Speculatable Foldable Widenable]: Clamp;
             /// The same number in another element type.
-            Convert: Convert;
+            Convert [Speculatable Foldable]: Convert;
             /// The same bits in another element type.
-            BitcastConvert: BitcastConvert;
+            BitcastConvert [Speculatable Foldable]: BitcastConvert;
             /// A float rounded as if it had fewer bits.
-            ReducePrecision: ReducePrecision;
+            ReducePrecision [Speculatable Foldable]: ReducePrecision;
             /// Copies along new dimensions.
-            Broadcast: Broadcast;
+            Broadcast [Speculatable]: Broadcast;
             /// Other dimensions, same row-major order.
-            Reshape: Reshape;
+            Reshape [Speculatable Foldable]: Reshape;
             /// Dimensions in another order.
-            Transpose: Transpose;
+            Transpose [Speculatable Foldable]: Transpose;
             /// A strided slice.
-            Slice: Slice;
+            Slice [Speculatable Foldable]: Slice;
             /// Elements added around and between.
-            Pad: Pad;
+            Pad [Speculatable Foldable]: Pad;
             /// Arrays one after the other.
-            Concatenate: Concatenate;
+            Concatenate [Speculatable Foldable]: Concatenate;
             /// Dimensions backwards.
-            Reverse: Reverse;
+            Reverse [Speculatable Foldable]: Reverse;
             /// The index along a dimension.
-            Iota: Iota;
+            Iota [Speculatable]: Iota;
             /// A slice at dynamic start indices.
-            DynamicSlice: DynamicSlice;
+            DynamicSlice [Speculatable Foldable]: DynamicSlice;
             /// A slice written at dynamic start indices.
-            DynamicUpdateSlice: DynamicUpdateSlice;
+            DynamicUpdateSlice [Speculatable Foldable]: DynamicUpdateSlice;
             /// The same value in another buffer, perhaps in another layout.
-            Copy: Copy;
+            Copy []: Copy;
             /// The same bytes under another shape.
-            Bitcast: Bitcast;
+            Bitcast []: Bitcast;
             /// Contraction of two arrays.
-            Dot: Dot;
+            Dot [Speculatable Foldable Widenable]: Dot;
             /// Contraction of two arrays, one of which falls into groups of dynamic sizes.
-            RaggedDot: RaggedDot;
+            RaggedDot [Speculatable Widenable]: RaggedDot;
             /// Contraction of two arrays whose blocks have scales.
-            ScaledDot: ScaledDot;
+            ScaledDot [Speculatable]: ScaledDot;
             /// Sums of products under a sliding kernel.
-            Convolution: Convolution;
+            Convolution [Speculatable Foldable Widenable]: Convolution;
             /// A reduction over dimensions.
-            Reduce: Reduce;
+            Reduce [Speculatable Foldable] calls Embedded: Reduce;
             /// A loop over one dimension.
-            Scan: Scan;
+            Scan [Speculatable] calls Embedded: Scan;
             /// A reduction over sliding windows.
-            ReduceWindow: ReduceWindow;
+            ReduceWindow [Speculatable] calls Embedded: ReduceWindow;
             /// Values scattered to the chosen element of each window.
-            SelectAndScatter: SelectAndScatter;
+            SelectAndScatter [Speculatable] calls Embedded: SelectAndScatter;
             /// A loop.
-            While: While;
+            While [] calls Control: While;
             /// A choice of computations.
-            Conditional: Conditional;
+            Conditional [] calls Control: Conditional;
             /// A computation's result.
-            Call: Call;
+            Call [] calls Control: Call;
             /// A computation applied to each element.
-            Map: Map;
+            Map [Speculatable] calls Embedded: Map;
             /// Operations compiled as one.
-            Fusion: Fusion;
+            Fusion [] calls Fusion: Fusion;
             /// Random bits from a state.
-            RngBitGenerator: RngBitGenerator;
+            RngBitGenerator [Speculatable]: RngBitGenerator;
             /// Random numbers.
-            Rng: Rng;
+            Rng [SideEffect]: Rng;
             /// The device's random counter, moved on.
-            RngGetAndUpdateState: RngGetAndUpdateState;
+            RngGetAndUpdateState [SideEffect]: RngGetAndUpdateState;
             /// Floats rounded to integers by random bits.
-            StochasticConvert: StochasticConvert;
+            StochasticConvert [Speculatable Foldable]: StochasticConvert;
             /// Normalisation over all dimensions but the features.
-            BatchNorm: BatchNormTraining | BatchNormInference | BatchNormGrad;
+            BatchNorm [Speculatable]: BatchNormTraining | BatchNormInference | BatchNormGrad;
             /// Slices read at an array of start indices.
-            Gather: Gather;
+            Gather [Speculatable Foldable]: Gather;
             /// Slices written at an array of start indices.
-            Scatter: Scatter;
+            Scatter [Speculatable] calls Embedded: Scatter;
             /// A Fourier transform.
-            Fft: Fft;
+            Fft [Speculatable]: Fft;
             /// The triangular factor of a positive definite matrix.
-            Cholesky: Cholesky;
+            Cholesky [Speculatable Widenable]: Cholesky;
             /// The solution of equations with a triangular matrix.
-            TriangularSolve: TriangularSolve;
+            TriangularSolve [Speculatable Widenable]: TriangularSolve;
             /// A function that HLO does not define.
-            CustomCall: CustomCall;
+            CustomCall [] calls Embedded: CustomCall;
             /// The border between regions of different shardings.
-            Domain: Domain;
+            Domain []: Domain;
             /// A token after others.
-            AfterAll: AfterAll;
+            AfterAll []: AfterAll;
             /// A value not before a token.
-            AddDependency: AddDependency;
+            AddDependency []: AddDependency;
             /// Data from or to the host or another device.
-            Transfer: Infeed | Outfeed | Recv | RecvDone | Send | SendDone;
+            Transfer [SideEffect]: Infeed | Outfeed | Recv | RecvDone | Send | SendDone;
             /// Start, update or done of an asynchronous operation.
-            Async: AsyncDone | AsyncStart | AsyncUpdate | CopyDone | CopyStart;
+            Async [] calls Control: AsyncDone | AsyncStart | AsyncUpdate | CopyDone | CopyStart;
             /// Dynamic sizes, set and read.
-            Dynamic: DynamicReshape | GetDimensionSize | SetDimensionSize;
+            Dynamic []: DynamicReshape | GetDimensionSize | SetDimensionSize;
             /// Communication between devices, and their ids.
-            Collective: AllGather | AllGatherDone | AllGatherStart | AllReduce | AllReduceDone | AllReduceStart
-                | AllToAll | CollectiveBroadcast | CollectivePermute | CollectivePermuteDone | CollectivePermuteStart
-                | CollectiveReduce | PartitionId | RaggedAllToAll | ReduceScatter | ReplicaId;
+            Collective [] calls Embedded: AllGather | AllGatherDone | AllGatherStart | AllReduce | AllReduceDone
+                | AllReduceStart | AllToAll | CollectiveBroadcast | CollectivePermute | CollectivePermuteDone
+                | CollectivePermuteStart | CollectiveReduce | PartitionId | RaggedAllToAll | ReduceScatter | ReplicaId;
             /// Arrays sorted together.
-            Sort: Sort;
+            Sort [Speculatable] calls Embedded: Sort;
             /// The greatest or least elements of each row.
-            TopK: TopK;
+            TopK [Speculatable]: TopK;
         }
     };
 }

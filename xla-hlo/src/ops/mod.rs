@@ -28,6 +28,7 @@ pub mod structure;
 #[cfg(test)]
 mod testing;
 pub mod token;
+mod traits;
 pub mod transform;
 pub mod window;
 
@@ -64,13 +65,14 @@ pub use shape_context::ShapeContext;
 pub use sorting::{Sort, TopK};
 pub use structure::{Constant, Domain, GetTupleElement, OptBarrier, Parameter, Tuple};
 pub use token::{AddDependency, AfterAll, Channel, Transfer};
+pub use traits::{CallContext, OpTrait};
 pub use transform::{Fft, FftType};
 pub use window::{Cumulative, ReduceWindow, SelectAndScatter, Window, WindowDim};
 
 use list::for_operations;
 
 macro_rules! define {
-    ($($(#[$doc:meta])* $variant:ident: $($opcode:ident)|+;)*) => {
+    ($($(#[$doc:meta])* $variant:ident [$($trait:ident)*] $(calls $context:ident)?: $($opcode:ident)|+;)*) => {
         /// An operation with exactly its own attributes.
         ///
         /// Matches that must handle everything have no wildcard arm, so that a new operation lists what must learn of

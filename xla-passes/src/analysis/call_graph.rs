@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use xla_hlo::entity::SecondaryMap;
+use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, InstrId, Module};
-
-use crate::analysis::effects::{CallContext, call_context};
 
 /// How a computation is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -26,6 +25,10 @@ pub enum RunAs {
     Never,
 }
 
+fn context_name<S: Serializer>(context: &CallContext, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(context.name())
+}
+
 /// An instruction that calls computations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallSite {
@@ -37,6 +40,7 @@ pub struct CallSite {
     /// Its operation.
     pub opcode: &'static str,
     /// The context in which it runs its callees.
+    #[serde(serialize_with = "context_name")]
     pub context: CallContext,
     /// What it calls, in the order of its attributes; the same computation as often as it is named.
     #[serde(skip)]
@@ -168,7 +172,7 @@ fn node(module: &Module, id: CompId) -> CallGraphNode {
                 id: instruction,
                 instruction: computation[instruction].name().to_string(),
                 opcode: op.opcode().name(),
-                context: call_context(op),
+                context: op.call_context(),
                 callee_names: callees.iter().map(|&callee| module[callee].name().to_string()).collect(),
                 callees,
             });

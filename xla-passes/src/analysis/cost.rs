@@ -10,11 +10,11 @@ use std::fmt;
 
 use serde::Serialize;
 use xla_hlo::entity::SecondaryMap;
+use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, Computation, InstrId, Module, Op, Shape};
 
 use super::op_cost::{Arithmetic, arithmetic};
 use crate::analysis::alias::role::{Role, role};
-use crate::analysis::effects::{CallContext, call_context};
 use crate::analysis::trip_count::trip_count;
 
 /// Costs, in operations and bytes.
@@ -154,7 +154,7 @@ pub(crate) fn times(module: &Module) -> SecondaryMap<CompId, u64> {
     }
     // Callers first.
     for id in module.post_order().into_iter().rev() {
-        for (instruction, i) in module[id].iter().filter(|(_, i)| call_context(i.op()) == CallContext::Control) {
+        for (instruction, i) in module[id].iter().filter(|(_, i)| i.op().call_context() == CallContext::Control) {
             let iterations = trip_count(module, id, instruction).unwrap_or(1);
             for callee in i.op().called_computations() {
                 times[callee] = times[callee].saturating_add(times[id].saturating_mul(iterations));
@@ -192,7 +192,7 @@ impl Analyzer<'_> {
         let op = computation[instruction].op();
         let callees = op.called_computations();
         let runs = callees.iter().map(|&c| self.runs[c]);
-        match (call_context(op), op) {
+        match (op.call_context(), op) {
             (CallContext::Control, Op::While(_)) => {
                 let trips = trip_count(self.module, id, instruction);
                 if trips.is_none() {

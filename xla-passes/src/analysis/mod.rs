@@ -4,7 +4,6 @@ pub mod alias;
 pub mod call_graph;
 pub mod cost;
 pub mod dataflow;
-pub mod effects;
 pub(crate) mod loops;
 pub mod memory;
 pub(crate) mod op_cost;

@@ -6,10 +6,8 @@
 
 use std::cell::Cell;
 
-use xla_hlo::ops::{BinaryOp, CompareDirection};
+use xla_hlo::ops::{BinaryOp, CallContext, CompareDirection};
 use xla_hlo::{CompId, ElementKind, ElementType, InstrId, Module, Op};
-
-use crate::analysis::effects;
 
 /// How often the body of a loop runs, if the loop counts an element of its state from a constant in constant steps up
 /// (or down) to a constant, and its condition does nothing else than compute the predicate. Also after fusion and copy
@@ -17,8 +15,7 @@ use crate::analysis::effects;
 pub fn trip_count(module: &Module, caller: CompId, id: InstrId) -> Option<u64> {
     let Op::While(op) = module[caller][id].op() else { return None };
     // What is called may have effects too.
-    let has_effects =
-        |op: &Op| effects::has_side_effect(op) || effects::call_context(op) == effects::CallContext::Control;
+    let has_effects = |op: &Op| op.has_side_effect() || op.call_context() == CallContext::Control;
     if module[op.condition].iter().any(|(_, i)| has_effects(i.op())) {
         return None;
     }

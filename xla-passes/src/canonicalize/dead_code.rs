@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
+use xla_hlo::effects::Effects;
 use xla_hlo::{CompId, InstrId, Module, Result};
 
-use crate::analysis::effects::Effects;
 use crate::{Pass, PassContext};
 
 /// Removes instructions that neither the root nor an effect needs, then computations that the entry does not reach.

@@ -2,9 +2,9 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, Error, InstrId, Module, Result};
 
-use crate::analysis::effects::{CallContext, call_context};
 use crate::{Pass, PassContext};
 
 /// Instructions beyond which modules are not grown.
@@ -43,7 +43,7 @@ impl Pass for FlattenCallGraph {
 fn owning_calls(module: &Module, caller: CompId) -> Vec<(InstrId, Vec<CompId>)> {
     module[caller]
         .iter()
-        .filter(|(_, i)| matches!(call_context(i.op()), CallContext::Control | CallContext::Fusion))
+        .filter(|(_, i)| matches!(i.op().call_context(), CallContext::Control | CallContext::Fusion))
         .map(|(id, i)| (id, i.op().called_computations()))
         .collect()
 }

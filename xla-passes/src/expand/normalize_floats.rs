@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use xla_hlo::ops::{BinaryOp, Compare, CompareType, Constant};
+use xla_hlo::ops::{BinaryOp, Compare, CompareType, Constant, OpTrait};
 use xla_hlo::{CompId, Computation, ElementType, InstrId, Literal, Module, Op, Result, Scalar};
 
 use crate::canonicalize::dead_code::remove_unreachable;
@@ -121,14 +121,6 @@ fn concerns(graph: &Computation, id: InstrId, floats: &FloatProfile) -> bool {
 
 fn treatment_of(graph: &Computation, id: InstrId) -> Treatment {
     match graph[id].op() {
-        Op::Unary(_)
-        | Op::Binary(_)
-        | Op::Clamp(_)
-        | Op::Dot(_)
-        | Op::RaggedDot(_)
-        | Op::Convolution(_)
-        | Op::Cholesky(_)
-        | Op::TriangularSolve(_) => Treatment::Wide,
         Op::Compare(compare) => compare_treatment(graph, id, compare),
         Op::Iota(iota) => match graph[id].shape().as_array() {
             // Every index is a value of `f32`.
@@ -136,52 +128,8 @@ fn treatment_of(graph: &Computation, id: InstrId) -> Treatment {
             _ => Treatment::Stays,
         },
         Op::Reduce(_) | Op::ReduceWindow(_) => Treatment::Reduce,
-        Op::Parameter(_)
-        | Op::Constant(_)
-        | Op::Tuple(_)
-        | Op::GetTupleElement(_)
-        | Op::OptBarrier(_)
-        | Op::Select(_)
-        | Op::Convert(_)
-        | Op::BitcastConvert(_)
-        | Op::ReducePrecision(_)
-        | Op::Broadcast(_)
-        | Op::Reshape(_)
-        | Op::Transpose(_)
-        | Op::Slice(_)
-        | Op::Pad(_)
-        | Op::Concatenate(_)
-        | Op::Reverse(_)
-        | Op::DynamicSlice(_)
-        | Op::DynamicUpdateSlice(_)
-        | Op::Copy(_)
-        | Op::Bitcast(_)
-        | Op::ScaledDot(_)
-        | Op::Scan(_)
-        | Op::SelectAndScatter(_)
-        | Op::While(_)
-        | Op::Conditional(_)
-        | Op::Call(_)
-        | Op::Map(_)
-        | Op::Fusion(_)
-        | Op::RngBitGenerator(_)
-        | Op::Rng(_)
-        | Op::RngGetAndUpdateState(_)
-        | Op::StochasticConvert(_)
-        | Op::BatchNorm(_)
-        | Op::Gather(_)
-        | Op::Scatter(_)
-        | Op::Fft(_)
-        | Op::CustomCall(_)
-        | Op::Domain(_)
-        | Op::AfterAll(_)
-        | Op::AddDependency(_)
-        | Op::Dynamic(_)
-        | Op::Transfer(_)
-        | Op::Async(_)
-        | Op::Collective(_)
-        | Op::Sort(_)
-        | Op::TopK(_) => Treatment::Stays,
+        op if op.has_trait(OpTrait::Widenable) => Treatment::Wide,
+        _ => Treatment::Stays,
     }
 }
 

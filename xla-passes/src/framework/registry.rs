@@ -1,9 +1,9 @@
 //! Registry of all passes by name, for `xla opt --passes a,b,c`.
 
+use xla_hlo::text::did_you_mean;
 use xla_hlo::{Error, Result};
 
 use crate::*;
-use xla_hlo::text::did_you_mean;
 
 /// A name, a sentence, and how to make the pass.
 type Entry = (&'static str, &'static str, fn() -> Box<dyn Pass>);

@@ -1,10 +1,10 @@
 //! Folds small kernels that read nothing into constants.
 
+use xla_hlo::ops::CallContext;
 use xla_hlo::{Computation, InstrId, Literal, Module, Op, Result};
 
 use super::programs;
 use crate::analysis::alias::shares;
-use crate::analysis::effects::{CallContext, call_context};
 use crate::rewrite::graph;
 use crate::simplify::fold_constants::{MAX_MADE_ELEMENTS, replace, value};
 use crate::{Pass, PassContext};
@@ -44,7 +44,7 @@ fn is_only_read(module: &Module, graph: &Computation, id: InstrId) -> bool {
     let reads = |&user: &InstrId| {
         let instruction = &graph[user];
         let computes =
-            call_context(instruction.op()) != CallContext::Control && !matches!(instruction.op(), Op::Tuple(_));
+            instruction.op().call_context() != CallContext::Control && !matches!(instruction.op(), Op::Tuple(_));
         let mut places = instruction.operands().iter().enumerate().filter(|(_, o)| **o == id).map(|(place, _)| place);
         // Operands of what computes are arrays: their places are the numbers of their leaves.
         computes

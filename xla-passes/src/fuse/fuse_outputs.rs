@@ -13,14 +13,13 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use xla_hlo::entity::SecondaryMap;
+use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result, Shape};
 
 use super::access::{ElementAccess, is_elementwise, of_operand};
 use super::fuse_rows::{Kernel, merged, replace};
 use super::order::TopologicalOrder;
 use super::{programs, rules};
-use crate::analysis::effects;
-use crate::analysis::effects::CallContext;
 use crate::analysis::loops::element_of;
 use crate::framework::explain::{FusionDecision, FusionReason};
 use crate::rewrite::graph;
@@ -125,7 +124,7 @@ pub(super) fn reduces_nothing(body: &Computation) -> bool {
 }
 
 fn is_of_elements(op: &Op) -> bool {
-    effects::call_context(op) == CallContext::None && !matches!(op, Op::Dot(_) | Op::Convolution(_))
+    op.call_context() == CallContext::None && !matches!(op, Op::Dot(_) | Op::Convolution(_))
 }
 
 /// Whether a kernel reduces nothing, or what its loop stands at, once.

@@ -21,9 +21,9 @@ pub use fuse_outputs::FuseOutputs;
 pub use fuse_rows::FuseRows;
 pub use reshape_to_bitcast::ReshapeToBitcast;
 
+use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, Module, Result};
 
-use crate::analysis::effects::{CallContext, call_context};
 use crate::{Pass, PassContext};
 
 /// Puts elementwise and data-moving operations, and constants, into the kernels that use them.
@@ -61,7 +61,7 @@ pub(crate) fn programs(module: &Module) -> Vec<CompId> {
     while let Some(&id) = programs.get(next) {
         next += 1;
         for (_, instruction) in module[id].iter() {
-            if call_context(instruction.op()) == CallContext::Control {
+            if instruction.op().call_context() == CallContext::Control {
                 for callee in instruction.op().called_computations() {
                     if !programs.contains(&callee) {
                         programs.push(callee);

@@ -14,9 +14,8 @@ use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{ArrayShape, Computation, InstrId, Op};
 
 use super::access::{self, ElementAccess};
-use super::cost;
 use super::group::FusionGroup;
-use super::rules;
+use super::{cost, rules};
 use crate::TargetProfile;
 use crate::analysis::op_cost::{EXPENSIVE, element_cost};
 use crate::framework::explain::{FusionDecision, FusionReason, Repeat};

@@ -4,9 +4,8 @@ use std::collections::HashSet;
 
 use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Layout, Module, Op, ProgramShape, Result, Shape};
 
-use super::bitcast;
 use super::border::{self, Border};
-use super::set_header;
+use super::{bitcast, set_header};
 use crate::rewrite::replace::replace_one;
 use crate::{Pass, PassContext};
 

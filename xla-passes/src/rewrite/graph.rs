@@ -97,7 +97,7 @@ pub fn is_removable(computation: &Computation, id: InstrId) -> bool {
         && instruction.control_successors().is_empty()
         && computation.root_if_set() != Some(id)
         && !matches!(instruction.op(), Op::Parameter(_))
-        && !crate::analysis::effects::has_side_effect(instruction.op())
+        && !instruction.op().has_side_effect()
         && instruction.op().called_computations().is_empty()
         // Half of a pair would stay.
         && instruction.opcode().awaits().is_empty()

@@ -23,13 +23,13 @@ pub use rematerialize::Rematerialize;
 
 use std::collections::{HashMap, HashSet};
 
+use graph::ScheduleGraph;
 use xla_hlo::{CompId, Computation, InstrId, Module, Result};
 
 use crate::analysis::alias::flow::Flow;
 use crate::buffers::{BufferOptions, assign_buffers};
 use crate::schedule::insert_copies::insert_copies;
 use crate::{Pass, PassContext};
-use graph::ScheduleGraph;
 
 /// [`schedule_module`] as a pass.
 pub struct Schedule;

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use xla_hlo::effects::{Effects, is_begun};
+use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result};
 
-use crate::analysis::effects::{CallContext, Effects, call_context, is_begun};
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
@@ -107,7 +108,7 @@ fn merge_computations(module: &mut Module, cx: &PassContext<'_>) {
             let calls = |op: &Op| op.called_computations().iter().any(|c| replacement.contains_key(c));
             let edits: Vec<(InstrId, Op)> = computation
                 .iter()
-                .filter(|(_, i)| call_context(i.op()) == CallContext::Embedded && calls(i.op()))
+                .filter(|(_, i)| i.op().call_context() == CallContext::Embedded && calls(i.op()))
                 .filter(|_| cx.allow_rewrite(CommonSubexpressions.name()))
                 .map(|(i, instruction)| (i, instruction.op().clone()))
                 .collect();

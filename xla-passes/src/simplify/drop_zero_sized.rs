@@ -1,9 +1,9 @@
 //! Replaces zero-sized arrays, and results that depend on their emptiness, by constants.
 
+use xla_hlo::effects::Effects;
 use xla_hlo::ops::{Broadcast, Constant};
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Instruction, Literal, Module, Op, Result, Scalar, Shape};
 
-use crate::analysis::effects::Effects;
 use crate::analysis::loops::element_of;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use xla_hlo::effects::{Effects, is_begun};
 use xla_hlo::{Computation, InstrId, Instruction, Module, Op, Shape};
 
-use crate::analysis::effects::{Effects, is_begun};
 use crate::analysis::loops::{LoopState, element_of};
 use crate::rewrite::graph;
 

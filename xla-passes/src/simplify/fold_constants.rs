@@ -1,10 +1,10 @@
 //! Constant folding: the evaluator runs operations whose operands are constants.
 
+use xla_hlo::effects::Effects;
 use xla_hlo::eval::Evaluator;
-use xla_hlo::ops::Constant;
+use xla_hlo::ops::{Constant, OpTrait};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Literal, Module, Op, Result};
 
-use crate::analysis::effects::Effects;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
@@ -58,7 +58,10 @@ pub(crate) fn replace(module: &mut Module, id: CompId, old: InstrId, literal: Li
 fn folded(module: &Module, id: CompId, instruction: InstrId, effects: &Effects) -> Option<Literal> {
     let computation = &module[id];
     let instruction = &computation[instruction];
-    if instruction.operands().is_empty() || !is_foldable(instruction.op()) || !graph::is_free(instruction) {
+    if instruction.operands().is_empty()
+        || !instruction.op().has_trait(OpTrait::Foldable)
+        || !graph::is_free(instruction)
+    {
         return None;
     }
     let shape = instruction.shape();
@@ -117,69 +120,4 @@ fn work(module: &Module, instruction: &Instruction, operand_bytes: usize) -> usi
         op => op.called_computations().iter().map(|&c| module[c].len()).sum::<usize>().max(1),
     };
     (result.saturating_add(operand_bytes)).saturating_mul(per_element)
-}
-
-fn is_foldable(op: &Op) -> bool {
-    match op {
-        Op::Unary(_)
-        | Op::Binary(_)
-        | Op::Compare(_)
-        | Op::Select(_)
-        | Op::Clamp(_)
-        | Op::Convert(_)
-        | Op::BitcastConvert(_)
-        | Op::ReducePrecision(_)
-        | Op::Reshape(_)
-        | Op::Transpose(_)
-        | Op::Slice(_)
-        | Op::Pad(_)
-        | Op::Concatenate(_)
-        | Op::Reverse(_)
-        | Op::DynamicSlice(_)
-        | Op::DynamicUpdateSlice(_)
-        | Op::Dot(_)
-        | Op::Convolution(_)
-        | Op::Reduce(_)
-        | Op::Gather(_)
-        | Op::StochasticConvert(_) => true,
-        // Broadcasts and iotas are smaller than their results; the rest has no single array as its result, may run for
-        // long, or stands where it stands on purpose.
-        Op::Broadcast(_)
-        | Op::Iota(_)
-        | Op::Parameter(_)
-        | Op::Constant(_)
-        | Op::Tuple(_)
-        | Op::GetTupleElement(_)
-        | Op::OptBarrier(_)
-        | Op::Copy(_)
-        | Op::Bitcast(_)
-        | Op::ReduceWindow(_)
-        | Op::SelectAndScatter(_)
-        | Op::While(_)
-        | Op::Conditional(_)
-        | Op::Call(_)
-        | Op::Map(_)
-        | Op::Fusion(_)
-        | Op::RngBitGenerator(_)
-        | Op::RaggedDot(_)
-        | Op::ScaledDot(_)
-        | Op::Scan(_)
-        | Op::Rng(_)
-        | Op::RngGetAndUpdateState(_)
-        | Op::BatchNorm(_)
-        | Op::Scatter(_)
-        | Op::Fft(_)
-        | Op::Cholesky(_)
-        | Op::TriangularSolve(_)
-        | Op::CustomCall(_)
-        | Op::Domain(_)
-        | Op::AfterAll(_)
-        | Op::AddDependency(_)
-        | Op::Dynamic(_)
-        | Op::Transfer(_)
-        | Op::Async(_)
-        | Op::Collective(_)
-        | Op::Sort(_)
-        | Op::TopK(_) => false,
-    }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use xla_hlo::effects::Effects;
+use xla_hlo::ops::OpTrait;
 use xla_hlo::{ArrayShape, CompId, Computation, ElementType, InstrId, Instruction, Module, Op, Result, Shape};
 
-use crate::analysis::effects::Effects;
 use crate::analysis::loops::{self, LoopState, element_of};
 use crate::analysis::op_cost::{EXPENSIVE, element_cost, elements};
 use crate::analysis::trip_count::trip_count;
@@ -113,7 +114,7 @@ impl Invariants {
             let bytes = if is_scalar { 0 } else { instruction.shape().byte_size() };
             return Some(Invariant { work: 0.0, bytes, is_made: false });
         }
-        if !is_movable(instruction.op()) || effects.has_effect(instruction) {
+        if !instruction.op().has_trait(OpTrait::Speculatable) || effects.has_effect(instruction) {
             return None;
         }
         let distinct: HashSet<InstrId> = instruction.operands().iter().copied().collect();
@@ -198,66 +199,4 @@ fn is_static(shape: &Shape) -> bool {
 /// The element type of an array, or of the first array of a tuple.
 fn element_type(shape: &Shape) -> ElementType {
     shape.leaves().first().and_then(|(_, leaf)| leaf.element_type()).unwrap_or(ElementType::U8)
-}
-
-/// Whether an operation gives a value of its operands alone, can never fail, and costs the same whatever its operands
-/// are.
-fn is_movable(op: &Op) -> bool {
-    match op {
-        Op::GetTupleElement(_)
-        | Op::Unary(_)
-        | Op::Binary(_)
-        | Op::Compare(_)
-        | Op::Select(_)
-        | Op::Clamp(_)
-        | Op::Convert(_)
-        | Op::BitcastConvert(_)
-        | Op::ReducePrecision(_)
-        | Op::Broadcast(_)
-        | Op::Reshape(_)
-        | Op::Transpose(_)
-        | Op::Slice(_)
-        | Op::Pad(_)
-        | Op::Concatenate(_)
-        | Op::Reverse(_)
-        | Op::Iota(_)
-        | Op::DynamicSlice(_)
-        | Op::DynamicUpdateSlice(_)
-        | Op::Dot(_)
-        | Op::Convolution(_)
-        | Op::RaggedDot(_)
-        | Op::ScaledDot(_)
-        | Op::Reduce(_)
-        | Op::Scan(_)
-        | Op::ReduceWindow(_)
-        | Op::SelectAndScatter(_)
-        | Op::Map(_)
-        | Op::RngBitGenerator(_)
-        | Op::StochasticConvert(_)
-        | Op::BatchNorm(_)
-        | Op::Gather(_)
-        | Op::Scatter(_)
-        | Op::Fft(_)
-        | Op::Cholesky(_)
-        | Op::TriangularSolve(_)
-        | Op::Sort(_)
-        | Op::TopK(_) => true,
-        // Copies stand where they stand on purpose; tuples cost nothing; fusions are made when this is over.
-        Op::Copy(_) | Op::Bitcast(_) | Op::Tuple(_) | Op::OptBarrier(_) | Op::Fusion(_) => false,
-        Op::Parameter(_)
-        | Op::Constant(_)
-        | Op::While(_)
-        | Op::Conditional(_)
-        | Op::Call(_)
-        | Op::Rng(_)
-        | Op::RngGetAndUpdateState(_)
-        | Op::CustomCall(_)
-        | Op::Domain(_)
-        | Op::AfterAll(_)
-        | Op::AddDependency(_)
-        | Op::Dynamic(_)
-        | Op::Transfer(_)
-        | Op::Async(_)
-        | Op::Collective(_) => false,
-    }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
+use xla_hlo::effects::Effects;
 use xla_hlo::ops::{GetTupleElement, Tuple};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result, Scalar, Shape};
 
-use crate::analysis::effects::Effects;
 use crate::analysis::loops::{self, LoopState, element_of, only_elements_used, renumber};
 use crate::canonicalize::dead_code;
 use crate::rewrite::graph;

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, InstrId, Instruction, Module, Op, Result};
 
-use crate::analysis::effects::{CallContext, call_context};
 use crate::analysis::loops;
 use crate::analysis::trip_count::trip_count;
 use crate::rewrite::graph;
@@ -51,7 +51,7 @@ fn short_loops(module: &Module, caller: CompId, callers: &HashMap<CompId, usize>
         let Op::While(op) = instruction.op() else { return None };
         let iterations = trip_count(module, caller, id).filter(|&n| n <= MAX_ITERATIONS)?;
         let body = &module[op.body];
-        let straight = body.iter().all(|(_, i)| call_context(i.op()) != CallContext::Control);
+        let straight = body.iter().all(|(_, i)| i.op().call_context() != CallContext::Control);
         let few = body.len().saturating_mul(iterations as usize) <= MAX_INSTRUCTIONS;
         // What a body calls has one caller, which changes when the body is moved, not copied.
         let moved = iterations == 0 || (iterations == 1 && callers.get(&op.body) == Some(&1));

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 
 use xla_hlo::entity::EntityId as _;
+use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, InstrId, Module, Op};
 
 use super::label::{color, is_inlined, label};
-use crate::analysis::effects::{CallContext, call_context};
 
 /// Fusions in fusions are drawn down to this depth.
 const DEPTH: usize = 64;
@@ -141,7 +141,7 @@ impl DotWriter<'_> {
 
 /// Whether an operation calls nothing but a function of one operation, which its text names.
 fn is_plain_combiner(module: &Module, op: &Op) -> bool {
-    call_context(op) == CallContext::Embedded && op.called_computations().iter().all(|&c| module[c].len() <= 3)
+    op.call_context() == CallContext::Embedded && op.called_computations().iter().all(|&c| module[c].len() <= 3)
 }
 
 fn node_name(computation: CompId, id: InstrId) -> String {

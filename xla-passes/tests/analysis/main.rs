@@ -1,4 +1,5 @@
 //! Analyses and views of modules.
 
 mod cost;
+mod effects;
 mod view;

@@ -6,10 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use crate::support::{difference, evaluate};
 use xla_hlo::text::parse_module;
 use xla_hlo::{Error, Module, Opcode, Result, verify};
 use xla_passes::{PassContext, PassOptions, Pipeline, TargetProfile, registry, stages};
+
+use crate::support::{difference, evaluate};
 
 fn corpus() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");

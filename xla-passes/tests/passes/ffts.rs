@@ -1,9 +1,10 @@
 //! Fourier transforms of lines that are taken apart, whose tables are too long for snapshots.
 
-use crate::support::{difference, evaluate};
 use xla_hlo::text::parse_module;
 use xla_hlo::{Opcode, verify};
 use xla_passes::{ExpandFfts, Pass, PassContext, TargetProfile};
+
+use crate::support::{difference, evaluate};
 
 /// The transform of one line, as it is and as products of matrices, on random numbers.
 fn agrees(n: usize, operand: &str, result: &str, kind: &str) {

@@ -5,10 +5,11 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Case, difference, evaluate, parse_file};
 use xla_hlo::text::{PrintOptions, parse_module, print_module};
 use xla_hlo::{Module, verify};
 use xla_passes::{PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile, registry, stages};
+
+use crate::support::{Case, difference, evaluate, parse_file};
 
 /// Operations on elements that a case may take.
 const STEPS: u64 = 10_000_000;

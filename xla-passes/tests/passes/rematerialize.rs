@@ -1,11 +1,12 @@
 //! Recomputing under a memory limit: programs whose memory is known, checked with the evaluator.
 
-#[allow(dead_code, reason = "each test uses a part of it")]
-use crate::support::{difference, evaluate};
 use xla_hlo::text::{PrintOptions, parse_module, print_module};
+#[allow(dead_code, reason = "each test uses a part of it")]
 use xla_hlo::{Module, verify};
 use xla_passes::buffers::{BufferOptions, assign_buffers};
 use xla_passes::{PassContext, PassOptions, PipelineReport, TargetProfile, registry};
+
+use crate::support::{difference, evaluate};
 
 fn run(module: &mut Module, passes: &str, limit: Option<u64>, max_rewrites: Option<u64>) -> PipelineReport {
     let profile = TargetProfile { memory_bytes: limit, ..TargetProfile::generic() };

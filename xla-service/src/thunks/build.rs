@@ -1,8 +1,8 @@
 //! Builds a thunk sequence from a scheduled module with buffers.
 
+use xla_hlo::effects::Effects;
 use xla_hlo::ops::While;
 use xla_hlo::{ArrayShape, CompId, Computation, ElementType, Error, InstrId, Module, Op, Result, ResultExt, Shape};
-use xla_passes::analysis::effects::Effects;
 use xla_passes::buffers::{BufferAssignment, Slice};
 use xla_passes::trip_count;
 

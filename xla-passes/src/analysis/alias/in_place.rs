@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use xla_hlo::ops::FusionKind;
+use xla_hlo::ops::{Family, FusionKind};
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Op, Shape};
 
 use super::role::{has_row_major_layout, leaf_array, leaf_count};
@@ -128,67 +128,15 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> OperandAc
     let same_if = |yes: bool| if yes && same_order(from, to) { OperandAccess::Same } else { OperandAccess::Other };
     let elementwise = same_if(from.same_dims(to));
     match instruction.op() {
-        Op::Unary(_)
-        | Op::Binary(_)
-        | Op::Compare(_)
-        | Op::Select(_)
-        | Op::Clamp(_)
-        | Op::Convert(_)
-        | Op::BitcastConvert(_)
-        | Op::ReducePrecision(_)
-        | Op::Map(_)
-        | Op::Copy(_)
-        | Op::OptBarrier(_)
-        | Op::Domain(_) => elementwise,
         Op::Reshape(_) | Op::Bitcast(_) => same_if(has_row_major_layout(from) && has_row_major_layout(to)),
         Op::DynamicUpdateSlice(_) => match i {
             0 => elementwise,
             1 => OperandAccess::Window(id),
             _ => OperandAccess::Other,
         },
-        Op::Parameter(_)
-        | Op::Constant(_)
-        | Op::Tuple(_)
-        | Op::GetTupleElement(_)
-        | Op::Broadcast(_)
-        | Op::Transpose(_)
-        | Op::Slice(_)
-        | Op::Pad(_)
-        | Op::Concatenate(_)
-        | Op::Reverse(_)
-        | Op::Iota(_)
-        | Op::DynamicSlice(_)
-        | Op::Dot(_)
-        | Op::Convolution(_)
-        | Op::Reduce(_)
-        | Op::ReduceWindow(_)
-        | Op::SelectAndScatter(_)
-        | Op::While(_)
-        | Op::Conditional(_)
-        | Op::Call(_)
-        | Op::Fusion(_)
-        | Op::RngBitGenerator(_)
-        | Op::RaggedDot(_)
-        | Op::ScaledDot(_)
-        | Op::Scan(_)
-        | Op::Rng(_)
-        | Op::RngGetAndUpdateState(_)
-        | Op::StochasticConvert(_)
-        | Op::BatchNorm(_)
-        | Op::Gather(_)
-        | Op::Scatter(_)
-        | Op::Fft(_)
-        | Op::Cholesky(_)
-        | Op::TriangularSolve(_)
-        | Op::CustomCall(_)
-        | Op::AfterAll(_)
-        | Op::AddDependency(_)
-        | Op::Dynamic(_)
-        | Op::Transfer(_)
-        | Op::Async(_)
-        | Op::Collective(_)
-        | Op::Sort(_)
-        | Op::TopK(_) => OperandAccess::Other,
+        Op::Map(_) | Op::Copy(_) | Op::OptBarrier(_) | Op::Domain(_) => elementwise,
+        op if op.opcode().family() == Family::Elementwise => elementwise,
+        _ => OperandAccess::Other,
     }
 }
 

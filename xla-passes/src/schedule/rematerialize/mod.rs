@@ -19,12 +19,12 @@ mod trial;
 
 use std::collections::HashSet;
 
-use xla_hlo::{Module, Result};
-
-use crate::{Pass, PassContext};
 use candidate::{Candidate, candidates};
 use edit::Edit;
 use trial::Trial;
+use xla_hlo::{Module, Result};
+
+use crate::{Pass, PassContext};
 
 /// Brings the memory of a scheduled module under the limit of the target's profile, or as far down as recomputing
 /// brings it. Does nothing without a limit, below it, and where the module has no order yet.

@@ -1,10 +1,10 @@
 //! Operands and results of a conditional's branches.
 
+use xla_hlo::effects::Effects;
 use xla_hlo::ops::{GetTupleElement, Tuple};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Literal, Module, Op, Result, Shape};
 
 use super::{SimplifyConditionals, conditional};
-use crate::analysis::effects::Effects;
 use crate::analysis::loops::{element_of, only_elements_used, renumber};
 use crate::canonicalize::dead_code;
 use crate::rewrite::graph::{self, clone_with_operands};

@@ -5,10 +5,10 @@ mod select;
 
 use std::collections::HashMap;
 
+use xla_hlo::effects::Effects;
 use xla_hlo::ops::{Conditional, UnaryOp};
 use xla_hlo::{CompId, Computation, ElementType, InstrId, Literal, Module, Op, Result, Scalar};
 
-use crate::analysis::effects::Effects;
 use crate::analysis::loops;
 use crate::rewrite::graph;
 use crate::simplify::common_subexpressions;

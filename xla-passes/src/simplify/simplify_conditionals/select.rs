@@ -1,12 +1,12 @@
 //! Replaces cheap conditionals by selects between the results of their branches.
 
+use xla_hlo::effects::Effects;
 use xla_hlo::ops::{Compare, CompareDirection, Constant, Family, GetTupleElement, Select, Tuple};
 use xla_hlo::{
     ArrayShape, CompId, Computation, ElementType, InstrId, Instruction, Literal, Module, Op, Result, Scalar, Shape,
 };
 
 use super::{SimplifyConditionals, conditional};
-use crate::analysis::effects::Effects;
 use crate::analysis::op_cost::{element_cost, elements};
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
