@@ -39,29 +39,28 @@ impl DotPlan {
     /// The plan of a dot between arrays in their layouts.
     pub fn new(dims: &DotDims, lhs: &ArrayShape, rhs: &ArrayShape, out: &ArrayShape) -> DotPlan {
         let [lhs_strides, rhs_strides, out_strides] = [lhs, rhs, out].map(|s| strides(s.dims(), &s.minor_to_major()));
-        let lhs_free = DotDims::free(lhs.rank(), &dims.lhs_batch, &dims.lhs_contracting);
-        let rhs_free = DotDims::free(rhs.rank(), &dims.rhs_batch, &dims.rhs_contracting);
-        let batch = dims.lhs_batch.iter().zip(&dims.rhs_batch).enumerate().map(|(i, (&l, &r))| Axis {
+        let [left, right] = dims.operands([lhs.rank(), rhs.rank()]);
+        let batch = left.batch.iter().zip(right.batch).enumerate().map(|(i, (&l, &r))| Axis {
             extent: lhs.dims()[l],
             lhs: lhs_strides[l],
             rhs: rhs_strides[r],
             out: out_strides[i],
         });
-        let first_row = dims.lhs_batch.len();
-        let rows = lhs_free.iter().enumerate().map(|(i, &l)| Axis {
+        let first_row = left.batch.len();
+        let rows = left.free.iter().enumerate().map(|(i, &l)| Axis {
             extent: lhs.dims()[l],
             lhs: lhs_strides[l],
             rhs: 0,
             out: out_strides[first_row + i],
         });
-        let first_column = first_row + lhs_free.len();
-        let columns = rhs_free.iter().enumerate().map(|(i, &r)| Axis {
+        let first_column = first_row + left.free.len();
+        let columns = right.free.iter().enumerate().map(|(i, &r)| Axis {
             extent: rhs.dims()[r],
             lhs: 0,
             rhs: rhs_strides[r],
             out: out_strides[first_column + i],
         });
-        let contracted = dims.lhs_contracting.iter().zip(&dims.rhs_contracting).map(|(&l, &r)| Axis {
+        let contracted = left.contracting.iter().zip(right.contracting).map(|(&l, &r)| Axis {
             extent: lhs.dims()[l],
             lhs: lhs_strides[l],
             rhs: rhs_strides[r],

@@ -1,6 +1,6 @@
 //! Contractions on the matrix unit.
 
-use xla_hlo::ops::{Dot, DotDims};
+use xla_hlo::ops::Dot;
 use xla_hlo::{ElementType, Result, Scalar};
 use xla_service::thunks::LoweringContext;
 
@@ -17,40 +17,38 @@ pub(super) fn lower(cx: &LoweringContext<'_>, op: &Dot) -> Result<Option<Program
     if types.iter().any(|ty| ty.kind() != types[2].kind() || *ty == ElementType::F8E8M0FNU) {
         return Ok(None);
     }
-    let DotDims { lhs_batch, rhs_batch, lhs_contracting, rhs_contracting } = &op.dims;
     let (left, right) = (lhs.shape.dims(), rhs.shape.dims());
-    let left_free = DotDims::free(left.len(), lhs_batch, lhs_contracting);
-    let right_free = DotDims::free(right.len(), rhs_batch, rhs_contracting);
+    let [left_dims, right_dims] = op.dims.operands([left.len(), right.len()]);
 
     let mut b = ProgramBuilder::new(cx)?;
     let mut left_at = vec![Coordinate::default(); left.len()];
     let mut right_at = vec![Coordinate::default(); right.len()];
     let mut at = Vec::with_capacity(result.shape.rank());
-    for (&l, &r) in lhs_batch.iter().zip(rhs_batch) {
+    for (&l, &r) in left_dims.batch.iter().zip(right_dims.batch) {
         left_at[l] = Coordinate::of(b.begin_loop(left[l], 1));
         right_at[r] = left_at[l].clone();
         at.push(left_at[l].clone());
     }
-    for &d in &left_free {
-        let is_minor = left_free.last() == Some(&d);
+    for &d in &left_dims.free {
+        let is_minor = left_dims.free.last() == Some(&d);
         left_at[d] = axis(&mut b, left[d], if is_minor { TILE_ROWS } else { 1 }).per_row(i64::from(is_minor));
         at.push(left_at[d].clone());
     }
-    for &d in &right_free {
-        let is_minor = right_free.last() == Some(&d);
+    for &d in &right_dims.free {
+        let is_minor = right_dims.free.last() == Some(&d);
         right_at[d] = axis(&mut b, right[d], if is_minor { TILE_COLUMNS } else { 1 }).per_column(i64::from(is_minor));
         at.push(right_at[d].clone());
     }
 
     let sum = b.splat(types[2], Scalar::zero(types[2]));
-    for (&l, &r) in lhs_contracting.iter().zip(rhs_contracting) {
-        let is_minor = lhs_contracting.last() == Some(&l);
+    for (&l, &r) in left_dims.contracting.iter().zip(right_dims.contracting) {
+        let is_minor = left_dims.contracting.last() == Some(&l);
         let depth = axis(&mut b, left[l], if is_minor { TILE_ROWS } else { 1 });
         left_at[l] = depth.clone().per_column(i64::from(is_minor));
         right_at[r] = depth.per_row(i64::from(is_minor));
     }
     let (mut x, mut y) = (b.load(0, &left_at), b.load(1, &right_at));
-    if lhs_contracting.is_empty() {
+    if left_dims.contracting.is_empty() {
         // An outer product has depth 1: other lanes are zero.
         let (columns, rows) = (Coordinate::default().per_column(1), Coordinate::default().per_row(1));
         let zero = types.map(|ty| b.splat(ty, Scalar::zero(ty)));
@@ -58,7 +56,7 @@ pub(super) fn lower(cx: &LoweringContext<'_>, op: &Dot) -> Result<Option<Program
         y = b.choose(y, zero[1], vec![(rows, 1)]);
     }
     b.matmul(sum, x, y);
-    b.end_loops(lhs_contracting.len());
+    b.end_loops(left_dims.contracting.len());
     b.store(sum, 2, &at);
     b.end_loops(at.len());
     Ok(Some(b.finish()))

@@ -18,8 +18,8 @@ macro_rules! for_operations {
             /// A function of one element.
             Unary [Speculatable Foldable Widenable]: Abs | Acos | Acosh | Asin | Asinh | Atan | Atanh | Cbrt | Ceil
                 | Cosh | Cosine | CountLeadingZeros | Erf | Exponential | ExponentialMinusOne | Floor | Imag | IsFinite
-                | Log | LogPlusOne | Logistic | Negate | Not | Popcnt | Real | RoundNearestAfz | RoundNearestEven | Rsqrt
-                | Sign | Sine | Sinh | Sqrt | Tan | Tanh;
+                | Log | LogPlusOne | Logistic | Negate | Not | Popcnt | Real | RoundNearestAfz | RoundNearestEven
+                | Rsqrt | Sign | Sine | Sinh | Sqrt | Tan | Tanh;
             /// A function of two elements.
             Binary [Speculatable Foldable Widenable]: Add | And | Atan2 | Complex | Divide | Maximum | Minimum | Mulhi
                 | Multiply | Or | Power | Remainder | ShiftLeft | ShiftRightArithmetic | ShiftRightLogical | Subtract

@@ -44,7 +44,7 @@ pub use custom::{
     CustomCall, CustomCallApi, CustomCallContext, CustomCallHandler, CustomCallOperation, CustomCallRegistry,
     CustomCallSchedule, DimLabels, FfiAttributes, FfiValue, PaddingType,
 };
-pub use dot::{Dot, DotAlgorithm, DotDims, Precision, RaggedDot, RaggedMode, ScaledDot};
+pub use dot::{Dot, DotAlgorithm, DotDims, DotOperandDims, Precision, RaggedDot, RaggedMode, ScaledDot};
 pub use dynamic::Dynamic;
 pub use elementwise::{
     Binary, BinaryOp, BitcastConvert, Clamp, Compare, CompareDirection, CompareType, Convert, ElementFunction,

@@ -200,9 +200,7 @@ pub(crate) fn work(module: &Module, graph: &Computation, id: InstrId) -> f64 {
         Op::Scatter(_) => instruction.operands().last().map_or(0.0, |&updates| elements(graph[updates].shape())),
         Op::Dot(dot) => {
             let dims = instruction.operands().first().and_then(|&o| graph[o].shape().as_array());
-            let sum =
-                |a: &xla_hlo::ArrayShape| dot.dims.lhs_contracting.iter().map(|&d| a.dims()[d] as f64).product::<f64>();
-            own * dims.map_or(1.0, sum)
+            own * dims.map_or(1.0, |lhs| dot.dims.contracted_elements(lhs) as f64)
         }
         Op::Convolution(op) => {
             let kernel = instruction.operands().get(1).and_then(|&o| graph[o].shape().as_array());

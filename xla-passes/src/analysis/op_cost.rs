@@ -230,8 +230,7 @@ fn window_size(window: &Window) -> u64 {
 
 /// A multiplication and an addition for each element of the result and each place that is contracted.
 fn contraction(dims: &DotDims, lhs: &Shape, result: u64) -> Arithmetic {
-    let size = |&d: &usize| lhs.as_array().and_then(|a| a.dims().get(d)).map_or(1, |&n| n as u64);
-    let contracted = dims.lhs_contracting.iter().map(size).fold(1, u64::saturating_mul);
+    let contracted = lhs.as_array().map_or(1, |lhs| dims.contracted_elements(lhs) as u64);
     Arithmetic::simple(result.saturating_mul(contracted).saturating_mul(2))
 }
 

@@ -67,8 +67,8 @@ fn rows(
 ) -> Result<InstrId> {
     let lhs_rank = at.dims(lhs).len();
     let rhs_dims = at.dims(rhs);
-    let free = DotDims::free(lhs_rank, &op.dims.lhs_batch, &op.dims.lhs_contracting);
-    let columns = DotDims::free(rhs_dims.len(), &op.dims.rhs_batch, &op.dims.rhs_contracting);
+    let free = op.dims.lhs(lhs_rank).free;
+    let columns = op.dims.rhs(rhs_dims.len()).free;
     // The dimension of the product that counts groups.
     let before = columns.iter().take_while(|&&d| Some(d) != op.group_dimension).count();
     let group = op.dims.lhs_batch.len() + free.len() + before;

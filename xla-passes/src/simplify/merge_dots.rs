@@ -111,8 +111,8 @@ fn alike(computation: &Computation, id: InstrId, dot: &Dot, side: DotSide, heigh
     let (_, shape, result) = (exact(shared)?, exact(other)?, exact(id)?);
     let DotDims { lhs_batch, lhs_contracting, rhs_batch, rhs_contracting } = dot.dims.clone();
     let along = match side {
-        DotSide::Left => *DotDims::free(shape.rank(), &rhs_batch, &rhs_contracting).first()?,
-        DotSide::Right => *DotDims::free(shape.rank(), &lhs_batch, &lhs_contracting).first()?,
+        DotSide::Left => *dot.dims.rhs(shape.rank()).free.first()?,
+        DotSide::Right => *dot.dims.lhs(shape.rank()).free.first()?,
     };
     let mut sizes = shape.dims().to_vec();
     sizes.remove(along);

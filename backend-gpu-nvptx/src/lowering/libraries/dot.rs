@@ -1,7 +1,7 @@
 //! Dots for cuBLASLt.
 
 use xla_hlo::ArrayShape;
-use xla_hlo::ops::{Dot, DotDims};
+use xla_hlo::ops::{Dot, DotOperandDims};
 
 use super::{LEAST_WORK, RecognizedCall, precision};
 use crate::program::library_call::LibraryCall;
@@ -23,10 +23,9 @@ pub(super) fn find(dot: &Dot, arrays: [&ArrayShape; 3], capability: (u32, u32)) 
 
 /// A dot as a library call, however small; `None` if the library has none.
 pub(super) fn recognise(dot: &Dot, [lhs, rhs, result]: [&ArrayShape; 3], capability: (u32, u32)) -> Option<Matmul> {
-    let d = &dot.dims;
-    let left = MatmulSide::new(lhs, &d.lhs_batch, &d.lhs_contracting)?;
-    let right = MatmulSide::new(rhs, &d.rhs_batch, &d.rhs_contracting)?;
-    let batch = d.lhs_batch.iter().map(|&d| lhs.dims()[d]).product();
+    let dims = dot.dims.operands([lhs.rank(), rhs.rank()]);
+    let (left, right) = (MatmulSide::new(lhs, &dims[0])?, MatmulSide::new(rhs, &dims[1])?);
+    let batch = dims[0].batch.iter().map(|&d| lhs.dims()[d]).product();
     let elements = [lhs, rhs, result].map(ArrayShape::element_type);
     let mut matmul = Matmul::dense(batch, [left.free, left.contracted, right.free], elements);
     // As rows of lhs go along what is summed, those of rhs go along its columns.
@@ -45,17 +44,17 @@ struct MatmulSide {
 }
 
 impl MatmulSide {
-    fn new(shape: &ArrayShape, batch: &[usize], contracting: &[usize]) -> Option<MatmulSide> {
-        let free = DotDims::free(shape.rank(), batch, contracting);
+    fn new(shape: &ArrayShape, dims: &DotOperandDims<'_>) -> Option<MatmulSide> {
+        let DotOperandDims { batch, free, contracting } = dims;
         let is_run = |dims: &[usize], from: usize| dims.iter().copied().eq(from..from + dims.len());
         let first = batch.len();
-        let contracts_last = is_run(&free, first) && is_run(contracting, first + free.len());
-        let contracts_first = is_run(contracting, first) && is_run(&free, first + contracting.len());
+        let contracts_last = is_run(free, first) && is_run(contracting, first + free.len());
+        let contracts_first = is_run(contracting, first) && is_run(free, first + contracting.len());
         if !is_run(batch, 0) || !(contracts_last || contracts_first) {
             return None;
         }
         let extent = |dims: &[usize]| dims.iter().map(|&d| shape.dims()[d]).product();
-        Some(MatmulSide { free: extent(&free), contracted: extent(contracting), contracts_last })
+        Some(MatmulSide { free: extent(free), contracted: extent(contracting), contracts_last })
     }
 
     /// As the library knows it; `is_plain` if rows follow each other as they should.
@@ -73,6 +72,7 @@ impl MatmulSide {
 mod tests {
     use proptest::prelude::*;
     use xla_hlo::ElementType::F32;
+    use xla_hlo::ops::DotDims;
 
     use super::*;
     use crate::lowering::libraries::reference::{agrees, program, root};

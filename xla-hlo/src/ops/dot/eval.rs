@@ -10,8 +10,8 @@ use crate::{ElementKind, ElementType, Scalar};
 pub(super) fn dot(op: &Dot, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [lhs, rhs] = checks::operands(operands)?;
     let dims = &op.dims;
-    let left = Side::new(&lhs, &dims.lhs_batch, &dims.lhs_contracting);
-    let right = Side::new(&rhs, &dims.rhs_batch, &dims.rhs_contracting);
+    let left = Side::new(&lhs, &dims.lhs(lhs.array_shape().rank()));
+    let right = Side::new(&rhs, &dims.rhs(rhs.array_shape().rank()));
     let ty = shape.expect_array()?.element_type();
     match ty.kind() {
         ElementKind::Pred => contract::<bool>(&left, &right, shape),
@@ -31,17 +31,16 @@ struct Side {
 }
 
 impl Side {
-    fn new(operand: &Literal, batch: &[usize], contracting: &[usize]) -> Side {
+    fn new(operand: &Literal, dims: &DotOperandDims<'_>) -> Side {
         let shape = operand.array_shape();
-        let free = DotDims::free(shape.rank(), batch, contracting);
         // Saturates only where another dimension is empty.
         let count = |dims: &[usize]| dims.iter().fold(1usize, |n, &d| n.saturating_mul(shape.dims()[d]));
         Side {
             element_type: shape.element_type(),
-            bytes: permuted(operand, &[batch, &free, contracting].concat()),
-            batch: count(batch),
-            free: count(&free),
-            contracting: count(contracting),
+            bytes: permuted(operand, &dims.permutation()),
+            batch: count(dims.batch),
+            free: count(&dims.free),
+            contracting: count(dims.contracting),
         }
     }
 

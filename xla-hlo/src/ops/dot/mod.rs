@@ -1,6 +1,7 @@
 //! Dots: contractions of two arrays.
 
 mod attributes;
+mod dims;
 mod eval;
 mod precision;
 mod proto;
@@ -10,6 +11,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
+pub use dims::{DotDims, DotOperandDims};
 pub use precision::{DotAlgorithm, Precision};
 pub use ragged::{RaggedDot, RaggedMode};
 pub use scaled::ScaledDot;
@@ -21,21 +23,6 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{Error, Literal, Result, Shape};
 
-/// Which dimensions of two arrays are contracted and which run along.
-///
-/// The result has the batch dimensions, then the free ones of the left, then the free ones of the right operand.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct DotDims {
-    /// Batch dimensions of the left operand, paired by position with the right's.
-    pub lhs_batch: Vec<usize>,
-    /// Batch dimensions of the right operand.
-    pub rhs_batch: Vec<usize>,
-    /// Contracted dimensions of the left operand, paired by position with the right's.
-    pub lhs_contracting: Vec<usize>,
-    /// Contracted dimensions of the right operand.
-    pub rhs_contracting: Vec<usize>,
-}
-
 /// Contraction of two arrays. The result's element type is the written one (preferred element type) and may be wider
 /// than the operands'.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -46,36 +33,6 @@ pub struct Dot {
     pub precision: Vec<Precision>,
     /// Overrides the precision.
     pub algorithm: Option<DotAlgorithm>,
-}
-
-impl DotDims {
-    /// Dimensions of an operand of that rank that are neither contracted nor batch, ascending.
-    pub fn free(rank: usize, batch: &[usize], contracting: &[usize]) -> Vec<usize> {
-        (0..rank).filter(|d| !batch.contains(d) && !contracting.contains(d)).collect()
-    }
-
-    fn read(r: &mut AttributeReader<'_>) -> Result<DotDims> {
-        Ok(DotDims {
-            lhs_batch: r.optional("lhs_batch_dims")?.unwrap_or_default(),
-            lhs_contracting: r.optional("lhs_contracting_dims")?.unwrap_or_default(),
-            rhs_batch: r.optional("rhs_batch_dims")?.unwrap_or_default(),
-            rhs_contracting: r.optional("rhs_contracting_dims")?.unwrap_or_default(),
-        })
-    }
-
-    fn write(&self, w: &mut AttributeWriter<'_>) {
-        let batched = !self.lhs_batch.is_empty() || !self.rhs_batch.is_empty();
-        for (name, list, shown) in [
-            ("lhs_batch_dims", &self.lhs_batch, batched),
-            ("lhs_contracting_dims", &self.lhs_contracting, true),
-            ("rhs_batch_dims", &self.rhs_batch, batched),
-            ("rhs_contracting_dims", &self.rhs_contracting, true),
-        ] {
-            if shown {
-                w.attribute(name, list);
-            }
-        }
-    }
 }
 
 fn write_precision(precision: &Vec<Precision>, w: &mut AttributeWriter<'_>) {

@@ -33,8 +33,8 @@ pub(super) fn contraction(
         precision.len()
     );
     let mut result: Vec<usize> = dims.lhs_batch.iter().map(|&d| lhs.dims()[d]).collect();
-    result.extend(DotDims::free(lhs.rank(), &dims.lhs_batch, &dims.lhs_contracting).iter().map(|&d| lhs.dims()[d]));
-    let columns = DotDims::free(rhs.rank(), &dims.rhs_batch, &dims.rhs_contracting);
+    result.extend(dims.lhs(lhs.rank()).free.iter().map(|&d| lhs.dims()[d]));
+    let columns = dims.rhs(rhs.rank()).free;
     result.extend(columns.iter().filter(|d| !dropped.contains(d)).map(|&d| rhs.dims()[d]));
     Ok((result_type(lhs.element_type(), rhs.element_type(), cx)?, result))
 }

@@ -1,7 +1,7 @@
 //! Reductions inside an element: reduce, dot. Along lanes where the reduction is all there is, else lane by lane.
 
 use inkwell::values::BasicValueEnum;
-use xla_hlo::ops::{BinaryOp, Dot, DotDims, Reduce, combiner_identity, simple_combiner};
+use xla_hlo::ops::{BinaryOp, Dot, DotDims, DotOperandDims, Reduce, combiner_identity, simple_combiner};
 use xla_hlo::{ArrayShape, ElementKind, ElementType, InstrId, Module, Result, Scalar};
 
 use crate::elemental::{self, Value};
@@ -167,15 +167,14 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let instruction = &self.graph()[id];
         let (lhs, rhs) = (instruction.operand(0), instruction.operand(1));
         let result = instruction.shape().expect_array()?.element_type();
-        let lhs_dims = self.graph()[lhs].shape().expect_array()?.dims().to_vec();
-        let rhs_rank = self.graph()[rhs].shape().expect_array()?.rank();
+        let lhs_shape = self.graph()[lhs].shape().expect_array()?;
+        let ranks = [lhs_shape.rank(), self.graph()[rhs].shape().expect_array()?.rank()];
         let sum_type = accumulator(result);
         let width = self.width(index);
-        let extents: Vec<u64> = dot.dims.lhs_contracting.iter().map(|&d| lhs_dims[d] as u64).collect();
+        let extents: Vec<u64> = dot.dims.lhs_contracting.iter().map(|&d| lhs_shape.dims()[d] as u64).collect();
         let zero = elemental::constant(self.emitter, sum_type, Scalar::zero(sum_type));
-        let (lhs_rank, d) = (lhs_dims.len(), &dot.dims);
         let product = &mut |s: &mut Self, exprs: &[AffineExpr]| {
-            let (l, r) = operand_indices(d, lhs_rank, rhs_rank, index, exprs);
+            let (l, r) = operand_indices(&dot.dims, ranks, index, exprs);
             let (x, y) = (s.element(lhs, &l)?, s.element(rhs, &r)?);
             let lanes = x.width().max(y.width());
             let x = elemental::convert(s.emitter, x.splat(lanes), sum_type)?;
@@ -226,21 +225,15 @@ pub fn accumulator(result: ElementType) -> ElementType {
     }
 }
 
-fn operand_indices(
-    d: &DotDims,
-    lhs_rank: usize,
-    rhs_rank: usize,
-    index: &Index,
-    exprs: &[AffineExpr],
-) -> (Index, Index) {
-    let lhs_free = DotDims::free(lhs_rank, &d.lhs_batch, &d.lhs_contracting);
-    let rhs_free = DotDims::free(rhs_rank, &d.rhs_batch, &d.rhs_contracting);
-    let (batch, free) = index.split_at(d.lhs_batch.len());
-    let (left, right) = free.split_at(lhs_free.len());
-    (
-        placed(lhs_rank, [(&d.lhs_batch, batch), (&lhs_free, left), (&d.lhs_contracting, exprs)]),
-        placed(rhs_rank, [(&d.rhs_batch, batch), (&rhs_free, right), (&d.rhs_contracting, exprs)]),
-    )
+/// The indices of both operands' elements for an index of the result and one of K.
+fn operand_indices(dims: &DotDims, ranks: [usize; 2], index: &Index, exprs: &[AffineExpr]) -> (Index, Index) {
+    let [lhs, rhs] = dims.operands(ranks);
+    let (batch, free) = index.split_at(lhs.batch.len());
+    let (rows, columns) = free.split_at(lhs.free.len());
+    let place = |rank, side: &DotOperandDims<'_>, free| {
+        placed(rank, [(side.batch, batch), (&side.free, free), (side.contracting, exprs)])
+    };
+    (place(ranks[0], &lhs, rows), place(ranks[1], &rhs, columns))
 }
 
 /// An index whose dimensions are given in lists.

@@ -160,9 +160,9 @@ impl Padder<'_> {
         for (&l, &r) in dims.lhs_batch.iter().zip(&dims.rhs_batch) {
             sizes.push(self.smaller(all[0][l], all[1][r])?);
         }
-        let free = xla_hlo::ops::DotDims::free;
-        sizes.extend(free(all[0].len(), &dims.lhs_batch, &dims.lhs_contracting).into_iter().map(|d| all[0][d]));
-        sizes.extend(free(all[1].len(), &dims.rhs_batch, &dims.rhs_contracting).into_iter().map(|d| all[1][d]));
+        let [left, right] = dims.operands([all[0].len(), all[1].len()]);
+        sizes.extend(left.free.into_iter().map(|d| all[0][d]));
+        sizes.extend(right.free.into_iter().map(|d| all[1][d]));
         Ok(vec![sizes])
     }
 

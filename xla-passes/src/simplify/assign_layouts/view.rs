@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use xla_hlo::entity::SecondaryMap;
-use xla_hlo::ops::DotDims;
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Op};
 
 use super::member::{is_array, is_member, ordered};
@@ -149,12 +148,10 @@ impl<'m> LayoutView<'m> {
                 add(LayoutReader::Free)
             }
             (None, Op::Dot(dot)) if self.profile.dot.any_operand_order => {
-                let dims = &dot.dims;
-                let sides = [(&dims.lhs_batch, &dims.lhs_contracting), (&dims.rhs_batch, &dims.rhs_contracting)];
-                for (_, (batch, contracting)) in instruction.operands().iter().zip(sides).filter(|(o, _)| **o == id) {
-                    let rank = self.computation[id].shape().as_array().map_or(0, ArrayShape::rank);
-                    let free = DotDims::free(rank, batch, contracting);
-                    let dims = free.into_iter().map(|d| order.dimension(d)).collect();
+                let rank = self.computation[id].shape().as_array().map_or(0, ArrayShape::rank);
+                let sides = dot.dims.operands([rank; 2]);
+                for (_, side) in instruction.operands().iter().zip(sides).filter(|(o, _)| **o == id) {
+                    let dims = side.free.into_iter().map(|d| order.dimension(d)).collect();
                     add(LayoutReader::Keeping(KeptOrder { dims, result: None, minor: false }));
                 }
             }

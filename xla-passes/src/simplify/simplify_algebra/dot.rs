@@ -1,6 +1,6 @@
 //! Laws of contractions.
 
-use xla_hlo::ops::{Binary, BinaryOp, Convert, Dot, DotDims};
+use xla_hlo::ops::{Binary, BinaryOp, Convert, Dot, DotDims, DotOperandDims};
 use xla_hlo::{ArrayShape, ElementType, InstrId, Op, Scalar};
 
 use super::convert::keeps_every_value;
@@ -33,9 +33,11 @@ fn dot_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
         return None;
     }
     let mut new = dot(cx, id)?.clone();
+    let dims = new.dims.clone();
+    let [left, right] = dims.operands([0, 1].map(|i| cx.dims(cx.operand(id, i)).len()));
     let DotDims { lhs_batch, lhs_contracting, rhs_batch, rhs_contracting } = &mut new.dims;
-    let lhs = through_transpose(cx, cx.operand(id, 0), lhs_batch, lhs_contracting);
-    let rhs = through_transpose(cx, cx.operand(id, 1), rhs_batch, rhs_contracting);
+    let lhs = through_transpose(cx, cx.operand(id, 0), &left, [lhs_batch, lhs_contracting]);
+    let rhs = through_transpose(cx, cx.operand(id, 1), &right, [rhs_batch, rhs_contracting]);
     if lhs.is_none() && rhs.is_none() {
         return None;
     }
@@ -44,21 +46,20 @@ fn dot_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(new, cx.shape(id)?.clone(), [lhs.into(), rhs.into()]))
 }
 
-/// What is transposed to give the operand, with the dimension numbers of that; `None` where free dimensions change
-/// order.
+/// The array whose transpose the operand is, with `numbers` set to its batch and contracted dimensions; `None` where
+/// free dimensions change order.
 fn through_transpose(
     cx: &Draft<'_>,
     operand: InstrId,
-    batch: &mut [usize],
-    contracting: &mut [usize],
+    dims: &DotOperandDims<'_>,
+    numbers: [&mut Vec<usize>; 2],
 ) -> Option<InstrId> {
     let Op::Transpose(transpose) = cx.op(operand) else { return None };
     let before = |d: usize| transpose.permutation[d];
-    let free = DotDims::free(cx.dims(operand).len(), batch, contracting);
-    if !free.into_iter().map(before).is_sorted() {
+    if !dims.free.iter().map(|&d| before(d)).is_sorted() {
         return None;
     }
-    batch.iter_mut().chain(contracting).for_each(|d| *d = before(*d));
+    numbers.into_iter().flatten().for_each(|d| *d = before(*d));
     Some(cx.operand(operand, 0))
 }
 
@@ -79,10 +80,10 @@ fn dot_without_sum(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     if sums || ![lhs, rhs].iter().all(|&o| cx.element_type(o).is_some_and(fits)) {
         return None;
     }
-    let batch = dims.lhs_batch.len();
-    let lhs_free = cx.dims(lhs).len() - batch - dims.lhs_contracting.len();
-    let a = spread(cx, lhs, &dims.lhs_batch, &dims.lhs_contracting, batch, result)?;
-    let b = spread(cx, rhs, &dims.rhs_batch, &dims.rhs_contracting, batch + lhs_free, result)?;
+    let [left, right] = dims.operands([lhs, rhs].map(|operand| cx.dims(operand).len()));
+    let first_row = left.batch.len();
+    let a = spread(cx, lhs, &left, first_row, result)?;
+    let b = spread(cx, rhs, &right, first_row + left.free.len(), result)?;
     Some(cx.add(Binary { op: BinaryOp::Multiply }, result.clone(), [a, b]))
 }
 
@@ -90,17 +91,15 @@ fn dot_without_sum(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
 fn spread(
     cx: &mut Draft<'_>,
     operand: InstrId,
-    batch: &[usize],
-    contracting: &[usize],
+    dims: &DotOperandDims<'_>,
     first_free: usize,
     result: &ArrayShape,
 ) -> Option<DraftValue> {
     let sizes = cx.dims(operand);
-    let kept: Vec<usize> = (0..sizes.len()).filter(|d| !contracting.contains(d)).collect();
-    let free = DotDims::free(sizes.len(), batch, contracting);
-    let place = |d: usize| match batch.iter().position(|&b| b == d) {
+    let kept: Vec<usize> = (0..sizes.len()).filter(|d| !dims.contracting.contains(d)).collect();
+    let place = |d: usize| match dims.batch.iter().position(|&b| b == d) {
         Some(position) => Some(position),
-        None => free.iter().position(|&f| f == d).map(|position| first_free + position),
+        None => dims.free.iter().position(|&f| f == d).map(|position| first_free + position),
     };
     let dimensions: Vec<usize> = kept.iter().map(|&d| place(d)).collect::<Option<_>>()?;
     let squeezed: Vec<usize> = kept.iter().map(|&d| sizes[d]).collect();

@@ -2,7 +2,7 @@
 //!
 //! Only where the slice is all that is wanted: what others need whole is computed whole.
 
-use xla_hlo::ops::{Dot, DotDims, DynamicSlice, Reverse, Slice, SliceRange, Transpose};
+use xla_hlo::ops::{Dot, DynamicSlice, Reverse, Slice, SliceRange, Transpose};
 use xla_hlo::{ArrayShape, InstrId, Op};
 
 use super::draft::{Draft, DraftValue};
@@ -116,10 +116,9 @@ fn slice_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
         return None;
     }
     let (lhs, rhs) = (cx.operand(inner, 0), cx.operand(inner, 1));
-    let lhs_free = DotDims::free(cx.dims(lhs).len(), &dims.lhs_batch, &dims.lhs_contracting);
-    let rhs_free = DotDims::free(cx.dims(rhs).len(), &dims.rhs_batch, &dims.rhs_contracting);
-    let (batch, free) = ranges.split_at_checked(dims.lhs_batch.len())?;
-    let (of_lhs, of_rhs) = free.split_at_checked(lhs_free.len())?;
+    let [left, right] = dims.operands([lhs, rhs].map(|operand| cx.dims(operand).len()));
+    let (batch, free) = ranges.split_at_checked(left.batch.len())?;
+    let (of_lhs, of_rhs) = free.split_at_checked(left.free.len())?;
     let part = |cx: &mut Draft<'_>, x, of: [(&[usize], &[SliceRange]); 2]| {
         let mut own: Vec<SliceRange> = (0..cx.dims(x).len()).map(|d| whole(cx, x, d)).collect();
         for (places, ranges) in of {
@@ -127,8 +126,8 @@ fn slice_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
         }
         slice(cx, x, own)
     };
-    let a = part(cx, lhs, [(&dims.lhs_batch, batch), (&lhs_free, of_lhs)])?;
-    let b = part(cx, rhs, [(&dims.rhs_batch, batch), (&rhs_free, of_rhs)])?;
+    let a = part(cx, lhs, [(left.batch, batch), (&left.free, of_lhs)])?;
+    let b = part(cx, rhs, [(right.batch, batch), (&right.free, of_rhs)])?;
     Some(cx.add(cx.op(inner).clone(), cx.shape(id)?.clone(), [a, b]))
 }
 

@@ -1,7 +1,6 @@
 //! Evaluator of ragged dots: sums of products, element by element.
 
 use super::{RaggedDot, RaggedMode};
-use crate::ops::dot::DotDims;
 use crate::ops::products::{Domain, Wrapping};
 use crate::{ArrayShape, ElementKind, IndexIter, Literal, Result, linear_index, multi_index};
 
@@ -56,8 +55,8 @@ impl Sums<'_> {
             RaggedMode::Contracted => (Some(index[0]), &index[1..]),
             RaggedMode::Rows | RaggedMode::Batch => (None, index),
         };
-        let rows = DotDims::free(l.rank(), &dims.lhs_batch, &dims.lhs_contracting);
-        let mut columns = DotDims::free(r.rank(), &dims.rhs_batch, &dims.rhs_contracting);
+        let rows = dims.lhs(l.rank()).free;
+        let mut columns = dims.rhs(r.rank()).free;
         columns.retain(|&d| Some(d) != op.group_dimension);
         let (batch, free) = index.split_at(dims.lhs_batch.len());
         let (row, column) = free.split_at(rows.len());

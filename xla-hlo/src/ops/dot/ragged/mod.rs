@@ -59,7 +59,7 @@ impl RaggedDot {
             RaggedMode::Batch => outside(&dims.lhs_batch),
             RaggedMode::Contracted => [dims.lhs_batch.clone(), outside(&dims.lhs_contracting)].concat(),
             RaggedMode::Rows => {
-                let free = DotDims::free(lhs_rank, &dims.lhs_batch, &dims.lhs_contracting);
+                let free = dims.lhs(lhs_rank).free;
                 [dims.lhs_batch.clone(), outside(&free)].concat()
             }
         }

@@ -4,7 +4,7 @@
 //! convolution is the window's positions in all images, and K the places in the window with the input's channels, so
 //! that it is a matmul with an operand that lies nowhere (implicit GEMM, as in Chetlur et al., cuDNN, 2014).
 
-use xla_hlo::ops::{Convolution, Dot, DotAlgorithm, DotDims, Family, Op};
+use xla_hlo::ops::{Convolution, Dot, DotAlgorithm, DotOperandDims, Family, Op};
 use xla_hlo::{Computation, ElementKind, ElementType, Error, InstrId, Result};
 
 use crate::fused::analysis::FusedKernel;
@@ -147,18 +147,11 @@ impl<'m> Matmul<'m> {
         let extents = |of: &[usize], dims: &[usize]| dims.iter().map(|&d| of[d] as u64).collect::<Vec<u64>>();
         let (contraction, batch, free, sums, element_type, neighbours) = match graph[id].op() {
             Op::Dot(dot) => {
-                let d = &dot.dims;
-                let frees = [
-                    DotDims::free(left.rank(), &d.lhs_batch, &d.lhs_contracting),
-                    DotDims::free(right.rank(), &d.rhs_batch, &d.rhs_contracting),
-                ];
-                let neighbours = [
-                    dot_neighbours(left.dims(), &d.lhs_contracting, &frees[0]),
-                    dot_neighbours(right.dims(), &d.rhs_contracting, &frees[1]),
-                ];
-                let batch = extents(left.dims(), &d.lhs_batch);
-                let free = [extents(left.dims(), &frees[0]), extents(right.dims(), &frees[1])];
-                let sums = extents(left.dims(), &d.lhs_contracting);
+                let [l, r] = dot.dims.operands([left.rank(), right.rank()]);
+                let neighbours = [dot_neighbours(left.dims(), &l), dot_neighbours(right.dims(), &r)];
+                let batch = extents(left.dims(), l.batch);
+                let free = [extents(left.dims(), &l.free), extents(right.dims(), &r.free)];
+                let sums = extents(left.dims(), l.contracting);
                 let ty = accumulator(result.element_type());
                 (Contraction::Dot(dot), batch, free, sums, ty, neighbours)
             }
@@ -249,13 +242,12 @@ impl<'m> Matmul<'m> {
     ) -> Result<Index> {
         match self.contraction {
             Contraction::Dot(dot) => {
-                let (batches, contracting) = match side {
-                    MatmulSide::Left => (&dot.dims.lhs_batch, &dot.dims.lhs_contracting),
-                    MatmulSide::Right => (&dot.dims.rhs_batch, &dot.dims.rhs_contracting),
+                let rank = batch.len() + free.len() + sums.len();
+                let dims = match side {
+                    MatmulSide::Left => dot.dims.lhs(rank),
+                    MatmulSide::Right => dot.dims.rhs(rank),
                 };
-                let rank = batches.len() + contracting.len() + free.len();
-                let frees = DotDims::free(rank, batches, contracting);
-                Ok(placed(rank, [(batches, batch), (&frees, free), (contracting, sums)]))
+                Ok(placed(rank, [(dims.batch, batch), (&dims.free, free), (dims.contracting, sums)]))
             }
             Contraction::Convolution(op) => {
                 let (group, none) = (batch.first().cloned().unwrap_or_default(), AffineExpr::default());
@@ -304,13 +296,13 @@ fn in_registers(ty: ElementType) -> ElementType {
     }
 }
 
-fn dot_neighbours(dims: &[usize], contracting: &[usize], free: &[usize]) -> Neighbours {
+fn dot_neighbours(dims: &[usize], side: &DotOperandDims<'_>) -> Neighbours {
     let Some(last) = dims.len().checked_sub(1) else { return Neighbours { along: Along::Free, run: 1 } };
     let extent = dims[last] as u64;
-    match (contracting.last() == Some(&last), free.last() == Some(&last)) {
+    match (side.contracting.last() == Some(&last), side.free.last() == Some(&last)) {
         (true, _) => Neighbours { along: Along::K, run: extent },
         (_, true) => Neighbours { along: Along::Free, run: extent },
-        _ if contracting.contains(&last) => Neighbours { along: Along::K, run: 1 },
+        _ if side.contracting.contains(&last) => Neighbours { along: Along::K, run: 1 },
         _ => Neighbours { along: Along::Free, run: 1 },
     }
 }
