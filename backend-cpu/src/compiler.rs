@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use xla_hlo::{Result, VerifiedModule};
+use xla_llvm::codegen::CodeKind;
+use xla_llvm::driver::CodegenDriver;
 use xla_llvm::emitter::EmitOptions;
 use xla_llvm::target::Target;
 use xla_passes::buffers::BufferOptions;
@@ -17,7 +19,7 @@ use crate::capabilities::profile;
 use crate::executable::CpuExecutable;
 use crate::lowering::{CpuLowering, host_calls};
 use crate::options::{CpuOptions, NAME};
-use crate::program::codegen::{self, Code, CodegenOptions};
+use crate::program::codegen::{self, Code};
 use crate::program::entry::Plan;
 use crate::program::machine_code;
 use crate::runtime::pool::Helpers;
@@ -110,8 +112,9 @@ impl CpuCompiler {
         let (threads, profile) = (options.thread_count(), options.profile);
         let number = self.compiled.fetch_add(1, Ordering::Relaxed);
         let emission = EmitOptions { dirt: self.options.dirty.then(|| dirt(number)), ..EmitOptions::default() };
-        let options = CodegenOptions { threads, with_texts: options.dump_to.is_some(), emission };
-        codegen::generate(target, kernels.sources(), &options, &|kernels| {
+        let with_texts = options.dump_to.is_some();
+        let driver = CodegenDriver { target, threads, with_texts, emission, kind: CodeKind::Object };
+        codegen::generate(&driver, kernels.sources(), &|kernels| {
             let host_calls = host_calls(sequence).map(|t| t.id).collect();
             Ok(Plan {
                 sequence: sequence.clone(),

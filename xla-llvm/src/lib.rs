@@ -3,7 +3,7 @@
 //! - [`target`]: the machine code is generated for, host or named, and what it can do.
 //! - [`codegen`]: LLVM modules become machine code, whatever becomes of LLVM meanwhile.
 //! - [`jit`]: object code becomes functions that can be called.
-//! - [`parallel`]: several modules at once.
+//! - [`driver`]: kernels of a program become code, in several modules side by side.
 //! - [`emitter`] and [`lanes`]: a module being written, and arithmetic that is the same for scalars and vectors.
 //! - [`math`]: transcendental functions as straight-line code over lanes, no library calls.
 //! - [`mma`]: matrix-multiply-accumulate by the threads of a warp, on tensor cores where there are some.
@@ -11,6 +11,7 @@
 //! - [`elemental`]: the elementwise operations of HLO on every element type, over all of the above.
 
 pub mod codegen;
+pub mod driver;
 pub mod elemental;
 pub mod emitter;
 pub mod fused;
@@ -18,6 +19,6 @@ pub mod jit;
 pub mod lanes;
 pub mod math;
 pub mod mma;
-pub mod parallel;
+mod parallel;
 pub mod simt;
 pub mod target;
