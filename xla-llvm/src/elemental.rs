@@ -28,7 +28,7 @@ mod scalar;
 mod value;
 
 use xla_hlo::ops::{BinaryOp, UnaryOp};
-use xla_hlo::{ElementKind, ElementType, Error, Opcode, Result};
+use xla_hlo::{ElementKind, ElementType, Error, Op, Opcode, Result};
 
 use crate::emitter::Emitter;
 
@@ -37,6 +37,27 @@ pub use convert::{bitcast_convert, clamped_index, convert, reduce_precision};
 pub use memory::{constant, constant_bytes, gather, load, load_aligned, scatter, store, store_aligned};
 pub(crate) use scalar::stored_scalar;
 pub use value::Value;
+
+/// An operation of [`Family::Elementwise`](xla_hlo::ops::Family) on elements of its operands, all in equally many
+/// lanes; `result` is the element type of its result. `Error::Internal` for another operation or too few operands.
+pub fn operation<'e, 'ctx>(
+    e: &'e Emitter<'ctx>,
+    op: &Op,
+    operands: &[Value<'e, 'ctx>],
+    result: ElementType,
+) -> Result<Value<'e, 'ctx>> {
+    match (op, operands) {
+        (Op::Unary(op), &[x]) => unary(e, op.op, x),
+        (Op::Binary(op), &[x, y]) => binary(e, op.op, x, y),
+        (Op::Compare(op), &[x, y]) => compare(e, op, x, y),
+        (Op::Select(_), &[predicate, x, y]) => select(e, predicate, x, y),
+        (Op::Clamp(_), &[low, x, high]) => clamp(e, low, x, high),
+        (Op::Convert(_), &[x]) => convert(e, x, result),
+        (Op::BitcastConvert(_), &[x]) => bitcast_convert(e, x, result),
+        (Op::ReducePrecision(op), &[x]) => reduce_precision(e, x, op.exponent_bits, op.mantissa_bits),
+        _ => Err(Error::internal(format!("{} of {} elements is not elementwise", op.opcode(), operands.len()))),
+    }
+}
 
 /// A function of one element.
 pub fn unary<'e, 'ctx>(_: &'e Emitter<'ctx>, op: UnaryOp, x: Value<'e, 'ctx>) -> Result<Value<'e, 'ctx>> {

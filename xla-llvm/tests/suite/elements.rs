@@ -6,8 +6,8 @@ use xla_hlo::ops::{
     Select, Unary, UnaryOp,
 };
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Result, Scalar, Shape, eval};
-use xla_llvm::elemental::{self, Value};
-use xla_llvm::emitter::{EmitOptions, Emitter};
+use xla_llvm::elemental::{self};
+use xla_llvm::emitter::{EmitOptions};
 use xla_llvm::target::Target;
 
 use crate::kernel::{Kernel, Signature};
@@ -22,26 +22,6 @@ fn oracle(op: &Op, result: Option<ElementType>, operands: &[Literal]) -> Result<
     let main = b.finish(root);
     let module = module.finish(main)?;
     eval::evaluate(&module, operands.to_vec())
-}
-
-/// What the emitted code makes of it.
-fn emitted<'e, 'c>(
-    e: &'e Emitter<'c>,
-    op: &Op,
-    result: Option<ElementType>,
-    x: &[Value<'e, 'c>],
-) -> Result<Value<'e, 'c>> {
-    match (op, x, result) {
-        (Op::Unary(u), &[x], _) => elemental::unary(e, u.op, x),
-        (Op::Binary(b), &[x, y], _) => elemental::binary(e, b.op, x, y),
-        (Op::Compare(c), &[x, y], _) => elemental::compare(e, c, x, y),
-        (Op::Select(_), &[p, x, y], _) => elemental::select(e, p, x, y),
-        (Op::Clamp(_), &[low, x, high], _) => elemental::clamp(e, low, x, high),
-        (Op::Convert(_), &[x], Some(to)) => elemental::convert(e, x, to),
-        (Op::BitcastConvert(_), &[x], Some(to)) => elemental::bitcast_convert(e, x, to),
-        (Op::ReducePrecision(r), &[x], _) => elemental::reduce_precision(e, x, r.exponent_bits, r.mantissa_bits),
-        other => panic!("{:?} is not tested here", other.0.opcode()),
-    }
 }
 
 fn literal(ty: ElementType, values: &[Scalar]) -> Literal {
@@ -211,7 +191,7 @@ fn check(
     let others = [Some((target.clone(), 1)), plain].into_iter().flatten().filter(|_| typical);
     for (target, width) in std::iter::once((target, 16)).chain(others) {
         let signature = Signature { width, inputs: &types, output, masked: true, options: EmitOptions::default() };
-        let kernel = Kernel::new(&target, &signature, |e, x| emitted(e, op, result, x));
+        let kernel = Kernel::new(&target, &signature, |e, x| elemental::operation(e, op, x, output));
         let (want, kernel) = match (&want, kernel) {
             (Ok(want), Ok(kernel)) => (want, kernel),
             (Err(_), Err(_)) => return Ok(()),

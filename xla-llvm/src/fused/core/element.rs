@@ -1,6 +1,6 @@
 //! The value of an instruction at an index.
 
-use xla_hlo::ops::{Binary, Op, Unary};
+use xla_hlo::ops::{Family, Op};
 use xla_hlo::{ElementKind, Error, InstrId, Literal, Result};
 
 use crate::elemental::{self, Value};
@@ -56,42 +56,11 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 let value = tuple.get(gte.index).copied();
                 one(value.ok_or_else(|| Error::internal("a tuple element that is not there")))
             }
-            Op::Unary(Unary { op, .. }) => {
-                let x = self.element(operands[0], index)?;
-                one(elemental::unary(self.emitter, *op, x))
-            }
-            Op::Binary(Binary { op }) => {
-                let (x, y) = (self.element(operands[0], index)?, self.element(operands[1], index)?);
-                one(elemental::binary(self.emitter, *op, x, y))
-            }
-            Op::Compare(compare) => {
-                let (x, y) = (self.element(operands[0], index)?, self.element(operands[1], index)?);
-                one(elemental::compare(self.emitter, compare, x, y))
-            }
-            Op::Select(_) => {
-                let pred = self.element_or_scalar(operands[0], index)?;
-                let (x, y) = (self.element(operands[1], index)?, self.element(operands[2], index)?);
-                one(elemental::select(self.emitter, pred, x, y))
-            }
-            Op::Clamp(_) => {
-                let (low, high) =
-                    (self.element_or_scalar(operands[0], index)?, self.element_or_scalar(operands[2], index)?);
-                let x = self.element(operands[1], index)?;
-                one(elemental::clamp(self.emitter, low, x, high))
-            }
-            Op::Convert(_) => {
-                let to = instruction.shape().expect_array()?.element_type();
-                let x = self.element(operands[0], index)?;
-                one(elemental::convert(self.emitter, x, to))
-            }
-            Op::BitcastConvert(_) => {
-                let to = instruction.shape().expect_array()?.element_type();
-                let x = self.element(operands[0], index)?;
-                one(elemental::bitcast_convert(self.emitter, x, to))
-            }
-            Op::ReducePrecision(r) => {
-                let x = self.element(operands[0], index)?;
-                one(elemental::reduce_precision(self.emitter, x, r.exponent_bits, r.mantissa_bits))
+            op if op.opcode().family() == Family::Elementwise => {
+                let operands =
+                    operands.iter().map(|&o| self.element_or_scalar(o, index)).collect::<Result<Vec<_>>>()?;
+                let result = instruction.shape().expect_array()?.element_type();
+                one(elemental::operation(self.emitter, op, &operands, result))
             }
             Op::Copy(_) | Op::OptBarrier(_) => one(self.element(operands[0], index)),
             Op::Broadcast(_)
@@ -114,35 +83,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             Op::Convolution(convolution) => one(self.convolved(id, convolution, index)),
             Op::Reduce(reduce) => self.reduced(id, reduce, index),
             Op::ReduceWindow(reduce) => self.window_reduced(id, reduce, index),
-            Op::Parameter(_)
-            | Op::Tuple(_)
-            | Op::SelectAndScatter(_)
-            | Op::While(_)
-            | Op::Conditional(_)
-            | Op::Call(_)
-            | Op::Fusion(_)
-            | Op::RngBitGenerator(_)
-            | Op::RaggedDot(_)
-            | Op::ScaledDot(_)
-            | Op::Scan(_)
-            | Op::Rng(_)
-            | Op::RngGetAndUpdateState(_)
-            | Op::StochasticConvert(_)
-            | Op::BatchNorm(_)
-            | Op::Scatter(_)
-            | Op::Fft(_)
-            | Op::Cholesky(_)
-            | Op::TriangularSolve(_)
-            | Op::CustomCall(_)
-            | Op::Domain(_)
-            | Op::AfterAll(_)
-            | Op::AddDependency(_)
-            | Op::Dynamic(_)
-            | Op::Transfer(_)
-            | Op::Async(_)
-            | Op::Collective(_)
-            | Op::Sort(_)
-            | Op::TopK(_) => Err(Error::internal(format!(
+            _ => Err(Error::internal(format!(
                 "%{} ({}) cannot be emitted element by element",
                 instruction.name(),
                 instruction.opcode()

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use xla_hlo::ops::{Binary, Op, Unary};
+use xla_hlo::ops::{Family, Op};
 use xla_hlo::{CompId, Error, InstrId, Result};
 
 use crate::elemental::{self, Value};
@@ -36,19 +36,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                     let ty = c.literal.array_shape().element_type();
                     vec![elemental::constant(e, ty, c.literal.get(0)).splat(width)]
                 }
-                Op::Unary(Unary { op, .. }) => vec![elemental::unary(e, *op, arg(0)?)?],
-                Op::Binary(Binary { op }) => vec![elemental::binary(e, *op, arg(0)?, arg(1)?)?],
-                Op::Compare(c) => vec![elemental::compare(e, c, arg(0)?, arg(1)?)?],
-                Op::Select(_) => vec![elemental::select(e, arg(0)?, arg(1)?, arg(2)?)?],
-                Op::Clamp(_) => vec![elemental::clamp(e, arg(0)?, arg(1)?, arg(2)?)?],
-                Op::Convert(_) => {
-                    vec![elemental::convert(e, arg(0)?, instruction.shape().expect_array()?.element_type())?]
-                }
-                Op::BitcastConvert(_) => {
-                    vec![elemental::bitcast_convert(e, arg(0)?, instruction.shape().expect_array()?.element_type())?]
-                }
-                Op::ReducePrecision(r) => {
-                    vec![elemental::reduce_precision(e, arg(0)?, r.exponent_bits, r.mantissa_bits)?]
+                op if op.opcode().family() == Family::Elementwise => {
+                    let operands = (0..operands.len()).map(arg).collect::<Result<Vec<_>>>()?;
+                    vec![elemental::operation(e, op, &operands, instruction.shape().expect_array()?.element_type())?]
                 }
                 Op::Tuple(_) => operands.into_iter().flatten().collect(),
                 Op::GetTupleElement(gte) => {
