@@ -7,7 +7,7 @@ use xla_hlo::ops::{
 };
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Result, Scalar, Shape, eval};
 use xla_llvm::elemental::{self};
-use xla_llvm::emitter::{EmitOptions};
+use xla_llvm::emitter::EmitOptions;
 use xla_llvm::target::Target;
 
 use crate::kernel::{Kernel, Signature};
