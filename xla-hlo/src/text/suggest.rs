@@ -12,23 +12,9 @@ pub fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -
     let allowed = if wrong.len() < 2 { 0 } else { 1 + wrong.len() / 4 };
     let near = |name: &&str| name.len().abs_diff(wrong.len()) <= allowed && name.len().max(wrong.len()) <= LONGEST;
     let scored =
-        names.into_iter().take(LOOKED_AT).filter(near).map(|name| (distance(wrong.as_bytes(), name.as_bytes()), name));
+        names.into_iter().take(LOOKED_AT).filter(near).map(|name| (strsim::levenshtein(wrong, name), name));
     match scored.filter(|(d, _)| *d <= allowed).min() {
         Some((_, name)) => format!("; did you mean {name}?"),
         None => String::new(),
     }
-}
-
-/// Insertions, deletions and replacements that make `b` of `a` (Levenshtein).
-fn distance(a: &[u8], b: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, &x) in a.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, &y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
