@@ -11,8 +11,7 @@ pub fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -
     // One letter is near to every other.
     let allowed = if wrong.len() < 2 { 0 } else { 1 + wrong.len() / 4 };
     let near = |name: &&str| name.len().abs_diff(wrong.len()) <= allowed && name.len().max(wrong.len()) <= LONGEST;
-    let scored =
-        names.into_iter().take(LOOKED_AT).filter(near).map(|name| (strsim::levenshtein(wrong, name), name));
+    let scored = names.into_iter().take(LOOKED_AT).filter(near).map(|name| (strsim::levenshtein(wrong, name), name));
     match scored.filter(|(d, _)| *d <= allowed).min() {
         Some((_, name)) => format!("; did you mean {name}?"),
         None => String::new(),

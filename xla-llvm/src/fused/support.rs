@@ -1,6 +1,6 @@
 //! What fused emission can do, told before anything is emitted.
 
-use xla_hlo::ops::{Op, SparsityConfig};
+use xla_hlo::ops::{Family, Op, SparsityConfig};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module};
 
 /// Elementary operations of one step of a scan.
@@ -14,65 +14,18 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
     let arrays = instruction.shape().leaves().iter().all(|(_, s)| s.as_array().is_some_and(|a| a.is_static()));
     arrays
         && match instruction.op() {
-            Op::Constant(_)
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::Compare(_)
-            | Op::Select(_)
-            | Op::Clamp(_)
-            | Op::Convert(_)
-            | Op::ReducePrecision(_)
-            | Op::Broadcast(_)
-            | Op::Reshape(_)
-            | Op::Transpose(_)
-            | Op::Slice(_)
-            | Op::Pad(_)
-            | Op::Concatenate(_)
-            | Op::Reverse(_)
-            | Op::Iota(_)
-            | Op::DynamicSlice(_)
-            | Op::DynamicUpdateSlice(_)
-            | Op::Copy(_)
-            | Op::Dot(_)
-            | Op::Gather(_) => instruction.shape().as_array().is_some(),
+            Op::Constant(_) | Op::Dot(_) | Op::Gather(_) => instruction.shape().as_array().is_some(),
             Op::Convolution(op) => op.sparsity == SparsityConfig::default(),
             Op::BitcastConvert(_) => same_width(graph, instruction),
             // Layouts have been normalised by now, so that a bitcast is a reshape.
             Op::Bitcast(_) => same_width(graph, instruction),
-            Op::Map(map) => is_scalar_computation(module, map.computation),
             Op::Reduce(reduce) => is_scalar_computation(module, reduce.computation),
             Op::ReduceWindow(reduce) => is_scalar_computation(module, reduce.computation),
-            Op::Parameter(_)
-            | Op::Tuple(_)
-            | Op::GetTupleElement(_)
-            | Op::OptBarrier(_)
-            | Op::SelectAndScatter(_)
-            | Op::While(_)
-            | Op::Conditional(_)
-            | Op::Call(_)
-            | Op::Fusion(_)
-            | Op::RngBitGenerator(_)
-            | Op::RaggedDot(_)
-            | Op::ScaledDot(_)
-            | Op::Scan(_)
-            | Op::Rng(_)
-            | Op::RngGetAndUpdateState(_)
-            | Op::StochasticConvert(_)
-            | Op::BatchNorm(_)
-            | Op::Scatter(_)
-            | Op::Fft(_)
-            | Op::Cholesky(_)
-            | Op::TriangularSolve(_)
-            | Op::CustomCall(_)
-            | Op::Domain(_)
-            | Op::AfterAll(_)
-            | Op::AddDependency(_)
-            | Op::Dynamic(_)
-            | Op::Transfer(_)
-            | Op::Async(_)
-            | Op::Collective(_)
-            | Op::Sort(_)
-            | Op::TopK(_) => false,
+            Op::Map(map) => is_scalar_computation(module, map.computation),
+            op => {
+                matches!(op.opcode().family(), Family::Elementwise | Family::Movement)
+                    && instruction.shape().as_array().is_some()
+            }
         }
 }
 
@@ -98,13 +51,6 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
         let known = match instruction.op() {
             Op::Parameter(_)
             | Op::Constant(_)
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::Compare(_)
-            | Op::Select(_)
-            | Op::Clamp(_)
-            | Op::Convert(_)
-            | Op::ReducePrecision(_)
             | Op::Tuple(_)
             | Op::GetTupleElement(_)
             | Op::Copy(_)
@@ -117,43 +63,7 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
             Op::Call(c) => is_scalar_computation(module, c.computation),
             Op::Map(m) => is_scalar_computation(module, m.computation),
             Op::Fusion(f) => is_scalar_computation(module, f.computation),
-            Op::Iota(_)
-            | Op::Slice(_)
-            | Op::Pad(_)
-            | Op::Concatenate(_)
-            | Op::Reverse(_)
-            | Op::DynamicSlice(_)
-            | Op::DynamicUpdateSlice(_)
-            | Op::Dot(_)
-            | Op::Convolution(_)
-            | Op::Reduce(_)
-            | Op::ReduceWindow(_)
-            | Op::SelectAndScatter(_)
-            | Op::While(_)
-            | Op::Conditional(_)
-            | Op::RngBitGenerator(_)
-            | Op::RaggedDot(_)
-            | Op::ScaledDot(_)
-            | Op::Scan(_)
-            | Op::Rng(_)
-            | Op::RngGetAndUpdateState(_)
-            | Op::StochasticConvert(_)
-            | Op::BatchNorm(_)
-            | Op::Gather(_)
-            | Op::Scatter(_)
-            | Op::Fft(_)
-            | Op::Cholesky(_)
-            | Op::TriangularSolve(_)
-            | Op::CustomCall(_)
-            | Op::Domain(_)
-            | Op::AfterAll(_)
-            | Op::AddDependency(_)
-            | Op::Dynamic(_)
-            | Op::Transfer(_)
-            | Op::Async(_)
-            | Op::Collective(_)
-            | Op::Sort(_)
-            | Op::TopK(_) => false,
+            op => op.opcode().family() == Family::Elementwise,
         };
         scalars && known
     })

@@ -92,39 +92,7 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
         Op::Reduce(_) => [reduce::REDUCE, none, none],
         Op::Gather(_) => [gather::GATHER, convert_moves::CUT, none],
         Op::Scatter(_) => [gather::SCATTER, none, none],
-        Op::Parameter(_)
-        | Op::Tuple(_)
-        | Op::GetTupleElement(_)
-        | Op::OptBarrier(_)
-        | Op::Iota(_)
-        | Op::ReduceWindow(_)
-        | Op::SelectAndScatter(_)
-        | Op::While(_)
-        | Op::Conditional(_)
-        | Op::Call(_)
-        | Op::Map(_)
-        | Op::Fusion(_)
-        | Op::RngBitGenerator(_)
-        | Op::RaggedDot(_)
-        | Op::ScaledDot(_)
-        | Op::Scan(_)
-        | Op::Rng(_)
-        | Op::RngGetAndUpdateState(_)
-        | Op::StochasticConvert(_)
-        | Op::BatchNorm(_)
-        | Op::Fft(_)
-        | Op::Cholesky(_)
-        | Op::TriangularSolve(_)
-        | Op::CustomCall(_)
-        | Op::Domain(_)
-        | Op::AfterAll(_)
-        | Op::AddDependency(_)
-        | Op::Dynamic(_)
-        | Op::Transfer(_)
-        | Op::Async(_)
-        | Op::Collective(_)
-        | Op::Sort(_)
-        | Op::TopK(_) => [none, none, none],
+        _ => [none, none, none],
     }
 }
 
