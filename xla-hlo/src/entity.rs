@@ -11,6 +11,7 @@ pub trait EntityId: Copy + Eq + std::hash::Hash {
 }
 
 /// Declares an id type that displays as a prefix and a number.
+#[macro_export]
 macro_rules! entity_id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
         $(#[$doc])*

@@ -1,0 +1,41 @@
+//! Numbers in attributes: integers and floats in the width of their types.
+
+use xla_hlo::entity::Arena;
+use xla_hlo::{ElementType, Result};
+
+use super::reader::Reader;
+use crate::ir::{Attribute, Type, TypeId};
+
+/// An integer attribute: its type, then as many bits as that has.
+pub(super) fn integer(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<Attribute> {
+    let (offset, ty) = (r.offset(), r.ty()?);
+    let (width, is_signed) = match &types[ty] {
+        Type::Element(element) if element.is_integer() => (element.bit_width(), element.is_signed()),
+        Type::Element(ElementType::Pred) => (1, false),
+        Type::Index => (64, true),
+        other => return Err(r.error_at(offset, format!("an integer of type {other:?}"))),
+    };
+    let bits = r.known_width(width)?;
+    let spare = 64 - width as u32;
+    let value = if is_signed { bits << spare >> spare } else { ((bits as u64) << spare >> spare) as i64 };
+    Ok(Attribute::Integer { ty, value })
+}
+
+/// A float attribute: its type, then as many bits as that has.
+pub(super) fn float(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<Attribute> {
+    let (offset, ty) = (r.offset(), r.ty()?);
+    match &types[ty] {
+        Type::Element(element) if element.is_float() => {
+            let width = element.bit_width();
+            Ok(Attribute::Float { ty, bits: float_bits(r, width)? })
+        }
+        Type::Foreign(_) => Ok(Attribute::Foreign("float")),
+        other => Err(r.error_at(offset, format!("a float of type {other:?}"))),
+    }
+}
+
+/// The bits of a float, which are stored as an integer with a sign.
+pub(super) fn float_bits(r: &mut Reader<'_>, width: usize) -> Result<u64> {
+    let bits = r.known_width(width)? as u64;
+    Ok(if width < 64 { bits & ((1 << width) - 1) } else { bits })
+}

@@ -1,0 +1,373 @@
+//! The IR section: operations with their operands, results, properties and regions, read without recursion.
+
+use xla_hlo::entity::EntityId;
+use xla_hlo::{Error, Result};
+
+use super::dialect::Dialect;
+use super::reader::Reader;
+use super::sections::{Container, Dialects, ELIDED_LOCATIONS, PROPERTIES, REGION_SECTIONS, Section, USE_LISTS};
+use crate::ir::{AttrId, Attribute, BlockId, Module, OpId, Operation, RegionId, StringId, TypeId, Value, ValueId};
+
+/// Bits of the mask in front of an operation.
+mod mask {
+    pub const ATTRIBUTES: u8 = 0x01;
+    pub const RESULTS: u8 = 0x02;
+    pub const OPERANDS: u8 = 0x04;
+    pub const SUCCESSORS: u8 = 0x08;
+    pub const REGIONS: u8 = 0x10;
+    pub const USE_LISTS: u8 = 0x20;
+    pub const PROPERTIES: u8 = 0x40;
+    pub const ALL: u8 = 0x7f;
+}
+
+/// An operation name: its dialect and its own name.
+struct OpName {
+    dialect: Dialect,
+    /// Name of the dialect, and the operation's name in it.
+    parts: (StringId, StringId),
+    /// Both joined, once an operation has the name.
+    full: Option<StringId>,
+}
+
+/// Reads the operations of a file into a module whose strings, types and attributes are there.
+pub(super) fn read<'a>(
+    container: &Container<'a>,
+    mut ir: Reader<'a>,
+    properties: Vec<Reader<'a>>,
+    dialects: &Dialects,
+    module: &mut Module,
+) -> Result<()> {
+    let name = |&(dialect, own): &(usize, StringId)| {
+        let dialect_name = dialects.names[dialect];
+        OpName { dialect: Dialect::from_name(&module.strings[dialect_name]), parts: (dialect_name, own), full: None }
+    };
+    let names = dialects.operations.iter().map(name).collect();
+    let version = container.version;
+    let mut builder = Builder { version, module, names, properties, stack: Vec::new() };
+    builder.top(&mut ir)?;
+    while let Some(level) = builder.stack.last_mut() {
+        if level.operations > 0 {
+            level.operations -= 1;
+            builder.operation(&mut ir)?;
+        } else if level.blocks > 0 {
+            level.blocks -= 1;
+            builder.block(&mut ir)?;
+        } else {
+            builder.end_region(&mut ir)?;
+        }
+    }
+    ir.finish("the operations")
+}
+
+/// A region that is being read.
+struct Level<'a> {
+    region: RegionId,
+    block: Option<BlockId>,
+    /// Operations of the block, blocks of the region, and regions of the operation that are still to come.
+    operations: usize,
+    blocks: usize,
+    regions: usize,
+    op: Option<OpId>,
+    /// Whether values of outer regions are out of sight.
+    is_isolated: bool,
+    /// What follows the section that holds the operation's regions, if one does.
+    after: Option<Reader<'a>>,
+    /// Number of the region's first value, how many there are to be, and those that there are.
+    first: u64,
+    count: u64,
+    values: Vec<ValueId>,
+}
+
+struct Builder<'a, 'm> {
+    version: u64,
+    module: &'m mut Module,
+    names: Vec<OpName>,
+    properties: Vec<Reader<'a>>,
+    stack: Vec<Level<'a>>,
+}
+
+impl<'a> Builder<'a, '_> {
+    /// The block that holds the one operation of the file. It is no region's, and has no values.
+    fn top(&mut self, ir: &mut Reader<'a>) -> Result<()> {
+        let (offset, (operations, has_arguments)) = (ir.offset(), ir.flagged()?);
+        if operations != 1 || has_arguments {
+            return Err(ir.error_at(offset, "the file must hold one operation, the module"));
+        }
+        let block = self.module.blocks.push(Default::default());
+        let region = self.module.regions.push(Default::default());
+        self.stack.push(Level {
+            region,
+            block: Some(block),
+            operations: 1,
+            blocks: 0,
+            regions: 0,
+            op: None,
+            is_isolated: true,
+            after: None,
+            first: 0,
+            count: 0,
+            values: Vec::new(),
+        });
+        Ok(())
+    }
+
+    fn level(&mut self) -> &mut Level<'a> {
+        self.stack.last_mut().expect("operations are read while there is a region")
+    }
+
+    /// Reads the head of a block: number of operations, arguments.
+    fn block(&mut self, ir: &mut Reader<'a>) -> Result<()> {
+        let (offset, (operations, has_arguments)) = (ir.offset(), ir.flagged()?);
+        let operations = ir.checked_count(operations, offset)?;
+        let mut arguments = Vec::new();
+        if has_arguments {
+            arguments = ir.list(|r| self.argument(r))?;
+            if self.version >= USE_LISTS && ir.byte()? != 0 {
+                use_lists(ir, arguments.len())?;
+            }
+        }
+        let block = self.module.blocks.push(crate::ir::Block { arguments, operations: Vec::new() });
+        let region = self.level().region;
+        self.module.regions[region].blocks.push(block);
+        let level = self.level();
+        (level.block, level.operations) = (Some(block), operations);
+        Ok(())
+    }
+
+    fn argument(&mut self, r: &mut Reader<'a>) -> Result<ValueId> {
+        let offset = r.offset();
+        if self.version < ELIDED_LOCATIONS {
+            let (ty, location) = (r.ty()?, Some(r.attribute()?));
+            return self.define(ty, location, r, offset);
+        }
+        let (index, has_location) = r.flagged()?;
+        let ty = r.type_at(index, offset)?;
+        let location = if has_location { Some(r.attribute()?) } else { None };
+        self.define(ty, location, r, offset)
+    }
+
+    /// Adds a value to the region.
+    fn define(&mut self, ty: TypeId, location: Option<AttrId>, r: &Reader<'_>, offset: usize) -> Result<ValueId> {
+        let value = self.module.values.push(Value { ty, location });
+        let level = self.level();
+        level.values.push(value);
+        match level.values.len() as u64 > level.count {
+            true => Err(r.error_at(offset, format!("the region has more than {} values", level.count))),
+            false => Ok(value),
+        }
+    }
+
+    /// The value of a number, in this region or in one around it.
+    fn operand(&self, r: &mut Reader<'a>) -> Result<ValueId> {
+        let (offset, number) = (r.offset(), r.varint()?);
+        for level in self.stack.iter().rev() {
+            if let Some(index) = number.checked_sub(level.first) {
+                let value = usize::try_from(index).ok().and_then(|index| level.values.get(index));
+                return value.copied().ok_or_else(|| r.error_at(offset, format!("value {number} is not defined yet")));
+            }
+            if level.is_isolated {
+                break;
+            }
+        }
+        Err(r.error_at(offset, format!("value {number} is out of sight")))
+    }
+
+    fn operation(&mut self, ir: &mut Reader<'a>) -> Result<()> {
+        let offset = ir.offset();
+        let (dialect, own, name) = self.name(ir)?;
+        let (mask_offset, mask) = (ir.offset(), ir.byte()?);
+        if mask & !mask::ALL != 0 {
+            return Err(ir.error_at(mask_offset, format!("unknown parts of an operation, mask {mask:#04x}")));
+        }
+        let location = ir.attribute()?;
+        let mut attributes = Vec::new();
+        if mask & mask::ATTRIBUTES != 0 {
+            self.dictionary(ir, &mut attributes)?;
+        }
+        if mask & mask::PROPERTIES != 0 {
+            self.properties(ir, dialect, own, name, &mut attributes)?;
+        }
+        attributes.sort_by(|&(a, _), &(b, _)| self.module.strings[a].cmp(&self.module.strings[b]));
+        let types = if mask & mask::RESULTS != 0 { ir.types()? } else { Vec::new() };
+        let operands = if mask & mask::OPERANDS != 0 { ir.list(|r| self.operand(r))? } else { Vec::new() };
+        if mask & mask::SUCCESSORS != 0 {
+            return Err(Error::unimplemented(format!(
+                "bytecode, byte {offset}: {} jumps to another block, which StableHLO does not know",
+                self.module.text(name)
+            )));
+        }
+        if mask & mask::USE_LISTS != 0 {
+            use_lists(ir, types.len())?;
+        }
+        let define = |ty| self.define(ty, None, ir, offset);
+        let results = types.into_iter().map(define).collect::<Result<_>>()?;
+        let operation =
+            Operation { name, operands, results, attributes, regions: Vec::new(), location: Some(location), offset };
+        let op = self.module.operations.push(operation);
+        if let Some(block) = self.level().block {
+            self.module.blocks[block].operations.push(op);
+        }
+        if self.module.top.is_none() {
+            self.module.top = Some(op);
+        }
+        if mask & mask::REGIONS != 0 {
+            self.regions(ir, op)?;
+        }
+        Ok(())
+    }
+
+    /// Dialect, own name and full name of an operation.
+    fn name(&mut self, ir: &mut Reader<'a>) -> Result<(Dialect, StringId, StringId)> {
+        let (offset, index) = (ir.offset(), ir.varint()?);
+        let known = self.names.len();
+        let name = usize::try_from(index).ok().and_then(|index| self.names.get_mut(index));
+        let name = name.ok_or_else(|| ir.error_at(offset, format!("operation name {index}, but there are {known}")))?;
+        let full = match name.full {
+            Some(full) => full,
+            None => {
+                let joined = [&*self.module.strings[name.parts.0], b".", &self.module.strings[name.parts.1]].concat();
+                *name.full.insert(self.module.intern(&joined))
+            }
+        };
+        Ok((name.dialect, name.parts.1, full))
+    }
+
+    /// The entries of a dictionary of attributes, inherent ones among them in old containers.
+    fn dictionary(&self, ir: &mut Reader<'a>, attributes: &mut Vec<(StringId, AttrId)>) -> Result<()> {
+        let (offset, dictionary) = (ir.offset(), ir.attribute()?);
+        let Attribute::Dictionary(entries) = &self.module.attributes[dictionary] else {
+            return Err(ir.error_at(offset, "the attributes of an operation are no dictionary"));
+        };
+        for &(name, value) in entries {
+            match self.module.attributes[name] {
+                Attribute::String(name) => attributes.push((name, value)),
+                _ => return Err(ir.error_at(offset, "the name of an attribute is no string")),
+            }
+        }
+        Ok(())
+    }
+
+    /// The properties of an operation, by their names.
+    fn properties(
+        &mut self,
+        ir: &mut Reader<'a>,
+        dialect: Dialect,
+        own: StringId,
+        name: StringId,
+        attributes: &mut Vec<(StringId, AttrId)>,
+    ) -> Result<()> {
+        let (offset, index) = (ir.offset(), ir.varint()?);
+        if self.version < PROPERTIES {
+            return Err(ir.error_at(offset, format!("properties in version {} of the container", self.version)));
+        }
+        let entry = usize::try_from(index).ok().and_then(|index| self.properties.get(index));
+        let known = self.properties.len();
+        let entry = entry.ok_or_else(|| ir.error_at(offset, format!("properties {index}, but there are {known}")))?;
+        let Some(names) = dialect.properties(&self.module.strings[own]) else {
+            return Err(self.unknown_operation(offset, name));
+        };
+        let mut r = entry.clone();
+        for property in names {
+            let (property, value) = match property.strip_prefix('?') {
+                Some(property) => (property, r.optional_attribute()?),
+                None => (*property, Some(r.attribute()?)),
+            };
+            if let Some(value) = value {
+                attributes.push((self.module.intern(property.as_bytes()), value));
+            }
+        }
+        r.finish(&format!("the properties of {}", self.module.text(name)))
+    }
+
+    fn unknown_operation(&self, offset: usize, name: StringId) -> Error {
+        let version = self.module.version.map_or(String::new(), |version| format!(", written for VHLO {version}"));
+        Error::unimplemented(format!(
+            "bytecode, byte {offset}: operation {}{version} is unknown here",
+            self.module.text(name)
+        ))
+    }
+
+    /// Begins to read the regions of an operation.
+    fn regions(&mut self, ir: &mut Reader<'a>, op: OpId) -> Result<()> {
+        let (offset, (count, is_isolated)) = (ir.offset(), ir.flagged()?);
+        let regions = ir.checked_count(count, offset)?;
+        let mut after = None;
+        if is_isolated && self.version >= REGION_SECTIONS {
+            let (offset, header) = (ir.offset(), ir.byte()?);
+            if usize::from(header) != Section::Ir as usize {
+                return Err(ir.error_at(offset, "no section of regions where they are isolated"));
+            }
+            let length = ir.count()?;
+            let section = ir.part(length, "IR")?;
+            after = Some(std::mem::replace(ir, section));
+        }
+        // The values of the region around it count as a whole, those to come included.
+        let level = self.level();
+        let outer = level.first.checked_add(level.count);
+        let first = if is_isolated { Some(0) } else { outer };
+        let first = first.ok_or_else(|| ir.error_at(offset, "too many values"))?;
+        self.stack.push(Level {
+            region: RegionId::from_index(0),
+            block: None,
+            operations: 0,
+            blocks: 0,
+            regions,
+            op: Some(op),
+            is_isolated,
+            after,
+            first,
+            count: 0,
+            values: Vec::new(),
+        });
+        self.end_region(ir)
+    }
+
+    /// Ends a region, and begins the next one of the same operation or goes back to the region around it.
+    fn end_region(&mut self, ir: &mut Reader<'a>) -> Result<()> {
+        let level = self.level();
+        let (defined, count) = (level.values.len() as u64, level.count);
+        if defined != count {
+            return Err(ir.error(format!("the region ends with {defined} values of {count}")));
+        }
+        if level.regions == 0 {
+            if let Some(after) = level.after.take() {
+                ir.finish("the regions")?;
+                *ir = after;
+            }
+            self.stack.pop();
+            return Ok(());
+        }
+        level.regions -= 1;
+        level.values = Vec::new();
+        level.count = 0;
+        level.block = None;
+        let op = level.op;
+        let region = self.module.regions.push(Default::default());
+        if let Some(op) = op {
+            self.module.operations[op].regions.push(region);
+        }
+        let blocks = ir.count()?;
+        let level = self.level();
+        (level.region, level.blocks) = (region, blocks);
+        if blocks > 0 {
+            let (offset, count) = (ir.offset(), ir.varint()?);
+            self.level().count = ir.checked_count(count, offset)? as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Skips the orders of uses of as many values: they fix the order of lists in memory, which nothing here depends on.
+fn use_lists(r: &mut Reader<'_>, values: usize) -> Result<()> {
+    let entries = if values > 1 { r.count()? } else { 1 };
+    for _ in 0..entries {
+        if values > 1 {
+            r.varint()?;
+        }
+        let (offset, (count, _)) = (r.offset(), r.flagged()?);
+        for _ in 0..r.checked_count(count, offset)? {
+            r.varint()?;
+        }
+    }
+    Ok(())
+}

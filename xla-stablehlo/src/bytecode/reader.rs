@@ -1,0 +1,275 @@
+//! Reader of the primitive encodings: varints, flags, references, blobs; every error names the byte and the section.
+
+use xla_hlo::entity::EntityId;
+use xla_hlo::{Error, Result};
+
+use crate::ir::{AttrId, StringId, TypeId};
+
+/// Sizes of the tables that references point into.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TableSizes {
+    pub strings: usize,
+    pub attributes: usize,
+    pub types: usize,
+}
+
+/// Bytes of a section, read from the front.
+#[derive(Clone)]
+pub(super) struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Place of the first byte in the file.
+    start: usize,
+    section: &'static str,
+    tables: TableSizes,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader of bytes that begin at `start` of the file.
+    pub fn new(bytes: &'a [u8], start: usize, section: &'static str, tables: TableSizes) -> Reader<'a> {
+        Reader { bytes, at: 0, start, section, tables }
+    }
+
+    /// Place in the file.
+    pub fn offset(&self) -> usize {
+        self.start + self.at
+    }
+
+    /// Number of bytes that are left.
+    pub fn remaining(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    pub fn is_at_end(&self) -> bool {
+        self.remaining() == 0
+    }
+
+    /// An error about what was read at byte `offset`.
+    pub fn error_at(&self, offset: usize, what: impl std::fmt::Display) -> Error {
+        Error::invalid_argument(format!("bytecode, byte {offset} (section {}): {what}", self.section))
+    }
+
+    /// An error about what is read here.
+    pub fn error(&self, what: impl std::fmt::Display) -> Error {
+        self.error_at(self.offset(), what)
+    }
+
+    /// An error unless everything was read.
+    pub fn finish(&self, what: &str) -> Result<()> {
+        match self.remaining() {
+            0 => Ok(()),
+            left => Err(self.error(format!("{left} bytes are left after {what}"))),
+        }
+    }
+
+    pub fn byte(&mut self) -> Result<u8> {
+        Ok(self.take(1)?[0])
+    }
+
+    /// The next bytes.
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
+        if count > self.remaining() {
+            return Err(self.error(format!("{count} bytes are needed, {} are left", self.remaining())));
+        }
+        let taken = &self.bytes[self.at..self.at + count];
+        self.at += count;
+        Ok(taken)
+    }
+
+    /// The next bytes as a reader of their own.
+    pub fn part(&mut self, count: usize, section: &'static str) -> Result<Reader<'a>> {
+        let start = self.offset();
+        Ok(Reader { bytes: self.take(count)?, at: 0, start, section, tables: self.tables })
+    }
+
+    /// A number of up to 64 bits: trailing zeros of the first byte count the bytes that follow.
+    pub fn varint(&mut self) -> Result<u64> {
+        let first = self.byte()?;
+        if first & 1 == 1 {
+            return Ok(u64::from(first >> 1));
+        }
+        let more = first.trailing_zeros() as usize;
+        let mut wide = [0; 8];
+        if more == 8 {
+            wide.copy_from_slice(self.take(8)?);
+            return Ok(u64::from_le_bytes(wide));
+        }
+        wide[0] = first;
+        wide[1..=more].copy_from_slice(self.take(more)?);
+        Ok(u64::from_le_bytes(wide) >> (more + 1))
+    }
+
+    /// A number with a sign, zigzag encoded.
+    pub fn signed(&mut self) -> Result<i64> {
+        let value = self.varint()?;
+        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    /// A number with a flag.
+    pub fn flagged(&mut self) -> Result<(u64, bool)> {
+        let value = self.varint()?;
+        Ok((value >> 1, value & 1 == 1))
+    }
+
+    /// A number of things that take at least a byte each.
+    pub fn count(&mut self) -> Result<usize> {
+        let offset = self.offset();
+        let count = self.varint()?;
+        self.checked_count(count, offset)
+    }
+
+    /// A number of things, read at `offset`, that take at least a byte each.
+    pub fn checked_count(&self, count: u64, offset: usize) -> Result<usize> {
+        match usize::try_from(count) {
+            Ok(count) if count <= self.remaining() => Ok(count),
+            _ => Err(self.error_at(offset, format!("a count of {count}, but {} bytes are left", self.remaining()))),
+        }
+    }
+
+    /// Bytes with their number in front.
+    pub fn blob(&mut self) -> Result<&'a [u8]> {
+        let count = self.count()?;
+        self.take(count)
+    }
+
+    /// A list with the number of its elements in front.
+    pub fn list<T>(&mut self, mut element: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let count = self.count()?;
+        (0..count).map(|_| element(self)).collect()
+    }
+
+    pub fn string(&mut self) -> Result<StringId> {
+        let (offset, index) = (self.offset(), self.varint()?);
+        self.string_at(index, offset)
+    }
+
+    /// The string of an index that was read at `offset`.
+    pub fn string_at(&self, index: u64, offset: usize) -> Result<StringId> {
+        self.reference(index, self.tables.strings, "string", offset).map(StringId::from_index)
+    }
+
+    pub fn attribute(&mut self) -> Result<AttrId> {
+        let (offset, index) = (self.offset(), self.varint()?);
+        self.attribute_at(index, offset)
+    }
+
+    /// The attribute of an index that was read at `offset`.
+    fn attribute_at(&self, index: u64, offset: usize) -> Result<AttrId> {
+        self.reference(index, self.tables.attributes, "attribute", offset).map(AttrId::from_index)
+    }
+
+    pub fn optional_attribute(&mut self) -> Result<Option<AttrId>> {
+        let (offset, (index, is_there)) = (self.offset(), self.flagged()?);
+        is_there.then(|| self.attribute_at(index, offset)).transpose()
+    }
+
+    pub fn attributes(&mut self) -> Result<Vec<AttrId>> {
+        self.list(Reader::attribute)
+    }
+
+    pub fn ty(&mut self) -> Result<TypeId> {
+        let (offset, index) = (self.offset(), self.varint()?);
+        self.type_at(index, offset)
+    }
+
+    /// The type of an index that was read at `offset`.
+    pub fn type_at(&self, index: u64, offset: usize) -> Result<TypeId> {
+        self.reference(index, self.tables.types, "type", offset).map(TypeId::from_index)
+    }
+
+    pub fn types(&mut self) -> Result<Vec<TypeId>> {
+        self.list(Reader::ty)
+    }
+
+    /// Extents of a shape; a dynamic one is the least `i64`.
+    pub fn dims(&mut self) -> Result<Vec<Option<u64>>> {
+        self.list(|r| {
+            let (offset, extent) = (r.offset(), r.signed()?);
+            match u64::try_from(extent) {
+                Ok(extent) => Ok(Some(extent)),
+                Err(_) if extent == i64::MIN => Ok(None),
+                Err(_) => Err(r.error_at(offset, format!("an extent of {extent}"))),
+            }
+        })
+    }
+
+    /// An integer of a known width of at most 64 bits, with all bits above the width as the sign says.
+    pub fn known_width(&mut self, width: usize) -> Result<i64> {
+        if width <= 8 { Ok(i64::from(self.byte()? as i8)) } else { self.signed() }
+    }
+
+    fn reference(&self, index: u64, size: usize, what: &str, offset: usize) -> Result<usize> {
+        match usize::try_from(index) {
+            Ok(index) if index < size => Ok(index),
+            _ => Err(self.error_at(offset, format!("{what} {index}, but there are {size}"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn reader(bytes: &[u8]) -> Reader<'_> {
+        Reader::new(bytes, 100, "test", TableSizes { strings: 3, attributes: 0, types: 1 })
+    }
+
+    /// The encoding of a varint in `bytes` bytes, by the definition: a number with a one and `bytes - 1` zeros below.
+    fn varint(value: u64, bytes: u32) -> Vec<u8> {
+        if bytes == 9 {
+            return [&[0][..], &value.to_le_bytes()].concat();
+        }
+        let wide = (value << bytes) | 1 << (bytes - 1);
+        wide.to_le_bytes()[..bytes as usize].to_vec()
+    }
+
+    proptest! {
+        #[test]
+        fn varints_of_every_length(value: u64, bytes in 1u32..=9) {
+            let value = if bytes < 9 { value & ((1 << (7 * bytes)) - 1) } else { value };
+            let encoded = varint(value, bytes);
+            let mut r = reader(&encoded);
+            prop_assert_eq!(r.varint().unwrap(), value);
+            prop_assert!(r.is_at_end());
+            for length in 0..encoded.len() {
+                prop_assert!(reader(&encoded[..length]).varint().is_err());
+            }
+        }
+
+        #[test]
+        fn signs_are_in_the_lowest_bit(value: i64) {
+            let zigzag = ((value as u64) << 1) ^ ((value >> 63) as u64);
+            prop_assert_eq!(reader(&varint(zigzag, 9)).signed().unwrap(), value);
+        }
+
+        #[test]
+        fn whatever_comes_is_a_value_or_an_error(bytes: Vec<u8>) {
+            let _ = reader(&bytes).list(Reader::signed);
+            let _ = reader(&bytes).dims();
+            let _ = reader(&bytes).strings_and_types();
+        }
+    }
+
+    impl Reader<'_> {
+        fn strings_and_types(&mut self) -> Result<()> {
+            while !self.is_at_end() {
+                self.string()?;
+                self.ty()?;
+                self.optional_attribute()?;
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn errors_name_byte_and_section() {
+        let error = reader(&[7]).string().unwrap_err().to_string();
+        assert_eq!(error, "bytecode, byte 100 (section test): string 3, but there are 3");
+        let error = reader(&[0x81, 1]).blob().unwrap_err().to_string();
+        assert_eq!(error, "bytecode, byte 100 (section test): a count of 64, but 1 bytes are left");
+        let error = reader(&[2]).varint().unwrap_err().to_string();
+        assert_eq!(error, "bytecode, byte 101 (section test): 1 bytes are needed, 0 are left");
+    }
+}

@@ -1,0 +1,63 @@
+//! The `sdy` dialect, Shardy: meshes and shardings. It has no types of its own.
+
+use xla_hlo::Result;
+
+use super::reader::Reader;
+use crate::ir::{Attribute, Name, Sharding};
+
+/// Decodes an attribute.
+pub(super) fn attribute(r: &mut Reader<'_>) -> Result<Attribute> {
+    let sharding = match r.varint()? {
+        0 => Sharding::ManualAxes(r.attributes()?),
+        1 => Sharding::MeshAxis { name: Name::String(r.string()?), size: r.signed()? },
+        2 => Sharding::Mesh { axes: r.attributes()?, device_ids: r.list(Reader::signed)? },
+        3 => Sharding::SubAxis { pre_size: r.signed()?, size: r.signed()? },
+        4 => Sharding::AxisRef { name: Name::String(r.string()?), sub_axis: r.optional_attribute()? },
+        5 => {
+            let (axes, is_closed) = (r.attributes()?, boolean(r)?);
+            let (priority, is_there) = r.flagged()?;
+            Sharding::Dimension { axes, is_closed, priority: is_there.then_some(priority) }
+        }
+        6 => Sharding::Tensor { mesh: r.attribute()?, dims: r.attributes()?, replicated: r.attributes()? },
+        7 | 16 => Sharding::PerValue(r.attributes()?),
+        8 => Sharding::DimensionMapping(r.list(Reader::signed)?),
+        9 => Sharding::TensorMapping(r.attributes()?),
+        10 => {
+            let (factors, operands, results) = (r.list(Reader::signed)?, r.attributes()?, r.attributes()?);
+            let mut kind = || r.list(Reader::signed);
+            let kinds = [kind()?, kind()?, kind()?, kind()?];
+            Sharding::Rule { factors, operands, results, kinds, is_custom: boolean(r)? }
+        }
+        11 => Sharding::AxisRefs(r.attributes()?),
+        12 | 14 => Sharding::List(r.attributes()?),
+        13 => Sharding::AllToAll { axes: r.attributes()?, source: r.signed()?, target: r.signed()? },
+        15 => Sharding::Unreduced { sharding: r.attribute()?, axes: r.attributes()? },
+        17 => Sharding::Reduction { sharding: r.attribute()?, operation: r.signed()? },
+        code => return Ok(Attribute::Unknown(code)),
+    };
+    Ok(Attribute::Sharding(sharding))
+}
+
+fn boolean(r: &mut Reader<'_>) -> Result<bool> {
+    let (offset, byte) = (r.offset(), r.byte()?);
+    match byte {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(r.error_at(offset, format!("{byte} where a truth value is 0 or 1"))),
+    }
+}
+
+/// Names of the properties of an operation.
+pub(super) fn properties(operation: &[u8]) -> Option<&'static [&'static str]> {
+    Some(match operation {
+        b"mesh" => &["mesh", "sym_name"],
+        b"manual_computation" => &["in_shardings", "manual_axes", "out_shardings"],
+        b"sharding_constraint" | b"reshard" => &["sharding"],
+        b"return" => &[],
+        b"sharding_group" => &["group_id"],
+        b"propagation_barrier" => &["allowed_direction"],
+        b"named_computation" => &["?in_shardings", "name", "?out_shardings"],
+        b"data_flow_edge" => &["?sharding"],
+        _ => return None,
+    })
+}

@@ -1,0 +1,20 @@
+//! StableHLO programs in memory, as readers fill them and the lowering to HLO walks them.
+//!
+//! Everything lies in flat tables and is named by its index, so that a program of any nesting is built, walked and
+//! dropped without recursion. Attributes and types refer to each other by index too; [`Module::check_tables`] has found
+//! that none contains itself.
+
+mod attribute;
+mod ids;
+mod module;
+mod operation;
+mod print;
+mod sharding;
+mod types;
+
+pub use attribute::{Attribute, EnumKind, Location, ResultAccuracy};
+pub use ids::{AttrId, BlockId, Name, OpId, RegionId, StringId, TypeId, ValueId};
+pub use module::{Module, Version};
+pub use operation::{Block, Operation, Region, Value};
+pub use sharding::Sharding;
+pub use types::Type;

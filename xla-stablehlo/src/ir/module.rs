@@ -1,0 +1,154 @@
+//! The tables of a program, and what holds for all of them.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+
+use xla_hlo::entity::{Arena, EntityId};
+use xla_hlo::{Error, Result};
+
+use super::attribute::Attribute;
+use super::ids::{AttrId, BlockId, OpId, RegionId, StringId, TypeId, ValueId};
+use super::operation::{Block, Operation, Region, Value};
+use super::types::Type;
+
+/// A version of VHLO, the versioned form of StableHLO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub u32, pub u32, pub u32);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.0, self.1, self.2)
+    }
+}
+
+/// A program.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    /// Version that the program was written for, where its file says one.
+    pub version: Option<Version>,
+    /// Strings: names, and whatever attributes hold.
+    pub strings: Arena<StringId, Box<[u8]>>,
+    /// Types.
+    pub types: Arena<TypeId, Type>,
+    /// Attributes.
+    pub attributes: Arena<AttrId, Attribute>,
+    /// Operations.
+    pub operations: Arena<OpId, Operation>,
+    /// Regions.
+    pub regions: Arena<RegionId, Region>,
+    /// Blocks.
+    pub blocks: Arena<BlockId, Block>,
+    /// Values.
+    pub values: Arena<ValueId, Value>,
+    /// The operation that holds all others, `builtin.module`.
+    pub top: Option<OpId>,
+    /// Names that the reader added to the strings.
+    interned: HashMap<Box<[u8]>, StringId>,
+}
+
+impl Module {
+    /// A program without operations.
+    pub fn new(
+        version: Option<Version>,
+        strings: Arena<StringId, Box<[u8]>>,
+        types: Arena<TypeId, Type>,
+        attributes: Arena<AttrId, Attribute>,
+    ) -> Module {
+        Module { version, strings, types, attributes, ..Module::default() }
+    }
+
+    /// A string of these bytes; the same one for the same bytes.
+    pub fn intern(&mut self, bytes: &[u8]) -> StringId {
+        if let Some(&known) = self.interned.get(bytes) {
+            return known;
+        }
+        let id = self.strings.push(bytes.into());
+        self.interned.insert(bytes.into(), id);
+        id
+    }
+
+    /// A string as text; bytes that are not UTF-8 are replaced.
+    pub fn text(&self, id: StringId) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.strings[id])
+    }
+
+    /// The text of a string attribute.
+    pub fn string_attribute(&self, id: AttrId) -> Option<Cow<'_, str>> {
+        match self.attributes[id] {
+            Attribute::String(string) => Some(self.text(string)),
+            _ => None,
+        }
+    }
+
+    /// An attribute of an operation by its name.
+    pub fn attribute(&self, op: OpId, name: &str) -> Option<AttrId> {
+        let attributes = &self.operations[op].attributes;
+        attributes.iter().find(|(known, _)| *self.strings[*known] == *name.as_bytes()).map(|&(_, value)| value)
+    }
+
+    /// Operations of all regions in the order of the text, each after the one that it is nested in.
+    pub fn walk(&self) -> impl Iterator<Item = OpId> + '_ {
+        let mut stack: Vec<OpId> = self.top.into_iter().collect();
+        std::iter::from_fn(move || {
+            let next = stack.pop()?;
+            let regions = self.operations[next].regions.iter();
+            let inner = regions.flat_map(|&region| &self.regions[region].blocks);
+            let first = stack.len();
+            stack.extend(inner.flat_map(|&block| &self.blocks[block].operations));
+            stack[first..].reverse();
+            Some(next)
+        })
+    }
+
+    /// Checks that no attribute and no type contains itself. Linear time, no recursion.
+    ///
+    /// `Error::InvalidArgument` where one does.
+    pub fn check_tables(&self) -> Result<()> {
+        let attributes = self.attributes.len();
+        let parts = |node: usize| -> Vec<usize> {
+            if let Some(index) = node.checked_sub(attributes) {
+                let ty = &self.types[TypeId::from_index(index)];
+                let inner = ty.types().into_iter().map(|ty| attributes + ty.index());
+                return inner.chain(ty.attribute().map(EntityId::index)).collect();
+            }
+            let attribute = &self.attributes[AttrId::from_index(node)];
+            let inner = attribute.attributes().into_iter().map(EntityId::index);
+            inner.chain(attribute.ty().map(|ty| attributes + ty.index())).collect()
+        };
+        let mut state = vec![Visit::New; attributes + self.types.len()];
+        for start in 0..state.len() {
+            let mut stack = vec![(start, None::<std::vec::IntoIter<usize>>)];
+            while let Some((node, rest)) = stack.last_mut() {
+                let node = *node;
+                if rest.is_none() && state[node] == Visit::New {
+                    state[node] = Visit::Open;
+                    *rest = Some(parts(node).into_iter());
+                }
+                match rest.as_mut().and_then(Iterator::next) {
+                    Some(part) if state[part] == Visit::Open => return Err(self.contains_itself(part)),
+                    Some(part) if state[part] == Visit::New => stack.push((part, None)),
+                    Some(_) => {}
+                    None => {
+                        state[node] = Visit::Done;
+                        stack.pop();
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn contains_itself(&self, node: usize) -> Error {
+        let attributes = self.attributes.len();
+        let (what, number) = if node < attributes { ("attribute", node) } else { ("type", node - attributes) };
+        Error::invalid_argument(format!("{what} {number} contains itself"))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Visit {
+    New,
+    Open,
+    Done,
+}

@@ -1,0 +1,18 @@
+//! Portable artifacts: programs that JAX wrote are read; a damaged or hostile file is an error.
+
+mod hostile;
+mod programs;
+mod writer;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The files of a folder below `tests/data`, with their names without the extension.
+fn files(folder: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(folder);
+    let entries = fs::read_dir(&folder).expect("the folder").map(|entry| entry.expect("an entry").path());
+    let mut paths: Vec<PathBuf> = entries.filter(|path| path.extension().is_some()).collect();
+    paths.sort();
+    let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().replace(".mlirbc", "");
+    paths.iter().map(|path| (name(path), fs::read(path).expect("a readable file"))).collect()
+}
