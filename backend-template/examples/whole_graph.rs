@@ -14,7 +14,7 @@ use xla_service::{
     MemoryAnalysis, OptimizedModule, Platform, PlatformRegistry, Signature, StreamExecutor, TransferManager, optimize,
 };
 
-/// What stands for the vendor's graph compiler: it takes an `HloModuleProto`, and what it gives can be run.
+/// Stand-in for the vendor's graph compiler: it takes an `HloModuleProto` and returns something that runs.
 mod vendor {
     use xla_hlo::{Literal, Module, Result, eval, proto};
 

@@ -60,7 +60,7 @@ pub trait Executable: Send + Sync + fmt::Debug {
     }
 }
 
-/// Where a program runs.
+/// Environment of an execution.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutionContext<'a> {
     /// The device, for memory.

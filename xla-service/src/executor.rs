@@ -26,7 +26,7 @@ pub trait StreamExecutor: Send + Sync + fmt::Debug {
     /// [`DeviceDescription::memory_alignment`]. Its contents are arbitrary. Zero bytes are a valid request.
     fn allocate(&self, bytes: usize) -> Result<DeviceMemory>;
 
-    /// How much memory is in use, pooled and left.
+    /// Memory in use, pooled and left.
     fn memory_stats(&self) -> MemoryStats;
 
     /// A new queue of work in order. Devices that do everything at once give one that completes each call before it
@@ -230,7 +230,7 @@ impl fmt::Debug for DeviceMemory {
 pub struct DeviceDescription {
     /// Name of the platform, as the registry knows it.
     pub platform: String,
-    /// Which of the platform's devices, from 0.
+    /// Number of the device among the platform's, from 0.
     pub ordinal: usize,
     /// The model, such as the vendor prints it.
     pub model: String,
@@ -244,7 +244,7 @@ pub struct DeviceDescription {
     pub attributes: Vec<(String, String)>,
 }
 
-/// How much of a device's memory is used. All sizes in bytes.
+/// Statistics of a device's memory, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
     /// In live allocations, with what rounding up adds.

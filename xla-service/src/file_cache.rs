@@ -41,7 +41,7 @@ impl FileCache {
         hex(hash)
     }
 
-    /// Where the file of a key is, if there is one.
+    /// Path of the file of a key.
     pub fn path(&self, key: &str) -> PathBuf {
         self.folder.join(key).with_extension(self.extension)
     }

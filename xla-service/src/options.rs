@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use xla_passes::PassOptions;
 
-/// How to compile. Plain data: read nowhere else (no flags, no environment), part of the compilation cache's key.
+/// Options of a compilation. Plain data: read nowhere else (no flags, no environment), part of the compilation cache's
+/// key.
 ///
 /// ```
 /// use xla_service::{CompileOptions, FallbackPolicy};

@@ -25,7 +25,7 @@ pub trait Platform: Send + Sync + fmt::Debug {
     /// install.
     fn check(&self) -> Result<()>;
 
-    /// How many devices this machine has; 0 where [`Platform::check`] fails.
+    /// Number of devices of this machine; 0 where [`Platform::check`] fails.
     fn device_count(&self) -> usize;
 
     /// Device number `ordinal`. The error is that of [`Platform::check`], or [`xla_hlo::Error::NotFound`] with the

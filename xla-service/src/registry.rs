@@ -36,7 +36,7 @@ pub struct CompiledOut {
     pub remedy: String,
 }
 
-/// What [`PlatformRegistry::check`] found out about one platform.
+/// Status of one platform, found by [`PlatformRegistry::check`].
 #[derive(Debug)]
 pub struct PlatformStatus {
     /// The platform's name.

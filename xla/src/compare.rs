@@ -2,9 +2,8 @@
 
 use xla_hlo::{Literal, Scalar, multi_index};
 
-/// How far floats may be from what is expected: `|actual - expected| <= atol + rtol * |expected|`, NaN equal to NaN,
-/// infinities equal with their sign. Complex numbers are compared in each part, with the tolerance of their absolute
-/// value.
+/// Tolerance of floats: `|actual - expected| <= atol + rtol * |expected|`, NaN equal to NaN, infinities equal with
+/// their sign. Complex numbers are compared in each part, with the tolerance of their absolute value.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
     /// Relative tolerance.
@@ -48,7 +47,8 @@ impl Tolerance {
         })
     }
 
-    /// How many times the tolerance two elements differ by; above 1 is too much, and infinite where one is not finite.
+    /// Difference of two elements in multiples of the tolerance; above 1 is too much, and infinite where one is not
+    /// finite.
     fn excess(&self, expected: Scalar, actual: Scalar) -> f64 {
         match (expected, actual) {
             (Scalar::Float(e), Scalar::Float(a)) => self.real_excess(e, a, self.scale(e.abs())),

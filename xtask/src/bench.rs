@@ -33,7 +33,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     if own || !compare.exists() { alone(&xla, names, options) } else { against_xla(&xla, &compare, names, options) }
 }
 
-/// What stands before `--` and what after it.
+/// Splits words at `--`.
 fn split(words: &[String]) -> (&[String], &[String]) {
     match words.iter().position(|word| word == "--") {
         Some(at) => (&words[..at], &words[at + 1..]),
@@ -95,7 +95,7 @@ pub struct Program {
     outputs: Vec<Sums>,
 }
 
-/// What is compared of an output: sums over its finite elements, and the count of the others.
+/// Checksums of an output: sums over its finite elements, and the count of the others.
 #[derive(Clone, Copy)]
 struct Sums {
     sum: f64,

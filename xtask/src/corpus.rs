@@ -33,10 +33,10 @@ A case that uses an opcode of tests/corpus/not-yet.txt may fail.
 pub const SUITES: &[&str] =
     &["elementwise", "shapes", "reductions", "dot", "control_flow", "models", "gather_scatter", "rng", "complex"];
 
-/// How long one case may take.
+/// Time limit of one case.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What to run.
+/// Selection of cases.
 #[derive(PartialEq)]
 pub struct Selection {
     platforms: Vec<String>,
@@ -171,7 +171,7 @@ fn take<'a>(next: &AtomicUsize, cases: &'a [Case]) -> Option<(usize, &'a Case)> 
     cases.get(index).map(|case| (index, case))
 }
 
-/// What went wrong when a command ran, on one line; `None` when it exited with 0.
+/// Failure of a command, on one line; `None` when it exited with 0.
 pub fn problem(mut command: Command) -> Option<String> {
     let mut child = match command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn() {
         Ok(child) => child,

@@ -51,7 +51,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     run_program(command)
 }
 
-/// Why `xla platforms` lists no device of platform gpu; `None` if it does.
+/// The reason that `xla platforms` lists no device of platform gpu; `None` if it does.
 fn no_gpu(platforms: &str) -> Option<String> {
     let line = platforms.lines().find_map(|line| line.strip_prefix("gpu: "));
     match line {

@@ -30,7 +30,7 @@ use pico_args::Arguments;
 /// One verb of `cargo xtask`.
 struct Command {
     name: &'static str,
-    /// What it does, on one line.
+    /// Description on one line.
     about: &'static str,
     /// Its options, printed by `--help`.
     help: &'static str,

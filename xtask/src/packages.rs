@@ -17,13 +17,13 @@ const PREFIX: &str = "LLVM_SYS_221_PREFIX";
 pub struct Package {
     /// Its name on Debian and Ubuntu.
     pub debian: &'static str,
-    /// What to do where there is no apt-get.
+    /// Advice for machines without apt-get.
     pub elsewhere: &'static str,
     /// Looks whether it is there; the error is a sentence that says what is missing.
     pub find: fn() -> Result<(), String>,
 }
 
-/// What the build needs besides Rust: LLVM's headers, shared library and `llvm-config-22`, and the C++ standard library
+/// Needs of the build besides Rust: LLVM's headers, shared library and `llvm-config-22`, and the C++ standard library
 /// that it is linked with.
 const NEEDS: &[Package] = &[
     Package {
@@ -135,7 +135,7 @@ fn ask(config: &Path, args: &[&str]) -> Option<String> {
     output(program(config, args))
 }
 
-/// What decides how a machine gets its packages.
+/// Facts that decide how a machine gets its packages.
 struct Machine {
     apt: bool,
     root: bool,
@@ -149,7 +149,7 @@ impl Machine {
     }
 }
 
-/// How a package can be had on a machine.
+/// Way to get a package on a machine.
 #[derive(Debug, PartialEq)]
 enum Plan {
     Apt { sudo: bool },
@@ -167,7 +167,7 @@ impl Plan {
         }
     }
 
-    /// What will be done, or what the person must do.
+    /// Describes what will be done, or what the person must do.
     fn advice(&self, package: &Package) -> String {
         let name = package.debian;
         match self {

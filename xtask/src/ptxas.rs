@@ -74,7 +74,7 @@ pub fn quick_if_possible() -> Result<()> {
     }
 }
 
-/// What programs are compiled with.
+/// Tools that compile the programs.
 struct Tools {
     ptxas: PathBuf,
     xla: PathBuf,
@@ -215,7 +215,7 @@ fn assemble(tools: &Tools, path: &Path, architecture: &str, folder: &Path) -> Re
     json["kernels"].as_array().context("kernels.json lists no kernels")?.iter().map(Kernel::read).collect()
 }
 
-/// What a kernel takes.
+/// Resources of a kernel.
 struct Kernel {
     name: String,
     registers: u64,
@@ -271,7 +271,7 @@ struct Summary {
     kernels: usize,
     failures: usize,
     spilling: usize,
-    /// How many kernels take so many registers, rounded up to a multiple of 32.
+    /// Number of kernels by registers, rounded up to a multiple of 32.
     registers: BTreeMap<u64, usize>,
 }
 

@@ -35,13 +35,13 @@ pub fn run(mut command: Command) -> Result<()> {
     Ok(())
 }
 
-/// What a command prints to standard output; `None` when it cannot run or fails.
+/// Standard output of a command; `None` when it cannot run or fails.
 pub fn output(mut command: Command) -> Option<String> {
     let done = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     done.status.success().then(|| String::from_utf8_lossy(&done.stdout).trim().to_owned())
 }
 
-/// What a command prints to standard output; when it fails, the first line of what it says to standard error.
+/// Standard output of a command; when it fails, the first line of its standard error.
 pub fn capture(mut command: Command) -> Result<String> {
     let done = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run `{}`", line(&command)))?;
     if !done.status.success() {
@@ -56,7 +56,7 @@ pub fn has(name: &str) -> bool {
     output(program(name, &["--version"])).is_some()
 }
 
-/// What `cargo metadata` says about the crates of the workspace.
+/// `cargo metadata` of the workspace.
 pub fn metadata() -> Result<Value> {
     let text = output(cargo(&["metadata", "--no-deps", "--format-version", "1"])).context("`cargo metadata` failed")?;
     Ok(serde_json::from_str(&text)?)

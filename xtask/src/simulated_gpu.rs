@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use crate::shell::{cargo, metadata, output, program, run};
 
-/// What stands for NVIDIA's files.
+/// Stand-ins for NVIDIA's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Installed {
     /// The driver: our own kernels do everything.
@@ -38,7 +38,7 @@ impl Installed {
     }
 }
 
-/// Where programs look for libraries first.
+/// Variable that names the first folders of libraries.
 const VARIABLE: &str = "LD_LIBRARY_PATH";
 
 /// Levels of the conformance suite that take seconds on the simulated device.
@@ -102,8 +102,8 @@ pub fn unit_tests(installed: Installed, folder: &Path) -> Result<()> {
     run(tests)
 }
 
-/// What fits into CI with the command of the backend tests: those tests, and the quick cases of the conformance suite's
-/// lower levels; with libraries, programs that call them.
+/// The part of the backend tests that fits into CI: those tests, and the quick cases of the conformance suite's lower
+/// levels; with libraries, programs that call them.
 pub fn check(tests: &Path) -> Result<()> {
     let quick = ["conformance", "gpu", "--quick", "--level"];
     for (installed, words) in [(Installed::Driver, [QUICK_LEVELS].as_slice()), (Installed::Libraries, CALLING)] {

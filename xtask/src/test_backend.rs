@@ -143,7 +143,7 @@ fn on_device(name: &str, device: &str) -> Result<String> {
     }
 }
 
-/// Where a platform comes from.
+/// Package and feature of a platform.
 struct Home {
     /// The folder of its crate.
     folder: String,

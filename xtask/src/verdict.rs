@@ -1,4 +1,4 @@
-//! What came out of a corpus run: a table, the failures, and exceptions that are none any more.
+//! Verdict of a corpus run: a table, the failures, and exceptions that are none any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ pub struct Outcome {
     pub suite: String,
     pub name: String,
     pub opcodes: Vec<String>,
-    /// What went wrong, on one line; `None` when the case passed.
+    /// Failure on one line; `None` when the case passed.
     pub problem: Option<String>,
 }
 

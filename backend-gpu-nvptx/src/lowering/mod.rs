@@ -35,7 +35,7 @@ pub(crate) struct GpuLowering<'m> {
 pub(crate) struct PlannedSequence {
     /// Bytes of each scratch memory.
     pub scratch: Vec<usize>,
-    /// How far the device's random counter is advanced.
+    /// Increment of the device's random counter.
     pub rng_delta: Option<i64>,
     pub commands: Vec<PlannedCommand>,
 }

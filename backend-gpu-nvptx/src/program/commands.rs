@@ -10,7 +10,7 @@ use super::library_call::LibraryCall;
 pub(crate) struct CommandSequence {
     /// Bytes of each scratch memory, uninitialised, and free again when the last command is done.
     pub scratch: Vec<usize>,
-    /// How far it advances the device's random counter, if it draws random numbers.
+    /// Increment of the device's random counter, if random numbers are drawn.
     pub rng_delta: Option<i64>,
     /// The commands.
     pub commands: Vec<Command>,

@@ -6,7 +6,7 @@
 //!                          └─ InProcess: for a program that is loaded where it was compiled; or the driver assembles
 //! ```
 //!
-//! Where no `ptxas` is found, programs carry PTX, and the driver of the machine that runs them assembles it.
+//! Without `ptxas`, programs carry PTX, and the driver of the machine that runs them assembles it.
 
 pub(crate) mod assembler;
 pub(crate) mod cache;

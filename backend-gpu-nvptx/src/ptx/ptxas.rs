@@ -9,10 +9,10 @@ use xla_hlo::{Error, Result, ResultExt};
 use super::assembler::{Assemble, Cubin};
 use super::report::Report;
 
-/// Where the CUDA toolkit installs itself by default.
+/// Default place of the CUDA toolkit.
 const USUAL_PLACE: &str = "/usr/local/cuda/bin/ptxas";
 
-/// How to install it.
+/// Instructions to install it.
 const REMEDY: &str =
     "it is in the CUDA toolkit, and in the Python package nvidia-cuda-nvcc-cu12 as nvidia/cuda_nvcc/bin/ptxas";
 

@@ -6,7 +6,7 @@ use xla_hlo::{ArrayShape, ElementType, Literal, Scalar, VerifiedModule};
 use xla_service::{Client, CompileOptions, PlatformRegistry};
 use xla_tests::agreement::assert_agrees;
 
-/// Where programs are run: on a GPU.
+/// Runs a program on a GPU and compares it with the evaluator.
 fn agrees(text: &str) {
     let platform = backend_gpu_nvptx::platform();
     if platform.check().is_ok() {

@@ -98,7 +98,7 @@ impl Core<'_, '_> {
         }
     }
 
-    /// Where the element of each lane is; `None` outside of the tensor.
+    /// Offset of the element of each lane; `None` outside of the tensor.
     fn offsets(&self, tensor: &TensorDescriptor, view: &View) -> [Option<usize>; LANES] {
         let coordinates = match view {
             View::Window(coordinates) => coordinates,

@@ -38,7 +38,7 @@ pub struct Coordinate {
     pub per_column: i64,
 }
 
-/// Which element of a tensor each lane stands for. Lanes outside of the tensor load zero bits, and are not stored.
+/// Element of a tensor for each lane. Lanes outside of the tensor load zero bits, and are not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum View {
     /// A coordinate for each dimension.
@@ -77,50 +77,50 @@ pub enum Instruction {
     },
     /// Reads an integer from memory; 0 from outside of the tensor.
     LoadIndex {
-        /// Where it goes.
+        /// Destination.
         index: Index,
         /// From which tensor.
         tensor: usize,
-        /// Which element, a coordinate for each dimension.
+        /// Element, a coordinate for each dimension.
         at: Vec<Affine>,
         /// Bounds that the number is clamped to.
         range: RangeInclusive<i64>,
     },
     /// DMA from memory.
     Load {
-        /// Where to.
+        /// Destination.
         to: Register,
         /// From which tensor.
         tensor: usize,
-        /// Which elements.
+        /// Elements.
         view: View,
     },
     /// DMA to memory. Numbers wider than the element type are rounded or wrapped.
     Store {
-        /// Where from.
+        /// Source.
         from: Register,
         /// To which tensor.
         tensor: usize,
-        /// Which elements.
+        /// Elements.
         view: View,
     },
     /// The same number in every lane.
     Splat {
-        /// Where to.
+        /// Destination.
         to: Register,
         /// The number.
         value: Scalar,
     },
     /// The coordinate as a number.
     Iota {
-        /// Where to.
+        /// Destination.
         to: Register,
         /// The numbers.
         coordinate: Coordinate,
     },
     /// Lanes of `inside` where every coordinate is at least 0 and below its bound, else of `outside`.
     Choose {
-        /// Where to.
+        /// Destination.
         to: Register,
         /// Taken in the bounds.
         inside: Register,
@@ -131,7 +131,7 @@ pub enum Instruction {
     },
     /// The vector unit.
     Vector {
-        /// Where to.
+        /// Destination.
         to: Register,
         /// The operation.
         op: VectorOp,

@@ -12,7 +12,7 @@ use xla_service::thunks::LoweringContext;
 use super::builder::ProgramBuilder;
 use crate::device::{Coordinate, Register, VectorOp};
 
-/// Where the value of an instruction is that is not computed.
+/// Value of an instruction that is not computed here.
 #[derive(Clone, Copy)]
 enum Leaf {
     /// In memory, as tensor of that number.
@@ -70,7 +70,8 @@ impl<'a> Expression<'a> {
     /// Elements of an instruction at coordinates, one for each of its dimensions. `None` for what the device does not
     /// do.
     ///
-    /// What is computed once is used again: all calls are in the same loop, or [`Expression::forget`] is between them.
+    /// A value that was computed is used again: all calls are in the same loop, or [`Expression::forget`] is between
+    /// them.
     pub fn value(&mut self, b: &mut ProgramBuilder, id: InstrId, at: &[Coordinate]) -> Result<Option<Register>> {
         let key = (id, at.to_vec());
         if let Some(&register) = self.known.get(&key) {

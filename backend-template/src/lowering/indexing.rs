@@ -77,11 +77,11 @@ struct Windows<'a> {
     batching_dims: &'a [usize],
     indices_batching_dims: &'a [usize],
     index_vector_dim: usize,
-    /// How far places may be outside: 0 moves windows inwards, 1 keeps those apart that do not fit.
+    /// Distance that places may be outside: 0 moves windows inwards, 1 keeps those apart that do not fit.
     beyond: i64,
 }
 
-/// Where the lanes are.
+/// Places of the lanes.
 struct Places {
     in_array: Vec<Coordinate>,
     in_slices: Vec<Coordinate>,

@@ -1,6 +1,6 @@
 //! The conformance suite on this platform: everything in a release build, quick sizes in a debug build.
 //!
-//! What the hardware cannot do yet stands in `expected-failures.txt`, with the reason.
+//! Limits of the hardware stand in `expected-failures.txt`, with the reason.
 
 use xla_service::PlatformRegistry;
 

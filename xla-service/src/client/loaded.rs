@@ -185,7 +185,7 @@ impl LoadedExecutable {
         Ok(())
     }
 
-    /// Which arguments are to be donated, as a flag for each.
+    /// Flags of the arguments that are to be donated.
     fn donations(&self, donate: &[usize]) -> Result<Vec<bool>> {
         let arguments = self.signature().arguments();
         let mut flags = vec![false; arguments.len()];

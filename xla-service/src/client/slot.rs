@@ -7,7 +7,7 @@ use xla_hlo::{Error, Result};
 use crate::executable::Argument;
 use crate::executor::{DeviceMemory, Event};
 
-/// Where a value will be.
+/// Slot that a value will be put into.
 #[derive(Debug)]
 pub(super) struct Slot {
     state: Mutex<SlotState>,

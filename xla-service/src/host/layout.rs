@@ -49,7 +49,7 @@ fn check_size(shape: &ArrayShape, bytes: usize) -> Result<()> {
     Err(Error::internal(format!("{shape} takes {expected} bytes, the memory or literal for it has {bytes}")))
 }
 
-/// How the physical order of elements goes through the row-major one.
+/// Physical order of elements in terms of the row-major one.
 struct PhysicalOrder {
     /// Sizes of the dimensions, slowest in memory first; without those of size 1.
     sizes: Vec<usize>,

@@ -15,7 +15,7 @@ use crate::executor::{Allocation, MemoryStats};
 #[derive(Clone, Debug)]
 pub struct MemoryPool(Arc<SharedPool>);
 
-/// How much a pool may take, in bytes.
+/// Limits of a pool, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLimits {
     /// In use at most; more is [`Error::ResourceExhausted`]. `None` for whatever the system gives.

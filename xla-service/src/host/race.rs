@@ -6,8 +6,8 @@
 //! Precise Dynamic Race Detection", 2009). For each part of a memory it is enough to keep the last write and, of each
 //! stream, the last read since: what was before them is ordered before them, or has been reported.
 //!
-//! What is found depends on events alone and not on which work happened to come first, so one run shows every pair that
-//! no event orders.
+//! The result depends on events alone and not on which work happened to come first, so one run shows every pair that no
+//! event orders.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -59,7 +59,7 @@ impl fmt::Display for RaceStream {
     }
 }
 
-/// How far every stream is known to be; what an event carries.
+/// Known progress of every stream; the value of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clock(Vec<u64>);
 

@@ -26,7 +26,7 @@ pub struct BufferPlan {
     analysis: MemoryAnalysis,
 }
 
-/// Where an allocation's memory comes from.
+/// Source of an allocation's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// The argument of that number; copied if it is written or returned and was not donated.
@@ -88,7 +88,7 @@ impl BufferPlan {
         self.analysis
     }
 
-    /// How many arguments an execution takes.
+    /// Number of arguments of an execution.
     pub(super) fn argument_count(&self) -> usize {
         self.arguments
     }

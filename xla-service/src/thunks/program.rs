@@ -11,14 +11,14 @@ use crate::options::CompileOptions;
 use crate::signature::Signature;
 use crate::transfer::TransferManager;
 
-/// How a module runs: thunks, and a place for every value. What of it is the same for every backend.
+/// A module to run: thunks and the places of all values, as far as they are the same for every backend.
 #[derive(Debug)]
 pub struct ThunkProgram {
     /// Arguments and results, in the device's layouts.
     pub signature: Signature,
-    /// Where every value lives.
+    /// Place of every value.
     pub assignment: BufferAssignment,
-    /// Where the memory for that comes from.
+    /// Sources of its memory.
     pub plan: BufferPlan,
     /// The thunks.
     pub sequence: ThunkSequence,

@@ -56,7 +56,7 @@ pub struct Thunk {
 /// An array in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArraySlice {
-    /// Where its bytes are.
+    /// Place of its bytes.
     pub slice: Slice,
     /// Its shape, with layout.
     pub shape: ArrayShape,
@@ -89,14 +89,14 @@ pub enum ThunkKind {
         body: ThunkSequence,
         /// One byte, 0 or 1.
         predicate: Slice,
-        /// How often the body runs, where that is known; then the condition need not be run.
+        /// Number of iterations, if it is known; then the condition need not run.
         trip_count: Option<u64>,
     },
     /// Runs one of the branches. Each writes the results.
     Conditional {
-        /// How the branch is chosen; the slice is of operand 0.
+        /// Kind of selector; the slice is of operand 0.
         selector: Selector,
-        /// Where the selector is.
+        /// Place of the selector.
         slice: Slice,
         /// At least one.
         branches: Vec<ThunkSequence>,

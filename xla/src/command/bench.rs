@@ -64,7 +64,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "a number of seconds is needed".to_string())
 }
 
-/// What was measured. Times ending in `_ms` are milliseconds, in `_us` microseconds, memory ending in `_mb` MiB.
+/// Results of a measurement. Times ending in `_ms` are milliseconds, in `_us` microseconds, memory ending in `_mb` MiB.
 #[derive(Debug, Serialize)]
 struct Report {
     name: String,
@@ -148,7 +148,7 @@ fn profiled(session: &Session, args: &Args, source: &Runnable) -> Outcome<Profil
     Ok(profile::profile(&client, runs, || program.once().map(drop))?)
 }
 
-/// What the system said at the turns of the measurement.
+/// Memory and threads at the phases of the measurement.
 struct Peaks {
     start: Status,
     after_compile: Status,

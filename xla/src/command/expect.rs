@@ -10,7 +10,7 @@ use xla::service::Signature;
 
 use super::failure::{BadInput, Outcome};
 
-/// What the outputs should be.
+/// Expected outputs.
 #[derive(Args, Debug)]
 pub struct ExpectArgs {
     /// Compare the outputs with out0, out1, ... of an .npz file; a difference is a failure

@@ -2,16 +2,16 @@
 
 use xla::hlo::Error;
 
-/// Why the command ends without having done its work.
+/// Failure of the command.
 #[derive(Debug)]
 pub struct Failure {
-    /// What to tell the user.
+    /// Error for the user.
     pub error: Error,
     /// Whether what the user gave cannot work; otherwise the program or the compiler failed.
     pub bad_input: bool,
 }
 
-/// What a subcommand gives.
+/// Result of a subcommand.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
 /// The exit code for work that failed.

@@ -55,9 +55,9 @@ fn uniform(z: u64, lo: f64, hi: f64) -> f64 {
 }
 
 impl Generator {
-    /// What is used where nobody says what a parameter means: floats (and the parts of complex numbers) from [-1, 1),
-    /// integers from [0, 8) or what of it the type can hold, truth values of both kinds, and powers of two from [1/2,
-    /// 2) for `f8e8m0fnu`, which has no sign.
+    /// Default generator of an element type: floats (and the parts of complex numbers) from [-1, 1), integers from [0,
+    /// 8) or what of it the type can hold, booleans of both kinds, and powers of two from [1/2, 2) for `f8e8m0fnu`,
+    /// which has no sign.
     pub fn for_type(ty: ElementType) -> Generator {
         match ty.kind() {
             ElementKind::Pred => Generator::Int { lo: 0, hi: 2 },

@@ -11,7 +11,7 @@ use super::failure::{BadInput, Failure, Outcome};
 use super::generate::Generator;
 use super::manifest;
 
-/// Where inputs come from.
+/// Source of the inputs.
 #[derive(Args, Debug)]
 #[group(multiple = false)]
 pub struct InputArgs {
@@ -23,7 +23,7 @@ pub struct InputArgs {
     inputs_seed: Option<u64>,
 }
 
-/// Where the inputs of one run come from, one literal at a time.
+/// Source of the inputs of one run, one literal at a time.
 pub enum Inputs {
     File(Archive),
     Made { generators: Vec<Generator>, seed: u64 },
@@ -98,7 +98,7 @@ fn check_names(archive: &Archive, signature: &Signature) -> Result<()> {
     Ok(())
 }
 
-/// How many arrays of a list are named in a message.
+/// Number of arrays of a list that a message names.
 const NAMED: usize = 8;
 
 fn names(archive: &Archive) -> String {

@@ -18,7 +18,7 @@ const GENERATOR: &str = "splitmix64-v1";
 /// A larger file is not read.
 const LIMIT: u64 = 64 << 20;
 
-/// What a manifest says about a program.
+/// A program's entry in a manifest.
 #[derive(Debug, Deserialize)]
 pub struct Program {
     file: String,

@@ -12,7 +12,7 @@ const LEAST: usize = 7;
 /// At most so many calls are timed, unless a number was given.
 const MOST: usize = 5000;
 
-/// How long calls took, shortest first; never empty.
+/// Durations of calls, shortest first; never empty.
 pub struct Times(Vec<Duration>);
 
 impl Times {
@@ -22,7 +22,7 @@ impl Times {
         Times(times)
     }
 
-    /// How many there are.
+    /// Number of calls.
     pub fn count(&self) -> usize {
         self.0.len()
     }
@@ -58,7 +58,7 @@ pub fn warm_up<E>(mut once: impl FnMut() -> Result<Duration, E>) -> Result<Durat
     Ok(last)
 }
 
-/// How many calls to time when one takes `each`: about so many that they take `seconds`.
+/// Number of calls to time when one takes `each`, so that they take about `seconds`.
 pub fn repetitions(seconds: f64, each: Duration) -> usize {
     ((seconds / each.as_secs_f64().max(1e-7)) as usize).clamp(LEAST, MOST)
 }
@@ -80,7 +80,7 @@ pub struct Sums {
     pub abs_sum: f64,
     /// Sum of v * ((i mod 1021) + 1) / 1021, which a permuted array does not have.
     pub wsum: f64,
-    /// How many elements are not finite.
+    /// Number of elements that are not finite.
     pub nonfinite: usize,
 }
 

@@ -22,9 +22,9 @@ use super::measure::timed;
 pub struct Profile {
     /// Runs that were looked at.
     pub runs: usize,
-    /// What the machine can do.
+    /// Peak rates of the machine.
     pub ceilings: Ceilings,
-    /// What runs on the device: kernels, library calls, copies; loops and branches are what they contain.
+    /// Work of the device: kernels, library calls, copies; loops and branches are what they contain.
     pub thunks: Vec<Row>,
 }
 
@@ -44,7 +44,7 @@ pub struct Row {
     pub name: String,
     /// Kernel, library call, copy, ...; empty where the platform does not say.
     pub kind: String,
-    /// How often it ran.
+    /// Number of runs.
     pub count: f64,
     /// Microseconds in all.
     pub micros: f64,
@@ -119,7 +119,7 @@ impl Total {
     }
 }
 
-/// What the span of a thunk says.
+/// Fields of a thunk's span.
 #[derive(Clone, Debug, Default)]
 struct Facts {
     id: String,

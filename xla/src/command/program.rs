@@ -141,7 +141,7 @@ impl Source {
         self.path.as_deref()
     }
 
-    /// How the user named the program.
+    /// Name of the program on the command line.
     fn name(&self) -> String {
         self.path().map_or_else(|| "standard input".to_string(), |path| path.display().to_string())
     }

@@ -1,4 +1,4 @@
-//! What every subcommand is given: the options common to all, the platforms, and what lasts as long as the process.
+//! Session of a subcommand: the common options, the platforms, and state that lasts as long as the process.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ const PREFERRED: &str = "cpu";
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Common options")]
 pub struct Common {
-    /// Write what every stage of a compilation makes into files in this directory
+    /// Dump the output of every compilation stage into this directory
     #[arg(long, global = true, value_name = "DIR")]
     dump_to: Option<PathBuf>,
     /// Write a trace of passes, compile stages and kernels; open it with Perfetto or chrome://tracing
     #[arg(long, global = true, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// How hard to optimise: 0 only as much as programs need to run, 2 all that usually pays
+    /// Optimisation level: 0 = only required lowering, 2 = default
     #[arg(short = 'O', long, global = true, value_name = "LEVEL", default_value_t = 2)]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=3))]
     opt_level: u8,
@@ -38,13 +38,13 @@ pub struct Common {
     /// Keep compiled programs and measurements here, `none` nothing [default: the user's cache, and no programs]
     #[arg(long, global = true, value_name = "DIR", env = "XLA_CACHE_DIR", hide_env = true)]
     cache_dir: Option<PathBuf>,
-    /// Do not measure on a GPU which of several ways to compute something is the fastest
+    /// Disable GPU autotuning
     #[arg(long, global = true, env = "XLA_NO_AUTOTUNE", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
     no_autotune: bool,
-    /// On GPUs, round factors of f32 products of default precision to 10 bits (TF32), which is faster
+    /// Allow TF32 for f32 matmuls of default precision on GPUs: 10-bit mantissas, faster
     #[arg(long, global = true)]
     allow_tf32: bool,
-    /// Say more on standard error; repeat for still more
+    /// Log to standard error; repeat for more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
 }
@@ -105,7 +105,7 @@ impl Session {
         arg.platform.clone().or(default).ok_or_else(|| Failure::usage("this build has no platform at all"))
     }
 
-    /// How to compile.
+    /// Options of compilations.
     pub fn compile_options(&self) -> CompileOptions {
         let threads = self.common.threads.and_then(|n| NonZeroUsize::new(usize::from(n)));
         let memory_limit = self.common.memory_limit;
@@ -129,8 +129,7 @@ impl Session {
         }
     }
 
-    /// Where backends keep what takes long to find out: where the environment says, if no option does. It is read for
-    /// nothing else.
+    /// Folder of the caches of backends: from the environment, if no option names one. It is read for nothing else.
     fn cache_dir(&self) -> Option<PathBuf> {
         match self.common.cache_dir.as_deref() {
             Some(folder) if folder == Path::new("none") => None,
@@ -150,7 +149,7 @@ impl Session {
     }
 }
 
-/// Where a user's cache is, by the rules of freedesktop.org: in `caches` (`XDG_CACHE_HOME`) if that is an absolute
+/// Folder of a user's cache by the rules of freedesktop.org: in `caches` (`XDG_CACHE_HOME`) if that is an absolute
 /// path, else in `.cache` of `home`.
 fn user_cache(caches: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
     let caches = caches.filter(|path| path.is_absolute()).map(Path::to_path_buf);

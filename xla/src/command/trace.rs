@@ -94,7 +94,7 @@ struct ChromeLayer {
     out: Arc<Out>,
 }
 
-/// What is kept with a span.
+/// Fields of a span.
 struct Fields(Map<String, Value>);
 
 /// When a span was entered last.

@@ -16,10 +16,10 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use npy::Header;
 
-/// What numpy appends to the names of arrays.
+/// Suffix that numpy appends to the names of arrays.
 const SUFFIX: &str = ".npy";
 
-/// Where an archive is read from.
+/// Source of an archive's bytes.
 trait Source: Read + Seek {}
 
 impl<T: Read + Seek> Source for T {}
@@ -96,7 +96,7 @@ fn write_members(file: File, outputs: &[Literal]) -> zip::result::ZipResult<()> 
     Ok(zip.finish()?.flush()?)
 }
 
-/// What is wrong with an archive, for people.
+/// Fault of an archive, for people.
 fn unreadable(error: &ZipError) -> String {
     match error {
         ZipError::InvalidArchive(what) => format!("no whole .npz archive: {what}"),

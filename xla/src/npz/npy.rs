@@ -12,7 +12,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 /// Headers longer than this are refused. numpy writes 118 bytes for most arrays, and refuses to read more than 10,000.
 const HEADER_LIMIT: usize = 1 << 16;
 
-/// What a file says about its array.
+/// Header of an array's file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     descr: Descr,
@@ -28,7 +28,7 @@ struct Descr {
     size: usize,
 }
 
-/// How elements of a type are stored: as numpy's own type where it has one, else as raw bytes, one element in each.
+/// Storage of elements of a type: as numpy's own type where it has one, else as raw bytes, one element in each.
 ///
 /// `ml_dtypes` saves its types the same way.
 const fn stored(ty: ElementType) -> &'static str {
@@ -138,7 +138,7 @@ impl Header {
         }
     }
 
-    /// How elements of that type come out of the stored ones, if they do.
+    /// Conversion of stored elements to that type, if there is one.
     fn reading(&self, ty: ElementType) -> Option<Reading> {
         let descr = &self.descr;
         let same = descr.kind == kind_of(ty) && descr.size == ty.byte_width();
@@ -149,7 +149,7 @@ impl Header {
     }
 }
 
-/// How stored elements become those of a literal.
+/// Conversion of stored elements to those of a literal.
 enum Reading {
     AsIs,
     FromF32,

@@ -25,7 +25,7 @@ ENTRY %main (x: f32[2,3], y: f32[2,3]) -> (f32[2,3], f32[2,3]) {
 /// A folder with `module.hlo` in it.
 pub struct Folder(TempDir);
 
-/// What the command did.
+/// Outcome of a run of the command.
 #[derive(Debug)]
 pub struct Done {
     pub code: i32,

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::shell::root;
 
-/// Where the chapter has its code.
+/// Folder of the chapter's code.
 const CHAPTER: &str = "docs/src/backend/examples";
 
 /// Adds the operation of the chapter to a crate: its function, the two lines that call it, and its test.

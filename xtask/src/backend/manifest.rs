@@ -79,7 +79,7 @@ fn section_of(workspace: &str, section: &str) -> String {
     lines.take_while(|line| !line.starts_with('[') && !line.is_empty()).map(|line| format!("{line}\n")).collect()
 }
 
-/// What `key` is in a section of the workspace's manifest.
+/// Value of `key` in a section of the workspace's manifest.
 fn value(workspace: &str, section: &str, key: &str) -> Result<String> {
     let lines = workspace.lines().skip_while(|line| *line != section).skip(1);
     let mut lines = lines.take_while(|line| !line.starts_with('['));

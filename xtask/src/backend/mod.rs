@@ -52,7 +52,7 @@ lines each covers, in the order in which to work through them.
   --path DIR       the crate is in DIR and not in this workspace
 ";
 
-/// What is wanted of a new backend.
+/// Options of a new backend.
 struct Options {
     is_tested: bool,
     is_quick: bool,

@@ -43,7 +43,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// What would not do as an identifier, a feature or a platform.
+/// Words that are no identifier, feature or platform.
 const KEYWORDS: &[&str] = &[
     "as",
     "async",

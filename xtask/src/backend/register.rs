@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use super::name::Name;
 use super::name::ORIGINAL;
 
-/// Where backends are named, a line each.
+/// Files that list the backends, a line each.
 const FILES: &[&str] = &["Cargo.toml", "xla/Cargo.toml", "xla/src/lib.rs", "tests/Cargo.toml"];
 
 /// Adds, behind each line that names the original, the same line with the new name.

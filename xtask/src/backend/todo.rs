@@ -67,7 +67,7 @@ fn of_text(text: &str, file: &str) -> Vec<Place> {
     lines.iter().enumerate().filter_map(place).collect()
 }
 
-/// How many lines of code the item has that begins here; comments and attributes in front of it are not counted.
+/// Number of lines of code of the item that begins here; comments and attributes in front of it are not counted.
 fn item(lines: &[&str]) -> usize {
     let is_front = |line: &&&str| line.trim_start().starts_with("//") || line.trim_start().starts_with("#[");
     let lines = &lines[lines.iter().take_while(is_front).count()..];

@@ -14,7 +14,7 @@ type Modules<'a> = BTreeMap<Vec<String>, Module<'a>>;
 
 struct Module<'a> {
     path: &'a str,
-    /// What the module passes on: the name, and the whole path behind it.
+    /// Names that the module re-exports, and the whole path of each.
     passed_on: BTreeMap<String, Vec<String>>,
     /// Modules all of whose names the module passes on.
     passed_on_all: Vec<Vec<String>>,
@@ -109,7 +109,7 @@ fn code_without_tests(content: &str) -> String {
     kept.iter().map(|line| line.code.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// What is in front of the next `use` declaration, whether it is public and what it names, and what is behind it.
+/// The text before the next `use` declaration, whether that is public and what it names, and the text after it.
 fn next_use(code: &str) -> Option<(&str, (bool, &str), &str)> {
     let is_start = |at: &usize| {
         let before = code[..*at].trim_end_matches([' ', '\t']);

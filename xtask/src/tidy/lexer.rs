@@ -9,7 +9,7 @@ pub struct Line {
     pub comment: String,
 }
 
-/// What the scanner is inside of.
+/// Token that the scanner is inside of.
 enum State {
     Code,
     LineComment,
@@ -89,7 +89,7 @@ fn take_code(state: State, rest: &[char], count: usize, line: &mut Line) -> (Sta
     (state, count)
 }
 
-/// How long the character literal at the front is; 1 when the quote opens a lifetime.
+/// Length of the character literal at the front; 1 when the quote opens a lifetime.
 fn quoted(rest: &[char]) -> usize {
     match (rest.get(1), rest.get(2)) {
         (Some('\\'), _) => rest.iter().skip(3).position(|c| *c == '\'').map_or(1, |at| at + 4),

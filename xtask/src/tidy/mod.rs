@@ -50,7 +50,7 @@ struct Finding {
     /// From 1; 0 when the finding is about the whole file.
     line: usize,
     rule: &'static str,
-    /// What is wrong and what to do.
+    /// Fault and remedy.
     advice: String,
 }
 

@@ -127,7 +127,7 @@ fn is_table(lines: &[Line]) -> bool {
     2 * lines.iter().filter(is_row).count() > lines.len()
 }
 
-/// Where on a line a function with a name is declared, if one is.
+/// Position on a line where a function with a name is declared, if one is.
 fn declaration(code: &str) -> Option<usize> {
     let mut places = code.match_indices("fn ").map(|(at, _)| at);
     places.find(|at| !code[..*at].ends_with(is_word) && code[at + 3..].starts_with(is_word))

@@ -25,7 +25,7 @@ use super::stream::CudaStream;
 use driver::Graph;
 use recording::{GraphNode, NodeKind, Recording};
 
-/// Where an executable keeps the graph of one run of its thunks.
+/// Slot of an executable for the graph of one run of its thunks.
 #[derive(Debug, Default)]
 pub(crate) struct GraphSlot(Mutex<GraphState>);
 

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     impl GemmLayout {
-        /// Where an element of a column-major matrix lies.
+        /// Index of an element of a column-major matrix.
         fn place(&self, batch: usize, row: usize, column: usize) -> usize {
             assert!(row < self.rows && column < self.columns && self.rows <= self.leading);
             batch * self.batch_stride + column * self.leading + row

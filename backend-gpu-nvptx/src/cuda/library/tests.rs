@@ -218,7 +218,7 @@ fn extent(operand: &Operand, batch: usize, rows: usize, columns: usize) -> usize
     (batch - 1) * operand.batch_stride + (rows - 1) * operand.row_stride + columns
 }
 
-/// Where an element of a matrix lies.
+/// Index of an element of a matrix.
 fn place(operand: &Operand, z: usize, row: usize, column: usize) -> usize {
     let (row, column) = if operand.transposed { (column, row) } else { (row, column) };
     z * operand.batch_stride + row * operand.row_stride + column

@@ -26,7 +26,7 @@ const SMALLEST_CHUNK: usize = 32 << 20;
 /// nor, but for a block that needs it, greater than this.
 const GREATEST_CHUNK: usize = 1 << 30;
 
-/// Where chunks come from.
+/// Source of chunks.
 pub(crate) trait ChunkSource: Send + Sync + 'static {
     /// The queues that work is sent to.
     type PoolQueue: PoolQueue;
@@ -269,8 +269,8 @@ impl<S: ChunkSource> PoolBlock<S> {
         self.size
     }
 
-    /// Where it is, for work on `lane`, which must first wait for the work that is given back: that on what was here
-    /// before. The answer is empty for all but the first use on each queue.
+    /// Address for work on `lane`, which must first wait for the returned work: that on the previous user of the
+    /// memory. It is empty for all but the first use on each queue.
     pub fn enter(&self, lane: &S::PoolQueue) -> (u64, PendingWork<S::PoolQueue>) {
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         if uses.lanes.iter().any(|other| other.is_same(lane)) {

@@ -62,7 +62,7 @@ impl Queue {
         Ok(Queue { context: context.clone(), raw, id, sent, done, idle_events: Mutex::default() })
     }
 
-    /// Where it is.
+    /// Context of the queue.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
     }

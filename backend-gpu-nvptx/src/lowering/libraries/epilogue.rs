@@ -84,8 +84,8 @@ mod tests {
 
     const PRODUCT: &str = "p = T[2,64,48] dot(x, y), lhs_contracting_dims={2}, rhs_contracting_dims={0}";
 
-    /// What becomes of the dot `p`, in lines with the type `T`; alpha and the names of what is read, if the library
-    /// does it.
+    /// Lowers the dot `p`, in lines with the type `T`; returns alpha and the names of the operands that the library
+    /// reads, if it computes them.
     fn absorbed(ty: &str, lines: &[&str]) -> Option<(f64, Vec<String>)> {
         let parameters = [
             "x = T[2,64,32]",

@@ -16,7 +16,7 @@ pub(crate) struct Convolution {
     pub element: ElementType,
     /// Precision of f32 operands.
     pub precision: Precision,
-    /// Where the channels are.
+    /// Position of the channels.
     pub channels: Channels,
     /// Images.
     pub batch: usize,

@@ -65,7 +65,7 @@ struct SequenceLevel {
     single: Span,
 }
 
-/// Where the thunks of a sequence go.
+/// Streams of the thunks of a sequence.
 struct StreamPlan {
     streams: Vec<usize>,
     /// By thunk, nodes that it waits for.
@@ -75,7 +75,7 @@ struct StreamPlan {
     span: Span,
 }
 
-/// Where a thunk may go.
+/// Candidate streams of a thunk.
 struct ThunkPlacement {
     stream: usize,
     waits: Vec<usize>,

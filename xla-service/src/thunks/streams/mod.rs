@@ -49,8 +49,8 @@ pub(super) use pool::SideStreams;
 /// Profile of a device's streams, for stream assignment. Times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StreamProfile {
-    /// How many streams kernels, library calls and what runs on the host may be on. With 1 and no streams for copies,
-    /// nothing is assigned.
+    /// Number of streams for kernels, library calls and host work. With 1 and no streams for copies, nothing is
+    /// assigned.
     pub compute_streams: u32,
     /// Number of further streams, for large copies alone.
     pub copy_streams: u32,

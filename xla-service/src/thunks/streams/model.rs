@@ -77,7 +77,7 @@ impl<'p> Machine<'p> {
     }
 }
 
-/// How much of the device is busy from when on: steps in time, the last one for ever.
+/// Share of the device that is busy over time: steps, the last one for ever.
 #[derive(Debug)]
 struct Usage {
     /// When each step begins, and the part that is busy.

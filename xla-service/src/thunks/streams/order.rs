@@ -21,7 +21,7 @@ impl HappensBefore {
         order
     }
 
-    /// Which of the nodes `needed`, latest first, a next node on `stream` must wait for, so that all of them are done
+    /// Nodes among `needed`, latest first, that a next node on `stream` must wait for, so that all of them are done
     /// before it. A later node may be known to be after an earlier one, never the other way around, so each is asked
     /// for once.
     pub fn waits(&self, stream: usize, needed: impl Iterator<Item = usize>) -> Vec<usize> {

@@ -13,7 +13,7 @@ use crate::executor::Stream;
 /// one takes.
 #[derive(Debug, Default)]
 pub struct StreamPool {
-    /// How many streams an execution needs beyond its first.
+    /// Number of streams of an execution beyond its first.
     count: usize,
     /// By number of the device.
     free: Mutex<HashMap<usize, Vec<Box<dyn Stream>>>>,

@@ -19,7 +19,7 @@ pub struct StreamReport {
 /// One run of a sequence that uses more than one stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
-    /// Which one: `the program`, `the body of thunk t3 (%while)`.
+    /// Name of the sequence: `the program`, `the body of thunk t3 (%while)`.
     pub place: String,
     /// Its own stream.
     pub home: StreamId,
@@ -40,7 +40,7 @@ pub struct TimelineThunk {
     pub name: String,
     /// Its kind: `kernel`, `copy`.
     pub kind: &'static str,
-    /// Where it runs.
+    /// Its stream.
     pub stream: StreamId,
     /// When it begins, in seconds since the sequence did.
     pub start: f64,

@@ -13,7 +13,7 @@ use super::super::failure::{Failure, Outcome};
 use super::super::progress::Progress;
 use super::{Args, diff};
 
-/// What stands for the module's file in the command.
+/// Placeholder of the module's file in the command.
 const MODULE: &str = "{module}";
 
 /// A command that exits so cannot tell; as for `git bisect run`.

@@ -1,4 +1,4 @@
-//! What passes change, as unified diffs of the module's text.
+//! Changes of passes, as unified diffs of the module's text.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -13,10 +13,10 @@ use xla::passes::{PassEvent, PassObserver};
 /// A diff that takes longer is made with less care for being short.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How much is printed after a pass.
+/// Detail that is printed after a pass.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 pub enum Detail {
-    /// What the pass changed, as a unified diff without metadata and large constants
+    /// Changes of the pass, as a unified diff without metadata and large constants
     Diff,
     /// The whole module
     Full,
@@ -52,7 +52,7 @@ impl Printer {
         Printer { detail, state: Mutex::new(State { before, out: String::new() }) }
     }
 
-    /// What was collected.
+    /// The collected text.
     pub fn into_text(self) -> String {
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).out
     }

@@ -106,7 +106,7 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-/// How a report is written.
+/// Format of a report.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Report {
     /// For people
@@ -154,7 +154,7 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
     Ok(output::write(args.output.as_deref(), &bytes)?)
 }
 
-/// What passes make of the module, and what they say about it.
+/// Runs the passes on the module and returns what they report.
 fn optimized(args: &Args, module: VerifiedModule, passes: &HloPasses, options: &CompileOptions) -> Outcome<Vec<u8>> {
     if let Some(names) = &args.explain {
         return Ok(explain::run(names, module, passes, options)?.into_bytes());

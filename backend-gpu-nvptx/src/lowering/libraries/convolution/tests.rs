@@ -20,7 +20,8 @@ fn recognised(module: &Module) -> Option<RecognizedCall> {
     recognise(op, [arrays[0], arrays[1], arrays[2]], (9, 0))
 }
 
-/// What was found, in a line: kind, order, sizes, and which arrays are rearranged. It is compared with the evaluator.
+/// The recognised call in a line: kind, order, sizes, and the arrays that are rearranged. It is compared with the
+/// evaluator.
 fn told(arrays: [&str; 3], attributes: &str) -> String {
     let module = program(&text("f32", arrays, attributes));
     let Some(found) = recognised(&module) else { return "nothing".to_string() };

@@ -24,7 +24,7 @@ use crate::{CancelToken, CompileOptions, OptimizedModule, TransferManager};
 struct Watched {
     host: HostExecutor,
     watch: Watch,
-    /// How many streams were made.
+    /// Number of streams that were created.
     made: Mutex<usize>,
 }
 

@@ -22,7 +22,7 @@ fn build(steps: &[Step]) -> ThunkSequence {
     sequence(kernels.collect())
 }
 
-/// What stands in a nested sequence, or what is nested.
+/// A thunk of a nested sequence, or a nested sequence.
 #[derive(Clone, Debug)]
 enum Tree {
     Kernel(Step),
@@ -82,8 +82,7 @@ fn conflict(a: &Touched, b: &Touched) -> bool {
     meet(&a.writes, &b.writes) || meet(&a.writes, &b.reads) || meet(&a.reads, &b.writes)
 }
 
-/// Which thunks are ordered before which, by streams and waits alone: a table of all pairs, with the beginning first
-/// and the end last.
+/// Order of thunks by streams and waits alone: a table of all pairs, with the beginning first and the end last.
 fn ordered(sequence: &ThunkSequence) -> Vec<Vec<bool>> {
     let count = sequence.thunks.len() + 2;
     let mut before = vec![vec![false; count]; count];
