@@ -1,4 +1,4 @@
-//! What this machine is like, for the passes.
+//! Target profile of this machine, for the passes.
 
 use xla_hlo::ElementType;
 use xla_llvm::target::Target;

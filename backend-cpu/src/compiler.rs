@@ -73,7 +73,7 @@ impl CpuCompiler {
         CpuCompiler { options, helpers, target: OnceLock::new(), compiled: AtomicU64::new(0) }
     }
 
-    /// What code is generated for; `InvalidArgument` for a processor of an unknown name.
+    /// Target of code generation; `InvalidArgument` for a processor of an unknown name.
     pub fn target(&self) -> Result<Target> {
         if let Some(target) = self.target.get() {
             return Ok(target.clone());

@@ -30,9 +30,9 @@ pub(crate) struct CpuExecutable {
     host_calls: Vec<HostCall>,
     entry: Entry,
     code: Code,
-    /// What the code was made for.
+    /// Target, version and options of the code.
     compiled_for: String,
-    /// What profiles say of thunks, where the program was compiled for profiles.
+    /// Descriptions of thunks for profiles, where the program was compiled for profiles.
     thunk_table: Option<ThunkTable>,
     /// Threads that help with loops, where they are not the process's.
     helpers: Option<Arc<Helpers>>,

@@ -3,7 +3,7 @@
 use xla::hlo::text::parse_module;
 use xla::{Availability, Client, CompileOptions, ElementType, Literal, Scalar, VerifiedModule};
 
-/// What a program gave on `platform`, beside which there is only the interpreter.
+/// Runs a program on `platform`, beside which there is only the interpreter.
 pub fn only(platform: &str) -> xla::Result<String> {
     let registry = xla::registry();
     let mut usable = Vec::new();

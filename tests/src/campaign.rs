@@ -13,7 +13,7 @@ use crate::program::Program;
 use crate::shrink::shrink;
 use crate::worker::{Reply, Request};
 
-/// What to try, and how.
+/// Programs and limits of a campaign.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// The families, which take turns.
@@ -53,7 +53,7 @@ pub struct Finding {
     pub instructions: usize,
 }
 
-/// What a campaign came to.
+/// Summary of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Programs of each family.
@@ -71,7 +71,7 @@ impl Summary {
     }
 }
 
-/// What the threads share.
+/// State shared by the threads.
 struct Progress {
     next: u64,
     summary: Summary,

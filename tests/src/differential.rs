@@ -38,8 +38,7 @@ impl Modes {
     /// Everything.
     pub const ALL: Modes = Modes { text: true, unoptimized: true, again: true };
 
-    /// What is checked of a generated program: over a few seeds everything, which for each of them would take twice as
-    /// long.
+    /// Checks of a generated program: over a few seeds everything, which for each of them would take twice as long.
     pub fn of_seed(seed: u64) -> Modes {
         Modes { text: true, unoptimized: seed / 2 % 3 == 1, again: seed / 2 % 3 == 2 }
     }
@@ -226,7 +225,7 @@ fn run(compiled: &LoadedExecutable, arguments: &[Literal]) -> Result<[Literal; 2
     Ok([read(first)?, read(second)?])
 }
 
-/// How the first result that differs differs.
+/// Description of the first difference of two results.
 pub(crate) fn difference(program: &Program, expected: &Literal, actual: &Literal) -> Option<String> {
     let (expected, actual) = (expected.leaves(), actual.leaves());
     if expected.len() != actual.len() {

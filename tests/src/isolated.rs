@@ -21,7 +21,7 @@ pub struct Isolated {
     command: Vec<String>,
     patience: Duration,
     worker: Option<Worker>,
-    /// Where programs are written for the worker to read.
+    /// Folder of programs for the worker to read.
     folder: PathBuf,
 }
 
@@ -40,8 +40,8 @@ impl Isolated {
         Isolated { command, patience, worker: None, folder }
     }
 
-    /// What the worker says; [`FailureKind::Crash`] or [`FailureKind::Hang`] where it says nothing. The error is that
-    /// no worker can be started.
+    /// Reply of the worker; [`FailureKind::Crash`] or [`FailureKind::Hang`] where there is none. The error is that no
+    /// worker can be started.
     pub fn ask(&mut self, request: &Request) -> std::io::Result<Reply> {
         let line = serde_json::to_string(request)?;
         let worker = match self.worker.take() {
@@ -67,8 +67,7 @@ impl Isolated {
         Ok(Reply::Differ(Failure { kind, message }))
     }
 
-    /// What is wrong with a program in its text form, on one and two threads; `None` if nothing is, or if it is no
-    /// program.
+    /// Failure of a program in its text form, on one and two threads; `None` if there is none, or if it is no program.
     pub fn failure(&mut self, program: &Program) -> std::io::Result<Option<Failure>> {
         let path = self.folder.join(format!("candidate-{}-{:?}.hlo", std::process::id(), std::thread::current().id()));
         std::fs::write(&path, program.to_text())?;

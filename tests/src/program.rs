@@ -36,7 +36,7 @@ pub struct Program {
 pub enum Known {
     /// Its numbers.
     Numbers(Numbers),
-    /// How far implementations may be apart.
+    /// Implementations may differ by a tolerance.
     Tolerance(Tolerance),
 }
 

@@ -14,7 +14,7 @@ use crate::each_pass;
 use crate::generate::{Family, program};
 use crate::program::Program;
 
-/// What to check.
+/// Request to the worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// The generated program of a family that belongs to a seed, in some of the modes.
@@ -28,7 +28,7 @@ pub enum Request {
     File(PathBuf),
 }
 
-/// What came of it.
+/// Reply of the worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
     /// All agree on a program of that many instructions.
@@ -46,7 +46,7 @@ pub struct Checker {
     twice: bool,
 }
 
-/// What is checked.
+/// Subject of a check.
 enum Subject {
     /// A platform, with one thread and with two.
     Platform(Box<[Differential; 2]>),

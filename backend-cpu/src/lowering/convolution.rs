@@ -23,7 +23,7 @@ pub struct Axis {
 /// A dimension that the window slides over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spatial {
-    /// How the window slides; its size is the kernel's.
+    /// Movement of the window; its size is the kernel's.
     pub window: WindowDim,
     /// Elements of the input.
     pub base: usize,
@@ -44,9 +44,9 @@ pub struct ConvolutionPlan {
     pub outputs: Axis,
     /// Positions `p` with the window's elements `k`.
     pub spatial: Vec<Spatial>,
-    /// Where the kernel begins.
+    /// First element of the kernel.
     pub kernel_first: usize,
-    /// Where the result begins.
+    /// First element of the result.
     pub output_first: usize,
 }
 
@@ -132,8 +132,8 @@ impl ConvolutionPlan {
 
     /// Convolutions of the input without holes that together give the results to which anything is added.
     ///
-    /// Where an input has `h - 1` holes between its elements, every `h`th position meets the same elements of the
-    /// window, every `h`th one. All other products are with holes.
+    /// Plans without holes: where an input has `h - 1` holes between its elements, every `h`th position meets the same
+    /// elements of the window, every `h`th one. All other products are with holes.
     pub fn without_holes(&self) -> Vec<ConvolutionPlan> {
         let each = |plans: Vec<ConvolutionPlan>, d: usize| plans.iter().flat_map(|plan| plan.phases(d)).collect();
         (0..self.spatial.len()).fold(vec![self.clone()], each)
@@ -204,7 +204,7 @@ fn count(extents: impl Iterator<Item = usize>) -> usize {
     extents.fold(1, usize::saturating_mul)
 }
 
-/// What one thread computes at a time: channels of the result at positions of a group.
+/// Work of one thread at a time: channels of the result at positions of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvolutionChunk {
     /// The group; 0 where groups lie side by side in vectors.
@@ -235,7 +235,8 @@ const PACKED_ELEMENTS: usize = 64 << 10;
 const MOST_POSITIONS: usize = 1024;
 
 impl ConvolutionChunks {
-    /// How `threads` threads share a convolution of which each chunk has one of `groups`, a multiple of `lanes` of the
+    /// Cuts a convolution for `threads` threads: each chunk has one of `groups`, a multiple of `lanes` of the
+    /// `outputs`, and packs `channels` numbers for each position.
     /// `outputs`, and packs `channels` numbers for each position.
     pub fn new(
         plan: &ConvolutionPlan,

@@ -31,7 +31,7 @@ pub struct DotPlan {
     pub m: Axis,
     /// Columns of the matmul.
     pub n: Axis,
-    /// What is summed over.
+    /// Contracted axis.
     pub k: Axis,
 }
 
@@ -103,7 +103,7 @@ pub struct DotChunks {
 
 /// Work of a chunk at least, in multiplications: some twenty microseconds.
 const CHUNK_WORK: f64 = (1 << 20) as f64;
-/// What reading or writing an element costs, in multiplications, when it must come from far away.
+/// Cost of reading or writing an element that is far away, in multiplications.
 const ELEMENT_WORK: f64 = 8.0;
 /// Chunks that each thread takes on average, so that a slow one does not hold up the rest.
 const CHUNKS_A_THREAD: usize = 4;
@@ -113,7 +113,7 @@ const COLUMN_STEP: usize = 64;
 const ROW_STEP: usize = 24;
 
 impl DotChunks {
-    /// How `threads` threads share a dot.
+    /// Cuts a dot for `threads` threads.
     ///
     /// Columns are cut first: each block of the right operand is then packed by one thread only.
     pub fn new(plan: &DotPlan, threads: usize) -> DotChunks {

@@ -1,8 +1,8 @@
 //! Lays out the table of addresses that the entry function hands to kernels, library calls and copies.
 //!
-//! Where arrays lie is known when a run begins and does not change in it. All addresses are therefore computed at once,
-//! by [`ArgumentTable::addresses`], and the entry function needs no more than a place in the table for each call: its
-//! code stays small, however many arrays a program has, and loops do not compute addresses again.
+//! The places of arrays are known when a run begins and do not change in it. All addresses are therefore computed at
+//! once, by [`ArgumentTable::addresses`], and the entry function needs no more than a place in the table for each call:
+//! its code stays small, however many arrays a program has, and loops do not compute addresses again.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use xla_hlo::entity::EntityId;
 use xla_passes::buffers::Slice;
 
-/// What stands in one place of the table.
+/// Entry of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum ArgumentWord {
     /// The address of the byte number `offset` of an allocation.

@@ -26,7 +26,7 @@ const PARALLEL_WORK: f64 = 300_000.0;
 /// Work that a chunk of a spread kernel has at least.
 const CHUNK_WORK: f64 = 60_000.0;
 
-/// What the entry is emitted from.
+/// Input of the entry's emission.
 pub(crate) struct Plan {
     pub sequence: ThunkSequence,
     pub kernels: Vec<Kernel>,
@@ -287,7 +287,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         self.e.builder().build_int_compare(IntPredicate::NE, value, byte.const_zero(), "").map_err(refused)
     }
 
-    /// Where in the table some words, and after them the addresses of arrays, follow one another.
+    /// Place in the table of some words, followed by the addresses of arrays.
     fn arguments<'s>(
         &mut self,
         first: &[ArgumentWord],
@@ -330,7 +330,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         self.e.context().i64_type().const_int(value as u64, true)
     }
 
-    /// How many threads a call may use.
+    /// Number of threads that a call may use.
     fn threads(&self) -> IntValue<'ctx> {
         self.long(self.plan.threads as i64)
     }

@@ -15,7 +15,7 @@ use crate::runtime;
 pub(crate) struct MachineCode {
     /// Kernels, and the entry function last.
     pub objects: Vec<Vec<u8>>,
-    /// What the entry function takes.
+    /// Arguments of the entry function.
     pub arguments: ArgumentTable,
 }
 

@@ -170,7 +170,7 @@ unsafe fn block<T: Copy + 'static>(plan: &DotPlan, at: Operands<T>, rows: usize,
     }
 }
 
-/// Where step `number` of nested axes is, in elements of left, right and result.
+/// Offsets of step `number` of nested axes, in elements of left, right and result.
 pub(super) fn offsets(axes: &[Axis], mut number: usize) -> (usize, usize, usize) {
     let mut at = (0, 0, 0);
     for axis in axes.iter().rev() {

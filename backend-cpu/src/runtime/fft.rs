@@ -65,7 +65,7 @@ pub(super) unsafe extern "C" fn xla_cpu_fft(
     }
 }
 
-/// What is transformed, and on how many threads.
+/// Kind of a transform, and the number of its threads.
 struct Transform {
     kind: FftType,
     batch: usize,
@@ -115,7 +115,7 @@ impl Transform {
         }
     }
 
-    /// How many lines of `n` elements a chunk of the work has, of so many lines in all.
+    /// Number of lines of `n` elements in a chunk, of `lines` lines in all.
     fn lines_a_chunk(&self, lines: usize, n: usize) -> usize {
         if lines * n < PARALLEL_ELEMENTS {
             return lines.max(1);
@@ -294,7 +294,7 @@ macro_rules! precisions {
 
 precisions!(f32, f64);
 
-/// How lengths are transformed; kept, since planning takes longer than most transforms.
+/// Plans of lengths; kept, since planning takes longer than most transforms.
 #[derive(Default)]
 struct Plans<T> {
     complex: Kept<(usize, bool), dyn ComplexFft<T>>,

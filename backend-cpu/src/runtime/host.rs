@@ -12,7 +12,7 @@ use super::profile::{OpenThunks, ThunkTable};
 /// A custom call or an instruction that the host evaluates: the thunk that says where its operands and results are.
 pub(crate) type HostCall = Thunk;
 
-/// What one execution hands to generated code, to be handed back to [`xla_cpu_host_call`].
+/// State of one execution that generated code hands back to [`xla_cpu_host_call`].
 pub(crate) struct RunContext<'a> {
     pub module: &'a Module,
     pub calls: &'a [HostCall],
@@ -20,7 +20,7 @@ pub(crate) struct RunContext<'a> {
     pub buffers: &'a mut ExecutionBuffers,
     /// The first error; generated code stops when there is one.
     pub error: Option<Error>,
-    /// What there is to say of thunks, where they are told of.
+    /// Descriptions of thunks, where profiles are taken.
     pub thunks: Option<&'a ThunkTable>,
     /// Those that have begun.
     pub open: OpenThunks,

@@ -1,4 +1,4 @@
-//! What generated code calls: parallel loops, library functions, the way back to the host for operations not compiled.
+//! Runtime of generated code: parallel loops, library functions, the way back to the host for operations not compiled.
 //!
 //! Every function here is named in [`symbols`], which the JIT linker resolves. Their C signatures are stated where the
 //! code generator declares them (`entry`). Library functions (matrix products and the like) all have one,
@@ -117,13 +117,13 @@ impl LibraryFunction {
 /// A call of a library function, but for the operands: data that generated code carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LibraryCall {
-    /// What is called.
+    /// Function to call.
     pub function: LibraryFunction,
-    /// What describes the call; each function states its own meaning.
+    /// Description of the call; each function states its own meaning.
     pub descriptor: Vec<i64>,
     /// Kernels handed along, such as the comparison of a sort, by their number in the program.
     pub kernels: Vec<u32>,
-    /// What goes on with the result where it lies.
+    /// Kernel that processes the result in place.
     pub epilogue: Option<Epilogue>,
 }
 

@@ -21,7 +21,7 @@ const DEPTH: usize = 384;
 /// Rows whose sums are kept while one panel of the right operand meets all of them: some panels of the left one.
 const TALL: usize = 4 * ROWS;
 
-/// How elements of an operand are read.
+/// Reader of an operand's elements.
 enum Reader {
     F32,
     BF16,
@@ -93,7 +93,7 @@ unsafe fn each<T: Copy>(from: *const T, stride: usize, to: &mut [f32], convert: 
     }
 }
 
-/// How sums are written.
+/// Writer of sums.
 #[derive(Clone, Copy)]
 enum WriterOf {
     F32,

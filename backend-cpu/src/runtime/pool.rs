@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use rayon::ThreadPool;
 
-/// How long a helper looks for more work before it gives its thread back: the kernels of a model follow each other
+/// Time that a helper looks for more work before it gives its thread back: the kernels of a model follow each other
 /// faster than this.
 const PATIENCE: Duration = Duration::from_micros(100);
 /// Looks at a variable between two offers of the processor to other threads.
@@ -215,7 +215,7 @@ impl Helpers {
         }
     }
 
-    /// What a helper does while there are loops.
+    /// Takes chunks of loops while there are any.
     fn help(self: &Arc<Self>) {
         let mut seen = 0;
         while self.finds_news(&mut seen) {

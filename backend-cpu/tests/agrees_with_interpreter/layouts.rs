@@ -42,7 +42,7 @@ impl Order {
         Order { minor_to_major: minor_to_major.to_vec(), tiles: tiles.iter().map(|tile| tile.to_vec()).collect() }
     }
 
-    /// Where in memory the element at `index` lies, and how many places there are.
+    /// Place in memory of the element at `index`, and the number of places.
     fn place(&self, index: &[usize], dims: &[usize]) -> (usize, usize) {
         let mut axes: Vec<(usize, usize)> = self.minor_to_major.iter().rev().map(|&d| (index[d], dims[d])).collect();
         for tile in &self.tiles {

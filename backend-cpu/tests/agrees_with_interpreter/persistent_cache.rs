@@ -7,7 +7,7 @@ use xla_hlo::text::parse_module;
 use xla_hlo::{Literal, Scalar, VerifiedModule};
 use xla_service::{Client, CompileOptions, PlatformRegistry};
 
-/// What a module of one f32 makes of 3, compiled by a client of its own.
+/// Result of a module of one f32 on 3, compiled by a client of its own.
 fn of_three(operation: &str, options: &CompileOptions) -> Scalar {
     let text = format!("HloModule m\nENTRY e {{\n p = f32[] parameter(0)\n ROOT r = f32[] {operation}(p, p)\n}}");
     let module = VerifiedModule::new(parse_module(&text).unwrap()).unwrap();

@@ -6,7 +6,7 @@ use crate::code::{Kernel, Type, decode};
 use crate::machine::Memory;
 use crate::ptx::{self, Operand, Space, SyntaxError, Variable};
 
-/// Why a module cannot be loaded.
+/// Reason that a module cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// The text is wrong, or has something in it that is not known here.
@@ -15,9 +15,9 @@ pub enum LoadError {
     /// It was compiled for another device.
     #[error("the module is for {wanted}, and the device is sm_{capability}")]
     Target {
-        /// What it is for.
+        /// Target of the module.
         wanted: String,
-        /// What there is.
+        /// Capability of the device.
         capability: u32,
     },
     /// There is no memory for its variables.

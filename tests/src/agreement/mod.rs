@@ -8,7 +8,7 @@ use xla_hlo::text::parse_module;
 use xla_hlo::{ElementKind, Literal, Scalar, Shape, VerifiedModule};
 use xla_service::{Client, CompileOptions, FallbackPolicy, Platform, PlatformRegistry, interpreter};
 
-/// How far a result may be off: the absolute error, and the one relative to the evaluator's result.
+/// Tolerance of results: absolute, and relative to the evaluator's result.
 const TOLERANCE: f64 = 1e-5;
 
 /// Runs a program, as HLO text, on a platform and in the evaluator, on inputs that are the same every time. No part of
@@ -16,8 +16,8 @@ const TOLERANCE: f64 = 1e-5;
 ///
 /// # Panics
 ///
-/// Where the program is wrong, does not run, or a result differs: in its shape, its integers, the sign of a zero, or by
-/// more than 1e-5.
+/// Panics where the program is wrong, does not run, or a result differs: in its shape, its integers, the sign of a
+/// zero, or by more than 1e-5.
 pub fn assert_agrees(platform: Arc<dyn Platform>, text: &str) {
     let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
     let name = platform.name().to_string();
@@ -47,7 +47,7 @@ pub fn assert_agrees(platform: Arc<dyn Platform>, text: &str) {
 ///
 /// # Panics
 ///
-/// Where they differ in their shape, an integer, the sign of a zero, or by more than 1e-5.
+/// Panics where they differ in their shape, an integer, the sign of a zero, or by more than 1e-5.
 pub fn assert_close(found: &Literal, expected: &Literal, what: &str) {
     assert_eq!(found.shape(), expected.shape(), "{what}");
     for i in 0..expected.array_shape().element_count() {

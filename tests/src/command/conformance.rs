@@ -22,10 +22,10 @@ pub struct Arguments {
     /// Only cases whose identifier contains this.
     #[arg(long, default_value = "")]
     filter: String,
-    /// How the report is written.
+    /// Format of the report
     #[arg(long, value_enum, default_value = "text")]
     report: Form,
-    /// Where the report goes; standard output, but for a page, which goes to target/conformance-NAME.html.
+    /// File of the report; standard output, but for a page, which goes to target/conformance-NAME.html
     #[arg(long)]
     output: Option<PathBuf>,
     /// The file of expected failures.

@@ -31,7 +31,7 @@ pub struct Arguments {
     /// Programs at the same time.
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// Where failing programs are kept, as files for `tests/regressions`.
+    /// Folder of failing programs, as files for `tests/regressions`
     #[arg(long, default_value = "target/fuzz")]
     keep: PathBuf,
     /// Failures after which it ends.

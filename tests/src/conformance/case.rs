@@ -9,7 +9,7 @@ use xla_service::StreamExecutor;
 
 use crate::coverage::Status;
 
-/// What kind of promise a case is about; each level builds on the ones before.
+/// Level of a case: the kind of promise that it checks; each level builds on the ones before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Level {
     /// The platform is registered, answers, and compiles.
@@ -24,7 +24,7 @@ pub enum Level {
     Corpus,
     /// Generated programs.
     Generated,
-    /// What fails, fails as it should, and the next execution works.
+    /// Failures are reported as they should be, and the next execution works.
     Resilience,
 }
 
@@ -64,7 +64,7 @@ impl Level {
     }
 }
 
-/// Why a case did not pass.
+/// Reason that a case did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// A promise was broken.
@@ -146,7 +146,7 @@ impl Subject {
     }
 }
 
-/// What cases learn beside passing: for the coverage matrix and the list of what to lower next.
+/// Observations of a case beside passing: for the coverage matrix and the list of operations to lower next.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
     /// Status of the case's operation with its element type.
@@ -155,7 +155,7 @@ pub struct Notes {
     pub fallbacks: Vec<Vec<(Opcode, ElementType)>>,
 }
 
-/// What a case does.
+/// Body of a case.
 type Work = Box<dyn Fn(&Subject, &mut Notes) -> Check + Send + Sync>;
 
 /// Something to try.

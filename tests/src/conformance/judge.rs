@@ -50,7 +50,7 @@ pub fn same(
     Err(Stop::Failed(format!("{found}\n{verdict}")))
 }
 
-/// What the module after the passes evaluates to.
+/// Evaluates the module after the passes.
 fn optimized(compiled: &LoadedExecutable, parameters: &[Literal]) -> Result<Literal> {
     let module = compiled.module();
     let work = || evaluate_at_bounds(Evaluator::new(module), module, parameters.to_vec());

@@ -23,8 +23,8 @@
 //! assert!(report.passed(), "{}", report.text());
 //! ```
 //!
-//! What a platform cannot do yet stands in a text next to it: see [`Expected`]. A case whose failure is declared and
-//! that passes is a failure too. Cases of optional abilities are skipped where the platform lacks the ability.
+//! Known failures of a platform stand in a text next to it: see [`Expected`]. A case whose failure is declared and that
+//! passes is a failure too. Cases of optional abilities are skipped where the platform lacks the ability.
 
 pub mod case;
 mod expected;

@@ -16,7 +16,7 @@ use super::{Observer, Suite};
 /// Evaluating deep programs in a debug build takes more than the usual stack.
 const STACK: usize = 16 << 20;
 
-/// What came of a case, before anybody looked whether it was expected.
+/// Result of a case, before the expected failures are looked up.
 type Raw = (Arc<Case>, Check, Notes, Duration);
 
 pub(super) fn run(suite: &Suite, observer: &mut dyn Observer) -> Result<Report> {

@@ -30,7 +30,7 @@ pub fn program_text(opcode: Opcode, ty: ElementType) -> Option<String> {
     Some(recipes::text(opcode, ty, computations, entry))
 }
 
-/// How an operation fares with an element type.
+/// Status of an operation with an element type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
     /// The shape rule forbids it.
@@ -152,7 +152,7 @@ pub fn with_handler(registry: &PlatformRegistry) -> PlatformRegistry {
     registry
 }
 
-/// Where operations are tried.
+/// Platforms that operations are tried on.
 struct Trials {
     client: Client,
     custom_calls: CustomCallRegistry,

@@ -66,7 +66,7 @@ pub enum CalleeRole {
     Loop { condition: CompId, counter: ElementType, start: i64, packing: Packing, state: Vec<Slot> },
 }
 
-/// How several arrays go into a computation, or come out.
+/// Packing of several arrays into a computation's parameters or results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
     /// Each by itself.

@@ -10,7 +10,7 @@ use super::values::Temper;
 /// Greatest size of a matrix: rotations until it is diagonal take their time.
 const MOST_ROWS: usize = 12;
 
-/// How a call says what it wants.
+/// Spelling of a call's configuration.
 enum Words {
     /// An opaque text.
     Config(&'static str),

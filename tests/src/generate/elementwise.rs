@@ -6,7 +6,7 @@ use xla_hlo::{ArrayShape, ElementKind, ElementType};
 use super::graph::{Graph, Value};
 use super::numbers::{Noise, Numbers, epsilon, greatest};
 
-/// How many units in the last place functions may be off by.
+/// Error of functions, in units in the last place.
 const ULPS: f64 = 4.0;
 /// The same for functions of complex numbers, as a part of the absolute value.
 const COMPLEX_ULPS: f64 = 32.0;

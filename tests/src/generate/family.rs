@@ -21,7 +21,7 @@ pub enum Family {
     Mixed,
     /// Arrays so large that they are worth several threads.
     Large,
-    /// What few programs have: dynamic sizes, collectives, tokens, random bits, custom calls.
+    /// Rare operations: dynamic sizes, collectives, tokens, random bits, custom calls.
     Rare,
 }
 

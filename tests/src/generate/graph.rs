@@ -8,7 +8,7 @@ use super::numbers::Numbers;
 use super::random::Random;
 use super::values::{self, Temper};
 
-/// How large arrays are.
+/// Class of sizes of arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SizeClass {
     /// Of called computations, which may be called often.
@@ -63,7 +63,7 @@ pub struct Graph<'g> {
     pub(super) values: Vec<Value>,
     /// Arguments of the parameters made so far; `None` where no parameters may be made: in called computations.
     pub(super) inputs: Option<Vec<Literal>>,
-    /// How large arrays may be.
+    /// Class of sizes.
     pub(super) sizes: SizeClass,
     /// Element types that new arrays have.
     pub(super) types: Vec<ElementType>,
@@ -222,7 +222,7 @@ fn is_subsequence(part: &[usize], whole: &[usize]) -> bool {
     places_of(part, whole).is_some()
 }
 
-/// Where sizes occur, in order.
+/// Positions at which sizes occur, in order.
 fn places_of(part: &[usize], whole: &[usize]) -> Option<Vec<usize>> {
     let mut rest = whole.iter().enumerate();
     part.iter().map(|size| rest.find(|(_, d)| *d == size).map(|(i, _)| i)).collect()

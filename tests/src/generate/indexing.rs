@@ -12,7 +12,7 @@ use super::values::Temper;
 const INDEX_TYPES: [ElementType; 5] =
     [ElementType::S32, ElementType::S32, ElementType::S64, ElementType::U32, ElementType::S8];
 
-/// Which dimension is for what.
+/// Roles of dimensions.
 struct IndexingPlan {
     /// Operand dimensions that go with dimensions of the starts.
     batching: Vec<usize>,
@@ -139,7 +139,7 @@ impl Graph<'_> {
         plan
     }
 
-    /// Where the starts have their batch dimensions and their components, and where the slices have the window's.
+    /// Plans the batch dimensions and the components of the starts, and the window dimensions of the slices.
     fn plan_starts(&mut self, dims: &[usize], plan: &mut IndexingPlan) {
         let own = self.random.pick(&[0, 1, 1, 1, 2]);
         let mut batch: Vec<(usize, Option<usize>)> =

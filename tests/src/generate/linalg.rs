@@ -108,7 +108,7 @@ impl Graph<'_> {
     }
 }
 
-/// What is known of a transform of `count` elements at a time: sums of as many, for inverses divided by it.
+/// Bound of a transform of `count` elements at a time: sums of as many, for inverses divided by it.
 fn transformed(fft_type: FftType, x: &Value, count: usize) -> Option<Numbers> {
     let forward = matches!(fft_type, FftType::Fft | FftType::Rfft);
     let growth = 2.0 * if forward { count.max(1) as f64 } else { 2.0 };

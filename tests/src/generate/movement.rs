@@ -145,7 +145,7 @@ impl Graph<'_> {
         dims.iter().map(|&d| if self.random.percent(30) { d } else { self.random.between(d.min(1), d) }).collect()
     }
 
-    /// Where a slice starts, also outside of the array: scalars, or one vector.
+    /// Starts of a slice, also outside of the array: scalars, or one vector.
     fn starts(&mut self, rank: usize) -> Vec<InstrId> {
         let ty = self.random.pick(&INDEX_TYPES);
         if self.random.percent(10) {

@@ -8,7 +8,7 @@ use super::graph::{Graph, Value};
 use super::numbers::{Numbers, epsilon, fits_grid};
 use super::values::Temper;
 
-/// What a dimension of a dot's left operand is for.
+/// Role of a dimension of a dot's left operand.
 #[derive(Clone, Copy, PartialEq)]
 enum ReductionPart {
     Batch,

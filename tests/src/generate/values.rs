@@ -5,7 +5,7 @@ use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Scalar};
 use super::numbers::{Numbers, epsilon, greatest, least};
 use super::random::Random;
 
-/// What values to make.
+/// Distribution of generated values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Temper {
     /// A few multiples of a power of two, whose sums and products are exact.

@@ -44,7 +44,7 @@ fn mutated(text: &str, random: &mut Random) -> String {
     }
 }
 
-/// What a word begins with: names, numbers and words for each other.
+/// Kind of a word by its first character: names, numbers and words replace each other.
 fn kind(word: &str) -> char {
     match word.chars().next() {
         Some(c) if c.is_ascii_digit() || c == '-' => '0',
@@ -53,7 +53,7 @@ fn kind(word: &str) -> char {
     }
 }
 
-/// Where words, numbers and punctuation stand.
+/// Ranges of words, numbers and punctuation.
 fn words(text: &str) -> Vec<(usize, usize)> {
     let is_word = |c: char| c.is_alphanumeric() || "%._-".contains(c);
     let mut words: Vec<(usize, usize)> = Vec::new();
@@ -69,7 +69,7 @@ fn words(text: &str) -> Vec<(usize, usize)> {
     words
 }
 
-/// What is wrong with how a text is treated.
+/// Complaint about the treatment of a text.
 fn complaint(client: &Client, text: &str) -> Option<String> {
     let read = || parse_module(text).and_then(VerifiedModule::new);
     let module = match catch_unwind(AssertUnwindSafe(read)) {

@@ -70,7 +70,7 @@ struct Level<'a> {
     op: Option<OpId>,
     /// Whether values of outer regions are out of sight.
     is_isolated: bool,
-    /// What follows the section that holds the operation's regions, if one does.
+    /// Reader after the section that holds the operation's regions, if one does.
     after: Option<Reader<'a>>,
     /// Number of the region's first value, how many there are to be, and those that there are.
     first: u64,

@@ -53,7 +53,7 @@ pub enum Attribute {
     Location(Location),
     /// One of a few names.
     Enum(EnumKind, u32),
-    /// Which part of a custom call's result is which part of an operand.
+    /// Aliasing of a part of a custom call's result with a part of an operand.
     OutputOperandAlias {
         /// Path to the part of the result.
         output: Vec<i64>,

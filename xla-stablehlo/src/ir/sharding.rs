@@ -80,7 +80,7 @@ pub enum Sharding {
     DimensionMapping(Vec<i64>),
     /// For each dimension of a tensor its factors.
     TensorMapping(Vec<AttrId>),
-    /// How the factors of an operation's dimensions may be sharded.
+    /// Rule for sharding the factors of an operation's dimensions.
     Rule {
         /// Sizes of the factors.
         factors: Vec<i64>,

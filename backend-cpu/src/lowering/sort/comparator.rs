@@ -78,7 +78,7 @@ impl Function {
     }
 }
 
-/// What kind of number a float is; other elements are ordinary always.
+/// Kind of a float; other elements are always ordinary.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Case {
     Nan,
@@ -87,7 +87,7 @@ enum Case {
     Ordinary,
 }
 
-/// What is known of a value.
+/// Fact about a value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fact {
     /// It is the parameter of that number.
@@ -96,7 +96,7 @@ enum Fact {
     Truth(bool),
 }
 
-/// What is known of the values of a computation when a parameter (or each of them) is of that kind.
+/// Facts about the values of a computation when a parameter (or each of them) is of that kind.
 fn known(graph: &Computation, parameter: Option<usize>, case: Case) -> HashMap<InstrId, Fact> {
     let mut facts: HashMap<InstrId, Fact> = HashMap::new();
     for id in graph.post_order() {
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(partial.of(0), partial.of(0x8000_0000), "zeros are equal");
     }
 
-    /// What JAX writes: NaNs as one, zeros as one.
+    /// Comparison as JAX writes it: all NaNs equal, all zeros equal.
     const CANONICAL: &str = "quiet = f32[] constant(nan)
         zero = f32[] constant(0)
         na = pred[] compare(a, a), direction=NE

@@ -28,7 +28,7 @@ enum Form {
 }
 
 impl Key {
-    /// How many numbers a key is written as.
+    /// Number of numbers that a key is written as.
     pub const NUMBERS: usize = 7;
 
     /// The order of integers, and of the patterns of floats: -NaN < -inf < -0 < 0 < inf < NaN. `None` for complex

@@ -1,4 +1,4 @@
-//! What a sort or a topk does, as plain data: where rows lie, and what they are ordered by. Knows shapes, no LLVM.
+//! Sorts and top-k as plain data: places of rows, and their order. Knows shapes, no LLVM.
 
 mod comparator;
 mod key;
@@ -10,7 +10,7 @@ use xla_hlo::{ArrayShape, ElementType};
 /// Rows of a row-major array along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
-    /// How many.
+    /// Number of rows.
     pub count: usize,
     /// Elements of each.
     pub length: usize,
@@ -34,7 +34,7 @@ impl Rows {
     }
 }
 
-/// What a sort orders rows by.
+/// Order of a sort.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SortOrder {
     /// The integer keys of one array's elements, ascending.
@@ -44,7 +44,7 @@ pub(crate) enum SortOrder {
         /// The keys.
         key: Key,
     },
-    /// What a kernel says of two elements of each array.
+    /// The order of a kernel that compares two elements of each array.
     Comparator,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct SortPlan {
     pub rows: Rows,
     /// Bytes of an element of each array.
     pub widths: Vec<usize>,
-    /// What they are ordered by.
+    /// Order of the elements.
     pub order: SortOrder,
 }
 
@@ -93,11 +93,11 @@ impl SortPlan {
 /// The best elements of the rows of an array along its last dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TopKPlan {
-    /// How many rows.
+    /// Number of rows.
     pub rows: usize,
     /// Elements of each.
     pub length: usize,
-    /// How many of them are wanted.
+    /// Number of elements to find.
     pub k: usize,
     /// Bytes of an element.
     pub width: usize,

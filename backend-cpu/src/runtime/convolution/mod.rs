@@ -5,7 +5,7 @@
 //! it needs only where there is padding or holes, and the part of the kernel that its channels need, a cacheful at a
 //! time.
 //!
-//! Where groups have few channels, as in depthwise convolutions, vectors hold channels of several groups side by side.
+//! In groups of few channels, as in depthwise convolutions, vectors hold channels of several groups side by side.
 #![expect(unsafe_code, reason = "convolutions work on raw buffers of generated code")]
 
 mod edges;
@@ -153,7 +153,7 @@ fn is_side_by_side(plan: &ConvolutionPlan, lanes: usize) -> bool {
 }
 
 impl<'a, T: Number> Call<'a, T> {
-    /// How a plan with work to do is computed, and its chunks.
+    /// Implementation of a plan with work to do, and its chunks.
     fn new(
         plan: &'a ConvolutionPlan,
         (input, kernel, output): (*const T, *const T, *mut T),

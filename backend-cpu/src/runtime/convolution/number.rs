@@ -36,7 +36,7 @@ pub(super) trait Number: Copy + Send + Sync + 'static {
     fn is_finite(self) -> bool;
 }
 
-/// How many numbers a vector holds.
+/// Number of lanes of a vector.
 pub(super) const fn lanes<T: Number, S: Simd>() -> usize {
     size_of::<T::Register<S>>() / size_of::<T>()
 }

@@ -5,7 +5,7 @@ use pulp::{Simd, WithSimd};
 
 use super::number::{Number, lanes};
 
-/// Where a position reads its packed input and writes its results, in elements.
+/// Offsets of a position's packed input and of its results, in elements.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub input: usize,

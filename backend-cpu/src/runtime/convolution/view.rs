@@ -1,5 +1,4 @@
-//! Where a chunk of a convolution finds its input and kernel: offsets of positions, of what is summed, of what is
-//! packed.
+//! View of a chunk of a convolution: offsets of positions, of contracted elements, of packed elements.
 
 use std::ops::Range;
 
@@ -7,7 +6,7 @@ use super::pack::{HOLE, Sources};
 use super::tile::{Place, Run};
 use crate::lowering::convolution::{ConvolutionChunk, ConvolutionPlan, Spatial};
 
-/// What a dimension of the input is for.
+/// Role of a dimension of the input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Role {
     Image,
@@ -15,7 +14,7 @@ pub(super) enum Role {
     Spatial(usize),
 }
 
-/// What is summed over at a time: ranges of channels and of the window's elements.
+/// Part of the contraction that is summed at a time: ranges of channels and of the window's elements.
 #[derive(Clone, Debug)]
 pub(super) struct Slab {
     pub channels: Range<usize>,

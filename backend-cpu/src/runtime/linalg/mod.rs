@@ -38,7 +38,7 @@ pub(crate) fn triangular_solve_descriptor(op: &TriangularSolve, b: &ArrayShape) 
     Some([element as usize, left, lower, unit, kind, batch, rows, columns].map(|n| n as i64).to_vec())
 }
 
-/// How many matrices an array holds, and their rows and columns.
+/// Number of matrices of an array, and their rows and columns.
 fn matrices(shape: &ArrayShape) -> Option<(usize, usize, usize)> {
     let &[ref batch @ .., rows, columns] = shape.dims() else { return None };
     Some((batch.iter().product(), rows, columns))

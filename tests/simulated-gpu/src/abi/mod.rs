@@ -23,7 +23,7 @@ static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
 /// The only context.
 const CONTEXT: usize = 0x5000_0000_0040;
 
-/// What a program must be told when something here has failed that must not.
+/// Status for a failure of the simulation itself.
 const UNKNOWN: u32 = 999;
 
 thread_local! {

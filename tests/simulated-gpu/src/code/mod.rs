@@ -77,7 +77,7 @@ pub struct Granules {
 pub struct Slots {
     /// The first one.
     pub start: u32,
-    /// How many.
+    /// Number of slots.
     pub count: u32,
 }
 
@@ -88,7 +88,7 @@ pub struct Instruction {
     pub guard: Slot,
     /// Done where it does not hold.
     pub negated: bool,
-    /// What is done.
+    /// Operation.
     pub op: Op,
 }
 
@@ -171,16 +171,16 @@ pub enum Op {
     Store {
         /// Where.
         place: MemoryOperand,
-        /// Which slots.
+        /// Source slots.
         from: Slots,
     },
     /// A change of memory that no other thread sees half done.
     Atomic {
         /// Where.
         place: MemoryOperand,
-        /// What becomes of the value there, which is the first operand.
+        /// Function of the value in memory, its first operand.
         run: Run,
-        /// What was there.
+        /// Slot for the old value.
         d: Slot,
         /// The other operands.
         ab: [Slot; 2],
@@ -189,9 +189,9 @@ pub enum Op {
     Branch(u32),
     /// Waits for all threads of the block, or for as many as slot `count` says.
     Barrier {
-        /// Which barrier.
+        /// Number of the barrier.
         id: Slot,
-        /// How many threads; zero for all.
+        /// Number of threads; zero for all.
         count: Slot,
         /// Whether all threads of a warp must be at the same instruction.
         aligned: bool,

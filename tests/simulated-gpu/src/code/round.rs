@@ -8,7 +8,7 @@ use half::{bf16, f16};
 
 use super::{Type, TypeKind};
 
-/// What arithmetic gives for a NaN of each width: its payload is not kept.
+/// NaN that arithmetic returns in each width: payloads are not kept.
 pub const NAN_16: u64 = 0x7fff;
 /// As [`NAN_16`].
 pub const NAN_32: u64 = 0x7fff_ffff;

@@ -8,7 +8,7 @@ use super::objects::{Executable, Graph, Node, NodeKind};
 use super::work::{GraphPlan, StreamWork};
 use super::{Driver, Status};
 
-/// Where the handle of a loop's body stands, which the program is given the address of.
+/// Place of the handle of a loop's body, whose address the program gets.
 pub(crate) type BodyPlace = Arc<[AtomicU64; 1]>;
 
 impl Driver {

@@ -18,7 +18,7 @@ pub struct Options {
     pub checks_written: bool,
     /// The CUDA version that the driver serves, as it writes it.
     pub version: i32,
-    /// Where the PTX of a kernel goes that something was found of.
+    /// Folder for the PTX of kernels with findings.
     pub dump: Option<PathBuf>,
 }
 

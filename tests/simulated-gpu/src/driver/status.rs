@@ -19,7 +19,7 @@ macro_rules! statuses {
                 std::ffi::CStr::from_bytes_with_nul(name.as_bytes()).ok()
             }
 
-            /// What it means.
+            /// Description of the status.
             pub fn text(self) -> Option<&'static std::ffi::CStr> {
                 const TEXTS: &[(u32, &str)] = &[$(($number, concat!($text, "\0"))),*];
                 let (_, text) = TEXTS.iter().find(|(number, _)| *number == self.0)?;

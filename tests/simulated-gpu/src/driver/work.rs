@@ -28,7 +28,7 @@ pub(crate) struct KernelCall {
     pub parameters: Vec<u8>,
 }
 
-/// Where the bytes of a copy from the host are.
+/// Bytes of a copy from the host.
 #[derive(Clone, Debug)]
 pub(crate) enum HostBytes {
     /// Taken over when the call was made.
@@ -130,7 +130,7 @@ impl StreamWork {
     }
 }
 
-/// Why work failed: the driver's code, and a sentence.
+/// Failure of work: the driver's code, and a sentence.
 pub(crate) type Failure = (Status, String);
 
 /// The state that work is done with.
@@ -139,7 +139,7 @@ pub(crate) struct Device {
     pub pinned: Pinned,
     pub conditions: Conditions,
     pub random: Random,
-    /// Where the PTX of a kernel goes that something was found of.
+    /// Folder for the PTX of kernels with findings.
     pub dump: Option<PathBuf>,
 }
 

@@ -22,7 +22,7 @@ pub use grid::launch;
 pub use launch::{Launch, Outside};
 pub use memory::Memory;
 
-/// Where generic addresses of shared memory begin.
+/// First generic address of shared memory.
 pub const SHARED_WINDOW: u64 = 1 << memory::REGION_BITS;
-/// Where generic addresses of local memory begin.
+/// First generic address of local memory.
 pub const LOCAL_WINDOW: u64 = 2 << memory::REGION_BITS;

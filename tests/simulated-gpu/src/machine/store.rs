@@ -14,7 +14,7 @@ pub(super) struct Store {
     shadow: Shadow,
 }
 
-/// Why an access is wrong.
+/// Fault of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StoreError {
     /// This byte, of those that are read, was never written.
@@ -23,7 +23,7 @@ pub(super) enum StoreError {
     Race(Conflict),
 }
 
-/// Who touches memory, and how finely; `None` for memory that one thread has alone.
+/// Thread that accesses memory, and the granularity; `None` for memory that one thread has alone.
 pub(super) type Watched<'a> = Option<(&'a Who, u32)>;
 
 impl Store {

@@ -146,7 +146,7 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// What each lane has done so far is known to the others.
+    /// Makes the work of each lane so far known to the others.
     fn synchronise(&mut self, group: &Group) {
         let mut heard = [0; LANES_OF_WARP];
         for &member in &group.members {

@@ -10,7 +10,7 @@ pub(super) enum Token<'a> {
     Integer(u64),
     Single(u32),
     Double(u64),
-    /// What is between quotes.
+    /// Text between quotes.
     Text(&'a str),
     Sign(char),
 }

@@ -14,7 +14,7 @@ pub use parser::parse;
 pub struct SyntaxError {
     /// The line of the text, from 1.
     pub line: u32,
-    /// What is wrong.
+    /// Fault.
     pub message: String,
 }
 
@@ -59,7 +59,7 @@ pub enum Space {
 /// A variable, a parameter, or registers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variable<'a> {
-    /// Where it lives.
+    /// State space.
     pub space: Space,
     /// Its name; for registers such as `%r<4>` what comes before the number.
     pub name: &'a str,
@@ -75,7 +75,7 @@ pub struct Variable<'a> {
     pub is_extern: bool,
     /// Elements that it starts with; the others are zero.
     pub initial: Vec<Operand<'a>>,
-    /// Where it stands.
+    /// Line in the text.
     pub line: u32,
 }
 
@@ -94,7 +94,7 @@ pub struct Function<'a> {
     pub most_threads: Option<u64>,
     /// Its body; `None` for a declaration.
     pub body: Option<Vec<Statement<'a>>>,
-    /// Where it stands.
+    /// Line in the text.
     pub line: u32,
 }
 
@@ -116,7 +116,7 @@ pub enum Statement<'a> {
 /// An instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction<'a> {
-    /// Where it stands.
+    /// Line in the text.
     pub line: u32,
     /// The predicate's name, and whether it is negated.
     pub guard: Option<(&'a str, bool)>,

@@ -55,7 +55,7 @@ impl Matrix {
     }
 }
 
-/// Where a column begins.
+/// Address of a column.
 fn column_address(address: u64, layout: &MatrixLayout, column: usize) -> u64 {
     address.wrapping_add(column as u64 * layout.leading as u64 * layout.element.bytes() as u64)
 }

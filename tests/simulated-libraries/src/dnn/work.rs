@@ -58,7 +58,7 @@ impl TensorArray {
     }
 }
 
-/// Where elements lie, in row-major order.
+/// Addresses of elements, in row-major order.
 fn places(tensor: &TensorDescriptor) -> Vec<u64> {
     let mut places = vec![0];
     for (&size, &stride) in tensor.sizes.iter().zip(&tensor.strides) {

@@ -14,7 +14,7 @@ mod transfer;
 
 use super::case::{Case, Level};
 
-/// How much to try.
+/// Numbers of programs and values.
 pub(super) struct Sizes {
     /// Suites of the corpus; all that run on one device unless chosen.
     pub corpus: Option<Vec<String>>,

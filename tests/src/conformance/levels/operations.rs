@@ -116,7 +116,7 @@ impl Trying<'_> {
     }
 }
 
-/// How exactly a result is determined.
+/// Accuracy that a result must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Accuracy {
     /// Every bit, but for those of NaNs.
@@ -138,8 +138,8 @@ fn tolerance(ty: ElementType, accuracy: Accuracy) -> Tolerance {
     Tolerance { rtol, atol, signed_zero: accuracy == Accuracy::Bits }
 }
 
-/// How exactly an operation is determined on NaN, infinities, greatest and least values; `None` where it is not: sums
-/// whose order is open, orders of what cannot be ordered, series whose terms overflow.
+/// Accuracy of an operation on NaN, infinities, greatest and least values; `None` where it is not determined: sums
+/// whose order is open, orders of unordered values, series whose terms overflow.
 fn extreme_accuracy(opcode: Opcode, ty: ElementType) -> Option<Accuracy> {
     use Opcode::*;
     match opcode {

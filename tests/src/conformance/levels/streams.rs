@@ -134,7 +134,7 @@ fn annotate(subject: &Subject) -> Check {
     Ok(stream.synchronize()?)
 }
 
-/// What a thread does with a stream and memory of its own.
+/// Work of a thread with a stream and memory of its own.
 fn busy(executor: &dyn StreamExecutor, stream: &dyn Stream, thread: usize) -> Check {
     let (mut a, mut b) = (executor.allocate(SIZE)?, executor.allocate(SIZE)?);
     for iteration in 0..ITERATIONS {

@@ -92,7 +92,7 @@ fn byte_size(subject: &Subject) -> Check {
     Ok(())
 }
 
-/// Where the array is put, and how much memory is behind it.
+/// Copies the array to a device and back, at an offset and with memory behind it.
 fn round_trip(transfer: &dyn TransferManager, subject: &Subject, device: &ArrayShape, value: &Literal) -> Check {
     let executor = subject.executor()?;
     let stream = executor.create_stream()?;

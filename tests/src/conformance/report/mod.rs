@@ -14,7 +14,7 @@ use super::case::{Level, Notes};
 use super::expected::ExpectedFailure;
 use crate::coverage::{Status, Table};
 
-/// How a case ended.
+/// Outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Outcome {
     /// As it should.
@@ -23,7 +23,7 @@ pub enum Outcome {
     Failed(String),
     /// It failed, and that is declared.
     Expected {
-        /// What was broken.
+        /// Broken promise.
         message: String,
         /// Why, as declared.
         reason: String,
@@ -71,7 +71,7 @@ pub struct Lowering {
     pub instructions: usize,
 }
 
-/// What a run found.
+/// Report of a run.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// The platform.
@@ -173,7 +173,7 @@ impl Report {
         self.lowering = self.next_to_lower();
     }
 
-    /// What is wrong with a line of the expected failures.
+    /// Fault of a line of the expected failures.
     fn stale(&self, suite: &Suite, line: &ExpectedFailure, listed: &[String]) -> Option<String> {
         let ExpectedFailure { number, pattern, .. } = line;
         let level = pattern.split('/').next().and_then(|number| Level::from_number(number.parse().ok()?));

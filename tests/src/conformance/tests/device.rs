@@ -14,7 +14,7 @@ use xla_service::{
     platform,
 };
 
-/// What is wrong with the device.
+/// Bug of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// Nothing.

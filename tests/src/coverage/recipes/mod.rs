@@ -12,7 +12,7 @@ mod reductions;
 
 use xla_hlo::{ElementKind, ElementType, Opcode};
 
-/// How an opcode is tried.
+/// Recipe for trying an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recipe {
     /// Lines of the entry, and the computations that it calls.
@@ -21,7 +21,7 @@ pub enum Recipe {
         computations: &'static str,
         /// The lines of the entry.
         entry: &'static str,
-        /// How far results may be from the evaluator's.
+        /// Comparison with the evaluator's results.
         check: Check,
     },
     /// Lines of the entry of a program that is read, verified and printed, and that a platform without queues to the
@@ -29,7 +29,7 @@ pub enum Recipe {
     DeviceOnly(&'static str),
 }
 
-/// How a result is compared with the evaluator's.
+/// Comparison of a result with the evaluator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     /// Within a few roundings.
@@ -52,7 +52,7 @@ const fn device_only(entry: &'static str) -> Recipe {
     Recipe::DeviceOnly(entry)
 }
 
-/// How an opcode is tried; `None` for what no released XLA reads, and so nobody can write: [`Opcode::Shuffle`].
+/// Recipe of an opcode; `None` for one that no released XLA reads, and so nobody can write: [`Opcode::Shuffle`].
 pub fn recipe(opcode: Opcode) -> Option<Recipe> {
     let tables = [elements::RECIPES, reductions::RECIPES, calls::RECIPES];
     let row = tables.into_iter().flatten().find(|(opcodes, _)| opcodes.contains(&opcode));

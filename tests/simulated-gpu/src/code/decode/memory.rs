@@ -203,7 +203,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// What an atomic instruction makes of the value in memory, which is the first operand.
+/// New value of an atomic instruction from the value in memory, its first operand.
 fn update(action: &str, ty: Type) -> Option<Run> {
     match (action, ty.bits) {
         ("exch", _) => Some(|_, b, _| b),

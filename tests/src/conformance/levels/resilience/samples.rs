@@ -14,10 +14,10 @@ use crate::corpus;
 /// Models of the corpus, small enough to be run dozens of times.
 const MODELS: &[&str] =
     &["mlp_forward", "lenet_forward", "transformer_block_forward", "resnet_block_forward", "lstm_scan", "k_means"];
-/// What quick runs take of them.
+/// Number of them in quick runs.
 const QUICK: usize = 2;
 
-/// Where a program comes from.
+/// Source of a program.
 #[derive(Clone, Debug)]
 pub enum Sample {
     /// A file of level 3.
