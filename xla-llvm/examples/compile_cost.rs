@@ -1,4 +1,5 @@
-//! What a kernel costs to compile, by stage, effort and way of loading it, in milliseconds of processor time.
+//! Compile cost of a kernel by stage, effort and way of loading it, in milliseconds of processor time. `cargo run
+//! --release -p xla-llvm --example compile_cost`
 //! `cargo run --release -p xla-llvm --example compile_cost`
 #![expect(clippy::print_stdout, reason = "the table is the product")]
 
@@ -19,7 +20,7 @@ use xla_llvm::target::{CodegenLevel, MachineOptions, Target};
 
 use kernel::{Signature, emit};
 
-/// How often each stage runs.
+/// Number of runs of each stage.
 const REPETITIONS: usize = 100;
 
 /// Mean processor time of `f` (of the clock, where the system does not tell: other work on the machine counts less).

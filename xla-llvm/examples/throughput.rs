@@ -1,5 +1,5 @@
-//! How fast the math functions run and how much code they are: one core, 16 KiB in the first-level cache and 64 MiB in
-//! memory, full vectors. `cargo run --release -p xla-llvm --example throughput [FUNCTION...]`
+//! Throughput and code size of the math functions: one core, 16 KiB in the first-level cache and 64 MiB in memory, full
+//! vectors. `cargo run --release -p xla-llvm --example throughput [FUNCTION...]`
 #![expect(clippy::print_stdout, reason = "the table is the product")]
 
 #[path = "../tests/suite/kernel.rs"]

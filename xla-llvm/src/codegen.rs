@@ -33,7 +33,7 @@ use xla_hlo::{Error, Result};
 /// Bytes of the generating thread's stack: instruction selection is recursive.
 const STACK_BYTES: usize = 16 << 20;
 
-/// What is generated.
+/// Form of generated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeKind {
     /// An object file.
@@ -56,7 +56,7 @@ type Faults = Mutex<Option<String>>;
 // point at nothing else of LLVM, are handed over together by the one thread that has them.
 unsafe impl Send for Unit {}
 
-/// How the work on a thread ended.
+/// Outcome of the work on a thread.
 enum Outcome {
     Done(Result<Vec<u8>>),
     /// With a fatal error: the thread sleeps for ever.
@@ -64,7 +64,7 @@ enum Outcome {
 }
 
 thread_local! {
-    /// Whom to tell of a fatal error on this thread.
+    /// Receiver of a fatal error on this thread.
     static WAITING: RefCell<Option<Sender<Outcome>>> = const { RefCell::new(None) };
 }
 
@@ -148,7 +148,7 @@ fn failed(reason: &str) -> Error {
     Error::internal(format!("LLVM cannot generate code for what was emitted: {}", reason.trim_end()))
 }
 
-/// What LLVM calls before it ends the process.
+/// Handler that LLVM calls before it ends the process.
 extern "C" fn fatal(reason: *const c_char) {
     // SAFETY: LLVM passes a C string.
     let reason = unsafe { CStr::from_ptr(reason) }.to_string_lossy().into_owned();

@@ -38,7 +38,7 @@ pub struct RuntimeSymbol<'a> {
 /// memory.
 pub struct LoadedCode {
     jit: LLVMOrcLLJITRef,
-    /// What the linker reports by the way, such as the names that it did not find. Boxed: LLVM holds its address.
+    /// Reports of the linker, such as the names that it did not find. Boxed: LLVM holds its address.
     reports: Box<Reports>,
 }
 

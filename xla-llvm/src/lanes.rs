@@ -66,7 +66,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.emitter
     }
 
-    /// How many lanes.
+    /// Number of lanes.
     pub fn width(self) -> u32 {
         match self.raw {
             BasicValueEnum::VectorValue(vector) => vector.get_type().get_size(),

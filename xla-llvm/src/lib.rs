@@ -1,4 +1,4 @@
-//! What every LLVM backend shares: targets, code in memory, lanes, elemental operations, math functions.
+//! Shared parts of LLVM backends: targets, code in memory, lanes, elemental operations, math functions, fused kernels.
 //!
 //! - [`target`]: the machine code is generated for, host or named, and what it can do.
 //! - [`codegen`]: LLVM modules become machine code, whatever becomes of LLVM meanwhile.

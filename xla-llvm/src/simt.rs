@@ -31,7 +31,7 @@ pub const MULTIPROCESSORS: u64 = 132;
 /// Threads of a warp: those that can shuffle.
 pub const WARP: u32 = 32;
 
-/// What a kernel on the host is told of the thread that it is.
+/// Arguments of a kernel on the host that describe its thread.
 #[derive(Debug)]
 #[repr(C)]
 pub struct HostThread {
@@ -97,7 +97,7 @@ impl Register {
     }
 }
 
-/// Which lane of the warp a shuffle takes the value from.
+/// Lane of the warp that a shuffle takes the value from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shuffle {
     /// The one whose number differs in these bits.
@@ -205,7 +205,7 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// What another lane of the warp has as `value`, one lane of at most 64 bits. All threads of the warp must be here.
+    /// The value of another lane of the warp, one lane of at most 64 bits. All threads of the warp must be here.
     pub fn shuffle<'e>(&'e self, value: Lanes<'e, 'ctx>, from: Shuffle) -> Result<Lanes<'e, 'ctx>> {
         let scalar = value.scalar();
         let bits = value.cast_bits(Scalar::Int(scalar.bits()));
@@ -246,7 +246,7 @@ impl<'ctx> Emitter<'ctx> {
         })
     }
 
-    /// What that lane of the warp has as `word`, of 64 bits, on the host.
+    /// The word, of 64 bits, of another lane of the warp, on the host.
     pub(crate) fn host_shuffle<'e>(
         &'e self,
         word: Lanes<'e, 'ctx>,

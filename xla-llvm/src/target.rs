@@ -15,7 +15,7 @@ pub(crate) use machine::bare_host_machine;
 pub use machine::{CodegenLevel, Machine, MachineOptions};
 use machine::{Generator, GeneratorPool};
 
-/// How the threads of a program that many threads run at once (SIMT) know of themselves and of each other.
+/// Means by which the threads of a program that many threads run at once (SIMT) know of themselves and of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Simt {
     /// By NVIDIA's intrinsics, in PTX.
@@ -35,7 +35,7 @@ struct Description {
     generators: Arc<GeneratorPool>,
 }
 
-/// What a target can do in hardware, found by asking LLVM to compile a probe for it.
+/// Hardware abilities of a target, found by asking LLVM to compile a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
     /// Bits of the widest vector register worth using; 0 where emission should stay scalar (GPUs).
@@ -141,7 +141,7 @@ impl Target {
         })))
     }
 
-    /// How threads of one kernel know of each other, for targets that run many at once.
+    /// Means by which threads of one kernel know of each other, for targets that run many at once.
     pub fn simt(&self) -> Option<Simt> {
         self.0.simt
     }
@@ -166,7 +166,7 @@ impl Target {
         &self.0.data_layout
     }
 
-    /// What the hardware does.
+    /// Abilities of the hardware.
     pub fn abilities(&self) -> Abilities {
         self.0.abilities
     }

@@ -166,7 +166,7 @@ fn encode_power_of_two<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     none.select(rounded.int(0xff), rounded).trunc(8)
 }
 
-/// Which patterns of a format are NaN.
+/// Mask of the lanes whose patterns are NaN in a format.
 pub(crate) fn is_nan<'e, 'ctx>(format: &FloatFormat, bits: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let sign_bit = format.sign_bit() as i64;
     let magnitude = bits & sign_bit.wrapping_sub(1);

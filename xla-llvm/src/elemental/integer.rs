@@ -9,7 +9,7 @@ use super::format::normalized;
 use super::value::Value;
 use crate::lanes::{Lanes, Scalar};
 
-/// How an integer type counts.
+/// Width and signedness of an integer type.
 #[derive(Clone, Copy)]
 struct Kind {
     signed: bool,

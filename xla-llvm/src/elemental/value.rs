@@ -82,7 +82,7 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
         }
     }
 
-    /// How many lanes.
+    /// Number of lanes.
     pub fn width(&self) -> u32 {
         match self.parts {
             Parts::Stored(lanes) | Parts::Computed(lanes) | Parts::Complex(lanes, _) => lanes.width(),

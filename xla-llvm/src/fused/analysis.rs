@@ -20,7 +20,7 @@ pub(crate) struct FusedKernel<'a, 'm> {
 /// One stored result.
 pub(crate) struct Output {
     pub root: InstrId,
-    /// Which value, for a reduction of several arrays.
+    /// Number of the value, for a reduction of several arrays.
     pub value: usize,
     pub shape: ArrayShape,
 }
@@ -94,7 +94,7 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         all.filter_map(|&id| widest(self.graph()[id].shape())).max().unwrap_or(32)
     }
 
-    /// How an instruction reduces: along the innermost dimension of its operand, or across it.
+    /// Direction of an instruction's reduction: along the innermost dimension of its operand, or across it.
     pub fn reduce_direction(&self, root: InstrId) -> Option<ReduceDirection> {
         let instruction = &self.graph()[root];
         let along = match instruction.op() {
@@ -145,7 +145,7 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         dims.map_or(1, |shape| reduced.iter().map(|&d| shape.dims()[d] as u64).product())
     }
 
-    /// How many of the dimensions number rows, where the kernel reduces rows: no result has fewer dimensions.
+    /// Number of the dimensions that number rows, where the kernel reduces rows: no result has fewer dimensions.
     pub fn rows(&self) -> Option<usize> {
         let graph = self.graph();
         let least = self.outputs.iter().map(|o| o.shape.rank()).min()?;
@@ -162,7 +162,7 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
     }
 }
 
-/// How many of the dimensions number rows, for a reduction of whole rows of them.
+/// Number of the dimensions that number rows, for a reduction of whole rows of them.
 pub(crate) fn row_reduction(graph: &Computation, dims: &[usize], operand: InstrId, reduce: &Reduce) -> Option<usize> {
     let is_full = graph[operand].shape().as_array().is_some_and(|a| a.dims() == dims);
     let rows = dims.len().checked_sub(reduce.dimensions.len())?;

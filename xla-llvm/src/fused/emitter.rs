@@ -39,7 +39,7 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     /// The kernel's pointers: operands, then results.
     pub(crate) pointers: Vec<PointerValue<'ctx>>,
     pub(crate) survey: Survey,
-    /// Where stores may be at the outermost: inside of the test whether the work item is there.
+    /// Outermost level for stores: inside of the test whether the work item exists.
     pub(crate) item_level: usize,
     pub(crate) mode: Mode<'e, 'ctx>,
 }
@@ -89,7 +89,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.symbol_values[id.0 as usize]
     }
 
-    /// How many lanes a value at this index has.
+    /// Number of lanes of a value at this index.
     pub(crate) fn width(&self, index: &[AffineExpr]) -> u32 {
         let widths = index.iter().flat_map(AffineExpr::terms).map(|(id, _)| match self.symbol_value(id) {
             SymbolValue::Uniform(_) => 1,

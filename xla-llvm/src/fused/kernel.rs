@@ -8,7 +8,7 @@ use xla_hlo::Result;
 
 use crate::emitter::Emitter;
 
-/// What a caller must know to run a kernel.
+/// Interface of a kernel: all that a caller must know to run it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
     /// The function's name.
@@ -21,7 +21,7 @@ pub struct Kernel {
     pub shared_bytes: u64,
     /// Rough cost of all work items together, in elementary operations on one element.
     pub work: f64,
-    /// How the results are computed: the name of a strategy, then its parameters.
+    /// Strategy that computes the results: its name, then its parameters.
     pub strategy: String,
 }
 
@@ -44,7 +44,7 @@ impl Kernel {
     }
 }
 
-/// How many work items there are, and how many threads do one.
+/// Number of work items, and threads of each.
 pub(crate) struct Launch {
     pub work_items: u64,
     pub block: Option<u32>,

@@ -12,7 +12,7 @@ use crate::fused::loops::range::Range;
 use crate::fused::value::Source;
 use crate::lanes::Lanes;
 
-/// What a kernel is emitted for.
+/// Machine that a kernel is emitted for, with the state of that emission.
 #[expect(clippy::large_enum_variant, reason = "there is one for each kernel that is being written")]
 pub(crate) enum Mode<'e, 'ctx> {
     /// One thread with vector registers and a stack.
@@ -53,7 +53,7 @@ pub(crate) struct RowCache<'ctx> {
     pub kept: HashSet<InstrId>,
     /// The kernel's dimensions.
     pub dims: Vec<usize>,
-    /// How many of the dimensions number rows that are kept; 0 where nothing is.
+    /// Number of the dimensions that number rows that are kept; 0 where nothing is.
     pub rows: usize,
     /// The row that the kernel is at.
     pub row: Index,
@@ -64,14 +64,15 @@ pub(crate) struct RowCache<'ctx> {
     pub written: HashMap<InstrId, (Source<'ctx>, usize)>,
 }
 
-/// What a tile keeps of one array: the instruction, its position without the tile's loops, and the step along lanes.
+/// Key of a tile's buffer for one array: the instruction, its position without the tile's loops, and the step along
+/// lanes.
 pub(crate) type TileKey = (InstrId, AffineExpr, i64);
 
 /// A tile of two loops whose arrays are transposed into buffers on the stack.
 pub(crate) struct Tile<'e, 'ctx> {
     /// Elements along one side.
     pub edge: u64,
-    /// Where buffers are filled: in front of the loops inside of the tile.
+    /// Level at which buffers are filled: before the loops inside of the tile.
     pub level: usize,
     pub rows: TileSide<'e, 'ctx>,
     pub lanes: TileSide<'e, 'ctx>,
@@ -81,16 +82,16 @@ pub(crate) struct Tile<'e, 'ctx> {
 /// One of a tile's two directions.
 #[derive(Clone)]
 pub(crate) struct TileSide<'e, 'ctx> {
-    /// Where the tile begins.
+    /// First element of the tile.
     pub start: AffineExpr,
     pub range: Range<'e, 'ctx>,
-    /// What stands for this direction in indices, in the loop that is being written.
+    /// Symbol of this direction in indices, in the loop that is being written.
     pub symbol: Option<SymbolId>,
 }
 
 /// A tile of two loops whose arrays are transposed through shared memory.
 pub(crate) struct SharedTile<'e, 'ctx> {
-    /// Where tiles are filled: by all threads of the block.
+    /// Level at which tiles are filled, by all threads of the block.
     pub level: usize,
     /// The thread's number in its warp, and that of the warp.
     pub lane: Lanes<'e, 'ctx>,
@@ -105,17 +106,17 @@ pub(crate) struct SharedTile<'e, 'ctx> {
 /// As [`TileSide`], for a block of threads.
 #[derive(Clone)]
 pub(crate) struct SharedSide {
-    /// Where the tile begins.
+    /// First element of the tile.
     pub start: AffineExpr,
     pub extent: u64,
-    /// What stands for this direction in indices.
+    /// Symbol of this direction in indices.
     pub symbol: Option<SymbolId>,
 }
 
 /// Threads that reduce together, each some of the elements.
 #[derive(Clone, Copy)]
 pub(crate) struct ThreadGroup<'e, 'ctx> {
-    /// How many: a power of two, of whole warps.
+    /// Number of threads: a power of two, of whole warps.
     pub threads: u32,
     /// The number of the thread among them, 64 bits.
     pub member: Lanes<'e, 'ctx>,
@@ -124,7 +125,7 @@ pub(crate) struct ThreadGroup<'e, 'ctx> {
     pub level: usize,
 }
 
-/// Which threads a group has.
+/// Threads of a group.
 #[derive(Clone, Copy)]
 pub(crate) enum GroupKind<'e, 'ctx> {
     /// Those of a warp.

@@ -78,7 +78,7 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(())
     }
 
-    /// Where a result goes.
+    /// Destination of a result.
     pub fn target<'ctx>(&self, fused: &FusedEmitter<'_, 'ctx, 'm>, number: usize) -> Source<'ctx> {
         Source { base: fused.pointers[self.source.inputs.len() + number], shape: self.outputs[number].shape.clone() }
     }

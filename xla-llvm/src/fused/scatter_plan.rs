@@ -1,4 +1,5 @@
-//! What a scatter does, as plain data: where its windows lie, and how threads may share it. Knows shapes, no LLVM.
+//! Plan of a scatter as plain data: places of its windows, and the ways in which threads may share it. Knows shapes, no
+//! LLVM.
 
 use xla_hlo::ops::Scatter;
 use xla_hlo::{ArrayShape, strides};
@@ -20,11 +21,11 @@ pub(crate) struct BatchAxis {
 /// A number of a window's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Component {
-    /// Where it stands in the indices, from the first component on.
+    /// Place in the indices, from the first component on.
     pub offset: usize,
     /// The window fits at numbers below this.
     pub places: usize,
-    /// What a step is worth in the inputs.
+    /// Stride in the inputs.
     pub inputs: usize,
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct WindowAxis {
     pub updates: usize,
 }
 
-/// What keeps windows apart, so that threads may take some each.
+/// Property that keeps windows apart, so that threads may take some each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Apart {
     /// Nothing: they may overlap, or are not worth sharing.
@@ -137,7 +138,7 @@ fn left_out(op: &Scatter, d: usize) -> bool {
     op.inserted_window_dims.contains(&d) || op.input_batching_dims.contains(&d)
 }
 
-/// How many elements of a window lie beside each other both in the input and in the update, which are row major.
+/// Number of elements of a window that lie side by side both in the input and in the update, which are row major.
 fn run(op: &Scatter, input: &ArrayShape, update: &ArrayShape) -> usize {
     let mut window = op.update_window_dims.iter().rev();
     let mut last = update.rank();

@@ -1,4 +1,4 @@
-//! Where a kernel's code comes from: a fusion, or an instruction alone; equal ones share it.
+//! Source of a kernel's code: a fusion, or an instruction alone; equal ones share the code.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use xla_service::thunks::LoweringContext;
 
 use crate::fused::support::{is_fusible, is_kernel_root};
 
-/// What a kernel is made of.
+/// Source of a kernel.
 #[derive(Clone, Debug)]
 pub struct KernelSource<'m> {
     /// The module.
     pub module: &'m Module,
-    /// Where the root is: a fusion's computation, or the computation of a lone operation.
+    /// Computation of the root: a fusion's, or that of a lone operation.
     pub computation: CompId,
     /// The instruction whose value is stored; a tuple stores each element.
     pub root: InstrId,
@@ -69,7 +69,7 @@ impl<'m> KernelSource<'m> {
         })
     }
 
-    /// How many pointers the kernel takes: to its inputs, then to the arrays of its result.
+    /// Number of pointers that the kernel takes: to its inputs, then to the arrays of its result.
     pub fn pointer_count(&self) -> usize {
         let result = self.module[self.computation][self.root].shape();
         self.inputs.len() + result.leaves().iter().filter(|(_, leaf)| leaf.as_array().is_some()).count()
@@ -113,7 +113,7 @@ impl<'m> KernelSource<'m> {
     }
 }
 
-/// What makes two kernels the same code: operations, shapes and edges in order, and whether the result is in place.
+/// Key of kernels with the same code: operations, shapes and edges in order, and whether the result is in place.
 type Key = (Vec<(Op, Shape, Vec<usize>)>, Vec<usize>, bool);
 
 /// The kernels of a program, each once.

@@ -16,7 +16,7 @@ use crate::fused::simt::row_reduce::RowReduce;
 use crate::fused::vector::loops::VectorLoops;
 use crate::fused::vector::transpose::TileGrid;
 
-/// How a kernel computes its results.
+/// Strategy of a kernel: the way in which it computes its results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Strategy {
     /// The results have no elements.

@@ -1,4 +1,4 @@
-//! What fused emission can do, told before anything is emitted.
+//! Capabilities of fused emission, told before anything is emitted.
 
 use xla_hlo::ops::{Family, Op, SparsityConfig};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module};

@@ -217,7 +217,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// What lanes hold that a load leaves out.
+    /// Value of the lanes that a load leaves out.
     fn left_out(&self, scalar: Scalar, width: u32) -> Lanes<'_, 'ctx> {
         let byte = u64::from(self.options().dirt.unwrap_or_default());
         let bits = self.int_type(scalar.bits()).const_int(byte * 0x0101_0101_0101_0101, false);

@@ -8,7 +8,7 @@ use inkwell::{FloatPredicate, IntPredicate};
 use super::Lanes;
 use xla_hlo::Error;
 
-/// What may stand on the right of an operator: lanes of the same type, or a constant.
+/// Right operand of an operator: lanes of the same type, or a constant.
 pub trait Operand<'e, 'ctx> {
     /// This operand as lanes of the type of `like`.
     fn lift(self, like: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx>;

@@ -33,8 +33,8 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         Complex::new(zero.select(cosh(re), real), zero.select(im.times_sign_of(re), imaginary))
     }
 
-    /// Where sinh and cosh of the real part are `e^|re| / 2`, which may overflow where the product with `direction`
-    /// does not: the factor in two halves.
+    /// Product with `direction` where sinh and cosh of the real part are `e^|re| / 2`, which may overflow where the
+    /// product does not: the factor in two halves.
     fn beyond_range(self, usual: Self, direction: Self) -> Self {
         let size = self.re.fabs();
         usual.rarely(size.gt(by_precision(size, 87.0, 700.0)), || {

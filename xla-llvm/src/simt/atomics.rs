@@ -15,7 +15,7 @@ use xla_hlo::{Error, Result};
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 
-/// What an update does with the value in memory and the one given.
+/// Operation of an update on the value in memory and the one given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Atomic {
     /// The sum, of integers modulo their size.

@@ -13,7 +13,7 @@ use inkwell::targets::{
 
 use xla_hlo::{Error, Result};
 
-/// How hard LLVM's code generator works; the mid-level passes are `MachineOptions::passes`.
+/// Effort of LLVM's code generator; the mid-level passes are `MachineOptions::passes`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CodegenLevel {
     /// Fast instruction selection and register allocation; for debugging.

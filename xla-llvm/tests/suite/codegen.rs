@@ -1,4 +1,4 @@
-//! What LLVM cannot generate code for is an error: the process lives, and generates the next module.
+//! Fatal errors of LLVM are errors of one compilation: the process lives, and generates the next module.
 
 use inkwell::memory_buffer::MemoryBuffer;
 use xla_hlo::{Error, Result};

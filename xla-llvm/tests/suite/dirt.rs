@@ -13,7 +13,7 @@ use xla_llvm::target::{MachineOptions, Target};
 
 const LANES: u32 = 8;
 
-/// What a kernel with a fault writes for eight lanes of `[1, 2, 3, 4, 5, 6, 7, 8]`, where dirty memory holds that byte.
+/// Runs a kernel with a fault on eight lanes of `[1, 2, 3, 4, 5, 6, 7, 8]`, where dirty memory holds that byte.
 fn written(
     byte: u8,
     fault: impl for<'c> Fn(&Emitter<'c>, PointerValue<'c>, PointerValue<'c>) -> Result<()>,

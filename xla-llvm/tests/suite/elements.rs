@@ -12,7 +12,7 @@ use xla_llvm::target::Target;
 
 use crate::kernel::{Kernel, Signature};
 
-/// What the evaluator makes of an operation on arrays.
+/// Evaluates an operation on arrays.
 fn oracle(op: &Op, result: Option<ElementType>, operands: &[Literal]) -> Result<Literal> {
     let mut module = ModuleBuilder::new("oracle");
     let mut b = module.computation("main");
@@ -92,7 +92,7 @@ fn pairs(ty: ElementType) -> [Vec<Scalar>; 2] {
     [every(|i, n| i / n), every(|i, n| i % n)]
 }
 
-/// How far a result may be from the evaluator's.
+/// Tolerance of a result beside the evaluator's.
 #[derive(Clone, Copy)]
 enum Tolerance {
     Exact,

@@ -11,7 +11,7 @@ use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::jit::LoadedCode;
 use xla_llvm::target::{MachineOptions, Target};
 
-/// What a kernel computes, and from what.
+/// Inputs, output and lanes of a kernel.
 pub struct Signature<'a> {
     /// Lanes per step.
     pub width: u32,

@@ -14,7 +14,7 @@ use xla_llvm::jit::LoadedCode;
 use xla_llvm::lanes::{Lanes, Scalar};
 use xla_llvm::target::{MachineOptions, Target};
 
-/// What a function's mask is known to.
+/// Knowledge of a function's mask.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Known {
     /// Nobody: there is none, and as many elements as lanes are converted. The other functions are compared with this
@@ -30,7 +30,7 @@ enum Known {
 
 const MASKED: [Known; 3] = [Known::WhenEmitted, Known::WhenGenerated, Known::WhenRunning];
 
-/// Which lanes of the last, partial vector are there.
+/// Lanes of the last, partial vector that exist.
 #[derive(Clone, Copy, Debug)]
 enum Side {
     First,
@@ -122,7 +122,7 @@ fn elements(ty: ElementType, count: usize) -> Vec<u8> {
     if ty == ElementType::Pred { bytes.map(|byte| byte & 1).collect() } else { bytes.collect() }
 }
 
-/// What a function does wrong, over all counts.
+/// Faults of a function over all counts.
 fn faults(target: &Target, types: [ElementType; 2], counts: &[usize]) -> Vec<String> {
     let generated = codegen::generate(target, &MachineOptions::default(), CodeKind::Object, |context| {
         Ok((module(context, target, types, counts)?, ()))

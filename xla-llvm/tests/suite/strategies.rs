@@ -72,7 +72,7 @@ fn every_strategy_is_chosen() {
     assert_eq!(names, STRATEGIES.iter().map(|name| name.to_string()).collect());
 }
 
-/// Where threads run kernels, PTX is looked at in the GPU backend.
+/// Kernels of threads are looked at as PTX in the GPU backend.
 #[test]
 fn llvm_ir_of_vectors() {
     for (case, module) in cases().into_iter().filter(|(case, _)| !case.contains("matmul")) {

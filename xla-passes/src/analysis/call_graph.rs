@@ -7,7 +7,7 @@ use xla_hlo::entity::SecondaryMap;
 use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, InstrId, Module};
 
-/// How a computation is run.
+/// Manner in which a computation is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunAs {
@@ -42,7 +42,7 @@ pub struct CallSite {
     /// The context in which it runs its callees.
     #[serde(serialize_with = "context_name")]
     pub context: CallContext,
-    /// What it calls, in the order of its attributes; the same computation as often as it is named.
+    /// Its callees, in the order of its attributes; the same computation as often as it is named.
     #[serde(skip)]
     pub callees: Vec<CompId>,
     /// The names of what it calls.
@@ -66,7 +66,7 @@ pub struct CallGraphNode {
     pub depth: Option<usize>,
     /// Number of calls by instructions that run.
     pub call_count: usize,
-    /// Who calls it, each caller once.
+    /// Its callers, each once.
     #[serde(skip)]
     pub callers: Vec<CompId>,
     /// The names of who calls it.
@@ -89,7 +89,7 @@ pub struct CallGraph {
     places: Places,
 }
 
-/// Where each computation stands in the list.
+/// Place of each computation in the list.
 #[derive(Clone, Debug, Default)]
 struct Places(SecondaryMap<CompId, Option<usize>>);
 

@@ -37,7 +37,7 @@ pub struct InstructionCost {
     pub name: String,
     /// Its operation.
     pub opcode: &'static str,
-    /// How often the body of a loop runs, if it is one; `None` also where that is unknown, which counts as once.
+    /// Number of iterations of a loop; `None` also where that is unknown, which counts as one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trip_count: Option<u64>,
     /// One run of it, with all that it calls.
@@ -50,8 +50,8 @@ pub struct InstructionCost {
 pub struct ComputationCost {
     /// Its name.
     pub name: String,
-    /// How often it runs in one run of the program: a branch as if it were always taken, and a loop that nobody can
-    /// count once.
+    /// Number of runs in one run of the program: a branch as if it were always taken, and a loop of unknown trip count
+    /// once.
     pub runs: u64,
     /// One run of it.
     pub total: Cost,
@@ -146,7 +146,7 @@ impl<'m> Costs<'m> {
     }
 }
 
-/// How often each computation runs as a program; 0 for those that never do.
+/// Number of runs of each computation as a program; 0 for those that never do.
 pub(crate) fn times(module: &Module) -> SecondaryMap<CompId, u64> {
     let mut times = SecondaryMap::new(0u64);
     if let Some(entry) = module.entry_if_set() {

@@ -14,7 +14,7 @@ use xla_hlo::{CompId, Error, InstrId, Module, Op, Result};
 use crate::analysis::alias::ValueRef;
 use crate::analysis::alias::flow::{Flow, ValueId, ValueKind};
 
-/// What makes a value.
+/// Maker of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Maker {
@@ -45,7 +45,7 @@ pub struct FlowValue {
     pub sources: Vec<usize>,
 }
 
-/// What an instruction's result holds.
+/// Values that an instruction's result holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstructionFlow {
     /// The instruction.
@@ -57,7 +57,7 @@ pub struct InstructionFlow {
     pub leaves: Vec<usize>,
 }
 
-/// What the instructions of a computation hold that runs as a program: the entry, a loop's body, a branch.
+/// Values that the instructions of a computation hold that runs as a program: the entry, a loop's body, a branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComputationFlow {
     /// The computation.
@@ -149,7 +149,7 @@ impl Numbers<'_> {
         number
     }
 
-    /// What flows into joins.
+    /// Finds the values that flow into joins.
     fn sources(&mut self) -> Result<()> {
         for &id in self.flow.executed() {
             for (instruction, i) in self.module[id].iter() {

@@ -7,7 +7,7 @@ use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Shape};
 
 use crate::rewrite::graph;
 
-/// How many instructions call each computation.
+/// Number of instructions that call each computation.
 pub(crate) fn caller_counts(module: &Module) -> HashMap<CompId, usize> {
     let mut counts = HashMap::new();
     for (_, computation) in module.iter() {
@@ -29,7 +29,7 @@ pub(crate) fn free_loops(module: &Module, caller: CompId) -> Vec<InstrId> {
 
 /// A loop over a tuple that its condition and its body take apart, and its body puts together, in the plain way.
 pub(crate) struct LoopState {
-    /// Where the loop stands.
+    /// Computation of the loop.
     pub caller: CompId,
     /// The `while`.
     pub id: InstrId,

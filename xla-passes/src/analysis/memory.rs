@@ -7,7 +7,7 @@ use xla_hlo::Module;
 
 use crate::buffers::{AllocationKind, BufferAssignment};
 
-/// What a program needs of memory, in bytes.
+/// Memory that a program needs, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MemoryReport {
     /// The module's name.

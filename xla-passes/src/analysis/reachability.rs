@@ -13,7 +13,7 @@ use serde::Serialize;
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{Computation, InstrId, Module};
 
-/// What instructions of one computation need, as it was when this was made.
+/// Needs of the instructions of one computation, as it was when this was made.
 #[derive(Clone, Debug)]
 pub struct Reachability<'g> {
     graph: &'g Computation,
@@ -88,7 +88,7 @@ impl<'g> Reachability<'g> {
         false
     }
 
-    /// What the intervals say of whether `to` needs `from`, or is it.
+    /// Verdict of the intervals on whether `to` needs `from`, or is it.
     fn at_once(&self, to: InstrId, from: InstrId) -> Option<bool> {
         let (to, from) = (self.labels[to], self.labels[from]);
         let may_need = to.needs_from <= from.needs_from && from.place <= to.place;
@@ -129,7 +129,7 @@ impl<'g> Reachability<'g> {
     }
 }
 
-/// What an instruction needs directly.
+/// Direct needs of an instruction.
 fn direct(graph: &Computation, id: InstrId) -> impl Iterator<Item = InstrId> + '_ {
     graph[id].operands().iter().chain(graph[id].control_predecessors()).copied()
 }
@@ -141,7 +141,7 @@ fn direct_at(graph: &Computation, id: InstrId, number: usize) -> Option<InstrId>
     operands.get(number).or_else(|| graph[id].control_predecessors().get(after?)).copied()
 }
 
-/// How far the instructions of a module depend on one another.
+/// Longest chains of dependences of a module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Chains {
     /// The module's name.
@@ -150,7 +150,7 @@ pub struct Chains {
     pub computations: Vec<ComputationChains>,
 }
 
-/// How far the instructions of a computation depend on one another.
+/// Longest chain of dependences of a computation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComputationChains {
     /// Its name.

@@ -1,17 +1,16 @@
 //! Trip counts of counting loops.
 //!
-//! What is recognised: a counter in the loop's state that goes from one constant to another by constant steps. Looks
-//! through tuples, copies and fusions, at scalars only. All arithmetic is exact, and a counter that would leave its
-//! element type on the way is not counted.
+//! Recognised is a counter in the loop's state that goes from one constant to another by constant steps. Looks through
+//! tuples, copies and fusions, at scalars only. All arithmetic is exact, and a counter that would leave its element
+//! type on the way is not counted.
 
 use std::cell::Cell;
 
 use xla_hlo::ops::{BinaryOp, CallContext, CompareDirection};
 use xla_hlo::{CompId, ElementKind, ElementType, InstrId, Module, Op};
 
-/// How often the body of a loop runs, if the loop counts an element of its state from a constant in constant steps up
-/// (or down) to a constant, and its condition does nothing else than compute the predicate. Also after fusion and copy
-/// insertion.
+/// Number of iterations of a loop that counts an element of its state from a constant in constant steps up (or down) to
+/// a constant, and whose condition does nothing else than compute the predicate. Also after fusion and copy insertion.
 pub fn trip_count(module: &Module, caller: CompId, id: InstrId) -> Option<u64> {
     let Op::While(op) = module[caller][id].op() else { return None };
     // What is called may have effects too.
@@ -122,7 +121,7 @@ impl Frame<'_> {
         }
     }
 
-    /// What is asked of the counter: it, the comparison, the bound.
+    /// Parts of the predicate: counter, comparison, bound.
     fn predicate(&self, id: InstrId) -> Option<(Linear, CompareDirection, i128)> {
         let instruction = &self.module[self.computation][id];
         match instruction.op() {
@@ -159,7 +158,7 @@ fn flipped(direction: CompareDirection) -> CompareDirection {
     }
 }
 
-/// How often `first, first + step, ...` compares true in a row; `None` for ever, or for more than 2^64.
+/// Number of times that `first, first + step, ...` compares true in a row; `None` for ever, or for more than 2^64.
 fn steps(first: i128, step: i128, direction: CompareDirection, bound: i128) -> Option<u64> {
     let below = |first: i128, step: i128, bound: i128| match () {
         () if first >= bound => Some(0),

@@ -51,7 +51,7 @@ pub fn assign_buffers(module: &Module, options: &BufferOptions) -> Result<Buffer
     }
 }
 
-/// How many of the values at the peak an error names.
+/// Number of the values at the peak that an error names.
 const NAMED: usize = 4;
 
 fn too_large(assignment: &BufferAssignment, limit: u64) -> Error {
@@ -91,7 +91,7 @@ struct Assigner<'a> {
     places: HashMap<NodeId, Slice>,
 }
 
-/// What made the peak, by representatives of classes.
+/// Makers of the peak, by representatives of classes.
 type PeakClasses = (u32, usize, Vec<NodeId>);
 
 impl Assigner<'_> {

@@ -78,7 +78,7 @@ pub(crate) fn pack(items: &[Item]) -> Result<Packing> {
     Ok(best)
 }
 
-/// How often items are packed again.
+/// Number of times that items are packed again.
 const IMPROVEMENTS: usize = 8;
 /// More items are not packed again: each time takes `n^2` steps.
 const MAX_IMPROVED: usize = 256;

@@ -52,12 +52,12 @@ impl Slice {
     }
 }
 
-/// Who provides an allocation's memory, and what may be done to it.
+/// Provider of an allocation's memory, and what may be done to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllocationKind {
     /// A leaf of an entry parameter, provided by the caller.
     Parameter {
-        /// Which parameter, which leaf.
+        /// Leaf of a parameter.
         leaf: ParameterLeaf,
         /// Path of the output leaf that lives here too, because `input_output_alias` or a buffer donor says so.
         /// `Some` asks the caller for a donated buffer; with one that is not donated, the runtime must hand in a copy
@@ -97,18 +97,18 @@ pub struct Allocation {
     pub memory_space: i64,
 }
 
-/// Where a leaf of the entry's result is when the program ends.
+/// Place of a leaf of the entry's result when the program ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputSlice {
     /// Path into the result; empty for a result that is no tuple.
     pub path: Vec<usize>,
-    /// Where it is: the whole of an [`AllocationKind::Output`] or [`AllocationKind::Parameter`] allocation.
+    /// Its slice: the whole of an [`AllocationKind::Output`] or [`AllocationKind::Parameter`] allocation.
     pub slice: Slice,
     /// The parameter whose buffer this is, if it is one.
     pub parameter: Option<ParameterLeaf>,
 }
 
-/// What a target demands of an assignment.
+/// Demands of a target on an assignment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BufferOptions {
     /// Alignment in bytes of allocations and of values inside the temporary allocation; a power of two.
@@ -137,7 +137,7 @@ pub struct LiveValue {
     pub value: ValueRef,
     /// For people: `%name{path} f32[8,8]` in its computation.
     pub name: String,
-    /// Where it is.
+    /// Its slice.
     pub slice: Slice,
     /// The step that writes it, an index into [`BufferAssignment::steps`].
     pub from: usize,
@@ -157,7 +157,7 @@ pub struct Peak {
     pub values: Vec<usize>,
 }
 
-/// Where each leaf of each executed instruction lives. Made by [`assign_buffers`](super::assign_buffers).
+/// Place of each leaf of each executed instruction. Made by [`assign_buffers`](super::assign_buffers).
 #[derive(Clone, Debug)]
 pub struct BufferAssignment {
     pub(super) allocations: Vec<Allocation>,

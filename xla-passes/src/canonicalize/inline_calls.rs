@@ -12,7 +12,7 @@ const MAX_INSTRUCTIONS: usize = 1 << 18;
 
 /// Inlines every `call` and `fusion`, innermost first, composites included. Calls onto another execution thread stay.
 ///
-/// What a program's author (or another compiler) fused for some other target is fused anew for this one.
+/// Fusions of a program's author (or of another compiler) for some other target are fused anew for this one.
 pub struct InlineCalls;
 
 impl Pass for InlineCalls {

@@ -57,7 +57,7 @@ fn expand(at: &mut Inserter<'_>, lacks: &BTreeSet<Opcode>, id: InstrId) -> Resul
     if op == UnaryOp::IsFinite { Ok(result) } else { at.convert(result, narrow) }
 }
 
-/// How a function is computed, if there is a formula. Formulas use functions further down in this list, or none.
+/// Formula of a function, if there is one. Formulas use functions further down in this list, or none.
 fn formula(op: UnaryOp) -> Option<Formula> {
     use UnaryOp::*;
     Some(match op {

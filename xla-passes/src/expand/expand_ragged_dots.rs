@@ -8,7 +8,7 @@ use crate::{Pass, PassContext};
 
 /// Puts `ragged-dot` in terms of a dot over all groups and a mask that says which elements are in which group.
 ///
-/// What a mask takes away is replaced, never multiplied by zero: a NaN in one group does not reach another.
+/// Masked elements are replaced, never multiplied by zero: a NaN in one group does not reach another.
 pub struct ExpandRaggedDots;
 
 impl Pass for ExpandRaggedDots {

@@ -19,7 +19,7 @@ pub(super) struct Formulas<'a, 'm> {
     pub(super) formula: fn(UnaryOp) -> Option<Formula>,
 }
 
-/// What formulas are written in.
+/// Vocabulary of the formulas.
 impl Formulas<'_, '_> {
     /// A function, by its formula where the target lacks it.
     pub(super) fn unary(&mut self, op: UnaryOp, x: InstrId) -> Result<InstrId> {

@@ -27,7 +27,8 @@ use crate::{FloatProfile, Pass, PassContext};
 ///   the wide type step by step, each step rounded as before, so that the arrays themselves are never converted.
 /// - Comparisons in the total order compare bits, in which NaN and zero of every format keep their places.
 ///
-/// What this pass does not touch must be expanded before (`batch-norm`, `scaled-dot`, `rng`, `scan`,
+/// Operations that this pass does not touch must be expanded before (`batch-norm`, `scaled-dot`, `rng`, `scan`,
+/// `stochastic-convert`) or work on bits (`bitcast-convert`, `reduce-precision`).
 /// `stochastic-convert`) or works on bits (`bitcast-convert`, `reduce-precision`).
 pub struct NormalizeFloats;
 
@@ -85,7 +86,7 @@ impl FloatProfile {
     }
 }
 
-/// What is done with an operation on floats that are only stored.
+/// Treatment of an operation on floats that are only stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Treatment {
     /// Nothing: it moves elements, or takes care of itself.

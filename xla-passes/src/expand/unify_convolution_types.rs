@@ -72,7 +72,7 @@ impl Types {
     }
 }
 
-/// How many products a sum has at most.
+/// Maximum number of products of a sum.
 fn products(op: &Convolution, kernel: &ArrayShape) -> usize {
     let outputs = op.dims.kernel_output_feature;
     let sizes = kernel.dims().iter().enumerate().filter(|&(d, _)| d != outputs).map(|(_, &size)| size);

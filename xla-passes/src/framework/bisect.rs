@@ -7,7 +7,7 @@ use xla_hlo::{Error, Module, Result};
 
 use crate::{PassContext, PassEvent, PassObserver, PassOptions, Pipeline, TargetProfile};
 
-/// What somebody thinks of a module.
+/// Verdict of a test on a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It does what it should.
@@ -31,7 +31,7 @@ pub struct Probe<'m> {
     pub left: usize,
 }
 
-/// Where a program breaks.
+/// Result of a bisection.
 #[derive(Debug)]
 pub enum Bisected {
     /// Before any pass has run.
@@ -42,7 +42,7 @@ pub enum Bisected {
     Broken(Box<Culprit>),
 }
 
-/// What breaks a program.
+/// Pass and rewrite that break a program.
 #[derive(Debug)]
 pub struct Culprit {
     /// Stages and pass, such as `standard.simplify.simplify-group.simplify-algebra`. Of several that cannot be told

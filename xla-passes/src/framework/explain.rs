@@ -24,7 +24,7 @@ pub struct FusionDecision {
     pub reason: FusionReason,
 }
 
-/// Why a value is, or is not, computed in the kernel that reads it.
+/// Reason that a value is, or is not, computed in the kernel that reads it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FusionReason {
@@ -78,14 +78,14 @@ pub enum FusionReason {
     TooManyInstructions {
         /// As many.
         count: usize,
-        /// What the target takes.
+        /// Limit of the target.
         limit: usize,
     },
     /// Not fused: the kernel would read and write too many arrays.
     TooManyOperands {
         /// As many.
         count: usize,
-        /// What the target takes.
+        /// Limit of the target.
         limit: usize,
     },
     /// Not fused: it is in memory anyway, since it is a result of the program.
@@ -99,7 +99,7 @@ pub enum FusionReason {
     Expensive {
         /// Vector instructions for a vector of elements, where an addition takes one.
         work: f64,
-        /// How often an element would be computed.
+        /// Number of evaluations of an element.
         times: f64,
     },
     /// Not fused: computing elements again takes longer than writing and reading them.

@@ -15,7 +15,7 @@ use crate::{Pass, PassContext};
 pub struct Pipeline {
     name: &'static str,
     steps: Vec<PipelineStep>,
-    /// How often the list is run while something changes; 1 for a plain stage.
+    /// Maximum number of iterations while something changes; 1 for a plain stage.
     iterations: usize,
 }
 

@@ -60,16 +60,16 @@ pub struct TargetProfile {
     pub splits_any_reduction: bool,
     /// Fusion: operations and limits.
     pub fusion: FusionProfile,
-    /// Which forms of a contraction are as fast as any other.
+    /// Forms of a contraction that are as fast as any other.
     pub dot: DotProfile,
-    /// Which orders of dimensions are as fast as any other.
+    /// Orders of dimensions that are as fast as any other.
     pub layout: LayoutProfile,
     /// The tiles that arrays lie in; `None` for plain row-major memory.
     pub tiles: Option<TileProfile>,
     /// Operations that the target has not: those of [`expandable`](TargetProfile::expandable) are put in terms of
     /// others, the rest stays for the backend to refuse or to leave to the host.
     pub lacks: BTreeSet<Opcode>,
-    /// Which `topk` it does by itself, though it lacks the others. None by default.
+    /// Form of `topk` that it does by itself, though it lacks the others. None by default.
     pub top_k: TopKProfile,
     /// The floats it computes in.
     pub floats: FloatProfile,
@@ -96,7 +96,7 @@ pub struct TopKProfile {
     pub elements: BTreeSet<ElementType>,
 }
 
-/// Which floats a target computes in.
+/// Floats that a target computes in.
 ///
 /// Arrays of the others are only stored, moved and converted; see [`NormalizeFloats`](crate::NormalizeFloats).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,7 +139,7 @@ pub struct TileProfile {
     pub columns: usize,
 }
 
-/// What a target's compiler can put into one fusion.
+/// Operations that a target's compiler can put into one fusion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FusionProfile {
     /// Operations that can be computed element by element inside a fusion. Empty: nothing is fused.
@@ -181,7 +181,7 @@ pub struct EpilogueProfile {
     pub least_flops: u64,
 }
 
-/// What a target's contractions take without extra cost.
+/// Forms that a target's contractions take without extra cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DotProfile {
     /// Operands in any order of dimensions: transposes that feed a dot fold into its dimension numbers.
@@ -192,7 +192,7 @@ pub struct DotProfile {
     pub merge_bytes: usize,
 }
 
-/// Which orders of dimensions a target likes, besides those of contractions; see
+/// Orders of dimensions that a target prefers, besides those of contractions; see
 /// [`AssignLayouts`](crate::AssignLayouts).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayoutProfile {
@@ -322,7 +322,7 @@ impl FloatProfile {
 }
 
 impl FusionProfile {
-    /// What a compiler of loop nests over an elemental emitter can do: elementwise and movement inside; reductions and
+    /// Profile of a compiler of loop nests over an elemental emitter: elementwise and movement inside; reductions and
     /// in-place updates as roots.
     pub fn loops() -> FusionProfile {
         let of = |family| Opcode::ALL.iter().copied().filter(move |o| o.family() == family);
@@ -347,8 +347,8 @@ impl FusionProfile {
         }
     }
 
-    /// What a compiler can do that also keeps reductions at hand: loops, whole rows in one kernel, and what is made of
-    /// a reduction's result in the kernel that reduces.
+    /// Profile of a compiler that also keeps reductions at hand: loops, whole rows in one kernel, and operations on a
+    /// reduction's result in the kernel that reduces.
     pub fn reductions() -> FusionProfile {
         FusionProfile { row_kernels: true, reduce_epilogue: true, ..FusionProfile::loops() }
     }

@@ -125,9 +125,8 @@ pub fn fuse(_: &TargetProfile) -> Pipeline {
         .pass(AliasRowOutputs)
 }
 
-/// Where arrays lie, the order in which instructions run, what is computed again for want of memory, the copies that
-/// running in that order needs, and who lives in which memory. What follows is
-/// [`assign_buffers`](crate::buffers::assign_buffers).
+/// Layouts, the order of instructions, rematerialization for want of memory, the copies that this order needs, and
+/// memory spaces. [`assign_buffers`](crate::buffers::assign_buffers) follows.
 pub fn schedule(_: &TargetProfile) -> Pipeline {
     Pipeline::new("schedule")
         .pass(TileLayouts)

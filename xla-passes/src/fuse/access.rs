@@ -39,7 +39,7 @@ impl ElementAccess {
     }
 }
 
-/// How evaluating `user` through `access` evaluates its operand number `position`.
+/// Evaluations of operand number `position` while `user` is evaluated through `access`.
 ///
 /// `is_root` tells that `user` is what the fusion's loop runs over.
 pub fn of_operand(

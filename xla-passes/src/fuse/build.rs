@@ -37,8 +37,7 @@ pub fn build(module: &mut Module, id: CompId, plan: &FusionPlan) -> Result<()> {
     Ok(())
 }
 
-/// What a kernel is rooted in, by what it contains: a contraction with what is done to its result, reductions, or
-/// elements alone.
+/// Kind of a kernel by its contents: a contraction with operations on its result, reductions, or elements alone.
 pub(super) fn kind_of(kernel: &Computation) -> FusionKind {
     let has = |wanted: fn(&Op) -> bool| kernel.iter().any(|(_, i)| wanted(i.op()));
     if has(|op| matches!(op, Op::Dot(_) | Op::Convolution(_))) {

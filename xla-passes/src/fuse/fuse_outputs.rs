@@ -6,7 +6,7 @@
 //! p' = p - m' / sqrt(v')                store all three
 //! ```
 //!
-//! What several of them read is read once, and what one of them makes for another stays in registers. Small kernels
+//! An operand of several of them is read once, and a value that one makes for another stays in registers. Small kernels
 //! that share nothing become one as well where launches are expensive (horizontal fusion), such as those of an
 //! optimiser for each of many weights.
 
@@ -166,7 +166,7 @@ fn partner(
     readers.into_iter().find(|&o| fits(o) && apart(o))
 }
 
-/// Why another kernel cannot be one with a kernel of those dimensions, wherever the two stand.
+/// Reason that another kernel cannot be one with a kernel of those dimensions, wherever the two stand.
 fn misfit(
     module: &Module,
     graph: &Computation,
@@ -196,7 +196,7 @@ fn misfit(
     (arrays > max_operands).then_some(FusionReason::TooManyOperands { count: arrays, limit: max_operands })
 }
 
-/// Why a kernel cannot take what a producer makes from registers.
+/// Reason that a kernel cannot take a producer's result from registers.
 fn passing(
     module: &Module,
     graph: &Computation,
@@ -210,7 +210,7 @@ fn passing(
     order.reaches_around(graph, producer, kernel).then_some(FusionReason::Cycle)
 }
 
-/// Why two kernels become one.
+/// Reason that two kernels become one.
 fn joined(module: &Module, program: CompId, partner: InstrId, kernel: InstrId) -> FusionDecision {
     let (operands, others) = (module[program][kernel].operands(), module[program][partner].operands());
     let reason = if operands.contains(&partner) {
@@ -282,7 +282,7 @@ pub(super) fn reads_in_place(module: &Module, graph: &Computation, kernel: Instr
     parameters.into_iter().all(|p| accesses[p].iter().all(ElementAccess::is_loop_index))
 }
 
-/// How a kernel's loop evaluates what is in it.
+/// Evaluations of the contents of a kernel by its loop.
 fn accesses(body: &Computation) -> SecondaryMap<InstrId, Vec<ElementAccess>> {
     let mut accesses: SecondaryMap<InstrId, Vec<ElementAccess>> = SecondaryMap::default();
     let root = body.root();

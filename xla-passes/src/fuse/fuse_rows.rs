@@ -58,7 +58,7 @@ impl Pass for FuseRows {
 pub(super) struct Rows {
     /// All dimensions.
     dims: Vec<usize>,
-    /// How many of them are rows; the rest are columns.
+    /// Number of the dimensions that are rows; the rest are columns.
     rows: usize,
 }
 

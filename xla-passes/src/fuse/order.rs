@@ -10,8 +10,8 @@ use xla_hlo::{Computation, InstrId, Op};
 
 use crate::rewrite::graph::is_free;
 
-/// Where each instruction stands: after its operands and control predecessors. Elements of a tuple stand where the
-/// tuple stands.
+/// Place of each instruction: after its operands and control predecessors. Elements of a tuple stand where the tuple
+/// stands.
 pub struct TopologicalOrder {
     places: SecondaryMap<InstrId, usize>,
 }

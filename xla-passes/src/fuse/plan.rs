@@ -21,7 +21,7 @@ use crate::analysis::op_cost::{EXPENSIVE, element_cost};
 use crate::framework::explain::{FusionDecision, FusionReason, Repeat};
 use crate::rewrite::graph;
 
-/// Where an instruction ended up.
+/// Placement of an instruction.
 #[derive(Clone, Default)]
 struct FusionPlacement {
     /// Groups that evaluate it, its own included.
@@ -38,7 +38,7 @@ pub struct FusionPlan {
     pub decisions: Vec<FusionDecision>,
 }
 
-/// How far back a chain of cheap operations is followed to see where it comes from.
+/// Number of cheap operations that a chain is followed back to its origin.
 const LOOK_AHEAD: usize = 5;
 
 /// Users from which on a value is taken to be in memory for some of them.
@@ -119,7 +119,7 @@ impl Planner<'_> {
         self.places[id] = place;
     }
 
-    /// How `id` would be evaluated inside its users, or `None` when it cannot or should not be.
+    /// Evaluations of `id` inside its users, or `None` when it cannot or should not be there.
     fn propose(&self, id: InstrId) -> Option<Proposal> {
         let computation = self.computation;
         if !rules::may_be_inside(computation, id, self.profile) || computation[id].users().is_empty() {
@@ -163,7 +163,7 @@ impl Planner<'_> {
         self.computation[id].users().iter().flat_map(|&u| self.places[u].groups.iter().copied()).collect()
     }
 
-    /// How `user` inside `group` would evaluate `id`, or why it must read it from memory.
+    /// Evaluations of `id` by `user` inside `group`, or the reason that it must be read from memory.
     fn accesses_by(&self, id: InstrId, user: InstrId, group: usize) -> Result<Vec<ElementAccess>, FusionReason> {
         let computation = self.computation;
         let target = &self.groups[group];
@@ -234,8 +234,8 @@ impl Planner<'_> {
         Repeating::Seconds(Repeat { times, again_seconds, stored_seconds })
     }
 
-    /// What a reduction in a kernel means for the rest of it: what is computed from each result on its own has no lanes
-    /// where reductions go along memory. It may take some of the time that the reductions take.
+    /// Cost of a reduction for the rest of a kernel: operations on each result on its own have no lanes where
+    /// reductions go along memory. It may take some of the time that the reductions take.
     fn without_lanes(&self, id: InstrId, group: usize) -> Repeating {
         let (computation, profile) = (self.computation, self.profile);
         let operand = computation[id].operand(0);

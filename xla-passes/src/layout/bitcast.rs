@@ -8,7 +8,7 @@ use xla_hlo::{
 use crate::expand::pattern_type;
 use crate::rewrite::builder::Inserter;
 
-/// What stands for a bitcast of `x` from an array of `from` to one of `to`, each in the order of its layout.
+/// Replacement of a bitcast of `x` from an array of `from` to one of `to`, each in the order of its layout.
 pub(super) fn spelled_out(at: &mut Inserter<'_>, x: InstrId, from: &ArrayShape, to: &ArrayShape) -> Result<InstrId> {
     let (before, steps) = (from.memory_steps()?, to.memory_steps()?);
     let same_elements = from.element_type() == to.element_type() && from.storage_bits() == to.storage_bits();
@@ -63,7 +63,7 @@ fn is_word(shape: &ArrayShape) -> bool {
     shape.storage_bits() == shape.element_type().bit_width() && !shape.element_type().is_complex()
 }
 
-/// What is in memory, in elements that are as wide there as their type.
+/// Contents of memory, in elements that are as wide there as their type.
 fn words(at: &mut Inserter<'_>, x: InstrId, shape: &ArrayShape) -> Result<InstrId> {
     let ty = shape.element_type();
     if is_word(shape) {

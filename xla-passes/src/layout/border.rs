@@ -111,7 +111,7 @@ fn is_view(entry: &Computation, ordered: InstrId, plain: InstrId) -> bool {
 pub(super) struct Border<'m> {
     at: Inserter<'m>,
     bitcasts: HashSet<InstrId>,
-    /// What has the layouts that are asked for.
+    /// Instructions that have the requested layouts.
     kept: HashSet<InstrId>,
     is_changed: bool,
 }

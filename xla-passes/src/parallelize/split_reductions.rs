@@ -54,7 +54,7 @@ impl Pass for SplitReductions {
     }
 }
 
-/// How a reduction is split.
+/// Split of a reduction.
 struct ReductionSplit {
     arrays: Vec<InstrId>,
     inits: Vec<InstrId>,

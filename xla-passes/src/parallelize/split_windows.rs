@@ -22,7 +22,7 @@ pub struct SplitWindows;
 /// Steps that writing and reading an element of a partial result is worth.
 const STEPS_PER_ELEMENT: f64 = 8.0;
 
-/// How many times fewer the steps must become.
+/// Factor by which the number of steps must shrink.
 const WORTH_IT: f64 = 2.0;
 
 impl Pass for SplitWindows {
@@ -60,7 +60,7 @@ enum Neutral {
 }
 
 impl WindowSplit {
-    /// How the windows of an instruction are split; `None` where they are not.
+    /// Split of an instruction's windows; `None` where there is none.
     fn of(module: &Module, computation: CompId, id: InstrId) -> Option<WindowSplit> {
         let graph = &module[computation];
         let Op::ReduceWindow(op) = graph[id].op() else { return None };

@@ -21,9 +21,9 @@ pub(crate) fn chain(computation: &Computation, start: InstrId) -> Result<Vec<Ins
 
 /// Lets `value`, which computes at once what the steps of a chain begin and await, stand for the last of them.
 ///
-/// What had to run before or after a step still does: `value`, if it is new, runs after what came before the start, and
-/// before what came after any step; what came before another step stays in front of whatever uses the result or came
-/// after that step.
+/// The order of instructions before and after a step is kept: `value`, if it is new, runs after what came before the
+/// start, and before what came after any step; what came before another step stays in front of whatever uses the result
+/// or came after that step.
 pub(crate) fn complete(computation: &mut Computation, steps: &[InstrId], value: InstrId) -> Result<()> {
     let Some(&last) = steps.last() else { return Ok(()) };
     // What others use already may come before what the start had to wait for.

@@ -17,7 +17,7 @@ pub(crate) struct Inserter<'m> {
     computation: CompId,
 }
 
-/// What is there.
+/// Queries.
 impl<'m> Inserter<'m> {
     /// Adds to that computation.
     pub fn new(module: &'m mut Module, computation: CompId) -> Inserter<'m> {

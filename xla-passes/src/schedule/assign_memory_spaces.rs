@@ -72,8 +72,7 @@ impl<'a> Memory<'a> {
         all.filter(move |(_, class)| class.memory_space == space)
     }
 
-    /// How often each class is read and written; `None` for those that something may reach that knows only the default
-    /// memory.
+    /// Number of accesses to each class; `None` for those that something may reach that knows only the default memory.
     fn accesses(&self) -> HashMap<NodeId, Option<u64>> {
         let runs = times(self.module);
         let mut accesses: HashMap<NodeId, Option<u64>> = HashMap::new();

@@ -9,7 +9,7 @@ use crate::analysis::alias::role::{Role, role};
 use crate::analysis::alias::timeline::{Donation, Timeline};
 use crate::analysis::alias::{Share, shares};
 
-/// What an instruction does to memory.
+/// Effect of an instruction on memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ScheduleNode {
     /// Nodes that must run before, ascending; so that it can run in place, other readers of what it updates are among
@@ -187,7 +187,7 @@ impl ScheduleGraph {
         order.iter().filter_map(|id| number.get(id).copied()).collect()
     }
 
-    /// How many readers of each value have not run; one more where it stays.
+    /// Number of readers of each value that have not run; one more where it stays.
     pub(super) fn reader_counts(&self) -> Vec<usize> {
         self.values.iter().map(|v| v.readers.len() + usize::from(v.stays)).collect()
     }

@@ -6,8 +6,9 @@
 //! because the value's memory is a caller's, a constant's or another output's, a `copy` is inserted: before the loop,
 //! at the end of the body, of the branch, of the entry computation. All others share memory without a copy.
 //!
-//! Where the source is an iota, the broadcast of a constant or a small fusion that reads nothing, it is made again
-//! instead.
+//! An iota, the broadcast of a constant or a small fusion that reads nothing is made again instead of copied. The
+//! `alias` module decides; this one edits. Copies are put into the schedules, and their order matters there (two state
+//! leaves that change places take three copies in the right order): do not schedule again afterwards.
 //!
 //! The `alias` module decides; this one edits. Copies are put into the schedules, and their order matters there (two
 //! state leaves that change places take three copies in the right order): do not schedule again afterwards.

@@ -77,7 +77,7 @@ impl ScheduleGraph {
         out
     }
 
-    /// Which nodes make nothing, or results or what those are written over.
+    /// Flags of the nodes that make nothing, or results or values that results are written over.
     fn writes_results(&self) -> Vec<bool> {
         let mut is_result: Vec<bool> = self.values.iter().map(|v| v.stays).collect();
         for &node in self.as_it_stands().iter().rev() {

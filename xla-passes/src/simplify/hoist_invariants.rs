@@ -106,7 +106,7 @@ impl Invariants {
         found
     }
 
-    /// What is made of invariants alone.
+    /// Value of an instruction that is made of invariants alone.
     fn made(&self, instruction: &Instruction, effects: &Effects) -> Option<Invariant> {
         if let Op::Constant(constant) = instruction.op() {
             // Scalars are part of the code.

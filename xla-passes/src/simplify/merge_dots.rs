@@ -50,7 +50,7 @@ impl Pass for MergeDots {
     }
 }
 
-/// Which operand dots share.
+/// Operand that dots share.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum DotSide {
     Left,

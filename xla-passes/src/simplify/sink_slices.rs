@@ -67,7 +67,7 @@ fn groups(computation: &Computation, instructions: Vec<InstrId>) -> Vec<Group> {
     list
 }
 
-/// What an elementwise operation on equal slices of arrays does with these.
+/// Key of an elementwise operation on equal slices of arrays: the operation, the arrays and the slices.
 fn key(computation: &Computation, id: InstrId) -> Option<Key> {
     let instruction = &computation[id];
     let elementwise = matches!(

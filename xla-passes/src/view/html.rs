@@ -24,7 +24,7 @@ const MARGIN: f64 = 18.0;
 /// A module of fewer instructions is shown with its fusions open.
 const SMALL: usize = 80;
 
-/// What the page is given.
+/// Data of the page.
 #[derive(Serialize)]
 struct Data<'m> {
     name: &'m str,
@@ -148,7 +148,7 @@ fn drawn<'m>(module: &'m Module, id: CompId, index: &HashMap<CompId, usize>, cos
     Drawn { name: computation.name(), width: rounded(layout.width), nodes, lines }
 }
 
-/// What an instruction reads or waits for, each once.
+/// Operands and control predecessors of an instruction, each once.
 fn operands(computation: &Computation, id: InstrId, place: &HashMap<InstrId, usize>) -> Vec<usize> {
     let instruction = &computation[id];
     let all = instruction.operands().iter().chain(instruction.control_predecessors());

@@ -25,7 +25,7 @@ const PLACE_SWEEPS: usize = 10;
 /// Between neighbours in a layer.
 const GAP: f64 = 22.0;
 
-/// How much straighter a line between bends is wanted than one at a node.
+/// Weight of straightness of a line between bends, relative to that at a node.
 const BEND_WEIGHT: f64 = 4.0;
 
 /// A graph to be drawn: nodes with all operands in front of their readers.
@@ -37,7 +37,7 @@ pub struct LayeredGraph {
     pub operands: Vec<Vec<usize>>,
 }
 
-/// Where everything goes.
+/// Places of nodes and lines.
 #[derive(Debug, Default)]
 pub struct Layout {
     /// The layer of each node, 0 on top.
@@ -57,7 +57,7 @@ pub struct LayeredEdge {
     pub from: usize,
     /// The reader.
     pub to: usize,
-    /// Where it goes through each layer in between.
+    /// Places in each layer in between.
     pub bends: Vec<f64>,
 }
 

@@ -7,7 +7,7 @@ use xla_passes::{
     SimplifyLoops, SimplifyTuples, TargetProfile, UnrollLoops,
 };
 
-/// What passes that remove and merge leave of a program.
+/// Runs passes that remove and merge on a program.
 fn simplified(instructions: &str) -> Module {
     let text = format!(
         "ENTRY main {{\n x = f32[4] parameter(0)\n t = token[] after-all()\n {instructions}\n ROOT r = f32[4] negate(x)\n}}"

@@ -12,10 +12,11 @@ use xla_passes::{
     TargetProfile, stages,
 };
 
-/// How many random programs the test runs; each is a few dozen instructions with control flow up to four levels deep.
+/// Number of random programs that the test runs; each is a few dozen instructions with control flow up to four levels
+/// deep.
 const PROGRAMS: u64 = 3000;
 
-/// What comes before scheduling, without the simplifications that would leave little of a random program.
+/// Passes before scheduling, without the simplifications that would leave little of a random program.
 fn before_scheduling(profile: &TargetProfile) -> Pipeline {
     Pipeline::new("before")
         .stage(stages::canonicalize(profile))

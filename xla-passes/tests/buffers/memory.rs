@@ -9,10 +9,10 @@ use xla_passes::buffers::{AllocationKind, BufferAssignment, BufferOptions, Slice
 use xla_passes::schedule::insert_copies::insert_copies;
 use xla_passes::schedule::schedule_module;
 
-/// What never was written.
+/// Content of memory that was never written.
 const GARBAGE: u8 = 0xa5;
 
-/// What came of a module.
+/// Outcome of a module.
 pub struct Outcome {
     pub module: Module,
     pub copies: usize,
@@ -242,7 +242,7 @@ fn in_memory(literal: &Literal, shape: &Shape) -> Vec<u8> {
     memory
 }
 
-/// Where in memory the elements lie, in row-major order.
+/// Places of the elements in memory, in row-major order.
 fn places(shape: &ArrayShape) -> impl Iterator<Item = usize> {
     let (dims, strides) = (shape.dims().to_vec(), strides(shape.dims(), &shape.minor_to_major()));
     let count: usize = dims.iter().product();

@@ -294,7 +294,7 @@ fn operation(
     Ok((id, kind))
 }
 
-/// Where a loop's counter starts: a constant or anything small.
+/// Start of a loop's counter: a constant or anything small.
 fn start(random: &mut Random, b: &mut ComputationBuilder<'_>, pool: &mut Vec<(InstrId, usize)>) -> Result<InstrId> {
     let limit = number(b, 4)?;
     if random.one_in(4) {

@@ -26,7 +26,7 @@ fn programs(suite: &Path) -> Vec<PathBuf> {
     programs
 }
 
-/// What came of a program.
+/// Outcome of a program.
 #[derive(PartialEq)]
 enum Outcome {
     Same,

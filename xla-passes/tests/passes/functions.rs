@@ -1,5 +1,4 @@
-//! How exact the formulas are that stand for functions a target lacks: against the evaluator, in units in the last
-//! place.
+//! Accuracy of the formulas that stand for functions a target lacks: against the evaluator, in units in the last place.
 
 use std::fmt::Write;
 

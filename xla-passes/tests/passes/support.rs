@@ -5,7 +5,7 @@ use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Module, Result, Sca
 
 /// A case of a file of cases.
 pub struct Case {
-    /// What stands after `// ===`.
+    /// Text after `// ===`.
     pub name: String,
     /// Whether rounding may differ.
     pub approximate: bool,
@@ -88,7 +88,7 @@ pub fn evaluate(module: &Module, seed: u64, special: bool, steps: u64) -> Result
     result.at_bounds(entry.result_shape())
 }
 
-/// What differs first between two results, if anything; NaNs are all the same.
+/// First difference between two results, if any; NaNs are all the same.
 pub fn difference(a: &Literal, b: &Literal, approximate: bool) -> Option<String> {
     let (a, b) = (a.leaves(), b.leaves());
     if a.len() != b.len() {

@@ -46,7 +46,8 @@ impl CustomCallRegistry {
     }
 
     /// Demands that every live custom call of a module has a handler or stands for an operation
-    /// ([`CustomCall::operation`]); [`Error::Unimplemented`] names the first one that has none.
+    /// ([`CustomCall::operation`](super::CustomCall::operation)); [`Error::Unimplemented`] names the first one that has
+    /// none.
     pub fn check(&self, module: &Module) -> Result<()> {
         for (id, instruction) in Effects::of(module).live_instructions(module) {
             let (computation, found) = (&module[id], &module[id][instruction]);

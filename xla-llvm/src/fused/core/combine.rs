@@ -7,11 +7,11 @@ use crate::elemental::{self, Value};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
 
-/// What is reduced: an element at the coordinates of the loops.
+/// Operand of a reduction: an element at the coordinates of the loops.
 pub(crate) type Element<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[AffineExpr]) -> Result<Value<'e, 'ctx>> + 'a;
 
-/// What puts two groups of values together.
+/// Combiner of two groups of values.
 #[derive(Clone, Copy)]
 pub(crate) enum Combiner {
     /// An operation on each value apart, in any order.

@@ -9,7 +9,7 @@ use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::value::Guard;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Where both hold, computed at the level that both are known at.
+    /// Conjunction of two guards, computed at the level at which both are known.
     fn both(&mut self, a: Guard<'e, 'ctx>, b: Guard<'e, 'ctx>) -> Result<Guard<'e, 'ctx>> {
         let level = a.level.max(b.level);
         let width = a.mask.width().max(b.mask.width());

@@ -1,7 +1,7 @@
 //! Windows inside an element: loops over what a window holds of an array, in the window's order.
 //!
-//! Where the window's place is one number for all lanes, the loops run only over what lies inside of the array, so that
-//! no element is tested; where lanes differ, each element is tested lane by lane.
+//! If the window's place is one number for all lanes, the loops run only over elements inside of the array, so that no
+//! element is tested; if lanes differ, each element is tested lane by lane.
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::ops::{ReduceWindow, WindowDim};
@@ -25,7 +25,7 @@ pub(crate) struct WindowPlace<'a> {
     pub index: &'a Index,
 }
 
-/// Which elements of a window along one dimension are inside of the array.
+/// Elements of a window along one dimension that are inside of the array.
 #[derive(Clone, Copy, PartialEq)]
 enum Fit {
     /// All, wherever the window is.
@@ -36,8 +36,8 @@ enum Fit {
     Perhaps,
 }
 
-/// What is done for an element of a window: given its index in the array, the condition under which it is one, and the
-/// carried values, gives those for the next element.
+/// Body for an element of a window: from its index in the array, the condition under which it is one, and the carried
+/// values, the values carried to the next element.
 pub(crate) type WindowBody<'a, 'e, 'ctx, 'm> = dyn FnMut(
         &mut FusedEmitter<'e, 'ctx, 'm>,
         &Index,

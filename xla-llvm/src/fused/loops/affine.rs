@@ -12,12 +12,12 @@ use xla_hlo::ops::{PadDim, SliceRange};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SymbolId(pub u32);
 
-/// What is known of a symbol when emitting.
+/// Facts about a symbol while emitting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol {
     /// Values are in `0..extent`, if known.
     pub extent: Option<u64>,
-    /// How deep in the loop nest it is defined; 0 is outside of all loops.
+    /// Depth in the loop nest of its definition; 0 is outside of all loops.
     pub level: usize,
 }
 
@@ -32,7 +32,7 @@ impl Symbols {
         SymbolId(self.0.len() as u32 - 1)
     }
 
-    /// What is known of it.
+    /// The facts about a symbol.
     pub fn get(&self, id: SymbolId) -> Symbol {
         self.0[id.0 as usize]
     }
@@ -49,7 +49,7 @@ pub struct AffineExpr {
 /// One coordinate for each dimension.
 pub type Index = Vec<AffineExpr>;
 
-/// What dividing a coordinate by a number gives.
+/// Result of dividing a coordinate by a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Division {
     /// Quotient and remainder are coordinates.

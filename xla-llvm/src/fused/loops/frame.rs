@@ -19,7 +19,7 @@ pub(crate) struct Frame<'e, 'ctx> {
     pub work_items: WorkItems<'e, 'ctx>,
 }
 
-/// Which work items a call does.
+/// Work items of a call.
 #[derive(Clone, Copy)]
 pub(crate) enum WorkItems<'e, 'ctx> {
     /// From the first to the one before the end.

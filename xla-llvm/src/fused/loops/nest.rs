@@ -184,7 +184,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// What `body` gives where a condition, one lane, holds, or else the values carried.
+    /// The results of `body` if a condition, one lane, holds, or else the carried values.
     pub(crate) fn when(
         &mut self,
         condition: Lanes<'e, 'ctx>,

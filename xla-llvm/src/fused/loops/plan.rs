@@ -1,4 +1,4 @@
-//! Which loops a kernel has: dimensions split where reshapes want it, merged where memory allows it.
+//! Loop plan of a kernel: dimensions split where reshapes want it, merged where memory allows it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::fused::loops::affine::{AffineExpr, Index, Symbol, SymbolId, Symbols, row_major_strides};
 use crate::fused::tuning::vector::LEAST_TILED;
 
-/// What a trial emission found out: every coordinate that was turned into a number, and splits that would have helped.
+/// Findings of a trial emission: every coordinate that was turned into a number, and splits that would have helped.
 #[derive(Default)]
 pub(crate) struct Survey {
     pub uses: BTreeSet<AffineExpr>,
@@ -53,7 +53,7 @@ impl LoopPlan {
         &self.groups
     }
 
-    /// How many loops go through the first `rows` dimensions, where those were merged apart from the others.
+    /// Number of loops through the first `rows` dimensions, where those were merged apart from the others.
     pub fn loops_of(&self, rows: usize) -> usize {
         let variables: usize = self.dims[..rows].iter().map(Vec::len).sum();
         self.groups.iter().filter(|group| group.start < variables).count()

@@ -2,7 +2,7 @@
 
 use crate::lanes::Lanes;
 
-/// How a loop runs: from `start` to `end` (64-bit scalars) in steps of `width` lanes.
+/// Range of a loop: from `start` to `end` (64-bit scalars) in steps of `width` lanes.
 #[derive(Clone, Copy)]
 pub(crate) struct Range<'e, 'ctx> {
     pub start: Lanes<'e, 'ctx>,

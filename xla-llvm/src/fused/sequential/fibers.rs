@@ -1,6 +1,6 @@
 //! Fibers: what lies along the dimensions that a kernel must go through in order; others are independent.
 //!
-//! Where the innermost dimension is an independent one, neighbouring fibers are lanes; a work item is one vector of
+//! If the innermost dimension is an independent one, neighbouring fibers are lanes; a work item is one vector of
 //! fibers, or a block of columns.
 
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::fused::value::Source;
 use crate::fused::vector::column_reduce::ColumnBlock;
 use crate::target::Target;
 
-/// How a kernel is made of fibers.
+/// Fibers of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fibers {
     kind: FiberKind,
@@ -31,7 +31,7 @@ pub(crate) struct Fibers {
     independent: Vec<bool>,
 }
 
-/// What is done along a fiber: the operation at the root of the kernel.
+/// Operation along a fiber: that at the root of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FiberKind {
     ColumnReduce,
@@ -163,7 +163,7 @@ impl<'m> FusedKernel<'_, 'm> {
         }
     }
 
-    /// Where results are stored.
+    /// Destinations of the results.
     fn targets<'ctx>(&self, s: &FusedEmitter<'_, 'ctx, 'm>) -> Vec<Source<'ctx>> {
         (0..self.outputs.len()).map(|number| self.target(s, number)).collect()
     }

@@ -77,7 +77,7 @@ struct Share<'e, 'ctx> {
     count: Lanes<'e, 'ctx>,
 }
 
-/// Where a window is looked up, where its update begins, and what is known of its place without looking.
+/// Position of a window: its entry in the indices, the begin of its update, and all that is known without looking.
 #[derive(Clone, Default)]
 struct Place {
     indices: AffineExpr,

@@ -19,7 +19,7 @@ use crate::lanes::Lanes;
 #[derive(Clone, Copy)]
 struct Choice<'e, 'ctx> {
     value: Value<'e, 'ctx>,
-    /// Where it is in the array.
+    /// Position in the array.
     place: Lanes<'e, 'ctx>,
     /// Whether there is one: windows may hold nothing.
     any: Lanes<'e, 'ctx>,
@@ -79,7 +79,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// What `select` chooses of a window.
+    /// The element of a window that `select` chooses.
     fn chosen(
         &mut self,
         operand: InstrId,

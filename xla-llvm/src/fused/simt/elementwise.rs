@@ -13,7 +13,7 @@ use crate::fused::loops::variables::{all_variables, counters, outer_variables};
 use crate::fused::tuning::threads::{ACCESS_BITS, FEW_THREADS};
 use crate::fused::value::SymbolValue;
 
-/// How a kernel's loops are threads.
+/// Loops of a kernel whose iterations are threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadLoops {
     plan: LoopPlan,

@@ -111,7 +111,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.combined(group, combiner, reduced)
     }
 
-    /// What all threads of the group have, combined; each gets it.
+    /// The values of all threads of the group, combined; each thread gets the result.
     pub(crate) fn combined(
         &mut self,
         group: ThreadGroup<'e, 'ctx>,
@@ -167,7 +167,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.shuffled(combiner, values, warps)
     }
 
-    /// What each run of so many lanes of a warp has, a power of two, combined.
+    /// The values of each run of `lanes` lanes of a warp, a power of two, combined.
     fn shuffled(
         &self,
         combiner: Combiner,
@@ -194,7 +194,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(values)
     }
 
-    /// What another lane has.
+    /// The value of another lane.
     fn shuffled_value(&self, value: Value<'e, 'ctx>, from: Shuffle) -> Result<Value<'e, 'ctx>> {
         let parts = value.raws().into_iter().map(|raw| Ok(self.emitter.shuffle(self.emitter.lanes(raw), from)?.raw()));
         Ok(Value::from_raws(self.emitter, value.element_type(), &parts.collect::<Result<Vec<_>>>()?))

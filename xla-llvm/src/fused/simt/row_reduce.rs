@@ -17,7 +17,7 @@ use crate::fused::mode::ThreadGroup;
 use crate::fused::tuning::row_reduce::{LARGEST, LEAST_REDUCTION, MANY_THREADS, MOST_MEMBERS, PER_THREAD, WARPS};
 use crate::simt::WARP;
 
-/// How a kernel is made of rows.
+/// Rows of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowShape {
     /// Dimensions that number rows; the others are inside of them.
@@ -40,7 +40,7 @@ impl fmt::Display for RowReduce {
 }
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// How the kernel is made of rows, if threads reduce them together or some results are of whole rows.
+    /// Rows of the kernel, if threads reduce them together or some results are of whole rows.
     pub(crate) fn row_shape(&self) -> Option<RowShape> {
         let rank = self.dims.len();
         let least = self.outputs.iter().map(|o| o.shape.rank()).min().unwrap_or(rank);
@@ -61,7 +61,7 @@ impl<'m> FusedKernel<'_, 'm> {
         computed.iter().filter(along).map(|&id| self.reduction_size(id)).max().unwrap_or(0)
     }
 
-    /// How many threads reduce a result together, where results are reductions of columns and too few to keep the
+    /// Number of threads that reduce a result together, where results are reductions of columns and too few to keep the
     /// device busy.
     pub(crate) fn column_members(&self) -> Option<u32> {
         let computed = self.computed();

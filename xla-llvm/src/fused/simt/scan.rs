@@ -29,7 +29,7 @@ use crate::simt::{Register, Shuffle, WARP};
 /// Threads of the largest and the smallest block.
 const THREADS: [u64; 2] = [64, 256];
 
-/// How a scan is done by blocks.
+/// Plan of a scan by blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanPlan {
     combiner: BinaryOp,
@@ -48,8 +48,7 @@ pub struct ScanPlan {
     chunks: u64,
 }
 
-/// What one launch of a scan does. The words of each: addresses of the source's inputs, then of the totals or the
-/// result.
+/// Phase of a launch of a scan. The words of each: addresses of the source's inputs, then of the totals or the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScanPhase {
     /// Stores the total of each chunk.
@@ -100,7 +99,7 @@ impl ScanPlan {
         (self.chunks > 1).then(|| self.blocks() as usize * self.ty.byte_width())
     }
 
-    /// How many 64-bit words a kernel takes.
+    /// Number of 64-bit words that a kernel takes.
     pub fn words(&self, phase: ScanPhase, source: &KernelSource<'_>) -> usize {
         match phase {
             ScanPhase::Totals => source.inputs.len() + 1,
@@ -166,7 +165,7 @@ impl ScanPlan {
 struct Fiber<'a> {
     plan: &'a ScanPlan,
     root: InstrId,
-    /// Where the fiber is; 0 along the dimension that is scanned.
+    /// Index of the fiber; 0 along the dimension that is scanned.
     index: Index,
     /// The number of the block, and of its chunk in the fiber.
     item: AffineExpr,
@@ -201,7 +200,7 @@ impl<'e, 'ctx, 'm> Fiber<'_> {
         Ok(elemental::constant(s.emitter, self.plan.ty, identity))
     }
 
-    /// Where a step of the fiber is.
+    /// Index of a step of the fiber.
     fn at(&self, step: AffineExpr) -> Index {
         let mut index = self.index.clone();
         index[self.plan.dimension] = match self.plan.from_end {
@@ -361,7 +360,7 @@ impl<'e, 'ctx, 'm> Fiber<'_> {
         Ok(all)
     }
 
-    /// What the threads of the block before this one have, combined, and what all have. All threads must be here.
+    /// The values of the threads before this one in the block, combined, and those of all. All threads must be here.
     fn before(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,

@@ -109,7 +109,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// Where the element at a position of an array is in shared memory, which is filled at first use; `None` for what
+    /// Place in shared memory of the element at a position of an array, filled at first use; `None` for an element that
     /// is better read as it lies.
     pub(crate) fn in_shared_tile(
         &mut self,

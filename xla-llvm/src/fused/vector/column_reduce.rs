@@ -26,7 +26,7 @@ pub(crate) struct ColumnBlock<'e, 'ctx> {
     pub first: AffineExpr,
 }
 
-/// What is known while a block is reduced.
+/// State of a block's reduction.
 struct ColumnReduction<'a, 'e, 'ctx> {
     root: InstrId,
     op: &'a Reduce,

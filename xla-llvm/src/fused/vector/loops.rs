@@ -15,7 +15,7 @@ use crate::fused::loops::variables::{all_variables, counters, next_variables, ou
 use crate::fused::tuning::{CHUNK, FEW_ROWS, REDUCE_REGISTERS, fitting};
 use crate::target::Target;
 
-/// How the loops of a kernel are cut into work items.
+/// Cut of a kernel's loops into work items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VectorLoops {
     plan: LoopPlan,
@@ -173,7 +173,7 @@ impl<'m> FusedKernel<'_, 'm> {
         }
     }
 
-    /// How a reduction whose results the innermost loop runs over (not one of a whole row of it) reduces.
+    /// Direction of a reduction whose results the innermost loop runs over (not one of a whole row of it).
     fn reduces_into_loop(&self, id: InstrId) -> Option<ReduceDirection> {
         let shape = self.graph()[id].shape();
         let leaves = shape.leaves();

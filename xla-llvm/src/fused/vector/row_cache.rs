@@ -25,7 +25,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.mode.vector().map(|mode| &mut mode.row_cache)
     }
 
-    /// How many of the kernel's dimensions number rows that are kept; 0 where nothing is.
+    /// Number of the kernel's dimensions that number rows that are kept; 0 where nothing is.
     pub(crate) fn kept_rows(&mut self) -> usize {
         self.row_cache().map_or(0, |cache| cache.rows)
     }
@@ -89,7 +89,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(())
     }
 
-    /// Where an index is in the row that the code is at, if it is in that row and wanted without condition.
+    /// Place of an index in the row that the code is at, if it is in that row and wanted without condition.
     fn place_in_row(&mut self, index: &Index) -> Option<Index> {
         let is_wanted = self.guard == 0;
         let cache = self.row_cache().filter(|_| is_wanted)?;

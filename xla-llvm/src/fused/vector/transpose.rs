@@ -29,7 +29,7 @@ use crate::lanes::{Lanes, Scalar};
 type Row<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[AffineExpr], Range<'e, 'ctx>) -> Result<()> + 'a;
 
-/// How a plan's loops are cut into tiles.
+/// Cut of a plan's loops into tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TileGrid {
     plan: LoopPlan,
@@ -151,8 +151,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         tile.lanes.symbol = symbol(plan.groups().last());
     }
 
-    /// Where the lanes at a position of an array are in one of the tile's buffers, which is filled at first use; `None`
-    /// for what is better read as it lies.
+    /// Place in one of the tile's buffers of the lanes at a position of an array, filled at first use; `None` for lanes
+    /// that are better read as they lie.
     pub(crate) fn in_tile(
         &mut self,
         id: InstrId,
@@ -219,7 +219,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(buffer)
     }
 
-    /// Where a block begins along a side, and what there is of a partial one.
+    /// First element of a block along a side, and the extent of a partial one.
     fn block_side(&mut self, symbol: SymbolId, side: &TileSide<'e, 'ctx>) -> (AffineExpr, Option<Partial<'e, 'ctx>>) {
         let Symbol { extent, level } = self.symbols.get(symbol);
         let (SymbolValue::Lane { base, .. } | SymbolValue::Uniform(base) | SymbolValue::Varying { lanes: base, .. }) =
@@ -260,20 +260,20 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 /// A side of a block that is not all there.
 #[derive(Clone, Copy)]
 struct Partial<'e, 'ctx> {
-    /// How many elements exist.
+    /// Number of elements that exist.
     left: Lanes<'e, 'ctx>,
     /// Which.
     mask: Lanes<'e, 'ctx>,
 }
 
-/// What blocks of an element type look like in registers.
+/// Form of blocks of an element type in registers.
 #[derive(Clone, Copy)]
 struct BlockForm {
     /// Elements along one side.
     block: u32,
     /// An element's bits, or those of half of it.
     scalar: Scalar,
-    /// How many of them make an element.
+    /// Number of them in an element.
     parts: u32,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Class {
     pub(crate) constant: Option<NodeId>,
     /// The leaf of the program's result that it is.
     pub(crate) output: Option<usize>,
-    /// How many nodes it has.
+    /// Number of nodes.
     members: usize,
 }
 
@@ -51,7 +51,7 @@ impl Class {
         many
     }
 
-    /// How many different contents are written here one after the other.
+    /// Number of different contents that are written here one after the other.
     pub(crate) fn contents(&self) -> usize {
         let contents: std::collections::HashSet<NodeId> = self.live.iter().map(|&(_, _, c)| c).collect();
         contents.len()
@@ -303,7 +303,7 @@ impl<'a> Classes<'a> {
     }
 }
 
-/// Which halves of a move are copies.
+/// Halves of a move that are copies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
     pub(crate) first: bool,

@@ -22,10 +22,10 @@ impl ValueId {
     }
 }
 
-/// How deep control flow may nest. Each level costs stack; programs have a handful.
+/// Maximum nesting of control flow. Each level costs stack; programs have a handful.
 const MAX_NESTING: usize = 200;
 
-/// What makes a value.
+/// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ValueKind {
     /// A leaf of an entry parameter.
@@ -41,7 +41,7 @@ pub(crate) enum ValueKind {
 /// The content of a leaf.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowValue {
-    /// Where it is made: for a join, the while or conditional instruction.
+    /// Place of its origin: for a join, the while or conditional instruction.
     pub(crate) origin: ValueRef,
     pub(crate) kind: ValueKind,
     /// Bytes, 0 without memory.
@@ -52,12 +52,12 @@ pub(crate) struct FlowValue {
     pub(crate) memory_space: i64,
 }
 
-/// Where control flow meets, by leaf of the instruction's value.
+/// Joins of control flow, by leaf of the instruction's value.
 #[derive(Clone, Debug)]
 pub(crate) struct Joins {
     /// The values after the join: joins of their own, or what they were simplified to.
     pub(crate) results: Vec<ValueId>,
-    /// What flows in: for a loop, initial values and values after an iteration; else one list a branch.
+    /// Incoming values: for a loop, initial values and values after an iteration; else one list a branch.
     pub(crate) sources: Vec<Vec<ValueId>>,
 }
 

@@ -107,7 +107,7 @@ fn same_order(a: &ArrayShape, b: &ArrayShape) -> bool {
         || (a.same_dims(b) && plain(a) && plain(b) && a.minor_to_major() == b.minor_to_major())
 }
 
-/// Where an instruction reads an operand when it computes its element at some linear index.
+/// Access to an operand while an instruction computes its element at some linear index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum OperandAccess {
     /// At the same linear index, or not at all.
@@ -210,7 +210,7 @@ fn element_count(fused: &Computation, id: InstrId) -> Option<usize> {
     fused[id].shape().as_array().map(ArrayShape::element_count)
 }
 
-/// How one output of a fusion reads one parameter.
+/// Access of one output of a fusion to one parameter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ParameterAccess {
     None,
@@ -218,7 +218,7 @@ enum ParameterAccess {
     Other,
 }
 
-/// How computing the element of `output` at some index reads each parameter.
+/// Accesses to each parameter while the element of `output` at some index is computed.
 fn parameter_accesses(fused: &Computation, output: InstrId) -> Vec<ParameterAccess> {
     let mut found = vec![ParameterAccess::None; fused.parameters().len()];
     let mut seen = HashSet::from([(output, OperandAccess::Same)]);
@@ -267,7 +267,7 @@ pub(crate) fn leaf_number(shape: &Shape, path: &[usize]) -> Option<usize> {
     Some(number)
 }
 
-/// How many leaves the operands before operand `i` have.
+/// Number of leaves of the operands before operand `i`.
 fn first_leaf(computation: &Computation, id: InstrId, i: usize) -> usize {
     computation[id].operands().iter().take(i).map(|&o| leaf_count(computation[o].shape())).sum()
 }

@@ -7,7 +7,7 @@ pub(crate) type Time = u32;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RegionId(u32);
 
-/// What lies in a region and runs other regions: a loop or a choice of branches.
+/// A loop or a choice of branches: it lies in a region and runs other regions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BlockId(u32);
 
@@ -21,7 +21,7 @@ struct Region {
 
 #[derive(Clone, Debug)]
 struct LiveBlock {
-    /// Where it lies.
+    /// Its region.
     region: RegionId,
     start: Time,
     end: Time,

@@ -2,7 +2,7 @@
 
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Op, Shape};
 
-/// How the leaves of an instruction's value come about.
+/// Origin of the leaves of an instruction's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The computation's parameter of that number: its caller knows.
@@ -77,7 +77,7 @@ pub(crate) fn leaf_array(leaf: &Shape) -> Option<&ArrayShape> {
     }
 }
 
-/// How many leaves a shape has.
+/// Number of leaves of a shape.
 pub(crate) fn leaf_count(shape: &Shape) -> usize {
     match shape {
         Shape::Tuple(elements) => elements.iter().map(leaf_count).sum(),

@@ -63,7 +63,7 @@ pub(crate) enum Fixed {
     Output(usize),
 }
 
-/// What happens at a time.
+/// Step of a timeline.
 #[derive(Clone, Debug)]
 pub(crate) enum TimelineStep {
     /// The program begins.
@@ -78,7 +78,7 @@ pub(crate) enum TimelineStep {
     End,
 }
 
-/// Where values flow into joins.
+/// Place where values flow into joins.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum JoinPlace {
     /// Before a while instruction of that computation.
@@ -102,7 +102,7 @@ pub(crate) struct Move {
     pub(crate) second: NodeId,
     /// The join; `second` itself for the program's result.
     pub(crate) join: NodeId,
-    /// How many loops repeat it.
+    /// Number of loops around it.
     pub(crate) depth: u32,
 }
 
@@ -112,7 +112,7 @@ pub(crate) struct Timeline {
     pub(crate) steps: Vec<TimelineStep>,
     pub(crate) nodes: Vec<TimelineNode>,
     pub(crate) moves: Vec<Move>,
-    /// What each computing instruction may write over.
+    /// Values that each computing instruction may write over.
     pub(crate) shares: HashMap<(CompId, InstrId), Vec<Share>>,
     /// The program's result, by leaf; `None` without memory.
     pub(crate) outputs: Vec<Option<NodeId>>,
@@ -143,7 +143,7 @@ impl Timeline {
         Ok(line.finish(end))
     }
 
-    /// What each leaf of an entry parameter is for: `None` where the module does not give it away.
+    /// Donation of each leaf of an entry parameter: `None` where the module does not donate it.
     pub(crate) fn donations(module: &Module) -> HashMap<ParameterLeaf, Donation> {
         let attributes = module.attributes();
         let mut found: HashMap<ParameterLeaf, Donation> =
@@ -158,7 +158,7 @@ impl Timeline {
     }
 }
 
-/// What a donated parameter's memory may be used for.
+/// Permitted use of a donated parameter's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Donation {
     /// For anything.
@@ -172,7 +172,7 @@ pub(crate) enum Donation {
     },
 }
 
-/// What the walk learns of a node.
+/// Facts that the walk learns of a node.
 #[derive(Clone, Debug, Default)]
 struct Facts {
     written: Option<Use>,

@@ -40,7 +40,7 @@ type Token = u64;
 /// Tokens of an instruction's leaves; `None` for those without memory.
 type Tokens = Vec<Option<Token>>;
 
-/// What lies where: for each allocation, ranges that do not overlap, by offset, with end and token.
+/// Contents of memory: for each allocation, ranges that do not overlap, by offset, with end and token.
 #[derive(Clone, Default)]
 struct Memory {
     ranges: HashMap<usize, BTreeMap<usize, (usize, Token)>>,
@@ -305,7 +305,7 @@ impl AssignmentChecker<'_> {
         found.iter().enumerate().filter(|(leaf, mark)| **mark == Some(*leaf)).map(|(leaf, _)| leaf).collect()
     }
 
-    /// Which leaf of the parameters (by mark) each leaf of `root` passes on; `None` for anything else.
+    /// Leaf of the parameters (by mark) that each leaf of `root` passes on; `None` for anything else.
     fn follow(&self, comp: CompId, root: InstrId, parameters: &[Vec<Option<usize>>]) -> Vec<Option<usize>> {
         let computation = &self.module[comp];
         let mut marks: HashMap<InstrId, Vec<Option<usize>>> = HashMap::new();

@@ -24,7 +24,8 @@ impl Padder<'_> {
         Ok(())
     }
 
-    /// Which elements of an array of bounds `dims` are within the sizes of `dimensions`, `pred`; `None` where all are.
+    /// Mask, `pred`, of the elements of an array of bounds `dims` within the sizes of `dimensions`; `None` where all
+    /// are.
     pub(super) fn inside(&mut self, dims: &[usize], sizes: &Sizes, dimensions: &[usize]) -> Result<Option<InstrId>> {
         let mut inside = None;
         for &d in dimensions {

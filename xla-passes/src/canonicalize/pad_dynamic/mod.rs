@@ -1,8 +1,8 @@
 //! Dynamic padding: arrays with dynamic sizes become arrays of their bounds, beside scalars with the sizes.
 //!
-//! What lies past the sizes is undefined and must not matter: reductions, contractions and paddings read a fill in
-//! its place, concatenations and reshapes bring the elements together, sorts put it last. Sizes that go into or come
-//! out of a loop, a branch or a call do so as more elements of a tuple. Backends see static shapes only.
+//! Elements past the sizes are undefined and must not matter: reductions, contractions and paddings read a fill in
+//! their place, concatenations and reshapes bring the elements together, sorts put them last. Sizes that go into or
+//! come out of a loop, a branch or a call do so as more elements of a tuple. Backends see static shapes only.
 
 mod control;
 mod fill;

@@ -166,7 +166,7 @@ impl Padder<'_> {
         Ok(vec![sizes])
     }
 
-    /// What lies past the sizes becomes padding; the size grows by what is added.
+    /// Elements past the sizes become padding; the size grows by what is added.
     fn pad(&mut self, id: InstrId, pad: &Pad, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let mut sizes = self.array_sizes(operands[0]);
         let changed = |d: &usize| pad.dims[*d] != PadDim { low: 0, high: 0, interior: 0 };

@@ -51,7 +51,7 @@ impl Padder<'_> {
         self.stand_for(id, slice, vec![result])
     }
 
-    /// Where the update ends, the elements that are there stay.
+    /// Elements past the end of the update stay.
     pub(super) fn dynamic_update_slice(&mut self, id: InstrId, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let (mut base, mut update) = (operands[0], operands[1]);
         let (sizes, update_sizes) = (self.array_sizes(base), self.array_sizes(update));
@@ -278,7 +278,7 @@ impl Padder<'_> {
     }
 }
 
-/// What dimensions of gathered slices, or of scattered updates, run along.
+/// Roles of the dimensions of gathered slices, or of scattered updates.
 struct Roles<'a> {
     offset_dims: &'a [usize],
     /// Dimensions of the array that slices leave out.

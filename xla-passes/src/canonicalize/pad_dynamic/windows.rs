@@ -156,7 +156,7 @@ impl Padder<'_> {
         Ok(vec![result])
     }
 
-    /// How many positions windows have along dimensions of those bounds and sizes.
+    /// Number of positions of windows along dimensions of those bounds and sizes.
     fn positions(&mut self, windows: &[WindowDim], bounds: Vec<usize>, sizes: &Sizes) -> Result<Sizes> {
         let mut positions = sizes.clone();
         for (d, window) in windows.iter().enumerate().filter(|(_, window)| !window.is_unit()) {

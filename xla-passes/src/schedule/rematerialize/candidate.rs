@@ -22,7 +22,7 @@ pub(super) struct Candidate {
     pub(super) edit: Edit,
     /// Bytes that are free at the peak then.
     pub(super) bytes: u64,
-    /// Which of the assignment's values it is.
+    /// Number of the value in the assignment.
     pub(super) value: usize,
     /// The values that computing it again reads.
     pub(super) reads: Vec<usize>,
@@ -152,7 +152,7 @@ impl Peak<'_> {
     }
 }
 
-/// What it costs to run an instruction again; `None` where that is expensive or changes anything.
+/// Cost of running an instruction again; `None` where that is expensive or changes anything.
 fn recomputing(module: &Module, program: CompId, id: InstrId, costs: &mut Costs<'_>) -> Option<Cost> {
     let graph = &module[program];
     if role(graph, id) != Role::Compute {

@@ -10,13 +10,13 @@ use crate::rewrite::graph::{clone_with_operands, is_free};
 /// A value that is computed again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Edit {
-    /// Where it is.
+    /// Its computation.
     pub(super) program: CompId,
-    /// What makes it.
+    /// Instruction that makes it.
     pub(super) maker: InstrId,
-    /// Which of the maker's results it is, if it has several.
+    /// Number among the maker's results, if it has several.
     pub(super) index: Option<usize>,
-    /// What it is computed again in front of.
+    /// Instruction before which it is computed again.
     pub(super) before: InstrId,
     /// The uses that take the new value.
     pub(super) reads: Vec<Read>,
@@ -63,7 +63,7 @@ impl Edit {
         Ok(())
     }
 
-    /// What computing the value again reads.
+    /// Operands of computing the value again.
     pub(super) fn operands(&self, module: &Module) -> Vec<InstrId> {
         let maker = &module[self.program][self.maker];
         match maker.op() {

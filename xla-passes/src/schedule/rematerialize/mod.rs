@@ -29,8 +29,8 @@ use crate::{Pass, PassContext};
 /// Brings the memory of a scheduled module under the limit of the target's profile, or as far down as recomputing
 /// brings it. Does nothing without a limit, below it, and where the module has no order yet.
 ///
-/// What still needs more than the limit is left to [`assign_buffers`](crate::buffers::assign_buffers), whose error
-/// names the values that need it.
+/// Peaks that stay above the limit are left to [`assign_buffers`](crate::buffers::assign_buffers), whose error names
+/// the values that need it.
 pub struct Rematerialize;
 
 /// Trials at most: each takes as long as assigning buffers once.

@@ -30,8 +30,8 @@ impl Trial {
         self.buffers.total_bytes() as u64
     }
 
-    /// What sweeps make smaller: bytes in all; at equal bytes, since there may be several peaks, those at the peak and
-    /// how long values are kept.
+    /// Measure that sweeps make smaller: bytes in all; at equal bytes, since there may be several peaks, those at the
+    /// peak and the time that values are kept.
     pub fn cost(&self) -> (u64, usize, u128) {
         let kept = |v: &LiveValue| v.slice.size as u128 * (v.until - v.from) as u128;
         (self.bytes(), self.buffers.peak().bytes, self.buffers.values().iter().map(kept).sum())

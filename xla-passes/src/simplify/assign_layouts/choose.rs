@@ -14,8 +14,7 @@ const CANDIDATES: usize = 6;
 /// Costs of the values that regions read or make.
 struct Costs<'v, 'm> {
     view: &'v LayoutView<'m>,
-    /// How each value is read. What is read where it is made, in one region, is left out: it costs nothing in any
-    /// order.
+    /// Reads of each value. Reads in the region that makes the value are left out: they cost nothing in any order.
     needs: BTreeMap<InstrId, Needs>,
     /// Reads of each region: values, orders as written, counts.
     reads: Vec<BTreeMap<InstrId, BTreeMap<DimOrder, usize>>>,

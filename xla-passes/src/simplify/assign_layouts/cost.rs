@@ -15,7 +15,7 @@ const CONSTANT_BYTES: usize = 64 << 10;
 /// The orders in which a value is read.
 #[derive(Default)]
 pub(super) struct Needs {
-    /// How many read it in exactly an order.
+    /// Number of readers that want exactly an order.
     orders: BTreeMap<DimOrder, usize>,
     /// Those that need an order in part, without those that need the same.
     kept: BTreeMap<(DimOrder, Vec<usize>), KeptBy>,

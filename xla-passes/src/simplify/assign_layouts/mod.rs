@@ -29,12 +29,13 @@ use crate::{Pass, PassContext};
 
 /// Gives each region of operations that take any order of dimensions the order with the fewest bytes of transposes.
 ///
-/// What the target likes comes from its [`LayoutProfile`](crate::LayoutProfile) and [`DotProfile`](crate::DotProfile).
-/// Parameters, results, and what loops hand on keep their order. A region changes only if that makes fewer bytes of
-/// transposes.
+/// The target's preferences come from its [`LayoutProfile`](crate::LayoutProfile) and
+/// [`DotProfile`](crate::DotProfile). Parameters, results, and what loops hand on keep their order. A region changes
+/// only if that makes fewer bytes of transposes.
 pub struct AssignLayouts;
 
-/// How often regions are looked at again after others changed. Each change takes bytes away, so that few iterations do.
+/// Maximum number of times that regions are looked at again after others changed. Each change takes bytes away, so that
+/// few iterations do.
 const ROUNDS: usize = 8;
 
 impl Pass for AssignLayouts {

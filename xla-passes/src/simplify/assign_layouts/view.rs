@@ -28,7 +28,7 @@ pub(super) struct LayoutPlan {
     orders: Vec<DimOrder>,
 }
 
-/// How a value is read.
+/// Kind of read of a value.
 pub(super) enum LayoutReader {
     /// In the order of a region.
     Region(usize),

@@ -25,7 +25,7 @@ pub fn is_identity(permutation: &[usize]) -> bool {
     permutation.iter().enumerate().all(|(i, &d)| i == d)
 }
 
-/// Where each position went.
+/// Inverse of a permutation: the new place of each position.
 pub fn inverse(permutation: &[usize]) -> Vec<usize> {
     let mut inverse = vec![0; permutation.len()];
     permutation.iter().enumerate().for_each(|(i, &d)| inverse[d] = i);

@@ -209,7 +209,7 @@ fn scatter_of_one_box(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(DynamicUpdateSlice, cx.shape(id)?.clone(), taken))
 }
 
-/// What a scatter's combiner makes of a window of `x` and the update: the update, or an operation on both.
+/// Applies a scatter's combiner to a window of `x` and the update: the update, or an operation on both.
 fn combined(
     cx: &mut Draft<'_>,
     op: &Scatter,

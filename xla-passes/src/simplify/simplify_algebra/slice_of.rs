@@ -14,7 +14,7 @@ pub const SLICE: &[Rule] =
 
 pub const DYNAMIC_SLICE: &[Rule] = rules![dynamic_slice_of_elementwise, dynamic_slice_of_transpose];
 
-/// What is sliced, where nobody else wants it and some of it is cut away but not all; and how it is sliced.
+/// Operand of a slice, where it has no other user and some of it is cut away but not all; and the slice's ranges.
 fn cut<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(InstrId, &'c [SliceRange])> {
     let Op::Slice(slice) = cx.op(id) else { return None };
     let inner = cx.operand(id, 0);

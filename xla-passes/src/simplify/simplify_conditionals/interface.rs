@@ -72,7 +72,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Where a result (of that index, where there are several) comes from, if that is the same for all branches.
+    /// Origin of a result (of that index, where there are several), if it is the same for all branches.
     fn common_origin(&self, module: &Module, index: Option<usize>) -> Option<Origin> {
         let mut origins = (0..self.branches.len()).map(|branch| self.origin(module, branch, index));
         let first = origins.next()??;

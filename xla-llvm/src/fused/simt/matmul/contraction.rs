@@ -29,11 +29,11 @@ pub(crate) struct Matmul<'m> {
     pub free: [Vec<u64>; 2],
     /// Extents of K's dimensions.
     pub contracting: Vec<u64>,
-    /// What operands are converted to first, and the result from.
+    /// Type of the multiplication: operands are converted to it first, the result from it.
     pub element_type: ElementType,
     /// Type of accumulators: it takes a register, or several, by itself.
     pub accumulator_type: ElementType,
-    /// What tensor cores may take the operands' elements as, with accumulators of f32.
+    /// Type of the operands' elements on tensor cores, with accumulators of f32.
     pub operand_type: Option<OperandType>,
     /// Of the operands.
     pub neighbours: [Neighbours; 2],
@@ -74,7 +74,7 @@ impl MatmulSide {
     }
 }
 
-/// Which way the neighbours of an operand's element lie in memory.
+/// Direction in memory of the neighbours of an operand's element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Neighbours {
     pub along: Along,

@@ -9,10 +9,10 @@ use crate::fused::loops::affine::{AffineExpr, position, row_major_strides};
 use crate::fused::simt::matmul::contraction::{Matmul, MatmulSide};
 use crate::lanes::Lanes;
 
-/// How sums are cut into parts.
+/// Cut of sums into parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
-    /// How many, at least one. None is empty.
+    /// Number of parts, at least one. None is empty.
     pub parts: u64,
     /// Steps of the sum in each but the last, which may have fewer.
     pub size: u64,
@@ -61,11 +61,11 @@ impl Cut {
     }
 }
 
-/// Where the sums of a work item go.
+/// Destination of the sums of a work item.
 pub(crate) struct Sink<'a, 'ctx, 'm> {
     pub matmul: &'a Matmul<'m>,
     pub batch: &'a [AffineExpr],
-    /// What is done with sums of parts: those of whole ones are gone on with.
+    /// Destination of sums of parts; those of whole sums are processed further.
     pub part: Option<Partial<'ctx>>,
 }
 

@@ -1,9 +1,9 @@
 //! Tiles of matmuls on tensor cores: two rows of four warps.
 //!
-//! Which rows, columns and steps of K a thread's fragments are of does not matter to the tensor core, as long as all
-//! threads agree. So a thread has neighbours, which come with one access: of an operand whose rows (or columns) lie
-//! together, the ones of the same place in all of the warp's matrices; else steps of the sum. With TF32 it has two
-//! neighbouring steps where the tensor core counts them 4 apart. The threads of a warp read from different banks.
+//! The rows, columns and steps of K of a thread's fragments do not matter to the tensor core, as long as all threads
+//! agree. So a thread has neighbours, which come with one access: of an operand whose rows (or columns) lie together,
+//! the ones of the same place in all of the warp's matrices; else steps of the sum. With TF32 it has two neighbouring
+//! steps where the tensor core counts them 4 apart. The threads of a warp read from different banks.
 
 use xla_hlo::{ElementType, Result};
 
@@ -21,7 +21,7 @@ use crate::simt::WARP;
 const WARPS_ACROSS: u64 = 4;
 const WARPS_DOWN: u64 = THREADS / WARP as u64 / WARPS_ACROSS;
 
-/// Where a thread's fragments of matrices are in the tile.
+/// Place in the tile of a thread's fragments of matrices.
 pub(crate) struct WarpPlace {
     /// The first row of the warp's sums, and the first column.
     pub row: AffineExpr,
@@ -54,7 +54,7 @@ fn matrices(tiling: Tiling, side: MatmulSide) -> u64 {
     }
 }
 
-/// Where rows or columns of a warp's matrices are in the tile: how far from one group's to the next one's, from one
+/// Strides in the tile of the rows or columns of a warp's matrices: from one group's to the next one's, from one
 /// matrix's to the next one's, and from the upper half of a matrix to the lower one.
 struct Spread {
     group: u64,
@@ -94,7 +94,7 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
         results
     }
 
-    /// Where the thread's first fragments of each operand are in shared memory.
+    /// Places in shared memory of the thread's first fragments of each operand.
     pub fn fragments(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, place: &WarpPlace) -> Result<[Lanes<'e, 'ctx>; 2]> {
         let mut at = |part: &Part<'e, 'ctx>, first: &AffineExpr| {
             let group = place.group.clone().scaled(part.spread(self.tiling).group as i64);

@@ -37,7 +37,7 @@ use crate::fused::tuning::threads::ACCESS_BITS;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Register, Shuffle, WARP};
 
-/// How a matmul is computed.
+/// Plan of a skinny matmul.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SkinnyMatmul {
     many: MatmulSide,

@@ -1,7 +1,7 @@
 //! Split-K: matmuls of few results and a long K, which is cut into parts for other blocks; a second launch adds up the
 //! parts.
 //!
-//! What comes before the matmul is computed in the first launch, what comes after it in the second one. Both add in an
+//! Operations before the matmul are computed in the first launch, those after it in the second one. Both add in an
 //! order that depends on nothing but the program (without atomics).
 
 use xla_hlo::ops::BinaryOp;
@@ -24,7 +24,7 @@ use crate::fused::tuning::split_k::{LEAST_PARTS, MANY_THREADS, MOST_MEMBERS};
 use crate::simt::WARP;
 use crate::target::Target;
 
-/// How a matmul is computed in parts.
+/// Plan of a matmul in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitK {
     parts: Parts,
@@ -40,7 +40,7 @@ enum Parts {
     Skinny(SkinnyMatmul),
 }
 
-/// What a launch does.
+/// Phase of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SplitKPhase {
     /// Adds up the products of each part of K. The words: addresses of the inputs, then of scratch memory.
@@ -75,7 +75,7 @@ impl SplitK {
         (self.cut.parts * self.results * self.bytes) as usize
     }
 
-    /// How many 64-bit words a kernel takes.
+    /// Number of 64-bit words that a kernel takes.
     pub fn words(&self, phase: SplitKPhase, source: &KernelSource<'_>) -> usize {
         match phase {
             SplitKPhase::Parts => source.inputs.len() + 1,

@@ -45,10 +45,10 @@ pub(crate) struct Part<'e, 'ctx> {
     /// Neighbours that a thread brings at a time, and which way they lie.
     width: u64,
     pub along: Along,
-    /// Where the thread's first neighbours are in the tile.
+    /// Place in the tile of the thread's first neighbours.
     free: AffineExpr,
     sum: AffineExpr,
-    /// How often a thread brings neighbours, and how far apart (rows or columns, sums).
+    /// Number of times that a thread brings neighbours, and their distance (rows or columns, sums).
     turns: u64,
     step: (u64, u64),
     /// One for each part of an element.

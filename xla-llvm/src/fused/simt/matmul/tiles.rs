@@ -76,7 +76,7 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(Launch { work_items, block: Some(THREADS as u32) })
     }
 
-    /// What is computed of neighbouring sums of a row, to the results: together where the result has as many
+    /// Computes from neighbouring sums of a row and stores to the results: together where the result has as many
     /// neighbours, or none of them.
     fn store_vector<'e, 'ctx>(
         &self,
@@ -125,7 +125,8 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(())
     }
 
-    /// What is computed of neighbouring sums of a row, of which the row and the first column are given, to the results.
+    /// Computes from neighbouring sums of a row, of which the row and the first column are given, and stores to the
+    /// results.
     pub(crate) fn store_results<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,

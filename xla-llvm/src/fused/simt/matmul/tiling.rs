@@ -19,7 +19,7 @@ pub(crate) struct Tiling {
     pub each: [u64; 2],
     /// Steps of the sum that are in shared memory at a time.
     pub depth: u64,
-    /// What warps multiply as matrices.
+    /// Operand type of the tensor cores, if warps multiply on them.
     pub unit: Option<OperandType>,
     /// The parts of the sum that are other tiles.
     pub cut: Cut,

@@ -1,11 +1,11 @@
-//! How a scatter's combiner can be applied by many threads whose updates meet.
+//! Means by which many threads apply a scatter's combiner where their updates meet.
 
 use xla_hlo::ops::{BinaryOp, Op};
 use xla_hlo::{Computation, ElementKind, ElementType, InstrId};
 
 use crate::simt::Atomic;
 
-/// How updates that meet at an element of one array are combined.
+/// Means of combining updates that meet at an element of one array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Means {
     /// By an operation of the memory, on each part of an element.

@@ -20,7 +20,7 @@ pub struct ThreadedScatter {
     pub(crate) meeting: Meeting,
 }
 
-/// What becomes of updates that meet.
+/// Treatment of updates that meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Meeting {
     /// They do not meet.
@@ -31,8 +31,8 @@ pub(crate) enum Meeting {
     InOrder,
 }
 
-/// What one launch does. The words of each: addresses of the indices, the updates and the results, which hold the
-/// inputs; then, where [`ThreadedScatter::scratch_bytes`] says so, that of scratch memory, for claims or for keys.
+/// Phase of a launch. The words of each: addresses of the indices, the updates and the results, which hold the inputs;
+/// then, where [`ThreadedScatter::scratch_bytes`] says so, that of scratch memory, for claims or for keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScatterPhase {
     /// Forgets older claims on the places that are updated.
@@ -56,7 +56,7 @@ pub(crate) struct Arrays<'a, 'ctx> {
     pub results: &'a [PointerValue<'ctx>],
 }
 
-/// Where an element of the updates goes.
+/// Destination of an element of the updates.
 pub(crate) struct Place<'e, 'ctx> {
     /// Its number among the updates.
     pub from: Lanes<'e, 'ctx>,
