@@ -10,7 +10,7 @@ pub fn is_begun(op: &Op) -> bool {
     !op.opcode().awaited_by().is_empty()
 }
 
-/// Which computations have side effects, their callees included.
+/// Side effects of computations, their callees included.
 pub struct Effects {
     computations: SecondaryMap<CompId, bool>,
 }

@@ -1,6 +1,6 @@
 //! Element types of arrays: one table of name, width and kind.
 
-/// What an element type counts with.
+/// Kind of an element type: the numbers that it counts with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ElementKind {
     /// Truth values.
@@ -35,7 +35,7 @@ macro_rules! element_types {
                 match self { $(ElementType::$variant => $bits,)* }
             }
 
-            /// What the type counts with.
+            /// Kind of the type.
             pub const fn kind(self) -> ElementKind {
                 match self { $(ElementType::$variant => ElementKind::$kind,)* }
             }

@@ -92,7 +92,7 @@ impl<I: EntityId, T> Arena<I, T> {
         self.iter().map(|(id, _)| id)
     }
 
-    /// How many entities are live.
+    /// Number of live entities.
     pub fn len(&self) -> usize {
         self.live
     }

@@ -5,7 +5,7 @@ use std::error::Error as StdError;
 /// Shorthand used by every fallible function of the workspace.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, told by whose fault it is.
+/// Error, by whose fault it is.
 ///
 /// Every variant carries a [`Detail`]: the sentence shown to the user (what was wrong, where, and what to do) and the
 /// error that caused it, if any. Create errors with the constructors, one for each code.

@@ -35,7 +35,7 @@ fn is_printed(text: &str) -> bool {
     text.contains("entry_computation_layout={") && text.contains("ENTRY %")
 }
 
-/// Where the corpus is not there, there is nothing to check.
+/// Without the corpus, there is nothing to check.
 #[test]
 fn modules_round_trip() {
     let Some(corpus) = corpus() else { return };

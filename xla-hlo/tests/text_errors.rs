@@ -253,7 +253,7 @@ fn nesting_is_limited() {
     });
 }
 
-/// What the deepest text that is accepted becomes can be printed, copied and dropped.
+/// The module of the deepest text that is accepted can be printed, copied and dropped.
 #[test]
 fn the_deepest_module_is_safe() {
     on_a_small_stack(|| {

@@ -102,7 +102,7 @@ fn computations_in_attributes_and_operands() {
     ));
 }
 
-/// Where the operation's rule gives the shape, it need not be written.
+/// Shapes that the operation's rule infers need not be written.
 #[test]
 fn shapes_left_out() {
     insta::assert_snapshot!(body(

@@ -430,7 +430,7 @@ proptest! {
         prop_assert_eq!(again.to_string(), printed);
     }
 
-    /// What is serialised and read is serialised as the same bytes.
+    /// A module that is serialised and read is serialised as the same bytes.
     #[test]
     fn serialised_modules_round_trip(stream in proptest::collection::vec(any::<u32>(), 0..600)) {
         let module = Choices { stream, at: 0, unowned: None }.module();

@@ -21,7 +21,7 @@ use crate::ops::dynamic::sizes;
 use crate::ops::{CustomCallRegistry, Op};
 use crate::{CompId, Computation, Error, InstrId, Instruction, Literal, Module, Result, Shape};
 
-/// How deeply computations may call each other while evaluated; bounds the machine's stack.
+/// Maximum depth of calls between computations while evaluated; bounds the machine's stack.
 pub const MAX_CALL_DEPTH: usize = 200;
 
 /// Runs the entry computation of a module on `arguments`, one for each parameter, of the parameters' shapes (layouts
@@ -126,7 +126,7 @@ impl<'m> Evaluator<'m> {
         self
     }
 
-    /// What random numbers are drawn from.
+    /// State that random numbers are drawn from.
     pub fn random_state(&self) -> &RandomState {
         &self.random
     }

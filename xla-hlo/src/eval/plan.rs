@@ -26,7 +26,7 @@ pub(super) struct Step {
     pub is_dynamic: bool,
 }
 
-/// How a step reads an operand.
+/// Access of a step to an operand.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Access {
     /// For the last time: the value is moved out.
@@ -37,7 +37,7 @@ pub(super) enum Access {
     TakeElement,
 }
 
-/// What is read of a value after a point of the sequence.
+/// Reads of a value after a point of the sequence.
 #[derive(Clone, Default)]
 enum Later {
     #[default]
@@ -88,7 +88,7 @@ impl Plan {
 }
 
 impl Later {
-    /// How `op` reads the value, given what is read after it; and notes that `op` reads it.
+    /// Access of `op` to the value, given the later reads; and notes that `op` reads it.
     fn read_before_by(&mut self, op: &Op) -> Access {
         let Op::GetTupleElement(get) = op else {
             let access = if matches!(self, Later::Nothing) { Access::Take } else { Access::Share };

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a counter begins with, as XLA's CPU backend has it.
+/// Initial value of a counter, as XLA's CPU backend has it.
 const FIRST: u128 = 0x0701_2395;
 
 /// A 128-bit counter from which `rng` and `rng-get-and-update-state` draw: one for all programs of a device.

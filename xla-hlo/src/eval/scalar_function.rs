@@ -15,9 +15,9 @@ const MAX_DEPTH: usize = 32;
 /// A computation whose parameters are scalars and whose result is a scalar or a tuple of scalars, ready to be called
 /// for each element of something.
 ///
-/// Where the computation consists of elementwise operations, constants, tuples and calls of such computations, it is
-/// compiled to a program over registers; anything else (loops, branches, arrays inside) runs through
-/// [`Evaluator::call`]. The caller cannot tell which.
+/// A computation of elementwise operations, constants, tuples and calls of such computations is compiled to a program
+/// over registers; anything else (loops, branches, arrays inside) runs through [`Evaluator::call`]. The caller cannot
+/// tell which.
 pub struct ScalarFunction {
     computation: CompId,
     parameters: Vec<ElementType>,

@@ -5,7 +5,7 @@
 
 use crate::ElementType;
 
-/// What the highest exponent means.
+/// Meaning of the highest exponent.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum FloatSpecials {
     /// Infinities and NaNs, as IEEE 754 has them.
@@ -27,7 +27,7 @@ pub struct FloatFormat {
     pub mantissa_bits: u32,
     /// An exponent field of so much means 2^0.
     pub bias: i32,
-    /// What the highest exponent means.
+    /// Meaning of the highest exponent.
     pub specials: FloatSpecials,
 }
 

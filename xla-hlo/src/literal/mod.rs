@@ -170,7 +170,7 @@ impl Literal {
         }
     }
 
-    /// How many bytes [`Literal::bytes`] has.
+    /// Number of bytes of [`Literal::bytes`].
     pub fn byte_len(&self) -> usize {
         match &self.data {
             Data::Array(storage) => storage.len(),
@@ -320,7 +320,8 @@ impl Literal {
 
     /// The same value with each array as large as the bounds of `shape` (`<=`) say, and zeros behind its size.
     ///
-    /// What an evaluation gives has the sizes it really has; devices have room for the bounds.
+    /// Literal at the bounds of its shape: results of an evaluation have their real sizes, devices have room for the
+    /// bounds.
     pub fn at_bounds(self, shape: &Shape) -> Result<Literal> {
         match shape {
             Shape::Array(array) if !array.is_static() => self.resized(array.dims()),

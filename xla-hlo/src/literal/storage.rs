@@ -38,7 +38,7 @@ impl Storage {
         Storage::Splat(Arc::new(Splat { element: bytes, width, len: width * count, dense: OnceLock::new() }))
     }
 
-    /// How many bytes there are.
+    /// Number of bytes.
     pub(super) fn len(&self) -> usize {
         match self {
             Storage::Dense(bytes) => bytes.len(),

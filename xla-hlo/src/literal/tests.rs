@@ -164,7 +164,7 @@ fn literals(module: &Module) -> Vec<Literal> {
     module.entry().iter().filter_map(|(_, i)| constant(i.op())).collect()
 }
 
-/// What is read element by element is kept as one where all are the same.
+/// Elements that are read one by one are kept as one where all are the same.
 #[test]
 fn read_elements_that_are_equal_are_kept_once() {
     let text = "ENTRY main {\n ROOT a = f32[2000] constant({X})\n}".replace('X', &"1.5, ".repeat(2000));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// `frontend_attributes={key="value",...}`: free text from the framework, kept in key order.
 pub type FrontendAttributes = BTreeMap<String, String>;
 
-/// Where an instruction came from in the user's program.
+/// Origin of an instruction in the user's program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// The framework's operation type.
@@ -39,7 +39,7 @@ pub struct Metadata {
 pub struct Annotations {
     /// Provenance.
     pub metadata: Metadata,
-    /// How the value is split over devices.
+    /// Split of the value over devices.
     pub sharding: Option<Sharding>,
     /// Free text from the framework.
     pub frontend_attributes: FrontendAttributes,
@@ -65,7 +65,7 @@ pub enum Sharding {
 /// The sharding of one array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct LeafSharding {
-    /// How the data is split.
+    /// Kind of split.
     pub kind: ShardingKind,
     /// Trailing parts in order of the text: `shard_as 1`, `shard_like 2`.
     pub group: Option<ShardGroup>,
@@ -107,7 +107,7 @@ pub enum ShardingKind {
 pub struct TiledSharding {
     /// Devices along each dimension, the trailing ones for [`TiledSharding::last_tile_dims`].
     pub tile_dims: Vec<i64>,
-    /// Which device is where.
+    /// Devices by their places.
     pub devices: DeviceList,
     /// `last_tile_dim_replicate`.
     pub replicate_last: bool,
@@ -115,7 +115,7 @@ pub struct TiledSharding {
     pub last_tile_dims: Vec<SubgroupKind>,
 }
 
-/// What a trailing tile dimension means.
+/// Meaning of a trailing tile dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SubgroupKind {
     /// Copies.

@@ -99,7 +99,7 @@ impl Computation {
         self.instructions.iter()
     }
 
-    /// How many instructions there are.
+    /// Number of instructions.
     pub fn len(&self) -> usize {
         self.instructions.len()
     }

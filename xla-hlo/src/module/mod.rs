@@ -69,7 +69,7 @@ impl Module {
         self.name = name.into();
     }
 
-    /// What the header says besides the name.
+    /// Attributes of the header besides the name.
     pub fn attributes(&self) -> &ModuleAttributes {
         &self.attributes
     }
@@ -140,7 +140,7 @@ impl Module {
         self.computations.iter()
     }
 
-    /// How many computations there are.
+    /// Number of computations.
     pub fn len(&self) -> usize {
         self.computations.len()
     }

@@ -11,7 +11,7 @@ const FEW: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Users {
     list: Vec<InstrId>,
-    /// Where each user is in a list that is longer than [`FEW`].
+    /// Place of each user in a list that is longer than [`FEW`].
     #[expect(clippy::box_collection, reason = "the many instructions with few users pay one word for it")]
     places: Option<Box<HashMap<InstrId, usize>>>,
 }

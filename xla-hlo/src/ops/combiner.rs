@@ -7,7 +7,7 @@ use crate::{
     ArrayShape, CompId, Computation, ElementKind, ElementType, Error, InstrId, Literal, Result, Scalar, Shape,
 };
 
-/// What a combiner gives: one accumulator for each array that is reduced.
+/// Results of a combiner: one accumulator for each array that is reduced.
 pub(super) struct Accumulators {
     types: Vec<ElementType>,
     is_tuple: bool,
@@ -81,7 +81,7 @@ impl Accumulators {
     }
 }
 
-/// What is known of a combiner besides its result.
+/// Kind of a combiner.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     /// An associative and commutative operation of its two parameters.

@@ -1,6 +1,6 @@
 //! Opcode table: every opcode of HLO text with its arity and family.
 
-/// How many operands an operation takes.
+/// Number of operands of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arity {
     /// Exactly so many.
@@ -25,7 +25,7 @@ macro_rules! opcodes {
                 match self { $(Opcode::$variant => $name,)* }
             }
 
-            /// How many operands it takes.
+            /// Number of operands.
             pub const fn arity(self) -> Arity {
                 match self { $(Opcode::$variant => Arity::$arity($n),)* }
             }
@@ -82,7 +82,7 @@ pub enum Family {
     Token,
     /// Operations begun and awaited.
     Async,
-    /// What the devices of a program do together.
+    /// Communication between the devices of a program.
     Collective,
 }
 

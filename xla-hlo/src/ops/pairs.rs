@@ -3,8 +3,8 @@
 use super::Opcode;
 
 impl Opcode {
-    /// What may use the result of this operation, which begins something: it must be used exactly once. Empty for
-    /// operations that are complete in themselves.
+    /// Opcodes that may use the result of this operation, which starts something: it must be used exactly once. Empty
+    /// for operations that are complete in themselves.
     ///
     /// A send or receive may also go through a tuple, into a loop for instance, and be awaited there.
     pub const fn awaited_by(self) -> &'static [Opcode] {
@@ -20,7 +20,8 @@ impl Opcode {
         }
     }
 
-    /// What operand 0 of this operation, which waits for something, may be. Empty for operations that wait for nothing.
+    /// Opcodes that operand 0 of this operation, which waits for something, may have. Empty for operations that wait
+    /// for nothing.
     pub const fn awaits(self) -> &'static [Opcode] {
         match self {
             Opcode::AsyncUpdate | Opcode::AsyncDone => &[Opcode::AsyncStart, Opcode::AsyncUpdate],

@@ -2,7 +2,7 @@
 
 use crate::{ArrayShape, CompId, Computation, ElementType, Error, Module, ModuleAttributes, Result, Shape};
 
-/// What a shape rule may look at.
+/// Context of a shape rule.
 #[derive(Clone, Copy)]
 pub struct ShapeContext<'a> {
     module: &'a Module,
@@ -16,7 +16,7 @@ impl<'a> ShapeContext<'a> {
         ShapeContext { module, operands, written }
     }
 
-    /// What the header of the module says.
+    /// Attributes of the module's header.
     pub fn attributes(&self) -> &'a ModuleAttributes {
         self.module.attributes()
     }

@@ -12,7 +12,7 @@ use crate::{CompId, Computation, ElementType, Error, Module, Result, Shape, Shar
 
 /// The attributes of an operation in its message, both ways; beside [`OpRules`](crate::ops::OpRules).
 ///
-/// What every instruction has (name, shape, operands, metadata, ...) is read and written elsewhere.
+/// Fields that every instruction has (name, shape, operands, metadata, ...) are read and written elsewhere.
 pub trait ProtoAttributes: Sized {
     /// Takes the operation's own attributes out of the message.
     fn read_proto(opcode: Opcode, r: &mut ProtoReader<'_>) -> Result<Self>;

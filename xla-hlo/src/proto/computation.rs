@@ -107,10 +107,10 @@ fn check_arity(opcode: Opcode, count: usize) -> Result<()> {
     Err(Error::invalid_argument(complaint))
 }
 
-/// What a computation without a name is called.
+/// Name of a computation without a name.
 const UNNAMED: &str = "computation";
 
-/// What a module's computations and instructions are called when it is written.
+/// Names and ids of a module's computations and instructions when it is written.
 ///
 /// Computations count from 1 in the order they are written; the id of an instruction is its computation's id in the
 /// upper half and its place, from 0, in the lower. Names of instructions differ in the whole module, as XLA demands:
@@ -144,7 +144,7 @@ impl Identities {
     }
 }
 
-/// Where an instruction stands in the message of its computation.
+/// Place of an instruction in the message of its computation.
 struct Place {
     id: i64,
     name: String,

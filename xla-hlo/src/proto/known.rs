@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::metadata::Payloads;
 use crate::CompId;
 
-/// What is known of a module while its computations are read.
+/// Parts of a module that are known while its computations are read.
 #[derive(Default)]
 pub(super) struct Known {
     /// Computations by id.

@@ -145,7 +145,7 @@ fn set_elements(proto: &mut LiteralProto, ty: ElementType, mut bytes: Vec<u8>) {
     }
 }
 
-/// Which way elements go between row-major order and that of a layout.
+/// Direction in which elements go between row-major order and that of a layout.
 #[derive(Clone, Copy, PartialEq)]
 enum Direction {
     FromLayout,

@@ -9,7 +9,8 @@ use super::numbers::index;
 use crate::text::{Failure, Parse, TokenKind, Tokens, print_metadata, quoted};
 use crate::{Error, Metadata, Result};
 
-/// What may follow the dimensions: axes of which every device has all, partial values, or what the program handles.
+/// Lists that may follow the dimensions: axes of which every device has all, partial values, or what the program
+/// handles.
 const LISTS: [&str; 3] = ["replicated", "unreduced", "manual"];
 
 /// Names of the reductions of partial values, by number.
@@ -175,7 +176,7 @@ fn device_ids(t: &mut Tokens<'_>, mesh: &mut MeshProto) -> Parse<()> {
     Ok(())
 }
 
-/// What follows a comma behind the mesh.
+/// The part after a comma behind the mesh.
 fn part(
     t: &mut Tokens<'_>,
     mesh: &mut MeshProto,

@@ -17,7 +17,7 @@ use crate::{CompId, Error, InstrId, Module, Op, Result, ResultExt};
 
 /// Reads a serialised module: `HloModuleProto`, or one inside `HloProto`, `HloSnapshot` or `HloModuleProtoWithConfig`.
 ///
-/// What is read is well-formed; whether it is a valid program is for [`crate::VerifiedModule`] to say. The error is the
+/// The module is well-formed; whether it is a valid program is for [`crate::VerifiedModule`] to say. The error is the
 /// first one found, with the computation, instruction and field that it is about.
 pub fn parse_module(bytes: &[u8]) -> Result<Module> {
     read(Bytes::copy_from_slice(bytes)).context(|| "serialised HLO")

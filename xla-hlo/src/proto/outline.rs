@@ -62,7 +62,7 @@ fn resolve(outline: &ComputationOutline, positions: &HashMap<i64, usize>) -> Res
     .collect()
 }
 
-/// Where the search for what must come first stands with a computation.
+/// State of a computation in the search for those that must come first.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     New,

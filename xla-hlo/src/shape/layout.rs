@@ -45,7 +45,7 @@ pub enum TileDim {
 pub struct SplitConfig {
     /// The dimension that is split.
     pub dimension: usize,
-    /// Where it is split.
+    /// Indices at which it is split.
     pub indices: Vec<u64>,
 }
 

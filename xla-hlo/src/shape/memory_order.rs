@@ -6,7 +6,7 @@ use crate::{Error, Result};
 /// One step from the elements of an array, row major, to its elements in the order of memory, or back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemoryStep {
-    /// How elements move.
+    /// Kind of movement.
     pub kind: MemoryStepKind,
     /// Dimensions before the step.
     pub from: Vec<usize>,
@@ -14,7 +14,7 @@ pub struct MemoryStep {
     pub to: Vec<usize>,
 }
 
-/// How a [`MemoryStep`] moves elements.
+/// Kind of movement of a [`MemoryStep`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MemoryStepKind {
     /// Dimension `i` of the result is dimension `permutation[i]` of the operand.

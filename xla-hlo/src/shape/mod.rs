@@ -102,7 +102,7 @@ impl ArrayShape {
         &self.dims
     }
 
-    /// How many dimensions there are.
+    /// Number of dimensions.
     pub fn rank(&self) -> usize {
         self.dims.len()
     }

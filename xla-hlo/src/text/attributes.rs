@@ -14,7 +14,7 @@ use crate::{CompId, Computation, ElementType, Error, Literal, MAIN_THREAD, Modul
 
 /// A type that can stand behind `name=` in an instruction.
 pub trait AttributeValue: Sized {
-    /// What is expected, for error messages: `a list of integers such as {0,2}`.
+    /// Description of the expected value, for error messages: `a list of integers such as {0,2}`.
     const WHAT: &'static str;
 
     /// Reads the value where the cursor stands.
@@ -39,7 +39,7 @@ pub(super) const COMMON: &[&str] = &[
 /// Inline computations already read, by the byte of their `{`: what they became, and the byte behind their `}`.
 pub(super) type InlineComputations = HashMap<usize, (CompId, usize)>;
 
-/// What computations an attribute may name.
+/// Computations that an attribute may name.
 #[derive(Clone, Copy)]
 pub(super) struct Callables<'a> {
     /// Computations defined so far.
@@ -56,7 +56,7 @@ pub(super) struct Written<'t> {
     pub value: std::ops::Range<usize>,
 }
 
-/// What stands between the parentheses of operations that have no operands.
+/// Content of the parentheses of operations that have no operands.
 #[derive(Debug, Default)]
 pub(super) enum Payload {
     /// Operands, or nothing.
@@ -180,7 +180,7 @@ impl<'a> AttributeCursor<'a> {
         })
     }
 
-    /// What kind of token comes next.
+    /// Kind of the next token.
     pub(crate) fn kind(&self) -> TokenKind {
         self.tokens.kind()
     }

@@ -53,7 +53,7 @@ struct Place<'t> {
     text: &'t str,
 }
 
-/// How much of a long line is shown, in characters.
+/// Number of characters of a long line that are shown.
 const SHOWN: usize = 120;
 
 impl<'t> Place<'t> {

@@ -1,6 +1,6 @@
 //! Tokens of HLO text: byte spans, one pass, no allocation, no recursion.
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TokenKind {
     /// The end of the text, or of the part that is being read.
@@ -137,7 +137,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Why a [`TokenKind::Bad`] token is none.
+    /// Reason that a [`TokenKind::Bad`] token is none.
     pub fn complaint(&self, bad: Token) -> String {
         let rest = &self.text[bad.start..];
         match rest.chars().next() {
@@ -254,7 +254,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// What begins with `-` or `.` and is followed by no digit.
+    /// A token that begins with `-` or `.` and has no digit after it.
     fn no_digits(&mut self, start: usize) -> Token {
         let rest = &self.bytes[start..];
         if rest.starts_with(b"...") {

@@ -3,7 +3,7 @@
 /// Longer names are not compared: a typing error in them is seen at a glance, and the comparison is quadratic.
 const LONGEST: usize = 64;
 
-/// How many names are looked through.
+/// Maximum number of names that are compared.
 const LOOKED_AT: usize = 10_000;
 
 /// `; did you mean X?` for the nearest of `names` within a few edits of `wrong`, else nothing.

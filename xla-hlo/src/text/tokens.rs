@@ -5,7 +5,7 @@ use super::lexer::{Lexer, Token, TokenKind};
 use super::strings;
 use crate::Error;
 
-/// How deep tuples, nested instructions and inline computations may nest. Reading and dropping them recurses, and this
+/// Maximum nesting of tuples, nested instructions and inline computations. Reading and dropping them recurses, and this
 /// depth fits a thread's stack of 2 MiB even in debug builds.
 pub(super) const MAX_DEPTH: usize = 200;
 
@@ -30,17 +30,17 @@ impl<'t> Tokens<'t> {
         self.token
     }
 
-    /// What kind of token comes next.
+    /// Kind of the next token.
     pub fn kind(&self) -> TokenKind {
         self.token.kind
     }
 
-    /// Where the next token begins.
+    /// Begin of the next token.
     pub fn at(&self) -> usize {
         self.token.start
     }
 
-    /// How many bytes come from the next token on.
+    /// Number of bytes from the next token on.
     pub fn bytes_left(&self) -> usize {
         self.lexer.bytes().len() - self.token.start
     }

@@ -50,7 +50,7 @@ impl Deref for VerifiedModule {
 pub struct Violation {
     /// Where: `main`, or `%add.3 in main`; empty for the module itself.
     pub place: String,
-    /// Which rule was broken and how.
+    /// The broken rule, and how it is broken.
     pub rule: String,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// How many violations an error message lists; the rest is counted.
+/// Number of violations that an error message lists; the rest is counted.
 const LISTED: usize = 20;
 
 /// Verifies a module in place. The error lists every violation that was found.

@@ -45,7 +45,7 @@ fn check_instruction(report: &mut Report<'_>, computation: &Computation, id: Ins
     }
 }
 
-/// What is wrong with an array's shape, if anything.
+/// Fault of an array's shape, if any.
 pub(super) fn complaint_about(array: &ArrayShape) -> Option<String> {
     if let Err(error) = array.checked_element_count() {
         return Some(error.message().to_string());

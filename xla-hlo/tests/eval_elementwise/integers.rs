@@ -60,7 +60,7 @@ fn pairs(ty: ElementType) -> (Vec<i128>, Vec<i128>) {
     values.iter().flat_map(|&a| values.iter().map(move |&b| (a, b))).unzip()
 }
 
-/// What XLA says the operation means, before wrapping.
+/// Result of the operation as XLA defines it, before wrapping.
 fn expected(op: BinaryOp, ty: ElementType, a: i128, b: i128) -> Option<i128> {
     let bits = ty.bit_width() as i128;
     let unsigned = |v: i128| v & ((1 << bits) - 1);

@@ -1,4 +1,4 @@
-//! What the evaluator makes of elementwise operations, control flow and random bits, against tables and definitions.
+//! Evaluator of elementwise operations, control flow and random bits, against tables and definitions.
 
 mod complex;
 mod control_flow;

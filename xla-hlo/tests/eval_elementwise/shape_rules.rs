@@ -1,4 +1,4 @@
-//! Which shapes and element types elementwise operations take, and what the refusals say.
+//! Shapes and element types that elementwise operations take, and the messages of refusals.
 
 use xla_hlo::ops::{
     Binary, BinaryOp, BitcastConvert, Clamp, Compare, CompareDirection, CompareType, Convert, ReducePrecision, Select,

@@ -72,7 +72,7 @@ pub fn f64_of(digits: &str) -> f64 {
     if digits == "nan" { f64::NAN } else { f64::from_bits(u64::from_str_radix(digits, 16).unwrap()) }
 }
 
-/// How many representable values lie between, at most; 0 for equal values (NaN included), zeros of either sign apart.
+/// Maximum number of representable values between two; 0 for equal values (NaN included), zeros of either sign apart.
 pub fn steps_between(a: f64, b: f64) -> u64 {
     if a.is_nan() && b.is_nan() {
         return 0;

@@ -26,14 +26,14 @@ pub enum Async {
     Done,
     /// Begins a copy of the operand; gives `(copy, operand, u32[])`.
     CopyStart {
-        /// Which parameter of the next program is fetched early.
+        /// Parameter of the next program that is fetched early.
         cross_program_prefetch_index: Option<i64>,
     },
     /// Waits for a copy that was begun; gives the copy.
     CopyDone,
 }
 
-/// What `async-start` begins.
+/// Start of an asynchronous computation.
 ///
 /// Text has a short form for computations of one operation: `subtract-start`, `subtract-update`, `subtract-done`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -102,7 +102,7 @@ pub fn async_start(computation: &Computation, mut id: InstrId) -> Option<(InstrI
     None
 }
 
-/// What text may show in place of an asynchronous computation: the computation and its only operation.
+/// Short form of an asynchronous computation in text: the computation and its only operation.
 ///
 /// That must take the parameters as its operands, in order, so that the short form reads back as the same computation.
 pub(crate) fn short_form(module: &Module, computation: &Computation, id: InstrId) -> Option<(CompId, InstrId)> {

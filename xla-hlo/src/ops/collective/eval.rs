@@ -7,7 +7,7 @@ use crate::ops::OpRules as _;
 use crate::shape::{IndexIter, linear_index};
 use crate::{ElementType, Error, Literal, Module, Result, Scalar, Shape};
 
-/// What a collective does when it has only one device.
+/// Meaning of a collective on one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnOneDevice {
     /// So many operands, the first ones, go through unchanged.
@@ -25,7 +25,7 @@ pub enum OnOneDevice {
 }
 
 impl Collective {
-    /// What the operation does on operands of those shapes in a module that runs on one device.
+    /// Meaning of the operation on operands of those shapes in a module that runs on one device.
     ///
     /// [`Error::Unimplemented`] when the module asks for more devices, [`Error::InvalidArgument`] when the operation
     /// needs devices that the module does not ask for.
@@ -238,7 +238,7 @@ pub struct SentBox {
     pub array: usize,
     /// Of the leaves of operands 2 and 3, the first that says where it is; there is one for each dimension.
     pub first_place: usize,
-    /// How large it is.
+    /// Its sizes.
     pub sizes: Vec<usize>,
 }
 

@@ -20,7 +20,7 @@ pub enum ReplicaGroups {
 /// Numbers 0, 1, ... in the shape `reshape`, transposed, in rows of `size`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IotaGroups {
-    /// How many groups.
+    /// Number of groups.
     pub count: usize,
     /// Devices of each.
     pub size: usize,
@@ -37,7 +37,7 @@ pub struct MeshGroups {
     pub axes: Vec<(String, usize)>,
     /// Devices in the order of the grid; empty for 0, 1, ...
     pub device_ids: Vec<i64>,
-    /// What groups run along, major first.
+    /// Axes that groups run along, major first.
     pub along: Vec<MeshAxis>,
 }
 

@@ -31,32 +31,32 @@ pub enum Collective {
     AllGather(AllGather),
     /// The part of an all-reduce that belongs to the member's place in the group.
     ReduceScatter {
-        /// Who takes part.
+        /// Participants.
         participants: Participants,
-        /// What is cut into parts.
+        /// Dimension that is cut into parts.
         dimension: usize,
         /// Reduces two scalars.
         computation: CompId,
     },
     /// Part `i` of each member's array goes to member `i`.
     AllToAll {
-        /// Who takes part.
+        /// Participants.
         participants: Participants,
-        /// What is cut and put together; absent: the parts are the operands, and the result is a tuple.
+        /// Dimension that is cut and put together; absent: the parts are the operands, and the result is a tuple.
         dimension: Option<usize>,
     },
     /// Arrays sent along pairs of devices; who is no target gets zeros.
     CollectivePermute(CollectivePermute),
     /// The first member's array, for all members; who is in no group gets zeros.
     CollectiveBroadcast {
-        /// Who takes part.
+        /// Participants.
         participants: Participants,
         /// Whether the last operand, an `s32[]`, says which member sends.
         has_dynamic_root: bool,
     },
     /// Elements reduced over the group; one member gets the result, for the others it is undefined.
     CollectiveReduce {
-        /// Who takes part.
+        /// Participants.
         participants: Participants,
         /// Whether the last operand, an `s32[]`, says which member gets the result; else the first.
         has_dynamic_root: bool,
@@ -77,7 +77,7 @@ pub enum Collective {
 /// A reduction over a group, done or begun.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllReduce {
-    /// Who takes part.
+    /// Participants.
     pub participants: Participants,
     /// Reduces two scalars.
     pub computation: CompId,
@@ -88,7 +88,7 @@ pub struct AllReduce {
 /// Arrays of a group put together, done or begun.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllGather {
-    /// Who takes part.
+    /// Participants.
     pub participants: Participants,
     /// Along which dimension.
     pub dimension: usize,
@@ -117,7 +117,7 @@ impl CollectivePermute {
     }
 }
 
-/// What is waited for.
+/// Done of an asynchronous collective, by what it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CollectiveDone {
     /// An `all-reduce-start`.

@@ -7,12 +7,12 @@ use super::ReplicaGroups;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{Error, ModuleAttributes, Result};
 
-/// What most collectives say about the devices that take part.
+/// Attributes of most collectives about the devices that take part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Participants {
     /// Not negative; collectives of one channel belong together across partitions.
     pub channel_id: Option<i64>,
-    /// Who works with whom.
+    /// Groups of devices that work together.
     pub groups: ReplicaGroups,
     /// Whether layouts must stay as they are.
     pub constrain_layout: bool,
@@ -20,7 +20,7 @@ pub struct Participants {
     pub use_global_device_ids: bool,
 }
 
-/// What the numbers in groups mean.
+/// Meaning of the numbers in groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GroupMode {
     /// Replicas, each partition for itself.
@@ -33,7 +33,7 @@ pub enum GroupMode {
     FlattenedId,
 }
 
-/// Which attributes besides `channel_id` and `replica_groups` an operation has, and what its groups must be like.
+/// Attributes of an operation besides `channel_id` and `replica_groups`, and demands on its groups.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
     pub constrain_layout: bool,
@@ -75,7 +75,7 @@ impl Participants {
         }
     }
 
-    /// What the numbers in the groups mean, for an operation of those rules.
+    /// Meaning of the numbers in the groups, for an operation of those rules.
     pub(super) fn mode(&self, rules: Rules) -> Result<GroupMode> {
         match (self.channel_id, self.use_global_device_ids) {
             (None, false) => Ok(GroupMode::CrossReplica),
@@ -147,7 +147,7 @@ pub(super) fn write_channel(channel_id: Option<i64>, w: &mut AttributeWriter<'_>
     }
 }
 
-/// How many there are of what the groups number; `None` for a program whose header names no devices.
+/// Number of the things that the groups number; `None` for a program whose header names no devices.
 fn declared(attributes: &ModuleAttributes, mode: GroupMode) -> Option<usize> {
     let (replicas, partitions) = (attributes.replica_count.max(1), attributes.num_partitions.max(1));
     let count = match mode {

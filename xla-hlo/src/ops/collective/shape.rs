@@ -76,7 +76,7 @@ fn without_root<'a>(cx: &ShapeContext<'a>, has_dynamic_root: bool) -> Result<&'a
     Ok(data)
 }
 
-/// What a reduction of `operands` gives. Elements may be of another float precision than the reduction.
+/// Shape of a reduction of `operands`. Elements may be of another float precision than the reduction.
 fn reduced(cx: &ShapeContext<'_>, computation: CompId, operands: &[&Shape]) -> Result<Shape> {
     let name = cx.computation(computation)?.name();
     let scalar = |shape: &Shape| shape.as_array().filter(|a| a.is_scalar()).map(ArrayShape::element_type);

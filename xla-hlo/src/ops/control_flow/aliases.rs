@@ -8,7 +8,7 @@ use crate::{Error, Result, Shape};
 pub struct OutputOperandAlias {
     /// Path into the result.
     pub output: Vec<usize>,
-    /// Which operand.
+    /// Number of the operand.
     pub operand: usize,
     /// Path into the operand.
     pub path: Vec<usize>,

@@ -113,7 +113,7 @@ impl OpRules for Conditional {
 /// A computation's result for the operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Call {
-    /// What is called.
+    /// Computation that is called.
     pub computation: CompId,
     /// Whether the call stands for a named operation of the framework.
     pub is_composite: bool,
@@ -159,7 +159,7 @@ impl OpRules for Call {
 pub struct Map {
     /// All dimensions of the operands, in order.
     pub dimensions: Vec<usize>,
-    /// What is applied.
+    /// Computation that is applied.
     pub computation: CompId,
 }
 
@@ -196,7 +196,7 @@ impl OpRules for Map {
     }
 }
 
-/// What shape of loop a fusion becomes.
+/// Kind of loop that a fusion becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FusionKind {
     /// One element of the result at a time.
@@ -212,9 +212,9 @@ pub enum FusionKind {
 /// Operations compiled as one; the computation has no other caller.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fusion {
-    /// What loop it becomes.
+    /// Kind of loop.
     pub kind: FusionKind,
-    /// What it computes from its operands.
+    /// Computation of the result from the operands.
     pub computation: CompId,
     /// Results that reuse operand buffers.
     pub aliases: Vec<OutputOperandAlias>,

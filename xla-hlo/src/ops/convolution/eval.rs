@@ -98,7 +98,7 @@ struct Slide<'a, T> {
     outputs: (usize, usize),
 }
 
-/// What the window holds at one position: places in the input and in the kernel, both of their spatial dimensions.
+/// Elements of the window at one position: places in the input and in the kernel, both of their spatial dimensions.
 struct Taps {
     output: Vec<usize>,
     places: Vec<(usize, usize)>,

@@ -12,7 +12,7 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{ElementType, Error, Literal, Result, Shape};
 
-/// Which dimensions of a convolution's arrays do what (`dim_labels=`). Spatial dimensions pair up by position.
+/// Roles of the dimensions of a convolution's arrays (`dim_labels=`). Spatial dimensions pair up by position.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ConvolutionDims {
     /// The images' dimension of the input: `b`.
@@ -82,7 +82,7 @@ pub struct SparsityConfig {
 pub struct Convolution {
     /// One entry for each spatial dimension; sizes are the kernel's.
     pub window: Window,
-    /// Which dimensions do what.
+    /// Roles of the dimensions.
     pub dims: ConvolutionDims,
     /// Groups of channels; group `g` of the result's channels sees only group `g` of the input's.
     pub feature_group_count: usize,
@@ -92,7 +92,7 @@ pub struct Convolution {
     pub precision: Vec<Precision>,
     /// Overrides the precision.
     pub algorithm: Option<DotAlgorithm>,
-    /// What the convolution is for.
+    /// Purpose of the convolution.
     pub kind: ConvolutionKind,
     /// Operands of which not all elements are stored; none can be evaluated yet.
     pub sparsity: SparsityConfig,
@@ -126,7 +126,7 @@ impl Convolution {
 }
 
 impl ConvolutionDims {
-    /// How many dimensions the window slides over.
+    /// Number of dimensions that the window slides over.
     pub fn spatial_rank(&self) -> usize {
         self.input_spatial.len()
     }

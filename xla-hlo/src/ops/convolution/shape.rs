@@ -93,7 +93,7 @@ impl Channels {
     }
 }
 
-/// How many positions the window has along each spatial dimension.
+/// Number of positions of the window along each spatial dimension.
 fn positions(op: &Convolution, input: &ArrayShape, kernel: &ArrayShape) -> Result<Vec<usize>> {
     let dims = &op.dims;
     ensure!(

@@ -59,7 +59,7 @@ pub struct CustomCall {
     pub batch_group_count: i64,
     /// One for each operand, or empty for the default.
     pub precision: Vec<Precision>,
-    /// How the window is padded.
+    /// Padding of the window.
     pub padding_type: Option<PaddingType>,
     /// Operand shapes with the layouts that the function wants. Without them it takes any.
     pub operand_layouts: Option<Vec<Shape>>,
@@ -69,9 +69,9 @@ pub struct CustomCall {
     pub literal: Option<Literal>,
     /// Results that live in operand buffers.
     pub aliases: Vec<OutputOperandAlias>,
-    /// Where a scheduler should put the call.
+    /// Wish for the call's place in the schedule.
     pub schedule: CustomCallSchedule,
-    /// What XLA's handlers look like.
+    /// Interface of XLA's handlers.
     pub api: CustomCallApi,
     /// Computations that the function may run.
     pub computations: Vec<CompId>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{ElementKind, ElementType, Error, Result, Scalar};
 
-/// How deeply values may nest.
+/// Maximum nesting of values.
 const MAX_DEPTH: usize = 64;
 
 /// A typed value.

@@ -56,7 +56,7 @@ where
     }
 }
 
-/// What a handler may know of a call besides its operands.
+/// Context of a call for its handler, besides the operands.
 #[derive(Clone, Copy)]
 pub struct CustomCallContext<'a> {
     pub(super) op: &'a CustomCall,

@@ -1,6 +1,6 @@
 //! Custom calls: attributes, rules, and the handlers that evaluate them.
 //!
-//! What a call means is up to a [`CustomCallHandler`], found by the call's target in a [`CustomCallRegistry`], an
+//! The meaning of a call is up to a [`CustomCallHandler`], found by the call's target in a [`CustomCallRegistry`], an
 //! ordinary value that whoever runs a program hands in. Some targets that frameworks emit are built in.
 
 mod attributes;

@@ -16,7 +16,7 @@ const IDENTITIES: [&str; 8] = [
     "LayoutConstraint",
 ];
 
-/// What a custom call without a handler does.
+/// Operation that a custom call without a handler stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CustomCallOperation {
     /// It returns its only operand. What it may say of side effects is for partitioners.

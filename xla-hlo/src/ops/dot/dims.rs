@@ -3,7 +3,7 @@
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{ArrayShape, Result};
 
-/// Which dimensions of two arrays are contracted and which run along.
+/// Roles of the dimensions of two arrays: batch, contracted, free.
 ///
 /// The result has the batch dimensions, then the free ones of the left, then the free ones of the right operand.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

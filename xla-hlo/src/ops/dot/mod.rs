@@ -27,7 +27,7 @@ use crate::{Error, Literal, Result, Shape};
 /// than the operands'.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Dot {
-    /// Which dimensions do what.
+    /// Roles of the dimensions.
     pub dims: DotDims,
     /// One for each operand, or empty for the default.
     pub precision: Vec<Precision>,

@@ -25,7 +25,7 @@ proto_numbers! {
     13 => Bf16Bf16F32X9,
 }
 
-/// How exact products must be: `operand_precision` (as in text, empty where it is the default) and `algorithm`.
+/// Precision of products: `operand_precision` (as in text, empty where it is the default) and `algorithm`.
 pub(in crate::ops) fn read_precision_config(
     config: Option<&PrecisionConfig>,
 ) -> Result<(Vec<Precision>, Option<DotAlgorithm>)> {

@@ -13,7 +13,7 @@ use crate::{ArrayShape, ElementType, Literal, Result, Scalar, Shape, linear_inde
 /// none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ScaledDot {
-    /// Which dimensions do what.
+    /// Roles of the dimensions.
     pub dims: DotDims,
     /// One for each of the first two operands, or empty for the default.
     pub precision: Vec<Precision>,

@@ -22,13 +22,13 @@ use crate::{ArrayShape, Computation, Dynamism, Error, InstrId, Literal, Result, 
 pub enum Dynamic {
     /// The size of a dimension, `s32[]`.
     GetDimensionSize {
-        /// Which dimension.
+        /// Number of the dimension.
         dimension: usize,
     },
     /// Operand 0 with another size, operand 1, of a dimension: elements behind it are cut off, and elements that come
     /// in view are undefined. Sizes below 0 count as 0, and sizes above the bound as the bound.
     SetDimensionSize {
-        /// Which dimension.
+        /// Number of the dimension.
         dimension: usize,
     },
     /// The elements of operand 0 in row-major order under the sizes of the other operands, one `s32[]` for each

@@ -37,7 +37,7 @@ pub(crate) fn fits(value: &Shape, shape: &Shape) -> bool {
 
 /// The operation, and the shape of its result, on operands of the sizes they really have; `shape` has the bounds.
 ///
-/// Where dimensions of operands pair up, the smallest size counts for all of them, and the others are cut.
+/// Operands at their real sizes: of dimensions that pair up, the smallest size counts for all, and the others are cut.
 pub(crate) fn at_real_sizes(op: &Op, module: &Module, operands: &mut [Literal], shape: &Shape) -> Result<(Op, Shape)> {
     cut_to_common_sizes(op, operands)?;
     let op = &boxes_that_fit(op, operands, shape)?;

@@ -14,7 +14,7 @@ pub(super) struct Complex {
     pub im: f64,
 }
 
-/// What a unary operation makes of a complex number.
+/// A unary operation on complex numbers, by its result.
 #[derive(Clone, Copy)]
 pub(super) enum ComplexUnary {
     /// A complex number of the same type.

@@ -1,7 +1,7 @@
 //! Scalar functions of elementwise operations, resolved for element types.
 //!
-//! Which operations exist for which types is said once, by the tables of `integer`, `real` and `complex`; shape rules
-//! and evaluation both ask here.
+//! The tables of `integer`, `real` and `complex` say once which operations exist for which types; shape rules and
+//! evaluation both ask here.
 
 use super::complex::{self, Complex, ComplexUnary};
 use super::real::{self, RealUnary};

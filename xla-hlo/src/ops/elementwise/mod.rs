@@ -83,9 +83,9 @@ pub enum ResultAccuracy {
 /// A function of each element of one array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Unary {
-    /// Which function.
+    /// The function.
     pub op: UnaryOp,
-    /// How exact it must be; only transcendental functions have a choice.
+    /// Required accuracy; only transcendental functions have a choice.
     pub accuracy: ResultAccuracy,
 }
 
@@ -98,11 +98,11 @@ impl From<UnaryOp> for Unary {
 /// A function of the elements of two arrays of equal dimensions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Binary {
-    /// Which function.
+    /// The function.
     pub op: BinaryOp,
 }
 
-/// What a comparison asks.
+/// Direction of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "the usual names")]
 pub enum CompareDirection {
@@ -130,7 +130,7 @@ pub enum CompareType {
 /// A comparison of the elements of two arrays.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Compare {
-    /// What is asked.
+    /// Direction.
     pub direction: CompareDirection,
     /// In which order; `None` is the default of the element type.
     pub order: Option<CompareType>,

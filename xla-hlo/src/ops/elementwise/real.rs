@@ -7,7 +7,7 @@
 use super::{BinaryOp, UnaryOp, double_double};
 use crate::ElementType;
 
-/// What a unary operation makes of a float.
+/// A unary operation on floats, by its result.
 #[derive(Clone, Copy)]
 pub(super) enum RealUnary {
     /// A float of the same type.

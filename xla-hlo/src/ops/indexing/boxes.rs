@@ -15,7 +15,7 @@ pub(super) struct Boxes<'a> {
     pub operand_batching_dims: &'a [usize],
     pub indices_batching_dims: &'a [usize],
     pub index_vector_dim: usize,
-    /// What the attributes are called, in the order of the fields.
+    /// Names of the attributes, in the order of the fields.
     names: [&'static str; 5],
 }
 
@@ -167,7 +167,7 @@ impl Boxes<'_> {
     }
 }
 
-/// What a dimension of the slices runs along.
+/// Dimension that a dimension of the slices runs along.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum SliceDim {
     /// This dimension of the operand, inside a box.

@@ -37,13 +37,13 @@ pub(super) fn gather(op: &Gather, _: &mut Evaluator<'_>, operands: Vec<Literal>,
     Ok(out)
 }
 
-/// Where the boxes lie in the slices: the result of a gather, the updates of a scatter.
+/// Positions of the windows in the slices: the result of a gather, the updates of a scatter.
 struct Slices {
     /// Of each operand dimension, the slices' dimension that runs along it, if one does.
     window: Vec<Option<usize>>,
     /// Of each dimension that numbers the starts, the slices' dimension.
     batch: Vec<usize>,
-    /// How many starts there are along each of those.
+    /// Number of starts along each of those.
     batch_sizes: Vec<usize>,
 }
 

@@ -55,7 +55,7 @@ impl OpRules for Cholesky {
     }
 }
 
-/// What is done to the matrix of a [`TriangularSolve`] before solving.
+/// Transformation of the matrix of a [`TriangularSolve`] before solving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TransposeKind {
     /// Nothing.

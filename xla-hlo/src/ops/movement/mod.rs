@@ -195,7 +195,7 @@ impl OpRules for Pad {
 /// Operands one after the other along a dimension.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Concatenate {
-    /// Where they are put together.
+    /// Dimension along which they are put together.
     pub dimension: usize,
 }
 

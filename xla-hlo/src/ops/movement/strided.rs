@@ -2,7 +2,7 @@
 
 use crate::{IndexIter, Literal, strides};
 
-/// Where the elements of a box lie in an array: the one at `index` is element `base + sum of index[d] * strides[d]`.
+/// Places of the elements of a box in an array: the one at `index` is element `base + sum of index[d] * strides[d]`.
 ///
 /// Arithmetic wraps: views of boxes without elements may overflow, and nothing is read or written through them.
 #[derive(Clone, Debug)]

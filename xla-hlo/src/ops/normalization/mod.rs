@@ -12,7 +12,7 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{Error, Literal, Result, Shape};
 
-/// Which of the three operations.
+/// Kind of the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BatchNormKind {
     /// `(x, scale, offset)` to `(normalised x, mean, variance)`, the statistics being those of `x`.
@@ -34,7 +34,8 @@ impl BatchNormKind {
     }
 }
 
-/// What is added to a variance before its root is taken: an `f32`, held as bits so that it can be compared and hashed.
+/// Number that is added to a variance before its root is taken: an `f32`, held as bits so that it can be compared and
+/// hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Epsilon(u32);
 
@@ -57,7 +58,7 @@ impl Epsilon {
 /// NaN.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BatchNorm {
-    /// Which of the three operations.
+    /// Kind of the operation.
     pub kind: BatchNormKind,
     /// Added to the variance.
     pub epsilon: Epsilon,

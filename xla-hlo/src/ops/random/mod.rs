@@ -16,7 +16,7 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{Error, Literal, Result, Shape};
 
-/// Which generator makes the bits.
+/// Generator of the bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RngAlgorithm {
     /// The platform's: Philox everywhere here.
@@ -30,7 +30,7 @@ pub enum RngAlgorithm {
 /// Random bits from a state: gives `(new state, bits)`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RngBitGenerator {
-    /// Which generator.
+    /// The generator.
     pub algorithm: RngAlgorithm,
 }
 
@@ -58,7 +58,7 @@ impl OpRules for RngBitGenerator {
     }
 }
 
-/// How the numbers of `rng` are distributed.
+/// Distribution of the numbers of `rng`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RngDistribution {
     /// Evenly from operand 0 on, below operand 1: `[a, b)`.
@@ -73,7 +73,7 @@ pub enum RngDistribution {
 /// for the uniform one. Which numbers come is this project's own: `distribution.rs` says how they are made.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rng {
-    /// How they are distributed.
+    /// The distribution.
     pub distribution: RngDistribution,
 }
 
@@ -105,7 +105,7 @@ impl OpRules for Rng {
 /// first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RngGetAndUpdateState {
-    /// How far the counter is moved.
+    /// Increment of the counter.
     pub delta: i64,
 }
 

@@ -17,7 +17,7 @@ use crate::{ArrayShape, CompId, Error, Literal, Result, Shape};
 pub struct Scan {
     /// The dimension of inputs and outputs that steps run over.
     pub dimension: usize,
-    /// How many of the operands, the last ones, are carries.
+    /// Number of the operands, the last ones, that are carries.
     pub num_carries: usize,
     /// Whether steps go from the last slice to the first; slices keep their places.
     pub is_reverse: bool,
@@ -108,7 +108,7 @@ fn infer_shape(op: &Scan, cx: &ShapeContext<'_>) -> Result<Shape> {
     }
 }
 
-/// How many steps there are: what the inputs say, or else the written result.
+/// Number of steps: that of the inputs, or else of the written result.
 fn steps(op: &Scan, cx: &ShapeContext<'_>, inputs: &[&ArrayShape]) -> Result<usize> {
     let d = op.dimension;
     let Some(first) = inputs.first() else {
@@ -171,7 +171,7 @@ fn evaluate(op: &Scan, ev: &mut Evaluator<'_>, mut operands: Vec<Literal>, shape
     }
 }
 
-/// Where the slice at `at` lies in an array: a box without the dimension.
+/// View of the slice at `at` of an array: a box without the dimension.
 fn slice_view(dims: &[usize], dimension: usize, at: usize) -> View {
     let mut view = View::row_major(dims);
     view.advance(dimension, at);

@@ -76,7 +76,7 @@ impl OpRules for Sort {
 /// NaN). Of equal elements the one with the lower place comes first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TopK {
-    /// How many of each row.
+    /// Number of elements of each row.
     pub k: usize,
     /// The greatest rather than the least.
     pub largest: bool,

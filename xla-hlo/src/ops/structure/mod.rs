@@ -13,7 +13,7 @@ use crate::{Error, Literal, Result, Shape, Sharding};
 /// `parameter(number)`: an input of the computation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Parameter {
-    /// Which input, from 0.
+    /// Number of the input, from 0.
     pub number: usize,
 }
 
@@ -154,7 +154,7 @@ impl OpRules for OptBarrier {
 /// The border between two regions of different shardings; gives its operand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Domain {
-    /// What the border is about: `sharding`.
+    /// Subject of the border: `sharding`.
     pub kind: String,
     /// The sharding before it.
     pub entry: Sharding,

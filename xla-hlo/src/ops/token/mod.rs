@@ -77,7 +77,7 @@ pub enum Transfer {
     },
     /// Puts operand 0 into the queue that the host reads, not before the token that is operand 1; gives a token.
     Outfeed {
-        /// What the host gets, with its layout; absent: operand 0 as it is.
+        /// Shape that the host gets, with its layout; absent: operand 0 as it is.
         shape: Option<Shape>,
         /// A backend's own text.
         config: String,
@@ -92,7 +92,7 @@ pub enum Transfer {
     RecvDone(Channel),
 }
 
-/// Which two ends of a transfer belong together.
+/// Channel: the two ends of a transfer that belong together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Channel {
     /// The channel's number, positive; absent: the backend finds out.

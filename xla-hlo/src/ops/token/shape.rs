@@ -67,7 +67,7 @@ fn outfeed(shape: Option<&Shape>, cx: &ShapeContext<'_>) -> Result<Shape> {
     Ok(Shape::Token)
 }
 
-/// What `send` and `recv` give.
+/// Result shape of `send` and `recv`.
 fn in_flight(data: &Shape) -> Shape {
     Shape::Tuple(vec![data.without_layout(), Shape::scalar(ElementType::U32), Shape::Token])
 }

@@ -12,7 +12,7 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{Literal, Result, Shape};
 
-/// Which Fourier transform.
+/// Kind of Fourier transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FftType {
     /// Complex to complex: `y[k] = sum over j of x[j] exp(-2 pi i j k / n)`.
@@ -31,7 +31,7 @@ pub enum FftType {
 /// Elements are `c64` or `c128`, on the real side of [`FftType::Rfft`] and [`FftType::Irfft`] `f32` or `f64`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fft {
-    /// Which transform.
+    /// Kind of transform.
     pub fft_type: FftType,
     /// Sizes of the transformed dimensions, on the real side where there is one.
     pub fft_length: Vec<usize>,

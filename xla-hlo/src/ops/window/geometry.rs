@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::ops::checks::{self, ensure};
 
-/// How a window slides along one dimension.
+/// Window along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WindowDim {
     /// Elements in the window.
@@ -55,8 +55,8 @@ impl WindowDim {
         WindowDim { window_dilation: 1, reversal: false, ..*self } == WindowDim::UNIT
     }
 
-    /// How many positions the window has along a dimension of `base` elements:
-    /// floor((dilated base + padding - dilated window) / stride) + 1, or 0 where the window does not fit.
+    /// Number of positions of the window along a dimension of `base` elements: floor((dilated base + padding - dilated
+    /// window) / stride) + 1, or 0 where the window does not fit.
     pub fn output_size(&self, base: usize) -> Result<usize> {
         ensure!(self.size > 0, "the window has size 0 along a dimension; it must be at least 1");
         ensure!(self.stride > 0, "the window has stride 0 along a dimension; it must be at least 1");
@@ -101,7 +101,7 @@ impl WindowDim {
         indices
     }
 
-    /// Where the window at position `output` begins, in places of the dilated array without its padding.
+    /// Begin of the window at position `output`, in places of the dilated array without its padding.
     fn begin(&self, output: usize) -> i128 {
         output as i128 * self.stride as i128 - i128::from(self.pad_low)
     }
@@ -164,7 +164,7 @@ impl Window {
         Ok(self.dims.clone())
     }
 
-    /// How many positions the window has along each dimension of an array of `base`.
+    /// Number of positions of the window along each dimension of an array of `base`.
     pub fn output_dims(&self, base: &[usize]) -> Result<Vec<usize>> {
         let of_dim = |(d, (window, &size)): (usize, (WindowDim, &usize))| {
             window.output_size(size).map_err(|e| e.context(format_args!("dimension {d}")))

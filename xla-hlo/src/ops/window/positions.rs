@@ -32,7 +32,7 @@ impl<'a> Windows<'a> {
     }
 }
 
-/// What one window holds of an array.
+/// Elements of an array in one window.
 pub(super) struct WindowElements<'a> {
     base: &'a [usize],
     /// Indices along each dimension.

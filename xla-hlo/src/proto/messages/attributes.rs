@@ -14,7 +14,7 @@ pub struct FrontendAttributesProto {
     pub map: BTreeMap<String, String>,
 }
 
-/// Where an instruction came from.
+/// Origin of an instruction.
 #[derive(Clone, PartialEq, Message)]
 pub struct OpMetadata {
     #[prost(string, tag = "1")]
@@ -68,7 +68,7 @@ pub struct Statistic {
     pub stat_val: f64,
 }
 
-/// Which values of the original program make up this one.
+/// Values of the original program that make up this one.
 #[derive(Clone, PartialEq, Message)]
 pub struct OriginalValueProto {
     #[prost(message, repeated, tag = "1")]
@@ -146,7 +146,7 @@ pub struct SparsityConfig {
     pub rhs: Option<TensorSparsityConfig>,
 }
 
-/// How one operand is sparse.
+/// Sparsity of one operand.
 #[derive(Clone, PartialEq, Message)]
 pub struct TensorSparsityConfig {
     #[prost(int64, tag = "1")]
@@ -159,7 +159,7 @@ pub struct TensorSparsityConfig {
     pub stride: i64,
 }
 
-/// Which dimension is what in a convolution.
+/// Dimension numbers of a convolution.
 #[derive(Clone, PartialEq, Message)]
 pub struct ConvolutionDimensionNumbers {
     #[prost(int64, tag = "3")]
@@ -182,7 +182,7 @@ pub struct ConvolutionDimensionNumbers {
     pub output_spatial_dimensions: Vec<i64>,
 }
 
-/// Which dimension is what in a gather.
+/// Dimension numbers of a gather.
 #[derive(Clone, PartialEq, Message)]
 pub struct GatherDimensionNumbers {
     #[prost(int64, repeated, tag = "1")]
@@ -199,7 +199,7 @@ pub struct GatherDimensionNumbers {
     pub start_indices_batching_dims: Vec<i64>,
 }
 
-/// Which dimension is what in a scatter.
+/// Dimension numbers of a scatter.
 #[derive(Clone, PartialEq, Message)]
 pub struct ScatterDimensionNumbers {
     #[prost(int64, repeated, tag = "1")]
@@ -223,7 +223,7 @@ pub struct Window {
     pub dimensions: Vec<WindowDimension>,
 }
 
-/// How it slides along one dimension.
+/// Window along one dimension.
 #[derive(Clone, PartialEq, Message)]
 pub struct WindowDimension {
     #[prost(int64, tag = "1")]
@@ -260,7 +260,7 @@ pub struct PaddingConfigDimension {
     pub interior_padding: i64,
 }
 
-/// What kind of system is solved; `transpose_a` is 1 for none, 2 for a transpose, 3 for an adjoint.
+/// Kind of system to solve; `transpose_a` is 1 for none, 2 for a transpose, 3 for an adjoint.
 #[derive(Clone, PartialEq, Message)]
 pub struct TriangularSolveOptions {
     #[prost(bool, tag = "1")]
@@ -273,14 +273,14 @@ pub struct TriangularSolveOptions {
     pub transpose_a: i32,
 }
 
-/// Which triangle is read.
+/// Triangle that is read.
 #[derive(Clone, PartialEq, Message)]
 pub struct CholeskyOptions {
     #[prost(bool, tag = "1")]
     pub lower: bool,
 }
 
-/// How exact products must be.
+/// Precision of products.
 #[derive(Clone, PartialEq, Message)]
 pub struct PrecisionConfig {
     #[prost(int32, repeated, tag = "1")]
@@ -289,7 +289,7 @@ pub struct PrecisionConfig {
     pub algorithm: i32,
 }
 
-/// How exact a function must be: a mode or a tolerance.
+/// Accuracy of a function: a mode or a tolerance.
 #[derive(Clone, PartialEq, Message)]
 pub struct ResultAccuracyProto {
     #[prost(int32, optional, tag = "1")]

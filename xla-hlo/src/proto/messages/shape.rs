@@ -17,7 +17,7 @@ pub struct ShapeProto {
     pub is_dynamic_dimension: Vec<bool>,
 }
 
-/// How an array lies in memory.
+/// Layout of an array in memory.
 #[derive(Clone, PartialEq, Message)]
 pub struct LayoutProto {
     #[prost(int64, repeated, tag = "1")]
@@ -47,7 +47,7 @@ pub struct TileProto {
     pub dimensions: Vec<i64>,
 }
 
-/// Where a dimension is split over memories.
+/// Split of a dimension over memories.
 #[derive(Clone, PartialEq, Message)]
 pub struct SplitConfigProto {
     #[prost(int64, tag = "1")]

@@ -24,11 +24,11 @@ impl Spelling {
     }
 }
 
-/// What an asynchronous operation says about the computation it belongs to.
+/// Attributes of an asynchronous operation about the computation it belongs to.
 #[derive(Default)]
 pub(super) struct Chain {
     thread: Option<String>,
-    /// What an update or a done says again.
+    /// Computation that an update or a done names again.
     restated: Option<CompId>,
 }
 

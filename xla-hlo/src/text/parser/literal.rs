@@ -138,9 +138,9 @@ impl Tokens<'_> {
 struct Elements<'a> {
     shape: &'a ArrayShape,
     count: usize,
-    /// How many entries the open brace of each level has so far.
+    /// Number of entries so far of the open brace of each level.
     counts: Vec<usize>,
-    /// How many braces are open.
+    /// Number of open braces.
     level: usize,
     bytes: Vec<u8>,
 }

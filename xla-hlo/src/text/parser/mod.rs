@@ -17,8 +17,8 @@ use crate::{Literal, Module, Result, Shape};
 
 /// Reads a module, with or without header, or a lone instruction such as `f32[2] add(f32[2] x, f32[2] y)`.
 ///
-/// What is read is well-formed text; whether it is a valid program is for [`crate::VerifiedModule`] to say. The error
-/// is the first one found, with its place in the text.
+/// The text is well-formed; whether it is a valid program is for [`crate::VerifiedModule`] to say. The error is the
+/// first one found, with its place in the text.
 pub fn parse_module(text: &str) -> Result<Module> {
     parse_module_counting_omitted(text).map(|(module, _)| module)
 }
@@ -50,7 +50,7 @@ fn whole<'t, T>(text: &'t str, rule: impl FnOnce(&mut Tokens<'t>) -> Parse<T>) -
     result.map_err(|failure| failure.into_error(text))
 }
 
-/// What is known while a module is read.
+/// State of reading a module.
 struct Parser<'t> {
     text: &'t str,
     tokens: Tokens<'t>,

@@ -54,7 +54,7 @@ impl Tokens<'_> {
         Ok(leaf)
     }
 
-    /// What the item that was just taken begins.
+    /// Kind of sharding that the item begins that was just taken.
     fn sharding_kind(&mut self, item: Token) -> Parse<ShardingKind> {
         match (item.kind, self.text(item)) {
             (TokenKind::Word, "replicated") => Ok(ShardingKind::Replicated),

@@ -11,7 +11,7 @@ use super::attributes::{AttributeWriter, sigil};
 use crate::ops::{Async, Op, async_};
 use crate::{CompId, Computation, InstrId, MAIN_THREAD, Metadata, Module, Shape};
 
-/// What the printer writes.
+/// Options of the printer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
     /// `%` in front of names.
@@ -121,7 +121,7 @@ fn short_forms(module: &Module) -> HashSet<CompId> {
     hidden
 }
 
-/// What a short form adds to the name of the operation.
+/// Suffix that a short form adds to the name of the operation.
 fn short_suffix(step: &Async) -> &'static str {
     match step {
         Async::Start(_) => "-start",

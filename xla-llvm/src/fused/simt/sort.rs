@@ -28,7 +28,7 @@ use crate::simt::Register;
 /// Positions below this are computed in 32 bits, twice them as well.
 const NARROW: u64 = 1 << 30;
 
-/// How arrays are sorted.
+/// Plan of a sort of arrays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortPlan {
     /// `None` where the lesser element comes first, of one array of unsigned integers.
@@ -44,7 +44,7 @@ pub struct SortPlan {
     tile: u64,
 }
 
-/// What a kernel of a sort does. Its words: the addresses of the arrays to read, those of the arrays to write, then
+/// Phase of a kernel of a sort. Its words: the addresses of the arrays to read, those of the arrays to write, then
 /// numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortPhase {
@@ -95,7 +95,7 @@ impl SortPlan {
         std::iter::successors(Some(self.run()), |run| run.checked_mul(2)).take_while(move |&run| run < length)
     }
 
-    /// How many 64-bit words a kernel takes.
+    /// Number of 64-bit words that a kernel takes.
     pub fn words(&self, phase: SortPhase) -> usize {
         2 * self.types.len() + phase.numbers()
     }
@@ -191,7 +191,7 @@ struct Sorter<'a> {
     nan_last: Option<usize>,
 }
 
-/// Where a block's elements are. A slot is a place in shared memory.
+/// Elements of a block. A slot is a place in shared memory.
 struct Tile {
     /// Threads of a block.
     threads: u64,
@@ -237,7 +237,7 @@ impl Tile {
         [place, run.ult(self.count as i64).select(limit, limit.int(0))]
     }
 
-    /// Where a slot's element is in the arrays.
+    /// Place of a slot's element in the arrays.
     fn address<'e, 'ctx>(&self, plan: &SortPlan, block: Lanes<'e, 'ctx>, slot: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         let [run, place] = self.split(block, slot);
         let chunk = run.udiv(self.rows as i64);
@@ -273,7 +273,7 @@ struct Pair<'e, 'ctx> {
     is_left: Lanes<'e, 'ctx>,
     /// The other run: its first place, and the one after its last.
     other: [Lanes<'e, 'ctx>; 2],
-    /// Where the merged run begins, with the element's place in its own run.
+    /// First place of the merged run, with the element's place in its own run.
     own: Lanes<'e, 'ctx>,
 }
 
@@ -286,7 +286,7 @@ impl<'e, 'ctx> Pair<'e, 'ctx> {
         Pair { place, is_left, other: [low, (low + run).smin(limit)], own: place & !run }
     }
 
-    /// How far the element moves, where those of the other run below `bound` come before it.
+    /// Distance that the element moves, where those of the other run below `bound` come before it.
     fn move_to(&self, bound: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         self.own + (bound - self.other[0]) - self.place
     }

@@ -98,7 +98,7 @@ struct Picker<'a, 'e, 'ctx> {
     plan: &'a TopKPlan,
     operand: PointerValue<'ctx>,
     group: ThreadGroup<'e, 'ctx>,
-    /// Where the row begins.
+    /// First element of the row.
     first: Lanes<'e, 'ctx>,
 }
 

@@ -13,7 +13,7 @@ const MOST_SWEEPS: usize = 60;
 /// LAPACK's `gesdd`: `(overwritten operand, singular values descending, u, v^H, info)`. Of `u` and `v^H` there are as
 /// many columns and rows as the result has; with the mode `N` they are zero.
 ///
-/// Where the matrix is not finite, they are zero and `info` is -4.
+/// For a matrix that is not finite, they are zero and `info` is -4.
 pub(super) fn gesdd(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     decompose_all(call, &operands, NotFinite { value: 0.0, info: -4 })
 }
@@ -23,7 +23,7 @@ pub(super) fn gesvd(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Res
     decompose_all(call, &operands, NotFinite { value: f64::NAN, info: 0 })
 }
 
-/// What a routine returns for a matrix that is not finite.
+/// Results of a routine for a matrix that is not finite.
 #[derive(Clone, Copy)]
 struct NotFinite {
     value: f64,

@@ -5,7 +5,7 @@ use ElementType::{C64, C128, F32, F64};
 
 const TYPES: [ElementType; 4] = [F32, F64, C64, C128];
 
-/// How far from the exact result elements of size 1 may be.
+/// Tolerance of elements of size 1.
 fn tolerance(ty: ElementType) -> f64 {
     if matches!(ty, F32 | C64) { 1e-5 } else { 1e-12 }
 }

@@ -44,7 +44,7 @@ fn tridiagonal_systems() {
     }
 }
 
-/// What LAPACK leaves of systems with and without exchanges, and of a singular one.
+/// Factors of systems with and without exchanges, and of a singular one, as LAPACK leaves them.
 #[test]
 fn factors_of_tridiagonal_systems() {
     let solve = |below: &[f64], diagonal: &[f64], above: &[f64]| {

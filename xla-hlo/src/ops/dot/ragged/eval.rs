@@ -20,7 +20,7 @@ pub(super) fn ragged_dot(
     }
 }
 
-/// Where each group ends, in an array like that of the sizes: no further than `extent`.
+/// End of each group, in an array like that of the sizes: no further than `extent`.
 fn ends(sizes: &Literal, extent: usize) -> Vec<usize> {
     let groups = sizes.array_shape().dims().last().copied().unwrap_or(0).max(1);
     let mut ends = Vec::with_capacity(sizes.array_shape().element_count());

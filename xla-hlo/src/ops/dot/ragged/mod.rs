@@ -11,12 +11,12 @@ use crate::{Error, Result};
 /// Contraction of two arrays, operands 0 and 1, where one dimension of the left one falls into groups, one after the
 /// other from its beginning, of the sizes in operand 2.
 ///
-/// What the dimension is decides what the groups are for: see [`RaggedMode`]. Group sizes are integers, `[groups]` or,
-/// for other sizes at each index of the dimensions outside of the ragged one, those dimensions and then `groups`.
-/// Negative sizes count as 0, and what is beyond the last group belongs to none.
+/// The role of the dimension decides what the groups are for: see [`RaggedMode`]. Group sizes are integers, `[groups]`
+/// or, for other sizes at each index of the dimensions outside of the ragged one, those dimensions and then `groups`.
+/// Negative sizes count as 0, and elements beyond the last group belong to none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RaggedDot {
-    /// Which dimensions do what.
+    /// Roles of the dimensions.
     pub dims: DotDims,
     /// The dimension of the left operand that falls into groups.
     pub ragged_dimension: usize,
@@ -26,7 +26,7 @@ pub struct RaggedDot {
     pub precision: Vec<Precision>,
 }
 
-/// What the ragged dimension of a ragged dot is.
+/// Role of the ragged dimension of a ragged dot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RaggedMode {
     /// A free one: rows of group g are multiplied with the matrix g of the right operand; rows of no group give zeros.
@@ -38,7 +38,7 @@ pub enum RaggedMode {
 }
 
 impl RaggedDot {
-    /// What the ragged dimension is.
+    /// Role of the ragged dimension.
     pub fn mode(&self) -> RaggedMode {
         if self.dims.lhs_batch.contains(&self.ragged_dimension) {
             RaggedMode::Batch

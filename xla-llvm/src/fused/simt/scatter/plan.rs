@@ -64,7 +64,7 @@ pub(crate) struct Place<'e, 'ctx> {
     pub into: Lanes<'e, 'ctx>,
     /// Whether its window is inside of the array.
     pub fits: Lanes<'e, 'ctx>,
-    /// What it claims its place with: larger for later windows, and more than 0.
+    /// Claim to its place: larger for later windows, and more than 0.
     pub claim: Lanes<'e, 'ctx>,
 }
 
@@ -103,7 +103,7 @@ impl ThreadedScatter {
         }
     }
 
-    /// How keys are sorted, where there are some.
+    /// Sort of the keys, where there are some.
     pub fn sort(&self) -> Option<SortPlan> {
         SortPlan::ascending(KEY, self.elements()).filter(|_| self.meeting == Meeting::InOrder)
     }
@@ -116,7 +116,7 @@ impl ThreadedScatter {
         }
     }
 
-    /// How many 64-bit words the kernels take.
+    /// Number of 64-bit words that the kernels take.
     pub fn words(&self) -> usize {
         1 + self.updates.len() + self.inputs.len() + usize::from(self.scratch_bytes().is_some())
     }

@@ -60,7 +60,7 @@ impl ThreadedScatter {
         Kernel::end(emitter, name, Launch::alone(work_items), (elements as f64, strategy))
     }
 
-    /// What a launch does with an element of the updates that has a place.
+    /// Emits the work of a launch on an element of the updates that has a place.
     fn emit_at<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -92,7 +92,7 @@ impl ThreadedScatter {
         }
     }
 
-    /// Where an element of the updates goes.
+    /// Destination of an element of the updates.
     fn place<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -279,7 +279,7 @@ impl ThreadedScatter {
         }
     }
 
-    /// What the combiner gives, as elements of the arrays.
+    /// Results of the combiner, as elements of the arrays.
     pub(crate) fn combined<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
