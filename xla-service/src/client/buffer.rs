@@ -11,7 +11,7 @@ use super::slot::Slot;
 /// An array on a device. A clone is another handle to the same array.
 ///
 /// It may still be computed; methods that need the value wait for it. Once it was donated to a program, every use by
-/// any handle is [`Error::FailedPrecondition`]. If the program that should compute it fails, every use returns that
+/// any handle is `Error::FailedPrecondition`. If the program that should compute it fails, every use returns that
 /// program's error.
 #[derive(Clone)]
 pub struct Buffer {

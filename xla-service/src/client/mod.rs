@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The client is where a program's inputs are judged: number, shapes, layouts, devices, donation. What comes to a
-//! backend from here has been checked. A panic below is caught here and becomes an [`Error::Internal`].
+//! backend from here has been checked. A panic below is caught here and becomes an `Error::Internal`.
 
 mod buffer;
 mod device;
@@ -40,7 +40,7 @@ impl Client {
 
     /// A client of device `ordinal`, with a compilation cache that may be shared with other clients.
     ///
-    /// Errors: [`Error::NotFound`] for an unknown platform or device, [`Error::FailedPrecondition`] where the machine
+    /// Errors: `Error::NotFound` for an unknown platform or device, `Error::FailedPrecondition` where the machine
     /// cannot run it.
     pub fn for_device(
         registry: &PlatformRegistry,
@@ -67,7 +67,7 @@ impl Client {
 
     /// Compiles a module, or takes the program from the cache.
     ///
-    /// Errors: those of the compiler, and [`Error::Unimplemented`] for a custom call that the registry, from which the
+    /// Errors: those of the compiler, and `Error::Unimplemented` for a custom call that the registry, from which the
     /// client was made, has no handler for.
     pub fn compile(&self, module: &VerifiedModule, options: &CompileOptions) -> Result<LoadedExecutable> {
         let device = &self.0;
@@ -77,7 +77,7 @@ impl Client {
         Ok(LoadedExecutable::new(self.clone(), executable))
     }
 
-    /// Loads a program that [`LoadedExecutable::serialize`] wrote. [`Error::Unimplemented`] where the platform cannot.
+    /// Loads a program that [`LoadedExecutable::serialize`] wrote. `Error::Unimplemented` where the platform cannot.
     pub fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<LoadedExecutable> {
         let loader = self.0.compiler.loader().ok_or_else(|| self.cannot("load serialised programs"))?;
         Ok(LoadedExecutable::new(self.clone(), protect(|| loader.load(bytes, options))?))

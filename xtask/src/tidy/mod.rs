@@ -4,6 +4,7 @@ mod circles;
 mod layers;
 mod lexer;
 mod manifest;
+mod prose;
 mod references;
 mod source;
 mod text;
@@ -33,6 +34,7 @@ crate instead. The rules:
   circle          no files of a crate that import each other
   reference       a file that a comment or a document names is there
   word            no word in names that gave way to the field's
+  doc-begin       documentation begins with a verb or a noun, not with What, How, Where
   leftover        no todo!, unimplemented! or dbg!
   print           no printing in libraries
   public-docs     xla-hlo, xla-passes, xla-service and xla ask the compiler for missing documentation
@@ -129,6 +131,7 @@ fn findings() -> Result<Vec<Finding>> {
             found.extend(unsafe_code::check(path, &lines, &listed));
             found.extend(references::check_comments(path, &lines, &files));
             found.extend(words::check(path, &lines));
+            found.extend(prose::check(path, &lines));
         }
         if path.ends_with(".md") {
             found.extend(references::check_text(path, &content, &files));
