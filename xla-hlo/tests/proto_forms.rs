@@ -1,4 +1,4 @@
-//! The corners of the protobuf form: messages around modules, ids, order, what has parts in messages and text in
+//! The corners of the protobuf form: messages around modules, ids, order, what has parts in protobuf and text in
 //! modules.
 
 use std::collections::BTreeMap;

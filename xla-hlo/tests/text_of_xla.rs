@@ -96,7 +96,7 @@ fn channel_zero() {
         "ROOT r = f32[4] all-reduce(a), channel_id=0, replica_groups={{0}}, use_global_device_ids=true, to_apply=add";
     let module = valid("", all_reduce);
     assert!(module.to_string().contains("channel_id=0"));
-    // In messages 0 is no channel, which would change what the groups number.
+    // In protobuf 0 is no channel, which would change what the groups number.
     assert!(proto::serialize_module(&module).unwrap_err().message().contains("channel_id=0 cannot be written"));
     valid("", "ROOT r = f32[4] collective-permute(a), channel_id=0, source_target_pairs={{0,0}}");
     let send = "t = token[] after-all()\n s = (f32[4], u32[], token[]) send(a, t), channel_id=0\n \

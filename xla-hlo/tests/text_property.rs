@@ -439,7 +439,7 @@ proptest! {
                 let again = proto::parse_module(&bytes).unwrap_or_else(|e| panic!("{e}\n{module}"));
                 prop_assert_eq!(proto::serialize_module(&again).unwrap(), bytes, "{}", module);
             }
-            // Some numbers that text takes have no room in messages.
+            // Some numbers that text takes have no room in protobuf.
             Err(error) => prop_assert!(error.message().contains("cannot be serialised"), "{}", error),
         }
     }

@@ -18,7 +18,7 @@ use xla_hlo::Error;
 /// The type of one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scalar {
-    /// An integer of so many bits; 1 is a mask.
+    /// An integer of that many bits; 1 is a mask.
     Int(u32),
     /// IEEE half precision.
     F16,
@@ -169,7 +169,7 @@ impl<'ctx> Emitter<'ctx> {
         Lanes::new(self, value.into())
     }
 
-    /// LLVM's integer type of so many bits.
+    /// LLVM's integer type of that many bits.
     pub fn int_type(&self, bits: u32) -> IntType<'ctx> {
         match std::num::NonZeroU32::new(bits).map(|bits| self.context.custom_width_int_type(bits)) {
             Some(Ok(int)) => int,

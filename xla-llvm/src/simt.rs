@@ -102,7 +102,7 @@ impl Register {
 pub enum Shuffle {
     /// The one whose number differs in these bits.
     Xor(u32),
-    /// The one so many before; lanes that have none keep their own.
+    /// The one that many before; lanes that have none keep their own.
     Up(u32),
     /// The one of that number, for all lanes the same.
     From(u32),

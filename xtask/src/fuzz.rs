@@ -21,14 +21,14 @@ fuzz/artifacts/TARGET.
   cargo xtask fuzz --target proto --seconds 60     one target alone
 
   --seconds N      for so long (default 60), and as long for each target
-  --programs N     so many programs of each family instead
+  --programs N     number of programs of each family
   --seed N         the first seed, so that a run can be repeated
   --family NAME    only programs of this family
   --platform NAME  the platform (default cpu)
   --target-cpu CPU platform cpu generates code for another processor, as for `cargo xtask test-backend`
   --sanitize       memory of platform cpu that nobody has written to holds something else in each of two runs
   --each-pass      instead of the platform, each pass alone: it keeps the meaning, and has nothing to do in the end
-  --jobs N         so many at the same time (default 1)
+  --jobs N         number of workers (default 1)
   --target NAME    only this target of fuzz/ and no random programs; or `none` of them
 ";
 

@@ -24,7 +24,7 @@ pub(super) unsafe extern "C" fn xla_cpu_top_k(
     length: i64,
     threads: i64,
 ) {
-    // SAFETY: the generated caller passes a constant of so many numbers.
+    // SAFETY: the generated caller passes a constant of that many numbers.
     let numbers = unsafe { std::slice::from_raw_parts(descriptor, length as usize) };
     let Some(plan) = TopKPlan::from_numbers(numbers) else { return };
     // SAFETY: the caller passes pointers to the plan's operand and its two results.

@@ -1,4 +1,4 @@
-//! Arrays whose sizes are known when running, at every size that matters: none, one, all but one, all.
+//! Arrays whose sizes are dynamic, at every size that matters: none, one, all but one, all.
 
 use crate::native;
 

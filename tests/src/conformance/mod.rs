@@ -69,7 +69,7 @@ pub struct Suite {
 
 /// Sees how a run goes on.
 pub trait Observer {
-    /// So many cases will run.
+    /// That many cases will run.
     fn begin(&mut self, cases: usize) {
         let _ = cases;
     }
@@ -128,14 +128,14 @@ impl Suite {
         self
     }
 
-    /// So many generated programs of each family.
+    /// That many generated programs of each family.
     #[must_use]
     pub fn generated(mut self, programs: u64) -> Suite {
         self.generated = Some(programs);
         self
     }
 
-    /// So many cases at the same time.
+    /// That many cases at the same time.
     #[must_use]
     pub fn jobs(mut self, jobs: usize) -> Suite {
         self.jobs = jobs.max(1);

@@ -3,9 +3,9 @@
 /// Number of operands of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arity {
-    /// Exactly so many.
+    /// Exactly that many.
     Exactly(usize),
-    /// At least so many.
+    /// At least that many.
     AtLeast(usize),
 }
 
@@ -74,7 +74,7 @@ pub enum Family {
     Linalg,
     /// Batch normalisation and its gradient.
     Normalization,
-    /// Array sizes known when running.
+    /// Dynamic array sizes.
     Dynamic,
     /// Calls to functions that HLO does not define.
     Custom,

@@ -37,7 +37,7 @@ macro_rules! proto_without_attributes {
 }
 pub(crate) use proto_without_attributes;
 
-/// An enum that is a number in messages.
+/// An enum that is a number in protobuf.
 pub(crate) trait ProtoNumber: Sized {
     /// The value of a number.
     fn from_number(number: i32) -> Option<Self>;
@@ -88,7 +88,7 @@ impl<'a> ProtoReader<'a> {
         .collect()
     }
 
-    /// The called computations of an operation that has exactly so many.
+    /// The called computations of an operation that has exactly that many.
     pub(crate) fn called<const N: usize>(&self) -> Result<[CompId; N]> {
         let calls = self.calls()?;
         let count = calls.len();

@@ -33,7 +33,7 @@ pub enum Dynamism {
     /// The size is exact.
     #[default]
     Static,
-    /// `<=n`: the size is a bound, the real one is known when running.
+    /// `<=n`: the size is a bound, the real one is known only at run time.
     Bounded,
     /// `?`: nothing is known; the stored size is 0.
     Unbounded,

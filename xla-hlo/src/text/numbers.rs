@@ -151,7 +151,7 @@ fn push_shorter(out: &mut String, value: f64, few: usize, many: usize, same: imp
     }
 }
 
-/// Appends `value` with so many significant digits, fixed or scientific, without trailing zeros: C's `%.*g`.
+/// Appends `value` with that many significant digits, fixed or scientific, without trailing zeros: C's `%.*g`.
 fn push_general(out: &mut String, value: f64, digits: usize) {
     let scientific = format!("{:.*e}", digits - 1, value.abs());
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));

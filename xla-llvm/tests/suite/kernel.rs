@@ -21,7 +21,7 @@ pub struct Signature<'a> {
     pub output: ElementType,
     /// Whether lengths may be any; else they are multiples of the width.
     pub masked: bool,
-    /// Knobs of the emission.
+    /// Options of the emission.
     pub options: EmitOptions,
 }
 

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use xla::hlo::{Literal, Scalar};
 
-/// At least so many calls warm up, for at least so long, but no more calls than the third, nor longer than the last.
+/// At least that many calls warm up, for at least so long, but no more calls than the third, nor longer than the last.
 const WARM_UP: (usize, Duration, usize, Duration) = (3, Duration::from_millis(250), 1000, Duration::from_secs(20));
-/// At least so many calls are timed.
+/// At least that many calls are timed.
 const LEAST: usize = 7;
-/// At most so many calls are timed, unless a number was given.
+/// At most that many calls are timed, unless a number was given.
 const MOST: usize = 5000;
 
 /// Durations of calls, shortest first; never empty.

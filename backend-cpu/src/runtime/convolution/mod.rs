@@ -90,7 +90,7 @@ const KERNEL_BYTES: usize = 24 << 10;
 /// Bytes of a packed part of the input, roughly: what the second cache holds.
 const INPUT_BYTES: usize = 512 << 10;
 
-/// Products that are looked at together: places in the kernel are listed for so many.
+/// Products that are looked at together: places in the kernel are listed for that many.
 const PRODUCTS: usize = 16 << 10;
 
 /// Numbers that a vector of this machine holds.
@@ -132,7 +132,7 @@ unsafe fn convolve<T: Number>(plan: &ConvolutionPlan, buffers: *const *mut u8, t
     let [input, kernel, output] = [0, 1, 2].map(|i| unsafe { *buffers.add(i) }.cast::<T>());
     let phases = if plan.results() * plan.k() == 0 { Vec::new() } else { plan.without_holes() };
     if phases.iter().map(ConvolutionPlan::results).sum::<usize>() < plan.results() {
-        // SAFETY: the result has so many elements.
+        // SAFETY: the result has that many elements.
         (0..plan.results()).for_each(|i| unsafe { output.add(i).write(T::ZERO) });
     }
     for phase in &phases {

@@ -76,7 +76,7 @@ fn product(instruction: &str, [of_a, of_b]: [&str; 2], words: [Vec<u32>; 3]) -> 
     bench.read(into, 128)
 }
 
-/// Whether the result is the product of matrices of [`value`]s, with so many steps.
+/// Whether the result is the product of matrices of [`value`]s, with that many steps.
 fn check(depth: usize, found: &[u32]) {
     for (lane, results) in found.chunks(4).enumerate() {
         for (element, result) in results.iter().enumerate() {

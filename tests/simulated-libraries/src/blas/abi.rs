@@ -83,7 +83,7 @@ unsafe fn give<T>(into: *mut *mut c_void, handles: &mut Handles<T>, made: T) -> 
 /// The bytes of an attribute.
 ///
 /// # Safety
-/// There are so many bytes at `value`, or it is null.
+/// There are that many bytes at `value`, or it is null.
 unsafe fn bytes<'a>(value: *const c_void, size: usize) -> Blas<&'a [u8]> {
     if value.is_null() {
         return wrong(Status::INVALID_VALUE, "an attribute's value is null");

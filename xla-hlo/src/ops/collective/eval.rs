@@ -10,9 +10,9 @@ use crate::{ElementType, Error, Literal, Module, Result, Scalar, Shape};
 /// Meaning of a collective on one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnOneDevice {
-    /// So many operands, the first ones, go through unchanged.
+    /// That many operands, the first ones, go through unchanged.
     PassedOn(usize),
-    /// So many operands are replaced by zeros of their shapes: nobody sends to this device.
+    /// That many operands are replaced by zeros of their shapes: nobody sends to this device.
     Zeros(usize),
     /// These boxes of operand 0 are written over operand 1; none where the device does not send to itself.
     Boxes(Vec<SentBox>),

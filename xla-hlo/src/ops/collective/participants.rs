@@ -131,7 +131,7 @@ pub(in crate::ops) fn check_channel(channel_id: Option<i64>) -> Result<()> {
     }
 }
 
-/// The channel in messages, where 0 says that there is none: that would change what the groups number.
+/// The channel in protobuf, where 0 says that there is none: that would change what the groups number.
 pub(super) fn channel_number(channel_id: Option<i64>) -> Result<i64> {
     match channel_id {
         Some(0) => Err(Error::invalid_argument(

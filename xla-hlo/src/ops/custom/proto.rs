@@ -93,7 +93,7 @@ impl ProtoAttributes for CustomCall {
 const MAX_RANK: usize = 64;
 
 /// The text `b01f_01io->b01f` of dimensions by what they are for; `?` where one is for nothing. What text left out is
-/// dimension 0 in messages, and gives way to what is there.
+/// dimension 0 in protobuf, and gives way to what is there.
 fn read_labels(dims: &ConvolutionDimensionNumbers) -> Result<DimLabels> {
     let side = |a: (char, i64), b: (char, i64), spatial: &[i64]| {
         let mut labels = Vec::new();

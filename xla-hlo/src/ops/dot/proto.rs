@@ -42,7 +42,7 @@ pub(in crate::ops) fn read_precision_config(
     Ok((precisions, algorithm))
 }
 
-/// The message for [`read_precision_config`] of an operation with so many operands that have a precision.
+/// The message for [`read_precision_config`] of an operation with that many operands that have a precision.
 pub(in crate::ops) fn write_precision_config(
     precisions: &[Precision],
     algorithm: Option<DotAlgorithm>,

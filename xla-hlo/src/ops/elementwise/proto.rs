@@ -26,7 +26,7 @@ impl ProtoAttributes for Unary {
         let accuracy = match self.accuracy {
             ResultAccuracy::Default => return Ok(()),
             ResultAccuracy::High => {
-                return Err(Error::unimplemented("result_accuracy={mode=high} has no number in messages"));
+                return Err(Error::unimplemented("result_accuracy={mode=high} has no number in protobuf"));
             }
             ResultAccuracy::Highest => mode(HIGHEST),
             ResultAccuracy::Tolerance { atol, rtol, ulps } => {

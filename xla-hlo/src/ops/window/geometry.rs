@@ -29,7 +29,7 @@ pub struct Window {
     pub dims: Vec<WindowDim>,
 }
 
-/// `size` elements, `dilation` apart from each other, take so many places; `None` when that overflows.
+/// `size` elements, `dilation` apart from each other, take that many places; `None` when that overflows.
 fn dilated(size: usize, dilation: usize) -> Option<i128> {
     match size {
         0 => Some(0),

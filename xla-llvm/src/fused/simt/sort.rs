@@ -68,7 +68,7 @@ impl SortPlan {
         SortPlan::of(Some(sort.computation), types, [length, inner, count]).filter(|_| fits)
     }
 
-    /// The plan for so many unsigned integers, the least first.
+    /// The plan for that many unsigned integers, the least first.
     pub(crate) fn ascending(ty: ElementType, count: u64) -> Option<SortPlan> {
         SortPlan::of(None, vec![ty], [count, 1, count])
     }

@@ -43,7 +43,7 @@ fn against(module: &Module, op: OpId, form: &Form) -> Result<()> {
     }
 }
 
-/// Whether so many things are what names say, groups of any number being equally large.
+/// Whether that many things are what names say, groups of any number being equally large.
 fn fits(count: usize, names: &[&str]) -> bool {
     let groups = names.iter().filter(|name| name.starts_with('*')).count();
     match count.checked_sub(names.len() - groups) {

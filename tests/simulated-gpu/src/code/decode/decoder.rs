@@ -280,7 +280,7 @@ impl<'a> Decoder<'a> {
         self.numbered(name)
     }
 
-    /// `%r12`, if there are so many.
+    /// `%r12`, if there are that many.
     pub(super) fn numbered(&mut self, name: &'a str) -> Result<Slot> {
         let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let number = name[prefix.len()..].parse::<u64>().ok();

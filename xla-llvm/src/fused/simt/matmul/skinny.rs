@@ -52,9 +52,9 @@ pub(crate) struct SkinnyMatmul {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// Thread groups of so many threads, with so many rows of `many` each.
+    /// Groups of `threads` threads, with `rows` rows of `many` each.
     Groups { threads: u32, rows: u64 },
-    /// Blocks of so many warps, of which so many threads lie side by side along the rows of `many`; so many steps of
+    /// Blocks of `warps` warps, of which `across` threads lie side by side along the rows of `many`; `steps` steps of
     /// the sum at a time.
     Blocks { warps: u64, across: u64, steps: u64 },
 }
@@ -320,7 +320,7 @@ impl<'a, 'm> Work<'a, 'm> {
         converted(s.emitter, value, self.matmul.accumulator_type)
     }
 
-    /// Rows of the few, with so many steps of the sum from some on.
+    /// Rows of the few, with that many steps of the sum from some on.
     fn read_few<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -418,7 +418,7 @@ impl<'a, 'm> Work<'a, 'm> {
         Ok(Range { start, end, extent: Some(depth), width: 1, step, whole: true })
     }
 
-    /// So many sums of so many lanes, that a loop over places of the sum adds to.
+    /// That many sums of that many lanes, that a loop over places of the sum adds to.
     fn summed<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -437,7 +437,7 @@ impl<'a, 'm> Work<'a, 'm> {
         Ok(values_of(s, &types, &raws))
     }
 
-    /// The first of so many neighbouring rows of `many`, or of the last ones where there are none.
+    /// The first of that many neighbouring rows of `many`, or of the last ones where there are none.
     fn existing<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
