@@ -4,8 +4,8 @@
 //! Errors are predicates (`is truncated`), to which the reader of the archive adds the name of the array.
 //!
 //! The crate `npyz` (0.9.1) does not replace the parser: a header of 12 opening braces takes it 20 s (its grammar of
-//! Python literals backtracks exponentially), the product of the dimensions is unchecked (`(10**12, 10**12)` panics), and
-//! a header that claims 4 GiB is allocated before it is read. It refuses `=f4` and sizes in the form `2L`, too.
+//! Python literals backtracks exponentially), the product of the dimensions is unchecked (`(10**12, 10**12)` panics),
+//! and a header that claims 4 GiB is allocated before it is read. It refuses `=f4` and sizes in the form `2L`, too.
 
 use std::io::{Read, Write};
 
