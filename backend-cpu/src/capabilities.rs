@@ -6,7 +6,7 @@ use xla_passes::{DotProfile, EpilogueProfile, FusionProfile, TargetProfile};
 
 use crate::lowering::LIBRARY_DOT;
 
-/// The profile of a target with that many threads. Cache sizes and rates are those of current server cores; they steer
+/// Profile of a target with `threads` threads. Cache sizes and rates are those of current server cores; they steer
 /// choices between two correct programs, so rough numbers do.
 pub(crate) fn profile(target: &Target, threads: usize) -> TargetProfile {
     TargetProfile {

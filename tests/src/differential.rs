@@ -56,7 +56,7 @@ pub struct Failure {
 /// Kind of the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureKind {
-    /// The generator made something that is no program, or that the evaluator cannot run.
+    /// The generator made something that is not a program, or that the evaluator cannot run.
     Generator,
     /// The process that compiled or ran it died.
     Crash,

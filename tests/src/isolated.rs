@@ -67,7 +67,7 @@ impl Isolated {
         Ok(Reply::Differ(Failure { kind, message }))
     }
 
-    /// Failure of a program in its text form, on one and two threads; `None` if there is none, or if it is no program.
+    /// Checks a program in its text form, on one and two threads; `None` if it passes, or if it is not a program.
     pub fn failure(&mut self, program: &Program) -> std::io::Result<Option<Failure>> {
         let path = self.folder.join(format!("candidate-{}-{:?}.hlo", std::process::id(), std::thread::current().id()));
         std::fs::write(&path, program.to_text())?;

@@ -35,7 +35,7 @@ pub enum Reply {
     Agree(usize),
     /// Somebody does not.
     Differ(Failure),
-    /// It is no program.
+    /// It is not a program.
     Invalid(String),
 }
 

@@ -4,10 +4,77 @@ use crate::entity::SecondaryMap;
 use crate::ops::Op;
 use crate::{CompId, Computation, InstrId, Instruction, Module};
 
-/// Whether `op` begins something that must be awaited, exactly once: it is not merged with another, and while it is
-/// there, so is what awaits it.
-pub fn is_begun(op: &Op) -> bool {
-    !op.opcode().awaited_by().is_empty()
+/// Whether running `op` does more than give its result, the computations it calls aside.
+///
+/// Tokens and dependencies have none: they only order. The done of an effect that was started is kept as long as its
+/// start, see [`is_async_start`].
+pub fn has_side_effect(op: &Op) -> bool {
+    match op {
+        Op::CustomCall(call) => call.has_side_effect,
+        Op::Transfer(_) => true,
+        Op::Parameter(_)
+        | Op::Constant(_)
+        | Op::Tuple(_)
+        | Op::GetTupleElement(_)
+        | Op::OptBarrier(_)
+        | Op::Unary(_)
+        | Op::Binary(_)
+        | Op::Compare(_)
+        | Op::Select(_)
+        | Op::Clamp(_)
+        | Op::Convert(_)
+        | Op::BitcastConvert(_)
+        | Op::ReducePrecision(_)
+        | Op::Broadcast(_)
+        | Op::Reshape(_)
+        | Op::Transpose(_)
+        | Op::Slice(_)
+        | Op::Pad(_)
+        | Op::Concatenate(_)
+        | Op::Reverse(_)
+        | Op::Iota(_)
+        | Op::DynamicSlice(_)
+        | Op::DynamicUpdateSlice(_)
+        | Op::Copy(_)
+        | Op::Bitcast(_)
+        | Op::Dot(_)
+        | Op::Convolution(_)
+        | Op::RaggedDot(_)
+        | Op::ScaledDot(_)
+        | Op::Reduce(_)
+        | Op::Scan(_)
+        | Op::ReduceWindow(_)
+        | Op::SelectAndScatter(_)
+        | Op::While(_)
+        | Op::Conditional(_)
+        | Op::Call(_)
+        | Op::Map(_)
+        | Op::Fusion(_)
+        | Op::RngBitGenerator(_)
+        | Op::StochasticConvert(_)
+        | Op::BatchNorm(_)
+        | Op::Gather(_)
+        | Op::Scatter(_)
+        | Op::Fft(_)
+        | Op::Cholesky(_)
+        | Op::TriangularSolve(_)
+        | Op::Domain(_)
+        | Op::AfterAll(_)
+        | Op::AddDependency(_)
+        | Op::Dynamic(_)
+        | Op::Async(_)
+        | Op::Collective(_)
+        | Op::Sort(_)
+        | Op::TopK(_) => false,
+        // They move the device's counter on.
+        Op::Rng(_) | Op::RngGetAndUpdateState(_) => true,
+    }
+}
+
+/// Whether `op` starts an asynchronous operation, which has exactly one done: it is not merged with another, and while
+/// it is there, so is its done.
+pub fn is_async_start(op: &Op) -> bool {
+    !op.opcode().done_opcodes().is_empty()
 }
 
 /// Side effects of computations, their callees included.
@@ -45,7 +112,7 @@ impl Effects {
             }
             stack.extend_from_slice(computation[i].operands());
             stack.extend_from_slice(computation[i].control_predecessors());
-            if is_begun(computation[i].op()) {
+            if is_async_start(computation[i].op()) {
                 stack.extend_from_slice(computation[i].users());
             }
         }

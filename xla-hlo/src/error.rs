@@ -102,7 +102,7 @@ impl Error {
         self
     }
 
-    /// Puts `note` behind the message, on lines of its own. The code stays.
+    /// Appends `note` to the message, on lines of its own. The code stays.
     #[must_use]
     pub fn note(mut self, note: impl std::fmt::Display) -> Error {
         let detail = self.detail_mut();

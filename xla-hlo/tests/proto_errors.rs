@@ -184,6 +184,6 @@ fn what_text_cannot_say_gets_a_name_or_is_refused() {
         let key = key.to_string();
         let module = with_module(|m| drop(m.frontend_attributes.get_or_insert_default().map.insert(key, "x".into())));
         let message = message(&module.encode_to_vec());
-        assert!(message.contains("frontend_attributes") && message.contains("is no name"), "{message}");
+        assert!(message.contains("frontend_attributes") && message.contains("is not a name"), "{message}");
     }
 }

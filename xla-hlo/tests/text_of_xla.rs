@@ -158,7 +158,7 @@ fn fusions_that_would_multiply_without_end_are_refused() {
 }
 
 #[test]
-fn boxes_sent_by_one_source_to_several_targets() {
+fn slices_sent_by_one_source_to_several_targets() {
     let permute = |pairs: &str, count: usize| {
         let (places, sizes) = (vec!["(s32[])"; count].join(", "), vec!["{2}"; count].join(","));
         let values = vec!["t"; count].join(", ");

@@ -169,7 +169,7 @@ impl<'ctx> Emitter<'ctx> {
         Lanes::new(self, value.into())
     }
 
-    /// LLVM's integer type of that many bits.
+    /// LLVM's integer type of `bits` bits.
     pub fn int_type(&self, bits: u32) -> IntType<'ctx> {
         match std::num::NonZeroU32::new(bits).map(|bits| self.context.custom_width_int_type(bits)) {
             Some(Ok(int)) => int,

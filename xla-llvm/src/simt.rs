@@ -102,7 +102,7 @@ impl Register {
 pub enum Shuffle {
     /// The one whose number differs in these bits.
     Xor(u32),
-    /// The one that many before; lanes that have none keep their own.
+    /// The lane that many before; lanes that have none keep their own.
     Up(u32),
     /// The one of that number, for all lanes the same.
     From(u32),
@@ -292,7 +292,7 @@ impl<'ctx> Emitter<'ctx> {
         let function = self.builder.get_insert_block().and_then(|block| block.get_parent());
         match function.and_then(|function| function.get_nth_param(1)) {
             Some(BasicValueEnum::PointerValue(thread)) => Ok(thread),
-            _ => Err(Error::internal("a function that is no kernel asks for its thread")),
+            _ => Err(Error::internal("a function that is not a kernel asks for its thread")),
         }
     }
 

@@ -123,7 +123,7 @@ impl Target {
             architecture.strip_prefix("sm_").map(|rest| rest.trim_end_matches(|c: char| c.is_ascii_lowercase()));
         if !number.is_some_and(|number| number.len() >= 2 && number.bytes().all(|b| b.is_ascii_digit())) {
             return Err(Error::invalid_argument(format!(
-                "{architecture:?} is no GPU architecture; they are named sm_70, sm_80, sm_90, sm_90a, sm_100 and so on"
+                "{architecture:?} is not a GPU architecture; they are named sm_70, sm_80, sm_90, sm_90a, sm_100 and so on"
             )));
         }
         Target::new("nvptx64-nvidia-cuda", architecture, "")

@@ -21,14 +21,14 @@ fuzz/artifacts/TARGET.
   cargo xtask fuzz --target proto --seconds 60     one target alone
 
   --seconds N      for so long (default 60), and as long for each target
-  --programs N     number of programs of each family
+  --programs N     number of programs of each family, instead of a time
   --seed N         the first seed, so that a run can be repeated
   --family NAME    only programs of this family
   --platform NAME  the platform (default cpu)
   --target-cpu CPU platform cpu generates code for another processor, as for `cargo xtask test-backend`
   --sanitize       memory of platform cpu that nobody has written to holds something else in each of two runs
   --each-pass      instead of the platform, each pass alone: it keeps the meaning, and has nothing to do in the end
-  --jobs N         number of workers (default 1)
+  --jobs N         number of programs at a time (default 1)
   --target NAME    only this target of fuzz/ and no random programs; or `none` of them
 ";
 
@@ -72,7 +72,7 @@ pub fn tests_command() -> Result<PathBuf> {
     Ok(Path::new(target).join("release").join(format!("xla-tests{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// Runs fuzz targets; gives the names of those that found something.
+/// Runs fuzz targets; returns the names of those that found something.
 fn targets(only: Option<&str>, seconds: u64) -> Result<Vec<String>> {
     let all = names()?;
     let chosen: Vec<&String> = all.iter().filter(|name| only.is_none_or(|only| only == *name)).collect();

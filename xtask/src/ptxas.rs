@@ -25,7 +25,7 @@ and what fails. The rows of all programs go to target/ptxas/ARCH.txt; shown are 
   --ptxas FILE        the assembler; else that of PATH, else one that is fetched into target/ptxas: NVIDIA's wheel
                       nvidia-cuda-nvcc-cu12 12.9.86 (40 MB, under the licence of the CUDA toolkit)
   --xla FILE          the `xla` command to compile with (default: the release form, which is built)
-  --jobs N            programs at a time (default: the number of CPUs)
+  --jobs N            number of programs at a time (default: the number of CPUs)
 
 The programs are those of ../shared/bench and ../shared/corpus where they are there, else those of tests/corpus; and those of tests/.
 ";
@@ -36,7 +36,7 @@ const ARCHITECTURES: &str = "sm_80,sm_90,sm_100";
 const WHEEL: &str = "nvidia-cuda-nvcc-cu12==12.9.86";
 const PLACE: &str = "nvidia/cuda_nvcc/bin/ptxas";
 
-/// A list of at most that many programs is shown whole.
+/// Greatest length of a list of programs that is shown whole.
 const SHORT: usize = 60;
 
 pub fn run(mut args: Arguments) -> Result<()> {

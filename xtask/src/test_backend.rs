@@ -21,8 +21,8 @@ evaluates, and which operation is worth lowering next.
   --report FORM    text, html (a page, target/conformance-NAME.html) or json
   --output FILE    where the report goes
   --expected FILE  the expected failures (expected-failures.txt of the backend's crate, if there is one)
-  --generated N    generated programs of each family
-  --jobs N         cases at the same time
+  --generated N    number of generated programs of each family
+  --jobs N         number of cases at a time
   --quick          smaller sizes and fewer programs
   --target-cpu CPU platform cpu generates code for another processor: v1, v2, v3, v4 of x86-64, znver4, znver5, sapphirerapids,
                    several with commas, or all; without --level, levels 2, 3 and 5. Code is run without what this machine
@@ -180,7 +180,7 @@ fn has_feature(metadata: &serde_json::Value, name: &str) -> Result<bool> {
     Ok(tests.context("the workspace has no crate xla-tests")?["features"].get(name).is_some())
 }
 
-/// Runs the test `conformance` of a crate that is no member of this workspace.
+/// Runs the test `conformance` of a crate that is not a member of this workspace.
 fn outside(folder: &Path, plain: bool) -> Result<()> {
     if !plain {
         bail!("--path runs the crate's own test, which takes no options; what it tries is written there");

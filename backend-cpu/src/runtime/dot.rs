@@ -101,7 +101,7 @@ pub(super) struct Operands<T> {
 unsafe impl<T> Sync for Operands<T> {}
 
 impl<T> Operands<T> {
-    /// The same, that many elements further.
+    /// The pointers advanced by those numbers of elements.
     ///
     /// # Safety
     /// The places must be inside the arrays.

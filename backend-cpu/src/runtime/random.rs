@@ -13,7 +13,7 @@ pub(super) unsafe extern "C" fn xla_cpu_random_state(
     _: i64,
 ) {
     // SAFETY: `LibraryFunction::takes_context` says that the generated caller passes its own context first, which
-    // outlives the call and is only read here; behind it comes the result, which is u64[2], and a descriptor of one
+    // outlives the call and is only read here; after it comes the result, which is u64[2], and a descriptor of one
     // number.
     unsafe {
         let context = &*(*buffers).cast::<RunContext<'_>>();

@@ -20,11 +20,11 @@ pub(super) unsafe extern "C" fn xla_cpu_scatter(
     struct Call(KernelFn, *const *mut u8);
     // SAFETY: the pointers are only read, and no two units of the kernel write the same element.
     unsafe impl Sync for Call {}
-    // SAFETY: the generated caller passes a constant of that many numbers.
+    // SAFETY: the generated caller passes a constant of `length` numbers.
     let numbers = unsafe { std::slice::from_raw_parts(descriptor, length as usize) };
     let [units, bytes @ ..] = numbers else { return };
     let (units, threads) = (*units as usize, threads as usize);
-    // SAFETY: the caller passes pointers to that many operands and results.
+    // SAFETY: the caller passes pointers to the inputs, the indices, the updates and the results.
     let pointers = unsafe { std::slice::from_raw_parts(buffers, 3 * bytes.len() + 1) };
     let results = &pointers[2 * bytes.len() + 1..];
     for ((&input, &result), &bytes) in pointers.iter().zip(results).zip(bytes) {

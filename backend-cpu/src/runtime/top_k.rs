@@ -24,7 +24,7 @@ pub(super) unsafe extern "C" fn xla_cpu_top_k(
     length: i64,
     threads: i64,
 ) {
-    // SAFETY: the generated caller passes a constant of that many numbers.
+    // SAFETY: the generated caller passes a constant of `length` numbers.
     let numbers = unsafe { std::slice::from_raw_parts(descriptor, length as usize) };
     let Some(plan) = TopKPlan::from_numbers(numbers) else { return };
     // SAFETY: the caller passes pointers to the plan's operand and its two results.
@@ -135,7 +135,7 @@ impl<T: Bits> Passes<T> {
     }
 }
 
-/// Leaves the `k` best candidates, of which there are more; gives the worst key of those.
+/// Leaves the `k` best candidates, of which there are more; returns the worst key of those.
 fn keep_best<C: KeyedPlace>(candidates: &mut Vec<C>, k: usize) -> u64 {
     let (_, &mut worst, _) = candidates.select_nth_unstable(k - 1);
     candidates.truncate(k);

@@ -140,7 +140,7 @@ fn convolutions_of_every_arrangement() {
 fn convolutions_for_several_threads() {
     let window = "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f";
     convolution("f32[3,28,28,40]", "f32[3,28,28,24]", "f32[3,3,24,40]", window);
-    // Sums of so many products differ by rounding in f32.
+    // Sums of 900 products differ by rounding in f32.
     convolution("f64[1,7,7,200]", "f64[1,7,7,100]", "f64[3,3,100,200]", window);
     let gradient = "window={size=28x28 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf";
     convolution("f64[3,3,12,20]", "f64[16,28,28,12]", "f64[16,28,28,20]", gradient);

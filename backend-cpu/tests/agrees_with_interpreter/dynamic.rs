@@ -1,4 +1,4 @@
-//! Arrays whose sizes are dynamic, at every size that matters: none, one, all but one, all.
+//! Arrays of dynamic sizes, at every size that matters: none, one, all but one, all.
 
 use crate::native;
 

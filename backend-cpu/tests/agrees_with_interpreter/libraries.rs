@@ -2,7 +2,7 @@
 
 use crate::native;
 
-/// Transforms of every kind over those dimensions, behind others, in both precisions.
+/// Transforms of every kind over those dimensions, after others, in both precisions.
 fn transforms(outer: &str, dims: &[usize]) {
     let list = |dims: &[usize]| dims.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
     let length = list(dims);

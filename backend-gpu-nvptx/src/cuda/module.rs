@@ -83,7 +83,7 @@ impl CudaModule {
                 self.load_image(text.as_bytes_with_nul())
             }
             CodeObject::Cubin(bytes) if bytes.starts_with(b"\x7fELF") => self.load_image(bytes),
-            CodeObject::Cubin(_) => Err(Error::invalid_argument("the machine code is garbled: it is no ELF file")),
+            CodeObject::Cubin(_) => Err(Error::invalid_argument("the machine code is garbled: it is not an ELF file")),
             CodeObject::HostObject(_) => {
                 Err(Error::invalid_argument("the program was compiled for gpu-emulated; compile it for gpu"))
             }

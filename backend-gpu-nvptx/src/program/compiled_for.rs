@@ -40,7 +40,7 @@ impl CompiledFor {
         };
         let (made_major, made_minor, is_specific) = capability(architecture).ok_or_else(|| {
             Error::invalid_argument(format!(
-                "the program was compiled for {architecture:?}, which is no GPU architecture"
+                "the program was compiled for {architecture:?}, which is not a GPU architecture"
             ))
         })?;
         let same = (made_major, made_minor) == (major, minor);

@@ -188,7 +188,7 @@ impl Core<'_, '_> {
 
     fn function(&self, op: &VectorOp, operands: &[Register], to: Register) -> Result<ElementFunction> {
         let types: Vec<ElementType> = operands.iter().map(|&r| self.ty(r)).collect();
-        op.function(&types, self.ty(to))?.ok_or_else(|| Error::internal(format!("{op:?} is no vector operation")))
+        op.function(&types, self.ty(to))?.ok_or_else(|| Error::internal(format!("{op:?} is not a vector operation")))
     }
 
     fn ty(&self, register: Register) -> ElementType {

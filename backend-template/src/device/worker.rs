@@ -87,7 +87,7 @@ impl Worker {
                 self.fault(FaultKind::Kernel, &format!("kernel {}", kernel.name()))?;
                 core::run(kernel, bindings, memory)?;
             }
-            CommandKind::While { .. } => return Err(Error::internal("a loop is no single step")),
+            CommandKind::While { .. } => return Err(Error::internal("a loop is not a single step")),
         }
         Ok(())
     }

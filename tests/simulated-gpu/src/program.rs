@@ -112,7 +112,7 @@ fn content(variable: &Variable<'_>) -> Result<Vec<u8>, SyntaxError> {
         let value = match value {
             Operand::Integer(value) | Operand::Double(value) => *value,
             Operand::Single(bits) => u64::from(*bits),
-            _ => return Err(error("has a value that is no number")),
+            _ => return Err(error("has a value that is not a number")),
         };
         into.copy_from_slice(&value.to_le_bytes()[..width]);
     }

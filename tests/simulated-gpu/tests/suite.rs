@@ -6,6 +6,6 @@ mod suite {
     mod computing;
     mod loading;
     mod memory;
-    mod products;
+    mod mma;
     mod sanitizer;
 }

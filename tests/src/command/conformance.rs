@@ -11,8 +11,8 @@ use super::target::TargetArguments;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The platform; `optimized:NAME` stands for the evaluator behind that platform's passes, `compiled:NAME` for the
-    /// evaluator behind its compiler.
+    /// The platform; `optimized:NAME` stands for the evaluator after that platform's passes, `compiled:NAME` for the
+    /// evaluator after its compiler.
     platform: String,
     #[command(flatten)]
     target: TargetArguments,

@@ -83,8 +83,8 @@ pub trait Observer {
 impl Observer for () {}
 
 impl Suite {
-    /// Every level for a platform of the registry; `optimized:NAME` stands for the evaluator behind that platform's
-    /// passes, `compiled:NAME` for the evaluator behind its compiler.
+    /// Every level for a platform of the registry; `optimized:NAME` stands for the evaluator after that platform's
+    /// passes, `compiled:NAME` for the evaluator after its compiler.
     pub fn new(registry: &PlatformRegistry, platform: &str) -> Suite {
         Suite {
             registry: registry.clone(),

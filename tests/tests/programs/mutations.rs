@@ -1,7 +1,7 @@
 //! Programs of the corpus with something changed are refused with a place, or are programs: nothing panics, and
 //! whatever passes the verifier compiles or is said to be unsupported.
 //!
-//! `XLA_TESTS_MUTATIONS=100` tries that many changes of each program instead of the usual number.
+//! `XLA_TESTS_MUTATIONS=100` sets the number of mutations of each program.
 #![expect(clippy::print_stdout, reason = "a test says how many cases it ran")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ use xla_tests::generate::Random;
 
 /// Changes of each program.
 const MUTATIONS: usize = 12;
-/// Every that many programs are taken.
+/// Every third program is taken.
 const STRIDE: usize = 3;
 /// Longer programs take too long.
 const LONGEST: usize = 20_000;

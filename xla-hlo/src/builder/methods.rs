@@ -148,7 +148,7 @@ impl ComputationBuilder<'_> {
         self.instruction(Transpose { permutation: permutation.into() }, None, [x])
     }
 
-    /// A strided box.
+    /// A strided slice.
     pub fn slice(&mut self, x: InstrId, ranges: impl Into<Vec<SliceRange>>) -> Result<InstrId> {
         self.instruction(Slice { ranges: ranges.into() }, None, [x])
     }
@@ -173,7 +173,7 @@ impl ComputationBuilder<'_> {
         self.instruction(Iota { dimension }, Some(shape.into()), [])
     }
 
-    /// A box of `sizes` at scalar `starts`.
+    /// A slice of `sizes` at scalar `starts`.
     pub fn dynamic_slice(
         &mut self,
         x: InstrId,

@@ -91,7 +91,7 @@ impl ComputationBuilder<'_> {
         let shape = match shape {
             Some(written) if written.compatible(&inferred) => written,
             Some(written) => {
-                return Err(Error::invalid_argument(format!("{} gives {inferred}, not {written}", op.opcode())));
+                return Err(Error::invalid_argument(format!("{} has shape {inferred}, not {written}", op.opcode())));
             }
             None => inferred,
         };

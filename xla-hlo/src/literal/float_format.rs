@@ -32,7 +32,7 @@ pub struct FloatFormat {
 }
 
 impl FloatFormat {
-    /// The format of a float type; `None` for `f8e8m0fnu` and for what is no float.
+    /// The format of a float type; `None` for `f8e8m0fnu` and for what is not a float.
     pub const fn of(ty: ElementType) -> Option<FloatFormat> {
         use FloatSpecials::*;
         let (exponent_bits, mantissa_bits, bias, specials) = match ty {

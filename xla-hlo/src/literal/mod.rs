@@ -318,7 +318,7 @@ impl Literal {
         Ok(result)
     }
 
-    /// The same value with each array as large as the bounds of `shape` (`<=`) say, and zeros behind its size.
+    /// The same value with each array as large as the bounds of `shape` (`<=`) say, and zeros past its size.
     ///
     /// Literal at the bounds of its shape: results of an evaluation have their real sizes, devices have room for the
     /// bounds.

@@ -140,7 +140,7 @@ impl Splat {
     }
 }
 
-/// An empty vector with room for that many bytes, or the error that says that it would not fit.
+/// An empty vector with room for `bytes` bytes, or the error that says that it would not fit.
 pub(super) fn reserved(bytes: usize) -> Result<Vec<u8>> {
     let mut data = Vec::new();
     data.try_reserve_exact(bytes)

@@ -55,7 +55,7 @@ pub struct ParameterLeaf {
 /// One entry of `input_output_alias`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InputOutputAlias {
-    /// Path into the result; empty for a result that is no tuple.
+    /// Path into the result; empty for a result that is not a tuple.
     pub output: Vec<usize>,
     /// The parameter's leaf.
     pub parameter: ParameterLeaf,

@@ -39,14 +39,14 @@ impl Accumulators {
         let (Some(types), Some(parameters)) = (types, parameters) else {
             let n = elements.len();
             return Err(Error::invalid_argument(format!(
-                "the combiner {name} must take {n} accumulators and {n} elements and give {n} accumulators, all scalars"
+                "the combiner {name} must take {n} accumulators and {n} elements and return {n} accumulators, all scalars"
             )));
         };
         let (into_accumulator, into_element) = parameters.split_at(elements.len());
         for (i, &accumulator) in types.iter().enumerate() {
             ensure!(
                 accumulator == into_accumulator[i],
-                "the combiner {name} gives {accumulator} as result {i}, but takes {} as accumulator {i}",
+                "the combiner {name} returns {accumulator} as result {i}, but takes {} as accumulator {i}",
                 into_accumulator[i]
             );
             for (what, from, to) in [
@@ -254,7 +254,7 @@ impl ReduceOperands {
         ReduceOperands { arrays: operands, inits: inits.iter().map(|init| init.get(0)).collect() }
     }
 
-    /// Checks the operands of a reduction in which all arrays have the same dimensions; gives those, and the element
+    /// Checks the operands of a reduction in which all arrays have the same dimensions; returns those, and the element
     /// types of the arrays and of the initial values.
     pub(super) fn check<'a>(cx: &ShapeContext<'a>) -> Result<(&'a [usize], Vec<ElementType>, Vec<ElementType>)> {
         let count = cx.operands().len() / 2;

@@ -3,9 +3,9 @@
 /// Number of operands of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arity {
-    /// Exactly that many.
+    /// Exactly n operands.
     Exactly(usize),
-    /// At least that many.
+    /// At least n operands.
     AtLeast(usize),
 }
 
@@ -74,13 +74,13 @@ pub enum Family {
     Linalg,
     /// Batch normalisation and its gradient.
     Normalization,
-    /// Dynamic array sizes.
+    /// Dynamic sizes of arrays.
     Dynamic,
     /// Calls to functions that HLO does not define.
     Custom,
     /// Order by tokens, and traffic with the host.
     Token,
-    /// Operations begun and awaited.
+    /// Starts and dones of operations.
     Async,
     /// Communication between the devices of a program.
     Collective,

@@ -1,4 +1,4 @@
-//! Start and done: which opcodes start something, and which wait for it.
+//! Start and done operations: the opcodes that pair up.
 
 use super::Opcode;
 
@@ -6,8 +6,8 @@ impl Opcode {
     /// Opcodes that may use the result of this operation, which starts something: it must be used exactly once. Empty
     /// for operations that are complete in themselves.
     ///
-    /// A send or receive may also go through a tuple, into a loop for instance, and be awaited there.
-    pub const fn awaited_by(self) -> &'static [Opcode] {
+    /// A send or receive may also go through a tuple, into a loop for instance, and be done there.
+    pub const fn done_opcodes(self) -> &'static [Opcode] {
         match self {
             Opcode::AsyncStart | Opcode::AsyncUpdate => &[Opcode::AsyncUpdate, Opcode::AsyncDone],
             Opcode::CopyStart => &[Opcode::CopyDone],
@@ -20,9 +20,8 @@ impl Opcode {
         }
     }
 
-    /// Opcodes that operand 0 of this operation, which waits for something, may have. Empty for operations that wait
-    /// for nothing.
-    pub const fn awaits(self) -> &'static [Opcode] {
+    /// Opcodes of operand 0 of this done operation. Empty for operations that wait for nothing.
+    pub const fn start_opcodes(self) -> &'static [Opcode] {
         match self {
             Opcode::AsyncUpdate | Opcode::AsyncDone => &[Opcode::AsyncStart, Opcode::AsyncUpdate],
             Opcode::CopyDone => &[Opcode::CopyStart],

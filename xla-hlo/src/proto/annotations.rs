@@ -46,7 +46,7 @@ fn check_key(field: &str, key: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid_argument(format!(
-        "{field}: `{}` is no name, which begins with a letter or `_` and goes on with letters, digits, `_`, `.` and `-`",
+        "{field}: `{}` is not a name, which begins with a letter or `_` and goes on with letters, digits, `_`, `.` and `-`",
         shown(key)
     )))
 }
@@ -110,7 +110,7 @@ pub(super) fn write_frontend_attributes(attributes: &FrontendAttributes) -> Fron
 fn write_statistics(statistics: &[(String, String)]) -> Result<StatisticsViz> {
     let mut proto = StatisticsViz::default();
     for (name, value) in statistics {
-        let number = || Error::invalid_argument(format!("statistic {name} is `{value}`, which is no number"));
+        let number = || Error::invalid_argument(format!("statistic {name} is `{value}`, which is not a number"));
         if name == SHOWN_INDEX {
             proto.stat_index_to_visualize = value.parse().map_err(|_| number())?;
         } else {

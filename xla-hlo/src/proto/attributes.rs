@@ -88,7 +88,7 @@ impl<'a> ProtoReader<'a> {
         .collect()
     }
 
-    /// The called computations of an operation that has exactly that many.
+    /// The called computations of an operation that has exactly `N`.
     pub(crate) fn called<const N: usize>(&self) -> Result<[CompId; N]> {
         let calls = self.calls()?;
         let count = calls.len();

@@ -93,7 +93,7 @@ fn opcode(name: &str) -> Result<Opcode> {
     match Opcode::from_name(name) {
         Some(opcode) if opcode.is_implemented() => Ok(opcode),
         Some(later) => Err(Error::unimplemented(format!("operation {later} is not implemented yet"))),
-        None => Err(Error::invalid_argument(format!("there is no operation `{}`", shown(name)))),
+        None => Err(Error::invalid_argument(format!("unknown operation `{}`", shown(name)))),
     }
 }
 

@@ -13,7 +13,7 @@ macro_rules! numbers {
         pub(super) fn element_type(field: &str, number: i32) -> Result<ElementType> {
             match number {
                 $($number => Ok(ElementType::$variant),)*
-                _ => Err(Error::invalid_argument(format!("{field} is {number}, which is no array's element type"))),
+                _ => Err(Error::invalid_argument(format!("{field} is {number}, which is not the element type of an array"))),
             }
         }
     };

@@ -135,7 +135,7 @@ fn named(t: &mut Tokens<'_>) -> Parse<(NamedShardingProto, Vec<Metadata>)> {
     Ok((proto, metadata))
 }
 
-/// `mesh['x'=2,'y'=4]`; device ids may stand inside, or behind it like other parts.
+/// `mesh['x'=2,'y'=4]`; device ids may stand inside, or after it like other parts.
 fn mesh(t: &mut Tokens<'_>) -> Parse<MeshProto> {
     if !t.accept_word("mesh") {
         return Err(t.unexpected("a mesh such as mesh['x'=2]"));

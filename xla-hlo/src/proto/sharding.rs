@@ -44,7 +44,7 @@ fn read_leaf(mut proto: OpSharding, payloads: &Payloads) -> Result<LeafSharding>
         (None, MANUAL) => ShardingKind::Manual,
         (None, UNKNOWN) => ShardingKind::Unknown,
         (None, UNREDUCED) => ShardingKind::Unreduced,
-        (None, TUPLE) => return Err(Error::invalid_argument("the leaf of a tuple's sharding is no tuple")),
+        (None, TUPLE) => return Err(Error::invalid_argument("the leaf of a tuple's sharding is not a tuple")),
         (None, other) => return Err(unknown("type", other)),
     };
     Ok(LeafSharding { kind, group, metadata })

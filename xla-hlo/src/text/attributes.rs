@@ -12,7 +12,7 @@ use super::tokens::Tokens;
 use crate::ops::Opcode;
 use crate::{CompId, Computation, ElementType, Error, Literal, MAIN_THREAD, Module, Result, Shape, Sharding};
 
-/// A type that can stand behind `name=` in an instruction.
+/// A type that can be written after `name=` in an instruction.
 pub trait AttributeValue: Sized {
     /// Description of the expected value, for error messages: `a list of integers such as {0,2}`.
     const WHAT: &'static str;
@@ -36,7 +36,7 @@ pub(super) const COMMON: &[&str] = &[
     "parameter_replication",
 ];
 
-/// Inline computations already read, by the byte of their `{`: what they became, and the byte behind their `}`.
+/// Inline computations already read, by the byte of their `{`: what they became, and the byte after their `}`.
 pub(super) type InlineComputations = HashMap<usize, (CompId, usize)>;
 
 /// Computations that an attribute may name.
@@ -68,7 +68,7 @@ pub(super) enum Payload {
     Literal(Literal),
 }
 
-/// The attributes written behind an instruction's operands; each is taken once, and what is left over is an error.
+/// The attributes written after an instruction's operands; each is taken once, and what is left over is an error.
 pub struct AttributeReader<'a> {
     text: &'a str,
     callables: Callables<'a>,
@@ -145,7 +145,7 @@ impl<'a> AttributeReader<'a> {
         Failure::new(self.place.get(), error)
     }
 
-    /// Demands that every attribute was taken; gives back the empty list for reuse.
+    /// Demands that every attribute was taken; returns the empty list for reuse.
     pub(super) fn finish(self) -> Parse<Vec<Written<'a>>> {
         let Some(left) = self.written.first() else { return Ok(self.written) };
         if self.asked.contains(&left.name) {
@@ -196,7 +196,7 @@ impl<'a> AttributeCursor<'a> {
         self.tokens.accept(kind)
     }
 
-    /// Takes the next token, which must be of that kind; gives its text. `what` says what it is for.
+    /// Takes the next token, which must be of that kind; returns its text. `what` says what it is for.
     pub(crate) fn expect(&mut self, kind: TokenKind, what: &str) -> Result<&'a str> {
         self.run(|tokens| {
             let token = tokens.expect(kind, what)?;
@@ -307,7 +307,7 @@ impl<'a> AttributeCursor<'a> {
 fn undefined(module: &Module, name: &str) -> String {
     let suggestion = did_you_mean(name, module.iter().map(|(_, c)| c.name()));
     let name = shown(name);
-    format!("there is no computation {name} above (it must be defined before it is called){suggestion}")
+    format!("unknown computation {name} (it must be defined before it is called){suggestion}")
 }
 
 /// Collects attributes as text, `, name=value` each.

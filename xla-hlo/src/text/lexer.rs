@@ -163,7 +163,7 @@ impl<'t> Lexer<'t> {
         self.token(TokenKind::Bad, start, self.bytes.len())
     }
 
-    /// Skips white space and comments; gives a bad token for a comment that never ends.
+    /// Skips white space and comments; returns a bad token for a comment that never ends.
     fn skip_blanks(&mut self) -> Option<Token> {
         loop {
             match self.peek(self.pos) {

@@ -36,7 +36,7 @@ pub(super) fn parse_float(ty: ElementType, text: &str) -> Result<u64, String> {
     if let Some(rest) = text.trim_start_matches('-').strip_prefix("nan") {
         return parse_nan(ty, text.starts_with('-'), rest);
     }
-    let value: f64 = text.parse().map_err(|_| format!("`{}` is no number", shown(text)))?;
+    let value: f64 = text.parse().map_err(|_| format!("`{}` is not a number", shown(text)))?;
     if value.is_infinite() {
         if !text.ends_with("inf") {
             return Err(format!("`{}` is too large for any type", shown(text)));
@@ -151,7 +151,7 @@ fn push_shorter(out: &mut String, value: f64, few: usize, many: usize, same: imp
     }
 }
 
-/// Appends `value` with that many significant digits, fixed or scientific, without trailing zeros: C's `%.*g`.
+/// Appends `value` with `digits` significant digits, fixed or scientific, without trailing zeros: C's `%.*g`.
 fn push_general(out: &mut String, value: f64, digits: usize) {
     let scientific = format!("{:.*e}", digits - 1, value.abs());
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));

@@ -22,7 +22,7 @@ pub(super) fn unescape(quoted: &str) -> Result<String, String> {
     })
 }
 
-/// Resolves the escape whose backslash was just read; gives what follows it.
+/// Resolves the escape whose backslash was just read; returns what follows it.
 fn unescape_one<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> Result<&'a [u8], String> {
     let Some((&code, tail)) = rest.split_first() else { return Err("a `\\` at the end of a string".to_string()) };
     let plain = match code {
@@ -61,7 +61,7 @@ fn unescape_one<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> Result<&'a [u8], Strin
     Ok(tail)
 }
 
-/// Reads at most `most` digits of that radix; gives the value and what follows.
+/// Reads at most `most` digits of that radix; returns the value and what follows.
 fn digits(bytes: &[u8], radix: u32, most: usize) -> (u32, &[u8]) {
     let mut value = 0u32;
     let mut at = 0;
@@ -108,7 +108,7 @@ pub(super) fn push_json_or_quoted(out: &mut String, text: &str) {
     if dictionary_end(text.as_bytes(), 0) == Some(text.len()) { out.push_str(text) } else { push_quoted(out, text) }
 }
 
-/// The end of the dictionary whose `{` stands at `start`: behind the matching `}`, braces in strings not counted.
+/// The end of the dictionary whose `{` stands at `start`: after the matching `}`, braces in strings not counted.
 pub(super) fn dictionary_end(bytes: &[u8], start: usize) -> Option<usize> {
     if bytes.get(start) != Some(&b'{') {
         return None;

@@ -250,7 +250,7 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// A name, with or without `%`; gives its text.
+    /// A name, with or without `%`; returns its text.
     pub fn name(&mut self, what: &str) -> Parse<&'t str> {
         match self.token.kind {
             TokenKind::Name | TokenKind::Word => {

@@ -9,19 +9,19 @@ pub(super) fn check(report: &mut Report<'_>) {
     for (_, computation) in module.iter() {
         for (id, instruction) in computation.iter() {
             let opcode = instruction.opcode();
-            if !opcode.awaited_by().is_empty() {
-                check_begun(report, computation, id);
+            if !opcode.done_opcodes().is_empty() {
+                check_start(report, computation, id);
             }
-            if !opcode.awaits().is_empty() {
-                check_awaiting(report, computation, id);
+            if !opcode.start_opcodes().is_empty() {
+                check_done(report, computation, id);
             }
         }
     }
 }
 
-fn check_begun(report: &mut Report<'_>, computation: &Computation, id: InstrId) {
+fn check_start(report: &mut Report<'_>, computation: &Computation, id: InstrId) {
     let instruction = &computation[id];
-    let by = instruction.opcode().awaited_by();
+    let by = instruction.opcode().done_opcodes();
     let fits = match *instruction.users() {
         [user] => {
             let user = &computation[user];
@@ -35,23 +35,23 @@ fn check_begun(report: &mut Report<'_>, computation: &Computation, id: InstrId) 
     }
 }
 
-fn check_awaiting(report: &mut Report<'_>, computation: &Computation, id: InstrId) {
+fn check_done(report: &mut Report<'_>, computation: &Computation, id: InstrId) {
     let instruction = &computation[id];
     let Some(&operand) = instruction.operands().first() else { return };
-    let of = instruction.opcode().awaits();
+    let of = instruction.opcode().start_opcodes();
     if !of.contains(&computation[operand].opcode()) {
         let rule = format!("{} must wait for {}", instruction.opcode(), names(of));
         report.instruction(computation, id, rule);
         return;
     }
-    let (Some(begun), Some(awaited)) = (channel(computation[operand].op()), channel(instruction.op())) else { return };
-    if begun.id != awaited.id || begun.is_host_transfer != awaited.is_host_transfer {
+    let (Some(start), Some(done)) = (channel(computation[operand].op()), channel(instruction.op())) else { return };
+    if start.id != done.id || start.is_host_transfer != done.is_host_transfer {
         let say = |c: &Channel| {
             let id = c.id.map_or_else(|| "no channel_id".to_string(), |id| format!("channel_id {id}"));
             format!("{id} and is_host_transfer {}", c.is_host_transfer)
         };
         let name = computation[operand].name();
-        report.instruction(computation, id, format!("has {}, but %{name} has {}", say(awaited), say(begun)));
+        report.instruction(computation, id, format!("has {}, but %{name} has {}", say(done), say(start)));
     }
 }
 

@@ -145,7 +145,8 @@ fn calls_and_fusions_run_their_computation() {
     assert_eq!(wholes(&evaluate(&module, vec![whole(3)]).unwrap()), [147]);
 }
 
-/// The same computation compiled to registers and, behind a loop that the compiler does not take, run by the evaluator.
+/// The same computation compiled to registers and, inside of a loop that the compiler does not take, run by the
+/// evaluator.
 #[test]
 fn scalar_functions_give_what_the_evaluator_gives() {
     let mut module = ModuleBuilder::new("scalar_functions");
@@ -317,13 +318,13 @@ fn signatures_of_called_computations_are_checked() {
     let p = b.parameter(Shape::scalar(ElementType::Pred)).unwrap();
     let message = |result: xla_hlo::Result<_>| Result::<xla_hlo::InstrId, _>::unwrap_err(result).to_string();
     let text = message(b.while_loop(to_s32, to_s32, x));
-    assert!(text.contains("the condition of while (to_s32) must give pred[], it gives s32[]"), "{text}");
+    assert!(text.contains("the condition of while (to_s32) must return pred[], it returns s32[]"), "{text}");
     let text = message(b.while_loop(to_pred, to_pred, x));
-    assert!(text.contains("the body of while (to_pred) must give s32[], it gives pred[]"), "{text}");
+    assert!(text.contains("the body of while (to_pred) must return s32[], it returns pred[]"), "{text}");
     let text = message(b.while_loop(to_pred, to_s32, v));
     assert!(text.contains("computation to_pred takes (s32[]), but is called with (s32[2])"), "{text}");
     let text = message(b.conditional(p, (to_s32, x), (to_pred, x)));
-    assert!(text.contains("branch 1 of conditional (to_pred) must give s32[], it gives pred[]"), "{text}");
+    assert!(text.contains("branch 1 of conditional (to_pred) must return s32[], it returns pred[]"), "{text}");
     let text = message(b.conditional(x, (to_s32, x), (to_s32, x)));
     assert!(text.contains("must be pred[], it is s32[]"), "{text}");
     let text = message(b.instruction(Conditional { branches: vec![to_s32], by_predicate: false }, None, [x, x, x]));

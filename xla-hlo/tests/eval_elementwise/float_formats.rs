@@ -105,7 +105,7 @@ fn arithmetic_rounds_once() {
 #[test]
 fn integers_round_once() {
     let half_way = |ty: ElementType, bits: u32| {
-        // 2^62 and half a unit in the last place of a significand of that many bits, less one, exactly, and one more.
+        // 2^62 and half a unit in the last place of a significand of `bits` bits, less one, exactly, and one more.
         let (top, half) = (1i128 << 62, 1i128 << (62 - bits));
         let values = [top + half - 1, top + half, top + half + 1, top + 3 * half - 1, top + 3 * half];
         let result = run(Convert, &[integers(ElementType::S64, &values)], Some(Shape::array(ty, [5]))).unwrap();

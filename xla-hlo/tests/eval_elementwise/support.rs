@@ -53,7 +53,7 @@ pub fn scalars(literal: &Literal) -> Vec<Scalar> {
 
 /// Elements of a float array.
 pub fn reals(literal: &Literal) -> Vec<f64> {
-    let real = |x| if let Scalar::Float(v) = x { v } else { panic!("{x:?} is no float") };
+    let real = |x| if let Scalar::Float(v) = x { v } else { panic!("{x:?} is not a float") };
     scalars(literal).into_iter().map(real).collect()
 }
 

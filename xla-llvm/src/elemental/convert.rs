@@ -177,7 +177,7 @@ fn reduce_bits<'e, 'ctx>(
     let mut too_great = magnitude.ugt(format.greatest() as i64);
     let mut reduced = magnitude | sign;
     if exponent_bits < format.exponent_bits {
-        // The exponent field e means 2^(e - bias); that many bits reach from 1 - reach to reach.
+        // The exponent field e means 2^(e - bias); `exponent_bits` bits reach from 1 - reach to reach.
         let reach = (1_i64 << (exponent_bits - 1)) - 1;
         let field = magnitude.lshr(i64::from(format.mantissa_bits));
         let bias = i64::from(format.bias);

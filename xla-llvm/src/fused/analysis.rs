@@ -47,7 +47,7 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         &self.source.module[self.source.computation]
     }
 
-    /// Dimensions of the loops: of the result with most elements, or of the box that is written in place.
+    /// Dimensions of the loops: of the result with most elements, or of the slice that is written in place.
     fn loop_dims(&self) -> Result<Vec<usize>> {
         if self.source.in_place {
             let update = self.graph()[self.source.root].operand(1);

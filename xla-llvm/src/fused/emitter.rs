@@ -35,7 +35,7 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     pub(crate) values: HashMap<(InstrId, Index, GuardId), Vec<Value<'e, 'ctx>>>,
     pub(crate) positions: HashMap<AffineExpr, Lanes<'e, 'ctx>>,
     pub(crate) runtime_divisions: HashMap<(AffineExpr, i64), (AffineExpr, AffineExpr)>,
-    pub(crate) box_starts: HashMap<InstrId, Vec<AffineExpr>>,
+    pub(crate) slice_starts: HashMap<InstrId, Vec<AffineExpr>>,
     /// The kernel's pointers: operands, then results.
     pub(crate) pointers: Vec<PointerValue<'ctx>>,
     pub(crate) survey: Survey,
@@ -61,7 +61,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             values: HashMap::new(),
             positions: HashMap::new(),
             runtime_divisions: HashMap::new(),
-            box_starts: HashMap::new(),
+            slice_starts: HashMap::new(),
             pointers: Vec::new(),
             survey: Survey::default(),
             item_level: 0,

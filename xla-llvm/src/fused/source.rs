@@ -19,12 +19,12 @@ pub struct KernelSource<'m> {
     pub root: InstrId,
     /// Instructions whose values are in memory, in the order of the pointers.
     pub inputs: Vec<InstrId>,
-    /// Whether the result lies where operand 0 of a root dynamic-update-slice lies, so that only the box is written.
+    /// Whether the result lies where operand 0 of a root dynamic-update-slice lies, so that only the slice is written.
     pub in_place: bool,
 }
 
 impl<'m> KernelSource<'m> {
-    /// The kernel of a fusion or another instruction, in place if its buffers are; `None` for what is no kernel.
+    /// The kernel of a fusion or another instruction, in place if its buffers are; `None` for what is not a kernel.
     pub fn of_instruction(module: &'m Module, cx: &LoweringContext<'_>) -> Option<KernelSource<'m>> {
         let mut source = match cx.instruction().op() {
             Op::Fusion(fusion) => KernelSource::of_computation(module, fusion.computation, |_| false),
@@ -75,7 +75,7 @@ impl<'m> KernelSource<'m> {
         self.inputs.len() + result.leaves().iter().filter(|(_, leaf)| leaf.as_array().is_some()).count()
     }
 
-    /// Whether the root writes a box into the buffer of the array it updates.
+    /// Whether the root writes a slice into the buffer of the array it updates.
     fn is_in_place(&self, cx: &LoweringContext<'_>) -> bool {
         let graph: &Computation = &self.module[self.computation];
         let root = &graph[self.root];

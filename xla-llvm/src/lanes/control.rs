@@ -19,7 +19,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
             return usual;
         };
         let BasicValueEnum::IntValue(any) = any.raw else {
-            self.misuse("a branch on something that is no mask");
+            self.misuse("a branch on something that is not a mask");
             return usual;
         };
         emitter.record(emitter.builder.build_conditional_branch(any, slow, join));
@@ -139,7 +139,7 @@ impl<'ctx> Emitter<'ctx> {
             std::array::from_fn(|i| phis[i].map_or(state[i], |phi| Lanes { raw: phi.as_basic_value(), ..state[i] }));
         let go_on = condition(current).any();
         let BasicValueEnum::IntValue(bit) = go_on.raw else {
-            go_on.misuse("a loop while something that is no mask");
+            go_on.misuse("a loop while something that is not a mask");
             return state;
         };
         self.record(self.builder.build_conditional_branch(bit, again, done));

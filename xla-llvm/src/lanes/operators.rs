@@ -229,7 +229,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         match self.raw {
             BasicValueEnum::IntValue(mask) => then.or_self(builder.build_select(mask, then.raw, otherwise.raw, "")),
             BasicValueEnum::VectorValue(mask) => then.or_self(builder.build_select(mask, then.raw, otherwise.raw, "")),
-            _ => then.misuse("a selection by something that is no mask"),
+            _ => then.misuse("a selection by something that is not a mask"),
         }
     }
 }

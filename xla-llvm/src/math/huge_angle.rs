@@ -35,7 +35,7 @@ const TWO_OVER_PI: [u64; 22] = [
 /// is NaN where `x` is not finite.
 ///
 /// `x = m 2^e` with a 53-bit integer `m`. The bits of 2 / pi in front of position `e - 2` contribute multiples of 4 to
-/// `x 2 / pi`, and those more than 192 behind it less than 2^-137; so the product of `m` and a window of three words
+/// `x 2 / pi`, and those more than 192 after it less than 2^-137; so the product of `m` and a window of three words
 /// tells the quotient modulo 4 and a fraction that is right even for the double nearest to a multiple of pi / 2, which
 /// lies 2^-61 from it.
 pub(super) fn reduce_huge<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> [Lanes<'e, 'ctx>; 3] {

@@ -83,7 +83,7 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// Stores `new` to element `index` of an array of such integers where it still holds `expected`; gives what it
+    /// Stores `new` to element `index` of an array of such integers where it still holds `expected`; returns what it
     /// held, and whether that was so. One lane of 8, 16, 32 or 64 bits.
     pub fn compare_exchange<'e>(
         &'e self,

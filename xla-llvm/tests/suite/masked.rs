@@ -139,7 +139,7 @@ fn faults(target: &Target, types: [ElementType; 2], counts: &[usize]) -> Vec<Str
         // SAFETY: `add_function` gives every function this type.
         let function = unsafe { std::mem::transmute::<*const c_void, Function>(address) };
         let left = (elements as u32 % lanes(target, types)) as i64;
-        // SAFETY: the function reads up to `MOST` elements of the source and writes as many behind the first guard.
+        // SAFETY: the function reads up to `MOST` elements of the source and writes as many after the first guard.
         unsafe { function(source.as_ptr().cast(), result[GUARD..].as_mut_ptr().cast(), &raw const left) }
     };
     let size = types[1].byte_width();

@@ -2,7 +2,7 @@
 //!
 //! Tuples, their elements, barriers and bitcasts hold the values of their operands; only what computes something makes
 //! a value. Where control flow meets there is a *join*: a value of its own, into which others flow. A loop's state that
-//! every iteration passes on unchanged is no join, but the value it was started with.
+//! every iteration passes on unchanged is not a join, but the value it was started with.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -44,7 +44,7 @@ pub(crate) struct LoopState {
 }
 
 impl LoopState {
-    /// The state of a loop, unless it is no plain tuple.
+    /// The state of a loop, unless it is not a plain tuple.
     pub fn of(module: &Module, caller: CompId, id: InstrId) -> Option<LoopState> {
         let Op::While(op) = module[caller][id].op() else { return None };
         let elements = module[caller][id].shape().as_tuple()?.to_vec();

@@ -105,7 +105,7 @@ impl Frame<'_> {
         }
     }
 
-    /// The value of element `index` of a tuple of scalars; of the value itself where it is no tuple.
+    /// The value of element `index` of a tuple of scalars; of the value itself where it is not a tuple.
     fn element(&self, id: InstrId, index: usize) -> Option<Linear> {
         self.fuel.set(self.fuel.get().checked_sub(1)?);
         let instruction = &self.module[self.computation][id];

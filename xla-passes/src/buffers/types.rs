@@ -100,7 +100,7 @@ pub struct Allocation {
 /// Place of a leaf of the entry's result when the program ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputSlice {
-    /// Path into the result; empty for a result that is no tuple.
+    /// Path into the result; empty for a result that is not a tuple.
     pub path: Vec<usize>,
     /// Its slice: the whole of an [`AllocationKind::Output`] or [`AllocationKind::Parameter`] allocation.
     pub slice: Slice,

@@ -1,7 +1,8 @@
 //! Expands collectives of a program for one device into their local result.
 
 use xla_hlo::ops::{
-    BinaryOp, Collective, CompareDirection, DynamicSlice, DynamicUpdateSlice, Gather, OnOneDevice, collective::SentBox,
+    BinaryOp, Collective, CompareDirection, DynamicSlice, DynamicUpdateSlice, Gather, OnOneDevice,
+    collective::SentSlice,
 };
 use xla_hlo::{CompId, ElementType, InstrId, Module, Op, Result, Shape};
 
@@ -49,16 +50,16 @@ fn expand(module: &mut Module, id: CompId, start: InstrId) -> Result<()> {
             let zeros = shapes.iter().map(|shape| at.zeros(shape)).collect::<Result<Vec<_>>>()?;
             together(&mut at, &op, &zeros)?
         }
-        OnOneDevice::Boxes(boxes) => place_boxes(&mut at, &boxes, &operands)?,
+        OnOneDevice::Slices(slices) => place_slices(&mut at, &slices, &operands)?,
         OnOneDevice::Rows => exchange_rows(&mut at, &operands)?,
         OnOneDevice::Number => at.integer(ElementType::U32, 0)?,
-        OnOneDevice::Awaited => return Ok(()),
+        OnOneDevice::Done => return Ok(()),
     };
     let steps = chain(at.graph(), start)?;
     let (given, expected) = (at.graph()[value].shape(), at.graph()[steps[steps.len() - 1]].shape());
     if !given.compatible(expected) {
         return Err(xla_hlo::Error::invalid_argument(format!(
-            "%{} gives {} on one device, not {}",
+            "%{} has shape {} on one device, not {}",
             at.graph()[start].name(),
             given.without_layout(),
             expected.without_layout()
@@ -70,7 +71,7 @@ fn expand(module: &mut Module, id: CompId, start: InstrId) -> Result<()> {
 /// One array alone, unless the operation gives tuples; several in a tuple.
 fn together(at: &mut Inserter<'_>, op: &Collective, arrays: &[InstrId]) -> Result<InstrId> {
     match arrays {
-        [one] if !op.gives_tuple() => Ok(*one),
+        [one] if !op.returns_tuple() => Ok(*one),
         several => at.tuple(several),
     }
 }
@@ -87,11 +88,11 @@ fn leaves(at: &mut Inserter<'_>, value: InstrId) -> Result<Vec<InstrId>> {
 }
 
 /// Boxes of operand 0 written over operand 1, at the places in operands 2 and 3.
-fn place_boxes(at: &mut Inserter<'_>, boxes: &[SentBox], operands: &[InstrId]) -> Result<InstrId> {
+fn place_slices(at: &mut Inserter<'_>, slices: &[SentSlice], operands: &[InstrId]) -> Result<InstrId> {
     let is_tuple = at.graph()[operands[1]].shape().as_tuple().is_some();
     let (from, mut to) = (leaves(at, operands[0])?, leaves(at, operands[1])?);
     let (reads, writes) = (leaves(at, operands[2])?, leaves(at, operands[3])?);
-    for sent in boxes {
+    for sent in slices {
         let places = sent.first_place..sent.first_place + sent.sizes.len();
         let mut read = vec![from[sent.array]];
         read.extend(&reads[places.clone()]);

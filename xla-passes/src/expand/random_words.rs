@@ -82,7 +82,7 @@ pub(super) fn elements(at: &mut Inserter<'_>, words: InstrId, to: ElementType) -
         let bits = at.convert(words, pattern)?;
         return from_pattern(at, bits, to);
     }
-    // There is no integer of six bits: the elements of all patterns are looked up.
+    // No integer has six bits: the elements of all patterns are looked up.
     let count = 1 << to.bit_width();
     let table = Literal::from_fn(&ArrayShape::new(to, [count]), |i| Scalar::from_bits(to, i as u64))?;
     let table = at.literal(table)?;

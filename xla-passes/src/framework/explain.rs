@@ -51,7 +51,7 @@ pub enum FusionReason {
     ComputesNothing(#[serde(serialize_with = "by_name")] Opcode),
     /// Not fused: the target computes this operation alone.
     NotFusible(#[serde(serialize_with = "by_name")] Opcode),
-    /// Not fused: what reads it is no kernel (a dot, a call, a tuple) and takes it from memory.
+    /// Not fused: what reads it is not a kernel (a dot, a call, a tuple) and takes it from memory.
     ReaderIsNoKernel(#[serde(serialize_with = "by_name")] Opcode),
     /// Not fused: the reader takes this operand from memory (a reduction's initial value, an array updated in place).
     OperandFromMemory,
@@ -204,11 +204,11 @@ impl fmt::Display for FusionReason {
             SharedInput => f.write_str("the same loop, and an array that both read"),
             ComputesNothing(opcode) => write!(f, "{} computes nothing: the value is in memory", opcode.name()),
             NotFusible(opcode) => write!(f, "the target computes {} alone", opcode.name()),
-            ReaderIsNoKernel(opcode) => write!(f, "{} is no kernel and reads from memory", opcode.name()),
+            ReaderIsNoKernel(opcode) => write!(f, "{} is not a kernel and reads from memory", opcode.name()),
             OperandFromMemory => f.write_str("the reader takes this operand from memory"),
             UpdateInPlace => f.write_str("reads elsewhere what the kernel updates in place"),
             ReducesTwice => f.write_str("the kernel would reduce elsewhere than where its loop stands, more than once"),
-            NoArray => f.write_str("its result is no single array"),
+            NoArray => f.write_str("its result is not a single array"),
             DynamicSize => f.write_str("a size is dynamic"),
             ControlDependency => f.write_str("control dependencies say when it runs"),
             LargeConstant => f.write_str("a constant of several elements is an array in memory"),

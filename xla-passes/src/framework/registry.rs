@@ -114,7 +114,7 @@ pub fn pass(name: &str) -> Result<Box<dyn Pass>> {
     PASSES.iter().find(|(n, ..)| *n == name).map(|(.., make)| make()).ok_or_else(|| {
         let names: Vec<&str> = list().map(|(n, _)| n).collect();
         let hint = did_you_mean(name, list().map(|(n, _)| n));
-        Error::not_found(format!("there is no pass {name:?}{hint}; there are {}", names.join(", ")))
+        Error::not_found(format!("unknown pass {name:?}{hint}; the passes are {}", names.join(", ")))
     })
 }
 

@@ -150,7 +150,7 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// The kernel of an instruction; `None` for what is no kernel or must not be touched.
+    /// The kernel of an instruction; `None` for what is not a kernel or must not be touched.
     pub(super) fn of(module: &Module, program: CompId, id: InstrId) -> Option<Kernel> {
         let graph = &module[program];
         let instruction = &graph[id];

@@ -5,7 +5,7 @@
 //!                         ─>     reduce(p, init), dims={0}
 //! ```
 //!
-//! A combiner that is no single operation has no neutral value that is known. A truth value goes along with what it
+//! A combiner that is not a single operation has no neutral value that is known. A truth value goes along with what it
 //! reduces then, which says whether there is anything yet, so that the reductions of parts begin with nothing.
 
 use std::collections::HashMap;
@@ -230,7 +230,7 @@ impl DimensionCut {
         Some(DimensionCut { dimension, parts, size: dims[dimension] / parts })
     }
 
-    /// The parts of an array, along a dimension of their own, and what is left behind them.
+    /// The parts of an array, along a dimension of their own, and the remainder after them.
     fn pieces(&self, at: &mut Inserter<'_>, array: InstrId) -> Result<[Option<InstrId>; 2]> {
         let (d, end) = (self.dimension, self.parts * self.size);
         let mut dims = at.dims(array);

@@ -6,7 +6,7 @@ use xla_hlo::{Computation, Error, InstrId, Result};
 pub(crate) fn chain(computation: &Computation, start: InstrId) -> Result<Vec<InstrId>> {
     let mut steps = vec![start];
     let mut last = start;
-    while !computation[last].opcode().awaited_by().is_empty() {
+    while !computation[last].opcode().done_opcodes().is_empty() {
         last = match *computation[last].users() {
             [user] => user,
             _ => {

@@ -100,7 +100,7 @@ pub fn is_removable(computation: &Computation, id: InstrId) -> bool {
         && !instruction.op().has_side_effect()
         && instruction.op().called_computations().is_empty()
         // Half of a pair would stay.
-        && instruction.opcode().awaits().is_empty()
+        && instruction.opcode().start_opcodes().is_empty()
 }
 
 /// Whether two shapes are the same value shape, layouts aside.

@@ -7,6 +7,7 @@ use xla_hlo::effects::{Effects, is_begun};
 use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result};
 
+use crate::analysis::effects::{CallContext, Effects, call_context, is_async_start};
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
@@ -35,7 +36,7 @@ impl Pass for CommonSubexpressions {
 }
 
 fn is_mergeable(instruction: &Instruction, effects: &Effects) -> bool {
-    let blocked = matches!(instruction.op(), Op::Parameter(_) | Op::OptBarrier(_)) || is_begun(instruction.op());
+    let blocked = matches!(instruction.op(), Op::Parameter(_) | Op::OptBarrier(_)) || is_async_start(instruction.op());
     !blocked && graph::is_free(instruction) && !effects.has_effect(instruction)
 }
 

@@ -103,7 +103,7 @@ fn is_replaceable(instruction: &Instruction) -> bool {
             | Op::Async(_)
             | Op::Collective(_)
     );
-    !stays && instruction.opcode().awaits().is_empty() && instruction.opcode().awaited_by().is_empty()
+    !stays && instruction.opcode().start_opcodes().is_empty() && instruction.opcode().done_opcodes().is_empty()
 }
 
 impl KnownResult {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use xla_hlo::effects::{Effects, is_begun};
 use xla_hlo::{Computation, InstrId, Instruction, Module, Op, Shape};
 
+use crate::analysis::effects::{Effects, is_async_start};
 use crate::analysis::loops::{LoopState, element_of};
 use crate::rewrite::graph;
 
@@ -88,7 +89,7 @@ fn is_function(instruction: &Instruction, effects: &Effects) -> bool {
             constant.literal.as_splat().is_some() || constant.literal.byte_len() <= MAX_CONSTANT_BYTES
         }
         Op::Parameter(_) | Op::OptBarrier(_) | Op::CustomCall(_) => false,
-        op => !is_begun(op),
+        op => !is_async_start(op),
     };
     plain && graph::is_free(instruction) && !effects.has_effect(instruction)
 }

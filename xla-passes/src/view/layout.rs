@@ -1,7 +1,7 @@
 //! Layered drawing of a directed acyclic graph: Sugiyama's method, made for programs of thousands of instructions.
 //!
-//! 1. Layers: each node one layer below its lowest operand; what reads nothing goes down to its first reader.
-//! 2. What would be a line across many layers is no line, but a word at the reader. This keeps the picture legible and
+//! 1. Layers: each node one layer below its lowest operand; what reads nothing goes down to its first reader. 2. What
+//! would be a line across many layers is not a line, but a word at the reader. This keeps the picture legible and
 //!    the work linear: a program's graph has few long edges that matter, and many that would cross everything.
 //! 3. Order within layers: barycentres, swept down and up.
 //! 4. Places within layers: each node wants to be amid its neighbours; the nearest places that keep order and distance

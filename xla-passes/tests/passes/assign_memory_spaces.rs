@@ -7,7 +7,7 @@ use xla_hlo::{Module, Opcode};
 use xla_passes::buffers::{BufferAssignment, BufferOptions, assign_buffers};
 use xla_passes::{MemorySpaceProfile, PassContext, PassOptions, TargetProfile, registry};
 
-/// A scratchpad of that many bytes.
+/// A scratchpad of `bytes` bytes.
 fn scratchpad(bytes: usize) -> MemorySpaceProfile {
     MemorySpaceProfile {
         space: 1,

@@ -27,7 +27,7 @@ fn arguments(ty: ElementType) -> Vec<f64> {
 fn rounded(x: f64, ty: ElementType) -> f64 {
     match Scalar::Float(x).rounded(ty) {
         Scalar::Float(x) => x,
-        other => panic!("{other:?} is no float"),
+        other => panic!("{other:?} is not a float"),
     }
 }
 

@@ -79,7 +79,7 @@ impl Random {
     }
 }
 
-/// Runs a module's entry on random inputs, for at most that many instructions; arrays come at their bounds.
+/// Runs a module's entry on random inputs, for at most `steps` instructions; arrays come at their bounds.
 pub fn evaluate(module: &Module, seed: u64, special: bool, steps: u64) -> Result<Literal> {
     let mut random = Random(seed);
     let entry = module.entry();

@@ -159,7 +159,9 @@ impl Constant {
                 shape: shape.clone(),
                 bytes,
             }),
-            _ => Err(Error::internal(format!("%{} is no constant with a leaf {:?}", instruction.name(), value.path))),
+            _ => {
+                Err(Error::internal(format!("%{} is not a constant with a leaf {:?}", instruction.name(), value.path)))
+            }
         }
     }
 }

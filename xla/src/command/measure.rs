@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use xla::hlo::{Literal, Scalar};
 
-/// At least that many calls warm up, for at least so long, but no more calls than the third, nor longer than the last.
+/// Warm-up: least number of calls and least time, but no more calls than the third, nor longer than the last.
 const WARM_UP: (usize, Duration, usize, Duration) = (3, Duration::from_millis(250), 1000, Duration::from_secs(20));
-/// At least that many calls are timed.
+/// Least number of timed calls.
 const LEAST: usize = 7;
-/// At most that many calls are timed, unless a number was given.
+/// Greatest number of timed calls, unless a number was given.
 const MOST: usize = 5000;
 
 /// Durations of calls, shortest first; never empty.
@@ -46,7 +46,7 @@ impl Times {
     }
 }
 
-/// Calls `once` until it is warm; gives the time of the last call, which it measures itself.
+/// Calls `once` until it is warm; returns the time of the last call, which it measures itself.
 pub fn warm_up<E>(mut once: impl FnMut() -> Result<Duration, E>) -> Result<Duration, E> {
     let (least, enough, most, too_long) = WARM_UP;
     let (mut calls, mut spent, mut last) = (0, Duration::ZERO, Duration::ZERO);

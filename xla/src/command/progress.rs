@@ -36,7 +36,7 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {pos}/{len}") {
             self.bar.set_style(style);
         }
-        // Hidden where standard error is no terminal.
+        // Hidden where standard error is not a terminal.
         self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(8));
     }
 }

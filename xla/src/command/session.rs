@@ -141,7 +141,7 @@ impl Session {
         }
     }
 
-    /// Pins the process to as many CPUs as the options say; gives the number that may be used.
+    /// Pins the process to as many CPUs as the options say; returns the number that may be used.
     pub fn pin(&self) -> Result<usize> {
         self.common.threads.map_or(Ok(()), |n| threads::pin(usize::from(n)))?;
         let available = std::thread::available_parallelism();

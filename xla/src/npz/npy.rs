@@ -95,7 +95,7 @@ impl Header {
         let mut start = [0; 8];
         read_exact(reader, &mut start)?;
         if !start.starts_with(MAGIC) {
-            return Err(Error::invalid_argument("is no .npy array: the first bytes are not \"\\x93NUMPY\""));
+            return Err(Error::invalid_argument("is not a .npy array: the first bytes are not \"\\x93NUMPY\""));
         }
         let mut length = [0; 4];
         match start[6] {
@@ -417,7 +417,7 @@ mod tests {
     fn hostile_files_are_refused() {
         let good = header("<f4", "False", "(2,)");
         let refused = |file: &[u8]| message(file, ElementType::F32, &[2]);
-        assert!(refused(b"PK\x03\x04 and so on").starts_with("is no .npy array"));
+        assert!(refused(b"PK\x03\x04 and so on").starts_with("is not a .npy array"));
         assert_eq!(refused(b"\x93NUM"), "is truncated");
         assert_eq!(refused(b"\x93NUMPY\x02\0\xff\xff\xff\xff"), "claims a header of 4294967295 bytes");
         assert_eq!(refused(b"\x93NUMPY\x09\0\0\0"), "has the unknown .npy version 9");

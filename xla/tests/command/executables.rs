@@ -59,7 +59,7 @@ fn programs_for_a_gpu_need_none_to_be_compiled() {
     assert!(ptx.contains(".target sm_80"), "{ptx}");
     assert!(folder.path("build/sums.xlax").exists() && !folder.path("build/kernels.json").exists());
     let message = folder.fails(2, "compile module.hlo --platform gpu --target sm_banana --ptxas none -o build");
-    assert!(message.contains("is no GPU architecture"), "{message}");
+    assert!(message.contains("is not a GPU architecture"), "{message}");
     let message = folder.fails(2, "compile module.hlo --platform gpu --ptxas nowhere/ptxas -o build");
     assert!(message.starts_with("nowhere/ptxas cannot be run: "), "{message}");
     let message = folder.fails(2, "compile module.hlo --platform gpu-emulated --target sm_90 -o build");

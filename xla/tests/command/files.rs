@@ -91,7 +91,7 @@ fn damaged_archives_are_refused() {
         let message = folder.fails(2, &format!("{RUN} --inputs cut.npz"));
         assert!(message.starts_with("cut.npz: no whole .npz archive: "), "{length}: {message}");
     }
-    folder.write("text.npz", "this is no archive");
+    folder.write("text.npz", "this is not an archive");
     assert!(folder.fails(2, &format!("{RUN} --inputs text.npz")).starts_with("text.npz: no whole .npz archive"));
     // Every single byte that can be wrong gives an answer or one error, never a panic.
     for at in (0..whole.len()).step_by(7) {

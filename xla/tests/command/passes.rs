@@ -189,7 +189,7 @@ fn passes_are_listed() {
 fn unknown_passes_are_told_which_there_are() {
     let folder = Folder::new();
     let message = folder.fails(2, "opt module.hlo --passes dead-cod");
-    assert!(message.starts_with("there is no pass \"dead-cod\"; did you mean dead-code?; there are "), "{message}");
+    assert!(message.starts_with("unknown pass \"dead-cod\"; did you mean dead-code?; the passes are "), "{message}");
     let message = folder.fails(2, "opt module.hlo --passes [dead-code");
     assert!(message.contains("there is a [ without a ]"), "{message}");
     let message = folder.fails(2, "opt module.hlo --platform interpreter");

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::name::Name;
 
-/// Copies the files of a crate, renamed inside and outside; gives how many. Build products are left out.
+/// Copies the files of a crate, renamed inside and outside; returns how many. Build products are left out.
 pub fn copy(from: &Path, to: &Path, name: &Name) -> Result<usize> {
     fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
     let mut count = 0;

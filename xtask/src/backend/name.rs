@@ -15,7 +15,7 @@ impl Name {
     pub fn parse(text: &str) -> Result<Name> {
         let is_name = text.starts_with(|c: char| c.is_ascii_lowercase())
             && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-        ensure!(is_name, "'{text}' is no name for a backend: lower case letters and digits, a letter first");
+        ensure!(is_name, "'{text}' is not a name for a backend: lower case letters and digits, a letter first");
         ensure!(!KEYWORDS.contains(&text), "'{text}' is a word of Rust or Cargo; take another name");
         Ok(Name(text.to_owned()))
     }

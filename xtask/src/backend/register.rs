@@ -11,7 +11,7 @@ use super::name::ORIGINAL;
 /// Files that list the backends, a line each.
 const FILES: &[&str] = &["Cargo.toml", "xla/Cargo.toml", "xla/src/lib.rs", "tests/Cargo.toml"];
 
-/// Adds, behind each line that names the original, the same line with the new name.
+/// Adds, after each line that names the original, the same line with the new name.
 pub fn add(root: &Path, name: &Name) -> Result<()> {
     edit(root, |text| {
         let lines = text.lines().flat_map(|line| {

@@ -43,7 +43,7 @@ pub fn lines(source: &str) -> Vec<Line> {
     lines
 }
 
-/// Takes one piece from the front of `rest` into the line; gives the state after it and how many characters it was.
+/// Takes one piece from the front of `rest` into the line; returns the state after it and how many characters it was.
 fn step(state: State, rest: &[char], line: &mut Line) -> (State, usize) {
     let next = rest.get(1).copied();
     match (state, rest[0], next) {

@@ -46,7 +46,7 @@ impl Key {
     }
 
     /// The same with the pattern of each zero, and of each NaN, taken for another one where it is given. `None` for a
-    /// type that is no float with zeros of two signs, or has no such NaNs.
+    /// type that is not a float with zeros of two signs, or has no such NaNs.
     pub fn replacing(self, ty: ElementType, zero: Option<u64>, nan: Option<u64>) -> Option<Key> {
         if zero.is_none() && nan.is_none() {
             return Some(self);

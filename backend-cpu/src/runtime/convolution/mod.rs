@@ -90,7 +90,7 @@ const KERNEL_BYTES: usize = 24 << 10;
 /// Bytes of a packed part of the input, roughly: what the second cache holds.
 const INPUT_BYTES: usize = 512 << 10;
 
-/// Products that are looked at together: places in the kernel are listed for that many.
+/// Number of products looked at together, whose places in the kernel are listed.
 const PRODUCTS: usize = 16 << 10;
 
 /// Numbers that a vector of this machine holds.
@@ -132,7 +132,7 @@ unsafe fn convolve<T: Number>(plan: &ConvolutionPlan, buffers: *const *mut u8, t
     let [input, kernel, output] = [0, 1, 2].map(|i| unsafe { *buffers.add(i) }.cast::<T>());
     let phases = if plan.results() * plan.k() == 0 { Vec::new() } else { plan.without_holes() };
     if phases.iter().map(ConvolutionPlan::results).sum::<usize>() < plan.results() {
-        // SAFETY: the result has that many elements.
+        // SAFETY: the result has `plan.results()` elements.
         (0..plan.results()).for_each(|i| unsafe { output.add(i).write(T::ZERO) });
     }
     for phase in &phases {
@@ -209,7 +209,7 @@ impl<'a, T: Number> Call<'a, T> {
         let packed = if self.direct { 0 } else { pack::size(&view.packed) * self.element_width() };
         with_memory((rows * width + packed) * size_of::<T>(), |memory| {
             let kernel = memory.cast::<T>();
-            // SAFETY: the memory has room for `rows` rows of the kernel and for the packed input behind them; the rest
+            // SAFETY: the memory has room for `rows` rows of the kernel and for the packed input after them; the rest
             // is the caller's promise.
             unsafe {
                 let room = kernel.add(rows * width);
@@ -299,7 +299,7 @@ impl<'a, T: Number> Call<'a, T> {
 /// Packs rows of the kernel: `channels` numbers `step` apart, filled up with zeros to `width`.
 ///
 /// # Safety
-/// Those numbers exist behind `kernel` plus each row's offset; there is room for all rows at `packed`.
+/// Those numbers exist at `kernel` plus each row's offset; there is room for all rows at `packed`.
 unsafe fn pack_rows<T: Number>(
     kernel: *const T,
     rows: &[usize],

@@ -64,7 +64,7 @@ impl<T: Number, const SIDE_BY_SIDE: bool> Tiles<'_, T, SIDE_BY_SIDE> {
     /// Computes all positions.
     ///
     /// # Safety
-    /// `input` plus a place plus any number of a run (and, side by side, the channels of the block behind it) is inside
+    /// `input` plus a place plus any number of a run (and, side by side, the channels of the block after it) is inside
     /// the input; `kernel` has `width` numbers for each number of the runs; `output` plus a place plus any of
     /// `channels` is inside the result, where nobody else reads or writes meanwhile. `width` is that of one or two
     /// vectors of the best instruction set.

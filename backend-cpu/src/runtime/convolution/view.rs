@@ -210,7 +210,7 @@ fn places(s: &Spatial, positions: &Range<usize>, taps: &Range<usize>) -> (Source
     }
 }
 
-/// The runs of nested axes of that many steps each that far apart, outermost first, and the distance of their numbers.
+/// Contiguous runs of nested axes (extent, stride), outermost first, and the stride within them.
 fn runs(axes: &[(usize, usize)]) -> (Vec<Run>, usize) {
     let mut outer: Vec<(usize, usize)> = axes.iter().copied().filter(|&(extent, _)| extent != 1).collect();
     let (mut length, step) = outer.pop().unwrap_or((1, 1));

@@ -47,7 +47,7 @@ fn matrices(shape: &ArrayShape) -> Option<(usize, usize, usize)> {
 /// The numbers of a descriptor.
 ///
 /// # Safety
-/// There are that many.
+/// `descriptor` points to `length` numbers.
 unsafe fn numbers<'a>(descriptor: *const i64, length: i64) -> &'a [i64] {
     // SAFETY: the caller's promise.
     unsafe { std::slice::from_raw_parts(descriptor, length as usize) }

@@ -28,7 +28,7 @@ pub(super) unsafe extern "C" fn xla_cpu_sort(
     length: i64,
     threads: i64,
 ) {
-    // SAFETY: the generated caller passes a constant of that many numbers.
+    // SAFETY: the generated caller passes a constant of `length` numbers.
     let numbers = unsafe { std::slice::from_raw_parts(descriptor, length as usize) };
     let Some(plan) = SortPlan::from_numbers(numbers) else { return };
     let count = plan.widths.len();

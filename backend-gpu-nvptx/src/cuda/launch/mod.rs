@@ -135,7 +135,7 @@ impl GraphCode for GpuCode {
                     launch_context.scratch.into_iter().for_each(|memory| recording.keep(memory));
                 }
                 ThunkKind::Copy => resolved.push(copy(thunk, [0, 1], buffers, stream)?),
-                _ => return Err(Error::internal(format!("{} is no launch", thunk.name))),
+                _ => return Err(Error::internal(format!("{} is not a launch", thunk.name))),
             }
             owners.resize(resolved.len(), number);
         }

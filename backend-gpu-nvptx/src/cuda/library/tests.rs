@@ -118,7 +118,7 @@ pub(crate) enum Moved {
 }
 
 /// The bytes of a call's result by every algorithm, sent and as a graph, with arrays that are moved; none where there
-/// is no library.
+/// is not a library.
 pub(crate) fn results(call: &LibraryCall, operands: &[&[u8]], result: usize, moved: &[Moved]) -> Vec<Vec<u8>> {
     let Some(bench) = bench(call) else { return Vec::new() };
     let mut found = Vec::new();

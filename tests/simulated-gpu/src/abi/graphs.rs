@@ -82,7 +82,7 @@ const ASSIGN_DEFAULT: c_uint = 1;
 static BODIES: Mutex<Option<HashMap<u64, BodyPlace>>> = Mutex::new(None);
 
 /// # Safety
-/// There are that many nodes, or none and a null pointer.
+/// `nodes` points to `count` nodes, or `count` is 0 and it is null.
 unsafe fn nodes(nodes: *const *mut c_void, count: usize) -> Vec<u64> {
     // SAFETY: as the caller says.
     (0..count).map(|number| handle(unsafe { nodes.add(number).read() })).collect()

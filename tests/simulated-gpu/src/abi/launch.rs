@@ -50,7 +50,7 @@ unsafe extern "C" fn cuModuleLoadData(module: *mut *mut c_void, image: *const c_
 unsafe fn write_log(log: &str, count: usize, options: *const c_uint, values: *const *mut c_void) {
     let (mut buffer, mut room) = (std::ptr::null_mut::<u8>(), 0);
     for number in 0..count {
-        // SAFETY: there are that many of both.
+        // SAFETY: the caller passes `count` of both.
         let (option, value) = unsafe { (options.add(number).read(), values.add(number).read()) };
         match option {
             ERROR_LOG => buffer = value.cast(),
@@ -115,7 +115,7 @@ pub(super) unsafe fn parameters(driver: &Driver, function: u64, pointers: *const
         if from.is_null() {
             return misuse(&format!("parameter {number} of a launch has no address"), Status::INVALID_VALUE);
         }
-        // SAFETY: it is to that many bytes.
+        // SAFETY: it points to `size` bytes.
         let value = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), size) };
         bytes[start..start + size].copy_from_slice(value);
     }

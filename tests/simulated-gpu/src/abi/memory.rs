@@ -48,7 +48,7 @@ extern "C" fn cuMemFreeHost(address: *mut c_void) -> u32 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, stream: *mut c_void) -> u32 {
     call(|driver| {
-        // SAFETY: by the interface there are that many bytes.
+        // SAFETY: by the interface there are `bytes` bytes at `from`.
         let staged = || unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes) }.to_vec();
         driver.upload(to, from.addr(), bytes, handle(stream), staged)
     })
@@ -57,7 +57,7 @@ unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: u
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) -> u32 {
     call(|driver| {
-        // SAFETY: by the interface there are that many bytes.
+        // SAFETY: by the interface there are `bytes` bytes at `from`.
         let staged = || unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes) }.to_vec();
         driver.upload(to, from.addr(), bytes, DEFAULT_STREAM, staged)?;
         driver.synchronize(DEFAULT_STREAM)
@@ -89,7 +89,7 @@ unsafe fn download(
     stream: u64,
 ) -> crate::driver::DriverResult {
     if let Some(content) = driver.download(from, to.addr(), bytes, stream)? {
-        // SAFETY: the content has that many bytes, and as the caller says there is room for them.
+        // SAFETY: `content` has `content.len()` bytes, and as the caller says there is room for them.
         unsafe { std::ptr::copy_nonoverlapping(content.as_ptr(), to.cast::<u8>(), content.len()) };
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Collective instructions: barriers, shuffles, votes and matrix products of the lanes of a warp.
+//! Collective instructions: barriers, shuffles, votes and matrix multiply-accumulates of the lanes of a warp.
 
 use super::{Run, Slot, Slots, Type};
 
@@ -65,7 +65,7 @@ pub enum Collective {
         mask: Slot,
     },
     /// `mma.sync`.
-    Product {
+    Mma {
         /// Shape and type.
         fragments: Fragments,
         /// The result's registers.
@@ -105,7 +105,7 @@ pub enum VoteMode {
     Ballot,
 }
 
-/// A product of 16 rows and 8 columns.
+/// An mma of 16 rows and 8 columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragments {
     /// The depth: 4, 8 or 16.

@@ -20,7 +20,7 @@ const TYPES: [&str; 13] = ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64",
 const ROUNDINGS: [Rounding; 5] = [Rounding::Nearest, Rounding::Zero, Rounding::Down, Rounding::Up, Rounding::Away];
 
 impl Conversion {
-    /// From the parts of the opcode behind `cvt`.
+    /// From the parts of the opcode after `cvt`.
     pub(super) fn parse(parts: &[&str]) -> Option<Conversion> {
         let (from, rest) = parts.split_last()?;
         let (to, modifiers) = rest.split_last()?;

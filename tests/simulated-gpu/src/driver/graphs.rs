@@ -73,7 +73,7 @@ impl Driver {
         Ok(handle)
     }
 
-    /// Adds work behind other nodes.
+    /// Adds work after other nodes.
     pub fn add_work(&mut self, graph: Handle, work: StreamWork, before: &[Handle]) -> DriverResult<Handle> {
         self.check_node_work(&work)?;
         self.add_node(graph, NodeKind::Work(work), before)

@@ -106,7 +106,7 @@ impl Driver {
         self.synchronize_all()?;
         match self.device.memory.free(address) {
             true => Ok(()),
-            false => misuse(&format!("cuMemFree of {address:#x}, which is no allocation"), Status::INVALID_VALUE),
+            false => misuse(&format!("cuMemFree of {address:#x}, which is not an allocation"), Status::INVALID_VALUE),
         }
     }
 

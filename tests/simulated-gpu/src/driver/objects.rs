@@ -70,7 +70,7 @@ pub(super) struct Executable {
 }
 
 impl Graph {
-    /// Adds a node behind others; its number.
+    /// Adds a node after others; its number.
     pub fn add(&mut self, work: StreamWork, before: Vec<usize>) -> usize {
         self.nodes.push(Node { kind: NodeKind::Work(work), before });
         self.nodes.len() - 1

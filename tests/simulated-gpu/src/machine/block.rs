@@ -10,7 +10,7 @@ use super::store::Store;
 use crate::code::{ALWAYS, Kernel, Op, Run, Slot, Special};
 use crate::finding::{Class, Finding, Problem};
 
-/// A thread that does that many instructions without waiting is taken for one that never ends.
+/// Instructions of a thread without a wait, after which it is taken for one that never ends.
 const MOST_STEPS: u64 = 1 << 33;
 
 /// State of a thread.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::store::Store;
 use crate::finding::{Class, Problem};
 
-/// An allocation has that many bits of addresses for itself, so what is beside it is nobody's.
+/// Bits of the address range of an allocation, so that the addresses next to it are nobody's.
 pub const REGION_BITS: u32 = 33;
 
 /// The first region of allocations: those before are windows, and what null pointers reach.

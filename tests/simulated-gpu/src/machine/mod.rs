@@ -5,14 +5,14 @@
 //!   store    bytes, which of them were written, and who touched them last (shadow)
 //! grid     blocks one after another
 //!   block    threads, each of which runs until it must wait; reach: the memory that they touch
-//!     warp     what lanes do together; product: matrices
+//!     warp     what lanes do together; mma: matrices
 //! ```
 
 mod block;
 mod grid;
 mod launch;
 mod memory;
-mod product;
+mod mma;
 mod reach;
 mod shadow;
 mod store;

@@ -154,7 +154,7 @@ impl Who {
         }
         let (other, clock) = (thread_of(before), before & LAST_CLOCK);
         if kept & (WARPS | BLOCKS) == 0 && !self.is_unordered_in_segment(other, clock, kept & LANES != 0) {
-            // What is ordered behind this access is behind those before it as well.
+            // Whatever is ordered after this access is after those before it as well.
             return mine;
         }
         let mut marks = strong | kept & (LANES | WARPS | BLOCKS);

@@ -19,7 +19,7 @@ pub(super) struct Store {
 pub(super) enum StoreError {
     /// This byte, of those that are read, was never written.
     Unwritten(usize),
-    /// Nothing orders it behind another one.
+    /// Nothing orders it after another one.
     Race(Conflict),
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::block::{Block, Fault, ThreadStatus};
-use super::product::multiply;
+use super::mma::multiply;
 use super::shadow::LANES_OF_WARP;
 use crate::code::{Collective, ShuffleMode, Slot, VoteMode};
 use crate::finding::Class;
@@ -63,15 +63,15 @@ impl Block<'_> {
             | Collective::Vote { mask, .. }
             | Collective::Match { mask, .. }
             | Collective::Reduce { mask, .. } => self.get(thread, mask) & 0xffff_ffff,
-            Collective::Product { .. } => 0xffff_ffff,
+            Collective::Mma { .. } => 0xffff_ffff,
         };
         (collective, mask)
     }
 
     /// The lanes of a mask, which must all wait at the same instruction with the same mask; or a thread that does not.
-    /// Lanes that have ended are not waited for, but by products.
+    /// Lanes that have ended are not waited for, but by an mma.
     fn group(&self, thread: usize, collective: &Collective, mask: u64, lanes: Range<usize>) -> Result<Group, usize> {
-        let all = matches!(collective, Collective::Product { .. });
+        let all = matches!(collective, Collective::Mma { .. });
         let synchronises = matches!(collective, Collective::Sync { .. });
         let mut members = Vec::with_capacity(LANES_OF_WARP);
         for other in lanes.clone().filter(|other| mask >> (other - lanes.start) & 1 == 1) {
@@ -122,10 +122,9 @@ impl Block<'_> {
                 let total = values.reduce(|x, y| run(x, y, 0)).unwrap_or(0);
                 group.members.iter().for_each(|&thread| self.set(thread, d, total));
             }
-            Collective::Product { fragments, d, a, b, c } => {
+            Collective::Mma { fragments, d, a, b, c } => {
                 if group.members.len() != LANES_OF_WARP {
-                    let message =
-                        format!("a product of matrices takes 32 lanes, and the warp has {}", group.members.len());
+                    let message = format!("mma takes 32 lanes, and the warp has {}", group.members.len());
                     return Err(Fault::new(group.first, Class::Synchronization, message));
                 }
                 let kernel = self.kernel;

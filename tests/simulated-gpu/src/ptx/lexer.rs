@@ -100,7 +100,7 @@ impl<'a> Lexer<'a> {
 
     fn number(&mut self) -> Result<Token<'a>, SyntaxError> {
         let word = self.word();
-        let bad = || SyntaxError::new(self.line, format!("`{word}` is no number"));
+        let bad = || SyntaxError::new(self.line, format!("`{word}` is not a number"));
         let bits = |digits: &str| u64::from_str_radix(digits, 16).map_err(|_| bad());
         let lower = |prefix: [&str; 2]| prefix.iter().find_map(|prefix| word.strip_prefix(prefix));
         if let Some(digits) = lower(["0f", "0F"]) {

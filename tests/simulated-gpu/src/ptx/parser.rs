@@ -185,7 +185,7 @@ impl<'a> Parser<'a> {
             ".shared" => Space::Shared,
             ".global" => Space::Global,
             ".const" => Space::Const,
-            word => return Err(SyntaxError::new(line, format!("`{word}` is no state space"))),
+            word => return Err(SyntaxError::new(line, format!("`{word}` is not a state space"))),
         };
         let (mut align, mut element) = (None, "");
         while let Some(Token::Word(word)) = self.peek().filter(|t| matches!(t, Token::Word(w) if w.starts_with('.'))) {

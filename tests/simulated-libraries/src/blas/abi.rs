@@ -8,8 +8,8 @@ use simulated_gpu::libraries::capability;
 
 use super::algorithms::{self, Algorithm};
 use super::descriptors::{MatmulDescriptor, MatrixLayout, Preference};
-use super::product::Product;
-use super::work::Multiplication;
+use super::matmul::Matmul;
+use super::work::MatmulCall;
 use super::{Blas, Status, rules};
 use crate::arguments::{overlaps, put};
 use crate::handles::Handles;
@@ -32,7 +32,7 @@ struct BlasState {
 
 static STATE: Mutex<BlasState> = Mutex::new(BlasState {
     handles: Handles::new("the library's handle", 0x61),
-    operations: Handles::new("a product's description", 0x62),
+    operations: Handles::new("a matmul descriptor", 0x62),
     layouts: Handles::new("a matrix layout", 0x63),
     preferences: Handles::new("a preference", 0x64),
 });
@@ -83,7 +83,7 @@ unsafe fn give<T>(into: *mut *mut c_void, handles: &mut Handles<T>, made: T) -> 
 /// The bytes of an attribute.
 ///
 /// # Safety
-/// There are that many bytes at `value`, or it is null.
+/// `value` points to `size` bytes, or is null.
 unsafe fn bytes<'a>(value: *const c_void, size: usize) -> Blas<&'a [u8]> {
     if value.is_null() {
         return wrong(Status::INVALID_VALUE, "an attribute's value is null");
@@ -203,15 +203,15 @@ unsafe extern "C" fn cublasLtMatmulPreferenceSetAttribute(
     })
 }
 
-/// A product of descriptions, which the library has on the current device.
-fn product(state: &BlasState, operation: *mut c_void, layouts: [*mut c_void; 4]) -> Blas<Product> {
+/// The matmul of descriptors, checked for the current device.
+fn matmul(state: &BlasState, operation: *mut c_void, layouts: [*mut c_void; 4]) -> Blas<Matmul> {
     let layout = |layout: *mut c_void| known(state.layouts.get(layout.addr() as u64)).cloned();
     let operation = known(state.operations.get(operation.addr() as u64))?.clone();
     let [a, b, c, d] = layouts;
-    let product = Product { operation, a: layout(a)?, b: layout(b)?, c: layout(c)?, d: layout(d)? };
-    product.check()?;
-    rules::check(&product, device()?)?;
-    Ok(product)
+    let matmul = Matmul { operation, a: layout(a)?, b: layout(b)?, c: layout(c)?, d: layout(d)? };
+    matmul.check()?;
+    rules::check(&matmul, device()?)?;
+    Ok(matmul)
 }
 
 #[unsafe(no_mangle)]
@@ -236,8 +236,8 @@ unsafe extern "C" fn cublasLtMatmulAlgoGetHeuristic(
         if wanted == 0 || results.is_null() {
             return wrong(Status::INVALID_VALUE, "no answers are asked for, or there is no place for them");
         }
-        let product = product(state, operation, [a, b, c, d])?;
-        let found = algorithms::find(&product, preference)?;
+        let matmul = matmul(state, operation, [a, b, c, d])?;
+        let found = algorithms::find(&matmul, preference)?;
         if found.is_empty() {
             return crate::refusal::none(Status::NOT_SUPPORTED);
         }
@@ -288,16 +288,16 @@ unsafe extern "C" fn cublasLtMatmul(
 ) -> u32 {
     call("cublasLtMatmul", |state| {
         handle(state, library)?;
-        let product = product(state, operation, [layout_a, layout_b, layout_c, layout_d])?;
+        let matmul = matmul(state, operation, [layout_a, layout_b, layout_c, layout_d])?;
         // SAFETY: by the interface.
-        let (alpha, beta) = unsafe { (factor(&product.operation, alpha)?, factor(&product.operation, beta)?) };
+        let (alpha, beta) = unsafe { (factor(&matmul.operation, alpha)?, factor(&matmul.operation, beta)?) };
         if algorithm.is_null() {
-            return wrong(Status::NOT_SUPPORTED, "a product without an algorithm is not simulated");
+            return wrong(Status::NOT_SUPPORTED, "a matmul without an algorithm is not simulated");
         }
         // SAFETY: it is not null, so by the interface an algorithm is there.
         let algorithm = Algorithm::of_bytes(unsafe { algorithm.read_unaligned() })?;
         let [a, b, c, d] = [a, b, c, d.cast_const()].map(|array| array.addr() as u64);
-        let work = Multiplication { product, alpha, beta, a, b, c, d };
+        let work = MatmulCall { matmul, alpha, beta, a, b, c, d };
         let workspace = Workspace::new(workspace.addr() as u64, workspace_bytes);
         check_arrays(&work, workspace, &algorithm)?;
         let sent = workspace.enqueue(stream.addr() as u64, "cublasLtMatmul", move |memory| work.run(memory));
@@ -314,11 +314,11 @@ fn extent(layout: &MatrixLayout) -> u64 {
 }
 
 /// Sees that arrays are there, aligned as the algorithm needs it, and apart where they must be.
-fn check_arrays(work: &Multiplication, workspace: Workspace, algorithm: &Algorithm) -> Blas {
-    let Multiplication { product, a, b, c, d, .. } = work;
-    algorithm.check(product)?;
-    let has_bias = product.operation.epilogue.has_bias;
-    let bias = product.operation.bias;
+fn check_arrays(work: &MatmulCall, workspace: Workspace, algorithm: &Algorithm) -> Blas {
+    let MatmulCall { matmul, a, b, c, d, .. } = work;
+    algorithm.check(matmul)?;
+    let has_bias = matmul.operation.epilogue.has_bias;
+    let bias = matmul.operation.bias;
     let adds = work.beta != (0.0, 0.0);
     if [*a, *b, *d].contains(&0) || (adds && *c == 0) || (has_bias && bias == 0) {
         return wrong(Status::INVALID_VALUE, "an array is null");
@@ -339,16 +339,16 @@ fn check_arrays(work: &Multiplication, workspace: Workspace, algorithm: &Algorit
     if bytes > 0 && !at.is_multiple_of(WORKSPACE_ALIGNMENT) {
         return wrong(Status::INVALID_VALUE, format!("a workspace at {at:#x}, which is not aligned to 16"));
     }
-    if adds && c == d && product.c != product.d {
+    if adds && c == d && matmul.c != matmul.d {
         return wrong(Status::INVALID_VALUE, "C and D in one place, with different layouts");
     }
-    let result = (*d, extent(&product.d));
+    let result = (*d, extent(&matmul.d));
     let apart = [
-        ("A", (*a, extent(&product.a)), true),
-        ("B", (*b, extent(&product.b)), true),
-        ("C", (*c, extent(&product.c)), adds && c != d),
+        ("A", (*a, extent(&matmul.a)), true),
+        ("B", (*b, extent(&matmul.b)), true),
+        ("C", (*c, extent(&matmul.c)), adds && c != d),
         ("the workspace", (at, bytes), true),
-        ("the bias", (bias, product.d.rows * product.bias_element().bytes() as u64), has_bias),
+        ("the bias", (bias, matmul.d.rows * matmul.bias_element().bytes() as u64), has_bias),
     ];
     match apart.into_iter().find(|(_, range, is_used)| *is_used && overlaps(*range, result)) {
         Some((name, ..)) => wrong(Status::INVALID_VALUE, format!("{name} and D overlap")),

@@ -1,7 +1,7 @@
 //! Algorithms of a matmul, with their requirements, and the 64 bytes that programs keep of each.
 
 use super::descriptors::Preference;
-use super::product::Product;
+use super::matmul::Matmul;
 use super::{Blas, Status};
 use crate::element::Element;
 use crate::refusal::wrong;
@@ -21,7 +21,7 @@ pub(super) type Bytes = [u64; 8];
 /// An algorithm, as a question is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Algorithm {
-    /// That of [`Product::kind`].
+    /// That of [`Matmul::kind`].
     kind: u64,
     /// Bytes that it needs.
     pub workspace: u64,
@@ -51,28 +51,28 @@ impl Algorithm {
         Ok(Algorithm { kind, workspace, alignments: [a, b, c, d, bias as u32] })
     }
 
-    /// Sees that it was chosen for such products.
-    pub fn check(&self, product: &Product) -> Blas {
-        match self.kind == product.kind() {
+    /// Sees that it was chosen for such matmuls.
+    pub fn check(&self, matmul: &Matmul) -> Blas {
+        match self.kind == matmul.kind() {
             true => Ok(()),
-            false => wrong(Status::NOT_SUPPORTED, format!("an algorithm for other products: {product:?}")),
+            false => wrong(Status::NOT_SUPPORTED, format!("an algorithm for other matmuls: {matmul:?}")),
         }
     }
 }
 
 /// The algorithms for a supported matmul: one with partial sums in a workspace, one without, and one for
 /// arrays that are aligned badly; between them one that cannot be used, as questions may be answered so.
-pub(super) fn find(product: &Product, preference: &Preference) -> Blas<Vec<Found>> {
-    let [m, n, _] = product.sizes()?;
-    let kind = product.kind();
-    let elements = product.layouts().map(|layout| layout.element.bytes() as u32);
-    let bias_bytes = product.bias_element().bytes() as u32;
+pub(super) fn find(matmul: &Matmul, preference: &Preference) -> Blas<Vec<Found>> {
+    let [m, n, _] = matmul.sizes()?;
+    let kind = matmul.kind();
+    let elements = matmul.layouts().map(|layout| layout.element.bytes() as u32);
+    let bias_bytes = matmul.bias_element().bytes() as u32;
     let [a, b, c, d] = elements;
     let least = [a, b, c, d, bias_bytes];
-    let given = given(product, preference);
+    let given = given(matmul, preference);
     let is_enough = |needs: [u32; 5]| needs.iter().zip(given).all(|(needs, given)| *needs <= given);
     let fast = least.map(|bytes| bytes.max(VECTOR));
-    let partial = (m * n).saturating_mul(8).saturating_mul(product.d.batch as u64);
+    let partial = (m * n).saturating_mul(8).saturating_mul(matmul.d.batch as u64);
     let workspace = partial.min(1 << 20).next_multiple_of(UNIT);
     let mut found = Vec::new();
     if is_enough(fast) {
@@ -82,7 +82,7 @@ pub(super) fn find(product: &Product, preference: &Preference) -> Blas<Vec<Found
         found.push((Algorithm { kind, workspace: 0, alignments: fast }, Status::NOT_SUPPORTED));
         found.push((Algorithm { kind, workspace: 0, alignments: fast }, Status::SUCCESS));
     }
-    let slow = match product.a.element {
+    let slow = match matmul.a.element {
         Element::F8E4M3 | Element::F8E5M2 => fast,
         Element::S8 => least.map(|bytes| bytes.max(4)),
         _ => least,
@@ -95,15 +95,15 @@ pub(super) fn find(product: &Product, preference: &Preference) -> Blas<Vec<Found
 
 /// Alignment of pointers and of each column of each matrix: the preferred one, as far as strides keep it. The bias
 /// stands in the description; one that is not set yet counts as aligned to everything.
-fn given(product: &Product, preference: &Preference) -> [u32; 5] {
+fn given(matmul: &Matmul, preference: &Preference) -> [u32; 5] {
     let power = |number: u64| 1 << number.trailing_zeros().min(8);
     let mut given = [0; 5];
-    for (number, layout) in product.layouts().into_iter().enumerate() {
+    for (number, layout) in matmul.layouts().into_iter().enumerate() {
         let bytes = layout.element.bytes() as u64;
         let strides = [layout.leading as u64, if layout.batch > 1 { layout.stride as u64 } else { 0 }];
         let columns = strides.map(|stride| power(stride.wrapping_mul(bytes)));
         given[number] = preference.alignments[number].min(columns[0]).min(columns[1]);
     }
-    given[4] = if product.operation.epilogue.has_bias { power(product.operation.bias) } else { 256 };
+    given[4] = if matmul.operation.epilogue.has_bias { power(matmul.operation.bias) } else { 256 };
     given
 }

@@ -12,7 +12,7 @@ pub(super) enum Transpose {
     Conjugated,
 }
 
-/// Epilogue of the product.
+/// Epilogue of the matmul.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Epilogue {
     pub has_bias: bool,
@@ -107,7 +107,7 @@ impl MatmulDescriptor {
     }
 
     pub fn set(&mut self, attribute: u32, value: &[u8]) -> Blas {
-        const WHAT: &str = "a product's description";
+        const WHAT: &str = "a matmul descriptor";
         match attribute {
             // The pointer mode, and whether C is transposed: only what they are at first.
             2 | 5 => match i32::from_le_bytes(sized(WHAT, attribute, value)?) {
@@ -145,7 +145,7 @@ fn epilogue(number: u32) -> Blas<Epilogue> {
         _ => return wrong(Status::NOT_SUPPORTED, format!("epilogue {number} is not simulated")),
     };
     match number {
-        0 | 5 => bad_value("a product's description", 7, number),
+        0 | 5 => bad_value("a matmul descriptor", 7, number),
         _ => Ok(Epilogue { has_bias: number & 4 != 0, activation }),
     }
 }

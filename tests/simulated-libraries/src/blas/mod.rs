@@ -3,7 +3,7 @@
 mod abi;
 mod algorithms;
 mod descriptors;
-mod product;
+mod matmul;
 mod rules;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //! documentation.
 
 use super::descriptors::{Activation, MatmulDescriptor, Transpose};
-use super::product::Product;
+use super::matmul::Matmul;
 use super::{Blas, Status};
 use crate::element::Element;
 use crate::refusal::wrong;
@@ -50,11 +50,11 @@ fn bias_type(operation: &MatmulDescriptor, types: [Element; 4]) -> Option<Option
     })
 }
 
-/// Sees that the library has such a product on a GPU of that capability.
-pub(super) fn check(product: &Product, capability: u32) -> Blas {
-    let operation = &product.operation;
-    let types = product.layouts().map(|layout| layout.element);
-    let no = |why: &str| wrong(Status::NOT_SUPPORTED, format!("{why}: {product:?}"));
+/// Sees that the library has such a matmul on a GPU of that capability.
+pub(super) fn check(matmul: &Matmul, capability: u32) -> Blas {
+    let operation = &matmul.operation;
+    let types = matmul.layouts().map(|layout| layout.element);
+    let no = |why: &str| wrong(Status::NOT_SUPPORTED, format!("{why}: {matmul:?}"));
     let Some(bias) = bias_type(operation, types) else { return no("no such combination of types") };
     let epilogue = operation.epilogue;
     match bias {
@@ -62,7 +62,7 @@ pub(super) fn check(product: &Product, capability: u32) -> Blas {
             return no("an epilogue for types that have none");
         }
         Some(bias) if epilogue.has_bias && operation.bias_element.is_some_and(|given| given != bias) => {
-            return no("a bias of a type that is not this product's");
+            return no("a bias of a type that is not this matmul's");
         }
         _ => {}
     }
@@ -77,26 +77,26 @@ pub(super) fn check(product: &Product, capability: u32) -> Blas {
         return no("types that this GPU does not have");
     }
     match first {
-        Element::F8E4M3 | Element::F8E5M2 => narrow(product, 16),
-        Element::S8 => narrow(product, 4),
+        Element::F8E4M3 | Element::F8E5M2 => narrow(matmul, 16),
+        Element::S8 => narrow(matmul, 4),
         _ => Ok(()),
     }
 }
 
 /// The rules for types of tensor cores alone: A transposed and B not, pointers and dimensions in units of that many
 /// bytes.
-fn narrow(product: &Product, unit: u64) -> Blas {
-    let no = |why: &str| wrong(Status::NOT_SUPPORTED, format!("{why}: {product:?}"));
-    if (product.operation.turn_a, product.operation.turn_b) != (Transpose::Transposed, Transpose::None) {
+fn narrow(matmul: &Matmul, unit: u64) -> Blas {
+    let no = |why: &str| wrong(Status::NOT_SUPPORTED, format!("{why}: {matmul:?}"));
+    if (matmul.operation.turn_a, matmul.operation.turn_b) != (Transpose::Transposed, Transpose::None) {
         return no("narrow types with A not transposed, or B transposed");
     }
-    let [m, _, k] = product.sizes()?;
+    let [m, _, k] = matmul.sizes()?;
     if !m.is_multiple_of(unit) || !k.is_multiple_of(unit) {
-        return no(&format!("narrow types with m or k that is no multiple of {unit}"));
+        return no(&format!("narrow types with m or k that is not a multiple of {unit}"));
     }
     let is_uneven = |leading: i64| !leading.unsigned_abs().is_multiple_of(unit);
-    if product.layouts().into_iter().any(|layout| is_uneven(layout.leading) || is_uneven(layout.stride)) {
-        return no(&format!("narrow types with a leading dimension or a stride that is no multiple of {unit}"));
+    if matmul.layouts().into_iter().any(|layout| is_uneven(layout.leading) || is_uneven(layout.stride)) {
+        return no(&format!("narrow types with a leading dimension or a stride that is not a multiple of {unit}"));
     }
     Ok(())
 }

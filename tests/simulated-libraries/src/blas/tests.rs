@@ -2,7 +2,7 @@
 
 use super::algorithms::{Algorithm, find};
 use super::descriptors::{MatmulDescriptor, MatrixLayout, Preference};
-use super::product::Product;
+use super::matmul::Matmul;
 use super::{Blas, Status, rules};
 
 const COMPUTE_F32: u32 = 68;
@@ -13,7 +13,7 @@ const S8: u32 = 3;
 const S32: u32 = 10;
 const E4M3: u32 = 28;
 
-/// Attributes of products.
+/// Attributes of matmuls.
 const TURN_A: u32 = 3;
 const EPILOGUE: u32 = 7;
 const BIAS_POINTER: u32 = 8;
@@ -23,9 +23,9 @@ const BATCH: u32 = 5;
 const STRIDE: u32 = 6;
 
 /// `m x k` times `k x n`, dense.
-fn product(compute: u32, scale: u32, types: [u32; 3], [m, k, n]: [u64; 3]) -> Product {
+fn matmul(compute: u32, scale: u32, types: [u32; 3], [m, k, n]: [u64; 3]) -> Matmul {
     let layout = |ty, rows: u64, columns| MatrixLayout::new(ty, rows, columns, rows as i64).unwrap();
-    Product {
+    Matmul {
         operation: MatmulDescriptor::new(compute, scale).unwrap(),
         a: layout(types[0], m, k),
         b: layout(types[1], k, n),
@@ -35,23 +35,23 @@ fn product(compute: u32, scale: u32, types: [u32; 3], [m, k, n]: [u64; 3]) -> Pr
 }
 
 /// With A transposed.
-fn turned(compute: u32, scale: u32, types: [u32; 3], [m, k, n]: [u64; 3]) -> Product {
-    let mut product = product(compute, scale, types, [m, k, n]);
-    product.operation.set(TURN_A, &1i32.to_le_bytes()).unwrap();
-    product.a = MatrixLayout::new(types[0], k, m, k as i64).unwrap();
-    product
+fn turned(compute: u32, scale: u32, types: [u32; 3], [m, k, n]: [u64; 3]) -> Matmul {
+    let mut matmul = matmul(compute, scale, types, [m, k, n]);
+    matmul.operation.set(TURN_A, &1i32.to_le_bytes()).unwrap();
+    matmul.a = MatrixLayout::new(types[0], k, m, k as i64).unwrap();
+    matmul
 }
 
-fn check(product: &Product) -> Blas {
-    product.check()?;
-    rules::check(product, 90)
+fn check(matmul: &Matmul) -> Blas {
+    matmul.check()?;
+    rules::check(matmul, 90)
 }
 
 /// The refusal of a matmul, and the status.
-fn refused(product: &Product) -> (Status, String) {
-    let refusal = check(product).unwrap_err();
+fn refused(matmul: &Matmul) -> (Status, String) {
+    let refusal = check(matmul).unwrap_err();
     let sentence = refusal.sentence.unwrap();
-    (refusal.status, sentence.split(": Product").next().unwrap_or_default().to_owned())
+    (refusal.status, sentence.split(": Matmul").next().unwrap_or_default().to_owned())
 }
 
 #[test]
@@ -77,12 +77,12 @@ fn attributes_have_sizes_and_values() {
 
 #[test]
 fn matrices_fit_to_each_other() {
-    let good = product(COMPUTE_F32, F32, [F32; 3], [4, 5, 6]);
+    let good = matmul(COMPUTE_F32, F32, [F32; 3], [4, 5, 6]);
     check(&good).unwrap();
-    let told = |change: &dyn Fn(&mut Product)| {
-        let mut product = good.clone();
-        change(&mut product);
-        let (status, sentence) = refused(&product);
+    let told = |change: &dyn Fn(&mut Matmul)| {
+        let mut matmul = good.clone();
+        change(&mut matmul);
+        let (status, sentence) = refused(&matmul);
         assert_eq!(status, Status::INVALID_VALUE, "{sentence}");
         sentence
     };
@@ -91,73 +91,73 @@ fn matrices_fit_to_each_other() {
     assert_eq!(told(&|p| p.b.leading = 4), "a leading dimension that is less than the rows");
     assert_eq!(told(&|p| p.c.set(BATCH, &2i32.to_le_bytes()).unwrap()), "batches of different sizes");
     assert_eq!(told(&|p| p.a.set(STRIDE, &(-1i64).to_le_bytes()).unwrap()), "a negative stride of a batch");
-    let batched = |p: &mut Product| {
+    let batched = |p: &mut Matmul| {
         for layout in [&mut p.a, &mut p.b, &mut p.c, &mut p.d] {
             layout.batch = 3;
         }
     };
     assert_eq!(told(&batched), "results that overlap");
-    assert_eq!(told(&|p| (p.a.columns, p.b.rows) = (0, 0)), "a product of nothing");
+    assert_eq!(told(&|p| (p.a.columns, p.b.rows) = (0, 0)), "an empty matmul");
 }
 
 #[test]
 fn types_go_together() {
-    let told = |product: &Product| {
-        let (status, sentence) = refused(product);
+    let told = |matmul: &Matmul| {
+        let (status, sentence) = refused(matmul);
         assert_eq!(status, Status::NOT_SUPPORTED, "{sentence}");
         sentence
     };
-    assert_eq!(told(&product(COMPUTE_S32, S32, [S8, S8, F32], [4; 3])), "no such combination of types");
-    assert_eq!(told(&product(COMPUTE_F32, F16, [F16; 3], [4; 3])), "no such combination of types");
+    assert_eq!(told(&matmul(COMPUTE_S32, S32, [S8, S8, F32], [4; 3])), "no such combination of types");
+    assert_eq!(told(&matmul(COMPUTE_F32, F16, [F16; 3], [4; 3])), "no such combination of types");
     let narrow = |sizes| turned(COMPUTE_S32, S32, [S8, S8, S32], sizes);
     check(&narrow([8, 4, 3])).unwrap();
     assert_eq!(
-        told(&product(COMPUTE_S32, S32, [S8, S8, S32], [4; 3])),
+        told(&matmul(COMPUTE_S32, S32, [S8, S8, S32], [4; 3])),
         "narrow types with A not transposed, or B transposed"
     );
-    assert_eq!(told(&narrow([8, 6, 3])), "narrow types with m or k that is no multiple of 4");
+    assert_eq!(told(&narrow([8, 6, 3])), "narrow types with m or k that is not a multiple of 4");
     let mut epilogue = narrow([8, 4, 3]);
     epilogue.operation.set(EPILOGUE, &4u32.to_le_bytes()).unwrap();
     assert_eq!(told(&epilogue), "an epilogue for types that have none");
-    let mut bias = product(COMPUTE_F32, F32, [F16, F16, F32], [4; 3]);
+    let mut bias = matmul(COMPUTE_F32, F32, [F16, F16, F32], [4; 3]);
     bias.operation.set(EPILOGUE, &6u32.to_le_bytes()).unwrap();
     bias.operation.set(BIAS_TYPE, &(F32 as i32).to_le_bytes()).unwrap();
     check(&bias).unwrap();
     bias.operation.set(BIAS_TYPE, &(F16 as i32).to_le_bytes()).unwrap();
-    assert_eq!(told(&bias), "a bias of a type that is not this product's");
+    assert_eq!(told(&bias), "a bias of a type that is not this matmul's");
     let tiny = turned(COMPUTE_F32, F32, [E4M3, E4M3, F32], [16; 3]);
     check(&tiny).unwrap();
     assert_eq!(rules::check(&tiny, 80).unwrap_err().status, Status::NOT_SUPPORTED, "before sm_89");
     assert_eq!(
         told(&turned(COMPUTE_F32, F32, [E4M3, E4M3, F32], [16, 24, 16])),
-        "narrow types with m or k that is no multiple of 16"
+        "narrow types with m or k that is not a multiple of 16"
     );
 }
 
 #[test]
 fn algorithms_are_what_was_asked_for() {
-    let mut product = product(COMPUTE_F32, F32, [F32; 3], [4, 8, 8]);
+    let mut matmul = matmul(COMPUTE_F32, F32, [F32; 3], [4, 8, 8]);
     let mut preference = Preference::new();
     let states =
         |found: &[(Algorithm, Status)]| found.iter().map(|(a, status)| (a.workspace, status.0)).collect::<Vec<_>>();
     // Without memory there are no partial sums.
-    let found = find(&product, &preference).unwrap();
+    let found = find(&matmul, &preference).unwrap();
     assert_eq!(states(&found), [(0, 15), (0, 0), (0, 0)]);
     preference.set(1, &(1u64 << 20).to_le_bytes()).unwrap();
-    let found = find(&product, &preference).unwrap();
+    let found = find(&matmul, &preference).unwrap();
     assert_eq!(states(&found), [(256, 0), (0, 15), (0, 0), (0, 0)]);
     // Arrays that are aligned to their elements are for the last one alone.
     preference.set(6, &4u32.to_le_bytes()).unwrap();
-    let slow = find(&product, &preference).unwrap();
+    let slow = find(&matmul, &preference).unwrap();
     assert_eq!((slow.len(), slow[0].0.alignments), (1, [4; 5]));
     // And so is a bias that stands in the description.
     preference.set(6, &256u32.to_le_bytes()).unwrap();
-    product.operation.set(EPILOGUE, &4u32.to_le_bytes()).unwrap();
-    assert_eq!(find(&product, &preference).unwrap().len(), 4, "no bias yet");
-    product.operation.set(BIAS_POINTER, &0x1008u64.to_le_bytes()).unwrap();
-    assert_eq!(find(&product, &preference).unwrap().len(), 1);
+    matmul.operation.set(EPILOGUE, &4u32.to_le_bytes()).unwrap();
+    assert_eq!(find(&matmul, &preference).unwrap().len(), 4, "no bias yet");
+    matmul.operation.set(BIAS_POINTER, &0x1008u64.to_le_bytes()).unwrap();
+    assert_eq!(find(&matmul, &preference).unwrap().len(), 1);
     let algorithm = Algorithm::of_bytes(found[0].0.to_bytes()).unwrap();
     assert_eq!(algorithm, found[0].0);
-    assert_eq!(algorithm.check(&product).unwrap_err().status, Status::NOT_SUPPORTED, "another epilogue");
+    assert_eq!(algorithm.check(&matmul).unwrap_err().status, Status::NOT_SUPPORTED, "another epilogue");
     assert_eq!(Algorithm::of_bytes([0; 8]).unwrap_err().status, Status::INVALID_VALUE);
 }

@@ -4,14 +4,14 @@ use simulated_gpu::finding::Problem;
 use simulated_gpu::machine::Memory;
 
 use super::descriptors::{Activation, MatrixLayout, Transpose};
-use super::product::Product;
+use super::matmul::Matmul;
 use super::rules::F32_FAST_TF32;
 use crate::element::{Number, tf32};
 
-/// A product with its arrays, all of it checked.
+/// A matmul with its arrays, all of it checked.
 #[derive(Clone, Debug)]
-pub(super) struct Multiplication {
-    pub product: Product,
+pub(super) struct MatmulCall {
+    pub matmul: Matmul,
     pub alpha: Number,
     pub beta: Number,
     pub a: u64,
@@ -60,15 +60,15 @@ fn column_address(address: u64, layout: &MatrixLayout, column: usize) -> u64 {
     address.wrapping_add(column as u64 * layout.leading as u64 * layout.element.bytes() as u64)
 }
 
-impl Multiplication {
+impl MatmulCall {
     /// Does it.
     pub fn run(&self, memory: &mut Memory) -> Result<(), Problem> {
-        (0..self.product.d.batch as u64).try_for_each(|number| self.one(memory, number))
+        (0..self.matmul.d.batch as u64).try_for_each(|number| self.one(memory, number))
     }
 
-    /// One product of the batch.
+    /// One matmul of the batch.
     fn one(&self, memory: &mut Memory, number: u64) -> Result<(), Problem> {
-        let Product { operation, a, b, c, d } = &self.product;
+        let Matmul { operation, a, b, c, d } = &self.matmul;
         let at = |address: u64, layout: &MatrixLayout| {
             address.wrapping_add(number * layout.stride as u64 * layout.element.bytes() as u64)
         };
@@ -106,13 +106,13 @@ impl Multiplication {
 
     /// A number for each row of the result.
     fn bias(&self, memory: &mut Memory, number: u64) -> Result<Option<Vec<Number>>, Problem> {
-        let operation = &self.product.operation;
+        let operation = &self.matmul.operation;
         if !operation.epilogue.has_bias {
             return Ok(None);
         }
-        let element = self.product.bias_element();
+        let element = self.matmul.bias_element();
         let address = operation.bias.wrapping_add(number * operation.bias_stride as u64 * element.bytes() as u64);
-        element.read(memory, address, self.product.d.rows as usize).map(Some)
+        element.read(memory, address, self.matmul.d.rows as usize).map(Some)
     }
 }
 

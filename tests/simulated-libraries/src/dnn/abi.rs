@@ -82,7 +82,7 @@ unsafe fn give<T>(into: *mut *mut c_void, handles: &mut Handles<T>, made: T) -> 
 /// A list of numbers.
 ///
 /// # Safety
-/// There are that many at `numbers`, or it is null.
+/// `numbers` points to `count` numbers, or is null.
 unsafe fn list<'a>(numbers: *const c_int, count: c_int) -> Dnn<&'a [c_int]> {
     match usize::try_from(count) {
         _ if numbers.is_null() => wrong(Status::NULL_POINTER, "a list of numbers is null"),

@@ -27,7 +27,7 @@ pub(super) struct Convolution {
 /// Multiples that workspaces are of.
 const UNIT: usize = 256;
 
-/// The algorithms that sum products, by their numbers in the header.
+/// Algorithms that accumulate products, by their numbers in the header.
 const FORWARD_IMPLICIT: u32 = 0;
 const FORWARD_PRECOMPUTED: u32 = 1;
 const FORWARD_EXPLICIT: u32 = 2;

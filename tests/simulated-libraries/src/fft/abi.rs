@@ -107,7 +107,7 @@ unsafe extern "C" fn cufftMakePlanMany64(
         if sizes.is_null() {
             return wrong(Status::INVALID_VALUE, "the list of sizes is null");
         }
-        // SAFETY: it is not null, so by the interface there are that many numbers.
+        // SAFETY: it is not null, so by the interface there are `rank` numbers.
         let needed = plan.make(unsafe { std::slice::from_raw_parts(sizes, rank) }, number, batch)?;
         // SAFETY: as for `put`, by the interface.
         place(unsafe { put(bytes, needed) })

@@ -54,7 +54,7 @@ fn alignment(subject: &Subject) -> Check {
     for memory in &memories {
         if let Ok(host) = memory.downcast::<HostMemory>() {
             let address = host.as_ptr() as usize;
-            ensure!(address.is_multiple_of(alignment), "{address:#x} is no multiple of {alignment}");
+            ensure!(address.is_multiple_of(alignment), "{address:#x} is not a multiple of {alignment}");
         }
     }
     Ok(())

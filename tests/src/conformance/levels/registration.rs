@@ -94,7 +94,7 @@ fn description(subject: &Subject) -> Check {
     ensure!(!first.model.trim().is_empty(), "the model has no name");
     ensure!(first.cores > 0, "no cores");
     ensure!(first.memory_bytes != Some(0), "no memory; None stands for unknown");
-    ensure!(first.memory_alignment.is_power_of_two(), "the alignment {} is no power of two", first.memory_alignment);
+    ensure!(first.memory_alignment.is_power_of_two(), "the alignment {} is not a power of two", first.memory_alignment);
     ensure!(first.attributes.iter().all(|(name, _)| !name.is_empty()), "an attribute without a name");
     ensure!(*executor.description() == first, "the description changes");
     Ok(())

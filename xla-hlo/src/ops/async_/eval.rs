@@ -7,7 +7,7 @@ use crate::{ElementType, Error, Literal, Result, Scalar, Shape};
 
 pub(super) fn evaluate(op: &Async, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     match op {
-        Async::Start(start) => begin(start, ev, operands, shape),
+        Async::Start(start) => evaluate_start(start, ev, operands, shape),
         Async::Update => first(operands),
         Async::Done => element(operands, 1),
         Async::CopyStart { .. } => {
@@ -19,7 +19,12 @@ pub(super) fn evaluate(op: &Async, ev: &mut Evaluator<'_>, operands: Vec<Literal
     }
 }
 
-fn begin(start: &AsyncStart, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+fn evaluate_start(
+    start: &AsyncStart,
+    ev: &mut Evaluator<'_>,
+    operands: Vec<Literal>,
+    shape: &Shape,
+) -> Result<Literal> {
     let result = ev.call(start.computation, operands.clone())?;
     let mut elements = vec![Literal::tuple(operands), result];
     // What a backend keeps to find the operation again means nothing here.

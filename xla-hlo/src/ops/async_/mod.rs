@@ -13,23 +13,23 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{CompId, Computation, InstrId, Literal, Module, Op, Result, Shape};
 
-/// Begins an operation, goes on with it, or waits for it.
+/// Starts an operation, continues it, or waits for it.
 ///
 /// A chain is linear: a start has one user, which is an update or the done; so has an update.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Async {
-    /// Begins a computation on the operands; gives `((operands), result, state...)`.
+    /// Starts a computation on the operands; returns `((operands), result, state...)`.
     Start(AsyncStart),
-    /// Lets a computation that was begun go on; gives what its operand is.
+    /// Continues a started computation; has the shape of its operand.
     Update,
-    /// Waits for a computation that was begun; gives its result.
+    /// Waits for a started computation; returns its result.
     Done,
-    /// Begins a copy of the operand; gives `(copy, operand, u32[])`.
+    /// Starts a copy of the operand; returns `(copy, operand, u32[])`.
     CopyStart {
         /// Parameter of the next program that is fetched early.
         cross_program_prefetch_index: Option<i64>,
     },
-    /// Waits for a copy that was begun; gives the copy.
+    /// Waits for a started copy; returns the copy.
     CopyDone,
 }
 

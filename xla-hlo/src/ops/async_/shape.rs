@@ -7,12 +7,12 @@ use crate::{CompId, ElementType, Error, Result, Shape};
 
 pub(super) fn infer(op: &Async, cx: &ShapeContext<'_>) -> Result<Shape> {
     match op {
-        Async::Start(start) => begun(start.computation, cx),
+        Async::Start(start) => start_result(start.computation, cx),
         Async::Update => {
-            awaited(cx)?;
+            operand_result(cx)?;
             Ok(cx.operand(0)?.without_layout())
         }
-        Async::Done => Ok(awaited(cx)?.without_layout()),
+        Async::Done => Ok(operand_result(cx)?.without_layout()),
         Async::CopyStart { .. } => {
             let operand = cx.operand(0)?.without_layout();
             Ok(Shape::Tuple(vec![operand.clone(), operand, Shape::scalar(ElementType::U32)]))
@@ -29,7 +29,7 @@ pub(super) fn infer(op: &Async, cx: &ShapeContext<'_>) -> Result<Shape> {
     }
 }
 
-fn begun(computation: CompId, cx: &ShapeContext<'_>) -> Result<Shape> {
+fn start_result(computation: CompId, cx: &ShapeContext<'_>) -> Result<Shape> {
     cx.expect_parameters(computation, cx.operands())?;
     let written = cx.written()?;
     let Some([operands, result, ..]) = written.as_tuple() else {
@@ -45,18 +45,18 @@ fn begun(computation: CompId, cx: &ShapeContext<'_>) -> Result<Shape> {
     let expected = cx.result_shape(computation)?;
     ensure!(
         result.compatible(expected),
-        "element 1 of async-start must be {expected}, which the computation gives, it is {result}"
+        "element 1 of async-start must be {expected}, which the computation returns, it is {result}"
     );
     Ok(written.without_layout())
 }
 
-/// The result of what operand 0 began.
-fn awaited<'a>(cx: &ShapeContext<'a>) -> Result<&'a Shape> {
+/// The result of the computation that operand 0 started.
+fn operand_result<'a>(cx: &ShapeContext<'a>) -> Result<&'a Shape> {
     let operand = cx.operand(0)?;
     match operand.as_tuple() {
         Some([Shape::Tuple(_), result, ..]) => Ok(result),
         _ => Err(Error::invalid_argument(format!(
-            "operand 0 must be an operation that was begun, ((operands), result, state...), it is {operand}"
+            "operand 0 must be the result of a start operation, ((operands), result, state...), it is {operand}"
         ))),
     }
 }

@@ -19,7 +19,7 @@ fn run(computations: &str, instructions: &str) -> Result<(String, Literal)> {
     Ok((printed, evaluate(&*VerifiedModule::new(module)?, arguments)?))
 }
 
-const BEGUN: &str = "((f32[2], f32[2]), f32[2], s32[])";
+const START: &str = "((f32[2], f32[2]), f32[2], s32[])";
 const SWAPPED: &str = "c { a = f32[2] parameter(0) b = f32[2] parameter(1) ROOT r = f32[2] subtract(b, a) }";
 const PLAIN: &str = "c { a = f32[2] parameter(0) b = f32[2] parameter(1) ROOT r = f32[2] subtract(a, b) }";
 
@@ -28,8 +28,8 @@ fn the_short_form_is_read_and_printed() {
     let (printed, value) = run(
         "",
         &format!(
-            "s = {BEGUN} subtract-start(x, y), async_execution_thread=\"side\", metadata={{op_name=\"n\"}}\n \
-             u = {BEGUN} subtract-update(s)\n ROOT d = f32[2] subtract-done(u)"
+            "s = {START} subtract-start(x, y), async_execution_thread=\"side\", metadata={{op_name=\"n\"}}\n \
+             u = {START} subtract-update(s)\n ROOT d = f32[2] subtract-done(u)"
         ),
     )
     .unwrap();
@@ -42,7 +42,7 @@ fn the_short_form_is_read_and_printed() {
 #[test]
 fn one_operation_on_the_parameters_in_order_has_a_short_form() {
     let steps = format!(
-        "s = {BEGUN} async-start(x, y), calls=c\n u = {BEGUN} async-update(s), calls=c\n ROOT d = f32[2] async-done(u)"
+        "s = {START} async-start(x, y), calls=c\n u = {START} async-update(s), calls=c\n ROOT d = f32[2] async-done(u)"
     );
     let (printed, value) = run(PLAIN, &steps).unwrap();
     assert!(printed.contains("subtract-start(%x, %y)\n"), "{printed}");
@@ -54,7 +54,7 @@ fn one_operation_on_the_parameters_in_order_has_a_short_form() {
 }
 
 #[test]
-fn attributes_and_computations_of_what_is_begun() {
+fn attributes_and_computations_of_async_starts() {
     let (printed, value) = run(
         "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }",
         "zero = f32[] constant(0)\n s = ((f32[2], f32[]), f32[], u32[], (token[])) reduce-start(x, zero), dimensions={0}, \
@@ -68,7 +68,7 @@ fn attributes_and_computations_of_what_is_begun() {
 #[test]
 fn threads_belong_to_computations() {
     let steps =
-        format!("s = {BEGUN} async-start(x, y), calls=c, async_execution_thread=\"t\"\n ROOT d = f32[2] async-done(s)");
+        format!("s = {START} async-start(x, y), calls=c, async_execution_thread=\"t\"\n ROOT d = f32[2] async-done(s)");
     let (printed, _) = run(SWAPPED, &steps).unwrap();
     assert!(printed.contains("}, execution_thread=\"t\"\n"), "{printed}");
     assert!(printed.contains("async-start(%x, %y), async_execution_thread=\"t\", calls=%c\n"), "{printed}");
@@ -89,33 +89,33 @@ fn copies() {
 fn broken_rules() {
     let wrong_state = "s = ((f32[2]), f32[2], s32[]) async-start(x, y), calls=c\n ROOT d = f32[2] async-done(s)";
     let wrong_result = "s = ((f32[2], f32[2]), f32[], s32[]) async-start(x, y), calls=c\n ROOT d = f32[] async-done(s)";
-    let begun = format!("s = {BEGUN} subtract-start(x, y)");
+    let start = format!("s = {START} subtract-start(x, y)");
     for (instructions, message) in [
         (wrong_state, "element 0 of async-start must be the operands (f32[2]"),
         (wrong_result, "element 1 of async-start must be f32[2]"),
         ("s = f32[2] async-start(x, y), calls=c\n ROOT d = f32[2] negate(s)", "must be ((operands), result, state...)"),
         ("s = f32[2] subtract-start(x, y)\n ROOT d = f32[2] negate(x)", "the shape of a start must be written"),
-        ("ROOT d = f32[2] subtract-done(x)", "the operand of async-done must be an operation that was begun"),
-        ("ROOT d = f32[2] async-done(x)", "operand 0 must be an operation that was begun"),
-        (&format!("{begun}\n ROOT d = f32[2] add-done(s)"), "this does not go on with what s begins"),
-        (&format!("{begun}\n ROOT d = f32[2] subtract-done(s), calls=c"), "this does not go on with what s begins"),
+        ("ROOT d = f32[2] subtract-done(x)", "the operand of async-done must be the result of a start operation"),
+        ("ROOT d = f32[2] async-done(x)", "operand 0 must be the result of a start operation"),
+        (&format!("{start}\n ROOT d = f32[2] add-done(s)"), "this does not continue s"),
+        (&format!("{start}\n ROOT d = f32[2] subtract-done(s), calls=c"), "this does not continue s"),
         (
-            &format!("{begun}\n ROOT d = f32[2] negate(x)"),
+            &format!("{start}\n ROOT d = f32[2] negate(x)"),
             "async-start must be used once, by async-update or async-done",
         ),
-        (&format!("{begun}\n e = f32[2] subtract-done(s)\n ROOT d = f32[2] subtract-done(s)"), "must be used once"),
+        (&format!("{start}\n e = f32[2] subtract-done(s)\n ROOT d = f32[2] subtract-done(s)"), "must be used once"),
         (
             &format!(
-                "s = {BEGUN} async-start(x, y), calls=c\n e = f32[2] async-done(s)\n ROOT d = f32[2] call(x, y), to_apply=c"
+                "s = {START} async-start(x, y), calls=c\n e = f32[2] async-done(s)\n ROOT d = f32[2] call(x, y), to_apply=c"
             ),
             "an asynchronous computation must have one caller",
         ),
-        ("s = (f32[2], f32[2], u32[]) copy-start(x)\n ROOT d = f32[3] copy-done(s)", "copy-done gives f32[2]"),
+        ("s = (f32[2], f32[2], u32[]) copy-start(x)\n ROOT d = f32[3] copy-done(s)", "copy-done has shape f32[2]"),
         (
             "s = ((f32[2]), f32[2], s32[]) subtract-start(x)\n ROOT d = f32[2] subtract-done(s)",
             "subtract takes 2 operands",
         ),
-        ("s = ((f32[2]), f32[2], s32[]) nothing-start(x)\n ROOT d = f32[2] nothing-done(s)", "there is no operation"),
+        ("s = ((f32[2]), f32[2], s32[]) nothing-start(x)\n ROOT d = f32[2] nothing-done(s)", "unknown operation"),
     ] {
         assert_refused(instructions, run(PLAIN, instructions).map(|r| r.1), message);
     }

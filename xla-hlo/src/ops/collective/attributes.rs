@@ -75,7 +75,7 @@ pub(super) fn read(opcode: Opcode, r: &mut AttributeReader<'_>) -> Result<Collec
         Opcode::CollectivePermuteDone => Collective::Done(CollectiveDone::CollectivePermute),
         Opcode::ReplicaId => Collective::ReplicaId,
         Opcode::PartitionId => Collective::PartitionId,
-        other => return Err(Error::internal(format!("{other} is no collective"))),
+        other => return Err(Error::internal(format!("{other} is not a collective"))),
     })
 }
 

@@ -10,16 +10,16 @@ use crate::{ElementType, Error, Literal, Module, Result, Scalar, Shape};
 /// Meaning of a collective on one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnOneDevice {
-    /// That many operands, the first ones, go through unchanged.
+    /// The first n operands go through unchanged.
     PassedOn(usize),
-    /// That many operands are replaced by zeros of their shapes: nobody sends to this device.
+    /// n operands are replaced by zeros of their shapes: nobody sends to this device.
     Zeros(usize),
-    /// These boxes of operand 0 are written over operand 1; none where the device does not send to itself.
-    Boxes(Vec<SentBox>),
+    /// These slices of operand 0 are written over operand 1; none where the device does not send to itself.
+    Slices(Vec<SentSlice>),
     /// Rows of operand 0 are written over operand 1.
     Rows,
-    /// Element 1 of operand 0, the result of what was begun.
-    Awaited,
+    /// Element 1 of operand 0, the result of the start operation.
+    Done,
     /// The number 0.
     Number,
 }
@@ -58,20 +58,20 @@ impl Collective {
                     op.pairs.iter().filter(|pair| pair.contains(&0)).partition(|pair| pair[..] == [0, 0]);
                 let is_sent = !own.is_empty();
                 if is_sent && !others.is_empty() {
-                    let message = "collective-permute of boxes by several pairs, to this device and to others";
+                    let message = "collective-permute of slices by several pairs, to this device and to others";
                     return Err(Error::unimplemented(message));
                 }
                 match (operands, is_sent) {
                     ([input, _, places, _], true) if op.is_in_place() => {
-                        Ok(OnOneDevice::Boxes(boxes(op, input, places)?))
+                        Ok(OnOneDevice::Slices(sent_slices(op, input, places)?))
                     }
-                    (_, false) if op.is_in_place() => Ok(OnOneDevice::Boxes(Vec::new())),
+                    (_, false) if op.is_in_place() => Ok(OnOneDevice::Slices(Vec::new())),
                     (_, true) => Ok(OnOneDevice::PassedOn(count)),
                     (_, false) => Ok(OnOneDevice::Zeros(count)),
                 }
             }
             Collective::Done(CollectiveDone::AllReduce) => Ok(OnOneDevice::PassedOn(count)),
-            Collective::Done(CollectiveDone::AllGather | CollectiveDone::CollectivePermute) => Ok(OnOneDevice::Awaited),
+            Collective::Done(CollectiveDone::AllGather | CollectiveDone::CollectivePermute) => Ok(OnOneDevice::Done),
             Collective::ReplicaId | Collective::PartitionId => Ok(OnOneDevice::Number),
         }
     }
@@ -95,12 +95,12 @@ impl Collective {
     }
 
     /// Whether the result is a tuple even of one array.
-    pub fn gives_tuple(&self) -> bool {
+    pub fn returns_tuple(&self) -> bool {
         matches!(self, Collective::AllToAll { dimension: None, .. })
     }
 
-    /// Whether the result is `(operands, results, state...)`, to be awaited.
-    pub fn gives_operands(&self) -> bool {
+    /// Whether the result is `(operands, results, state...)`, that of a start operation.
+    pub fn returns_operands(&self) -> bool {
         match self {
             Collective::AllGather(op) => op.is_start,
             Collective::CollectivePermute(op) => op.is_start,
@@ -126,7 +126,7 @@ pub(super) fn evaluate(
     let (sent, result) =
         match op.on_one_device(ev.module(), &operands.iter().map(Literal::shape).collect::<Vec<_>>())? {
             OnOneDevice::Number => return Ok(Literal::scalar(ElementType::U32, Scalar::Unsigned(0))),
-            OnOneDevice::Awaited => return awaited(operands),
+            OnOneDevice::Done => return done(operands),
             OnOneDevice::PassedOn(count) => {
                 let data = together(op, operands[..count].to_vec());
                 (data.clone(), data)
@@ -136,8 +136,8 @@ pub(super) fn evaluate(
                 let zeros = Literal::zeros_of(data.shape())?;
                 (data, zeros)
             }
-            OnOneDevice::Boxes(boxes) => {
-                let result = place_boxes(&boxes, &operands)?;
+            OnOneDevice::Slices(slices) => {
+                let result = place_slices(&slices, &operands)?;
                 (operands[0].clone(), result)
             }
             OnOneDevice::Rows => {
@@ -146,7 +146,7 @@ pub(super) fn evaluate(
             }
         };
     check_size(op, &result, shape)?;
-    if !op.gives_operands() {
+    if !op.returns_operands() {
         return Ok(result);
     }
     let mut elements = vec![sent, result];
@@ -158,33 +158,33 @@ pub(super) fn evaluate(
 
 /// A program that names no devices may have shapes for several.
 fn check_size(op: &Collective, result: &Literal, shape: &Shape) -> Result<()> {
-    let expected = if op.gives_operands() { shape.subshape(&[1]) } else { Some(shape) };
+    let expected = if op.returns_operands() { shape.subshape(&[1]) } else { Some(shape) };
     if expected.is_some_and(|expected| expected.compatible(result.shape())) {
         return Ok(());
     }
     let said = shape.without_layout();
-    Err(Error::invalid_argument(format!("{} gives {} on one device, not {said}", op.opcode(), result.shape())))
+    Err(Error::invalid_argument(format!("{} has shape {} on one device, not {said}", op.opcode(), result.shape())))
 }
 
 /// One array alone, unless the operation gives tuples; several in a tuple.
 fn together(op: &Collective, mut arrays: Vec<Literal>) -> Literal {
-    if arrays.len() == 1 && !op.gives_tuple() { arrays.remove(0) } else { Literal::tuple(arrays) }
+    if arrays.len() == 1 && !op.returns_tuple() { arrays.remove(0) } else { Literal::tuple(arrays) }
 }
 
-/// Element 1 of what was begun.
-fn awaited(operands: Vec<Literal>) -> Result<Literal> {
-    let begun = operands.into_iter().next().ok_or_else(checks::missing_operand)?;
-    begun.into_elements().into_iter().nth(1).ok_or_else(|| Error::internal("what was begun has no result"))
+/// Element 1 of the start operation.
+fn done(operands: Vec<Literal>) -> Result<Literal> {
+    let start = operands.into_iter().next().ok_or_else(checks::missing_operand)?;
+    start.into_elements().into_iter().nth(1).ok_or_else(|| Error::internal("the start operation has no result"))
 }
 
-/// Copies boxes of operand 0 over operand 1, each at its places; places are clamped so that boxes are inside.
-fn place_boxes(boxes: &[SentBox], operands: &[Literal]) -> Result<Literal> {
+/// Copies slices of operand 0 over operand 1, each at its places; places are clamped so that slices are inside.
+fn place_slices(slices: &[SentSlice], operands: &[Literal]) -> Result<Literal> {
     let [input, output, inputs_at, outputs_at] = operands else { return Err(checks::missing_operand()) };
     let is_tuple = matches!(output.shape(), Shape::Tuple(_));
     let from: Vec<&Literal> = input.leaves();
     let mut to: Vec<Literal> = output.leaves().into_iter().cloned().collect();
     let (inputs_at, outputs_at) = (inputs_at.leaves(), outputs_at.leaves());
-    for sent in boxes {
+    for sent in slices {
         let (source, target) = (from[sent.array], &mut to[sent.array]);
         let place = |at: &[&Literal], dims: &[usize]| -> Vec<usize> {
             let coordinates = at[sent.first_place..].iter().zip(dims).zip(&sent.sizes);
@@ -231,9 +231,9 @@ fn exchange_rows(operands: &[Literal]) -> Result<Literal> {
     Ok(result)
 }
 
-/// A box that a collective-permute sends.
+/// A slice that a collective-permute sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SentBox {
+pub struct SentSlice {
     /// Of which array: a leaf of operand 0, and of operand 1.
     pub array: usize,
     /// Of the leaves of operands 2 and 3, the first that says where it is; there is one for each dimension.
@@ -242,15 +242,16 @@ pub struct SentBox {
     pub sizes: Vec<usize>,
 }
 
-/// The boxes that go from or into `arrays`, at the places `places`: scalars for one array and box, or tuples of them.
-pub(super) fn boxes(op: &CollectivePermute, arrays: &Shape, places: &Shape) -> Result<Vec<SentBox>> {
+/// The slices that go from or into `arrays`, at the places `places`: scalars for one array and slice, or tuples of
+/// them.
+pub(super) fn sent_slices(op: &CollectivePermute, arrays: &Shape, places: &Shape) -> Result<Vec<SentSlice>> {
     let leaves = arrays.leaves();
     let groups: Vec<&Shape> = match (arrays, places) {
         (Shape::Tuple(_), Shape::Tuple(elements)) => elements.iter().collect(),
         _ => vec![places],
     };
     ensure!(groups.len() == leaves.len(), "{places} must hold places in each array of {arrays}");
-    let mut boxes: Vec<SentBox> = Vec::new();
+    let mut slices: Vec<SentSlice> = Vec::new();
     let mut first_place = 0;
     for (array, ((_, leaf), group)) in leaves.iter().zip(groups).enumerate() {
         let dims = leaf.expect_array()?.dims();
@@ -262,19 +263,19 @@ pub(super) fn boxes(op: &CollectivePermute, arrays: &Shape, places: &Shape) -> R
         let count = if dims.is_empty() { 0 } else { scalars.len() / dims.len() };
         ensure!(count > 0 && count * dims.len() == scalars.len(), "{group} must hold places in {leaf}");
         for _ in 0..count {
-            let sizes = op.slice_sizes.get(boxes.len()).map(Vec::as_slice).unwrap_or_default();
+            let sizes = op.slice_sizes.get(slices.len()).map(Vec::as_slice).unwrap_or_default();
             let sizes: Vec<usize> = sizes.iter().filter_map(|&s| usize::try_from(s).ok()).collect();
             let fits = sizes.len() == dims.len() && sizes.iter().zip(dims).all(|(size, dim)| size <= dim);
-            ensure!(fits, "slice_sizes must name a box that fits {leaf} for each place in it");
-            boxes.push(SentBox { array, first_place, sizes });
+            ensure!(fits, "slice_sizes must name a slice that fits {leaf} for each place in it");
+            slices.push(SentSlice { array, first_place, sizes });
             first_place += dims.len();
         }
     }
     ensure!(
-        boxes.len() == op.slice_sizes.len(),
+        slices.len() == op.slice_sizes.len(),
         "there are {} slice_sizes for {} places",
         op.slice_sizes.len(),
-        boxes.len()
+        slices.len()
     );
-    Ok(boxes)
+    Ok(slices)
 }

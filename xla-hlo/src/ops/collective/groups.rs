@@ -3,7 +3,7 @@
 use crate::text::{AttributeCursor, AttributeValue, AttributeWriter, TokenKind};
 use crate::{Error, Result};
 
-/// No program names more devices; that many are listed one by one when groups are looked at.
+/// Greatest number of devices in a program; groups list them one by one.
 const MAX_DEVICES: usize = 1 << 20;
 
 /// Disjoint groups of devices; the order within a group matters to most operations.

@@ -9,7 +9,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-pub use eval::{OnOneDevice, SentBox};
+pub use eval::{OnOneDevice, SentSlice};
 pub use groups::{IotaGroups, MeshAxis, MeshGroups, ReplicaGroups};
 pub(in crate::ops) use participants::check_channel;
 pub use participants::{GroupMode, Participants};
@@ -66,7 +66,7 @@ pub enum Collective {
     /// Rows of operand 0 exchanged, written over operand 1. Operands 2 to 5 say for each member where rows begin here,
     /// how many are sent, where they go there, and how many are received.
     RaggedAllToAll(Participants),
-    /// Waits for an operation that was begun; gives its result.
+    /// Waits for a start operation; returns its result.
     Done(CollectiveDone),
     /// The number of this device's replica, `u32[]`.
     ReplicaId,
@@ -74,7 +74,7 @@ pub enum Collective {
     PartitionId,
 }
 
-/// A reduction over a group, done or begun.
+/// A reduction over a group, synchronous or its start.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllReduce {
     /// Participants.
@@ -85,7 +85,7 @@ pub struct AllReduce {
     pub is_start: bool,
 }
 
-/// Arrays of a group put together, done or begun.
+/// Concatenation of a group's arrays, synchronous or its start.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllGather {
     /// Participants.
@@ -96,22 +96,22 @@ pub struct AllGather {
     pub is_start: bool,
 }
 
-/// Arrays sent from device to device, done or begun.
+/// Arrays sent from device to device, synchronously or by a start.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CollectivePermute {
     /// Positive; present when devices are partitions.
     pub channel_id: Option<i64>,
     /// `[source, target]` each; a device is the source of one pair at most, and the target of one.
     pub pairs: Vec<Vec<i64>>,
-    /// Sizes of boxes that are sent; not empty: boxes of operand 0 at the places in operand 2 are written over operand
-    /// 1 at the places in operand 3.
+    /// Sizes of slices that are sent; not empty: slices of operand 0 at the places in operand 2 are written over
+    /// operand 1 at the places in operand 3.
     pub slice_sizes: Vec<Vec<i64>>,
     /// Whether a `collective-permute-done` waits for it. It gives `(operands, results, state...)` then.
     pub is_start: bool,
 }
 
 impl CollectivePermute {
-    /// Whether boxes are written over an operand.
+    /// Whether slices are written over an operand.
     pub fn is_in_place(&self) -> bool {
         !self.slice_sizes.is_empty()
     }

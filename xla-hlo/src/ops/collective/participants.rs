@@ -60,7 +60,7 @@ impl Participants {
         Ok(participants)
     }
 
-    /// Everything up to the operation's own attributes but `use_global_device_ids`, which some print behind theirs.
+    /// Everything up to the operation's own attributes but `use_global_device_ids`, which some print after theirs.
     pub(super) fn write(&self, w: &mut AttributeWriter<'_>) {
         write_channel(self.channel_id, w);
         w.attribute("replica_groups", &self.groups);

@@ -54,7 +54,7 @@ impl ProtoAttributes for Collective {
             Opcode::CollectivePermuteDone => Collective::Done(CollectiveDone::CollectivePermute),
             Opcode::ReplicaId => Collective::ReplicaId,
             Opcode::PartitionId => Collective::PartitionId,
-            other => return Err(Error::internal(format!("{other} is no collective"))),
+            other => return Err(Error::internal(format!("{other} is not a collective"))),
         })
     }
 
@@ -102,7 +102,7 @@ fn read_permute(r: &ProtoReader<'_>, is_start: bool) -> Result<CollectivePermute
         0 => Vec::new(),
         rank if sizes.len().is_multiple_of(rank) => sizes.chunks_exact(rank).map(<[i64]>::to_vec).collect(),
         rank => {
-            let message = format!("dynamic_slice_sizes has {} entries, not {rank} for each box", sizes.len());
+            let message = format!("dynamic_slice_sizes has {} entries, not {rank} for each slice", sizes.len());
             return Err(Error::invalid_argument(message));
         }
     };

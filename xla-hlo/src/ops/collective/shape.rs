@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::super::checks::{self, ensure};
 use super::attributes::{EXCHANGE, PARTS, RAGGED, REDUCE, ROOTED};
-use super::eval::boxes;
+use super::eval::sent_slices;
 use super::participants::{Rules, check_channel};
 use super::{AllGather, Collective, CollectiveDone, CollectivePermute};
 use crate::ops::ShapeContext;
@@ -45,7 +45,7 @@ pub(super) fn infer(op: &Collective, cx: &ShapeContext<'_>) -> Result<Shape> {
             match operand.as_tuple() {
                 Some([_, results, ..]) => Ok(results.without_layout()),
                 _ => Err(Error::invalid_argument(format!(
-                    "operand 0 must be an operation that was begun, (operands, results), it is {operand}"
+                    "operand 0 must be the result of a start operation, (operands, results), it is {operand}"
                 ))),
             }
         }
@@ -82,9 +82,9 @@ fn reduced(cx: &ShapeContext<'_>, computation: CompId, operands: &[&Shape]) -> R
     let scalar = |shape: &Shape| shape.as_array().filter(|a| a.is_scalar()).map(ArrayShape::element_type);
     let parameters: Vec<_> = cx.parameter_shapes(computation)?.into_iter().map(scalar).collect();
     let (&[Some(a), Some(b)], Some(result)) = (&parameters[..], scalar(cx.result_shape(computation)?)) else {
-        return Err(Error::invalid_argument(format!("the computation {name} must take two scalars and give one")));
+        return Err(Error::invalid_argument(format!("the computation {name} must take two scalars and return one")));
     };
-    ensure!(a == b && a == result, "the computation {name} takes {a} and {b} and gives {result}, not one type");
+    ensure!(a == b && a == result, "the computation {name} takes {a} and {b} and returns {result}, not one type");
     for (i, operand) in operands.iter().enumerate() {
         let fits = operand.element_type().is_some_and(|ty| checks::feeds(ty, a));
         ensure!(fits, "operand {i} is {operand}, which the computation {name} of {a} cannot reduce");
@@ -99,7 +99,7 @@ fn all_gather(op: &AllGather, cx: &ShapeContext<'_>) -> Result<Shape> {
         return scaled(cx, op.dimension, members, written, |operand, result| (result, operand));
     }
     let Some([operands, results]) = written.as_tuple() else {
-        return Err(Error::invalid_argument(format!("all-gather-start gives (operands, results), not {written}")));
+        return Err(Error::invalid_argument(format!("all-gather-start returns (operands, results), not {written}")));
     };
     let results = scaled(cx, op.dimension, members, results, |operand, result| (result, operand))?;
     let expected = whole(cx.operands())?;
@@ -169,7 +169,7 @@ fn all_to_all(cx: &ShapeContext<'_>, dimension: Option<usize>, members: Option<u
 
 fn permute(op: &CollectivePermute, cx: &ShapeContext<'_>) -> Result<Shape> {
     check_channel(op.channel_id)?;
-    // A source may send each of its boxes, and a target receive each, by a pair of its own.
+    // A source may send each of its slices, and a target receive each, by a pair of its own.
     let arrays = cx.operands().first().map_or(1, |operand| operand.leaves().len().max(1));
     check_pairs(&op.pairs, if op.is_in_place() { op.slice_sizes.len() / arrays } else { 1 })?;
     let operands = cx.operands();
@@ -182,8 +182,8 @@ fn permute(op: &CollectivePermute, cx: &ShapeContext<'_>) -> Result<Shape> {
                 operands.len()
             )));
         };
-        let (read, written) = (boxes(op, input, inputs_at)?, boxes(op, output, outputs_at)?);
-        ensure!(read == written, "places in input and output must be for the same boxes");
+        let (read, written) = (sent_slices(op, input, inputs_at)?, sent_slices(op, output, outputs_at)?);
+        ensure!(read == written, "places in input and output must be for the same slices");
         (input.without_layout(), output.without_layout())
     };
     if !op.is_start {
@@ -193,7 +193,7 @@ fn permute(op: &CollectivePermute, cx: &ShapeContext<'_>) -> Result<Shape> {
     match written.as_tuple() {
         Some([a, b, ..]) if a.compatible(&sent) && b.compatible(&received) => Ok(written.without_layout()),
         _ => Err(Error::invalid_argument(format!(
-            "collective-permute-start gives ({sent}, {received}, state...), not {written}"
+            "collective-permute-start returns ({sent}, {received}, state...), not {written}"
         ))),
     }
 }

@@ -90,7 +90,7 @@ fn who_is_no_target_gets_zeros() {
 }
 
 #[test]
-fn boxes_are_written_in_place() {
+fn slices_are_written_in_place() {
     let program = |pairs: &str| {
         format!(
             "o = f32[2,3] constant({{ {{10,11,12}}, {{13,14,15}} }})\n one = s32[] constant(1)\n big = s32[] constant(9)\n \
@@ -139,7 +139,7 @@ fn programs_for_several_devices_are_verified_but_not_run() {
     let text = "ROOT r = f32[4,2] all-reduce(x), replica_groups={{0,1}}, to_apply=add";
     assert_refused(text, run("", text), "has a group of 2 devices, but the module runs on one");
     let text = "ROOT r = f32[8,2] all-gather(x), dimensions={0}";
-    assert_refused(text, run("", text), "all-gather gives f32[4,2] on one device, not f32[8,2]");
+    assert_refused(text, run("", text), "all-gather has shape f32[4,2] on one device, not f32[8,2]");
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn branch(op: &Conditional, selector: &Literal) -> Result<usize> {
         Scalar::Pred(p) => Ok(usize::from(!p)),
         index => {
             let last = op.branches.len().saturating_sub(1);
-            let index = index.as_i128().ok_or_else(|| Error::internal("the selector is no integer"))?;
+            let index = index.as_i128().ok_or_else(|| Error::internal("the selector is not an integer"))?;
             Ok(usize::try_from(index).unwrap_or(last).min(last))
         }
     }

@@ -77,7 +77,7 @@ pub(super) fn map(op: &Map, cx: &ShapeContext<'_>) -> Result<Shape> {
     match cx.result_shape(op.computation)? {
         Shape::Array(result) if result.is_scalar() => Ok(ArrayShape::new(result.element_type(), first.dims()).into()),
         other => Err(Error::invalid_argument(format!(
-            "the computation of map must give a scalar, {} gives {}",
+            "the computation of map must return a scalar, {} returns {}",
             cx.computation(op.computation)?.name(),
             other.without_layout()
         ))),
@@ -97,7 +97,7 @@ fn expect_result(cx: &ShapeContext<'_>, computation: CompId, expected: &Shape, w
         return Ok(());
     }
     Err(Error::invalid_argument(format!(
-        "{what} ({}) must give {}, it gives {}",
+        "{what} ({}) must return {}, it returns {}",
         cx.computation(computation)?.name(),
         expected.without_layout(),
         found.without_layout()

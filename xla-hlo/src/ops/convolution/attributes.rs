@@ -142,7 +142,7 @@ fn read_sparsity(cursor: &mut AttributeCursor<'_>) -> Result<Sparsity> {
                 let sizes =
                     text.split_once('x').and_then(|(kept, block)| Some((kept.parse().ok()?, block.parse().ok()?)));
                 (sparsity.kept, sparsity.block) = sizes
-                    .ok_or_else(|| Error::invalid_argument(format!("`{text}` is no sparsity, which is like 2x4")))?;
+                    .ok_or_else(|| Error::invalid_argument(format!("`{text}` is not a sparsity, which is like 2x4")))?;
             }
             "dimension" => sparsity.dimension = cursor.integer()?,
             "stride" => sparsity.stride = cursor.integer()?,

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::ops::checks;
+use crate::ops::dot_arithmetic::{Domain, Wrapping};
 use crate::ops::movement::strided::permuted;
-use crate::ops::products::{Domain, Wrapping};
 use crate::ops::{Convert, ElementFunction, Op, WindowDim};
 use crate::{ArrayShape, ElementKind, IndexIter, Scalar, linear_index};
 

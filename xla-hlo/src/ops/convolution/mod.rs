@@ -7,7 +7,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-use super::{DotAlgorithm, OpRules, Opcode, Precision, ReadAttributes, ShapeContext, Window, products};
+use super::{DotAlgorithm, OpRules, Opcode, Precision, ReadAttributes, ShapeContext, Window, dot_arithmetic};
 use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{ElementType, Error, Literal, Result, Shape};
@@ -116,7 +116,7 @@ impl Convolution {
     /// The element type in which sums of products are computed, to which operands are converted before and from which
     /// the result is after: the result's type where that can hold more than the operands', else the wider of theirs.
     pub fn sum_type(lhs: ElementType, rhs: ElementType, result: ElementType) -> ElementType {
-        products::sum_type(lhs, rhs, result)
+        dot_arithmetic::sum_type(lhs, rhs, result)
     }
 
     /// Groups of the result's channels, whichever operand dimension they go with.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ops::checks::{self, ensure};
-use crate::ops::products;
+use crate::ops::dot_arithmetic;
 use crate::{ArrayShape, ElementType};
 
 /// The result has an image for each of the input's (or of a group of them), the kernel's output channels, and the
@@ -119,7 +119,7 @@ fn positions(op: &Convolution, input: &ArrayShape, kernel: &ArrayShape) -> Resul
 /// The written type, or that of the operand that holds the other's values: with one that does not, nobody could say.
 fn result_type(input: &ArrayShape, kernel: &ArrayShape, cx: &ShapeContext<'_>) -> Result<ElementType> {
     let (lhs, rhs) = (input.element_type(), kernel.element_type());
-    let natural = products::common_type(lhs, rhs).ok_or_else(|| {
+    let natural = dot_arithmetic::common_type(lhs, rhs).ok_or_else(|| {
         Error::invalid_argument(format!(
             "the input {input} and the kernel {kernel} cannot be multiplied: neither element type holds the other's values"
         ))

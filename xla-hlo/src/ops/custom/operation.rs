@@ -59,7 +59,7 @@ impl CustomCall {
             return Ok(Some(found));
         }
         let (expected, written) = (expected.without_layout(), result.without_layout());
-        Err(named(Error::invalid_argument(format!("it gives {expected} on one device, not {written}"))))
+        Err(named(Error::invalid_argument(format!("it has shape {expected} on one device, not {written}"))))
     }
 
     /// `k` is in the result's shape, the order in the computation, if there is one.
@@ -91,7 +91,7 @@ fn is_descending(module: &Module, comparator: CompId) -> Result<bool> {
         }
     }
     Err(Error::unimplemented(format!(
-        "custom call \"TopK\" by the computation {}, which is no comparison of parameters 0 and 1 by GT or LT",
+        "custom call \"TopK\" by the computation {}, which is not a comparison of parameters 0 and 1 by GT or LT",
         computation.name()
     )))
 }

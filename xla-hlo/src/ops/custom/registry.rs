@@ -31,7 +31,7 @@ impl CustomCallRegistry {
         CustomCallRegistry::default()
     }
 
-    /// Gives a target its meaning, before anything built in; gives back the handler that it replaces.
+    /// Gives a target its meaning, before anything built in; returns the handler that it replaces.
     pub fn register(
         &mut self,
         target: impl Into<String>,
@@ -67,7 +67,7 @@ impl CustomCallRegistry {
     /// does not have the instruction's shape.
     pub fn call(&self, instruction: &Instruction, operands: Vec<Literal>) -> Result<Literal> {
         let Op::CustomCall(op) = instruction.op() else {
-            return Err(Error::internal(format!("{} is no custom call", instruction.opcode())));
+            return Err(Error::internal(format!("{} is not a custom call", instruction.opcode())));
         };
         let handler = self.find(&op.target).ok_or_else(|| unknown(&op.target))?;
         let config = instruction.annotations().map_or("", |a| a.backend_config.as_str());
@@ -83,7 +83,7 @@ impl CustomCallRegistry {
 }
 
 fn unknown(target: &str) -> Error {
-    Error::unimplemented(format!("there is no handler for the custom call target {target:?}; register one"))
+    Error::unimplemented(format!("no handler for the custom call target {target:?}; register one"))
 }
 
 impl fmt::Debug for CustomCallRegistry {

@@ -134,7 +134,7 @@ fn typed_attributes() {
         ("{dim = }", "expected a value"),
         ("{dim = dense<1>}", "expected a number, a string"),
         ("{dim = 300 : ui8}", "`300` before byte"),
-        ("{dim = 1.5 : i64}", "is no s64"),
+        ("{dim = 1.5 : i64}", "is not an s64"),
         ("{dim = 1 : i9000}", "expected a type"),
         ("{dim = 1, dim = 2}", "given twice"),
         ("{dim = \"x", "the string at byte 7"),
@@ -173,7 +173,7 @@ fn registered_handlers_are_called() {
     let registry = CustomCallRegistry::new();
     let unknown = call(&registry, r#"f32[] custom-call(), custom_call_target="no_such""#, vec![one.clone()]);
     assert!(matches!(&unknown, Err(Error::Unimplemented(_))), "{unknown:?}");
-    assert_refused("unknown", unknown, "%r of e: there is no handler for the custom call target \"no_such\"");
+    assert_refused("unknown", unknown, "%r of e: no handler for the custom call target \"no_such\"");
     let mut registry = registry;
     let opaque = |cx: &CustomCallContext<'_>, operands: Vec<Literal>| match cx.config() {
         "same" => Ok(operands[0].clone()),
@@ -204,7 +204,7 @@ fn parts(literal: &Literal) -> Vec<Complex> {
         .map(|i| match literal.get(i) {
             Scalar::Complex(re, im) => (re, im),
             Scalar::Float(re) => (re, 0.0),
-            other => panic!("{other:?} is no float"),
+            other => panic!("{other:?} is not a float"),
         })
         .collect()
 }
@@ -428,9 +428,12 @@ fn annotations_and_top_k_need_no_handler() {
     assert_eq!(numbers(&top.elements()[1]), [1.0, 2.0, 0.0, 2.0]);
     let refused = |text: &str| call(&registry, text, vec![x.clone()]);
     for (text, message) in [
-        (r#"f32[3,2] custom-call(), custom_call_target="Sharding""#, "it gives f32[2,3] on one device, not f32[3,2]"),
+        (
+            r#"f32[3,2] custom-call(), custom_call_target="Sharding""#,
+            "it has shape f32[2,3] on one device, not f32[3,2]",
+        ),
         (r#"(f32[2,4], s32[2,4]) custom-call(), custom_call_target="TopK""#, "k=4 must not exceed the size 3"),
-        (r#"(f32[2,2], s64[2,2]) custom-call(), custom_call_target="TopK""#, "it gives (f32[2,2], s32[2,2])"),
+        (r#"(f32[2,2], s64[2,2]) custom-call(), custom_call_target="TopK""#, "it has shape (f32[2,2], s32[2,2])"),
         (r#"f32[2,3] custom-call(), custom_call_target="X""#, "no handler for the custom call target \"X\""),
     ] {
         assert_refused(text, refused(text), message);
@@ -464,5 +467,5 @@ fn a_dead_call_needs_no_handler() {
     let effect = text.replace("target=\"unknown\" }", "target=\"unknown\", custom_call_has_side_effect=true }");
     let module = VerifiedModule::new(parse_module(&effect).unwrap()).unwrap();
     let refused = CustomCallRegistry::new().check(&module).map(|()| Literal::token());
-    assert_refused("effect", refused, "%b of f: there is no handler");
+    assert_refused("effect", refused, "%b of f: no handler");
 }

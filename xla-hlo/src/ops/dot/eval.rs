@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::ops::checks;
+use crate::ops::dot_arithmetic::{Domain, Wrapping};
 use crate::ops::movement::strided::permuted;
-use crate::ops::products::{Domain, Wrapping};
 use crate::{ElementKind, ElementType, Scalar};
 
 /// Sums of products, as exact as the kind of the result's elements allows; precision and algorithm ask for less.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ops::checks::{self, ensure};
-use crate::ops::products::precision;
+use crate::ops::dot_arithmetic::precision;
 use crate::{ArrayShape, ElementType};
 
 /// Batch and contracting dimensions pair up by position and size; the result has batch, left free, right free

@@ -2,7 +2,7 @@
 //!
 //! A dimension of shape `f32[<=8]` has a static bound and a dynamic size. When
 //! evaluated, a value simply has its own sizes, so every operation respects them; compilers compute on arrays of the
-//! bounds and keep what lies behind the sizes from mattering.
+//! bounds and ignore elements past the sizes.
 
 mod eval;
 mod proto;
@@ -25,7 +25,7 @@ pub enum Dynamic {
         /// Number of the dimension.
         dimension: usize,
     },
-    /// Operand 0 with another size, operand 1, of a dimension: elements behind it are cut off, and elements that come
+    /// Operand 0 with another size, operand 1, of a dimension: elements past it are cut off, and elements that come
     /// in view are undefined. Sizes below 0 count as 0, and sizes above the bound as the bound.
     SetDimensionSize {
         /// Number of the dimension.

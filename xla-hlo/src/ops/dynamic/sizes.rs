@@ -40,7 +40,7 @@ pub(crate) fn fits(value: &Shape, shape: &Shape) -> bool {
 /// Operands at their real sizes: of dimensions that pair up, the smallest size counts for all, and the others are cut.
 pub(crate) fn at_real_sizes(op: &Op, module: &Module, operands: &mut [Literal], shape: &Shape) -> Result<(Op, Shape)> {
     cut_to_common_sizes(op, operands)?;
-    let op = &boxes_that_fit(op, operands, shape)?;
+    let op = &slices_that_fit(op, operands, shape)?;
     let shapes: Vec<&Shape> = operands.iter().map(Literal::shape).collect();
     let infer = |op: &Op, written: &Shape| {
         let inferred = op.rules().infer_shape(&ShapeContext::new(module, &shapes, Some(written)));
@@ -78,9 +78,9 @@ pub(crate) fn at_real_sizes(op: &Op, module: &Module, operands: &mut [Literal], 
     Ok((op.clone(), shape))
 }
 
-/// The operation on boxes that end where their array ends, along dimensions of which the result has a bound. Along
-/// others boxes keep their size, and an array that is too small for them grows by elements that mean nothing.
-fn boxes_that_fit(op: &Op, operands: &mut [Literal], shape: &Shape) -> Result<Op> {
+/// The operation on slices that end where their array ends, along dimensions of which the result has a bound. Along
+/// others slices keep their size, and an array that is too small for them grows by elements that mean nothing.
+fn slices_that_fit(op: &Op, operands: &mut [Literal], shape: &Shape) -> Result<Op> {
     let ends = |d: usize| shape.as_array().is_some_and(|result| result.dynamism(d) != Dynamism::Static);
     let Some(x) = operands.first().and_then(|x| x.shape().as_array()) else { return Ok(op.clone()) };
     let mut dims = x.dims().to_vec();

@@ -134,7 +134,7 @@ fn broken_rules() {
     for (instructions, message) in [
         ("ROOT r = s32[] get-dimension-size(x), dimensions={2}", "has no dimension 2"),
         ("ROOT r = s32[] get-dimension-size(x), dimensions={0,1}", "dimensions must name one dimension"),
-        ("ROOT r = s64[] get-dimension-size(x), dimensions={0}", "get-dimension-size gives s32[]"),
+        ("ROOT r = s64[] get-dimension-size(x), dimensions={0}", "get-dimension-size has shape s32[]"),
         ("ROOT r = f32[<=2,4] set-dimension-size(x, zero), dimensions={0}", "a size, must be s32[]"),
         ("ROOT r = f32[<=8] dynamic-reshape(x, k, k)", "needs 1 sizes, found 2"),
         ("ROOT r = f32[<=9] dynamic-reshape(x, k)", "has up to 8 elements"),

@@ -78,7 +78,7 @@ pub(in crate::ops) fn total_order_key(ty: ElementType, x: Scalar) -> i64 {
     if pattern < 0 { pattern ^ i64::MAX } else { pattern }
 }
 
-/// Rounds the mantissa to fewer bits, to nearest even; then exponents above the range of that many bits give infinity,
+/// Rounds the mantissa to fewer bits, to nearest even; then exponents above the range become infinity,
 /// those below its normal range zero.
 pub(super) fn reduce_precision(op: &ReducePrecision, ty: ElementType, x: Scalar) -> Scalar {
     let Some(format) = FloatFormat::of(ty) else {
@@ -97,7 +97,7 @@ pub(super) fn reduce_precision(op: &ReducePrecision, ty: ElementType, x: Scalar)
     } else if op.exponent_bits >= format.exponent_bits {
         sign | magnitude
     } else {
-        // The exponent field e means 2^(e - bias); that many bits reach from 1 - reach to reach.
+        // The exponent field e means 2^(e - bias); `exponent_bits` bits reach from 1 - reach to reach.
         let reach = (1i64 << op.exponent_bits.saturating_sub(1)) - 1;
         match field - i64::from(format.bias) {
             exponent if exponent > reach => format.overflow(sign),

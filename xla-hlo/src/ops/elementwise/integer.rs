@@ -29,7 +29,7 @@ pub(super) fn pred_binary(op: BinaryOp) -> Option<fn(bool, bool) -> bool> {
     }
 }
 
-/// The function of an operation on signed integers of that many bits, where it has one.
+/// Function of an operation on signed integers of a bit width, where it has one.
 pub(super) fn signed_unary(op: UnaryOp) -> Option<fn(i64, u32) -> i64> {
     use UnaryOp::*;
     match op {
@@ -45,7 +45,7 @@ pub(super) fn signed_unary(op: UnaryOp) -> Option<fn(i64, u32) -> i64> {
     }
 }
 
-/// The function of an operation on unsigned integers of that many bits, where it has one.
+/// Function of an operation on unsigned integers of a bit width, where it has one.
 pub(super) fn unsigned_unary(op: UnaryOp) -> Option<fn(u64, u32) -> u64> {
     use UnaryOp::*;
     match op {
@@ -59,7 +59,7 @@ pub(super) fn unsigned_unary(op: UnaryOp) -> Option<fn(u64, u32) -> u64> {
     }
 }
 
-/// The function of an operation on signed integers of that many bits, where it has one.
+/// Function of an operation on signed integers of a bit width, where it has one.
 pub(super) fn signed_binary(op: BinaryOp) -> Option<fn(i64, i64, u32) -> i64> {
     use BinaryOp::*;
     match op {
@@ -82,7 +82,7 @@ pub(super) fn signed_binary(op: BinaryOp) -> Option<fn(i64, i64, u32) -> i64> {
     }
 }
 
-/// The function of an operation on unsigned integers of that many bits, where it has one.
+/// Function of an operation on unsigned integers of a bit width, where it has one.
 pub(super) fn unsigned_binary(op: BinaryOp) -> Option<fn(u64, u64, u32) -> u64> {
     use BinaryOp::*;
     match op {

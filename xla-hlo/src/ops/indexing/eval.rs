@@ -1,13 +1,13 @@
 //! Evaluator of the indexing family.
 
-use super::boxes::{Boxes, SliceDim};
+use super::dim_numbers::{DimNumbers, SliceDim};
 use super::*;
 use crate::ops::checks;
 use crate::ops::combiner::{Combiner, reduction_result};
-use crate::ops::movement::strided::{View, clamp_start, copy_box};
+use crate::ops::movement::strided::{View, clamp_start, copy_slice};
 use crate::{ElementType, IndexIter, Scalar, linear_index};
 
-/// Copies the box at each start, moved inwards where it would not fit.
+/// Copies the slice at each start, moved inwards where it would not fit.
 pub(super) fn gather(op: &Gather, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [operand, indices] = checks::operands(operands)?;
     let result = shape.expect_array()?;
@@ -21,18 +21,18 @@ pub(super) fn gather(op: &Gather, _: &mut Evaluator<'_>, operands: Vec<Literal>,
     if out.bytes().is_empty() {
         return Ok(out);
     }
-    let (boxes, dims) = (Boxes::from(op), operand.array_shape().dims());
+    let (dim_numbers, dims) = (DimNumbers::from(op), operand.array_shape().dims());
     let width = result.element_type().byte_width();
-    let slices = Slices::new(&boxes, dims.len(), &indices);
+    let slices = Slices::new(&dim_numbers, dims.len(), &indices);
     let (whole, result_view) = (View::row_major(dims), View::row_major(result.dims()));
     let mut batches = IndexIter::new(&slices.batch_sizes);
     while let Some(batch) = batches.next_index() {
-        let start = boxes.start(dims.len(), &indices, batch);
+        let start = dim_numbers.start(dims.len(), &indices, batch);
         let lasts = dims.iter().zip(&op.slice_sizes).map(|(&dim, &size)| dim - size);
         let start: Vec<usize> = start.into_iter().zip(lasts).map(|(start, last)| clamp_start(start, last)).collect();
         let to = slices.place(&result_view, batch);
         let from = whole.clone().at(&start);
-        copy_box(&op.slice_sizes, width, (operand.bytes(), &from), (out.bytes_mut(), &to));
+        copy_slice(&op.slice_sizes, width, (operand.bytes(), &from), (out.bytes_mut(), &to));
     }
     Ok(out)
 }
@@ -48,10 +48,10 @@ struct Slices {
 }
 
 impl Slices {
-    fn new(boxes: &Boxes<'_>, operand_rank: usize, indices: &Literal) -> Slices {
+    fn new(dim_numbers: &DimNumbers<'_>, operand_rank: usize, indices: &Literal) -> Slices {
         let indices = indices.array_shape();
         let mut slices = Slices { window: vec![None; operand_rank], batch: Vec::new(), batch_sizes: Vec::new() };
-        for (at, dim) in boxes.slice_dims(operand_rank, indices).into_iter().enumerate() {
+        for (at, dim) in dim_numbers.slice_dims(operand_rank, indices).into_iter().enumerate() {
             match dim {
                 SliceDim::Window(d) => slices.window[d] = Some(at),
                 SliceDim::Batch(d) => {
@@ -63,7 +63,7 @@ impl Slices {
         slices
     }
 
-    /// The box of one start as a view of the slices, its dimensions in the operand's order.
+    /// The slice of one start as a view of the slices, its dimensions in the operand's order.
     fn place(&self, slices: &View, batch: &[usize]) -> View {
         let mut view = slices.clone();
         self.batch.iter().zip(batch).for_each(|(&d, &i)| view.advance(d, i));
@@ -71,7 +71,7 @@ impl Slices {
     }
 }
 
-/// Combines each box of the updates into the inputs, in row-major order of the starts; a box that does not fit is
+/// Combines each window of the updates into the inputs, in row-major order of the starts; a window that does not fit is
 /// dropped.
 pub(super) fn scatter(op: &Scatter, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let mut inputs = operands;
@@ -83,16 +83,16 @@ pub(super) fn scatter(op: &Scatter, ev: &mut Evaluator<'_>, operands: Vec<Litera
     if update.bytes().is_empty() {
         return reduction_result(shape, inputs);
     }
-    let boxes = Boxes::from(op);
+    let dim_numbers = DimNumbers::from(op);
     let dims = input.array_shape().dims().to_vec();
-    let slices = Slices::new(&boxes, dims.len(), indices);
+    let slices = Slices::new(&dim_numbers, dims.len(), indices);
     let update_dims = update.array_shape().dims().to_vec();
     let sizes: Vec<usize> = slices.window.iter().map(|d| d.map_or(1, |d| update_dims[d])).collect();
     let mut values = Values::new(op, ev, inputs, updates)?;
     let mut batches = IndexIter::new(&slices.batch_sizes);
     let (mut into, mut from) = (vec![0; dims.len()], vec![0; update_dims.len()]);
     while let Some(batch) = batches.next_index() {
-        let start = boxes.start(dims.len(), indices, batch);
+        let start = dim_numbers.start(dims.len(), indices, batch);
         let fits =
             start.iter().zip(&sizes).zip(&dims).all(|((&s, &size), &dim)| s >= 0 && s + size as i128 <= dim as i128);
         if !fits {

@@ -1,6 +1,6 @@
 //! Gather and scatter: slices at dynamic indices.
 
-mod boxes;
+mod dim_numbers;
 mod eval;
 mod proto;
 mod shape;
@@ -12,12 +12,12 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{CompId, Literal, Result, Shape};
 
-/// Boxes of operand 0 read at the places operand 1 names. Starts are clamped so that boxes fit.
+/// Slices of operand 0 at the starts that operand 1 lists. Starts are clamped so that slices fit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Gather {
-    /// Result dimensions that run inside a box, ascending.
+    /// Result dimensions that run inside a slice, ascending.
     pub offset_dims: Vec<usize>,
-    /// Operand dimensions of size 1 in the box that the result leaves out.
+    /// Operand dimensions of size 1 in the slice that the result leaves out.
     pub collapsed_slice_dims: Vec<usize>,
     /// Operand dimension that component `i` of a start belongs to.
     pub start_index_map: Vec<usize>,
@@ -27,7 +27,7 @@ pub struct Gather {
     pub start_indices_batching_dims: Vec<usize>,
     /// Dimension of the indices that holds the components; its rank means an implicit trailing 1.
     pub index_vector_dim: usize,
-    /// Size of a box.
+    /// Size of a slice.
     pub slice_sizes: Vec<usize>,
     /// A promise that starts ascend.
     pub indices_are_sorted: bool,
@@ -79,13 +79,13 @@ impl OpRules for Gather {
     }
 }
 
-/// Boxes of N updates combined into N inputs at the places the indices name; operands are inputs, indices, updates.
-/// A box that does not fit is dropped whole.
+/// Windows of N updates combined into N inputs at the places the indices name; operands are inputs, indices, updates.
+/// A window that does not fit is dropped whole.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scatter {
-    /// Dimensions of the updates that run inside a box, ascending.
+    /// Dimensions of the updates that run inside a slice, ascending.
     pub update_window_dims: Vec<usize>,
-    /// Input dimensions of size 1 in the box that updates leave out.
+    /// Input dimensions of size 1 in the slice that updates leave out.
     pub inserted_window_dims: Vec<usize>,
     /// Input dimension that component `i` of a place belongs to.
     pub scatter_dims_to_operand_dims: Vec<usize>,

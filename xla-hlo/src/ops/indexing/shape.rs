@@ -1,16 +1,16 @@
 //! Shape rules of the indexing family.
 
-use super::boxes::{Boxes, SliceDim};
+use super::dim_numbers::{DimNumbers, SliceDim};
 use super::*;
 use crate::ops::checks::{self, ensure};
 use crate::ops::combiner::Accumulators;
 use crate::{ArrayShape, ElementType};
 
-/// The result has the starts' batch dimensions and the box's dimensions, those at `offset_dims`.
+/// The result has the starts' batch dimensions and the slice's dimensions, those at `offset_dims`.
 pub(super) fn gather(op: &Gather, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (operand, indices) = (cx.array(0)?, cx.array(1)?);
-    let boxes = Boxes::from(op);
-    boxes.check(operand, indices)?;
+    let dim_numbers = DimNumbers::from(op);
+    dim_numbers.check(operand, indices)?;
     ensure!(
         op.slice_sizes.len() == operand.rank() && op.slice_sizes.iter().zip(operand.dims()).all(|(s, d)| s <= d),
         "slice_sizes {:?} must have one size for each dimension of the operand {operand}, none larger than it",
@@ -27,11 +27,11 @@ pub(super) fn gather(op: &Gather, cx: &ShapeContext<'_>) -> Result<Shape> {
         SliceDim::Window(d) => op.slice_sizes[d],
         SliceDim::Batch(d) => indices.dims()[d],
     };
-    let dims = boxes.slice_dims(operand.rank(), indices).into_iter().map(size).collect();
+    let dims = dim_numbers.slice_dims(operand.rank(), indices).into_iter().map(size).collect();
     checks::array(operand.element_type(), dims)
 }
 
-/// Updates have the starts' batch dimensions and boxes that fit into the inputs; results are like the inputs.
+/// Updates have the starts' batch dimensions and windows that fit into the inputs; results are like the inputs.
 pub(super) fn scatter(op: &Scatter, cx: &ShapeContext<'_>) -> Result<Shape> {
     let count = cx.operands().len() / 2;
     ensure!(
@@ -40,9 +40,9 @@ pub(super) fn scatter(op: &Scatter, cx: &ShapeContext<'_>) -> Result<Shape> {
         cx.operands().len()
     );
     let (input, indices, update) = (cx.array(0)?, cx.array(count)?, cx.array(count + 1)?);
-    let boxes = Boxes::from(op);
-    boxes.check(input, indices)?;
-    check_update(&boxes, input, indices, update)?;
+    let dim_numbers = DimNumbers::from(op);
+    dim_numbers.check(input, indices)?;
+    check_update(&dim_numbers, input, indices, update)?;
     let (mut inputs, mut updates) = (Vec::with_capacity(count), Vec::with_capacity(count));
     for i in 0..count {
         let (other_input, other_update) = (cx.array(i)?, cx.array(count + 1 + i)?);
@@ -58,14 +58,19 @@ pub(super) fn scatter(op: &Scatter, cx: &ShapeContext<'_>) -> Result<Shape> {
     Ok(if count == 1 { results.remove(0) } else { Shape::Tuple(results) })
 }
 
-fn check_update(boxes: &Boxes<'_>, input: &ArrayShape, indices: &ArrayShape, update: &ArrayShape) -> Result<()> {
-    let dims = boxes.slice_dims(input.rank(), indices);
+fn check_update(
+    dim_numbers: &DimNumbers<'_>,
+    input: &ArrayShape,
+    indices: &ArrayShape,
+    update: &ArrayShape,
+) -> Result<()> {
+    let dims = dim_numbers.slice_dims(input.rank(), indices);
     ensure!(
         update.rank() == dims.len(),
         "the update {update} must have {} dimensions: those of the indices {indices} without index_vector_dim={}, and update_window_dims {:?}",
         dims.len(),
-        boxes.index_vector_dim,
-        boxes.offset_dims
+        dim_numbers.index_vector_dim,
+        dim_numbers.offset_dims
     );
     for (u, (dim, &size)) in dims.into_iter().zip(update.dims()).enumerate() {
         match dim {
@@ -88,7 +93,7 @@ fn check_combiner(op: &Scatter, cx: &ShapeContext<'_>, inputs: &[ElementType], u
     let name = cx.computation(op.computation)?.name();
     ensure!(
         accumulators.types() == inputs,
-        "the combiner {name} gives {:?}, but the inputs are {inputs:?}",
+        "the combiner {name} returns {:?}, but the inputs are {inputs:?}",
         accumulators.types()
     );
     Ok(())

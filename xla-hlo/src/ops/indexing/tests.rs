@@ -24,8 +24,8 @@ fn rows(columns: usize) -> Gather {
     }
 }
 
-/// 2 x 2 boxes with components of a start along dimension 0, last component first, and box dimensions 0 and 2.
-fn boxes() -> Gather {
+/// 2 x 2 slices with components of a start along dimension 0, last component first, and slice dimensions 0 and 2.
+fn slices() -> Gather {
     Gather {
         offset_dims: vec![0, 2],
         collapsed_slice_dims: vec![],
@@ -79,17 +79,17 @@ fn scatter_add(op: Gather, x: &Literal, starts: &Literal, updates: &Literal) -> 
     numbers(&run(op, None, &[x.clone(), starts.clone(), updates.clone()]).unwrap())
 }
 
-/// Starts of [`boxes`] in a 4 x 3 matrix: the columns, then the rows.
-fn box_starts() -> Literal {
+/// Starts of [`slices`] in a 4 x 3 matrix: the columns, then the rows.
+fn slice_starts() -> Literal {
     array(S32, &[2, 5], &[0.0, 1.0, 2.0, -1.0, 1.0, 0.0, 3.0, 2.0, 2.0, 1.0])
 }
 
 #[test]
-fn boxes_are_read_where_they_fit() {
+fn slices_are_read_where_they_fit() {
     let x = counting(&[4, 3], 1.0);
     let found = gather(rows(3), &x, &array(U8, &[2, 1], &[255.0, 2.0]));
     assert_eq!(found, [9.0, 10.0, 11.0, 6.0, 7.0, 8.0]);
-    let found = gather(boxes(), &x, &box_starts());
+    let found = gather(slices(), &x, &slice_starts());
     let upper = [0.0, 1.0, 7.0, 8.0, 7.0, 8.0, 6.0, 7.0, 4.0, 5.0];
     let lower = [3.0, 4.0, 10.0, 11.0, 10.0, 11.0, 9.0, 10.0, 7.0, 8.0];
     assert_eq!(found, [upper, lower].concat());
@@ -100,7 +100,7 @@ fn boxes_are_read_where_they_fit() {
 }
 
 #[test]
-fn boxes_of_one_repeated_element_take_no_memory() {
+fn slices_of_one_repeated_element_take_no_memory() {
     let splat = |dims: &[usize]| Literal::splat(&ArrayShape::new(F32, dims), Scalar::Float(3.0)).unwrap();
     let found = gather(rows(3), &splat(&[1 << 40, 3]), &array(U8, &[2, 1], &[255.0, 2.0]));
     assert_eq!(found, [3.0; 6]);
@@ -132,7 +132,7 @@ fn index_types_at_their_limits() {
 }
 
 #[test]
-fn boxes_are_written_whole_or_not_at_all() {
+fn windows_are_written_whole_or_not_at_all() {
     let x = counting(&[4, 3], 1.0);
     let starts = array(S32, &[5, 1], &[1.0, 3.0, 1.0, 4.0, -1.0]);
     let updates = array(F32, &[5, 3], &(1..=15).map(|i| f64::from(i) * 100.0).collect::<Vec<_>>());
@@ -141,7 +141,7 @@ fn boxes_are_written_whole_or_not_at_all() {
     // Box n has the values 400 n + 100, 200, 300, 400; updates are [row, n, column].
     let value = |i: usize| ((i / 2 % 5) * 4 + (i / 10) * 2 + i % 2 + 1) as f64 * 100.0;
     let updates = array(F32, &[2, 5, 2], &(0..20).map(value).collect::<Vec<_>>());
-    let result = scatter_add(boxes(), &x, &box_starts(), &updates);
+    let result = scatter_add(slices(), &x, &slice_starts(), &updates);
     assert_eq!(result, [100.0, 201.0, 2.0, 303.0, 2104.0, 1805.0, 6.0, 1907.0, 2008.0, 9.0, 10.0, 11.0]);
     let starts = array(S32, &[3, 2], &[1.0, 9.0, 0.0, 2.0, 3.0, -5.0]);
     let result = scatter_add(batched_rows(3), &counting(&[2, 4, 3], 1.0), &starts, &counting(&[3, 2, 3], 100.0));

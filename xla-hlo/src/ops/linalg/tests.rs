@@ -29,7 +29,7 @@ fn elements(literal: &Literal) -> Vec<Complex> {
         .map(|i| match literal.get(i) {
             Scalar::Complex(re, im) => (re, im),
             Scalar::Float(re) => (re, 0.0),
-            other => panic!("{other:?} is no float"),
+            other => panic!("{other:?} is not a float"),
         })
         .collect()
 }

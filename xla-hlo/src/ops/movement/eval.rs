@@ -1,11 +1,11 @@
 //! Evaluator of the movement family: copies elements as bytes, so every bit survives for every element type.
 
-use super::strided::{View, clamp_start, copy_box};
+use super::strided::{View, clamp_start, copy_slice};
 use super::*;
 use crate::ops::checks;
 use crate::{ArrayShape, MemoryStep, MemoryStepKind, Scalar};
 
-/// A new array of `result` filled by copying a box of its size out of `operand` as `view` says.
+/// A new array of `result` filled by copying a slice of its size out of `operand` as `view` says.
 fn read_through(operand: &Literal, view: &View, result: &Shape) -> Result<Literal> {
     let shape = result.expect_array()?;
     // Of one element there is only one thing to see, whatever the view.
@@ -14,7 +14,7 @@ fn read_through(operand: &Literal, view: &View, result: &Shape) -> Result<Litera
     }
     let mut out = Literal::zeros(shape)?;
     let whole = View::row_major(shape.dims());
-    copy_box(shape.dims(), width(shape), (operand.bytes(), view), (out.bytes_mut(), &whole));
+    copy_slice(shape.dims(), width(shape), (operand.bytes(), view), (out.bytes_mut(), &whole));
     Ok(out)
 }
 
@@ -90,7 +90,7 @@ pub(super) fn pad(op: &Pad, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape
         to.step(d, step as usize);
         dims.push(end - first);
     }
-    copy_box(&dims, width(shape), (operand.bytes(), &from), (out.bytes_mut(), &to));
+    copy_slice(&dims, width(shape), (operand.bytes(), &from), (out.bytes_mut(), &to));
     Ok(out)
 }
 
@@ -112,7 +112,7 @@ pub(super) fn concatenate(
     let mut to = View::row_major(shape.dims());
     for operand in &operands {
         let dims = operand.array_shape().dims();
-        copy_box(dims, width(shape), (operand.bytes(), &whole(operand)), (out.bytes_mut(), &to));
+        copy_slice(dims, width(shape), (operand.bytes(), &whole(operand)), (out.bytes_mut(), &to));
         to.advance(op.dimension, dims[op.dimension]);
     }
     Ok(out)
@@ -161,11 +161,11 @@ pub(super) fn dynamic_update_slice(
     let sizes = update.array_shape().dims();
     let starts = clamped_starts(operands.as_slice(), operand.array_shape().dims(), sizes)?;
     let view = whole(&operand).at(&starts);
-    copy_box(sizes, width(update.array_shape()), (update.bytes(), &whole(&update)), (operand.bytes_mut(), &view));
+    copy_slice(sizes, width(update.array_shape()), (update.bytes(), &whole(&update)), (operand.bytes_mut(), &view));
     Ok(operand)
 }
 
-/// The starts of scalars or of one vector, each clamped so that a box of `sizes` fits into an array of `dims`.
+/// The starts of scalars or of one vector, each clamped so that a slice of `sizes` fits into an array of `dims`.
 fn clamped_starts(starts: &[Literal], dims: &[usize], sizes: &[usize]) -> Result<Vec<usize>> {
     let elements = starts.iter().flat_map(|s| (0..s.array_shape().element_count()).map(|i| s.get(i)));
     let starts: Vec<usize> = elements
@@ -233,7 +233,7 @@ fn moved(bytes: Vec<u8>, width: usize, MemoryStep { kind, from, to }: &MemorySte
         MemoryStepKind::Slice => (to, source),
     };
     let mut out = vec![0; to.iter().product::<usize>() * width];
-    copy_box(dims, width, (&bytes, &source), (&mut out, &target));
+    copy_slice(dims, width, (&bytes, &source), (&mut out, &target));
     out
 }
 

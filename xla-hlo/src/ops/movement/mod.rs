@@ -119,7 +119,7 @@ pub struct SliceRange {
     pub stride: usize,
 }
 
-/// A strided box of the operand.
+/// A strided slice of the operand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Slice {
     /// One for each dimension.
@@ -155,7 +155,7 @@ impl OpRules for Slice {
 pub struct PadDim {
     /// Elements in front.
     pub low: i64,
-    /// Elements behind.
+    /// Elements after the last.
     pub high: i64,
     /// Elements between two of the operand's.
     pub interior: usize,
@@ -285,11 +285,11 @@ impl OpRules for Iota {
     }
 }
 
-/// A box of operand 0 whose start the other operands give: scalars, or one vector. Starts are clamped so that the box
-/// fits.
+/// A slice of operand 0 whose start the other operands give: scalars, or one vector. Starts are clamped so that the
+/// slice fits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DynamicSlice {
-    /// Size of the box.
+    /// Size of the slice.
     pub sizes: Vec<usize>,
 }
 
@@ -317,7 +317,8 @@ impl OpRules for DynamicSlice {
     }
 }
 
-/// Operand 0 with operand 1 written at the start that the other operands give. Starts are clamped so that the box fits.
+/// Operand 0 with operand 1 written at the start that the other operands give. Starts are clamped so that the slice
+/// fits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DynamicUpdateSlice;
 

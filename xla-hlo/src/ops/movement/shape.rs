@@ -36,7 +36,7 @@ pub(super) fn reshape(op: &Reshape, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (before, after) = (operand.checked_element_count()?, result.checked_element_count()?);
     ensure!(before == after, "the operand {operand} has {before} elements, the result {result} has {after}");
     if let Some(d) = op.inferred_dimension {
-        ensure!(d < result.rank(), "inferred_dimension={d} is no dimension of the result {result}");
+        ensure!(d < result.rank(), "inferred_dimension={d} is not a dimension of the result {result}");
     }
     Ok(as_written(result))
 }
@@ -99,7 +99,7 @@ pub(super) fn pad(op: &Pad, cx: &ShapeContext<'_>) -> Result<Shape> {
 /// Operands agree in everything but the size of the dimension along which they are put together.
 pub(super) fn concatenate(op: &Concatenate, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (first, d) = (cx.array(0)?, op.dimension);
-    ensure!(d < first.rank(), "dimension {d} is no dimension of operand 0, which is {first}");
+    ensure!(d < first.rank(), "dimension {d} is not a dimension of operand 0, which is {first}");
     let mut dims = first.dims().to_vec();
     for i in 1..cx.operands().len() {
         let operand = cx.array(i)?;
@@ -127,7 +127,7 @@ pub(super) fn reverse(op: &Reverse, cx: &ShapeContext<'_>) -> Result<Shape> {
 /// The result has the counting dimension, and elements that can count.
 pub(super) fn iota(op: &Iota, cx: &ShapeContext<'_>) -> Result<Shape> {
     let result = cx.written_array()?;
-    ensure!(op.dimension < result.rank(), "iota_dimension={} is no dimension of the result {result}", op.dimension);
+    ensure!(op.dimension < result.rank(), "iota_dimension={} is not a dimension of the result {result}", op.dimension);
     ensure!(
         result.element_type().kind() != ElementKind::Pred,
         "elements must be integers, floats or complex numbers, the result is {result}"
@@ -136,7 +136,7 @@ pub(super) fn iota(op: &Iota, cx: &ShapeContext<'_>) -> Result<Shape> {
     Ok(as_written(result))
 }
 
-/// The box fits into the operand.
+/// The slice fits into the operand.
 pub(super) fn dynamic_slice(op: &DynamicSlice, cx: &ShapeContext<'_>) -> Result<Shape> {
     let operand = cx.array(0)?;
     ensure!(

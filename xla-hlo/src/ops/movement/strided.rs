@@ -4,7 +4,7 @@ use crate::{IndexIter, Literal, strides};
 
 /// Places of the elements of a box in an array: the one at `index` is element `base + sum of index[d] * strides[d]`.
 ///
-/// Arithmetic wraps: views of boxes without elements may overflow, and nothing is read or written through them.
+/// Arithmetic wraps: views of slices without elements may overflow, and nothing is read or written through them.
 #[derive(Clone, Debug)]
 pub(in crate::ops) struct View {
     base: isize,
@@ -18,7 +18,7 @@ impl View {
         View { base: 0, strides: strides(dims, &minor_to_major).into_iter().map(|s| s as isize).collect() }
     }
 
-    /// The box begins at `start` instead.
+    /// The slice begins at `start` instead.
     pub(in crate::ops) fn at(mut self, start: &[usize]) -> View {
         for (d, &i) in start.iter().enumerate() {
             self.advance(d, i);
@@ -49,7 +49,7 @@ impl View {
     }
 }
 
-/// One dimension of a box with its strides in both arrays.
+/// One dimension of a slice with its strides in both arrays.
 #[derive(Clone, Copy)]
 struct Axis {
     size: usize,
@@ -57,8 +57,9 @@ struct Axis {
     to: isize,
 }
 
-/// Copies a box of `dims` elements of `width` bytes from where `from` says in `source` to where `to` says in `target`.
-pub(in crate::ops) fn copy_box(
+/// Copies a slice of `dims` elements of `width` bytes from where `from` says in `source` to where `to` says in
+/// `target`.
+pub(in crate::ops) fn copy_slice(
     dims: &[usize],
     width: usize,
     (source, from): (&[u8], &View),
@@ -86,7 +87,7 @@ pub(in crate::ops) fn copy_box(
     }
 }
 
-/// The dimensions of the box, without those of size 1, and neighbours that lie alike in both arrays made one.
+/// The dimensions of the slice, without those of size 1, and neighbours that lie alike in both arrays made one.
 fn merged_axes(dims: &[usize], from: &View, to: &View) -> Vec<Axis> {
     let mut axes: Vec<Axis> = Vec::with_capacity(dims.len());
     for (d, &size) in dims.iter().enumerate().filter(|&(_, &size)| size != 1) {
@@ -124,7 +125,7 @@ pub(in crate::ops) fn permuted(array: &Literal, order: &[usize]) -> Vec<u8> {
     let from = View::row_major(shape.dims()).select(order.iter().copied().map(Some));
     let mut bytes = vec![0; array.bytes().len()];
     let width = shape.element_type().byte_width();
-    copy_box(&dims, width, (array.bytes(), &from), (&mut bytes, &View::row_major(&dims)));
+    copy_slice(&dims, width, (array.bytes(), &from), (&mut bytes, &View::row_major(&dims)));
     bytes
 }
 

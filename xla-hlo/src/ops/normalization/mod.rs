@@ -29,7 +29,7 @@ impl BatchNormKind {
             Opcode::BatchNormTraining => Ok(BatchNormKind::Training),
             Opcode::BatchNormInference => Ok(BatchNormKind::Inference),
             Opcode::BatchNormGrad => Ok(BatchNormKind::Grad),
-            other => Err(Error::internal(format!("{other} is no batch normalisation"))),
+            other => Err(Error::internal(format!("{other} is not a batch normalisation"))),
         }
     }
 }

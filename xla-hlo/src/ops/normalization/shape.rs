@@ -11,7 +11,7 @@ pub(super) fn batch_norm(op: &BatchNorm, cx: &ShapeContext<'_>) -> Result<Shape>
     checks::float("operand 0", x)?;
     ensure!(
         op.feature_index < x.rank(),
-        "feature_index {} is no dimension of operand 0, which is {x}",
+        "feature_index {} is not a dimension of operand 0, which is {x}",
         op.feature_index
     );
     let features = x.dims()[op.feature_index];

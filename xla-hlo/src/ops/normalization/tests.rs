@@ -113,7 +113,7 @@ fn broken_rules_are_named() {
     let (two, three) = (vector(F32, &[1.0; 2]), vector(F32, &[1.0; 3]));
     type Case = (BatchNormKind, usize, Vec<Literal>, &'static str);
     let cases: Vec<Case> = vec![
-        (BatchNormKind::Training, 2, vec![x(F32), two.clone(), two.clone()], "feature_index 2 is no dimension"),
+        (BatchNormKind::Training, 2, vec![x(F32), two.clone(), two.clone()], "feature_index 2 is not a dimension"),
         (BatchNormKind::Training, 1, vec![x(S32), two.clone(), two.clone()], "operand 0 must have float elements"),
         (BatchNormKind::Training, 1, vec![x(F32), three.clone(), two.clone()], "the scale must be a vector of the 2"),
         (

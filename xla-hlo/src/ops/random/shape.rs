@@ -52,14 +52,14 @@ pub(super) fn rng(op: &Rng, cx: &ShapeContext<'_>) -> Result<Shape> {
         RngDistribution::Uniform => (ty.kind() != ElementKind::Complex, "truth values, integers or floats"),
         RngDistribution::Normal => (ty.is_float(), "floats"),
     };
-    ensure!(allowed, "this distribution of rng gives {what}, not {ty}");
+    ensure!(allowed, "this distribution of rng returns {what}, not {ty}");
     checks::array(ty, result.dims().to_vec())
 }
 
 pub(super) fn rng_get_and_update_state(_: &RngGetAndUpdateState, cx: &ShapeContext<'_>) -> Result<Shape> {
     let state = Shape::array(ElementType::U64, [2]);
     let written = cx.written()?;
-    ensure!(written.compatible(&state), "rng-get-and-update-state gives u64[2], not {}", written.without_layout());
+    ensure!(written.compatible(&state), "rng-get-and-update-state returns u64[2], not {}", written.without_layout());
     Ok(state)
 }
 

@@ -166,9 +166,9 @@ fn broken_rules_are_named() {
     refused(uniform.clone(), F32, &[zero, array(F32, &[1], &[1.0])], "parameter 1 of rng must be a scalar");
     let complex = scalar(ElementType::C64, 0.0);
     refused(uniform, ElementType::C64, &[complex.clone(), complex], "truth values, integers or floats");
-    refused(normal, S32, &[scalar(S32, 0.0), scalar(S32, 1.0)], "gives floats, not s32");
+    refused(normal, S32, &[scalar(S32, 0.0), scalar(S32, 1.0)], "returns floats, not s32");
     let state = run(|_| RngGetAndUpdateState { delta: 1 }, Some(Shape::array(U64, [3])), &[]);
-    assert_refused("state", state, "gives u64[2], not u64[3]");
+    assert_refused("state", state, "returns u64[2], not u64[3]");
     let x = array(F32, &[3], &[0.0; 3]);
     for (bits, to, message) in [
         (array(U16, &[3], &[0.0; 3]), S8, "unsigned integers as wide as operand 0"),

@@ -3,7 +3,7 @@
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
 use crate::eval::Evaluator;
 use crate::ops::checks::{self, ensure};
-use crate::ops::movement::strided::{View, copy_box};
+use crate::ops::movement::strided::{View, copy_slice};
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{ArrayShape, CompId, Error, Literal, Result, Shape};
 
@@ -91,7 +91,7 @@ fn infer_shape(op: &Scan, cx: &ShapeContext<'_>) -> Result<Shape> {
     let name = cx.computation(op.computation)?.name();
     let Some(outputs) = outputs.filter(|&n| given[n..].iter().zip(&carries).all(|(a, b)| a.compatible(b))) else {
         return Err(Error::invalid_argument(format!(
-            "computation {name} must give outputs and then {} carries of the shapes it takes, it gives {}",
+            "computation {name} must return outputs and then {} carries of the shapes it takes, it returns {}",
             op.num_carries,
             result.without_layout()
         )));
@@ -138,7 +138,10 @@ fn sliced(array: &ArrayShape, dimension: usize) -> Shape {
 /// As many arrays of that shape, one after the other along a new dimension.
 fn stacked(slice: &Shape, dimension: usize, steps: usize) -> Result<Shape> {
     let array = slice.as_array().ok_or_else(|| {
-        Error::invalid_argument(format!("outputs of scan are arrays, its computation gives {}", slice.without_layout()))
+        Error::invalid_argument(format!(
+            "outputs of scan are arrays, its computation returns {}",
+            slice.without_layout()
+        ))
     })?;
     let mut dims = array.dims().to_vec();
     ensure!(dimension <= dims.len(), "an output slice {array} cannot be stacked along dimension {dimension}");
@@ -184,7 +187,7 @@ fn read_slice(input: &Literal, dimension: usize, at: usize) -> Result<Literal> {
     let mut slice = Literal::zeros(shape)?;
     let from = slice_view(input.array_shape().dims(), dimension, at);
     let width = shape.element_type().byte_width();
-    copy_box(shape.dims(), width, (input.bytes(), &from), (slice.bytes_mut(), &View::row_major(shape.dims())));
+    copy_slice(shape.dims(), width, (input.bytes(), &from), (slice.bytes_mut(), &View::row_major(shape.dims())));
     Ok(slice)
 }
 
@@ -192,5 +195,5 @@ fn write_slice(output: &mut Literal, dimension: usize, at: usize, slice: &Litera
     let to = slice_view(output.array_shape().dims(), dimension, at);
     let shape = slice.array_shape();
     let width = shape.element_type().byte_width();
-    copy_box(shape.dims(), width, (slice.bytes(), &View::row_major(shape.dims())), (output.bytes_mut(), &to));
+    copy_slice(shape.dims(), width, (slice.bytes(), &View::row_major(shape.dims())), (output.bytes_mut(), &to));
 }

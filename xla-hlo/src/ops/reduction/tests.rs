@@ -182,7 +182,7 @@ fn broken_rules_are_named() {
             vec![0],
             Box::new(|m| function(m, &[F32, F32], |b, p| b.compare(CompareDirection::Lt, p[0], p[1]))),
             vec![x.clone(), zero.clone()],
-            "gives pred as result 0",
+            "returns pred as result 0",
         ),
         (
             vec![0],

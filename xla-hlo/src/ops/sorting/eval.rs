@@ -67,7 +67,7 @@ fn merge_sorted(count: usize, precedes: &mut dyn FnMut(usize, usize) -> Result<b
 pub(super) fn top_k(op: &TopK, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [operand] = checks::operands(operands)?;
     let Some([values, places]) = shape.as_tuple() else {
-        return Err(Error::internal("the result is no pair of values and places"));
+        return Err(Error::internal("the result is not a pair of values and places"));
     };
     let (mut values, mut places) = (Literal::zeros(values.expect_array()?)?, Literal::zeros(places.expect_array()?)?);
     let ty = operand.array_shape().element_type();

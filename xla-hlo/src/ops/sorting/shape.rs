@@ -26,7 +26,7 @@ pub(super) fn sort(op: &Sort, cx: &ShapeContext<'_>) -> Result<Shape> {
     let answer = cx.result_shape(op.computation)?;
     ensure!(
         answer.compatible(&Shape::scalar(ElementType::Pred)),
-        "the comparator {} must give pred[], it gives {}",
+        "the comparator {} must return pred[], it returns {}",
         cx.computation(op.computation)?.name(),
         answer.without_layout()
     );
@@ -52,7 +52,7 @@ pub(super) fn top_k(op: &TopK, cx: &ShapeContext<'_>) -> Result<Shape> {
     ensure!(op.k <= *last, "k={} must not exceed the size {last} of the last dimension of {operand}", op.k);
     ensure!(
         *last <= 1 << 31,
-        "topk gives places as s32, which cannot number the {last} elements of the last dimension of {operand}"
+        "topk returns indices as s32, which cannot number the {last} elements of the last dimension of {operand}"
     );
     *last = op.k;
     Ok(Shape::Tuple(vec![checks::array(ty, dims.clone())?, checks::array(ElementType::S32, dims)?]))

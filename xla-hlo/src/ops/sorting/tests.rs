@@ -189,7 +189,7 @@ fn broken_rules_are_named() {
     assert_refused("sizes", sort_by(0, &[S32, S32], lt, &[x.clone(), y]), "must have the same dimensions");
     assert_refused("parameters", sort_by(0, &[F32], lt, std::slice::from_ref(&x)), "is called with (s32[], s32[])");
     assert_refused("count", sort_by(0, &[S32], lt, &[x.clone(), x.clone()]), "is called with");
-    assert_refused("result", sort_by(0, &[S32], |_, p| Ok(p[0]), std::slice::from_ref(&x)), "must give pred[]");
+    assert_refused("result", sort_by(0, &[S32], |_, p| Ok(p[0]), std::slice::from_ref(&x)), "must return pred[]");
     let best = |k, x: &Literal| run(|_| TopK { k, largest: true, is_stable: false }, None, std::slice::from_ref(x));
     assert_refused("k", best(4, &x), "k=4 must not exceed the size 3");
     assert_refused("scalar", best(0, &counting(&[])), "at least one dimension");

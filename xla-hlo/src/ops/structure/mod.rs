@@ -151,14 +151,14 @@ impl OpRules for OptBarrier {
     }
 }
 
-/// The border between two regions of different shardings; gives its operand.
+/// The border between two regions of different shardings; returns its operand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Domain {
     /// Subject of the border: `sharding`.
     pub kind: String,
     /// The sharding before it.
     pub entry: Sharding,
-    /// The sharding behind it.
+    /// The sharding after it.
     pub exit: Sharding,
 }
 

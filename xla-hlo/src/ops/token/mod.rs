@@ -75,20 +75,20 @@ pub enum Transfer {
         /// A backend's own text.
         config: String,
     },
-    /// Puts operand 0 into the queue that the host reads, not before the token that is operand 1; gives a token.
+    /// Puts operand 0 into the queue that the host reads, not before the token that is operand 1; returns a token.
     Outfeed {
         /// Shape that the host gets, with its layout; absent: operand 0 as it is.
         shape: Option<Shape>,
         /// A backend's own text.
         config: String,
     },
-    /// Begins to send operand 0, not before the token that is operand 1; gives `(data, u32[], token)`.
+    /// Begins to send operand 0, not before the token that is operand 1; returns `(data, u32[], token)`.
     Send(Channel),
-    /// Waits until a `send` is done; gives a token.
+    /// Waits until a `send` is done; returns a token.
     SendDone(Channel),
-    /// Begins to receive, not before the token that is operand 0; gives `(data, u32[], token)`.
+    /// Begins to receive, not before the token that is operand 0; returns `(data, u32[], token)`.
     Recv(Channel),
-    /// Waits until a `recv` is done; gives `(data, token)`.
+    /// Waits until a `recv` is done; returns `(data, token)`.
     RecvDone(Channel),
 }
 
@@ -113,7 +113,7 @@ impl ReadAttributes for Transfer {
             Opcode::SendDone => Transfer::SendDone(Channel::read(r)?),
             Opcode::Recv => Transfer::Recv(Channel::read(r)?),
             Opcode::RecvDone => Transfer::RecvDone(Channel::read(r)?),
-            other => return Err(Error::internal(format!("{other} is no transfer"))),
+            other => return Err(Error::internal(format!("{other} is not a transfer"))),
         })
     }
 }

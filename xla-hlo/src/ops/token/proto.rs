@@ -35,7 +35,7 @@ impl ProtoAttributes for Transfer {
             Opcode::SendDone => Transfer::SendDone(Channel::read_proto(r)),
             Opcode::Recv => Transfer::Recv(Channel::read_proto(r)),
             Opcode::RecvDone => Transfer::RecvDone(Channel::read_proto(r)),
-            other => return Err(Error::internal(format!("{other} is no transfer"))),
+            other => return Err(Error::internal(format!("{other} is not a transfer"))),
         })
     }
 

@@ -34,12 +34,12 @@ pub(super) fn transfer(op: &Transfer, cx: &ShapeContext<'_>) -> Result<Shape> {
         }
         Transfer::SendDone(channel) => {
             check_channel(channel.id)?;
-            awaited(cx)?;
+            operand_data(cx)?;
             Ok(Shape::Token)
         }
         Transfer::RecvDone(channel) => {
             check_channel(channel.id)?;
-            Ok(Shape::Tuple(vec![awaited(cx)?.without_layout(), Shape::Token]))
+            Ok(Shape::Tuple(vec![operand_data(cx)?.without_layout(), Shape::Token]))
         }
     }
 }
@@ -72,7 +72,7 @@ fn in_flight(data: &Shape) -> Shape {
     Shape::Tuple(vec![data.without_layout(), Shape::scalar(ElementType::U32), Shape::Token])
 }
 
-/// The data of a transfer that was begun.
+/// The data of a started transfer.
 fn data_of(shape: &Shape) -> Option<&Shape> {
     match shape.as_tuple()? {
         [data, context, Shape::Token] => context.compatible(&Shape::scalar(ElementType::U32)).then_some(data),
@@ -80,8 +80,8 @@ fn data_of(shape: &Shape) -> Option<&Shape> {
     }
 }
 
-/// The data of the transfer that operand 0 began.
-fn awaited<'a>(cx: &ShapeContext<'a>) -> Result<&'a Shape> {
+/// The data of the transfer that operand 0 started.
+fn operand_data<'a>(cx: &ShapeContext<'a>) -> Result<&'a Shape> {
     let operand = cx.operand(0)?;
     let Some(data) = data_of(operand) else {
         return Err(crate::Error::invalid_argument(format!(

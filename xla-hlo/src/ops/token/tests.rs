@@ -53,18 +53,21 @@ fn broken_rules() {
     for (instructions, message) in [
         ("u = token[] after-all(x)", "operand 0 must be a token, it is f32[]"),
         ("u = f32[] add-dependency(x, x)", "operand 1 must be a token"),
-        ("u = token[] add-dependency(x, t)", "add-dependency gives f32[], the instruction says token[]"),
+        ("u = token[] add-dependency(x, t)", "add-dependency has shape f32[], the instruction says token[]"),
         ("i = (f32[3], f32[]) infeed(t)", "the result of infeed must be (data, token[])"),
         ("i = (f32[3], token[]) infeed(x)", "operand 0 must be a token"),
         ("o = token[] outfeed(x, t), outfeed_shape=f32[1]", "outfeed_shape is f32[1]{0}, but operand 0 is f32[]"),
-        ("s = (f32[1], u32[], token[]) send(x, t)\n d = token[] send-done(s)", "send gives (f32[], u32[], token[])"),
+        (
+            "s = (f32[1], u32[], token[]) send(x, t)\n d = token[] send-done(s)",
+            "send has shape (f32[], u32[], token[])",
+        ),
         (
             "s = (f32[], u32[], token[]) send(x, t), channel_id=-1\n d = token[] send-done(s)",
             "channel_id must not be negative",
         ),
         ("s = (f32[], token[]) recv(t)\n d = (f32[], token[]) recv-done(s)", "must be (data, u32[], token[])"),
         ("d = token[] send-done(x)", "operand 0 must be a transfer"),
-        ("s = (f32[], u32[], token[]) recv(t)\n d = f32[] recv-done(s)", "recv-done gives (f32[], token[])"),
+        ("s = (f32[], u32[], token[]) recv(t)\n d = f32[] recv-done(s)", "recv-done has shape (f32[], token[])"),
     ] {
         assert_refused(instructions, run(instructions), message);
     }

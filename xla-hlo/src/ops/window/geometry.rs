@@ -12,7 +12,7 @@ pub struct WindowDim {
     pub stride: usize,
     /// Padding in front; negative trims.
     pub pad_low: i64,
-    /// Padding behind; negative trims.
+    /// Padding after the last element; negative trims.
     pub pad_high: i64,
     /// Step between elements of the window, at least 1 (`rhs_dilate`).
     pub window_dilation: usize,
@@ -29,7 +29,7 @@ pub struct Window {
     pub dims: Vec<WindowDim>,
 }
 
-/// `size` elements, `dilation` apart from each other, take that many places; `None` when that overflows.
+/// `size` elements, `dilation` apart from each other, span this many positions; `None` when that overflows.
 fn dilated(size: usize, dilation: usize) -> Option<i128> {
     match size {
         0 => Some(0),
@@ -113,7 +113,7 @@ impl WindowDim {
             return None;
         }
         let begin = self.begin(output);
-        // The first element of the array at or behind a place.
+        // The first element of the array at or after a position.
         let first_from = |place: i128| {
             (place.max(0).cast_unsigned().div_ceil(self.base_dilation as u128)).min(base as u128) as usize
         };

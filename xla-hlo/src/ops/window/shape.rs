@@ -26,7 +26,7 @@ pub(super) fn select_and_scatter(op: &SelectAndScatter, cx: &ShapeContext<'_>) -
     let accumulators = Accumulators::check(cx, op.scatter, &[source.element_type()], &[init.element_type()])?;
     ensure!(
         accumulators.types() == [ty] && cx.result_shape(op.scatter)?.as_array().is_some(),
-        "the computation scatter must give {ty}[], the operand's element type"
+        "the computation scatter must return {ty}[], the operand's element type"
     );
     Ok(ArrayShape::new(ty, operand.dims()).into())
 }
@@ -38,7 +38,7 @@ fn check_select(cx: &ShapeContext<'_>, op: &SelectAndScatter, ty: ElementType) -
     let result = cx.result_shape(op.select)?;
     ensure!(
         result.compatible(&Shape::scalar(ElementType::Pred)),
-        "the computation select must give pred[], it gives {result}"
+        "the computation select must return pred[], it returns {result}"
     );
     Ok(())
 }

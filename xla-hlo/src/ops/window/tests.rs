@@ -287,12 +287,12 @@ fn broken_rules_are_named() {
         select: add(m, F32),
         scatter: add(m, F32),
     };
-    assert_refused("select", run(op, None, &[x.clone(), source(3), zero.clone()]), "must give pred[]");
+    assert_refused("select", run(op, None, &[x.clone(), source(3), zero.clone()]), "must return pred[]");
     let op = |m: &mut ModuleBuilder| {
         let select = greatest(m, F32);
         SelectAndScatter { window: window(&[dim(2)]), select, scatter: add(m, BF16) }
     };
-    assert_refused("scatter", run(op, None, &[x, source(3), zero]), "must give f32[]");
+    assert_refused("scatter", run(op, None, &[x, source(3), zero]), "must return f32[]");
 }
 
 #[test]

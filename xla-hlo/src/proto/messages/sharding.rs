@@ -101,7 +101,7 @@ pub struct AxisRefProto {
     pub sub_axis_info: Option<SubAxisProto>,
 }
 
-/// The part of an axis that comes behind a product of `pre_size` and has `size`.
+/// The part of an axis after a product of `pre_size`; it has `size`.
 #[derive(Clone, PartialEq, Message)]
 pub struct SubAxisProto {
     #[prost(int64, tag = "1")]

@@ -26,7 +26,7 @@ impl<'t> Tokens<'t> {
         self.braced("statistics in braces", statistic)
     }
 
-    /// A word with the `=` behind it; gives the word.
+    /// A word and the `=` after it; returns the word.
     pub fn attribute_name(&mut self, what: &str) -> Parse<&'t str> {
         let token = self.expect(TokenKind::AttributeName, what)?;
         Ok(self.text(token))

@@ -10,7 +10,7 @@ use crate::{Annotations, CompId, Computation, Error, InstrId, Instruction, Opcod
 #[derive(Clone, Copy)]
 pub(super) struct Spelling {
     pub opcode: Opcode,
-    /// Of a short form, the operation that is begun, gone on with or awaited.
+    /// Of a short form, the operation that is started, continued or waited for.
     pub wrapped: Option<Opcode>,
 }
 
@@ -86,7 +86,7 @@ impl Parser<'_> {
         let instruction = &computation[id];
         let Some((start, async_start)) = async_start(computation, id) else {
             return Err(Error::invalid_argument(format!(
-                "the operand of {} must be an operation that was begun",
+                "the operand of {} must be the result of a start operation",
                 instruction.opcode()
             )));
         };
@@ -99,16 +99,14 @@ impl Parser<'_> {
             }
             return Ok(());
         }
-        let begun = self.module.get(callee).map(|c| (c[c.root()].opcode(), c.execution_thread()));
-        let fits = begun.is_some_and(|(opcode, thread)| {
+        let root = self.module.get(callee).map(|c| (c[c.root()].opcode(), c.execution_thread()));
+        let fits = root.is_some_and(|(opcode, thread)| {
             wrapped.is_none_or(|w| w == opcode) && chain.thread.as_deref().is_none_or(|t| t == thread)
         });
         if fits && chain.restated.is_none_or(|c| c == callee) {
             return Ok(());
         }
         let start = computation[start].name();
-        Err(Error::invalid_argument(format!(
-            "this does not go on with what {start} begins: another operation or thread"
-        )))
+        Err(Error::invalid_argument(format!("this does not continue {start}: another operation or thread")))
     }
 }

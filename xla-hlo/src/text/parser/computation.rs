@@ -110,7 +110,7 @@ impl<'t> Parser<'t> {
         Ok(self.module.add(computation))
     }
 
-    /// `(a: f32[2], b: s32[]) -> f32[2]`; gives the result's shape. Parameters are only checked for form, as in XLA.
+    /// `(a: f32[2], b: s32[]) -> f32[2]`; returns the result's shape. Parameters are only checked for form, as in XLA.
     fn signature(&mut self) -> Parse<Shape> {
         self.tokens.list(TokenKind::LeftParen, TokenKind::RightParen, "`(`", |t| {
             t.name("a parameter's name")?;
@@ -121,7 +121,7 @@ impl<'t> Parser<'t> {
         self.tokens.shape()
     }
 
-    /// `{ instructions }`; gives the computation and the byte behind the closing brace.
+    /// `{ instructions }`; returns the computation and the byte after the closing brace.
     fn body(&mut self, mut computation: Computation) -> Parse<(Computation, usize)> {
         self.tokens.expect(TokenKind::LeftBrace, "`{` and instructions")?;
         let mut last = None;
@@ -155,7 +155,7 @@ impl<'t> Parser<'t> {
         Ok((computation, end))
     }
 
-    /// `name =` of an instruction; gives the name.
+    /// `name =` of an instruction; returns the name.
     fn definition(&mut self) -> Parse<&'t str> {
         if self.tokens.kind() == TokenKind::AttributeName {
             return Err(self.tokens.fail("an instruction needs a space between its name and `=`"));

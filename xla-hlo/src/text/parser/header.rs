@@ -1,4 +1,4 @@
-//! Module header: attributes behind its name, and the stack tables.
+//! Module header: attributes after its name, and the stack tables.
 
 use super::super::diagnostic::{Failure, Parse, shown};
 use super::super::lexer::TokenKind;

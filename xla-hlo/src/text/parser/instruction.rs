@@ -12,7 +12,7 @@ use super::shape::default_layout;
 use crate::ops::{Arity, ShapeContext};
 use crate::{Annotations, Computation, ElementType, Error, InstrId, Instruction, Op, Opcode, Shape};
 
-/// Attributes as they stand behind an instruction: those of every instruction read, the operation's own not yet.
+/// Attributes as written after an instruction: those of every instruction read, the operation's own not yet.
 #[derive(Default)]
 struct Attributes<'t> {
     annotations: Option<Box<Annotations>>,
@@ -92,7 +92,7 @@ impl<'t> Parser<'t> {
             }
             None if self.tokens.peek_second().kind == TokenKind::LeftBracket => {
                 let suggestion = did_you_mean(text, ElementType::ALL.iter().map(|t| t.name()));
-                Err(Failure::invalid(at, format!("there is no element type `{}`{suggestion}", shown(text))))
+                Err(Failure::invalid(at, format!("unknown element type `{}`{suggestion}", shown(text))))
             }
             None => Err(Failure::new(at, unknown_operation(text))),
         }
@@ -160,12 +160,15 @@ impl<'t> Parser<'t> {
             let at = t.at();
             let name = t.name("the name of an instruction")?;
             computation.find(name).ok_or_else(|| {
-                Failure::invalid(at, format!("there is no instruction {} above in this computation", shown(name)))
+                Failure::invalid(
+                    at,
+                    format!("unknown instruction {} (it must be defined above, in this computation)", shown(name)),
+                )
             })
         })
     }
 
-    /// Passes over a value that its operation will read; gives its bytes. Computations in it are read, so that deep
+    /// Passes over a value that its operation will read; returns its bytes. Computations in it are read, so that deep
     /// nesting costs no more than its length.
     fn skip_value(&mut self) -> Parse<Range<usize>> {
         let first = self.tokens.peek();
@@ -193,7 +196,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Whether the next token is the first behind a value: a separator, or the beginning of an instruction.
+    /// Whether the next token is the first after a value: a separator, or the beginning of an instruction.
     fn ends_value(&self) -> bool {
         match self.tokens.kind() {
             TokenKind::Comma
@@ -223,7 +226,7 @@ impl<'t> Parser<'t> {
 /// The error for an opcode that is in no table.
 fn unknown_operation(text: &str) -> Error {
     let suggestion = did_you_mean(text, Opcode::ALL.iter().map(|o| o.name()));
-    Error::invalid_argument(format!("there is no operation `{}`{suggestion}", shown(text)))
+    Error::invalid_argument(format!("unknown operation `{}`{suggestion}", shown(text)))
 }
 
 fn check_arity(opcode: Opcode, count: usize) -> Result<(), String> {

@@ -66,7 +66,10 @@ impl Parser<'_> {
             None if self.free_operands => self.free_operand(computation, name, shape, at),
             None => {
                 let suggestion = did_you_mean(name, computation.iter().map(|(_, i)| i.name()));
-                let message = format!("there is no instruction {} above in this computation{suggestion}", shown(name));
+                let message = format!(
+                    "unknown instruction {} (it must be defined above, in this computation){suggestion}",
+                    shown(name)
+                );
                 Err(Failure::invalid(at, message))
             }
         }

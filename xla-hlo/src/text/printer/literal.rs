@@ -12,7 +12,7 @@ const SMALL: usize = 10;
 /// Braces printed for an array without elements before `{...}` says the same: there may be more than fit in memory.
 const EMPTY_BRACES: usize = 1000;
 
-/// Zeros in more elements than this are printed as one `0`, or `{...}`: both are read as that many zeros.
+/// Zeros in more elements than this are printed as one `0`, or `{...}`: both are read as zeros.
 const FEW_ZEROS: usize = 1 << 12;
 
 impl Printer<'_> {

@@ -16,7 +16,7 @@ pub(crate) type Element<'a, 'e, 'ctx, 'm> =
 pub(crate) enum Combiner {
     /// An operation on each value apart, in any order.
     Each(BinaryOp),
-    /// A computation of all values of the one and all of the other, which comes behind it.
+    /// A computation of all values of the one and all of the other, which comes after it.
     Computation(CompId),
 }
 

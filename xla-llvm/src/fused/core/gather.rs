@@ -41,9 +41,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         for (&d, &b) in op.operand_batching_dims.iter().zip(&op.start_indices_batching_dims) {
             at[d] = by_indices_dim[b].clone();
         }
-        let in_box =
+        let in_slice =
             (0..dims.len()).filter(|d| !op.collapsed_slice_dims.contains(d) && !op.operand_batching_dims.contains(d));
-        for (d, &o) in in_box.zip(&op.offset_dims) {
+        for (d, &o) in in_slice.zip(&op.offset_dims) {
             at[d] = at[d].clone().plus(&index[o]);
         }
         self.element(operand, &at)

@@ -41,7 +41,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 self.element(operand, &index)
             }
             Op::DynamicUpdateSlice(_) => self.updated(id, index),
-            other => Err(Error::internal(format!("{} is no movement", other.opcode()))),
+            other => Err(Error::internal(format!("{} is not a movement", other.opcode()))),
         }
     }
 }
@@ -73,7 +73,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     fn padded(&mut self, id: InstrId, index: &Index) -> Result<Value<'e, 'ctx>> {
         let instruction = &self.graph()[id];
-        let Op::Pad(pad) = instruction.op() else { return Err(Error::internal("this is no pad")) };
+        let Op::Pad(pad) = instruction.op() else { return Err(Error::internal("this is not a pad")) };
         let (operand, value) = (instruction.operand(0), instruction.operand(1));
         let width = self.width(index);
         let dims = self.graph()[operand].shape().expect_array()?.dims();
@@ -150,7 +150,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// Starts of a dynamic slice or update, clamped so that a box of `sizes` fits into `operand`.
+    /// Starts of a dynamic slice or update, clamped so that a slice of `sizes` fits into `operand`.
     ///
     /// They are scalars that every element needs, so they are computed once, outside of all loops and guards.
     pub(crate) fn starts(
@@ -160,7 +160,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         operand: InstrId,
         sizes: &[usize],
     ) -> Result<Vec<AffineExpr>> {
-        if let Some(known) = self.box_starts.get(&id) {
+        if let Some(known) = self.slice_starts.get(&id) {
             return Ok(known.clone());
         }
         let starts: Vec<InstrId> = self.graph()[id].operands()[first..].to_vec();
@@ -180,7 +180,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             exprs.push(self.clamped(value, room, 0, None)?);
         }
         self.guard = guard;
-        self.box_starts.insert(id, exprs.clone());
+        self.slice_starts.insert(id, exprs.clone());
         Ok(exprs)
     }
 

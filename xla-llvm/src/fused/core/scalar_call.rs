@@ -56,7 +56,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 Op::Fusion(f) => self.call(f.computation, &flattened(operands))?,
                 other => {
                     return Err(Error::internal(format!(
-                        "%{} ({}) is no operation on scalars",
+                        "%{} ({}) is not an operation on scalars",
                         instruction.name(),
                         other.opcode()
                     )));

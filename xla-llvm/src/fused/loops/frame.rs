@@ -24,9 +24,9 @@ pub(crate) struct Frame<'e, 'ctx> {
 pub(crate) enum WorkItems<'e, 'ctx> {
     /// From the first to the one before the end.
     Range { begin: Lanes<'e, 'ctx>, end: Lanes<'e, 'ctx> },
-    /// That of the thread's number among all threads, if there are that many.
+    /// That of the thread's number among all threads, if there is one.
     Thread,
-    /// That of the thread's group, whose threads work together on it: a warp, or a block of that many threads.
+    /// That of the thread's group, whose threads work together on it: a warp, or a block of `threads` threads.
     Group { threads: u32 },
 }
 

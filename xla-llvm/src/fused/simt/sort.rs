@@ -68,7 +68,7 @@ impl SortPlan {
         SortPlan::of(Some(sort.computation), types, [length, inner, count]).filter(|_| fits)
     }
 
-    /// The plan for that many unsigned integers, the least first.
+    /// Plan for `count` unsigned integers, the least first.
     pub(crate) fn ascending(ty: ElementType, count: u64) -> Option<SortPlan> {
         SortPlan::of(None, vec![ty], [count, 1, count])
     }
@@ -316,7 +316,7 @@ impl Sorter<'_> {
         })
     }
 
-    /// Sorts runs in shared memory; gives how many blocks of how many threads do it.
+    /// Sorts runs in shared memory; returns how many blocks of how many threads do it.
     fn runs<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,

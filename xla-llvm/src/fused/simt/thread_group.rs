@@ -24,7 +24,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok((group, self.at_level(0, |_| Ok(block * i64::from(WARP) + column))?))
     }
 
-    /// Says that the code from here on is that of a group of that many threads: a warp, or a block.
+    /// Begins the code of a group of `threads` threads: a warp, or a block.
     pub(crate) fn enter_group(&mut self, threads: u32) -> Result<ThreadGroup<'e, 'ctx>> {
         // Outside of everything, since reductions that depend on nothing are there.
         let thread = self.at_level(0, |s| Ok(s.emitter.register(Register::Thread)?.zext(64)))?;
@@ -59,7 +59,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// A range over `0..extent` that the group goes through together, each turn with that many lanes a thread.
+    /// A range over `0..extent` for the whole group, with as many lanes in each thread as one access loads.
     pub(crate) fn group_range(&self, group: ThreadGroup<'e, 'ctx>, extent: u64, bits: u32) -> Range<'e, 'ctx> {
         let mut width = ACCESS_BITS / bits.clamp(8, ACCESS_BITS);
         while width > 1 && !(extent.is_multiple_of(width.into()) && extent >= u64::from(width * group.threads)) {

@@ -87,7 +87,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(())
     }
 
-    /// Reduces rows at an index, that many from there on along a dimension, into the accumulators.
+    /// Reduces rows from an index on along a dimension into the accumulators.
     fn reduce_block(
         &mut self,
         columns: &ColumnReduction<'_, 'e, 'ctx>,

@@ -9,9 +9,9 @@ use xla_hlo::{ArrayShape, ElementType, InstrId, Literal, Op, Scalar};
 use super::draft::{Draft, DraftValue};
 use super::{Rule, rules};
 
-pub const GATHER: &[Rule] = rules![gather_of_splat, gather_of_rows_in_order, gather_of_one_box];
+pub const GATHER: &[Rule] = rules![gather_of_splat, gather_of_rows_in_order, gather_of_one_slice];
 
-pub const SCATTER: &[Rule] = rules![scatter_of_neutral, scatter_of_one_box];
+pub const SCATTER: &[Rule] = rules![scatter_of_neutral, scatter_of_one_window];
 
 /// Starts that are looked at one by one, at most.
 const MAX_STARTS: usize = 1 << 16;
@@ -94,7 +94,7 @@ fn places(cx: &Draft<'_>, indices: InstrId) -> Option<(usize, usize, usize)> {
 }
 
 /// `gather(x)` of one window = `dynamic-slice(x)`, which clamps its starts as a gather does.
-fn gather_of_one_box(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
+fn gather_of_one_slice(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let op = gather(cx, id)?;
     let (x, indices) = (cx.operand(id, 0), cx.operand(id, 1));
     let one = cx.dims(id).iter().enumerate().all(|(i, &n)| op.offset_dims.contains(&i) || n == 1);
@@ -171,7 +171,7 @@ fn scatter_of_neutral(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
 
 /// `scatter(x, update)` of one window at a known place that is inside = `dynamic-update-slice(x, update)`, or of what
 /// the combiner makes of `slice(x)` and the update. A window outside is dropped: then it is `x`.
-fn scatter_of_one_box(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
+fn scatter_of_one_window(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (op, operands) = scatter(cx, id)?;
     let [x, indices, update] = operands;
     scattered_type(cx, op, operands)?;
@@ -182,7 +182,7 @@ fn scatter_of_one_box(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     }
     let mut windows = op.update_window_dims.iter().map(|&u| cx.dims(update)[u]);
     let left_out = |d: usize| op.inserted_window_dims.contains(&d) || op.input_batching_dims.contains(&d);
-    let box_sizes: Vec<usize> =
+    let slice_sizes: Vec<usize> =
         (0..sizes.len()).map(|d| if left_out(d) { Some(1) } else { windows.next() }).collect::<Option<_>>()?;
     let mut start = vec![0i128; sizes.len()];
     for (component, &d) in op.scatter_dims_to_operand_dims.iter().enumerate() {
@@ -192,14 +192,14 @@ fn scatter_of_one_box(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
         };
     }
     let inside = |((&s, &n), &size): ((&i128, &usize), &usize)| s >= 0 && s + n as i128 <= size as i128;
-    if !start.iter().zip(&box_sizes).zip(&sizes).all(inside) {
+    if !start.iter().zip(&slice_sizes).zip(&sizes).all(inside) {
         return Some(x.into());
     }
     let ty = cx.element_type(indices)?;
-    let shape = ArrayShape::new(cx.element_type(x)?, box_sizes.clone());
+    let shape = ArrayShape::new(cx.element_type(x)?, slice_sizes.clone());
     let new = reshaped(cx, update.into(), cx.dims(update), &shape);
     let range = |(&s, &n): (&i128, &usize)| SliceRange { start: s as usize, limit: s as usize + n, stride: 1 };
-    let ranges = start.iter().zip(&box_sizes).map(range).collect();
+    let ranges = start.iter().zip(&slice_sizes).map(range).collect();
     let value = combined(cx, op, x, new, &shape, ranges)?;
     let mut taken: Vec<DraftValue> = vec![x.into(), value];
     for s in start {

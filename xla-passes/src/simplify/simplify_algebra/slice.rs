@@ -322,7 +322,7 @@ fn dynamic_slice_of_everything(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftV
 /// `dynamic-slice(x, constants)` = `slice(x)`.
 fn dynamic_slice_at_constant(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (x, starts) = cx.instruction(id).operands().split_first()?;
-    let (sizes, box_sizes) = (cx.dims(*x), cx.dims(id));
+    let (sizes, slice_sizes) = (cx.dims(*x), cx.dims(id));
     // One vector of starts is an older form.
     if starts.len() != sizes.len() || starts.iter().any(|&s| !cx.dims(s).is_empty()) {
         return None;
@@ -332,7 +332,7 @@ fn dynamic_slice_at_constant(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftVal
         let start = cx.integer_splat(start)?.clamp(0, most as i128) as usize;
         Some(SliceRange { start, limit: start + taken, stride: 1 })
     };
-    let own = starts.iter().zip(sizes.iter().zip(box_sizes)).map(range).collect::<Option<_>>()?;
+    let own = starts.iter().zip(sizes.iter().zip(slice_sizes)).map(range).collect::<Option<_>>()?;
     Some(slice(cx, *x, cx.shape(id)?.clone(), own))
 }
 

@@ -21,7 +21,7 @@ use super::{StreamProfile, ThunkCost, verify_streams};
 /// forgotten.
 ///
 /// `cost` is asked about kernels, library calls and what runs on the host; copies cost what the profile says, control
-/// flow what is nested in it, in one iteration where nobody knows how many there are. What is no number counts as
+/// flow what is nested in it, in one iteration where nobody knows how many there are. What is not a number counts as
 /// nothing. Numbers of streams are dense. Where several streams would not be faster, by the model, everything stays on
 /// one. Debug builds check the product with [`verify_streams`], whose [`Error::Internal`](xla_hlo::Error::Internal) is
 /// the only error.

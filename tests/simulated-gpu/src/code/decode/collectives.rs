@@ -1,4 +1,4 @@
-//! Decodes instructions that threads execute together: barriers, shuffles, votes, matrix products.
+//! Decodes instructions that threads execute together: barriers, shuffles, votes, matrix multiply-accumulate.
 
 use super::decoder::{Decoder, Result};
 use crate::code::{Collective, Fragments, Op, ShuffleMode, Slot, Slots, TypeKind, VoteMode, alu};
@@ -55,7 +55,7 @@ impl<'a> Decoder<'a> {
                 Collective::Reduce { run: found.run, d: self.result(d)?, a, mask }
             }
             (["mma", "sync", "aligned", shape, "row", "col", d, a, b, c], _) if a == b && d == c => {
-                return self.product(opcode, shape, [a, d], operands);
+                return self.mma(opcode, shape, [a, d], operands);
             }
             _ => return self.unknown(opcode),
         };
@@ -84,7 +84,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn product(&mut self, opcode: &str, shape: &str, types: [&str; 2], operands: &[Operand<'a>]) -> Result<()> {
+    fn mma(&mut self, opcode: &str, shape: &str, types: [&str; 2], operands: &[Operand<'a>]) -> Result<()> {
         let [factors, sums] = [self.ty(types[0])?, self.ty(types[1])?];
         let depth = match (shape, factors.kind) {
             ("m16n8k4", TypeKind::Tensor) => 4,
@@ -118,7 +118,7 @@ impl<'a> Decoder<'a> {
         }
         let [a, b, c] = sources;
         let d = self.slots(&d);
-        self.collective(Collective::Product { fragments, d, a, b, c });
+        self.collective(Collective::Mma { fragments, d, a, b, c });
         Ok(())
     }
 }

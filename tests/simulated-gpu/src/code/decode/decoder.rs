@@ -108,7 +108,7 @@ impl<'a> Decoder<'a> {
     /// Bytes and alignment of a variable.
     fn size_of(&self, variable: &Variable<'_>) -> Result<(u64, u64)> {
         let Some(ty) = Type::parse(variable.element) else {
-            return self.error(format!("`.{}` is no type", variable.element));
+            return self.error(format!("`.{}` is not a type", variable.element));
         };
         let align = variable.align.unwrap_or(ty.bytes());
         if !align.is_power_of_two() || align > 1 << 12 {
@@ -184,7 +184,7 @@ impl<'a> Decoder<'a> {
     }
 
     pub(super) fn ty(&self, name: &str) -> Result<Type> {
-        Type::parse(name).map_or_else(|| self.error(format!("`{name}` is no type")), Ok)
+        Type::parse(name).map_or_else(|| self.error(format!("`{name}` is not a type")), Ok)
     }
 
     /// A new slot that starts with a value.
@@ -261,7 +261,7 @@ impl<'a> Decoder<'a> {
         match self.find(name) {
             Some(Symbol::Slot(slot)) => return Ok(slot),
             Some(Symbol::Registers { .. } | Symbol::Parameter(_)) => {
-                return self.error(format!("`{name}` is no register"));
+                return self.error(format!("`{name}` is not a register"));
             }
             None => {}
         }
@@ -280,7 +280,7 @@ impl<'a> Decoder<'a> {
         self.numbered(name)
     }
 
-    /// `%r12`, if there are that many.
+    /// `%r12`, if the declaration has that many.
     pub(super) fn numbered(&mut self, name: &'a str) -> Result<Slot> {
         let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let number = name[prefix.len()..].parse::<u64>().ok();

@@ -24,7 +24,7 @@ impl Cut {
         Cut { parts: 1, size: depth }
     }
 
-    /// Into about that many parts, each a multiple of some steps, and of no fewer than `least`.
+    /// Splits into about `wanted` parts, each a multiple of `multiple` steps, and of no fewer than `least`.
     pub fn new(depth: u64, wanted: u64, (multiple, least): (u64, u64)) -> Cut {
         let parts = wanted.min(depth / least.max(1)).max(1);
         let size = depth.div_ceil(parts).next_multiple_of(multiple);
@@ -44,7 +44,7 @@ impl Cut {
         }
     }
 
-    /// The first step of a part, and the one after its last, of that many in all; counted in groups of `group`.
+    /// The first step of a part, and the one after its last, of `depth` in all; counted in groups of `group`.
     pub fn bounds<'e, 'ctx>(
         self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,

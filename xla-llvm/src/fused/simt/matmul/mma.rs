@@ -157,7 +157,7 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         let (array, count) = (self.arrays[0].0, matrices(tiling, self.side));
         let at = at + (step * self.stride.1) as i64;
         let word = Scalar::Int(32);
-        // The pairs of narrow floats at the first two steps, and at those half as many steps behind as there are.
+        // The pairs of narrow floats at the first two steps, and at those half of all steps later.
         let pairs = [0, operand_type.depth() / 2];
         match (self.along, operand_type) {
             (Along::K, operand_type) => {

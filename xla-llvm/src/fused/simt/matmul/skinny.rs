@@ -52,10 +52,9 @@ pub(crate) struct SkinnyMatmul {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// Groups of `threads` threads, with `rows` rows of `many` each.
+    /// Thread groups of `threads` threads, with `rows` rows of `many` each.
     Groups { threads: u32, rows: u64 },
-    /// Blocks of `warps` warps, of which `across` threads lie side by side along the rows of `many`; `steps` steps of
-    /// the sum at a time.
+    /// Blocks of `warps` warps, `across` threads side by side along the rows of `many`; `steps` steps of K at a time.
     Blocks { warps: u64, across: u64, steps: u64 },
 }
 
@@ -320,7 +319,7 @@ impl<'a, 'm> Work<'a, 'm> {
         converted(s.emitter, value, self.matmul.accumulator_type)
     }
 
-    /// Rows of the few, with that many steps of the sum from some on.
+    /// Rows of the few, with consecutive steps of K.
     fn read_few<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -418,7 +417,7 @@ impl<'a, 'm> Work<'a, 'm> {
         Ok(Range { start, end, extent: Some(depth), width: 1, step, whole: true })
     }
 
-    /// That many sums of that many lanes, that a loop over places of the sum adds to.
+    /// Accumulators of lanes, that a loop over K adds to.
     fn summed<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -437,7 +436,7 @@ impl<'a, 'm> Work<'a, 'm> {
         Ok(values_of(s, &types, &raws))
     }
 
-    /// The first of that many neighbouring rows of `many`, or of the last ones where there are none.
+    /// The first of neighbouring rows of `many`, or of the last ones where there are none.
     fn existing<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,

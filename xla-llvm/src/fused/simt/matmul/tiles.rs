@@ -147,7 +147,7 @@ impl<'m> FusedKernel<'_, 'm> {
 }
 
 impl<'e, 'ctx> FusedEmitter<'e, 'ctx, '_> {
-    /// Makes the last of some coordinates one of that many lanes, of which it is the first.
+    /// Makes the last of some coordinates one of `width` lanes, of which it is the first.
     pub(crate) fn as_lanes(&mut self, exprs: &mut [AffineExpr], width: u64, extents: &[u64]) -> Result<()> {
         let (Some(last), Some(&extent), true) = (exprs.last_mut(), extents.last(), width > 1) else { return Ok(()) };
         let number = self.number_of(last)?;

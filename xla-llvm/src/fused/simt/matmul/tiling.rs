@@ -64,7 +64,7 @@ impl Tiling {
         tiling
     }
 
-    /// Tiles as small as they must be that there are that many.
+    /// Shrinks the tiles until there are at least `least`.
     fn with_tiles(mut self, matmul: &Matmul<'_>, least: u64) -> Tiling {
         while self.tiles(matmul) < least && self.each != [LEAST; 2] {
             let side = if self.each[0] >= self.each[1] { 0 } else { 1 };

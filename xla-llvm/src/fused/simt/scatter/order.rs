@@ -16,7 +16,7 @@ use crate::lanes::{Lanes, Scalar};
 
 /// Bits of the update's number in a key, and of its place.
 const HALF: u32 = 32;
-/// The key of an update that goes nowhere: behind all others.
+/// The key of an update without a destination: after all others.
 const NOWHERE: i64 = -1;
 
 /// Stores the key of an update, by its number in the order of updates.

@@ -31,7 +31,7 @@ fn m16n8k16_of_bf16() {
         // That of C: c0 to c3.
         c.extend([(0, 0), (0, 1), (8, 0), (8, 1)].map(|(r, n)| single(value(2, group + r, within * 2 + n))));
     }
-    let found = product("m16n8k16.row.col.f32.bf16.bf16.f32", ["%r0, %r1, %r2, %r3", "%r4, %r5"], [a, b, c]);
+    let found = mma("m16n8k16.row.col.f32.bf16.bf16.f32", ["%r0, %r1, %r2, %r3", "%r4, %r5"], [a, b, c]);
     check(16, &found);
 }
 
@@ -40,7 +40,7 @@ fn m16n8k8_and_m16n8k4_of_tf32() {
     let (mut a, mut b, mut c) = (Vec::new(), Vec::new(), Vec::new());
     for lane in 0..32usize {
         let (group, within) = (lane / 4, lane % 4);
-        // The figure of A: a0 to a3; of a shorter product a0 and a1.
+        // The figure of A: a0 to a3; of a shallower one a0 and a1.
         a.extend([(0, 0), (8, 0), (0, 4), (8, 4)].map(|(r, k)| single(value(0, group + r, within + k))));
         b.extend([0, 4].map(|k| single(value(1, within + k, group))));
         c.extend([(0, 0), (0, 1), (8, 0), (8, 1)].map(|(r, n)| single(value(2, group + r, within * 2 + n))));
@@ -51,7 +51,7 @@ fn m16n8k8_and_m16n8k4_of_tf32() {
         [("m16n8k8", 8, ["%r0, %r1, %r2, %r3", "%r4, %r5"]), ("m16n8k4", 4, ["%r0, %r1", "%r4"])]
     {
         let words = [a.clone(), b.clone(), c.clone()];
-        check(depth, &product(&format!("{shape}.row.col.f32.tf32.tf32.f32"), registers, words));
+        check(depth, &mma(&format!("{shape}.row.col.f32.tf32.tf32.f32"), registers, words));
     }
 }
 
@@ -61,7 +61,7 @@ fn single(value: i32) -> u32 {
 
 /// The lanes' registers of D, four each, from those of A (four each), B (two) and C (four), of which the instruction
 /// takes some.
-fn product(instruction: &str, [of_a, of_b]: [&str; 2], words: [Vec<u32>; 3]) -> Vec<u32> {
+fn mma(instruction: &str, [of_a, of_b]: [&str; 2], words: [Vec<u32>; 3]) -> Vec<u32> {
     let body = format!(
         "mul.wide.u32 %rd4, %r9, 16; add.s64 %rd5, %rd0, %rd4; ld.global.v4.b32 {{%r0, %r1, %r2, %r3}}, [%rd5];
         mul.wide.u32 %rd6, %r9, 8; add.s64 %rd5, %rd1, %rd6; ld.global.v2.b32 {{%r4, %r5}}, [%rd5];
@@ -76,7 +76,7 @@ fn product(instruction: &str, [of_a, of_b]: [&str; 2], words: [Vec<u32>; 3]) -> 
     bench.read(into, 128)
 }
 
-/// Whether the result is the product of matrices of [`value`]s, with that many steps.
+/// Whether the result is the product of matrices of [`value`]s, with `depth` steps.
 fn check(depth: usize, found: &[u32]) {
     for (lane, results) in found.chunks(4).enumerate() {
         for (element, result) in results.iter().enumerate() {

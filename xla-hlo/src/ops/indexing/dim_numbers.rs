@@ -5,10 +5,10 @@ use crate::ops::checks::{self, ensure};
 use crate::{ArrayShape, Literal, Result, Scalar};
 
 /// The dimension numbers of a gather, or of a scatter under the names of the gather that reads what it writes.
-pub(super) struct Boxes<'a> {
-    /// Dimensions of the slices (gather's result, scatter's updates) that run inside a box, ascending.
+pub(super) struct DimNumbers<'a> {
+    /// Dimensions of the slices (gather's result, scatter's updates) that run inside a slice, ascending.
     pub offset_dims: &'a [usize],
-    /// Operand dimensions of size 1 in the box that the slices leave out.
+    /// Operand dimensions of size 1 in the slice that the slices leave out.
     pub collapsed_dims: &'a [usize],
     /// Operand dimension of each component of a start.
     pub start_index_map: &'a [usize],
@@ -19,9 +19,9 @@ pub(super) struct Boxes<'a> {
     names: [&'static str; 5],
 }
 
-impl<'a> From<&'a Gather> for Boxes<'a> {
-    fn from(op: &'a Gather) -> Boxes<'a> {
-        Boxes {
+impl<'a> From<&'a Gather> for DimNumbers<'a> {
+    fn from(op: &'a Gather) -> DimNumbers<'a> {
+        DimNumbers {
             offset_dims: &op.offset_dims,
             collapsed_dims: &op.collapsed_slice_dims,
             start_index_map: &op.start_index_map,
@@ -39,9 +39,9 @@ impl<'a> From<&'a Gather> for Boxes<'a> {
     }
 }
 
-impl<'a> From<&'a Scatter> for Boxes<'a> {
-    fn from(op: &'a Scatter) -> Boxes<'a> {
-        Boxes {
+impl<'a> From<&'a Scatter> for DimNumbers<'a> {
+    fn from(op: &'a Scatter) -> DimNumbers<'a> {
+        DimNumbers {
             offset_dims: &op.update_window_dims,
             collapsed_dims: &op.inserted_window_dims,
             start_index_map: &op.scatter_dims_to_operand_dims,
@@ -59,7 +59,7 @@ impl<'a> From<&'a Scatter> for Boxes<'a> {
     }
 }
 
-impl Boxes<'_> {
+impl DimNumbers<'_> {
     /// Checks everything but the slices: each operand dimension is batching, collapsed, or runs along one of
     /// `offset_dims`; each component of a start has an operand dimension.
     pub(super) fn check(&self, operand: &ArrayShape, indices: &ArrayShape) -> Result<()> {
@@ -145,7 +145,7 @@ impl Boxes<'_> {
         dims.into_iter().filter_map(|dim| dim.or_else(|| batch.next())).collect()
     }
 
-    /// The start with number `batch`, an index along [`Boxes::batch_dims`]; neither clamped nor checked.
+    /// The start with number `batch`, an index along [`DimNumbers::batch_dims`]; neither clamped nor checked.
     pub(super) fn start(&self, operand_rank: usize, indices: &Literal, batch: &[usize]) -> Vec<i128> {
         let dims = indices.array_shape().dims();
         let mut index = batch.to_vec();
@@ -170,7 +170,7 @@ impl Boxes<'_> {
 /// Dimension that a dimension of the slices runs along.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum SliceDim {
-    /// This dimension of the operand, inside a box.
+    /// This dimension of the operand, inside a slice.
     Window(usize),
     /// This dimension of the starts.
     Batch(usize),

@@ -9,7 +9,7 @@ use crate::refusal::wrong;
 
 /// `D = epilogue(alpha op(A) op(B) + beta C)`, for each of a batch.
 #[derive(Clone, Debug)]
-pub(super) struct Product {
+pub(super) struct Matmul {
     pub operation: MatmulDescriptor,
     pub a: MatrixLayout,
     pub b: MatrixLayout,
@@ -20,7 +20,7 @@ pub(super) struct Product {
 /// The largest size of a matrix that the library's kernels count to.
 const LARGEST: u64 = i32::MAX as u64;
 
-impl Product {
+impl Matmul {
     pub fn layouts(&self) -> [&MatrixLayout; 4] {
         [&self.a, &self.b, &self.c, &self.d]
     }
@@ -44,7 +44,7 @@ impl Product {
         let sizes = self.sizes()?;
         let bad = |why: &str| wrong(Status::INVALID_VALUE, format!("{why}: {self:?}"));
         if sizes.contains(&0) {
-            return bad("a product of nothing");
+            return bad("an empty matmul");
         }
         if sizes.iter().any(|size| *size > LARGEST) {
             return wrong(Status::NOT_SUPPORTED, format!("a matrix that is too large: {self:?}"));
