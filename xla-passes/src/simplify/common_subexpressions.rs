@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use xla_hlo::effects::{Effects, is_begun};
+use xla_hlo::effects::{Effects, is_async_start};
 use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result};
 

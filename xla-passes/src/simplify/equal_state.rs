@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use xla_hlo::effects::{Effects, is_begun};
+use xla_hlo::effects::{Effects, is_async_start};
 use xla_hlo::{Computation, InstrId, Instruction, Module, Op, Shape};
 
 use crate::analysis::effects::{Effects, is_async_start};

@@ -1,7 +1,6 @@
 //! Evaluator of ragged dots: sums of products, element by element.
 
 use super::{RaggedDot, RaggedMode};
-use crate::ops::dot::DotDims;
 use crate::ops::dot_arithmetic::{Domain, Wrapping};
 use crate::{ArrayShape, ElementKind, IndexIter, Literal, Result, linear_index, multi_index};
 
