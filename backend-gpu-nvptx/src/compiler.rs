@@ -92,8 +92,8 @@ impl GpuCompiler {
         }
     }
 
-    /// The standard stages; without optimisation, those that programs cannot do without. Where there is no library for
-    /// them, Fourier transforms are expanded into other operations.
+    /// The standard stages; without optimisation, only required lowering. Without cuFFT, Fourier transforms are
+    /// expanded into other operations.
     fn passes_for(&self, options: &CompileOptions, has_transforms: bool) -> HloPasses {
         let mut profile = profile();
         profile.tf32 = options.allow_tf32;

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Machine code for a GPU is assembled by the driver when a program is loaded, or by `ptxas` where it is installed
-//! (`ptx/`). Which of several implementations of a library call runs is measured where it runs (`autotune/`).
+//! (`ptx/`). Candidates of a library call are measured on the device that runs it (`autotune/`).
 //!
 //! Two platforms: [`platform`] is `gpu`, [`emulated_platform`] is `gpu-emulated`: the very same kernels, run by the
 //! host, to test them where there is no GPU. Without the Cargo feature `compile` there is neither LLVM nor the latter:

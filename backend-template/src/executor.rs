@@ -128,7 +128,7 @@ thread_local! {
     static PLACE: RefCell<Arc<str>> = RefCell::new(format!("platform {NAME}").into());
 }
 
-// VENDOR(streams): how work goes to the driver. What is told of an error that comes out later begins with `PLACE`.
+// VENDOR(streams): how work goes to the driver. Messages of asynchronous errors begin with `PLACE`.
 impl TemplateStream {
     /// A stream that keeps what is sent to it.
     pub fn recording() -> TemplateStream {
@@ -163,7 +163,7 @@ impl TemplateStream {
     }
 }
 
-// VENDOR(streams): copies and events of the driver. What is sent keeps the memory alive that it uses.
+// VENDOR(streams): copies and events of the driver. Queued work keeps the memory alive that it uses.
 impl Stream for TemplateStream {
     fn copy_to_device(&self, source: &[u8], target: &mut DeviceMemory, offset: usize) -> Result<()> {
         self.queue()?;

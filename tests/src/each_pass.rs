@@ -42,7 +42,7 @@ fn check(
     match at_rest(name, profile, &mut after) {
         Ok(true) => {}
         Ok(false) => return Ok(()),
-        // What wants other passes in front, or refuses a program for what it is.
+        // Passes that require other passes first, or refuse the program.
         Err(Error::FailedPrecondition(_) | Error::InvalidArgument(_) | Error::Unimplemented(_)) => return Ok(()),
         Err(error) => return Err(error.to_string()),
     }

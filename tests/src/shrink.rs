@@ -154,7 +154,7 @@ impl Shrinker<'_> {
             let unused: Vec<InstrId> = computation.post_order().into_iter().rev().collect();
             for id in unused {
                 if !matches!(computation[id].op(), Op::Parameter(_)) {
-                    // What is still used, or the root, says no.
+                    // Refused for the root and for instructions with users.
                     computation.remove(id).ok();
                 }
             }

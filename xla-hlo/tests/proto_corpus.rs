@@ -45,7 +45,7 @@ fn normalized(module: &Module) -> String {
     let text = module.to_string();
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
-    // Where text says -0, XLA serialised +0; a comparison that floats have anyhow is not kept.
+    // XLA serialised +0 for -0 of the text; the default comparison type of floats is not kept.
     lines.join("\n").replace("-0.0", "0").replace(", type=FLOAT", "")
 }
 

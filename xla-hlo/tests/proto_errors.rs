@@ -128,7 +128,7 @@ fn truncated_messages_are_refused() {
     let bytes = module().encode_to_vec();
     parse_module(&bytes).unwrap();
     for length in 0..bytes.len() {
-        // Where a field of the header ends, what is left is a module.
+        // Bytes cut after a field of the header are a module.
         if let Err(error) = parse_module(&bytes[..length]) {
             assert!(error.to_string().starts_with("serialised HLO: "), "{error}");
         }

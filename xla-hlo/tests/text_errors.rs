@@ -182,7 +182,7 @@ fn truncated_anywhere() {
     assert_eq!(whole.instruction_count(), 13);
     let complete = SMALL.trim_end().len();
     let accepted = (0..complete).map(|end| &SMALL[..end]).filter(|text| parse_module(text).is_ok());
-    // What ends between computations is a module of those before.
+    // A text cut between computations is a module of those before.
     for text in accepted {
         assert!(text.trim_end().ends_with("\n}") || text.trim_end().ends_with("*/"), "accepted {text}");
     }

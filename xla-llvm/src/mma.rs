@@ -102,7 +102,7 @@ impl<'ctx> Emitter<'ctx> {
     }
 
     /// Lanes of f32 as the nearest numbers of TF32, which has 10 bits of fraction; of two that are as near, the one
-    /// further from zero. What becomes too large is infinite.
+    /// further from zero. Overflow becomes infinity.
     pub fn round_to_tf32<'e>(&'e self, value: Lanes<'e, 'ctx>) -> Result<Lanes<'e, 'ctx>> {
         match self.target().simt() {
             Some(Simt::Nvptx) => {

@@ -15,8 +15,8 @@
 //! ```
 //!
 //! [`stages`] has each of these as a function that returns a [`Pipeline`]; a backend puts them together and states its
-//! differences. One file a pass; each rewrite keeps the meaning of the program bit by bit but for what its own docs
-//! say. What needs the target asks the [`TargetProfile`] that the backend hands in.
+//! differences. One file a pass; each rewrite keeps the results of the program bit for bit unless its own docs say
+//! otherwise. Passes that depend on the target ask the [`TargetProfile`] that the backend hands in.
 //!
 //! ```
 //! use xla_passes::{PassContext, TargetProfile, stages};

@@ -43,7 +43,7 @@ pub trait Executable: Send + Sync + fmt::Debug {
     /// Work the program does, as far as it can be known without running it.
     fn cost_analysis(&self) -> CostAnalysis;
 
-    /// The ability to be written down, if it has it. What can load it again: [`crate::compiler::Compiler::loader`].
+    /// The serializer of this executable, if it has one; its counterpart is [`crate::compiler::Compiler::loader`].
     fn serializer(&self) -> Option<&dyn SerializeExecutable> {
         None
     }

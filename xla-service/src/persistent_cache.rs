@@ -71,8 +71,8 @@ impl<'a> PersistentCache<'a> {
     }
 }
 
-/// Identity of this build of the compiler: its version, and size and time of the program that it is part of. What one
-/// build wrote for itself another one must not trust, such as code that calls functions of the runtime.
+/// Identity of this build of the compiler: its version, and size and time of the program that it is part of. Another
+/// build must not trust private entries, such as code that calls functions of the runtime.
 pub fn build_identity() -> String {
     let facts = std::env::current_exe().and_then(|path| path.metadata());
     let time = facts.as_ref().ok().and_then(|facts| facts.modified().ok()?.duration_since(UNIX_EPOCH).ok());

@@ -48,7 +48,7 @@ pub fn run(args: Arguments) -> Result<()> {
 
 fn clippy() -> Result<()> {
     run_program(cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;
-    // What runs programs for GPUs without LLVM.
+    // The build that runs programs for GPUs without LLVM.
     run_program(cargo(&[
         "clippy",
         "--package",

@@ -180,7 +180,7 @@ pub fn problem(mut command: Command) -> Option<String> {
     let mut stderr = child.stderr.take();
     let reader = std::thread::spawn(move || {
         let mut text = Vec::new();
-        // What can be read of a message is better than none.
+        // A partial message is better than none.
         let _ = stderr.as_mut().map(|pipe| pipe.read_to_end(&mut text));
         String::from_utf8_lossy(&text).into_owned()
     });

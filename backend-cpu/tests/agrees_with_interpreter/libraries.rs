@@ -118,7 +118,7 @@ fn decompositions_of_all_sizes() {
 
 #[test]
 fn narrow_decompositions() {
-    // What is rounded between widened and narrow arithmetic is more than the comparison allows; exact numbers are not.
+    // The difference between widened and narrow arithmetic exceeds the tolerance, so all numbers here are exact.
     native(
         "HloModule m
         ENTRY main {

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! `unsafe` stands in `driver`, `context`, `module`, `linker`, `stream/queue`, `memory/staging`, `graph/driver` and
-//! `library`, which are safe to use: handles are created and freed there and nowhere else. What a kernel does with its
-//! addresses is vouched for by the compiler.
+//! `library`, which are safe to use: handles are created and freed there and nowhere else. The compiler vouches for a
+//! kernel's memory accesses.
 
 pub(crate) mod context;
 pub(crate) mod description;

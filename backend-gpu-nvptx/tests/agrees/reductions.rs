@@ -133,7 +133,7 @@ fn combiners_of_one_array() {
             [("6,300", "6", "1"), ("300,40", "40", "0"), ("2000", "", "0"), ("9,20", "9", "1"), ("1,64", "1", "1")]
         {
             if ty == "bf16" && dims != "9,20" && dims != "1,64" {
-                // Where sums are rounded, their order shows.
+                // Rounded sums depend on their order.
                 continue;
             }
             agrees(&format!(

@@ -26,7 +26,7 @@ impl Device {
         Device(Arc::new(DeviceState { ledger, faults: Arc::default(), queues: Mutex::default() }))
     }
 
-    /// A block of memory, of arbitrary contents. Where too little is free, waits for queued work to give back what it
+    /// A block of memory, of arbitrary contents. If too little is free, waits for queued work to release memory that it
     /// is the last to hold; [`Error::ResourceExhausted`] if that does not suffice.
     pub fn allocate(&self, bytes: usize) -> Result<Arc<Block>> {
         if self.0.faults.strikes(FaultKind::Allocation) {

@@ -25,7 +25,7 @@ impl Worker {
         Worker { faults, failure: None }
     }
 
-    /// Executes until the queue is closed. What a task holds is given back before the next one begins.
+    /// Executes tasks until the queue is closed. Drops each task before the next one begins.
     pub fn run(mut self, tasks: Receiver<Task>) {
         for task in tasks {
             match task {

@@ -1,7 +1,7 @@
 //! Elementwise operations and movement: a tile of an instruction's elements at any coordinates.
 //!
 //! Movement costs nothing: a transpose, slice or broadcast only says at which coordinates of its operand the elements
-//! are. Where the chain ends, at an array in memory, the DMA unit fetches what the coordinates say.
+//! are. At the end of the chain, an array in memory, the DMA unit fetches the elements at these coordinates.
 
 use std::collections::HashMap;
 

@@ -61,7 +61,7 @@ impl Lives {
             if let Instruction::Loop { body, .. } = instruction {
                 self.visit(body);
                 self.now += 1;
-                // What was there before the loop and is mentioned in it is needed in every iteration.
+                // Registers defined before the loop and used in it live through every iteration.
                 let lives = self.of.values_mut().filter(|life| life.first < now && life.last > now);
                 lives.for_each(|life| life.last = self.now);
             }

@@ -206,7 +206,7 @@ fn waiting_for_a_queue_that_fails_or_ends_is_no_deadlock() {
     upload(&queue, &a, 1);
     assert_eq!(download(&queue, &a).expect("this data is right"), [1; LANES]);
     assert!(download(&queue, &b).is_err());
-    // Who waits for failed work is told of it, once.
+    // A wait for failed work returns its error, once.
     let told = queue.record().expect("the queue runs").wait().expect_err("what was waited for failed");
     assert_eq!(told.message(), "bad: kernel doubling failed: injected fault");
     assert!(queue.record().expect("the queue runs").wait().is_ok());

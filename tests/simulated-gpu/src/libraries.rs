@@ -24,8 +24,8 @@ pub fn capability() -> Result<u32, Status> {
 }
 
 /// Sends work to a stream, or as a node to the graph that the stream is captured to. It is done later, as often as it
-/// is sent, and with the driver locked: it must make no call. What it finds to be wrong loses the device; `call` names
-/// it for people.
+/// is sent, and with the driver locked: it must make no call. An error of it loses the device; `call` names it in
+/// messages.
 pub fn enqueue(
     stream: u64,
     name: &str,

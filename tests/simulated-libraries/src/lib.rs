@@ -13,7 +13,7 @@
 //!
 //! A file with all of it is found under the names of all libraries, the driver's among them: so it is loaded once, with
 //! one device. Every call that a library must not get is told as a sentence on stderr, and answered with the code that
-//! its documents give. What only tests other than those of this repository could ask for is refused as not supported.
+//! its documents give. Requests that no test of this repository makes are refused as not supported.
 
 mod arguments;
 mod blas;

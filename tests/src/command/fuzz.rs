@@ -55,7 +55,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     worker.extend(arguments.platform.each_pass.then(|| "--each-pass".into()));
     worker.extend(arguments.platform.target.words());
     let target = arguments.platform.target.name().map(|name| format!(" for {name}")).unwrap_or_default();
-    // Where there is none, every worker would die of it.
+    // Without the target's registry every worker would die.
     arguments.platform.target.registry("cpu")?;
     let campaign = Campaign {
         families: if arguments.family.is_empty() { Family::ALL.to_vec() } else { arguments.family },

@@ -248,7 +248,7 @@ pub fn arguments(module: &Module) -> Vec<Literal> {
 }
 
 fn difference(expected: &Literal, actual: &Literal, ty: ElementType, check: Check) -> Option<String> {
-    // What is computed from narrow floats is off by a rounding of theirs, whatever the type of the result.
+    // Results computed from narrow floats are off by a rounding of theirs, whatever the type of the result.
     let of_type = epsilon(ty);
     let (expected, actual) = (expected.leaves(), actual.leaves());
     expected.iter().zip(&actual).find_map(|(expected, actual)| {

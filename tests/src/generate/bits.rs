@@ -20,7 +20,7 @@ impl Graph<'_> {
         self.put(Some(Numbers::GIVEN), |b| b.get_tuple_element(both, 1))
     }
 
-    /// Whether random numbers keep within their bounds. Which numbers come is not the same for everyone.
+    /// Whether random numbers keep within their bounds. The numbers themselves differ between platforms.
     pub(super) fn rng(&mut self) -> Option<Value> {
         let (ty, dims) = (self.ty(), self.dims());
         if !matches!(ty.kind(), ElementKind::Float | ElementKind::Signed | ElementKind::Unsigned) || ty.bit_width() < 8

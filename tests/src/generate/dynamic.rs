@@ -24,7 +24,7 @@ fn is_dynamic(x: &Value, d: usize) -> bool {
 }
 
 impl Graph<'_> {
-    /// A chain over an array with dynamic sizes. What it returns last has a static shape.
+    /// A chain over an array with dynamic sizes, whose last value has a static shape.
     pub(super) fn dynamic(&mut self) -> Option<Value> {
         let start = self.any(|v| v.rank() > 0 && v.shape.element_count() <= MOST)?;
         let d = self.random.below(start.rank());

@@ -171,7 +171,7 @@ fn complex_unary(op: UnaryOp, x: &Numbers) -> Option<Numbers> {
         UnaryOp::Real | UnaryOp::Imag => {
             (!matches!(x.noise, Noise::Ulps(_))).then_some(Numbers { patterns: false, ..*x })
         }
-        // What becomes of infinities is another question for each function.
+        // The result for infinities differs from function to function.
         _ if x.is_exact() && x.zeros && x.bound <= 8.0 => Some(complex_function()),
         _ => None,
     }

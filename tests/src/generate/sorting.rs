@@ -7,8 +7,8 @@ use super::graph::{Graph, Value};
 use super::numbers::Numbers;
 
 impl Graph<'_> {
-    /// Several arrays sorted together. What is sorted must be the same for everyone to the last bit, since places
-    /// depend on it.
+    /// Several arrays sorted together. Keys must be the same on all platforms to the last bit, since places depend on
+    /// them.
     pub(super) fn sort(&mut self) -> Option<Value> {
         let callees = self.callees;
         let orders: Vec<(_, &[ElementType])> = callees

@@ -7,8 +7,8 @@ const FIRST: u128 = 0x0701_2395;
 
 /// A 128-bit counter from which `rng` and `rng-get-and-update-state` draw: one for all programs of a device.
 ///
-/// Clones are handles to the same counter. What is drawn is never drawn again before the counter has gone all the way
-/// round; in which order programs that run at the same time draw is left open.
+/// Clones are handles to the same counter. No value is drawn twice before the counter wraps around; the order in which
+/// concurrent programs draw is unspecified.
 #[derive(Clone, Debug)]
 pub struct RandomState(Arc<Mutex<u128>>);
 

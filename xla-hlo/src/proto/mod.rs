@@ -2,8 +2,8 @@
 //!
 //! [`parse_module`] goes from bytes to a [`Module`](crate::Module), [`serialize_module`] goes back; the text of a
 //! module and of what comes back is the same. The reader takes a bare `HloModuleProto` and one inside `HloProto`,
-//! `HloSnapshot` or `HloModuleProtoWithConfig` (of which it reads the counts of replicas and partitions). What the
-//! format leaves open:
+//! `HloSnapshot` or `HloModuleProtoWithConfig` (of which it reads the counts of replicas and partitions). Decisions
+//! that the format leaves open:
 //!
 //! - Computations may come in any order; instructions come after their operands and control predecessors, as XLA
 //!   demands.

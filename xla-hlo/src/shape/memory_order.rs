@@ -28,7 +28,7 @@ pub enum MemoryStepKind {
 }
 
 impl MemoryStep {
-    /// The step back. What padding held is lost.
+    /// The inverse step. Contents of padding are lost.
     #[must_use]
     pub fn inverse(self) -> MemoryStep {
         let kind = match self.kind {

@@ -1,7 +1,7 @@
 //! Text form of modules: reads what XLA prints, prints what XLA reads.
 //!
 //! [`parse_module`] goes from text to a [`Module`](crate::Module); `Display` and [`print_module`] go back, and
-//! `print(parse(x))` is a fixed point. What the reader decides where the text leaves it open:
+//! `print(parse(x))` is a fixed point. Decisions of the reader where the text leaves them open:
 //!
 //! - An array without a layout is row major. Scalars have no layout unless one says more than the (empty) order.
 //! - A literal whose data was left out, `{...}`, is zeros: all bits, so 2^-127 for `f8e8m0fnu`. (XLA's reader counts

@@ -109,7 +109,7 @@ fn divide<'e, 'ctx>(a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>, kind: Kind) -> Lanes
 
 /// The dividend for a zero divisor, 0 for the one overflow.
 fn remainder<'e, 'ctx>(a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>, kind: Kind) -> Lanes<'e, 'ctx> {
-    // Where the divisor is zero the quotient is a number, and its product with the divisor zero.
+    // For a zero divisor the quotient is some number, and its product with the divisor zero.
     a - quotient(a, b, kind) * b
 }
 

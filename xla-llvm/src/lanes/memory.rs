@@ -14,8 +14,7 @@ use crate::emitter::Emitter;
 use xla_hlo::{Error, Result};
 
 impl<'ctx> Emitter<'ctx> {
-    /// An array of `count` elements on the stack, for the whole run of the function, aligned to 64 bytes. What it holds
-    /// at first is not known.
+    /// An uninitialised array of `count` elements on the stack, for the whole run of the function, aligned to 64 bytes.
     pub fn stack_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
         let refused = |reason: &dyn std::fmt::Display| Error::internal(format!("no array on the stack: {reason}"));
         let here = self.builder.get_insert_block().ok_or_else(|| refused(&"there is no function"))?;
@@ -264,8 +263,8 @@ impl<'ctx> Emitter<'ctx> {
     ///
     /// With AVX-512, LLVM 22 makes a masked store of truncated integers one that truncates, and that, where the mask is
     /// known to be of one lane, a scalar store of the element as it was *before* the truncation: up to seven bytes too
-    /// many. What is constant when the code is emitted never gets here (see [`Lanes::constant_runs`]), but the code
-    /// generator folds more, such as minima.
+    /// many. Constant masks never get here (see [`Lanes::constant_runs`]), but the code generator folds more, such as
+    /// minima.
     fn unknown<'e>(&'e self, value: Lanes<'_, 'ctx>, mask: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         match value.scalar() {
             Scalar::Int(bits) if bits < 64 && value.width() > 1 && self.target().abilities().avx512 => mask.opaque(),

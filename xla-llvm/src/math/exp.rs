@@ -76,7 +76,7 @@ pub fn exp<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     reduce(table, x.within(table.range.0, table.range.1), None).result()
 }
 
-/// `e^(high + low)`. Where `high` is beyond the range of the exponential, `low` must be zero.
+/// `e^(high + low)`. `low` must be zero if `high` is beyond the range of the exponential.
 pub(super) fn exp_of_wide<'e, 'ctx>(x: Wide<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let table = by_precision(x.high, &F32, &F64);
     reduce(table, x.high.within(table.range.0, table.range.1), Some(x.low)).result()

@@ -90,7 +90,7 @@ fn octant<'e, 'ctx>(magnitude: Lanes<'e, 'ctx>) -> Octant<'e, 'ctx> {
     let small = (z * z).fma(z.polynomial(by_precision(r, COSINE_F32, COSINE_F64)), -(r * low));
     let half = z * 0.5;
     let cosine = half.constant(1.0) - half;
-    // What the rounding of 1 - z/2 lost is exact.
+    // The rounding error of 1 - z/2, computed exactly, is added back.
     let cosine = cosine + ((cosine.constant(1.0) - cosine - half) + small);
     Octant { quadrant: k.small_to_int(), sine, cosine }
 }

@@ -51,7 +51,7 @@ fn emitted(module: &Module, target: &Target) -> (String, String) {
     let emitter = Emitter::new(&context, "kernels", target, EmitOptions::default());
     let kernel = emit_kernel(&emitter, &source, "kernel").unwrap();
     let ir = emitter.finish().unwrap().print_to_string().to_string();
-    // What is in front of the functions names the machine.
+    // The text before the first function names the machine.
     (kernel.strategy, ir.split_once("define").map_or(String::new(), |(_, body)| format!("define{body}")))
 }
 

@@ -3,8 +3,8 @@
 //! Counted are operations on elements, whatever their type: an addition is one, a multiplication with an addition two,
 //! an exponential one transcendental. Bytes are those that an instruction reads and writes if nothing stays in a cache:
 //! inside a fusion none, of a slice only what is sliced, of an update in place only the update. A loop counts as often
-//! as it runs, where that is known; of a conditional's branches the most expensive counts. What asks a library (custom
-//! calls) has no arithmetic that is known, and random bits count as one operation each.
+//! as it runs, where that is known; of a conditional's branches the most expensive counts. The arithmetic of library
+//! calls (custom calls) is unknown, and random bits count as one operation each.
 
 use std::fmt;
 
@@ -244,7 +244,7 @@ fn part_read(computation: &Computation, user: InstrId, operand: InstrId) -> Opti
     let first_alone = instruction.operand(0) == operand && instruction.operands()[1..].iter().all(|&o| o != operand);
     match instruction.op() {
         Op::Slice(_) | Op::DynamicSlice(_) | Op::Gather(_) if first_alone => Some(byte_size(instruction.shape())),
-        // What is not updated stays where it is.
+        // Elements outside of the update stay where they are.
         Op::DynamicUpdateSlice(_) if first_alone => Some(0),
         _ => None,
     }
@@ -260,7 +260,7 @@ fn bytes(computation: &Computation, id: InstrId) -> (u64, u64) {
     let written = byte_size(instruction.shape());
     match (role(computation, id), instruction.op()) {
         (Role::Compute, Op::DynamicUpdateSlice(_)) => (read(), size(operands[1])),
-        // What is updated is read and written again.
+        // Updated elements are read and written.
         (Role::Compute, Op::Scatter(_)) => {
             let arrays = operands.len() / 2;
             let updates = operands[arrays + 1..].iter().map(|&o| size(o)).fold(0, u64::saturating_add);

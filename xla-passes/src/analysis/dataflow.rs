@@ -1,8 +1,8 @@
 //! Dataflow: which value each leaf of each instruction's result holds, as buffer assignment sees it.
 //!
 //! Tuples, their elements, barriers and bitcasts hold the values of their operands; only what computes something makes
-//! a value. Where control flow meets there is a *join*: a value of its own, into which others flow. A loop's state that
-//! every iteration passes on unchanged is not a join, but the value it was started with.
+//! a value. A *join* stands where control flow meets: a value of its own, into which others flow. A loop's state that
+//! every iteration passes on unchanged is no join, but the value it was started with.
 
 use std::collections::HashMap;
 use std::fmt;

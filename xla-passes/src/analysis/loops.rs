@@ -119,7 +119,7 @@ impl LoopState {
         if whole.is_empty() && !is_root {
             return;
         }
-        // Who wants the whole state gets that of before.
+        // Users of the whole state get the one without the new elements.
         let mut elements = take_elements(caller, self.id, 0);
         elements.truncate(self.elements.len());
         let before = caller.add(Instruction::new(Tuple.into(), Shape::Tuple(self.elements.clone()), elements));

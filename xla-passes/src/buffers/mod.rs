@@ -14,8 +14,8 @@
 //!
 //! Equal slices say that nothing has to move. The slice of a `tuple`, `get-tuple-element`, `opt-barrier`, `bitcast`,
 //! `reshape` (of equal row-major bytes), of a while loop and its computations' parameters and roots, of a conditional
-//! and its branches, is that of the value it passes on: emit nothing for these. What an instruction that computes
-//! something may find:
+//! and its branches, is that of the value it passes on: emit nothing for these. Cases of an instruction that computes
+//! something:
 //!
 //! - **its output is an operand's slice**: only where [`may_share`](crate::analysis::alias::may_share) allows it, which
 //!   is where every element is read at the index where it is written (elementwise operations and loop fusions), or

@@ -68,7 +68,7 @@ pub(crate) fn pack(items: &[Item]) -> Result<Packing> {
         if best.size <= least {
             break;
         }
-        // What ends at the top found the gaps taken: it comes first now. Sorting is stable.
+        // Items that end at the top found the gaps taken: they come first now. Sorting is stable.
         order.sort_by_key(|&i| items[i].size == 0 || last.offsets[i] + items[i].size < last.size);
         last = pack_in_order(items, &order);
         if last.size < best.size {
@@ -124,7 +124,7 @@ pub(crate) fn lend_and_pack(items: &[Item], lenders: &[Lender]) -> Result<(Lent,
 fn lend(items: &[Item], lenders: &[Lender], rank: impl Fn(&Item) -> i64) -> Lent {
     let mut order: Vec<usize> = (0..items.len()).filter(|&i| items[i].size > 0).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(items[i].size), rank(&items[i]), i));
-    // What is small hardly counts, and each item looks at all that were placed.
+    // Quadratic: each item looks at all that were placed. Small items hardly count.
     order.truncate(MAX_QUADRATIC);
     let mut by_size: Vec<usize> = (0..lenders.len()).collect();
     by_size.sort_by_key(|&l| (lenders[l].size, l));

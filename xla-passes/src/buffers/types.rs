@@ -115,10 +115,10 @@ pub struct BufferOptions {
     pub alignment: usize,
     /// Bytes that one execution may need in all, arguments and results included; more is an error.
     pub memory_bytes: Option<u64>,
-    /// For that many steps of the schedule after its last use, the place of a temporary value is given to no other
-    /// one. What shares memory cannot run at the same time, so this is for devices with several streams: branches that
-    /// follow each other in the schedule may run side by side, for more memory. Where there is not so much of it, this
-    /// is left out.
+    /// For that many steps of the schedule after its last use, the place of a temporary value is given to no other one.
+    /// Instructions whose values share memory cannot run at the same time, so this is for devices with several streams:
+    /// branches that follow each other in the schedule may run side by side, at the cost of memory. Ignored where
+    /// memory does not suffice.
     pub reuse_after: u32,
     /// Run [`verify_assignment`](super::verify_assignment) on the product. On in debug builds.
     pub verify: bool,

@@ -34,8 +34,8 @@ impl Pass for ExpandCustomCalls {
     }
 }
 
-/// Calls of a computation with what they stand for. What cannot be run stays, and is refused when handlers are looked
-/// for.
+/// Custom calls of a computation with the operations that they stand for. Calls that cannot be run are left alone, and
+/// refused when handlers are looked up.
 fn known(module: &Module, id: CompId) -> Vec<(InstrId, CustomCallOperation)> {
     let computation = &module[id];
     let operation = |call: InstrId| match computation[call].op() {

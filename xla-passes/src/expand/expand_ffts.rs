@@ -19,8 +19,8 @@ const MAX_TABLE: usize = 1 << 16;
 ///
 /// A line of `n = p m` elements is `m` transforms of `p` elements, one product with a matrix, factors that turn, and
 /// `p` transforms of `m` (J. Cooley and J. Tukey, 1965): `n` times the sum of the factors, each of at most 64 where `n`
-/// has such. Roots are constants, rounded once. What needs a table of more than 65,536 of them (longer lines, primes
-/// above 256) stays. Results differ from the evaluator's, which works in `f64`, by the rounding of sums.
+/// has such. Roots are constants, rounded once. Transforms that need a table of more than 65,536 of them (longer lines,
+/// primes above 256) stay. Results differ from the evaluator's, which works in `f64`, by the rounding of sums.
 pub struct ExpandFfts;
 
 impl Pass for ExpandFfts {
@@ -128,7 +128,7 @@ fn roots_product(at: &mut Inserter<'_>, x: Parts, dimension: usize, inverse: boo
     let n = at.dims(x.re)[dimension];
     let roots = table(at, [n, n], n, inverse, at.element_type(x.re)?)?;
     let dims = DotDims { lhs_contracting: vec![dimension], rhs_contracting: vec![1], ..DotDims::default() };
-    // Where less is the default, it would be lost in every step.
+    // A lower default precision would cost accuracy in every step.
     let precision = vec![Precision::Highest; 2];
     let dot = Dot { dims, precision, algorithm: None };
     times(x, roots, &mut |x, y| at.add(dot.clone(), [x, y]))?.sums(at)

@@ -109,7 +109,7 @@ impl Formulas<'_, '_> {
         let log = self.unary(UnaryOp::Log, u)?;
         let ratio = self.divide(x, log)?;
         let y = self.multiply(less, ratio)?;
-        // Where nothing of the one, or nothing of the exponential, is left, there is no ratio.
+        // The ratio is undefined where `exp(x) - 1` rounds to -1 or 0, or `exp(x)` overflows.
         let y = self.when((less, CompareDirection::Eq, -1.0), less, y)?;
         let y = self.when((u, CompareDirection::Eq, f64::INFINITY), u, y)?;
         self.when((less, CompareDirection::Eq, 0.0), x, y)

@@ -77,7 +77,7 @@ fn rows(
     let shape = ArrayShape::new(result.element_type(), dims.clone());
     let product = at.add_as(dot(op, op.dims.clone()), shape.clone(), [lhs, rhs])?;
     let mask = Mask::new(at, op, lhs, sizes)?;
-    // Where the dimensions of the left operand are in the product.
+    // Positions of the left operand's dimensions in the product.
     let order = [op.dims.lhs_batch.clone(), free].concat();
     let place = |d: usize| order.iter().position(|&o| o == d).unwrap_or(0);
     let mask = mask.spread(at, &dims, group, place)?;

@@ -6,8 +6,8 @@ use xla_hlo::{CompId, Computation, ElementType, InstrId, Instruction, Module, Op
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext, TopKProfile};
 
-/// Puts `topk` in terms of a stable sort of elements and their places, where the target lacks it. Exact, in the total
-/// order of floats. What the target does by itself stays: see [`TopKProfile`].
+/// Expands `topk` into a stable sort of elements and their places, where the target lacks it. Exact, in the total order
+/// of floats. Native cases of the target stay: see [`TopKProfile`].
 pub struct ExpandTopK;
 
 impl Pass for ExpandTopK {

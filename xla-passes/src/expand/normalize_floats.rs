@@ -11,9 +11,9 @@ use crate::rewrite::widen;
 use crate::simplify::simplify_algebra;
 use crate::{FloatProfile, Pass, PassContext};
 
-/// Operations that compute with floats that the target only stores become conversions around the same in the type that
-/// it computes in ([`FloatProfile`]). What moves elements, and the state of loops, branches and calls, stays as it is;
-/// so do conversions, which the target must have.
+/// Computes with floats that the target only stores in the type that it computes in ([`FloatProfile`]), between
+/// conversions. Data movement and the state of loops, branches and calls stay as they are; so do conversions, which the
+/// target must have.
 ///
 /// - `add`, `subtract`, `multiply`, `divide`, `sqrt`, `remainder`, minima, maxima, roundings, comparisons, `iota`: the
 ///   same bits as before, also where the wide result is rounded again. With p bits of mantissa that needs 2p + 2 in the
@@ -54,7 +54,7 @@ impl Pass for NormalizeFloats {
             }
         }
         if !made.is_empty() {
-            // What nobody reduces with any more needs no treatment.
+            // Combiners that are no longer used need no treatment.
             remove_unreachable(module)?;
         }
         for (id, instruction) in wanted(module, floats, Treatment::Wide) {

@@ -215,7 +215,7 @@ impl Search<'_, '_> {
         let passes = culprit.max_passes;
         let place = |place: usize| Some(first + place as u64);
         let span = usize::try_from(last - first).unwrap_or(usize::MAX);
-        // What the pass does without asking may be at fault.
+        // Edits that the pass makes without asking may be at fault.
         if self.judge(passes, place(0), span)? != Verdict::Good {
             return Ok(());
         }

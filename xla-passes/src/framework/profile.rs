@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(poor.lacks, BTreeSet::from([Opcode::Cholesky, Opcode::Tanh]));
         assert_eq!(poor.floats.storage_only, BTreeSet::from([ElementType::BF16]));
         assert_eq!(poor.floats.computed_in(ElementType::BF16), ElementType::F32);
-        // What is not stored alone, and what has values that are not in the wide type, is computed as it is.
+        // Types that are not storage-only are computed as they are.
         for ty in [ElementType::F16, ElementType::F32, ElementType::F64, ElementType::S8, ElementType::C64] {
             assert_eq!(poor.floats.computed_in(ty), ty);
         }

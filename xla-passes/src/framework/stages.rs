@@ -45,7 +45,7 @@ pub fn canonicalize(_: &TargetProfile) -> Pipeline {
 /// Less work for the same result, to a fixed point.
 pub fn simplify(profile: &TargetProfile) -> Pipeline {
     let group = Pipeline::fixed_point("simplify-group", 12);
-    // Where slices are fused they cost nothing where they are.
+    // Fused slices cost nothing where they are.
     let slices_cost = !profile.fusion.inside.contains(&Opcode::Slice);
     let group = if slices_cost { group.pass(SinkSlices) } else { group };
     let group = group
@@ -63,7 +63,7 @@ pub fn simplify(profile: &TargetProfile) -> Pipeline {
         .pass(DeadCode);
     Pipeline::new("simplify")
         .stage(group)
-        // After laws, which cut a dot whose result is cut. What is put together to be one operand may be constants.
+        // After the laws, which slice the operands of a sliced dot. Concatenated operands may be constants.
         .pass(MergeDots)
         .pass(FoldConstants)
         .pass(DeadCode)
@@ -87,7 +87,7 @@ pub fn expand(_: &TargetProfile) -> Pipeline {
         .pass(UnifyConvolutionTypes)
         // Before linear algebra becomes dots.
         .pass(AllowTf32)
-        // What follows happens only where the target's profile says that it lacks something.
+        // The following passes expand only operations that the target's profile lacks.
         .pass(ExpandCholesky)
         .pass(ExpandTriangularSolves)
         .pass(ExpandTopK)

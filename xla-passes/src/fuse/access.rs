@@ -57,7 +57,7 @@ pub fn of_operand(
         Op::Reduce(reduce) => (elements, reduces_inner_dims(computation, operand, &reduce.dimensions)),
         Op::DynamicUpdateSlice(_) if is_root => (elements, access.in_order),
         Op::Concatenate(_) if is_root => (elements, false),
-        // What is read at an index that only outer loops change is read in front of the inner ones.
+        // Reads at indices that only outer loops change are hoisted out of the inner ones.
         Op::Gather(gather) if position == 1 && access.in_order => {
             let rank = computation[user].shape().as_array().map_or(0, ArrayShape::rank);
             let batch: Vec<usize> = (0..rank).filter(|d| !gather.offset_dims.contains(d)).collect();

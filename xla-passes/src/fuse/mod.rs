@@ -30,7 +30,7 @@ use crate::{Pass, PassContext};
 ///
 /// A kernel has one root: an elementwise or data-moving operation (`kLoop`), a reduction or what is made of its results
 /// one by one (`kInput`), or a `dynamic-update-slice` that writes its update in place (`kLoop` with an operand alias).
-/// What it computes stays bit for bit the same. What may be fused and when repeating work pays is asked of the
+/// Its results stay bit for bit the same. Fusible operations and the cost of repeated work come from the
 /// [`TargetProfile`](crate::TargetProfile).
 ///
 /// Contract with backends: what does not depend on an inner loop is evaluated in front of it (members with one element

@@ -192,7 +192,7 @@ impl Planner<'_> {
     /// Instructions and operands of a kernel that evaluates `id` as well.
     fn needs(&self, id: InstrId, group: usize, accesses: &[ElementAccess]) -> (usize, usize) {
         let target = &self.groups[group];
-        // What comes from next to nothing will be evaluated inside and is never read.
+        // Generators are evaluated inside of the kernel and never read.
         let read = |o: &InstrId| *o != id && !rules::is_generator(self.computation, *o);
         let known = target.reads.iter().filter(|o| read(o)).count();
         let operands: HashSet<InstrId> = self.computation[id].operands().iter().copied().collect();
@@ -329,7 +329,7 @@ impl Planner<'_> {
         }
         let elements = access::elements(computation, id);
         let once = count == 1 && evaluations <= elements;
-        // What is evaluated once in one place needs no memory.
+        // A value evaluated once in one place needs no memory.
         let store =
             if once { self.load_seconds(id, evaluations, 1) } else { self.store_seconds(id, evaluations, count) };
         let Some(element_type) = computation[id].shape().element_type() else { return store };

@@ -117,8 +117,8 @@ pub fn user_takes(
 
 /// Whether a kernel rooted in an in-place update may evaluate `id`.
 ///
-/// The kernel writes over operand 0 of the update while it runs. What it reads of that array must be what the same
-/// element of the update replaces: a `dynamic-slice` at the same place, used element by element.
+/// The kernel writes over operand 0 of the update while it runs. From that array it may read only the elements that the
+/// same element of the update replaces: a `dynamic-slice` at the same place, used element by element.
 ///
 /// An update that is made of other elements of the array stays out as a whole: it would be torn apart where it reads
 /// them.

@@ -43,7 +43,7 @@ fn row_major(shape: &Shape) -> Shape {
 fn normalize(module: &mut Module, id: CompId, asked: &ProgramShape) -> Result<()> {
     let is_entry = id == module.entry_id();
     let at_border = if is_entry { border::bitcasts(module, asked) } else { HashSet::new() };
-    // What a bitcast means depends on the layouts of the program, of which each rewrite takes some away.
+    // Bitcasts are collected first: they depend on the program's layouts, some of which each rewrite removes.
     let mut bitcasts = bitcasts(&module[id])?;
     bitcasts.retain(|bitcast| !at_border.contains(&bitcast.id));
     remove_copies(module.computation_mut(id))?;

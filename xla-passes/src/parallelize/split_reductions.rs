@@ -17,10 +17,10 @@ use crate::rewrite::builder::Inserter;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext, TargetProfile};
 
-/// Splits reductions whose results are too few for a target's threads. Where the combiner is one associative and
-/// commutative operation with a neutral value, the order of such a reduction is free, so that floats may round
-/// otherwise. With other combiners the order is kept, and the pass trusts that they are associative, as HLO wants it;
-/// only where [`TargetProfile::splits_any_reduction`] says so.
+/// Splits reductions whose results are too few for a target's threads. If the combiner is one associative and
+/// commutative operation with a neutral value, the order of such a reduction is free, so floats may round differently.
+/// With other combiners the order is kept, and the pass trusts that they are associative, as HLO wants it; only where
+/// [`TargetProfile::splits_any_reduction`] says so.
 pub struct SplitReductions;
 
 /// Parts for each thread, so that all are done at about the same time.
@@ -101,7 +101,7 @@ impl ReductionSplit {
         let side_by_side = if reduce.dimensions.contains(&innermost) { 1 } else { dims[innermost].min(SIDE_BY_SIDE) };
         let apart = results.first()?.element_count() / side_by_side;
         let bytes = shapes.iter().map(|shape| shape.byte_size()).max()?;
-        // What fits into a cache of one thread is reduced before another thread has begun.
+        // An array that fits into one thread's cache is reduced before another thread has started.
         let wanted = PARTS_PER_THREAD * profile.threads;
         if bytes < profile.l2_bytes || apart >= wanted {
             return None;

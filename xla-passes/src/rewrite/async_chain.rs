@@ -26,7 +26,7 @@ pub(crate) fn chain(computation: &Computation, start: InstrId) -> Result<Vec<Ins
 /// or came after that step.
 pub(crate) fn complete(computation: &mut Computation, steps: &[InstrId], value: InstrId) -> Result<()> {
     let Some(&last) = steps.last() else { return Ok(()) };
-    // What others use already may come before what the start had to wait for.
+    // A value that has users already may run before the start's predecessors.
     let is_new = computation[value].users().is_empty();
     let outside = |id: &InstrId| !steps.contains(id) && *id != value;
     let mut edges: Vec<(InstrId, InstrId)> = Vec::new();

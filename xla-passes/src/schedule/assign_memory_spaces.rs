@@ -192,7 +192,7 @@ struct Staged {
 /// Copies operands into the space for the operations that want them there.
 fn stage(module: &mut Module, space: &MemorySpaceProfile, allow: &mut dyn FnMut() -> bool) -> Result<()> {
     let mut wanted = wanted(module, space)?;
-    // What fits at each step may still leave gaps when packed.
+    // Operands that fit at each step may still leave gaps when packed.
     while !wanted.is_empty() {
         let mut trial = module.clone();
         insert(&mut trial, &wanted, space.space);
@@ -228,7 +228,7 @@ fn wanted(module: &Module, space: &MemorySpaceProfile) -> Result<Vec<Staged>> {
             continue;
         }
         let mut operands = module[comp][user].operands().to_vec();
-        // What is updated in place stays where it is.
+        // Operands updated in place stay where they are.
         let updated = updated_operands(module, comp, user);
         operands.retain(|operand| !updated.contains(operand));
         operands.sort_unstable();

@@ -142,7 +142,7 @@ impl ScheduleGraph {
 
     fn add_reads(&mut self, node: usize, reads: &[ValueId], flow: &Flow, local: &mut HashMap<ValueId, usize>) {
         for value in reads {
-            // What callers own is never freed here, but who else reads it matters to in-place updates.
+            // Callers' values are never freed here, but their other readers matter to in-place updates.
             let number = *local.entry(*value).or_insert_with(|| {
                 let bytes = 0;
                 let stays = flow.value(*value).in_memory;

@@ -2,9 +2,9 @@
 //!
 //! A loop's state lives in one buffer a leaf, from its initial value through all iterations to its result; so do the
 //! results of a conditional's branches, and a program's outputs live in buffers of their own, or of the parameters that
-//! `input_output_alias` names. Where a value cannot be written there at once, because what is there is still needed or
-//! because the value's memory is a caller's, a constant's or another output's, a `copy` is inserted: before the loop,
-//! at the end of the body, of the branch, of the entry computation. All others share memory without a copy.
+//! `input_output_alias` names. A `copy` is inserted where a value cannot be written there at once, because the old
+//! value is still needed or because the value's memory is a caller's, a constant's or another output's: before the
+//! loop, at the end of the body, of the branch, of the entry computation. All others share memory without a copy.
 //!
 //! An iota, the broadcast of a constant or a small fusion that reads nothing is made again instead of copied. The
 //! `alias` module decides; this one edits. Copies are put into the schedules, and their order matters there (two state

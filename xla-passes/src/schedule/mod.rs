@@ -104,7 +104,7 @@ fn tried(module: &Module, orders: Vec<Vec<InstrId>>) -> Option<Vec<InstrId>> {
         let options = BufferOptions { verify: false, ..BufferOptions::default() };
         Ok((copies, assign_buffers(&trial, &options)?.total_bytes()))
     };
-    // What cannot be assigned buffers is told so by whoever wants them.
+    // Errors of buffer assignment are left to those who need the buffers.
     let trials: Vec<Option<(usize, usize)>> = orders.iter().map(|order| copies_and_bytes(order).ok()).collect();
     let most_copies = trials[0].map_or(0, |(copies, _)| copies);
     let bytes = |trial: &Option<(usize, usize)>| trial.filter(|t| t.0 <= most_copies).map_or(usize::MAX, |t| t.1);

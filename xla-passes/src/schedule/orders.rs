@@ -63,7 +63,7 @@ impl ScheduleGraph {
         let mut waits: Vec<usize> = self.nodes.iter().map(|n| n.before.len()).collect();
         let mut done = vec![false; self.nodes.len()];
         let mut out = Vec::with_capacity(order.len());
-        // What can run at once, and then what each node lets run; the last is looked at first.
+        // Nodes that can run at once, then those that each finished node makes ready; a stack.
         let mut ready: Vec<usize> = (0..self.nodes.len()).rev().filter(|&n| waits[n] == 0 && free[n]).collect();
         for &next in order {
             ready.insert(0, next);

@@ -92,7 +92,7 @@ fn is_equal(a: &Instruction, b: &Instruction) -> bool {
         && a.annotations().and_then(|a| a.sharding.as_ref()) == b.annotations().and_then(|b| b.sharding.as_ref())
 }
 
-/// Whether two instructions do the same to equal operands. What a custom call does is in its configuration too.
+/// Whether two instructions do the same to equal operands. For custom calls the backend configuration counts, too.
 fn is_same_op(a: &Instruction, b: &Instruction) -> bool {
     let config = |i: &Instruction| i.annotations().map(|a| a.backend_config.clone()).unwrap_or_default();
     a.op() == b.op() && (!matches!(a.op(), Op::CustomCall(_)) || config(a) == config(b))

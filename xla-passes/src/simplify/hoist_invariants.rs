@@ -18,7 +18,7 @@ use crate::{Pass, PassContext};
 ///
 /// Of a chain of such operations only the end is carried. It must be worth it: a few hundred operations on elements at
 /// least, and an array no larger than those it saves from being read, or one that took expensive operations
-/// (contractions, reductions, exponentials). What a kernel makes from nothing (broadcasts, iotas) stays in the loop. A
+/// (contractions, reductions, exponentials). Generators (broadcasts, iotas) stay in the loop. A
 /// loop may run no iteration at all: what is moved has no effects and cannot fail, and contains no loop, branch or
 /// call, so that its cost is known to be that of one iteration.
 pub struct HoistInvariants;

@@ -35,7 +35,7 @@ impl Pass for SinkSlices {
             let mut waiting: VecDeque<Group> = groups(computation, all).into();
             while let Some(group) = waiting.pop_front() {
                 if is_worth_it(computation, &group) && cx.allow_rewrite(self.name()) {
-                    // What used the group's members uses slices now.
+                    // Users of the group's members now use slices.
                     let users = sink(computation, &group)?;
                     waiting.extend(groups(computation, users));
                 }

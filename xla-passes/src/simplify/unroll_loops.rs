@@ -53,7 +53,7 @@ fn short_loops(module: &Module, caller: CompId, callers: &HashMap<CompId, usize>
         let body = &module[op.body];
         let straight = body.iter().all(|(_, i)| i.op().call_context() != CallContext::Control);
         let few = body.len().saturating_mul(iterations as usize) <= MAX_INSTRUCTIONS;
-        // What a body calls has one caller, which changes when the body is moved, not copied.
+        // Computations that a body calls have one caller: the body may be moved, not copied.
         let moved = iterations == 0 || (iterations == 1 && callers.get(&op.body) == Some(&1));
         ((moved || (straight && few)) && graph::is_free(instruction)).then_some((id, op.body, iterations))
     };

@@ -1,7 +1,7 @@
 //! Layered drawing of a directed acyclic graph: Sugiyama's method, made for programs of thousands of instructions.
 //!
-//! 1. Layers: each node one layer below its lowest operand; what reads nothing goes down to its first reader. 2. What
-//! would be a line across many layers is not a line, but a word at the reader. This keeps the picture legible and
+//! 1. Layers: each node one layer below its lowest operand; what reads nothing goes down to its first reader.
+//! 2. A line across many layers is replaced by a word at the reader. This keeps the picture legible and
 //!    the work linear: a program's graph has few long edges that matter, and many that would cross everything.
 //! 3. Order within layers: barycentres, swept down and up.
 //! 4. Places within layers: each node wants to be amid its neighbours; the nearest places that keep order and distance
@@ -80,7 +80,7 @@ fn layers(graph: &LayeredGraph) -> Vec<usize> {
         layers[node] = operands.iter().map(|&o| layers[o] + 1).max().unwrap_or(0);
         operands.iter().for_each(|&o| readers[o] += 1);
     }
-    // What reads nothing can stand anywhere above its readers, and so can what alone reads such a value.
+    // Nodes without operands can stand anywhere above their readers, and so can the only reader of such a value.
     let mut movable = vec![false; count];
     for (node, operands) in graph.operands.iter().enumerate() {
         movable[node] = match operands[..] {

@@ -233,7 +233,7 @@ fn dataflow_says_what_leaves_hold() {
     let by_instruction = flow.by_instruction();
     let leaves = |name: &str| by_instruction[body][&module[body].find(name).expect("an instruction")].to_vec();
     let entry = module.entry_id();
-    // What the loop never changes is what it began with.
+    // An element that the loop never changes is its initial value.
     let y = by_instruction[entry][&module.entry().find("y").expect("an instruction")];
     assert_eq!(leaves("fixed"), y);
     let [x] = leaves("x")[..] else { panic!("one leaf") };

@@ -303,7 +303,7 @@ fn branches_that_may_run_side_by_side_share_no_memory() {
     };
     let (tight, roomy) = (temporary(0, None), temporary(8, None));
     assert!(tight < roomy, "{tight} {roomy}");
-    // What there is no room for is left out.
+    // `reuse_after` is ignored where memory does not suffice.
     let arguments_and_results = 4 * 256;
     assert_eq!(temporary(8, Some(arguments_and_results + tight as u64)), tight);
 }

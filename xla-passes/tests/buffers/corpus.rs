@@ -37,7 +37,7 @@ fn corpus_programs_run_in_their_buffers() {
     let mut checked = 0;
     for path in &programs {
         let text = fs::read_to_string(path).expect("a readable program");
-        // What the parser does not know yet, or refuses, is others' business.
+        // Programs that the parser refuses are other tests' business.
         let Some(mut module) = parse_module(&text).ok().filter(|m| verify::check(m).is_ok()) else { continue };
         attempt(path.display().to_string(), || {
             run(&pipeline, &mut module, &profile);

@@ -19,8 +19,8 @@ pub struct Outcome {
     pub buffers: BufferAssignment,
 }
 
-/// Schedules, inserts copies, assigns, checks the assignment, runs it on the arguments, and compares with what the
-/// evaluator gives. Where it needs more than `steps` instructions, nothing is run.
+/// Schedules, inserts copies, assigns, checks the assignment, runs it on the arguments, and compares with the
+/// evaluator's results. Runs nothing if that takes more than `steps` instructions.
 pub fn check(mut module: Module, arguments: &[Literal], steps: u64) -> Outcome {
     xla_hlo::verify::check(&module).expect("the test's module is valid");
     let mut evaluator = Evaluator::new(&module).with_step_limit(steps);
@@ -202,7 +202,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reads operands, evaluates, writes results. What results do not share with operands is spoilt before.
+    /// Reads operands, evaluates, writes results. Fills result memory that is not shared with operands with garbage
+    /// first.
     fn compute(&mut self, comp: CompId, id: InstrId) {
         let module = self.module;
         let instruction = &module[comp][id];

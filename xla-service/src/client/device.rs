@@ -134,7 +134,7 @@ pub(super) fn fits(literal: &Literal, shape: &ArrayShape) -> Result<()> {
 
 /// Runs what a backend does; its panic becomes an error, so that one bad program does not take the process with it.
 pub(super) fn protect<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    // What the closure leaves half done is dropped or, like pools and caches, consistent after each of its own steps.
+    // State that the closure leaves half done is dropped or, like pools and caches, consistent after each of its steps.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         Err(Error::internal(format!("a backend panicked: {}", text.unwrap_or("without a message"))))

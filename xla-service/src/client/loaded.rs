@@ -266,7 +266,7 @@ fn run(
     let results = cancel.check().and_then(|()| executable.execute(&device.context(cancel), arguments));
     device.stream.annotate(&place);
     if results.is_err() {
-        // What it left in the stream fails too, which is told here once and not by the next program's event.
+        // Work that it left in the stream fails, too: consumes that error here, before the next program's event.
         drop(device.stream.record_event());
     }
     let results = results.context(place)?;

@@ -6,8 +6,8 @@
 //!       └ buffer(&literal) ──────> Buffer ──── execute(&[&a, &b]) ───┴──> Vec<Buffer> ── to_literal()
 //! ```
 //!
-//! The client is where a program's inputs are judged: number, shapes, layouts, devices, donation. What comes to a
-//! backend from here has been checked. A panic below is caught here and becomes an `Error::Internal`.
+//! The client checks a program's inputs: number, shapes, layouts, devices, donation; backends get checked inputs only.
+//! It catches panics of backends and turns them into [`Error::Internal`].
 
 mod buffer;
 mod device;

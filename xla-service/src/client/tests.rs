@@ -343,7 +343,7 @@ fn failures_below_become_errors() {
             assert_eq!(message(buffer.wait()), text);
             assert_eq!(message(buffer.to_literal()), text);
         }
-        // What depends on a failed value fails alike.
+        // Executions that depend on a failed value fail alike.
         let next = program.execute_with(&[&x, &pending[0]], &queued);
         let cause = text.trim_start_matches("internal error: ");
         assert!(message(next.and_then(|buffers| buffers[0].to_literal())).contains(cause));

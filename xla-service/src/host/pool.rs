@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(error.message(), "no host memory for 2000 more bytes: 0 are in use, the limit is 1024 bytes");
         assert!(pool.allocate(usize::MAX).is_err());
         drop(pool.allocate(1024).unwrap());
-        // What is pooled does not count against a new request of another size.
+        // Pooled blocks do not count against a new request of another size.
         let _other = pool.allocate(512).unwrap();
         assert_eq!(pool.stats().bytes_pooled, 0);
         assert_eq!(pool.stats().bytes_in_use, 512);

@@ -335,7 +335,7 @@ mod tests {
         assert!(error.message().starts_with("race: a copy on the host reads"), "{error}");
         detector.host_sync(a);
         detector.access(RaceStream::HOST, 1, 0..8, Read, "a copy").unwrap();
-        // What is sent from now on is after what the host knows.
+        // Work enqueued from now on is ordered after all that the host has waited for.
         detector.access(b, 1, 0..8, Write, "w2").unwrap();
         let event = detector.record(b);
         detector.host_wait(&event);

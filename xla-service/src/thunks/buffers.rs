@@ -12,8 +12,8 @@ use crate::executable::{Argument, ExecutionContext};
 use crate::executor::DeviceMemory;
 use crate::host::HostMemory;
 
-/// A memory for each allocation of a [buffer assignment](xla_passes::buffers). What others may be reading meanwhile
-/// cannot be written.
+/// A memory for each allocation of a [buffer assignment](xla_passes::buffers). Memory that others may be reading cannot
+/// be written.
 #[derive(Debug)]
 pub struct ExecutionBuffers {
     entries: Vec<Entry>,

@@ -29,8 +29,8 @@ impl ThunkExecutable {
         ThunkExecutable { module, program, launcher, streams, platform: None }
     }
 
-    /// Lets the program be written down as one of that platform. What is written is the optimised module; the
-    /// platform's loader reads it with [`serialized::read`] and lowers it again.
+    /// Lets the program be serialized as one of that platform: as the optimised module, which the platform's loader
+    /// reads with [`serialized::read`] and lowers again.
     #[must_use]
     pub fn serialized_for(mut self, platform: impl Into<String>) -> ThunkExecutable {
         self.platform = Some(platform.into());

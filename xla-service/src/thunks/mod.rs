@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The sequence is data: it can be printed, dumped, counted and walked; what a [`KernelRef`] stands for, the backend
-//! knows. Nothing that only renames a value (tuples, their elements, bitcasts, calls) makes a thunk. What is left is
+//! knows. Instructions that only rename a value (tuples, their elements, bitcasts, calls) make no thunk. Thunks are
 //! launches, copies and control flow, each with the slices of memory that it reads and writes.
 //!
 //! - [`from_module`](ThunkSequence::from_module) builds it, asking a [`Lowering`];

@@ -215,7 +215,7 @@ impl ThunkKind {
 pub(super) fn can_be_recorded(sequence: &ThunkSequence) -> bool {
     sequence.is_on_one_stream()
         && sequence.thunks.iter().all(|thunk| match &thunk.kind {
-            // What has effects, such as drawing random numbers, is sent anew each time.
+            // Thunks with effects, such as drawing random numbers, are launched anew each time.
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => !thunk.has_effects,
             ThunkKind::While { condition, body, .. } => can_be_recorded(condition) && can_be_recorded(body),
             ThunkKind::Conditional { .. } | ThunkKind::CustomCall | ThunkKind::HostFallback => false,

@@ -214,7 +214,7 @@ fn client(session: &Session, args: &Args, program: &Runnable) -> Outcome<Client>
 }
 
 /// Compiles as often as asked for, each time with new platforms and a new client, so that nothing is left from the time
-/// before. What is compiled already is loaded.
+/// before. A serialized program is loaded instead.
 fn compile(session: &Session, args: &Args, program: &Runnable) -> Outcome<Compiled> {
     let mut times = CompileTimes { parse: Vec::new(), compile: Vec::new() };
     let mut progress = Progress::new("compiling", usize::from(args.compiles));
@@ -270,7 +270,7 @@ impl Program {
         Ok(Program { executable, buffers, consumed })
     }
 
-    /// One run, and how long it took. What is done before and after it is not in the time.
+    /// One run and its duration, without preparation and cleanup.
     fn once(&mut self) -> xla::Result<(Vec<Buffer>, Duration)> {
         for (i, literal) in &self.consumed {
             self.buffers[*i] = self.executable.argument_buffer(*i, literal)?;

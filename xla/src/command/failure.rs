@@ -25,7 +25,7 @@ impl Failure {
         Failure { error: Error::invalid_argument(message), bad_input: true }
     }
 
-    /// The exit code. What is not built yet and what is broken in here is never the user's fault.
+    /// The exit code. Unimplemented features and internal errors are never the user's fault.
     pub fn exit_code(&self) -> u8 {
         let ours = matches!(self.error, Error::Unimplemented(_) | Error::Internal(_));
         if self.bad_input && !ours { BAD_INPUT } else { FAILED }

@@ -45,7 +45,7 @@ impl Program {
         let path = program.with_file_name(FILE);
         let Ok(file) = File::open(&path) else { return Ok(None) };
         let mut text = Vec::new();
-        // What cannot be read or is not a JSON object is not ours.
+        // A file that cannot be read or is no JSON object is no manifest.
         let read = file.take(LIMIT).read_to_end(&mut text).is_ok();
         let Some(mut manifest) = serde_json::from_slice::<Value>(&text).ok().filter(|_| read) else { return Ok(None) };
         if manifest["generator"] != GENERATOR {

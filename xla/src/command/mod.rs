@@ -108,7 +108,7 @@ fn report(failure: Failure) -> ExitCode {
         }
         message.push_str("\nThis is a bug in the compiler. Please report it, with the module and the command line.");
     }
-    // Where nobody listens the exit code still tells.
+    // If standard error is closed, the exit code still tells.
     let _ = writeln!(std::io::stderr(), "{message}");
     ExitCode::from(code)
 }

@@ -165,7 +165,7 @@ impl Source {
         if omitted > 0 && !SAID.swap(true, Ordering::Relaxed) {
             let what = if omitted == 1 { "constant has" } else { "constants have" };
             let name = self.name();
-            // Where nobody listens the program runs all the same.
+            // If standard error is closed, the program runs all the same.
             let _ = writeln!(
                 std::io::stderr(),
                 "warning: {name}: {omitted} {what} no data, {{...}}, and {} as zeros",

@@ -37,7 +37,7 @@ fn chosen_passes_run_in_order() {
     insta::assert_snapshot!(done.out);
     let alone = folder.xla("opt dead.hlo --passes simplify-tuples,dead-code");
     assert!(done.out.ends_with(&alone.out) && !alone.out.contains("unused"));
-    // What comes out can go in.
+    // The output is a valid input.
     let again = folder.xla_with("opt - --passes dead-code", &alone.out);
     assert_eq!((again.code, again.out), (0, alone.out));
 }

@@ -29,9 +29,8 @@ unsafe impl<T: Send> Sync for View<T> {}
 impl<T: Number> View<T> {
     /// The row-major matrix of `rows * columns` elements at `first`.
     ///
-    /// # Safety
-    /// The elements are there, initialised, for as long as the view and what is made of it are used. What one thread
-    /// writes through views nobody else reads or writes meanwhile.
+    /// # Safety The elements exist, initialised, for as long as the view and views made of it are used. No other thread
+    /// accesses elements that a thread writes through views.
     pub(super) unsafe fn row_major(first: *mut T, rows: usize, columns: usize) -> View<T> {
         View { first, rows, columns, row_step: columns as isize, column_step: 1 }
     }

@@ -352,8 +352,8 @@ impl ConvolutionDescriptor {
             sys::cudnnSetConvolutionNdDescriptor(raw, rank, padding, stride, dilation, mode, compute)
         };
         check("cudnnSetConvolutionNdDescriptor", status)?;
-        // By default f32 may be multiplied with TF32, and by FMA it is not. What also allows conversion may make f16 of
-        // f32.
+        // By default f32 may be multiplied with TF32, and by FMA it is not. Math types that allow conversion may
+        // convert f32 to f16.
         let math = match (convolution.element, convolution.precision) {
             (ElementType::F16 | ElementType::BF16, _) => MathType::CUDNN_TENSOR_OP_MATH,
             (_, Precision::Tf32) => MathType::CUDNN_DEFAULT_MATH,

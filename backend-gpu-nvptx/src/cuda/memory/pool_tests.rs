@@ -259,7 +259,7 @@ proptest! {
                     let range = (address, address + piece.size() as u64);
                     model.work(Done { lane, number: lanes[lane].send(), piece: *id, range }, &lanes);
                 }
-                // What it waited for is then done as well.
+                // Lanes that it waited for are then done as well.
                 Command::Finish(lane) => {
                     lanes.iter().zip(model.next[lane]).for_each(|(lane, number)| lane.finish_to(number));
                 }

@@ -17,7 +17,7 @@ pub(super) fn mark(kernel: &mut Kernel, exchanges: &[usize]) {
             _ => None,
         })
         .collect();
-    // What goes into a slot that is compared is compared as well.
+    // Operands of a compared slot are compared as well.
     loop {
         let before = compared.len();
         for instruction in &kernel.code {

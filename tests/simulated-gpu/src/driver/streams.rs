@@ -175,7 +175,7 @@ impl Driver {
         self.device.perform(&work).map_err(|(status, why)| self.lose(status, &why))
     }
 
-    /// A copy from the host. What is not pinned is taken over now.
+    /// A copy from the host. Pageable memory is read now.
     pub fn upload(
         &mut self,
         to: u64,
@@ -196,7 +196,7 @@ impl Driver {
         self.send(stream, StreamWork::Upload { from, to })
     }
 
-    /// A copy to the host. Where that is not pinned it is done now, and `Some` bytes must be put there.
+    /// A copy to the host. To pageable memory it is done now, and `Some` bytes must be put there.
     pub fn download(&mut self, from: u64, to: usize, bytes: usize, stream: Handle) -> DriverResult<Option<Vec<u8>>> {
         self.check_range("cuMemcpyDtoHAsync", from, bytes)?;
         if self.device.pinned.find(to, bytes).is_some() {

@@ -8,7 +8,7 @@ use crate::finding::{Class, Finding, Problem};
 /// Threads of a block, at most.
 const MOST_THREADS: u64 = 1024;
 
-/// Runs a kernel to its end. What is found to be wrong ends it at once.
+/// Runs a kernel to its end, or to its first finding.
 pub fn launch(memory: &mut Memory, launch: &Launch<'_>, outside: &mut dyn Outside) -> Result<(), Box<Finding>> {
     let at_first = |message: String| {
         let problem = Problem::new(Class::Launch, message);

@@ -144,7 +144,7 @@ impl Who {
             return mine;
         }
         let kept = marks(before);
-        // What one of them did plainly, all of them did not do strongly.
+        // One weak access among them makes the merged access weak.
         let strong = if strong { kept & STRONG } else { 0 };
         if segment < self.block {
             return with_marks(self.record(), strong | BLOCKS);
@@ -154,7 +154,7 @@ impl Who {
         }
         let (other, clock) = (thread_of(before), before & LAST_CLOCK);
         if kept & (WARPS | BLOCKS) == 0 && !self.is_unordered_in_segment(other, clock, kept & LANES != 0) {
-            // Whatever is ordered after this access is after those before it as well.
+            // Accesses ordered after this one are ordered after those before it as well.
             return mine;
         }
         let mut marks = strong | kept & (LANES | WARPS | BLOCKS);

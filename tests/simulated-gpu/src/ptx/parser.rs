@@ -192,7 +192,7 @@ impl<'a> Parser<'a> {
             self.at += 1;
             match word {
                 ".align" => align = Some(self.integer("an alignment")?),
-                // What a parameter's address is of.
+                // State space that a parameter's address points into.
                 ".ptr" | ".global" | ".shared" | ".const" | ".local" => {}
                 _ => element = &word[1..],
             }

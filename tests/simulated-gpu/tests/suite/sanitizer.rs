@@ -96,10 +96,10 @@ fn racecheck() {
     // Atomics are ordered among each other, and not with others.
     found("red.global.add.u32 [%rd0], 1;", 2, 2, &["nothing"]);
     found("red.global.add.u32 [%rd0], 1; ld.global.b32 %r1, [%rd0]; st.global.b32 [%rd1], %r1;", 1, 2, &["racecheck"]);
-    // What is read and never told to anybody.
+    // Reads whose values are never used.
     found("setp.eq.u32 %p1, %r9, 0; ld.global.b32 %r1, [%rd0]; @%p1 st.global.b32 [%rd0], 9;", 1, 1, &["nothing"]);
     found("ld.global.b32 %r1, [%rd1];", 1, 1, &["nothing"]);
-    // What an exchange looks at again may be read before.
+    // The expected value of a compare-and-swap may be read without ordering.
     let exchange = "ld.global.b32 %r1, [%rd0]; $again: add.s32 %r2, %r1, 1; atom.global.cas.b32 %r3, [%rd0], %r1, %r2;
         setp.ne.u32 %p1, %r3, %r1; mov.b32 %r1, %r3; @%p1 bra $again;";
     found(exchange, 2, 4, &["nothing"]);

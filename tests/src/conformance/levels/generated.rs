@@ -8,7 +8,7 @@ use crate::differential::{Differential, FailureKind, Modes};
 use crate::generate::{Family, program};
 
 pub fn cases(sizes: &Sizes) -> Vec<Case> {
-    // What is there to be found, is found by few of the programs with large arrays, and they take long.
+    // Few programs with large arrays find all that they can find, and they take long.
     let count = |family| if family == Family::Large { sizes.generated.div_ceil(8) } else { sizes.generated };
     let case = |family: Family, seed: u64| {
         Case::new(Level::Generated, format!("{}/{seed}", family.name()), move |subject| agree(subject, family, seed))

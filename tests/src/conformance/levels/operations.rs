@@ -20,7 +20,7 @@ const QUICK_EMPTY: [ElementType; 3] = [ElementType::Pred, ElementType::F32, Elem
 
 pub fn cases(sizes: &Sizes) -> Vec<Case> {
     let mut cases = Vec::new();
-    // What has no recipe, nobody can write.
+    // Opcodes without a recipe have no text form.
     for &opcode in Opcode::ALL.iter().filter(|&&opcode| recipe(opcode).is_some()) {
         for &ty in ElementType::ALL {
             if matches!(trial(opcode, ty), Err(Status::NotAllowed)) {
@@ -64,7 +64,7 @@ fn operation(subject: &Subject, notes: &mut Notes, (opcode, ty): (Opcode, Elemen
             compared.map_err(|stop| stop.when("with extreme values"))?;
         }
     }
-    // Where the shape rules let the outermost dimension have no elements.
+    // Only if the shape rules allow an outermost dimension without elements.
     if also_empty
         && let Ok(Trial { module: empty, .. }) = trial_with(opcode, ty, without_elements)
         && empty.to_string() != module.to_string()

@@ -121,7 +121,7 @@ pub(super) const RECIPES: &[(&[Opcode], Recipe)] = &[
             "x = $t[8,2] parameter(0)\n y = $t[10,2] parameter(1)\n reads = s64[3] constant({2, 0, 6})\n sizes = s64[3] constant({4, 3, 2})\n writes = s64[3] constant({5, 0, 8})\n ROOT r = $t[10,2] ragged-all-to-all(x, y, reads, sizes, writes, sizes)",
         ),
     ),
-    // What needs somebody at the other end.
+    // Transfers, which need a peer.
     (
         &[Infeed],
         device_only(

@@ -19,15 +19,15 @@ const IDENTITIES: [&str; 8] = [
 /// Operation that a custom call without a handler stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CustomCallOperation {
-    /// It returns its only operand. What it may say of side effects is for partitioners.
+    /// It returns its only operand. A declared side effect is for partitioners.
     Identity,
     /// It returns the greatest or least elements of the rows of its only operand.
     TopK(TopK),
 }
 
 impl CustomCall {
-    /// The operation that the target stands for, on operands and with a written result of those shapes; `None` where it
-    /// is for a handler to say. What has an operation here has no handler, not even one that is registered.
+    /// The operation that the target stands for, on operands and with a written result of those shapes; `None` for
+    /// targets that a handler computes. Targets with an operation here never use a handler, not even a registered one.
     ///
     /// [`Error::Unimplemented`] for what only several devices can do, [`Error::InvalidArgument`] for other operands or
     /// results than the target has.

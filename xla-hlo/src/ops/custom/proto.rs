@@ -92,8 +92,8 @@ impl ProtoAttributes for CustomCall {
 /// No array has more dimensions.
 const MAX_RANK: usize = 64;
 
-/// The text `b01f_01io->b01f` of dimensions by what they are for; `?` where one is for nothing. What text left out is
-/// dimension 0 in protobuf, and gives way to what is there.
+/// Dimension labels as text, such as `b01f_01io->b01f`; `?` for a dimension without a role. A label that text left out
+/// is dimension 0 in protobuf, and yields to one that is given.
 fn read_labels(dims: &ConvolutionDimensionNumbers) -> Result<DimLabels> {
     let side = |a: (char, i64), b: (char, i64), spatial: &[i64]| {
         let mut labels = Vec::new();

@@ -207,7 +207,7 @@ fn from_memory(mut bytes: Vec<u8>, shape: &ArrayShape) -> Result<Literal> {
     if let Some(bits) = packed_bits(shape) {
         bytes = bytes.into_iter().flat_map(|byte| (0..8 / bits).map(move |i| byte >> (i * bits))).collect();
     }
-    // What one array is padded with the other need not have.
+    // The source may be padded otherwise than this array.
     bytes.resize(shape.memory_element_count()? * width(shape), 0);
     let ty = shape.element_type();
     if ty.bit_width() < 8 {

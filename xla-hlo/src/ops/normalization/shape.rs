@@ -4,7 +4,7 @@ use super::*;
 use crate::ops::checks::{self, ensure};
 use crate::{ArrayShape, ElementType};
 
-/// Vectors have an element for each feature, the gradient has the shape of `x`. What is as long as `x` has its element
+/// Vectors have an element for each feature, the gradient has the shape of `x`. Arrays of that shape have its element
 /// type; vectors of the result may be written in another float type.
 pub(super) fn batch_norm(op: &BatchNorm, cx: &ShapeContext<'_>) -> Result<Shape> {
     let x = cx.array(0)?;

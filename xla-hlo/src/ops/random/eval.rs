@@ -1,7 +1,7 @@
 //! Evaluator of the random family, bit for bit that of XLA.
 //!
-//! The generators are those of J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). How their words
-//! are laid over the elements of a shape is XLA's own.
+//! The generators are those of J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). The mapping of
+//! their words to the elements of a shape is XLA's own.
 
 use super::*;
 use crate::{ArrayShape, Scalar, multi_index};

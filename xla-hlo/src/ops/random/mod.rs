@@ -70,7 +70,7 @@ pub enum RngDistribution {
 /// Random numbers of the written shape, drawn from the device's [`RandomState`](crate::eval::RandomState).
 ///
 /// Both operands are scalars of the result's element type: floats for either distribution, integers and truth values
-/// for the uniform one. Which numbers come is this project's own: `distribution.rs` says how they are made.
+/// for the uniform one. The numbers are this project's own: see `distribution.rs`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rng {
     /// The distribution.

@@ -14,8 +14,8 @@ use crate::{CompId, ElementType, Error, Literal, Result, Scalar, Shape};
 /// N arrays of equal dimensions, sorted together along one of them; returns the arrays, in a tuple when N > 1.
 ///
 /// The comparator takes `(a_0, b_0, ..., a_N-1, b_N-1)`, the elements at two places, and says whether place `a` comes
-/// before place `b`. Sorting is stable everywhere here, whatever `is_stable` says. Where the comparator is no strict
-/// weak order, the result is some permutation.
+/// before place `b`. Sorting is always stable here, whatever `is_stable` says. If the comparator is no strict weak
+/// order, the result is some permutation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sort {
     /// The dimension that is sorted along.

@@ -21,8 +21,8 @@ pub enum FftType {
     Ifft,
     /// Real to complex: the first `n / 2 + 1` elements of the last dimension, from which the others follow.
     Rfft,
-    /// The inverse of [`FftType::Rfft`]: complex to real. What those others would have to be for a real result is
-    /// taken for granted; so the imaginary parts of elements 0 and `n / 2` have no effect.
+    /// The inverse of [`FftType::Rfft`]: complex to real. The other elements are assumed to be those of a real result,
+    /// so the imaginary parts of elements 0 and `n / 2` have no effect.
     Irfft,
 }
 

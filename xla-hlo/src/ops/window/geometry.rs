@@ -51,7 +51,7 @@ impl WindowDim {
 
     /// Whether each position holds the element at that position and nothing else.
     pub fn is_unit(&self) -> bool {
-        // How a window of one element is dilated or reversed makes no difference.
+        // Dilation and reversal make no difference to a window of one element.
         WindowDim { window_dilation: 1, reversal: false, ..*self } == WindowDim::UNIT
     }
 

@@ -40,7 +40,7 @@ impl<'t> Parser<'t> {
         let Spelling { opcode, wrapped } = self.opcode()?;
         let (operands, payload) = self.arguments(computation, opcode, shape.as_ref())?;
         check_arity(opcode, operands.len()).map_err(|message| Failure::invalid(at, message))?;
-        // What is read from the attributes: of a short form's beginning, those of what it begins.
+        // Opcode whose attributes are read: the wrapped one in the short form of a start.
         let read = wrapped.filter(|_| opcode == Opcode::AsyncStart).unwrap_or(opcode);
         check_arity(read, operands.len()).map_err(|message| Failure::invalid(at, message))?;
         let attributes = if name.is_some() { self.attributes(computation)? } else { Attributes::default() };

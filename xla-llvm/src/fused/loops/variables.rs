@@ -78,7 +78,7 @@ fn group_variables<'e, 'ctx>(
     let extents = plan.extents();
     let carrier = carrier(&extents, group);
     for v in group.clone() {
-        // What depends on nothing but the others is computed once, outside of all loops.
+        // Values that depend on the other variables alone are computed once, outside of all loops.
         let zero = (SymbolValue::Uniform(s.number(0)), 0);
         let (value, level) = if carrier == Some(v) { (value, level) } else { zero };
         symbols.push(s.define(Symbol { extent: Some(extents[v]), level }, value));

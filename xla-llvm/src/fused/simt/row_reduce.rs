@@ -131,7 +131,7 @@ impl<'m> FusedKernel<'_, 'm> {
             if of_rows.is_empty() {
                 return Ok(());
             }
-            // What is of the row may lie where others of the group still read.
+            // Results of the row may overwrite arrays that other threads of the group still read.
             s.sync(group)?;
             s.when(group.member.eq(0), &[], |s| {
                 s.item_level = s.depth();

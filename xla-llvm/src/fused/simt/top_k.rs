@@ -133,7 +133,7 @@ impl<'e, 'ctx> Picker<'_, 'e, 'ctx> {
                 let is_empty = s.emitter.lanes(rest[0]).eq(0);
                 s.when(is_empty, &rest, |s| self.best_up_to(s, best - 1))
             })?;
-            // What the group has put together is read by all before it is written again.
+            // All threads of the group read its candidates before they are overwritten.
             s.sync(group)?;
             Ok(kept)
         })?;

@@ -55,7 +55,7 @@ impl<'m> FusedKernel<'_, 'm> {
         let mut outer = plan.loops();
         // Row reductions take scalar results one after the other; everything else takes lanes along the innermost loop.
         let inner = if width == 1 { 1 } else { outer.pop().unwrap_or(1) };
-        // Where rows are reduced, a work item is a row: the reduction is computed once, in front of the loops inside of
+        // In a row reduction, a work item is a row: the reduction is computed once, in front of the loops inside of
         // the row, and a result may lie over an operand that no other row reads.
         let within = match self.rows() {
             Some(rows) => outer.split_off(plan.loops_of(rows).min(outer.len())),

@@ -1,10 +1,10 @@
 //! Dataflow: which value each leaf of each executed instruction holds.
 //!
 //! Tuples, their elements, barriers and bitcasts hold the values of their operands, so only what computes something
-//! makes a value. Where control flow meets (the state of a loop, the result of a conditional) there is a *join*: a
-//! value of its own whose sources are the values that flow into it, as phi functions are in SSA form. A loop's state
-//! leaf that every iteration passes on unchanged is not a join but the value it was started with, and so is a
-//! conditional's result when all branches agree.
+//! makes a value. A *join* stands where control flow meets (the state of a loop, the result of a conditional): a value
+//! of its own whose sources are the values that flow into it, like a phi function in SSA form. A loop's state leaf that
+//! every iteration passes on unchanged is no join but the value it was started with, and so is a conditional's result
+//! when all branches agree.
 
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{CompId, Computation, Error, InstrId, Module, Result, Shape};

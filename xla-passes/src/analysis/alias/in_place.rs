@@ -51,7 +51,7 @@ pub(crate) fn shares(module: &Module, computation: &Computation, id: InstrId) ->
     let mut found = Vec::new();
     match instruction.op() {
         Op::Fusion(fusion) => {
-            // What a loop fusion claims is checked; other kinds know themselves.
+            // Aliases that a loop fusion claims are checked; those of other kinds are trusted.
             let claims = if fusion.kind == FusionKind::Loop { &[][..] } else { &fusion.aliases };
             for alias in claims {
                 let Some(&operand) = instruction.operands().get(alias.operand) else { continue };
@@ -166,7 +166,8 @@ fn reads_window(computation: &Computation, id: InstrId, update: InstrId) -> bool
         && slice.operands()[1..] == update.operands()[2..]
 }
 
-/// Pairs of a fusion by how its parameters are accessed for each output. What a reduction reads is read elsewhere.
+/// Pairs of a fusion, from the accesses to its parameters for each output. A reduction reads at other indices than its
+/// result's.
 fn fusion_shares(fused: &Computation, kind: FusionKind) -> Vec<Share> {
     let root = fused.root();
     let outputs: Vec<InstrId> = match fused[root].op() {

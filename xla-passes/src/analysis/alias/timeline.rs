@@ -1,12 +1,12 @@
 //! Timeline of a scheduled program: one line of steps, with every place where values meet in one buffer.
 //!
-//! Loops and branches are unfolded in place: a loop is its entry, condition and body, once each. Where values flow into
-//! a join (a loop's entry and back edge, the end of a branch, the end of the program) all leaves move at once. Each
-//! leaf that is a join passes through two *moves*, first all sources to fresh places and then all of those to the
-//! joins, so that even two leaves that change places come out right. Whoever finds that source, fresh place and join
-//! can be one buffer drops the moves; those that remain are copies. This is how compilers leave SSA form (B. Boissinot
-//! et al., "Revisiting Out-of-SSA Translation", CGO 2009): copy everywhere, then merge what does not interfere, where
-//! two values known to be equal never interfere.
+//! Loops and branches are unfolded in place: a loop is its entry, condition and body, once each. At a join (a loop's
+//! entry and back edge, the end of a branch, the end of the program) all leaves move at once. Each leaf that is a join
+//! passes through two *moves*, first all sources to fresh places and then all of those to the joins, so that even two
+//! leaves that change places come out right. Whoever finds that source, fresh place and join can be one buffer drops
+//! the moves; those that remain are copies. This is how compilers leave SSA form (B. Boissinot et al., "Revisiting
+//! Out-of-SSA Translation", CGO 2009): copy everywhere, then merge what does not interfere, where two values known to
+//! be equal never interfere.
 
 use std::collections::HashMap;
 

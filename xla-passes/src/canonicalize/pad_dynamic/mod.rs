@@ -37,7 +37,7 @@ impl Pass for PadDynamic {
         let entry = module.entry_id();
         let ids: Vec<CompId> = module.ids().filter(|&id| is_concerned(module, id)).collect();
         for id in ids {
-            // What takes or gives sizes is rewritten for each of its callers.
+            // Computations that take or return sizes are rewritten for each of their callers.
             if id == entry || !has_dynamic_interface(&module[id]) {
                 Padder { at: Inserter::new(module, id), sizes: HashMap::new() }.run(id == entry)?;
             }

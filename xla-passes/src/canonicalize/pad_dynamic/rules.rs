@@ -145,7 +145,7 @@ impl Padder<'_> {
         let dims = &dot.dims;
         let contracted = [&dims.lhs_contracting, &dims.rhs_contracting];
         let all: [Sizes; 2] = [self.array_sizes(operands[0]), self.array_sizes(operands[1])];
-        // What one side knows of a contracted dimension counts for both: after it, both are filled with zeros.
+        // The smaller size of a contracted dimension counts for both sides: both are filled with zeros after it.
         for side in 0..2 {
             let mut own = all[side].clone();
             for (&here, &there) in contracted[side].iter().zip(contracted[1 - side]) {

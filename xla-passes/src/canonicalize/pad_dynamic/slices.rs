@@ -141,7 +141,7 @@ impl Padder<'_> {
         }
         let mut lengths = vec![1; sizes.len()];
         for (place, d) in roles.window(sizes.len()) {
-            // What lies after an update as long as its array lands past that array's size.
+            // Padding of an update as long as its array lands past that array's size.
             let is_whole = sizes[d] == update_sizes[place] && !op.scatter_dims_to_operand_dims.contains(&d);
             if update_sizes[place].is_some() && !is_whole {
                 return Err(Error::unimplemented("a scatter of windows of dynamic size"));

@@ -119,7 +119,7 @@ impl Planner<'_> {
         match self.repeating(id, &self.user_groups(id).0) {
             Repeating::Seconds(repeat) => FusionReason::MoreExpensive(repeat),
             Repeating::Never { work, times } => FusionReason::Expensive { work, times },
-            // What no reader refuses and is computed once does pay.
+            // A value computed once that no reader refuses does pay.
             Repeating::None => FusionReason::OperandFromMemory,
         }
     }

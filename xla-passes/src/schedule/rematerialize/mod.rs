@@ -58,7 +58,7 @@ impl Pass for Rematerialize {
 fn plan(module: &Module, limit: u64) -> Result<Vec<Edit>> {
     let Some(mut now) = Trial::new(module.clone())? else { return Ok(Vec::new()) };
     let (mut edits, mut best) = (Vec::new(), (now.bytes(), 0));
-    // What was tried in vain; and how many edits are made before the next look at the memory.
+    // Edits tried in vain; number of edits made before memory is measured again.
     let mut failed: HashSet<Edit> = HashSet::new();
     let mut at_once = usize::MAX;
     for _ in 0..MAX_SWEEPS {

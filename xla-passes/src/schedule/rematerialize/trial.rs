@@ -8,7 +8,7 @@ use crate::schedule::insert_copies::insert_copies;
 /// A module, and what became of its memory when copies were inserted and buffers assigned on trial.
 pub(super) struct Trial {
     pub module: Module,
-    /// The module with copies. What is in both has the same ids.
+    /// The module with copies. Instructions of both modules have equal ids.
     pub copied: Module,
     pub buffers: BufferAssignment,
 }

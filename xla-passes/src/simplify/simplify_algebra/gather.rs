@@ -76,7 +76,7 @@ fn places(cx: &Draft<'_>, indices: InstrId) -> Option<(usize, usize, usize)> {
     let count = dims.iter().copied().max().filter(|&n| n == dims.iter().product::<usize>() && n <= MAX_STARTS)?;
     match cx.op(indices) {
         Op::Iota(iota) if dims[iota.dimension] == count => {
-            // What the element type cannot count is not what it says.
+            // An iota that overflows its element type does not list these numbers.
             let last = count as i128 - 1;
             let fits = Scalar::from_i64(cx.element_type(indices)?, last as i64).rounded(cx.element_type(indices)?);
             let fits = fits.as_i128() == Some(last);

@@ -198,7 +198,7 @@ impl<'m, 'a> Driver<'m, 'a> {
         computation.replace_all_uses(old, value);
         graph::remove_dead(computation, old)?;
         remove_leftover(computation, old)?;
-        // What replaces an instruction of its kind keeps its name, so that dumps can be compared.
+        // A replacement of the same opcode keeps the name, so that dumps can be compared.
         if new.contains(&value) && computation[value].opcode() == opcode {
             computation.rename(value, &name);
         }

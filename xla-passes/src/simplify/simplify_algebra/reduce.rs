@@ -135,7 +135,7 @@ fn reduce_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (x, sizes) = (cx.operand(inner, 0), cx.dims(inner));
     let mut dimensions = Vec::new();
     for (from, to) in dims::factor(cx.dims(x), sizes)? {
-        // What has size 1 goes or stays as the others do.
+        // Dimensions of size 1 go or stay as the others do.
         let mut reduced = to.iter().filter(|&&d| sizes[d] != 1).map(|d| reduce.dimensions.contains(d));
         let Some(goes) = reduced.next() else { continue };
         if reduced.any(|other| other != goes) {

@@ -66,7 +66,7 @@ fn reshape_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
 fn elementwise_of_reshapes(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let operands = cx.instruction(id).operands();
     let before = |cx: &Draft<'_>, o: InstrId| match cx.op(o) {
-        // What is made of nothing follows others, and does not lead them.
+        // Reshapes of generators follow other reshapes, and do not lead them.
         Op::Reshape(_) => {
             Some(cx.operand(o, 0)).filter(|&x| !matches!(cx.op(x), Op::Constant(_) | Op::Broadcast(_) | Op::Iota(_)))
         }

@@ -78,7 +78,7 @@ pub(super) fn write(module: &mut Module, caller: CompId, id: InstrId, cx: &PassC
     let place = |(branch, &operand): (&Computation, &InstrId)| graph::splice(computation, branch, &[operand]);
     let mut values: Vec<InstrId> = branches.iter().zip(&operands[1..]).map(place).collect();
     let computation = module.computation_mut(caller);
-    // What no other index takes is the last branch.
+    // All other indices take the last branch.
     let mut result = values.pop().unwrap_or(id);
     for (i, value) in values.into_iter().enumerate().rev() {
         let takes = takes(computation, operands[0], i);

@@ -21,10 +21,10 @@ use super::{StreamProfile, ThunkCost, verify_streams};
 /// forgotten.
 ///
 /// `cost` is asked about kernels, library calls and what runs on the host; copies cost what the profile says, control
-/// flow what is nested in it, in one iteration where nobody knows how many there are. What is not a number counts as
-/// nothing. Numbers of streams are dense. Where several streams would not be faster, by the model, everything stays on
-/// one. Debug builds check the product with [`verify_streams`], whose [`Error::Internal`](xla_hlo::Error::Internal) is
-/// the only error.
+/// flow its nested thunks, in one iteration if the trip count is unknown. Costs that are negative or not finite count
+/// as 0. Numbers of streams are dense. Everything stays on one stream unless several are faster by the model. Debug
+/// builds check the product with [`verify_streams`], whose [`Error::Internal`](xla_hlo::Error::Internal) is the only
+/// error.
 pub fn assign_streams(
     sequence: &mut ThunkSequence,
     profile: &StreamProfile,
@@ -85,8 +85,7 @@ struct ThunkPlacement {
 }
 
 impl Assigner<'_> {
-    /// Assigns a sequence and what is nested in it, as if its home were stream 0. What may not be `spread` stays on one
-    /// stream.
+    /// Assigns a sequence and its nested ones, as if its home were stream 0; on one stream unless `spread`.
     fn level(&mut self, sequence: &mut ThunkSequence, spread: bool) -> SequenceLevel {
         let mut best = Vec::with_capacity(sequence.thunks.len());
         let mut single = Vec::with_capacity(sequence.thunks.len());

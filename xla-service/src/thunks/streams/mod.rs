@@ -91,7 +91,7 @@ impl Default for StreamProfile {
 pub struct ThunkCost {
     /// Seconds, if nothing else runs.
     pub seconds: f64,
-    /// The part of the device it keeps busy meanwhile, from 0 to 1. What needs all of it gains nothing from running
-    /// beside others.
+    /// The part of the device that it keeps busy meanwhile, from 0 to 1. Work that needs all of it gains nothing from
+    /// running beside others.
     pub share: f64,
 }

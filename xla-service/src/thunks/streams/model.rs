@@ -204,7 +204,7 @@ mod tests {
         let mut machine = Machine::new(&profile, 2);
         send(&mut machine, &kernel(10.0, 1.0), 0, &[]);
         assert_eq!(send(&mut machine, &kernel(10.0, 1.0), 1, &[]), (2.0, 21.0));
-        // What is free in part is used in part: at half the speed from 2 to 11, and then alone.
+        // The free part of the device is used: at half the speed from 2 to 11, and then alone.
         let mut machine = Machine::new(&profile, 2);
         send(&mut machine, &kernel(10.0, 0.5), 0, &[]);
         assert_eq!(send(&mut machine, &kernel(9.0, 1.0), 1, &[]), (2.0, 15.5));

@@ -73,8 +73,8 @@ impl SideStreams<'_> {
 impl Drop for SideStreams<'_> {
     fn drop(&mut self) {
         for side in self.streams.iter().filter(|_| !self.are_joined) {
-            // The execution has failed already, which is what its caller is told. What fails here too becomes an error
-            // of the first stream.
+            // The caller gets the error of the execution, which has failed already. A failure here becomes an error of
+            // the first stream.
             drop(side.record_event().and_then(|event| self.home.wait_for(&event)));
         }
         let streams = std::mem::take(&mut self.streams);

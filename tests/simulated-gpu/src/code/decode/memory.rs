@@ -87,7 +87,7 @@ impl<'a> Decoder<'a> {
         if let (Space::Param, Operand::Name(name)) = (access.space, base)
             && self.parameter(name).is_none()
         {
-            // What a call gave back.
+            // Return value of a call.
             return self.move_parameter(into[0], base, offset);
         }
         let place = self.place(access, base, offset)?;

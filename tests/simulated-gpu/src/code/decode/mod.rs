@@ -146,7 +146,7 @@ impl<'a> Decoder<'a> {
             let (run, with): (super::Run, _) = other.unwrap_or((|a, _, _| a, 0));
             self.push(Op::Alu { run, d, abc: [compared, with, 0] });
         };
-        // Where `c` is `p`, the second result wants the old value: no compiler writes that.
+        // If `c` is `p`, the second result needs the old value: no compiler writes that.
         give(false, p);
         q.into_iter().for_each(|q| give(true, q));
         Ok(())

@@ -38,7 +38,7 @@ fn each_in_turn(subject: &Subject, sample: &Sample) -> Check {
         let place = |stop: Stop| stop.when(format_args!("allocation {number} of {count}"));
         let ready = sample.load(&client()?).map_err(place)?;
         one(subject, &ready, &faulty, number).map_err(place)?;
-        // What the program keeps, such as uploaded constants, is what it keeps without a failure.
+        // The program keeps the same memory (uploaded constants and the like) as without a failure.
         settles(&*executor, loaded).map_err(place)?;
         drop(ready);
         settles(&*executor, before).map_err(place)?;

@@ -63,7 +63,7 @@ fn rows(ready: &Ready, executor: &dyn StreamExecutor, count: usize) -> Check {
                 ready.run()?;
             }
         }
-        // What was launched is after what is read.
+        // This run comes after all launches, and is read: it waits for them.
         ready.run()?;
         settles(executor, warm)?;
         if start.elapsed() > LONG {

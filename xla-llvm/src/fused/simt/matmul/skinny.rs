@@ -1,10 +1,10 @@
 //! Skinny matmuls (GEMV): M or N is small, so that reading the other operand is all there is to wait for. All threads
 //! read it, each element once.
 //!
-//! `few` is the side with few rows (or columns), `many` the other one. Where the neighbours in the memory of `many` lie
-//! along K, a group has some of its rows, and each thread some steps of K. Where they lie along the rows themselves,
-//! each thread has some neighbouring rows and some steps, and a block puts the accumulators together in shared memory.
-//! This is what decoding with language models does.
+//! `few` is the side with few rows (or columns), `many` the other one. If `many` is contiguous along K, a group has
+//! some of its rows, and each thread some steps of K. If it is contiguous along its rows, each thread has some
+//! neighbouring rows and some steps, and a block adds up the accumulators in shared memory. This is what decoding with
+//! language models does.
 
 use std::fmt;
 

@@ -2,7 +2,7 @@
 //!
 //! The operands' parts that a tile needs come through shared memory, some steps of K at a time, converted to the
 //! accumulators' type, while the steps before are computed: each thread has a small matrix of accumulators in
-//! registers. What comes after the matmul is computed where an accumulator is. The scheme is Volkov and Demmel's
+//! registers. The epilogue is computed on the accumulators in registers. The scheme is Volkov and Demmel's
 //! (Benchmarking GPUs to tune dense linear algebra, 2008). Narrow floats stay as they are, and f32 that may be is
 //! rounded to TF32 there, once; tensor cores multiply them, if there are some: see `mma.rs`.
 

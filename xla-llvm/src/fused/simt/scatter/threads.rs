@@ -1,9 +1,8 @@
 //! Scatter with a thread for each element of the updates.
 //!
-//! Elements that meet at one place are combined atomically where their order does not matter: by an operation of the
-//! memory where there is one, by exchanging the element until no other thread came between elsewhere. Where the last
-//! update wins, updates first claim their place with their numbers. Where the order matters otherwise, updates are
-//! sorted by their places first; see `order.rs`.
+//! Elements that meet at one place are combined atomically where their order does not matter: by an atomic operation of
+//! the memory where there is one, else by a compare-and-swap loop. If the last update wins, updates first claim their
+//! place with their numbers. If the order matters otherwise, updates are sorted by their places first; see `order.rs`.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementKind, ElementType, Error, Module, Result};

@@ -329,6 +329,6 @@ fn large_programs_are_quick() {
     let mut sequence = sequence((0..20_000).map(|i| kernel(i, &[place(), place()], &[place()])).collect());
     let report = assign_streams(&mut sequence, &profile(4), &small(10.0)).unwrap();
     assert!(report.seconds < 0.4 * report.seconds_on_one_stream);
-    // What nobody could see is not drawn.
+    // Invisible details are not drawn.
     assert!(report.svg().len() < 4_000_000);
 }

@@ -71,7 +71,7 @@ fn step(h: &mut Matrix<f64>, z: &mut Matrix<f64>, first: usize, last: usize, is_
         let tau = make_reflection(&mut column, 0..rows, 0);
         let v = vector(&column, 0..rows, 0);
         if k > first {
-            // What the reflection does to the column that it was made from.
+            // Effect of the reflection on the column that it was made from.
             (0..rows).for_each(|i| *h.at_mut(k + i, k - 1) = if i == 0 { column.at(0, 0) } else { 0.0 });
         }
         reflect(h, k, &v, tau, k..n);
