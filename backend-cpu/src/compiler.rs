@@ -54,7 +54,7 @@ impl Compiler for CpuCompiler {
 }
 
 impl LoadExecutable for CpuCompiler {
-    /// Takes the machine code that was written down, if it was made for this processor by this build of the compiler;
+    /// Takes the stored machine code, if it was made for this processor by this build of the compiler;
     /// else makes it anew of the module.
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         let SerializedProgram { module, code } = serialized::read(NAME, bytes)?;
@@ -82,7 +82,7 @@ impl CpuCompiler {
         Ok(self.target.get_or_init(|| target).clone())
     }
 
-    /// Thunks of the module, and their code: what was written down, where it fits.
+    /// Thunks of the module, and their code: the stored one, where it fits.
     fn executable(
         &self,
         module: OptimizedModule,

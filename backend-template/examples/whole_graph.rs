@@ -118,7 +118,7 @@ impl Platform for GraphPlatform {
     }
 }
 
-/// Runs a small program through the graph compiler, and gives the norm of (3, 4).
+/// Runs a small program through the graph compiler, and returns the norm of (3, 4).
 fn run() -> Result<Scalar> {
     let mut registry = PlatformRegistry::new();
     registry.register(Arc::new(GraphPlatform(backend_template::platform())));

@@ -30,7 +30,7 @@ pub struct Modes {
     pub text: bool,
     /// The platform computes the same without optimisation.
     pub unoptimized: bool,
-    /// Compiled again it is the same module and gives the same bits.
+    /// Compiled again it is the same module and returns the same bits.
     pub again: bool,
 }
 
@@ -78,7 +78,7 @@ pub enum FailureKind {
     SecondRun,
     /// Without optimisation the platform computes something else.
     Unoptimized,
-    /// Compiled again it is another module or gives other bits.
+    /// Compiled again it is another module or returns other bits.
     Again,
 }
 
@@ -218,7 +218,7 @@ fn run(compiled: &LoadedExecutable, arguments: &[Literal]) -> Result<[Literal; 2
         compiled.execute_with(&buffers.iter().collect::<Vec<_>>(), &options)
     };
     let (first, second) = (launch(must)?, launch((0..arguments.len()).collect())?);
-    // Only now, so that the second run cannot disturb what the first one gave.
+    // Only now, so that the second run cannot disturb results of the first one.
     let read = |results: Vec<Buffer>| -> Result<Literal> {
         Ok(Literal::tuple(results.iter().map(Buffer::to_literal).collect::<Result<_>>()?))
     };

@@ -127,7 +127,7 @@ impl Shrinker<'_> {
     }
 
     /// In called computations, earlier instructions instead of later ones of the same shape. Not in those that reduce:
-    /// what a reduction with another function gives may depend on the order, and then everybody is right.
+    /// the result of a reduction with another function may depend on the order, and then every result is right.
     fn callees(&mut self) -> bool {
         let entry = self.best.module.entry_id();
         let reducing = reducing(&self.best.module);

@@ -1,4 +1,4 @@
-//! Serialised modules of the program corpus give what their text gives, where it is checked out beside the repository.
+//! Serialised modules of the program corpus equal those of their text, where it is checked out beside the repository.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use xla_hlo::text::{PrintOptions, parse_literal, parse_module, parse_shape, print_module};
 use xla_hlo::{Literal, Module};
 
-/// Reads a module, checks that printing it is a fixed point, and gives the printed text.
+/// Reads a module, checks that printing it is a fixed point, and returns the printed text.
 fn printed(text: &str) -> String {
     let module = parse(text);
     let printed = module.to_string();

@@ -68,7 +68,8 @@ thread_local! {
     static WAITING: RefCell<Option<Sender<Outcome>>> = const { RefCell::new(None) };
 }
 
-/// Generates code for the module that `emit` writes into a context of its own, and gives what else `emit` gave.
+/// Generates code for the module that `emit` writes into a context of its own, and passes on the other result of
+/// `emit`.
 ///
 /// `Error::Internal` where the module is malformed or LLVM fails on it, even fatally.
 pub fn generate<R>(
@@ -105,11 +106,11 @@ fn on_own_thread(work: impl FnOnce() -> Result<Vec<u8>> + Send + 'static) -> Res
 }
 
 impl Unit {
-    /// The module that `emit` writes into a context of its own, and what else `emit` gave.
+    /// The module that `emit` writes into a context of its own, and the other result of `emit`.
     pub fn emit<R>(emit: impl for<'c> FnOnce(&'c Context) -> Result<(Module<'c>, R)>) -> Result<(Unit, R)> {
         let context = Box::new(Context::create());
         let (module, extra) = emit(&context)?;
-        // SAFETY: the lifetime is that of the context, which stands behind a box that goes where the module goes and is
+        // SAFETY: the lifetime is that of the context, which lives in a box that goes where the module goes and is
         // dropped after it.
         let module = unsafe { std::mem::transmute::<Module<'_>, Module<'static>>(module) };
         Ok((Unit { module, _context: context, faults: Box::default() }, extra))

@@ -1,6 +1,6 @@
 //! Transcendental functions as straight-line code over lanes: range reduction and a polynomial, no library calls.
 //!
-//! Every function takes and gives f32 or f64 lanes (narrower types are computed in f32 by their caller), treats
+//! Every function takes and returns f32 or f64 lanes (narrower types are computed in f32 by their caller), treats
 //! subnormals, infinities, NaN and signed zeros as IEEE 754 recommends, and computes the same bits whatever the width.
 //! Errors are stated in ulp, units in the last place of the true result, as the worst seen in the sweeps of the tests,
 //! and are for targets with FMA. Polynomial coefficients come from `tools/minimax.py`.

@@ -22,7 +22,7 @@ pub use atomics::Atomic;
 
 /// `void barrier(ptr thread)`: returns when all threads of the block are there.
 pub const BARRIER: &str = "xla_simt_barrier";
-/// `i64 shuffle(ptr thread, i64 value, i32 lane)`: the value that lane `lane` of the same warp gives. All threads of
+/// `i64 shuffle(ptr thread, i64 value, i32 lane)`: the value of lane `lane` of the same warp. All threads of
 /// the warp call it.
 pub const SHUFFLE: &str = "xla_simt_shuffle";
 /// Multiprocessors of a current data centre GPU, each of which runs some blocks at a time. Programs are compiled where

@@ -28,7 +28,7 @@ pub trait Compiler: Send + Sync + fmt::Debug {
     /// Parameters and results keep number, element types and dimensions; layouts left open become those of the device.
     fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule>;
 
-    /// Makes an executable of a module that this compiler's [`Compiler::run_hlo_passes`] gave.
+    /// Makes an executable of a module that this compiler's [`Compiler::run_hlo_passes`] returned.
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>>;
 
     /// The passes that [`Compiler::run_hlo_passes`] runs, for tools that show them, cut them short or find the one that

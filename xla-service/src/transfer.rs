@@ -12,7 +12,7 @@ use crate::executor::{DeviceMemory, Stream};
 ///
 /// - **Threads.** Every method may be called from any thread at any time.
 /// - **Shapes** given to [`TransferManager::write`] and [`TransferManager::read`] are device shapes: ones that
-///   [`TransferManager::device_shape`] gave. The caller (the client) has checked that the literal has the shape's
+///   [`TransferManager::device_shape`] returned. The caller (the client) has checked that the literal has the shape's
 ///   element type and dimensions, and that the memory has [`TransferManager::byte_size`] bytes from the offset on;
 ///   implementations answer what still does not fit with [`xla_hlo::Error::Internal`].
 /// - **Only arrays** come here: tuples are taken apart by the service, tokens have no bytes.

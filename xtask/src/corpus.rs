@@ -267,7 +267,7 @@ fn archives() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Lays an archive out as files and gives their folder.
+/// Unpacks an archive into files and returns their folder.
 pub fn unpack(name: &str) -> Result<PathBuf> {
     let path = root().join(format!("tests/corpus/suites/{name}.zip"));
     let Ok(file) = fs::File::open(&path) else {

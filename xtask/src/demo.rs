@@ -18,7 +18,7 @@ JAX) for this machine's CPU, runs them, compares what they give with the expecte
 /// Small programs with every element of their outputs on file.
 const SMALL: &[&str] = &["transformer_block_forward", "transformer_block_gradient"];
 
-/// The same at working size; of their outputs the sums that XLA gave are on file.
+/// The same at working size; the sums of XLA's outputs are on file.
 const LARGE: &[&str] = &["encoder_block", "transformer_train_step"];
 
 pub fn run(args: Arguments) -> Result<()> {

@@ -64,7 +64,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Builds the release form of `xla-tests` and gives its path.
+/// Builds the release form of `xla-tests` and returns its path.
 pub fn tests_command() -> Result<PathBuf> {
     run_program(cargo(&["build", "--release", "--package", "xla-tests", "--bin", "xla-tests"]))?;
     let metadata = metadata()?;

@@ -62,7 +62,7 @@ pub fn metadata() -> Result<Value> {
     Ok(serde_json::from_str(&text)?)
 }
 
-/// Builds the release form of the `xla` command and gives its path.
+/// Builds the release form of the `xla` command and returns its path.
 pub fn xla_command() -> Result<PathBuf> {
     run(cargo(&["build", "--release", "--package", "xla", "--bin", "xla"]))?;
     let metadata = metadata()?;

@@ -47,7 +47,7 @@ const QUICK_LEVELS: &str = "0,1,3,5";
 /// Level and filter of cases that call libraries.
 const CALLING: &[&str] = &["2,4", "--filter", "fft"];
 
-/// Builds it, and gives the folder where it has the names of NVIDIA's files. All names are one file, so that it is
+/// Builds it, and returns the folder where it has the names of NVIDIA's files. All names are one file, so that it is
 /// loaded once.
 pub fn library(installed: Installed) -> Result<PathBuf> {
     let package = installed.package();

@@ -161,7 +161,7 @@ impl Home {
     }
 }
 
-/// Builds the release form of `xla-tests` with the feature of a backend, if there is one, and gives its path.
+/// Builds the release form of `xla-tests` with the feature of a backend, if there is one, and returns its path.
 pub fn tests_command(backend: &str) -> Result<PathBuf> {
     let metadata = metadata()?;
     let mut words = vec!["build", "--release", "--package", "xla-tests", "--bin", "xla-tests"];

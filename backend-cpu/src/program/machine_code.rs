@@ -46,7 +46,7 @@ pub(crate) fn write(target: &str, program: &ThunkProgram, code: &MachineCode) ->
         .map_err(|error| Error::internal(format!("machine code cannot be written down: {error}")))
 }
 
-/// The code that was written down, if there is some and it is for this target, build and program.
+/// The stored code, if there is some and it is for this target, build and program.
 pub(crate) fn read(target: &str, program: &ThunkProgram, bytes: &[u8]) -> Option<MachineCode> {
     let Envelope { target: other, plan, code } = postcard::from_bytes(bytes).ok()?;
     (other == target && plan == plan_key(program)).then_some(code)

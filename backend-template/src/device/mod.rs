@@ -15,7 +15,7 @@
 //! locked, core, worker, queue, driver.
 //!
 //! Errors flow with the data. A command that fails leaves *poison* in the memory that it should have written; a command
-//! that would read poison does not run, and leaves the same poison behind. Reading poison to the host gives the first
+//! that would read poison does not run, and leaves the same poison behind. Reading poison to the host returns the first
 //! error, with the label of the command that failed. Work that reads no poison goes on as if nothing had happened.
 //!
 //! The device knows element types and scalar arithmetic, and nothing of modules, instructions of HLO, or layouts beyond

@@ -61,7 +61,7 @@ pub(super) fn scatter(cx: &LoweringContext<'_>, op: &Scatter) -> Result<Option<P
     Ok(Some(b.finish()))
 }
 
-/// Whether a combiner gives the update, whatever was there.
+/// Whether a combiner returns the update, whatever was there.
 fn replaces(combiner: &Computation) -> bool {
     matches!(*combiner.parameters(), [_, update] if combiner.root() == update)
 }

@@ -69,7 +69,7 @@ pub struct Suite {
 
 /// Sees how a run goes on.
 pub trait Observer {
-    /// That many cases will run.
+    /// Number of cases that will run.
     fn begin(&mut self, cases: usize) {
         let _ = cases;
     }
@@ -128,14 +128,14 @@ impl Suite {
         self
     }
 
-    /// That many generated programs of each family.
+    /// Number of generated programs of each family.
     #[must_use]
     pub fn generated(mut self, programs: u64) -> Suite {
         self.generated = Some(programs);
         self
     }
 
-    /// That many cases at the same time.
+    /// Number of cases at the same time.
     #[must_use]
     pub fn jobs(mut self, jobs: usize) -> Suite {
         self.jobs = jobs.max(1);

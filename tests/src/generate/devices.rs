@@ -57,14 +57,14 @@ impl Graph<'_> {
         arrays
     }
 
-    /// Adds an operation that gives what `arrays` are: one array, or a tuple.
+    /// Adds an operation that returns `arrays`: one array, or a tuple.
     fn passed_on(&mut self, op: Collective, arrays: &[Value]) -> Option<Value> {
         let ids: Vec<InstrId> = arrays.iter().map(|array| array.id).collect();
         let id = self.b.instruction(op, Some(together(arrays)), ids).ok()?;
         self.all_results(id, arrays)
     }
 
-    /// The array that an instruction gives, or the elements of its tuple.
+    /// The array that an instruction returns, or the elements of its tuple.
     fn all_results(&mut self, id: InstrId, arrays: &[Value]) -> Option<Value> {
         let numbers: Vec<Numbers> = arrays.iter().map(|array| array.numbers).collect();
         self.results(id, &numbers)

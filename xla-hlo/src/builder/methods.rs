@@ -223,7 +223,7 @@ impl ComputationBuilder<'_> {
         self.product(op, element_type, [input, kernel])
     }
 
-    /// An operation on two operands whose result is of that element type, or the one that its shape rule gives.
+    /// An operation on two operands whose result is of that element type, or of the one that its shape rule infers.
     fn product(
         &mut self,
         op: impl Into<Op>,

@@ -42,7 +42,7 @@ impl ModuleBuilder {
         ComputationBuilder { module: &mut self.module, computation: Computation::new(name) }
     }
 
-    /// Makes `entry` the entry computation, verifies the module and gives it.
+    /// Makes `entry` the entry computation, verifies the module and returns it.
     pub fn finish(mut self, entry: CompId) -> Result<VerifiedModule> {
         self.module.set_entry(entry);
         VerifiedModule::new(self.module)

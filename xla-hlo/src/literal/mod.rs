@@ -236,7 +236,7 @@ impl Literal {
         }
     }
 
-    /// Takes a tuple apart; an array or token gives itself alone.
+    /// Takes a tuple apart; an array or token yields itself alone.
     pub fn into_elements(self) -> Vec<Literal> {
         match self.data {
             Data::Tuple(elements) => elements,

@@ -208,7 +208,7 @@ impl Module {
 
     /// Computations with callees before callers, the entry last; those that nobody calls come in their place by id.
     ///
-    /// Linear time, no recursion. A cyclic call graph (which the verifier refuses) gives some order.
+    /// Linear time, no recursion. The order for a cyclic call graph (which the verifier refuses) is unspecified.
     pub fn post_order(&self) -> Vec<CompId> {
         let mut order = Vec::with_capacity(self.len());
         let mut seen = SecondaryMap::<CompId, bool>::new(false);

@@ -78,7 +78,7 @@ pub(super) fn feeds(from: ElementType, to: ElementType) -> bool {
     }
 }
 
-/// A size that arithmetic on shapes gave; the error says that `what` is negative or too large.
+/// A size computed from shapes; the error says that `what` is negative or too large.
 pub(super) fn size(what: impl std::fmt::Display, value: Option<i128>) -> Result<usize> {
     let value =
         value.ok_or_else(|| Error::resource_exhausted(format!("{what} is too large to be a dimension's size")))?;

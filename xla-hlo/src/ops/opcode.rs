@@ -66,7 +66,7 @@ pub enum Family {
     Indexing,
     /// Convolutions.
     Convolution,
-    /// Sorting and what sorting gives.
+    /// Sorting and the operations made of it.
     Sorting,
     /// Fourier transforms.
     Transform,

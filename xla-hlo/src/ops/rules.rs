@@ -10,7 +10,7 @@ pub trait OpRules {
     /// The opcode, as text spells it.
     fn opcode(&self) -> Opcode;
 
-    /// Checks operands and attributes, and gives the shape of the result (without layout).
+    /// Checks operands and attributes, and returns the shape of the result (without layout).
     ///
     /// Operations whose shape does not follow from operands and attributes take what they need (an element type,
     /// dimensions) from [`ShapeContext::written`], and check it. The builder, the parser and the verifier all ask here.

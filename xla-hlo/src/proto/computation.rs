@@ -150,7 +150,7 @@ struct Place {
     name: String,
 }
 
-/// Writes a computation with its instructions in the order they run, and gives their ids in that order.
+/// Writes a computation with its instructions in the order they run, and returns their ids in that order.
 pub(super) fn write(
     module: &Module,
     id: CompId,

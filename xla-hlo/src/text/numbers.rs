@@ -104,7 +104,7 @@ fn decode(ty: ElementType, bits: u64) -> f64 {
     }
 }
 
-/// Appends a float given by its bit pattern, so that reading it gives the pattern back.
+/// Appends a float given by its bit pattern, so that reading it returns the pattern.
 pub(super) fn push_float(out: &mut String, ty: ElementType, bits: u64) {
     let value = decode(ty, bits);
     if value.is_nan() {

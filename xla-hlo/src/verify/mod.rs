@@ -4,7 +4,7 @@
 //!
 //! - `structure`: operands are live, arity fits, the graph has no cycle, parameters are numbered without holes;
 //! - `calls`: called computations exist, do not call each other in circles, fusions have one caller;
-//! - `shapes`: sizes are addressable, layouts fit, each result has the shape its operation's rule gives;
+//! - `shapes`: sizes are addressable, layouts fit, each result has the shape its operation's rule infers;
 //! - `pairs`: each start has one done, on the same channel;
 //! - `header`: entry layout, aliasing and schedule agree with the computations.
 

@@ -140,7 +140,7 @@ fn encode_float<'e, 'ctx>(format: FloatFormat, x: Lanes<'e, 'ctx>) -> Lanes<'e, 
         FloatSpecials::Fn => nan.select(rounded.int(sign_bit - 1), rounded) | sign,
         FloatSpecials::Finite => nan.select(rounded.int(sign_bit), rounded | sign),
         FloatSpecials::Fnuz => {
-            // Neither zero nor NaN, which is what overflow gives too, has a sign.
+            // Neither zero nor NaN, which overflow yields too, has a sign.
             let plain = rounded.eq(0) | rounded.eq(sign_bit) | nan;
             plain.select(nan.select(rounded.int(sign_bit), rounded), rounded | sign)
         }

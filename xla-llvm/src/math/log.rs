@@ -33,7 +33,7 @@ const TAIL_F64: &[f64] = &[
     0.06285653015384317,
 ];
 
-/// A positive finite number as `2^k m` with `2/3 <= m < 4/3`; also gives `k` as an integer.
+/// A positive finite number as `2^k m` with `2/3 <= m < 4/3`; also returns `k` as an integer.
 struct Split<'e, 'ctx> {
     k: Lanes<'e, 'ctx>,
     exponent: Lanes<'e, 'ctx>,

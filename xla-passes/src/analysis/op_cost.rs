@@ -258,7 +258,7 @@ fn convolution(op: &Convolution, input: &Shape, kernel: &Shape, result: &Instruc
 
 /// Places of a window, over all its positions along one dimension, that hold an element.
 fn inside(window: &WindowDim, places: u64, bound: u64) -> u64 {
-    /// That many are looked at one by one; of more, all are taken to be inside.
+    /// Limit of elements examined one by one; of more, all are taken to be inside.
     const MOST: u64 = 1 << 20;
     let size = window.size as u64;
     if places.saturating_mul(size) > MOST {

@@ -68,7 +68,7 @@ fn expand(module: &mut Module, id: CompId, start: InstrId) -> Result<()> {
     complete(at.graph_mut(), &steps, value)
 }
 
-/// One array alone, unless the operation gives tuples; several in a tuple.
+/// One array alone, unless the operation returns tuples; several in a tuple.
 fn together(at: &mut Inserter<'_>, op: &Collective, arrays: &[InstrId]) -> Result<InstrId> {
     match arrays {
         [one] if !op.returns_tuple() => Ok(*one),

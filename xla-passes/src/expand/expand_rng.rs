@@ -80,7 +80,7 @@ fn units(at: &mut Inserter<'_>, bits: InstrId) -> Result<InstrId> {
     at.binary_with(BinaryOp::Subtract, number, Scalar::Float(1.0))
 }
 
-/// `a + u * (b - a)`; where rounding gives `b` or more, `a`.
+/// `a + u * (b - a)`; where that rounds to `b` or more, `a`.
 fn even_floats(at: &mut Inserter<'_>, bits: InstrId, a: InstrId, b: InstrId, ty: ElementType) -> Result<InstrId> {
     let wide = made_in(ty);
     let units = units(at, bits)?;

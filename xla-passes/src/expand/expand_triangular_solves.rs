@@ -13,7 +13,7 @@ use crate::{Pass, PassContext};
 /// An iteration takes from a row of the right-hand sides what the unknowns found so far explain, one product of a
 /// vector and a matrix, and divides by the diagonal: n^2 operations for each right-hand side. Floats narrower than
 /// `f32` are computed in `f32` and rounded once. Results differ from the evaluator's, which works in `f64`, by the
-/// rounding of the working type; a complex number divided by zero gives what `divide` gives.
+/// rounding of the working type; a complex number divided by zero is the result of `divide`.
 pub struct ExpandTriangularSolves;
 
 impl Pass for ExpandTriangularSolves {

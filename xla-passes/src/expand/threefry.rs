@@ -12,7 +12,7 @@ const PARITY: u64 = 0x1BD1_1BDA;
 /// Bits of that shape, and the next counter; key and counter are `u64` scalars.
 ///
 /// Elements of 64 bits take a block each. Narrower ones come from two halves of the shape, cut along one dimension: a
-/// block gives the elements 2i and 2i + 1 along it.
+/// block yields the elements 2i and 2i + 1 along it.
 pub(super) fn bits(
     at: &mut Inserter<'_>,
     key: InstrId,

@@ -4,7 +4,7 @@ use xla_hlo::{Module, Result};
 
 use crate::framework::explain::FusionDecision;
 
-/// Told before and after each pass; the hook behind `--print-after-all`, `--explain` and `--dump-to`.
+/// Told before and after each pass; the hook of `--print-after-all`, `--explain` and `--dump-to`.
 pub trait PassObserver: Sync {
     /// The pass is about to run.
     fn before(&self, event: &PassEvent<'_>) -> Result<()> {

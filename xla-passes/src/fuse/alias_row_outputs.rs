@@ -77,7 +77,7 @@ fn stays_in_row(body: &Computation, parameter: InstrId, rows: &Rows) -> bool {
         }
         for &user in body[id].users() {
             match body[user].op() {
-                // One reduction for a row, see `goes_row_by_row`: what it gives is used in that row.
+                // One reduction for a row, see `goes_row_by_row`: its result is used in that row.
                 Op::Reduce(_) => {}
                 Op::Tuple(_) if user == body.root() => {}
                 op if is_elementwise(op) => {

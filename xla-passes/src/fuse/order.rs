@@ -37,9 +37,9 @@ impl TopologicalOrder {
         visit(start, |id| self.places[id] <= last, |id| successors(graph, id)).contains(&to)
     }
 
-    /// Prepares for one instruction in the place of two that nothing in between connects: gives the place where it will
-    /// stand, with what either needs in front and what needs either after. To be called before the graph is edited;
-    /// afterwards, [`TopologicalOrder::put`].
+    /// Prepares for one instruction in the place of two that nothing in between connects: returns the place where it
+    /// will stand, with what either needs in front and what needs either after. To be called before the graph is
+    /// edited; afterwards, [`TopologicalOrder::put`].
     pub fn meet(&mut self, graph: &Computation, a: InstrId, b: InstrId) -> usize {
         let (first, last) = if self.places[a] <= self.places[b] { (a, b) } else { (b, a) };
         let (low, high) = (self.places[first], self.places[last]);
@@ -63,7 +63,7 @@ impl TopologicalOrder {
         own
     }
 
-    /// Puts a new instruction in the place that [`TopologicalOrder::meet`] gave.
+    /// Puts a new instruction in the place that [`TopologicalOrder::meet`] returned.
     pub fn put(&mut self, new: InstrId, place: usize) {
         self.places[new] = place;
     }

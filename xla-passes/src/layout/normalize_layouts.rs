@@ -63,7 +63,7 @@ fn normalize(module: &mut Module, id: CompId, asked: &ProgramShape) -> Result<()
     Ok(())
 }
 
-/// A bitcast with the layouts that the program gave it.
+/// A bitcast with its layouts in the program.
 struct Bitcast {
     id: InstrId,
     from: ArrayShape,

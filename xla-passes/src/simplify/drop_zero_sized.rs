@@ -8,8 +8,8 @@ use crate::analysis::loops::element_of;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Replaces what gives an array without elements, and has no effects, by a constant, and what reduces, scatters or
-/// convolves such an array by the value that it has without it.
+/// Replaces instructions that return an array without elements, and have no effects, by a constant, and what reduces,
+/// scatters or convolves such an array by the value that it has without it.
 ///
 /// Dots, concatenations, pads, reductions of one array and updates have laws of their own in the algebraic simplifier.
 pub struct DropZeroSized;

@@ -130,7 +130,7 @@ impl DotWriter<'_> {
         (self.bodies.get(&fusion.computation) == Some(&(computation, id))).then_some(fusion.computation)
     }
 
-    /// The node whose value an instruction gives: the root of its body if that is drawn.
+    /// The node whose value an instruction returns: the root of its body if that is drawn.
     fn end(&self, mut computation: CompId, mut id: InstrId) -> String {
         while let Some(body) = self.inside(computation, id) {
             (computation, id) = (body, self.module[body].root());

@@ -1,4 +1,4 @@
-//! Runs a scheduled module in the memory that a buffer assignment gave it, on plain bytes.
+//! Runs a scheduled module in the memory of its buffer assignment, on plain bytes.
 
 use xla_hlo::entity::EntityId;
 use xla_hlo::eval::Evaluator;

@@ -7,7 +7,7 @@ use xla_hlo::{
     ops,
 };
 
-/// A small generator of pseudo-random numbers; the same seed gives the same program.
+/// A small generator of pseudo-random numbers; the same seed makes the same program.
 pub struct Random(u64);
 
 impl Random {
@@ -106,7 +106,7 @@ fn combiner(module: &mut ModuleBuilder) -> Result<CompId> {
     Ok(b.finish(sum))
 }
 
-/// A computation of those parameters (each its own, or all in one tuple) that gives a tuple of `result`.
+/// A computation of those parameters (each its own, or all in one tuple) that returns a tuple of `result`.
 fn function(
     random: &mut Random,
     module: &mut ModuleBuilder,

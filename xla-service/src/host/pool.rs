@@ -78,7 +78,7 @@ impl MemoryPool {
     }
 
     /// An empty pool whose memory is filled, each time that it is handed out, with one of a few bytes that make NaN,
-    /// large and invalid numbers of most types: what reads memory before it is written gives other results each time.
+    /// large and invalid numbers of most types: reads of uninitialised memory return other values each time.
     pub fn dirty(limits: PoolLimits) -> MemoryPool {
         MemoryPool(Arc::new(SharedPool { limits, dirtied: Some(AtomicU64::new(0)), state: Mutex::default() }))
     }

@@ -18,7 +18,7 @@ pub struct ThunkExecutable {
     program: ThunkProgram,
     launcher: Arc<dyn Launcher>,
     streams: StreamPool,
-    /// The platform whose program it is when written down.
+    /// The platform whose program it is when serialized.
     platform: Option<String>,
 }
 

@@ -7,7 +7,7 @@ use xla::hlo::Error;
 pub struct Failure {
     /// Error for the user.
     pub error: Error,
-    /// Whether what the user gave cannot work; otherwise the program or the compiler failed.
+    /// Whether the user's input cannot work; otherwise the program or the compiler failed.
     pub bad_input: bool,
 }
 
@@ -38,7 +38,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Says that an error is about what the user gave.
+/// Marks an error as one of the user's input.
 pub trait BadInput<T> {
     /// The same result; its error is [`Failure::bad_input`].
     fn bad_input(self) -> Outcome<T>;

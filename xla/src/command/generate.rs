@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use serde_json::Value as Json;
 
-    /// Bit patterns that an independent implementation of the same generator gave, for every kind.
+    /// Bit patterns from an independent implementation of the same generator, for every kind.
     const VECTORS: &str = include_str!("generator-vectors.json");
 
     fn shape_of(param: &Json) -> ArrayShape {

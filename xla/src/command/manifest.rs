@@ -62,7 +62,7 @@ impl Program {
         file.is_some_and(|name| is_listed(name.strip_suffix(".pb").unwrap_or(name)))
     }
 
-    /// The generators of the program's arguments, which must have the shapes that the manifest gives.
+    /// The generators of the program's arguments, which must have the shapes in the manifest.
     pub fn generators(&self, arguments: &[&ArrayShape]) -> Result<Vec<Generator>> {
         if self.params.len() != arguments.len() {
             let (listed, taken) = (self.params.len(), arguments.len());

@@ -179,7 +179,7 @@ impl Source {
         self.verify(self.parse()?)
     }
 
-    /// Verifies the module that this program gave.
+    /// Verifies the module of this program.
     pub fn verify(&self, module: Module) -> Outcome<VerifiedModule> {
         let _span = tracing::info_span!("verify").entered();
         VerifiedModule::new(module).context(|| self.name()).bad_input()

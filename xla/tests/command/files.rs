@@ -93,7 +93,7 @@ fn damaged_archives_are_refused() {
     }
     folder.write("text.npz", "this is not an archive");
     assert!(folder.fails(2, &format!("{RUN} --inputs text.npz")).starts_with("text.npz: no whole .npz archive"));
-    // Every single byte that can be wrong gives an answer or one error, never a panic.
+    // Every single wrong byte leads to a result or one error, never a panic.
     for at in (0..whole.len()).step_by(7) {
         let mut damaged = whole.clone();
         damaged[at] ^= 0xff;

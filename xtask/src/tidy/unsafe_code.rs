@@ -12,7 +12,7 @@ pub fn listed(list: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// Finds lines of the list that are out of date. `read` gives the content of a file that is there.
+/// Finds lines of the list that are out of date. `read` returns the content of an existing file.
 pub fn check_list(listed: &[String], read: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
     let idle =
         |path: &&String| !read(path).is_some_and(|content| lines(&content).iter().any(|line| is_unsafe(&line.code)));

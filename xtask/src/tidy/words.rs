@@ -1,4 +1,4 @@
-//! The rule for names: words that gave way to the field's are not used again.
+//! The rule for names: retired words are not used again.
 
 use super::Finding;
 use super::lexer::{Line, is_word};

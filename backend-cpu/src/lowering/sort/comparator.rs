@@ -33,11 +33,11 @@ pub(crate) fn key_of_comparator(module: &Module, comparator: CompId) -> Option<(
     Some((first / 2, if ascending { key } else { key.reversed() }))
 }
 
-/// A function that gives its argument back, special values of floats aside.
+/// A function that returns its argument, special values of floats aside.
 struct Function {
     /// The parameter that is its argument.
     parameter: usize,
-    /// The patterns that it gives for zeros and for NaNs, where that is something else.
+    /// The patterns that it returns for zeros and for NaNs, if they differ.
     zero: Option<u64>,
     nan: Option<u64>,
 }

@@ -23,7 +23,7 @@ pub enum Bug {
     Leaks,
     /// A program writes to its first argument, though it is shared.
     WritesArgument,
-    /// A program that fails gives zeros.
+    /// A program that fails returns zeros.
     LosesErrors,
     /// `floor` is off where the device computes it.
     WrongCode,

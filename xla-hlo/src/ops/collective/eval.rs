@@ -166,7 +166,7 @@ fn check_size(op: &Collective, result: &Literal, shape: &Shape) -> Result<()> {
     Err(Error::invalid_argument(format!("{} has shape {} on one device, not {said}", op.opcode(), result.shape())))
 }
 
-/// One array alone, unless the operation gives tuples; several in a tuple.
+/// One array alone, unless the operation returns tuples; several in a tuple.
 fn together(op: &Collective, mut arrays: Vec<Literal>) -> Literal {
     if arrays.len() == 1 && !op.returns_tuple() { arrays.remove(0) } else { Literal::tuple(arrays) }
 }

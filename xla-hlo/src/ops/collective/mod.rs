@@ -92,7 +92,7 @@ pub struct AllGather {
     pub participants: Participants,
     /// Along which dimension.
     pub dimension: usize,
-    /// Whether an `all-gather-done` waits for it. It gives `(operands, results)` then.
+    /// Whether an `all-gather-done` waits for it. It returns `(operands, results)` then.
     pub is_start: bool,
 }
 
@@ -106,7 +106,7 @@ pub struct CollectivePermute {
     /// Sizes of slices that are sent; not empty: slices of operand 0 at the places in operand 2 are written over
     /// operand 1 at the places in operand 3.
     pub slice_sizes: Vec<Vec<i64>>,
-    /// Whether a `collective-permute-done` waits for it. It gives `(operands, results, state...)` then.
+    /// Whether a `collective-permute-done` waits for it. It returns `(operands, results, state...)` then.
     pub is_start: bool,
 }
 

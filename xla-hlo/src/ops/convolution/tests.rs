@@ -175,7 +175,7 @@ fn types_of_sums() {
         let op = over(&[dim(w.array_shape().dims()[0])]);
         numbers(&run(|_| op, Some(shape.into()), &[x, w]).unwrap())
     };
-    // Values that jaxlib 0.10.2 gives.
+    // Results of jaxlib 0.10.2.
     assert_eq!(product([S8, S8], S32, &[1., 2., 3., 100., 100.], &[1., 1., -2.]), [-3., -195., -97.]);
     assert_eq!(product([S8, S8], S8, &[1., 2., 3., 100., 100.], &[1., 1., -2.]), [-3., 61., -97.]);
     assert_eq!(product([S4, S4], S4, &[1., 2., 3., 5., -1.], &[1., 1., -2.]), [-3., -5., -6.]);

@@ -10,7 +10,7 @@ use crate::{Error, Instruction, Literal, Module, Op, Result, ResultExt};
 
 /// Handlers by target: those that are registered, then those that are built in.
 ///
-/// | built in | gives |
+/// | built in | returns |
 /// | --- | --- |
 /// | `Eigh` | eigenvectors and eigenvalues of symmetric matrices |
 /// | `Qr` | Householder vectors with the triangular factor, and their scales |

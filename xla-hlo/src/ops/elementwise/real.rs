@@ -1,6 +1,6 @@
 //! Functions of floating-point numbers, computed in `f64`; the caller rounds results to the element type.
 //!
-//! Everything comes from the `libm` crate, never from the system's library, so that the oracle gives the same bits on
+//! Everything comes from the `libm` crate, never from the system's library, so that the oracle returns the same bits on
 //! every machine. Its errors are below one ulp of `f64`, but for some functions that [`double_double`] has for `f64`;
 //! narrower types take the faster `libm` forms, whose errors vanish in the rounding.
 
@@ -24,7 +24,7 @@ pub(super) fn unary(op: UnaryOp, ty: ElementType) -> Option<RealUnary> {
         Abs => f64::abs,
         Acos => libm::acos,
         Acosh if wide => double_double::acosh,
-        // Of great negative numbers `libm` gives the logarithm of nearly nothing.
+        // For large negative numbers `libm` takes the logarithm of nearly nothing.
         Acosh => |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) },
         Asin => libm::asin,
         Asinh if wide => double_double::asinh,

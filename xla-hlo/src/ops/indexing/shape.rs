@@ -87,7 +87,7 @@ fn check_update(
     Ok(())
 }
 
-/// The combiner takes current values and updates and gives values of the inputs' types.
+/// The combiner takes current values and updates and returns values of the inputs' types.
 fn check_combiner(op: &Scatter, cx: &ShapeContext<'_>, inputs: &[ElementType], updates: &[ElementType]) -> Result<()> {
     let accumulators = Accumulators::check(cx, op.computation, updates, inputs)?;
     let name = cx.computation(op.computation)?.name();

@@ -1,4 +1,4 @@
-//! Tests of the indexing family: values that XLA:CPU gives, every element type, limits of index types, and broken
+//! Tests of the indexing family: results of XLA:CPU, every element type, limits of index types, and broken
 //! rules.
 
 use super::*;

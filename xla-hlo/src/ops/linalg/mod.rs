@@ -22,7 +22,7 @@ use crate::{Literal, Result, Shape};
 /// upper triangular.
 ///
 /// Only that triangle of the operand is read, and of its diagonal only the real parts; the other triangle of the result
-/// is zero. A matrix that is not positive definite gives NaN in both triangles.
+/// is zero. The result for a matrix that is not positive definite is NaN in both triangles.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cholesky {
     /// Whether the lower triangle is meant.
@@ -68,7 +68,7 @@ pub enum TransposeKind {
 
 /// The `x` with `op(a) x = b`, or `x op(a) = b`, where `a` is triangular.
 ///
-/// Only that triangle of operand 0, `a`, is read. A zero on its diagonal gives what division by it gives: infinities,
+/// Only that triangle of operand 0, `a`, is read. A zero on its diagonal acts as in a division: infinities,
 /// NaN.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TriangularSolve {

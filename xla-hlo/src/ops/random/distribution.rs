@@ -7,7 +7,7 @@
 //!   says;
 //! - floats are made in `f32`, of 32-bit words, and then rounded to narrower types; `f64` is made of 64-bit words;
 //! - an even float is `a + u * (b - a)` with `u` in `[0, 1)` of the word's upper bits, as many as the mantissa has;
-//!   where rounding gives `b` or more, it is `a`;
+//!   where that rounds to `b` or more, it is `a`;
 //! - an even integer is `a` plus the remainder of a word by `b - a`, unsigned, in the width of the word;
 //! - normal floats come in pairs from two words by the method of Box and Muller, `r = sqrt(-2 ln(1 - u))` times cosine
 //!   and sine of `2 pi v`: words of the first half give `u`, those of the second `v`; the first half of the numbers is

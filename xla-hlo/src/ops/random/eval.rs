@@ -61,7 +61,7 @@ pub(super) fn philox_bits(key: u64, counter: u128, shape: &ArrayShape) -> Result
 }
 
 /// The next counter and the bits. Elements of 64 bits take a block each. Narrower ones come from two halves of the
-/// shape, cut along one dimension: a block gives the elements 2i and 2i + 1 along it.
+/// shape, cut along one dimension: a block yields the elements 2i and 2i + 1 along it.
 fn threefry_bits(key: u64, counter: u64, shape: &ArrayShape) -> Result<(u128, Literal)> {
     let ty = shape.element_type();
     let at = |i: usize| threefry(key, counter.wrapping_add(i as u64));

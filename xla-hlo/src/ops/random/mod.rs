@@ -27,7 +27,7 @@ pub enum RngAlgorithm {
     Philox,
 }
 
-/// Random bits from a state: gives `(new state, bits)`.
+/// Random bits from a state: returns `(new state, bits)`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RngBitGenerator {
     /// The generator.

@@ -15,7 +15,7 @@ pub(super) fn convert(operands: Vec<Literal>, shape: &Shape) -> Result<Literal> 
 }
 
 /// Works on the magnitude: its fraction in units of the random bits, what is below a unit cut off, is the number of
-/// random values for which it is rounded up. NaN gives 0, what is out of range the end of the range.
+/// random values for which it is rounded up. NaN becomes 0, values out of range the end of the range.
 fn round(x: f64, random: u64, random_bits: i32, to: ElementType) -> Scalar {
     let (least, greatest) = range(to);
     if x.is_nan() {

@@ -18,7 +18,8 @@ use crate::{CompId, Literal, Result, Shape};
 
 /// A reduction over dimensions of N arrays with N initial values; operands are the arrays, then the initial values.
 ///
-/// The computation takes N accumulators and N elements and gives N results (a tuple when N > 1). Order is unspecified.
+/// The computation takes N accumulators and N elements and returns N results (a tuple when N > 1). Order is
+/// unspecified.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reduce {
     /// Dimensions that disappear.

@@ -7,12 +7,12 @@ use crate::ops::movement::strided::{View, copy_slice};
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{ArrayShape, CompId, Error, Literal, Result, Shape};
 
-/// A loop over one dimension: each step takes a slice of every input and the carries, and gives a slice of every output
-/// and the next carries.
+/// A loop over one dimension: each step takes a slice of every input and the carries, and returns a slice of every
+/// output and the next carries.
 ///
 /// Operands are inputs, then initial carries. The computation takes the slices of the inputs (without the dimension),
-/// then the carries, and gives the slices of the outputs, then the next carries. The result is the outputs, then the
-/// last carries: a tuple where the computation gives one, which it need not for a single array.
+/// then the carries, and returns the slices of the outputs, then the next carries. The result is the outputs, then the
+/// last carries: a tuple if the computation returns one, which it need not for a single array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scan {
     /// The dimension of inputs and outputs that steps run over.

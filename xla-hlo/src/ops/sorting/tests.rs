@@ -134,7 +134,7 @@ fn floats_are_taken_in_the_total_order_of_their_patterns() {
     let x = x.unwrap();
     assert_eq!(top_k(&x, 8, true).1, [3.0, 5.0, 0.0, 1.0, 7.0, 2.0, 4.0, 6.0]);
     assert_eq!(top_k(&x, 8, false).1, [6.0, 4.0, 2.0, 1.0, 7.0, 0.0, 5.0, 3.0]);
-    // The one NaN of this type has the pattern of a negative zero, and its place: XLA gives the same.
+    // The one NaN of this type has the pattern of a negative zero, and its place: XLA agrees.
     let x = Literal::from_bytes(&ArrayShape::new(F8E4M3FNUZ, [3]), vec![0x80, 0x01, 0x81]).unwrap();
     assert_eq!(top_k(&x, 3, true).1, [1.0, 0.0, 2.0]);
 }

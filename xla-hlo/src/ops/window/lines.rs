@@ -1,8 +1,8 @@
 //! Separable window reductions, one dimension after the other, for associative and commutative combiners.
 //!
 //! A window of sizes w1 x w2 x ... then costs the sum of the dimensions' work and not the product, and along a
-//! dimension a binary tree gives the reduction of any range in logarithmic time: a cumulative sum, whose windows are as
-//! long as the array, takes n log n steps and rounds log n times.
+//! dimension a binary tree computes the reduction of any range in logarithmic time: a cumulative sum, whose windows are
+//! as long as the array, takes n log n steps and rounds log n times.
 
 use super::WindowDim;
 use super::positions::Windows;

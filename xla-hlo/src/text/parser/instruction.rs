@@ -98,7 +98,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The shape that an operation's rule gives for its operands, in default layout.
+    /// The shape that an operation's rule infers from its operands, in default layout.
     fn inferred_shape(&self, computation: &Computation, op: &Op, operands: &[InstrId]) -> Result<Shape, Error> {
         let shapes: Vec<&Shape> = operands.iter().map(|&o| computation[o].shape()).collect();
         let shape = op.rules().infer_shape(&ShapeContext::new(&self.module, &shapes, None))?;

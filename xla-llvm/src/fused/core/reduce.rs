@@ -14,7 +14,8 @@ use crate::fused::loops::nest::CarriedValues;
 use crate::fused::tuning::vector::LEAST_LANE_EXTENT;
 use crate::simt::WARP;
 
-/// The innermost body of a nest: given the loops' coordinates and the carried values, gives those of the next turn.
+/// The innermost body of a nest: from the loops' coordinates and the carried values, computes the carried values of the
+/// next iteration.
 type ReduceBody<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[AffineExpr], &Carried<'ctx>) -> Result<CarriedValues<'ctx>> + 'a;
 

@@ -15,7 +15,7 @@ use crate::fused::loops::range::Range;
 use crate::fused::value::SymbolValue;
 use crate::lanes::Lanes;
 
-/// The body of a loop: given the loop's symbol and the values of this turn, gives those of the next.
+/// The body of a loop: from the loop's symbol and the carried values of this iteration, computes those of the next.
 pub(crate) type Body<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, SymbolId, &[BasicValueEnum<'ctx>]) -> Result<CarriedValues<'ctx>> + 'a;
 
@@ -92,7 +92,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// A loop with carried values. Lanes that do not fill a turn are done last, behind a mask that the symbol carries.
+    /// A loop with carried values. The remainder, fewer lanes than a vector, is done last, under a mask that the symbol
+    /// carries.
     pub(crate) fn for_each(
         &mut self,
         range: Range<'e, 'ctx>,
@@ -167,7 +168,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(results)
     }
 
-    /// The lanes from `start` to `end`, fewer than a turn has, behind a mask.
+    /// The lanes from `start` to `end`, fewer than a vector has, under a mask.
     fn partial_turn(
         &mut self,
         range: Range<'e, 'ctx>,

@@ -237,7 +237,7 @@ impl<'e, 'ctx, 'm> Fiber<'_> {
         Ok(Value::from_raws(s.emitter, plan.ty, &last))
     }
 
-    /// Runs `body` for a thread's steps, where they are there; elsewhere gives `otherwise`.
+    /// Runs `body` for a thread's steps that exist; elsewhere returns `otherwise`.
     fn steps(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,

@@ -294,7 +294,7 @@ impl AssignmentChecker<'_> {
         Ok(())
     }
 
-    /// Leaves of a loop's state that the body gives back as they are. Follows tuples and their elements only, inner
+    /// Leaves of a loop's state that the body returns unchanged. Follows tuples and their elements only, inner
     /// loops included, by running the body on marks instead of tokens.
     fn unchanged(&self, body: CompId) -> HashSet<usize> {
         let root = self.module[body].root();

@@ -95,7 +95,7 @@ impl Padder<'_> {
         self.stand_for_packed(id, value, &shape, &result)
     }
 
-    /// A copy of a computation that takes and gives values with their sizes.
+    /// A copy of a computation that takes and returns values with their sizes.
     fn adapted(&mut self, callee: CompId, arguments: &[Carried], result: &Carried) -> Result<CompId> {
         let copy = flatten_call_graph::copy(self.at.module_mut(), callee)?;
         let mut inside = Padder { at: Inserter::new(self.at.module_mut(), copy), sizes: HashMap::new() };

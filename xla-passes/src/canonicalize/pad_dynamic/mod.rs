@@ -76,7 +76,7 @@ struct Padder<'m> {
 }
 
 impl Padder<'_> {
-    /// Rewrites a computation that takes no sizes, and gives none unless it is the program itself.
+    /// Rewrites a computation that takes no sizes, and returns none unless it is the program itself.
     fn run(mut self, is_entry: bool) -> Result<()> {
         self.walk()?;
         let root = self.at.graph().root();

@@ -17,7 +17,7 @@ pub(super) fn is_array(computation: &Computation, id: InstrId, operand: InstrId)
     rank(operand) == rank(id)
 }
 
-/// Whether an instruction gives the same elements in whatever order the dimensions of it and its arrays are.
+/// Whether an instruction computes the same elements whatever the dimension order of it and its arrays.
 pub(super) fn is_member(module: &Module, computation: &Computation, id: InstrId) -> bool {
     let instruction = &computation[id];
     let Some(shape) = ordered(computation, id) else { return false };

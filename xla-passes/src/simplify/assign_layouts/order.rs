@@ -6,7 +6,7 @@
 pub(super) struct DimOrder(Vec<usize>);
 
 impl DimOrder {
-    /// The order that a transpose by `permutation` gives.
+    /// The order of the result of a transpose by `permutation`.
     pub fn new(permutation: Vec<usize>) -> DimOrder {
         if crate::layout::is_identity(&permutation) { DimOrder::default() } else { DimOrder(permutation) }
     }

@@ -22,7 +22,7 @@ pub(super) fn apply(computation: &mut Computation, plan: &LayoutPlan) -> Result<
     let mut writer = LayoutWriter { computation, plan, there: HashMap::new() };
     for &id in &sequence {
         match plan.moved.get(&id) {
-            // A transpose of what stays in its order is the value in the order that it gives.
+            // A transpose of a value that keeps its order is the value in the transpose's order.
             Some((base, order)) if plan.order(*base).is_identity() => {
                 writer.there.entry(*base).or_default().push((order.clone(), id));
             }

@@ -147,7 +147,7 @@ impl<'c> Draft<'c> {
         Some(self.add(Binary { op }, shape, [lhs.into(), rhs.into()]))
     }
 
-    /// Proposes a reshape, or gives `x` back where it has those dimensions.
+    /// Proposes a reshape, or returns `x` if it has those dimensions.
     pub fn reshape(&mut self, x: InstrId, dims: &[usize]) -> Option<DraftValue> {
         let shape = self.shape(x)?;
         if shape.dims() == dims {

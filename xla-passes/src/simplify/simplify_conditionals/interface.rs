@@ -36,7 +36,7 @@ struct Interface {
     branches: Vec<CompId>,
 }
 
-/// A value that a branch gives, as its caller knows it.
+/// A value that a branch returns, as its caller knows it.
 #[derive(PartialEq)]
 enum Origin {
     /// A value of the caller's.

@@ -55,7 +55,7 @@ impl<'p> Machine<'p> {
         Times { start, finish, host: if demand.blocks { finish } else { host + demand.issue } }
     }
 
-    /// Sends the next node, at the times that [`Machine::plan`] gave.
+    /// Sends the next node, at the times that [`Machine::plan`] returned.
     pub fn send(&mut self, demand: &Demand, stream: usize, times: Times) {
         self.host = times.host;
         self.free[stream] = times.finish;

@@ -62,7 +62,7 @@ fn factors_of_tridiagonal_systems() {
     assert_eq!((&found[3][..], &found[4][..]), (&[1.0; 4][..], &[1.0][..]));
 }
 
-/// The values are what jaxlib's handler gives.
+/// The values are the results of jaxlib's handler.
 #[test]
 fn singular_tridiagonal_systems_are_perturbed() {
     let solve = |ty: ElementType, below: &[f64], diagonal: &[f64], above: &[f64], right: &[f64]| {
