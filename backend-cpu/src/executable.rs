@@ -100,7 +100,7 @@ impl Executable for CpuExecutable {
         };
         let host = &raw mut run;
         let table = self.code.machine.arguments.addresses(&pointers, host.cast());
-        let table = table.ok_or_else(|| Error::internal("generated code wants an allocation that is not planned"))?;
+        let table = table.ok_or_else(|| Error::internal("generated code uses an allocation that is not planned"))?;
         let cancel = context.cancel.flag();
         // SAFETY: the code was generated for this plan: it reads and writes allocations as the assignment allows, at
         // the addresses given here, which are valid until `buffers` is used again, by a host call or below, when it has

@@ -158,7 +158,7 @@ impl TemplateStream {
     fn queue(&self) -> Result<&Queue> {
         match &self.sink {
             Sink::Queue(queue) => Ok(queue),
-            Sink::Recording(_) => Err(Error::internal("a recording stream has nothing to do with the host")),
+            Sink::Recording(_) => Err(Error::internal("a stream that is recording cannot access the host")),
         }
     }
 }

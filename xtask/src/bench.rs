@@ -17,7 +17,7 @@ cargo xtask bench [NAME...] [--own] [-- OPTION...]
 Times programs with `xla bench --json`: those named, or all. When ../shared/bench is there, its compare.py pairs each
 with XLA:CPU (it makes a Python environment with jaxlib under target/ when python3 has none), and the options after
 `--` are its own (`--pairs 1 --min-seconds 0.2`). Else, or with --own, the programs of tests/corpus are timed alone,
-and their outputs compared with the sums that XLA gave; the options after `--` go to `xla bench`.
+and their outputs compared with the sums of XLA's outputs; the options after `--` go to `xla bench`.
 ";
 
 pub fn run(mut args: Arguments) -> Result<()> {
@@ -76,7 +76,7 @@ fn alone(xla: &Path, names: &[String], options: &[String]) -> Result<()> {
         }
     }
     if bad > 0 {
-        bail!("{bad} programs failed or gave other outputs than XLA");
+        bail!("{bad} programs failed or returned other outputs than XLA");
     }
     Ok(())
 }
@@ -159,7 +159,7 @@ impl Program {
 
     fn compare(&self, actual: &[Sums]) -> Result<()> {
         if actual.len() != self.outputs.len() {
-            bail!("{} outputs, XLA gave {}", actual.len(), self.outputs.len());
+            bail!("{} outputs, XLA returned {}", actual.len(), self.outputs.len());
         }
         for (index, (ours, xla)) in actual.iter().zip(&self.outputs).enumerate() {
             let allowed = self.tolerance * xla.abs_sum;
@@ -169,11 +169,11 @@ impl Program {
                 // False for a NaN.
                 let agrees = (ours - xla).abs() <= allowed;
                 if !agrees {
-                    bail!("output {index}: {what} {ours} where XLA gave {xla} (allowed difference {allowed:.3e})");
+                    bail!("output {index}: {what} {ours} where XLA returned {xla} (allowed difference {allowed:.3e})");
                 }
             }
             if ours.nonfinite != xla.nonfinite {
-                bail!("output {index}: {} elements are not finite where XLA gave {}", ours.nonfinite, xla.nonfinite);
+                bail!("output {index}: {} elements are not finite where XLA returned {}", ours.nonfinite, xla.nonfinite);
             }
         }
         Ok(())
@@ -242,10 +242,10 @@ mod tests {
         let program = one_output();
         program.compare(&[sums(2.09, 0.0)]).unwrap();
         let message = |actual: &[Sums]| program.compare(actual).unwrap_err().to_string();
-        assert!(message(&[sums(2.11, 0.0)]).starts_with("output 0: sum 2.11 where XLA gave 2"));
+        assert!(message(&[sums(2.11, 0.0)]).starts_with("output 0: sum 2.11 where XLA returned 2"));
         assert!(message(&[sums(f64::NAN, 0.0)]).contains("sum NaN"));
         assert!(message(&[sums(2.0, 1.0)]).contains("not finite"));
-        assert!(message(&[]).contains("0 outputs, XLA gave 1"));
+        assert!(message(&[]).contains("0 outputs, XLA returned 1"));
     }
 
     #[test]

@@ -46,7 +46,7 @@ fn pages() -> Result<()> {
     let said = String::from_utf8_lossy(&done.stderr);
     print!("{said}");
     if !done.status.success() || [" WARN ", "ERROR "].iter().any(|word| said.contains(word)) {
-        bail!("mdBook has something to say about the book, see above");
+        bail!("mdBook reports problems of the book, see above");
     }
     Ok(())
 }

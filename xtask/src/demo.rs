@@ -12,7 +12,7 @@ use crate::{finish, packages};
 
 pub const HELP: &str = "\
 Sets the machine up, builds the `xla` command, compiles a transformer encoder block and its training step (traced from
-JAX) for this machine's CPU, runs them, compares what they give with the expected outputs, and says how fast they are.
+JAX) for this machine's CPU, runs them, compares their outputs with the expected ones, and reports their speed.
 ";
 
 /// Small programs with every element of their outputs on file.

@@ -11,24 +11,24 @@ use crate::{finish, packages};
 
 pub const HELP: &str = "\
 Compares random programs of all families: the evaluator, the evaluator after the passes, the platform with and without
-optimisation, a second compilation, the text form and the protobuf. What fails is made small and kept in target/fuzz, also where the
-process that ran it died. Then runs each target of fuzz/ for as long, if cargo-fuzz is installed (`cargo install cargo-fuzz`):
-text, proto, npz and passes, each from seeds of the corpus, within 10 s and 2 GiB an input. What one finds is in
+optimisation, a second compilation, the text form and the protobuf. Failing programs are shrunk and kept in target/fuzz, even if the
+process that ran them died. Then runs each target of fuzz/ for as long, if cargo-fuzz is installed (`cargo install cargo-fuzz`):
+text, proto, npz and passes, each from seeds of the corpus, within 10 s and 2 GiB an input. Findings are in
 fuzz/artifacts/TARGET.
 
   cargo xtask fuzz --seconds 600                   all of it, ten minutes each
   cargo xtask fuzz --target none --programs 2000   random programs alone, 2,000 of each family
   cargo xtask fuzz --target proto --seconds 60     one target alone
 
-  --seconds N      for so long (default 60), and as long for each target
-  --programs N     number of programs of each family, instead of a time
-  --seed N         the first seed, so that a run can be repeated
+  --seconds N      duration (default 60), and as long for each target
+  --programs N     number of programs of each family instead
+  --seed N         first seed, to repeat a run
   --family NAME    only programs of this family
   --platform NAME  the platform (default cpu)
   --target-cpu CPU platform cpu generates code for another processor, as for `cargo xtask test-backend`
   --sanitize       memory of platform cpu that nobody has written to holds something else in each of two runs
-  --each-pass      instead of the platform, each pass alone: it keeps the meaning, and has nothing to do in the end
-  --jobs N         number of programs at a time (default 1)
+  --each-pass      instead of the platform, each pass alone: it keeps results, and comes to rest
+  --jobs N         number of programs run at the same time (default 1)
   --target NAME    only this target of fuzz/ and no random programs; or `none` of them
 ";
 
@@ -59,7 +59,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     }
     failed.extend(targets(target.as_deref(), seconds.unwrap_or(60))?);
     if !failed.is_empty() {
-        bail!("found something: {}; see above, target/fuzz and fuzz/artifacts", failed.join(", "));
+        bail!("findings of {}; see above, target/fuzz and fuzz/artifacts", failed.join(", "));
     }
     Ok(())
 }

@@ -17,12 +17,12 @@ use crate::{finish, packages, python};
 
 pub const HELP: &str = "\
 Compiles programs for GPUs and assembles their kernels with NVIDIA's ptxas: registers, spills and shared memory of each program,
-and what fails. The rows of all programs go to target/ptxas/ARCH.txt; shown are failures, spills, and all rows of a short list.
+and failures. The rows of all programs go to target/ptxas/ARCH.txt; shown are failures, spills, and all rows of a short list.
 
   --arch ARCH[,ARCH]  architectures (default sm_80,sm_90,sm_100)
   --filter TEXT       only programs whose name contains TEXT
   --quick             tests/ and the benchmark programs of this repository alone
-  --ptxas FILE        the assembler; else that of PATH, else one that is fetched into target/ptxas: NVIDIA's wheel
+  --ptxas FILE        assembler; else the one in PATH, else one fetched into target/ptxas: NVIDIA's wheel
                       nvidia-cuda-nvcc-cu12 12.9.86 (40 MB, under the licence of the CUDA toolkit)
   --xla FILE          the `xla` command to compile with (default: the release form, which is built)
   --jobs N            number of programs at a time (default: the number of CPUs)

@@ -10,8 +10,8 @@ use crate::simulated_gpu::{self, Installed};
 use crate::{finish, packages};
 
 pub const HELP: &str = "\
-cargo xtask test-backend NAME: tries everything that a backend must do, in levels, and says what is missing, what the host
-evaluates, and which operation is worth lowering next.
+cargo xtask test-backend NAME: tests everything that a backend must do, in levels, and reports gaps, operations that the host
+evaluates, and the operation to lower next.
 
   0 registration   1 memory, copies, streams, transfers   2 operations by element type
   3 fusions, control flow, aliasing, donation   4 corpus   5 generated programs   6 resilience
@@ -19,21 +19,21 @@ evaluates, and which operation is worth lowering next.
   --level N[,N]    only these levels
   --filter TEXT    only cases whose identifier contains TEXT
   --report FORM    text, html (a page, target/conformance-NAME.html) or json
-  --output FILE    where the report goes
+  --output FILE    file of the report
   --expected FILE  the expected failures (expected-failures.txt of the backend's crate, if there is one)
   --generated N    number of generated programs of each family
-  --jobs N         number of cases at a time
+  --jobs N         number of cases run at the same time
   --quick          smaller sizes and fewer programs
   --target-cpu CPU platform cpu generates code for another processor: v1, v2, v3, v4 of x86-64, znver4, znver5, sapphirerapids,
                    several with commas, or all; without --level, levels 2, 3 and 5. Code is run without what this machine
                    lacks; for named processors it is also generated with everything, and the evaluator runs the program
   --sanitize       memory of platform cpu that nobody has written to holds something else in each run
   --device KIND    the device: `gpu --device emulated` is platform gpu-emulated, the same kernels run by the host;
-                   `gpu --device simulated` is platform gpu with a driver that interprets its code and tells what is wrong with it
-  --libraries      with that driver, cuBLASLt, cuDNN and cuFFT that tell what is wrong with calls of them
+                   `gpu --device simulated` is platform gpu with a driver that interprets its code and reports errors in it
+  --libraries      with that driver, cuBLASLt, cuDNN and cuFFT that report wrong calls
   --path DIR       a backend crate outside of this workspace: runs that crate's own conformance test
 
-NAME is a platform: cpu, interpreter, template, ... or optimized:NAME, the evaluator behind the passes of NAME.
+NAME is a platform: cpu, interpreter, template, ... or optimized:NAME, the evaluator after the passes of NAME.
 ";
 
 /// Options with a value that are handed on to `xla-tests conformance`.

@@ -211,7 +211,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         let arguments = [self.run.into(), self.long(number as i64).into()];
         let call = self.e.builder().build_call(runtime, &arguments, "").map_err(refused)?;
         let inkwell::values::ValueKind::Basic(BasicValueEnum::IntValue(status)) = call.try_as_basic_value() else {
-            return Err(Error::internal("a host call gives no status"));
+            return Err(Error::internal("a host call returns no status"));
         };
         let next = self.e.context().append_basic_block(self.function, "next");
         let bad =

@@ -43,7 +43,7 @@ struct Envelope {
 pub(crate) fn write(target: &str, program: &ThunkProgram, code: &MachineCode) -> Result<Vec<u8>> {
     let envelope = Envelope { target: target.to_string(), plan: plan_key(program), code: code.clone() };
     postcard::to_allocvec(&envelope)
-        .map_err(|error| Error::internal(format!("machine code cannot be written down: {error}")))
+        .map_err(|error| Error::internal(format!("machine code cannot be serialised: {error}")))
 }
 
 /// The stored code, if there is some and it is for this target, build and program.

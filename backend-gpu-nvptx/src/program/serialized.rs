@@ -41,7 +41,7 @@ impl DeviceProgram {
     pub fn write(&self, platform: &str, module: &OptimizedModule) -> Result<Vec<u8>> {
         let mut code = VERSION.to_le_bytes().to_vec();
         let body = postcard::to_allocvec(self);
-        code.extend(body.map_err(|e| Error::internal(format!("the program cannot be written down: {e}")))?);
+        code.extend(body.map_err(|e| Error::internal(format!("the program cannot be serialised: {e}")))?);
         serialized::write(platform, module, &code)
     }
 

@@ -11,7 +11,7 @@ use super::target::TargetArguments;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The platform; `optimized:NAME` stands for the evaluator after that platform's passes, `compiled:NAME` for the
+    /// Platform; `optimized:NAME` stands for the evaluator after that platform's passes, `compiled:NAME` for the
     /// evaluator after its compiler.
     platform: String,
     #[command(flatten)]
@@ -28,16 +28,16 @@ pub struct Arguments {
     /// File of the report; standard output, but for a page, which goes to target/conformance-NAME.html
     #[arg(long)]
     output: Option<PathBuf>,
-    /// The file of expected failures.
+    /// File of expected failures.
     #[arg(long)]
     expected: Option<PathBuf>,
     /// Only these suites of the corpus.
     #[arg(long, value_delimiter = ',')]
     corpus: Vec<String>,
-    /// Generated programs of each family.
+    /// Number of generated programs of each family.
     #[arg(long)]
     generated: Option<u64>,
-    /// Cases at the same time; as many as the machine has cores unless given.
+    /// Number of cases run at the same time [default: the machine's cores].
     #[arg(long)]
     jobs: Option<usize>,
     /// Smaller sizes and fewer programs.

@@ -28,16 +28,16 @@ pub struct Arguments {
     /// Seconds after which no program is started; 60 if neither this nor `--programs` is given.
     #[arg(long)]
     seconds: Option<u64>,
-    /// Programs at the same time.
+    /// Number of programs run at the same time.
     #[arg(long, default_value_t = 1)]
     jobs: usize,
     /// Folder of failing programs, as files for `tests/regressions`
     #[arg(long, default_value = "target/fuzz")]
     keep: PathBuf,
-    /// Failures after which it ends.
+    /// Maximum number of failures.
     #[arg(long, default_value_t = 20)]
     most_failures: usize,
-    /// Seconds that one program may take.
+    /// Time limit of one program, in seconds.
     #[arg(long, default_value_t = 60)]
     patience: u64,
 }

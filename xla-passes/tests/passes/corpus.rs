@@ -58,7 +58,7 @@ fn check(text: &str, pipeline: &Pipeline, profile: &TargetProfile) -> Outcome {
     }
     let old = match evaluate(&before, 1, false, 20_000) {
         Ok(value) => value,
-        // Some programs refuse made-up inputs, such as sizes that do not fit.
+        // Some programs refuse generated inputs, such as sizes that do not fit.
         Err(Error::ResourceExhausted(_) | Error::Unimplemented(_) | Error::InvalidArgument(_)) => {
             return Outcome::Skipped;
         }

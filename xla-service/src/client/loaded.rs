@@ -272,7 +272,7 @@ fn run(
     let results = results.context(place)?;
     let expected = executable.signature().results().len();
     if results.len() != expected {
-        return Err(Error::internal(format!("the backend gave {} results instead of {expected}", results.len())));
+        return Err(Error::internal(format!("the backend returned {} results instead of {expected}", results.len())));
     }
     Ok((results, device.stream.record_event()?))
 }

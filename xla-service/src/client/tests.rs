@@ -332,7 +332,7 @@ fn failures_below_become_errors() {
     let expected = [
         ("panics", "internal error: a backend panicked: oh no"),
         ("fails", "platform faulty: no fuel"),
-        ("forgets", "internal error: the backend gave 0 results instead of 2"),
+        ("forgets", "internal error: the backend returned 0 results instead of 2"),
     ];
     for (name, text) in expected {
         let program = client.compile(&sum_module(name), &options).unwrap();

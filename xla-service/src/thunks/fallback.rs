@@ -73,7 +73,7 @@ fn on_host(
     let result = f(operands.collect::<Result<_>>()?)?;
     let results = ungroup(result);
     if results.len() != thunk.results.len() {
-        return Err(Error::internal(format!("%{} gave {} arrays on the host", thunk.name, results.len())));
+        return Err(Error::internal(format!("%{} returned {} arrays on the host", thunk.name, results.len())));
     }
     for (array, literal) in thunk.results.iter().zip(&results) {
         let memory = buffers.memory_mut(array.slice.allocation)?;

@@ -21,17 +21,17 @@ use super::{output, run};
 
 const EXAMPLES: &str = "\
 Examples:
-  xla bench module.hlo                              times on made-up inputs, for people
+  xla bench module.hlo                              times on generated inputs, as text
   xla bench module.hlo --json --threads 1           one line of JSON, measured on one CPU
   xla bench module.hlo --reps 100 --compiles 1      time 100 runs, compile once
-  xla bench module.hlo --profile                    and the time of each kernel and library call
-  xla bench --executable build/main.xlax            a program that `xla compile` wrote: time to load it, and runs
+  xla bench module.hlo --profile                    also the time of each kernel and library call
+  xla bench --executable build/main.xlax            load time and run time of an output of `xla compile`
 
-Inputs are on the device before the clock starts; it stops when all outputs are there. Compiling is timed with a new
-client each time, from the parsed module to a program that can run. A manifest.json beside MODULE may say what inputs are
-made of; without one floats are uniform in [-1, 1) and integers in [0, 8).";
+The clock starts when inputs are on the device and stops when all outputs are ready. Compiling is timed with a new
+client each time, from the parsed module to the executable. A manifest.json beside MODULE may specify the distributions
+of inputs; by default floats are uniform in [-1, 1) and integers in [0, 8).";
 
-/// Measure how long compiling and running a program takes
+/// Measure compile time and run time of a program
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -51,7 +51,7 @@ pub struct Args {
     /// Number of compilations
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u16).range(1..=1000))]
     compiles: u16,
-    /// Then run again and tell the time of each kernel, library call and copy, with its rates and share of the roofline
+    /// Run again and report the time of each kernel, library call and copy, with its rates and share of the roofline
     #[arg(long, conflicts_with = "executable")]
     profile: bool,
     /// Print one line of JSON

@@ -16,10 +16,10 @@ Examples:
   xla compile module.hlo --target aarch64-unknown-linux-gnu \\
       --cpu neoverse-v1 --features +sve,-crypto -o build             for another one
   xla compile module.hlo --platform gpu --target sm_90 -o build     for a GPU: build/NAME.xlax, where NAME is the module's
-  xla run --executable build/NAME.xlax --inputs-seed 0              on the machine that has it
+  xla run --executable build/NAME.xlax --inputs-seed 0              on the machine with that GPU
 
-What comes out is up to the platform: for gpu the executable and its kernels as PTX, and, where ptxas is found, as machine
-code with kernels.json, which says what each takes. No device of the target is needed.";
+The output depends on the platform: for gpu the executable and its kernels as PTX, and, if ptxas is found, as machine
+code with kernels.json, the resource usage of each. No device of the target is needed.";
 
 /// Compile a program ahead of time, to files
 #[derive(clap::Args, Debug)]
@@ -29,19 +29,19 @@ pub struct Args {
     program: ProgramArg,
     #[command(flatten)]
     platform: PlatformArg,
-    /// The target: a triple, or the architecture of a GPU such as sm_90 [default: this machine's; for gpu sm_90]
+    /// Target triple, or GPU architecture such as sm_90 [default: this machine's; for gpu sm_90]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// The processor, by the name that the platform's code generator has for it [default: the target's baseline]
+    /// Target processor, by the code generator's name for it [default: the target's baseline]
     #[arg(long, value_name = "NAME")]
     cpu: Option<String>,
-    /// Processor features to add or take away
+    /// Processor features to add or remove
     #[arg(long, value_name = "+A,-B", value_delimiter = ',', allow_hyphen_values = true)]
     features: Vec<String>,
-    /// The assembler for GPU code, or "none" to leave it to the machine that runs it [default: ptxas, if it is found]
+    /// Assembler for GPU code, or "none" to assemble when the program is loaded [default: ptxas, if it is found]
     #[arg(long, value_name = "FILE")]
     ptxas: Option<PathBuf>,
-    /// The directory that gets the files
+    /// Output directory
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 }

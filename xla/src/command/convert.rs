@@ -9,24 +9,24 @@ use super::program::ProgramArg;
 
 const EXAMPLES: &str = "\
 Examples:
-  xla convert module.hlo --to hlo                 parse, verify, print in the one form that the printer has
+  xla convert module.hlo --to hlo                 parse, verify, print in canonical form
   xla convert - --to hlo -o clean.hlo < in.hlo    from standard input to a file
-  xla convert module.hlo --to pb -o module.hlo.pb serialise, as XLA reads it
-  xla convert module.hlo --to html -o module.html a page to look at in a browser
-  xla convert module.hlo --to dot | dot -Tsvg     a picture by Graphviz
+  xla convert module.hlo --to pb -o module.hlo.pb serialise for XLA
+  xla convert module.hlo --to html -o module.html a page for a browser
+  xla convert module.hlo --to dot | dot -Tsvg     an image by Graphviz
 
-The same module as passes leave it: xla opt module.hlo --to html -o module.html.";
+The module after passes: xla opt module.hlo --to html -o module.html.";
 
-/// Write a module in another form
+/// Convert a module to another format
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     program: ProgramArg,
-    /// The form to write
+    /// Output format
     #[arg(long, value_name = "FORM")]
     to: Form,
-    /// The file to write; else standard output
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -13,7 +13,7 @@ use super::failure::{BadInput, Outcome};
 /// Expected outputs.
 #[derive(Args, Debug)]
 pub struct ExpectArgs {
-    /// Compare the outputs with out0, out1, ... of an .npz file; a difference is a failure
+    /// Compare the outputs with out0, out1, ... of an .npz file; fail if they differ
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
     /// Relative tolerance of --expect for floats; integers must be equal
@@ -22,7 +22,7 @@ pub struct ExpectArgs {
     /// Absolute tolerance of --expect for floats
     #[arg(long, value_name = "A", requires = "expect", default_value = "1e-6", value_parser = tolerance)]
     atol: f64,
-    /// Let --expect tell 0 from -0
+    /// Let --expect distinguish 0 from -0
     #[arg(long, requires = "expect")]
     signed_zero: bool,
 }

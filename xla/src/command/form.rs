@@ -11,9 +11,9 @@ pub enum Form {
     Hlo,
     /// Serialised HloModuleProto
     Pb,
-    /// A graph for Graphviz, with computations and fusions as clusters
+    /// Graphviz graph, with computations and fusions as clusters
     Dot,
-    /// A page to walk through the graph in a browser: one file that needs no network
+    /// Interactive HTML page of the graph: one file that needs no network
     Html,
 }
 

@@ -42,13 +42,13 @@ const STACK_BYTES: usize = 256 << 20;
 
 const EXAMPLES: &str = "\
 Examples:
-  xla run module.hlo --inputs-seed 0                      compile for this machine, run on made-up inputs
+  xla run module.hlo --inputs-seed 0                      compile for this machine, run on generated inputs
   xla run module.hlo --inputs in.npz --output out.npz     arrays in and out, as numpy.savez writes them
-  xla bench module.hlo                                    how long compiling and running takes
-  xla opt module.hlo                                      the module after the passes of the platform
-  xla COMMAND --help                                      more about a command, with examples
+  xla bench module.hlo                                    compile time and run time
+  xla opt module.hlo                                      the module after the platform's passes
+  xla COMMAND --help                                      help of a command, with examples
 
-Exit codes: 0 fine, 1 the program failed, 2 bad usage or bad input.";
+Exit codes: 0 success, 1 failure of the program, 2 bad usage or bad input.";
 
 /// A retargetable compiler for machine-learning programs
 #[derive(Parser, Debug)]

@@ -10,7 +10,7 @@ use super::session::Session;
 
 const EXAMPLES: &str = "\
 Examples:
-  xla platforms                                        what is there, and what is missing for the rest
+  xla platforms                                        available platforms, and requirements of the others
   xla run module.hlo --platform NAME --inputs-seed 0   use one";
 
 /// List the platforms of this build, their devices and memory

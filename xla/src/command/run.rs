@@ -19,20 +19,20 @@ use super::signature;
 const EXAMPLES: &str = "\
 Examples:
   xla run module.hlo --inputs-seed 0
-      Compile for this machine's CPU, run on made-up inputs, print the outputs.
+      Compile for this machine's CPU, run on generated inputs, print the outputs.
   xla run module.hlo --inputs in.npz --output out.npz
       in.npz holds arg0, arg1, ... as numpy.savez writes them; out.npz gets out0, out1, ...
   xla run module.hlo --inputs in.npz --expect expected.npz --rtol 1e-4 --atol 1e-5
-      Compare the outputs with expected ones; a difference is told, with exit code 1.
+      Compare the outputs with expected ones; report differences with exit code 1.
   jax-program | xla run - --platform interpreter --inputs-seed 7
-      A program from standard input on the reference evaluator: slow, and right.
+      A program from standard input on the reference evaluator (slow, accurate).
   xla run --executable build/main.xlax --inputs-seed 0
       A program that `xla compile` wrote; nothing is compiled.
 
 Element types that numpy lacks (bf16, f8..., s4, ...) are raw bytes, as ml_dtypes saves them: |V2 or |V1, one
 element each. Inputs of floats narrower than 32 bits may also be float32.";
 
-/// Compile a program and run it once, or run one that is compiled
+/// Compile a program and run it once, or run a compiled one
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -42,7 +42,7 @@ pub struct Args {
     platform: PlatformArg,
     #[command(flatten)]
     inputs: InputArgs,
-    /// Write the outputs out0, out1, ... to an .npz file (tuples flattened); else they are printed
+    /// Write the outputs out0, out1, ... to an .npz file (tuples flattened) instead of printing them
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]

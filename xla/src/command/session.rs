@@ -29,13 +29,13 @@ pub struct Common {
     #[arg(short = 'O', long, global = true, value_name = "LEVEL", default_value_t = 2)]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=3))]
     opt_level: u8,
-    /// Use at most this many threads (bench: only the process's first N CPUs)
+    /// Maximum number of threads (bench: only the process's first N CPUs)
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Maximum device memory of one execution in bytes, arguments and results included
     #[arg(long, global = true, value_name = "BYTES")]
     memory_limit: Option<u64>,
-    /// Keep compiled programs and measurements here, `none` nothing [default: the user's cache, and no programs]
+    /// Directory of compiled programs and measurements, or `none` [default: the user's cache, measurements only]
     #[arg(long, global = true, value_name = "DIR", env = "XLA_CACHE_DIR", hide_env = true)]
     cache_dir: Option<PathBuf>,
     /// Disable GPU autotuning
@@ -52,7 +52,7 @@ pub struct Common {
 /// The option that names a platform.
 #[derive(Args, Debug)]
 pub struct PlatformArg {
-    /// The platform; `xla platforms` lists those of this build [default: cpu if there is one]
+    /// Platform; `xla platforms` lists those of this build [default: cpu if there is one]
     #[arg(long, value_name = "NAME")]
     platform: Option<String>,
 }

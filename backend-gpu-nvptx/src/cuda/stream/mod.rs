@@ -161,7 +161,7 @@ impl CudaStream {
 
     fn with_host(&self) -> Result<()> {
         match self.capture {
-            Some(_) => Err(Error::internal("a stream that is capturing has nothing to do with the host")),
+            Some(_) => Err(Error::internal("a stream that is capturing cannot access the host")),
             None => Ok(()),
         }
     }

@@ -24,22 +24,22 @@ use super::session::{PlatformArg, Session};
 
 const EXAMPLES: &str = "\
 Examples:
-  xla opt module.hlo                                  the module as it is when the platform's backend gets it
-  xla opt module.hlo --print-after-all                and what every pass on the way changed in it
+  xla opt module.hlo                                  the module as the platform's backend gets it
+  xla opt module.hlo --print-after-all                also the changes of every pass
   xla opt module.hlo --until fuse                     stop after the first run of a pass or stage
   xla opt module.hlo --passes 'inline-calls,[simplify-tuples,dead-code]*'
-                                                      these passes alone, the group until it changes nothing
-  xla opt module.hlo --explain=dot.3                  what was fused with %dot.3 or was not, and why
-  xla opt module.hlo --cost --memory                  what it costs and needs, and what makes the peak
-  xla opt module.hlo --call-graph --dataflow          who calls whom, and which values instructions hold
-  xla opt module.hlo --to html -o module.html         the same as a page to look at in a browser
-  xla opt --list-passes                               every pass, and the platform's pipeline
+                                                      these passes alone, the group to a fixed point
+  xla opt module.hlo --explain=dot.3                  fusion decisions about %dot.3, and their reasons
+  xla opt module.hlo --cost --memory                  cost of each instruction, memory, values at its peak
+  xla opt module.hlo --call-graph --dataflow          call graph, and the values that instructions hold
+  xla opt module.hlo --to html -o module.html         the same as a page for a browser
+  xla opt --list-passes                               all passes, and the platform's pipeline
 
-To find the pass, and the rewrite in it, that breaks a program, keep what the program as it is gives, and compare:
+To find the pass, and the rewrite in it, that breaks a program, save the outputs of the evaluator, and compare:
   xla run module.hlo --platform interpreter --inputs-seed 0 --output good.npz
   xla opt module.hlo --bisect 'xla run {module} --platform interpreter --inputs-seed 0 --expect good.npz --rtol 1e-3'";
 
-/// Print a module after the platform's passes, or after chosen ones
+/// Print a module after the platform's passes, or after others
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -48,17 +48,17 @@ pub struct Args {
     module: Option<PathBuf>,
     #[command(flatten)]
     platform: PlatformArg,
-    /// Run these passes instead of the platform's pipeline; a group in [brackets], with a * until it changes nothing
+    /// Passes to run instead of the platform's pipeline; [A,B] is a group, [A,B]* a group run to a fixed point
     #[arg(long, value_name = "A,B,[C,D]*", conflicts_with = "until")]
     passes: Option<String>,
     /// Stop after the first run of this pass or stage of the platform's pipeline
     #[arg(long, value_name = "PASS")]
     until: Option<String>,
-    /// Leave these passes out wherever they occur
+    /// Passes to skip
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     without: Vec<String>,
-    /// Take the platform to lack these operations (cholesky, topk, tanh, ...) and, of floats, arithmetic on these
-    /// (bf16, f16, ...)
+    /// Assume that the platform lacks these operations (cholesky, topk, tanh, ...) or arithmetic on these floats (bf16,
+    /// f16, ...)
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     lacks: Vec<String>,
     /// Maximum number of pass runs
@@ -67,41 +67,40 @@ pub struct Args {
     /// Maximum number of rewrites
     #[arg(long, value_name = "N")]
     max_rewrites: Option<u64>,
-    /// Also print what every pass changed; =full for the whole module after it
+    /// Also print the changes of every pass; =full for the whole module after it
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "diff")]
     print_after_all: Option<Detail>,
-    /// Instead of the module, print what was fused or was not, and why; of these instructions alone, if any are named
+    /// Instead of the module, print fusion decisions and their reasons, of the named instructions or all
     #[arg(long, value_name = "NAME,...", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     #[arg(conflicts_with_all = ["print_after_all", "cost", "memory", "call_graph", "dataflow", "chains"])]
     explain: Option<String>,
-    /// Instead of the module, print what each instruction costs: arithmetic, bytes; =json for programs
+    /// Instead of the module, print the cost of each instruction: arithmetic, bytes; =json for JSON
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
     cost: Option<Report>,
-    /// Instead of the module, print how much memory it needs, and which values make the peak; =json for programs
+    /// Instead of the module, print its memory use and the values at the peak; =json for JSON
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
     memory: Option<Report>,
-    /// Instead of the module, print which computations there are, who calls them and how they are run; =json for
-    /// programs
+    /// Instead of the module, print its call graph, and how each computation is run; =json for JSON
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
     call_graph: Option<Report>,
-    /// Instead of the module, print which value each leaf of each instruction holds; =json for programs
+    /// Instead of the module, print the value that each leaf of each instruction holds; =json for JSON
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
     dataflow: Option<Report>,
-    /// Instead of the module, print its critical path: the longest chains of dependences; =json for programs
+    /// Instead of the module, print its critical path: the longest chains of dependences; =json for JSON
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
     chains: Option<Report>,
-    /// Find the pass, and the rewrite in it, after which a shell command fails that is given {module}
+    /// Find the pass, and the rewrite in it, after which a shell command on {module} fails
     ///
-    /// In the command {module} stands for a file of the module; exit code 0 is good, 125 cannot tell, others are bad.
+    /// In the command {module} stands for a file of the module; exit code 0 means good, 125 unknown, others bad.
     #[arg(long, value_name = "CMD", conflicts_with_all = ["print_after_all", "explain", "cost", "memory", "call_graph", "dataflow", "chains", "max_passes", "max_rewrites"])]
     bisect: Option<String>,
-    /// The form to write the module in
+    /// Output format of the module
     #[arg(long, value_name = "FORM", default_value = "hlo", conflicts_with_all = ["print_after_all", "explain", "cost", "memory", "call_graph", "dataflow", "chains", "bisect"])]
     to: Form,
-    /// List every pass, and the platform's pipeline, and do nothing else
+    /// List all passes and the platform's pipeline, and exit
     #[arg(long)]
     list_passes: bool,
-    /// The file to write; else standard output
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -109,9 +108,9 @@ pub struct Args {
 /// Format of a report.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Report {
-    /// For people
+    /// Text
     Table,
-    /// For programs
+    /// JSON
     Json,
 }
 
